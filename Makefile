@@ -1,0 +1,66 @@
+# What a developer of vestige does every day; `make` alone prints the list.
+# PY chooses a Python: make develop PY=3.12
+
+ifndef PY
+PY := $(shell scripts/find_python.sh --default)
+endif
+SOURCES := pyproject.toml meson.build meson_options.txt \
+           $(shell find include src python -type f -not -name '*.pyc')
+
+help:
+	@echo 'make develop [PY=3.12]  build and install vestige into .venv/<version>'
+	@echo 'make demo    [PY=3.12]  trace a small program and show its report'
+	@echo 'make test               everything, on every Python from 3.10 to 3.13 found here'
+	@echo 'make test-c             one part: layers c asan tsan install python-3.12 ...'
+	@echo 'make bench   [PY=3.12]  measure the overhead beside that of others'
+	@echo 'make clean              remove all that was built, virtual environments too'
+
+develop: .venv/$(PY)/.installed
+	@echo 'vestige is installed: .venv/$(PY)/bin/vestige'
+
+demo: develop
+	@scripts/demo.sh $(PY)
+
+test:
+	@scripts/need.sh test
+	@scripts/test.sh
+
+bench:
+	@scripts/bench.sh
+
+clean:
+	rm -rf build dist .venv
+
+need:
+	@scripts/need.sh
+
+# Every Python has its own environment; the stamps in it say what is done.
+.venv/%/.tools: | need
+	@scripts/venv.sh $*
+	@touch $@
+
+.venv/%/.installed: .venv/%/.tools $(SOURCES)
+	@scripts/install.sh $*
+	@touch $@
+
+.venv/%/.test-tools: .venv/%/.tools tests/requirements.txt
+	@.venv/$*/bin/pip install -qq --disable-pip-version-check -r tests/requirements.txt
+	@touch $@
+
+# The parts of `make test`; those in C take Meson from the default environment.
+test-layers: FORCE
+	@scripts/test_part.sh layers
+
+test-c test-asan test-tsan: test-%: .venv/$(PY)/.tools FORCE
+	@PATH="$(CURDIR)/.venv/$(PY)/bin:$$PATH" scripts/test_part.sh $*
+
+test-install: test-c
+	@PATH="$(CURDIR)/.venv/$(PY)/bin:$$PATH" scripts/test_part.sh install
+
+test-python-%: .venv/%/.installed .venv/%/.test-tools FORCE
+	@scripts/test_part.sh python-$*
+
+FORCE:
+.SECONDARY:
+.DELETE_ON_ERROR:
+.PHONY: help develop demo test bench clean need FORCE

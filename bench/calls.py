@@ -1,0 +1,96 @@
+"""What a hook costs a call: the extra time of loops of calls while a profiler records them.
+
+One process alternates the profilers in short blocks. A block runs each loop several times; a run takes 0.1 to 0.3 ms,
+short enough that some are undisturbed on a busy machine. The fastest run of all counts; the fastest one without a
+profiler is taken off, the rest divided by the calls. Starting and stopping is not in the time.
+
+This is the cost of the hook on memory that is there already. What it costs to go on for long is measured by `file`.
+"""
+
+import gc
+import time
+
+import peers
+import workloads
+from report import Table, at_most
+
+PYTHON = [
+    ("function", workloads.python_function, workloads.CALLS),
+    ("method", workloads.python_method, workloads.CALLS),
+    ("recursion (fib)", workloads.recursion, workloads.FIB_CALLS),
+]
+NATIVE = [
+    ("len(x)", workloads.c_len, workloads.CALLS),
+    ("abs(x)", workloads.c_abs, workloads.CALLS),
+    ("x.append(1)", workloads.c_append, workloads.CALLS),
+    ("d.get(k)", workloads.c_get, workloads.CALLS),
+]
+RUNS = 4  # of a loop in a block
+TORCH_RUNS = 12
+
+# At most so much of the peer's cost.
+PYTHON_BARS = {"VizTracer": 0.65 if peers.NEW else 0.85, "torch": 0.55}
+NATIVE_BARS = {"VizTracer": 0.5 if peers.NEW else 0.85}
+PYTHON_ONLY_BARS = {"VizTracer": 0.6} if peers.NEW else {}
+
+
+def time_run(loop, clock=time.perf_counter_ns):
+    begin = clock()
+    loop()
+    return clock() - begin
+
+
+def run_block(tool, loops, runs, best):
+    """Runs every loop under the tool and keeps the fastest time of each in best."""
+    tool.start()
+    for label, loop, _ in loops:
+        loop()  # hooks are placed and caches filled at the first run
+        for _ in range(runs):
+            taken = time_run(loop)
+            if taken < best[label]:
+                best[label] = taken
+    tool.stop()
+    tool.clear()
+
+
+def alternate(tools, loops, rounds, slow_tool=None):
+    """The fastest time of each loop under each tool, in ns."""
+    best = {tool.name: dict.fromkeys((label for label, _, _ in loops), float("inf")) for tool in tools}
+    slow_every = max(1, rounds // 12)
+    if slow_tool:
+        best[slow_tool.name] = dict.fromkeys(best["off"], float("inf"))
+    gc.disable()
+    for number in range(rounds):
+        for tool in tools:
+            run_block(tool, loops, RUNS, best[tool.name])
+        if slow_tool and number % slow_every == 0:
+            run_block(slow_tool, loops, TORCH_RUNS, best[slow_tool.name])
+            gc.collect()
+    gc.enable()
+    return best
+
+
+def tabulate(title, best, loops, bars):
+    names = [name for name in best if name != "off"]
+    table = Table(title, ["off", *names], unit="ns a call")
+    for label, _, count in loops:
+        off = best["off"][label]
+        extra = {name: (best[name][label] - off) / count for name in names}
+        checks = [
+            at_most(f"{extra['vestige'] / extra[peer]:.2f} x {peer}", extra["vestige"] / extra[peer], bar)
+            for peer, bar in bars.items()
+            if peer in extra
+        ]
+        table.add(label, {"off": off / count, **extra}, checks)
+    return table
+
+
+def measure(quick):
+    rounds = 30 if quick else 200
+    with_c = alternate(peers.all_functions(), PYTHON + NATIVE, rounds, peers.torch())
+    python_only = alternate(peers.python_functions(), PYTHON, rounds)
+    return [
+        tabulate("Python call, extra cost", with_c, PYTHON, PYTHON_BARS),
+        tabulate("C call, extra cost", with_c, NATIVE, NATIVE_BARS),
+        tabulate("Python call, C functions left out, extra cost", python_only, PYTHON, PYTHON_ONLY_BARS),
+    ]

@@ -1,0 +1,101 @@
+"""What it costs to turn a million recorded calls into a file that viewers open.
+
+Half of the calls are of a Python function and half of a C function. A process records them and exports them several
+times; elapsed time, the fastest. VizTracer writes .json from C when asked to (dump_raw), and .json.gz by Python's json
+and gzip modules. Both write to the same folder and are run in turn.
+"""
+
+import os
+import tempfile
+import time
+
+import child
+import peers
+import workloads
+from report import Table, at_most
+
+CALLS = 1_000_000
+
+
+def export_ours(path, calls, times):
+    """Seconds of each export, and the most memory beyond that before it. Runs in a process of its own."""
+    tool = peers.Vestige()
+    tool.start()
+    workloads.mixed(calls)
+    tool.stop()
+    before = child.forget_memory_peak()
+    seconds = [timed(tool.profile.export_chrome_trace, path) for _ in range(times)]
+    return {
+        "seconds": seconds,
+        "growth_mib": child.memory_mib("VmHWM") - before,
+        "file_mib": os.path.getsize(path) / 2**20,
+    }
+
+
+def export_viztracer(path, calls, times):
+    """The same for VizTracer, which forgets what it wrote: it records again each time."""
+    options = {"output_file": path, "tracer_entries": calls + 1000, "dump_raw": path.endswith(".json")}
+    seconds, growth = [], 0
+    for _ in range(times):
+        tool = peers.VizTracer(**options)
+        tool.start()
+        workloads.mixed(calls)
+        tool.stop()
+        before = child.forget_memory_peak()
+        seconds.append(timed(tool.tracer.save))
+        growth = max(growth, child.memory_mib("VmHWM") - before)
+        del tool
+    return {"seconds": seconds, "growth_mib": growth, "file_mib": os.path.getsize(path) / 2**20}
+
+
+def timed(function, *arguments):
+    begin = time.perf_counter()
+    function(*arguments)
+    return time.perf_counter() - begin
+
+
+def compare(exporters, suffix, folder, calls, rounds):
+    """Runs the exporters in turn; the fastest time of each, the most memory."""
+    results = {name: [] for name in exporters}
+    for _ in range(rounds):
+        for name, (function, times) in exporters.items():
+            path = os.path.join(folder, name + suffix)
+            results[name].append(child.run(function, path=path, calls=calls, times=times))
+            os.unlink(path)
+    return {
+        name: {
+            "seconds": min(min(run["seconds"]) for run in runs),
+            "growth_mib": max(run["growth_mib"] for run in runs),
+            "file_mib": runs[0]["file_mib"],
+        }
+        for name, runs in results.items()
+    }
+
+
+def tabulate(title, results, bar, shown):
+    table = Table(title, list(results))
+    seconds = {name: result["seconds"] for name, result in results.items()}
+    checks = []
+    if "VizTracer" in seconds:
+        ratio = seconds["vestige"] / seconds["VizTracer"]
+        checks = [at_most(f"{ratio:.3f} x VizTracer", ratio, bar, shown)]
+    table.add("elapsed, s", seconds, checks, digits=3)
+    growth = {name: result["growth_mib"] for name, result in results.items()}
+    table.add("memory beyond before, MiB", growth, [at_most("MiB", growth["vestige"], 100)])
+    table.add("file, MiB", {name: result["file_mib"] for name, result in results.items()})
+    return table
+
+
+def measure(quick):
+    calls = CALLS // 10 if quick else CALLS
+    plain, zipped = {"vestige": (export_ours, 3)}, {"vestige": (export_ours, 3)}
+    if peers.is_installed("viztracer"):
+        plain["VizTracer"] = (export_viztracer, 2)
+        zipped["VizTracer"] = (export_viztracer, 1)
+    with tempfile.TemporaryDirectory(prefix="vestige-bench-") as folder:
+        json = compare(plain, ".json", folder, calls, 1 if quick else 3)
+        gz = compare(zipped, ".json.gz", folder, calls, 1 if quick else 2)
+    return [
+        tabulate(f"Export of {calls:,} calls to .json (VizTracer: dump_raw)", json, 0.4, "0.4"),
+        tabulate(f"Export of {calls:,} calls to .json.gz", gz, 1 / 15, "1/15"),
+    ]

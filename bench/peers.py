@@ -1,0 +1,106 @@
+"""The profilers that are compared, each behind start(), stop() and clear().
+
+A peer that is not installed is left out, and the report says so. clear() forgets what was recorded, so that a peer
+always records into memory it has used before: the least that it can cost.
+"""
+
+import importlib.util
+import sys
+
+NEW = sys.version_info >= (3, 12)  # sys.monitoring is there
+
+
+class Off:
+    name = "off"
+
+    def start(self):
+        pass
+
+    def stop(self):
+        pass
+
+    def clear(self):
+        pass
+
+
+class Vestige:
+    name = "vestige"
+
+    def __init__(self, **options):
+        from vestige import profile
+
+        self.profile = profile(gc=False, **options)
+        self.start = self.profile.start
+        self.stop = self.profile.stop
+
+    def clear(self):
+        pass
+
+
+class VizTracer:
+    name = "VizTracer"
+
+    def __init__(self, **options):
+        from viztracer import VizTracer
+
+        self.tracer = VizTracer(verbose=0, **options)
+        self.start = self.tracer.start
+        self.stop = self.tracer.stop
+        self.clear = self.tracer.clear
+
+
+class CProfile:
+    name = "cProfile"
+
+    def __init__(self, **options):
+        from cProfile import Profile
+
+        self.profile = Profile(**options)
+        self.start = self.profile.enable
+        self.stop = self.profile.disable
+        self.clear = self.profile.clear
+
+
+class Torch:
+    """torch.profiler with_stack. It starts and stops slowly, and once only: a new one each time."""
+
+    name = "torch"
+
+    def start(self):
+        from torch.profiler import ProfilerActivity, profile
+
+        self.profile = profile(activities=[ProfilerActivity.CPU], with_stack=True)
+        self.profile.start()
+
+    def stop(self):
+        self.profile.stop()
+
+    def clear(self):
+        self.profile = None
+
+
+def is_installed(module):
+    return importlib.util.find_spec(module) is not None
+
+
+def all_functions():
+    """Those that record calls of Python and C functions."""
+    tools = [Off(), Vestige()]
+    if is_installed("viztracer"):
+        tools.append(VizTracer())
+    tools.append(CProfile())
+    return tools
+
+
+def python_functions():
+    """The same, told to leave C functions out."""
+    tools = [Off(), Vestige(c_functions=False)]
+    if is_installed("viztracer"):
+        tools.append(VizTracer(ignore_c_function=True))
+    tools.append(CProfile(builtins=False))
+    return tools
+
+
+def torch():
+    """torch's profiler where the comparison is asked for, else None."""
+    return Torch() if not NEW and is_installed("torch") else None

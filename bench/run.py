@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Measures vestige beside the profilers that people use today, on the Python that runs this.
+
+    python bench/run.py [FAMILY ...] [--quick] [--markdown] [--json FILE]
+
+Families: calls (what a hook costs), file (recording for long), stop (start, stop, import), export. Each says in its
+module how it measures. The last lines name every bar that was missed; the exit code stays 0.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import json
+import sys
+from importlib.metadata import version
+
+import machine
+import peers
+
+FAMILIES = ["calls", "file", "stop", "export"]
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("families", nargs="*", metavar="FAMILY", help=f"of {', '.join(FAMILIES)}; all if none is named")
+    parser.add_argument("--quick", action="store_true", help="shorter and coarser: to see that it works")
+    parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
+    parser.add_argument("--json", metavar="FILE", help="also write all figures to a file")
+    arguments = parser.parse_args()
+    unknown = set(arguments.families) - set(FAMILIES)
+    if unknown:
+        parser.error(f"no family {', '.join(sorted(unknown))}; there are {', '.join(FAMILIES)}")
+    return arguments
+
+
+def describe_peers():
+    wanted = ["viztracer"] if peers.NEW else ["viztracer", "torch"]
+    found = [f"{name} {version(name)}" for name in wanted if peers.is_installed(name)]
+    missing = [f"{name} is not installed: left out" for name in wanted if not peers.is_installed(name)]
+    return ", ".join([*found, "cProfile", *missing])
+
+
+def print_facts(facts, markdown):
+    for name, value in facts.items():
+        print(f"- {name}: {value}" if markdown else f"{name + ':':<11}{value}")
+    print(flush=True)
+
+
+def main():
+    arguments = parse_arguments()
+    if not peers.is_installed("vestige"):
+        sys.exit("vestige is not installed here; `make bench` does that")
+    facts = {**machine.describe(), "beside": describe_peers()}
+    print_facts(facts, arguments.markdown)
+    results, missed = {}, []
+    for family in arguments.families or FAMILIES:
+        others = machine.Others()
+        tables = importlib.import_module(family).measure(arguments.quick)
+        share = others.share()
+        for table in tables:
+            print(table.markdown() if arguments.markdown else table.text(), flush=True)
+            missed += table.missed()
+        print(f"({family}: others took {share:.0%} of the machine meanwhile)\n", flush=True)
+        results[family] = {"others": share, "tables": [table.data() for table in tables]}
+    if arguments.json:
+        with open(arguments.json, "w") as out:
+            json.dump({"facts": facts, "quick": arguments.quick, "families": results}, out, indent=1)
+    print("Every bar is met." if not missed else "MISSED:\n" + "\n".join(missed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""What starting and stopping costs, and what is left of it afterwards."""
+
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+import child
+import peers
+import workloads
+from calls import time_run
+from report import Table, at_most
+
+THREADS = 50
+DEPTH = 10
+LOOPS = [
+    ("function", workloads.python_function),
+    ("recursion", workloads.recursion),
+    ("len(x)", workloads.c_len),
+    ("x.append(1)", workloads.c_append),
+]
+
+
+def timed_ms(function):
+    begin = time.perf_counter_ns()
+    function()
+    return (time.perf_counter_ns() - begin) / 1e6
+
+
+# ---- stop() ----------------------------------------------------------------
+
+
+def stop_after_calls(name, calls, times):
+    """How long stop() takes after so many calls, in ms, each time."""
+    taken = []
+    for _ in range(times):
+        tool = {"vestige": peers.Vestige, "VizTracer": peers.VizTracer, "torch": peers.Torch}[name]()
+        tool.start()
+        for _ in range(calls // workloads.CALLS):
+            workloads.python_function()
+        taken.append(timed_ms(tool.stop))
+        tool.clear()
+    return taken
+
+
+def stop_table(quick):
+    names = ["vestige", *(["VizTracer"] if peers.is_installed("viztracer") else [])]
+    calls = 100_000 if quick else 1_000_000
+    table = Table(f"stop() after {calls:,} calls", [*names, *(["torch"] if peers.torch() else [])], unit="ms")
+    taken = {name: child.run(stop_after_calls, name=name, calls=calls, times=10) for name in names}
+    if peers.torch():
+        taken["torch"] = child.run(stop_after_calls, name="torch", calls=calls, times=1)
+    middle = {name: statistics.median(times) for name, times in taken.items()}
+    table.add("median", middle, [at_most("ms", middle["vestige"], 10)], digits=2)
+    table.add("longest", {name: max(times) for name, times in taken.items()}, digits=2)
+    return table
+
+
+# ---- start() ---------------------------------------------------------------
+
+
+def wait_deep(depth, ready, done):
+    if depth:
+        wait_deep(depth - 1, ready, done)
+    else:
+        ready.release()
+        done.wait()
+
+
+def start_with_threads(threads, times):
+    """How long the start() of a new profile takes while threads wait some calls deep, in ms, each time."""
+    from vestige import profile
+
+    ready, done = threading.Semaphore(0), threading.Event()
+    waiting = [threading.Thread(target=wait_deep, args=(DEPTH, ready, done)) for _ in range(threads)]
+    for thread in waiting:
+        thread.start()
+        ready.acquire()
+    taken = []
+    for _ in range(times):
+        prof = profile()
+        taken.append(timed_ms(prof.start))
+        workloads.nothing()
+        prof.stop()
+    done.set()
+    for thread in waiting:
+        thread.join()
+    return taken
+
+
+def start_table(quick):
+    table = Table("start() of a new profile", ["1 thread", f"{THREADS + 1} threads"], unit="ms")
+    times = 10 if quick else 50
+    alone = child.run(start_with_threads, threads=0, times=times)
+    among = child.run(start_with_threads, threads=THREADS, times=times)
+    both = list(zip(table.columns, (alone, among)))
+    middle = {name: statistics.median(taken) for name, taken in both}
+    table.add("median", middle, [at_most("ms", middle[table.columns[1]], 1)], digits=3)
+    table.add("first in the process", {name: taken[0] for name, taken in both}, digits=3)
+    return table
+
+
+# ---- import ----------------------------------------------------------------
+
+
+def import_table(quick):
+    codes = {
+        "bare": "pass",
+        "import vestige": "import vestige",
+        "from vestige import profile": "from vestige import profile",
+    }
+    best = dict.fromkeys(codes, float("inf"))
+    for _ in range(10 if quick else 40):
+        for name, code in codes.items():
+            command = [sys.executable, "-c", code]
+            best[name] = min(best[name], timed_ms(lambda: subprocess.run(command, check=True)))
+    table = Table("Import, a whole process", ["bare", "beyond"], unit="ms, fastest")
+    bare = best.pop("bare")
+    for name, taken in best.items():
+        table.add(name, {"bare": bare, "beyond": taken - bare}, [at_most("ms", taken - bare, 15)], digits=1)
+    return table
+
+
+# ---- afterwards ------------------------------------------------------------
+
+
+def fastest_runs(times):
+    best = dict.fromkeys((label for label, _ in LOOPS), float("inf"))
+    for _ in range(times):
+        for label, loop in LOOPS:
+            best[label] = min(best[label], time_run(loop))
+    return best
+
+
+def speed_after_stop(times):
+    """The time of each loop after a profile over that before any."""
+    from vestige import profile
+
+    fastest_runs(10)
+    before = fastest_runs(times)
+    with profile():
+        fastest_runs(10)
+    fastest_runs(10)
+    after = fastest_runs(times)
+    return {label: after[label] / before[label] for label in before}
+
+
+def after_table(quick):
+    table = Table("Time after stop() over time before start()", ["median", "lowest", "highest"])
+    ratios = [child.run(speed_after_stop, times=100 if quick else 400) for _ in range(3 if quick else 7)]
+    for label, _ in LOOPS:
+        seen = [ratio[label] for ratio in ratios]
+        middle = statistics.median(seen)
+        table.add(label, {"median": middle, "lowest": min(seen), "highest": max(seen)},
+                  [at_most("x", middle, 1.03)], digits=3)  # fmt: skip
+    return table
+
+
+def measure(quick):
+    return [stop_table(quick), start_table(quick), import_table(quick), after_table(quick)]

@@ -1,0 +1,79 @@
+"""What the profilers are measured on: loops of calls that do nothing else.
+
+A call is written out ten times in a loop, so that the loop hardly counts. Each function here makes exactly
+CALLS calls of the kind its name says.
+"""
+
+CALLS = 1000
+
+
+def nothing():
+    pass
+
+
+class Thing:
+    def method(self):
+        pass
+
+
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+
+def python_function():
+    f = nothing
+    for _ in range(CALLS // 10):
+        f(); f(); f(); f(); f(); f(); f(); f(); f(); f()  # fmt: skip
+
+
+def python_method():
+    t = Thing()
+    for _ in range(CALLS // 10):
+        t.method(); t.method(); t.method(); t.method(); t.method()  # fmt: skip
+        t.method(); t.method(); t.method(); t.method(); t.method()  # fmt: skip
+
+
+FIB = 13
+FIB_CALLS = 753
+
+
+def recursion():
+    fib(FIB)
+
+
+def c_len():
+    x = "abc"
+    for _ in range(CALLS // 10):
+        len(x); len(x); len(x); len(x); len(x); len(x); len(x); len(x); len(x); len(x)  # fmt: skip
+
+
+def c_abs():
+    x = -7
+    for _ in range(CALLS // 10):
+        abs(x); abs(x); abs(x); abs(x); abs(x); abs(x); abs(x); abs(x); abs(x); abs(x)  # fmt: skip
+
+
+def c_append():
+    x = []
+    for _ in range(CALLS // 10):
+        x.append(1); x.append(1); x.append(1); x.append(1); x.append(1)  # fmt: skip
+        x.append(1); x.append(1); x.append(1); x.append(1); x.append(1)  # fmt: skip
+
+
+def c_get():
+    d = {"k": 1}
+    for _ in range(CALLS // 10):
+        d.get("k"); d.get("k"); d.get("k"); d.get("k"); d.get("k")  # fmt: skip
+        d.get("k"); d.get("k"); d.get("k"); d.get("k"); d.get("k")  # fmt: skip
+
+
+def half():
+    """A Python call with a C call in it."""
+    len("abc")
+
+
+def mixed(calls):
+    """So many calls, half of them of Python functions and half of C functions, for traces to export."""
+    f = half
+    for _ in range(calls // 20):
+        f(); f(); f(); f(); f(); f(); f(); f(); f(); f()  # fmt: skip

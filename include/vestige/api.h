@@ -1,0 +1,37 @@
+/* The interface as a table, for code that cannot link against the copy of
+ * vestige that runs in its process: a framework's adapter gets it from the
+ * capsule "vestige._core.api" of the Python extension. Only grows; `size` tells
+ * how much of it there is. */
+#ifndef VESTIGE_API_H
+#define VESTIGE_API_H
+
+#include "record.h"
+#include "replay.h"
+#include "tracer.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VST_API_CAPSULE "vestige._core.api"
+
+typedef struct vst_api {
+    size_t size;
+    void (*tracer_register)(vst_tracer_make_fn make);
+    vst_tracer_make_fn (*tracer_registered)(void);
+    vst_status (*queue_define)(vst_queue *queue,
+                               const vst_definition *definition, vst_id *id);
+    bool (*thread_enter_free)(void);
+    void (*record)(vst_kind kind, vst_id id);
+    vst_status (*matcher_create)(vst_matcher **matcher);
+    void (*matcher_destroy)(vst_matcher *matcher);
+    vst_status (*matcher_feed)(vst_matcher *matcher,
+                               const vst_time_converter *converter,
+                               const vst_compressed_event *events, size_t count,
+                               int64_t end_time_ns, const vst_sink *sink);
+} vst_api;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,167 @@
+/* Recording: what a tracer calls. The record path is inline and does nothing
+ * but read the clock and store one word; it returns nothing, because a hook in
+ * somebody else's program has nobody to tell. Trouble is a counted loss.
+ *
+ * Any thread may record. Each thread writes only its own buffer. */
+#ifndef VESTIGE_RECORD_H
+#define VESTIGE_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "clock.h"
+#include "status.h"
+#include "wire.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where a tracer's records go: the recording in progress. */
+typedef struct vst_queue vst_queue;
+
+/* ---- definitions: what an id stands for -------------------------------- */
+
+typedef enum vst_definition_kind {
+    VST_DEF_PYTHON = 1,     /* a Python function: name, file, line */
+    VST_DEF_NATIVE = 2,     /* a function in C: name; file is its module */
+    VST_DEF_ANNOTATION = 3, /* a span the user named */
+    VST_DEF_GC = 4,         /* a garbage collection */
+    VST_DEF_INSTANT = 5,
+    VST_DEF_COUNTER = 6,
+    VST_DEF_OPERATOR = 7 /* a framework's operator */
+} vst_definition_kind;
+
+typedef struct vst_definition {
+    vst_definition_kind kind;
+    int32_t line; /* first line, 0 where there is none */
+    /* How many leading bytes of file a display name leaves out (the search
+     * path's prefix). */
+    uint32_t file_skip;
+    uint32_t name_len;
+    uint32_t file_len;
+    const char *name; /* bytes, UTF-8 by intent, not NUL-terminated */
+    const char *file;
+} vst_definition;
+
+/* Gives the id of a definition, the same one for equal (kind, name, file,
+ * line); a new one reaches the trace before this returns. May be called by any
+ * thread, not from inside a chunk provider. */
+VST_API vst_status vst_queue_define(vst_queue *queue,
+                                    const vst_definition *definition,
+                                    vst_id *id);
+
+/* A fact about the whole trace; value is JSON. A later value of the same key
+ * replaces the earlier one. */
+VST_API vst_status vst_queue_set_metadata(vst_queue *queue, const char *key,
+                                          const char *json);
+
+/* ---- threads ----------------------------------------------------------- */
+
+/* Names a thread. handle is what vst_thread_handle() returns in it;
+ * system_tid may be 0 if unknown. The last name wins. */
+VST_API void vst_queue_name_thread(vst_queue *queue, uint64_t handle,
+                                   uint64_t system_tid, const char *name,
+                                   size_t name_len);
+
+/* Tells which calls a thread is inside of as recording begins, outermost
+ * first. Called for any thread before that thread's first record. */
+VST_API void vst_queue_open_stack(vst_queue *queue, uint64_t handle,
+                                  uint64_t system_tid, const vst_id *ids,
+                                  size_t count);
+
+VST_API uint64_t vst_thread_handle(void); /* of the calling thread */
+
+/* ---- the record path --------------------------------------------------- */
+
+/* A thread's buffer. Every field belongs to the owning thread. */
+typedef struct vst_buffer {
+    uint64_t *cursor; /* the next word */
+    uint64_t *limit;  /* where plain records end; a few words lie behind it */
+    vst_ticks last;   /* time of the previous word */
+    uint64_t epoch;   /* of the recording this buffer was made ready for */
+} vst_buffer;
+
+/* Names the recording in progress, 0 while there is none. It changes when a
+ * recording starts or stops, and when every thread shall look up (see
+ * vst_queue_request_attention); a buffer whose epoch differs takes the slow
+ * path. Written under the recorder's lock, read relaxed: a hook that still
+ * sees the old value writes one more record into a buffer that is still its
+ * own (pairs with the release store in vst_queue_start and _stop). */
+VST_API extern uint64_t vst_recording_epoch;
+
+#if defined(__GNUC__)
+#define VST_TLS_MODEL __attribute__((tls_model("initial-exec")))
+#define VST_LIKELY(x) __builtin_expect(!!(x), 1)
+#else
+#define VST_TLS_MODEL
+#define VST_LIKELY(x) (x)
+#endif
+#ifdef __cplusplus
+#define VST_THREAD_LOCAL thread_local
+#else
+#define VST_THREAD_LOCAL _Thread_local
+#endif
+
+VST_API extern VST_THREAD_LOCAL vst_buffer *vst_thread_buffer VST_TLS_MODEL;
+
+VST_API void vst_record_slow(vst_kind kind, vst_id id, vst_ticks now);
+
+/* Records by hooks that the tracer's own stop() keeps out: once it returned,
+ * no thread is inside this function or will enter it. */
+static inline void vst_record(vst_kind kind, vst_id id)
+{
+    vst_buffer *buffer = vst_thread_buffer;
+    vst_ticks now = vst_clock_ticks();
+    uint64_t delta = now - buffer->last;
+
+#if defined(__GNUC__)
+    uint64_t epoch = __atomic_load_n(&vst_recording_epoch, __ATOMIC_RELAXED);
+#else
+    uint64_t epoch = *(volatile uint64_t *)&vst_recording_epoch;
+#endif
+    if (VST_LIKELY(buffer->epoch == epoch && buffer->cursor < buffer->limit &&
+                   delta >> 32 == 0)) {
+        buffer->last = now;
+        /* One aligned 8-byte store: a reader sees the word or zero. */
+        *(volatile uint64_t *)buffer->cursor++ =
+            vst_word(kind, id, (uint32_t)delta);
+        return;
+    }
+    vst_record_slow(kind, id, now);
+}
+
+/* ---- records with a payload; the same rule as vst_record --------------- */
+
+VST_API void vst_record_args(const char *json_members, size_t length);
+VST_API void vst_record_instant(vst_id id, const char *json_members,
+                                size_t length);
+VST_API void vst_record_counter(vst_id id, double value);
+VST_API void vst_record_begin(vst_id id, uint32_t instance);
+VST_API void vst_record_end(vst_id id, uint32_t instance);
+VST_API void vst_record_switch(uint64_t stack);
+VST_API void vst_record_gap(bool ends);
+/* The calls the current thread is inside of right now, outermost first. */
+VST_API void vst_record_stack(const vst_id *ids, size_t count);
+
+/* ---- for threads that no tracer's stop() keeps out --------------------- */
+
+/* Brackets records made by free-running threads (operators, native code): a
+ * chunk of this thread is only taken away after it came by again or ended.
+ * Cheap when repeated; false means nothing is being recorded. */
+VST_API bool vst_thread_enter_free(void);
+
+/* The thread's buffer was handed back; called for the current thread when it
+ * ends, and by tests. Safe at any time, takes no lock but the recorder's. */
+VST_API void vst_thread_release(void);
+
+/* Makes every thread take the slow path once and call the attention function
+ * given to vst_queue_set_attention, on itself. */
+VST_API void vst_queue_request_attention(vst_queue *queue);
+VST_API void vst_queue_set_attention(vst_queue *queue, void (*fn)(void *ctx),
+                                     void *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,49 @@
+/* A session is one recording: it makes the registered tracer, gives it a file
+ * to record into, and hands out what was recorded. A process records one
+ * session at a time. The thread that calls these functions need not be the same
+ * each time; two must not call at once. */
+#ifndef VESTIGE_SESSION_H
+#define VESTIGE_SESSION_H
+
+#include <stdbool.h>
+
+#include "record.h"
+#include "status.h"
+#include "trace.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct vst_session vst_session;
+
+typedef struct vst_session_options {
+    const char *path; /* NULL: an unlinked temporary file, or memory */
+    bool overwrite;   /* replace an existing file */
+    bool gc;          /* record garbage collections */
+} vst_session_options;
+
+VST_API vst_status vst_session_create(const vst_session_options *options,
+                                      vst_session **session, vst_error *error);
+/* Starts recording; after a stop, goes on in a new window of the same file. */
+VST_API vst_status vst_session_start(vst_session *session, vst_error *error);
+VST_API vst_status vst_session_stop(vst_session *session);
+/* Stops if need be, and finishes the file. What was recorded can still be
+ * read. */
+VST_API vst_status vst_session_finish(vst_session *session, vst_error *error);
+VST_API void vst_session_destroy(vst_session *session);
+
+VST_API bool vst_session_is_recording(const vst_session *session);
+/* The queue to define and record into; valid until destroy. */
+VST_API vst_queue *vst_session_queue(vst_session *session);
+VST_API uint64_t vst_session_lost(const vst_session *session);
+/* Opens what was recorded so far; the caller closes it. */
+VST_API vst_status vst_session_open_trace(vst_session *session,
+                                          vst_trace **trace, vst_error *error);
+/* The tracer to replay with, until destroy. */
+VST_API vst_tracer *vst_session_tracer(vst_session *session);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

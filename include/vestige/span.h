@@ -1,0 +1,78 @@
+/* What replay produces and exporters consume: spans, instants, counters and
+ * losses, thread by thread, in nanoseconds of the wall clock. */
+#ifndef VESTIGE_SPAN_H
+#define VESTIGE_SPAN_H
+
+#include <stddef.h>
+
+#include "status.h"
+#include "wire.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    VST_SPAN_OPEN_AT_START = 1, /* was running when recording began */
+    VST_SPAN_OPEN_AT_END = 2,   /* was running when recording ended */
+    VST_SPAN_RAISED = 4,        /* left by an exception */
+    VST_SPAN_CUT = 8,           /* its exit was never seen */
+    VST_SPAN_RESUMED = 16,      /* goes on after its stack was switched away */
+    VST_SPAN_SUSPENDED = 32,    /* ends because its stack is switched away */
+    VST_SPAN_ASYNC = 64,        /* overlaps its neighbours: not on the stack */
+    VST_SPAN_RECURSIVE = 128    /* the same function is open further out */
+};
+
+typedef struct vst_span {
+    vst_id id;       /* definition */
+    uint32_t thread; /* number in the trace, see trace.h */
+    int64_t start_ns;
+    int64_t end_ns;
+    uint64_t serial; /* 1, 2, 3 … in order of entering, over all threads */
+    uint64_t parent; /* serial of the enclosing span, 0 at a root */
+    uint64_t caller; /* the same, but of the nearest one that is a call */
+    int64_t children_ns; /* time spent in direct children */
+    uint32_t depth;      /* 0 at a root */
+    uint32_t flags;
+    const char *args; /* JSON members, NULL if none; valid during the call */
+    size_t args_len;
+} vst_span;
+
+typedef struct vst_instant {
+    vst_id id;
+    uint32_t thread;
+    int64_t time_ns;
+    const char *args;
+    size_t args_len;
+} vst_instant;
+
+typedef struct vst_counter {
+    vst_id id;
+    uint32_t thread;
+    int64_t time_ns;
+    double value;
+} vst_counter;
+
+/* A stretch of a thread about which the trace knows nothing. */
+typedef struct vst_loss {
+    uint32_t thread;
+    int64_t start_ns;
+    int64_t end_ns;
+    uint64_t records; /* how many were lost; 0: hooks were away (a gap) */
+} vst_loss;
+
+/* Where they go. A function left NULL drops its events. A spans of one thread
+ * arrive in the order in which they end. A status other than VST_OK ends the
+ * replay and is returned by it. */
+typedef struct vst_sink {
+    void *ctx;
+    vst_status (*span)(void *ctx, const vst_span *span);
+    vst_status (*instant)(void *ctx, const vst_instant *instant);
+    vst_status (*counter)(void *ctx, const vst_counter *counter);
+    vst_status (*loss)(void *ctx, const vst_loss *loss);
+} vst_sink;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,96 @@
+/* A trace that is being read: a file, finished, torn or still being written, or
+ * the recording of a live session. One thread at a time uses a vst_trace. */
+#ifndef VESTIGE_TRACE_H
+#define VESTIGE_TRACE_H
+
+#include <stdbool.h>
+
+#include "record.h"
+#include "span.h"
+#include "status.h"
+#include "tracer.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct vst_trace vst_trace;
+
+typedef struct vst_trace_info {
+    uint32_t version;
+    uint32_t pid;
+    uint8_t trace_id[16];
+    bool clean;         /* ended by a stop, not by the death of its process */
+    uint32_t threads;   /* threads that recorded something */
+    uint32_t windows;   /* stretches between a start and a stop */
+    uint64_t words;     /* 8-byte words of records */
+    uint64_t lost;      /* records that could not be kept */
+    uint64_t bytes;     /* size of the file */
+    int64_t start_ns;   /* wall clock, of the first and the last window */
+    int64_t end_ns;
+    vst_clock_kind clock;
+} vst_trace_info;
+
+typedef struct vst_trace_thread {
+    uint32_t number;
+    uint64_t system_tid;
+    uint64_t words;
+    const char *name; /* "" if it has none */
+    size_t name_len;
+} vst_trace_thread;
+
+VST_API vst_status vst_trace_open(const char *path, vst_trace **trace,
+                                  vst_error *error);
+/* Reads through a duplicate of fd. */
+VST_API vst_status vst_trace_open_fd(int fd, vst_trace **trace,
+                                     vst_error *error);
+VST_API void vst_trace_close(vst_trace *trace);
+
+VST_API void vst_trace_get_info(const vst_trace *trace, vst_trace_info *info);
+VST_API size_t vst_trace_thread_count(const vst_trace *trace);
+VST_API const vst_trace_thread *vst_trace_thread_at(const vst_trace *trace,
+                                                    size_t index);
+/* By number; NULL if there is none. */
+VST_API const vst_trace_thread *vst_trace_thread_find(const vst_trace *trace,
+                                                      uint32_t number);
+/* NULL for an id that the trace does not define. */
+VST_API const vst_definition *vst_trace_definition(const vst_trace *trace,
+                                                   vst_id id);
+VST_API vst_id vst_trace_definition_max(const vst_trace *trace);
+/* JSON, NULL if the key was not set. index walks all of them. */
+VST_API const char *vst_trace_metadata(const vst_trace *trace, const char *key);
+VST_API const char *vst_trace_metadata_at(const vst_trace *trace, size_t index,
+                                          const char **key);
+
+enum { VST_WINDOW_LAST = -1, VST_WINDOW_ALL = -2 };
+
+/* Replays a window into sink, thread after thread. tracer turns events into
+ * spans; with NULL replay's own matcher does. counts may be NULL. */
+VST_API vst_status vst_trace_replay(vst_trace *trace, int window,
+                                    vst_tracer *tracer, const vst_sink *sink,
+                                    vst_error *error);
+
+/* What replay's own matcher counted in the last vst_trace_replay. */
+VST_API uint64_t vst_trace_unmatched_exits(const vst_trace *trace);
+
+/* Called about every 50 ms of a long replay or export with the share done;
+ * a return other than 0 cancels. */
+typedef int (*vst_progress_fn)(void *ctx, double done);
+VST_API void vst_trace_set_progress(vst_trace *trace, vst_progress_fn fn,
+                                    void *ctx);
+
+/* Writes the trace in the format that the suffix of path names (.json,
+ * .json.gz), through a temporary file that is renamed at the end. */
+typedef struct vst_export_options {
+    int window;         /* VST_WINDOW_LAST unless said otherwise */
+    vst_tracer *tracer; /* as in vst_trace_replay */
+} vst_export_options;
+
+VST_API vst_status vst_trace_export(vst_trace *trace, const char *path,
+                                    const vst_export_options *options,
+                                    vst_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

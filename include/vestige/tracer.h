@@ -1,0 +1,122 @@
+/* The registry. The core depends on no language runtime; a runtime's tracer and
+ * memory tracer hand themselves in here, and the core makes one when recording
+ * starts. With nothing registered it makes one that does nothing.
+ *
+ * Registering is for start-up and for tests; it takes effect at the next make. */
+#ifndef VESTIGE_TRACER_H
+#define VESTIGE_TRACER_H
+
+#include <stddef.h>
+
+#include "clock.h"
+#include "record.h"
+#include "span.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a compressed event stands for: its kind (a vst_kind, or for escapes
+ * VST_ESCAPE + 1 + type) and the id of its definition. */
+typedef struct vst_trace_key {
+    uint64_t value;
+} vst_trace_key;
+
+static inline vst_trace_key vst_trace_key_make(uint32_t kind, vst_id id)
+{
+    vst_trace_key key = {(uint64_t)id << 8 | kind};
+    return key;
+}
+
+static inline uint32_t vst_trace_key_kind(vst_trace_key key)
+{
+    return (uint32_t)(key.value & 0xffu);
+}
+
+static inline vst_id vst_trace_key_id(vst_trace_key key)
+{
+    return (vst_id)(key.value >> 8);
+}
+
+static inline uint32_t vst_trace_key_kind_of_escape(uint32_t escape_type)
+{
+    return (uint32_t)VST_ESCAPE + 1u + escape_type;
+}
+
+typedef struct vst_device_resource {
+    int32_t device;    /* the process */
+    uint32_t resource; /* the thread's number in the trace */
+} vst_device_resource;
+
+/* One record as a tracer recorded it, its time still in ticks. Batches hold
+ * enters and exits in the order of one thread. */
+typedef struct vst_compressed_event {
+    vst_trace_key key;
+    uint64_t system_tid;
+    vst_device_resource where;
+    vst_ticks enter_t;
+    const uint64_t *payload; /* the words of an escape, else NULL */
+    uint32_t payload_words;
+} vst_compressed_event;
+
+/* end_time_ns while more batches of the same thread follow. */
+#define VST_TIME_OPEN INT64_MIN
+
+typedef struct vst_tracer vst_tracer;
+
+/* The contract of a tracer. All but get_events are called by the thread that
+ * controls the recording. */
+typedef struct vst_tracer_ops {
+    /* No hook records after this returns. */
+    void (*stop)(vst_tracer *tracer);
+    vst_status (*restart)(vst_tracer *tracer);
+    /* From now on garbage collections are recorded as spans. */
+    void (*register_gc_callback)(vst_tracer *tracer);
+    /* Turns one thread's events into spans. Called batch by batch when
+     * somebody reads; the last batch of a thread has an end time, at which
+     * what is still open is closed. */
+    vst_status (*get_events)(vst_tracer *tracer,
+                             const vst_time_converter *converter,
+                             const vst_compressed_event *enters, size_t count,
+                             int64_t end_time_ns, const vst_sink *sink);
+    void (*destroy)(vst_tracer *tracer);
+} vst_tracer_ops;
+
+/* The first member of every tracer. */
+struct vst_tracer {
+    const vst_tracer_ops *ops;
+};
+
+/* Makes a tracer that records into queue, and starts it. */
+typedef vst_status (*vst_tracer_make_fn)(vst_queue *queue, vst_tracer **tracer);
+
+VST_API void vst_tracer_register(vst_tracer_make_fn make); /* NULL: none */
+VST_API vst_tracer_make_fn vst_tracer_registered(void);
+VST_API vst_status vst_tracer_make(vst_queue *queue, vst_tracer **tracer);
+
+/* ---- the memory tracer -------------------------------------------------- */
+
+typedef struct vst_memory_tracer vst_memory_tracer;
+
+typedef struct vst_memory_tracer_ops {
+    vst_status (*start)(vst_memory_tracer *tracer);
+    void (*stop)(vst_memory_tracer *tracer);
+    vst_status (*export_memory_history)(vst_memory_tracer *tracer,
+                                        const char *path, vst_error *error);
+    void (*destroy)(vst_memory_tracer *tracer);
+} vst_memory_tracer_ops;
+
+struct vst_memory_tracer {
+    const vst_memory_tracer_ops *ops;
+};
+
+typedef vst_status (*vst_memory_tracer_make_fn)(vst_memory_tracer **tracer);
+
+VST_API void vst_memory_tracer_register(vst_memory_tracer_make_fn make);
+VST_API vst_status vst_memory_tracer_make(vst_memory_tracer **tracer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,16 @@
+/* All of vestige's public interface. */
+#ifndef VESTIGE_VESTIGE_H
+#define VESTIGE_VESTIGE_H
+
+#include "api.h"
+#include "clock.h"
+#include "record.h"
+#include "replay.h"
+#include "session.h"
+#include "span.h"
+#include "status.h"
+#include "trace.h"
+#include "tracer.h"
+#include "wire.h"
+
+#endif

@@ -1,0 +1,112 @@
+/* The layout of a record: what a hook writes, what the file holds, what replay
+ * reads. This header is the specification of the record stream.
+ *
+ * A stream is a sequence of 8-byte words in the machine's byte order.
+ *
+ *   bits  0-1   kind    ENTER, EXIT, RAISE, ESCAPE
+ *   bits  2-31  id      of the definition entered or left; 0 is reserved
+ *   bits 32-63  delta   clock ticks since the previous timed word of the stream
+ *
+ * An all-zero word ends the stream of a chunk: it is ENTER of the reserved id.
+ *
+ * An ESCAPE word carries what does not fit. Its id field is split:
+ *
+ *   bits  2-9   type    one of vst_escape
+ *   bits 10-31  words   how many payload words follow
+ *
+ * Its delta counts like any other. Payload words are stored before the escape
+ * word that announces them, so a stream cut anywhere is valid up to there. */
+#ifndef VESTIGE_WIRE_H
+#define VESTIGE_WIRE_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef uint64_t vst_ticks; /* raw clock ticks, see clock.h */
+typedef uint32_t vst_id;    /* 1 .. VST_ID_MAX; 0 means "not recorded" */
+
+#define VST_ID_MAX ((vst_id)0x3fffffff)
+
+typedef enum vst_kind {
+    VST_ENTER = 0,
+    VST_EXIT = 1,  /* left by returning (or yielding) */
+    VST_RAISE = 2, /* left by an exception */
+    VST_ESCAPE = 3
+} vst_kind;
+
+typedef enum vst_escape {
+    /* ticks: absolute time; the next delta counts from it */
+    VST_ESCAPE_TIME = 1,
+    /* thread number, absolute ticks: the words that follow belong to another
+     * thread, which was given the rest of a chunk whose owner ended */
+    VST_ESCAPE_SEGMENT = 2,
+    /* id | instance << 32: a span that need not nest, such as an annotation
+     * around an await; END names the same pair */
+    VST_ESCAPE_BEGIN = 3,
+    VST_ESCAPE_END = 4,
+    /* byte length, bytes: JSON members ("k": v, ...) of the span on top */
+    VST_ESCAPE_ARGS = 5,
+    /* id | byte length << 32, bytes: a point in time, with JSON members */
+    VST_ESCAPE_INSTANT = 6,
+    /* id, IEEE double */
+    VST_ESCAPE_COUNTER = 7,
+    /* ids, outermost first: the calls open right now. Replay keeps the common
+     * part of what it had open, closes the rest, opens what is new */
+    VST_ESCAPE_STACK = 8,
+    /* ids: the continuation of a STACK that did not fit one escape */
+    VST_ESCAPE_STACK_MORE = 9,
+    /* count: so many records could not be kept here */
+    VST_ESCAPE_LOST = 10,
+    /* stack number: the thread goes on with another call stack (a greenlet).
+     * 0 is the stack a thread begins with */
+    VST_ESCAPE_SWITCH = 11,
+    /* 0 or 1: the hooks left this thread, or came back to it */
+    VST_ESCAPE_GAP = 12
+} vst_escape;
+
+#define VST_ESCAPE_WORDS_MAX 1024u /* payload words of one escape */
+
+static inline uint64_t vst_word(vst_kind kind, vst_id id, uint32_t delta)
+{
+    return (uint64_t)delta << 32 | (uint64_t)id << 2 | (uint64_t)kind;
+}
+
+static inline uint64_t vst_word_escape(vst_escape type, uint32_t words,
+                                       uint32_t delta)
+{
+    return (uint64_t)delta << 32 | (uint64_t)words << 10 |
+           (uint64_t)type << 2 | (uint64_t)VST_ESCAPE;
+}
+
+static inline vst_kind vst_word_kind(uint64_t word)
+{
+    return (vst_kind)(word & 3u);
+}
+
+static inline vst_id vst_word_id(uint64_t word)
+{
+    return (vst_id)(word >> 2 & VST_ID_MAX);
+}
+
+static inline uint32_t vst_word_delta(uint64_t word)
+{
+    return (uint32_t)(word >> 32);
+}
+
+static inline uint32_t vst_word_escape_type(uint64_t word)
+{
+    return (uint32_t)(word >> 2 & 0xffu);
+}
+
+static inline uint32_t vst_word_escape_words(uint64_t word)
+{
+    return (uint32_t)(word >> 10 & 0x3fffffu);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

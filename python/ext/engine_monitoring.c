@@ -1,0 +1,313 @@
+/* The hooks of Python 3.12 and later: sys.monitoring, for every thread of the
+ * interpreter at once. Callbacks are objects with a vectorcall of their own,
+ * which costs less than a built-in function does.
+ *
+ * What the events do not say, and what is done about it:
+ *  - Calls that are open when recording starts end without having begun: they
+ *    were announced as open. Calls in C that are open then end unseen.
+ *  - A generator resumed by throw() gives PY_THROW and no PY_RESUME.
+ *  - CALL fires for every callable; only C functions are recorded. A bound
+ *    method around one is announced as the method and ends as the function.
+ *  - Frames of a suspended greenlet keep their events after set_events(0):
+ *    callbacks are unregistered too.
+ * Tool id: the first free of 4 and 3, so that debuggers (0), coverage (1),
+ * profilers (2) and optimizers (5) can come and go in the traced program. */
+#include "vpy.h"
+
+#include <opcode.h>
+#include <structmember.h>
+#include <stddef.h>
+#include <stdio.h>
+
+const char *const vpy_engine_name = "monitoring";
+bool vpy_torch_mode;
+
+typedef struct callback {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+} callback;
+
+typedef PyObject *(*callback_fn)(PyObject *, PyObject *const *, size_t,
+                                 PyObject *);
+
+/* ---- the hooks --------------------------------------------------------- */
+
+static PyObject *on_enter(PyObject *self, PyObject *const *args, size_t nargsf,
+                          PyObject *kwnames)
+{
+    uint32_t value = vpy_code_value(args[0]);
+
+    (void)self, (void)nargsf, (void)kwnames;
+    if (VST_LIKELY(value - 1 < VPY_SPECIAL - 1))
+        vst_record(VST_ENTER, value);
+    else if (value)
+        vpy_code_entered(value, args[0], NULL);
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_return(PyObject *self, PyObject *const *args, size_t nargsf,
+                           PyObject *kwnames)
+{
+    uint32_t value = vpy_code_value(args[0]);
+
+    (void)self, (void)nargsf, (void)kwnames;
+    if (VST_LIKELY(value - 1 < VPY_SPECIAL - 1))
+        vst_record(VST_EXIT, value);
+    else if (value)
+        vpy_code_returns(value, args[0], args[2]);
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_unwind(PyObject *self, PyObject *const *args, size_t nargsf,
+                           PyObject *kwnames)
+{
+    uint32_t value = vpy_code_value(args[0]);
+
+    (void)self, (void)nargsf, (void)kwnames;
+    if (value)
+        vst_record(VST_RAISE, VPY_ID(value));
+    Py_RETURN_NONE;
+}
+
+#ifdef INSTRUMENTED_CALL_KW
+#define IS_PLAIN_CALL(op) ((op) == INSTRUMENTED_CALL || (op) == INSTRUMENTED_CALL_KW)
+#else
+#define IS_PLAIN_CALL(op) ((op) == INSTRUMENTED_CALL)
+#endif
+
+/* A method around a C function that is called with *args has no end event. */
+static bool will_end(PyObject *const *args)
+{
+    if (!PyMethod_Check(args[2]))
+        return true;
+    Py_ssize_t offset = PyLong_AsSsize_t(args[1]);
+    const char *code = ((PyCodeObject *)args[0])->co_code_adaptive;
+    return IS_PLAIN_CALL((unsigned char)code[offset]);
+}
+
+/* Also asks whether the caller is recorded at all: what a function that is left
+ * out calls in C is left out with it. */
+static vst_id called(PyObject *const *args)
+{
+    vst_id id = vpy_native_id(args[2]);
+
+    if (id == 0 || vpy_code_value(args[0]) == 0)
+        return 0;
+    return id;
+}
+
+static PyObject *on_call(PyObject *self, PyObject *const *args, size_t nargsf,
+                         PyObject *kwnames)
+{
+    vst_id id = called(args);
+
+    (void)self, (void)nargsf, (void)kwnames;
+    if (id && will_end(args))
+        vst_record(VST_ENTER, id);
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_c_return(PyObject *self, PyObject *const *args,
+                             size_t nargsf, PyObject *kwnames)
+{
+    vst_id id = called(args);
+
+    (void)self, (void)nargsf, (void)kwnames;
+    if (id)
+        vst_record(VST_EXIT, id);
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_c_raise(PyObject *self, PyObject *const *args,
+                            size_t nargsf, PyObject *kwnames)
+{
+    vst_id id = called(args);
+
+    (void)self, (void)nargsf, (void)kwnames;
+    if (id)
+        vst_record(VST_RAISE, id);
+    Py_RETURN_NONE;
+}
+
+static const struct hook {
+    const char *event;
+    callback_fn function;
+    bool native; /* only wanted with C functions */
+} hooks[] = {
+    {"PY_START", on_enter, false},   {"PY_RESUME", on_enter, false},
+    {"PY_THROW", on_enter, false},   {"PY_RETURN", on_return, false},
+    {"PY_YIELD", on_return, false},  {"PY_UNWIND", on_unwind, false},
+    {"CALL", on_call, true},         {"C_RETURN", on_c_return, true},
+    {"C_RAISE", on_c_raise, true},
+};
+
+enum { HOOKS = sizeof hooks / sizeof hooks[0] };
+
+/* ---- placing them ------------------------------------------------------ */
+
+static PyObject *callbacks[HOOKS];
+static long tool = -1; /* our id while recording */
+
+static PyMemberDef callback_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(callback, vectorcall),
+     READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static void callback_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyType_Slot callback_slots[] = {
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_members, callback_members},
+    {Py_tp_dealloc, callback_dealloc},
+    {0, NULL},
+};
+
+static PyType_Spec callback_spec = {
+    .name = "vestige._core.monitoring_callback",
+    .basicsize = sizeof(callback),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
+             Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = callback_slots,
+};
+
+int vpy_engine_init(PyObject *module)
+{
+    PyTypeObject *type = (PyTypeObject *)PyType_FromModuleAndSpec(
+        module, &callback_spec, NULL);
+
+    if (!type)
+        return -1;
+    for (size_t i = 0; i < HOOKS; i++) {
+        callback *object = PyObject_New(callback, type);
+        if (!object) {
+            Py_DECREF(type);
+            return -1;
+        }
+        object->vectorcall = hooks[i].function;
+        Py_XSETREF(callbacks[i], (PyObject *)object);
+    }
+    Py_DECREF(type);
+    return 0;
+}
+
+static PyObject *monitoring(void) /* borrowed */
+{
+    return PySys_GetObject("monitoring");
+}
+
+static long event_number(size_t i)
+{
+    PyObject *events = PyObject_GetAttrString(monitoring(), "events");
+    PyObject *value =
+        events ? PyObject_GetAttrString(events, hooks[i].event) : NULL;
+    long number = value ? PyLong_AsLong(value) : -1;
+
+    Py_XDECREF(value);
+    Py_XDECREF(events);
+    return number;
+}
+
+static bool take_tool(long id, const char *name)
+{
+    PyObject *result = PyObject_CallMethod(monitoring(), "use_tool_id", "ls",
+                                           id, name);
+
+    if (!result) {
+        PyErr_Clear();
+        return false;
+    }
+    Py_DECREF(result);
+    tool = id;
+    return true;
+}
+
+static bool take_any_tool(void)
+{
+    if (vpy_torch_mode && VPY_TORCH_TAKES_TOOL_ID_2)
+        return take_tool(2, "PyTorch Profiler");
+    return take_tool(4, "vestige") || take_tool(3, "vestige");
+}
+
+static bool set_events(unsigned long events)
+{
+    PyObject *result =
+        PyObject_CallMethod(monitoring(), "set_events", "lk", tool, events);
+
+    Py_XDECREF(result);
+    return result != NULL;
+}
+
+static bool set_callback(size_t i, PyObject *function)
+{
+    PyObject *result =
+        PyObject_CallMethod(monitoring(), "register_callback", "llO", tool,
+                            event_number(i), function);
+
+    Py_XDECREF(result);
+    return result != NULL;
+}
+
+static void explain(const char *what)
+{
+    PyErr_Clear();
+    snprintf(vpy_tracer_message, sizeof vpy_tracer_message, "%s", what);
+}
+
+bool vpy_engine_start(vpy_tracer *tracer)
+{
+    unsigned long events = 0;
+
+    if (!monitoring() || !take_any_tool()) {
+        explain("no monitoring tool id is free: other tools of this program "
+                "hold them (see sys.monitoring.get_tool)");
+        return false;
+    }
+    for (size_t i = 0; i < HOOKS; i++) {
+        if (hooks[i].native && !tracer->options.native)
+            continue;
+        if (!set_callback(i, callbacks[i])) {
+            explain("sys.monitoring refused a callback");
+            vpy_engine_stop(tracer);
+            return false;
+        }
+        events |= (unsigned long)event_number(i);
+    }
+    if (!set_events(events)) {
+        explain("sys.monitoring refused the events");
+        vpy_engine_stop(tracer);
+        return false;
+    }
+    return true;
+}
+
+void vpy_engine_stop(vpy_tracer *tracer)
+{
+    (void)tracer;
+    if (tool < 0)
+        return;
+    set_events(0);
+    for (size_t i = 0; i < HOOKS; i++)
+        set_callback(i, Py_None);
+    PyObject *result =
+        PyObject_CallMethod(monitoring(), "free_tool_id", "l", tool);
+    Py_XDECREF(result);
+    PyErr_Clear();
+    tool = -1;
+}
+
+void vpy_engine_native_defined(PyMethodDef *method, PyTypeObject *owner)
+{
+    (void)method, (void)owner;
+}
+
+/* Nobody can take an interpreter-wide hook away. */
+void vpy_engine_check_thread(void)
+{
+}

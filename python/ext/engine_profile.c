@@ -1,0 +1,318 @@
+/* The hooks of Python 3.10 and 3.11: a C profile function on every thread state.
+ *
+ * Such a hook belongs to one thread. A thread made by Python is adopted before
+ * it runs: its state is in the interpreter's list when the call that made it
+ * returns, which is an event of ours. One made by C appears in the list at any
+ * time, and is adopted at the next event of any thread.
+ *
+ * The program may set profile hooks of its own. sys.setprofile and cProfile's
+ * enable and disable are watched while recording (their method definitions call
+ * through us), so the thread is the program's as long as it wants it, the gap is
+ * marked, and our hook comes back after. A hook that was there before us is put
+ * back when recording stops. */
+#include "vpy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const vpy_engine_name = "profile";
+bool vpy_torch_mode; /* changes nothing here: there are no tool ids */
+
+/* What a thread had before we came. */
+typedef struct displaced {
+    uint64_t thread; /* tstate->id: never reused */
+    Py_tracefunc function;
+    struct displaced *next;
+} displaced;
+
+static displaced *displaced_hooks;
+static PyInterpreterState *interpreter;
+static PyThreadState *newest; /* head of the list when it was last looked at */
+static uint64_t newest_id;
+static _Thread_local bool in_gap; /* this thread is the program's for now */
+
+static int hook(PyObject *object, PyFrameObject *frame, int what,
+                PyObject *argument);
+
+/* ---- taking threads and giving them back ------------------------------- */
+
+static void set_hook(PyThreadState *tstate, Py_tracefunc function,
+                     PyObject *object)
+{
+    if (_PyEval_SetProfile(tstate, function, object) < 0)
+        PyErr_Clear(); /* an audit hook said no */
+}
+
+/* The hook's object stays the program's, so sys.getprofile() says what it
+ * would without us. */
+static void take(PyThreadState *tstate)
+{
+    if (tstate->c_profilefunc == hook)
+        return;
+    if (tstate->c_profilefunc) {
+        displaced *entry = malloc(sizeof *entry);
+        if (!entry)
+            return; /* rather not seen than lost */
+        *entry = (displaced){tstate->id, tstate->c_profilefunc,
+                             displaced_hooks};
+        displaced_hooks = entry;
+    }
+    set_hook(tstate, hook, tstate->c_profileobj);
+}
+
+static Py_tracefunc forget_displaced(PyThreadState *tstate)
+{
+    for (displaced **link = &displaced_hooks; *link; link = &(*link)->next) {
+        displaced *entry = *link;
+        if (entry->thread == tstate->id) {
+            Py_tracefunc function = entry->function;
+            *link = entry->next;
+            free(entry);
+            return function;
+        }
+    }
+    return NULL;
+}
+
+static void give_back(PyThreadState *tstate)
+{
+    if (tstate->c_profilefunc != hook)
+        return;
+    Py_tracefunc function = forget_displaced(tstate);
+    set_hook(tstate, function, function ? tstate->c_profileobj : NULL);
+}
+
+/* Thread states are added at the head. */
+static void adopt_new_threads(void)
+{
+    PyThreadState *head = PyInterpreterState_ThreadHead(interpreter);
+    uint64_t last_seen = newest_id;
+
+    for (PyThreadState *t = head; t && t->id > last_seen;
+         t = PyThreadState_Next(t))
+        if (!t->c_profilefunc)
+            take(t);
+    newest = head;
+    newest_id = head->id;
+}
+
+static inline void look_for_new_threads(void)
+{
+    PyThreadState *head = PyInterpreterState_ThreadHead(interpreter);
+
+    if (!VST_LIKELY(head == newest && head->id == newest_id))
+        adopt_new_threads();
+}
+
+/* ---- the hook ---------------------------------------------------------- */
+
+static void enter(PyObject *code, PyFrameObject *frame)
+{
+    uint32_t value = vpy_code_value(code);
+
+    if (VST_LIKELY(value - 1 < VPY_SPECIAL - 1))
+        vst_record(VST_ENTER, value);
+    else if (value)
+        vpy_code_entered(value, code, frame);
+}
+
+static void leave(PyObject *code, PyObject *result)
+{
+    uint32_t value = vpy_code_value(code);
+
+    if (VST_LIKELY(value - 1 < VPY_SPECIAL - 1))
+        vst_record(result ? VST_EXIT : VST_RAISE, value);
+    else if (value)
+        vpy_code_returns(value, code, result);
+}
+
+/* What a function that is left out calls in C is left out with it. */
+static void native(vst_kind kind, PyObject *code, PyObject *function)
+{
+    if (!vpy_active->options.native || vpy_code_value(code) == 0)
+        return;
+    vst_id id = vpy_native_id(function);
+    if (id)
+        vst_record(kind, id);
+}
+
+static int hook(PyObject *object, PyFrameObject *frame, int what,
+                PyObject *argument)
+{
+    PyObject *code = vpy_frame_code(frame);
+
+    (void)object;
+    if (!vpy_active)
+        return 0;
+    switch (what) {
+    case PyTrace_CALL:
+        enter(code, frame);
+        break;
+    case PyTrace_RETURN:
+        leave(code, argument);
+        break;
+    case PyTrace_C_CALL:
+        native(VST_ENTER, code, argument);
+        break;
+    case PyTrace_C_RETURN:
+        native(VST_EXIT, code, argument);
+        break;
+    case PyTrace_C_EXCEPTION:
+        native(VST_RAISE, code, argument);
+        break;
+    }
+    look_for_new_threads();
+    return 0;
+}
+
+/* ---- the program's own hooks ------------------------------------------- */
+
+/* Methods that change the thread's hook, called through us. */
+typedef struct watched {
+    PyMethodDef *method; /* NULL: not there (yet) */
+    PyCFunction original;
+    PyCFunction through_us;
+} watched;
+
+static void after_change(void)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+
+    if (!vpy_active || tstate->c_profilefunc == hook)
+        return;
+    if (tstate->c_profilefunc) {
+        if (!in_gap)
+            vst_record_gap(false);
+        in_gap = true;
+        return;
+    }
+    /* The program wants no hook of its own any more, nor back what it had. */
+    forget_displaced(tstate);
+    set_hook(tstate, hook, NULL);
+    if (in_gap) {
+        in_gap = false;
+        vst_record_gap(true);
+        vpy_threads_record_stack();
+    }
+}
+
+static PyObject *through_setprofile(PyObject *self, PyObject *argument);
+static PyObject *through_enable(PyObject *self, PyObject *args, PyObject *kw);
+static PyObject *through_disable(PyObject *self, PyObject *unused);
+
+static watched setprofile = {NULL, NULL, through_setprofile};
+static watched enable = {
+    NULL, NULL, (PyCFunction)(void (*)(void))through_enable};
+static watched disable = {NULL, NULL, through_disable};
+
+static PyObject *through_setprofile(PyObject *self, PyObject *argument)
+{
+    PyObject *result = setprofile.original(self, argument);
+
+    after_change();
+    return result;
+}
+
+static PyObject *through_enable(PyObject *self, PyObject *args, PyObject *kw)
+{
+    PyObject *result = ((PyCFunctionWithKeywords)(void (*)(void))
+                            enable.original)(self, args, kw);
+
+    after_change();
+    return result;
+}
+
+static PyObject *through_disable(PyObject *self, PyObject *unused)
+{
+    PyObject *result = disable.original(self, unused);
+
+    after_change();
+    return result;
+}
+
+static void watch(watched *w, PyMethodDef *method, int flags)
+{
+    if (w->method || (method->ml_flags & ~METH_STATIC) != flags)
+        return;
+    w->method = method;
+    w->original = method->ml_meth;
+    method->ml_meth = w->through_us;
+}
+
+static void unwatch(watched *w)
+{
+    if (w->method && w->method->ml_meth == w->through_us)
+        w->method->ml_meth = w->original;
+    w->method = NULL;
+}
+
+static void watch_setprofile(void)
+{
+    PyObject *function = PySys_GetObject("setprofile");
+
+    if (function && PyCFunction_CheckExact(function))
+        watch(&setprofile, ((PyCFunctionObject *)function)->m_ml, METH_O);
+}
+
+/* cProfile's class is found when the program first calls it. */
+void vpy_engine_native_defined(PyMethodDef *method, PyTypeObject *owner)
+{
+    PyTypeObject *type = owner;
+
+    while (type && strcmp(type->tp_name, "_lsprof.Profiler") != 0)
+        type = type->tp_base;
+    if (!type)
+        return;
+    (void)method;
+    for (PyMethodDef *m = type->tp_methods; m && m->ml_name; m++) {
+        if (strcmp(m->ml_name, "enable") == 0)
+            watch(&enable, m, METH_VARARGS | METH_KEYWORDS);
+        else if (strcmp(m->ml_name, "disable") == 0)
+            watch(&disable, m, METH_NOARGS);
+    }
+}
+
+/* Somebody may have taken the hook away without our noticing. */
+void vpy_engine_check_thread(void)
+{
+    if (PyThreadState_Get()->c_profilefunc != hook)
+        after_change();
+}
+
+/* ---- start and stop ---------------------------------------------------- */
+
+int vpy_engine_init(PyObject *module)
+{
+    (void)module;
+    return 0;
+}
+
+bool vpy_engine_start(vpy_tracer *tracer)
+{
+    (void)tracer;
+    interpreter = PyThreadState_Get()->interp;
+    in_gap = false;
+    newest = PyInterpreterState_ThreadHead(interpreter);
+    newest_id = newest->id;
+    for (PyThreadState *t = newest; t; t = PyThreadState_Next(t))
+        take(t);
+    watch_setprofile();
+    return true;
+}
+
+void vpy_engine_stop(vpy_tracer *tracer)
+{
+    PyThreadState *t = PyInterpreterState_ThreadHead(interpreter);
+
+    (void)tracer;
+    unwatch(&setprofile);
+    unwatch(&enable);
+    unwatch(&disable);
+    for (; t; t = PyThreadState_Next(t))
+        give_back(t);
+    while (displaced_hooks) {
+        displaced *entry = displaced_hooks;
+        displaced_hooks = entry->next;
+        free(entry);
+    }
+}

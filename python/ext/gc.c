@@ -1,0 +1,100 @@
+/* Garbage collections as spans: a callback in gc.callbacks, called in the thread
+ * that collects, before and after. */
+#include "vpy.h"
+
+#include <stdio.h>
+
+static vst_id gc_id;
+static PyObject *callback; /* while it is in the list */
+
+static long long counted(PyObject *info, const char *key)
+{
+    PyObject *value = PyDict_Check(info) ? PyDict_GetItemString(info, key) : NULL;
+    long long number = value && PyLong_Check(value) ? PyLong_AsLongLong(value)
+                                                    : -1;
+
+    PyErr_Clear();
+    return number;
+}
+
+static PyObject *on_gc(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    char text[128];
+    int length;
+
+    (void)self;
+    if (count != 2 || !vpy_active || !PyUnicode_Check(args[0]))
+        Py_RETURN_NONE;
+    if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0) {
+        /* Also the moment to see whether the hooks are still in place. */
+        vpy_engine_check_thread();
+        vst_record(VST_ENTER, gc_id);
+        length = snprintf(text, sizeof text, "\"generation\": %lld",
+                          counted(args[1], "generation"));
+        vst_record_args(text, (size_t)length);
+    } else {
+        length = snprintf(text, sizeof text,
+                          "\"collected\": %lld, \"uncollectable\": %lld",
+                          counted(args[1], "collected"),
+                          counted(args[1], "uncollectable"));
+        vst_record_args(text, (size_t)length);
+        vst_record(VST_EXIT, gc_id);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef on_gc_method = {
+    "vestige_gc_callback", (PyCFunction)(void (*)(void))on_gc, METH_FASTCALL,
+    "Records garbage collections while vestige is recording."};
+
+static PyObject *gc_module; /* imported once, not inside a recording */
+
+int vpy_gc_init(void)
+{
+    if (!gc_module)
+        gc_module = PyImport_ImportModule("gc");
+    return gc_module ? 0 : -1;
+}
+
+static PyObject *callback_list(void)
+{
+    PyObject *list = PyObject_GetAttrString(gc_module, "callbacks");
+
+    if (list && !PyList_Check(list))
+        Py_CLEAR(list);
+    PyErr_Clear();
+    return list;
+}
+
+int vpy_gc_start(vpy_tracer *tracer)
+{
+    static const char name[] = "Python GC";
+    vst_definition definition = {
+        .kind = VST_DEF_GC, .name = name, .name_len = sizeof name - 1};
+    PyObject *list;
+
+    if (callback)
+        return 0;
+    if (vst_queue_define(tracer->queue, &definition, &gc_id) != VST_OK)
+        return -1;
+    list = callback_list();
+    callback = list ? PyCFunction_New(&on_gc_method, NULL) : NULL;
+    if (callback && PyList_Append(list, callback) < 0)
+        Py_CLEAR(callback);
+    Py_XDECREF(list);
+    PyErr_Clear();
+    return callback ? 0 : -1;
+}
+
+void vpy_gc_stop(void)
+{
+    PyObject *list = callback ? callback_list() : NULL;
+
+    /* By identity: comparing would run the program's __eq__. */
+    for (Py_ssize_t i = list ? PyList_GET_SIZE(list) : 0; i-- > 0;)
+        if (PyList_GET_ITEM(list, i) == callback)
+            PyList_SetSlice(list, i, i + 1, NULL);
+    Py_XDECREF(list);
+    Py_CLEAR(callback);
+    PyErr_Clear();
+}

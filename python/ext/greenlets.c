@@ -1,0 +1,111 @@
+/* Greenlets: a thread that changes its call stack. greenlet.settrace tells of
+ * every switch, per thread; each becomes a SWITCH record, so that replay keeps
+ * one stack for each greenlet. The module is never imported from here: it is
+ * looked for whenever something new is defined, and threads that are already
+ * recording are asked to look up once it is there.
+ *
+ * A trace function that was there before is called as it was, and comes back
+ * when recording ends. One set later takes our place, as greenlet has it. */
+#include "vpy.h"
+
+static PyObject *greenlet;       /* the module, while recording; borrowed name */
+static PyObject *switch_callback; /* what settrace gets */
+static vpy_tracer *tracer;
+
+static _Thread_local uint32_t watched_generation; /* this thread is watched */
+static _Thread_local PyObject *previous;          /* the program's own */
+
+/* Greenlets are numbered by what they are; the main one of a thread is 0. */
+static uint64_t stack_number(PyObject *object)
+{
+    PyObject *parent = PyObject_GetAttrString(object, "parent");
+    bool is_main = parent == Py_None;
+
+    if (!parent)
+        PyErr_Clear();
+    Py_XDECREF(parent);
+    return is_main ? 0 : (uint64_t)(uintptr_t)object;
+}
+
+static PyObject *on_switch(PyObject *self, PyObject *const *args,
+                           Py_ssize_t count)
+{
+    (void)self;
+    if (vpy_active && count == 2 && PyTuple_Check(args[1]) &&
+        PyTuple_GET_SIZE(args[1]) == 2) {
+        PyObject *origin = PyTuple_GET_ITEM(args[1], 0);
+        PyObject *target = PyTuple_GET_ITEM(args[1], 1);
+        if (origin != target)
+            vst_record_switch(stack_number(target));
+    }
+    if (previous && previous != Py_None)
+        return PyObject_Vectorcall(previous, args, (size_t)count, NULL);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef on_switch_method = {
+    "vestige_greenlet_trace", (PyCFunction)(void (*)(void))on_switch,
+    METH_FASTCALL, "Records greenlet switches while vestige is recording."};
+
+void vpy_greenlets_begin(vpy_tracer *for_tracer)
+{
+    tracer = for_tracer;
+    vpy_greenlets_look();
+}
+
+void vpy_greenlets_look(void)
+{
+    if (greenlet || !tracer)
+        return;
+    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *module =
+        modules ? PyDict_GetItemString(modules, "greenlet") : NULL;
+    /* While it is being imported it has no settrace yet. */
+    if (!module || !PyObject_HasAttrString(module, "settrace"))
+        return;
+    if (!switch_callback)
+        switch_callback = PyCFunction_New(&on_switch_method, NULL);
+    if (!switch_callback) {
+        PyErr_Clear();
+        return;
+    }
+    Py_INCREF(module);
+    greenlet = module;
+    vst_queue_request_attention(tracer->queue);
+}
+
+void vpy_greenlets_watch_thread(void)
+{
+    if (!greenlet || watched_generation == vpy_generation)
+        return;
+    watched_generation = vpy_generation;
+    PyObject *before =
+        PyObject_CallMethod(greenlet, "settrace", "O", switch_callback);
+    if (!before) {
+        PyErr_Clear();
+        return;
+    }
+    if (before == switch_callback)
+        Py_DECREF(before); /* left from an earlier recording */
+    else
+        Py_XSETREF(previous, before);
+}
+
+/* Only this thread's can be taken back; the others' see that nothing is being
+ * recorded, and are replaced when recording starts again. */
+void vpy_greenlets_end(void)
+{
+    if (greenlet && watched_generation == vpy_generation) {
+        PyObject *current = PyObject_CallMethod(greenlet, "gettrace", NULL);
+        if (current == switch_callback) {
+            PyObject *result = PyObject_CallMethod(
+                greenlet, "settrace", "O", previous ? previous : Py_None);
+            Py_XDECREF(result);
+            Py_CLEAR(previous);
+        }
+        Py_XDECREF(current);
+        PyErr_Clear();
+    }
+    Py_CLEAR(greenlet);
+    tracer = NULL;
+}

@@ -1,0 +1,105 @@
+/* vestige._core: what the extension is made of, put together. Loading it
+ * registers the Python tracer with the core, which from then on makes one for
+ * every recording. It belongs to the main interpreter. */
+#include "vpy.h"
+
+#include <vestige/api.h>
+
+static void record(vst_kind kind, vst_id id)
+{
+    vst_record(kind, id);
+}
+
+static const vst_api api = {
+    .size = sizeof(vst_api),
+    .tracer_register = vst_tracer_register,
+    .tracer_registered = vst_tracer_registered,
+    .queue_define = vst_queue_define,
+    .thread_enter_free = vst_thread_enter_free,
+    .record = record,
+    .matcher_create = vst_matcher_create,
+    .matcher_destroy = vst_matcher_destroy,
+    .matcher_feed = vst_matcher_feed,
+};
+
+static PyObject *set_torch_mode(PyObject *module, PyObject *on)
+{
+    int truth = PyObject_IsTrue(on);
+
+    (void)module;
+    if (truth < 0)
+        return NULL;
+    vpy_torch_mode = truth;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"set_torch_mode", set_torch_mode, METH_O,
+     PyDoc_STR("set_torch_mode(on)\n--\n\nTake the monitoring tool id that "
+               "torch.profiler takes.")},
+    {NULL, NULL, 0, NULL},
+};
+
+static int check_interpreter(void)
+{
+#if VPY_FREE_THREADED
+    PyErr_SetString(PyExc_ImportError,
+                    "vestige does not support free-threaded Python: use a "
+                    "build with the GIL");
+    return -1;
+#else
+    if (PyThreadState_Get()->interp != PyInterpreterState_Main()) {
+        PyErr_SetString(PyExc_ImportError,
+                        "vestige works in the main interpreter only, not in "
+                        "sub-interpreters");
+        return -1;
+    }
+    return 0;
+#endif
+}
+
+static int add_constants(PyObject *module)
+{
+    PyObject *capsule = PyCapsule_New((void *)(uintptr_t)&api, VST_API_CAPSULE,
+                                      NULL);
+    PyObject *engines = Py_BuildValue("(s)", vpy_engine_name);
+    int failed = PyModule_AddObjectRef(module, "api", capsule) < 0 ||
+                 PyModule_AddObjectRef(module, "engines", engines) < 0 ||
+                 PyModule_AddObjectRef(module, "proven",
+                                       VPY_IS_PROVEN ? Py_True : Py_False) < 0;
+
+    Py_XDECREF(capsule);
+    Py_XDECREF(engines);
+    return failed ? -1 : 0;
+}
+
+static int module_exec(PyObject *module)
+{
+    if (check_interpreter() < 0 || vpy_code_ids_init() < 0 ||
+        vpy_gc_init() < 0 || vpy_engine_init(module) < 0 ||
+        vpy_trace_type_init(module) < 0 ||
+        vpy_session_type_init(module) < 0 || vpy_annotation_init(module) < 0 ||
+        add_constants(module) < 0)
+        return -1;
+    vst_tracer_register(vpy_tracer_make);
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, module_exec},
+    {0, NULL},
+};
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "vestige._core",
+    .m_doc = "Hooks, sessions and traces. Use the vestige package instead.",
+    .m_size = 0,
+    .m_methods = functions,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__core(void)
+{
+    return PyModuleDef_Init(&definition);
+}

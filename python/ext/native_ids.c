@@ -1,0 +1,272 @@
+/* Ids of C functions. A C function is known by its PyMethodDef and the type of
+ * what it is bound to. No object of the program's is kept alive: a definition
+ * that lies in a library's image stays where it is, but one made on the heap,
+ * or a class, may be freed and its address used again. For those the names are
+ * compared each time. The table is emptied when recording starts.
+ *
+ * A name has no address in it and is the defining class's, so it is the same in
+ * every run: <built-in method append of list object>. */
+#include "vpy.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_SLOTS = 1024 };
+
+/* What a function that may be freed was called when it was defined. */
+typedef struct names {
+    char *method;
+    char *owner;
+} names;
+
+static vpy_native no_natives[1];
+vpy_native *vpy_natives = no_natives;
+size_t vpy_natives_mask;
+
+static size_t used;
+static names *kept; /* [1] and up: vpy_native.names is an index */
+static uint32_t kept_count, kept_capacity;
+static vpy_tracer *tracer;
+
+void vpy_native_ids_end(void)
+{
+    for (uint32_t i = 1; i <= kept_count; i++) {
+        free(kept[i].method);
+        free(kept[i].owner);
+    }
+    free(kept);
+    kept = NULL;
+    kept_count = kept_capacity = 0;
+    if (vpy_natives != no_natives)
+        free(vpy_natives);
+    vpy_natives = no_natives;
+    vpy_natives_mask = 0;
+    tracer = NULL;
+}
+
+bool vpy_native_ids_begin(vpy_tracer *for_tracer)
+{
+    vpy_native_ids_end();
+    vpy_native *table = calloc(FIRST_SLOTS, sizeof *table);
+    if (!table)
+        return false;
+    vpy_natives = table;
+    vpy_natives_mask = FIRST_SLOTS - 1;
+    used = 0;
+    tracer = for_tracer;
+    return true;
+}
+
+/* ---- the table --------------------------------------------------------- */
+
+static vpy_native *find_slot(vpy_native *table, size_t mask,
+                             PyMethodDef *method, PyTypeObject *owner)
+{
+    size_t i = vpy_native_hash(method, owner) & mask;
+
+    while (table[i].method &&
+           (table[i].method != method || table[i].owner != owner))
+        i = (i + 1) & mask;
+    return &table[i];
+}
+
+static void grow(void)
+{
+    size_t mask = vpy_natives_mask * 2 + 1;
+    vpy_native *table = calloc(mask + 1, sizeof *table);
+
+    if (!table)
+        return;
+    for (size_t i = 0; i <= vpy_natives_mask; i++) {
+        vpy_native *old = &vpy_natives[i];
+        if (old->method)
+            *find_slot(table, mask, old->method, old->owner) = *old;
+    }
+    free(vpy_natives);
+    vpy_natives = table;
+    vpy_natives_mask = mask;
+}
+
+static const char *name_of_owner(PyTypeObject *owner)
+{
+    return owner ? owner->tp_name : "";
+}
+
+static bool is_current(const vpy_native *slot)
+{
+    const names *n = &kept[slot->names];
+
+    return slot->names == 0 ||
+           (strcmp(n->method, slot->method->ml_name) == 0 &&
+            strcmp(n->owner, name_of_owner(slot->owner)) == 0);
+}
+
+/* Index of a copy of the names; 0 if there is no memory, and then the slot is
+ * not to be used again. */
+static uint32_t keep_names(uint32_t index, const char *method,
+                           const char *owner)
+{
+    if (index == 0) {
+        if (kept_count + 1 >= kept_capacity) {
+            uint32_t capacity = kept_capacity ? kept_capacity * 2 : 64;
+            names *bigger = realloc(kept, capacity * sizeof *kept);
+            if (!bigger)
+                return 0;
+            kept = bigger;
+            kept_capacity = capacity;
+        }
+        index = ++kept_count;
+    } else {
+        free(kept[index].method);
+        free(kept[index].owner);
+    }
+    kept[index] = (names){strdup(method), strdup(owner)};
+    if (!kept[index].method || !kept[index].owner) {
+        kept[index] = (names){strdup(""), strdup("")};
+        return 0;
+    }
+    return index;
+}
+
+/* ---- names ------------------------------------------------------------- */
+
+/* The class whose method table holds the definition. */
+static PyTypeObject *defining_class(PyTypeObject *type, PyMethodDef *method)
+{
+    PyObject *mro = type->tp_mro;
+
+    for (Py_ssize_t i = 0; mro && i < PyTuple_GET_SIZE(mro); i++) {
+        PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
+        PyMethodDef *m = base->tp_methods;
+        if (m && m <= method) {
+            while (m->ml_name && m != method)
+                m++;
+            if (m == method)
+                return base;
+        }
+    }
+    return type;
+}
+
+typedef struct description {
+    PyMethodDef *method;
+    PyTypeObject *owner; /* as the table's key has it */
+    PyObject *self;      /* of a bound one, else NULL */
+    PyObject *module;    /* name of the module, borrowed, or NULL */
+} description;
+
+static bool describe(PyObject *callable, description *d)
+{
+    if (PyMethod_Check(callable))
+        callable = PyMethod_GET_FUNCTION(callable);
+    if (PyCFunction_Check(callable)) {
+        PyCFunctionObject *function = (PyCFunctionObject *)callable;
+        *d = (description){function->m_ml, NULL, function->m_self,
+                           function->m_module};
+        if (d->self)
+            d->owner = Py_TYPE(d->self);
+        return true;
+    }
+    if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
+        PyMethodDescrObject *method = (PyMethodDescrObject *)callable;
+        *d = (description){method->d_method, method->d_common.d_type, NULL,
+                           NULL};
+        return true;
+    }
+    return false;
+}
+
+/* NULL for a function of a module, or of nothing. */
+static PyTypeObject *class_of(const description *d)
+{
+    if (!d->owner || (d->self && PyModule_Check(d->self)))
+        return NULL;
+    if (d->self && PyType_Check(d->self))
+        return defining_class((PyTypeObject *)d->self, d->method);
+    return defining_class(d->owner, d->method);
+}
+
+static bool is_our_own(const description *d, PyTypeObject *class)
+{
+    if (class)
+        return strncmp(class->tp_name, "vestige.", 8) == 0;
+    return d->module && PyUnicode_Check(d->module) &&
+           PyUnicode_CompareWithASCIIString(d->module, "vestige._core") == 0;
+}
+
+/* Definitions of libraries stay; so does what static classes define. */
+static bool may_be_freed(const description *d, PyTypeObject *class)
+{
+    Dl_info info;
+
+    return dladdr(d->method, &info) == 0 ||
+           (class && PyType_HasFeature(class, Py_TPFLAGS_HEAPTYPE));
+}
+
+static vst_id define(const description *d, PyTypeObject *class)
+{
+    char label[512];
+    vst_definition definition = {.kind = VST_DEF_NATIVE, .name = label};
+    PyObject *module = NULL;
+    vst_id id = 0;
+    int length;
+
+    if (class) {
+        bool on_type = d->self && PyType_Check(d->self);
+        length = snprintf(label, sizeof label,
+                          "<built-in method %s of %s object>",
+                          d->method->ml_name,
+                          on_type ? "type" : class->tp_name);
+        definition.file = class->tp_name;
+        definition.file_len = (uint32_t)strlen(class->tp_name);
+    } else {
+        length = snprintf(label, sizeof label, "<built-in function %s>",
+                          d->method->ml_name);
+        module = vpy_text(d->module, &definition.file, &definition.file_len);
+    }
+    definition.name_len = (uint32_t)(length < (int)sizeof label
+                                         ? length
+                                         : (int)sizeof label - 1);
+    if (vst_queue_define(tracer->queue, &definition, &id) != VST_OK)
+        id = 0;
+    Py_XDECREF(module);
+    return id;
+}
+
+static vst_id define_slot(vpy_native *slot, const description *d)
+{
+    PyObject *type, *value, *traceback;
+    PyTypeObject *class = class_of(d);
+
+    PyErr_Fetch(&type, &value, &traceback);
+    vst_id id = is_our_own(d, class) ? 0 : define(d, class);
+    bool freeable = slot->names || may_be_freed(d, class);
+    uint32_t index = freeable ? keep_names(slot->names, d->method->ml_name,
+                                           name_of_owner(d->owner))
+                              : 0;
+    if (!freeable || index) {
+        used += !slot->method;
+        *slot = (vpy_native){d->method, d->owner, id, index};
+        if (used * 2 > vpy_natives_mask)
+            grow();
+    }
+    vpy_engine_native_defined(d->method, d->owner);
+    vpy_greenlets_look();
+    PyErr_Restore(type, value, traceback);
+    return id;
+}
+
+vst_id vpy_native_id_slow(PyObject *callable)
+{
+    description d;
+
+    if (!tracer || !describe(callable, &d))
+        return 0;
+    vpy_native *slot =
+        find_slot(vpy_natives, vpy_natives_mask, d.method, d.owner);
+    if (slot->method && is_current(slot))
+        return slot->id;
+    return define_slot(slot, &d);
+}

@@ -1,0 +1,295 @@
+/* vestige._core.Session: a vst_session as a Python object. */
+#include "vpy.h"
+
+typedef struct session {
+    PyObject_HEAD
+    vst_session *handle; /* NULL until the first start */
+    PyObject *path;      /* bytes or NULL */
+    vpy_options options;
+    bool overwrite, gc;
+} session;
+
+/* ---- making one -------------------------------------------------------- */
+
+/* A tuple of str from what the caller gave for `name`; *out stays NULL for
+ * None. */
+static int take_names(PyObject *value, const char *name, PyObject **out)
+{
+    if (!value || value == Py_None)
+        return 0;
+    if (PyUnicode_Check(value)) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s must be a list of strings, not a string", name);
+        return -1;
+    }
+    PyObject *tuple = PySequence_Tuple(value);
+    if (!tuple)
+        return -1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
+        PyObject *item = PyTuple_GET_ITEM(tuple, i);
+        if (!PyUnicode_Check(item)) {
+            PyErr_Format(PyExc_TypeError,
+                         "%s must be a list of strings, not of %.100s", name,
+                         Py_TYPE(item)->tp_name);
+            Py_DECREF(tuple);
+            return -1;
+        }
+    }
+    Py_XSETREF(*out, tuple);
+    return 0;
+}
+
+static int check_engine(const char *engine)
+{
+    if (!engine || strcmp(engine, "auto") == 0 ||
+        strcmp(engine, vpy_engine_name) == 0)
+        return 0;
+    PyErr_Format(PyExc_ValueError,
+                 "engine '%s' is not available on Python %d.%d (there is: "
+                 "auto, %s)",
+                 engine, PY_MAJOR_VERSION, PY_MINOR_VERSION, vpy_engine_name);
+    return -1;
+}
+
+static int session_init(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"path",   "overwrite", "gc",      "engine",
+                            "native", "python",    "include", "exclude",
+                            "log_args", NULL};
+    session *self = (session *)object;
+    PyObject *path = Py_None, *include = NULL, *exclude = NULL, *log = NULL;
+    int overwrite = 0, gc = 1, native = 1, python = 1;
+    const char *engine = NULL;
+
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kw, "|O$ppzppOOO:Session", names, &path, &overwrite, &gc,
+            &engine, &native, &python, &include, &exclude, &log))
+        return -1;
+    if (self->handle) {
+        PyErr_SetString(PyExc_RuntimeError, "the session was started already");
+        return -1;
+    }
+    if (check_engine(engine) < 0 ||
+        (path != Py_None && !PyUnicode_FSConverter(path, &self->path)) ||
+        take_names(include, "include", &self->options.include) < 0 ||
+        take_names(exclude, "exclude", &self->options.exclude) < 0 ||
+        take_names(log, "log_args", &self->options.log_args) < 0)
+        return -1;
+    self->overwrite = overwrite;
+    self->gc = gc;
+    self->options.native = native;
+    self->options.python = python;
+    return 0;
+}
+
+static void session_dealloc(PyObject *object)
+{
+    session *self = (session *)object;
+    PyTypeObject *type = Py_TYPE(object);
+
+    if (self->handle) {
+        if (vpy_recording_queue == vst_session_queue(self->handle))
+            vpy_recording_queue = NULL;
+        vst_session_destroy(self->handle);
+    }
+    Py_CLEAR(self->path);
+    Py_CLEAR(self->options.include);
+    Py_CLEAR(self->options.exclude);
+    Py_CLEAR(self->options.log_args);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+/* ---- using it ---------------------------------------------------------- */
+
+static PyObject *fail(session *self, vst_status status, const vst_error *error)
+{
+    if (status == VST_E_BUSY) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "a recording is already running in this process; stop "
+                        "it before starting another (it goes on)");
+        return NULL;
+    }
+    if (status == VST_E_TRACER && vpy_tracer_message[0]) {
+        PyErr_SetString(PyExc_RuntimeError, vpy_tracer_message);
+        return NULL;
+    }
+    return vpy_raise(status, error, self->path);
+}
+
+/* The tracer is made from these options, if it is ours that is registered. */
+static void configure(session *self)
+{
+    vpy_options options = self->options;
+
+    Py_XINCREF(options.include);
+    Py_XINCREF(options.exclude);
+    Py_XINCREF(options.log_args);
+    vpy_tracer_configure(&options);
+}
+
+static PyObject *session_start(PyObject *object, PyObject *unused)
+{
+    session *self = (session *)object;
+    vst_error error = {VST_OK, 0, 0};
+    vst_status status = VST_OK;
+
+    (void)unused;
+    if (PyThreadState_Get()->interp != PyInterpreterState_Main()) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "vestige records the main interpreter only, not "
+                        "sub-interpreters");
+        return NULL;
+    }
+    if (!self->handle) {
+        vst_session_options options = {
+            .path = self->path ? PyBytes_AS_STRING(self->path) : NULL,
+            .overwrite = self->overwrite,
+            .gc = self->gc,
+        };
+        status = vst_session_create(&options, &self->handle, &error);
+        if (status != VST_OK) {
+            self->handle = NULL;
+            return fail(self, status, &error);
+        }
+    }
+    configure(self);
+    status = vst_session_start(self->handle, &error);
+    if (status != VST_OK)
+        return fail(self, status, &error);
+    vpy_recording_queue = vst_session_queue(self->handle);
+    Py_RETURN_NONE;
+}
+
+static PyObject *session_stop(PyObject *object, PyObject *unused)
+{
+    session *self = (session *)object;
+
+    (void)unused;
+    if (!self->handle || vst_session_stop(self->handle) != VST_OK) {
+        PyErr_SetString(PyExc_RuntimeError, "the recording is not running");
+        return NULL;
+    }
+    vpy_recording_queue = NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *session_finish(PyObject *object, PyObject *unused)
+{
+    session *self = (session *)object;
+    vst_error error = {VST_OK, 0, 0};
+
+    (void)unused;
+    if (!self->handle)
+        Py_RETURN_NONE;
+    if (vpy_recording_queue == vst_session_queue(self->handle))
+        vpy_recording_queue = NULL;
+    vst_status status = vst_session_finish(self->handle, &error);
+    if (status != VST_OK)
+        return vpy_raise(status, &error, self->path);
+    Py_RETURN_NONE;
+}
+
+static bool is_started(session *self)
+{
+    if (!self->handle)
+        PyErr_SetString(PyExc_RuntimeError, "nothing was recorded yet");
+    return self->handle != NULL;
+}
+
+static PyObject *session_set_metadata(PyObject *object, PyObject *args)
+{
+    session *self = (session *)object;
+    const char *key, *json;
+
+    if (!PyArg_ParseTuple(args, "ss:set_metadata", &key, &json) ||
+        !is_started(self))
+        return NULL;
+    vst_status status =
+        vst_queue_set_metadata(vst_session_queue(self->handle), key, json);
+    if (status != VST_OK)
+        return vpy_raise(status, NULL, self->path);
+    Py_RETURN_NONE;
+}
+
+static PyObject *session_trace(PyObject *object, PyObject *unused)
+{
+    session *self = (session *)object;
+
+    (void)unused;
+    return is_started(self) ? vpy_trace_of_session(object, self->handle) : NULL;
+}
+
+static PyObject *session_recording(PyObject *object, void *unused)
+{
+    session *self = (session *)object;
+
+    (void)unused;
+    return PyBool_FromLong(self->handle &&
+                           vst_session_is_recording(self->handle));
+}
+
+static PyObject *session_lost(PyObject *object, void *unused)
+{
+    session *self = (session *)object;
+
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(
+        self->handle ? vst_session_lost(self->handle) : 0);
+}
+
+static PyObject *session_engine(PyObject *object, void *unused)
+{
+    (void)object, (void)unused;
+    return PyUnicode_FromString(vpy_engine_name);
+}
+
+static PyMethodDef session_methods[] = {
+    {"start", session_start, METH_NOARGS, NULL},
+    {"stop", session_stop, METH_NOARGS, NULL},
+    {"finish", session_finish, METH_NOARGS, NULL},
+    {"set_metadata", session_set_metadata, METH_VARARGS, NULL},
+    {"trace", session_trace, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef session_getset[] = {
+    {"recording", session_recording, NULL, NULL, NULL},
+    {"lost", session_lost, NULL, NULL, NULL},
+    {"engine", session_engine, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyDoc_STRVAR(session_doc,
+             "Session(path=None, *, overwrite=False, gc=True, engine=None, "
+             "native=True, python=True, include=None, exclude=None, "
+             "log_args=None)\n--\n\nOne recording.");
+
+static PyType_Slot session_slots[] = {
+    {Py_tp_init, session_init},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, session_dealloc},
+    {Py_tp_methods, session_methods},
+    {Py_tp_getset, session_getset},
+    {Py_tp_doc, (void *)session_doc},
+    {0, NULL},
+};
+
+static PyType_Spec session_spec = {
+    .name = "vestige._core.Session",
+    .basicsize = sizeof(session),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = session_slots,
+};
+
+int vpy_session_type_init(PyObject *module)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, &session_spec, NULL);
+
+    if (!type || PyModule_AddType(module, (PyTypeObject *)type) < 0) {
+        Py_XDECREF(type);
+        return -1;
+    }
+    Py_DECREF(type);
+    return 0;
+}

@@ -1,0 +1,177 @@
+/* The program's threads: the Python calls each is in when recording begins, and
+ * what Python calls them. */
+#include "vpy.h"
+
+#include <stdlib.h>
+
+typedef struct id_list {
+    vst_id *ids;
+    size_t count, capacity;
+} id_list;
+
+static bool append(id_list *list, vst_id id)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? list->capacity * 2 : 64;
+        vst_id *ids = realloc(list->ids, capacity * sizeof *ids);
+        if (!ids)
+            return false;
+        list->ids = ids;
+        list->capacity = capacity;
+    }
+    list->ids[list->count++] = id;
+    return true;
+}
+
+/* The calls that are recorded, outermost first. */
+static void collect_stack(PyThreadState *tstate, id_list *list)
+{
+    PyFrameObject *frame = PyThreadState_GetFrame(tstate);
+
+    list->count = 0;
+    while (frame) {
+        vst_id id = VPY_ID(vpy_code_value(vpy_frame_code(frame)));
+        PyFrameObject *back = PyFrame_GetBack(frame);
+        if (id)
+            append(list, id);
+        Py_DECREF(frame);
+        frame = back;
+    }
+    for (size_t i = 0, j = list->count; i + 1 < j; i++) {
+        vst_id id = list->ids[i];
+        list->ids[i] = list->ids[--j];
+        list->ids[j] = id;
+    }
+}
+
+void vpy_threads_announce(vpy_tracer *tracer)
+{
+    PyThreadState *own = PyThreadState_Get();
+    PyThreadState *tstate = PyInterpreterState_ThreadHead(own->interp);
+    id_list list = {NULL, 0, 0};
+
+    for (; tstate; tstate = PyThreadState_Next(tstate)) {
+        collect_stack(tstate, &list);
+        /* One that was made but did not start yet has no stack, and on some
+         * versions its maker's handle. */
+        if (tstate == own || list.count)
+            vst_queue_open_stack(tracer->queue, tstate->thread_id,
+                                 vpy_thread_system_tid(tstate), list.ids,
+                                 list.count);
+    }
+    free(list.ids);
+    vpy_threads_name_all(tracer);
+    PyErr_Clear();
+}
+
+void vpy_threads_record_stack(void)
+{
+    id_list list = {NULL, 0, 0};
+
+    collect_stack(PyThreadState_Get(), &list);
+    vst_record_stack(list.ids, list.count);
+    free(list.ids);
+}
+
+/* ---- names ------------------------------------------------------------- */
+
+/* The attribute as the object's own dict has it: no code of the program's is
+ * run. New reference or NULL, no error set. */
+static PyObject *plain_attribute(PyObject *object, const char *name)
+{
+    PyObject *key = PyUnicode_InternFromString(name);
+    PyObject *value = key ? PyObject_GenericGetAttr(object, key) : NULL;
+
+    Py_XDECREF(key);
+    if (!value)
+        PyErr_Clear();
+    return value;
+}
+
+static void name_thread(vpy_tracer *tracer, uint64_t handle, PyObject *thread)
+{
+    PyObject *name = plain_attribute(thread, "_name");
+    PyObject *native_id = plain_attribute(thread, "_native_id");
+    uint64_t system_tid = 0;
+    const char *bytes;
+    uint32_t length;
+    PyObject *text = vpy_text(name, &bytes, &length);
+
+    if (native_id && PyLong_Check(native_id)) {
+        system_tid = PyLong_AsUnsignedLongLong(native_id);
+        if (PyErr_Occurred()) {
+            PyErr_Clear();
+            system_tid = 0;
+        }
+    }
+    if (text)
+        vst_queue_name_thread(tracer->queue, handle, system_tid, bytes, length);
+    Py_XDECREF(text);
+    Py_XDECREF(native_id);
+    Py_XDECREF(name);
+}
+
+/* threading._active: ident -> Thread. Borrowed, NULL if nobody imported it. */
+static PyObject *active_threads(void)
+{
+    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *threading =
+        modules ? PyDict_GetItemString(modules, "threading") : NULL;
+    PyObject *active = threading ? plain_attribute(threading, "_active") : NULL;
+
+    Py_XDECREF(active);
+    return active && PyDict_Check(active) ? active : NULL;
+}
+
+static void name_main_thread(vpy_tracer *tracer)
+{
+    vst_queue_name_thread(tracer->queue, vst_thread_handle(), 0, "MainThread",
+                          10);
+}
+
+void vpy_threads_name_all(vpy_tracer *tracer)
+{
+    PyObject *active = active_threads();
+    PyObject *ident, *thread;
+    Py_ssize_t position = 0;
+
+    if (!active) {
+        name_main_thread(tracer);
+        return;
+    }
+    while (PyDict_Next(active, &position, &ident, &thread)) {
+        unsigned long long handle =
+            PyLong_Check(ident) ? PyLong_AsUnsignedLongLong(ident) : 0;
+        if (PyErr_Occurred())
+            PyErr_Clear();
+        else
+            name_thread(tracer, handle, thread);
+    }
+}
+
+void vpy_threads_name_current(vpy_tracer *tracer)
+{
+    PyObject *active = active_threads();
+    PyObject *ident = PyLong_FromUnsignedLongLong(vst_thread_handle());
+    PyObject *thread =
+        active && ident ? PyDict_GetItemWithError(active, ident) : NULL;
+
+    if (thread)
+        name_thread(tracer, vst_thread_handle(), thread);
+    Py_XDECREF(ident);
+    PyErr_Clear();
+}
+
+/* In threading.Thread._bootstrap_inner: `self` is the thread, which is not yet
+ * among the active ones. */
+void vpy_threads_name_from_frame(vpy_tracer *tracer, PyFrameObject *frame)
+{
+    PyObject *locals = PyObject_GetAttrString((PyObject *)frame, "f_locals");
+    PyObject *self = locals ? PyMapping_GetItemString(locals, "self") : NULL;
+
+    if (self)
+        name_thread(tracer, vst_thread_handle(), self);
+    Py_XDECREF(self);
+    Py_XDECREF(locals);
+    PyErr_Clear();
+}

@@ -1,0 +1,160 @@
+/* The Python tracer, as the core knows it: an implementation of the contract in
+ * <vestige/tracer.h> that the core makes when a recording starts. The engine
+ * that places the hooks is a file of its own. */
+#include "vpy.h"
+
+#include <stdlib.h>
+
+vpy_tracer *vpy_active;
+char vpy_tracer_message[VPY_MESSAGE_MAX];
+
+static vpy_options next_options = {.python = true, .native = true};
+
+static void drop_options(vpy_options *options)
+{
+    Py_CLEAR(options->include);
+    Py_CLEAR(options->exclude);
+    Py_CLEAR(options->log_args);
+}
+
+void vpy_tracer_configure(vpy_options *options)
+{
+    drop_options(&next_options);
+    next_options = *options;
+}
+
+/* On the thread's first record, and when something asked all threads to look
+ * up. */
+static void attend(void *ctx)
+{
+    vpy_tracer *tracer = ctx;
+    PyObject *type, *value, *traceback;
+
+    if (tracer != vpy_active)
+        return;
+    PyErr_Fetch(&type, &value, &traceback);
+    vpy_threads_name_current(tracer);
+    vpy_greenlets_watch_thread();
+    PyErr_Restore(type, value, traceback);
+}
+
+/* Nothing may run between noting the open calls and placing the hooks, so the
+ * collector, whose finalizers are Python code, waits. */
+static vst_status start(vpy_tracer *tracer)
+{
+    int gc_was_enabled = PyGC_Disable();
+    vst_status status = VST_E_TRACER;
+
+    vpy_tracer_message[0] = 0;
+    if (!vpy_code_ids_begin(tracer) || !vpy_native_ids_begin(tracer)) {
+        PyErr_Clear();
+        status = VST_E_NOMEM;
+    } else {
+        vpy_active = tracer;
+        vst_queue_set_attention(tracer->queue, attend, tracer);
+        vpy_greenlets_begin(tracer);
+        vpy_threads_announce(tracer);
+        if (!(tracer->options.python || tracer->options.native) ||
+            vpy_engine_start(tracer)) {
+            tracer->running = true;
+            status = VST_OK;
+            if (tracer->gc)
+                vpy_gc_start(tracer);
+        }
+    }
+    if (status != VST_OK)
+        vpy_active = NULL;
+    if (gc_was_enabled)
+        PyGC_Enable();
+    return status;
+}
+
+static void stop(vst_tracer *base)
+{
+    vpy_tracer *tracer = (vpy_tracer *)base;
+    PyObject *type, *value, *traceback;
+
+    if (!tracer->running)
+        return;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (tracer->options.python || tracer->options.native)
+        vpy_engine_stop(tracer);
+    vpy_gc_stop();
+    vpy_greenlets_end();
+    vpy_threads_name_all(tracer);
+    vpy_code_ids_end();
+    vpy_native_ids_end();
+    vpy_active = NULL;
+    tracer->running = false;
+    PyErr_Restore(type, value, traceback);
+}
+
+static vst_status restart(vst_tracer *base)
+{
+    vpy_tracer *tracer = (vpy_tracer *)base;
+
+    return tracer->running ? VST_E_STATE : start(tracer);
+}
+
+static void register_gc_callback(vst_tracer *base)
+{
+    vpy_tracer *tracer = (vpy_tracer *)base;
+
+    tracer->gc = true;
+    if (tracer->running)
+        vpy_gc_start(tracer);
+}
+
+/* Without the GIL. */
+static vst_status get_events(vst_tracer *base,
+                             const vst_time_converter *converter,
+                             const vst_compressed_event *enters, size_t count,
+                             int64_t end_time_ns, const vst_sink *sink)
+{
+    vpy_tracer *tracer = (vpy_tracer *)base;
+
+    return vst_matcher_feed(tracer->matcher, converter, enters, count,
+                            end_time_ns, sink);
+}
+
+static void destroy(vst_tracer *base)
+{
+    vpy_tracer *tracer = (vpy_tracer *)base;
+
+    stop(base);
+    vst_matcher_destroy(tracer->matcher);
+    drop_options(&tracer->options);
+    free(tracer);
+}
+
+static const vst_tracer_ops ops = {
+    .stop = stop,
+    .restart = restart,
+    .register_gc_callback = register_gc_callback,
+    .get_events = get_events,
+    .destroy = destroy,
+};
+
+vst_status vpy_tracer_make(vst_queue *queue, vst_tracer **out)
+{
+    vpy_tracer *tracer = calloc(1, sizeof *tracer);
+    vst_status status = VST_E_NOMEM;
+
+    if (!tracer)
+        return status;
+    tracer->base.ops = &ops;
+    tracer->queue = queue;
+    tracer->options = next_options;
+    Py_XINCREF(tracer->options.include);
+    Py_XINCREF(tracer->options.exclude);
+    Py_XINCREF(tracer->options.log_args);
+    status = vst_matcher_create(&tracer->matcher);
+    if (status == VST_OK)
+        status = start(tracer);
+    if (status != VST_OK) {
+        destroy(&tracer->base);
+        return status;
+    }
+    *out = &tracer->base;
+    return VST_OK;
+}

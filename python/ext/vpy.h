@@ -1,0 +1,176 @@
+/* The inside of the extension: the Python tracer and its parts. All of it runs
+ * with the GIL held unless a comment says otherwise; the GIL guards every
+ * static variable of these files. */
+#ifndef VPY_VPY_H
+#define VPY_VPY_H
+
+#include "compat.h"
+
+#include <vestige/vestige.h>
+
+#define VPY_MESSAGE_MAX 256
+
+/* Also for declarations: the hooks reach their variables without a detour. */
+#pragma GCC visibility push(hidden)
+
+/* What a recording shall contain. */
+typedef struct vpy_options {
+    bool python;       /* calls of Python functions */
+    bool native;       /* calls of C functions */
+    PyObject *include; /* tuple of glob patterns (str), or NULL: all files */
+    PyObject *exclude; /* the same, or NULL: none */
+    PyObject *log_args; /* tuple of function names, or NULL */
+} vpy_options;
+
+typedef struct vpy_tracer {
+    vst_tracer base;
+    vst_queue *queue;
+    vpy_options options;
+    vst_matcher *matcher; /* of get_events; no GIL needed */
+    bool running;
+    bool gc;
+} vpy_tracer;
+
+/* The tracer whose hooks are installed, NULL while none is. */
+extern vpy_tracer *vpy_active;
+
+/* ---- tracer.c ---------------------------------------------------------- */
+
+/* Options for the next tracer that is made; takes over the references. */
+void vpy_tracer_configure(vpy_options *options);
+vst_status vpy_tracer_make(vst_queue *queue, vst_tracer **tracer);
+/* Why the last make or restart failed, "" if it did not. */
+extern char vpy_tracer_message[VPY_MESSAGE_MAX];
+
+/* ---- engines: one of them is compiled in ------------------------------- */
+
+extern const char *const vpy_engine_name;
+int vpy_engine_init(PyObject *module);
+/* False with vpy_tracer_message set. */
+bool vpy_engine_start(vpy_tracer *tracer);
+void vpy_engine_stop(vpy_tracer *tracer);
+/* A C function was seen for the first time. */
+void vpy_engine_native_defined(PyMethodDef *method, PyTypeObject *owner);
+/* Called now and then by threads of the program: are the hooks still there? */
+void vpy_engine_check_thread(void);
+
+extern bool vpy_torch_mode; /* be what torch.profiler is to other tools */
+
+/* ---- ids --------------------------------------------------------------- */
+
+/* Value of a code object or C function: id, or 0 if it is not recorded. */
+#define VPY_SPECIAL ((uint32_t)1 << 30) /* set: vpy_code_entered wants to know */
+#define VPY_ID(value) ((value) & VST_ID_MAX)
+
+extern Py_ssize_t vpy_code_extra_index;
+/* Names the tracer that ids were given for; in the upper half of the extra. */
+extern uint32_t vpy_generation;
+
+int vpy_code_ids_init(void);
+bool vpy_code_ids_begin(vpy_tracer *tracer); /* false: out of memory */
+void vpy_code_ids_end(void);
+uint32_t vpy_code_define(PyObject *code);
+
+static inline uint32_t vpy_code_value(PyObject *code)
+{
+    uintptr_t extra = vpy_code_get_extra(code, vpy_code_extra_index);
+
+    if (VST_LIKELY(extra >> 32 == vpy_generation))
+        return (uint32_t)extra;
+    return vpy_code_define(code);
+}
+
+/* Around the enter and exit of special functions. frame may be NULL: the one
+ * that runs now. */
+void vpy_code_entered(uint32_t value, PyObject *code, PyFrameObject *frame);
+void vpy_code_returns(uint32_t value, PyObject *code, PyObject *result);
+
+/* A C function that was seen: a slot of the table in native_ids.c. */
+typedef struct vpy_native {
+    PyMethodDef *method; /* NULL: empty */
+    PyTypeObject *owner; /* of what it is bound to, NULL: nothing */
+    vst_id id;
+    uint32_t names; /* not 0: may be freed; which names to compare with */
+} vpy_native;
+
+extern vpy_native *vpy_natives; /* never NULL */
+extern size_t vpy_natives_mask;
+
+bool vpy_native_ids_begin(vpy_tracer *tracer);
+void vpy_native_ids_end(void);
+/* The rare ones: not seen yet, in memory that may be freed, or no plain C
+ * function. */
+vst_id vpy_native_id_slow(PyObject *callable);
+
+static inline size_t vpy_native_hash(PyMethodDef *method, PyTypeObject *owner)
+{
+    uint64_t mixed = (uintptr_t)method ^ (uintptr_t)owner << 7;
+
+    return (size_t)(mixed * 0x9e3779b97f4a7c15u >> 40);
+}
+
+/* The id of what a call event calls, 0 if that is no C function, or one that
+ * is not recorded. */
+static inline vst_id vpy_native_id(PyObject *callable)
+{
+    PyTypeObject *type = Py_TYPE(callable);
+    PyMethodDef *method;
+    PyTypeObject *owner;
+
+    if (type == &PyCFunction_Type) {
+        PyObject *self = ((PyCFunctionObject *)callable)->m_self;
+        method = ((PyCFunctionObject *)callable)->m_ml;
+        owner = self ? Py_TYPE(self) : NULL;
+    } else if (type == &PyMethodDescr_Type) {
+        method = ((PyMethodDescrObject *)callable)->d_method;
+        owner = ((PyMethodDescrObject *)callable)->d_common.d_type;
+    } else if (type == &PyFunction_Type || type == &PyType_Type) {
+        return 0;
+    } else {
+        return vpy_native_id_slow(callable);
+    }
+    vpy_native *slot =
+        &vpy_natives[vpy_native_hash(method, owner) & vpy_natives_mask];
+    if (VST_LIKELY(slot->method == method && slot->owner == owner &&
+                   slot->names == 0))
+        return slot->id;
+    return vpy_native_id_slow(callable);
+}
+
+/* ---- the rest ---------------------------------------------------------- */
+
+/* threads.c: the calls every thread is in, and what threads are called. */
+void vpy_threads_announce(vpy_tracer *tracer);
+void vpy_threads_name_all(vpy_tracer *tracer);
+void vpy_threads_name_current(vpy_tracer *tracer);
+void vpy_threads_name_from_frame(vpy_tracer *tracer, PyFrameObject *frame);
+/* The calls the current thread is in, written as a STACK record. */
+void vpy_threads_record_stack(void);
+
+/* gc.c */
+int vpy_gc_init(void);
+int vpy_gc_start(vpy_tracer *tracer);
+void vpy_gc_stop(void);
+
+/* greenlets.c */
+void vpy_greenlets_begin(vpy_tracer *tracer);
+void vpy_greenlets_end(void);
+void vpy_greenlets_look(void);        /* something new was defined */
+void vpy_greenlets_watch_thread(void); /* the current one */
+
+/* Objects of the module. */
+extern PyTypeObject *vpy_trace_type;
+extern PyObject *vpy_trace_error;
+int vpy_session_type_init(PyObject *module);
+int vpy_trace_type_init(PyObject *module);
+int vpy_annotation_init(PyObject *module);
+PyObject *vpy_trace_of_session(PyObject *session, vst_session *handle);
+PyObject *vpy_raise(vst_status status, const vst_error *error, PyObject *path);
+extern vst_queue *vpy_recording_queue; /* for annotations; NULL: none */
+
+/* A UTF-8 view of a str, bytes that cannot be decoded kept as they were; the
+ * bytes object (new reference) holds it. NULL with the error cleared. */
+PyObject *vpy_text(PyObject *str, const char **bytes, uint32_t *length);
+
+#pragma GCC visibility pop
+#endif

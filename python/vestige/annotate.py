@@ -1,0 +1,107 @@
+"""What the program says about itself: named spans, moments and numbers.
+
+All of it may stay in a program for good: when nothing is being recorded, a call costs a comparison.
+"""
+
+from __future__ import annotations
+
+from . import _core
+from .render import members
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Generator
+    from typing import Any, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200  # as inspect has them
+
+
+class record_function(_core.record_function):
+    """A named span: `with record_function("load"): …`, or `@record_function("load")` before a function.
+
+    As a decorator it makes a new span for every call, so the function may recurse and run in several threads or tasks.
+    A coroutine function stays one, and its span lasts from the first await to the end; so does a generator's.
+    """
+
+    __slots__ = ()
+
+    def __call__(self, function: F) -> F:
+        if isinstance(function, (staticmethod, classmethod)):
+            return type(function)(self(function.__func__))
+        if not callable(function):
+            raise TypeError(f"record_function decorates functions, not {type(function).__name__}")
+        from functools import update_wrapper
+
+        return update_wrapper(_wrap(function, type(self), self.name, self.args), function)  # type: ignore[return-value]
+
+
+def instant(name: str, /, **args: object) -> None:
+    """Marks this moment in the thread that calls. The arguments are shown with it."""
+    if not isinstance(name, str):
+        raise TypeError(f"instant: name must be a str, not {type(name).__name__}")
+    if _core.recording():
+        _core.instant(name, members(args) if args else "")
+
+
+def counter(name: str, value: float, /) -> None:
+    """Records the value that a number has from now on: a queue's length, a loss, bytes in use."""
+    if not isinstance(name, str):
+        raise TypeError(f"counter: name must be a str, not {type(name).__name__}")
+    if _core.recording():
+        _core.counter(name, value)
+
+
+def _flags(function: Callable[..., Any]) -> int:
+    """co_flags of the function that a call reaches, through partial() and methods; 0 for what is not in Python."""
+    inner: Any = function
+    while not hasattr(inner, "__code__"):
+        inner = getattr(inner, "__func__", None) or getattr(inner, "func", None)
+        if inner is None:
+            return 0
+    flags: int = inner.__code__.co_flags
+    return flags
+
+
+def _wrap(
+    function: Callable[..., Any], span: type[record_function], name: str, text: str | None
+) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with span(name, text):
+            return function(*args, **kwargs)
+
+    async def call_coroutine(*args: Any, **kwargs: Any) -> Any:
+        with span(name, text):
+            return await function(*args, **kwargs)
+
+    def call_generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        with span(name, text):
+            return (yield from function(*args, **kwargs))
+
+    async def call_async_generator(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        with span(name, text):
+            inner = function(*args, **kwargs)
+            try:
+                value = await inner.__anext__()
+                while True:
+                    try:
+                        sent = yield value
+                    except GeneratorExit:
+                        await inner.aclose()
+                        raise
+                    except BaseException as error:
+                        value = await inner.athrow(error)
+                    else:
+                        value = await inner.asend(sent)
+            except StopAsyncIteration:
+                return
+
+    flags = _flags(function)
+    if flags & CO_COROUTINE:
+        return call_coroutine
+    if flags & CO_ASYNC_GENERATOR:
+        return call_async_generator
+    if flags & CO_GENERATOR:
+        return call_generator
+    return call

@@ -1,0 +1,92 @@
+"""The command `vestige`: picks the command's own module, and says what went wrong in one line.
+
+Exit codes: 0, 1 for a file that cannot be used, 2 for wrong usage. `vestige run` ends as the program it runs does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+COMMANDS = ("run", "report", "export", "info")
+USAGE = """\
+usage: vestige COMMAND [options] …
+
+  run     run a script, module or code and record every call
+  report  where a recorded program spent its time
+  export  turn a trace into a file for ui.perfetto.dev or chrome://tracing
+  info    what a trace holds, and how it ended
+
+  vestige run script.py --its-options
+  vestige export script.1234.vst -o script.json.gz
+
+`vestige COMMAND --help` tells more about each.
+"""
+
+
+class Failure(Exception):
+    """Something to tell the user in one line."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def main() -> NoReturn:
+    """Ends the process."""
+    code, program = 0, None
+    try:
+        if sys.argv[1:2] == ["run"]:
+            from .run import prepare
+
+            program = prepare(sys.argv[2:])
+        else:
+            code = _dispatch(sys.argv[1:])
+            sys.stdout.flush()
+    except Failure as failure:
+        print(f"vestige: {failure}", file=sys.stderr)
+        code = failure.code
+    except KeyboardInterrupt:
+        code = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the flush at exit complains
+        code = 1
+    if program is not None:
+        program()  # out here, where its exceptions are its own
+    raise SystemExit(code)
+
+
+def _dispatch(argv: list[str]) -> int:
+    name = argv[0] if argv else ""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    if name in COMMANDS:
+        command = __import__(f"{__name__}.{name}", fromlist=["main"])
+        command.main(argv[1:])
+    elif name in ("-h", "--help", "help"):
+        print(USAGE, end="")
+    elif name == "--version":
+        from vestige import __version__
+
+        print(f"vestige {__version__}")
+    elif not argv:
+        print(USAGE, end="", file=sys.stderr)
+        return 2
+    else:
+        raise Failure(_unknown(name), code=2)
+    return 0
+
+
+def _unknown(name: str) -> str:
+    from difflib import get_close_matches
+
+    if name.startswith("-"):
+        return f"no option {name!r}; see vestige --help"
+    if os.path.exists(name):
+        return f"no command {name!r}; to record a script: vestige run {name}"
+    near = get_close_matches(name, COMMANDS, n=1)
+    return f"no command {name!r}; " + (f"did you mean {near[0]!r}?" if near else "see vestige --help")

@@ -1,0 +1,77 @@
+"""`vestige info`: what a trace file holds, and how it ended."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from .console import Parser, open_trace
+from .report import duration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+EXAMPLES = """\
+  vestige info t.vst
+  vestige info t.vst --json | jq .lost
+"""
+CLEAN = "complete"
+TORN = "torn: the process ended without stopping; everything up to then is here"
+
+
+def main(argv: list[str]) -> None:
+    parser = Parser("info", "Tell what a trace holds, and how it ended.", "FILE [--json]", EXAMPLES)
+    parser.add_argument("file", metavar="FILE", help="a trace (.vst)")
+    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+    options = parser.parse_args(argv)
+
+    trace = open_trace(options.file)
+    facts = trace.info()
+    threads = trace.threads()
+    metadata = {key: _load(text) for key, text in trace.metadata().items()}
+    if options.json:
+        print(json.dumps({**facts, "thread_list": threads, "metadata": metadata}, indent=2))
+    else:
+        _show(options.file, facts, threads, metadata)
+
+
+def _show(
+    path: str, facts: dict[str, Any], threads: list[dict[str, Any]], metadata: dict[str, Any]
+) -> None:
+    command = metadata.get("vestige.command", "")
+    started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(facts["start_ns"] / 1e9))
+    lines = {
+        "ended": CLEAN if facts["clean"] else TORN,
+        "command": _shell(command) if isinstance(command, list) else command,
+        "python": f"{metadata.get('vestige.python', '?')}, engine {metadata.get('vestige.engine', '?')}",
+        "process": f"{facts['pid']} on {metadata.get('host_name', '?')}",
+        "started": started,
+        "span": _windows(facts),
+        "records": f"{facts['records']:,}, {facts['lost']:,} lost",
+        "size": f"{facts['bytes']:,} bytes",
+    }
+    print(path)
+    for name, text in lines.items():
+        print(f"  {name:<8} {text}")
+    print(f"  threads  {len(threads):,}")
+    for thread in threads:
+        print(f"    {thread['tid']:>8}  {thread['records']:>12,} records  {thread['name'] or '(unnamed)'}")
+
+
+def _windows(facts: dict[str, Any]) -> str:
+    span = duration(facts["end_ns"] - facts["start_ns"])
+    return span if facts["windows"] == 1 else f"{span} in {facts['windows']} windows"
+
+
+def _shell(command: list[Any]) -> str:
+    from shlex import join
+
+    return join(map(str, command))
+
+
+def _load(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,208 @@
+"""Runs a script, module, folder, archive or code as the interpreter itself would: sys.argv, sys.path[0], __main__,
+exit code and traceback are those of `python …`. It knows nothing of recording.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+from importlib.machinery import BuiltinImporter, SourceFileLoader, SourcelessFileLoader
+from types import CodeType, ModuleType, TracebackType
+
+from . import Failure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_kept: list[ModuleType] = []  # the __main__ that was: code of its may still run
+
+
+class Program:
+    """What to run. `kind` is "script", "archive" (a folder or zip file), "module" or "code"."""
+
+    def __init__(self, kind: str, target: str, args: list[str]) -> None:
+        self.kind = kind
+        self.target = target
+        self.args = args
+        self.path = _absolute(target)
+        self.source: bytes | str = target
+        if kind == "script" and target != "-":
+            if _is_importable(self.path):
+                self.kind = "archive"
+            else:
+                self.source = _read(self.path, target)
+
+    @property
+    def name(self) -> str:
+        """For the trace's file."""
+        if self.kind == "code":
+            return "command"
+        if self.kind == "module":
+            return self.target
+        return "stdin" if self.target == "-" else os.path.splitext(os.path.basename(self.path))[0]
+
+    @property
+    def command(self) -> list[str]:
+        """As it would stand after `python`."""
+        option = {"module": ["-m"], "code": ["-c"]}.get(self.kind, [])
+        return [*option, self.target, *self.args]
+
+    def run(self, start: Callable[[], None], abandon: Callable[[], None]) -> None:
+        """Calls start() right before the program's first code runs, abandon() if it turns out that there is none."""
+        namespace = _fresh_main()
+        sys.argv[:] = [{"module": "-m", "code": "-c"}.get(self.kind, self.target), *self.args]
+        self._set_path()
+        try:
+            if self.kind in ("module", "archive"):
+                start()
+                code = self._find(namespace, abandon)
+            else:
+                code = self._compile(namespace)
+                start()
+            exec(code, namespace)
+        except SystemExit:
+            raise
+        except BaseException:
+            _shorten_next_traceback()
+            raise
+
+    def _set_path(self) -> None:
+        """The interpreter put the folder of `vestige` at the front, unless told not to."""
+        if not (getattr(sys.flags, "safe_path", False) or sys.flags.isolated):
+            del sys.path[0]
+        elif self.kind != "archive":
+            return
+        if self.kind == "module":
+            first = os.getcwd()
+        elif self.kind == "archive":
+            first = self.path
+        elif self.kind == "code" or self.target == "-":
+            first = ""
+        else:
+            first = os.path.dirname(os.path.realpath(self.path))
+        sys.path.insert(0, first)
+
+    def _compile(self, namespace: dict[str, Any]) -> CodeType:
+        if self.kind == "code":
+            _show_code_in_tracebacks(self.target)
+            return compile(self.source, "<string>", "exec", dont_inherit=True)
+        if self.target == "-":
+            namespace.update(__file__="<stdin>", __cached__=None)
+            return compile(sys.stdin.buffer.read(), "<stdin>", "exec", dont_inherit=True)
+        namespace.update(__file__=self.path, __cached__=None)
+        if self.path.endswith(".pyc"):
+            loader = SourcelessFileLoader("__main__", self.path)
+            namespace["__loader__"] = loader
+            code = loader.get_code("__main__")
+            assert code is not None
+            return code
+        namespace["__loader__"] = SourceFileLoader("__main__", self.path)
+        return compile(self.source, self.path, "exec", dont_inherit=True)
+
+    def _find(self, namespace: dict[str, Any], abandon: Callable[[], None]) -> CodeType:
+        """Through the functions that `python -m` itself uses; they import the packages around a module."""
+        import runpy
+
+        internals: Any = runpy
+        code: CodeType
+        try:
+            if self.kind == "module":
+                _, spec, code = internals._get_module_details(self.target, internals._Error)
+                sys.argv[0] = spec.origin
+            else:
+                _, spec, code = internals._get_main_module_details(internals._Error)
+        except internals._Error as error:
+            abandon()
+            sys.exit(f"{sys.executable}: {error}")
+        namespace.update(
+            __file__=spec.origin,
+            __cached__=spec.cached,
+            __loader__=spec.loader,
+            __package__=spec.parent,
+            __spec__=spec,
+        )
+        return code
+
+
+def _absolute(path: str) -> str:
+    """As the interpreter does it: `..` stays."""
+    if path in ("", "."):
+        return os.getcwd()
+    return os.path.join(os.getcwd(), path.removeprefix("./"))
+
+
+def _is_importable(path: str) -> bool:
+    for hook in sys.path_hooks:
+        try:
+            hook(path)
+            return True
+        except ImportError:
+            pass
+    return False
+
+
+def _read(path: str, shown: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise Failure(f"can't open file {shown!r}: {error.strerror}", code=2) from None
+
+
+def _fresh_main() -> dict[str, Any]:
+    old = sys.modules["__main__"]
+    _kept.append(old)
+    module = ModuleType("__main__")
+    namespace = vars(module)
+    namespace["__loader__"] = BuiltinImporter
+    if "__annotations__" in vars(old):
+        namespace["__annotations__"] = {}
+    namespace["__builtins__"] = builtins
+    sys.modules["__main__"] = module
+    return namespace
+
+
+def _show_code_in_tracebacks(source: str) -> None:
+    """From 3.13 on, the interpreter knows the lines of `-c`."""
+    if sys.version_info >= (3, 13):
+        import linecache
+
+        lines = [line + "\n" for line in source.splitlines()]
+        linecache.cache["<string>"] = (len(source), None, lines, "<string>")
+
+
+def _shorten_next_traceback() -> None:
+    """The next uncaught exception, which is on its way, is shown without the frames that led to the program."""
+    hook = getattr(sys, "excepthook", None)
+    if hook is None:
+        return
+
+    def show(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        sys.excepthook = hook
+        traceback = _of_program(traceback)
+        error.__traceback__ = traceback
+        sys.last_traceback = traceback
+        hook(kind, error, traceback)
+
+    sys.excepthook = show
+
+
+def _of_program(traceback: TracebackType | None) -> TracebackType | None:
+    part = traceback
+    while part is not None and part.tb_frame.f_code is not Program.run.__code__:
+        part = part.tb_next
+    if part is None:
+        return traceback
+    while part is not None and _is_plumbing(part.tb_frame.f_code.co_filename):
+        part = part.tb_next
+    return part
+
+
+def _is_plumbing(file: str) -> bool:
+    if file.startswith(("<frozen runpy", "<frozen importlib", "<frozen zipimport")) or file == __file__:
+        return True
+    runpy = sys.modules.get("runpy")
+    return runpy is not None and file == runpy.__file__

@@ -1,0 +1,202 @@
+"""`vestige run`: runs a program under recording, from its first line until after its atexit functions.
+
+The program's output, exit code and traceback are its own. What this file adds is a trace file and, on stderr when all
+is over, a short report; a failure of ours is one line there.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+
+from . import Failure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable
+    from typing import TextIO
+
+    from .console import Parser
+    from .launch import Program
+
+USAGE = "[options] script.py … | -m module … | -c code …"
+EXAMPLES = """\
+  vestige run script.py --its --own options
+  vestige run -o t.vst --no-c -m pytest -x
+  vestige run --exclude '*/site-packages/*' -c 'import this'
+
+All that follows the script, module or code belongs to the program. Patterns are
+those of file names in a shell; one without a slash is compared with the file's
+name alone. --include, --exclude and --record-args may be repeated.
+"""
+WITH_VALUE = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine")
+OURS_ALONE = ("argparse", "gettext")  # a program may have modules of these names
+RECORDS_TO_REPORT = 50_000_000  # beyond that, a report on exit would take too long
+
+
+def prepare(argv: list[str]) -> Callable[[], None]:
+    """Checks what can be checked before the program runs; the result runs it."""
+    loaded = set(sys.modules)
+    own, kind, target, args = _split(argv)
+    options = _parser().parse_args(own)
+    if not kind:
+        raise Failure("nothing to run: give a script, -m module or -c code; see vestige run --help", code=2)
+    if options.torch_profiler and own != ["--torch-profiler"]:
+        raise Failure("--torch-profiler records nothing by itself and goes with no other option", code=2)
+    for name in OURS_ALONE:
+        if name not in loaded:
+            sys.modules.pop(name, None)
+
+    from .launch import Program
+
+    program = Program(kind, target, args)
+    if options.torch_profiler:
+        from vestige import install
+
+        install()
+        return lambda: program.run(lambda: None, lambda: None)
+    recording = Recording(options, program)
+    return lambda: program.run(recording.start, recording.abandon)
+
+
+def _split(argv: list[str]) -> tuple[list[str], str, str, list[str]]:
+    """Our options; the kind of program, "" if there is none; its name; its arguments."""
+    at = 0
+    while at < len(argv):
+        word = argv[at]
+        if word[:2] in ("-m", "-c"):
+            kind = "module" if word[1] == "m" else "code"
+            rest = ([word[2:]] if word[2:] else []) + argv[at + 1 :]
+            if not rest:
+                raise Failure(f"{word} needs the {kind} to run", code=2)
+            return argv[:at], kind, rest[0], rest[1:]
+        if word == "--" and argv[at + 1 :]:
+            return argv[:at], "script", argv[at + 1], argv[at + 2 :]
+        if word == "-" or not word.startswith("-"):
+            return argv[:at], "script", word, argv[at + 1 :]
+        at += 2 if word in WITH_VALUE else 1
+    return argv, "", "", []
+
+
+def _parser() -> Parser:
+    from .console import Parser
+
+    parser = Parser("run", "Run a program and record every call it makes.", USAGE, EXAMPLES)
+    parser.add_argument("-o", "--output", metavar="FILE", help="trace to write (default: <name>.<pid>.vst)")
+    parser.add_argument("--force", action="store_true", help="overwrite FILE")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no report at the end")
+    parser.add_argument("--no-c", action="store_true", help="leave out functions written in C")
+    parser.add_argument("--no-gc", action="store_true", help="leave out garbage collections")
+    parser.add_argument("--include", metavar="PAT", action="append", help="only functions of these files")
+    parser.add_argument("--exclude", metavar="PAT", action="append", help="no functions of these files")
+    parser.add_argument(
+        "--record-args", metavar="NAME", action="append", help="record arguments and results of function NAME"
+    )
+    parser.add_argument("--engine", metavar="E", default="auto", help="how to hook in (default: auto)")
+    parser.add_argument(
+        "--torch-profiler", action="store_true", help="record only where the program uses torch.profiler"
+    )
+    return parser
+
+
+class Recording:
+    """The whole run as a trace file."""
+
+    def __init__(self, options: Namespace, program: Program) -> None:
+        from vestige import profile
+        from vestige.render import quote
+
+        self._process = os.getpid()
+        self._shown = options.output or f"{program.name}.{self._process}.vst"
+        self._path = os.path.abspath(self._shown)
+        self._quiet = options.quiet
+        self._over = False
+        try:
+            self._profile = profile(
+                with_stack=True,
+                output=self._path,
+                overwrite=options.force,
+                engine=options.engine,
+                c_functions=not options.no_c,
+                include=options.include,
+                exclude=options.exclude,
+                record_args=options.record_args,
+                gc=not options.no_gc,
+            )
+        except ValueError as error:
+            raise Failure(str(error), code=2) from None
+        command = ", ".join(map(quote, program.command))
+        self._profile._set_metadata("vestige.command", f"[{command}]")
+        self._profile._set_metadata("vestige.process_name", quote(program.name))
+
+    def start(self) -> None:
+        """Registered before the program can register anything, the end of the recording is the last to run."""
+        atexit.register(self._finish)
+        try:
+            self._profile.start()
+            return
+        except FileExistsError:
+            message = f"{self._shown}: already exists; --force overwrites it"
+        except Exception as error:
+            from .console import explain
+
+            message = explain(self._shown, error) if isinstance(error, OSError) else str(error)
+        self._over = True
+        print(f"vestige: {message}", file=sys.stderr)
+        raise SystemExit(2)
+
+    def abandon(self) -> None:
+        """There is no program: leave no trace of it."""
+        self._over = True
+        self._profile.finish()
+        os.unlink(self._path)
+
+    def _finish(self) -> None:
+        if self._over or os.getpid() != self._process:
+            return
+        out = sys.__stderr__
+        try:
+            self._profile.finish()
+        except Exception as error:
+            _say(out, f"vestige: {self._shown}: the trace could not be finished: {error}")
+            return
+        if self._quiet or out is None:
+            return
+        try:
+            _flush(sys.stdout)
+            self._report(out)
+        except (Exception, KeyboardInterrupt) as error:
+            _say(out, f"vestige: no report: {error or type(error).__name__}")
+
+    def _report(self, out: TextIO) -> None:
+        from shlex import quote
+
+        from vestige._core import Trace
+
+        from .report import ROWS, show
+
+        trace = Trace(self._path)
+        if trace.info()["records"] <= RECORDS_TO_REPORT:
+            show(trace, trace.totals(all_windows=True), ROWS, out)
+        else:
+            print(f"a large trace; for a report:  vestige report {quote(self._shown)}", file=out)
+        stem = os.path.splitext(self._shown)[0]
+        export = f"vestige export {quote(self._shown)} -o {quote(stem + '.json.gz')}"
+        print(f"{export}   # open it at ui.perfetto.dev", file=out, flush=True)
+
+
+def _say(out: TextIO | None, line: str) -> None:
+    try:
+        print(line, file=out or sys.stderr, flush=True)
+    except Exception:
+        pass
+
+
+def _flush(stream: TextIO) -> None:
+    """What the program printed comes before the report; whether it can be is the interpreter's matter."""
+    try:
+        stream.flush()
+    except Exception:
+        pass

@@ -1,0 +1,15 @@
+#!/bin/sh
+# Runs the benchmarks beside the tools that people use today, on Python $PY or
+# on 3.11, 3.12 and 3.13 as far as they are here.
+set -eu
+
+for version in ${PY:-3.11 3.12 3.13}; do
+    scripts/find_python.sh "$version" >/dev/null || continue
+    ${MAKE:-make} --no-print-directory develop PY="$version"
+    pip="./.venv/$version/bin/pip install -qq --disable-pip-version-check"
+    $pip viztracer==1.1.1
+    if [ "$version" = 3.11 ]; then
+        $pip torch==2.13.0 || echo "torch could not be installed: left out"
+    fi
+    ".venv/$version/bin/python" bench/run.py
+done

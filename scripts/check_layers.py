@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Checks that the layers hold: who may include whom, that the public headers stand alone, that every file is built.
+
+The compilers are taken from CC and CXX, else cc and c++.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PUBLIC = ROOT / "include" / "vestige"
+CORE = ROOT / "src"
+EXT = ROOT / "python" / "ext"
+ADAPTERS = ROOT / "adapters"
+
+# A folder may include itself and those of the rows before it, never a sibling.
+LAYERS = [["base"], ["os"], ["record", "store", "traceback"], ["memory", "replay"], ["graph"], ["export"]]
+RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}
+SESSION = len(LAYERS)  # src/session.c, above them all
+
+LINES_MAX = 500
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
+
+problems = []
+
+
+def problem(path, text, what):
+    """Notes a problem at the first place where `text` occurs in the file."""
+    line = path.read_text().partition(text)[0].count("\n") + 1
+    problems.append(f"{path.relative_to(ROOT)}:{line}: {what}")
+
+
+def sources(*folders):
+    found = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".c", ".h", ".cpp")]
+    return sorted(found)
+
+
+def includes(path):
+    """Each #include of a file: its text, and the file of ours that it names, if it is one."""
+    for quote, name in INCLUDE.findall(path.read_text()):
+        places = [ROOT / "include"] if quote == "<" else [path.parent, CORE, ROOT / "include"]
+        found = [place / name for place in places if (place / name).is_file()]
+        yield quote, name, found[0].resolve() if found else None
+
+
+def layer(path):
+    """The folder of a file under src/, or None for session.c and its like."""
+    parts = path.relative_to(CORE).parts
+    return parts[0] if len(parts) > 1 else None
+
+
+def check_core():
+    """The core includes no Python, and only downwards."""
+    for path in sources(PUBLIC, CORE):
+        own = layer(path) if CORE in path.parents else "the public headers"
+        if own not in RANK and own not in (None, "the public headers"):
+            problems.append(f"{path.relative_to(ROOT)}: the folder src/{own} has no place among the layers")
+            continue
+        for _, name, target in includes(path):
+            if Path(name).name == "Python.h":
+                problem(path, name, "the core must not know Python")
+            if target is None or CORE not in target.parents:
+                continue
+            if PUBLIC in path.parents:
+                problem(path, name, f"a public header must not include {name}")
+                continue
+            theirs = layer(target)
+            if theirs != own and RANK.get(theirs, SESSION) >= RANK.get(own, SESSION):
+                problem(path, name, f"{own} must not include {name}: {theirs or 'session'} is not below it")
+
+
+def check_outside():
+    """The extension and the adapters know public headers and their own."""
+    for home in (EXT, ADAPTERS):
+        for path in sources(home):
+            for quote, name, target in includes(path):
+                if target is None:
+                    if quote == '"' or name.startswith("vestige/"):
+                        problem(path, name, f"{name} is neither a public header nor our own")
+                elif home not in target.parents and (quote == '"' or PUBLIC not in target.parents):
+                    problem(path, name, f"{name} must be a public header, written <vestige/...>")
+
+
+def check_versions():
+    """One header knows how Pythons differ; the build picks the rest."""
+    for path in sources(PUBLIC, CORE, EXT, ADAPTERS):
+        if "PY_VERSION_HEX" in path.read_text() and path != EXT / "compat.h":
+            problem(path, "PY_VERSION_HEX", "PY_VERSION_HEX belongs in python/ext/compat.h")
+
+
+def check_build():
+    """Every file is named by a meson.build: what is not built is not tested."""
+    lists = {
+        "include/vestige": ["*.h"],
+        "src": ["**/*.c"],
+        "python": ["ext/*.c", "vestige/**/*.py", "vestige/**/*.pyi", "vestige/py.typed"],
+        "tests/c": ["test_*.c"],
+        "examples/c": ["*.c"],
+    }
+    for folder, patterns in lists.items():
+        home = ROOT / folder
+        text = re.sub("#.*", "", (home / "meson.build").read_text())
+        named = set(re.findall("'([^']*)'", text))
+        for path in sorted(path for pattern in patterns for path in home.glob(pattern)):
+            name = path.relative_to(home).as_posix()
+            if name not in named and path.stem not in named:
+                problems.append(f"{folder}/{name} is missing in {folder}/meson.build")
+
+
+def check_headers():
+    """Each public header compiles alone, as C11 and as C++17."""
+    languages = [
+        (os.environ.get("CC", "cc"), ["-x", "c", "-std=c11"]),
+        (os.environ.get("CXX", "c++"), ["-x", "c++", "-std=c++17"]),
+    ]
+    for header in sorted(PUBLIC.glob("*.h")):
+        for compiler, options in languages:
+            command = [*shlex.split(compiler), *options, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-"]
+            program = f'#include "{header}"\n'
+            result = subprocess.run(command, input=program, stderr=subprocess.PIPE, text=True)
+            if result.returncode:
+                problems.append(f"include/vestige/{header.name} does not compile alone ({options[-1]}):")
+                problems.append(result.stderr.rstrip())
+
+
+def warn_about_long_files():
+    for path in sources(PUBLIC, CORE, EXT, ADAPTERS):
+        lines = path.read_text().count("\n")
+        if lines > LINES_MAX:
+            print(f"warning: {path.relative_to(ROOT)} has {lines} lines; {LINES_MAX} is a good most")
+
+
+def main():
+    check_core()
+    check_outside()
+    check_versions()
+    check_build()
+    check_headers()
+    warn_about_long_files()
+    print(f"looked at {len(sources(PUBLIC, CORE, EXT, ADAPTERS))} files: layers, Python.h, PY_VERSION_HEX, Meson's lists;")
+    print(f"compiled {len(list(PUBLIC.glob('*.h')))} public headers alone, as C11 and C++17")
+    for line in problems:
+        print(line)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,9 @@
+#!/bin/sh
+# Builds a wheel for Python $1 and installs it. The build directory stays, so
+# only what changed is compiled again.
+set -eu
+
+echo "building vestige for Python $1"
+env -u MAKEFLAGS PATH="$PWD/.venv/$1/bin:$PATH" ".venv/$1/bin/pip" install -qq \
+    --disable-pip-version-check --no-build-isolation --no-deps \
+    --force-reinstall --config-settings=build-dir="build/$1" .

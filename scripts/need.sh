@@ -1,0 +1,50 @@
+#!/bin/sh
+# Installs the system packages that are missing, where that is permitted (as
+# root or by sudo without a password); otherwise says what to install. With the
+# argument "test" also those that only the tests need.
+set -eu
+
+has_header() {
+    echo "#include <$1>" | ${CC:-cc} -E -o /dev/null - 2>/dev/null
+}
+
+missing=
+optional=
+has_header zlib.h || missing="$missing zlib1g-dev"
+python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
+if [ "${1:-}" = test ]; then
+    command -v g++ >/dev/null || missing="$missing g++"
+    command -v pkg-config >/dev/null || missing="$missing pkg-config"
+    command -v node >/dev/null || echo "no node: tests with Perfetto are skipped"
+fi
+has_header isa-l/igzip_lib.h || optional="libisal-dev"
+[ -z "$missing$optional" ] && exit
+
+if command -v apt-get >/dev/null; then
+    if [ "$(id -u)" = 0 ]; then
+        as_root="env"
+    elif sudo -n true 2>/dev/null; then
+        as_root="sudo"
+    fi
+fi
+
+if [ -n "${as_root:-}" ]; then
+    echo "installing:$missing $optional"
+    $as_root apt-get update -qq || true
+    install="$as_root apt-get install -y -qq --no-install-recommends"
+    # shellcheck disable=SC2086 # package names, split on purpose
+    if [ -z "$missing" ] || $install $missing >/dev/null; then
+        missing=
+    fi
+    if [ -n "$optional" ] && $install $optional >/dev/null; then
+        optional=
+    fi
+fi
+
+if [ -n "$optional" ]; then
+    echo "isa-l is not here ($optional): zlib will compress, more slowly"
+fi
+if [ -n "$missing" ]; then
+    echo "please install these packages first:$missing" >&2
+    exit 1
+fi

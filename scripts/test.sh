@@ -1,0 +1,31 @@
+#!/bin/sh
+# Runs all parts of the tests, two at a time, and sums up. A part's output is
+# in build/test/<part>.log.
+set -eu
+
+default=$(scripts/find_python.sh --default)
+parts="layers c asan tsan install"
+for version in $(scripts/find_python.sh --all); do
+    parts="$parts python-$version"
+done
+
+rm -rf build/test
+mkdir -p build/test
+started=$(date +%s)
+# shellcheck disable=SC2086 # a list of parts
+${MAKE:-make} --no-print-directory --keep-going -j2 PY="$default" \
+    $(printf 'test-%s ' $parts) 2>build/test/make.log || true
+
+failed=
+show=
+for part in $parts; do
+    [ -e "build/test/$part.ok" ] || failed="$failed $part"
+    [ -e "build/test/$part.log" ] || show=build/test/make.log # never began
+done
+seconds=$(($(date +%s) - started))
+if [ -n "$failed" ]; then
+    [ -z "$show" ] || cat "$show"
+    echo "FAILED after $seconds s:$failed"
+    exit 1
+fi
+echo "all passed in $seconds s: $parts"

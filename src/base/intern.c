@@ -1,0 +1,118 @@
+/* intern.h by open addressing; keys are copied one by one, since a definition
+ * is rare and lives as long as its recording. */
+#include "base/intern.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct slot {
+    uint64_t hash;
+    void *key;
+    size_t size;
+    uint32_t number; /* 0: empty */
+} slot;
+
+struct vst__intern {
+    slot *slots;
+    size_t mask;
+    size_t used;
+};
+
+/* FNV-1a over words, then mixed: keys are file names and function names that
+ * often differ only at the end. */
+static uint64_t hash_of(const void *key, size_t size)
+{
+    const unsigned char *bytes = key;
+    uint64_t hash = 0xcbf29ce484222325u ^ size;
+
+    for (; size >= 8; bytes += 8, size -= 8) {
+        uint64_t word;
+        memcpy(&word, bytes, 8);
+        hash = (hash ^ word) * 0x100000001b3u;
+        hash ^= hash >> 29;
+    }
+    for (; size; bytes++, size--)
+        hash = (hash ^ *bytes) * 0x100000001b3u;
+    hash ^= hash >> 32;
+    hash *= 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
+}
+
+static slot *probe(slot *slots, size_t mask, uint64_t hash, const void *key,
+                   size_t size)
+{
+    size_t i = (size_t)hash & mask;
+
+    while (slots[i].number) {
+        if (slots[i].hash == hash && slots[i].size == size &&
+            memcmp(slots[i].key, key, size) == 0)
+            break;
+        i = (i + 1) & mask;
+    }
+    return &slots[i];
+}
+
+static vst_status grow(vst__intern *set)
+{
+    size_t mask = set->mask * 2 + 1;
+    slot *slots = calloc(mask + 1, sizeof *slots);
+
+    if (!slots)
+        return VST_E_NOMEM;
+    for (size_t i = 0; i <= set->mask; i++) {
+        slot *old = &set->slots[i];
+        if (old->number)
+            *probe(slots, mask, old->hash, old->key, old->size) = *old;
+    }
+    free(set->slots);
+    set->slots = slots;
+    set->mask = mask;
+    return VST_OK;
+}
+
+vst__intern *vst__intern_create(void)
+{
+    vst__intern *set = calloc(1, sizeof *set);
+
+    if (!set)
+        return NULL;
+    set->mask = 255;
+    set->slots = calloc(set->mask + 1, sizeof *set->slots);
+    if (!set->slots) {
+        free(set);
+        return NULL;
+    }
+    return set;
+}
+
+void vst__intern_destroy(vst__intern *set)
+{
+    if (!set)
+        return;
+    for (size_t i = 0; i <= set->mask; i++)
+        free(set->slots[i].key);
+    free(set->slots);
+    free(set);
+}
+
+uint32_t vst__intern_find(const vst__intern *set, const void *key, size_t size)
+{
+    return probe(set->slots, set->mask, hash_of(key, size), key, size)->number;
+}
+
+vst_status vst__intern_add(vst__intern *set, const void *key, size_t size,
+                           uint32_t number)
+{
+    uint64_t hash = hash_of(key, size);
+
+    if (set->used * 4 >= set->mask * 3 && grow(set) != VST_OK)
+        return VST_E_NOMEM;
+    void *copy = malloc(size ? size : 1);
+    if (!copy)
+        return VST_E_NOMEM;
+    memcpy(copy, key, size);
+    *probe(set->slots, set->mask, hash, key, size) =
+        (slot){hash, copy, size, number};
+    set->used++;
+    return VST_OK;
+}

@@ -1,0 +1,57 @@
+/* The chunk provider: where buffers get memory, and where definitions go. The
+ * recorder and the file know each other only through this table. Providers are
+ * called under the recorder's lock, by one thread at a time. */
+#ifndef VST_BASE_PROVIDER_H
+#define VST_BASE_PROVIDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <vestige/status.h>
+#include <vestige/wire.h>
+
+/* Zeroed words to write records into. */
+typedef struct vst_chunk {
+    uint64_t *words;
+    size_t capacity; /* in words */
+    vst_ticks start; /* what the first delta counts from */
+    /* Gives the memory back without saying what was used of it; works after
+     * the provider is gone. */
+    void (*release)(struct vst_chunk *chunk);
+    void *memory; /* the provider's own */
+    size_t memory_size;
+} vst_chunk;
+
+typedef enum vst_entry_kind {
+    /* 1 .. 15: a vst_definition_kind; id, line, a = name, b = file,
+     * x = file_skip */
+    VST_ENTRY_THREAD = 16,   /* id = number, a = name, x = system tid */
+    VST_ENTRY_METADATA = 17, /* a = key, b = JSON */
+    VST_ENTRY_WINDOW = 18,   /* id = window, x = first ticks, y = last ticks,
+                              * 0 while it is open; z = lost in it */
+    VST_ENTRY_CLOCK = 19     /* x = ticks, y = monotonic, z = realtime */
+} vst_entry_kind;
+
+/* One definition, on its way to the file. */
+typedef struct vst_entry {
+    uint16_t kind;
+    uint32_t id;
+    int32_t line;
+    const char *a, *b;
+    size_t a_len, b_len;
+    uint64_t x, y, z;
+} vst_entry;
+
+typedef struct vst_chunk_provider {
+    void *ctx;
+    /* At least `words` words for a thread, timed from now. */
+    vst_status (*acquire)(void *ctx, uint32_t thread, size_t words,
+                          vst_chunk *chunk);
+    /* The first `used` words are final; releases the chunk. */
+    void (*seal)(void *ctx, vst_chunk *chunk, size_t used, uint32_t segments);
+    vst_status (*define)(void *ctx, const vst_entry *entry);
+    /* So many records could not be kept since the first start. */
+    void (*lost)(void *ctx, uint64_t total);
+} vst_chunk_provider;
+
+#endif

@@ -1,0 +1,368 @@
+/* The events of a Chrome trace, as replay delivers them. What is the same in
+ * all events of a definition (category, name, process) is made into text once
+ * and copied; the rest is numbers.
+ *
+ * Times are whole nanoseconds written as microseconds with three decimals, and
+ * a duration is the difference of two such times, so what nests in nanoseconds
+ * nests in the text. One thread at a time. */
+#include <stdlib.h>
+
+#include "export/chrome.h"
+
+/* What an event may take beyond its head and its arguments. */
+enum { EVENT_MAX = 768 };
+
+/* Copies a literal without its NUL. */
+#define PUT(at, literal)                                                       \
+    (memcpy((at), (literal), sizeof(literal) - 1), (at) + sizeof(literal) - 1)
+
+/* ---- heads -------------------------------------------------------------- */
+
+static const char *category(vst_definition_kind kind)
+{
+    switch (kind) {
+    case VST_DEF_PYTHON:
+    case VST_DEF_NATIVE:
+    case VST_DEF_GC:
+        return "python_function";
+    case VST_DEF_OPERATOR:
+        return "cpu_op";
+    case VST_DEF_INSTANT:
+        return "instant";
+    case VST_DEF_COUNTER:
+        return "counter";
+    case VST_DEF_ANNOTATION:
+        break;
+    }
+    return "user_annotation";
+}
+
+static char *put_text(char *at, const char *text)
+{
+    size_t count = strlen(text);
+
+    memcpy(at, text, count);
+    return at + count;
+}
+
+static char *put_escaped(char *at, const char *bytes, size_t count)
+{
+    return vst__json_escape(at, at + (count + 1) * VST_JSON_ESCAPE_MAX, &bytes,
+                            bytes + count);
+}
+
+/* The name that a span of this definition is shown by, escaped. */
+static char *put_name(char *at, const vst_definition *definition)
+{
+    if (definition->kind == VST_DEF_GC)
+        return PUT(at, "Python GC");
+    if (definition->kind == VST_DEF_PYTHON) {
+        at = put_escaped(at, definition->file + definition->file_skip,
+                         definition->file_len - definition->file_skip);
+        *at++ = '(';
+        at = vst__json_i64(at, definition->line);
+        at = PUT(at, "): ");
+    }
+    return put_escaped(at, definition->name, definition->name_len);
+}
+
+static vst_status make_head(vst__chrome *chrome,
+                            const vst_definition *definition,
+                            vst__chrome_head *head)
+{
+    size_t strings = (size_t)definition->name_len + definition->file_len + 2;
+    char *at;
+
+    head->bytes = malloc(strings * VST_JSON_ESCAPE_MAX + EVENT_MAX);
+    if (head->bytes == NULL)
+        return VST_E_NOMEM;
+    /* The phase stands where set_phase() finds it. */
+    at = PUT(head->bytes, ",\n{\"ph\": \"X\", \"cat\": \"");
+    at = put_text(at, category(definition->kind));
+    at = PUT(at, "\", \"name\": \"");
+    at = put_name(at, definition);
+    at = PUT(at, "\", \"pid\": ");
+    at = vst__json_u64(at, chrome->trace->header.pid);
+    at = PUT(at, ", \"tid\": ");
+    head->count = (size_t)(at - head->bytes);
+    head->kind = definition->kind;
+    at = realloc(head->bytes, head->count);
+    if (at != NULL)
+        head->bytes = at;
+    return VST_OK;
+}
+
+static void set_phase(char *event, char phase)
+{
+    event[sizeof ",\n{\"ph\": \"" - 1] = phase;
+}
+
+/* A torn file may have lost a definition. */
+static vst_status make_unknown(vst__chrome *chrome, vst_id id)
+{
+    char name[32] = "unknown function ";
+    vst_definition definition = {.kind = VST_DEF_NATIVE, .file = ""};
+
+    definition.name = name;
+    definition.name_len =
+        (uint32_t)(vst__json_u64(name + strlen(name), id) - name);
+    free(chrome->unknown.bytes);
+    chrome->unknown.bytes = NULL;
+    chrome->unknown_id = id;
+    return make_head(chrome, &definition, &chrome->unknown);
+}
+
+static vst_status find_head(vst__chrome *chrome, vst_id id,
+                            const vst__chrome_head **head)
+{
+    size_t index = vst__trace_definition_index(chrome->trace, id);
+    vst_status status = VST_OK;
+
+    if (index == VST_NO_DEFINITION) {
+        if (chrome->unknown.bytes == NULL || chrome->unknown_id != id)
+            status = make_unknown(chrome, id);
+        *head = &chrome->unknown;
+        return status;
+    }
+    if (chrome->heads[index].bytes == NULL)
+        status = make_head(chrome, &chrome->trace->definitions[index],
+                           &chrome->heads[index]);
+    *head = &chrome->heads[index];
+    return status;
+}
+
+void vst__chrome_free_heads(vst__chrome *chrome)
+{
+    for (size_t i = 0;
+         chrome->heads != NULL && i < chrome->trace->definition_count; i++)
+        free(chrome->heads[i].bytes);
+    free(chrome->heads);
+    free(chrome->unknown.bytes);
+}
+
+/* ---- events ------------------------------------------------------------- */
+
+static void set_thread(vst__chrome *chrome, uint32_t number)
+{
+    const vst_trace_thread *thread =
+        vst_trace_thread_find(chrome->trace, number);
+    uint32_t tid = chrome->windows_tid;
+    char *at = chrome->thread_text;
+
+    if (thread != NULL)
+        tid = chrome->tracks[thread - chrome->trace->threads].tid;
+    at = vst__json_u64(at, tid);
+    at = PUT(at, ", \"ts\": ");
+    chrome->thread_count = (size_t)(at - chrome->thread_text);
+    chrome->thread = number;
+    chrome->has_thread = true;
+}
+
+/* Writes an event up to its time, and returns where to go on: there is room for
+ * EVENT_MAX bytes more. */
+static char *begin_event(vst__chrome *chrome, const vst__chrome_head *head,
+                         char phase, uint32_t thread, int64_t time_ns)
+{
+    vst__output *output = chrome->output;
+    char *at;
+
+    if (!chrome->has_thread || chrome->thread != thread)
+        set_thread(chrome, thread);
+    if (VST_LIKELY(head->count <= VST_OUTPUT_RESERVE_MAX - 2 * EVENT_MAX)) {
+        at = vst__output_reserve(output, head->count + 2 * EVENT_MAX);
+        memcpy(at, head->bytes, head->count);
+        set_phase(at, phase);
+        at += head->count;
+    } else {
+        set_phase(head->bytes, phase);
+        vst__output_write(output, head->bytes, head->count);
+        at = vst__output_reserve(output, 2 * EVENT_MAX);
+    }
+    /* A constant size is a few moves; the rest is overwritten. */
+    memcpy(at, chrome->thread_text, sizeof chrome->thread_text);
+    return vst__json_us(at + chrome->thread_count, time_ns - chrome->base_ns);
+}
+
+static char *put_flags(char *at, uint32_t flags)
+{
+    if (flags & VST_SPAN_OPEN_AT_START)
+        at = PUT(at, ", \"open at start\": 1");
+    if (flags & VST_SPAN_OPEN_AT_END)
+        at = PUT(at, ", \"open at end\": 1");
+    if (flags & VST_SPAN_RAISED)
+        at = PUT(at, ", \"raised\": 1");
+    if (flags & VST_SPAN_CUT)
+        at = PUT(at, ", \"cut\": 1");
+    if (flags & VST_SPAN_RESUMED)
+        at = PUT(at, ", \"resumed\": 1");
+    if (flags & VST_SPAN_SUSPENDED)
+        at = PUT(at, ", \"suspended\": 1");
+    return at;
+}
+
+/* Commits up to `at`, then writes arguments that somebody else made; returns
+ * where to go on. */
+static char *put_args(vst__output *output, char *at, const char *args,
+                      size_t count)
+{
+    vst__output_commit(output, at);
+    if (vst__json_is_members(args, count)) {
+        vst__output_write(output, args, count);
+    } else {
+        vst__output_text(output, "\"args\": ");
+        vst__json_string(output, args, count);
+    }
+    return vst__output_reserve(output, EVENT_MAX);
+}
+
+/* The identities a span goes by: a Python call by its place in the tree, the
+ * others by the numbers that link them to other files. */
+static char *put_ids(char *at, const vst_span *span, vst_definition_kind kind)
+{
+    char serial[VST_JSON_NUMBER_MAX];
+    size_t count = (size_t)(vst__json_u64(serial, span->serial) - serial);
+    bool call = kind == VST_DEF_PYTHON || kind == VST_DEF_NATIVE ||
+                kind == VST_DEF_GC;
+
+    if (call) {
+        at = PUT(at, "\"Python parent id\": ");
+        at = span->caller != 0 ? vst__json_u64(at, span->caller)
+                               : PUT(at, "null");
+        at = PUT(at, ", \"Python id\": ");
+    } else {
+        at = PUT(at, "\"External id\": ");
+        memcpy(at, serial, sizeof serial);
+        at = PUT(at + count, ", \"Record function id\": ");
+    }
+    memcpy(at, serial, sizeof serial);
+    at = PUT(at + count, ", \"Ev Idx\": ");
+    memcpy(at, serial, sizeof serial);
+    return at + count;
+}
+
+static char *finish_args(vst__chrome *chrome, char *at, const vst_span *span)
+{
+    if (span->flags != 0)
+        at = put_flags(at, span->flags);
+    if (span->args_len != 0) {
+        at = PUT(at, ", ");
+        at = put_args(chrome->output, at, span->args, span->args_len);
+    }
+    return PUT(at, "}}");
+}
+
+/* Overlaps its neighbours: a pair of events that viewers put on a track of its
+ * own. */
+static vst_status write_async(vst__chrome *chrome, const vst__chrome_head *head,
+                              const vst_span *span)
+{
+    char *at = begin_event(chrome, head, 'b', span->thread, span->start_ns);
+
+    at = PUT(at, ", \"id\": ");
+    at = vst__json_u64(at, span->serial);
+    at = PUT(at, ", \"args\": {");
+    at = put_ids(at, span, head->kind);
+    at = finish_args(chrome, at, span);
+    vst__output_commit(chrome->output, at);
+    at = begin_event(chrome, head, 'e', span->thread, span->end_ns);
+    at = PUT(at, ", \"id\": ");
+    at = vst__json_u64(at, span->serial);
+    *at++ = '}';
+    vst__output_commit(chrome->output, at);
+    return chrome->output->status;
+}
+
+static vst_status write_span(void *ctx, const vst_span *span)
+{
+    vst__chrome *chrome = ctx;
+    const vst__chrome_head *head;
+    vst_status status = find_head(chrome, span->id, &head);
+    char *at;
+
+    if (status != VST_OK)
+        return status;
+    if (span->flags & VST_SPAN_ASYNC)
+        return write_async(chrome, head, span);
+    at = begin_event(chrome, head, 'X', span->thread, span->start_ns);
+    at = PUT(at, ", \"dur\": ");
+    at = vst__json_us(at, span->end_ns - span->start_ns);
+    at = PUT(at, ", \"args\": {");
+    at = put_ids(at, span, head->kind);
+    at = finish_args(chrome, at, span);
+    vst__output_commit(chrome->output, at);
+    return chrome->output->status;
+}
+
+static vst_status write_instant(void *ctx, const vst_instant *instant)
+{
+    vst__chrome *chrome = ctx;
+    const vst__chrome_head *head;
+    vst_status status = find_head(chrome, instant->id, &head);
+    char *at;
+
+    if (status != VST_OK)
+        return status;
+    at = begin_event(chrome, head, 'i', instant->thread, instant->time_ns);
+    at = PUT(at, ", \"s\": \"t\", \"args\": {");
+    if (instant->args_len != 0)
+        at = put_args(chrome->output, at, instant->args, instant->args_len);
+    at = PUT(at, "}}");
+    vst__output_commit(chrome->output, at);
+    return chrome->output->status;
+}
+
+static vst_status write_counter(void *ctx, const vst_counter *counter)
+{
+    vst__chrome *chrome = ctx;
+    const vst__chrome_head *head;
+    vst_status status = find_head(chrome, counter->id, &head);
+    char *at;
+
+    if (status != VST_OK)
+        return status;
+    at = begin_event(chrome, head, 'C', counter->thread, counter->time_ns);
+    at = PUT(at, ", \"args\": {\"value\": ");
+    at = vst__json_double(at, counter->value);
+    at = PUT(at, "}}");
+    vst__output_commit(chrome->output, at);
+    return chrome->output->status;
+}
+
+/* A mark, not a span: a span of its own could overlap those around it. */
+static vst_status write_loss(void *ctx, const vst_loss *loss)
+{
+    vst__chrome *chrome = ctx;
+    vst__chrome_head head;
+    const char *name = loss->records != 0 ? "lost records" : "hooks away";
+    vst_definition definition = {
+        .kind = VST_DEF_INSTANT,
+        .name = name,
+        .name_len = (uint32_t)strlen(name),
+        .file = "",
+    };
+    vst_status status = make_head(chrome, &definition, &head);
+    char *at;
+
+    if (status != VST_OK)
+        return status;
+    at = begin_event(chrome, &head, 'i', loss->thread, loss->start_ns);
+    at = PUT(at, ", \"s\": \"t\", \"args\": {\"start\": ");
+    at = vst__json_us(at, loss->start_ns - chrome->base_ns);
+    at = PUT(at, ", \"duration\": ");
+    at = vst__json_us(at, loss->end_ns - loss->start_ns);
+    at = PUT(at, ", \"records\": ");
+    at = vst__json_u64(at, loss->records);
+    at = PUT(at, "}}");
+    vst__output_commit(chrome->output, at);
+    free(head.bytes);
+    return chrome->output->status;
+}
+
+void vst__chrome_sink(vst__chrome *chrome, vst_sink *sink)
+{
+    sink->ctx = chrome;
+    sink->span = write_span;
+    sink->instant = write_instant;
+    sink->counter = write_counter;
+    sink->loss = write_loss;
+}

@@ -1,0 +1,20 @@
+/* The table that every exporter fills in: a format is one file with one of
+ * these. Any thread. */
+#ifndef VST_EXPORT_EXPORTER_H
+#define VST_EXPORT_EXPORTER_H
+
+#include <vestige/trace.h>
+
+#include "export/output.h"
+
+typedef struct vst__exporter {
+    const char *suffix; /* of the path, before a ".gz" */
+    /* Writes the whole document. path is only there to be mentioned. */
+    vst_status (*write)(vst_trace *trace, const vst_export_options *options,
+                        const char *path, vst__output *output,
+                        vst_error *error);
+} vst__exporter;
+
+extern const vst__exporter vst__exporter_chrome;
+
+#endif

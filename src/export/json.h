@@ -1,0 +1,87 @@
+/* JSON text by hand, because an export is mostly this: numbers and strings
+ * written straight into memory. Functions take where to write and return where
+ * they stopped; the caller has made sure of the room. Any thread. */
+#ifndef VST_EXPORT_JSON_H
+#define VST_EXPORT_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "export/output.h"
+
+enum {
+    VST_JSON_NUMBER_MAX = 32,  /* bytes of any number */
+    VST_JSON_ESCAPE_MAX = 6    /* bytes of one escaped byte */
+};
+
+/* "00" "01" … "99" */
+extern const char vst__json_pairs[200];
+
+static inline char *vst__json_u64(char *at, uint64_t value)
+{
+    char digits[20];
+    size_t i = sizeof digits;
+
+    while (value >= 100) {
+        uint64_t rest = value / 100;
+        i -= 2;
+        memcpy(digits + i, vst__json_pairs + 2 * (value - rest * 100), 2);
+        value = rest;
+    }
+    if (value >= 10) {
+        i -= 2;
+        memcpy(digits + i, vst__json_pairs + 2 * value, 2);
+    } else {
+        digits[--i] = (char)('0' + value);
+    }
+    memcpy(at, digits + i, sizeof digits - i);
+    return at + (sizeof digits - i);
+}
+
+static inline char *vst__json_i64(char *at, int64_t value)
+{
+    if (value >= 0)
+        return vst__json_u64(at, (uint64_t)value);
+    *at++ = '-';
+    return vst__json_u64(at, 0 - (uint64_t)value);
+}
+
+/* Nanoseconds as microseconds with exactly three decimals. */
+static inline char *vst__json_us(char *at, int64_t ns)
+{
+    uint64_t value = ns >= 0 ? (uint64_t)ns : 0 - (uint64_t)ns;
+    uint32_t rest;
+
+    if (ns < 0)
+        *at++ = '-';
+    rest = (uint32_t)(value % 1000);
+    at = vst__json_u64(at, value / 1000);
+    at[0] = '.';
+    at[1] = (char)('0' + rest / 100);
+    memcpy(at + 2, vst__json_pairs + 2 * (rest % 100), 2);
+    return at + 4;
+}
+
+/* A number, or the string "NaN", "Infinity", "-Infinity". */
+char *vst__json_double(char *at, double value);
+
+/* The inside of a JSON string: escaped, and what is not UTF-8 replaced by
+ * U+FFFD. Takes from *from until `end`, or until less than VST_JSON_ESCAPE_MAX
+ * bytes are left before `limit`. */
+char *vst__json_escape(char *at, const char *limit, const char **from,
+                       const char *end);
+
+/* A whole string with its quotes, of any length. */
+void vst__json_string(vst__output *output, const char *bytes, size_t count);
+
+/* ---- json_check.c: is text that others made JSON? ------------------------ */
+
+bool vst__json_is_value(const char *text, size_t count);
+/* "key": value, "key": value, … without the braces, at least one. */
+bool vst__json_is_members(const char *text, size_t count);
+/* Bytes of the UTF-8 character at `at`, 0 if it is none. */
+size_t vst__json_utf8(const unsigned char *at, const unsigned char *end);
+
+#endif

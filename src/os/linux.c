@@ -1,0 +1,213 @@
+/* os.h for Linux. Any thread. */
+#include "os/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#ifndef TMPFS_MAGIC
+#define TMPFS_MAGIC 0x01021994
+#endif
+#ifndef RAMFS_MAGIC
+#define RAMFS_MAGIC 0x858458f6
+#endif
+
+uint64_t vst__os_thread_id(void)
+{
+    return (uint64_t)gettid();
+}
+
+uint64_t vst__os_thread_handle(void)
+{
+    return (uint64_t)(uintptr_t)pthread_self();
+}
+
+uint32_t vst__os_process_id(void)
+{
+    return (uint32_t)getpid();
+}
+
+void vst__os_random(void *bytes, size_t count)
+{
+    if (getrandom(bytes, count, GRND_NONBLOCK) == (ssize_t)count)
+        return;
+    /* Before the kernel's pool is ready: unlikely to repeat, which is all a
+     * trace id asks for. */
+    uint64_t seed = (uint64_t)getpid() << 32 ^ (uintptr_t)bytes;
+    for (size_t i = 0; i < count; i++)
+        ((uint8_t *)bytes)[i] =
+            (uint8_t)((seed = seed * 6364136223846793005u + 1) >> 56);
+}
+
+/* ---- threads ----------------------------------------------------------- */
+
+static pthread_key_t exit_key;
+
+int vst__os_thread_exit_hook(void (*fn)(void *arg))
+{
+    return pthread_key_create(&exit_key, fn);
+}
+
+void vst__os_thread_exit_arg(void *arg)
+{
+    pthread_setspecific(exit_key, arg);
+}
+
+int vst__os_fork_hooks(void (*before)(void), void (*parent)(void),
+                       void (*child)(void))
+{
+    return pthread_atfork(before, parent, child);
+}
+
+/* ---- files ------------------------------------------------------------- */
+
+int vst__os_file_create(const char *path, bool overwrite, int *fd)
+{
+    if (overwrite && unlink(path) != 0 && errno != ENOENT)
+        return errno;
+    *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return *fd < 0 ? errno : 0;
+}
+
+/* Zero-filled pages of a tmpfs are memory in disguise. */
+static bool is_on_disk(int fd)
+{
+    struct statfs fs;
+
+    return fstatfs(fd, &fs) == 0 && fs.f_type != TMPFS_MAGIC &&
+           fs.f_type != RAMFS_MAGIC;
+}
+
+int vst__os_file_create_temporary(int *fd)
+{
+    const char *folder = getenv("VESTIGE_TMPDIR");
+    char path[PATH_MAX];
+
+    if (!folder || !*folder)
+        folder = getenv("TMPDIR");
+    if (!folder || !*folder)
+        folder = "/tmp";
+    int length = snprintf(path, sizeof path, "%s/vestige-XXXXXX", folder);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return ENAMETOOLONG;
+    *fd = mkostemp(path, O_CLOEXEC);
+    if (*fd < 0)
+        return errno;
+    unlink(path);
+    if (is_on_disk(*fd))
+        return 0;
+    close(*fd);
+    return ENOTSUP;
+}
+
+int vst__os_file_create_in_memory(int *fd)
+{
+    *fd = memfd_create("vestige", MFD_CLOEXEC);
+    return *fd < 0 ? errno : 0;
+}
+
+int vst__os_file_open(const char *path, int *fd)
+{
+    struct stat st;
+
+    *fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (*fd < 0)
+        return errno;
+    if (fstat(*fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+        close(*fd);
+        return EISDIR;
+    }
+    return 0;
+}
+
+int vst__os_file_duplicate(int fd, int *copy)
+{
+    *copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    return *copy < 0 ? errno : 0;
+}
+
+void vst__os_file_close(int fd)
+{
+    close(fd);
+}
+
+int vst__os_file_size(int fd, uint64_t *size)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return errno;
+    *size = (uint64_t)st.st_size;
+    return 0;
+}
+
+int vst__os_file_truncate(int fd, uint64_t size)
+{
+    return ftruncate(fd, (off_t)size) == 0 ? 0 : errno;
+}
+
+int vst__os_file_read(int fd, void *bytes, size_t count, uint64_t offset,
+                      size_t *got)
+{
+    *got = 0;
+    while (*got < count) {
+        ssize_t n = pread(fd, (char *)bytes + *got, count - *got,
+                          (off_t)(offset + *got));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno;
+        if (n == 0)
+            break;
+        *got += (size_t)n;
+    }
+    return 0;
+}
+
+/* The limit is asked for before the kernel is: growing a file past it would
+ * send SIGXFSZ to a program that did nothing wrong. */
+int vst__os_file_allocate(int fd, uint64_t offset, uint64_t size)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+        limit.rlim_cur != RLIM_INFINITY && offset + size > limit.rlim_cur)
+        return EFBIG;
+    int error;
+    do {
+        error = posix_fallocate(fd, (off_t)offset, (off_t)size);
+    } while (error == EINTR);
+    return error;
+}
+
+int vst__os_map_shared(int fd, uint64_t offset, size_t size, void **address)
+{
+    *address = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_POPULATE, fd, (off_t)offset);
+    return *address == MAP_FAILED ? errno : 0;
+}
+
+int vst__os_map_read(int fd, uint64_t offset, size_t size, const void **address)
+{
+    void *map = mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd,
+                     (off_t)offset);
+
+    *address = map;
+    return map == MAP_FAILED ? errno : 0;
+}
+
+void vst__os_unmap(const void *address, size_t size)
+{
+    munmap((void *)(uintptr_t)address, size);
+}

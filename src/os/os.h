@@ -1,0 +1,46 @@
+/* The porting contract: everything vestige asks of an operating system. A port
+ * is one file that implements this header; Linux's is linux.c, the clock's is
+ * clock.c. Functions return 0 or an errno value. */
+#ifndef VST_OS_H
+#define VST_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+uint64_t vst__os_thread_id(void);     /* the kernel's, as other tools show it */
+uint64_t vst__os_thread_handle(void); /* pthread_self() */
+uint32_t vst__os_process_id(void);
+void vst__os_random(void *bytes, size_t count);
+
+/* Calls fn(arg of the last set) in a thread that ends; set(NULL) unsets it. */
+int vst__os_thread_exit_hook(void (*fn)(void *arg));
+void vst__os_thread_exit_arg(void *arg);
+
+/* Around fork(): before and after in the parent, after in the child. */
+int vst__os_fork_hooks(void (*before)(void), void (*parent)(void),
+                       void (*child)(void));
+
+/* ---- files ------------------------------------------------------------- */
+
+int vst__os_file_create(const char *path, bool overwrite, int *fd);
+/* An unlinked file on a disk; ENOTSUP where tmpdir is no disk (tmpfs). */
+int vst__os_file_create_temporary(int *fd);
+int vst__os_file_create_in_memory(int *fd);
+int vst__os_file_open(const char *path, int *fd);
+int vst__os_file_duplicate(int fd, int *copy);
+void vst__os_file_close(int fd);
+int vst__os_file_size(int fd, uint64_t *size);
+int vst__os_file_truncate(int fd, uint64_t size);
+int vst__os_file_read(int fd, void *bytes, size_t count, uint64_t offset,
+                      size_t *got);
+
+/* Makes sure that [offset, offset + size) has storage behind it, so that
+ * touching a mapping of it can raise no signal. */
+int vst__os_file_allocate(int fd, uint64_t offset, uint64_t size);
+/* Maps with its pages present. */
+int vst__os_map_shared(int fd, uint64_t offset, size_t size, void **address);
+int vst__os_map_read(int fd, uint64_t offset, size_t size, const void **address);
+void vst__os_unmap(const void *address, size_t size);
+
+#endif

@@ -1,0 +1,340 @@
+/* The recording in progress: who records, under which ids, and how it starts
+ * and stops. Nothing here is on the record path.
+ *
+ * One lock guards all of it, and the chunk providers too. It is never held
+ * while foreign code runs, and fork() waits for it, so a child finds it free.
+ *
+ * Stopping. A tracer's stop() promises that none of its hooks will record any
+ * more, so the chunks of threads that only such hooks write are taken away at
+ * once. A thread that records on its own (vst_thread_enter_free) may be in the
+ * middle of a store: its chunk stays mapped until it comes by again or ends. */
+#include "record/queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "os/os.h"
+
+pthread_mutex_t vst__recorder_lock = PTHREAD_MUTEX_INITIALIZER;
+vst_queue *vst__recording;
+uint64_t vst_recording_epoch;
+
+static uint64_t last_epoch; /* guarded by the lock */
+
+/* Pairs with the relaxed load in vst_record: what was set up before (a queue,
+ * its provider) is reached only through the lock, which the slow path takes. */
+static void set_epoch(uint64_t epoch)
+{
+    __atomic_store_n(&vst_recording_epoch, epoch, __ATOMIC_RELEASE);
+}
+
+vst_status vst__queue_create(const vst_chunk_provider *provider,
+                             vst_queue **out)
+{
+    vst_queue *queue = calloc(1, sizeof *queue);
+
+    if (!queue)
+        return VST_E_NOMEM;
+    queue->provider = provider;
+    queue->definitions = vst__intern_create();
+    if (!queue->definitions) {
+        free(queue);
+        return VST_E_NOMEM;
+    }
+    *out = queue;
+    return VST_OK;
+}
+
+void vst__queue_destroy(vst_queue *queue)
+{
+    if (!queue)
+        return;
+    vst__queue_stop(queue);
+    while (queue->threads) {
+        vst__thread *thread = queue->threads;
+        queue->threads = thread->next;
+        free(thread);
+    }
+    vst__intern_destroy(queue->definitions);
+    free(queue->key);
+    free(queue);
+}
+
+/* ---- fork -------------------------------------------------------------- */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&vst__recorder_lock);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&vst__recorder_lock);
+}
+
+/* The child has a copy of every buffer, all of them on the parent's file. It
+ * lets go of them before any hook can fire, and records nothing. */
+static void after_fork_in_child(void)
+{
+    set_epoch(0);
+    if (vst__recording) {
+        vst_queue *queue = vst__recording;
+        while (queue->writers)
+            vst__writer_abandon(queue->writers);
+        vst__spares_abandon(queue);
+        vst__recording = NULL;
+    }
+    pthread_mutex_unlock(&vst__recorder_lock);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    vst__os_fork_hooks(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/* ---- start and stop ---------------------------------------------------- */
+
+vst_status vst__queue_start(vst_queue *queue)
+{
+    vst_status status = VST_OK;
+
+    pthread_mutex_lock(&vst__recorder_lock);
+    if (vst__recording) {
+        status = VST_E_BUSY;
+    } else {
+        vst__recording = queue;
+        set_epoch(++last_epoch);
+    }
+    pthread_mutex_unlock(&vst__recorder_lock);
+    return status;
+}
+
+void vst__queue_stop(vst_queue *queue)
+{
+    pthread_mutex_lock(&vst__recorder_lock);
+    if (vst__recording == queue) {
+        set_epoch(0);
+        vst__recording = NULL;
+        for (vst__writer *w = queue->writers, *next; w; w = next) {
+            next = w->next;
+            if (w->free_running)
+                continue;
+            vst__writer_detach(w, false);
+        }
+        /* What is left belongs to free-running threads: each lets go of its
+         * own chunk when it comes by. */
+        while (queue->writers) {
+            vst__writer *w = queue->writers;
+            queue->lost += __atomic_exchange_n(&w->lost, 0, __ATOMIC_RELAXED);
+            queue->writers = w->next;
+            w->queue = NULL;
+        }
+        vst__spares_seal(queue);
+        if (queue->lost)
+            queue->provider->lost(queue->provider->ctx, queue->lost);
+    }
+    pthread_mutex_unlock(&vst__recorder_lock);
+}
+
+bool vst__queue_is_recording(void)
+{
+    return __atomic_load_n(&vst_recording_epoch, __ATOMIC_RELAXED) != 0;
+}
+
+uint64_t vst__queue_lost(vst_queue *queue)
+{
+    pthread_mutex_lock(&vst__recorder_lock);
+    uint64_t lost = queue->lost;
+    for (vst__writer *w = queue->writers; w; w = w->next)
+        lost += __atomic_load_n(&w->lost, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&vst__recorder_lock);
+    return lost;
+}
+
+/* ---- attention --------------------------------------------------------- */
+
+void vst_queue_set_attention(vst_queue *queue, void (*fn)(void *ctx), void *ctx)
+{
+    pthread_mutex_lock(&vst__recorder_lock);
+    queue->attention = fn;
+    queue->attention_ctx = ctx;
+    pthread_mutex_unlock(&vst__recorder_lock);
+}
+
+void vst_queue_request_attention(vst_queue *queue)
+{
+    pthread_mutex_lock(&vst__recorder_lock);
+    if (vst__recording == queue)
+        set_epoch(++last_epoch);
+    pthread_mutex_unlock(&vst__recorder_lock);
+}
+
+/* ---- definitions ------------------------------------------------------- */
+
+/* The bytes that make two definitions equal. */
+static size_t key_of(vst_queue *queue, const vst_definition *d)
+{
+    size_t size = 12 + (size_t)d->name_len + d->file_len;
+
+    if (size > queue->key_size) {
+        char *key = realloc(queue->key, size);
+        if (!key)
+            return 0;
+        queue->key = key;
+        queue->key_size = size;
+    }
+    uint32_t head[3] = {(uint32_t)d->kind, (uint32_t)d->line, d->name_len};
+    memcpy(queue->key, head, 12);
+    memcpy(queue->key + 12, d->name, d->name_len);
+    if (d->file_len)
+        memcpy(queue->key + 12 + d->name_len, d->file, d->file_len);
+    return size;
+}
+
+static vst_status define_new(vst_queue *queue, const vst_definition *d,
+                             size_t key_size, vst_id *id)
+{
+    const vst_chunk_provider *provider = queue->provider;
+
+    if (queue->last_id == VST_ID_MAX)
+        return VST_E_NO_IDS;
+    vst_entry entry = {
+        .kind = (uint16_t)d->kind,
+        .id = queue->last_id + 1,
+        .line = d->line,
+        .a = d->name,
+        .a_len = d->name_len,
+        .b = d->file,
+        .b_len = d->file_len,
+        .x = d->file_skip,
+    };
+    vst_status status = provider->define(provider->ctx, &entry);
+    if (status == VST_OK)
+        status = vst__intern_add(queue->definitions, queue->key, key_size,
+                                 entry.id);
+    if (status == VST_OK)
+        *id = queue->last_id = entry.id;
+    return status;
+}
+
+vst_status vst_queue_define(vst_queue *queue, const vst_definition *definition,
+                            vst_id *id)
+{
+    vst_status status = VST_OK;
+
+    *id = 0;
+    pthread_mutex_lock(&vst__recorder_lock);
+    size_t key_size = key_of(queue, definition);
+    if (!key_size)
+        status = VST_E_NOMEM;
+    else
+        *id = vst__intern_find(queue->definitions, queue->key, key_size);
+    if (status == VST_OK && *id == 0)
+        status = define_new(queue, definition, key_size, id);
+    if (status != VST_OK)
+        queue->lost++;
+    pthread_mutex_unlock(&vst__recorder_lock);
+    return status;
+}
+
+vst_status vst_queue_set_metadata(vst_queue *queue, const char *key,
+                                  const char *json)
+{
+    vst_entry entry = {
+        .kind = VST_ENTRY_METADATA,
+        .a = key,
+        .a_len = strlen(key),
+        .b = json,
+        .b_len = strlen(json),
+    };
+
+    pthread_mutex_lock(&vst__recorder_lock);
+    vst_status status = queue->provider->define(queue->provider->ctx, &entry);
+    pthread_mutex_unlock(&vst__recorder_lock);
+    return status;
+}
+
+/* ---- threads ----------------------------------------------------------- */
+
+vst__thread *vst__queue_thread(vst_queue *queue, uint64_t handle)
+{
+    vst__thread *thread = queue->threads;
+
+    while (thread && thread->handle != handle)
+        thread = thread->next;
+    if (thread)
+        return thread;
+    thread = calloc(1, sizeof *thread);
+    if (!thread)
+        return NULL;
+    thread->handle = handle;
+    thread->number = ++queue->last_thread;
+    thread->next = queue->threads;
+    queue->threads = thread;
+    return thread;
+}
+
+void vst__queue_forget_thread(vst_queue *queue, uint64_t handle)
+{
+    vst__thread **link = &queue->threads;
+
+    while (*link && (*link)->handle != handle)
+        link = &(*link)->next;
+    if (*link) {
+        vst__thread *thread = *link;
+        *link = thread->next;
+        free(thread);
+    }
+}
+
+static void define_thread(vst_queue *queue, const vst__thread *thread,
+                          const char *name, size_t name_len)
+{
+    vst_entry entry = {
+        .kind = VST_ENTRY_THREAD,
+        .id = thread->number,
+        .a = name,
+        .a_len = name_len,
+        .x = thread->system_tid,
+    };
+
+    queue->provider->define(queue->provider->ctx, &entry);
+}
+
+void vst_queue_name_thread(vst_queue *queue, uint64_t handle,
+                           uint64_t system_tid, const char *name,
+                           size_t name_len)
+{
+    pthread_mutex_lock(&vst__recorder_lock);
+    for (vst__thread *t = queue->threads; t; t = t->next) {
+        if (t->handle == handle) {
+            if (system_tid)
+                t->system_tid = system_tid;
+            define_thread(queue, t, name, name_len);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&vst__recorder_lock);
+}
+
+/* Written into a chunk that then waits for the next thread to use it, this one
+ * or another. */
+void vst_queue_open_stack(vst_queue *queue, uint64_t handle,
+                          uint64_t system_tid, const vst_id *ids, size_t count)
+{
+    vst__writer writer = {.hot = {.epoch = VST_EPOCH_NONE}};
+
+    pthread_mutex_lock(&vst__recorder_lock);
+    vst__thread *thread = vst__queue_thread(queue, handle);
+    if (thread) {
+        thread->system_tid = system_tid;
+        define_thread(queue, thread, "", 0);
+    }
+    if (thread && count && vst__recording == queue) {
+        writer.number = thread->number;
+        vst__writer_attach(&writer, queue);
+        vst__writer_stack(&writer, ids, count);
+        vst__writer_detach(&writer, true);
+    }
+    pthread_mutex_unlock(&vst__recorder_lock);
+}

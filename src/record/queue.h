@@ -1,0 +1,94 @@
+/* The recording in progress, as session.c drives it and buffer.c writes into
+ * it. Everything here is guarded by vst__recorder_lock. */
+#ifndef VST_RECORD_QUEUE_H
+#define VST_RECORD_QUEUE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include <vestige/record.h>
+
+#include "base/intern.h"
+#include "base/provider.h"
+
+/* A thread's buffer and what the slow path needs beside it. The first member
+ * and `lost` belong to the owner; the rest is guarded by the lock. */
+typedef struct vst__writer {
+    vst_buffer hot;
+    uint64_t *end;      /* behind the last word of the chunk */
+    vst_chunk chunk;    /* words == NULL: none */
+    uint32_t segments;  /* in the chunk */
+    uint32_t number;    /* of the thread, in the trace */
+    size_t next_words;  /* how large the next chunk shall be */
+    bool free_running;  /* may be writing although the tracer stopped */
+    uint64_t lost;      /* records not kept; atomic, relaxed: a plain count */
+    vst_queue *queue;   /* the recording it is linked into, NULL: none */
+    struct vst__writer *next, *previous;
+} vst__writer;
+
+/* What a thread that ended left of its chunk. */
+typedef struct vst__spare {
+    vst_chunk chunk;
+    uint64_t *cursor;
+    uint32_t segments;
+    size_t next_words;
+    struct vst__spare *next;
+} vst__spare;
+
+/* A thread of the traced program that has a number. */
+typedef struct vst__thread {
+    uint64_t handle;
+    uint64_t system_tid;
+    uint32_t number;
+    struct vst__thread *next;
+} vst__thread;
+
+struct vst_queue {
+    const vst_chunk_provider *provider;
+    vst__intern *definitions;
+    vst_id last_id;
+    uint32_t last_thread;
+    vst__thread *threads;  /* alive, newest first */
+    vst__writer *writers;  /* with a buffer in this recording */
+    vst__spare *spares;    /* chunks for the next thread that comes */
+    uint64_t lost;         /* so far, of writers that are gone */
+    char *key;             /* scratch for vst_queue_define */
+    size_t key_size;
+    void (*attention)(void *ctx);
+    void *attention_ctx;
+};
+
+extern pthread_mutex_t vst__recorder_lock;
+extern vst_queue *vst__recording; /* NULL while nothing is recorded */
+
+#define VST_EPOCH_NONE UINT64_MAX /* of a buffer that is not ready */
+
+vst_status vst__queue_create(const vst_chunk_provider *provider,
+                             vst_queue **queue);
+void vst__queue_destroy(vst_queue *queue);
+/* VST_E_BUSY if another queue is recording. */
+vst_status vst__queue_start(vst_queue *queue);
+void vst__queue_stop(vst_queue *queue);
+uint64_t vst__queue_lost(vst_queue *queue);
+bool vst__queue_is_recording(void); /* any queue */
+
+/* ---- with the lock held ------------------------------------------------ */
+
+/* The thread with this handle, made if there is none; NULL: out of memory. */
+vst__thread *vst__queue_thread(vst_queue *queue, uint64_t handle);
+void vst__queue_forget_thread(vst_queue *queue, uint64_t handle);
+
+/* buffer.c: gives a writer room in a chunk of queue; false: there is none. */
+bool vst__writer_attach(vst__writer *writer, vst_queue *queue);
+/* Takes the chunk away, sealed or kept for the next thread, and unlinks. */
+void vst__writer_detach(vst__writer *writer, bool keep_for_others);
+void vst__spares_seal(vst_queue *queue);
+void vst__spares_abandon(vst_queue *queue);
+/* Forgets the chunk; its records stay as they are in the file. */
+void vst__writer_abandon(vst__writer *writer);
+/* Needs room for 1 + words words, and two more for a time that does not fit. */
+void vst__writer_escape(vst__writer *writer, vst_escape type,
+                        const uint64_t *payload, uint32_t words);
+void vst__writer_stack(vst__writer *writer, const vst_id *ids, size_t count);
+
+#endif

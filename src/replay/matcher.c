@@ -1,0 +1,347 @@
+/* What the events of a thread mean: replay.h's matcher. It pairs enters with
+ * exits on a stack (matcher_stack.c) and delivers spans as they end.
+ *
+ * Rules that hold for what it delivers: on one thread, time never goes back;
+ * spans other than VST_SPAN_ASYNC nest, each starting later than its parent and
+ * ending no later; nothing recurses, so depth is bounded by memory alone.
+ *
+ * A span opened by a STACK has VST_SPAN_OPEN_AT_START: it was running when
+ * recording began, or when it went on after a gap. What a gap hid the end of is
+ * closed where the gap began.
+ *
+ * One thread at a time uses a matcher. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "replay/matcher_stack.h"
+
+/* Kinds of a trace key, for the escapes. */
+enum {
+    KIND_OF_ESCAPE = VST_ESCAPE + 1,
+    KIND_STACK_MORE = KIND_OF_ESCAPE + VST_ESCAPE_STACK_MORE
+};
+
+vst_status vst_matcher_create(vst_matcher **matcher)
+{
+    *matcher = calloc(1, sizeof **matcher);
+    if (*matcher == NULL)
+        return VST_E_NOMEM;
+    vst__matcher_reset(*matcher);
+    return VST_OK;
+}
+
+void vst_matcher_destroy(vst_matcher *matcher)
+{
+    if (matcher == NULL)
+        return;
+    vst__matcher_reset(matcher);
+    vst__map64_free(&matcher->open);
+    vst__map64_free(&matcher->pairs);
+    vst__map64_free(&matcher->stacks);
+    free(matcher->frames);
+    free(matcher->slots);
+    free(matcher->saved);
+    free(matcher->args);
+    free(matcher);
+}
+
+void vst_matcher_count(const vst_matcher *matcher, vst_matcher_counts *counts)
+{
+    *counts = matcher->counts;
+}
+
+/* ---- calls -------------------------------------------------------------- */
+
+/* An exit that does not name the top span. */
+static vst_status resynchronise(vst_matcher *matcher, vst_id id, uint32_t flags,
+                                const vst_sink *sink)
+{
+    size_t index = vst__matcher_find(matcher, id);
+    vst_status status;
+
+    if (index == matcher->count) {
+        matcher->counts.unmatched_exits++;
+        return VST_OK;
+    }
+    status = vst__matcher_cut(matcher, index + 1, matcher->last_ns, sink);
+    if (status != VST_OK)
+        return status;
+    return vst__matcher_close(matcher, matcher->last_ns, flags, sink);
+}
+
+static vst_status leave(vst_matcher *matcher, vst_id id, uint32_t flags,
+                        const vst_sink *sink)
+{
+    if (matcher->count != 0) {
+        const vst__frame *top = &matcher->frames[matcher->count - 1];
+
+        if (VST_LIKELY(top->id == id && !(top->flags & VST_FRAME_INNER)))
+            return vst__matcher_close(matcher, matcher->last_ns, flags, sink);
+    }
+    return resynchronise(matcher, id, flags, sink);
+}
+
+/* ---- STACK -------------------------------------------------------------- */
+
+/* Where to close what a STACK says is no longer open. */
+static int64_t cut_time(const vst_matcher *matcher)
+{
+    return matcher->after_gap ? matcher->gap_ns : matcher->last_ns;
+}
+
+/* Spans that BEGIN opened are not in a STACK: those right above a confirmed
+ * call are confirmed with it. */
+static void skip_begun(vst_matcher *matcher)
+{
+    while (matcher->reconciled < matcher->count &&
+           matcher->frames[matcher->reconciled].flags & VST_FRAME_INNER)
+        matcher->reconciled++;
+}
+
+/* Closes what the STACK did not confirm. */
+static vst_status end_reconcile(vst_matcher *matcher, const vst_sink *sink)
+{
+    vst_status status =
+        vst__matcher_cut(matcher, matcher->reconciled, cut_time(matcher), sink);
+
+    matcher->reconciling = matcher->after_gap = false;
+    return status;
+}
+
+static vst_status reconcile(vst_matcher *matcher, const uint64_t *ids,
+                            size_t count, int64_t previous_ns,
+                            const vst_sink *sink)
+{
+    int64_t now_ns = matcher->last_ns;
+    vst_status status;
+
+    matcher->last_ns = vst__matcher_make_room(now_ns, previous_ns, count);
+    for (size_t i = 0; i < count; i++) {
+        vst_id id = (vst_id)(ids[i] & VST_ID_MAX);
+
+        if (id == 0)
+            continue;
+        if (matcher->matching) {
+            skip_begun(matcher);
+            if (matcher->reconciled < matcher->count &&
+                matcher->frames[matcher->reconciled].id == id) {
+                matcher->reconciled++;
+                continue;
+            }
+            matcher->matching = false;
+            status = vst__matcher_cut(matcher, matcher->reconciled,
+                                      cut_time(matcher), sink);
+            if (status != VST_OK)
+                return status;
+        }
+        status = vst__matcher_push(matcher, id, VST_SPAN_OPEN_AT_START);
+        if (status != VST_OK)
+            return status;
+    }
+    skip_begun(matcher);
+    if (!matcher->matching)
+        matcher->reconciled = matcher->count;
+    if (matcher->last_ns < now_ns)
+        matcher->last_ns = now_ns;
+    return VST_OK;
+}
+
+static vst_status start_reconcile(vst_matcher *matcher, const uint64_t *ids,
+                                  size_t count, int64_t previous_ns,
+                                  const vst_sink *sink)
+{
+    matcher->reconciling = true;
+    matcher->matching = true;
+    matcher->reconciled = 0;
+    return reconcile(matcher, ids, count, previous_ns, sink);
+}
+
+/* ---- other escapes ------------------------------------------------------ */
+
+static vst_status lose(vst_matcher *matcher, int64_t start_ns, uint64_t records,
+                       const vst_sink *sink)
+{
+    vst_loss loss = {
+        .thread = matcher->thread,
+        .start_ns = start_ns,
+        .end_ns = matcher->last_ns,
+        .records = records,
+    };
+
+    return sink->loss != NULL ? sink->loss(sink->ctx, &loss) : VST_OK;
+}
+
+static vst_status gap(vst_matcher *matcher, bool ends, const vst_sink *sink)
+{
+    if (ends == !matcher->in_gap)
+        return VST_OK; /* the other half was lost */
+    matcher->in_gap = !ends;
+    if (ends)
+        return lose(matcher, matcher->gap_ns, 0, sink);
+    matcher->gap_ns = matcher->last_ns;
+    matcher->after_gap = true;
+    return VST_OK;
+}
+
+static vst_status instant(vst_matcher *matcher,
+                          const vst_compressed_event *event,
+                          const vst_sink *sink)
+{
+    uint64_t length = event->payload[0] >> 32;
+    vst_instant point = {
+        .id = (vst_id)(event->payload[0] & VST_ID_MAX),
+        .thread = matcher->thread,
+        .time_ns = matcher->last_ns,
+    };
+
+    if (length != 0 && length <= (event->payload_words - 1) * sizeof(uint64_t)) {
+        point.args = (const char *)(event->payload + 1);
+        point.args_len = (size_t)length;
+    }
+    return sink->instant != NULL ? sink->instant(sink->ctx, &point) : VST_OK;
+}
+
+static vst_status counter(vst_matcher *matcher,
+                          const vst_compressed_event *event,
+                          const vst_sink *sink)
+{
+    vst_counter sample = {
+        .id = (vst_id)(event->payload[0] & VST_ID_MAX),
+        .thread = matcher->thread,
+        .time_ns = matcher->last_ns,
+    };
+
+    if (event->payload_words < 2 || sink->counter == NULL)
+        return VST_OK;
+    memcpy(&sample.value, &event->payload[1], sizeof sample.value);
+    return sink->counter(sink->ctx, &sample);
+}
+
+static vst_status arguments(vst_matcher *matcher,
+                            const vst_compressed_event *event)
+{
+    uint64_t length = event->payload[0];
+
+    if (length > (event->payload_words - 1) * sizeof(uint64_t))
+        return VST_OK;
+    return vst__matcher_add_args(matcher, (const char *)(event->payload + 1),
+                                 (size_t)length);
+}
+
+static vst_status escape(vst_matcher *matcher, const vst_compressed_event *event,
+                         int64_t previous_ns, const vst_sink *sink)
+{
+    uint32_t type = vst_trace_key_kind(event->key) - KIND_OF_ESCAPE;
+    const uint64_t *payload = event->payload;
+    uint32_t words = event->payload_words;
+
+    if (type == VST_ESCAPE_STACK)
+        return start_reconcile(matcher, payload, words, previous_ns, sink);
+    if (type == VST_ESCAPE_STACK_MORE)
+        return matcher->reconciling
+                   ? reconcile(matcher, payload, words, previous_ns, sink)
+                   : VST_OK;
+    if (words == 0)
+        return VST_OK;
+    if (type == VST_ESCAPE_LOST) {
+        int64_t start_ns =
+            previous_ns == INT64_MIN ? matcher->last_ns : previous_ns;
+        return lose(matcher, start_ns, payload[0] != 0 ? payload[0] : 1, sink);
+    }
+    if (type == VST_ESCAPE_GAP)
+        return gap(matcher, payload[0] != 0, sink);
+    matcher->after_gap = false;
+    switch (type) {
+    case VST_ESCAPE_BEGIN:
+        return (payload[0] & VST_ID_MAX) != 0
+                   ? vst__matcher_begin(matcher, payload[0])
+                   : VST_OK;
+    case VST_ESCAPE_END:
+        return vst__matcher_end(matcher, payload[0], sink);
+    case VST_ESCAPE_ARGS:
+        return arguments(matcher, event);
+    case VST_ESCAPE_INSTANT:
+        return instant(matcher, event, sink);
+    case VST_ESCAPE_COUNTER:
+        return counter(matcher, event, sink);
+    case VST_ESCAPE_SWITCH:
+        return vst__matcher_switch(matcher, payload[0], previous_ns, sink);
+    default:
+        return VST_OK;
+    }
+}
+
+/* ---- feeding ------------------------------------------------------------ */
+
+static vst_status feed(vst_matcher *matcher, const vst_time_converter *converter,
+                       const vst_compressed_event *events, size_t count,
+                       const vst_sink *sink)
+{
+    vst_status status = VST_OK;
+
+    for (size_t i = 0; status == VST_OK && i < count; i++) {
+        const vst_compressed_event *event = &events[i];
+        int64_t now_ns = converter->to_ns(converter->ctx, event->enter_t);
+        int64_t previous_ns = matcher->last_ns;
+        uint32_t kind = vst_trace_key_kind(event->key);
+
+        if (matcher->reconciling && kind != KIND_STACK_MORE)
+            status = end_reconcile(matcher, sink);
+        if (status != VST_OK)
+            break;
+        if (now_ns > matcher->last_ns)
+            matcher->last_ns = now_ns;
+        switch (kind) {
+        case VST_ENTER:
+            matcher->after_gap = false;
+            status =
+                vst__matcher_push(matcher, vst_trace_key_id(event->key), 0);
+            break;
+        case VST_EXIT:
+        case VST_RAISE:
+            matcher->after_gap = false;
+            status = leave(matcher, vst_trace_key_id(event->key),
+                           kind == VST_RAISE ? VST_SPAN_RAISED : 0, sink);
+            break;
+        default:
+            if (kind > KIND_OF_ESCAPE)
+                status = escape(matcher, event, previous_ns, sink);
+            break;
+        }
+    }
+    return status;
+}
+
+static vst_status finish(vst_matcher *matcher, int64_t end_ns,
+                         const vst_sink *sink)
+{
+    vst_status status = VST_OK;
+
+    if (matcher->reconciling)
+        status = end_reconcile(matcher, sink);
+    if (matcher->last_ns < end_ns)
+        matcher->last_ns = end_ns;
+    if (status == VST_OK && matcher->in_gap)
+        status = lose(matcher, matcher->gap_ns, 0, sink);
+    if (status == VST_OK)
+        status = vst__matcher_close_all(matcher, matcher->last_ns, sink);
+    return status;
+}
+
+vst_status vst_matcher_feed(vst_matcher *matcher,
+                            const vst_time_converter *converter,
+                            const vst_compressed_event *events, size_t count,
+                            int64_t end_time_ns, const vst_sink *sink)
+{
+    vst_status status;
+
+    if (count != 0)
+        matcher->thread = events[0].where.resource;
+    status = feed(matcher, converter, events, count, sink);
+    if (status == VST_OK && end_time_ns != VST_TIME_OPEN)
+        status = finish(matcher, end_time_ns, sink);
+    /* Whoever gave up will not feed the rest of this thread. */
+    if (status != VST_OK || end_time_ns != VST_TIME_OPEN)
+        vst__matcher_reset(matcher);
+    return status;
+}

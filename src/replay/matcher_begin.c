@@ -1,0 +1,133 @@
+/* Spans that need not nest: BEGIN opens one on the stack like a call; if the
+ * call around it is left first, as a coroutine's frame is at an await, the span
+ * goes on beside the stack and is delivered as VST_SPAN_ASYNC with its true
+ * times. One thread at a time. */
+#include <string.h>
+
+#include "base/grow.h"
+#include "replay/matcher_stack.h"
+
+/* 1 + the index of a slot, 0 without memory. */
+static uint32_t new_slot(vst_matcher *matcher)
+{
+    vst__slot *slots;
+    uint32_t number = matcher->free_slot;
+
+    if (number != 0) {
+        matcher->free_slot = matcher->slots[number - 1].next;
+        return number;
+    }
+    if (matcher->slot_count >= UINT32_MAX - 1)
+        return 0;
+    slots = vst__grow(matcher->slots, &matcher->slot_capacity,
+                      matcher->slot_count + 1, sizeof *slots);
+    if (slots == NULL)
+        return 0;
+    matcher->slots = slots;
+    return (uint32_t)++matcher->slot_count;
+}
+
+vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair)
+{
+    vst_status status =
+        vst__matcher_push(matcher, (vst_id)(pair & VST_ID_MAX), VST_FRAME_BEGIN);
+    uint64_t *newest;
+    vst__slot *slot;
+    uint32_t number;
+
+    if (status != VST_OK)
+        return status;
+    number = new_slot(matcher);
+    newest = vst__map64_put(&matcher->pairs, pair);
+    if (number == 0 || newest == NULL)
+        return VST_E_NOMEM;
+    slot = &matcher->slots[number - 1];
+    memset(slot, 0, sizeof *slot);
+    slot->state = VST_SLOT_ON_STACK;
+    slot->index = matcher->count - 1;
+    slot->next = (uint32_t)*newest;
+    *newest = number;
+    matcher->frames[slot->index].slot = number - 1;
+    return VST_OK;
+}
+
+void vst__matcher_detach(vst_matcher *matcher, size_t index)
+{
+    vst__frame *frame = &matcher->frames[index];
+    vst__slot *slot = &matcher->slots[frame->slot];
+
+    slot->state = VST_SLOT_DETACHED;
+    slot->frame = *frame;
+    frame->flags |= VST_FRAME_DEAD;
+    frame->args = 0;
+}
+
+static vst_status deliver_detached(vst_matcher *matcher, const vst__slot *slot,
+                                   int64_t end_ns, uint32_t flags,
+                                   const vst_sink *sink)
+{
+    vst_span span = {.end_ns = end_ns, .flags = VST_SPAN_ASYNC | flags};
+
+    return vst__matcher_deliver(matcher, &slot->frame, &span, sink);
+}
+
+/* Takes the newest slot of a pair out of the table; it stays readable until the
+ * next BEGIN. NULL if the pair is not open. */
+static vst__slot *take_slot(vst_matcher *matcher, uint64_t pair)
+{
+    uint64_t *newest = vst__map64_find(&matcher->pairs, pair);
+    uint32_t number;
+    vst__slot *slot;
+
+    if (newest == NULL)
+        return NULL;
+    number = (uint32_t)*newest;
+    slot = &matcher->slots[number - 1];
+    if (slot->next != 0)
+        *newest = slot->next;
+    else
+        vst__map64_remove(&matcher->pairs, pair);
+    slot->next = matcher->free_slot;
+    matcher->free_slot = number;
+    return slot;
+}
+
+vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair,
+                            const vst_sink *sink)
+{
+    vst__slot *slot = take_slot(matcher, pair);
+    vst__slot_state state = slot != NULL ? slot->state : VST_SLOT_FREE;
+
+    if (slot != NULL)
+        slot->state = VST_SLOT_FREE;
+    switch (state) {
+    case VST_SLOT_FREE:
+        matcher->counts.unmatched_exits++;
+        return VST_OK;
+    case VST_SLOT_ON_STACK:
+        if (slot->index + 1 == matcher->count)
+            return vst__matcher_close(matcher, matcher->last_ns, 0, sink);
+        vst__matcher_detach(matcher, slot->index);
+        slot->state = VST_SLOT_FREE;
+        break;
+    case VST_SLOT_DETACHED:
+        break;
+    case VST_SLOT_SUSPENDED: /* its pieces were delivered */
+        return VST_OK;
+    }
+    return deliver_detached(matcher, slot, matcher->last_ns, 0, sink);
+}
+
+vst_status vst__matcher_close_all(vst_matcher *matcher, int64_t end_ns,
+                                  const vst_sink *sink)
+{
+    vst_status status = VST_OK;
+
+    while (status == VST_OK && matcher->count != 0)
+        status = vst__matcher_close(matcher, end_ns, VST_SPAN_OPEN_AT_END, sink);
+    for (size_t i = 0; status == VST_OK && i < matcher->slot_count; i++)
+        if (matcher->slots[i].state == VST_SLOT_DETACHED)
+            status = deliver_detached(matcher, &matcher->slots[i], end_ns,
+                                      VST_SPAN_OPEN_AT_END, sink);
+    return status;
+}

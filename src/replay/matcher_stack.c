@@ -1,0 +1,261 @@
+/* The matcher's stack: opening and closing spans, finding what an exit means,
+ * keeping arguments until their span ends. It does not know events; matcher.c
+ * does. One thread at a time. */
+#include "replay/matcher_stack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+
+enum {
+    /* An exit that walked further than this in vain has ids counted. */
+    WALK_MAX = 256,
+    ARGS_KEPT = 64 * 1024
+};
+
+/* ---- arguments ---------------------------------------------------------- */
+
+static vst__args *new_args(vst_matcher *matcher, uint32_t *number)
+{
+    vst__args *args;
+
+    if (matcher->free_args != 0) {
+        *number = matcher->free_args;
+        args = &matcher->args[*number - 1];
+        matcher->free_args = args->next_free;
+        return args;
+    }
+    if (matcher->args_count >= UINT32_MAX - 1)
+        return NULL;
+    args = vst__grow(matcher->args, &matcher->args_capacity,
+                     matcher->args_count + 1, sizeof *args);
+    if (args == NULL)
+        return NULL;
+    matcher->args = args;
+    args += matcher->args_count++;
+    memset(args, 0, sizeof *args);
+    *number = (uint32_t)matcher->args_count;
+    return args;
+}
+
+static void free_args(vst_matcher *matcher, uint32_t number)
+{
+    vst__args *args = &matcher->args[number - 1];
+
+    args->count = 0;
+    if (args->capacity > ARGS_KEPT) {
+        free(args->bytes);
+        args->bytes = NULL;
+        args->capacity = 0;
+    }
+    args->next_free = matcher->free_args;
+    matcher->free_args = number;
+}
+
+vst_status vst__matcher_add_args(vst_matcher *matcher, const char *bytes,
+                                 size_t count)
+{
+    vst__frame *top;
+    vst__args *args;
+    char *grown;
+
+    if (matcher->count == 0 || count == 0)
+        return VST_OK;
+    top = &matcher->frames[matcher->count - 1];
+    args = top->args != 0 ? &matcher->args[top->args - 1]
+                          : new_args(matcher, &top->args);
+    if (args == NULL)
+        return VST_E_NOMEM;
+    grown = vst__grow(args->bytes, &args->capacity, args->count + count + 2, 1);
+    if (grown == NULL)
+        return VST_E_NOMEM;
+    args->bytes = grown;
+    if (args->count != 0) {
+        memcpy(grown + args->count, ", ", 2);
+        args->count += 2;
+    }
+    memcpy(grown + args->count, bytes, count);
+    args->count += count;
+    return VST_OK;
+}
+
+/* ---- how often an id is open -------------------------------------------- */
+
+static void count_open(vst_matcher *matcher, vst_id id)
+{
+    uint64_t *times = vst__map64_put(&matcher->open, id);
+
+    if (times != NULL)
+        ++*times;
+    else
+        matcher->indexed = false; /* no memory: it is only an index */
+}
+
+static void uncount_open(vst_matcher *matcher, vst_id id)
+{
+    uint64_t *times = vst__map64_find(&matcher->open, id);
+
+    if (times != NULL && --*times == 0)
+        vst__map64_remove(&matcher->open, id);
+}
+
+static void build_index(vst_matcher *matcher)
+{
+    vst__map64_clear(&matcher->open);
+    matcher->indexed = true;
+    for (size_t i = 0; i < matcher->count && matcher->indexed; i++)
+        if (!(matcher->frames[i].flags & VST_FRAME_INNER))
+            count_open(matcher, matcher->frames[i].id);
+}
+
+size_t vst__matcher_find(vst_matcher *matcher, vst_id id)
+{
+    if (matcher->indexed && vst__map64_find(&matcher->open, id) == NULL)
+        return matcher->count;
+    for (size_t i = matcher->count; i-- != 0;)
+        if (matcher->frames[i].id == id &&
+            !(matcher->frames[i].flags & VST_FRAME_INNER))
+            return i;
+    if (matcher->count > WALK_MAX)
+        build_index(matcher);
+    return matcher->count;
+}
+
+/* ---- the stack ---------------------------------------------------------- */
+
+vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)
+{
+    vst__frame *frame;
+
+    if (matcher->count == matcher->capacity) {
+        frame = vst__grow(matcher->frames, &matcher->capacity,
+                          matcher->count + 1, sizeof *frame);
+        if (frame == NULL)
+            return VST_E_NOMEM;
+        matcher->frames = frame;
+    }
+    frame = &matcher->frames[matcher->count];
+    frame->caller = 0;
+    if (matcher->count != 0) {
+        const vst__frame *parent = frame - 1;
+        /* Viewers put spans in order by their start: a child that starts in
+         * the same nanosecond as its parent might be taken for the parent. */
+        if (matcher->last_ns <= parent->start_ns)
+            matcher->last_ns = parent->start_ns + 1;
+        frame->caller = parent->flags & VST_FRAME_BEGIN ? parent->caller
+                                                        : parent->serial;
+    }
+    matcher->count++;
+    frame->start_ns = matcher->last_ns;
+    frame->children_ns = 0;
+    frame->serial = ++matcher->serial;
+    frame->id = id;
+    frame->flags = flags;
+    frame->slot = 0;
+    frame->args = 0;
+    if (matcher->indexed && !(flags & VST_FRAME_BEGIN))
+        count_open(matcher, id);
+    return VST_OK;
+}
+
+vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
+                                vst_span *span, const vst_sink *sink)
+{
+    vst_status status = VST_OK;
+
+    span->id = frame->id;
+    span->thread = matcher->thread;
+    span->start_ns = frame->start_ns;
+    span->serial = frame->serial;
+    span->children_ns = frame->children_ns;
+    span->flags |= frame->flags & ~(uint32_t)VST_FRAME_INNER;
+    span->args = NULL;
+    span->args_len = 0;
+    if (frame->args != 0) {
+        span->args = matcher->args[frame->args - 1].bytes;
+        span->args_len = matcher->args[frame->args - 1].count;
+    }
+    matcher->counts.spans++;
+    matcher->counts.cut_spans += (span->flags & VST_SPAN_CUT) != 0;
+    if (sink->span != NULL)
+        status = sink->span(sink->ctx, span);
+    if (frame->args != 0)
+        free_args(matcher, frame->args);
+    return status;
+}
+
+/* Takes the top frame away; what its children took is left to the one below,
+ * which they ran in as well. */
+static void drop(vst_matcher *matcher)
+{
+    const vst__frame *top = &matcher->frames[--matcher->count];
+
+    if (matcher->count != 0)
+        matcher->frames[matcher->count - 1].children_ns += top->children_ns;
+}
+
+vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
+                              uint32_t flags, const vst_sink *sink)
+{
+    vst__frame *top = &matcher->frames[--matcher->count];
+    vst_span span = {
+        .end_ns = end_ns,
+        .depth = (uint32_t)matcher->count,
+        .caller = top->caller,
+        .flags = flags,
+    };
+    vst_status status;
+
+    if (matcher->count != 0) {
+        vst__frame *parent = top - 1;
+        parent->children_ns += end_ns - top->start_ns;
+        span.parent = parent->serial;
+    }
+    if (matcher->indexed && !(top->flags & VST_FRAME_BEGIN))
+        uncount_open(matcher, top->id);
+    status = vst__matcher_deliver(matcher, top, &span, sink);
+    while (matcher->count != 0 &&
+           matcher->frames[matcher->count - 1].flags & VST_FRAME_DEAD)
+        drop(matcher);
+    return status;
+}
+
+vst_status vst__matcher_cut(vst_matcher *matcher, size_t count, int64_t end_ns,
+                            const vst_sink *sink)
+{
+    vst_status status = VST_OK;
+
+    while (status == VST_OK && matcher->count > count) {
+        const vst__frame *top = &matcher->frames[matcher->count - 1];
+
+        if (!(top->flags & VST_FRAME_INNER)) {
+            status = vst__matcher_close(matcher, end_ns, VST_SPAN_CUT, sink);
+            continue;
+        }
+        if (!(top->flags & VST_FRAME_DEAD))
+            vst__matcher_detach(matcher, matcher->count - 1);
+        drop(matcher);
+    }
+    return status;
+}
+
+/* ---- all of it ---------------------------------------------------------- */
+
+void vst__matcher_reset(vst_matcher *matcher)
+{
+    for (size_t i = 0; i < matcher->args_count; i++)
+        free(matcher->args[i].bytes);
+    for (size_t i = 0; i < matcher->saved_count; i++)
+        free(matcher->saved[i].frames);
+    matcher->args_count = matcher->saved_count = matcher->slot_count = 0;
+    matcher->free_args = matcher->free_saved = matcher->free_slot = 0;
+    vst__map64_clear(&matcher->open);
+    vst__map64_clear(&matcher->pairs);
+    vst__map64_clear(&matcher->stacks);
+    matcher->count = 0;
+    matcher->stack = 0;
+    matcher->last_ns = INT64_MIN;
+    matcher->in_gap = matcher->after_gap = false;
+    matcher->reconciling = matcher->indexed = false;
+}

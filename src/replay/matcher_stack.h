@@ -1,0 +1,148 @@
+/* The inside of a matcher, shared by matcher.c (what events mean),
+ * matcher_stack.c (frames), matcher_begin.c (spans that need not nest) and
+ * matcher_switch.c (several stacks). One thread at a time.
+ *
+ * The stack is an array of frames. A span that BEGIN opened has a slot as well,
+ * found by its (id, instance) pair, because its END may come when it is no
+ * longer on the stack: then the slot holds what the frame held. Such a span
+ * that is taken out from under others leaves a dead frame, which goes when it
+ * comes to the top. Everything costs the same however deep the stack is. */
+#ifndef VST_REPLAY_MATCHER_STACK_H
+#define VST_REPLAY_MATCHER_STACK_H
+
+#include <vestige/replay.h>
+
+#include "base/map64.h"
+
+/* Beyond the flags of span.h, in a frame only. */
+enum {
+    VST_FRAME_BEGIN = 1 << 24, /* opened by BEGIN */
+    VST_FRAME_DEAD = 1 << 25,  /* delivered, or moved to its slot */
+    VST_FRAME_INNER = VST_FRAME_BEGIN | VST_FRAME_DEAD
+};
+
+typedef struct vst__frame {
+    int64_t start_ns;
+    int64_t children_ns;
+    uint64_t serial;
+    uint64_t caller; /* serial of the nearest span that a call opened */
+    vst_id id;
+    uint32_t flags;
+    uint32_t slot; /* of a BEGIN */
+    uint32_t args; /* 1 + index of its arguments, 0: none */
+} vst__frame;
+
+typedef enum vst__slot_state {
+    VST_SLOT_FREE,
+    VST_SLOT_ON_STACK,  /* frames[index] */
+    VST_SLOT_DETACHED,  /* in the slot itself */
+    VST_SLOT_SUSPENDED, /* on a stack that was switched away */
+} vst__slot_state;
+
+typedef struct vst__slot {
+    vst__slot_state state;
+    uint32_t next; /* 1 + the next slot of the same pair, or free one */
+    size_t index;
+    vst__frame frame;
+} vst__slot;
+
+typedef struct vst__args {
+    char *bytes;
+    size_t count, capacity;
+    uint32_t next_free; /* 1 + index */
+} vst__args;
+
+/* A stack that was switched away. */
+typedef struct vst__saved {
+    vst__frame *frames;
+    size_t count, capacity;
+    uint32_t next_free; /* 1 + index */
+} vst__saved;
+
+struct vst_matcher {
+    vst__frame *frames;
+    size_t count, capacity;
+    uint64_t serial;
+    int64_t last_ns; /* time never goes back behind it */
+    uint32_t thread;
+
+    bool in_gap;
+    int64_t gap_ns; /* when the hooks went away */
+    bool after_gap; /* and nothing happened since */
+
+    bool reconciling; /* between a STACK and the last STACK_MORE */
+    bool matching;    /* all ids of it so far were open already */
+    size_t reconciled; /* frames that it confirmed */
+
+    /* How often an id is open; kept only after an exit matched nothing on a
+     * deep stack, so that many of those do not cost a walk each. */
+    bool indexed;
+    vst__map64 open;
+
+    vst__map64 pairs; /* pair -> 1 + the newest slot */
+    vst__slot *slots;
+    size_t slot_count, slot_capacity;
+    uint32_t free_slot;
+
+    uint64_t stack; /* number of the current one */
+    vst__map64 stacks; /* number -> 1 + index of a saved one */
+    vst__saved *saved;
+    size_t saved_count, saved_capacity;
+    uint32_t free_saved;
+
+    vst__args *args;
+    size_t args_count, args_capacity;
+    uint32_t free_args;
+
+    vst_matcher_counts counts;
+};
+
+/* When to open `frames` frames for an event at now_ns, so that each can have a
+ * start of its own and none of them starts before the event before. */
+static inline int64_t vst__matcher_make_room(int64_t now_ns,
+                                             int64_t previous_ns, size_t frames)
+{
+    int64_t start_ns = now_ns - (int64_t)frames;
+
+    return start_ns > previous_ns ? start_ns : previous_ns;
+}
+
+/* ---- matcher_stack.c ---------------------------------------------------- */
+
+/* Opens a span inside the top one, now. */
+vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags);
+/* Closes the top span at end_ns and delivers it. */
+vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
+                              uint32_t flags, const vst_sink *sink);
+/* Delivers what frame holds; span has the end, the place and more flags. */
+vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
+                                vst_span *span, const vst_sink *sink);
+/* Takes everything above the first `count` frames off the stack: calls are cut,
+ * spans that BEGIN opened go on beside it. */
+vst_status vst__matcher_cut(vst_matcher *matcher, size_t count, int64_t end_ns,
+                            const vst_sink *sink);
+/* Index of the innermost open call of id, or matcher->count. */
+size_t vst__matcher_find(vst_matcher *matcher, vst_id id);
+/* Adds JSON members to the top span. */
+vst_status vst__matcher_add_args(vst_matcher *matcher, const char *bytes,
+                                 size_t count);
+/* Forgets everything but serials and counts. */
+void vst__matcher_reset(vst_matcher *matcher);
+
+/* ---- matcher_begin.c ---------------------------------------------------- */
+
+vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair);
+vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair,
+                            const vst_sink *sink);
+/* Moves a BEGIN's span from its frame, which is dead then, to its slot. */
+void vst__matcher_detach(vst_matcher *matcher, size_t index);
+/* Closes all that is open, as the recording ended. */
+vst_status vst__matcher_close_all(vst_matcher *matcher, int64_t end_ns,
+                                  const vst_sink *sink);
+
+/* ---- matcher_switch.c --------------------------------------------------- */
+
+vst_status vst__matcher_switch(vst_matcher *matcher, uint64_t stack,
+                               int64_t previous_ns, const vst_sink *sink);
+
+#endif

@@ -1,0 +1,118 @@
+/* A thread with several stacks (greenlets): switching closes every open span of
+ * one stack and opens again those of the other, piece by piece, so that what is
+ * on a thread always nests. One thread at a time. */
+#include <string.h>
+
+#include "base/grow.h"
+#include "replay/matcher_stack.h"
+
+/* 1 + the index of an empty saved stack, 0 without memory. */
+static uint32_t new_saved(vst_matcher *matcher, size_t frames)
+{
+    vst__saved *saved;
+    vst__frame *room;
+    uint32_t number = matcher->free_saved;
+
+    if (number == 0) {
+        saved = vst__grow(matcher->saved, &matcher->saved_capacity,
+                          matcher->saved_count + 1, sizeof *saved);
+        if (saved == NULL || matcher->saved_count >= UINT32_MAX - 1)
+            return 0;
+        matcher->saved = saved;
+        memset(&saved[matcher->saved_count], 0, sizeof *saved);
+        number = (uint32_t)++matcher->saved_count;
+    } else {
+        matcher->free_saved = matcher->saved[number - 1].next_free;
+    }
+    saved = &matcher->saved[number - 1];
+    saved->count = 0;
+    saved->next_free = 0;
+    room = vst__grow(saved->frames, &saved->capacity, frames, sizeof *room);
+    if (room == NULL)
+        return 0;
+    saved->frames = room;
+    return number;
+}
+
+/* Remembers the current stack under its number; an empty one is not worth it. */
+static vst_status save(vst_matcher *matcher)
+{
+    uint64_t *place;
+    uint32_t number;
+    vst__saved *saved;
+
+    if (matcher->count == 0)
+        return VST_OK;
+    number = new_saved(matcher, matcher->count);
+    place = vst__map64_put(&matcher->stacks, matcher->stack);
+    if (number == 0 || place == NULL)
+        return VST_E_NOMEM;
+    *place = number;
+    saved = &matcher->saved[number - 1];
+    for (size_t i = 0; i < matcher->count; i++) {
+        const vst__frame *frame = &matcher->frames[i];
+
+        if (frame->flags & VST_FRAME_DEAD)
+            continue;
+        if (frame->flags & VST_FRAME_BEGIN) {
+            matcher->slots[frame->slot].state = VST_SLOT_SUSPENDED;
+            matcher->slots[frame->slot].frame.serial = frame->serial;
+        }
+        saved->frames[saved->count++] = *frame;
+    }
+    return VST_OK;
+}
+
+static vst_status resume_frame(vst_matcher *matcher, const vst__frame *frame)
+{
+    vst_status status;
+    vst__slot *slot;
+
+    if (!(frame->flags & VST_FRAME_BEGIN))
+        return vst__matcher_push(matcher, frame->id, VST_SPAN_RESUMED);
+    slot = &matcher->slots[frame->slot];
+    /* It may have ended meanwhile, and its slot have been given away. */
+    if (slot->state != VST_SLOT_SUSPENDED ||
+        slot->frame.serial != frame->serial)
+        return VST_OK;
+    status = vst__matcher_push(matcher, frame->id,
+                               VST_SPAN_RESUMED | VST_FRAME_BEGIN);
+    if (status != VST_OK)
+        return status;
+    slot->state = VST_SLOT_ON_STACK;
+    slot->index = matcher->count - 1;
+    matcher->frames[slot->index].slot = frame->slot;
+    return VST_OK;
+}
+
+vst_status vst__matcher_switch(vst_matcher *matcher, uint64_t stack,
+                               int64_t previous_ns, const vst_sink *sink)
+{
+    int64_t now_ns = matcher->last_ns;
+    uint64_t *place = vst__map64_find(&matcher->stacks, stack);
+    uint32_t number = place != NULL ? (uint32_t)*place : 0;
+    size_t frames = number != 0 ? matcher->saved[number - 1].count : 0;
+    vst_status status;
+
+    if (stack == matcher->stack)
+        return VST_OK;
+    matcher->last_ns = vst__matcher_make_room(now_ns, previous_ns, frames);
+    matcher->indexed = false;
+    status = save(matcher);
+    while (status == VST_OK && matcher->count != 0)
+        status = vst__matcher_close(matcher, matcher->last_ns,
+                                    VST_SPAN_SUSPENDED, sink);
+    for (size_t i = 0; status == VST_OK && i < frames; i++)
+        status = resume_frame(matcher, &matcher->saved[number - 1].frames[i]);
+    if (status != VST_OK)
+        return status;
+    if (number != 0) {
+        vst__map64_remove(&matcher->stacks, stack);
+        matcher->saved[number - 1].next_free = matcher->free_saved;
+        matcher->free_saved = number;
+    }
+    matcher->stack = stack;
+    if (matcher->last_ns < now_ns)
+        matcher->last_ns = now_ns;
+    return VST_OK;
+}

@@ -1,0 +1,146 @@
+/* One recording from start to finish: the one place that knows the registry,
+ * the recorder, the file and replay. Called by one thread at a time. A session
+ * belongs to the process that made it; in a forked child it does nothing. */
+#include <stdlib.h>
+
+#include <vestige/session.h>
+
+#include "os/os.h"
+#include "record/queue.h"
+#include "store/writer.h"
+
+struct vst_session {
+    vst__file *file;
+    vst_queue *queue;
+    vst_tracer *tracer; /* NULL until the first start */
+    uint32_t pid;
+    bool gc;
+    bool recording;
+    bool finished;
+};
+
+static bool is_ours(const vst_session *session)
+{
+    return session->pid == vst__os_process_id();
+}
+
+vst_status vst_session_create(const vst_session_options *options,
+                              vst_session **out, vst_error *error)
+{
+    if (vst__queue_is_recording())
+        return vst_error_set(error, VST_E_BUSY, 0, 0);
+    vst_session *session = calloc(1, sizeof *session);
+    if (!session)
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    session->pid = vst__os_process_id();
+    session->gc = options->gc;
+    vst_status status = vst__file_create(options->path, options->overwrite,
+                                         &session->file, error);
+    if (status == VST_OK) {
+        status = vst__queue_create(vst__file_provider(session->file),
+                                   &session->queue);
+        if (status != VST_OK)
+            vst_error_set(error, status, 0, 0);
+    }
+    if (status != VST_OK) {
+        vst_session_destroy(session);
+        return status;
+    }
+    *out = session;
+    return VST_OK;
+}
+
+/* The queue is open before the tracer is made: a tracer records what it finds
+ * (open calls) while it starts. */
+static vst_status start_tracer(vst_session *session)
+{
+    if (session->tracer)
+        return session->tracer->ops->restart(session->tracer);
+    vst_status status = vst_tracer_make(session->queue, &session->tracer);
+    if (status == VST_OK && session->gc)
+        session->tracer->ops->register_gc_callback(session->tracer);
+    return status;
+}
+
+vst_status vst_session_start(vst_session *session, vst_error *error)
+{
+    if (session->recording || session->finished || !is_ours(session))
+        return vst_error_set(error, VST_E_STATE, 0, 0);
+    if (vst__queue_is_recording())
+        return vst_error_set(error, VST_E_BUSY, 0, 0);
+    vst_status status = vst__file_begin_window(session->file);
+    if (status == VST_OK)
+        status = vst__queue_start(session->queue);
+    if (status != VST_OK)
+        return vst_error_set(error, status, 0, 0);
+    status = start_tracer(session);
+    if (status != VST_OK) {
+        vst__queue_stop(session->queue);
+        vst__file_end_window(session->file);
+        return vst_error_set(error, status, 0, 0);
+    }
+    session->recording = true;
+    return VST_OK;
+}
+
+vst_status vst_session_stop(vst_session *session)
+{
+    if (!session->recording)
+        return VST_E_STATE;
+    session->recording = false;
+    session->tracer->ops->stop(session->tracer);
+    if (is_ours(session)) {
+        vst__queue_stop(session->queue);
+        vst__file_end_window(session->file);
+    }
+    return VST_OK;
+}
+
+vst_status vst_session_finish(vst_session *session, vst_error *error)
+{
+    if (session->finished)
+        return VST_OK;
+    if (session->recording)
+        vst_session_stop(session);
+    session->finished = true;
+    return is_ours(session) ? vst__file_finish(session->file, error) : VST_OK;
+}
+
+void vst_session_destroy(vst_session *session)
+{
+    if (!session)
+        return;
+    if (session->file && session->queue)
+        vst_session_finish(session, NULL);
+    if (session->tracer)
+        session->tracer->ops->destroy(session->tracer);
+    vst__queue_destroy(session->queue);
+    vst__file_destroy(session->file);
+    free(session);
+}
+
+bool vst_session_is_recording(const vst_session *session)
+{
+    return session->recording && is_ours(session);
+}
+
+vst_queue *vst_session_queue(vst_session *session)
+{
+    return session->queue;
+}
+
+uint64_t vst_session_lost(const vst_session *session)
+{
+    return vst__queue_lost(session->queue);
+}
+
+vst_status vst_session_open_trace(vst_session *session, vst_trace **trace,
+                                  vst_error *error)
+{
+    return vst_trace_open_fd(vst__file_descriptor(session->file), trace, error);
+}
+
+vst_tracer *vst_session_tracer(vst_session *session)
+{
+    return session->tracer;
+}

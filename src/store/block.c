@@ -1,0 +1,77 @@
+/* The sliding view of block.h. It knows bytes, not what they mean. One thread
+ * at a time. */
+#include "store/block.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "os/os.h"
+
+void vst__block_init(vst__block *block, int fd, uint64_t file_size)
+{
+    memset(block, 0, sizeof *block);
+    block->fd = fd;
+    block->file_size = file_size;
+}
+
+void vst__block_free(vst__block *block)
+{
+    free(block->bytes);
+    block->bytes = NULL;
+    block->capacity = block->count = 0;
+}
+
+static vst_status refill(vst__block *block, uint64_t offset, size_t least)
+{
+    uint64_t start = offset & ~(uint64_t)7;
+    uint64_t left = block->file_size - start;
+    size_t wanted = least + 8 > VST_BLOCK_SIZE ? least + 8 : VST_BLOCK_SIZE;
+
+    if (wanted > left)
+        wanted = (size_t)left;
+    block->count = 0;
+    if (wanted > block->capacity) {
+        unsigned char *bytes = realloc(block->bytes, wanted);
+        if (bytes == NULL)
+            return VST_E_NOMEM;
+        block->bytes = bytes;
+        block->capacity = wanted;
+    }
+    block->offset = start;
+    block->sys_errno = vst__os_file_read(block->fd, block->bytes, wanted, start,
+                                         &block->count);
+    if (block->sys_errno != 0) {
+        block->count = 0;
+        return VST_E_IO;
+    }
+    return VST_OK;
+}
+
+static bool holds(const vst__block *block, uint64_t offset, uint64_t least)
+{
+    return offset >= block->offset &&
+           offset - block->offset <= block->count &&
+           block->count - (offset - block->offset) >= least;
+}
+
+vst_status vst__block_view(vst__block *block, uint64_t offset, size_t least,
+                           const unsigned char **at, size_t *got)
+{
+    *at = NULL;
+    *got = 0;
+    if (offset >= block->file_size)
+        return VST_OK;
+    if (least > block->file_size - offset)
+        least = (size_t)(block->file_size - offset);
+    if (!holds(block, offset, least)) {
+        vst_status status = refill(block, offset, least);
+        if (status != VST_OK)
+            return status;
+        /* Shorter than it was when we asked for its size: ends here. */
+        if (!holds(block, offset, 0))
+            return VST_OK;
+    }
+    *at = block->bytes + (offset - block->offset);
+    *got = block->count - (size_t)(offset - block->offset);
+    return VST_OK;
+}

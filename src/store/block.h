@@ -1,0 +1,38 @@
+/* A sliding view of a file: what the reader looks at, a block at a time.
+ *
+ * Reading copies into memory of our own instead of mapping, because a mapping
+ * of a file that somebody truncates raises SIGBUS in the program that reads,
+ * and because it bounds memory by the block, whatever size a chunk claims to
+ * have. The copy costs less than the page faults of a mapping would.
+ * One thread at a time. */
+#ifndef VST_STORE_BLOCK_H
+#define VST_STORE_BLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <vestige/status.h>
+
+#define VST_BLOCK_SIZE ((size_t)256 * 1024)
+
+typedef struct vst__block {
+    int fd;
+    uint64_t file_size; /* as it was when the trace was opened */
+    unsigned char *bytes;
+    size_t capacity;
+    uint64_t offset; /* of bytes[0] in the file, a multiple of 8 */
+    size_t count;
+    int sys_errno; /* of the last VST_E_IO */
+} vst__block;
+
+void vst__block_init(vst__block *block, int fd, uint64_t file_size);
+void vst__block_free(vst__block *block);
+
+/* Shows the bytes at offset: at least `least` of them, fewer only where the
+ * file ends. They stay until the next call; *at is 8-byte aligned if offset
+ * is. */
+vst_status vst__block_view(vst__block *block, uint64_t offset, size_t least,
+                           const unsigned char **at, size_t *got);
+
+#endif

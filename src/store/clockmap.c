@@ -1,0 +1,196 @@
+/* The clock map of clockmap.h.
+ *
+ * Samples are taken with every chunk, so two of them may lie microseconds
+ * apart when many threads start at once. A line through such a pair would turn
+ * the jitter of taking a sample into a slope, so a sample closer than MIN_APART
+ * to the one before it is left out. So is one that goes backward: the map stays
+ * monotone whatever the file says.
+ *
+ * One thread at a time. */
+#include "store/clockmap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+
+enum {
+    MIN_APART_NS = 1000000,
+    /* Fraction bits of a slope: 60 keep the error of a piece of 2^60 ticks
+     * under a nanosecond. */
+    SHIFT_MAX = 60
+};
+
+/* No honest clock is outside of these (36 years since boot, 146 since 1970),
+ * and sums of what is inside fit 64 bits. */
+#define MONOTONIC_LIMIT ((int64_t)1 << 60)
+#define REALTIME_LIMIT ((int64_t)1 << 62)
+
+__extension__ typedef unsigned __int128 u128;
+
+void vst__clockmap_init(vst__clockmap *map)
+{
+    memset(map, 0, sizeof *map);
+}
+
+void vst__clockmap_free(vst__clockmap *map)
+{
+    free(map->samples);
+    free(map->pieces);
+    memset(map, 0, sizeof *map);
+}
+
+static bool is_sane(int64_t ns, int64_t limit)
+{
+    return ns > -limit && ns < limit;
+}
+
+vst_status vst__clockmap_add(vst__clockmap *map, const vst_clock_sample *sample)
+{
+    vst_clock_sample *samples;
+
+    if (!is_sane(sample->monotonic_ns, MONOTONIC_LIMIT))
+        return VST_OK;
+    samples = vst__grow(map->samples, &map->sample_capacity,
+                        map->sample_count + 1, sizeof *samples);
+    if (samples == NULL)
+        return VST_E_NOMEM;
+    map->samples = samples;
+    samples[map->sample_count++] = *sample;
+    return VST_OK;
+}
+
+static int by_ticks(const void *a, const void *b)
+{
+    const vst_clock_sample *x = a, *y = b;
+
+    if (x->ticks != y->ticks)
+        return x->ticks < y->ticks ? -1 : 1;
+    return (x->monotonic_ns > y->monotonic_ns) -
+           (x->monotonic_ns < y->monotonic_ns);
+}
+
+/* Leaves samples that ascend on both clocks, MIN_APART_NS from each other. */
+static void thin(vst__clockmap *map)
+{
+    vst_clock_sample *samples = map->samples;
+    size_t kept = 1;
+
+    qsort(samples, map->sample_count, sizeof *samples, by_ticks);
+    for (size_t i = 1; i < map->sample_count; i++)
+        if (samples[i].ticks > samples[kept - 1].ticks &&
+            samples[i].monotonic_ns >=
+                samples[kept - 1].monotonic_ns + MIN_APART_NS)
+            samples[kept++] = samples[i];
+    map->sample_count = kept;
+}
+
+/* ns / ticks, rounded down, with as many fraction bits as fit. */
+static void set_slope(vst__clock_piece *piece, uint64_t ns, uint64_t ticks)
+{
+    u128 slope;
+
+    piece->shift = SHIFT_MAX;
+    slope = ((u128)ns << piece->shift) / ticks;
+    while (slope >> 63 != 0) {
+        slope >>= 1;
+        piece->shift--;
+    }
+    piece->mult = (uint64_t)slope;
+}
+
+static int64_t distance(const vst__clock_piece *piece, uint64_t ticks)
+{
+    u128 ns = (u128)ticks * piece->mult >> piece->shift;
+
+    return ns < (u128)MONOTONIC_LIMIT ? (int64_t)ns : MONOTONIC_LIMIT;
+}
+
+vst_status vst__clockmap_build(vst__clockmap *map, double ticks_per_second,
+                               const vst_clock_sample *start)
+{
+    int64_t wall = 0;
+    vst__clock_piece outside = {0};
+    vst_status status = VST_OK;
+
+    if (is_sane(start->monotonic_ns, MONOTONIC_LIMIT) &&
+        is_sane(start->realtime_ns, REALTIME_LIMIT)) {
+        wall = start->realtime_ns - start->monotonic_ns;
+        status = vst__clockmap_add(map, start);
+    }
+    if (map->sample_count == 0)
+        status = vst__clockmap_add(map, &(vst_clock_sample){start->ticks, 0, 0});
+    if (status != VST_OK)
+        return status;
+    thin(map);
+    map->pieces = calloc(map->sample_count, sizeof *map->pieces);
+    if (map->pieces == NULL)
+        return VST_E_NOMEM;
+    map->count = map->sample_count;
+    /* A thousand seconds' worth of ticks holds the rate to 13 digits. */
+    set_slope(&outside, (uint64_t)1000 * 1000000000,
+              (uint64_t)(ticks_per_second * 1000));
+    for (size_t i = 0; i < map->count; i++) {
+        vst__clock_piece *piece = &map->pieces[i];
+        const vst_clock_sample *sample = &map->samples[i];
+
+        *piece = outside;
+        piece->start = sample->ticks;
+        piece->base_ns = sample->monotonic_ns + wall;
+        piece->span = UINT64_MAX;
+        if (i + 1 < map->count) {
+            piece->span = sample[1].ticks - sample->ticks;
+            set_slope(piece,
+                      (uint64_t)(sample[1].monotonic_ns - sample->monotonic_ns),
+                      piece->span);
+        }
+    }
+    map->before = outside;
+    map->current = map->pieces[0];
+    free(map->samples);
+    map->samples = NULL;
+    map->sample_count = map->sample_capacity = 0;
+    return VST_OK;
+}
+
+/* Not in the current piece: finds the right one and makes it current. */
+static int64_t find(vst__clockmap *map, vst_ticks ticks)
+{
+    size_t low = 0, high = map->count;
+    const vst__clock_piece *first = &map->pieces[0];
+
+    if (ticks < first->start)
+        return first->base_ns - distance(&map->before, first->start - ticks);
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (map->pieces[middle].start <= ticks)
+            low = middle;
+        else
+            high = middle;
+    }
+    map->current = map->pieces[low];
+    return map->current.base_ns +
+           distance(&map->current, ticks - map->current.start);
+}
+
+int64_t vst__clockmap_to_ns(vst__clockmap *map, vst_ticks ticks)
+{
+    const vst__clock_piece *piece = &map->current;
+    uint64_t delta = ticks - piece->start;
+
+    if (ticks >= piece->start && delta < piece->span)
+        return piece->base_ns + distance(piece, delta);
+    return find(map, ticks);
+}
+
+static int64_t to_ns(void *ctx, vst_ticks ticks)
+{
+    return vst__clockmap_to_ns(ctx, ticks);
+}
+
+vst_time_converter vst__clockmap_converter(vst__clockmap *map)
+{
+    vst_time_converter converter = {to_ns, map};
+
+    return converter;
+}

@@ -1,0 +1,41 @@
+/* Ticks to nanoseconds of the wall clock, as format.h specifies it: piecewise
+ * linear between clock samples, monotone, in integers. One thread at a time:
+ * the piece used last is remembered. */
+#ifndef VST_STORE_CLOCKMAP_H
+#define VST_STORE_CLOCKMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <vestige/clock.h>
+#include <vestige/status.h>
+
+/* A straight piece: ns = base + ((ticks - start) * mult >> shift). */
+typedef struct vst__clock_piece {
+    vst_ticks start;
+    uint64_t span; /* how many ticks it covers */
+    int64_t base_ns;
+    uint64_t mult;
+    uint32_t shift;
+} vst__clock_piece;
+
+typedef struct vst__clockmap {
+    vst_clock_sample *samples; /* until it is built */
+    size_t sample_count;
+    size_t sample_capacity;
+    vst__clock_piece *pieces;
+    size_t count;
+    vst__clock_piece current;
+    vst__clock_piece before; /* runs backward from the first sample */
+} vst__clockmap;
+
+void vst__clockmap_init(vst__clockmap *map);
+void vst__clockmap_free(vst__clockmap *map);
+vst_status vst__clockmap_add(vst__clockmap *map, const vst_clock_sample *sample);
+/* start is the file's own sample; wall time is counted from it. */
+vst_status vst__clockmap_build(vst__clockmap *map, double ticks_per_second,
+                               const vst_clock_sample *start);
+int64_t vst__clockmap_to_ns(vst__clockmap *map, vst_ticks ticks);
+vst_time_converter vst__clockmap_converter(vst__clockmap *map);
+
+#endif

@@ -1,0 +1,476 @@
+/* The DEFINITIONS chunks: what ids, threads and windows stand for, and facts
+ * about the trace. Read once when a trace is opened and kept in sorted arrays;
+ * entries come in file order and a later one replaces an earlier one, so each
+ * array is sorted stably and of equals the last is kept.
+ *
+ * One thread at a time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "store/reader.h"
+
+enum { STRINGS_BLOCK = 64 * 1024 };
+
+struct vst__strings_block {
+    struct vst__strings_block *next;
+    size_t used, size;
+    char bytes[];
+};
+
+/* A copy with a NUL behind it; NULL without memory. */
+static char *keep(vst__strings *strings, const char *bytes, size_t length)
+{
+    struct vst__strings_block *block = strings->blocks;
+    char *copy;
+
+    if (block == NULL || block->size - block->used < length + 1) {
+        size_t size = length + 1 > STRINGS_BLOCK ? length + 1 : STRINGS_BLOCK;
+        block = malloc(sizeof *block + size);
+        if (block == NULL)
+            return NULL;
+        block->next = strings->blocks;
+        block->used = 0;
+        block->size = size;
+        strings->blocks = block;
+    }
+    copy = block->bytes + block->used;
+    if (length != 0)
+        memcpy(copy, bytes, length);
+    copy[length] = '\0';
+    block->used += length + 1;
+    return copy;
+}
+
+void vst__entries_free(vst_trace *trace)
+{
+    while (trace->strings.blocks != NULL) {
+        struct vst__strings_block *block = trace->strings.blocks;
+        trace->strings.blocks = block->next;
+        free(block);
+    }
+    free(trace->definitions);
+    free(trace->definition_ids);
+    free(trace->threads);
+    free(trace->metadata);
+    free(trace->windows);
+}
+
+/* ---- one entry ---------------------------------------------------------- */
+
+static vst_status add_definition(vst_trace *trace, const vst_file_entry *entry,
+                                 const char *a, const char *b)
+{
+    vst_definition definition = {
+        .kind = (vst_definition_kind)entry->kind,
+        .line = entry->line,
+        .file_skip = entry->x <= entry->b_len ? (uint32_t)entry->x : 0,
+        .name_len = entry->a_len,
+        .file_len = entry->b_len,
+    };
+    vst_definition *definitions;
+    vst_id *ids;
+
+    if (entry->id == 0 || entry->id > VST_ID_MAX)
+        return VST_OK;
+    definition.name = keep(&trace->strings, a, entry->a_len);
+    definition.file = keep(&trace->strings, b, entry->b_len);
+    definitions = vst__grow(trace->definitions, &trace->definition_capacity,
+                            trace->definition_count + 1, sizeof *definitions);
+    if (definitions == NULL)
+        return VST_E_NOMEM;
+    trace->definitions = definitions;
+    ids = vst__grow(trace->definition_ids, &trace->definition_id_capacity,
+                    trace->definition_count + 1, sizeof *ids);
+    if (ids == NULL || definition.name == NULL || definition.file == NULL)
+        return VST_E_NOMEM;
+    trace->definition_ids = ids;
+    ids[trace->definition_count] = entry->id;
+    definitions[trace->definition_count++] = definition;
+    return VST_OK;
+}
+
+static vst_status add_thread(vst_trace *trace, const vst_trace_thread *thread)
+{
+    vst_trace_thread *threads =
+        vst__grow(trace->threads, &trace->thread_capacity,
+                  trace->thread_count + 1, sizeof *threads);
+
+    if (threads == NULL || thread->name == NULL)
+        return VST_E_NOMEM;
+    trace->threads = threads;
+    threads[trace->thread_count++] = *thread;
+    return VST_OK;
+}
+
+vst_status vst__entries_note_thread(vst_trace *trace, uint32_t number)
+{
+    return add_thread(trace, &(vst_trace_thread){.number = number, .name = ""});
+}
+
+static vst_status add_metadata(vst_trace *trace, const vst_file_entry *entry,
+                               const char *a, const char *b)
+{
+    vst__metadata fact = {
+        .key = keep(&trace->strings, a, entry->a_len),
+        .json = keep(&trace->strings, b, entry->b_len),
+        .order = trace->metadata_count,
+    };
+    vst__metadata *metadata =
+        vst__grow(trace->metadata, &trace->metadata_capacity,
+                  trace->metadata_count + 1, sizeof *metadata);
+
+    if (metadata == NULL || fact.key == NULL || fact.json == NULL)
+        return VST_E_NOMEM;
+    trace->metadata = metadata;
+    metadata[trace->metadata_count++] = fact;
+    return VST_OK;
+}
+
+vst_status vst__entries_note_window(vst_trace *trace, const vst__window *window)
+{
+    vst__window *windows =
+        vst__grow(trace->windows, &trace->window_capacity,
+                  trace->window_count + 1, sizeof *windows);
+
+    if (windows == NULL)
+        return VST_E_NOMEM;
+    trace->windows = windows;
+    windows[trace->window_count++] = *window;
+    return VST_OK;
+}
+
+static vst_status add_entry(vst_trace *trace, const vst_file_entry *entry,
+                            const char *a, const char *b)
+{
+    if (entry->kind > 0 && entry->kind < VST_ENTRY_THREAD)
+        return add_definition(trace, entry, a, b);
+    switch (entry->kind) {
+    case VST_ENTRY_THREAD:
+        return add_thread(trace, &(vst_trace_thread){
+                                     .number = entry->id,
+                                     .system_tid = entry->x,
+                                     .name = keep(&trace->strings, a,
+                                                  entry->a_len),
+                                     .name_len = entry->a_len});
+    case VST_ENTRY_METADATA:
+        return add_metadata(trace, entry, a, b);
+    case VST_ENTRY_WINDOW:
+        if (entry->id > UINT16_MAX) /* a chunk could not belong to it */
+            return VST_OK;
+        return vst__entries_note_window(
+            trace, &(vst__window){.number = entry->id,
+                                  .closed = entry->y != 0,
+                                  .first = entry->x,
+                                  .last = entry->y});
+    case VST_ENTRY_CLOCK:
+        return vst__clockmap_add(
+            &trace->clock, &(vst_clock_sample){entry->x, (int64_t)entry->y,
+                                               (int64_t)entry->z});
+    default: /* of a newer writer */
+        return VST_OK;
+    }
+}
+
+vst_status vst__entries_add(vst_trace *trace, uint64_t offset, uint64_t room)
+{
+    vst_file_entry entry;
+
+    while (room >= sizeof entry) {
+        const unsigned char *bytes;
+        size_t got;
+        vst_status status =
+            vst__block_view(&trace->block, offset, sizeof entry, &bytes, &got);
+
+        if (status != VST_OK || got < sizeof entry)
+            return status;
+        memcpy(&entry, bytes, sizeof entry);
+        if (entry.size < sizeof entry || entry.size % 8 != 0 ||
+            entry.size > room ||
+            (uint64_t)entry.a_len + entry.b_len > entry.size - sizeof entry)
+            return VST_OK;
+        status =
+            vst__block_view(&trace->block, offset, entry.size, &bytes, &got);
+        if (status != VST_OK || got < entry.size)
+            return status;
+        bytes += sizeof entry;
+        status = add_entry(trace, &entry, (const char *)bytes,
+                           (const char *)bytes + entry.a_len);
+        if (status != VST_OK)
+            return status;
+        offset += entry.size;
+        room -= entry.size;
+    }
+    return VST_OK;
+}
+
+/* ---- all of them -------------------------------------------------------- */
+
+/* qsort is not stable; these sort (key, position) pairs instead. */
+typedef struct place {
+    uint32_t key;
+    size_t index;
+} place;
+
+static int by_place(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+/* Sorted places of count items, NULL without memory. */
+static place *sorted_places(const void *keys, size_t stride, size_t count)
+{
+    place *places = malloc((count + 1) * sizeof *places);
+    bool ascending = true;
+
+    if (places == NULL)
+        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(&places[i].key, (const char *)keys + i * stride,
+               sizeof places[i].key);
+        places[i].index = i;
+        ascending = ascending && (i == 0 || places[i - 1].key <= places[i].key);
+    }
+    if (!ascending)
+        qsort(places, count, sizeof *places, by_place);
+    return places;
+}
+
+static bool is_last_of_key(const place *places, size_t i, size_t count)
+{
+    return i + 1 == count || places[i + 1].key != places[i].key;
+}
+
+static vst_status finish_definitions(vst_trace *trace)
+{
+    size_t count = trace->definition_count, kept = 0;
+    vst_definition *sorted;
+    place *places;
+
+    if (count == 0)
+        return VST_OK;
+    places = sorted_places(trace->definition_ids, sizeof(vst_id), count);
+    sorted = malloc(count * sizeof *sorted);
+    if (places == NULL || sorted == NULL) {
+        free(places);
+        free(sorted);
+        return VST_E_NOMEM;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (is_last_of_key(places, i, count)) {
+            sorted[kept] = trace->definitions[places[i].index];
+            trace->definition_ids[kept++] = places[i].key;
+        }
+    free(trace->definitions);
+    free(places);
+    trace->definitions = sorted;
+    trace->definition_count = trace->definition_capacity = kept;
+    return VST_OK;
+}
+
+/* A thread's last name and last known tid. The bare note of a thread that
+ * recorded takes nothing away. */
+static vst_status finish_threads(vst_trace *trace)
+{
+    size_t count = trace->thread_count, kept = 0;
+    vst_trace_thread *sorted, merged = {0};
+    place *places;
+
+    if (count == 0)
+        return VST_OK;
+    places = sorted_places(&trace->threads->number, sizeof *sorted, count);
+    sorted = malloc(count * sizeof *sorted);
+    if (places == NULL || sorted == NULL) {
+        free(places);
+        free(sorted);
+        return VST_E_NOMEM;
+    }
+    merged.name = "";
+    for (size_t i = 0; i < count; i++) {
+        const vst_trace_thread *thread = &trace->threads[places[i].index];
+
+        merged.number = thread->number;
+        if (thread->system_tid != 0)
+            merged.system_tid = thread->system_tid;
+        if (thread->name_len != 0) {
+            merged.name = thread->name;
+            merged.name_len = thread->name_len;
+        }
+        if (is_last_of_key(places, i, count)) {
+            sorted[kept++] = merged;
+            merged = (vst_trace_thread){.name = ""};
+        }
+    }
+    free(trace->threads);
+    free(places);
+    trace->threads = sorted;
+    trace->thread_count = trace->thread_capacity = kept;
+    return VST_OK;
+}
+
+/* At most 65,536 numbers, each with an opening and a closing entry. */
+static vst_status finish_windows(vst_trace *trace)
+{
+    size_t count = trace->window_count, kept = 0;
+    vst__window *sorted, merged = {0};
+    place *places;
+
+    if (count == 0)
+        return VST_OK;
+    places = sorted_places(&trace->windows->number, sizeof *sorted, count);
+    sorted = malloc(count * sizeof *sorted);
+    if (places == NULL || sorted == NULL) {
+        free(places);
+        free(sorted);
+        return VST_E_NOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const vst__window *window = &trace->windows[places[i].index];
+
+        if (window->first != 0 || window->closed)
+            merged = *window;
+        merged.number = window->number;
+        if (is_last_of_key(places, i, count)) {
+            sorted[kept++] = merged;
+            merged = (vst__window){0};
+        }
+    }
+    free(trace->windows);
+    free(places);
+    trace->windows = sorted;
+    trace->window_count = trace->window_capacity = kept;
+    return VST_OK;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const vst__metadata *x = a, *y = b;
+    int order = strcmp(x->key, y->key);
+
+    return order != 0 ? order : (x->order > y->order) - (x->order < y->order);
+}
+
+static int by_order(const void *a, const void *b)
+{
+    const vst__metadata *x = a, *y = b;
+
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+/* Of equal keys the last value, in the place of the first. */
+static void finish_metadata(vst_trace *trace)
+{
+    vst__metadata *facts = trace->metadata;
+    size_t kept = 0;
+
+    if (trace->metadata_count == 0)
+        return;
+    qsort(facts, trace->metadata_count, sizeof *facts, by_key);
+    for (size_t i = 1; i < trace->metadata_count; i++) {
+        if (strcmp(facts[i].key, facts[kept].key) == 0)
+            facts[kept].json = facts[i].json;
+        else
+            facts[++kept] = facts[i];
+    }
+    trace->metadata_count = kept + 1;
+    qsort(facts, trace->metadata_count, sizeof *facts, by_order);
+}
+
+vst_status vst__entries_finish(vst_trace *trace)
+{
+    vst_status status = finish_definitions(trace);
+
+    if (status == VST_OK)
+        status = finish_threads(trace);
+    if (status == VST_OK)
+        status = finish_windows(trace);
+    finish_metadata(trace);
+    return status;
+}
+
+/* ---- questions ---------------------------------------------------------- */
+
+size_t vst__trace_definition_index(const vst_trace *trace, vst_id id)
+{
+    const vst_id *ids = trace->definition_ids;
+    size_t low = 0, high = trace->definition_count;
+
+    if (high == 0 || id < ids[0])
+        return VST_NO_DEFINITION;
+    /* Ids are given out one after the other, so this is where it stands
+     * unless the file lost some. */
+    if (id - ids[0] < high && ids[id - ids[0]] == id)
+        return id - ids[0];
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (ids[middle] <= id)
+            low = middle;
+        else
+            high = middle;
+    }
+    return ids[low] == id ? low : VST_NO_DEFINITION;
+}
+
+const vst_definition *vst_trace_definition(const vst_trace *trace, vst_id id)
+{
+    size_t index = vst__trace_definition_index(trace, id);
+
+    return index != VST_NO_DEFINITION ? &trace->definitions[index] : NULL;
+}
+
+vst_id vst_trace_definition_max(const vst_trace *trace)
+{
+    return trace->definition_count != 0
+               ? trace->definition_ids[trace->definition_count - 1]
+               : 0;
+}
+
+size_t vst_trace_thread_count(const vst_trace *trace)
+{
+    return trace->thread_count;
+}
+
+const vst_trace_thread *vst_trace_thread_at(const vst_trace *trace,
+                                            size_t index)
+{
+    return index < trace->thread_count ? &trace->threads[index] : NULL;
+}
+
+const vst_trace_thread *vst_trace_thread_find(const vst_trace *trace,
+                                              uint32_t number)
+{
+    size_t low = 0, high = trace->thread_count;
+
+    while (high > low) {
+        size_t middle = low + (high - low) / 2;
+        if (trace->threads[middle].number == number)
+            return &trace->threads[middle];
+        if (trace->threads[middle].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+const char *vst_trace_metadata(const vst_trace *trace, const char *key)
+{
+    for (size_t i = 0; i < trace->metadata_count; i++)
+        if (strcmp(trace->metadata[i].key, key) == 0)
+            return trace->metadata[i].json;
+    return NULL;
+}
+
+const char *vst_trace_metadata_at(const vst_trace *trace, size_t index,
+                                  const char **key)
+{
+    if (index >= trace->metadata_count)
+        return NULL;
+    if (key != NULL)
+        *key = trace->metadata[index].key;
+    return trace->metadata[index].json;
+}

@@ -1,0 +1,117 @@
+/* The trace file (.vst): its specification.
+ *
+ * A file is a header of VST_FILE_HEADER_SIZE bytes, then chunks one after the
+ * other without gaps. All numbers are in the byte order of the machine that
+ * wrote it, which `byte_order` tells. A file is written through shared
+ * mappings, so what a program recorded is in it the moment it is recorded, and
+ * the death of the process, however sudden, loses nothing that was committed.
+ * A torn tail is normal.
+ *
+ * File header. Valid if and only if magic, byte_order and checksum are right
+ * (the checksum covers the bytes before it) and version is not newer than the
+ * reader's. The fields after the checksum change while recording: a reader
+ * takes them as hints, never as bounds.
+ *
+ * Chunk. A header of 64 bytes, then its payload. Valid if and only if magic,
+ * checksum and size are right: size is a multiple of 4096 and, with the
+ * chunk's offset, lies inside the file. The first chunk lies right after the
+ * file header, the next one `size` bytes further. An invalid chunk header ends
+ * the file: if it is all zero that is the ordinary end of a file whose process
+ * died (space is allocated ahead of use), else it is damage.
+ *
+ * RECORDS chunk. payload: the words of wire.h, written by one thread at a
+ * time; the first belong to `thread`, an escape SEGMENT hands over to another.
+ * Time starts at sample.ticks. They end at `used` words if the chunk is sealed
+ * (used != 0), else at the first all-zero word or at the end of the chunk.
+ *
+ * DEFINITIONS chunk. payload: entries of vst_file_entry, each padded to 8
+ * bytes; a size of 0, or one that does not fit, ends them. An entry's size is
+ * stored last. Every definition precedes, in time, the first record that uses
+ * it. A later entry of the same kind and id (or key) replaces an earlier one.
+ *
+ * Clock. Every chunk header and every CLOCK entry is a sample of three clocks.
+ * Sorted by ticks they make ticks -> MONOTONIC piecewise linear; outside of
+ * them, and with a single one, ticks_per_second gives the slope. Wall time is
+ * MONOTONIC plus the difference (realtime - monotonic) of the file header. */
+#ifndef VST_STORE_FORMAT_H
+#define VST_STORE_FORMAT_H
+
+#include <stdint.h>
+
+#include <vestige/clock.h>
+#include <vestige/wire.h>
+
+#include "base/provider.h"
+
+#define VST_FILE_MAGIC "vestige\n"
+#define VST_FILE_VERSION 1u
+#define VST_FILE_BYTE_ORDER 0x01020304u
+#define VST_FILE_HEADER_SIZE 4096u
+#define VST_CHUNK_MAGIC 0x6b6e6863u /* "chnk" */
+#define VST_CHUNK_ALIGN 4096u
+#define VST_CHUNK_SIZE_MAX (1u << 30)
+
+typedef struct vst_file_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t byte_order;
+    uint32_t header_size;
+    uint32_t clock_kind; /* vst_clock_kind */
+    double ticks_per_second;
+    vst_clock_sample start;
+    uint8_t trace_id[16];
+    uint32_t pid;
+    uint32_t checksum; /* CRC-32 (zlib's) of all bytes before it */
+
+    /* Not covered by the checksum. */
+    uint32_t state; /* vst_file_state */
+    uint32_t windows;
+    uint64_t lost; /* records that could not be kept, so far */
+    uint64_t size; /* bytes of the file that hold chunks, once finished */
+} vst_file_header;
+
+typedef enum vst_file_state {
+    VST_FILE_RECORDING = 0, /* in progress, or torn */
+    VST_FILE_STOPPED = 1,   /* stopped, may go on */
+    VST_FILE_FINISHED = 2
+} vst_file_state;
+
+typedef enum vst_chunk_kind {
+    VST_CHUNK_RECORDS = 1,
+    VST_CHUNK_DEFINITIONS = 2
+} vst_chunk_kind;
+
+typedef struct vst_chunk_header {
+    uint32_t magic;
+    uint16_t kind;
+    uint16_t window;  /* 0, 1, 2 … */
+    uint32_t size;    /* bytes, this header included */
+    uint32_t thread;  /* number of the first segment's thread */
+    vst_clock_sample sample;
+    uint32_t sequence; /* of this chunk in the file */
+    uint32_t checksum; /* CRC-32 of all bytes before it */
+
+    /* Not covered by the checksum. */
+    uint32_t used;     /* words of payload, 0 until sealed */
+    uint32_t segments; /* how many threads' segments it holds */
+    uint64_t reserved;
+} vst_chunk_header;
+
+_Static_assert(sizeof(vst_chunk_header) == 64, "chunk header is 64 bytes");
+
+/* kind is a vst_entry_kind, the fields mean what base/provider.h says. */
+typedef struct vst_file_entry {
+    uint32_t size; /* bytes, padding included; stored last */
+    uint16_t kind;
+    uint16_t reserved;
+    uint32_t id;
+    int32_t line;
+    uint32_t a_len;
+    uint32_t b_len;
+    uint64_t x, y, z;
+    /* a's bytes, b's bytes, zeros up to a multiple of 8 */
+} vst_file_entry;
+
+_Static_assert(sizeof(vst_file_entry) == 48, "an entry's head is 48 bytes");
+
+#endif

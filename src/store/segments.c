@@ -1,0 +1,203 @@
+/* Which words of the file belong to which thread of which window.
+ *
+ * A sealed chunk of one thread is taken at its header's word; the words are
+ * looked at only where the header does not tell: chunks that were never sealed,
+ * and those that several threads wrote, one after the other. So opening a trace
+ * costs a read per chunk, not per record.
+ *
+ * One thread at a time. */
+#include "store/reader.h"
+
+#include <stdlib.h>
+
+#include "base/grow.h"
+#include "store/stream.h"
+
+static vst_status add_segment(vst_trace *trace, const vst__segment *segment)
+{
+    vst__segment *segments;
+
+    if (segment->words == 0)
+        return VST_OK;
+    segments = vst__grow(trace->segments, &trace->segment_capacity,
+                         trace->segment_count + 1, sizeof *segments);
+    if (segments == NULL)
+        return VST_E_NOMEM;
+    trace->segments = segments;
+    segments[trace->segment_count++] = *segment;
+    return VST_OK;
+}
+
+/* Walks the words from `segment` on, at most `limit` of them, and adds each
+ * segment that it finds. */
+static vst_status scan(vst_trace *trace, vst__segment segment, uint64_t limit)
+{
+    uint64_t end = segment.offset + limit * sizeof(uint64_t);
+    vst__stream stream;
+    const uint64_t *word;
+
+    vst__stream_open(&stream, &trace->block, segment.offset, limit,
+                     segment.start);
+    segment.last = segment.start;
+    while (vst__stream_fill(&stream)) {
+        while ((word = vst__stream_next(&stream)) != NULL) {
+            uint64_t size = 1;
+
+            if (vst_word_kind(*word) == VST_ESCAPE) {
+                size += vst_word_escape_words(*word);
+                if (vst_word_escape_type(*word) == VST_ESCAPE_SEGMENT &&
+                    size >= 3) {
+                    vst_status status;
+
+                    status = add_segment(trace, &segment);
+                    if (status != VST_OK)
+                        return status;
+                    segment.offset =
+                        end - vst__stream_remaining(&stream) * sizeof *word;
+                    segment.words = 0;
+                    segment.thread = (uint32_t)word[1];
+                    segment.start = segment.last = stream.now = word[2];
+                    continue;
+                }
+            }
+            segment.words =
+                (end - segment.offset) / sizeof *word -
+                vst__stream_remaining(&stream);
+            segment.last = stream.now;
+        }
+    }
+    if (stream.status != VST_OK)
+        return stream.status;
+    return add_segment(trace, &segment);
+}
+
+vst_status vst__segments_add(vst_trace *trace, const vst_chunk_header *chunk,
+                             uint64_t offset, uint64_t room)
+{
+    uint64_t capacity = (room - sizeof *chunk) / sizeof(uint64_t);
+    vst__segment segment = {
+        .offset = offset + sizeof *chunk,
+        .words = 0,
+        .start = chunk->sample.ticks,
+        .last = 0,
+        .thread = chunk->thread,
+        .window = chunk->window,
+    };
+
+    /* `used` is outside of the checksum: believed only where it can be. */
+    if (chunk->used == 0 || chunk->used > capacity)
+        return scan(trace, segment, capacity);
+    if (chunk->segments != 1)
+        return scan(trace, segment, chunk->used);
+    segment.words = chunk->used;
+    return add_segment(trace, &segment);
+}
+
+static int in_reading_order(const void *a, const void *b)
+{
+    const vst__segment *x = a, *y = b;
+
+    if (x->window != y->window)
+        return x->window < y->window ? -1 : 1;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* Opens a segment's stream to its end for the time of its last word. */
+static vst_status find_last(vst_trace *trace, vst__segment *segment)
+{
+    vst__stream stream;
+
+    if (segment->last != 0)
+        return VST_OK;
+    vst__stream_open(&stream, &trace->block, segment->offset, segment->words,
+                     segment->start);
+    while (vst__stream_fill(&stream))
+        while (vst__stream_next(&stream) != NULL)
+            continue;
+    segment->last = stream.now;
+    return stream.status;
+}
+
+/* Gives a window its segments, and its times where the file does not say. */
+static vst_status finish_window(vst_trace *trace, vst__window *window)
+{
+    vst__segment *segments = trace->segments + window->segments;
+    bool untold = window->first == 0;
+
+    for (size_t i = 0; i < window->segment_count; i++) {
+        bool ends_thread = i + 1 == window->segment_count ||
+                           segments[i + 1].thread != segments[i].thread;
+
+        window->words += segments[i].words;
+        if (untold && (window->first == 0 || segments[i].start < window->first))
+            window->first = segments[i].start;
+        if (!window->closed && ends_thread) {
+            vst_status status = find_last(trace, &segments[i]);
+            if (status != VST_OK)
+                return status;
+            if (segments[i].last > window->last)
+                window->last = segments[i].last;
+        }
+    }
+    if (window->last < window->first)
+        window->last = window->first;
+    return VST_OK;
+}
+
+/* Windows and threads that recorded, but whose own entry was lost. */
+static vst_status note_owners(vst_trace *trace)
+{
+    for (size_t i = 0; i < trace->segment_count; i++) {
+        const vst__segment *segment = &trace->segments[i];
+        bool first_of_window =
+            i == 0 || segment->window != segment[-1].window;
+        vst_status status = VST_OK;
+
+        if (first_of_window)
+            status = vst__entries_note_window(
+                trace, &(vst__window){.number = segment->window});
+        if (status == VST_OK &&
+            (first_of_window || segment->thread != segment[-1].thread))
+            status = vst__entries_note_thread(trace, segment->thread);
+        if (status != VST_OK)
+            return status;
+    }
+    return VST_OK;
+}
+
+vst_status vst__segments_finish(vst_trace *trace)
+{
+    vst_status status;
+    size_t next = 0;
+
+    if (trace->segment_count > 1)
+        qsort(trace->segments, trace->segment_count, sizeof *trace->segments,
+              in_reading_order);
+    status = note_owners(trace);
+    if (status == VST_OK)
+        status = vst__entries_finish(trace);
+    for (size_t i = 0; status == VST_OK && i < trace->window_count; i++) {
+        vst__window *window = &trace->windows[i];
+
+        window->segments = next;
+        while (next < trace->segment_count &&
+               trace->segments[next].window == window->number)
+            next++;
+        window->segment_count = next - window->segments;
+        status = finish_window(trace, window);
+    }
+    for (size_t i = 0; i < trace->segment_count; i++) {
+        const vst__segment *segment = &trace->segments[i];
+        /* The threads are our own, only given out as const. */
+        vst_trace_thread *thread = (vst_trace_thread *)(uintptr_t)
+            vst_trace_thread_find(trace, segment->thread);
+
+        if (thread != NULL)
+            thread->words += segment->words;
+    }
+    return status;
+}

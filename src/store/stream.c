@@ -1,0 +1,73 @@
+/* The slow side of stream.h: getting words into view and finding the end. One
+ * thread at a time. */
+#include "store/stream.h"
+
+#include <string.h>
+
+void vst__stream_open(vst__stream *stream, vst__block *block, uint64_t offset,
+                      uint64_t words, vst_ticks start)
+{
+    memset(stream, 0, sizeof *stream);
+    stream->block = block;
+    stream->offset = offset;
+    stream->left = words;
+    stream->now = start;
+}
+
+static bool end(vst__stream *stream, vst_status status)
+{
+    stream->ended = true;
+    stream->at = stream->end = NULL;
+    stream->status = status;
+    return false;
+}
+
+/* Takes a view of at least `least` words, if the file has them. */
+static vst_status view(vst__stream *stream, size_t least, size_t *count)
+{
+    const unsigned char *bytes;
+    size_t got;
+    vst_status status = vst__block_view(stream->block, stream->offset,
+                                        least * sizeof(uint64_t), &bytes, &got);
+
+    *count = got / sizeof(uint64_t);
+    if (*count > stream->left)
+        *count = (size_t)stream->left;
+    /* The block aligns what it shows at multiples of 8. */
+    stream->at = (const uint64_t *)(const void *)bytes;
+    return status;
+}
+
+bool vst__stream_fill(vst__stream *stream)
+{
+    uint64_t unread = (uint64_t)(stream->end - stream->at);
+    size_t count, size = 1;
+    vst_status status;
+
+    if (stream->ended)
+        return false;
+    stream->offset -= unread * sizeof(uint64_t);
+    stream->left += unread;
+    stream->at = stream->end = NULL;
+    if (stream->left == 0)
+        return end(stream, VST_OK);
+    status = view(stream, 1, &count);
+    if (status != VST_OK || count == 0 || *stream->at == 0)
+        return end(stream, status);
+    if (vst_word_kind(*stream->at) == VST_ESCAPE) {
+        uint32_t words = vst_word_escape_words(*stream->at);
+        /* Longer than any writer makes, or than what is left: torn here. */
+        if (words > VST_ESCAPE_WORDS_MAX || words >= stream->left)
+            return end(stream, VST_OK);
+        size += words;
+        if (size > count) {
+            status = view(stream, size, &count);
+            if (status != VST_OK || size > count)
+                return end(stream, status);
+        }
+    }
+    stream->end = stream->at + count;
+    stream->offset += count * sizeof(uint64_t);
+    stream->left -= count;
+    return true;
+}

@@ -1,0 +1,70 @@
+/* Walks the words of one segment: the only place that knows where a stream of
+ * records ends. A word is given out once it and its whole payload are in view,
+ * so who looks at a payload needs no bounds of its own.
+ *
+ *     while (vst__stream_fill(&stream))
+ *         while ((word = vst__stream_next(&stream)) != NULL)
+ *             ...
+ *
+ * Pointers stay good until the next fill. One thread at a time. */
+#ifndef VST_STORE_STREAM_H
+#define VST_STORE_STREAM_H
+
+#include <stdbool.h>
+
+#include <vestige/wire.h>
+
+#include "store/block.h"
+
+typedef struct vst__stream {
+    vst__block *block;
+    const uint64_t *at; /* the next word */
+    const uint64_t *end; /* of the words in view */
+    uint64_t offset;    /* in the file, of the first word not in view */
+    uint64_t left;      /* words from there on */
+    vst_ticks now;      /* time of the word given out last */
+    bool ended;
+    vst_status status; /* why it ended: VST_OK, or reading failed */
+} vst__stream;
+
+void vst__stream_open(vst__stream *stream, vst__block *block, uint64_t offset,
+                      uint64_t words, vst_ticks start);
+
+/* Brings more words into view; false at the end of the stream. */
+bool vst__stream_fill(vst__stream *stream);
+
+/* Words that were neither given out nor skipped. */
+static inline uint64_t vst__stream_remaining(const vst__stream *stream)
+{
+    return stream->ended
+               ? 0
+               : stream->left + (uint64_t)(stream->end - stream->at);
+}
+
+/* The next word, its payload behind it; NULL if there is none in view. */
+static inline const uint64_t *vst__stream_next(vst__stream *stream)
+{
+    while (stream->at != stream->end) {
+        const uint64_t *word = stream->at;
+        uint64_t size = 1;
+
+        if (*word == 0)
+            return NULL;
+        if (vst_word_kind(*word) == VST_ESCAPE) {
+            size += vst_word_escape_words(*word);
+            if (size > (uint64_t)(stream->end - word) ||
+                size > VST_ESCAPE_WORDS_MAX + 1)
+                return NULL;
+        }
+        stream->at += size;
+        stream->now += vst_word_delta(*word);
+        if (vst_word_kind(*word) != VST_ESCAPE ||
+            vst_word_escape_type(*word) != VST_ESCAPE_TIME)
+            return word;
+        if (size > 1)
+            stream->now = word[1];
+    }
+    return NULL;
+}
+
+#endif

@@ -1,0 +1,26 @@
+/* The trace file being written: a chunk provider for the recorder. Called under
+ * the recorder's lock while recording, else by the thread that controls the
+ * session. */
+#ifndef VST_STORE_WRITER_H
+#define VST_STORE_WRITER_H
+
+#include <stdbool.h>
+
+#include "base/provider.h"
+
+typedef struct vst__file vst__file;
+
+/* path NULL: an unlinked temporary file, or memory where there is no disk. */
+vst_status vst__file_create(const char *path, bool overwrite, vst__file **file,
+                            vst_error *error);
+const vst_chunk_provider *vst__file_provider(vst__file *file);
+int vst__file_descriptor(const vst__file *file);
+
+vst_status vst__file_begin_window(vst__file *file);
+void vst__file_end_window(vst__file *file);
+/* Cuts the file to what is used and marks it finished. */
+vst_status vst__file_finish(vst__file *file, vst_error *error);
+/* Lets go of the file; in a forked child without touching it. */
+void vst__file_destroy(vst__file *file);
+
+#endif

@@ -1,0 +1,244 @@
+/* The builder of trace_builder.h. It ends the program where it runs out of
+ * memory or files: a test cannot go on then. */
+#include "trace_builder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "os/os.h"
+
+static void die(const char *what)
+{
+    fprintf(stderr, "trace_builder: %s\n", what);
+    exit(2);
+}
+
+/* More zeros at the end of the file. */
+static void extend(builder *b, size_t count)
+{
+    b->bytes = realloc(b->bytes, b->size + count);
+    if (b->bytes == NULL)
+        die("out of memory");
+    memset(b->bytes + b->size, 0, count);
+    b->size += count;
+}
+
+vst_file_header *builder_header(builder *b)
+{
+    return (vst_file_header *)(void *)b->bytes;
+}
+
+vst_chunk_header *builder_chunk(builder *b)
+{
+    return (vst_chunk_header *)(void *)(b->bytes + b->chunk);
+}
+
+void builder_fix_header(builder *b)
+{
+    vst_file_header *header = builder_header(b);
+
+    header->checksum = (uint32_t)crc32(0, b->bytes,
+                                       offsetof(vst_file_header, checksum));
+}
+
+void builder_fix_chunk(builder *b, size_t offset)
+{
+    vst_chunk_header *chunk = (vst_chunk_header *)(void *)(b->bytes + offset);
+
+    chunk->checksum = (uint32_t)crc32(0, b->bytes + offset,
+                                      offsetof(vst_chunk_header, checksum));
+}
+
+void builder_init(builder *b)
+{
+    vst_file_header *header;
+
+    memset(b, 0, sizeof *b);
+    extend(b, VST_FILE_HEADER_SIZE);
+    header = builder_header(b);
+    memcpy(header->magic, VST_FILE_MAGIC, sizeof header->magic);
+    header->version = VST_FILE_VERSION;
+    header->byte_order = VST_FILE_BYTE_ORDER;
+    header->header_size = VST_FILE_HEADER_SIZE;
+    header->clock_kind = VST_CLOCK_MONOTONIC;
+    header->ticks_per_second = 1e9;
+    header->start.ticks = BUILDER_START;
+    header->start.monotonic_ns = BUILDER_START;
+    header->start.realtime_ns = BUILDER_EPOCH_NS + BUILDER_START;
+    for (int i = 0; i < 16; i++)
+        header->trace_id[i] = (uint8_t)(0xa0 + i);
+    header->pid = BUILDER_PID;
+    builder_fix_header(b);
+}
+
+void builder_free(builder *b)
+{
+    free(b->bytes);
+    memset(b, 0, sizeof *b);
+}
+
+static void begin_chunk(builder *b, vst_chunk_kind kind, unsigned window,
+                        unsigned thread, vst_ticks ticks, unsigned pages)
+{
+    vst_chunk_header *chunk;
+
+    b->chunk = b->size;
+    b->used = 0;
+    extend(b, (size_t)pages * VST_CHUNK_ALIGN);
+    chunk = builder_chunk(b);
+    chunk->magic = VST_CHUNK_MAGIC;
+    chunk->kind = (uint16_t)kind;
+    chunk->window = (uint16_t)window;
+    chunk->size = pages * VST_CHUNK_ALIGN;
+    chunk->thread = thread;
+    chunk->sample.ticks = ticks;
+    chunk->sample.monotonic_ns = (int64_t)ticks;
+    chunk->sample.realtime_ns = BUILDER_EPOCH_NS + (int64_t)ticks;
+    chunk->sequence = b->sequence++;
+    chunk->segments = 1;
+    builder_fix_chunk(b, b->chunk);
+}
+
+void builder_records(builder *b, unsigned window, unsigned thread,
+                     vst_ticks ticks, unsigned pages)
+{
+    begin_chunk(b, VST_CHUNK_RECORDS, window, thread, ticks, pages);
+}
+
+void builder_definitions(builder *b, unsigned pages)
+{
+    begin_chunk(b, VST_CHUNK_DEFINITIONS, 0, 0, BUILDER_START, pages);
+}
+
+void builder_seal(builder *b, unsigned segments)
+{
+    builder_chunk(b)->used = (uint32_t)(b->used / sizeof(uint64_t));
+    builder_chunk(b)->segments = segments;
+}
+
+void builder_finish(builder *b)
+{
+    builder_header(b)->state = VST_FILE_FINISHED;
+    builder_header(b)->size = b->size;
+}
+
+static void append(builder *b, const void *bytes, size_t count)
+{
+    size_t at = b->chunk + sizeof(vst_chunk_header) + b->used;
+
+    if (at + count > b->size)
+        die("the chunk is full");
+    if (count != 0)
+        memcpy(b->bytes + at, bytes, count);
+    b->used += count;
+}
+
+void builder_word(builder *b, uint64_t word)
+{
+    append(b, &word, sizeof word);
+}
+
+void builder_enter(builder *b, vst_id id, uint32_t delta)
+{
+    builder_word(b, vst_word(VST_ENTER, id, delta));
+}
+
+void builder_exit(builder *b, vst_id id, uint32_t delta)
+{
+    builder_word(b, vst_word(VST_EXIT, id, delta));
+}
+
+void builder_escape(builder *b, vst_escape type, uint32_t delta,
+                    const uint64_t *payload, uint32_t words)
+{
+    builder_word(b, vst_word_escape(type, words, delta));
+    append(b, payload, words * sizeof *payload);
+}
+
+static void pad(builder *b)
+{
+    static const char zeros[8];
+
+    append(b, zeros, (8 - b->used % 8) % 8);
+}
+
+void builder_escape_text(builder *b, vst_escape type, uint32_t delta,
+                         uint64_t head, const char *text)
+{
+    size_t count = strlen(text);
+
+    builder_word(b, vst_word_escape(type, (uint32_t)(1 + (count + 7) / 8),
+                                    delta));
+    builder_word(b, head);
+    append(b, text, count);
+    pad(b);
+}
+
+void builder_entry(builder *b, const vst_file_entry *entry, const char *first,
+                   const char *second)
+{
+    vst_file_entry whole = *entry;
+
+    whole.a_len = (uint32_t)strlen(first);
+    whole.b_len = (uint32_t)strlen(second);
+    whole.size = (uint32_t)(sizeof whole + whole.a_len + whole.b_len + 7) & ~7u;
+    append(b, &whole, sizeof whole);
+    append(b, first, whole.a_len);
+    append(b, second, whole.b_len);
+    pad(b);
+}
+
+void builder_define(builder *b, unsigned kind, vst_id id, const char *name,
+                    const char *file, int line)
+{
+    builder_entry(b,
+                  &(vst_file_entry){
+                      .kind = (uint16_t)kind, .id = id, .line = line},
+                  name, file);
+}
+
+void builder_thread(builder *b, unsigned number, uint64_t tid, const char *name)
+{
+    builder_entry(
+        b, &(vst_file_entry){.kind = VST_ENTRY_THREAD, .id = number, .x = tid},
+        name, "");
+}
+
+void builder_metadata(builder *b, const char *key, const char *json)
+{
+    builder_entry(b, &(vst_file_entry){.kind = VST_ENTRY_METADATA}, key, json);
+}
+
+void builder_window(builder *b, unsigned number, vst_ticks first,
+                    vst_ticks last)
+{
+    builder_entry(b,
+                  &(vst_file_entry){.kind = VST_ENTRY_WINDOW,
+                                    .id = number,
+                                    .x = first,
+                                    .y = last},
+                  "", "");
+}
+
+int builder_file(const builder *b)
+{
+    int fd;
+
+    if (vst__os_file_create_in_memory(&fd) != 0)
+        die("no file in memory");
+    if (pwrite(fd, b->bytes, b->size, 0) != (ssize_t)b->size)
+        die("cannot write");
+    return fd;
+}
+
+vst_status builder_open(const builder *b, vst_trace **trace, vst_error *error)
+{
+    int fd = builder_file(b);
+    vst_status status = vst_trace_open_fd(fd, trace, error);
+
+    vst__os_file_close(fd);
+    return status;
+}

@@ -1,0 +1,43 @@
+"""C code for tests, compiled when it is needed: shared libraries for ctypes, and extension modules."""
+
+import hashlib
+import importlib.machinery
+import importlib.util
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+INCLUDE = HERE.parent.parent / "include"
+
+_folder = tempfile.TemporaryDirectory(prefix="vestige-tests-")
+
+
+def library(source, *flags):
+    """The path of a shared library made from C text."""
+    digest = hashlib.sha256(repr((source, flags, sys.version)).encode()).hexdigest()[:16]
+    path = Path(_folder.name) / f"{digest}.so"
+    if not path.exists():
+        text = path.with_suffix(".c")
+        text.write_text(source)
+        command = [
+            *("cc", "-std=gnu11", "-O1", "-g", "-Wall", "-Werror", "-fPIC", "-shared", "-pthread"),
+            f"-I{sysconfig.get_path('include')}",
+            f"-I{INCLUDE}",
+            *(str(text), "-o", str(path)),
+            *flags,
+        ]
+        subprocess.run(command, check=True)
+    return path
+
+
+def module(name, source):
+    """An extension module made from C text; the file may be loaded under one name only."""
+    path = library(source)
+    loader = importlib.machinery.ExtensionFileLoader(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    made = importlib.util.module_from_spec(spec)
+    loader.exec_module(made)
+    return made

@@ -1,0 +1,269 @@
+"""What a recording says, as text that a person can read: the calls of a thread, indented by depth.
+
+    outer
+      inner (raised)
+      <list.append>
+
+A Python function has its own name, a C function is in angle brackets, and behind them stands how the call began or
+ended if that was not by an ordinary call and return. Everything is read from an exported Chrome trace, which is checked
+first (assert_nests): what tests see is what Perfetto would see.
+"""
+
+import gc
+import json
+import re
+import sys
+import textwrap
+from decimal import Decimal
+from pathlib import Path
+
+from vestige import profile
+
+PROGRAM = "python_function"
+GC_NAME = "Python GC"
+
+# Members of an event's args, and how they read in a tree.
+MARKS = {
+    "open at start": "open at start",
+    "open at end": "open at stop",
+    "raised": "raised",
+    "cut": "cut",
+    "resumed": "resumed",
+    "suspended": "suspended",
+}
+
+
+# ---- recording ---------------------------------------------------------
+
+
+def record(function, *args, **options):
+    """Runs function under a profile and returns the trace. The collector waits, for nobody knows when it would run."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        with profile(**options) as prof:
+            function(*args)
+    finally:
+        if collecting:
+            gc.enable()
+    return load(prof)
+
+
+def load(prof, folder=None):
+    """The trace of a stopped profile, checked."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as temporary:
+        path = Path(folder or temporary) / "trace.json"
+        prof.export_chrome_trace(str(path))
+        trace = read(path)
+    assert_nests(trace)
+    return trace
+
+
+def read(path):
+    """Strictly valid JSON, times as exact decimals."""
+    return json.loads(
+        Path(path).read_bytes().decode("utf-8"),
+        parse_float=Decimal,
+        parse_constant=_refuse_constant,
+        object_pairs_hook=_unique_members,
+    )
+
+
+def _refuse_constant(text):
+    raise AssertionError(f"{text} is no JSON")
+
+
+def _unique_members(pairs):
+    members = dict(pairs)
+    assert len(members) == len(pairs), f"a member occurs twice in {pairs}"
+    return members
+
+
+def tree(function, *args, **options):
+    """The calls that function makes, itself included, in the thread that calls it."""
+    return calls_of(record(function, *args, **options))
+
+
+def expected(text):
+    """A golden tree as it stands in a test, indented."""
+    return textwrap.dedent(text).strip("\n")
+
+
+def by_version(**trees):
+    """The golden tree of this Python: by_version(v310=…, v312=…), each from that version on."""
+    fitting = [name for name in sorted(trees) if (3, int(name[2:])) <= sys.version_info[:2]]
+    return expected(trees[fitting[-1]])
+
+
+# ---- spans -------------------------------------------------------------
+
+
+class Span:
+    """An X event in its place in the tree of its thread."""
+
+    def __init__(self, event):
+        self.event = event
+        self.name = event["name"]
+        self.args = event.get("args", {})
+        self.start = _ns(event["ts"])
+        self.end = self.start + _ns(event["dur"])
+        self.children = []
+        self.parent = None
+
+    @property
+    def marks(self):
+        return [text for member, text in MARKS.items() if self.args.get(member)]
+
+    @property
+    def label(self):
+        return " ".join([short(self.name), *(f"({mark})" for mark in self.marks)])
+
+    def walk(self):
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def lines(self, depth=0):
+        pending = [(self, depth)]
+        while pending:
+            span, level = pending.pop()
+            yield "  " * level + span.label
+            pending.extend((child, level + 1) for child in reversed(span.children))
+
+
+def short(name):
+    """`a/b.py(3): f.<locals>.C.m` is `m`; `<built-in method append of list object>` is `<list.append>`."""
+    if match := re.fullmatch(r"<built-in method (.+) of (.+) object>", name):
+        return f"<{match[2]}.{match[1]}>"
+    if match := re.fullmatch(r"<built-in function (.+)>", name):
+        return f"<{match[1]}>"
+    if match := re.fullmatch(r".*\(\d+\): (.+)", name, re.DOTALL):
+        return match[1].rpartition(".")[2]
+    return name
+
+
+def _ns(microseconds):
+    value = Decimal(microseconds) * 1000
+    assert value == int(value), f"{microseconds} µs is no whole number of ns"
+    return int(value)
+
+
+def calls(trace):
+    """The X events of the program's calls."""
+    return [event for event in trace["traceEvents"] if event["ph"] == "X" and event.get("cat") == PROGRAM]
+
+
+def names(trace):
+    """How often each call occurs, by short name, beginning with those that began while recording."""
+    counts = {}
+    for event in calls(trace):
+        args = event.get("args", {})
+        if not args.get("open at start") and not args.get("resumed"):
+            counts[short(event["name"])] = counts.get(short(event["name"]), 0) + 1
+    return counts
+
+
+def threads(trace):
+    """{thread name: [root spans]}; threads of one name share an entry."""
+    named = {}
+    for event in trace["traceEvents"]:
+        if event["ph"] == "M" and event["name"] == "thread_name":
+            named[event["pid"], event["tid"]] = event["args"]["name"]
+    tracks = {}
+    for event in calls(trace):
+        tracks.setdefault((event["pid"], event["tid"]), []).append(Span(event))
+    found = {}
+    for track, spans in tracks.items():
+        found.setdefault(named.get(track, ""), []).extend(_nest(spans))
+    return found
+
+
+def _nest(spans):
+    """Roots in the order of time, children below their parents."""
+    spans.sort(key=lambda span: (span.start, -span.end))
+    roots, stack = [], []
+    for span in spans:
+        while stack and stack[-1].end <= span.start and not _encloses(stack[-1], span):
+            stack.pop()
+        if stack:
+            span.parent = stack[-1]
+            stack[-1].children.append(span)
+        else:
+            roots.append(span)
+        stack.append(span)
+    return roots
+
+
+def _encloses(outer, inner):
+    """Decides for spans without a duration at the end of another."""
+    parent = inner.args.get("Python parent id")
+    return parent is not None and parent == outer.args.get("Python id")
+
+
+def text(roots):
+    return "\n".join(line for root in roots for line in root.lines())
+
+
+def calls_of(trace, thread=None):
+    """The tree of a thread (the one that recorded) without the calls that were open when recording began."""
+    return text(spans_of(trace, thread))
+
+
+def spans_of(trace, thread=None):
+    """Roots of what began while recording, in one thread."""
+    found = threads(trace)
+    roots = found[thread if thread is not None else recording_thread(trace)] if found else []
+    return list(_without_open(roots))
+
+
+def _without_open(roots):
+    for root in roots:
+        if "open at start" in root.marks:
+            yield from _without_open(root.children)
+        else:
+            yield root
+
+
+def recording_thread(trace):
+    """The thread of record() above, else the main one."""
+    for name, roots in threads(trace).items():
+        for root in roots:
+            span = root
+            while span.children and "open at start" in span.marks:
+                if span.name.endswith("tree.py"):
+                    break
+                span = span.children[0]
+            if any(short(s.name) == "record" and "open at start" in s.marks for s in _chain(root)):
+                return name
+    return "MainThread"
+
+
+def _chain(span):
+    while span:
+        yield span
+        span = span.children[0] if span.children else None
+
+
+# ---- the checker -------------------------------------------------------
+
+
+def assert_nests(trace):
+    """On every track X events nest perfectly, none lasts a negative time, and parents are where the ids say."""
+    tracks = {}
+    for event in trace["traceEvents"]:
+        if event["ph"] == "X":
+            assert Decimal(event["dur"]) >= 0, event
+            assert isinstance(event["tid"], int) and isinstance(event["pid"], int), event
+            tracks.setdefault((event["pid"], event["tid"]), []).append(Span(event))
+    for spans in tracks.values():
+        spans.sort(key=lambda span: (span.start, -span.end))
+        stack = []
+        for span in spans:
+            while stack and stack[-1].end <= span.start:
+                stack.pop()
+            assert not stack or span.end <= stack[-1].end, (
+                f"{span.name} [{span.start}, {span.end}] overlaps {stack[-1].name} [{stack[-1].start}, {stack[-1].end}]"
+            )
+            stack.append(span)
