@@ -1,13 +1,12 @@
 #!/bin/sh
-# Traces examples/demo.py with Python $1 and says where the trace is.
+# Traces examples/demo.py with Python $1, shows the report, and says how to look
+# at the trace.
 set -eu
 
 vestige=.venv/$1/bin/vestige
-mkdir -p build
 rm -f build/demo.vst build/demo.json.gz
 "$vestige" run -o build/demo.vst examples/demo.py
-"$vestige" report build/demo.vst
-"$vestige" export build/demo.vst build/demo.json.gz
+"$vestige" export build/demo.vst -o build/demo.json.gz
 echo
-echo "The trace is build/demo.vst. To look at it as a timeline, open"
-echo "build/demo.json.gz at https://ui.perfetto.dev or in chrome://tracing."
+echo "The trace is build/demo.vst; '$vestige report build/demo.vst' tells more."
+echo "For a timeline open build/demo.json.gz at https://ui.perfetto.dev."

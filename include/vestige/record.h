@@ -156,7 +156,8 @@ VST_API bool vst_thread_enter_free(void);
 VST_API void vst_thread_release(void);
 
 /* Makes every thread take the slow path once and call the attention function
- * given to vst_queue_set_attention, on itself. */
+ * given to vst_queue_set_attention, on itself, under no lock of vestige's. So
+ * does a thread's first record. A free-running thread calls it too. */
 VST_API void vst_queue_request_attention(vst_queue *queue);
 VST_API void vst_queue_set_attention(vst_queue *queue, void (*fn)(void *ctx),
                                      void *ctx);

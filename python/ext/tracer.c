@@ -24,13 +24,14 @@ void vpy_tracer_configure(vpy_options *options)
 }
 
 /* On the thread's first record, and when something asked all threads to look
- * up. */
+ * up. A thread that records on its own may not hold the GIL; it has nothing to
+ * tell then. */
 static void attend(void *ctx)
 {
     vpy_tracer *tracer = ctx;
     PyObject *type, *value, *traceback;
 
-    if (tracer != vpy_active)
+    if (!PyGILState_Check() || tracer != vpy_active)
         return;
     PyErr_Fetch(&type, &value, &traceback);
     vpy_threads_name_current(tracer);

@@ -100,7 +100,7 @@ static void set_phase(char *event, char phase)
 /* A torn file may have lost a definition. */
 static vst_status make_unknown(vst__chrome *chrome, vst_id id)
 {
-    char name[32] = "unknown function ";
+    char name[48] = "unknown function ";
     vst_definition definition = {.kind = VST_DEF_NATIVE, .file = ""};
 
     definition.name = name;

@@ -12,17 +12,19 @@
 #include "export/output.h"
 
 enum {
-    VST_JSON_NUMBER_MAX = 32,  /* bytes of any number */
-    VST_JSON_ESCAPE_MAX = 6    /* bytes of one escaped byte */
+    VST_JSON_DIGITS = 20,     /* of the longest integer */
+    VST_JSON_NUMBER_MAX = 32, /* bytes that writing any number may touch */
+    VST_JSON_ESCAPE_MAX = 6   /* bytes of one escaped byte */
 };
 
 /* "00" "01" … "99" */
 extern const char vst__json_pairs[200];
 
+/* May write up to VST_JSON_DIGITS bytes, whatever it returns. */
 static inline char *vst__json_u64(char *at, uint64_t value)
 {
-    char digits[20];
-    size_t i = sizeof digits;
+    char digits[2 * VST_JSON_DIGITS];
+    size_t i = VST_JSON_DIGITS;
 
     while (value >= 100) {
         uint64_t rest = value / 100;
@@ -36,8 +38,10 @@ static inline char *vst__json_u64(char *at, uint64_t value)
     } else {
         digits[--i] = (char)('0' + value);
     }
-    memcpy(at, digits + i, sizeof digits - i);
-    return at + (sizeof digits - i);
+    /* A copy of constant size is a few moves; what is behind the number is
+     * overwritten by whatever comes next. */
+    memcpy(at, digits + i, VST_JSON_DIGITS);
+    return at + (VST_JSON_DIGITS - i);
 }
 
 static inline char *vst__json_i64(char *at, int64_t value)

@@ -179,7 +179,6 @@ void vst__writer_detach(vst__writer *writer, bool keep_for_others)
     queue->lost += __atomic_exchange_n(&writer->lost, 0, __ATOMIC_RELAXED);
     clear_chunk(writer);
     writer->hot.epoch = VST_EPOCH_NONE;
-    writer->free_running = false;
     unlink_writer(writer);
 }
 
@@ -189,7 +188,6 @@ void vst__writer_abandon(vst__writer *writer)
         writer->chunk.release(&writer->chunk);
     clear_chunk(writer);
     writer->hot.epoch = VST_EPOCH_NONE;
-    writer->free_running = false;
     if (writer->queue)
         unlink_writer(writer);
 }
@@ -296,8 +294,7 @@ static bool get_ready(vst__writer *writer, bool free_running)
         ctx = writer->queue->attention_ctx;
     }
     pthread_mutex_unlock(&vst__recorder_lock);
-    /* Free-running threads hold no lock of the tracer's. */
-    if (attention && !free_running)
+    if (attention)
         attention(ctx);
     return ready;
 }

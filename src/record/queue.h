@@ -20,7 +20,8 @@ typedef struct vst__writer {
     uint32_t segments;  /* in the chunk */
     uint32_t number;    /* of the thread, in the trace */
     size_t next_words;  /* how large the next chunk shall be */
-    bool free_running;  /* may be writing although the tracer stopped */
+    bool free_running;  /* may be writing although the tracer stopped; once
+                         * true it stays so */
     uint64_t lost;      /* records not kept; atomic, relaxed: a plain count */
     vst_queue *queue;   /* the recording it is linked into, NULL: none */
     struct vst__writer *next, *previous;

@@ -129,9 +129,7 @@ class Program:
 
 def _absolute(path: str) -> str:
     """As the interpreter does it: `..` stays."""
-    if path in ("", "."):
-        return os.getcwd()
-    return os.path.join(os.getcwd(), path.removeprefix("./"))
+    return os.getcwd() if path in ("", ".") else os.path.join(os.getcwd(), path)
 
 
 def _is_importable(path: str) -> bool:

@@ -1,0 +1,123 @@
+/* Threads that record on their own while recordings start and stop around them,
+ * threads that come and go, and definitions from everywhere. Made for the thread
+ * sanitizer; also counts that nothing is lost or doubled. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "check.h"
+#include "memory_provider.h"
+#include "record/queue.h"
+
+enum { THREADS = 8, WINDOWS = 40, CALLS = 2000 };
+
+static atomic_int stopping;
+static atomic_ullong recorded; /* pairs, by threads that saw a recording */
+
+static void *record_freely(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&stopping))
+        if (vst_thread_enter_free()) {
+            for (int i = 0; i < 50; i++) {
+                vst_record(VST_ENTER, 1);
+                vst_record(VST_EXIT, 1);
+            }
+            atomic_fetch_add(&recorded, 50);
+        }
+    return NULL;
+}
+
+static void free_running_threads_survive_every_start_and_stop(void)
+{
+    pthread_t threads[THREADS];
+    vst_queue *queue;
+
+    atomic_store(&stopping, 0);
+    provider_begin();
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, record_freely, NULL);
+    for (int i = 0; i < WINDOWS; i++) {
+        CHECK_INT(vst__queue_create(&provider.table, &queue), VST_OK);
+        CHECK_INT(vst__queue_start(queue), VST_OK);
+        unsigned long long before = atomic_load(&recorded);
+        while (atomic_load(&recorded) == before)
+            ;
+        vst__queue_stop(queue);
+        vst__queue_destroy(queue);
+    }
+    atomic_store(&stopping, 1);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < provider.chunk_count; i++)
+        CHECK(provider.chunks[i].released);
+    provider_end();
+}
+
+static vst_queue *shared;
+
+static void *come_and_go(void *argument)
+{
+    vst_definition definition = {.kind = VST_DEF_NATIVE, .name_len = 1};
+    const char names[] = "abcdefgh";
+    vst_id id;
+
+    definition.name = &names[*(int *)argument];
+    vst_queue_define(shared, &definition, &id);
+    if (vst_thread_enter_free()) {
+        for (int i = 0; i < CALLS; i++) {
+            vst_record(VST_ENTER, id);
+            vst_record(VST_EXIT, id);
+        }
+        atomic_fetch_add(&recorded, CALLS);
+    }
+    return NULL;
+}
+
+static uint64_t count_enters(const kept_chunk *chunk)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < chunk->used; i++) {
+        uint64_t word = chunk->words[i];
+        if (vst_word_kind(word) == VST_ESCAPE)
+            i += vst_word_escape_words(word);
+        else
+            count += vst_word_kind(word) == VST_ENTER;
+    }
+    return count;
+}
+
+static void short_threads_share_chunks_and_lose_nothing(void)
+{
+    pthread_t threads[THREADS];
+    int numbers[THREADS];
+    uint64_t enters = 0;
+
+    provider_begin();
+    atomic_store(&recorded, 0);
+    CHECK_INT(vst__queue_create(&provider.table, &shared), VST_OK);
+    CHECK_INT(vst__queue_start(shared), VST_OK);
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < THREADS; i++) {
+            numbers[i] = i;
+            pthread_create(&threads[i], NULL, come_and_go, &numbers[i]);
+        }
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+    }
+    vst__queue_stop(shared);
+    for (size_t i = 0; i < provider.chunk_count; i++)
+        enters += count_enters(&provider.chunks[i]);
+    CHECK_INT(enters, (long long)atomic_load(&recorded));
+    CHECK_INT(enters, 20 * THREADS * CALLS);
+    vst__queue_destroy(shared);
+    provider_end();
+}
+
+int main(void)
+{
+    TEST(free_running_threads_survive_every_start_and_stop);
+    TEST(short_threads_share_chunks_and_lose_nothing);
+    return checks_end();
+}

@@ -1,0 +1,70 @@
+"""What the tests of the command share: programs written to a folder, run plainly and under `vestige run`."""
+
+import subprocess
+import sys
+import sysconfig
+import textwrap
+from pathlib import Path
+
+import pytest
+
+COMMAND = str(Path(sysconfig.get_path("scripts")) / "vestige")
+
+
+def interpreter():
+    """The one that runs the command, by the same name: some messages show it."""
+    with open(COMMAND) as file:
+        name = file.readline().removeprefix("#!").strip()
+    return name if Path(name).name.startswith("python") else sys.executable
+
+
+PYTHON = interpreter()
+
+
+class Workplace:
+    """A folder, the programs in it, and ways to run them there."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def write(self, name, source):
+        """A program; its folder is made."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(source))
+        return path
+
+    def python(self, *args, **options):
+        return self._run([PYTHON, *args], **options)
+
+    def vestige(self, *args, **options):
+        return self._run([COMMAND, *args], **options)
+
+    def trace(self, *args, **options):
+        """Runs a program without a report, into t.vst."""
+        return self.vestige("run", "-q", "-o", "t.vst", "--force", *args, **options)
+
+    def _run(self, command, **options):
+        options = {"cwd": self.path, "capture_output": True, "text": True, "timeout": 60, **options}
+        return subprocess.run([str(word) for word in command], **options)
+
+
+@pytest.fixture
+def workplace(tmp_path):
+    return Workplace(tmp_path)
+
+
+@pytest.fixture
+def same(workplace):
+    """Asserts that a program says and returns the same with and without us, and gives what plain Python did."""
+
+    def check(*args, stderr=True, **options):
+        plain = workplace.python(*args, **options)
+        traced = workplace.trace(*args, **options)
+        assert traced.stdout == plain.stdout
+        assert traced.returncode == plain.returncode
+        if stderr:
+            assert traced.stderr == plain.stderr
+        return plain
+
+    return check

@@ -1,0 +1,186 @@
+"""The commands that read traces, and what the command says when it is used wrongly."""
+
+import gzip
+import json
+import os
+import subprocess
+import time
+
+import pytest
+from conftest import COMMAND
+
+import vestige
+
+PROGRAM = """\
+    import threading
+
+    def work():
+        return len("x")
+
+    thread = threading.Thread(target=work, name="a worker")
+    thread.start()
+    thread.join()
+    """
+
+
+@pytest.fixture
+def traced(workplace):
+    workplace.write("work.py", PROGRAM)
+    assert workplace.trace("work.py", "an argument").returncode == 0
+    return workplace
+
+
+# ---- export ------------------------------------------------------------
+
+
+def test_export_writes_plain_and_gzipped_json(traced):
+    assert traced.vestige("export", "t.vst", "-o", "t.json").returncode == 0
+    assert traced.vestige("export", "t.vst", "-o", "other.json.gz").returncode == 0
+    plain = json.loads((traced.path / "t.json").read_bytes())
+    packed = json.loads(gzip.decompress((traced.path / "other.json.gz").read_bytes()))
+    assert plain["traceEvents"] == packed["traceEvents"]
+    assert any(event["name"] == "work.py(3): work" for event in plain["traceEvents"])
+
+
+def test_export_says_nothing_and_by_default_writes_beside_the_trace(traced):
+    result = traced.vestige("export", "t.vst")
+    assert (result.stdout, result.stderr, result.returncode) == ("", "", 0)
+    assert (traced.path / "t.json.gz").exists()
+
+
+def test_export_does_not_overwrite_without_force(traced):
+    (traced.path / "t.json").write_text("precious")
+    result = traced.vestige("export", "t.vst", "-o", "t.json")
+    assert result.returncode == 2
+    assert result.stderr == "vestige: t.json: already exists; --force overwrites it\n"
+    assert (traced.path / "t.json").read_text() == "precious"
+    assert traced.vestige("export", "t.vst", "-o", "t.json", "--force").returncode == 0
+    assert json.loads((traced.path / "t.json").read_bytes())["schemaVersion"] == 1
+
+
+@pytest.mark.parametrize("name", ["t", "t.xml", "t.gz", "t.JSON"])
+def test_export_to_an_unknown_suffix_lists_the_known_ones(traced, name):
+    result = traced.vestige("export", "t.vst", "-o", name)
+    assert result.returncode == 2
+    assert result.stderr == f"vestige: {name}: no format has this suffix; there are .json and .json.gz\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"), [("no/such/t.json", "No such file or directory"), ("/dev/null/t.json", "Not a directory")]
+)
+def test_export_to_where_it_cannot_is_one_line(traced, output, reason):
+    result = traced.vestige("export", "t.vst", "-o", output)
+    assert (result.returncode, result.stderr) == (1, f"vestige: {output}: {reason}\n")
+
+
+# ---- info and report ---------------------------------------------------
+
+
+def test_info_tells_what_a_trace_holds(traced):
+    text = traced.vestige("info", "t.vst").stdout
+    for part in ("complete", "work.py 'an argument'", "MainThread", "a worker", "0 lost", "engine"):
+        assert part in text
+
+
+def test_info_is_also_json(traced):
+    facts = json.loads(traced.vestige("info", "--json", "t.vst").stdout)
+    assert facts["clean"] is True
+    assert facts["lost"] == 0
+    assert facts["bytes"] == (traced.path / "t.vst").stat().st_size
+    assert abs(facts["end_ns"] / 1e9 - time.time()) < 60
+    assert facts["metadata"]["vestige.command"] == ["work.py", "an argument"]
+    assert {"MainThread", "a worker"} <= {thread["name"] for thread in facts["thread_list"]}
+
+
+def test_info_tells_that_a_process_died(workplace):
+    workplace.write("die.py", "import os\nos._exit(1)")
+    workplace.trace("die.py")
+    assert "torn" in workplace.vestige("info", "t.vst").stdout
+
+
+def test_report_lists_functions_by_their_own_time(traced):
+    traced.write("spin.py", "def spin():\n    for i in range(300_000): pass\ndef idle(): pass\nspin(); idle()")
+    traced.trace("spin.py")
+    lines = traced.vestige("report", "t.vst", "-n", "3").stdout.splitlines()
+    assert lines[1].split() == ["calls", "self", "%", "total", "function"]
+    assert lines[2].endswith("spin.py(1): spin")
+    assert lines[2].split()[0] == "1"
+    assert lines[5].endswith("more functions")
+    assert len(lines) == 6
+
+
+@pytest.mark.parametrize("command", [["export", "-o", "x.json"], ["info"], ["report"]])
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("absent.vst", "No such file or directory"),
+        ("empty.vst", "not a vestige trace"),
+        ("text.vst", "not a vestige trace"),
+        ("folder", "Is a directory"),
+    ],
+)
+def test_a_file_that_is_no_trace_is_one_clear_line(workplace, command, name, reason):
+    (workplace.path / "empty.vst").touch()
+    (workplace.path / "text.vst").write_text("once upon a time\n" * 1000)
+    (workplace.path / "folder").mkdir()
+    result = workplace.vestige(command[0], name, *command[1:])
+    assert (result.returncode, result.stdout, result.stderr) == (1, "", f"vestige: {name}: {reason}\n")
+
+
+def test_a_reader_that_goes_away_is_no_error(traced):
+    process = subprocess.Popen([COMMAND, "info", "t.vst"], cwd=traced.path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.wait()
+
+
+def test_names_that_the_terminal_cannot_show_do_not_matter(workplace):
+    workplace.write("names.py", "def größe(): pass\ngröße()")
+    workplace.trace("names.py")
+    for encoding in ("ascii", "latin-1", "utf-8"):
+        result = workplace.vestige("report", "t.vst", env={**os.environ, "PYTHONIOENCODING": encoding}, text=False)
+        assert result.returncode == 0
+        assert b"names.py(1): gr" in result.stdout
+
+
+# ---- the command itself ------------------------------------------------
+
+
+def test_without_a_command_the_usage_is_shown(workplace):
+    result = workplace.vestige()
+    assert result.returncode == 2
+    assert "vestige run script.py" in result.stderr
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["export"], ["info"], ["report"]])
+def test_every_command_has_help_with_examples(workplace, command):
+    result = workplace.vestige(*command, "--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "  vestige " in result.stdout
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+
+
+def test_the_version_is_that_of_the_package(workplace):
+    from importlib.metadata import version
+
+    assert workplace.vestige("--version").stdout == f"vestige {version('vestige')}\n"
+    assert vestige.__version__ == version("vestige")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["exprot"], "no command 'exprot'; did you mean 'export'?"),
+        (["xyz"], "no command 'xyz'; see vestige --help"),
+        (["--wrong"], "no option '--wrong'; see vestige --help"),
+        (["work.py"], "no command 'work.py'; to record a script: vestige run work.py"),
+        (["export"], "the following arguments are required: FILE; see vestige export --help"),
+        (["info", "t.vst", "--wrong"], "unrecognized arguments: --wrong; see vestige info --help"),
+        (["report", "t.vst", "-n", "many"], "argument -n: invalid int value: 'many'; see vestige report --help"),
+        (["report", "t.vst", "-n", "0"], "-n must be at least 1, not 0"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_code_2(workplace, args, message):
+    workplace.write("work.py", "")
+    result = workplace.vestige(*args)
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", f"vestige: {message}\n")
