@@ -13,7 +13,7 @@ help:
 	@echo 'make demo    [PY=3.12]  trace a small program and show its report'
 	@echo 'make test               everything, on every Python from 3.10 to 3.13 found here'
 	@echo 'make test-c             one part: layers c asan tsan install python-3.12 ...'
-	@echo 'make bench   [PY=3.12]  measure the overhead beside that of others'
+	@echo 'make bench   [PY=3.12]  measure the overhead beside that of others; ARGS=--quick is shorter'
 	@echo 'make clean              remove all that was built, virtual environments too'
 
 develop: .venv/$(PY)/.installed
@@ -27,7 +27,7 @@ test:
 	@scripts/test.sh
 
 bench:
-	@scripts/bench.sh
+	@scripts/bench.sh $(ARGS)
 
 clean:
 	rm -rf build dist .venv

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the benchmarks beside the tools that people use today, on Python $PY or
-# on 3.11, 3.12 and 3.13 as far as they are here.
+# on 3.11, 3.12 and 3.13 as far as they are here. Arguments go to bench/run.py.
 set -eu
 
 for version in ${PY:-3.11 3.12 3.13}; do
@@ -11,5 +11,5 @@ for version in ${PY:-3.11 3.12 3.13}; do
     if [ "$version" = 3.11 ]; then
         $pip torch==2.13.0 || echo "torch could not be installed: left out"
     fi
-    ".venv/$version/bin/python" bench/run.py
+    ".venv/$version/bin/python" bench/run.py "$@"
 done

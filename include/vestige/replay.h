@@ -28,7 +28,8 @@ VST_API void vst_matcher_destroy(vst_matcher *matcher);
 
 /* Feeds one batch of one thread. With an end time other than VST_TIME_OPEN
  * everything still open is closed there, and the matcher is ready for another
- * thread; serials go on counting. */
+ * thread; serials go on counting until a reading begins anew (events NULL, no
+ * end time). */
 VST_API vst_status vst_matcher_feed(vst_matcher *matcher,
                                     const vst_time_converter *converter,
                                     const vst_compressed_event *events,

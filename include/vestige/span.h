@@ -3,6 +3,7 @@
 #ifndef VESTIGE_SPAN_H
 #define VESTIGE_SPAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "status.h"
@@ -20,7 +21,7 @@ enum {
     VST_SPAN_RESUMED = 16,      /* goes on after its stack was switched away */
     VST_SPAN_SUSPENDED = 32,    /* ends because its stack is switched away */
     VST_SPAN_ASYNC = 64,        /* overlaps its neighbours: not on the stack */
-    VST_SPAN_RECURSIVE = 128    /* the same function is open further out */
+    VST_SPAN_RECURSIVE = 128 /* is open further out, if the sink asked for it */
 };
 
 typedef struct vst_span {
@@ -61,11 +62,14 @@ typedef struct vst_loss {
     uint64_t records; /* how many were lost; 0: hooks were away (a gap) */
 } vst_loss;
 
-/* Where they go. A function left NULL drops its events. A spans of one thread
+/* Where they go. A function left NULL drops its events. The spans of one thread
  * arrive in the order in which they end. A status other than VST_OK ends the
  * replay and is returned by it. */
 typedef struct vst_sink {
     void *ctx;
+    /* Mark spans of functions that are open further out already, which costs a
+     * look-up a span. */
+    bool recursion;
     vst_status (*span)(void *ctx, const vst_span *span);
     vst_status (*instant)(void *ctx, const vst_instant *instant);
     vst_status (*counter)(void *ctx, const vst_counter *counter);

@@ -75,7 +75,8 @@ typedef struct vst_tracer_ops {
     void (*register_gc_callback)(vst_tracer *tracer);
     /* Turns one thread's events into spans. Called batch by batch when
      * somebody reads; the last batch of a thread has an end time, at which
-     * what is still open is closed. */
+     * what is still open is closed. A reading begins with enters NULL and no
+     * end time: what is kept of an earlier one is forgotten. */
     vst_status (*get_events)(vst_tracer *tracer,
                              const vst_time_converter *converter,
                              const vst_compressed_event *enters, size_t count,

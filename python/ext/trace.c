@@ -340,7 +340,7 @@ static PyObject *trace_totals(PyObject *object, PyObject *args, PyObject *kw)
     t.of = calloc((size_t)t.max + 1, sizeof *t.of);
     if (!t.of)
         return PyErr_NoMemory();
-    vst_sink sink = {.ctx = &t, .span = add_span};
+    vst_sink sink = {.ctx = &t, .recursion = true, .span = add_span};
     begin(self, progress);
     Py_BEGIN_ALLOW_THREADS
     status = vst_trace_replay(self->handle,

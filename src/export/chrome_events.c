@@ -360,9 +360,11 @@ static vst_status write_loss(void *ctx, const vst_loss *loss)
 
 void vst__chrome_sink(vst__chrome *chrome, vst_sink *sink)
 {
-    sink->ctx = chrome;
-    sink->span = write_span;
-    sink->instant = write_instant;
-    sink->counter = write_counter;
-    sink->loss = write_loss;
+    *sink = (vst_sink){
+        .ctx = chrome,
+        .span = write_span,
+        .instant = write_instant,
+        .counter = write_counter,
+        .loss = write_loss,
+    };
 }

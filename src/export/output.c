@@ -1,8 +1,15 @@
-/* The buffered file of output.h, on C's own streams: nothing here asks more of
- * the system than C11 does. One thread at a time. */
+/* The buffered file of output.h, on C's own streams. There are two buffers:
+ * while the exporter fills one, a helper thread compresses and writes the other,
+ * so that an export takes the longer of the two times and not their sum. Where
+ * no thread can be had the exporter's own does both.
+ *
+ * One thread at a time uses an output; the helper touches only what is handed
+ * to it. */
 #include "export/output.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,11 +25,24 @@ enum {
 
 struct vst__output_file {
     FILE *stream;
-    vst__gzip *gzip; /* NULL: plain */
     const char *path; /* the caller's */
     char *temporary;
+    int filling; /* which buffer the exporter has */
+    bool has_helper;
+    pthread_t helper;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool busy;       /* guarded by lock: the helper has a buffer */
+    bool ended;      /* guarded by lock: there will be no more */
+    bool last;       /* guarded by lock: of the buffer handed over */
+    size_t count;    /* guarded by lock: its bytes */
+
+    /* Of whoever writes: the helper while busy, else the exporter. */
+    vst__gzip *gzip; /* NULL: plain */
+    vst_status status;
     int sys_errno;
-    char buffer[BUFFER_SIZE];
+    char buffers[2][BUFFER_SIZE];
 };
 
 static int open_temporary(struct vst__output_file *file)
@@ -51,38 +71,6 @@ static void free_file(struct vst__output_file *file)
     free(file);
 }
 
-vst_status vst__output_create(const char *path, bool gzip, vst__output *output,
-                              vst_error *error)
-{
-    struct vst__output_file *file = malloc(sizeof *file);
-    int failed;
-
-    if (file == NULL)
-        return vst_error_set(error, VST_E_NOMEM, 0, 0);
-    file->stream = NULL;
-    file->gzip = NULL;
-    file->temporary = NULL;
-    file->path = path;
-    file->sys_errno = 0;
-    if (gzip && (file->gzip = vst__gzip_create()) == NULL) {
-        free_file(file);
-        return vst_error_set(error, VST_E_NOMEM, 0, 0);
-    }
-    failed = open_temporary(file);
-    if (failed != 0) {
-        free_file(file);
-        return vst_error_set(error, failed == ENOMEM ? VST_E_NOMEM : VST_E_IO,
-                             failed, 0);
-    }
-    /* The buffer is ours. */
-    setvbuf(file->stream, NULL, _IONBF, 0);
-    output->file = file;
-    output->at = file->buffer;
-    output->end = file->buffer + BUFFER_SIZE;
-    output->status = VST_OK;
-    return VST_OK;
-}
-
 static vst_status write_file(void *ctx, const void *bytes, size_t count)
 {
     struct vst__output_file *file = ctx;
@@ -95,19 +83,131 @@ static vst_status write_file(void *ctx, const void *bytes, size_t count)
                                                                 : VST_E_IO;
 }
 
+/* Writes a whole buffer, unless an earlier one failed. */
+static void write_buffer(struct vst__output_file *file, const char *bytes,
+                         size_t count, bool last)
+{
+    if (file->status != VST_OK)
+        return;
+    file->status = file->gzip != NULL
+                       ? vst__gzip_compress(file->gzip, bytes, count, last,
+                                            write_file, file)
+                       : write_file(file, bytes, count);
+}
+
+/* ---- the helper --------------------------------------------------------- */
+
+static void *help(void *ctx)
+{
+    struct vst__output_file *file = ctx;
+
+    pthread_mutex_lock(&file->lock);
+    for (;;) {
+        while (!file->busy && !file->ended)
+            pthread_cond_wait(&file->changed, &file->lock);
+        if (!file->busy)
+            break;
+        const char *bytes = file->buffers[!file->filling];
+        size_t count = file->count;
+        bool last = file->last;
+        pthread_mutex_unlock(&file->lock);
+        write_buffer(file, bytes, count, last);
+        pthread_mutex_lock(&file->lock);
+        file->busy = false;
+        pthread_cond_signal(&file->changed);
+    }
+    pthread_mutex_unlock(&file->lock);
+    return NULL;
+}
+
+/* The program's signals are none of the helper's business. */
+static void start_helper(struct vst__output_file *file)
+{
+    sigset_t all, before;
+
+    pthread_mutex_init(&file->lock, NULL);
+    pthread_cond_init(&file->changed, NULL);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    file->has_helper = pthread_create(&file->helper, NULL, help, file) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* With the lock held: until the helper has nothing in hand. */
+static void wait_idle(struct vst__output_file *file)
+{
+    while (file->busy)
+        pthread_cond_wait(&file->changed, &file->lock);
+}
+
+static void stop_helper(struct vst__output_file *file)
+{
+    if (file->has_helper) {
+        pthread_mutex_lock(&file->lock);
+        wait_idle(file);
+        file->ended = true;
+        pthread_cond_signal(&file->changed);
+        pthread_mutex_unlock(&file->lock);
+        pthread_join(file->helper, NULL);
+    }
+    pthread_cond_destroy(&file->changed);
+    pthread_mutex_destroy(&file->lock);
+}
+
+/* ---- the exporter's side ------------------------------------------------ */
+
+vst_status vst__output_create(const char *path, bool gzip, vst__output *output,
+                              vst_error *error)
+{
+    struct vst__output_file *file = malloc(sizeof *file);
+    int failed;
+
+    if (file == NULL)
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    memset(file, 0, offsetof(struct vst__output_file, buffers));
+    file->path = path;
+    if (gzip && (file->gzip = vst__gzip_create()) == NULL) {
+        free_file(file);
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    }
+    failed = open_temporary(file);
+    if (failed != 0) {
+        free_file(file);
+        return vst_error_set(error, failed == ENOMEM ? VST_E_NOMEM : VST_E_IO,
+                             failed, 0);
+    }
+    /* The buffer is ours. */
+    setvbuf(file->stream, NULL, _IONBF, 0);
+    start_helper(file);
+    output->file = file;
+    output->at = file->buffers[0];
+    output->end = output->at + BUFFER_SIZE;
+    output->status = VST_OK;
+    return VST_OK;
+}
+
 static void drain(vst__output *output, bool last)
 {
     struct vst__output_file *file = output->file;
-    size_t count = (size_t)(output->at - file->buffer);
+    char *bytes = file->buffers[file->filling];
+    size_t count = (size_t)(output->at - bytes);
 
-    output->at = file->buffer;
-    if (output->status != VST_OK)
-        return;
-    output->status =
-        file->gzip != NULL
-            ? vst__gzip_compress(file->gzip, file->buffer, count, last,
-                                 write_file, file)
-            : write_file(file, file->buffer, count);
+    if (file->has_helper) {
+        pthread_mutex_lock(&file->lock);
+        wait_idle(file);
+        output->status = file->status;
+        file->filling = !file->filling;
+        file->count = count;
+        file->last = last;
+        file->busy = true;
+        pthread_cond_signal(&file->changed);
+        pthread_mutex_unlock(&file->lock);
+    } else {
+        write_buffer(file, bytes, count, last);
+        output->status = file->status;
+    }
+    output->at = file->buffers[file->filling];
+    output->end = output->at + BUFFER_SIZE;
 }
 
 void vst__output_flush(vst__output *output)
@@ -137,6 +237,8 @@ vst_status vst__output_finish(vst__output *output, vst_status status,
 
     if (status == VST_OK)
         drain(output, true);
+    stop_helper(file);
+    output->status = file->status;
     if (fclose(file->stream) != 0 && output->status == VST_OK) {
         file->sys_errno = errno;
         output->status = VST_E_IO;

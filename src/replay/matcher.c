@@ -335,6 +335,14 @@ vst_status vst_matcher_feed(vst_matcher *matcher,
 {
     vst_status status;
 
+    if (events == NULL && end_time_ns == VST_TIME_OPEN) {
+        vst__matcher_reset(matcher);
+        matcher->serial = 0;
+        matcher->counts = (vst_matcher_counts){0, 0, 0};
+        return VST_OK;
+    }
+    if (sink->recursion && !matcher->indexed)
+        vst__matcher_build_index(matcher);
     if (count != 0)
         matcher->thread = events[0].where.resource;
     status = feed(matcher, converter, events, count, sink);

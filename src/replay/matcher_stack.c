@@ -82,14 +82,16 @@ vst_status vst__matcher_add_args(vst_matcher *matcher, const char *bytes,
 
 /* ---- how often an id is open -------------------------------------------- */
 
-static void count_open(vst_matcher *matcher, vst_id id)
+/* Counts one more; true if it was open already. */
+static bool count_open(vst_matcher *matcher, vst_id id)
 {
     uint64_t *times = vst__map64_put(&matcher->open, id);
 
-    if (times != NULL)
-        ++*times;
-    else
+    if (times == NULL) {
         matcher->indexed = false; /* no memory: it is only an index */
+        return false;
+    }
+    return ++*times > 1;
 }
 
 static void uncount_open(vst_matcher *matcher, vst_id id)
@@ -100,7 +102,7 @@ static void uncount_open(vst_matcher *matcher, vst_id id)
         vst__map64_remove(&matcher->open, id);
 }
 
-static void build_index(vst_matcher *matcher)
+void vst__matcher_build_index(vst_matcher *matcher)
 {
     vst__map64_clear(&matcher->open);
     matcher->indexed = true;
@@ -118,7 +120,7 @@ size_t vst__matcher_find(vst_matcher *matcher, vst_id id)
             !(matcher->frames[i].flags & VST_FRAME_INNER))
             return i;
     if (matcher->count > WALK_MAX)
-        build_index(matcher);
+        vst__matcher_build_index(matcher);
     return matcher->count;
 }
 
@@ -154,8 +156,9 @@ vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)
     frame->flags = flags;
     frame->slot = 0;
     frame->args = 0;
-    if (matcher->indexed && !(flags & VST_FRAME_BEGIN))
-        count_open(matcher, id);
+    if (matcher->indexed && !(flags & VST_FRAME_BEGIN) &&
+        count_open(matcher, id))
+        frame->flags |= VST_SPAN_RECURSIVE;
     return VST_OK;
 }
 

@@ -74,8 +74,9 @@ struct vst_matcher {
     bool matching;    /* all ids of it so far were open already */
     size_t reconciled; /* frames that it confirmed */
 
-    /* How often an id is open; kept only after an exit matched nothing on a
-     * deep stack, so that many of those do not cost a walk each. */
+    /* How often an id is open; kept only if the sink wants to know, or after an
+     * exit matched nothing on a deep stack, so that many of those do not cost a
+     * walk each. */
     bool indexed;
     vst__map64 open;
 
@@ -123,6 +124,8 @@ vst_status vst__matcher_cut(vst_matcher *matcher, size_t count, int64_t end_ns,
                             const vst_sink *sink);
 /* Index of the innermost open call of id, or matcher->count. */
 size_t vst__matcher_find(vst_matcher *matcher, vst_id id);
+/* From now on it is known how often each function is open. */
+void vst__matcher_build_index(vst_matcher *matcher);
 /* Adds JSON members to the top span. */
 vst_status vst__matcher_add_args(vst_matcher *matcher, const char *bytes,
                                  size_t count);

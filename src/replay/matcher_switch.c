@@ -97,7 +97,6 @@ vst_status vst__matcher_switch(vst_matcher *matcher, uint64_t stack,
     if (stack == matcher->stack)
         return VST_OK;
     matcher->last_ns = vst__matcher_make_room(now_ns, previous_ns, frames);
-    matcher->indexed = false;
     status = save(matcher);
     while (status == VST_OK && matcher->count != 0)
         status = vst__matcher_close(matcher, matcher->last_ns,

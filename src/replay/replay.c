@@ -41,10 +41,9 @@ static vst_status tell_progress(replay *self)
                : VST_E_CANCELLED;
 }
 
-static vst_status feed(replay *self, size_t count, int64_t end_ns)
+static vst_status feed(replay *self, const vst_compressed_event *events,
+                       size_t count, int64_t end_ns)
 {
-    const vst_compressed_event *events = self->decoder->events;
-
     if (self->tracer != NULL)
         return self->tracer->ops->get_events(self->tracer, &self->converter,
                                              events, count, end_ns, self->sink);
@@ -65,7 +64,8 @@ static vst_status replay_thread(replay *self, const vst__window *window,
         vst_status status = vst__decoder_next(self->decoder, &events, &last);
 
         if (status == VST_OK)
-            status = feed(self, events, last ? end_ns : VST_TIME_OPEN);
+            status = feed(self, self->decoder->events, events,
+                          last ? end_ns : VST_TIME_OPEN);
         if (status == VST_OK)
             status = tell_progress(self);
         if (status != VST_OK)
@@ -149,6 +149,8 @@ vst_status vst_trace_replay(vst_trace *trace, int window, vst_tracer *tracer,
     self.decoder = malloc(sizeof *self.decoder);
     if (self.decoder == NULL)
         status = VST_E_NOMEM;
+    if (status == VST_OK)
+        status = feed(&self, NULL, 0, VST_TIME_OPEN);
     if (status == VST_OK)
         status = replay_windows(&self, first, count);
     if (self.matcher != NULL) {

@@ -125,7 +125,13 @@ static inline vst_status tree_loss(void *ctx, const vst_loss *loss)
 
 static inline vst_sink tree_sink(span_tree *tree)
 {
-    vst_sink sink = {tree, tree_span, tree_instant, tree_counter, tree_loss};
+    vst_sink sink = {
+        .ctx = tree,
+        .span = tree_span,
+        .instant = tree_instant,
+        .counter = tree_counter,
+        .loss = tree_loss,
+    };
 
     return sink;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -483,6 +484,32 @@ static void an_export_that_fails_leaves_no_file(void)
     builder_free(&b);
 }
 
+static void a_disk_that_fills_up_is_told_and_left_clean(void)
+{
+    struct rlimit limit, small;
+    vst_error error;
+    vst_trace *trace;
+    builder b;
+
+    build_many(&b, 20000);
+    CHECK_INT(builder_open(&b, &trace, NULL), VST_OK);
+    CHECK_INT(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    small = limit;
+    small.rlim_cur = 1000000;
+    CHECK_INT(setrlimit(RLIMIT_FSIZE, &small), 0);
+    CHECK_INT(vst_trace_export(trace, in_folder("t.json"), NULL, &error),
+              VST_E_NOSPACE);
+    CHECK(error.sys_errno != 0);
+    CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    CHECK_INT(vst_trace_export(trace, in_folder("t.json"), NULL, &error),
+              VST_OK);
+    CHECK_INT(remove(in_folder("t.json")), 0);
+    CHECK_INT(rmdir(folder), 0);
+    CHECK(mkdtemp(strcpy(folder, "/tmp/vestige-test-XXXXXX")) != NULL);
+    vst_trace_close(trace);
+    builder_free(&b);
+}
+
 static uint32_t random_below(uint64_t *seed, uint32_t limit)
 {
     *seed = *seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
@@ -546,6 +573,7 @@ int main(void)
     TEST(a_name_longer_than_the_buffer_is_written_whole);
     TEST(gzip_holds_the_same_document);
     TEST(an_export_that_fails_leaves_no_file);
+    TEST(a_disk_that_fills_up_is_told_and_left_clean);
     TEST(a_damaged_trace_still_exports_valid_json);
     rmdir(folder);
     return checks_end();

@@ -21,12 +21,20 @@ def events(prof, name=None, phase="X"):
     return [event for event in load(prof)["traceEvents"] if event["ph"] == phase and name in (None, event["name"])]
 
 
+def annotations(prof):
+    """Names in the order in which they began; one that outlives the call it began in is a pair of events, b and e."""
+    found = [event for event in load(prof)["traceEvents"] if event.get("cat") == "user_annotation"]
+    begun = sorted((event for event in found if event["ph"] in "Xb"), key=lambda event: event["ts"])
+    ended = sum(event["ph"] in "Xe" for event in found)
+    assert ended == len(begun)
+    return [event["name"] for event in begun]
+
+
 def annotated(function):
-    """The annotations made while function runs: names, in the order of their beginning."""
+    """The annotations made while function runs."""
     with profile() as prof:
         function()
-    found = [event for event in load(prof)["traceEvents"] if event.get("cat") == "user_annotation"]
-    return [event["name"] for event in sorted(found, key=lambda event: event["ts"])]
+    return annotations(prof)
 
 
 # ---- record_function ---------------------------------------------------
@@ -179,10 +187,7 @@ def test_a_decorated_coroutine_function_stays_one():
     async def main():
         assert await asyncio.gather(*(coroutine(i) for i in range(3))) == [0, 1, 2]
 
-    with profile() as prof:
-        asyncio.run(main())
-    found = [event for event in load(prof)["traceEvents"] if event["name"] == "coroutine"]
-    assert len({json.dumps(event.get("id"), default=str) for event in found if event["ph"] == "b"} or found) == 3
+    assert annotated(lambda: asyncio.run(main())) == ["coroutine"] * 3
 
 
 def test_a_decorated_coroutine_that_fails_or_is_cancelled_ends_its_span():
@@ -204,10 +209,7 @@ def test_a_decorated_coroutine_that_fails_or_is_cancelled_ends_its_span():
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    with profile() as prof:
-        asyncio.run(main())
-    found = {event["name"] for event in load(prof)["traceEvents"]}
-    assert {"failing", "waiting"} <= found
+    assert annotated(lambda: asyncio.run(main())) == ["failing", "waiting"]
 
 
 def test_a_decorated_generator_function_stays_one():
@@ -270,9 +272,7 @@ def test_a_decorated_async_generator_function_stays_one():
 
     asyncio.run(main())
     assert len(closed) == 3
-    with profile() as prof:
-        asyncio.run(main())
-    assert "stream" in {event["name"] for event in load(prof)["traceEvents"]}
+    assert annotated(lambda: asyncio.run(main())) == ["stream"] * 3
 
 
 def module_function():

@@ -10,7 +10,7 @@ import time
 import pytest
 
 import compiled
-from tree import calls, calls_of, expected, load, names, record, short, text, threads
+from tree import calls, calls_of, load, names, record, short, text, threads
 from vestige import profile
 
 
@@ -429,7 +429,7 @@ def test_threads_that_run_at_once_do_not_mix():
     def worker(number):
         for _ in range(300):
             leaf()
-            len([])
+            abs(-1)
 
     def outer():
         crowd = [threading.Thread(target=worker, args=(n,), name=f"w{n}") for n in range(8)]
@@ -447,7 +447,7 @@ def test_threads_that_run_at_once_do_not_mix():
     for number in range(8):
         lines = calls_of(trace, f"w{number}").splitlines()
         assert sum(line.strip() == "leaf" for line in lines) == 300
-        assert sum(line.strip() == "<len>" for line in lines) == 300
+        assert sum(line.strip() == "<abs>" for line in lines) == 300
 
 
 def test_profiles_start_and_stop_while_threads_run():
@@ -458,18 +458,18 @@ def test_profiles_start_and_stop_while_threads_run():
             leaf()
             sorted([2, 1], key=abs)
 
-    crowd = [threading.Thread(target=worker, name=f"w{n}") for n in range(4)]
+    crowd = [threading.Thread(target=worker, name=f"w{n}") for n in range(3)]
     for thread in crowd:
         thread.start()
     try:
         for _ in range(20):
             with profile() as prof:
-                time.sleep(0.002)
-        load(prof)
+                time.sleep(0)
     finally:
         stop = True
         for thread in crowd:
             thread.join()
+    assert any(name.startswith("w") for name in threads(load(prof)))
 
 
 def test_stop_in_another_thread_closes_what_the_first_is_in():
@@ -521,7 +521,6 @@ def test_every_track_has_its_own_thread_id():
     trace = record(outer)
     named = [e for e in trace["traceEvents"] if e["ph"] == "M" and e["name"] == "thread_name"]
     assert len({e["tid"] for e in named}) == len(named)
-    assert expected("x") == "x"
 
 
 def test_daemon_threads_at_exit_do_not_crash_the_process():

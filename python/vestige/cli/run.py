@@ -43,8 +43,8 @@ def prepare(argv: list[str]) -> Callable[[], None]:
     options = _parser().parse_args(own)
     if not kind:
         raise Failure("nothing to run: give a script, -m module or -c code; see vestige run --help", code=2)
-    if options.torch_profiler and own != ["--torch-profiler"]:
-        raise Failure("--torch-profiler records nothing by itself and goes with no other option", code=2)
+    if options.torch_profiler and set(own) - {"--torch-profiler", "-q", "--quiet"}:
+        raise Failure("--torch-profiler records nothing by itself and goes with no option but -q", code=2)
     for name in OURS_ALONE:
         if name not in loaded:
             sys.modules.pop(name, None)

@@ -1,0 +1,122 @@
+"""Garbage collections are spans, with the generation and what was found."""
+
+import gc
+
+from tree import calls, load, record
+from vestige import profile
+
+
+class Node:
+    pass
+
+
+def make_cycles(count):
+    for _ in range(count):
+        node = Node()
+        node.self = node
+
+
+def collections(trace):
+    return [event for event in calls(trace) if event["name"] == "Python GC"]
+
+
+def test_a_collection_is_a_span_with_generation_and_counts():
+    gc.collect()
+
+    def outer():
+        make_cycles(10)
+        gc.collect()
+
+    (span,) = collections(record(outer))
+    assert span["cat"] == "python_function"
+    assert span["dur"] > 0
+    assert span["args"]["generation"] == 2
+    assert span["args"]["collected"] >= 10
+    assert span["args"]["uncollectable"] == 0
+
+
+def test_every_generation_is_told_apart():
+    def outer():
+        gc.collect(0)
+        gc.collect(1)
+        gc.collect(2)
+
+    assert [span["args"]["generation"] for span in collections(record(outer))] == [0, 1, 2]
+
+
+def test_a_collection_lies_inside_the_call_that_caused_it():
+    def outer():
+        gc.collect()
+
+    trace = record(outer)
+    (span,) = collections(trace)
+    (call,) = [event for event in calls(trace) if event["name"] == "<built-in function collect>"]
+    assert span["args"]["Python parent id"] == call["args"]["Python id"]
+
+
+def test_finalizers_run_inside_the_collection():
+    class Loud:
+        def __del__(self):
+            pass
+
+    def outer():
+        loud = Loud()
+        loud.self = loud
+        del loud
+        gc.collect()
+
+    trace = record(outer)
+    (span,) = collections(trace)
+    (call,) = [event for event in calls(trace) if event["name"].endswith("__del__")]
+    assert call["args"]["Python parent id"] == span["args"]["Python id"]
+
+
+def test_collections_can_be_left_out():
+    assert collections(record(gc.collect, gc=False)) == []
+
+
+def test_the_callback_is_there_only_while_recording():
+    before = list(gc.callbacks)
+    with profile():
+        assert len(gc.callbacks) == len(before) + 1
+    assert gc.callbacks == before
+
+
+def test_callbacks_of_the_program_stay_where_they_are():
+    seen = []
+
+    def mine(phase, info):
+        seen.append(phase)
+
+    gc.callbacks.append(mine)
+    try:
+        with profile() as prof:
+            gc.collect()
+        assert gc.callbacks[-1] is mine
+    finally:
+        gc.callbacks.remove(mine)
+    assert seen == ["start", "stop"]
+    assert len(collections(load(prof))) >= 1
+
+
+def test_a_callback_list_that_the_program_empties_hurts_nobody():
+    before = list(gc.callbacks)
+    try:
+        with profile():
+            gc.callbacks.clear()
+            gc.collect()
+    finally:
+        gc.callbacks[:] = before
+
+
+def test_collections_by_themselves_are_recorded():
+    threshold = gc.get_threshold()
+    with profile() as prof:
+        gc.set_threshold(50)
+        kept = []
+        for _ in range(2000):
+            kept.append([])
+        gc.set_threshold(*threshold)
+    spans = collections(load(prof))
+    assert len(spans) >= 1
+    assert all(span["args"]["collected"] >= 0 for span in spans)
