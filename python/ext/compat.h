@@ -9,11 +9,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* 3.11 gives a frame's code only by a call and a new reference; the profile
- * hook, which exists up to 3.11 alone, asks for it at every event. */
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+/* The profile hook, which exists up to 3.11 alone, asks at every event for what
+ * the public interface gives only by a call: a frame's code, and whether a
+ * thread was made. */
+#if PY_VERSION_HEX < 0x030C0000
 #define Py_BUILD_CORE 1
+#include <internal/pycore_interp.h>
+#if PY_VERSION_HEX >= 0x030B0000
 #include <internal/pycore_frame.h>
+#define vpy_threads_made(interp) ((interp)->threads.next_unique_id)
+#else
+#define vpy_threads_made(interp) ((interp)->tstate_next_unique_id)
+#endif
 #undef Py_BUILD_CORE
 #endif
 

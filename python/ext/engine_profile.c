@@ -27,8 +27,7 @@ typedef struct displaced {
 
 static displaced *displaced_hooks;
 static PyInterpreterState *interpreter;
-static PyThreadState *newest; /* head of the list when it was last looked at */
-static uint64_t newest_id;
+static uint64_t threads_seen; /* how many were ever made, when last looked */
 static _Thread_local bool in_gap; /* this thread is the program's for now */
 
 static int hook(PyObject *object, PyFrameObject *frame, int what,
@@ -82,25 +81,28 @@ static void give_back(PyThreadState *tstate)
     set_hook(tstate, function, function ? tstate->c_profileobj : NULL);
 }
 
-/* Thread states are added at the head. */
+/* Thread states are added at the head. C makes them without the GIL: one that
+ * is counted may not be in the list yet, or gone already, so the newest is
+ * looked for a while. */
 static void adopt_new_threads(void)
 {
-    PyThreadState *head = PyInterpreterState_ThreadHead(interpreter);
-    uint64_t last_seen = newest_id;
+    static int looks;
+    uint64_t made = vpy_threads_made(interpreter);
+    PyThreadState *t = PyInterpreterState_ThreadHead(interpreter);
+    bool found_newest = t && t->id == made;
 
-    for (PyThreadState *t = head; t && t->id > last_seen;
-         t = PyThreadState_Next(t))
+    for (; t && t->id > threads_seen; t = PyThreadState_Next(t))
         if (!t->c_profilefunc)
             take(t);
-    newest = head;
-    newest_id = head->id;
+    if (found_newest || ++looks > 1000) {
+        threads_seen = made;
+        looks = 0;
+    }
 }
 
 static inline void look_for_new_threads(void)
 {
-    PyThreadState *head = PyInterpreterState_ThreadHead(interpreter);
-
-    if (!VST_LIKELY(head == newest && head->id == newest_id))
+    if (!VST_LIKELY(vpy_threads_made(interpreter) == threads_seen))
         adopt_new_threads();
 }
 
@@ -292,9 +294,9 @@ bool vpy_engine_start(vpy_tracer *tracer)
     (void)tracer;
     interpreter = PyThreadState_Get()->interp;
     in_gap = false;
-    newest = PyInterpreterState_ThreadHead(interpreter);
-    newest_id = newest->id;
-    for (PyThreadState *t = newest; t; t = PyThreadState_Next(t))
+    threads_seen = vpy_threads_made(interpreter);
+    for (PyThreadState *t = PyInterpreterState_ThreadHead(interpreter); t;
+         t = PyThreadState_Next(t))
         take(t);
     watch_setprofile();
     return true;

@@ -120,7 +120,7 @@ static void put_value(vst__output *output, const char *json)
 static bool is_own_key(const char *key)
 {
     static const char *const own[] = {
-        "schemaVersion", "deviceProperties",    "trace_id",    "host_name",
+        "schemaVersion",   "deviceProperties",    "trace_id",    "host_name",
         "displayTimeUnit", "baseTimeNanoseconds", "traceEvents", "traceName",
     };
 
@@ -222,7 +222,8 @@ static void put_about_process(vst__chrome *chrome, int64_t time_ns)
     static const char windows[] = "Recording windows";
     const vst_trace *trace = chrome->trace;
     vst__output *output = chrome->output;
-    const char *name = vst_trace_metadata(trace, INTERNAL_PREFIX "process_name");
+    const char *name =
+        vst_trace_metadata(trace, INTERNAL_PREFIX "process_name");
 
     put_about(chrome, "process_name", 0, time_ns, "name");
     if (name != NULL && name[0] == '"')
@@ -239,8 +240,8 @@ static void put_about_process(vst__chrome *chrome, int64_t time_ns)
     for (size_t i = 0; i < trace->thread_count; i++)
         if (chrome->tracks[i].shown)
             put_about_thread(chrome, time_ns, chrome->tracks[i].tid,
-                             trace->threads[i].name,
-                             trace->threads[i].name_len, i + 1);
+                             trace->threads[i].name, trace->threads[i].name_len,
+                             i + 1);
     vst__output_text(output, "}}");
 }
 
@@ -316,8 +317,8 @@ static vst_status write_document(vst__chrome *chrome,
     put_head(chrome);
     put_about_process(chrome, start_ns);
     vst__chrome_sink(chrome, &sink);
-    status = vst_trace_replay(trace, options->window, options->tracer, &sink,
-                              error);
+    status =
+        vst_trace_replay(trace, options->window, options->tracer, &sink, error);
     if (status != VST_OK)
         return status;
     for (size_t i = first; i < first + count; i++)

@@ -23,12 +23,12 @@ typedef struct vst__chrome_track {
 typedef struct vst__chrome {
     vst_trace *trace;
     vst__output *output;
-    int64_t base_ns; /* what ts counts from */
+    int64_t base_ns;      /* what ts counts from */
     uint32_t windows_tid; /* the track of the windows themselves */
 
     vst__chrome_track *tracks; /* one for each of the trace's threads */
-    vst__chrome_head *heads; /* one for each definition */
-    vst__chrome_head unknown; /* for the id that lost its definition last */
+    vst__chrome_head *heads;   /* one for each definition */
+    vst__chrome_head unknown;  /* for the id that lost its definition last */
     vst_id unknown_id;
 
     /* The thread that is being replayed: its number, and the text between an

@@ -221,8 +221,8 @@ static char *put_ids(char *at, const vst_span *span, vst_definition_kind kind)
 {
     char serial[VST_JSON_NUMBER_MAX];
     size_t count = (size_t)(vst__json_u64(serial, span->serial) - serial);
-    bool call = kind == VST_DEF_PYTHON || kind == VST_DEF_NATIVE ||
-                kind == VST_DEF_GC;
+    bool call =
+        kind == VST_DEF_PYTHON || kind == VST_DEF_NATIVE || kind == VST_DEF_GC;
 
     if (call) {
         at = PUT(at, "\"Python parent id\": ");

@@ -12,8 +12,7 @@ static bool ends_with(const char *text, size_t length, const char *suffix)
 {
     size_t count = strlen(suffix);
 
-    return length > count &&
-           memcmp(text + length - count, suffix, count) == 0;
+    return length > count && memcmp(text + length - count, suffix, count) == 0;
 }
 
 static const vst__exporter *choose(const char *path, bool *gzip)

@@ -194,8 +194,7 @@ static bool take_value(text *t, nesting *open, size_t floor)
         if (!take_item(t, open))
             return false;
         skip_space(t);
-        while (open->depth > floor &&
-               take(t, open->closing[open->depth - 1])) {
+        while (open->depth > floor && take(t, open->closing[open->depth - 1])) {
             open->depth--;
             skip_space(t);
         }

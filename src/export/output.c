@@ -1,7 +1,7 @@
 /* The buffered file of output.h, on C's own streams. There are two buffers:
- * while the exporter fills one, a helper thread compresses and writes the other,
- * so that an export takes the longer of the two times and not their sum. Where
- * no thread can be had the exporter's own does both.
+ * while the exporter fills one, a helper thread compresses and writes the
+ * other, so that an export takes the longer of the two times and not their sum.
+ * Where no thread can be had the exporter's own does both.
  *
  * One thread at a time uses an output; the helper touches only what is handed
  * to it. */
@@ -33,10 +33,10 @@ struct vst__output_file {
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool busy;       /* guarded by lock: the helper has a buffer */
-    bool ended;      /* guarded by lock: there will be no more */
-    bool last;       /* guarded by lock: of the buffer handed over */
-    size_t count;    /* guarded by lock: its bytes */
+    bool busy;    /* guarded by lock: the helper has a buffer */
+    bool ended;   /* guarded by lock: there will be no more */
+    bool last;    /* guarded by lock: of the buffer handed over */
+    size_t count; /* guarded by lock: its bytes */
 
     /* Of whoever writes: the helper while busy, else the exporter. */
     vst__gzip *gzip; /* NULL: plain */

@@ -19,6 +19,9 @@
 #ifndef TMPFS_MAGIC
 #define TMPFS_MAGIC 0x01021994
 #endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 #ifndef RAMFS_MAGIC
 #define RAMFS_MAGIC 0x858458f6
 #endif
@@ -175,27 +178,44 @@ int vst__os_file_read(int fd, void *bytes, size_t count, uint64_t offset,
     return 0;
 }
 
-/* The limit is asked for before the kernel is: growing a file past it would
- * send SIGXFSZ to a program that did nothing wrong. */
+/* By writing zeros: the pages are in memory then, in large folios where the file
+ * system has them, which makes mapping them cheap. The limit is asked for before
+ * the kernel is: growing a file past it would send SIGXFSZ to a program that did
+ * nothing wrong. */
 int vst__os_file_allocate(int fd, uint64_t offset, uint64_t size)
 {
+    static char zeros[1 << 20]; /* never touched: costs no memory */
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
         limit.rlim_cur != RLIM_INFINITY && offset + size > limit.rlim_cur)
         return EFBIG;
-    int error;
-    do {
-        error = posix_fallocate(fd, (off_t)offset, (off_t)size);
-    } while (error == EINTR);
-    return error;
+    while (size) {
+        size_t part = size < sizeof zeros ? (size_t)size : sizeof zeros;
+        ssize_t n = pwrite(fd, zeros, part, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? errno : ENOSPC;
+        offset += (uint64_t)n;
+        size -= (uint64_t)n;
+    }
+    return 0;
 }
 
+/* Kernels before 5.14 cannot make pages writable ahead; there each is made so
+ * when it is first written. */
 int vst__os_map_shared(int fd, uint64_t offset, size_t size, void **address)
 {
-    *address = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_POPULATE, fd, (off_t)offset);
-    return *address == MAP_FAILED ? errno : 0;
+    *address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                    (off_t)offset);
+    if (*address == MAP_FAILED)
+        return errno;
+    if (madvise(*address, size, MADV_POPULATE_WRITE) == 0 || errno == EINVAL)
+        return 0;
+    int error = errno;
+    munmap(*address, size);
+    return error;
 }
 
 int vst__os_map_read(int fd, uint64_t offset, size_t size, const void **address)

@@ -194,7 +194,8 @@ static vst_status instant(vst_matcher *matcher,
         .time_ns = matcher->last_ns,
     };
 
-    if (length != 0 && length <= (event->payload_words - 1) * sizeof(uint64_t)) {
+    if (length != 0 &&
+        length <= (event->payload_words - 1) * sizeof(uint64_t)) {
         point.args = (const char *)(event->payload + 1);
         point.args_len = (size_t)length;
     }
@@ -228,8 +229,9 @@ static vst_status arguments(vst_matcher *matcher,
                                  (size_t)length);
 }
 
-static vst_status escape(vst_matcher *matcher, const vst_compressed_event *event,
-                         int64_t previous_ns, const vst_sink *sink)
+static vst_status escape(vst_matcher *matcher,
+                         const vst_compressed_event *event, int64_t previous_ns,
+                         const vst_sink *sink)
 {
     uint32_t type = vst_trace_key_kind(event->key) - KIND_OF_ESCAPE;
     const uint64_t *payload = event->payload;
@@ -273,7 +275,8 @@ static vst_status escape(vst_matcher *matcher, const vst_compressed_event *event
 
 /* ---- feeding ------------------------------------------------------------ */
 
-static vst_status feed(vst_matcher *matcher, const vst_time_converter *converter,
+static vst_status feed(vst_matcher *matcher,
+                       const vst_time_converter *converter,
                        const vst_compressed_event *events, size_t count,
                        const vst_sink *sink)
 {

@@ -29,8 +29,8 @@ static uint32_t new_slot(vst_matcher *matcher)
 
 vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair)
 {
-    vst_status status =
-        vst__matcher_push(matcher, (vst_id)(pair & VST_ID_MAX), VST_FRAME_BEGIN);
+    vst_status status = vst__matcher_push(matcher, (vst_id)(pair & VST_ID_MAX),
+                                          VST_FRAME_BEGIN);
     uint64_t *newest;
     vst__slot *slot;
     uint32_t number;
@@ -124,7 +124,8 @@ vst_status vst__matcher_close_all(vst_matcher *matcher, int64_t end_ns,
     vst_status status = VST_OK;
 
     while (status == VST_OK && matcher->count != 0)
-        status = vst__matcher_close(matcher, end_ns, VST_SPAN_OPEN_AT_END, sink);
+        status =
+            vst__matcher_close(matcher, end_ns, VST_SPAN_OPEN_AT_END, sink);
     for (size_t i = 0; status == VST_OK && i < matcher->slot_count; i++)
         if (matcher->slots[i].state == VST_SLOT_DETACHED)
             status = deliver_detached(matcher, &matcher->slots[i], end_ns,

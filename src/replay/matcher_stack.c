@@ -145,8 +145,8 @@ vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)
          * the same nanosecond as its parent might be taken for the parent. */
         if (matcher->last_ns <= parent->start_ns)
             matcher->last_ns = parent->start_ns + 1;
-        frame->caller = parent->flags & VST_FRAME_BEGIN ? parent->caller
-                                                        : parent->serial;
+        frame->caller =
+            parent->flags & VST_FRAME_BEGIN ? parent->caller : parent->serial;
     }
     matcher->count++;
     frame->start_ns = matcher->last_ns;

@@ -70,8 +70,8 @@ struct vst_matcher {
     int64_t gap_ns; /* when the hooks went away */
     bool after_gap; /* and nothing happened since */
 
-    bool reconciling; /* between a STACK and the last STACK_MORE */
-    bool matching;    /* all ids of it so far were open already */
+    bool reconciling;  /* between a STACK and the last STACK_MORE */
+    bool matching;     /* all ids of it so far were open already */
     size_t reconciled; /* frames that it confirmed */
 
     /* How often an id is open; kept only if the sink wants to know, or after an
@@ -85,7 +85,7 @@ struct vst_matcher {
     size_t slot_count, slot_capacity;
     uint32_t free_slot;
 
-    uint64_t stack; /* number of the current one */
+    uint64_t stack;    /* number of the current one */
     vst__map64 stacks; /* number -> 1 + index of a saved one */
     vst__saved *saved;
     size_t saved_count, saved_capacity;

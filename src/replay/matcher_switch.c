@@ -34,7 +34,8 @@ static uint32_t new_saved(vst_matcher *matcher, size_t frames)
     return number;
 }
 
-/* Remembers the current stack under its number; an empty one is not worth it. */
+/* Remembers the current stack under its number; an empty one is not worth it.
+ */
 static vst_status save(vst_matcher *matcher)
 {
     uint64_t *place;

@@ -54,8 +54,7 @@ static vst_status feed(replay *self, const vst_compressed_event *events,
 static vst_status replay_thread(replay *self, const vst__window *window,
                                 const vst__segment *segments, size_t count)
 {
-    int64_t end_ns =
-        self->converter.to_ns(self->converter.ctx, window->last);
+    int64_t end_ns = self->converter.to_ns(self->converter.ctx, window->last);
     bool last = false;
 
     vst__decoder_open(self->decoder, self->trace, segments, count);
@@ -139,7 +138,8 @@ vst_status vst_trace_replay(vst_trace *trace, int window, vst_tracer *tracer,
         .converter = vst__clockmap_converter(&trace->clock),
     };
     size_t first, count;
-    vst_status status = vst__trace_select_windows(trace, window, &first, &count);
+    vst_status status =
+        vst__trace_select_windows(trace, window, &first, &count);
 
     vst_error_set(error, VST_OK, 0, 0);
     if (status != VST_OK)

@@ -49,8 +49,7 @@ static vst_status refill(vst__block *block, uint64_t offset, size_t least)
 
 static bool holds(const vst__block *block, uint64_t offset, uint64_t least)
 {
-    return offset >= block->offset &&
-           offset - block->offset <= block->count &&
+    return offset >= block->offset && offset - block->offset <= block->count &&
            block->count - (offset - block->offset) >= least;
 }
 

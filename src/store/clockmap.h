@@ -31,7 +31,8 @@ typedef struct vst__clockmap {
 
 void vst__clockmap_init(vst__clockmap *map);
 void vst__clockmap_free(vst__clockmap *map);
-vst_status vst__clockmap_add(vst__clockmap *map, const vst_clock_sample *sample);
+vst_status vst__clockmap_add(vst__clockmap *map,
+                             const vst_clock_sample *sample);
 /* start is the file's own sample; wall time is counted from it. */
 vst_status vst__clockmap_build(vst__clockmap *map, double ticks_per_second,
                                const vst_clock_sample *start);

@@ -129,9 +129,8 @@ static vst_status add_metadata(vst_trace *trace, const vst_file_entry *entry,
 
 vst_status vst__entries_note_window(vst_trace *trace, const vst__window *window)
 {
-    vst__window *windows =
-        vst__grow(trace->windows, &trace->window_capacity,
-                  trace->window_count + 1, sizeof *windows);
+    vst__window *windows = vst__grow(trace->windows, &trace->window_capacity,
+                                     trace->window_count + 1, sizeof *windows);
 
     if (windows == NULL)
         return VST_E_NOMEM;
@@ -147,22 +146,22 @@ static vst_status add_entry(vst_trace *trace, const vst_file_entry *entry,
         return add_definition(trace, entry, a, b);
     switch (entry->kind) {
     case VST_ENTRY_THREAD:
-        return add_thread(trace, &(vst_trace_thread){
-                                     .number = entry->id,
-                                     .system_tid = entry->x,
-                                     .name = keep(&trace->strings, a,
-                                                  entry->a_len),
-                                     .name_len = entry->a_len});
+        return add_thread(
+            trace,
+            &(vst_trace_thread){.number = entry->id,
+                                .system_tid = entry->x,
+                                .name = keep(&trace->strings, a, entry->a_len),
+                                .name_len = entry->a_len});
     case VST_ENTRY_METADATA:
         return add_metadata(trace, entry, a, b);
     case VST_ENTRY_WINDOW:
         if (entry->id > UINT16_MAX) /* a chunk could not belong to it */
             return VST_OK;
-        return vst__entries_note_window(
-            trace, &(vst__window){.number = entry->id,
-                                  .closed = entry->y != 0,
-                                  .first = entry->x,
-                                  .last = entry->y});
+        return vst__entries_note_window(trace,
+                                        &(vst__window){.number = entry->id,
+                                                       .closed = entry->y != 0,
+                                                       .first = entry->x,
+                                                       .last = entry->y});
     case VST_ENTRY_CLOCK:
         return vst__clockmap_add(
             &trace->clock, &(vst_clock_sample){entry->x, (int64_t)entry->y,

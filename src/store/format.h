@@ -13,9 +13,10 @@
  * takes them as hints, never as bounds.
  *
  * Chunk. A header of 64 bytes, then its payload. Valid if and only if magic,
- * checksum and size are right: size is a multiple of 4096 and, with the
- * chunk's offset, lies inside the file. The first chunk lies right after the
- * file header, the next one `size` bytes further. An invalid chunk header ends
+ * checksum and size are right: size is a multiple of 4096. The last chunk may be
+ * cut by the end of the file (a finished file ends with the words it used); it
+ * is read up to there. The first chunk lies right after the file header, the
+ * next one `size` bytes further. An invalid chunk header ends
  * the file: if it is all zero that is the ordinary end of a file whose process
  * died (space is allocated ahead of use), else it is damage.
  *
@@ -30,8 +31,9 @@
  * it. A later entry of the same kind and id (or key) replaces an earlier one.
  *
  * Clock. Every chunk header and every CLOCK entry is a sample of three clocks.
- * Sorted by ticks they make ticks -> MONOTONIC piecewise linear; outside of
- * them, and with a single one, ticks_per_second gives the slope. Wall time is
+ * Sorted by ticks they make ticks -> MONOTONIC piecewise linear (a sample less
+ * than 1 ms after the one before is left out: its error would be slope); outside
+ * of them, and with a single one, ticks_per_second gives the slope. Wall time is
  * MONOTONIC plus the difference (realtime - monotonic) of the file header. */
 #ifndef VST_STORE_FORMAT_H
 #define VST_STORE_FORMAT_H

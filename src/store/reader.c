@@ -73,7 +73,8 @@ static bool chunk_is_valid(const vst_chunk_header *chunk)
 {
     return chunk->magic == VST_CHUNK_MAGIC &&
            chunk->size % VST_CHUNK_ALIGN == 0 &&
-           chunk->size >= VST_CHUNK_ALIGN && chunk->size <= VST_CHUNK_SIZE_MAX &&
+           chunk->size >= VST_CHUNK_ALIGN &&
+           chunk->size <= VST_CHUNK_SIZE_MAX &&
            checksum_is(chunk, offsetof(vst_chunk_header, checksum),
                        chunk->checksum);
 }
@@ -108,8 +109,8 @@ static vst_status walk_chunks(vst_trace *trace, vst_error *error)
         uint64_t room = size - offset;
         vst_status status;
         size_t got;
-        int failed = vst__os_file_read(trace->fd, &chunk, sizeof chunk, offset,
-                                       &got);
+        int failed =
+            vst__os_file_read(trace->fd, &chunk, sizeof chunk, offset, &got);
 
         if (failed != 0)
             return vst_error_set(error, VST_E_IO, failed, offset);
@@ -148,9 +149,9 @@ static vst_status load(vst_trace *trace, vst_error *error)
         return vst_error_set(error, VST_E_DAMAGED, 0, trace->valid_end);
     status = vst__segments_finish(trace);
     if (status == VST_OK)
-        status = vst__clockmap_build(&trace->clock,
-                                     trace->header.ticks_per_second,
-                                     &trace->header.start);
+        status =
+            vst__clockmap_build(&trace->clock, trace->header.ticks_per_second,
+                                &trace->header.start);
     if (status != VST_OK)
         return vst_error_set(error, status, trace->block.sys_errno, 0);
     /* Opened, but a tail could not be used: tell where it begins. */
@@ -248,7 +249,7 @@ void vst_trace_get_info(const vst_trace *trace, vst_trace_info *info)
     if (trace->window_count != 0) {
         const vst__window *windows = trace->windows;
         info->start_ns = vst__clockmap_to_ns(clock, windows[0].first);
-        info->end_ns = vst__clockmap_to_ns(
-            clock, windows[trace->window_count - 1].last);
+        info->end_ns =
+            vst__clockmap_to_ns(clock, windows[trace->window_count - 1].last);
     }
 }

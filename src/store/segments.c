@@ -28,6 +28,13 @@ static vst_status add_segment(vst_trace *trace, const vst__segment *segment)
     return VST_OK;
 }
 
+static bool is_handover(uint64_t word)
+{
+    return vst_word_kind(word) == VST_ESCAPE &&
+           vst_word_escape_type(word) == VST_ESCAPE_SEGMENT &&
+           vst_word_escape_words(word) >= 2;
+}
+
 /* Walks the words from `segment` on, at most `limit` of them, and adds each
  * segment that it finds. */
 static vst_status scan(vst_trace *trace, vst__segment segment, uint64_t limit)
@@ -41,29 +48,20 @@ static vst_status scan(vst_trace *trace, vst__segment segment, uint64_t limit)
     segment.last = segment.start;
     while (vst__stream_fill(&stream)) {
         while ((word = vst__stream_next(&stream)) != NULL) {
-            uint64_t size = 1;
+            uint64_t at = end - vst__stream_remaining(&stream) * sizeof *word;
 
-            if (vst_word_kind(*word) == VST_ESCAPE) {
-                size += vst_word_escape_words(*word);
-                if (vst_word_escape_type(*word) == VST_ESCAPE_SEGMENT &&
-                    size >= 3) {
-                    vst_status status;
-
-                    status = add_segment(trace, &segment);
-                    if (status != VST_OK)
-                        return status;
-                    segment.offset =
-                        end - vst__stream_remaining(&stream) * sizeof *word;
-                    segment.words = 0;
-                    segment.thread = (uint32_t)word[1];
-                    segment.start = segment.last = stream.now = word[2];
-                    continue;
-                }
+            if (is_handover(*word)) {
+                vst_status status = add_segment(trace, &segment);
+                if (status != VST_OK)
+                    return status;
+                segment.offset = at;
+                segment.words = 0;
+                segment.thread = (uint32_t)word[1];
+                segment.start = segment.last = stream.now = word[2];
+            } else {
+                segment.words = (at - segment.offset) / sizeof *word;
+                segment.last = stream.now;
             }
-            segment.words =
-                (end - segment.offset) / sizeof *word -
-                vst__stream_remaining(&stream);
-            segment.last = stream.now;
         }
     }
     if (stream.status != VST_OK)
@@ -153,8 +151,7 @@ static vst_status note_owners(vst_trace *trace)
 {
     for (size_t i = 0; i < trace->segment_count; i++) {
         const vst__segment *segment = &trace->segments[i];
-        bool first_of_window =
-            i == 0 || segment->window != segment[-1].window;
+        bool first_of_window = i == 0 || segment->window != segment[-1].window;
         vst_status status = VST_OK;
 
         if (first_of_window)
@@ -193,8 +190,9 @@ vst_status vst__segments_finish(vst_trace *trace)
     for (size_t i = 0; i < trace->segment_count; i++) {
         const vst__segment *segment = &trace->segments[i];
         /* The threads are our own, only given out as const. */
-        vst_trace_thread *thread = (vst_trace_thread *)(uintptr_t)
-            vst_trace_thread_find(trace, segment->thread);
+        vst_trace_thread *thread =
+            (vst_trace_thread *)(uintptr_t)vst_trace_thread_find(
+                trace, segment->thread);
 
         if (thread != NULL)
             thread->words += segment->words;

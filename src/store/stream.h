@@ -18,11 +18,11 @@
 
 typedef struct vst__stream {
     vst__block *block;
-    const uint64_t *at; /* the next word */
+    const uint64_t *at;  /* the next word */
     const uint64_t *end; /* of the words in view */
-    uint64_t offset;    /* in the file, of the first word not in view */
-    uint64_t left;      /* words from there on */
-    vst_ticks now;      /* time of the word given out last */
+    uint64_t offset;     /* in the file, of the first word not in view */
+    uint64_t left;       /* words from there on */
+    vst_ticks now;       /* time of the word given out last */
     bool ended;
     vst_status status; /* why it ended: VST_OK, or reading failed */
 } vst__stream;
@@ -36,9 +36,8 @@ bool vst__stream_fill(vst__stream *stream);
 /* Words that were neither given out nor skipped. */
 static inline uint64_t vst__stream_remaining(const vst__stream *stream)
 {
-    return stream->ended
-               ? 0
-               : stream->left + (uint64_t)(stream->end - stream->at);
+    return stream->ended ? 0
+                         : stream->left + (uint64_t)(stream->end - stream->at);
 }
 
 /* The next word, its payload behind it; NULL if there is none in view. */

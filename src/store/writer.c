@@ -2,8 +2,8 @@
  * before they are mapped, with their pages present, so that neither a full disk
  * nor a fresh page is met on the record path. A sealed chunk leaves the process.
  *
- * Measured against a fresh anonymous page: 4 ns a record more; mapping without
- * populating costs 12 to 20. */
+ * Measured with 1 MiB chunks on ext4: storing records costs 14 ns each this way,
+ * 17 in fresh anonymous memory, 29 in a plain mapping; 11 of them are the clock. */
 #include "store/writer.h"
 
 #include <errno.h>
@@ -18,7 +18,6 @@
 enum {
     DEFINITIONS_FIRST = 16 * 1024,
     DEFINITIONS_LAST = 1024 * 1024,
-    ALLOCATE_AHEAD_LAST = 8 * 1024 * 1024,
 };
 
 struct vst__file {
@@ -26,6 +25,7 @@ struct vst__file {
     int fd;
     vst_file_header *header; /* mapped */
     uint64_t end;            /* where the next chunk goes */
+    uint64_t cut;            /* where the last one's used words end, or 0 */
     uint64_t allocated;      /* bytes with storage behind them */
     uint32_t sequence;
     uint16_t window;
@@ -40,21 +40,10 @@ struct vst__file {
 
 static vst_status allocate(vst__file *file, uint64_t need)
 {
-    uint64_t ahead = file->allocated / 2 & ~(uint64_t)(VST_CHUNK_ALIGN - 1);
-
     if (need <= file->allocated)
         return VST_OK;
-    if (ahead > ALLOCATE_AHEAD_LAST)
-        ahead = ALLOCATE_AHEAD_LAST;
     int error = vst__os_file_allocate(file->fd, file->allocated,
-                                      need + ahead - file->allocated);
-    if (error == 0) {
-        file->allocated = need + ahead;
-        return VST_OK;
-    }
-    /* Nearly full: what is needed may still fit. */
-    error = vst__os_file_allocate(file->fd, file->allocated,
-                                  need - file->allocated);
+                                      need - file->allocated);
     if (error)
         return error == ENOSPC || error == EFBIG || error == EDQUOT
                    ? VST_E_NOSPACE
@@ -74,12 +63,6 @@ static uint32_t checksum(const void *bytes, size_t size)
     return (uint32_t)crc32(0, bytes, (uInt)size);
 }
 
-static void set_chunk_size(vst_chunk_header *header, uint32_t size)
-{
-    header->size = size;
-    header->checksum = checksum(header, offsetof(vst_chunk_header, checksum));
-}
-
 static uint64_t whole_pages(uint64_t size)
 {
     return (size + VST_CHUNK_ALIGN - 1) & ~(uint64_t)(VST_CHUNK_ALIGN - 1);
@@ -97,7 +80,7 @@ static vst_status new_chunk(vst__file *file, vst_chunk_kind kind,
     if (status != VST_OK)
         return status;
     if (vst__os_map_shared(file->fd, file->end, (size_t)size, &memory) != 0)
-        return VST_E_NOMEM;
+        return VST_E_NOSPACE;
     vst_chunk_header *header = memory;
     header->magic = VST_CHUNK_MAGIC;
     header->kind = (uint16_t)kind;
@@ -106,8 +89,10 @@ static vst_status new_chunk(vst__file *file, vst_chunk_kind kind,
     header->segments = 1;
     header->sequence = file->sequence++;
     vst_clock_sample_now(&header->sample);
-    set_chunk_size(header, (uint32_t)size);
+    header->size = (uint32_t)size;
+    header->checksum = checksum(header, offsetof(vst_chunk_header, checksum));
     file->end += size;
+    file->cut = 0;
     *chunk = (vst_chunk){
         .words = (uint64_t *)(void *)(header + 1),
         .capacity = ((size_t)size - sizeof *header) / 8,
@@ -119,26 +104,18 @@ static vst_status new_chunk(vst__file *file, vst_chunk_kind kind,
     return VST_OK;
 }
 
-/* The last chunk of the file gives back the pages it did not use. */
-static void shrink_if_last(vst__file *file, vst_chunk_header *header,
-                           size_t used)
-{
-    uint64_t size = whole_pages(sizeof *header + used * 8);
-
-    if (header->sequence + 1 != file->sequence || size >= header->size)
-        return;
-    file->end -= header->size - size;
-    set_chunk_size(header, (uint32_t)size);
-}
-
+/* What the last chunk of the file does not use is cut off when the file is
+ * finished. */
 static void seal_chunk(void *ctx, vst_chunk *chunk, size_t used,
                        uint32_t segments)
 {
+    vst__file *file = ctx;
     vst_chunk_header *header = chunk->memory;
 
     header->segments = segments;
     header->used = (uint32_t)used;
-    shrink_if_last(ctx, header, used);
+    if (header->sequence + 1 == file->sequence)
+        file->cut = file->end - header->size + sizeof *header + used * 8;
     release_chunk(chunk);
 }
 
@@ -357,10 +334,11 @@ vst_status vst__file_finish(vst__file *file, vst_error *error)
         return VST_OK;
     if (file->definitions.words)
         seal_chunk(file, &file->definitions, file->definitions_used, 1);
-    file->header->size = file->end;
+    uint64_t size = file->cut ? file->cut : file->end;
+    file->header->size = size;
     file->header->state = VST_FILE_FINISHED;
-    int failed = vst__os_file_truncate(file->fd, file->end);
-    return failed ? vst_error_set(error, VST_E_IO, failed, file->end) : VST_OK;
+    int failed = vst__os_file_truncate(file->fd, size);
+    return failed ? vst_error_set(error, VST_E_IO, failed, size) : VST_OK;
 }
 
 void vst__file_destroy(vst__file *file)

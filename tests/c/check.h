@@ -10,7 +10,8 @@
 
 static int checks_passed, checks_failed, checks_bad;
 
-#define CHECK(condition) check_that((condition) != 0, #condition, __FILE__, __LINE__)
+#define CHECK(condition)                                                       \
+    check_that((condition) != 0, #condition, __FILE__, __LINE__)
 #define CHECK_INT(value, expected)                                             \
     check_int((long long)(value), (long long)(expected), #value, __FILE__,     \
               __LINE__)

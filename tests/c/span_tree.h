@@ -33,7 +33,8 @@ static inline void tree_print(span_tree *tree, const char *format,
 
     if (tree->points_count + 256 > sizeof tree->points)
         return;
-    count = snprintf(tree->points + tree->points_count, 256, format, what, a, b);
+    count =
+        snprintf(tree->points + tree->points_count, 256, format, what, a, b);
     if (count > 0)
         tree->points_count += (size_t)count;
 }
@@ -64,7 +65,8 @@ static inline vst_status tree_span(void *ctx, const vst_span *span)
     }
     if (tree->count == tree->capacity) {
         tree->capacity = tree->capacity != 0 ? tree->capacity * 2 : 64;
-        tree->spans = realloc(tree->spans, tree->capacity * sizeof *tree->spans);
+        tree->spans =
+            realloc(tree->spans, tree->capacity * sizeof *tree->spans);
         if (tree->spans == NULL)
             abort();
     }
@@ -201,10 +203,9 @@ static inline void tree_check(span_tree *tree)
  * each level. */
 static inline const char *tree_text(span_tree *tree)
 {
-    static const char *const flags[] = {"open-at-start", "open-at-end",
-                                        "raised",        "cut",
-                                        "resumed",       "suspended",
-                                        "async"};
+    static const char *const flags[] = {
+        "open-at-start", "open-at-end", "raised", "cut",
+        "resumed",       "suspended",   "async"};
     size_t room = 64;
     char *at;
 

@@ -93,7 +93,8 @@ static void records(builder *b)
     builder_records(b, 0, 0, 1000, 1);
 }
 
-/* ---- JSON text ------------------------------------------------------------- */
+/* ---- JSON text -------------------------------------------------------------
+ */
 
 static void numbers_are_written_exactly(void)
 {
@@ -125,9 +126,8 @@ static void numbers_are_written_exactly(void)
 
 static void doubles_are_written_as_short_as_they_can_be(void)
 {
-    static const double values[] = {0.1,  -3,   1e300, 0.1 + 0.2,
-                                    -0.0, 1e15, 1e22,  NAN,
-                                    INFINITY};
+    static const double values[] = {0.1,  -3,   1e300, 0.1 + 0.2, -0.0,
+                                    1e15, 1e22, NAN,   INFINITY};
     char text[512], *at = text;
 
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
@@ -146,14 +146,16 @@ static void strings_are_escaped_and_bad_bytes_replaced(void)
     } cases[] = {
         {"plain", "plain"},
         {"a\"b\\c", "a\\\"b\\\\c"},
-        {"\b\t\n\v\f\r\x01\x1f\x7f", "\\b\\t\\n\\u000b\\f\\r\\u0001\\u001f\\u007f"},
+        {"\b\t\n\v\f\r\x01\x1f\x7f",
+         "\\b\\t\\n\\u000b\\f\\r\\u0001\\u001f\\u007f"},
         {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
          "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
         {"\xff", "\xef\xbf\xbd"},
         {"\xc3", "\xef\xbf\xbd"},
         {"\xc0\x80", "\xef\xbf\xbd\xef\xbf\xbd"},
         {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
-        {"\xf4\x90\x80\x80x", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdx"},
+        {"\xf4\x90\x80\x80x",
+         "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdx"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -169,13 +171,19 @@ static void strings_are_escaped_and_bad_bytes_replaced(void)
 static void the_checker_knows_json_from_what_is_not(void)
 {
     static const char *const good[] = {
-        "1", "-0", "1.5e-7", "\"x\"", "true", "null", "[]", "{}", " [1, 2] ",
-        "{\"a\": {\"b\": [{}, [], \"\\u00e9\\n\"]}, \"c\": false}",
+        "1",        "-0",
+        "1.5e-7",   "\"x\"",
+        "true",     "null",
+        "[]",       "{}",
+        " [1, 2] ", "{\"a\": {\"b\": [{}, [], \"\\u00e9\\n\"]}, \"c\": false}",
     };
     static const char *const bad[] = {
-        "", "01", "1.", ".5", "+1", "1e", "tru", "\"", "\"\n\"", "\"\\x\"",
-        "\"\\u12g4\"", "[1,]", "{\"a\"}", "{\"a\":}", "{a: 1}", "[1 2]", "]",
-        "1 2", "[", "{", "[}", "\"\xff\"", "NaN", "{\"a\": 1,}",
+        "",        "01",       "1.",          ".5",
+        "+1",      "1e",       "tru",         "\"",
+        "\"\n\"",  "\"\\x\"",  "\"\\u12g4\"", "[1,]",
+        "{\"a\"}", "{\"a\":}", "{a: 1}",      "[1 2]",
+        "]",       "1 2",      "[",           "{",
+        "[}",      "\"\xff\"", "NaN",         "{\"a\": 1,}",
     };
     char deep[4000];
 
@@ -194,7 +202,8 @@ static void the_checker_knows_json_from_what_is_not(void)
     CHECK(!vst__json_is_members("", 0));
 }
 
-/* ---- the document ---------------------------------------------------------- */
+/* ---- the document ----------------------------------------------------------
+ */
 
 static void the_document_begins_and_ends_as_torchs_does(void)
 {
@@ -303,8 +312,8 @@ static void points_and_losses_are_marks(void)
     records(&b);
     memcpy(&counter[1], &value, sizeof value);
     builder_escape(&b, VST_ESCAPE_COUNTER, 100, counter, 2);
-    builder_escape_text(&b, VST_ESCAPE_INSTANT, 100,
-                        (uint64_t)6 << 32 | 7, "\"k\": 1");
+    builder_escape_text(&b, VST_ESCAPE_INSTANT, 100, (uint64_t)6 << 32 | 7,
+                        "\"k\": 1");
     builder_escape(&b, VST_ESCAPE_LOST, 100, &(uint64_t){12}, 1);
     builder_escape(&b, VST_ESCAPE_GAP, 100, &(uint64_t){0}, 1);
     builder_escape(&b, VST_ESCAPE_GAP, 100, &(uint64_t){1}, 1);
@@ -420,7 +429,8 @@ static void a_name_longer_than_the_buffer_is_written_whole(void)
     builder_free(&b);
 }
 
-/* ---- files ----------------------------------------------------------------- */
+/* ---- files -----------------------------------------------------------------
+ */
 
 static void build_many(builder *b, int calls)
 {

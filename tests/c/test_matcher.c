@@ -74,9 +74,8 @@ static vst_id id_of(char letter)
 
 static uint64_t pair_of(const char *name)
 {
-    uint64_t instance = name[1] >= '0' && name[1] <= '9'
-                            ? (uint64_t)(name[1] - '0')
-                            : 0;
+    uint64_t instance =
+        name[1] >= '0' && name[1] <= '9' ? (uint64_t)(name[1] - '0') : 0;
 
     return instance << 32 | id_of(name[0]);
 }
@@ -333,22 +332,21 @@ static void a_long_stack_goes_on_in_a_second_record(void)
 
 static void after_a_gap_the_common_part_of_the_stack_goes_on(void)
 {
-    vst_matcher_counts counts =
-        expect("10 enter a\n"
-               "20 enter b\n"
-               "30 enter c\n"
-               "40 gap begins\n"
-               "80 gap ends\n"
-               "90 stack a b d\n"
-               "100 exit d\n"
-               "110 exit b\n"
-               "120 exit a\n",
-               200,
-               "a 10..120\n"
-               "  b 20..110\n"
-               "    c 30..40 cut\n"
-               "    d 87..100 open-at-start\n",
-               "gap 40..80\n");
+    vst_matcher_counts counts = expect("10 enter a\n"
+                                       "20 enter b\n"
+                                       "30 enter c\n"
+                                       "40 gap begins\n"
+                                       "80 gap ends\n"
+                                       "90 stack a b d\n"
+                                       "100 exit d\n"
+                                       "110 exit b\n"
+                                       "120 exit a\n",
+                                       200,
+                                       "a 10..120\n"
+                                       "  b 20..110\n"
+                                       "    c 30..40 cut\n"
+                                       "    d 87..100 open-at-start\n",
+                                       "gap 40..80\n");
     CHECK_INT(counts.cut_spans, 1);
 }
 
@@ -705,9 +703,9 @@ static void a_sink_that_refuses_ends_the_feeding_and_leaves_no_rest(void)
     CHECK_INT(vst_matcher_feed(matcher, &converter, s.events, s.count, 100,
                                &refusing),
               VST_E_CANCELLED);
-    CHECK_INT(vst_matcher_feed(matcher, &converter, t.events, t.count, 100,
-                               &sink),
-              VST_OK);
+    CHECK_INT(
+        vst_matcher_feed(matcher, &converter, t.events, t.count, 100, &sink),
+        VST_OK);
     CHECK_TEXT(tree_text(&tree), "c 10..20\n");
     CHECK_INT(tree.spans[0].serial, 3);
     vst_matcher_destroy(matcher);

@@ -224,7 +224,8 @@ static void a_long_pause_is_an_absolute_time(void)
     builder_free(&b);
 }
 
-/* ---- files that were never finished --------------------------------------- */
+/* ---- files that were never finished ---------------------------------------
+ */
 
 static void a_torn_file_ends_with_its_last_record(void)
 {
@@ -345,7 +346,8 @@ static void a_file_being_written_shows_what_is_there(void)
     builder_free(&b);
 }
 
-/* ---- the clock ------------------------------------------------------------ */
+/* ---- the clock ------------------------------------------------------------
+ */
 
 static void ticks_become_nanoseconds_piece_by_piece(void)
 {
@@ -400,7 +402,8 @@ static void time_never_goes_back_whatever_the_samples_say(void)
     }
 }
 
-/* ---- damage --------------------------------------------------------------- */
+/* ---- damage ---------------------------------------------------------------
+ */
 
 /* Opens whatever it is, and if it opens, asks everything. */
 static void survive(int fd)
@@ -467,8 +470,7 @@ static void flip_each_bit(int fd, builder *b, size_t offset, size_t count)
 {
     for (size_t bit = 0; checks_bad == 0 && bit < count * 8; bit++) {
         size_t at = offset + bit / 8;
-        unsigned char flipped =
-            (unsigned char)(b->bytes[at] ^ 1u << bit % 8);
+        unsigned char flipped = (unsigned char)(b->bytes[at] ^ 1u << bit % 8);
 
         CHECK_INT(pwrite(fd, &flipped, 1, (off_t)at), 1);
         survive(fd);
@@ -551,7 +553,8 @@ static void thousands_of_damaged_files_are_survived(void)
     builder_free(&b);
 }
 
-/* ---- sizes, progress ------------------------------------------------------- */
+/* ---- sizes, progress -------------------------------------------------------
+ */
 
 static int cancel(void *ctx, double done)
 {

@@ -40,8 +40,8 @@ void builder_fix_header(builder *b)
 {
     vst_file_header *header = builder_header(b);
 
-    header->checksum = (uint32_t)crc32(0, b->bytes,
-                                       offsetof(vst_file_header, checksum));
+    header->checksum =
+        (uint32_t)crc32(0, b->bytes, offsetof(vst_file_header, checksum));
 }
 
 void builder_fix_chunk(builder *b, size_t offset)
@@ -170,8 +170,8 @@ void builder_escape_text(builder *b, vst_escape type, uint32_t delta,
 {
     size_t count = strlen(text);
 
-    builder_word(b, vst_word_escape(type, (uint32_t)(1 + (count + 7) / 8),
-                                    delta));
+    builder_word(b,
+                 vst_word_escape(type, (uint32_t)(1 + (count + 7) / 8), delta));
     builder_word(b, head);
     append(b, text, count);
     pad(b);
@@ -194,10 +194,9 @@ void builder_entry(builder *b, const vst_file_entry *entry, const char *first,
 void builder_define(builder *b, unsigned kind, vst_id id, const char *name,
                     const char *file, int line)
 {
-    builder_entry(b,
-                  &(vst_file_entry){
-                      .kind = (uint16_t)kind, .id = id, .line = line},
-                  name, file);
+    builder_entry(
+        b, &(vst_file_entry){.kind = (uint16_t)kind, .id = id, .line = line},
+        name, file);
 }
 
 void builder_thread(builder *b, unsigned number, uint64_t tid, const char *name)
@@ -215,12 +214,11 @@ void builder_metadata(builder *b, const char *key, const char *json)
 void builder_window(builder *b, unsigned number, vst_ticks first,
                     vst_ticks last)
 {
-    builder_entry(b,
-                  &(vst_file_entry){.kind = VST_ENTRY_WINDOW,
-                                    .id = number,
-                                    .x = first,
-                                    .y = last},
-                  "", "");
+    builder_entry(
+        b,
+        &(vst_file_entry){
+            .kind = VST_ENTRY_WINDOW, .id = number, .x = first, .y = last},
+        "", "");
 }
 
 int builder_file(const builder *b)

@@ -20,7 +20,6 @@ def torch_mode():
     vestige.uninstall()
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="3.10 has no event for a method around a C function")
 @pytest.mark.filterwarnings("ignore:vestige records the CPU only")
 def test_method_with_c_function(tmp_path):
     class A:
@@ -48,7 +47,8 @@ def test_method_with_c_function(tmp_path):
                 found = True
                 break
     assert found
-    assert [e for e in events if e.get("name") == "<built-in function repr>"]
+    if sys.version_info >= (3, 11):  # 3.10 has no event for a method around a C function
+        assert len([e for e in events if e.get("name") == "<built-in function repr>"]) == 2
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 12), reason="the rule for tool id 2 is 3.12's")

@@ -1,0 +1,229 @@
+"""Long recordings stay small: in memory, in the file, and in what they keep alive."""
+
+import subprocess
+import sys
+import weakref
+
+import pytest
+
+import vestige
+from tree import record
+from vestige import profile
+
+MIB = 1 << 20
+
+
+def run(program, *arguments):
+    result = subprocess.run([sys.executable, "-c", PREAMBLE + program, *map(str, arguments)], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    return [int(word) for word in result.stdout.split()]
+
+
+PREAMBLE = """
+import os, sys
+from vestige import profile
+
+def memory():
+    '''Bytes that are this process's own: not what is mapped from the trace.'''
+    with open("/proc/self/smaps_rollup") as file:
+        fields = dict(line.split(":", 1) for line in file if ":" in line)
+    return int(fields["Anonymous"].split()[0]) * 1024
+"""
+
+
+def test_a_million_evals_leave_memory_and_file_bounded(tmp_path):
+    path = tmp_path / "t.vst"
+    grown, size = run(
+        """
+def go(n):
+    for _ in range(n):
+        eval("1")
+go(1000)
+with profile(output=sys.argv[1]) as prof:
+    go(10_000)
+    before = memory()
+    go(1_000_000)
+    grown = memory() - before
+print(grown, os.stat(sys.argv[1]).st_size)
+""",
+        path,
+    )
+    # Each is four records: eval and the code in it, begun and ended.
+    assert size <= 1_011_000 * 4 * 8 * 1.1 + MIB
+    assert grown <= 6.4 * MIB
+
+
+def test_code_of_a_million_different_texts_is_not_kept_alive(tmp_path):
+    """Equal definitions share an id: what differs is only the text, not file, name or line."""
+    path = tmp_path / "t.vst"
+    grown, size = run(
+        """
+def go(n):
+    for number in range(n):
+        eval(compile(f"{number}", "<string>", "eval"))
+with profile(output=sys.argv[1]) as prof:
+    go(1000)
+    before = memory()
+    go(100_000)
+    grown = memory() - before
+print(grown, os.stat(sys.argv[1]).st_size)
+""",
+        path,
+    )
+    assert grown <= 2 * MIB
+    assert size <= 101_000 * 6 * 8 * 1.1 + MIB
+
+
+def test_ten_thousand_short_threads_take_at_most_6_4_mib_of_file(tmp_path):
+    path = tmp_path / "t.vst"
+    size, threads = run(
+        """
+import _thread
+def body():
+    done.release()
+done = _thread.allocate_lock()
+done.acquire()
+with profile(output=sys.argv[1]) as prof:
+    for _ in range(10_000):
+        _thread.start_new_thread(body, ())
+        done.acquire()
+from vestige import Trace
+print(os.stat(sys.argv[1]).st_size, Trace(sys.argv[1]).info()["threads"])
+""",
+        path,
+    )
+    assert threads >= 10_000
+    assert size <= 6.4 * MIB
+
+
+def test_ten_thousand_threading_threads_take_at_most_6_4_mib_of_file(tmp_path):
+    path = tmp_path / "t.vst"
+    (size,) = run(
+        """
+import threading
+def body():
+    pass
+with profile(output=sys.argv[1], c_functions=False) as prof:
+    for _ in range(10_000):
+        thread = threading.Thread(target=body)
+        thread.start()
+        thread.join()
+print(os.stat(sys.argv[1]).st_size)
+""",
+        path,
+    )
+    assert size <= 6.4 * MIB
+
+
+def test_a_record_takes_at_most_eight_bytes_and_memory_stays_flat(tmp_path):
+    path = tmp_path / "t.vst"
+    grown, size = run(
+        """
+def leaf():
+    pass
+def go(n):
+    for _ in range(n):
+        leaf()
+with profile(output=sys.argv[1]) as prof:
+    go(1000)
+    before = memory()
+    go(1_000_000)
+    grown = memory() - before
+print(grown, os.stat(sys.argv[1]).st_size)
+""",
+        path,
+    )
+    assert size <= 1_001_000 * 2 * 8 + 2 * MIB
+    assert grown <= 6.4 * MIB
+
+
+def test_a_recording_without_a_file_does_not_grow_the_process_either():
+    grown, found = run(
+        """
+def leaf():
+    pass
+def go(n):
+    for _ in range(n):
+        leaf()
+with profile() as prof:
+    go(1000)
+    before = memory()
+    go(1_000_000)
+    grown = memory() - before
+totals = {name.rpartition(": ")[2]: calls for name, calls, *_ in prof._session.trace().totals()}
+print(grown, totals["leaf"])
+"""
+    )
+    assert found == 1_001_000
+    assert grown <= 6.4 * MIB
+
+
+def test_code_and_types_of_the_program_are_not_kept_alive():
+    def make():
+        space = {}
+        exec("def made(): return len([])", space)
+        space["made"]()
+        return weakref.ref(space["made"].__code__), weakref.ref(space["made"])
+
+    references = []
+
+    def outer():
+        for _ in range(10):
+            references.extend(make())
+
+    record(outer)
+    assert [reference() for reference in references] == [None] * 20
+
+
+def test_finished_profiles_give_everything_back():
+    """File descriptors and mappings, after many recordings."""
+    import gc
+    import os
+
+    def held():
+        with open("/proc/self/maps") as maps:
+            return len(os.listdir("/proc/self/fd")), sum("vst" in line or "deleted" in line for line in maps)
+
+    record(lambda: None)
+    gc.collect()
+    before = held()
+    for _ in range(30):
+        prof = profile()
+        prof.start()
+        prof.stop()
+        del prof
+    gc.collect()
+    assert held() == before
+
+
+def test_nothing_is_lost_in_an_ordinary_recording(tmp_path):
+    path = tmp_path / "t.vst"
+    with profile(output=str(path)) as prof:
+        for _ in range(200_000):
+            pass
+        [abs(number) for number in range(50_000)]
+    assert prof._session.lost == 0
+    assert vestige.Trace(str(path)).info()["lost"] == 0
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs RLIMIT_FSIZE's signal")
+def test_a_file_that_may_not_grow_ends_the_recording_not_the_program(tmp_path):
+    path = tmp_path / "t.vst"
+    lost, done = run(
+        """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+def leaf():
+    pass
+with profile(output=sys.argv[1]) as prof:
+    for _ in range(500_000):
+        leaf()
+print(prof._session.lost, 1)
+""",
+        path,
+    )
+    assert lost > 0
+    assert done == 1
+    counts = vestige.Trace(str(path)).totals(all_windows=True)
+    assert counts

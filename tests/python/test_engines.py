@@ -1,0 +1,522 @@
+"""Engines and their neighbours: tool ids, other people's hooks, second profiles, sub-interpreters."""
+
+import bdb
+import cProfile
+import io
+import os
+import pstats
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import vestige
+from tree import calls, load, names, record, short
+from vestige import ProfilerActivity, profile
+
+MONITORING = sys.version_info >= (3, 12)
+needs_monitoring = pytest.mark.skipif(not MONITORING, reason="there are tool ids from 3.12 on")
+needs_profile = pytest.mark.skipif(MONITORING, reason="hooks of threads are shared until 3.11")
+
+
+def leaf():
+    pass
+
+
+def work():
+    for _ in range(3):
+        leaf()
+    sorted([2, 1], key=abs)
+
+
+def tools():
+    return {number: sys.monitoring.get_tool(number) for number in range(6)}
+
+
+# ---- choosing an engine ------------------------------------------------
+
+
+def test_auto_picks_the_engine_of_this_python():
+    assert vestige._core.engines[0] == ("monitoring" if MONITORING else "profile")
+    for engine in ("auto", vestige._core.engines[0]):
+        assert names(record(leaf, engine=engine)) == {"leaf": 1}
+
+
+def test_an_engine_of_another_python_is_refused_by_name():
+    other = "profile" if MONITORING else "monitoring"
+    with pytest.raises(ValueError, match=other):
+        profile(engine=other)
+
+
+# ---- tool ids ----------------------------------------------------------
+
+
+@needs_monitoring
+def test_our_tool_has_id_4_while_profiling_and_none_after():
+    before = tools()
+    with profile():
+        during = tools()
+    assert during == {**before, 4: "vestige"}
+    assert tools() == before
+
+
+@needs_monitoring
+def test_id_3_is_taken_when_4_is_not_free():
+    sys.monitoring.use_tool_id(4, "somebody")
+    try:
+        with profile() as prof:
+            assert sys.monitoring.get_tool(3) == "vestige"
+            leaf()
+    finally:
+        sys.monitoring.free_tool_id(4)
+    assert sys.monitoring.get_tool(3) is None
+    assert names(load(prof))["leaf"] == 1
+
+
+@needs_monitoring
+def test_with_4_and_3_taken_there_is_a_clear_error_and_other_ids_stay_free():
+    sys.monitoring.use_tool_id(4, "somebody")
+    sys.monitoring.use_tool_id(3, "somebody else")
+    try:
+        before = tools()
+        with pytest.raises(RuntimeError, match="tool id"):
+            profile().start()
+        assert tools() == before
+    finally:
+        sys.monitoring.free_tool_id(4)
+        sys.monitoring.free_tool_id(3)
+    assert names(record(leaf)) == {"leaf": 1}
+
+
+@needs_monitoring
+def test_torch_mode_takes_id_2_on_3_12_before_3_12_5_only():
+    vestige.install()
+    try:
+        with profile(with_stack=True):
+            during = tools()
+    finally:
+        vestige.uninstall()
+    if sys.version_info < (3, 12, 5):
+        assert during[2] == "PyTorch Profiler"
+        assert during[4] is None
+    else:
+        assert during[2] is None
+        assert during[4] == "vestige"
+    with profile():
+        assert tools()[2] is None
+        assert tools()[4] == "vestige"
+
+
+def test_install_and_uninstall_may_be_repeated():
+    vestige.install()
+    vestige.install()
+    vestige.uninstall()
+    vestige.uninstall()
+    assert names(record(leaf)) == {"leaf": 1}
+
+
+# ---- other tools inside a traced program -------------------------------
+
+
+def cprofile_counts(function):
+    """{function name: number of calls} by cProfile, of ours."""
+    profiler = cProfile.Profile()
+    profiler.enable()
+    function()
+    profiler.disable()
+    stats = pstats.Stats(profiler, stream=io.StringIO()).stats
+    return {name: values[1] for (_, _, name), values in stats.items() if "disable" not in name}
+
+
+def test_cprofile_started_and_stopped_inside_gives_what_it_gives_alone():
+    alone = cprofile_counts(work)
+    inside = []
+
+    def outer():
+        leaf()
+        inside.append(cprofile_counts(work))
+        leaf()
+
+    counts = names(record(outer))
+    assert inside == [alone]
+    # Until 3.11 a thread has one hook, so cProfile has it for its time.
+    assert counts["leaf"] == (5 if MONITORING else 2)
+
+
+def test_ours_resumes_after_cprofile_at_the_right_place():
+    def outer():
+        leaf()
+        cprofile_counts(work)
+        inner()
+
+    def inner():
+        leaf()
+
+    trace = record(outer)
+    (span,) = [event for event in calls(trace) if short(event["name"]) == "inner"]
+    (parent,) = [event for event in calls(trace) if short(event["name"]) == "outer"]
+    assert span["args"]["Python parent id"] == parent["args"]["Python id"]
+    assert not parent["args"].get("cut")
+
+
+@needs_profile
+def test_the_gap_that_another_hook_leaves_is_marked():
+    def outer():
+        cprofile_counts(work)
+
+    trace = record(outer)
+    gaps = [event for event in trace["traceEvents"] if event["name"] == "hooks away"]
+    assert len(gaps) == 1
+    assert gaps[0]["args"]["duration"] > 0
+
+
+def test_a_user_s_setprofile_hook_inside_works_and_ours_resumes():
+    seen = []
+
+    def mine(frame, event, argument):
+        if frame.f_code.co_name in ("leaf", "work"):
+            seen.append((frame.f_code.co_name, event))
+
+    def outer():
+        leaf()
+        sys.setprofile(mine)
+        work()
+        sys.setprofile(None)
+        leaf()
+
+    outer()
+    alone, seen[:] = list(seen), []
+    counts = names(record(outer))
+    assert seen == alone
+    assert counts["leaf"] == (5 if MONITORING else 2)
+
+
+def test_a_user_s_hook_from_before_gets_back_what_it_had():
+    seen = []
+
+    def mine(frame, event, argument):
+        if frame.f_code is leaf.__code__:
+            seen.append(event)
+
+    sys.setprofile(mine)
+    try:
+        leaf()
+        with profile() as prof:
+            assert sys.getprofile() is mine
+            leaf()
+        assert sys.getprofile() is mine
+        leaf()
+    finally:
+        sys.setprofile(None)
+    assert names(load(prof))["leaf"] == 1
+    assert seen == ["call", "return"] * (3 if MONITORING else 2)
+
+
+def test_a_running_cprofile_gets_back_what_it_had():
+    def before():
+        pass
+
+    def after():
+        pass
+
+    profiler = cProfile.Profile()
+    profiler.enable()
+    before()
+    with profile() as prof:
+        leaf()
+    after()
+    profiler.disable()
+    found = {name for _, _, name in pstats.Stats(profiler, stream=io.StringIO()).stats}
+    assert {"before", "after"} <= found
+    assert names(load(prof))["leaf"] == 1
+
+
+def test_settrace_inside_sees_what_it_sees_alone():
+    lines = []
+
+    def tracer(frame, event, argument):
+        if frame.f_code in (work.__code__, leaf.__code__):
+            lines.append((event, frame.f_lineno))
+        return tracer
+
+    def outer():
+        sys.settrace(tracer)
+        work()
+        sys.settrace(None)
+
+    outer()
+    alone, lines[:] = list(lines), []
+    counts = names(record(outer))
+    assert lines == alone
+    assert counts["leaf"] == 3
+
+
+def test_settrace_from_before_goes_on():
+    lines = []
+
+    def tracer(frame, event, argument):
+        if frame.f_code is leaf.__code__:
+            lines.append(event)
+        return tracer
+
+    before = sys.gettrace()
+    sys.settrace(tracer)
+    try:
+        with profile() as prof:
+            leaf()
+        assert sys.gettrace() is tracer
+    finally:
+        sys.settrace(before)
+    assert "call" in lines and "return" in lines
+    assert names(load(prof))["leaf"] == 1
+
+
+def test_a_debugger_inside_stops_at_the_same_lines():
+    class Recorder(bdb.Bdb):
+        def __init__(self):
+            super().__init__()
+            self.stops = []
+
+        def user_line(self, frame):
+            if frame.f_code in (work.__code__, leaf.__code__):
+                self.stops.append(frame.f_lineno)
+            self.set_step()
+
+    def debug():
+        debugger = Recorder()
+        debugger.runcall(work)
+        return debugger.stops
+
+    alone = debug()
+    inside = []
+    counts = names(record(lambda: inside.append(debug())))
+    assert inside == [alone]
+    assert len(alone) > 3
+    assert counts["leaf"] == 3
+
+
+def test_a_hook_on_another_thread_is_that_thread_s_own():
+    seen = []
+
+    def mine(frame, event, argument):
+        if frame.f_code is leaf.__code__:
+            seen.append(event)
+
+    def body():
+        sys.setprofile(mine)
+        leaf()
+        sys.setprofile(None)
+        leaf()
+
+    def outer():
+        thread = threading.Thread(target=body)
+        thread.start()
+        thread.join()
+        leaf()
+
+    counts = names(record(outer))
+    assert seen == ["call", "return"]
+    assert counts["leaf"] == (3 if MONITORING else 2)
+
+
+def test_threading_setprofile_works_inside():
+    seen = []
+
+    def mine(frame, event, argument):
+        if frame.f_code is leaf.__code__:
+            seen.append(event)
+
+    def outer():
+        threading.setprofile(mine)
+        thread = threading.Thread(target=leaf)
+        thread.start()
+        thread.join()
+        threading.setprofile(None)
+
+    record(outer)
+    assert seen == ["call", "return"]
+
+
+COVERED = """
+import sys
+
+def leaf(flag):
+    if flag:
+        return 1
+    return 2
+
+def work():
+    for flag in (True, True):
+        leaf(flag)
+
+def measured():
+    import coverage
+    measure = coverage.Coverage(data_file=None, include=[__file__])
+    measure.start()
+    work()
+    measure.stop()
+    data = measure.get_data()
+    return sorted(data.lines(__file__))
+
+measured()
+print(measured())
+from vestige import profile
+with profile() as prof:
+    print(measured())
+print(measured())
+from tree import load, names
+print(names(load(prof)).get("leaf", 0))
+"""
+
+
+def test_coverage_started_and_stopped_inside_gives_what_it_gives_alone(tmp_path):
+    pytest.importorskip("coverage")
+    script = tmp_path / "covered.py"
+    script.write_text(COVERED)
+    result = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.path.dirname(__file__)},
+    )
+    assert result.stderr == ""
+    alone, inside, after, leaves = result.stdout.splitlines()
+    assert alone == inside == after != "[]"
+    assert leaves == "2"
+
+
+# ---- two at once, sub-interpreters, devices ----------------------------
+
+
+def test_a_second_profile_inside_a_first_is_refused_and_the_first_goes_on():
+    def outer():
+        leaf()
+        with pytest.raises(RuntimeError, match="already"):
+            with profile():
+                raise AssertionError("not reached")
+        leaf()
+
+    assert names(record(outer))["leaf"] == 2
+
+
+def test_a_second_profile_in_another_thread_is_refused_too():
+    errors = []
+
+    def second():
+        try:
+            profile().start()
+        except RuntimeError as error:
+            errors.append(str(error))
+
+    def outer():
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join()
+        leaf()
+
+    assert names(record(outer))["leaf"] == 1
+    assert len(errors) == 1
+
+
+@pytest.mark.parametrize("body", ["import vestige", "import vestige._core"])
+def test_a_sub_interpreter_gets_a_clear_error(body):
+    program = f"""
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+import sys
+import vestige
+other = interpreters.create()
+result = None
+code = '''
+try:
+    {body}
+    vestige.profile().start()
+except (ImportError, RuntimeError) as error:
+    print(type(error).__name__, error, flush=True)
+else:
+    print("no error", flush=True)
+'''
+result = interpreters.run_string(other, code)
+if result is not None:
+    print(result)
+interpreters.destroy(other)
+with vestige.profile() as prof:
+    len([])
+prof.export_chrome_trace(sys.argv[1])
+print("fine")
+"""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        result = subprocess.run(
+            [sys.executable, "-c", program, f"{folder}/t.json"], capture_output=True, text=True
+        )
+    assert result.returncode == 0, result.stderr
+    said, fine = result.stdout.splitlines()
+    assert "interpreter" in said
+    assert fine == "fine"
+
+
+def test_a_sub_interpreter_that_runs_while_we_record_hurts_nobody():
+    program = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+import sys
+import vestige
+def leaf():
+    pass
+with vestige.profile() as prof:
+    leaf()
+    other = interpreters.create()
+    interpreters.run_string(other, "def f(): return len([])\\nfor _ in range(100): f()\\n")
+    interpreters.destroy(other)
+    leaf()
+prof.export_chrome_trace(sys.argv[1])
+print("fine")
+"""
+    import tempfile
+
+    from tree import assert_nests, read
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/t.json"
+        result = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True)
+        assert (result.returncode, result.stdout) == (0, "fine\n"), result.stderr
+        trace = read(path)
+    assert_nests(trace)
+    assert names(trace)["leaf"] == 2
+
+
+def test_cuda_is_accepted_with_one_warning():
+    program = """
+import warnings
+from vestige import profile, ProfilerActivity
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for _ in range(3):
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]):
+            pass
+print(len(caught), caught[0].category.__name__, caught[0].filename)
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    count, category, file = result.stdout.split()
+    assert (count, category, file) == ("1", "UserWarning", "<string>")
+    assert ProfilerActivity.CUDA.name == "CUDA"
+
+
+def test_after_stop_nothing_of_ours_is_left_in_the_interpreter():
+    import gc
+
+    def state():
+        hooks = tools() if MONITORING else None
+        return hooks, sys.getprofile(), sys.gettrace(), len(gc.callbacks), sys.flags
+
+    before = state()
+    for _ in range(3):
+        record(work)
+    assert state() == before
