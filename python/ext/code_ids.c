@@ -9,6 +9,7 @@
 
 Py_ssize_t vpy_code_extra_index = -1;
 uint32_t vpy_generation;
+PyObject *vpy_last_caller;
 
 static vpy_tracer *tracer; /* whose ids are being given */
 static PyObject *search_path; /* list of bytes, each ending in "/" */
@@ -73,6 +74,7 @@ bool vpy_code_ids_begin(vpy_tracer *for_tracer)
     PyObject *path = PySys_GetObject("path");
 
     tracer = for_tracer;
+    vpy_last_caller = NULL;
     vpy_generation++;
     if (vpy_generation == 0)
         vpy_generation = 1;
@@ -105,8 +107,8 @@ bool vpy_code_ids_begin(vpy_tracer *for_tracer)
 
 void vpy_code_ids_end(void)
 {
-    /* A value of 0 in the upper half never matches. */
     tracer = NULL;
+    vpy_last_caller = NULL;
 }
 
 static uint32_t search_path_prefix(const char *file, uint32_t length)
@@ -227,6 +229,7 @@ uint32_t vpy_code_define(PyObject *code)
 {
     PyObject *type, *value, *traceback;
 
+    vpy_last_caller = NULL;
     if (!tracer)
         return 0;
     PyErr_Fetch(&type, &value, &traceback);

@@ -78,31 +78,20 @@ static PyObject *on_unwind(PyObject *self, PyObject *const *args, size_t nargsf,
 /* A method around a C function that is called with *args has no end event. */
 static bool will_end(PyObject *const *args)
 {
-    if (!PyMethod_Check(args[2]))
-        return true;
     Py_ssize_t offset = PyLong_AsSsize_t(args[1]);
     const char *code = ((PyCodeObject *)args[0])->co_code_adaptive;
+
     return IS_PLAIN_CALL((unsigned char)code[offset]);
-}
-
-/* Also asks whether the caller is recorded at all: what a function that is left
- * out calls in C is left out with it. */
-static vst_id called(PyObject *const *args)
-{
-    vst_id id = vpy_native_id(args[2]);
-
-    if (id == 0 || vpy_code_value(args[0]) == 0)
-        return 0;
-    return id;
 }
 
 static PyObject *on_call(PyObject *self, PyObject *const *args, size_t nargsf,
                          PyObject *kwnames)
 {
-    vst_id id = called(args);
+    vst_id id = vpy_native_id(args[2]);
 
     (void)self, (void)nargsf, (void)kwnames;
-    if (id && will_end(args))
+    if (id && vpy_caller_is_recorded(args[0]) &&
+        (!PyMethod_Check(args[2]) || will_end(args)))
         vst_record(VST_ENTER, id);
     Py_RETURN_NONE;
 }
@@ -110,10 +99,10 @@ static PyObject *on_call(PyObject *self, PyObject *const *args, size_t nargsf,
 static PyObject *on_c_return(PyObject *self, PyObject *const *args,
                              size_t nargsf, PyObject *kwnames)
 {
-    vst_id id = called(args);
+    vst_id id = vpy_native_id(args[2]);
 
     (void)self, (void)nargsf, (void)kwnames;
-    if (id)
+    if (id && vpy_caller_is_recorded(args[0]))
         vst_record(VST_EXIT, id);
     Py_RETURN_NONE;
 }
@@ -121,10 +110,10 @@ static PyObject *on_c_return(PyObject *self, PyObject *const *args,
 static PyObject *on_c_raise(PyObject *self, PyObject *const *args,
                             size_t nargsf, PyObject *kwnames)
 {
-    vst_id id = called(args);
+    vst_id id = vpy_native_id(args[2]);
 
     (void)self, (void)nargsf, (void)kwnames;
-    if (id)
+    if (id && vpy_caller_is_recorded(args[0]))
         vst_record(VST_RAISE, id);
     Py_RETURN_NONE;
 }

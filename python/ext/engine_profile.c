@@ -27,6 +27,7 @@ typedef struct displaced {
 
 static displaced *displaced_hooks;
 static PyInterpreterState *interpreter;
+static bool record_native;
 static uint64_t threads_seen; /* how many were ever made, when last looked */
 static _Thread_local bool in_gap; /* this thread is the program's for now */
 
@@ -128,27 +129,27 @@ static void leave(PyObject *code, PyObject *result)
         vpy_code_returns(value, code, result);
 }
 
-/* What a function that is left out calls in C is left out with it. */
 static void native(vst_kind kind, PyObject *code, PyObject *function)
 {
-    if (!vpy_active->options.native || vpy_code_value(code) == 0)
+    if (!record_native)
         return;
     vst_id id = vpy_native_id(function);
-    if (id)
+    if (id && vpy_caller_is_recorded(code))
         vst_record(kind, id);
 }
 
+/* New threads are looked for at every second event, the one in which Python
+ * made a thread among them. */
 static int hook(PyObject *object, PyFrameObject *frame, int what,
                 PyObject *argument)
 {
     PyObject *code = vpy_frame_code(frame);
 
     (void)object;
-    if (!vpy_active)
-        return 0;
     switch (what) {
     case PyTrace_CALL:
         enter(code, frame);
+        look_for_new_threads();
         break;
     case PyTrace_RETURN:
         leave(code, argument);
@@ -158,12 +159,12 @@ static int hook(PyObject *object, PyFrameObject *frame, int what,
         break;
     case PyTrace_C_RETURN:
         native(VST_EXIT, code, argument);
+        look_for_new_threads();
         break;
     case PyTrace_C_EXCEPTION:
         native(VST_RAISE, code, argument);
         break;
     }
-    look_for_new_threads();
     return 0;
 }
 
@@ -291,7 +292,7 @@ int vpy_engine_init(PyObject *module)
 
 bool vpy_engine_start(vpy_tracer *tracer)
 {
-    (void)tracer;
+    record_native = tracer->options.native;
     interpreter = PyThreadState_Get()->interp;
     in_gap = false;
     threads_seen = vpy_threads_made(interpreter);

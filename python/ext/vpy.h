@@ -80,6 +80,22 @@ static inline uint32_t vpy_code_value(PyObject *code)
     return vpy_code_define(code);
 }
 
+/* A recorded function that called something in C: mostly the same one again.
+ * Forgotten when a code object is defined, so a new one at the old address is
+ * not taken for it. */
+extern PyObject *vpy_last_caller;
+
+/* What a function that is left out calls in C is left out with it. */
+static inline bool vpy_caller_is_recorded(PyObject *code)
+{
+    if (VST_LIKELY(code == vpy_last_caller))
+        return true;
+    if (vpy_code_value(code) == 0)
+        return false;
+    vpy_last_caller = code;
+    return true;
+}
+
 /* Around the enter and exit of special functions. frame may be NULL: the one
  * that runs now. */
 void vpy_code_entered(uint32_t value, PyObject *code, PyFrameObject *frame);
@@ -104,9 +120,7 @@ vst_id vpy_native_id_slow(PyObject *callable);
 
 static inline size_t vpy_native_hash(PyMethodDef *method, PyTypeObject *owner)
 {
-    uint64_t mixed = (uintptr_t)method ^ (uintptr_t)owner << 7;
-
-    return (size_t)(mixed * 0x9e3779b97f4a7c15u >> 40);
+    return (size_t)((uintptr_t)method >> 5 ^ (uintptr_t)owner >> 6);
 }
 
 /* The id of what a call event calls, 0 if that is no C function, or one that

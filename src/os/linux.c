@@ -218,15 +218,6 @@ int vst__os_map_shared(int fd, uint64_t offset, size_t size, void **address)
     return error;
 }
 
-int vst__os_map_read(int fd, uint64_t offset, size_t size, const void **address)
-{
-    void *map = mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd,
-                     (off_t)offset);
-
-    *address = map;
-    return map == MAP_FAILED ? errno : 0;
-}
-
 void vst__os_unmap(const void *address, size_t size)
 {
     munmap((void *)(uintptr_t)address, size);

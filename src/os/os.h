@@ -38,9 +38,8 @@ int vst__os_file_read(int fd, void *bytes, size_t count, uint64_t offset,
 /* Makes sure that [offset, offset + size) has storage behind it, so that
  * touching a mapping of it can raise no signal. */
 int vst__os_file_allocate(int fd, uint64_t offset, uint64_t size);
-/* Maps with its pages present. */
+/* Maps with its pages present and writable. */
 int vst__os_map_shared(int fd, uint64_t offset, size_t size, void **address);
-int vst__os_map_read(int fd, uint64_t offset, size_t size, const void **address);
 void vst__os_unmap(const void *address, size_t size);
 
 #endif

@@ -97,6 +97,14 @@ static vst_status take_chunk(vst_trace *trace, const vst_chunk_header *chunk,
     }
 }
 
+/* How much of a chunk the file must hold for nothing to be missing. */
+static uint64_t needed_size(const vst_chunk_header *chunk)
+{
+    uint64_t used = sizeof *chunk + (uint64_t)chunk->used * sizeof(uint64_t);
+
+    return chunk->used != 0 && used < chunk->size ? used : chunk->size;
+}
+
 /* Leaves the offset where the valid part of the file ends in valid_end. A last
  * chunk that the end of the file cuts is read as far as it goes. */
 static vst_status walk_chunks(vst_trace *trace, vst_error *error)
@@ -123,7 +131,7 @@ static vst_status walk_chunks(vst_trace *trace, vst_error *error)
         status = take_chunk(trace, &chunk, offset, room);
         if (status != VST_OK)
             return vst_error_set(error, status, trace->block.sys_errno, offset);
-        trace->damaged = room < chunk.size;
+        trace->damaged = room < needed_size(&chunk);
         offset += room;
     }
     trace->valid_end = offset;
