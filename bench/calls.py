@@ -70,18 +70,22 @@ def alternate(tools, loops, rounds, slow_tool=None):
     return best
 
 
+def check_against(bars, extra):
+    """Our cost over each peer's, against the bar."""
+    ratios = {peer: extra["vestige"] / extra[peer] for peer in bars if peer in extra}
+    return [at_most(f"{ratio:.2f} x {peer}", ratio, bars[peer]) for peer, ratio in ratios.items()]
+
+
 def tabulate(title, best, loops, bars):
     names = [name for name in best if name != "off"]
     table = Table(title, ["off", *names], unit="ns a call")
+    rows = []
     for label, _, count in loops:
         off = best["off"][label]
-        extra = {name: (best[name][label] - off) / count for name in names}
-        checks = [
-            at_most(f"{extra['vestige'] / extra[peer]:.2f} x {peer}", extra["vestige"] / extra[peer], bar)
-            for peer, bar in bars.items()
-            if peer in extra
-        ]
-        table.add(label, {"off": off / count, **extra}, checks)
+        rows.append({"off": off / count} | {name: (best[name][label] - off) / count for name in names})
+        table.add(label, rows[-1], check_against(bars, rows[-1]))
+    mean = {name: sum(row[name] for row in rows) / len(rows) for name in best}
+    table.add("mean", mean, check_against(bars, mean))
     return table
 
 

@@ -5,6 +5,7 @@ always records into memory it has used before: the least that it can cost.
 """
 
 import importlib.util
+import os
 import sys
 
 NEW = sys.version_info >= (3, 12)  # sys.monitoring is there
@@ -65,6 +66,9 @@ class Torch:
     """torch.profiler with_stack. It starts and stops slowly, and once only: a new one each time."""
 
     name = "torch"
+
+    def __init__(self):
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it would tell of every start
 
     def start(self):
         from torch.profiler import ProfilerActivity, profile

@@ -69,22 +69,17 @@ static int annotation_init(PyObject *object, PyObject *args, PyObject *kw)
 
 static void record_text_argument(PyObject *args)
 {
-    PyObject *json = PyImport_ImportModule("json");
-    PyObject *quoted =
-        json ? PyObject_CallMethod(json, "dumps", "O", args) : NULL;
-    PyObject *member =
-        quoted ? PyUnicode_FromFormat("\"args\": %U", quoted) : NULL;
+    vpy_json json = {.length = 0};
     const char *bytes;
     uint32_t length;
-    PyObject *text = member ? vpy_text(member, &bytes, &length) : NULL;
+    PyObject *text = vpy_text(args, &bytes, &length);
 
-    if (text)
-        vst_record_args(bytes, length);
-    Py_XDECREF(text);
-    Py_XDECREF(member);
-    Py_XDECREF(quoted);
-    Py_XDECREF(json);
-    PyErr_Clear();
+    if (!text)
+        return;
+    vpy_json_key(&json, "args", 4);
+    vpy_json_string(&json, bytes, length, 1000);
+    vst_record_args(json.bytes, json.length);
+    Py_DECREF(text);
 }
 
 static PyObject *annotation_enter(PyObject *object, PyObject *unused)

@@ -8,7 +8,7 @@
  * when recording ends. One set later takes our place, as greenlet has it. */
 #include "vpy.h"
 
-static PyObject *greenlet;       /* the module, while recording; borrowed name */
+static PyObject *greenlet;        /* the module, while recording */
 static PyObject *switch_callback; /* what settrace gets */
 static vpy_tracer *tracer;
 
@@ -27,10 +27,31 @@ static uint64_t stack_number(PyObject *object)
     return is_main ? 0 : (uint64_t)(uintptr_t)object;
 }
 
+/* Gives the current thread's trace function back to the program, if it is
+ * ours. */
+static void restore_thread(void)
+{
+    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *module =
+        modules ? PyDict_GetItemString(modules, "greenlet") : NULL;
+    PyObject *current =
+        module ? PyObject_CallMethod(module, "gettrace", NULL) : NULL;
+
+    if (current && current == switch_callback) {
+        PyObject *result = PyObject_CallMethod(module, "settrace", "O",
+                                               previous ? previous : Py_None);
+        Py_XDECREF(result);
+    }
+    Py_XDECREF(current);
+    PyErr_Clear();
+}
+
 static PyObject *on_switch(PyObject *self, PyObject *const *args,
                            Py_ssize_t count)
 {
     (void)self;
+    if (!vpy_active)
+        restore_thread();
     if (vpy_active && count == 2 && PyTuple_Check(args[1]) &&
         PyTuple_GET_SIZE(args[1]) == 2) {
         PyObject *origin = PyTuple_GET_ITEM(args[1], 0);
@@ -91,20 +112,13 @@ void vpy_greenlets_watch_thread(void)
         Py_XSETREF(previous, before);
 }
 
-/* Only this thread's can be taken back; the others' see that nothing is being
- * recorded, and are replaced when recording starts again. */
+/* Only this thread's can be taken back now; the others give theirs back at their
+ * next switch. */
 void vpy_greenlets_end(void)
 {
     if (greenlet && watched_generation == vpy_generation) {
-        PyObject *current = PyObject_CallMethod(greenlet, "gettrace", NULL);
-        if (current == switch_callback) {
-            PyObject *result = PyObject_CallMethod(
-                greenlet, "settrace", "O", previous ? previous : Py_None);
-            Py_XDECREF(result);
-            Py_CLEAR(previous);
-        }
-        Py_XDECREF(current);
-        PyErr_Clear();
+        restore_thread();
+        Py_CLEAR(previous);
     }
     Py_CLEAR(greenlet);
     tracer = NULL;

@@ -172,6 +172,18 @@ void vpy_greenlets_end(void);
 void vpy_greenlets_look(void);        /* something new was defined */
 void vpy_greenlets_watch_thread(void); /* the current one */
 
+/* json.c */
+typedef struct vpy_json {
+    char bytes[8000];
+    size_t length;
+    size_t key_at; /* where the last key began */
+    bool full;     /* there was no room for it */
+} vpy_json;
+
+void vpy_json_key(vpy_json *json, const char *key, size_t length);
+/* The value of the last key: at most max bytes of a string. */
+void vpy_json_string(vpy_json *json, const char *s, size_t length, size_t max);
+
 /* Objects of the module. */
 extern PyTypeObject *vpy_trace_type;
 extern PyObject *vpy_trace_error;

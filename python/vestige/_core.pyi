@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
+from typing_extensions import Self
+
 Progress = Callable[[float], None]
 
 engines: tuple[str, ...]
@@ -62,7 +64,7 @@ class record_function:
     name: str
     args: str | None
     def __init__(self, name: str, args: str | None = None) -> None: ...
-    def __enter__(self) -> record_function: ...
+    def __enter__(self) -> Self: ...
     def __exit__(self, *exc: object) -> None: ...
 
 def instant(name: str, json_members: str = "") -> None: ...

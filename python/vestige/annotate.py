@@ -64,9 +64,7 @@ def _flags(function: Callable[..., Any]) -> int:
     return flags
 
 
-def _wrap(
-    function: Callable[..., Any], span: type[record_function], name: str, text: str | None
-) -> Callable[..., Any]:
+def _wrap(function: Callable[..., Any], span: type[record_function], name: str, text: str | None) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         with span(name, text):
             return function(*args, **kwargs)

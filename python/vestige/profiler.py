@@ -92,7 +92,8 @@ class profile:
             raise RuntimeError("this profile is recording already")
         if self._finished:
             raise RuntimeError(f"{self._place()} is finished; use a new profile()")
-        facts = {} if self._started else {**self._facts(), **self._metadata}  # before: what it calls is not the program's
+        # Gathered before recording: the calls it takes are not the program's.
+        facts = {} if self._started else {**self._facts(), **self._metadata}
         self._session.start()
         self._running = True
         if not self._started:
@@ -128,9 +129,7 @@ class profile:
         if self._output is not None:
             self.finish()
 
-    def toggle_collection_dynamic(
-        self, enable: bool, activities: Iterable[ProfilerActivity] | None = None
-    ) -> None:
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity] | None = None) -> None:
         """Pauses or goes on between start() and stop(). Without CPU among the activities nothing changes."""
         if ProfilerActivity.CPU not in check_activities(activities) or not self._running:
             return

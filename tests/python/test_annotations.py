@@ -366,7 +366,17 @@ def test_our_own_functions_are_not_in_the_trace():
             pass
     found = set(names(load(prof)))
     assert "decorated" in found
-    assert not found & {"call", "instant", "counter", "members", "render", "<instant>", "<counter>", "<recording>", "dumps"}
+    assert not found & {
+        "call",
+        "instant",
+        "counter",
+        "members",
+        "render",
+        "<instant>",
+        "<counter>",
+        "<recording>",
+        "dumps",
+    }
 
 
 def test_annotations_cost_next_to_nothing_when_nothing_is_recorded():

@@ -16,7 +16,8 @@ from vestige import Trace
 
 SHOW = """\
     import re, sys
-    shown = {name: value for name, value in globals().items() if name not in ("re", "sys", "__builtins__", "__loader__")}
+    hidden = ("hidden", "re", "sys", "__builtins__", "__loader__")
+    shown = {name: value for name, value in globals().items() if name not in hidden}
     print(re.sub(" at 0x[0-9a-f]+", "", str(shown)))
     print(list(globals())[:9])
     print(type(__builtins__), __loader__ if isinstance(__loader__, type) else type(__loader__))
@@ -469,7 +470,10 @@ def test_a_folder_without_a_main_module_is_told_as_python_tells_it(workplace, sa
 
 def test_a_trace_that_cannot_be_written_on_does_not_touch_the_program(workplace):
     workplace.write("work.py", "import sys\nfor i in range(300_000): len('')\nprint('done')\nsys.exit(5)")
-    limit = "import resource, os, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)); os.execv(sys.argv[1], sys.argv[1:])"
+    limit = (
+        "import os, resource as r, sys; r.setrlimit(r.RLIMIT_FSIZE, (1 << 20, 1 << 20));"
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
     result = workplace.python("-c", limit, COMMAND, "run", "-o", "t.vst", "work.py")
     assert (result.stdout, result.returncode) == ("done\n", 5)
     assert "could not be kept" in result.stderr

@@ -331,7 +331,9 @@ def test_wrong_arguments_are_refused_in_one_line(options, message):
 
 
 def test_an_unknown_engine_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=f"no engine 'steam' on this Python: use one of auto, {vestige._core.engines[0]}"):
+    with pytest.raises(
+        ValueError, match=f"no engine 'steam' on this Python: use one of auto, {vestige._core.engines[0]}"
+    ):
         profile(engine="steam")
 
 
@@ -434,7 +436,9 @@ def test_a_torch_that_is_loaded_later_gets_our_names_too(tmp_path):
     package = tmp_path / "torch"
     package.mkdir()
     (package / "__init__.py").write_text("from torch import profiler")
-    (package / "profiler.py").write_text("def profile(): pass\ndef record_function(): pass\nclass ProfilerActivity: pass\n")
+    (package / "profiler.py").write_text(
+        "def profile(): pass\ndef record_function(): pass\nclass ProfilerActivity: pass\n"
+    )
     code = """
         import sys, vestige
         meta_path = list(sys.meta_path)

@@ -327,7 +327,7 @@ def test_a_thread_inside_a_c_call_across_two_profiles_is_quiet_and_right():
     program = """
 import sys, threading, time
 from vestige import profile
-from tree import calls_of, load, threads
+from tree import load, threads
 
 lock = threading.Lock()
 lock.acquire()
@@ -336,14 +336,14 @@ first, second, third = threading.Event(), threading.Event(), threading.Event()
 def leaf():
     pass
 
-def run():
+def crossing():
     first.set()
     second.wait()
     lock.acquire()
     leaf()
     third.set()
 
-threading.Thread(target=run, name="crossing").start()
+threading.Thread(target=crossing, name="crossing").start()
 with profile() as one:
     first.wait()
     second.set()
@@ -354,7 +354,7 @@ with profile() as two:
 for prof in (one, two):
     for root in threads(load(prof)).get("crossing", []):
         for span in root.walk():
-            if span.name.endswith(": run") and "example" not in span.name:
+            if span.name.endswith(": crossing"):
                 print("\\n".join(span.lines()))
     print("--")
 """

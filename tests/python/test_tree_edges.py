@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tree import calls, calls_of, expected, load, names, record, short, spans_of, text, threads, tree
+from tree import Span, calls, calls_of, expected, load, names, record, short, spans_of, text, threads, tree
 from vestige import profile
 
 
@@ -231,11 +231,9 @@ def test_an_empty_profile_is_a_valid_trace():
 
 def test_every_span_ends_inside_the_recording():
     trace = record(leaf)
-    windows = [e for e in trace["traceEvents"] if e["ph"] == "X" and e["cat"] == "Trace"]
-    (window,) = windows
-    for event in calls(trace):
-        assert window["ts"] <= event["ts"]
-        assert event["ts"] + event["dur"] <= window["ts"] + window["dur"]
+    (window,) = [Span(event) for event in trace["traceEvents"] if event["ph"] == "X" and event["cat"] == "Trace"]
+    for span in map(Span, calls(trace)):
+        assert window.start <= span.start <= span.end <= window.end
 
 
 # ---- what is left out --------------------------------------------------

@@ -530,17 +530,11 @@ def test_functions_called_on_a_class_are_methods_of_type():
         str.maketrans({})
         object.__new__(object)
 
-    assert tree(outer) == by_version(
-        v310="""
-        outer
-          <type.fromhex>
-          <maketrans>
-          <type.__new__>
-        """,
-        v312="""
+    assert tree(outer) == expected(
+        """
         outer
           <type.fromhex>
           <type.maketrans>
           <type.__new__>
-        """,
+        """
     )

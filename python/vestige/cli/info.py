@@ -36,9 +36,7 @@ def main(argv: list[str]) -> None:
         _show(options.file, facts, threads, metadata)
 
 
-def _show(
-    path: str, facts: dict[str, Any], threads: list[dict[str, Any]], metadata: dict[str, Any]
-) -> None:
+def _show(path: str, facts: dict[str, Any], threads: list[dict[str, Any]], metadata: dict[str, Any]) -> None:
     command = metadata.get("vestige.command", "")
     started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(facts["start_ns"] / 1e9))
     lines = {

@@ -1,0 +1,61 @@
+/* JSON members for the arguments of a span, put together in a bounded buffer
+ * without running any Python. What does not fit is left out whole, so the text
+ * is always valid. */
+#include "vpy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ESCAPED_MAX = 6 }; /* bytes that one byte can become */
+
+static void put(vpy_json *json, const char *bytes, size_t length)
+{
+    memcpy(json->bytes + json->length, bytes, length);
+    json->length += length;
+}
+
+static void put_escaped(vpy_json *json, const char *s, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)s[i];
+        char escape[8] = {(char)c};
+        if (c == '"' || c == '\\')
+            snprintf(escape, sizeof escape, "\\%c", c);
+        else if (c < 0x20)
+            snprintf(escape, sizeof escape, "\\u%04x", c);
+        put(json, escape, strlen(escape));
+    }
+}
+
+void vpy_json_key(vpy_json *json, const char *key, size_t length)
+{
+    json->key_at = json->length;
+    json->full = json->length + length * ESCAPED_MAX + 6 > sizeof json->bytes;
+    if (json->full)
+        return;
+    if (json->length)
+        put(json, ", ", 2);
+    put(json, "\"", 1);
+    put_escaped(json, key, length);
+    put(json, "\": ", 3);
+}
+
+/* Cut between characters, with an ellipsis. */
+void vpy_json_string(vpy_json *json, const char *s, size_t length, size_t max)
+{
+    bool cut = length > max;
+
+    if (cut) {
+        length = max;
+        while (length && ((unsigned char)s[length] & 0xc0) == 0x80)
+            length--;
+    }
+    if (json->full ||
+        json->length + length * ESCAPED_MAX + 5 > sizeof json->bytes) {
+        json->length = json->key_at;
+        return;
+    }
+    put(json, "\"", 1);
+    put_escaped(json, s, length);
+    put(json, cut ? "\xe2\x80\xa6\"" : "\"", cut ? 4 : 1);
+}
