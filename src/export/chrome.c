@@ -271,7 +271,7 @@ static void put_window(vst__chrome *chrome, const vst__window *window)
     int64_t end_ns = vst__clockmap_to_ns(clock, window->last);
 
     vst__output_text(output, ",\n{\"ph\": \"X\", \"cat\": \"Trace\", "
-                             "\"name\": \"PyTorch Profiler (");
+                             "\"name\": \"vestige (");
     put_u64(output, window->number);
     vst__output_text(output, ")\", \"pid\": ");
     put_u64(output, chrome->trace->header.pid);
@@ -282,7 +282,7 @@ static void put_window(vst__chrome *chrome, const vst__window *window)
     vst__output_text(output, ", \"dur\": ");
     put_us(output, end_ns - start_ns);
     vst__output_text(output, ", \"args\": {\"Op count\": 0}}");
-    put_mark(chrome, "Iteration Start: PyTorch Profiler", start_ns);
+    put_mark(chrome, "Iteration Start: vestige", start_ns);
     put_mark(chrome, "Record Window End", end_ns);
 }
 

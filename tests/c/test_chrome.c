@@ -240,10 +240,10 @@ static void the_document_begins_and_ends_as_torchs_does(void)
                       "\"args\": {\"name\": \"prog\"}}");
     expect_line(text, "\"args\": {\"labels\": \"CPU\"}}");
     expect_line(text, "{\"ph\": \"X\", \"cat\": \"Trace\", "
-                      "\"name\": \"PyTorch Profiler (0)\", \"pid\": 4242, "
+                      "\"name\": \"vestige (0)\", \"pid\": 4242, "
                       "\"tid\": 4243, \"ts\": 3813830000001.000, "
                       "\"dur\": 8.000, \"args\": {\"Op count\": 0}}");
-    expect_line(text, "\"name\": \"Iteration Start: PyTorch Profiler\"");
+    expect_line(text, "\"name\": \"Iteration Start: vestige\"");
     expect_line(text, "\"name\": \"Record Window End\", \"pid\": 4242, "
                       "\"tid\": 4243, \"ts\": 3813830000009.000}");
     expect_line(text, "\n],\n\"traceName\": \"/tmp/");
