@@ -184,17 +184,19 @@ static PyType_Spec annotation_spec = {
 
 static PyObject *instant(PyObject *module, PyObject *args)
 {
-    const char *members = "";
-    Py_ssize_t length = 0;
-    PyObject *name;
+    PyObject *name, *members = NULL;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "U|s#:instant", &name, &members, &length))
+    if (!PyArg_ParseTuple(args, "U|U:instant", &name, &members))
         return NULL;
     if (vpy_recording_queue) {
+        const char *bytes = "";
+        uint32_t length = 0;
+        PyObject *text = vpy_text(members, &bytes, &length);
         vst_id id = define(VST_DEF_INSTANT, name);
         if (id)
-            vst_record_instant(id, members, (size_t)length);
+            vst_record_instant(id, bytes, length);
+        Py_XDECREF(text);
     }
     Py_RETURN_NONE;
 }

@@ -146,13 +146,33 @@ static bool matches_any(PyObject *patterns, const char *file)
     return false;
 }
 
+/* The part of file within our package, NULL if it is not there. */
+static const char *within_own_folder(const char *file, uint32_t length)
+{
+    size_t size = own_folder ? (size_t)PyBytes_GET_SIZE(own_folder) : 0;
+
+    if (!own_folder || length <= size ||
+        memcmp(file, PyBytes_AS_STRING(own_folder), size) != 0)
+        return NULL;
+    return file + size;
+}
+
+bool vpy_code_is_launcher(PyObject *code)
+{
+    const char *file;
+    uint32_t length;
+    PyObject *text =
+        vpy_text(((PyCodeObject *)code)->co_filename, &file, &length);
+    const char *part = text ? within_own_folder(file, length) : NULL;
+    bool result = part && strncmp(part, "cli/", 4) == 0;
+
+    Py_XDECREF(text);
+    return result;
+}
+
 static bool is_wanted(const char *file, uint32_t length)
 {
-    if (!tracer->options.python)
-        return false;
-    if (own_folder && length > PyBytes_GET_SIZE(own_folder) &&
-        memcmp(file, PyBytes_AS_STRING(own_folder),
-               (size_t)PyBytes_GET_SIZE(own_folder)) == 0)
+    if (!tracer->options.python || within_own_folder(file, length))
         return false;
     if (tracer->options.include && !matches_any(tracer->options.include, file))
         return false;

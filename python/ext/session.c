@@ -128,6 +128,20 @@ static void configure(session *self)
     vpy_tracer_configure(&options);
 }
 
+/* Once: a later Python is not locked out, but told of. */
+static int warn_if_unproven(void)
+{
+    static bool warned;
+
+    if (VPY_IS_PROVEN || warned)
+        return 0;
+    warned = true;
+    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                            "vestige's hooks are not proven on Python %d.%d "
+                            "yet: calls may be missing from the trace",
+                            PY_MAJOR_VERSION, PY_MINOR_VERSION);
+}
+
 static PyObject *session_start(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
@@ -141,6 +155,8 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
                         "sub-interpreters");
         return NULL;
     }
+    if (warn_if_unproven() < 0)
+        return NULL;
     if (!self->handle) {
         vst_session_options options = {
             .path = self->path ? PyBytes_AS_STRING(self->path) : NULL,
@@ -200,13 +216,22 @@ static bool is_started(session *self)
 static PyObject *session_set_metadata(PyObject *object, PyObject *args)
 {
     session *self = (session *)object;
-    const char *key, *json;
+    PyObject *key, *json;
+    const char *bytes;
+    uint32_t length;
+    vst_status status = VST_E_NOMEM;
 
-    if (!PyArg_ParseTuple(args, "ss:set_metadata", &key, &json) ||
+    if (!PyArg_ParseTuple(args, "UU:set_metadata", &key, &json) ||
         !is_started(self))
         return NULL;
-    vst_status status =
-        vst_queue_set_metadata(vst_session_queue(self->handle), key, json);
+    PyObject *key_text = vpy_text(key, &bytes, &length);
+    PyObject *json_text = vpy_text(json, &bytes, &length);
+    if (key_text && json_text)
+        status = vst_queue_set_metadata(vst_session_queue(self->handle),
+                                        PyBytes_AS_STRING(key_text),
+                                        PyBytes_AS_STRING(json_text));
+    Py_XDECREF(key_text);
+    Py_XDECREF(json_text);
     if (status != VST_OK)
         return vpy_raise(status, NULL, self->path);
     Py_RETURN_NONE;

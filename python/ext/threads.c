@@ -23,17 +23,21 @@ static bool append(id_list *list, vst_id id)
     return true;
 }
 
-/* The calls that are recorded, outermost first. */
+/* The calls that are recorded, outermost first; under `vestige run` from the
+ * program's own first call on. */
 static void collect_stack(PyThreadState *tstate, id_list *list)
 {
     PyFrameObject *frame = PyThreadState_GetFrame(tstate);
 
     list->count = 0;
     while (frame) {
-        vst_id id = VPY_ID(vpy_code_value(vpy_frame_code(frame)));
+        PyObject *code = vpy_frame_code(frame);
+        vst_id id = VPY_ID(vpy_code_value(code));
         PyFrameObject *back = PyFrame_GetBack(frame);
         if (id)
             append(list, id);
+        else if (vpy_code_is_launcher(code))
+            Py_CLEAR(back);
         Py_DECREF(frame);
         frame = back;
     }

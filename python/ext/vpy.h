@@ -70,6 +70,8 @@ int vpy_code_ids_init(void);
 bool vpy_code_ids_begin(vpy_tracer *tracer); /* false: out of memory */
 void vpy_code_ids_end(void);
 uint32_t vpy_code_define(PyObject *code);
+/* Belongs to the command that runs programs: what called it is not theirs. */
+bool vpy_code_is_launcher(PyObject *code);
 
 static inline uint32_t vpy_code_value(PyObject *code)
 {

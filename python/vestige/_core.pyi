@@ -10,6 +10,9 @@ Progress = Callable[[float], None]
 engines: tuple[str, ...]
 """Engines this interpreter has, the default first."""
 
+proven: bool
+"""Whether the hooks were proven on this version of Python."""
+
 class TraceError(Exception):
     """A trace cannot be read or written; also an OSError where the system said why."""
 
@@ -56,7 +59,6 @@ class Trace:
     def totals(
         self, *, all_windows: bool = False, progress: Progress | None = None
     ) -> list[tuple[str, int, int, int]]: ...
-    def tree(self, *, all_windows: bool = False) -> list[tuple[int, int, str, str, int, int, int, str]]: ...
 
 class record_function:
     """A named span around a block, for the thread it runs in."""

@@ -6,7 +6,7 @@ is not used: it would be loaded, and recorded, in the middle of the traced progr
 
 from __future__ import annotations
 
-from _json import encode_basestring_ascii
+from _json import encode_basestring
 
 TEXT_MAX = 1024
 ITEMS_MAX = 32
@@ -15,8 +15,8 @@ INT_MAX = 1 << 63
 
 
 def quote(text: str) -> str:
-    """A JSON string, in ASCII."""
-    return encode_basestring_ascii(text)
+    """A JSON string. Only what must be is escaped: Perfetto shows other escapes as they stand."""
+    return encode_basestring(text)
 
 
 def members(values: dict[str, object]) -> str:

@@ -242,17 +242,6 @@ uint64_t vst_thread_handle(void)
     return vst__os_thread_handle();
 }
 
-static void define_own_thread(vst_queue *queue, const vst__thread *thread)
-{
-    vst_entry entry = {
-        .kind = VST_ENTRY_THREAD,
-        .id = thread->number,
-        .x = thread->system_tid,
-    };
-
-    queue->provider->define(queue->provider->ctx, &entry);
-}
-
 /* Links the calling thread into the recording, with a chunk if there is room.
  * False: nothing is recorded now. */
 static bool join_recording(vst__writer *writer)
@@ -271,7 +260,7 @@ static bool join_recording(vst__writer *writer)
         return false;
     if (!thread->system_tid) {
         thread->system_tid = vst__os_thread_id();
-        define_own_thread(queue, thread);
+        vst__queue_define_thread(queue, thread, "", 0);
     }
     writer->number = thread->number;
     vst__writer_attach(writer, queue);

@@ -20,6 +20,7 @@ vst_queue *vst__recording;
 uint64_t vst_recording_epoch;
 
 static uint64_t last_epoch; /* guarded by the lock */
+static uint32_t forks;      /* that this process is away from its first */
 
 /* Pairs with the relaxed load in vst_record: what was set up before (a queue,
  * its provider) is reached only through the lock, which the slow path takes. */
@@ -36,6 +37,7 @@ vst_status vst__queue_create(const vst_chunk_provider *provider,
     if (!queue)
         return VST_E_NOMEM;
     queue->provider = provider;
+    queue->forks = forks;
     queue->definitions = vst__intern_create();
     if (!queue->definitions) {
         free(queue);
@@ -73,9 +75,11 @@ static void after_fork_in_parent(void)
 }
 
 /* The child has a copy of every buffer, all of them on the parent's file. It
- * lets go of them before any hook can fire, and records nothing. */
+ * lets go of them before any hook can fire, and records nothing; queues of
+ * before take nothing any more. */
 static void after_fork_in_child(void)
 {
+    forks++;
     set_epoch(0);
     if (vst__recording) {
         vst_queue *queue = vst__recording;
@@ -92,6 +96,11 @@ __attribute__((constructor)) static void watch_forks(void)
     vst__os_fork_hooks(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
+static bool is_ours(const vst_queue *queue)
+{
+    return queue->forks == forks;
+}
+
 /* ---- start and stop ---------------------------------------------------- */
 
 vst_status vst__queue_start(vst_queue *queue)
@@ -99,7 +108,9 @@ vst_status vst__queue_start(vst_queue *queue)
     vst_status status = VST_OK;
 
     pthread_mutex_lock(&vst__recorder_lock);
-    if (vst__recording) {
+    if (!is_ours(queue)) {
+        status = VST_E_STATE;
+    } else if (vst__recording) {
         status = VST_E_BUSY;
     } else {
         vst__recording = queue;
@@ -225,7 +236,9 @@ vst_status vst_queue_define(vst_queue *queue, const vst_definition *definition,
     *id = 0;
     pthread_mutex_lock(&vst__recorder_lock);
     size_t key_size = key_of(queue, definition);
-    if (!key_size)
+    if (!is_ours(queue))
+        status = VST_E_STATE;
+    else if (!key_size)
         status = VST_E_NOMEM;
     else
         *id = vst__intern_find(queue->definitions, queue->key, key_size);
@@ -249,7 +262,9 @@ vst_status vst_queue_set_metadata(vst_queue *queue, const char *key,
     };
 
     pthread_mutex_lock(&vst__recorder_lock);
-    vst_status status = queue->provider->define(queue->provider->ctx, &entry);
+    vst_status status = VST_E_STATE;
+    if (is_ours(queue))
+        status = queue->provider->define(queue->provider->ctx, &entry);
     pthread_mutex_unlock(&vst__recorder_lock);
     return status;
 }
@@ -287,8 +302,8 @@ void vst__queue_forget_thread(vst_queue *queue, uint64_t handle)
     }
 }
 
-static void define_thread(vst_queue *queue, const vst__thread *thread,
-                          const char *name, size_t name_len)
+void vst__queue_define_thread(vst_queue *queue, const vst__thread *thread,
+                              const char *name, size_t name_len)
 {
     vst_entry entry = {
         .kind = VST_ENTRY_THREAD,
@@ -306,11 +321,11 @@ void vst_queue_name_thread(vst_queue *queue, uint64_t handle,
                            size_t name_len)
 {
     pthread_mutex_lock(&vst__recorder_lock);
-    for (vst__thread *t = queue->threads; t; t = t->next) {
+    for (vst__thread *t = queue->threads; t && is_ours(queue); t = t->next) {
         if (t->handle == handle) {
             if (system_tid)
                 t->system_tid = system_tid;
-            define_thread(queue, t, name, name_len);
+            vst__queue_define_thread(queue, t, name, name_len);
             break;
         }
     }
@@ -325,10 +340,11 @@ void vst_queue_open_stack(vst_queue *queue, uint64_t handle,
     vst__writer writer = {.hot = {.epoch = VST_EPOCH_NONE}};
 
     pthread_mutex_lock(&vst__recorder_lock);
-    vst__thread *thread = vst__queue_thread(queue, handle);
+    vst__thread *thread =
+        is_ours(queue) ? vst__queue_thread(queue, handle) : NULL;
     if (thread) {
         thread->system_tid = system_tid;
-        define_thread(queue, thread, "", 0);
+        vst__queue_define_thread(queue, thread, "", 0);
     }
     if (thread && count && vst__recording == queue) {
         writer.number = thread->number;

@@ -46,6 +46,7 @@ typedef struct vst__thread {
 
 struct vst_queue {
     const vst_chunk_provider *provider;
+    uint32_t forks; /* tells whether this is the process that made it */
     vst__intern *definitions;
     vst_id last_id;
     uint32_t last_thread;
@@ -78,6 +79,8 @@ bool vst__queue_is_recording(void); /* any queue */
 /* The thread with this handle, made if there is none; NULL: out of memory. */
 vst__thread *vst__queue_thread(vst_queue *queue, uint64_t handle);
 void vst__queue_forget_thread(vst_queue *queue, uint64_t handle);
+void vst__queue_define_thread(vst_queue *queue, const vst__thread *thread,
+                              const char *name, size_t name_len);
 
 /* buffer.c: gives a writer room in a chunk of queue; false: there is none. */
 bool vst__writer_attach(vst__writer *writer, vst_queue *queue);
