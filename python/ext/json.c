@@ -27,17 +27,34 @@ static void put_escaped(vpy_json *json, const char *s, size_t length)
     }
 }
 
+/* One byte is kept back for the brace that vpy_json_end puts. */
+static bool fits(const vpy_json *json, size_t escaped, size_t more)
+{
+    return json->length + escaped * ESCAPED_MAX + more < sizeof json->bytes;
+}
+
 void vpy_json_key(vpy_json *json, const char *key, size_t length)
 {
     json->key_at = json->length;
-    json->full = json->length + length * ESCAPED_MAX + 6 > sizeof json->bytes;
+    json->full = !fits(json, length, 6);
     if (json->full)
         return;
-    if (json->length)
+    if (json->length && json->bytes[json->length - 1] != '{')
         put(json, ", ", 2);
     put(json, "\"", 1);
     put_escaped(json, key, length);
     put(json, "\": ", 3);
+}
+
+void vpy_json_begin(vpy_json *json, const char *key)
+{
+    vpy_json_key(json, key, strlen(key));
+    put(json, "{", 1);
+}
+
+void vpy_json_end(vpy_json *json)
+{
+    put(json, "}", 1);
 }
 
 /* Cut between characters, with an ellipsis. */
@@ -50,8 +67,7 @@ void vpy_json_string(vpy_json *json, const char *s, size_t length, size_t max)
         while (length && ((unsigned char)s[length] & 0xc0) == 0x80)
             length--;
     }
-    if (json->full ||
-        json->length + length * ESCAPED_MAX + 5 > sizeof json->bytes) {
+    if (json->full || !fits(json, length, 5)) {
         json->length = json->key_at;
         return;
     }

@@ -66,9 +66,10 @@ void vpy_code_entered(uint32_t value, PyObject *code, PyFrameObject *frame)
     if (frame && is_thread_start((PyCodeObject *)code)) {
         vpy_threads_name_from_frame(vpy_active, frame);
     } else if (frame) {
+        vpy_json_begin(&json, "arguments");
         put_arguments(&json, (PyCodeObject *)code, frame);
-        if (json.length)
-            vst_record_args(json.bytes, json.length);
+        vpy_json_end(&json);
+        vst_record_args(json.bytes, json.length);
     }
     PyErr_Restore(type, error, traceback);
 }

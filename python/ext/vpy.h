@@ -183,6 +183,9 @@ typedef struct vpy_json {
 } vpy_json;
 
 void vpy_json_key(vpy_json *json, const char *key, size_t length);
+/* The members that follow are those of an object. */
+void vpy_json_begin(vpy_json *json, const char *key);
+void vpy_json_end(vpy_json *json);
 /* The value of the last key: at most max bytes of a string. */
 void vpy_json_string(vpy_json *json, const char *s, size_t length, size_t max);
 

@@ -413,7 +413,8 @@ def test_arguments_and_results_are_recorded_where_asked(workplace):
     workplace.vestige("export", "t.vst", "-o", "t.json")
     events = json.loads((workplace.path / "t.json").read_text())["traceEvents"]
     [call] = [event for event in events if event["name"] == "work.py(1): work"]
-    assert (call["args"]["x"], call["args"]["y"], call["args"]["return"]) == ("41", "'z'", "42")
+    assert call["args"]["arguments"] == {"x": "41", "y": "'z'"}
+    assert call["args"]["return"] == "42"
 
 
 def test_the_trace_says_where_it_comes_from(workplace):

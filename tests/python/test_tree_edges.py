@@ -350,9 +350,9 @@ class Hostile:
 
 
 def args_of(trace, name):
-    known = {"Python id", "Python parent id", "Ev Idx", "raised", "open at start", "open at end"}
+    known = {"Python id", "Python parent id", "Ev Idx", "raised", "open at start", "open at end", "arguments"}
     return [
-        {key: value for key, value in event["args"].items() if key not in known}
+        {**event["args"].get("arguments", {}), **{key: value for key, value in event["args"].items() if key not in known}}
         for event in calls(trace)
         if short(event["name"]) == name
     ]
