@@ -11,8 +11,9 @@ enum {
     HEADER_WORDS = 8, /* of the provider's, so that chunks are whole pages */
     FIRST_CHUNK_WORDS = 16 * 1024 / 8 - HEADER_WORDS,
     LAST_CHUNK_WORDS = 1024 * 1024 / 8 - HEADER_WORDS,
-    /* Kept free behind `limit`: a TIME escape and the word that needed it. */
-    SLACK_WORDS = 4,
+    /* Kept free behind `limit`: a TIME escape and the word that needed it, then
+     * another TIME and the GAP that ends a thread's last chunk. */
+    SLACK_WORDS = 8,
     /* A rest smaller than this is not worth handing on. */
     SPARE_WORDS = 64,
     ARGS_MAX = (VST_ESCAPE_WORDS_MAX - 1) * 8,
@@ -60,22 +61,24 @@ static void clear_chunk(vst__writer *writer)
     writer->hot.cursor = writer->hot.limit = writer->end = NULL;
 }
 
-static bool acquire_chunk(vst__writer *writer, vst_queue *queue)
+static vst_status acquire(const vst__writer *writer, vst_queue *queue,
+                          vst_chunk *chunk)
 {
     const vst_chunk_provider *provider = queue->provider;
 
-    if (provider->acquire(provider->ctx, writer->number, writer->next_words,
-                          &writer->chunk) != VST_OK) {
-        clear_chunk(writer);
-        return false;
-    }
+    return provider->acquire(provider->ctx, writer->number, writer->next_words,
+                             chunk);
+}
+
+static void begin_chunk(vst__writer *writer, const vst_chunk *chunk)
+{
+    writer->chunk = *chunk;
     writer->segments = 1;
-    writer->hot.last = writer->chunk.start;
+    writer->hot.last = chunk->start;
     if (writer->next_words < LAST_CHUNK_WORDS)
-        writer->next_words = (writer->next_words + HEADER_WORDS) * 2 -
-                             HEADER_WORDS;
-    set_chunk(writer, writer->chunk.words);
-    return true;
+        writer->next_words =
+            (writer->next_words + HEADER_WORDS) * 2 - HEADER_WORDS;
+    set_chunk(writer, chunk->words);
 }
 
 /* Takes over what a thread that ended left of its chunk. */
@@ -122,9 +125,16 @@ static void unlink_writer(vst__writer *writer)
 
 bool vst__writer_attach(vst__writer *writer, vst_queue *queue)
 {
+    vst_chunk chunk;
+
     link_writer(writer, queue);
     writer->next_words = FIRST_CHUNK_WORDS;
-    return take_spare(writer, queue) || acquire_chunk(writer, queue);
+    if (take_spare(writer, queue))
+        return true;
+    if (acquire(writer, queue, &chunk) != VST_OK)
+        return false;
+    begin_chunk(writer, &chunk);
+    return true;
 }
 
 static bool keep_as_spare(vst__writer *writer, vst_queue *queue)
@@ -302,13 +312,22 @@ bool vst_thread_enter_free(void)
 
 /* ---- words ------------------------------------------------------------- */
 
-/* With the lock held. */
+/* With the lock held. Where there is no room for more, a gap says that nothing
+ * is known of this thread from here on. */
 static void change_chunk(vst__writer *writer)
 {
+    const uint64_t gap_begins = 0;
+    vst_chunk chunk;
+
     if (!writer->queue)
         return;
+    bool found = acquire(writer, writer->queue, &chunk) == VST_OK;
+    if (!found)
+        vst__writer_escape(writer, VST_ESCAPE_GAP, &gap_begins, 1);
     seal(writer->queue, &writer->chunk, writer->hot.cursor, writer->segments);
-    acquire_chunk(writer, writer->queue);
+    clear_chunk(writer);
+    if (found)
+        begin_chunk(writer, &chunk);
 }
 
 static bool has_room(const vst__writer *writer, size_t words)

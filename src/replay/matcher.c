@@ -322,6 +322,9 @@ static vst_status finish(vst_matcher *matcher, int64_t end_ns,
 
     if (matcher->reconciling)
         status = end_reconcile(matcher, sink);
+    /* The hooks did not come back: what is open is known up to here. */
+    if (status == VST_OK && matcher->in_gap)
+        status = vst__matcher_cut(matcher, 0, matcher->last_ns, sink);
     if (matcher->last_ns < end_ns)
         matcher->last_ns = end_ns;
     if (status == VST_OK && matcher->in_gap)

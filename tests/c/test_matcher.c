@@ -381,9 +381,9 @@ static void an_annotation_outlives_a_gap_inside_its_call(void)
            "gap 40..50\n");
 }
 
-static void a_gap_that_never_ends_lasts_to_the_end(void)
+static void a_gap_that_never_ends_cuts_what_it_hides(void)
 {
-    expect("10 enter a\n40 gap begins\n", 100, "a 10..100 open-at-end\n",
+    expect("10 enter a\n40 gap begins\n", 100, "a 10..40 cut\n",
            "gap 40..100\n");
 }
 
@@ -731,7 +731,7 @@ int main(void)
     TEST(a_shorter_stack_closes_the_rest);
     TEST(an_empty_stack_closes_everything);
     TEST(an_annotation_outlives_a_gap_inside_its_call);
-    TEST(a_gap_that_never_ends_lasts_to_the_end);
+    TEST(a_gap_that_never_ends_cuts_what_it_hides);
     TEST(lost_records_cover_the_time_since_the_last_one);
     TEST(an_annotation_nests_like_a_call);
     TEST(an_annotation_around_an_await_keeps_its_true_times);

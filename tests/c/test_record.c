@@ -236,6 +236,8 @@ static void what_finds_no_room_is_counted_for_every_chunk_that_can_fail(void)
                     kept++;
             }
         CHECK_INT(kept + provider.lost, 300000);
+        if (n > 0 && provider.lost)
+            CHECK_INT(*payload(&provider.chunks[n - 1], VST_ESCAPE_GAP, 0), 0);
         end();
     }
 }
