@@ -203,6 +203,55 @@ static void calls_open_at_stop_end_there(void)
     vst_tracer_register(NULL);
 }
 
+static int64_t tenfold(void *ctx, vst_ticks ticks)
+{
+    (void)ctx;
+    return (int64_t)ticks * 10;
+}
+
+static char timed[256];
+
+static vst_status note_times(void *ctx, const vst_span *span)
+{
+    size_t n = strlen(timed);
+
+    (void)ctx;
+    snprintf(timed + n, sizeof timed - n, "%u:%lld..%lld ", span->id,
+             (long long)span->start_ns, (long long)span->end_ns);
+    return VST_OK;
+}
+
+static void events_are_timed_by_the_converter_they_are_given(void)
+{
+    vst_time_converter converter = {tenfold, NULL};
+    vst_sink sink = {.span = note_times};
+    vst_compressed_event events[] = {
+        {.key = vst_trace_key_make(VST_EXIT, 9), .enter_t = 1},
+        {.key = vst_trace_key_make(VST_ENTER, 1), .enter_t = 2},
+        {.key = vst_trace_key_make(VST_ENTER, 2), .enter_t = 3},
+        {.key = vst_trace_key_make(VST_EXIT, 2), .enter_t = 4},
+        {.key = vst_trace_key_make(VST_ENTER, 3), .enter_t = 5},
+    };
+
+    vst_tracer_register(noting_make);
+    vst_session *session = create(NULL);
+    CHECK_INT(vst_session_start(session, NULL), VST_OK);
+    CHECK_INT(vst_session_stop(session), VST_OK);
+    vst_tracer *tracer = vst_session_tracer(session);
+    timed[0] = 0;
+    /* An exit that matches nothing vanishes, in any batch; what is open at the
+     * end is closed there. */
+    CHECK_INT(tracer->ops->get_events(tracer, &converter, events, 3,
+                                      VST_TIME_OPEN, &sink),
+              VST_OK);
+    CHECK_INT(tracer->ops->get_events(tracer, &converter, events + 3, 2, 70,
+                                      &sink),
+              VST_OK);
+    CHECK_TEXT(timed, "2:30..40 3:50..70 1:20..70 ");
+    vst_session_destroy(session);
+    vst_tracer_register(NULL);
+}
+
 static void a_tracer_that_cannot_start_leaves_nothing_running(void)
 {
     vst_error error = {VST_OK, 0, 0};
@@ -348,6 +397,7 @@ int main(void)
     TEST(a_registered_tracer_sees_the_whole_contract);
     TEST(with_nothing_registered_the_trace_is_empty_and_valid);
     TEST(calls_open_at_stop_end_there);
+    TEST(events_are_timed_by_the_converter_they_are_given);
     TEST(a_tracer_that_cannot_start_leaves_nothing_running);
     TEST(only_one_session_records_at_a_time);
     TEST(an_existing_file_is_left_alone_unless_told_otherwise);
