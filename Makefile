@@ -13,6 +13,7 @@ help:
 	@echo 'make demo    [PY=3.12]  trace a small program and show its report'
 	@echo 'make test               everything, on every Python from 3.10 to 3.13 found here'
 	@echo 'make test-c             one part: layers c asan tsan install python-3.12 ...'
+	@echo 'make fuzz               look for inputs that break the reader, SECONDS=60 for each target'
 	@echo 'make bench   [PY=3.12]  measure the overhead beside that of others; ARGS=--quick is shorter'
 	@echo 'make clean              remove all that was built, virtual environments too'
 
@@ -28,6 +29,9 @@ test:
 
 bench:
 	@scripts/bench.sh $(ARGS)
+
+fuzz: .venv/$(PY)/.tools
+	@PATH="$(CURDIR)/.venv/$(PY)/bin:$$PATH" scripts/fuzz.sh $(SECONDS)
 
 clean:
 	rm -rf build dist .venv
@@ -64,4 +68,4 @@ test-python-%: .venv/%/.installed .venv/%/.test-tools FORCE
 FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:
-.PHONY: help develop demo test bench clean need FORCE
+.PHONY: help develop demo test bench fuzz clean need FORCE

@@ -24,6 +24,28 @@ class Off:
         pass
 
 
+class Bare:
+    """The interpreter's own events with nobody to call (3.12 and later): no hook can cost less than this."""
+
+    name = "bare"
+    PYTHON = ["PY_START", "PY_RESUME", "PY_THROW", "PY_RETURN", "PY_YIELD", "PY_UNWIND"]
+    NATIVE = ["CALL", "C_RETURN", "C_RAISE"]
+
+    def __init__(self, names):
+        self.events = sum(getattr(sys.monitoring.events, name) for name in names)
+
+    def start(self):
+        sys.monitoring.use_tool_id(3, self.name)
+        sys.monitoring.set_events(3, self.events)
+
+    def stop(self):
+        sys.monitoring.set_events(3, 0)
+        sys.monitoring.free_tool_id(3)
+
+    def clear(self):
+        pass
+
+
 class Vestige:
     name = "vestige"
 
@@ -89,7 +111,7 @@ def is_installed(module):
 
 def all_functions():
     """Those that record calls of Python and C functions."""
-    tools = [Off(), Vestige()]
+    tools = [Off(), *([Bare(Bare.PYTHON + Bare.NATIVE)] if NEW else []), Vestige()]
     if is_installed("viztracer"):
         tools.append(VizTracer())
     tools.append(CProfile())
@@ -98,7 +120,7 @@ def all_functions():
 
 def python_functions():
     """The same, told to leave C functions out."""
-    tools = [Off(), Vestige(c_functions=False)]
+    tools = [Off(), *([Bare(Bare.PYTHON)] if NEW else []), Vestige(c_functions=False)]
     if is_installed("viztracer"):
         tools.append(VizTracer(ignore_c_function=True))
     tools.append(CProfile(builtins=False))

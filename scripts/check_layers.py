@@ -100,6 +100,7 @@ def check_build():
         "python": ["ext/*.c", "vestige/**/*.py", "vestige/**/*.pyi", "vestige/py.typed"],
         "tests/c": ["test_*.c"],
         "examples/c": ["*.c"],
+        "fuzz": ["*.c"],
     }
     for folder, patterns in lists.items():
         home = ROOT / folder

@@ -39,8 +39,11 @@ vst_status vst_session_create(const vst_session_options *options,
     if (status == VST_OK) {
         status = vst__queue_create(vst__file_provider(session->file),
                                    &session->queue);
-        if (status != VST_OK)
+        if (status != VST_OK) {
             vst_error_set(error, status, 0, 0);
+            if (options->path)
+                vst__os_file_remove(options->path);
+        }
     }
     if (status != VST_OK) {
         vst_session_destroy(session);
@@ -68,9 +71,10 @@ vst_status vst_session_start(vst_session *session, vst_error *error)
         return vst_error_set(error, VST_E_STATE, 0, 0);
     if (vst__queue_is_recording())
         return vst_error_set(error, VST_E_BUSY, 0, 0);
-    vst_status status = vst__file_begin_window(session->file);
-    if (status == VST_OK)
-        status = vst__queue_start(session->queue);
+    vst_status status = vst__file_begin_window(session->file, error);
+    if (status != VST_OK)
+        return status;
+    status = vst__queue_start(session->queue);
     if (status != VST_OK)
         return vst_error_set(error, status, 0, 0);
     status = start_tracer(session);

@@ -26,6 +26,7 @@ typedef struct vst_trace_info {
     uint64_t words;     /* 8-byte words of records */
     uint64_t lost;      /* records that could not be kept */
     uint64_t bytes;     /* size of the file */
+    uint64_t damaged_at; /* no byte from here on can be read; 0: undamaged */
     int64_t start_ns;   /* wall clock, of the first and the last window */
     int64_t end_ns;
     vst_clock_kind clock;
@@ -89,6 +90,12 @@ typedef struct vst_export_options {
 VST_API vst_status vst_trace_export(vst_trace *trace, const char *path,
                                     const vst_export_options *options,
                                     vst_error *error);
+
+/* Writes a finished copy of a trace whose process died: all that can be read
+ * of it, and no more. No function here needs one. With overwrite, `to` is
+ * replaced once the copy is complete; it may be `from`. */
+VST_API vst_status vst_trace_recover(const char *from, const char *to,
+                                     bool overwrite, vst_error *error);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 #include "vpy.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 typedef struct id_list {
     vst_id *ids;
@@ -127,8 +128,11 @@ static PyObject *active_threads(void)
     return active && PyDict_Check(active) ? active : NULL;
 }
 
+/* What threading would call it, if somebody had imported that. */
 static void name_main_thread(vpy_tracer *tracer)
 {
+    if (gettid() != getpid())
+        return;
     vst_queue_name_thread(tracer->queue, vst_thread_handle(), 0, "MainThread",
                           10);
 }

@@ -136,13 +136,14 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
     for (int i = 0; i < 16; i++)
         snprintf(id + 2 * i, 3, "%02X", info.trace_id[i]);
     return Py_BuildValue(
-        "{s:I,s:I,s:s,s:O,s:I,s:I,s:K,s:K,s:K,s:L,s:L,s:s}", "version",
+        "{s:I,s:I,s:s,s:O,s:I,s:I,s:K,s:K,s:K,s:K,s:L,s:L,s:s}", "version",
         info.version, "pid", info.pid, "trace_id", id, "clean",
         info.clean ? Py_True : Py_False, "threads", info.threads, "windows",
         info.windows, "records", (unsigned long long)info.words, "lost",
         (unsigned long long)info.lost, "bytes", (unsigned long long)info.bytes,
-        "start_ns", (long long)info.start_ns, "end_ns", (long long)info.end_ns,
-        "clock", info.clock == VST_CLOCK_TSC ? "tsc" : "monotonic");
+        "damaged_at", (unsigned long long)info.damaged_at, "start_ns",
+        (long long)info.start_ns, "end_ns", (long long)info.end_ns, "clock",
+        info.clock == VST_CLOCK_TSC ? "tsc" : "monotonic");
 }
 
 static PyObject *trace_threads(PyObject *object, PyObject *unused)
@@ -385,6 +386,60 @@ static PyType_Spec trace_spec = {
     .slots = trace_slots,
 };
 
+/* ---- recovery ---------------------------------------------------------- */
+
+PyDoc_STRVAR(recover_doc,
+             "recover(source, target, *, overwrite=False)\n--\n\n"
+             "Write a finished copy of a trace whose process died.");
+
+/* Trouble with the system may be that of either file, so both are named. */
+static void raise_for_both(int sys_errno, PyObject *source, PyObject *target)
+{
+    PyObject *first = PyUnicode_DecodeFSDefault(PyBytes_AS_STRING(source));
+    PyObject *second = PyUnicode_DecodeFSDefault(PyBytes_AS_STRING(target));
+
+    errno = sys_errno;
+    if (first && second)
+        PyErr_SetFromErrnoWithFilenameObjects(PyExc_OSError, first, second);
+    Py_XDECREF(first);
+    Py_XDECREF(second);
+}
+
+static PyObject *recover(PyObject *module, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"source", "target", "overwrite", NULL};
+    PyObject *source = NULL, *target = NULL;
+    vst_error error = {VST_OK, 0, 0};
+    int overwrite = 0;
+    vst_status status;
+
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&O&|$p:recover", names,
+                                     PyUnicode_FSConverter, &source,
+                                     PyUnicode_FSConverter, &target,
+                                     &overwrite))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = vst_trace_recover(PyBytes_AS_STRING(source),
+                               PyBytes_AS_STRING(target), overwrite, &error);
+    Py_END_ALLOW_THREADS
+    if (status != VST_OK && error.sys_errno)
+        raise_for_both(error.sys_errno, source, target);
+    else if (status != VST_OK)
+        vpy_raise(status, &error, source);
+    Py_DECREF(source);
+    Py_DECREF(target);
+    if (status != VST_OK)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"recover", (PyCFunction)(void (*)(void))recover,
+     METH_VARARGS | METH_KEYWORDS, recover_doc},
+    {NULL, NULL, 0, NULL},
+};
+
 int vpy_trace_type_init(PyObject *module)
 {
     vpy_trace_error = PyErr_NewExceptionWithDoc(
@@ -396,5 +451,7 @@ int vpy_trace_type_init(PyObject *module)
         module, &trace_spec, NULL);
     if (!vpy_trace_type)
         return -1;
-    return PyModule_AddType(module, vpy_trace_type);
+    if (PyModule_AddType(module, vpy_trace_type) < 0)
+        return -1;
+    return PyModule_AddFunctions(module, functions);
 }

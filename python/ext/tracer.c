@@ -39,6 +39,14 @@ static void attend(void *ctx)
     PyErr_Restore(type, value, traceback);
 }
 
+static void end_parts(void)
+{
+    vpy_greenlets_end();
+    vpy_code_ids_end();
+    vpy_native_ids_end();
+    vpy_active = NULL;
+}
+
 /* Nothing may run between noting the open calls and placing the hooks, so the
  * collector, whose finalizers are Python code, waits. */
 static vst_status start(vpy_tracer *tracer)
@@ -64,7 +72,7 @@ static vst_status start(vpy_tracer *tracer)
         }
     }
     if (status != VST_OK)
-        vpy_active = NULL;
+        end_parts();
     if (gc_was_enabled)
         PyGC_Enable();
     return status;
@@ -81,11 +89,8 @@ static void stop(vst_tracer *base)
     if (tracer->options.python || tracer->options.native)
         vpy_engine_stop(tracer);
     vpy_gc_stop();
-    vpy_greenlets_end();
     vpy_threads_name_all(tracer);
-    vpy_code_ids_end();
-    vpy_native_ids_end();
-    vpy_active = NULL;
+    end_parts();
     tracer->running = false;
     PyErr_Restore(type, value, traceback);
 }

@@ -60,6 +60,9 @@ class Trace:
         self, *, all_windows: bool = False, progress: Progress | None = None
     ) -> list[tuple[str, int, int, int]]: ...
 
+def recover(source: str | bytes, target: str | bytes, *, overwrite: bool = False) -> None:
+    """Writes a finished copy of a trace whose process died."""
+
 class record_function:
     """A named span around a block, for the thread it runs in."""
 

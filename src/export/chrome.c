@@ -262,7 +262,7 @@ static void put_mark(vst__chrome *chrome, const char *name, int64_t time_ns)
     vst__output_text(output, "}");
 }
 
-/* torch's own names for these: clients look for them. */
+/* A stretch of recording, in the form that torch gives it. */
 static void put_window(vst__chrome *chrome, const vst__window *window)
 {
     vst__output *output = chrome->output;

@@ -83,6 +83,11 @@ int vst__os_file_create(const char *path, bool overwrite, int *fd)
     return *fd < 0 ? errno : 0;
 }
 
+void vst__os_file_remove(const char *path)
+{
+    unlink(path);
+}
+
 /* Zero-filled pages of a tmpfs are memory in disguise. */
 static bool is_on_disk(int fd)
 {
@@ -174,6 +179,23 @@ int vst__os_file_read(int fd, void *bytes, size_t count, uint64_t offset,
         if (n == 0)
             break;
         *got += (size_t)n;
+    }
+    return 0;
+}
+
+int vst__os_file_write(int fd, const void *bytes, size_t count, uint64_t offset)
+{
+    const char *at = bytes;
+
+    while (count) {
+        ssize_t n = pwrite(fd, at, count, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? errno : ENOSPC;
+        at += n;
+        count -= (size_t)n;
+        offset += (uint64_t)n;
     }
     return 0;
 }

@@ -27,6 +27,7 @@ int vst__os_file_create(const char *path, bool overwrite, int *fd);
 /* An unlinked file on a disk; ENOTSUP where tmpdir is no disk (tmpfs). */
 int vst__os_file_create_temporary(int *fd);
 int vst__os_file_create_in_memory(int *fd);
+void vst__os_file_remove(const char *path);
 int vst__os_file_open(const char *path, int *fd);
 int vst__os_file_duplicate(int fd, int *copy);
 void vst__os_file_close(int fd);
@@ -34,6 +35,8 @@ int vst__os_file_size(int fd, uint64_t *size);
 int vst__os_file_truncate(int fd, uint64_t size);
 int vst__os_file_read(int fd, void *bytes, size_t count, uint64_t offset,
                       size_t *got);
+int vst__os_file_write(int fd, const void *bytes, size_t count,
+                       uint64_t offset);
 
 /* Makes sure that [offset, offset + size) has storage behind it, so that
  * touching a mapping of it can raise no signal. */

@@ -335,21 +335,36 @@ static bool has_room(const vst__writer *writer, size_t words)
     return (size_t)(writer->end - writer->hot.cursor) >= words + SLACK_WORDS;
 }
 
-/* Room for an escape of `words` payload words and the time before it. False:
- * the record is lost, and counted where somebody is recording. */
-static bool make_room(vst__writer *writer, size_t words)
+/* Of a thread that has no memory to join the recording with. */
+static void count_lost_outside(void)
 {
-    if (writer->hot.epoch != current_epoch() && !get_ready(writer, false))
-        return false;
+    pthread_mutex_lock(&vst__recorder_lock);
+    if (vst__recording)
+        vst__recording->lost++;
+    pthread_mutex_unlock(&vst__recorder_lock);
+}
+
+/* The calling thread's writer, with room for an escape of `words` payload words
+ * and the time before it. NULL: the record is lost, and counted where somebody
+ * is recording. */
+static vst__writer *writer_with_room(size_t words)
+{
+    vst__writer *writer = own_writer();
+
+    if (!writer || (writer->hot.epoch != current_epoch() &&
+                    !get_ready(writer, false))) {
+        count_lost_outside();
+        return NULL;
+    }
     if (writer->chunk.words && !has_room(writer, words)) {
         pthread_mutex_lock(&vst__recorder_lock);
         change_chunk(writer);
         pthread_mutex_unlock(&vst__recorder_lock);
     }
     if (writer->chunk.words)
-        return true;
+        return writer;
     count_lost(writer);
-    return false;
+    return NULL;
 }
 
 /* The delta of a word stored now; writes a TIME escape first if it does not
@@ -371,8 +386,8 @@ void vst_record_slow(vst_kind kind, vst_id id, vst_ticks now)
 {
     if (current_epoch() == 0 && vst_thread_buffer->epoch == VST_EPOCH_NONE)
         return;
-    vst__writer *writer = own_writer();
-    if (!writer || !make_room(writer, 0))
+    vst__writer *writer = writer_with_room(0);
+    if (!writer)
         return;
     uint32_t delta = advance_time(writer, now);
     store_word(writer->hot.cursor++, vst_word(kind, id, delta));
@@ -392,9 +407,9 @@ void vst__writer_escape(vst__writer *writer, vst_escape type,
 static void record_escape(vst_escape type, const uint64_t *payload,
                           uint32_t words)
 {
-    vst__writer *writer = own_writer();
+    vst__writer *writer = writer_with_room(1 + (size_t)words);
 
-    if (writer && make_room(writer, 1 + (size_t)words))
+    if (writer)
         vst__writer_escape(writer, type, payload, words);
 }
 
@@ -496,9 +511,9 @@ void vst__writer_stack(vst__writer *writer, const vst_id *ids, size_t count)
 
 void vst_record_stack(const vst_id *ids, size_t count)
 {
-    vst__writer *writer = own_writer();
+    vst__writer *writer = writer_with_room(0);
 
-    if (!writer || !make_room(writer, 0))
+    if (!writer)
         return;
     pthread_mutex_lock(&vst__recorder_lock);
     if (writer->queue)

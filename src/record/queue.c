@@ -351,6 +351,8 @@ void vst_queue_open_stack(vst_queue *queue, uint64_t handle,
         vst__writer_attach(&writer, queue);
         vst__writer_stack(&writer, ids, count);
         vst__writer_detach(&writer, true);
+    } else if (count && vst__recording == queue) {
+        queue->lost++;
     }
     pthread_mutex_unlock(&vst__recorder_lock);
 }

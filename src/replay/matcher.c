@@ -352,6 +352,8 @@ vst_status vst_matcher_feed(vst_matcher *matcher,
     if (count != 0)
         matcher->thread = events[0].where.resource;
     status = feed(matcher, converter, events, count, sink);
+    if (status == VST_OK && sink->recursion && !matcher->indexed)
+        status = VST_E_NOMEM;
     if (status == VST_OK && end_time_ns != VST_TIME_OPEN)
         status = finish(matcher, end_time_ns, sink);
     /* Whoever gave up will not feed the rest of this thread. */

@@ -1,6 +1,7 @@
 /* A thread with several stacks (greenlets): switching closes every open span of
  * one stack and opens again those of the other, piece by piece, so that what is
  * on a thread always nests. One thread at a time. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/grow.h"
@@ -27,10 +28,14 @@ static uint32_t new_saved(vst_matcher *matcher, size_t frames)
     saved = &matcher->saved[number - 1];
     saved->count = 0;
     saved->next_free = 0;
-    room = vst__grow(saved->frames, &saved->capacity, frames, sizeof *room);
-    if (room == NULL)
-        return 0;
-    saved->frames = room;
+    if (frames > saved->capacity) {
+        /* Just that many: there may be a stack for every few records. */
+        room = realloc(saved->frames, frames * sizeof *room);
+        if (room == NULL)
+            return 0;
+        saved->frames = room;
+        saved->capacity = frames;
+    }
     return number;
 }
 

@@ -76,10 +76,10 @@ static vst_status replay_thread(replay *self, const vst__window *window,
 
 static vst_status replay_window(replay *self, const vst__window *window)
 {
-    const vst__segment *segments = self->trace->segments + window->segments;
-    size_t left = window->segment_count;
+    size_t next = window->segments, left = window->segment_count;
 
     while (left != 0) {
+        const vst__segment *segments = &self->trace->segments[next];
         size_t count = 1;
         vst_status status;
 
@@ -88,7 +88,7 @@ static vst_status replay_window(replay *self, const vst__window *window)
         status = replay_thread(self, window, segments, count);
         if (status != VST_OK)
             return status;
-        segments += count;
+        next += count;
         left -= count;
     }
     return VST_OK;
@@ -118,13 +118,13 @@ vst_status vst__trace_select_windows(const vst_trace *trace, int window,
 
 static vst_status replay_windows(replay *self, size_t first, size_t count)
 {
-    const vst__window *windows = self->trace->windows + first;
+    const vst_trace *trace = self->trace;
     vst_status status = VST_OK;
 
-    for (size_t i = 0; i < count; i++)
-        self->words_total += windows[i].words;
-    for (size_t i = 0; status == VST_OK && i < count; i++)
-        status = replay_window(self, &windows[i]);
+    for (size_t i = first; i < first + count; i++)
+        self->words_total += trace->windows[i].words;
+    for (size_t i = first; status == VST_OK && i < first + count; i++)
+        status = replay_window(self, &trace->windows[i]);
     return status;
 }
 

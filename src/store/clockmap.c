@@ -118,7 +118,7 @@ vst_status vst__clockmap_build(vst__clockmap *map, double ticks_per_second,
         wall = start->realtime_ns - start->monotonic_ns;
         status = vst__clockmap_add(map, start);
     }
-    if (map->sample_count == 0)
+    if (status == VST_OK && map->sample_count == 0)
         status =
             vst__clockmap_add(map, &(vst_clock_sample){start->ticks, 0, 0});
     if (status != VST_OK)

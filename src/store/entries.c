@@ -82,9 +82,11 @@ static vst_status add_definition(vst_trace *trace, const vst_file_entry *entry,
     trace->definitions = definitions;
     ids = vst__grow(trace->definition_ids, &trace->definition_id_capacity,
                     trace->definition_count + 1, sizeof *ids);
-    if (ids == NULL || definition.name == NULL || definition.file == NULL)
+    if (ids == NULL)
         return VST_E_NOMEM;
     trace->definition_ids = ids;
+    if (definition.name == NULL || definition.file == NULL)
+        return VST_E_NOMEM;
     ids[trace->definition_count] = entry->id;
     definitions[trace->definition_count++] = definition;
     return VST_OK;
@@ -96,9 +98,11 @@ static vst_status add_thread(vst_trace *trace, const vst_trace_thread *thread)
         vst__grow(trace->threads, &trace->thread_capacity,
                   trace->thread_count + 1, sizeof *threads);
 
-    if (threads == NULL || thread->name == NULL)
+    if (threads == NULL)
         return VST_E_NOMEM;
     trace->threads = threads;
+    if (thread->name == NULL)
+        return VST_E_NOMEM;
     threads[trace->thread_count++] = *thread;
     return VST_OK;
 }
@@ -120,9 +124,11 @@ static vst_status add_metadata(vst_trace *trace, const vst_file_entry *entry,
         vst__grow(trace->metadata, &trace->metadata_capacity,
                   trace->metadata_count + 1, sizeof *metadata);
 
-    if (metadata == NULL || fact.key == NULL || fact.json == NULL)
+    if (metadata == NULL)
         return VST_E_NOMEM;
     trace->metadata = metadata;
+    if (fact.key == NULL || fact.json == NULL)
+        return VST_E_NOMEM;
     metadata[trace->metadata_count++] = fact;
     return VST_OK;
 }
@@ -171,36 +177,51 @@ static vst_status add_entry(vst_trace *trace, const vst_file_entry *entry,
     }
 }
 
+vst_status vst__entry_read(vst_trace *trace, uint64_t offset, uint64_t room,
+                           vst_file_entry *entry, const char **strings)
+{
+    const unsigned char *bytes;
+    size_t got, size;
+    vst_status status;
+
+    entry->size = 0;
+    if (room < sizeof *entry)
+        return VST_OK;
+    status =
+        vst__block_view(&trace->block, offset, sizeof *entry, &bytes, &got);
+    if (status != VST_OK || got < sizeof *entry)
+        return status;
+    memcpy(entry, bytes, sizeof *entry);
+    size = entry->size;
+    entry->size = 0;
+    if (size < sizeof *entry || size % 8 != 0 || size > room ||
+        (uint64_t)entry->a_len + entry->b_len > size - sizeof *entry)
+        return VST_OK;
+    status = vst__block_view(&trace->block, offset, size, &bytes, &got);
+    if (status != VST_OK || got < size)
+        return status;
+    entry->size = (uint32_t)size;
+    *strings = (const char *)bytes + sizeof *entry;
+    return VST_OK;
+}
+
 vst_status vst__entries_add(vst_trace *trace, uint64_t offset, uint64_t room)
 {
+    const char *strings = NULL;
     vst_file_entry entry;
 
-    while (room >= sizeof entry) {
-        const unsigned char *bytes;
-        size_t got;
+    for (;;) {
         vst_status status =
-            vst__block_view(&trace->block, offset, sizeof entry, &bytes, &got);
+            vst__entry_read(trace, offset, room, &entry, &strings);
 
-        if (status != VST_OK || got < sizeof entry)
+        if (status != VST_OK || entry.size == 0)
             return status;
-        memcpy(&entry, bytes, sizeof entry);
-        if (entry.size < sizeof entry || entry.size % 8 != 0 ||
-            entry.size > room ||
-            (uint64_t)entry.a_len + entry.b_len > entry.size - sizeof entry)
-            return VST_OK;
-        status =
-            vst__block_view(&trace->block, offset, entry.size, &bytes, &got);
-        if (status != VST_OK || got < entry.size)
-            return status;
-        bytes += sizeof entry;
-        status = add_entry(trace, &entry, (const char *)bytes,
-                           (const char *)bytes + entry.a_len);
+        status = add_entry(trace, &entry, strings, strings + entry.a_len);
         if (status != VST_OK)
             return status;
         offset += entry.size;
         room -= entry.size;
     }
-    return VST_OK;
 }
 
 /* ---- all of them -------------------------------------------------------- */

@@ -13,12 +13,12 @@
  * takes them as hints, never as bounds.
  *
  * Chunk. A header of 64 bytes, then its payload. Valid if and only if magic,
- * checksum and size are right: size is a multiple of 4096. The last chunk may be
- * cut by the end of the file (a finished file ends with the words it used); it
- * is read up to there. The first chunk lies right after the file header, the
- * next one `size` bytes further. An invalid chunk header ends the file: if it is
- * all zero that is the ordinary end of a file whose process died, else it is
- * damage.
+ * checksum and size are right: size is a multiple of 4096. The last chunk may
+ * be cut by the end of the file (a finished file ends with the words it used);
+ * it is read up to there. The first chunk lies right after the file header, the
+ * next one `size` bytes further. An invalid chunk header ends the file: if its
+ * magic, which is stored last, is 0 that is the ordinary end of a file whose
+ * process died, else it is damage.
  *
  * RECORDS chunk. payload: the words of wire.h, written by one thread at a
  * time; the first belong to `thread`, an escape SEGMENT hands over to another.

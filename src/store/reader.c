@@ -24,15 +24,6 @@ static bool checksum_is(const void *bytes, size_t count, uint32_t checksum)
     return crc32(0, bytes, (uInt)count) == checksum;
 }
 
-static bool is_zero(const void *bytes, size_t count)
-{
-    const unsigned char *byte = bytes;
-
-    while (count != 0 && byte[count - 1] == 0)
-        count--;
-    return count == 0;
-}
-
 /* The order of the checks is that of the format: a newer file may have put its
  * checksum elsewhere, so its version is looked at first. */
 static vst_status read_header(vst_trace *trace, vst_error *error)
@@ -97,8 +88,7 @@ static vst_status take_chunk(vst_trace *trace, const vst_chunk_header *chunk,
     }
 }
 
-/* How much of a chunk the file must hold for nothing to be missing. */
-static uint64_t needed_size(const vst_chunk_header *chunk)
+uint64_t vst__chunk_extent(const vst_chunk_header *chunk)
 {
     uint64_t used = sizeof *chunk + (uint64_t)chunk->used * sizeof(uint64_t);
 
@@ -123,7 +113,7 @@ static vst_status walk_chunks(vst_trace *trace, vst_error *error)
         if (failed != 0)
             return vst_error_set(error, VST_E_IO, failed, offset);
         if (got < sizeof chunk || !chunk_is_valid(&chunk)) {
-            trace->damaged = !is_zero(&chunk, sizeof chunk);
+            trace->damaged = chunk.magic != 0;
             break;
         }
         if (room > chunk.size)
@@ -131,7 +121,7 @@ static vst_status walk_chunks(vst_trace *trace, vst_error *error)
         status = take_chunk(trace, &chunk, offset, room);
         if (status != VST_OK)
             return vst_error_set(error, status, trace->block.sys_errno, offset);
-        trace->damaged = room < needed_size(&chunk);
+        trace->damaged = room < vst__chunk_extent(&chunk);
         offset += room;
     }
     trace->valid_end = offset;
@@ -219,6 +209,13 @@ void vst_trace_close(vst_trace *trace)
     free(trace);
 }
 
+/* A finished file that is shorter or longer than it says. */
+static bool has_wrong_size(const vst_trace *trace)
+{
+    return trace->header.state == VST_FILE_FINISHED &&
+           trace->valid_end != trace->header.size;
+}
+
 /* Stopped, every window closed, and all of it there. */
 static bool is_clean(const vst_trace *trace)
 {
@@ -227,9 +224,8 @@ static bool is_clean(const vst_trace *trace)
     for (size_t i = 0; i < trace->window_count; i++)
         if (!trace->windows[i].closed)
             return false;
-    if (header->state == VST_FILE_FINISHED)
-        return trace->valid_end == header->size && !trace->damaged;
-    return header->state == VST_FILE_STOPPED && !trace->damaged;
+    return header->state != VST_FILE_RECORDING && !trace->damaged &&
+           !has_wrong_size(trace);
 }
 
 void vst_trace_get_info(const vst_trace *trace, vst_trace_info *info)
@@ -243,6 +239,8 @@ void vst_trace_get_info(const vst_trace *trace, vst_trace_info *info)
     info->pid = header->pid;
     memcpy(info->trace_id, header->trace_id, sizeof info->trace_id);
     info->clean = is_clean(trace);
+    if (trace->damaged || has_wrong_size(trace))
+        info->damaged_at = trace->valid_end;
     info->windows = (uint32_t)trace->window_count;
     info->lost = header->lost;
     info->bytes = trace->block.file_size;

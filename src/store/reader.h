@@ -68,17 +68,27 @@ struct vst_trace {
     uint64_t unmatched_exits;
 };
 
+/* How much of a chunk the file must hold for nothing to be missing. */
+uint64_t vst__chunk_extent(const vst_chunk_header *chunk);
+
 /* ---- segments.c --------------------------------------------------------- */
 
 /* Adds what a RECORDS chunk at offset holds, given `room` bytes of it. */
 vst_status vst__segments_add(vst_trace *trace, const vst_chunk_header *chunk,
                              uint64_t offset, uint64_t room);
+/* Sets `used` and `segments` of a RECORDS chunk that was never sealed. */
+vst_status vst__segments_measure(vst_trace *trace, vst_chunk_header *chunk,
+                                 uint64_t offset, uint64_t room);
 /* After the last chunk: sorts, and gives every window its segments and times,
  * every thread its words. */
 vst_status vst__segments_finish(vst_trace *trace);
 
 /* ---- entries.c ---------------------------------------------------------- */
 
+/* The entry at offset, a's bytes and b's in strings until something else is
+ * read. Its size is 0 where there is none. */
+vst_status vst__entry_read(vst_trace *trace, uint64_t offset, uint64_t room,
+                           vst_file_entry *entry, const char **strings);
 vst_status vst__entries_add(vst_trace *trace, uint64_t offset, uint64_t room);
 vst_status vst__entries_finish(vst_trace *trace);
 void vst__entries_free(vst_trace *trace);

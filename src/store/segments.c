@@ -69,10 +69,40 @@ static vst_status scan(vst_trace *trace, vst__segment segment, uint64_t limit)
     return add_segment(trace, &segment);
 }
 
+static uint64_t capacity_of(const vst_chunk_header *chunk, uint64_t room)
+{
+    return (room - sizeof *chunk) / sizeof(uint64_t);
+}
+
+/* `used` is outside of the checksum: believed only where it can be. */
+static bool is_sealed(const vst_chunk_header *chunk, uint64_t capacity)
+{
+    return chunk->used != 0 && chunk->used <= capacity;
+}
+
+vst_status vst__segments_measure(vst_trace *trace, vst_chunk_header *chunk,
+                                 uint64_t offset, uint64_t room)
+{
+    uint64_t capacity = capacity_of(chunk, room);
+    vst__stream stream;
+    const uint64_t *word;
+
+    if (is_sealed(chunk, capacity))
+        return VST_OK;
+    chunk->segments = 1;
+    vst__stream_open(&stream, &trace->block, offset + sizeof *chunk, capacity,
+                     0);
+    while (vst__stream_fill(&stream))
+        while ((word = vst__stream_next(&stream)) != NULL)
+            chunk->segments += is_handover(*word);
+    chunk->used = (uint32_t)(capacity - stream.left);
+    return stream.status;
+}
+
 vst_status vst__segments_add(vst_trace *trace, const vst_chunk_header *chunk,
                              uint64_t offset, uint64_t room)
 {
-    uint64_t capacity = (room - sizeof *chunk) / sizeof(uint64_t);
+    uint64_t capacity = capacity_of(chunk, room);
     vst__segment segment = {
         .offset = offset + sizeof *chunk,
         .words = 0,
@@ -82,8 +112,7 @@ vst_status vst__segments_add(vst_trace *trace, const vst_chunk_header *chunk,
         .window = chunk->window,
     };
 
-    /* `used` is outside of the checksum: believed only where it can be. */
-    if (chunk->used == 0 || chunk->used > capacity)
+    if (!is_sealed(chunk, capacity))
         return scan(trace, segment, capacity);
     if (chunk->segments != 1)
         return scan(trace, segment, chunk->used);
@@ -123,22 +152,22 @@ static vst_status find_last(vst_trace *trace, vst__segment *segment)
 /* Gives a window its segments, and its times where the file does not say. */
 static vst_status finish_window(vst_trace *trace, vst__window *window)
 {
-    vst__segment *segments = trace->segments + window->segments;
     bool untold = window->first == 0;
 
     for (size_t i = 0; i < window->segment_count; i++) {
+        vst__segment *segment = &trace->segments[window->segments + i];
         bool ends_thread = i + 1 == window->segment_count ||
-                           segments[i + 1].thread != segments[i].thread;
+                           segment[1].thread != segment->thread;
 
-        window->words += segments[i].words;
-        if (untold && (window->first == 0 || segments[i].start < window->first))
-            window->first = segments[i].start;
+        window->words += segment->words;
+        if (untold && (window->first == 0 || segment->start < window->first))
+            window->first = segment->start;
         if (!window->closed && ends_thread) {
-            vst_status status = find_last(trace, &segments[i]);
+            vst_status status = find_last(trace, segment);
             if (status != VST_OK)
                 return status;
-            if (segments[i].last > window->last)
-                window->last = segments[i].last;
+            if (segment->last > window->last)
+                window->last = segment->last;
         }
     }
     if (window->last < window->first)

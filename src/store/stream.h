@@ -21,7 +21,7 @@ typedef struct vst__stream {
     const uint64_t *at;  /* the next word */
     const uint64_t *end; /* of the words in view */
     uint64_t offset;     /* in the file, of the first word not in view */
-    uint64_t left;       /* words from there on */
+    uint64_t left;       /* words from there on; once ended, those behind */
     vst_ticks now;       /* time of the word given out last */
     bool ended;
     vst_status status; /* why it ended: VST_OK, or reading failed */

@@ -27,6 +27,7 @@ struct vst__file {
     uint64_t end;            /* where the next chunk goes */
     uint64_t cut;            /* where the last one's used words end, or 0 */
     uint64_t allocated;      /* bytes with storage behind them */
+    int sys_errno;           /* of what failed last */
     uint32_t sequence;
     uint16_t window;
     vst_ticks window_start;
@@ -38,18 +39,39 @@ struct vst__file {
 
 /* ---- chunks ------------------------------------------------------------ */
 
-static vst_status allocate(vst__file *file, uint64_t need)
+/* EFAULT: pages that were given storage have none after all. */
+static vst_status fail(vst__file *file, int sys_errno)
 {
-    if (need <= file->allocated)
-        return VST_OK;
-    int error = vst__os_file_allocate(file->fd, file->allocated,
-                                      need - file->allocated);
-    if (error)
-        return error == ENOSPC || error == EFBIG || error == EDQUOT
-                   ? VST_E_NOSPACE
-                   : VST_E_IO;
-    file->allocated = need;
-    return VST_OK;
+    file->sys_errno = sys_errno;
+    switch (sys_errno) {
+    case ENOSPC:
+    case EFBIG:
+    case EDQUOT:
+    case EFAULT:
+        return VST_E_NOSPACE;
+    case ENOMEM:
+        return VST_E_NOMEM;
+    default:
+        return VST_E_IO;
+    }
+}
+
+/* Maps what lies at the offset, and makes sure that there is something. */
+static vst_status map(vst__file *file, uint64_t offset, uint64_t size,
+                      void **memory)
+{
+    uint64_t need = offset + size;
+    int failed = 0;
+
+    if (need > file->allocated)
+        failed = vst__os_file_allocate(file->fd, file->allocated,
+                                       need - file->allocated);
+    if (failed)
+        return fail(file, failed);
+    if (need > file->allocated)
+        file->allocated = need;
+    failed = vst__os_map_shared(file->fd, offset, (size_t)size, memory);
+    return failed ? fail(file, failed) : VST_OK;
 }
 
 static void release_chunk(vst_chunk *chunk)
@@ -68,6 +90,17 @@ static uint64_t whole_pages(uint64_t size)
     return (size + VST_CHUNK_ALIGN - 1) & ~(uint64_t)(VST_CHUNK_ALIGN - 1);
 }
 
+/* The magic comes last: a chunk is there with all of its header, or not at all.
+ * Pairs with a reader that takes a header without one for the end. */
+static void write_chunk_header(vst_chunk_header *at, vst_chunk_header header)
+{
+    header.magic = VST_CHUNK_MAGIC;
+    header.checksum = checksum(&header, offsetof(vst_chunk_header, checksum));
+    header.magic = 0;
+    *at = header;
+    __atomic_store_n(&at->magic, VST_CHUNK_MAGIC, __ATOMIC_RELEASE);
+}
+
 static vst_status new_chunk(vst__file *file, vst_chunk_kind kind,
                             uint32_t thread, size_t words, vst_chunk *chunk)
 {
@@ -76,27 +109,25 @@ static vst_status new_chunk(vst__file *file, vst_chunk_kind kind,
 
     if (size > VST_CHUNK_SIZE_MAX)
         return VST_E_NOSPACE;
-    vst_status status = allocate(file, file->end + size);
+    vst_status status = map(file, file->end, size, &memory);
     if (status != VST_OK)
         return status;
-    if (vst__os_map_shared(file->fd, file->end, (size_t)size, &memory) != 0)
-        return VST_E_NOSPACE;
-    vst_chunk_header *header = memory;
-    header->magic = VST_CHUNK_MAGIC;
-    header->kind = (uint16_t)kind;
-    header->window = file->window;
-    header->thread = thread;
-    header->segments = 1;
-    header->sequence = file->sequence++;
-    vst_clock_sample_now(&header->sample);
-    header->size = (uint32_t)size;
-    header->checksum = checksum(header, offsetof(vst_chunk_header, checksum));
+    vst_chunk_header header = {
+        .kind = (uint16_t)kind,
+        .window = file->window,
+        .size = (uint32_t)size,
+        .thread = thread,
+        .sequence = file->sequence++,
+        .segments = 1,
+    };
+    vst_clock_sample_now(&header.sample);
+    write_chunk_header(memory, header);
     file->end += size;
     file->cut = 0;
     *chunk = (vst_chunk){
-        .words = (uint64_t *)(void *)(header + 1),
-        .capacity = ((size_t)size - sizeof *header) / 8,
-        .start = header->sample.ticks,
+        .words = (uint64_t *)memory + sizeof header / 8,
+        .capacity = ((size_t)size - sizeof header) / 8,
+        .start = header.sample.ticks,
         .release = release_chunk,
         .memory = memory,
         .memory_size = (size_t)size,
@@ -105,7 +136,7 @@ static vst_status new_chunk(vst__file *file, vst_chunk_kind kind,
 }
 
 /* What the last chunk of the file does not use is cut off when the file is
- * finished. */
+ * finished. An empty one cannot say that it is sealed, so all of it stays. */
 static void seal_chunk(void *ctx, vst_chunk *chunk, size_t used,
                        uint32_t segments)
 {
@@ -113,8 +144,9 @@ static void seal_chunk(void *ctx, vst_chunk *chunk, size_t used,
     vst_chunk_header *header = chunk->memory;
 
     header->segments = segments;
-    header->used = (uint32_t)used;
-    if (header->sequence + 1 == file->sequence)
+    /* Seals it; pairs with a reader that scans a chunk while this is 0. */
+    __atomic_store_n(&header->used, (uint32_t)used, __ATOMIC_RELEASE);
+    if (used && header->sequence + 1 == file->sequence)
         file->cut = file->end - header->size + sizeof *header + used * 8;
     release_chunk(chunk);
 }
@@ -199,12 +231,10 @@ static vst_status define(void *ctx, const vst_entry *entry)
 static vst_status write_header(vst__file *file)
 {
     void *memory;
-    vst_status status = allocate(file, VST_FILE_HEADER_SIZE);
+    vst_status status = map(file, 0, VST_FILE_HEADER_SIZE, &memory);
 
     if (status != VST_OK)
         return status;
-    if (vst__os_map_shared(file->fd, 0, VST_FILE_HEADER_SIZE, &memory) != 0)
-        return VST_E_NOMEM;
     vst_file_header *header = file->header = memory;
     memcpy(header->magic, VST_FILE_MAGIC, sizeof header->magic);
     header->version = VST_FILE_VERSION;
@@ -236,8 +266,10 @@ static vst_status open_file(vst__file *file, const char *path, bool overwrite,
     vst_status status = file->fd < 0 ? VST_E_NOSPACE : write_header(file);
     if (status == VST_OK)
         return VST_OK;
-    if (path)
-        return vst_error_set(error, status, ENOSPC, 0);
+    if (path) {
+        vst__os_file_remove(path);
+        return vst_error_set(error, status, file->sys_errno, 0);
+    }
     /* No disk to record to, or a full one: memory. */
     if (file->fd >= 0)
         vst__os_file_close(file->fd);
@@ -248,7 +280,9 @@ static vst_status open_file(vst__file *file, const char *path, bool overwrite,
         return vst_error_set(error, VST_E_IO, failed, 0);
     }
     status = write_header(file);
-    return status == VST_OK ? status : vst_error_set(error, status, 0, 0);
+    return status == VST_OK
+               ? status
+               : vst_error_set(error, status, file->sys_errno, 0);
 }
 
 vst_status vst__file_create(const char *path, bool overwrite, vst__file **out,
@@ -298,16 +332,16 @@ static vst_status define_window(vst__file *file, vst_ticks last)
     return define(file, &entry);
 }
 
-vst_status vst__file_begin_window(vst__file *file)
+vst_status vst__file_begin_window(vst__file *file, vst_error *error)
 {
     file->window = (uint16_t)file->header->windows;
     if (file->header->windows == UINT16_MAX)
-        return VST_E_NO_IDS;
+        return vst_error_set(error, VST_E_NO_IDS, 0, 0);
     file->lost = file->header->lost;
     file->window_start = vst_clock_ticks();
     vst_status status = define_window(file, 0);
     if (status != VST_OK)
-        return status;
+        return vst_error_set(error, status, file->sys_errno, file->end);
     file->header->windows++;
     file->header->state = VST_FILE_RECORDING;
     return VST_OK;

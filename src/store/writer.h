@@ -16,7 +16,7 @@ vst_status vst__file_create(const char *path, bool overwrite, vst__file **file,
 const vst_chunk_provider *vst__file_provider(vst__file *file);
 int vst__file_descriptor(const vst__file *file);
 
-vst_status vst__file_begin_window(vst__file *file);
+vst_status vst__file_begin_window(vst__file *file, vst_error *error);
 void vst__file_end_window(vst__file *file);
 /* Cuts the file to what is used and marks it finished. */
 vst_status vst__file_finish(vst__file *file, vst_error *error);

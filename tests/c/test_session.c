@@ -325,6 +325,29 @@ static void a_file_is_finished_clean_and_without_slack(void)
     vst_tracer_register(NULL);
 }
 
+/* It was given a chunk, the last of the file, and left it empty. */
+static void a_thread_that_recorded_nothing_leaves_the_file_clean(void)
+{
+    char path[] = "/tmp/vestige-test-XXXXXX";
+    vst_trace_info info;
+    vst_trace *trace;
+
+    close(mkstemp(path));
+    unlink(path);
+    vst_session *session = create(path);
+    CHECK_INT(vst_session_start(session, NULL), VST_OK);
+    CHECK(vst_thread_enter_free());
+    vst_thread_release();
+    vst_session_destroy(session);
+    CHECK_INT(vst_trace_open(path, &trace, NULL), VST_OK);
+    vst_trace_get_info(trace, &info);
+    CHECK(info.clean);
+    CHECK_INT(info.damaged_at, 0);
+    CHECK_INT(info.words, 0);
+    vst_trace_close(trace);
+    unlink(path);
+}
+
 static void past_the_file_size_limit_records_are_lost_not_the_program(void)
 {
     struct rlimit old, limit;
@@ -402,6 +425,7 @@ int main(void)
     TEST(only_one_session_records_at_a_time);
     TEST(an_existing_file_is_left_alone_unless_told_otherwise);
     TEST(a_file_is_finished_clean_and_without_slack);
+    TEST(a_thread_that_recorded_nothing_leaves_the_file_clean);
     TEST(past_the_file_size_limit_records_are_lost_not_the_program);
     TEST(an_unwritable_place_is_an_error_with_errno);
     TEST(the_memory_tracer_answers_without_one_registered);

@@ -52,7 +52,9 @@ def test_nothing_is_refused_or_dropped(processor):
 
 def test_every_call_of_the_known_program_is_there(processor):
     found = {}
-    sql = "SELECT name, count(*) AS calls FROM slice WHERE name GLOB 'demo.py(*' OR name GLOB '*/demo.py(*' GROUP BY name"
+    sql = (
+        "SELECT name, count(*) AS calls FROM slice WHERE name GLOB 'demo.py(*' OR name GLOB '*/demo.py(*' GROUP BY name"
+    )
     for name, calls in rows(processor, sql):
         function = name.rpartition("): ")[2]
         found[function] = found.get(function, 0) + calls
@@ -74,7 +76,12 @@ def test_calls_lie_inside_their_callers(processor):
         WHERE slice.name GLOB '*: {}'
     """
     assert rows(processor, sql.format("by_price")) == [("<built-in function sorted>",)]
-    assert {name.rpartition(" ")[2] for (name,) in rows(processor, sql.format("fibonacci"))} == {"0", "1", "2", "fibonacci"}
+    assert {name.rpartition(" ")[2] for (name,) in rows(processor, sql.format("fibonacci"))} == {
+        "0",
+        "1",
+        "2",
+        "fibonacci",
+    }
 
 
 def test_annotations_counters_and_instants_arrive(processor):

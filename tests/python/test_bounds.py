@@ -14,7 +14,9 @@ MIB = 1 << 20
 
 
 def run(program, *arguments):
-    result = subprocess.run([sys.executable, "-c", PREAMBLE + program, *map(str, arguments)], capture_output=True, text=True)
+    result = subprocess.run(
+        [sys.executable, "-c", PREAMBLE + program, *map(str, arguments)], capture_output=True, text=True
+    )
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     return [int(word) for word in result.stdout.split()]

@@ -73,18 +73,83 @@ def test_export_to_where_it_cannot_is_one_line(traced, output, reason):
     assert (result.returncode, result.stderr) == (1, f"vestige: {output}: {reason}\n")
 
 
+# ---- recover -----------------------------------------------------------
+
+
+@pytest.fixture
+def torn(workplace):
+    workplace.write("die.py", "import os\ndef work(): pass\nwork()\nos._exit(1)")
+    workplace.trace("die.py")
+    return workplace
+
+
+def is_clean(path):
+    return vestige.Trace(str(path)).info()["clean"]
+
+
+def test_recover_writes_a_finished_copy_and_says_nothing(torn):
+    before = (torn.path / "t.vst").read_bytes()
+    result = torn.vestige("recover", "t.vst", "-o", "whole.vst")
+    assert (result.stdout, result.stderr, result.returncode) == ("", "", 0)
+    assert (torn.path / "t.vst").read_bytes() == before
+    assert is_clean(torn.path / "whole.vst")
+    totals = [vestige.Trace(str(torn.path / name)).totals() for name in ("t.vst", "whole.vst")]
+    assert totals[0] == totals[1]
+    assert any(name == "die.py(2): work" for name, *_ in totals[0])
+
+
+def test_recover_leaves_a_clean_trace_as_it_is(traced):
+    assert traced.vestige("recover", "t.vst", "-o", "copy.vst").returncode == 0
+    assert (traced.path / "copy.vst").read_bytes() == (traced.path / "t.vst").read_bytes()
+
+
+def test_recover_does_not_overwrite_without_force(torn):
+    (torn.path / "precious.vst").write_text("precious")
+    for name in ("precious.vst", "t.vst"):
+        result = torn.vestige("recover", "t.vst", "-o", name)
+        assert result.returncode == 2
+        assert result.stderr == f"vestige: {name}: already exists; --force overwrites it\n"
+    assert (torn.path / "precious.vst").read_text() == "precious"
+    for name in ("precious.vst", "t.vst"):
+        assert torn.vestige("recover", "t.vst", "-o", name, "--force").returncode == 0
+        assert is_clean(torn.path / name)
+    assert sorted(path.name for path in torn.path.iterdir()) == ["die.py", "precious.vst", "t.vst"]
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"), [("no/such/t.vst", "No such file or directory"), ("/dev/null/t.vst", "Not a directory")]
+)
+def test_recover_to_where_it_cannot_is_one_line(torn, output, reason):
+    result = torn.vestige("recover", "t.vst", "-o", output)
+    assert (result.returncode, result.stderr) == (1, f"vestige: {output}: {reason}\n")
+
+
+def test_the_functions_errors_are_pythons_own(torn):
+    from vestige._core import recover
+
+    path = str(torn.path / "t.vst")
+    with pytest.raises(FileExistsError) as caught:
+        recover(path, path)
+    assert (caught.value.filename, caught.value.filename2) == (path, path)
+    with pytest.raises(FileNotFoundError):
+        recover(path + "x", path + "y")
+    with pytest.raises(vestige.TraceError, match="die.py: not a vestige trace"):
+        recover(str(torn.path / "die.py"), path + "y")
+
+
 # ---- info and report ---------------------------------------------------
 
 
 def test_info_tells_what_a_trace_holds(traced):
     text = traced.vestige("info", "t.vst").stdout
-    for part in ("complete", "work.py 'an argument'", "MainThread", "a worker", "0 lost", "engine"):
+    for part in ("ended    clean\n", "work.py 'an argument'", "MainThread", "a worker", "0 lost", "engine"):
         assert part in text
 
 
 def test_info_is_also_json(traced):
     facts = json.loads(traced.vestige("info", "--json", "t.vst").stdout)
     assert facts["clean"] is True
+    assert facts["ended"] == "clean"
     assert facts["lost"] == 0
     assert facts["bytes"] == (traced.path / "t.vst").stat().st_size
     assert abs(facts["end_ns"] / 1e9 - time.time()) < 60
@@ -95,7 +160,19 @@ def test_info_is_also_json(traced):
 def test_info_tells_that_a_process_died(workplace):
     workplace.write("die.py", "import os\nos._exit(1)")
     workplace.trace("die.py")
-    assert "torn" in workplace.vestige("info", "t.vst").stdout
+    assert "ended    torn, the process died" in workplace.vestige("info", "t.vst").stdout
+
+
+def test_info_tells_where_a_file_is_damaged(traced):
+    whole = (traced.path / "t.vst").read_bytes()
+    (traced.path / "cut.vst").write_bytes(whole[:-100])
+    (traced.path / "bent.vst").write_bytes(whole[:4100] + b"?" + whole[4101:])
+    facts = json.loads(traced.vestige("info", "--json", "cut.vst").stdout)
+    assert (facts["clean"], facts["ended"], facts["damaged_at"]) == (False, "damaged", len(whole) - 100)
+    text = traced.vestige("info", "cut.vst").stdout
+    assert f"ended    damaged, nothing from byte {len(whole) - 100:,} on can be read" in text
+    result = traced.vestige("info", "bent.vst")
+    assert (result.returncode, result.stderr) == (1, "vestige: bent.vst: the trace is damaged (at byte 4096)\n")
 
 
 def test_report_lists_functions_by_their_own_time(traced):
@@ -109,7 +186,7 @@ def test_report_lists_functions_by_their_own_time(traced):
     assert len(lines) == 5
 
 
-@pytest.mark.parametrize("command", [["export", "-o", "x.json"], ["info"], ["report"]])
+@pytest.mark.parametrize("command", [["export", "-o", "x.json"], ["info"], ["report"], ["recover", "-o", "x.vst"]])
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
@@ -125,6 +202,7 @@ def test_a_file_that_is_no_trace_is_one_clear_line(workplace, command, name, rea
     (workplace.path / "folder").mkdir()
     result = workplace.vestige(command[0], name, *command[1:])
     assert (result.returncode, result.stdout, result.stderr) == (1, "", f"vestige: {name}: {reason}\n")
+    assert not list(workplace.path.glob("x.*"))
 
 
 def test_a_reader_that_goes_away_is_no_error(traced):
@@ -154,7 +232,7 @@ def test_without_a_command_the_usage_is_shown(workplace):
     assert "vestige run script.py" in result.stderr
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["export"], ["info"], ["report"]])
+@pytest.mark.parametrize("command", [[], ["run"], ["export"], ["info"], ["report"], ["recover"]])
 def test_every_command_has_help_with_examples(workplace, command):
     result = workplace.vestige(*command, "--help")
     assert (result.returncode, result.stderr) == (0, "")
@@ -177,6 +255,7 @@ def test_the_version_is_that_of_the_package(workplace):
         (["--wrong"], "no option '--wrong'; see vestige --help"),
         (["work.py"], "no command 'work.py'; to record a script: vestige run work.py"),
         (["export"], "the following arguments are required: FILE; see vestige export --help"),
+        (["recover", "t.vst"], "the following arguments are required: -o/--output; see vestige recover --help"),
         (["info", "t.vst", "--wrong"], "unrecognized arguments: --wrong; see vestige info --help"),
         (["report", "t.vst", "-n", "many"], "argument -n: invalid int value: 'many'; see vestige report --help"),
         (["report", "t.vst", "-n", "0"], "-n must be at least 1, not 0"),

@@ -451,9 +451,7 @@ print("fine")
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        result = subprocess.run(
-            [sys.executable, "-c", program, f"{folder}/t.json"], capture_output=True, text=True
-        )
+        result = subprocess.run([sys.executable, "-c", program, f"{folder}/t.json"], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     said, fine = result.stdout.splitlines()
     assert "interpreter" in said

@@ -339,7 +339,9 @@ def test_gevent_programs_never_mis_nest():
     counts = names(trace)
     assert counts["work"] == 5
     assert counts["leaf"] == 5 + sum(range(5))
-    assert not [event for event in calls(trace) if short(event["name"]) in ("work", "outer") and event["args"].get("cut")]
+    assert not [
+        event for event in calls(trace) if short(event["name"]) in ("work", "outer") and event["args"].get("cut")
+    ]
 
 
 def test_gevent_with_queues_and_timeouts():

@@ -352,7 +352,10 @@ class Hostile:
 def args_of(trace, name):
     known = {"Python id", "Python parent id", "Ev Idx", "raised", "open at start", "open at end", "arguments"}
     return [
-        {**event["args"].get("arguments", {}), **{key: value for key, value in event["args"].items() if key not in known}}
+        {
+            **event["args"].get("arguments", {}),
+            **{key: value for key, value in event["args"].items() if key not in known},
+        }
         for event in calls(trace)
         if short(event["name"]) == name
     ]
@@ -381,7 +384,7 @@ def test_arguments_and_return_values_of_named_functions_are_recorded():
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="code objects have no qualified name before 3.11")
 def test_a_method_can_be_named_with_its_class():
     def outer():
-        Thing().method("é\"\n")
+        Thing().method('é"\n')
 
     trace = record(outer, record_args=["Thing.method"])
     assert args_of(trace, "method") == [{"self": "Thing()", "x": "'é\"\\n'", "return": "'é\"\\n'"}]

@@ -263,12 +263,12 @@ def test_a_signal_handlers_exception_lands_in_what_it_interrupted():
         raise Stop
 
     def busy():
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
         while True:
             leaf()
 
     def outer():
         before = signal.signal(signal.SIGALRM, handler)
-        signal.setitimer(signal.ITIMER_REAL, 0.01)
         try:
             busy()
         except Stop:

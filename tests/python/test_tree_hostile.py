@@ -323,6 +323,9 @@ def test_signal_handlers_at_random_moments_nest():
 
 
 def test_exceptions_out_of_signal_handlers_never_mis_nest():
+    """One may come before busy() began, or right at its start: so the program counts for itself."""
+    begun = early = 0
+
     class Stop(Exception):
         pass
 
@@ -330,24 +333,28 @@ def test_exceptions_out_of_signal_handlers_never_mis_nest():
         raise Stop
 
     def busy():
+        nonlocal begun
+        begun += 1
         while True:
             leaf()
             len([])
 
     def outer():
+        nonlocal early
         before = signal.signal(signal.SIGALRM, handler)
         for _ in range(20):
-            signal.setitimer(signal.ITIMER_REAL, 0.0003)
+            known = begun
             try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0005)
                 busy()
             except Stop:
-                pass
+                early += begun == known
         signal.signal(signal.SIGALRM, before)
 
     trace = record(outer)
-    assert names(trace)["busy"] == 20
-    spans = [event for event in calls(trace) if short(event["name"]) == "outer"]
-    assert len(spans) == 1 and not spans[0]["args"].get("cut")
+    assert begun + early == 20
+    assert begun <= names(trace).get("busy", 0) <= begun + early
+    assert not [event for event in calls(trace) if event["args"].get("cut")]
 
 
 # ---- forks -------------------------------------------------------------

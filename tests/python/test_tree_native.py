@@ -308,7 +308,6 @@ def test_a_class_in_a_module_has_its_module_in_the_name():
 
     def outer():
         collections.deque().append(1)
-        collections.OrderedDict().move_to_end
 
     assert full_names(record(outer)) == ["<built-in method append of collections.deque object>"]
 
@@ -442,9 +441,7 @@ def test_types_made_and_freed_at_one_address_get_their_right_names():
             gc.collect()
 
     counts = names(record(outer, gc=False))
-    assert {name: n for name, n in counts.items() if "touch" in name} == {
-        f"<mod.Type{n}.touch>": 2 for n in range(50)
-    }
+    assert {name: n for name, n in counts.items() if "touch" in name} == {f"<mod.Type{n}.touch>": 2 for n in range(50)}
 
 
 def test_a_function_of_a_module_that_was_freed_keeps_its_name():

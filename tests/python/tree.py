@@ -232,7 +232,7 @@ def recording_thread(trace):
     """The thread in which record() was open at the start, else the main one."""
     named = _thread_names(trace)
     for event in calls(trace):
-        if event["name"].endswith("tree.py({}): record".format(record.__code__.co_firstlineno)):
+        if event["name"].endswith(f"tree.py({record.__code__.co_firstlineno}): record"):
             return named.get((event["pid"], event["tid"]), "")
     return "MainThread"
 

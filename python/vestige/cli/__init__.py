@@ -12,14 +12,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-COMMANDS = ("run", "report", "export", "info")
+COMMANDS = ("run", "report", "export", "info", "recover")
 USAGE = """\
 usage: vestige COMMAND [options] …
 
-  run     run a script, module or code and record every call
-  report  where a recorded program spent its time
-  export  turn a trace into a file for ui.perfetto.dev or chrome://tracing
-  info    what a trace holds, and how it ended
+  run      run a script, module or code and record every call
+  report   where a recorded program spent its time
+  export   turn a trace into a file for ui.perfetto.dev or chrome://tracing
+  info     what a trace holds, and how it ended
+  recover  a finished copy of a trace whose process died
 
   vestige run script.py --its-options
   vestige export script.1234.vst -o script.json.gz

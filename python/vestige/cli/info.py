@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 
 from .console import Parser, open_trace
@@ -16,8 +17,12 @@ EXAMPLES = """\
   vestige info t.vst
   vestige info t.vst --json | jq .lost
 """
-CLEAN = "complete"
-TORN = "torn: the process ended without stopping; everything up to then is here"
+ENDS = {
+    "clean": "clean",
+    "torn": "torn, the process died; everything up to then is here",
+    "recording": "not yet, the process is recording; everything up to now is here",
+    "damaged": "damaged, nothing from byte {damaged_at:,} on can be read",
+}
 
 
 def main(argv: list[str]) -> None:
@@ -29,6 +34,7 @@ def main(argv: list[str]) -> None:
     trace = open_trace(options.file)
     facts = trace.info()
     threads = trace.threads()
+    facts["ended"] = _ended(options.file, facts)
     metadata = {key: _load(text) for key, text in trace.metadata().items()}
     if options.json:
         print(json.dumps({**facts, "thread_list": threads, "metadata": metadata}, indent=2))
@@ -40,7 +46,7 @@ def _show(path: str, facts: dict[str, Any], threads: list[dict[str, Any]], metad
     command = metadata.get("vestige.command", "")
     started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(facts["start_ns"] / 1e9))
     lines = {
-        "ended": CLEAN if facts["clean"] else TORN,
+        "ended": ENDS[facts["ended"]].format(**facts),
         "command": _shell(command) if isinstance(command, list) else command,
         "python": f"{metadata.get('vestige.python', '?')}, engine {metadata.get('vestige.engine', '?')}",
         "process": f"{facts['pid']} on {metadata.get('host_name', '?')}",
@@ -55,6 +61,32 @@ def _show(path: str, facts: dict[str, Any], threads: list[dict[str, Any]], metad
     print(f"  threads  {len(threads):,}")
     for thread in threads:
         print(f"    {thread['tid']:>8}  {thread['records']:>12,} records  {thread['name'] or '(unnamed)'}")
+
+
+def _ended(path: str, facts: dict[str, Any]) -> str:
+    """One of ENDS."""
+    if facts["clean"]:
+        return "clean"
+    if facts["damaged_at"]:
+        return "damaged"
+    return "recording" if _is_open_in(facts["pid"], path) else "torn"
+
+
+def _is_open_in(pid: int, path: str) -> bool:
+    """Whether the process that records has the file; one that merely has its number does not."""
+    folder = f"/proc/{pid}/fd"
+    try:
+        numbers = os.listdir(folder)
+    except OSError:
+        return False
+    return any(_is_same(path, f"{folder}/{number}") for number in numbers)
+
+
+def _is_same(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False
 
 
 def _windows(facts: dict[str, Any]) -> str:

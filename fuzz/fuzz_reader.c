@@ -1,0 +1,139 @@
+/* Arbitrary bytes as a trace file: opened, asked everything, replayed window by
+ * window with what must hold of every tree checked, and exported, which must
+ * give JSON. */
+#include <string.h>
+#include <unistd.h>
+
+#include <vestige/trace.h>
+
+#include "export/json.h"
+#include "os/os.h"
+#include "span_tree.h"
+#include "store/reader.h"
+#include "target.h"
+
+enum {
+    WINDOWS_MAX = 16,
+    /* Two stacks that switch to and fro deliver all of their calls each time;
+     * past this the replay is given up. */
+    SPANS_MAX = 50000
+};
+
+static vst_status take_span(void *ctx, const vst_span *span)
+{
+    span_tree *tree = ctx;
+    vst_status status = tree_span(tree, span);
+
+    return tree->count < SPANS_MAX ? status : VST_E_CANCELLED;
+}
+
+static bool is_given_up(vst_status status)
+{
+    MUST(status == VST_OK || status == VST_E_CANCELLED);
+    return status != VST_OK;
+}
+
+static void ask(const vst_trace *trace)
+{
+    vst_trace_info info;
+    size_t bytes = 0;
+    const char *key, *json;
+
+    vst_trace_get_info(trace, &info);
+    MUST(info.start_ns <= info.end_ns || info.windows > 1);
+    MUST(info.words <= info.bytes / 8);
+    MUST(info.threads <= vst_trace_thread_count(trace));
+    for (size_t i = 0; i < vst_trace_thread_count(trace); i++) {
+        const vst_trace_thread *thread = vst_trace_thread_at(trace, i);
+        MUST(vst_trace_thread_find(trace, thread->number) == thread);
+        bytes += strlen(thread->name);
+    }
+    for (size_t i = 0; i < trace->definition_count; i++) {
+        const vst_definition *definition =
+            vst_trace_definition(trace, trace->definition_ids[i]);
+        MUST(definition == &trace->definitions[i]);
+        MUST(definition->file_skip <= definition->file_len);
+        MUST(definition->name[definition->name_len] == '\0');
+        MUST(definition->file[definition->file_len] == '\0');
+        bytes += strlen(definition->name) + strlen(definition->file);
+    }
+    for (size_t i = 0; (json = vst_trace_metadata_at(trace, i, &key)); i++)
+        bytes += strlen(key) + strlen(json);
+    MUST(bytes <= info.bytes);
+}
+
+/* Each window by itself: a file may say that they overlap. */
+static bool replay(vst_trace *trace)
+{
+    size_t windows = trace->window_count;
+
+    for (size_t i = 0; i < windows && i < WINDOWS_MAX; i++) {
+        span_tree tree = {0};
+        vst_sink sink = tree_sink(&tree);
+        bool given_up;
+
+        sink.span = take_span;
+        sink.recursion = i & 1;
+        given_up = is_given_up(vst_trace_replay(
+            trace, (int)trace->windows[i].number, NULL, &sink, NULL));
+        if (!given_up)
+            tree_check(&tree);
+        tree_free(&tree);
+        MUST(checks_bad == 0);
+        if (given_up)
+            return false;
+    }
+    return true;
+}
+
+static void check_json(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    char *text;
+    long size;
+
+    MUST(file != NULL && fseek(file, 0, SEEK_END) == 0);
+    size = ftell(file);
+    MUST(size > 0 && fseek(file, 0, SEEK_SET) == 0);
+    text = malloc((size_t)size);
+    MUST(text != NULL);
+    MUST(fread(text, 1, (size_t)size, file) == (size_t)size);
+    fclose(file);
+    MUST(vst__json_is_value(text, (size_t)size));
+    free(text);
+}
+
+static void export(vst_trace *trace)
+{
+    vst_export_options options = {VST_WINDOW_ALL, NULL};
+    char path[64];
+
+    snprintf(path, sizeof path, "/tmp/vestige-fuzz-%d.json", (int)getpid());
+    MUST(vst_trace_export(trace, path, &options, NULL) == VST_OK);
+    check_json(path);
+    unlink(path);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    vst_trace *trace;
+    vst_error error;
+    vst_status status;
+    int fd;
+
+    MUST(vst__os_file_create_in_memory(&fd) == 0);
+    MUST(write(fd, bytes, size) == (ssize_t)size);
+    status = vst_trace_open_fd(fd, &trace, &error);
+    vst__os_file_close(fd);
+    if (status != VST_OK) {
+        MUST(error.status == status);
+        MUST(status == VST_E_NOT_A_TRACE || status == VST_E_DAMAGED ||
+             status == VST_E_VERSION || status == VST_E_UNSUPPORTED);
+        return 0;
+    }
+    ask(trace);
+    if (replay(trace) && trace->window_count <= WINDOWS_MAX)
+        export(trace);
+    vst_trace_close(trace);
+    return 0;
+}

@@ -1,0 +1,23 @@
+/* What each target does with one input: libFuzzer calls it (make fuzz), and so
+ * does driver.c with a corpus (make test). A target that finds something wrong
+ * ends the program. One thread. */
+#ifndef VST_FUZZ_TARGET_H
+#define VST_FUZZ_TARGET_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+#define MUST(condition)                                                        \
+    ((condition) ? (void)0 : must_not(#condition, __FILE__, __LINE__))
+
+static inline void must_not(const char *what, const char *file, int line)
+{
+    fprintf(stderr, "%s:%d: not so: %s\n", file, line, what);
+    abort();
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* Makes the n-th call of a kind fail, as the core makes it: the linker sends
+ * these calls of the test and of the core in it (see meson.build) to faults.c
+ * first. What libraries call among themselves is not touched. */
+#ifndef VST_TESTS_FAULTS_H
+#define VST_TESTS_FAULTS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+typedef enum fault_kind {
+    FAULT_MEMORY, /* malloc, calloc, realloc */
+    FAULT_MMAP,
+    FAULT_MADVISE,
+    FAULT_PWRITE,
+    FAULT_FTRUNCATE,
+    FAULT_PREAD,
+    FAULT_OPEN, /* whatever gives a new descriptor or stream */
+    FAULT_FWRITE,
+    FAULT_RENAME,
+    FAULT_THREAD,
+    FAULT_KINDS
+} fault_kind;
+
+/* From now on the n-th call (1, 2, 3 …) of this kind fails with `error`, and if
+ * it lasts all that follow do. */
+void faults_begin(fault_kind kind, unsigned n, bool lasting, int error);
+/* Calls while it pauses neither fail nor count. */
+void faults_pause(bool pauses);
+/* No more faults; true if there was one. */
+bool faults_end(void);
+
+/* A thread of the test's own: never fails by request. */
+int faults_thread(pthread_t *thread, void *(*run)(void *), void *arg);
+
+#endif

@@ -1,0 +1,386 @@
+/* A recording from its file to its exports, again and again, and each time
+ * another call that the core makes fails: the first, the second, and so on
+ * until none is left to fail. Whatever fails, the program goes on, what is told
+ * is true, and the next recording works. Leaks are the sanitizer's to find. */
+#include "faults.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <vestige/vestige.h>
+
+#include "check.h"
+#include "export/json.h"
+
+enum {
+    PAYLOAD = 3000, /* bytes: a few fill a chunk */
+    ROUNDS = 8,
+    /* Those that make the table of them grow, and those that need not fail. */
+    DEFINITIONS = 195,
+    DEFINITIONS_BEFORE = 185,
+    FAULTS_MAX = 1000,
+    TEXT_MAX = 1 << 20
+};
+
+/* How a failure of each kind is told. */
+static const struct {
+    vst_status status;
+    int sys_errno;
+} told[FAULT_KINDS] = {
+    [FAULT_MEMORY] = {VST_E_NOMEM, ENOMEM},
+    [FAULT_MMAP] = {VST_E_NOMEM, ENOMEM},
+    [FAULT_MADVISE] = {VST_E_NOSPACE, EFAULT},
+    [FAULT_PWRITE] = {VST_E_NOSPACE, ENOSPC},
+    [FAULT_FTRUNCATE] = {VST_E_IO, EIO},
+    [FAULT_PREAD] = {VST_E_IO, EIO},
+    [FAULT_OPEN] = {VST_E_IO, EMFILE},
+    [FAULT_FWRITE] = {VST_E_NOSPACE, ENOSPC},
+    [FAULT_RENAME] = {VST_E_IO, EIO},
+    [FAULT_THREAD] = {VST_OK, EAGAIN},
+};
+
+static char folder[] = "/tmp/vestige-faults-XXXXXX";
+static char vst_path[64], json_path[64], gzip_path[64];
+
+/* One recording under faults, and what came of it. Threads take turns. */
+typedef struct attempt {
+    fault_kind kind;
+    bool to_path; /* or to a temporary file */
+    vst_session *session;
+    vst_id call, inner, counter;
+    uint64_t records; /* that were tried, and definitions that failed */
+    bool started, exported_json, exported_gzip;
+} attempt;
+
+/* True if it worked; if not, it must be told as faults of this kind are. */
+static bool worked(const attempt *a, vst_status status, const vst_error *error)
+{
+    if (status == VST_OK)
+        return true;
+    CHECK_INT(status, told[a->kind].status);
+    if (error != NULL) {
+        CHECK_INT(error->status, status);
+        if (a->kind != FAULT_MEMORY)
+            CHECK_INT(error->sys_errno, told[a->kind].sys_errno);
+    }
+    return false;
+}
+
+/* ---- recording ---------------------------------------------------------- */
+
+static vst_id define(attempt *a, vst_definition_kind kind, const char *name)
+{
+    vst_definition definition = {.kind = kind,
+                                 .name = name,
+                                 .name_len = (uint32_t)strlen(name),
+                                 .file = "faults.c",
+                                 .file_len = 8};
+    vst_id id;
+    vst_status status =
+        vst_queue_define(vst_session_queue(a->session), &definition, &id);
+
+    if (!worked(a, status, NULL)) {
+        CHECK_INT(id, 0);
+        a->records++;
+    }
+    return id;
+}
+
+/* Nothing is recorded of what could not be defined, as tracers do it. */
+static void *record(void *ctx)
+{
+    static char payload[PAYLOAD + 1];
+    attempt *a = ctx;
+
+    snprintf(payload, sizeof payload, "\"text\": \"%0*d\"", PAYLOAD - 10, 1);
+    for (int i = 0; i < ROUNDS; i++) {
+        if (a->call != 0) {
+            vst_record(VST_ENTER, a->call);
+            vst_record_args(payload, strlen(payload));
+            a->records += 2;
+        }
+        if (a->inner != 0) {
+            vst_record_begin(a->inner, 1);
+            vst_record_end(a->inner, 1);
+            a->records += 2;
+        }
+        if (a->counter != 0) {
+            vst_record_counter(a->counter, i);
+            a->records++;
+        }
+        vst_record_switch(1);
+        vst_record_switch(0);
+        a->records += 2;
+        if (a->call != 0) {
+            vst_record(VST_EXIT, a->call);
+            a->records++;
+        }
+    }
+    return NULL;
+}
+
+static void record_in_a_thread(attempt *a)
+{
+    pthread_t thread;
+
+    if (CHECK_INT(faults_thread(&thread, record, a), 0))
+        pthread_join(thread, NULL);
+}
+
+/* This thread, two that end, and one that is only known by its open calls. */
+static void record_all(attempt *a)
+{
+    vst_queue *queue = vst_session_queue(a->session);
+    char name[16];
+
+    a->call = define(a, VST_DEF_PYTHON, "call");
+    a->inner = define(a, VST_DEF_ANNOTATION, "inner");
+    a->counter = define(a, VST_DEF_COUNTER, "counter");
+    for (int i = 0; i < DEFINITIONS; i++) {
+        faults_pause(i < DEFINITIONS_BEFORE);
+        snprintf(name, sizeof name, "more %d", i);
+        define(a, VST_DEF_NATIVE, name);
+    }
+    worked(a, vst_queue_set_metadata(queue, "key", "\"value\""), NULL);
+    if (a->call != 0) {
+        vst_queue_open_stack(queue, 1, 1, &a->call, 1);
+        a->records++;
+    }
+    record(a);
+    vst_queue_name_thread(queue, vst_thread_handle(), 0, "first", 5);
+    record_in_a_thread(a);
+    record_in_a_thread(a);
+    record(a);
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+/* A tracer that counts the records it is given, but for the gap that the
+ * recorder adds where it runs out of room. */
+typedef struct counting_tracer {
+    vst_tracer base;
+    uint64_t records;
+} counting_tracer;
+
+static vst_status count_events(vst_tracer *tracer,
+                               const vst_time_converter *converter,
+                               const vst_compressed_event *events, size_t count,
+                               int64_t end_time_ns, const vst_sink *sink)
+{
+    uint32_t gap = vst_trace_key_kind_of_escape(VST_ESCAPE_GAP);
+
+    (void)converter, (void)end_time_ns, (void)sink;
+    for (size_t i = 0; i < count; i++)
+        ((counting_tracer *)tracer)->records +=
+            vst_trace_key_kind(events[i].key) != gap;
+    return VST_OK;
+}
+
+static const vst_tracer_ops counting_ops = {.get_events = count_events};
+
+static void read_back(attempt *a)
+{
+    vst_sink sink = {.recursion = true};
+    vst_trace *trace;
+    vst_error error;
+
+    if (!worked(a, vst_session_open_trace(a->session, &trace, &error), &error))
+        return;
+    worked(a, vst_trace_replay(trace, 0, NULL, &sink, &error), &error);
+    a->exported_json =
+        worked(a, vst_trace_export(trace, json_path, NULL, &error), &error);
+    a->exported_gzip =
+        worked(a, vst_trace_export(trace, gzip_path, NULL, &error), &error);
+    vst_trace_close(trace);
+}
+
+/* What is in the file, and what is said to be missing, is what was recorded. */
+static void check_sums(const attempt *a)
+{
+    counting_tracer tracer = {{&counting_ops}, 0};
+    vst_sink sink = {0};
+    vst_trace_info info;
+    vst_trace *trace;
+
+    if (!CHECK_INT(vst_session_open_trace(a->session, &trace, NULL), VST_OK))
+        return;
+    CHECK_INT(
+        vst_trace_replay(trace, VST_WINDOW_ALL, &tracer.base, &sink, NULL),
+        VST_OK);
+    vst_trace_get_info(trace, &info);
+    CHECK_INT(info.lost, vst_session_lost(a->session));
+    CHECK_INT(tracer.records + info.lost, a->records);
+    vst_trace_close(trace);
+}
+
+/* ---- what is left behind ------------------------------------------------ */
+
+/* gzread takes plain files too. */
+static bool is_whole_json(const char *path)
+{
+    static char text[TEXT_MAX];
+    gzFile file = gzopen(path, "rb");
+    int count = file != NULL ? gzread(file, text, TEXT_MAX) : -1;
+    bool whole = file != NULL && gzclose(file) == Z_OK && count > 0;
+
+    return whole && vst__json_is_value(text, (size_t)count);
+}
+
+static void check_file(const char *path, bool expected)
+{
+    CHECK_INT(access(path, F_OK) == 0, expected);
+    if (expected)
+        CHECK(is_whole_json(path));
+    unlink(path);
+}
+
+static void check_files(const attempt *a)
+{
+    DIR *entries;
+    struct dirent *entry;
+
+    check_file(json_path, a->exported_json);
+    check_file(gzip_path, a->exported_gzip);
+    CHECK_INT(access(vst_path, F_OK) == 0, a->to_path && a->session != NULL);
+    unlink(vst_path);
+    entries = opendir(folder);
+    while ((entry = readdir(entries)) != NULL)
+        if (!CHECK(entry->d_name[0] == '.'))
+            printf("# %s was left behind\n", entry->d_name);
+    closedir(entries);
+}
+
+/* ---- one fault after the other ------------------------------------------ */
+
+static void run(attempt *a)
+{
+    vst_session_options options = {.path = a->to_path ? vst_path : NULL};
+    vst_error error = {VST_OK, 0, 0};
+
+    if (!worked(a, vst_session_create(&options, &a->session, &error), &error)) {
+        a->session = NULL;
+        return;
+    }
+    a->started = worked(a, vst_session_start(a->session, &error), &error);
+    if (!a->started)
+        return;
+    record_all(a);
+    CHECK_INT(vst_session_stop(a->session), VST_OK);
+    worked(a, vst_session_finish(a->session, &error), &error);
+    read_back(a);
+}
+
+/* What failed before is of no consequence. */
+static void record_undisturbed(void)
+{
+    vst_session_options options = {.path = NULL};
+    attempt a = {.kind = FAULT_THREAD};
+
+    if (!CHECK_INT(vst_session_create(&options, &a.session, NULL), VST_OK))
+        return;
+    CHECK_INT(vst_session_start(a.session, NULL), VST_OK);
+    a.call = define(&a, VST_DEF_PYTHON, "call");
+    record(&a);
+    CHECK_INT(vst_session_stop(a.session), VST_OK);
+    CHECK_INT(vst_session_lost(a.session), 0);
+    check_sums(&a);
+    vst_session_destroy(a.session);
+}
+
+/* True if there was a call to fail. */
+static bool try_fault(fault_kind kind, unsigned n, bool lasting, bool to_path)
+{
+    attempt a = {.kind = kind, .to_path = to_path};
+    int bad = checks_bad;
+
+    faults_begin(kind, n, lasting, told[kind].sys_errno);
+    run(&a);
+    vst_thread_release();
+    bool failed = faults_end();
+    if (a.started)
+        check_sums(&a);
+    check_files(&a);
+    vst_session_destroy(a.session);
+
+    record_undisturbed();
+    if (bad != checks_bad)
+        printf("# with fault %u of kind %d%s%s\n", n, (int)kind,
+               lasting ? ", lasting" : "", to_path ? ", to a path" : "");
+    return failed;
+}
+
+static void try_all(fault_kind kind)
+{
+    for (int way = 0; way < 4; way++) {
+        unsigned n = 1;
+
+        while (n < FAULTS_MAX && try_fault(kind, n, way & 1, way & 2))
+            n++;
+        CHECK(n > 1 || (way & 2) == 0);
+        CHECK(n < FAULTS_MAX);
+    }
+}
+
+static void memory_may_run_out_anywhere(void)
+{
+    try_all(FAULT_MEMORY);
+}
+
+static void any_chunk_may_fail_to_be_mapped(void)
+{
+    try_all(FAULT_MMAP);
+    try_all(FAULT_MADVISE);
+}
+
+static void the_disk_may_be_full_at_any_chunk(void)
+{
+    try_all(FAULT_PWRITE);
+}
+
+static void a_file_may_keep_its_slack(void)
+{
+    try_all(FAULT_FTRUNCATE);
+}
+
+static void any_read_may_fail(void)
+{
+    try_all(FAULT_PREAD);
+}
+
+static void any_file_may_fail_to_open(void)
+{
+    try_all(FAULT_OPEN);
+}
+
+static void an_export_may_fail_to_be_written(void)
+{
+    try_all(FAULT_FWRITE);
+    try_all(FAULT_RENAME);
+}
+
+static void an_export_needs_no_thread(void)
+{
+    try_all(FAULT_THREAD);
+}
+
+int main(void)
+{
+    if (mkdtemp(folder) == NULL)
+        return 2;
+    snprintf(vst_path, sizeof vst_path, "%s/t.vst", folder);
+    snprintf(json_path, sizeof json_path, "%s/t.json", folder);
+    snprintf(gzip_path, sizeof gzip_path, "%s/t.json.gz", folder);
+    TEST(memory_may_run_out_anywhere);
+    TEST(any_chunk_may_fail_to_be_mapped);
+    TEST(the_disk_may_be_full_at_any_chunk);
+    TEST(a_file_may_keep_its_slack);
+    TEST(any_read_may_fail);
+    TEST(any_file_may_fail_to_open);
+    TEST(an_export_may_fail_to_be_written);
+    TEST(an_export_needs_no_thread);
+    rmdir(folder);
+    return checks_end();
+}

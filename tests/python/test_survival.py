@@ -1,0 +1,420 @@
+"""However a traced program ends, every call that it had made is in the file, and it ends as it does without us.
+
+The programs tell through a pipe how many calls of a known function they completed; the trace must hold them all, and no
+more than can have been under way.
+"""
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from conftest import COMMAND, PYTHON
+
+from vestige import Trace
+from vestige._core import recover
+
+BATCH = 50
+MODES = ("run", "profile")
+
+PROGRAM = """\
+    import contextlib, ctypes, os, resource, signal, sys, threading, time
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    PIPE, PROFILED = int(sys.argv[1]), sys.argv[2] == "profile"
+
+    def recording():
+        if not PROFILED:
+            return contextlib.nullcontext()
+        from vestige import profile
+        return profile(output="t.vst")
+
+    def work():
+        pass
+
+    def batch():
+        for _ in range({batch}):
+            work()
+
+    def tell(thread, count):
+        os.write(PIPE, b"%d %d\\n" % (thread, count))
+
+    def loop(thread, batches):
+        count = 0
+        while count < batches * {batch}:
+            batch()
+            count += {batch}
+            tell(thread, count)
+
+    {main}
+    """
+
+ENDS_ITSELF = """\
+with recording():
+        loop(0, 40)
+        {end}"""
+
+# A function for each thread, so that their calls can be told apart.
+THREADS = """\
+def in_thread(thread):
+        def batch():
+            for _ in range({batch}):
+                work()
+        exec(f"def work_{{thread}}(): pass", names := {{}})
+        work, count = names[f"work_{{thread}}"], 0
+        while True:
+            batch()
+            count += {batch}
+            tell(thread, count)
+
+    with recording():
+        for thread in range(1, {threads}):
+            threading.Thread(target=in_thread, args=[thread], daemon=True).start()
+        in_thread(0)"""
+
+# How it ends, and whether that leaves time to finish the file.
+ENDS = {
+    "SIGKILL": ("os.kill(os.getpid(), signal.SIGKILL)", False),
+    "SIGTERM": ("os.kill(os.getpid(), signal.SIGTERM)", False),
+    "SIGINT": ("os.kill(os.getpid(), signal.SIGINT); time.sleep(10)", True),
+    "SIGSEGV": ("ctypes.string_at(0)", False),
+    "abort": ("os.abort()", False),
+    "_exit": ("os._exit(7)", False),
+    "exec": ("os.execv('/bin/sh', ['sh', '-c', 'exit 9'])", False),
+    "exception": ("raise ValueError('mine')", True),
+    "exit": ("sys.exit(3)", True),
+    "fatal error": ("ctypes.pythonapi.Py_FatalError(b'mine')", False),
+}
+
+
+class Process:
+    """A program that runs in the workplace and tells its counts."""
+
+    def __init__(self, workplace, mode, main, **words):
+        workplace.write("program.py", PROGRAM.format(batch=BATCH, main=main.format(batch=BATCH, **words)))
+        (workplace.path / "t.vst").unlink(missing_ok=True)
+        self.trace = workplace.path / "t.vst"
+        self.told = {}  # thread: count
+        self._text = b""
+        command = [COMMAND, "run", "-q", "-o", "t.vst"] if mode == "run" else [PYTHON]
+        self._pipe, theirs = os.pipe()
+        self.process = subprocess.Popen(
+            [*command, "program.py", str(theirs), mode],
+            cwd=workplace.path,
+            pass_fds=[theirs],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        os.close(theirs)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.process.kill()
+        self.process.wait()
+        self.process.stderr.close()
+        os.close(self._pipe)
+
+    def read(self):
+        """Some more of what it tells; False at the end."""
+        data = os.read(self._pipe, 65536)
+        *lines, self._text = (self._text + data).split(b"\n")
+        for line in lines:
+            thread, count = line.split()
+            self.told[int(thread)] = int(count)
+        return bool(data)
+
+    def read_until(self, count, threads=1):
+        """Until each thread told at least this."""
+        while len(self.told) < threads or min(self.told.values()) < count:
+            assert self.read(), self.process.stderr.read()
+
+    def wait(self):
+        """All that it tells, until its end."""
+        while self.read():
+            pass
+        return self.process.wait(), self.process.stderr.read()
+
+
+def exported(path):
+    """How often each function occurs in an export of the trace."""
+    target = path.with_suffix(".json")
+    Trace(str(path)).export(str(target), all_windows=True)
+    return spans_in(target)
+
+
+def spans_in(path):
+    events = json.loads(path.read_bytes())["traceEvents"]
+    return Counter(event["name"].rpartition(": ")[2] for event in events if event["ph"] == "X")
+
+
+def info(workplace, file="t.vst"):
+    result = workplace.vestige("info", "--json", file)
+    assert (result.returncode, result.stderr) == (0, "")
+    return json.loads(result.stdout)
+
+
+def check_recovery(path):
+    """The recovered copy is clean and holds the same."""
+    whole = path.with_name("whole.vst")
+    recover(str(path), str(whole), overwrite=True)
+    torn, clean = Trace(str(path)), Trace(str(whole))
+    assert clean.info()["clean"]
+    for ask in (Trace.threads, Trace.metadata, lambda trace: trace.totals(all_windows=True)):
+        assert ask(clean) == ask(torn)
+    same = ("pid", "trace_id", "threads", "windows", "records", "lost", "start_ns", "end_ns")
+    assert {name: clean.info()[name] for name in same} == {name: torn.info()[name] for name in same}
+
+
+# ---- programs that end themselves --------------------------------------
+
+
+@pytest.fixture(scope="module")
+def plain_end(tmp_path_factory):
+    """How plain Python ends, asked once for each way."""
+    from conftest import Workplace
+
+    known = {}
+
+    def ask(name):
+        if name not in known:
+            workplace = Workplace(tmp_path_factory.mktemp("plain"))
+            with Process(workplace, "plain", ENDS_ITSELF, end=ENDS[name][0]) as process:
+                known[name] = process.wait()
+                assert process.told == {0: 40 * BATCH}
+        return known[name]
+
+    return ask
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ENDS)
+def test_every_call_before_the_end_is_in_the_file(workplace, plain_end, name, mode):
+    end, clean = ENDS[name]
+    with Process(workplace, mode, ENDS_ITSELF, end=end) as process:
+        code, stderr = process.wait()
+    assert code == plain_end(name)[0]
+    if name in ("exception", "exit", "SIGTERM", "SIGKILL"):
+        assert _without_folder(stderr) == _without_folder(plain_end(name)[1])
+    assert process.told == {0: 40 * BATCH}
+    assert exported(process.trace)["work"] == 40 * BATCH
+    assert Trace(str(process.trace)).info()["clean"] is clean
+    if mode == "run":
+        assert info(workplace)["ended"] == ("clean" if clean else "torn")
+    check_recovery(process.trace)
+
+
+def _without_folder(stderr):
+    """Plain Python ran in a folder of its own."""
+    return re.sub('"/.*/program.py"', '"program.py"', stderr)
+
+
+def test_the_second_window_may_be_torn(workplace):
+    main = """\
+from vestige import profile
+    prof = profile(output="t.vst")
+    prof.start()
+    loop(0, 10)
+    prof.stop()
+    loop(1, 10)
+    prof.start()
+    loop(2, 10)
+    os._exit(0)"""
+    with Process(workplace, "profile", main) as process:
+        process.wait()
+    assert process.told == {0: 10 * BATCH, 1: 10 * BATCH, 2: 10 * BATCH}
+    assert exported(process.trace)["work"] == 20 * BATCH
+    facts = info(workplace)
+    assert (facts["ended"], facts["windows"]) == ("torn", 2)
+    check_recovery(process.trace)
+
+
+def test_a_recording_that_was_stopped_before_the_end_is_clean(workplace):
+    main = "prof = recording(); prof.start(); loop(0, 10); prof.stop(); os._exit(0)"
+    with Process(workplace, "profile", main) as process:
+        process.wait()
+    assert exported(process.trace)["work"] == 10 * BATCH
+    assert info(workplace)["ended"] == "clean"
+    check_recovery(process.trace)
+
+
+# ---- programs that are ended, at any moment ----------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_program_that_is_killed_leaves_all_that_it_did(workplace, number, mode):
+    with Process(workplace, mode, ENDS_ITSELF, end="loop(0, 10**9)") as process:
+        process.read_until(4000)
+        process.process.send_signal(number)
+        code, _ = process.wait()
+    assert code == -number
+    told = process.told[0] + 40 * BATCH  # the second loop counts anew
+    assert told <= exported(process.trace)["work"] <= told + BATCH
+    assert Trace(str(process.trace)).info()["clean"] is (number == signal.SIGINT)
+    check_recovery(process.trace)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_threads_that_record_when_the_kill_comes_lose_nothing(workplace, seed):
+    threads, chance = 4, random.Random(seed)
+    with Process(workplace, MODES[seed % 2], THREADS, threads=threads) as process:
+        process.read_until(chance.choice([50, 500, 2000]), threads)
+        for _ in range(chance.randrange(10)):
+            process.read()
+        process.process.kill()
+        assert process.wait()[0] == -signal.SIGKILL
+    found = exported(process.trace)
+    for thread in range(threads):
+        told = process.told[thread]
+        assert told <= found[f"work_{thread}"] <= told + BATCH
+    check_recovery(process.trace)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_threads_that_come_and_go_when_the_kill_comes_lose_nothing(workplace, mode):
+    # They write one after the other into the same chunks.
+    main = """\
+lock, total, running = threading.Lock(), 0, []
+
+    def short():
+        global total
+        batch()
+        with lock:
+            total += {batch}
+            tell(0, total)
+
+    with recording():
+        while True:
+            running.append(threading.Thread(target=short))
+            running[-1].start()
+            if len(running) == 4:
+                running.pop(0).join()"""
+    with Process(workplace, mode, main) as process:
+        process.read_until(3000)
+        process.process.kill()
+        process.wait()
+    assert process.told[0] <= exported(process.trace)["work"] <= process.told[0] + 4 * BATCH
+    check_recovery(process.trace)
+
+
+# ---- reading -----------------------------------------------------------
+
+
+def test_every_command_reads_a_torn_file_as_it_is(workplace):
+    with Process(workplace, "run", ENDS_ITSELF, end="os._exit(0)") as process:
+        process.wait()
+    before = process.trace.read_bytes()
+    text = workplace.vestige("info", "t.vst")
+    assert "torn, the process died" in text.stdout
+    report = workplace.vestige("report", "t.vst", "-n", "1000")
+    assert any(line.split()[0] == f"{40 * BATCH:,}" and line.endswith(": work") for line in report.stdout.splitlines())
+    export = workplace.vestige("export", "t.vst", "-o", "other.json")
+    assert [result.returncode for result in (text, report, export)] == [0, 0, 0]
+    assert text.stderr + report.stderr + export.stderr == ""
+    assert spans_in(workplace.path / "other.json")["work"] == 40 * BATCH
+    assert process.trace.read_bytes() == before
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_command_reads_the_file_of_a_program_that_still_runs(workplace, mode):
+    # New functions come all the time: the file grows while it is read, definitions and records.
+    main = """\
+write = tell
+    def tell(thread, count):
+        write(thread, count)
+        time.sleep(0.001)
+
+    def more():
+        n = 0
+        while True:
+            exec(f"def new_{{n}}(): pass\\nnew_{{n}}()", {{}})
+            n += 1
+            time.sleep(0.0005)
+
+    with recording():
+        threading.Thread(target=more, daemon=True).start()
+        loop(0, 10**9)"""
+    with Process(workplace, mode, main) as process:
+        process.read_until(1000)
+        for command in (["info"], ["report", "-n", "10000"], ["export", "-o", "live.json"], ["recover", "-o", "r.vst"]):
+            told = process.told[0]
+            with _drained(process):
+                result = workplace.vestige(command[0], "t.vst", *command[1:])
+            assert (result.returncode, result.stderr) == (0, "")
+            if command[0] == "info":
+                assert "the process is recording" in result.stdout
+            elif command[0] == "export":
+                assert spans_in(workplace.path / "live.json")["work"] >= told
+            elif command[0] == "recover":
+                assert Trace(str(workplace.path / "r.vst")).info()["clean"]
+                assert exported(workplace.path / "r.vst")["work"] >= told
+        process.process.kill()
+        process.wait()
+    assert info(workplace)["ended"] == "torn"
+    check_recovery(process.trace)
+
+
+@contextlib.contextmanager
+def _drained(process):
+    """Reads what the program tells meanwhile: a full pipe would stop it."""
+    from threading import Event, Thread
+
+    over = Event()
+
+    def drain():
+        while not over.is_set() and process.read():
+            pass
+
+    thread = Thread(target=drain)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+# ---- the kernel's own kill ---------------------------------------------
+
+
+@pytest.fixture
+def memory_group():
+    """A memory cgroup of 64 MiB, where one can be made."""
+    root = Path("/sys/fs/cgroup")
+    if not (root / "cgroup.controllers").exists():
+        pytest.skip("no OOM kill here: /sys/fs/cgroup is not cgroup v2")
+    if "memory" not in (root / "cgroup.subtree_control").read_text().split():
+        pytest.skip("no OOM kill here: the memory controller is not given to groups of /sys/fs/cgroup")
+    group = root / f"vestige-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no OOM kill here: no group can be made in /sys/fs/cgroup: {error.strerror}")
+    try:
+        (group / "memory.max").write_text(str(64 << 20))
+        with contextlib.suppress(OSError):  # there may be no swap
+            (group / "memory.swap.max").write_text("0")
+        yield group
+    finally:
+        group.rmdir()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_kernels_kill_for_memory_loses_nothing(workplace, memory_group, mode):
+    end = f"""\
+open("{memory_group}/cgroup.procs", "w").write(str(os.getpid()))
+        hoard = [bytearray(b"x" * (1 << 20)) for _ in range(1000)]"""
+    with Process(workplace, mode, ENDS_ITSELF, end=end) as process:
+        assert process.wait()[0] == -signal.SIGKILL
+    assert "oom_kill 1" in (memory_group / "memory.events").read_text()
+    assert process.told == {0: 40 * BATCH}
+    assert exported(process.trace)["work"] == 40 * BATCH
+    assert info(workplace)["ended"] == "torn"
