@@ -82,17 +82,29 @@ void vst__queue_forget_thread(vst_queue *queue, uint64_t handle);
 void vst__queue_define_thread(vst_queue *queue, const vst__thread *thread,
                               const char *name, size_t name_len);
 
-/* buffer.c: gives a writer room in a chunk of queue; false: there is none. */
+/* ---- writer.c; with the lock held --------------------------------------- */
+
+/* Links a writer into queue and gives it a chunk; false: there is none. */
 bool vst__writer_attach(vst__writer *writer, vst_queue *queue);
 /* Takes the chunk away, sealed or kept for the next thread, and unlinks. */
 void vst__writer_detach(vst__writer *writer, bool keep_for_others);
-void vst__spares_seal(vst_queue *queue);
-void vst__spares_abandon(vst_queue *queue);
 /* Forgets the chunk; its records stay as they are in the file. */
 void vst__writer_abandon(vst__writer *writer);
-/* Needs room for 1 + words words, and two more for a time that does not fit. */
+/* Seals the chunk and takes another; there may be none. */
+void vst__writer_change_chunk(vst__writer *writer);
+void vst__writer_stack(vst__writer *writer, const vst_id *ids, size_t count);
+void vst__spares_seal(vst_queue *queue);
+void vst__spares_abandon(vst_queue *queue);
+
+/* ---- writer.c; by the owner --------------------------------------------- */
+
+/* For an escape of `words` words, the time before it included. */
+bool vst__writer_has_room(const vst__writer *writer, size_t words);
+/* Both need room. */
+void vst__writer_word(vst__writer *writer, vst_kind kind, vst_id id,
+                      vst_ticks now);
 void vst__writer_escape(vst__writer *writer, vst_escape type,
                         const uint64_t *payload, uint32_t words);
-void vst__writer_stack(vst__writer *writer, const vst_id *ids, size_t count);
+void vst__writer_count_lost(vst__writer *writer);
 
 #endif

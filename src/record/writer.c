@@ -1,0 +1,277 @@
+/* A writer: a thread's buffer on its chunk. Getting a chunk, leaving it, and
+ * storing words in it. What changes a chunk is called with the recorder's lock
+ * held; words are stored by the owner alone. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/queue.h"
+
+enum {
+    HEADER_WORDS = 8, /* of the provider's, so that chunks are whole pages */
+    FIRST_CHUNK_WORDS = 16 * 1024 / 8 - HEADER_WORDS,
+    LAST_CHUNK_WORDS = 1024 * 1024 / 8 - HEADER_WORDS,
+    /* Kept free behind `limit`: a TIME escape and the word that needed it, then
+     * another TIME and the GAP that ends a thread's last chunk. */
+    SLACK_WORDS = 8,
+    /* A rest smaller than this is not worth handing on. */
+    SPARE_WORDS = 64,
+};
+
+/* ---- words ------------------------------------------------------------- */
+
+/* Single-word stores, so that a reader of the file sees all of one or nothing.
+ * x86-64 keeps their order; release keeps the compiler's. */
+static void store_word(uint64_t *word, uint64_t value)
+{
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+void vst__writer_count_lost(vst__writer *writer)
+{
+    __atomic_store_n(&writer->lost, writer->lost + 1, __ATOMIC_RELAXED);
+}
+
+/* The delta of a word stored now; writes a TIME escape first if it does not
+ * fit. */
+static uint32_t advance_time(vst__writer *writer, vst_ticks now)
+{
+    uint64_t delta = now - writer->hot.last;
+
+    writer->hot.last = now;
+    if (delta >> 32 == 0)
+        return (uint32_t)delta;
+    store_word(writer->hot.cursor + 1, now);
+    store_word(writer->hot.cursor, vst_word_escape(VST_ESCAPE_TIME, 1, 0));
+    writer->hot.cursor += 2;
+    return 0;
+}
+
+void vst__writer_word(vst__writer *writer, vst_kind kind, vst_id id,
+                      vst_ticks now)
+{
+    uint32_t delta = advance_time(writer, now);
+
+    store_word(writer->hot.cursor++, vst_word(kind, id, delta));
+}
+
+void vst__writer_escape(vst__writer *writer, vst_escape type,
+                        const uint64_t *payload, uint32_t words)
+{
+    uint32_t delta = advance_time(writer, vst_clock_ticks());
+
+    for (uint32_t i = 0; i < words; i++)
+        store_word(writer->hot.cursor + 1 + i, payload[i]);
+    store_word(writer->hot.cursor, vst_word_escape(type, words, delta));
+    writer->hot.cursor += 1 + words;
+}
+
+/* ---- chunks ------------------------------------------------------------ */
+
+static void set_chunk(vst__writer *writer, uint64_t *cursor)
+{
+    vst_chunk *chunk = &writer->chunk;
+
+    writer->hot.cursor = cursor;
+    writer->end = chunk->words + chunk->capacity;
+    writer->hot.limit = writer->end - SLACK_WORDS;
+    if (writer->hot.limit < cursor)
+        writer->hot.limit = cursor;
+}
+
+static void clear_chunk(vst__writer *writer)
+{
+    memset(&writer->chunk, 0, sizeof writer->chunk);
+    writer->hot.cursor = writer->hot.limit = writer->end = NULL;
+}
+
+static vst_status acquire(const vst__writer *writer, vst_queue *queue,
+                          vst_chunk *chunk)
+{
+    const vst_chunk_provider *provider = queue->provider;
+
+    return provider->acquire(provider->ctx, writer->number, writer->next_words,
+                             chunk);
+}
+
+static void begin_chunk(vst__writer *writer, const vst_chunk *chunk)
+{
+    writer->chunk = *chunk;
+    writer->segments = 1;
+    writer->hot.last = chunk->start;
+    if (writer->next_words < LAST_CHUNK_WORDS)
+        writer->next_words =
+            (writer->next_words + HEADER_WORDS) * 2 - HEADER_WORDS;
+    set_chunk(writer, chunk->words);
+}
+
+/* Takes over what a thread that ended left of its chunk. */
+static bool take_spare(vst__writer *writer, vst_queue *queue)
+{
+    vst__spare *spare = queue->spares;
+
+    if (!spare)
+        return false;
+    queue->spares = spare->next;
+    writer->chunk = spare->chunk;
+    writer->segments = spare->segments + 1;
+    writer->next_words = spare->next_words;
+    set_chunk(writer, spare->cursor);
+    free(spare);
+    writer->hot.last = vst_clock_ticks();
+    uint64_t payload[2] = {writer->number, writer->hot.last};
+    vst__writer_escape(writer, VST_ESCAPE_SEGMENT, payload, 2);
+    return true;
+}
+
+static void link_writer(vst__writer *writer, vst_queue *queue)
+{
+    writer->queue = queue;
+    writer->previous = NULL;
+    writer->next = queue->writers;
+    if (writer->next)
+        writer->next->previous = writer;
+    queue->writers = writer;
+}
+
+static void unlink_writer(vst__writer *writer)
+{
+    vst_queue *queue = writer->queue;
+
+    if (writer->next)
+        writer->next->previous = writer->previous;
+    if (writer->previous)
+        writer->previous->next = writer->next;
+    else
+        queue->writers = writer->next;
+    writer->queue = NULL;
+}
+
+bool vst__writer_attach(vst__writer *writer, vst_queue *queue)
+{
+    vst_chunk chunk;
+
+    link_writer(writer, queue);
+    writer->next_words = FIRST_CHUNK_WORDS;
+    if (take_spare(writer, queue))
+        return true;
+    if (acquire(writer, queue, &chunk) != VST_OK)
+        return false;
+    begin_chunk(writer, &chunk);
+    return true;
+}
+
+static bool keep_as_spare(vst__writer *writer, vst_queue *queue)
+{
+    if (writer->end - writer->hot.cursor < SPARE_WORDS)
+        return false;
+    vst__spare *spare = malloc(sizeof *spare);
+    if (!spare)
+        return false;
+    *spare = (vst__spare){writer->chunk, writer->hot.cursor, writer->segments,
+                          writer->next_words, queue->spares};
+    queue->spares = spare;
+    return true;
+}
+
+static void seal(vst_queue *queue, vst_chunk *chunk, const uint64_t *cursor,
+                 uint32_t segments)
+{
+    const vst_chunk_provider *provider = queue->provider;
+
+    provider->seal(provider->ctx, chunk, (size_t)(cursor - chunk->words),
+                   segments);
+}
+
+void vst__spares_seal(vst_queue *queue)
+{
+    while (queue->spares) {
+        vst__spare *spare = queue->spares;
+        queue->spares = spare->next;
+        seal(queue, &spare->chunk, spare->cursor, spare->segments);
+        free(spare);
+    }
+}
+
+void vst__spares_abandon(vst_queue *queue)
+{
+    while (queue->spares) {
+        vst__spare *spare = queue->spares;
+        queue->spares = spare->next;
+        spare->chunk.release(&spare->chunk);
+        free(spare);
+    }
+}
+
+void vst__writer_detach(vst__writer *writer, bool keep_for_others)
+{
+    vst_queue *queue = writer->queue;
+
+    if (writer->chunk.words &&
+        !(keep_for_others && keep_as_spare(writer, queue)))
+        seal(queue, &writer->chunk, writer->hot.cursor, writer->segments);
+    queue->lost += __atomic_exchange_n(&writer->lost, 0, __ATOMIC_RELAXED);
+    clear_chunk(writer);
+    writer->hot.epoch = VST_EPOCH_NONE;
+    unlink_writer(writer);
+}
+
+void vst__writer_abandon(vst__writer *writer)
+{
+    if (writer->chunk.words)
+        writer->chunk.release(&writer->chunk);
+    clear_chunk(writer);
+    writer->hot.epoch = VST_EPOCH_NONE;
+    if (writer->queue)
+        unlink_writer(writer);
+}
+
+/* Where there is no room for more, a gap says that nothing is known of this
+ * thread from here on. */
+void vst__writer_change_chunk(vst__writer *writer)
+{
+    const uint64_t gap_begins = 0;
+    vst_chunk chunk;
+
+    if (!writer->queue) {
+        /* The recording stopped while this thread was on its way here. */
+        vst__writer_abandon(writer);
+        return;
+    }
+    bool found = acquire(writer, writer->queue, &chunk) == VST_OK;
+    if (!found)
+        vst__writer_escape(writer, VST_ESCAPE_GAP, &gap_begins, 1);
+    seal(writer->queue, &writer->chunk, writer->hot.cursor, writer->segments);
+    clear_chunk(writer);
+    if (found)
+        begin_chunk(writer, &chunk);
+}
+
+bool vst__writer_has_room(const vst__writer *writer, size_t words)
+{
+    return (size_t)(writer->end - writer->hot.cursor) >= words + SLACK_WORDS;
+}
+
+/* Long stacks go on in further escapes. */
+void vst__writer_stack(vst__writer *writer, const vst_id *ids, size_t count)
+{
+    uint64_t payload[VST_ESCAPE_WORDS_MAX];
+    vst_escape type = VST_ESCAPE_STACK;
+
+    do {
+        uint32_t part = 0;
+        while (part < VST_ESCAPE_WORDS_MAX && part < count) {
+            payload[part] = ids[part];
+            part++;
+        }
+        if (writer->chunk.words && !vst__writer_has_room(writer, 1 + (size_t)part))
+            vst__writer_change_chunk(writer);
+        if (!writer->chunk.words) {
+            vst__writer_count_lost(writer);
+            return;
+        }
+        vst__writer_escape(writer, type, payload, part);
+        ids += part;
+        count -= part;
+        type = VST_ESCAPE_STACK_MORE;
+    } while (count);
+}
