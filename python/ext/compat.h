@@ -22,6 +22,26 @@
 #define vpy_threads_made(interp) ((interp)->tstate_next_unique_id)
 #endif
 #undef Py_BUILD_CORE
+
+/* Sets a thread's profile function. The interpreter's own way would call the
+ * program's audit hooks, and on 3.11 refuses, in the thread it is about, while
+ * another thread is inside one of them. */
+static inline void vpy_set_profile(PyThreadState *tstate, Py_tracefunc function,
+                                   PyObject *object)
+{
+    PyObject *old = tstate->c_profileobj;
+    bool active = function != NULL || tstate->c_tracefunc != NULL;
+
+    Py_XINCREF(object);
+    tstate->c_profileobj = object;
+    tstate->c_profilefunc = function;
+#if PY_VERSION_HEX >= 0x030B0000
+    tstate->cframe->use_tracing = active && tstate->tracing == 0 ? 255 : 0;
+#else
+    tstate->cframe->use_tracing = active;
+#endif
+    Py_XDECREF(old);
+}
 #endif
 
 #if PY_VERSION_HEX < 0x030A0000

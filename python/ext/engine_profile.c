@@ -36,13 +36,6 @@ static int hook(PyObject *object, PyFrameObject *frame, int what,
 
 /* ---- taking threads and giving them back ------------------------------- */
 
-static void set_hook(PyThreadState *tstate, Py_tracefunc function,
-                     PyObject *object)
-{
-    if (_PyEval_SetProfile(tstate, function, object) < 0)
-        PyErr_Clear(); /* an audit hook said no */
-}
-
 /* The hook's object stays the program's, so sys.getprofile() says what it
  * would without us. */
 static void take(PyThreadState *tstate)
@@ -57,7 +50,7 @@ static void take(PyThreadState *tstate)
                              displaced_hooks};
         displaced_hooks = entry;
     }
-    set_hook(tstate, hook, tstate->c_profileobj);
+    vpy_set_profile(tstate, hook, tstate->c_profileobj);
 }
 
 static Py_tracefunc forget_displaced(PyThreadState *tstate)
@@ -79,7 +72,7 @@ static void give_back(PyThreadState *tstate)
     if (tstate->c_profilefunc != hook)
         return;
     Py_tracefunc function = forget_displaced(tstate);
-    set_hook(tstate, function, function ? tstate->c_profileobj : NULL);
+    vpy_set_profile(tstate, function, function ? tstate->c_profileobj : NULL);
 }
 
 /* Thread states are added at the head. C makes them without the GIL: one that
@@ -191,7 +184,7 @@ static void after_change(void)
     }
     /* The program wants no hook of its own any more, nor back what it had. */
     forget_displaced(tstate);
-    set_hook(tstate, hook, NULL);
+    vpy_set_profile(tstate, hook, NULL);
     if (in_gap) {
         in_gap = false;
         vst_record_gap(true);

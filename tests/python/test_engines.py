@@ -518,3 +518,32 @@ def test_after_stop_nothing_of_ours_is_left_in_the_interpreter():
     for _ in range(3):
         record(work)
     assert state() == before
+
+
+@pytest.mark.skipif(MONITORING, reason="hooks are set thread by thread until 3.11")
+def test_hooks_of_threads_are_set_without_the_programs_audit_hooks():
+    program = """
+import sys, threading, time
+from vestige import profile
+
+seen = []
+def audit(event, args):
+    if event == "sys.setprofile":
+        seen.append(event)
+        time.sleep(0.001)  # lets another thread in
+
+def leaf():
+    pass
+
+sys.addaudithook(audit)
+with profile():
+    for _ in range(20):
+        threads = [threading.Thread(target=leaf) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+print(len(seen))
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (result.stdout, result.stderr) == ("0\n", "")
