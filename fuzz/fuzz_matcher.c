@@ -1,8 +1,8 @@
-/* Bytes as events for the matcher. The first byte holds options, then each event
- * is four bytes: what it is, its id, how far time moves, how many payload words
- * follow; a payload word is two bytes. Fed in the batches that the input asks
- * for and then one by one, events must give the same spans, and trees must hold
- * what every tree does. */
+/* Bytes as events for the matcher. The first byte holds options, then each
+ * event is four bytes: what it is, its id, how far time moves, how many payload
+ * words follow; a payload word is two bytes. Fed in the batches that the input
+ * asks for and then one by one, events must give the same spans, and trees must
+ * hold what every tree does. */
 #include <string.h>
 
 #include <vestige/replay.h>
@@ -37,9 +37,9 @@ typedef struct feeding {
     size_t batch_max;
     vst_sink sink;
     span_tree tree;
-    size_t spans;       /* since the reading began */
-    size_t give_up_at;  /* 0: never */
-    uint64_t hash;      /* of all that was delivered */
+    size_t spans;      /* since the reading began */
+    size_t give_up_at; /* 0: never */
+    uint64_t hash;     /* of all that was delivered */
 } feeding;
 
 static int64_t to_ns(void *ctx, vst_ticks ticks)
@@ -155,9 +155,8 @@ static bool take_event(feeding *f, input *in, unsigned *what)
 static void feed(feeding *f, int64_t end_ns)
 {
     vst_time_converter converter = {to_ns, NULL};
-    vst_status status =
-        vst_matcher_feed(f->matcher, &converter, f->events, f->count, end_ns,
-                         &f->sink);
+    vst_status status = vst_matcher_feed(f->matcher, &converter, f->events,
+                                         f->count, end_ns, &f->sink);
 
     MUST(status == VST_OK || (f->give_up_at != 0 && f->spans >= f->give_up_at));
     f->count = 0;

@@ -59,12 +59,11 @@ static void make_finished(void)
 
     begin(&b);
     builder_window(&b, 0, 1000, 5000);
-    builder_entry(&b,
-                  &(vst_file_entry){.kind = VST_ENTRY_CLOCK,
-                                    .x = 5000000,
-                                    .y = 6000000,
-                                    .z = 1},
-                  "", "");
+    builder_entry(
+        &b,
+        &(vst_file_entry){
+            .kind = VST_ENTRY_CLOCK, .x = 5000000, .y = 6000000, .z = 1},
+        "", "");
     builder_seal(&b, 1);
     builder_records(&b, 0, 1, 1000, 1);
     builder_enter(&b, 1, 100);
@@ -177,20 +176,20 @@ static void make_events(void)
 {
     static const uint8_t nested[] = {0, 0, 1, 5, 0, 0, 2, 5, 0, 1, 2, 5, 0,
                                      3, 0, 0, 0, 2, 1, 5, 0, 1, 9, 5, 0};
-    static const uint8_t begun[] = {1, 0,  1, 5, 0, 9, 3, 1, 1, 3, 1, 1, 1, 5,
-                                    0, 10, 3, 1, 1, 3, 1, 4, 0, 9, 0};
-    static const uint8_t stacks[] = {0,  14, 0, 5, 2, 1, 0, 2, 0,  15, 0, 0, 1,
-                                     3,  0,  0, 1, 9, 0, 4, 0, 9,  0,  2, 0, 1,
-                                     0,  4,  0, 1, 0};
-    static const uint8_t switched[] = {0, 0,  1, 5, 0, 9, 3, 1, 1, 3, 1, 17,
-                                       0, 5,  1, 7, 0, 0, 2, 1, 0, 17, 0, 5,
-                                       1, 0,  0, 10, 3, 1, 1, 3, 1, 4, 0, 5, 0};
-    static const uint8_t gaps[] = {0,  0, 1, 5, 0, 18, 0, 5, 1, 0, 0, 18, 0, 5,
-                                   1,  1, 0, 14, 0, 5, 1, 2, 0, 16, 0, 5, 1, 9,
-                                   0,  4, 0, 9, 0};
-    static const uint8_t texts[] = {2,  0, 1, 5, 0, 11, 0, 0, 2,   8,  0, 34, 97,
-                                    12, 0, 1, 2, 3, 8,  1, 1, 13,  0,  1, 2,  4,
-                                    0,  0, 9, 5, 0, 9,  9, 0, 4,   0,  9, 0};
+    static const uint8_t begun[] = {1, 0, 1,  5, 0, 9, 3, 1, 1, 3, 1, 1, 1,
+                                    5, 0, 10, 3, 1, 1, 3, 1, 4, 0, 9, 0};
+    static const uint8_t stacks[] = {0, 14, 0, 5, 2, 1, 0, 2, 0, 15, 0,
+                                     0, 1,  3, 0, 0, 1, 9, 0, 4, 0,  9,
+                                     0, 2,  0, 1, 0, 4, 0, 1, 0};
+    static const uint8_t switched[] = {0, 0,  1, 5, 0, 9, 3, 1, 1,  3, 1, 17, 0,
+                                       5, 1,  7, 0, 0, 2, 1, 0, 17, 0, 5, 1,  0,
+                                       0, 10, 3, 1, 1, 3, 1, 4, 0,  5, 0};
+    static const uint8_t gaps[] = {0,  0,  1, 5, 0, 18, 0,  5, 1, 0, 0,
+                                   18, 0,  5, 1, 1, 0,  14, 0, 5, 1, 2,
+                                   0,  16, 0, 5, 1, 9,  0,  4, 0, 9, 0};
+    static const uint8_t texts[] = {2,  0, 1, 5, 0, 11, 0, 0, 2,  8, 0, 34, 97,
+                                    12, 0, 1, 2, 3, 8,  1, 1, 13, 0, 1, 2,  4,
+                                    0,  0, 9, 5, 0, 9,  9, 0, 4,  0, 9, 0};
 
     save("matcher", "nested", nested, sizeof nested);
     save("matcher", "begun", begun, sizeof begun);

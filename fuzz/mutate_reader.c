@@ -1,6 +1,7 @@
 /* How libFuzzer changes a trace file: mostly within one header or the used part
- * of one chunk, since the rest of a page is zeros, and mostly with the checksums
- * set right again, since without that a change gets no further than these. */
+ * of one chunk, since the rest of a page is zeros, and mostly with the
+ * checksums set right again, since without that a change gets no further than
+ * these. */
 #include <string.h>
 #include <zlib.h>
 

@@ -20,14 +20,14 @@ typedef struct vst_trace_info {
     uint32_t version;
     uint32_t pid;
     uint8_t trace_id[16];
-    bool clean;         /* ended by a stop, not by the death of its process */
-    uint32_t threads;   /* threads that recorded something */
-    uint32_t windows;   /* stretches between a start and a stop */
-    uint64_t words;     /* 8-byte words of records */
-    uint64_t lost;      /* records that could not be kept */
-    uint64_t bytes;     /* size of the file */
+    bool clean;          /* ended by a stop, not by the death of its process */
+    uint32_t threads;    /* threads that recorded something */
+    uint32_t windows;    /* stretches between a start and a stop */
+    uint64_t words;      /* 8-byte words of records */
+    uint64_t lost;       /* records that could not be kept */
+    uint64_t bytes;      /* size of the file */
     uint64_t damaged_at; /* no byte from here on can be read; 0: undamaged */
-    int64_t start_ns;   /* wall clock, of the first and the last window */
+    int64_t start_ns;    /* wall clock, of the first and the last window */
     int64_t end_ns;
     vst_clock_kind clock;
 } vst_trace_info;

@@ -2,7 +2,8 @@
  * memory tracer hand themselves in here, and the core makes one when recording
  * starts. With nothing registered it makes one that does nothing.
  *
- * Registering is for start-up and for tests; it takes effect at the next make. */
+ * Registering is for start-up and for tests; it takes effect at the next make.
+ */
 #ifndef VESTIGE_TRACER_H
 #define VESTIGE_TRACER_H
 

@@ -77,8 +77,8 @@ static inline uint64_t vst_word(vst_kind kind, vst_id id, uint32_t delta)
 static inline uint64_t vst_word_escape(vst_escape type, uint32_t words,
                                        uint32_t delta)
 {
-    return (uint64_t)delta << 32 | (uint64_t)words << 10 |
-           (uint64_t)type << 2 | (uint64_t)VST_ESCAPE;
+    return (uint64_t)delta << 32 | (uint64_t)words << 10 | (uint64_t)type << 2 |
+           (uint64_t)VST_ESCAPE;
 }
 
 static inline vst_kind vst_word_kind(uint64_t word)

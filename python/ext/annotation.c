@@ -7,10 +7,9 @@
 vst_queue *vpy_recording_queue;
 
 typedef struct annotation {
-    PyObject_HEAD
-    PyObject *name;
-    PyObject *args;  /* str or None */
-    vst_id id;       /* 0: not entered, or nothing was recorded then */
+    PyObject_HEAD PyObject *name;
+    PyObject *args; /* str or None */
+    vst_id id;      /* 0: not entered, or nothing was recorded then */
     uint32_t instance;
     uint32_t recording; /* the recording that id belongs to */
 } annotation;
@@ -157,9 +156,8 @@ static PyMethodDef annotation_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-PyDoc_STRVAR(annotation_doc,
-             "record_function(name, args=None)\n--\n\n"
-             "A named span around a block of code.");
+PyDoc_STRVAR(annotation_doc, "record_function(name, args=None)\n--\n\n"
+                             "A named span around a block of code.");
 
 static PyType_Slot annotation_slots[] = {
     {Py_tp_init, annotation_init},

@@ -11,7 +11,7 @@ Py_ssize_t vpy_code_extra_index = -1;
 uint32_t vpy_generation;
 PyObject *vpy_last_caller;
 
-static vpy_tracer *tracer; /* whose ids are being given */
+static vpy_tracer *tracer;    /* whose ids are being given */
 static PyObject *search_path; /* list of bytes, each ending in "/" */
 static PyObject *own_folder;  /* bytes: the vestige package */
 
@@ -60,8 +60,8 @@ static void add_folder(PyObject *list, PyObject *folder)
     if (!text)
         return;
     if (length > 1) {
-        PyObject *entry = PyBytes_FromFormat(
-            bytes[length - 1] == '/' ? "%s" : "%s/", bytes);
+        PyObject *entry =
+            PyBytes_FromFormat(bytes[length - 1] == '/' ? "%s" : "%s/", bytes);
         if (entry)
             PyList_Append(list, entry);
         Py_XDECREF(entry);

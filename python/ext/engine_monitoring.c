@@ -15,16 +15,15 @@
 #include "vpy.h"
 
 #include <opcode.h>
-#include <structmember.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <structmember.h>
 
 const char *const vpy_engine_name = "monitoring";
 bool vpy_torch_mode;
 
 typedef struct callback {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
+    PyObject_HEAD vectorcallfunc vectorcall;
 } callback;
 
 typedef PyObject *(*callback_fn)(PyObject *, PyObject *const *, size_t,
@@ -70,7 +69,8 @@ static PyObject *on_unwind(PyObject *self, PyObject *const *args, size_t nargsf,
 }
 
 #ifdef INSTRUMENTED_CALL_KW
-#define IS_PLAIN_CALL(op) ((op) == INSTRUMENTED_CALL || (op) == INSTRUMENTED_CALL_KW)
+#define IS_PLAIN_CALL(op)                                                      \
+    ((op) == INSTRUMENTED_CALL || (op) == INSTRUMENTED_CALL_KW)
 #else
 #define IS_PLAIN_CALL(op) ((op) == INSTRUMENTED_CALL)
 #endif
@@ -123,10 +123,10 @@ static const struct hook {
     callback_fn function;
     bool native; /* only wanted with C functions */
 } hooks[] = {
-    {"PY_START", on_enter, false},   {"PY_RESUME", on_enter, false},
-    {"PY_THROW", on_enter, false},   {"PY_RETURN", on_return, false},
-    {"PY_YIELD", on_return, false},  {"PY_UNWIND", on_unwind, false},
-    {"CALL", on_call, true},         {"C_RETURN", on_c_return, true},
+    {"PY_START", on_enter, false},  {"PY_RESUME", on_enter, false},
+    {"PY_THROW", on_enter, false},  {"PY_RETURN", on_return, false},
+    {"PY_YIELD", on_return, false}, {"PY_UNWIND", on_unwind, false},
+    {"CALL", on_call, true},        {"C_RETURN", on_c_return, true},
     {"C_RAISE", on_c_raise, true},
 };
 
@@ -168,8 +168,8 @@ static PyType_Spec callback_spec = {
 
 int vpy_engine_init(PyObject *module)
 {
-    PyTypeObject *type = (PyTypeObject *)PyType_FromModuleAndSpec(
-        module, &callback_spec, NULL);
+    PyTypeObject *type =
+        (PyTypeObject *)PyType_FromModuleAndSpec(module, &callback_spec, NULL);
 
     if (!type)
         return -1;
@@ -205,8 +205,8 @@ static long event_number(size_t i)
 
 static bool take_tool(long id, const char *name)
 {
-    PyObject *result = PyObject_CallMethod(monitoring(), "use_tool_id", "ls",
-                                           id, name);
+    PyObject *result =
+        PyObject_CallMethod(monitoring(), "use_tool_id", "ls", id, name);
 
     if (!result) {
         PyErr_Clear();

@@ -1,4 +1,5 @@
-/* The hooks of Python 3.10 and 3.11: a C profile function on every thread state.
+/* The hooks of Python 3.10 and 3.11: a C profile function on every thread
+ * state.
  *
  * Such a hook belongs to one thread. A thread made by Python is adopted before
  * it runs: its state is in the interpreter's list when the call that made it
@@ -7,9 +8,9 @@
  *
  * The program may set profile hooks of its own. sys.setprofile and cProfile's
  * enable and disable are watched while recording (their method definitions call
- * through us), so the thread is the program's as long as it wants it, the gap is
- * marked, and our hook comes back after. A hook that was there before us is put
- * back when recording stops. */
+ * through us), so the thread is the program's as long as it wants it, the gap
+ * is marked, and our hook comes back after. A hook that was there before us is
+ * put back when recording stops. */
 #include "vpy.h"
 
 #include <stdlib.h>
@@ -46,8 +47,8 @@ static void take(PyThreadState *tstate)
         displaced *entry = malloc(sizeof *entry);
         if (!entry)
             return; /* rather not seen than lost */
-        *entry = (displaced){tstate->id, tstate->c_profilefunc,
-                             displaced_hooks};
+        *entry =
+            (displaced){tstate->id, tstate->c_profilefunc, displaced_hooks};
         displaced_hooks = entry;
     }
     vpy_set_profile(tstate, hook, tstate->c_profileobj);
@@ -197,8 +198,8 @@ static PyObject *through_enable(PyObject *self, PyObject *args, PyObject *kw);
 static PyObject *through_disable(PyObject *self, PyObject *unused);
 
 static watched setprofile = {NULL, NULL, through_setprofile};
-static watched enable = {
-    NULL, NULL, (PyCFunction)(void (*)(void))through_enable};
+static watched enable = {NULL, NULL,
+                         (PyCFunction)(void (*)(void))through_enable};
 static watched disable = {NULL, NULL, through_disable};
 
 static PyObject *through_setprofile(PyObject *self, PyObject *argument)
@@ -211,8 +212,9 @@ static PyObject *through_setprofile(PyObject *self, PyObject *argument)
 
 static PyObject *through_enable(PyObject *self, PyObject *args, PyObject *kw)
 {
-    PyObject *result = ((PyCFunctionWithKeywords)(void (*)(void))
-                            enable.original)(self, args, kw);
+    PyObject *result =
+        ((PyCFunctionWithKeywords)(void (*)(void))enable.original)(self, args,
+                                                                   kw);
 
     after_change();
     return result;

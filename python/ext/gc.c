@@ -1,5 +1,5 @@
-/* Garbage collections as spans: a callback in gc.callbacks, called in the thread
- * that collects, before and after. */
+/* Garbage collections as spans: a callback in gc.callbacks, called in the
+ * thread that collects, before and after. */
 #include "vpy.h"
 
 #include <stdio.h>
@@ -9,9 +9,10 @@ static PyObject *callback; /* while it is in the list */
 
 static long long counted(PyObject *info, const char *key)
 {
-    PyObject *value = PyDict_Check(info) ? PyDict_GetItemString(info, key) : NULL;
-    long long number = value && PyLong_Check(value) ? PyLong_AsLongLong(value)
-                                                    : -1;
+    PyObject *value =
+        PyDict_Check(info) ? PyDict_GetItemString(info, key) : NULL;
+    long long number =
+        value && PyLong_Check(value) ? PyLong_AsLongLong(value) : -1;
 
     PyErr_Clear();
     return number;
@@ -33,10 +34,9 @@ static PyObject *on_gc(PyObject *self, PyObject *const *args, Py_ssize_t count)
                           counted(args[1], "generation"));
         vst_record_args(text, (size_t)length);
     } else {
-        length = snprintf(text, sizeof text,
-                          "\"collected\": %lld, \"uncollectable\": %lld",
-                          counted(args[1], "collected"),
-                          counted(args[1], "uncollectable"));
+        length = snprintf(
+            text, sizeof text, "\"collected\": %lld, \"uncollectable\": %lld",
+            counted(args[1], "collected"), counted(args[1], "uncollectable"));
         vst_record_args(text, (size_t)length);
         vst_record(VST_EXIT, gc_id);
     }

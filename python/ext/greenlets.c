@@ -112,8 +112,8 @@ void vpy_greenlets_watch_thread(void)
         Py_XSETREF(previous, before);
 }
 
-/* Only this thread's can be taken back now; the others give theirs back at their
- * next switch. */
+/* Only this thread's can be taken back now; the others give theirs back at
+ * their next switch. */
 void vpy_greenlets_end(void)
 {
     if (greenlet && watched_generation == vpy_generation) {

@@ -96,8 +96,8 @@ static int check_interpreter(void)
 
 static int add_constants(PyObject *module)
 {
-    PyObject *capsule = PyCapsule_New((void *)(uintptr_t)&api, VST_API_CAPSULE,
-                                      NULL);
+    PyObject *capsule =
+        PyCapsule_New((void *)(uintptr_t)&api, VST_API_CAPSULE, NULL);
     PyObject *engines = Py_BuildValue("(s)", vpy_engine_name);
     int failed = PyModule_AddObjectRef(module, "api", capsule) < 0 ||
                  PyModule_AddObjectRef(module, "engines", engines) < 0 ||
@@ -113,9 +113,8 @@ static int module_exec(PyObject *module)
 {
     if (check_interpreter() < 0 || vpy_code_ids_init() < 0 ||
         watch_forks() < 0 || vpy_gc_init() < 0 || vpy_engine_init(module) < 0 ||
-        vpy_trace_type_init(module) < 0 ||
-        vpy_session_type_init(module) < 0 || vpy_annotation_init(module) < 0 ||
-        add_constants(module) < 0)
+        vpy_trace_type_init(module) < 0 || vpy_session_type_init(module) < 0 ||
+        vpy_annotation_init(module) < 0 || add_constants(module) < 0)
         return -1;
     vst_tracer_register(vpy_tracer_make);
     return 0;

@@ -215,10 +215,9 @@ static vst_id define(const description *d, PyTypeObject *class)
 
     if (class) {
         bool on_type = d->self && PyType_Check(d->self);
-        length = snprintf(label, sizeof label,
-                          "<built-in method %s of %s object>",
-                          d->method->ml_name,
-                          on_type ? "type" : class->tp_name);
+        length =
+            snprintf(label, sizeof label, "<built-in method %s of %s object>",
+                     d->method->ml_name, on_type ? "type" : class->tp_name);
         definition.file = class->tp_name;
         definition.file_len = (uint32_t)strlen(class->tp_name);
     } else {
@@ -226,9 +225,8 @@ static vst_id define(const description *d, PyTypeObject *class)
                           d->method->ml_name);
         module = vpy_text(d->module, &definition.file, &definition.file_len);
     }
-    definition.name_len = (uint32_t)(length < (int)sizeof label
-                                         ? length
-                                         : (int)sizeof label - 1);
+    definition.name_len =
+        (uint32_t)(length < (int)sizeof label ? length : (int)sizeof label - 1);
     if (vst_queue_define(tracer->queue, &definition, &id) != VST_OK)
         id = 0;
     Py_XDECREF(module);

@@ -2,9 +2,8 @@
 #include "vpy.h"
 
 typedef struct session {
-    PyObject_HEAD
-    vst_session *handle; /* NULL until the first start */
-    PyObject *path;      /* bytes or NULL */
+    PyObject_HEAD vst_session *handle; /* NULL until the first start */
+    PyObject *path;                    /* bytes or NULL */
     vpy_options options;
     bool overwrite, gc;
 } session;
@@ -53,17 +52,17 @@ static int check_engine(const char *engine)
 
 static int session_init(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"path",   "overwrite", "gc",      "engine",
-                            "native", "python",    "include", "exclude",
+    static char *names[] = {"path",     "overwrite", "gc",      "engine",
+                            "native",   "python",    "include", "exclude",
                             "log_args", NULL};
     session *self = (session *)object;
     PyObject *path = Py_None, *include = NULL, *exclude = NULL, *log = NULL;
     int overwrite = 0, gc = 1, native = 1, python = 1;
     const char *engine = NULL;
 
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kw, "|O$ppzppOOO:Session", names, &path, &overwrite, &gc,
-            &engine, &native, &python, &include, &exclude, &log))
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|O$ppzppOOO:Session", names,
+                                     &path, &overwrite, &gc, &engine, &native,
+                                     &python, &include, &exclude, &log))
         return -1;
     if (self->handle) {
         PyErr_SetString(PyExc_RuntimeError, "the session was started already");

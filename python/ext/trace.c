@@ -9,8 +9,7 @@ PyTypeObject *vpy_trace_type;
 PyObject *vpy_trace_error;
 
 typedef struct trace {
-    PyObject_HEAD
-    vst_trace *handle;
+    PyObject_HEAD vst_trace *handle;
     vst_tracer *tracer; /* of a session's, NULL for a file's */
     PyObject *session;  /* keeps the tracer alive */
     PyObject *path;     /* bytes, NULL for a session's */
@@ -62,12 +61,9 @@ static int trace_init(PyObject *object, PyObject *args, PyObject *kw)
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O&:Trace", names,
                                      PyUnicode_FSConverter, &self->path))
         return -1;
-    Py_BEGIN_ALLOW_THREADS
-    status = vst_trace_open(PyBytes_AS_STRING(self->path), &self->handle,
-                            &error);
-    Py_END_ALLOW_THREADS
-    if (status == VST_OK)
-        return 0;
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_trace_open(PyBytes_AS_STRING(self->path), &self->handle, &error);
+    Py_END_ALLOW_THREADS if (status == VST_OK) return 0;
     self->handle = NULL;
     vpy_raise(status, &error, self->path);
     return -1;
@@ -156,11 +152,11 @@ static PyObject *trace_threads(PyObject *object, PyObject *unused)
         return NULL;
     for (size_t i = 0; i < vst_trace_thread_count(self->handle); i++) {
         const vst_trace_thread *t = vst_trace_thread_at(self->handle, i);
-        PyObject *entry = Py_BuildValue(
-            "{s:I,s:K,s:N,s:K}", "number", t->number, "tid",
-            (unsigned long long)t->system_tid, "name",
-            text_of(t->name, t->name_len), "records",
-            (unsigned long long)t->words);
+        PyObject *entry =
+            Py_BuildValue("{s:I,s:K,s:N,s:K}", "number", t->number, "tid",
+                          (unsigned long long)t->system_tid, "name",
+                          text_of(t->name, t->name_len), "records",
+                          (unsigned long long)t->words);
         if (!entry || PyList_Append(list, entry) < 0) {
             Py_XDECREF(entry);
             Py_DECREF(list);
@@ -244,11 +240,9 @@ static PyObject *trace_export(PyObject *object, PyObject *args, PyObject *kw)
         .tracer = self->tracer,
     };
     begin(self, progress);
-    Py_BEGIN_ALLOW_THREADS
-    status = vst_trace_export(self->handle, PyBytes_AS_STRING(path), &options,
-                              &error);
-    Py_END_ALLOW_THREADS
-    end(self);
+    Py_BEGIN_ALLOW_THREADS status = vst_trace_export(
+        self->handle, PyBytes_AS_STRING(path), &options, &error);
+    Py_END_ALLOW_THREADS end(self);
     if (status == VST_E_ARGUMENT)
         PyErr_Format(PyExc_ValueError,
                      "%s: unknown format; give the file a name that ends in "
@@ -314,9 +308,9 @@ static PyObject *list_totals(trace *self, const totals *t)
         const total *sum = &t->of[id];
         if (!d || !sum->calls)
             continue;
-        PyObject *entry = Py_BuildValue(
-            "(NKLL)", name_of(d), (unsigned long long)sum->calls,
-            (long long)sum->self_ns, (long long)sum->total_ns);
+        PyObject *entry =
+            Py_BuildValue("(NKLL)", name_of(d), (unsigned long long)sum->calls,
+                          (long long)sum->self_ns, (long long)sum->total_ns);
         if (!entry || PyList_Append(list, entry) < 0)
             Py_CLEAR(list);
         Py_XDECREF(entry);
@@ -343,12 +337,10 @@ static PyObject *trace_totals(PyObject *object, PyObject *args, PyObject *kw)
         return PyErr_NoMemory();
     vst_sink sink = {.ctx = &t, .recursion = true, .span = add_span};
     begin(self, progress);
-    Py_BEGIN_ALLOW_THREADS
-    status = vst_trace_replay(self->handle,
-                              all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
-                              self->tracer, &sink, &error);
-    Py_END_ALLOW_THREADS
-    end(self);
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_trace_replay(self->handle, all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
+                         self->tracer, &sink, &error);
+    Py_END_ALLOW_THREADS end(self);
     if (status == VST_OK)
         list = list_totals(self, &t);
     else
@@ -371,12 +363,9 @@ static PyMethodDef trace_methods[] = {
 PyDoc_STRVAR(trace_doc, "Trace(path)\n--\n\nA recorded trace.");
 
 static PyType_Slot trace_slots[] = {
-    {Py_tp_init, trace_init},
-    {Py_tp_new, PyType_GenericNew},
-    {Py_tp_dealloc, trace_dealloc},
-    {Py_tp_methods, trace_methods},
-    {Py_tp_doc, (void *)trace_doc},
-    {0, NULL},
+    {Py_tp_init, trace_init},       {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, trace_dealloc}, {Py_tp_methods, trace_methods},
+    {Py_tp_doc, (void *)trace_doc}, {0, NULL},
 };
 
 static PyType_Spec trace_spec = {
@@ -414,19 +403,16 @@ static PyObject *recover(PyObject *module, PyObject *args, PyObject *kw)
     vst_status status;
 
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&O&|$p:recover", names,
-                                     PyUnicode_FSConverter, &source,
-                                     PyUnicode_FSConverter, &target,
-                                     &overwrite))
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kw, "O&O&|$p:recover", names, PyUnicode_FSConverter, &source,
+            PyUnicode_FSConverter, &target, &overwrite))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = vst_trace_recover(PyBytes_AS_STRING(source),
-                               PyBytes_AS_STRING(target), overwrite, &error);
-    Py_END_ALLOW_THREADS
-    if (status != VST_OK && error.sys_errno)
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_trace_recover(PyBytes_AS_STRING(source), PyBytes_AS_STRING(target),
+                          overwrite, &error);
+    Py_END_ALLOW_THREADS if (status != VST_OK && error.sys_errno)
         raise_for_both(error.sys_errno, source, target);
-    else if (status != VST_OK)
-        vpy_raise(status, &error, source);
+    else if (status != VST_OK) vpy_raise(status, &error, source);
     Py_DECREF(source);
     Py_DECREF(target);
     if (status != VST_OK)
@@ -447,8 +433,8 @@ int vpy_trace_type_init(PyObject *module)
     if (!vpy_trace_error ||
         PyModule_AddObjectRef(module, "TraceError", vpy_trace_error) < 0)
         return -1;
-    vpy_trace_type = (PyTypeObject *)PyType_FromModuleAndSpec(
-        module, &trace_spec, NULL);
+    vpy_trace_type =
+        (PyTypeObject *)PyType_FromModuleAndSpec(module, &trace_spec, NULL);
     if (!vpy_trace_type)
         return -1;
     if (PyModule_AddType(module, vpy_trace_type) < 0)

@@ -15,10 +15,10 @@
 
 /* What a recording shall contain. */
 typedef struct vpy_options {
-    bool python;       /* calls of Python functions */
-    bool native;       /* calls of C functions */
-    PyObject *include; /* tuple of glob patterns (str), or NULL: all files */
-    PyObject *exclude; /* the same, or NULL: none */
+    bool python;        /* calls of Python functions */
+    bool native;        /* calls of C functions */
+    PyObject *include;  /* tuple of glob patterns (str), or NULL: all files */
+    PyObject *exclude;  /* the same, or NULL: none */
     PyObject *log_args; /* tuple of function names, or NULL */
 } vpy_options;
 
@@ -59,8 +59,9 @@ extern bool vpy_torch_mode; /* be what torch.profiler is to other tools */
 /* ---- ids --------------------------------------------------------------- */
 
 /* Value of a code object or C function: id, or 0 if it is not recorded. */
-#define VPY_SPECIAL ((uint32_t)1 << 30) /* set: vpy_code_entered wants to know */
-#define VPY_ID(value) ((value) & VST_ID_MAX)
+#define VPY_SPECIAL                                                            \
+    ((uint32_t)1 << 30) /* set: vpy_code_entered wants to know */
+#define VPY_ID(value) ((value)&VST_ID_MAX)
 
 extern Py_ssize_t vpy_code_extra_index;
 /* Names the tracer that ids were given for; in the upper half of the extra. */
@@ -171,7 +172,7 @@ void vpy_gc_stop(void);
 /* greenlets.c */
 void vpy_greenlets_begin(vpy_tracer *tracer);
 void vpy_greenlets_end(void);
-void vpy_greenlets_look(void);        /* something new was defined */
+void vpy_greenlets_look(void);         /* something new was defined */
 void vpy_greenlets_watch_thread(void); /* the current one */
 
 /* json.c */

@@ -200,10 +200,10 @@ int vst__os_file_write(int fd, const void *bytes, size_t count, uint64_t offset)
     return 0;
 }
 
-/* By writing zeros: the pages are in memory then, in large folios where the file
- * system has them, which makes mapping them cheap. The limit is asked for before
- * the kernel is: growing a file past it would send SIGXFSZ to a program that did
- * nothing wrong. */
+/* By writing zeros: the pages are in memory then, in large folios where the
+ * file system has them, which makes mapping them cheap. The limit is asked for
+ * before the kernel is: growing a file past it would send SIGXFSZ to a program
+ * that did nothing wrong. */
 int vst__os_file_allocate(int fd, uint64_t offset, uint64_t size)
 {
     static char zeros[1 << 20]; /* never touched: costs no memory */
@@ -229,8 +229,8 @@ int vst__os_file_allocate(int fd, uint64_t offset, uint64_t size)
  * when it is first written. */
 int vst__os_map_shared(int fd, uint64_t offset, size_t size, void **address)
 {
-    *address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                    (off_t)offset);
+    *address =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
     if (*address == MAP_FAILED)
         return errno;
     if (madvise(*address, size, MADV_POPULATE_WRITE) == 0 || errno == EINVAL)

@@ -146,8 +146,8 @@ static vst__writer *writer_with_room(size_t words)
 {
     vst__writer *writer = own_writer();
 
-    if (!writer || (writer->hot.epoch != current_epoch() &&
-                    !get_ready(writer, false))) {
+    if (!writer ||
+        (writer->hot.epoch != current_epoch() && !get_ready(writer, false))) {
         count_lost_outside();
         return NULL;
     }

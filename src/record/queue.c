@@ -221,8 +221,8 @@ static vst_status define_new(vst_queue *queue, const vst_definition *d,
     };
     vst_status status = provider->define(provider->ctx, &entry);
     if (status == VST_OK)
-        status = vst__intern_add(queue->definitions, queue->key, key_size,
-                                 entry.id);
+        status =
+            vst__intern_add(queue->definitions, queue->key, key_size, entry.id);
     if (status == VST_OK)
         *id = queue->last_id = entry.id;
     return status;

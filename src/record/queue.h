@@ -15,15 +15,15 @@
  * and `lost` belong to the owner; the rest is guarded by the lock. */
 typedef struct vst__writer {
     vst_buffer hot;
-    uint64_t *end;      /* behind the last word of the chunk */
-    vst_chunk chunk;    /* words == NULL: none */
-    uint32_t segments;  /* in the chunk */
-    uint32_t number;    /* of the thread, in the trace */
-    size_t next_words;  /* how large the next chunk shall be */
-    bool free_running;  /* may be writing although the tracer stopped; once
-                         * true it stays so */
-    uint64_t lost;      /* records not kept; atomic, relaxed: a plain count */
-    vst_queue *queue;   /* the recording it is linked into, NULL: none */
+    uint64_t *end;     /* behind the last word of the chunk */
+    vst_chunk chunk;   /* words == NULL: none */
+    uint32_t segments; /* in the chunk */
+    uint32_t number;   /* of the thread, in the trace */
+    size_t next_words; /* how large the next chunk shall be */
+    bool free_running; /* may be writing although the tracer stopped; once
+                        * true it stays so */
+    uint64_t lost;     /* records not kept; atomic, relaxed: a plain count */
+    vst_queue *queue;  /* the recording it is linked into, NULL: none */
     struct vst__writer *next, *previous;
 } vst__writer;
 
@@ -50,11 +50,11 @@ struct vst_queue {
     vst__intern *definitions;
     vst_id last_id;
     uint32_t last_thread;
-    vst__thread *threads;  /* alive, newest first */
-    vst__writer *writers;  /* with a buffer in this recording */
-    vst__spare *spares;    /* chunks for the next thread that comes */
-    uint64_t lost;         /* so far, of writers that are gone */
-    char *key;             /* scratch for vst_queue_define */
+    vst__thread *threads; /* alive, newest first */
+    vst__writer *writers; /* with a buffer in this recording */
+    vst__spare *spares;   /* chunks for the next thread that comes */
+    uint64_t lost;        /* so far, of writers that are gone */
+    char *key;            /* scratch for vst_queue_define */
     size_t key_size;
     void (*attention)(void *ctx);
     void *attention_ctx;

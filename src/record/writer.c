@@ -263,7 +263,8 @@ void vst__writer_stack(vst__writer *writer, const vst_id *ids, size_t count)
             payload[part] = ids[part];
             part++;
         }
-        if (writer->chunk.words && !vst__writer_has_room(writer, 1 + (size_t)part))
+        if (writer->chunk.words &&
+            !vst__writer_has_room(writer, 1 + (size_t)part))
             vst__writer_change_chunk(writer);
         if (!writer->chunk.words) {
             vst__writer_count_lost(writer);

@@ -32,9 +32,10 @@
  *
  * Clock. Every chunk header and every CLOCK entry is a sample of three clocks.
  * Sorted by ticks they make ticks -> MONOTONIC piecewise linear (a sample less
- * than 1 ms after the one before is left out: its error would be slope); outside
- * of them, and with a single one, ticks_per_second gives the slope. Wall time is
- * MONOTONIC plus the difference (realtime - monotonic) of the file header. */
+ * than 1 ms after the one before is left out: its error would be slope);
+ * outside of them, and with a single one, ticks_per_second gives the slope.
+ * Wall time is MONOTONIC plus the difference (realtime - monotonic) of the file
+ * header. */
 #ifndef VST_STORE_FORMAT_H
 #define VST_STORE_FORMAT_H
 
@@ -86,9 +87,9 @@ typedef enum vst_chunk_kind {
 typedef struct vst_chunk_header {
     uint32_t magic;
     uint16_t kind;
-    uint16_t window;  /* 0, 1, 2 … */
-    uint32_t size;    /* bytes, this header included */
-    uint32_t thread;  /* number of the first segment's thread */
+    uint16_t window; /* 0, 1, 2 … */
+    uint32_t size;   /* bytes, this header included */
+    uint32_t thread; /* number of the first segment's thread */
     vst_clock_sample sample;
     uint32_t sequence; /* of this chunk in the file */
     uint32_t checksum; /* CRC-32 of all bytes before it */

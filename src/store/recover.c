@@ -49,8 +49,8 @@ static vst_status copy_bytes(vst_trace *from, int to, vst_error *error)
     while (offset < from->valid_end) {
         const unsigned char *bytes;
         size_t got;
-        vst_status status = vst__block_view(&from->block, offset,
-                                            VST_BLOCK_SIZE, &bytes, &got);
+        vst_status status =
+            vst__block_view(&from->block, offset, VST_BLOCK_SIZE, &bytes, &got);
 
         if (status != VST_OK)
             return vst_error_set(error, status, from->block.sys_errno, offset);
@@ -106,8 +106,8 @@ static vst_status seal_chunk(copy *self, vst_chunk_header *chunk,
     else if (chunk->kind == VST_CHUNK_DEFINITIONS)
         status = measure_entries(self->trace, chunk, offset, room);
     if (status != VST_OK)
-        return vst_error_set(self->error, status,
-                             self->trace->block.sys_errno, offset);
+        return vst_error_set(self->error, status, self->trace->block.sys_errno,
+                             offset);
     if (chunk->kind == VST_CHUNK_DEFINITIONS && room < chunk->size)
         status = truncate_at(self, offset + sizeof *chunk +
                                        chunk->used * sizeof(uint64_t));

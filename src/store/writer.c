@@ -1,9 +1,11 @@
 /* Writes the trace file that format.h specifies. Chunks are given storage
  * before they are mapped, with their pages present, so that neither a full disk
- * nor a fresh page is met on the record path. A sealed chunk leaves the process.
+ * nor a fresh page is met on the record path. A sealed chunk leaves the
+ * process.
  *
- * Measured with 1 MiB chunks on ext4: storing records costs 14 ns each this way,
- * 17 in fresh anonymous memory, 29 in a plain mapping; 11 of them are the clock. */
+ * Measured with 1 MiB chunks on ext4: storing records costs 14 ns each this
+ * way, 17 in fresh anonymous memory, 29 in a plain mapping; 11 of them are the
+ * clock. */
 #include "store/writer.h"
 
 #include <errno.h>
@@ -280,9 +282,8 @@ static vst_status open_file(vst__file *file, const char *path, bool overwrite,
         return vst_error_set(error, VST_E_IO, failed, 0);
     }
     status = write_header(file);
-    return status == VST_OK
-               ? status
-               : vst_error_set(error, status, file->sys_errno, 0);
+    return status == VST_OK ? status
+                            : vst_error_set(error, status, file->sys_errno, 0);
 }
 
 vst_status vst__file_create(const char *path, bool overwrite, vst__file **out,

@@ -16,8 +16,8 @@ enum { SKIPPED = 77, MARGIN = 64 << 20 };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 static const bool sanitized = true; /* takes terabytes for itself */
 #elif defined(__has_feature)
-static const bool sanitized = __has_feature(address_sanitizer) ||
-                              __has_feature(thread_sanitizer);
+static const bool sanitized =
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
 #else
 static const bool sanitized = false;
 #endif

@@ -33,8 +33,8 @@ static void end(void)
 static const char *text_of(const kept_chunk *chunk)
 {
     static const char *const names[] = {
-        "?",    "TIME",    "SEGMENT", "BEGIN", "END",        "ARGS", "INSTANT",
-        "COUNTER", "STACK", "MORE", "LOST", "SWITCH", "GAP"};
+        "?",       "TIME",  "SEGMENT", "BEGIN", "END",    "ARGS", "INSTANT",
+        "COUNTER", "STACK", "MORE",    "LOST",  "SWITCH", "GAP"};
     static char text[65536];
     size_t n = 0;
     int is_first = 1;
@@ -52,9 +52,9 @@ static const char *text_of(const kept_chunk *chunk)
             is_first = type == VST_ESCAPE_SEGMENT;
         } else {
             is_first = 0;
-            n += (size_t)snprintf(text + n, sizeof text - n, "%s%c%u", space,
-                                  "+-!"[vst_word_kind(word)],
-                                  vst_word_id(word));
+            n +=
+                (size_t)snprintf(text + n, sizeof text - n, "%s%c%u", space,
+                                 "+-!"[vst_word_kind(word)], vst_word_id(word));
         }
     }
     return text;
@@ -84,8 +84,7 @@ static void records_are_stored_in_order_with_kind_and_id(void)
     vst_record(VST_EXIT, VST_ID_MAX);
     vst_record(VST_RAISE, 1);
     vst__queue_stop(queue);
-    CHECK_TEXT(text_of(&provider.chunks[0]),
-               "+1 +1073741823 -1073741823 !1");
+    CHECK_TEXT(text_of(&provider.chunks[0]), "+1 +1073741823 -1073741823 !1");
     CHECK_INT(provider.chunks[0].used, 4 + 2);
     CHECK(provider.chunks[0].released);
     end();

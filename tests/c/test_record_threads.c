@@ -1,6 +1,6 @@
 /* Threads that record on their own while recordings start and stop around them,
- * threads that come and go, and definitions from everywhere. Made for the thread
- * sanitizer; also counts that nothing is lost or doubled. */
+ * threads that come and go, and definitions from everywhere. Made for the
+ * thread sanitizer; also counts that nothing is lost or doubled. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

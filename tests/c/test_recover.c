@@ -82,8 +82,8 @@ static void describe_facts(const vst_trace *trace, char *text, size_t size)
                  d ? d->file : "?");
         append(text, size, line);
     }
-    for (size_t i = 0;
-         (json = vst_trace_metadata_at(trace, i, &key)) != NULL; i++) {
+    for (size_t i = 0; (json = vst_trace_metadata_at(trace, i, &key)) != NULL;
+         i++) {
         snprintf(line, sizeof line, "%s = %s\n", key, json);
         append(text, size, line);
     }
@@ -330,8 +330,7 @@ static void what_cannot_be_done_is_told_and_leaves_nothing(void)
     write_file(torn, b.bytes, b.size);
     write_file(text, "once upon a time", 16);
     remove(whole);
-    CHECK_INT(vst_trace_recover(text, whole, false, &error),
-              VST_E_NOT_A_TRACE);
+    CHECK_INT(vst_trace_recover(text, whole, false, &error), VST_E_NOT_A_TRACE);
     CHECK_INT(vst_trace_recover(path_of("absent"), whole, true, &error),
               VST_E_IO);
     CHECK_INT(error.sys_errno, ENOENT);

@@ -67,9 +67,8 @@ static void noting_destroy(vst_tracer *tracer)
     free(tracer);
 }
 
-static const vst_tracer_ops noting_ops = {noting_stop, noting_restart,
-                                          noting_gc, noting_get_events,
-                                          noting_destroy};
+static const vst_tracer_ops noting_ops = {
+    noting_stop, noting_restart, noting_gc, noting_get_events, noting_destroy};
 
 static vst_id define(vst_queue *queue, const char *name)
 {
@@ -244,9 +243,9 @@ static void events_are_timed_by_the_converter_they_are_given(void)
     CHECK_INT(tracer->ops->get_events(tracer, &converter, events, 3,
                                       VST_TIME_OPEN, &sink),
               VST_OK);
-    CHECK_INT(tracer->ops->get_events(tracer, &converter, events + 3, 2, 70,
-                                      &sink),
-              VST_OK);
+    CHECK_INT(
+        tracer->ops->get_events(tracer, &converter, events + 3, 2, 70, &sink),
+        VST_OK);
     CHECK_TEXT(timed, "2:30..40 3:50..70 1:20..70 ");
     vst_session_destroy(session);
     vst_tracer_register(NULL);
