@@ -2,7 +2,8 @@
  * what it is bound to. No object of the program's is kept alive: a definition
  * that lies in a library's image stays where it is, but one made on the heap,
  * or a class, may be freed and its address used again. For those the names are
- * compared each time. The table is emptied when recording starts.
+ * compared, each time or when the class has another version. The table is
+ * emptied when recording starts.
  *
  * A name has no address in it and is the defining class's, so it is the same in
  * every run: <built-in method append of list object>. */
@@ -103,6 +104,13 @@ static bool is_current(const vpy_native *slot)
             strcmp(n->owner, name_of_owner(slot->owner)) == 0);
 }
 
+/* A class that was changed or freed has another version, or none. */
+static void note_version(vpy_native *slot)
+{
+    slot->version =
+        slot->in_image && slot->owner ? slot->owner->tp_version_tag : 0;
+}
+
 /* Index of a copy of the names; 0 if there is no memory, and then the slot is
  * not to be used again. */
 static uint32_t keep_names(uint32_t index, const char *method,
@@ -196,13 +204,11 @@ static bool is_our_own(const description *d, PyTypeObject *class)
            PyUnicode_CompareWithASCIIString(d->module, "vestige._core") == 0;
 }
 
-/* Definitions of libraries stay; so does what static classes define. */
-static bool may_be_freed(const description *d, PyTypeObject *class)
+static bool is_in_image(const PyMethodDef *method)
 {
     Dl_info info;
 
-    return dladdr(d->method, &info) == 0 ||
-           (class && PyType_HasFeature(class, Py_TPFLAGS_HEAPTYPE));
+    return dladdr(method, &info) != 0;
 }
 
 static vst_id define(const description *d, PyTypeObject *class)
@@ -240,13 +246,21 @@ static vst_id define_slot(vpy_native *slot, const description *d)
 
     PyErr_Fetch(&type, &value, &traceback);
     vst_id id = is_our_own(d, class) ? 0 : define(d, class);
-    bool freeable = slot->names || may_be_freed(d, class);
+    /* Definitions of libraries stay; so does what static classes define. */
+    bool in_image = is_in_image(d->method);
+    bool freeable = slot->names || !in_image ||
+                    (class && PyType_HasFeature(class, Py_TPFLAGS_HEAPTYPE));
     uint32_t index = freeable ? keep_names(slot->names, d->method->ml_name,
                                            name_of_owner(d->owner))
                               : 0;
     if (!freeable || index) {
         used += !slot->method;
-        *slot = (vpy_native){d->method, d->owner, id, index};
+        *slot = (vpy_native){.method = d->method,
+                             .owner = d->owner,
+                             .id = id,
+                             .names = index,
+                             .in_image = in_image};
+        note_version(slot);
         if (used * 2 > vpy_natives_mask)
             grow();
     }
@@ -264,7 +278,9 @@ vst_id vpy_native_id_slow(PyObject *callable)
         return 0;
     vpy_native *slot =
         find_slot(vpy_natives, vpy_natives_mask, d.method, d.owner);
-    if (slot->method && is_current(slot))
+    if (slot->method && is_current(slot)) {
+        note_version(slot);
         return slot->id;
+    }
     return define_slot(slot, &d);
 }

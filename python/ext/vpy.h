@@ -109,7 +109,10 @@ typedef struct vpy_native {
     PyMethodDef *method; /* NULL: empty */
     PyTypeObject *owner; /* of what it is bound to, NULL: nothing */
     vst_id id;
-    uint32_t names; /* not 0: may be freed; which names to compare with */
+    uint32_t names;   /* not 0: may be freed; which names to compare with */
+    uint32_t version; /* tp_version_tag of owner: with it nothing has changed.
+                       * 0: not known, or the definition itself may be freed */
+    bool in_image;    /* the definition lies in a library */
 } vpy_native;
 
 extern vpy_native *vpy_natives; /* never NULL */
@@ -148,8 +151,10 @@ static inline vst_id vpy_native_id(PyObject *callable)
     }
     vpy_native *slot =
         &vpy_natives[vpy_native_hash(method, owner) & vpy_natives_mask];
-    if (VST_LIKELY(slot->method == method && slot->owner == owner &&
-                   slot->names == 0))
+    if (VST_LIKELY(slot->method == method && slot->owner == owner) &&
+        VST_LIKELY(
+            slot->names == 0 ||
+            (slot->version != 0 && slot->version == owner->tp_version_tag)))
         return slot->id;
     return vpy_native_id_slow(callable);
 }
