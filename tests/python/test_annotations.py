@@ -7,7 +7,6 @@ import json
 import math
 import pickle
 import threading
-import time
 
 import pytest
 from tree import load, names
@@ -379,18 +378,11 @@ def test_our_own_functions_are_not_in_the_trace():
     }
 
 
-def test_annotations_cost_next_to_nothing_when_nothing_is_recorded():
+def test_arguments_are_not_rendered_when_nothing_is_recorded(monkeypatch):
+    def refuse(values):
+        raise AssertionError("rendered for nobody")
+
+    monkeypatch.setattr(vestige.annotate, "members", refuse)
     assert not vestige._core.recording()
-    count = 20_000
-
-    def best_of(action):
-        times = []
-        for _ in range(5):
-            begun = time.perf_counter()
-            for _ in range(count):
-                action()
-            times.append(time.perf_counter() - begun)
-        return min(times) / count
-
-    assert best_of(lambda: instant("name", value=1)) < 5e-6
-    assert best_of(lambda: counter("name", 1)) < 5e-6
+    instant("name", value=1)
+    counter("name", 1)
