@@ -93,9 +93,11 @@ VST_API extern uint64_t vst_recording_epoch;
 #if defined(__GNUC__)
 #define VST_TLS_MODEL __attribute__((tls_model("initial-exec")))
 #define VST_LIKELY(x) __builtin_expect(!!(x), 1)
+#define VST_COLD __attribute__((cold, noinline)) /* keep it out of hooks */
 #else
 #define VST_TLS_MODEL
 #define VST_LIKELY(x) (x)
+#define VST_COLD
 #endif
 #ifdef __cplusplus
 #define VST_THREAD_LOCAL thread_local
@@ -105,7 +107,7 @@ VST_API extern uint64_t vst_recording_epoch;
 
 VST_API extern VST_THREAD_LOCAL vst_buffer *vst_thread_buffer VST_TLS_MODEL;
 
-VST_API void vst_record_slow(vst_kind kind, vst_id id, vst_ticks now);
+VST_API VST_COLD void vst_record_slow(vst_kind kind, vst_id id, vst_ticks now);
 
 /* Records by hooks that the tracer's own stop() keeps out: once it returned,
  * no thread is inside this function or will enter it. */

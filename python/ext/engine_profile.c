@@ -79,7 +79,7 @@ static void give_back(PyThreadState *tstate)
 /* Thread states are added at the head. C makes them without the GIL: one that
  * is counted may not be in the list yet, or gone already, so the newest is
  * looked for a while. */
-static void adopt_new_threads(void)
+VST_COLD static void adopt_new_threads(void)
 {
     static int looks;
     uint64_t made = vpy_threads_made(interpreter);
@@ -123,13 +123,18 @@ static void leave(PyObject *code, PyObject *result)
         vpy_code_returns(value, code, result);
 }
 
-static void native(vst_kind kind, PyObject *code, PyObject *function)
+/* what is PyTrace_C_CALL or one of the two that follow it. */
+static inline void native(int what, PyObject *code, PyObject *function)
 {
-    if (!record_native)
-        return;
-    vst_id id = vpy_native_id(function);
+    static const uint8_t kinds[] = {
+        [PyTrace_C_CALL - PyTrace_C_CALL] = VST_ENTER,
+        [PyTrace_C_EXCEPTION - PyTrace_C_CALL] = VST_RAISE,
+        [PyTrace_C_RETURN - PyTrace_C_CALL] = VST_EXIT,
+    };
+    vst_id id = record_native ? vpy_native_id(function) : 0;
+
     if (id && vpy_caller_is_recorded(code))
-        vst_record(kind, id);
+        vst_record((vst_kind)kinds[what - PyTrace_C_CALL], id);
 }
 
 /* New threads are looked for at every second event, the one in which Python
@@ -140,24 +145,15 @@ static int hook(PyObject *object, PyFrameObject *frame, int what,
     PyObject *code = vpy_frame_code(frame);
 
     (void)object;
-    switch (what) {
-    case PyTrace_CALL:
+    if (what >= PyTrace_C_CALL && what <= PyTrace_C_RETURN) {
+        native(what, code, argument);
+        if (what == PyTrace_C_RETURN)
+            look_for_new_threads();
+    } else if (what == PyTrace_CALL) {
         enter(code, frame);
         look_for_new_threads();
-        break;
-    case PyTrace_RETURN:
+    } else if (what == PyTrace_RETURN) {
         leave(code, argument);
-        break;
-    case PyTrace_C_CALL:
-        native(VST_ENTER, code, argument);
-        break;
-    case PyTrace_C_RETURN:
-        native(VST_EXIT, code, argument);
-        look_for_new_threads();
-        break;
-    case PyTrace_C_EXCEPTION:
-        native(VST_RAISE, code, argument);
-        break;
     }
     return 0;
 }

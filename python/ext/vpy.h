@@ -70,7 +70,7 @@ extern uint32_t vpy_generation;
 int vpy_code_ids_init(void);
 bool vpy_code_ids_begin(vpy_tracer *tracer); /* false: out of memory */
 void vpy_code_ids_end(void);
-uint32_t vpy_code_define(PyObject *code);
+VST_COLD uint32_t vpy_code_define(PyObject *code);
 /* Belongs to the command that runs programs: what called it is not theirs. */
 bool vpy_code_is_launcher(PyObject *code);
 
@@ -101,8 +101,10 @@ static inline bool vpy_caller_is_recorded(PyObject *code)
 
 /* Around the enter and exit of special functions. frame may be NULL: the one
  * that runs now. */
-void vpy_code_entered(uint32_t value, PyObject *code, PyFrameObject *frame);
-void vpy_code_returns(uint32_t value, PyObject *code, PyObject *result);
+VST_COLD void vpy_code_entered(uint32_t value, PyObject *code,
+                               PyFrameObject *frame);
+VST_COLD void vpy_code_returns(uint32_t value, PyObject *code,
+                               PyObject *result);
 
 /* A C function that was seen: a slot of the table in native_ids.c. */
 typedef struct vpy_native {
@@ -122,7 +124,7 @@ bool vpy_native_ids_begin(vpy_tracer *tracer);
 void vpy_native_ids_end(void);
 /* The rare ones: not seen yet, in memory that may be freed, or no plain C
  * function. */
-vst_id vpy_native_id_slow(PyObject *callable);
+VST_COLD vst_id vpy_native_id_slow(PyObject *callable);
 
 static inline size_t vpy_native_hash(PyMethodDef *method, PyTypeObject *owner)
 {
