@@ -291,9 +291,9 @@ void vpy_engine_stop(vpy_tracer *tracer)
     tool = -1;
 }
 
-void vpy_engine_native_defined(PyMethodDef *method, PyTypeObject *owner)
+void vpy_engine_native_defined(PyTypeObject *owner)
 {
-    (void)method, (void)owner;
+    (void)owner;
 }
 
 /* Nobody can take an interpreter-wide hook away. */

@@ -249,7 +249,7 @@ static void watch_setprofile(void)
 }
 
 /* cProfile's class is found when the program first calls it. */
-void vpy_engine_native_defined(PyMethodDef *method, PyTypeObject *owner)
+void vpy_engine_native_defined(PyTypeObject *owner)
 {
     PyTypeObject *type = owner;
 
@@ -257,7 +257,6 @@ void vpy_engine_native_defined(PyMethodDef *method, PyTypeObject *owner)
         type = type->tp_base;
     if (!type)
         return;
-    (void)method;
     for (PyMethodDef *m = type->tp_methods; m && m->ml_name; m++) {
         if (strcmp(m->ml_name, "enable") == 0)
             watch(&enable, m, METH_VARARGS | METH_KEYWORDS);

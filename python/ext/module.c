@@ -100,9 +100,7 @@ static int add_constants(PyObject *module)
         PyCapsule_New((void *)(uintptr_t)&api, VST_API_CAPSULE, NULL);
     PyObject *engines = Py_BuildValue("(s)", vpy_engine_name);
     int failed = PyModule_AddObjectRef(module, "api", capsule) < 0 ||
-                 PyModule_AddObjectRef(module, "engines", engines) < 0 ||
-                 PyModule_AddObjectRef(module, "proven",
-                                       VPY_IS_PROVEN ? Py_True : Py_False) < 0;
+                 PyModule_AddObjectRef(module, "engines", engines) < 0;
 
     Py_XDECREF(capsule);
     Py_XDECREF(engines);

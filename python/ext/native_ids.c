@@ -264,7 +264,7 @@ static vst_id define_slot(vpy_native *slot, const description *d)
         if (used * 2 > vpy_natives_mask)
             grow();
     }
-    vpy_engine_native_defined(d->method, d->owner);
+    vpy_engine_native_defined(d->owner);
     vpy_greenlets_look();
     PyErr_Restore(type, value, traceback);
     return id;

@@ -49,8 +49,8 @@ int vpy_engine_init(PyObject *module);
 /* False with vpy_tracer_message set. */
 bool vpy_engine_start(vpy_tracer *tracer);
 void vpy_engine_stop(vpy_tracer *tracer);
-/* A C function was seen for the first time. */
-void vpy_engine_native_defined(PyMethodDef *method, PyTypeObject *owner);
+/* A C function was seen for the first time, bound to one of these. */
+void vpy_engine_native_defined(PyTypeObject *owner);
 /* Called now and then by threads of the program: are the hooks still there? */
 void vpy_engine_check_thread(void);
 

@@ -10,9 +10,6 @@ Progress = Callable[[float], None]
 engines: tuple[str, ...]
 """Engines this interpreter has, the default first."""
 
-proven: bool
-"""Whether the hooks were proven on this version of Python."""
-
 class TraceError(Exception):
     """A trace cannot be read or written; also an OSError where the system said why."""
 

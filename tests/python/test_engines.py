@@ -17,7 +17,7 @@ from vestige import ProfilerActivity, profile
 
 MONITORING = sys.version_info >= (3, 12)
 needs_monitoring = pytest.mark.skipif(not MONITORING, reason="there are tool ids from 3.12 on")
-needs_profile = pytest.mark.skipif(MONITORING, reason="hooks of threads are shared until 3.11")
+needs_profile = pytest.mark.skipif(MONITORING, reason="hooks are set thread by thread until 3.11")
 
 
 def leaf():
@@ -520,7 +520,7 @@ def test_after_stop_nothing_of_ours_is_left_in_the_interpreter():
     assert state() == before
 
 
-@pytest.mark.skipif(MONITORING, reason="hooks are set thread by thread until 3.11")
+@needs_profile
 def test_hooks_of_threads_are_set_without_the_programs_audit_hooks():
     program = """
 import sys, threading, time
