@@ -162,7 +162,7 @@ static void make_no_trace(void)
     builder_init(&b);
     save("reader", "header_cut", b.bytes, 64);
     save("reader", "header_only", b.bytes, b.size);
-    builder_header(&b)->version = 2;
+    builder_header(&b)->version = VST_FILE_VERSION + 1;
     builder_fix_header(&b);
     save("reader", "newer", b.bytes, sizeof(vst_file_header));
     builder_free(&b);

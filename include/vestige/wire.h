@@ -44,7 +44,8 @@ typedef enum vst_escape {
      * thread, which was given the rest of a chunk whose owner ended */
     VST_ESCAPE_SEGMENT = 2,
     /* id | instance << 32: a span that need not nest, such as an annotation
-     * around an await; END names the same pair */
+     * around an await; END names the same pair. A second word, 1, says that it
+     * was open before (in a checkpoint) */
     VST_ESCAPE_BEGIN = 3,
     VST_ESCAPE_END = 4,
     /* byte length, bytes: JSON members ("k": v, ...) of the span on top */
@@ -64,7 +65,16 @@ typedef enum vst_escape {
      * 0 is the stack a thread begins with */
     VST_ESCAPE_SWITCH = 11,
     /* 0 or 1: the hooks left this thread, or came back to it */
-    VST_ESCAPE_GAP = 12
+    VST_ESCAPE_GAP = 12,
+    /* words, ordinal, records: a checkpoint. The `words` words that follow it
+     * are escapes which tell what was open when this run of the thread's words
+     * began; it is the run number `ordinal` (0, 1, 2 …) of the thread in the
+     * window, and `records` words of the thread went before it. Who has read
+     * the run before it skips them, who has not begins with them */
+    VST_ESCAPE_CHECKPOINT = 13,
+    /* records, ticks: so many words between then and now were dropped, to stay
+     * within a bound */
+    VST_ESCAPE_DROPPED = 14
 } vst_escape;
 
 #define VST_ESCAPE_WORDS_MAX 1024u /* payload words of one escape */

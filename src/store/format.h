@@ -20,6 +20,11 @@
  * magic, which is stored last, is 0 that is the ordinary end of a file whose
  * process died, else it is damage.
  *
+ * Bounded file (slot_size != 0). Chunks that were sealed may be given to other
+ * records: every chunk is a whole number of slots long, and one that is being
+ * reused has no magic for a moment. There an invalid chunk header ends nothing;
+ * the next one is looked for slot_size bytes further.
+ *
  * RECORDS chunk. payload: the words of wire.h, written by one thread at a
  * time; the first belong to `thread`, an escape SEGMENT hands over to another.
  * Time starts at sample.ticks. They end at `used` words if the chunk is sealed
@@ -47,7 +52,7 @@
 #include "base/provider.h"
 
 #define VST_FILE_MAGIC "vestige\n"
-#define VST_FILE_VERSION 1u
+#define VST_FILE_VERSION 2u
 #define VST_FILE_BYTE_ORDER 0x01020304u
 #define VST_FILE_HEADER_SIZE 4096u
 #define VST_CHUNK_MAGIC 0x6b6e6863u /* "chnk" */
@@ -69,8 +74,12 @@ typedef struct vst_file_header {
     /* Not covered by the checksum. */
     uint32_t state; /* vst_file_state */
     uint32_t windows;
-    uint64_t lost; /* records that could not be kept, so far */
-    uint64_t size; /* bytes of the file that hold chunks, once finished */
+    uint64_t lost;      /* records that could not be kept, so far */
+    uint64_t size;      /* bytes of the file that hold chunks, once finished */
+    uint64_t dropped;   /* words dropped to stay within a bound */
+    uint64_t keep_ns;   /* what is older than this, counted from the last
+                         * record, is not shown; 0: no such bound */
+    uint32_t slot_size; /* not 0: chunks are reused, see above */
 } vst_file_header;
 
 typedef enum vst_file_state {
@@ -97,7 +106,7 @@ typedef struct vst_chunk_header {
     /* Not covered by the checksum. */
     uint32_t used;     /* words of payload, 0 until sealed */
     uint32_t segments; /* how many threads' segments it holds */
-    uint64_t reserved;
+    uint64_t last;     /* ticks when it was sealed, 0 until then */
 } vst_chunk_header;
 
 _Static_assert(sizeof(vst_chunk_header) == 64, "chunk header is 64 bytes");

@@ -146,6 +146,7 @@ static void seal_chunk(void *ctx, vst_chunk *chunk, size_t used,
     vst_chunk_header *header = chunk->memory;
 
     header->segments = segments;
+    header->last = vst_clock_ticks();
     /* Seals it; pairs with a reader that scans a chunk while this is 0. */
     __atomic_store_n(&header->used, (uint32_t)used, __ATOMIC_RELEASE);
     if (used && header->sequence + 1 == file->sequence)
