@@ -30,6 +30,8 @@ typedef struct vst_trace_info {
     int64_t start_ns;    /* wall clock, of the first and the last window */
     int64_t end_ns;
     vst_clock_kind clock;
+    bool packed;           /* bytes is the size that it had before */
+    uint64_t packed_bytes; /* and this the one that it has; 0: not packed */
 } vst_trace_info;
 
 typedef struct vst_trace_thread {
@@ -96,6 +98,28 @@ VST_API vst_status vst_trace_export(vst_trace *trace, const char *path,
  * replaced once the copy is complete; it may be `from`. */
 VST_API vst_status vst_trace_recover(const char *from, const char *to,
                                      bool overwrite, vst_error *error);
+
+/* A trace at rest: compressed, and read by every function here as it was
+ * before. Unpacking gives the same bytes again. As with recover, `to` may be
+ * `from`, which stays until the other is complete and on disk; a file that is
+ * still being recorded must not be replaced this way. VST_E_STATE if it is
+ * packed, or unpacked, already; VST_E_NO_ZSTD where the library was built
+ * without. What cannot be unpacked whole, recover copies as far as it goes. */
+typedef struct vst_pack_options {
+    int level; /* of zstd, 1 to 19; 0: VST_PACK_LEVEL. Unpacking: unused */
+    bool overwrite;
+    vst_progress_fn progress;
+    void *progress_ctx;
+} vst_pack_options;
+
+enum { VST_PACK_LEVEL = 3, VST_PACK_LEVEL_MAX = 19 };
+
+VST_API vst_status vst_trace_pack(const char *from, const char *to,
+                                  const vst_pack_options *options,
+                                  vst_error *error);
+VST_API vst_status vst_trace_unpack(const char *from, const char *to,
+                                    const vst_pack_options *options,
+                                    vst_error *error);
 
 #ifdef __cplusplus
 }

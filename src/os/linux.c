@@ -165,6 +165,29 @@ int vst__os_file_truncate(int fd, uint64_t size)
     return ftruncate(fd, (off_t)size) == 0 ? 0 : errno;
 }
 
+/* Where files cannot be synced (EINVAL) they have no disk to be on. */
+int vst__os_file_sync(int fd)
+{
+    return fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
+}
+
+/* Of somebody else's file the owner is kept where we are permitted to, and the
+ * group's part of the mode goes where it would be another group's. */
+void vst__os_file_copy_access(int from, int to)
+{
+    struct stat st;
+    mode_t mode;
+
+    if (fstat(from, &st) != 0)
+        return;
+    mode = st.st_mode & 0777;
+    if (fchown(to, (uid_t)-1, st.st_gid) != 0)
+        mode &= (mode_t)~0070;
+    if (fchown(to, st.st_uid, (gid_t)-1) != 0)
+        errno = 0; /* ours, then */
+    fchmod(to, mode);
+}
+
 int vst__os_file_read(int fd, void *bytes, size_t count, uint64_t offset,
                       size_t *got)
 {

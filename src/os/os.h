@@ -33,6 +33,10 @@ int vst__os_file_duplicate(int fd, int *copy);
 void vst__os_file_close(int fd);
 int vst__os_file_size(int fd, uint64_t *size);
 int vst__os_file_truncate(int fd, uint64_t size);
+/* Returns once what was written is on the disk. */
+int vst__os_file_sync(int fd);
+/* Those who may read and write `from` may `to`, as far as that can be had. */
+void vst__os_file_copy_access(int from, int to);
 int vst__os_file_read(int fd, void *bytes, size_t count, uint64_t offset,
                       size_t *got);
 int vst__os_file_write(int fd, const void *bytes, size_t count,

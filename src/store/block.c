@@ -5,13 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "os/os.h"
-
-void vst__block_init(vst__block *block, int fd, uint64_t file_size)
+void vst__block_init(vst__block *block, vst__source *source)
 {
     memset(block, 0, sizeof *block);
-    block->fd = fd;
-    block->file_size = file_size;
+    block->source = source;
+    block->file_size = source->size;
 }
 
 void vst__block_free(vst__block *block)
@@ -26,6 +24,7 @@ static vst_status refill(vst__block *block, uint64_t offset, size_t least)
     uint64_t start = offset & ~(uint64_t)7;
     uint64_t left = block->file_size - start;
     size_t wanted = least + 8 > VST_BLOCK_SIZE ? least + 8 : VST_BLOCK_SIZE;
+    vst_status status;
 
     if (wanted > left)
         wanted = (size_t)left;
@@ -38,13 +37,12 @@ static vst_status refill(vst__block *block, uint64_t offset, size_t least)
         block->capacity = wanted;
     }
     block->offset = start;
-    block->sys_errno = vst__os_file_read(block->fd, block->bytes, wanted, start,
-                                         &block->count);
-    if (block->sys_errno != 0) {
+    status = vst__source_read(block->source, block->bytes, wanted, start,
+                              &block->count);
+    block->sys_errno = block->source->sys_errno;
+    if (status != VST_OK)
         block->count = 0;
-        return VST_E_IO;
-    }
-    return VST_OK;
+    return status;
 }
 
 static bool holds(const vst__block *block, uint64_t offset, uint64_t least)

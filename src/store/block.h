@@ -1,4 +1,4 @@
-/* A sliding view of a file: what the reader looks at, a block at a time.
+/* A sliding view of a trace: what the reader looks at, a block at a time.
  *
  * Reading copies into memory of our own instead of mapping, because a mapping
  * of a file that somebody truncates raises SIGBUS in the program that reads,
@@ -14,10 +14,12 @@
 
 #include <vestige/status.h>
 
+#include "store/source.h"
+
 #define VST_BLOCK_SIZE ((size_t)256 * 1024)
 
 typedef struct vst__block {
-    int fd;
+    vst__source *source;
     uint64_t file_size; /* as it was when the trace was opened */
     unsigned char *bytes;
     size_t capacity;
@@ -26,7 +28,7 @@ typedef struct vst__block {
     int sys_errno; /* of the last VST_E_IO */
 } vst__block;
 
-void vst__block_init(vst__block *block, int fd, uint64_t file_size);
+void vst__block_init(vst__block *block, vst__source *source);
 void vst__block_free(vst__block *block);
 
 /* Shows the bytes at offset: at least `least` of them, fewer only where the

@@ -40,7 +40,22 @@
  * than 1 ms after the one before is left out: its error would be slope);
  * outside of them, and with a single one, ticks_per_second gives the slope.
  * Wall time is MONOTONIC plus the difference (realtime - monotonic) of the file
- * header. */
+ * header.
+ *
+ * Packed file. Any of the above, at rest: vst_pack_header, then frames one
+ * after the other. A frame is vst_pack_frame and packed_size bytes, which make
+ * raw_size bytes of the original; the first holds its beginning, each one goes
+ * on where the one before ends, together they are `size` bytes. The header is
+ * valid if and only if magic, byte_order, version and checksum are right, a
+ * frame if its checksum is, its sizes are from 1 to their most, raw_size is not
+ * more than what is left of `size`, and transform is known. A frame that is not
+ * valid ends the file, which then is the original up to there.
+ *
+ * The bytes of a frame are one zstd frame, without a dictionary. What that
+ * holds is the original's bytes (VST_PACK_PLAIN), or for words (VST_PACK_SPLIT)
+ * first the low four bytes of each word, then of the high four bytes the lowest
+ * of each word, the second of each, the third, the fourth, then the bytes past
+ * the last whole word. */
 #ifndef VST_STORE_FORMAT_H
 #define VST_STORE_FORMAT_H
 
@@ -125,5 +140,37 @@ typedef struct vst_file_entry {
 } vst_file_entry;
 
 _Static_assert(sizeof(vst_file_entry) == 48, "an entry's head is 48 bytes");
+
+/* ---- packed -------------------------------------------------------------- */
+
+#define VST_PACK_MAGIC "vstpack\n"
+#define VST_PACK_VERSION 1u
+#define VST_PACK_RAW_MAX (1u << 20)
+#define VST_PACK_PACKED_MAX (VST_PACK_RAW_MAX + VST_PACK_RAW_MAX / 128)
+
+typedef struct vst_pack_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t byte_order; /* VST_FILE_BYTE_ORDER */
+    uint64_t size;       /* of the original */
+    uint32_t reserved;   /* 0 */
+    uint32_t checksum;   /* CRC-32 of all bytes before it */
+} vst_pack_header;
+
+_Static_assert(sizeof(vst_pack_header) == 32, "pack header is 32 bytes");
+
+typedef enum vst_pack_transform {
+    VST_PACK_PLAIN = 0,
+    VST_PACK_SPLIT = 1
+} vst_pack_transform;
+
+typedef struct vst_pack_frame {
+    uint32_t raw_size;
+    uint32_t packed_size;
+    uint32_t transform; /* vst_pack_transform */
+    uint32_t checksum;  /* CRC-32 of the bytes before it and the packed ones */
+} vst_pack_frame;
+
+_Static_assert(sizeof(vst_pack_frame) == 16, "a frame's head is 16 bytes");
 
 #endif

@@ -30,10 +30,11 @@ static vst_status read_header(vst_trace *trace, vst_error *error)
 {
     vst_file_header *header = &trace->header;
     size_t got;
-    int failed = vst__os_file_read(trace->fd, header, sizeof *header, 0, &got);
+    vst_status status =
+        vst__source_read(&trace->source, header, sizeof *header, 0, &got);
 
-    if (failed != 0)
-        return vst_error_set(error, VST_E_IO, failed, 0);
+    if (status != VST_OK)
+        return vst_error_set(error, status, trace->source.sys_errno, 0);
     if (got < sizeof header->magic ||
         memcmp(header->magic, VST_FILE_MAGIC, sizeof header->magic) != 0)
         return vst_error_set(error, VST_E_NOT_A_TRACE, 0, 0);
@@ -105,13 +106,13 @@ static vst_status walk_chunks(vst_trace *trace, vst_error *error)
     while (offset < size) {
         vst_chunk_header chunk = {0};
         uint64_t room = size - offset;
-        vst_status status;
         size_t got;
-        int failed =
-            vst__os_file_read(trace->fd, &chunk, sizeof chunk, offset, &got);
+        vst_status status = vst__source_read(&trace->source, &chunk,
+                                             sizeof chunk, offset, &got);
 
-        if (failed != 0)
-            return vst_error_set(error, VST_E_IO, failed, offset);
+        if (status != VST_OK)
+            return vst_error_set(error, status, trace->source.sys_errno,
+                                 offset);
         if (got < sizeof chunk || !chunk_is_valid(&chunk)) {
             trace->damaged = chunk.magic != 0;
             break;
@@ -125,20 +126,18 @@ static vst_status walk_chunks(vst_trace *trace, vst_error *error)
         offset += room;
     }
     trace->valid_end = offset;
+    trace->damaged |= trace->source.cut;
     return VST_OK;
 }
 
-static vst_status load(vst_trace *trace, vst_error *error)
+static vst_status load(vst_trace *trace, int fd, vst_error *error)
 {
-    uint64_t size;
-    vst_status status;
-    int failed = vst__os_file_size(trace->fd, &size);
+    vst_status status = vst__source_open(&trace->source, fd, error);
 
-    if (failed != 0)
-        return vst_error_set(error, VST_E_IO, failed, 0);
-    vst__block_init(&trace->block, trace->fd, size);
+    vst__block_init(&trace->block, &trace->source);
     vst__clockmap_init(&trace->clock);
-    status = read_header(trace, error);
+    if (status == VST_OK)
+        status = read_header(trace, error);
     if (status == VST_OK)
         status = walk_chunks(trace, error);
     if (status != VST_OK)
@@ -167,8 +166,7 @@ static vst_status open_owned(int fd, vst_trace **out, vst_error *error)
         vst__os_file_close(fd);
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     }
-    trace->fd = fd;
-    status = load(trace, error);
+    status = load(trace, fd, error);
     if (status != VST_OK) {
         vst_trace_close(trace);
         return status;
@@ -205,7 +203,7 @@ void vst_trace_close(vst_trace *trace)
     free(trace->segments);
     vst__clockmap_free(&trace->clock);
     vst__block_free(&trace->block);
-    vst__os_file_close(trace->fd);
+    vst__source_close(&trace->source);
     free(trace);
 }
 
@@ -244,6 +242,9 @@ void vst_trace_get_info(const vst_trace *trace, vst_trace_info *info)
     info->windows = (uint32_t)trace->window_count;
     info->lost = header->lost;
     info->bytes = trace->block.file_size;
+    info->packed = trace->source.packed != NULL;
+    if (info->packed)
+        info->packed_bytes = trace->source.file_size;
     info->clock = header->clock_kind == VST_CLOCK_TSC ? VST_CLOCK_TSC
                                                       : VST_CLOCK_MONOTONIC;
     for (size_t i = 0; i < trace->thread_count; i++) {

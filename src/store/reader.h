@@ -9,6 +9,7 @@
 #include "store/block.h"
 #include "store/clockmap.h"
 #include "store/format.h"
+#include "store/source.h"
 
 /* A run of words in the file that belong to one thread of one window. */
 typedef struct vst__segment {
@@ -42,8 +43,8 @@ typedef struct vst__strings {
 } vst__strings;
 
 struct vst_trace {
-    vst__block block; /* owns no descriptor: fd below */
-    int fd;
+    vst__source source;
+    vst__block block; /* of the source */
     vst_file_header header;
     uint64_t valid_end; /* bytes up to here are whole chunks */
     bool damaged;       /* something other than zeros lies behind */
