@@ -132,14 +132,16 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
     for (int i = 0; i < 16; i++)
         snprintf(id + 2 * i, 3, "%02X", info.trace_id[i]);
     return Py_BuildValue(
-        "{s:I,s:I,s:s,s:O,s:I,s:I,s:K,s:K,s:K,s:K,s:L,s:L,s:s}", "version",
-        info.version, "pid", info.pid, "trace_id", id, "clean",
+        "{s:I,s:I,s:s,s:O,s:I,s:I,s:K,s:K,s:K,s:K,s:L,s:L,s:s,s:O,s:K}",
+        "version", info.version, "pid", info.pid, "trace_id", id, "clean",
         info.clean ? Py_True : Py_False, "threads", info.threads, "windows",
         info.windows, "records", (unsigned long long)info.words, "lost",
         (unsigned long long)info.lost, "bytes", (unsigned long long)info.bytes,
         "damaged_at", (unsigned long long)info.damaged_at, "start_ns",
         (long long)info.start_ns, "end_ns", (long long)info.end_ns, "clock",
-        info.clock == VST_CLOCK_TSC ? "tsc" : "monotonic");
+        info.clock == VST_CLOCK_TSC ? "tsc" : "monotonic", "packed",
+        info.packed ? Py_True : Py_False, "packed_bytes",
+        (unsigned long long)info.packed_bytes);
 }
 
 static PyObject *trace_threads(PyObject *object, PyObject *unused)
@@ -193,7 +195,7 @@ static PyObject *trace_metadata(PyObject *object, PyObject *unused)
 
 /* ---- replays ----------------------------------------------------------- */
 
-static int report_progress(void *function, double done)
+int vpy_report_progress(void *function, double done)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *result = PyObject_CallFunction(function, "d", done);
@@ -209,7 +211,7 @@ static void begin(trace *self, PyObject *progress)
 {
     self->busy = true;
     if (progress && progress != Py_None)
-        vst_trace_set_progress(self->handle, report_progress, progress);
+        vst_trace_set_progress(self->handle, vpy_report_progress, progress);
 }
 
 static void end(trace *self)
@@ -382,7 +384,7 @@ PyDoc_STRVAR(recover_doc,
              "Write a finished copy of a trace whose process died.");
 
 /* Trouble with the system may be that of either file, so both are named. */
-static void raise_for_both(int sys_errno, PyObject *source, PyObject *target)
+void vpy_raise_for_both(int sys_errno, PyObject *source, PyObject *target)
 {
     PyObject *first = PyUnicode_DecodeFSDefault(PyBytes_AS_STRING(source));
     PyObject *second = PyUnicode_DecodeFSDefault(PyBytes_AS_STRING(target));
@@ -411,7 +413,7 @@ static PyObject *recover(PyObject *module, PyObject *args, PyObject *kw)
         vst_trace_recover(PyBytes_AS_STRING(source), PyBytes_AS_STRING(target),
                           overwrite, &error);
     Py_END_ALLOW_THREADS if (status != VST_OK && error.sys_errno)
-        raise_for_both(error.sys_errno, source, target);
+        vpy_raise_for_both(error.sys_errno, source, target);
     else if (status != VST_OK) vpy_raise(status, &error, source);
     Py_DECREF(source);
     Py_DECREF(target);

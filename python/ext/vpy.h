@@ -202,9 +202,13 @@ extern PyTypeObject *vpy_trace_type;
 extern PyObject *vpy_trace_error;
 int vpy_session_type_init(PyObject *module);
 int vpy_trace_type_init(PyObject *module);
+int vpy_pack_init(PyObject *module);
 int vpy_annotation_init(PyObject *module);
 PyObject *vpy_trace_of_session(PyObject *session, vst_session *handle);
 PyObject *vpy_raise(vst_status status, const vst_error *error, PyObject *path);
+void vpy_raise_for_both(int sys_errno, PyObject *source, PyObject *target);
+/* A vst_progress_fn; calls a Python function. */
+int vpy_report_progress(void *function, double done);
 extern vst_queue *vpy_recording_queue; /* for annotations; NULL: none */
 
 /* A UTF-8 view of a str, bytes that cannot be decoded kept as they were; the

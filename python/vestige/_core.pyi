@@ -60,6 +60,21 @@ class Trace:
 def recover(source: str | bytes, target: str | bytes, *, overwrite: bool = False) -> None:
     """Writes a finished copy of a trace whose process died."""
 
+def pack(
+    source: str | bytes,
+    target: str | bytes,
+    *,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    level: int = 3,
+) -> None:
+    """Writes a compressed copy of a trace, which everything here reads as the trace itself."""
+
+def unpack(
+    source: str | bytes, target: str | bytes, *, overwrite: bool = False, progress: Progress | None = None
+) -> None:
+    """Writes what a packed trace was packed from, byte for byte."""
+
 class record_function:
     """A named span around a block, for the thread it runs in."""
 

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-COMMANDS = ("run", "report", "export", "info", "recover")
+COMMANDS = ("run", "report", "export", "info", "recover", "pack")
 USAGE = """\
 usage: vestige COMMAND [options] …
 
@@ -21,6 +21,7 @@ usage: vestige COMMAND [options] …
   export   turn a trace into a file for ui.perfetto.dev or chrome://tracing
   info     what a trace holds, and how it ended
   recover  a finished copy of a trace whose process died
+  pack     make traces small; every command reads them as before
 
   vestige run script.py --its-options
   vestige export script.1234.vst -o script.json.gz

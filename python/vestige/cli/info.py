@@ -53,7 +53,7 @@ def _show(path: str, facts: dict[str, Any], threads: list[dict[str, Any]], metad
         "started": started,
         "span": _windows(facts),
         "records": f"{facts['records']:,}, {facts['lost']:,} lost",
-        "size": f"{facts['bytes']:,} bytes",
+        "size": _size(facts),
     }
     print(path)
     for name, text in lines.items():
@@ -69,10 +69,10 @@ def _ended(path: str, facts: dict[str, Any]) -> str:
         return "clean"
     if facts["damaged_at"]:
         return "damaged"
-    return "recording" if _is_open_in(facts["pid"], path) else "torn"
+    return "recording" if is_open_in(facts["pid"], path) else "torn"
 
 
-def _is_open_in(pid: int, path: str) -> bool:
+def is_open_in(pid: int, path: str) -> bool:
     """Whether the process that records has the file; one that merely has its number does not."""
     folder = f"/proc/{pid}/fd"
     try:
@@ -92,6 +92,11 @@ def _is_same(path: str, other: str) -> bool:
 def _windows(facts: dict[str, Any]) -> str:
     span = duration(facts["end_ns"] - facts["start_ns"])
     return span if facts["windows"] == 1 else f"{span} in {facts['windows']} windows"
+
+
+def _size(facts: dict[str, Any]) -> str:
+    size = f"{facts['bytes']:,} bytes"
+    return f"{size}, packed into {facts['packed_bytes']:,}" if facts["packed"] else size
 
 
 def _shell(command: list[Any]) -> str:

@@ -1,0 +1,103 @@
+"""`vestige pack`: traces at rest, a tenth of the size or less. Every command reads them as they are."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from vestige._core import TraceError, pack, unpack
+
+from . import Failure
+from .console import Parser, Progress, explain, open_trace
+from .info import is_open_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+EXAMPLES = """\
+  vestige pack t.vst                 t.vst itself becomes small
+  vestige pack t.vst -o small.vst
+  vestige pack *.vst --level 9
+  vestige pack --undo t.vst
+"""
+LEVELS = (1, 19)
+
+
+def main(argv: list[str]) -> None:
+    parser = Parser(
+        "pack",
+        "Compress traces with zstd. The other commands read a packed trace as it is;\n"
+        "--undo gives the same file again, byte for byte. A file is replaced once its\n"
+        "successor is complete and on disk.",
+        "FILE … [-o OUT] [--undo] [--level N] [--force]",
+        EXAMPLES,
+    )
+    parser.add_argument("files", metavar="FILE", nargs="+", help="a trace (.vst)")
+    parser.add_argument("-o", "--output", metavar="OUT", help="write OUT, and leave FILE as it is")
+    parser.add_argument("--undo", action="store_true", help="unpack")
+    parser.add_argument("--level", metavar="N", type=int, default=3, help="1 (fast) to 19 (small); default: 3")
+    parser.add_argument("--force", action="store_true", help="overwrite OUT")
+    options = parser.parse_args(argv)
+
+    if not LEVELS[0] <= options.level <= LEVELS[1]:
+        raise Failure(f"--level must be {LEVELS[0]} to {LEVELS[1]}, not {options.level}", code=2)
+    if options.output is not None and len(options.files) > 1:
+        raise Failure("-o takes one FILE; several are packed in place", code=2)
+    _convert_all(options)
+
+
+def _convert_all(options: argparse.Namespace) -> None:
+    """One after the other; a file that cannot be used does not keep the rest from it."""
+    failures = []
+    for path in options.files:
+        try:
+            print(f"{path}: {_convert(path, options)}", flush=True)
+        except Failure as failure:
+            failures.append(failure)
+            if len(options.files) > 1:
+                print(f"vestige: {failure}", file=sys.stderr)
+    if failures and len(options.files) == 1:
+        raise failures[0]
+    if failures:
+        raise SystemExit(max(failure.code for failure in failures))
+
+
+def _convert(path: str, options: argparse.Namespace) -> str:
+    """What was done, to be said behind the name."""
+    facts = open_trace(path).info()
+    if facts["packed"] != options.undo:
+        return "packed already" if facts["packed"] else "not packed"
+    if is_open_in(facts["pid"], path):
+        raise Failure(f"{path}: process {facts['pid']} is still recording it; pack it when that has ended")
+    target = options.output or os.path.realpath(path)  # a link stays a link
+    exists = Failure(f"{target}: already exists; --force overwrites it", code=2)
+    if options.output is not None and os.path.lexists(target) and not options.force:
+        raise exists
+    before = facts["packed_bytes"] if options.undo else facts["bytes"]
+    overwrite = options.output is None or options.force
+    progress = Progress(f"{'unpacking' if options.undo else 'packing'} {path}")
+    try:
+        if options.undo:
+            unpack(path, target, overwrite=overwrite, progress=progress)
+        else:
+            pack(path, target, overwrite=overwrite, progress=progress, level=options.level)
+        after = os.stat(target).st_size
+    except FileExistsError:
+        raise exists from None
+    except OSError as error:
+        raise Failure(explain(target if options.output else path, error)) from None
+    except TraceError as error:
+        raise Failure(explain(path, error)) from None
+    finally:
+        progress.clear()
+    text = f"{_size(before)} → {_size(after)}"
+    return text if options.undo else text + _each(after, facts["records"])
+
+
+def _each(size: int, records: int) -> str:
+    return f", {size / records:.1f} bytes a record" if records else ""
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
