@@ -23,7 +23,19 @@ static void save(const char *kind, const char *name, const void *bytes,
     MUST(fclose(file) == 0);
 }
 
-/* Cut behind the words that its last chunk uses, as a finished file is. */
+/* The file of that name, packed. */
+static void pack(const char *name)
+{
+    vst_pack_options options = {.overwrite = true};
+    char from[4096], to[4096];
+
+    snprintf(from, sizeof from, "%s/reader/%s", folder, name);
+    snprintf(to, sizeof to, "%s/reader/packed_%s", folder, name);
+    MUST(vst_trace_pack(from, to, &options, NULL) == VST_OK);
+}
+
+/* Cut behind the words that its last chunk uses, as a finished file is; and
+ * the same packed. */
 static void save_trace(builder *b, const char *name)
 {
     size_t size = b->size;
@@ -32,6 +44,7 @@ static void save_trace(builder *b, const char *name)
         size = b->chunk + sizeof(vst_chunk_header) + b->used;
     builder_header(b)->size = size;
     save("reader", name, b->bytes, size);
+    pack(name);
     builder_free(b);
 }
 

@@ -2,6 +2,7 @@
  * of one chunk, since the rest of a page is zeros, and mostly with the
  * checksums set right again, since without that a change gets no further than
  * these. */
+#include <stdbool.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -48,6 +49,69 @@ static void fix_checksums(uint8_t *bytes, size_t size)
         fix_checksum(bytes + chunks[i], offsetof(vst_chunk_header, checksum));
 }
 
+/* ---- packed -------------------------------------------------------------- */
+
+static bool is_packed(const uint8_t *bytes, size_t size)
+{
+    return size >= sizeof(vst_pack_header) &&
+           memcmp(bytes, VST_PACK_MAGIC, sizeof VST_PACK_MAGIC - 1) == 0;
+}
+
+/* Where frames begin, by the sizes that their heads claim. */
+static size_t find_frames(const uint8_t *bytes, size_t size, size_t *frames)
+{
+    size_t count = 0, at = sizeof(vst_pack_header);
+
+    while (count < CHUNKS_MAX && at + sizeof(vst_pack_frame) <= size) {
+        vst_pack_frame head;
+
+        memcpy(&head, bytes + at, sizeof head);
+        frames[count++] = at;
+        at += sizeof head + head.packed_size;
+    }
+    return count;
+}
+
+static void fix_packed(uint8_t *bytes, size_t size)
+{
+    size_t frames[CHUNKS_MAX], count = find_frames(bytes, size, frames);
+
+    fix_checksum(bytes, offsetof(vst_pack_header, checksum));
+    for (size_t i = 0; i < count; i++) {
+        const size_t summed = offsetof(vst_pack_frame, checksum);
+        uint8_t *at = bytes + frames[i];
+        vst_pack_frame head;
+        size_t left = size - frames[i] - sizeof head;
+
+        memcpy(&head, at, sizeof head);
+        if (left > head.packed_size)
+            left = head.packed_size;
+        head.checksum = (uint32_t)crc32(crc32(0, at, (uInt)summed),
+                                        at + sizeof head, (uInt)left);
+        memcpy(at, &head, sizeof head);
+    }
+}
+
+/* A head, or all; rarely the sums are left as they are. */
+static size_t mutate_packed(uint8_t *bytes, size_t size, size_t max_size,
+                            unsigned seed)
+{
+    size_t frames[CHUNKS_MAX], count = find_frames(bytes, size, frames);
+
+    if (seed % 2 != 0 && count != 0) {
+        uint8_t *at = bytes + frames[seed / 16 % count];
+        LLVMFuzzerMutate(at, offsetof(vst_pack_frame, checksum),
+                         offsetof(vst_pack_frame, checksum));
+    } else {
+        size = LLVMFuzzerMutate(bytes, size, max_size);
+    }
+    if (seed / 2 % 8 != 0 && is_packed(bytes, size))
+        fix_packed(bytes, size);
+    return size;
+}
+
+/* ---- plain --------------------------------------------------------------- */
+
 /* Changes one part without moving what lies behind it. */
 static void mutate_part(uint8_t *bytes, size_t size, unsigned seed)
 {
@@ -75,6 +139,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t max_size,
     if (seed % 16 == 0)
         return LLVMFuzzerMutate(bytes, size, max_size);
     seed /= 16;
+    if (is_packed(bytes, size))
+        return mutate_packed(bytes, size, max_size, seed);
     mutate_part(bytes, size, seed / 16);
     if (seed % 16 != 0)
         fix_checksums(bytes, size);

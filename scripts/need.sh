@@ -17,7 +17,8 @@ if [ "${1:-}" = test ]; then
     command -v pkg-config >/dev/null || missing="$missing pkg-config"
     command -v node >/dev/null || echo "no node: tests with Perfetto are skipped"
 fi
-has_header isa-l/igzip_lib.h || optional="libisal-dev"
+has_header isa-l/igzip_lib.h || optional="$optional libisal-dev"
+has_header zstd.h || optional="$optional libzstd-dev"
 [ -z "$missing$optional" ] && exit
 
 if command -v apt-get >/dev/null; then
@@ -29,21 +30,25 @@ if command -v apt-get >/dev/null; then
 fi
 
 if [ -n "${as_root:-}" ]; then
-    echo "installing:$missing $optional"
+    echo "installing:$missing$optional"
     $as_root apt-get update -qq || true
     install="$as_root apt-get install -y -qq --no-install-recommends"
     # shellcheck disable=SC2086 # package names, split on purpose
     if [ -z "$missing" ] || $install $missing >/dev/null; then
         missing=
     fi
+    # shellcheck disable=SC2086
     if [ -n "$optional" ] && $install $optional >/dev/null; then
         optional=
     fi
 fi
 
-if [ -n "$optional" ]; then
-    echo "isa-l is not here ($optional): zlib will compress, more slowly"
-fi
+case $optional in *libisal*)
+    echo "isa-l is not here (libisal-dev): zlib will compress, more slowly" ;;
+esac
+case $optional in *libzstd*)
+    echo "zstd is not here (libzstd-dev): no packed traces" ;;
+esac
 if [ -n "$missing" ]; then
     echo "please install these packages first:$missing" >&2
     exit 1

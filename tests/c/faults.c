@@ -98,9 +98,11 @@ int __wrap_madvise(void *at, size_t size, int advice)
 ssize_t __real_pwrite64(int fd, const void *bytes, size_t count, off_t at);
 ssize_t __real_pread64(int fd, void *bytes, size_t count, off_t at);
 int __real_ftruncate64(int fd, off_t size);
+int __real_fsync(int fd);
 ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t count, off_t at);
 ssize_t __wrap_pread64(int fd, void *bytes, size_t count, off_t at);
 int __wrap_ftruncate64(int fd, off_t size);
+int __wrap_fsync(int fd);
 
 ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t count, off_t at)
 {
@@ -115,6 +117,11 @@ ssize_t __wrap_pread64(int fd, void *bytes, size_t count, off_t at)
 int __wrap_ftruncate64(int fd, off_t size)
 {
     return fails(FAULT_FTRUNCATE) ? -1 : __real_ftruncate64(fd, size);
+}
+
+int __wrap_fsync(int fd)
+{
+    return fails(FAULT_FSYNC) ? -1 : __real_fsync(fd);
 }
 
 int __real_open64(const char *path, int flags, ...);

@@ -17,6 +17,7 @@ typedef enum fault_kind {
     FAULT_OPEN, /* whatever gives a new descriptor or stream */
     FAULT_FWRITE,
     FAULT_RENAME,
+    FAULT_FSYNC,
     FAULT_THREAD,
     FAULT_KINDS
 } fault_kind;
