@@ -20,9 +20,6 @@ static void raise_for(vst_status status, const vst_error *error,
     if (status == VST_E_STATE)
         PyErr_Format(vpy_trace_error, "%s: %s", PyBytes_AS_STRING(a->source),
                      state);
-    else if (status == VST_E_ARGUMENT)
-        PyErr_Format(PyExc_ValueError, "level must be 1 to %d, not %d",
-                     VST_PACK_LEVEL_MAX, a->level);
     else if (error->sys_errno)
         vpy_raise_for_both(error->sys_errno, a->source, a->target);
     else
@@ -68,8 +65,13 @@ static PyObject *pack(PyObject *module, PyObject *args, PyObject *kw)
                                      PyUnicode_FSConverter, &a.target,
                                      &a.overwrite, &a.progress, &a.level))
         return NULL;
-    if (a.level == 0) /* the core's word for its default */
-        a.level = -1;
+    if (a.level < 1 || a.level > VST_PACK_LEVEL_MAX) {
+        PyErr_Format(PyExc_ValueError, "level must be 1 to %d, not %d",
+                     VST_PACK_LEVEL_MAX, a.level);
+        Py_DECREF(a.source);
+        Py_DECREF(a.target);
+        return NULL;
+    }
     return convert(&a, vst_trace_pack, "packed already");
 }
 

@@ -186,7 +186,9 @@ def test_report_lists_functions_by_their_own_time(traced):
     assert len(lines) == 5
 
 
-@pytest.mark.parametrize("command", [["export", "-o", "x.json"], ["info"], ["report"], ["recover", "-o", "x.vst"]])
+@pytest.mark.parametrize(
+    "command", [["export", "-o", "x.json"], ["info"], ["report"], ["recover", "-o", "x.vst"], ["pack"]]
+)
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
@@ -232,7 +234,7 @@ def test_without_a_command_the_usage_is_shown(workplace):
     assert "vestige run script.py" in result.stderr
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["export"], ["info"], ["report"], ["recover"]])
+@pytest.mark.parametrize("command", [[], ["run"], ["export"], ["info"], ["report"], ["recover"], ["pack"]])
 def test_every_command_has_help_with_examples(workplace, command):
     result = workplace.vestige(*command, "--help")
     assert (result.returncode, result.stderr) == (0, "")
