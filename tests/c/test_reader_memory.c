@@ -2,6 +2,7 @@
  * address space limited, traces that lie about their sizes are read, replayed
  * and exported all the same. The limit is set by what a file is allowed, 64 MiB
  * and twice its size. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -216,6 +217,30 @@ static void stacks_that_never_come_back_fit(void)
     read_built(&b, VST_OK);
 }
 
+/* What is packed takes memory by the frame, not by what it was before. */
+static void a_packed_file_larger_than_the_limit_fits(void)
+{
+    char plain[] = "/tmp/vestige-memory-XXXXXX", packed[64];
+    int fd = mkstemp(plain);
+    vst_status status;
+    builder b;
+
+    snprintf(packed, sizeof packed, "%s.packed", plain);
+    builder_init(&b);
+    builder_records(&b, 0, 1, 1000, 96 * PAGES);
+    builder_enter(&b, 1, 1);
+    for (uint64_t i = 1; i < 96 * PAGES * VST_CHUNK_ALIGN / 16 - 4; i++)
+        builder_escape(&b, VST_ESCAPE_TIME, 0, (uint64_t[]){i * 1000}, 1);
+    CHECK_INT(write(fd, b.bytes, b.size), b.size);
+    close(fd);
+    builder_free(&b);
+    status = vst_trace_pack(plain, packed, NULL, NULL);
+    if (status != VST_E_NO_ZSTD && CHECK_INT(status, VST_OK))
+        read_within_bounds(open(packed, O_RDONLY), 0, VST_OK);
+    remove(plain);
+    remove(packed);
+}
+
 int main(void)
 {
     if (sanitized)
@@ -229,5 +254,6 @@ int main(void)
     TEST(many_threads_in_one_chunk_fit);
     TEST(calls_that_never_end_fit);
     TEST(stacks_that_never_come_back_fit);
+    TEST(a_packed_file_larger_than_the_limit_fits);
     return checks_end();
 }
