@@ -100,10 +100,10 @@ def convert(path, packed, times):
             started = time.process_time()
             function(source, target, overwrite=True)
             seconds[name].append(time.process_time() - started)
+    growth = child.memory_mib("VmHWM") - before
     with open(path, "rb") as first, open(again, "rb") as second:
         assert first.read() == second.read()
     os.unlink(again)
-    growth = child.memory_mib("VmHWM") - before
     return {**{name: min(values) for name, values in seconds.items()}, "growth_mib": growth}
 
 
