@@ -44,8 +44,9 @@ static inline char *contents(const char *path)
 
 static inline void expect_line(const char *text, const char *line)
 {
-    if (!CHECK(strstr(text, line) != NULL))
-        printf("# wanted: %s\n# in:\n%s\n", line, text);
+    if (!CHECK(text != NULL && strstr(text, line) != NULL))
+        printf("# wanted: %s\n# in:\n%s\n", line,
+               text != NULL ? text : "nothing");
 }
 
 #endif
