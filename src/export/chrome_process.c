@@ -209,8 +209,17 @@ static bool contains(vst__json_part text, vst__json_part part)
     return false;
 }
 
-/* `rank 3: ForkPoolWorker-1: train.py --steps 10`: what is known of it, and a
- * name of its own only where the command line does not have it. */
+/* The inside of a word, without the folders of the program it names. */
+static vst__json_part without_folder(vst__json_part text)
+{
+    for (size_t i = text.count; i-- > 0;)
+        if (text.at[i] == '/' && i + 1 < text.count)
+            return (vst__json_part){text.at + i + 1, text.count - i - 1};
+    return text;
+}
+
+/* `rank 3: ForkPoolWorker-1: python train.py --steps 10`: what is known of it,
+ * and a name of its own only where the command line does not have it. */
 static void put_long_name(vst__chrome *chrome)
 {
     vst__output *output = chrome->output;
@@ -221,6 +230,7 @@ static void put_long_name(vst__chrome *chrome)
     vst__json_part word;
     const char *at = NULL, *between = "";
     size_t room = NAME_MAX_CHARACTERS;
+    bool first = true;
     int64_t rank;
 
     vst__output_text(output, "\"");
@@ -235,9 +245,11 @@ static void put_long_name(vst__chrome *chrome)
         between = ": ";
     }
     while (room != 0 && vst__json_next(command, &at, &word)) {
+        word = vst__json_inside(word);
         vst__output_text(output, between);
-        room = put_cut(output, vst__json_inside(word), room);
+        room = put_cut(output, first ? without_folder(word) : word, room);
         between = " ";
+        first = false;
     }
     if (between[0] == '\0')
         vst__output_text(output, "python");

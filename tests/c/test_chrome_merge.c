@@ -125,7 +125,8 @@ static void several_traces_are_one_document_with_a_process_each(void)
     begin(&b, 200);
     builder_metadata(&b, "only here", "1");
     builder_metadata(&b, "vestige.process_name", "\"Pool-\\u0031\"");
-    builder_metadata(&b, "vestige.command", "[\"python\", \"-c\", \"\\\"\"]");
+    builder_metadata(&b, "vestige.command",
+                     "[\"/usr/bin/python\", \"-c\", \"/\\\"\"]");
     builder_metadata(&b, "distributedInfo", "{\"rank\": 3, \"x\": [1]}");
     records(&b, 0, 2000);
     call(&b, MAIN, 0, 10);
@@ -137,7 +138,7 @@ static void several_traces_are_one_document_with_a_process_each(void)
     expect_line(text,
                 "\"pid\": 100, \"tid\": 0, \"args\": {\"sort_index\": 0}");
     expect_line(text, "\"pid\": 200, \"tid\": 0, \"args\": {\"name\": "
-                      "\"rank 3: Pool-\\u0031: python -c \\\"\"}}");
+                      "\"rank 3: Pool-\\u0031: python -c /\\\"\"}}");
     expect_line(text, "\"args\": {\"labels\": \"rank 3, CPU\"}}");
     expect_line(text,
                 "\"pid\": 200, \"tid\": 0, \"args\": {\"sort_index\": 1}");

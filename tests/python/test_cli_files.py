@@ -186,14 +186,14 @@ def test_report_lists_functions_by_their_own_time(traced):
     assert len(lines) == 5
 
 
-@pytest.mark.parametrize("command", [["export", "-o", "x.json"], ["info"], ["report"], ["recover", "-o", "x.vst"]])
+@pytest.mark.parametrize("command", [["export", "-o", "x.json"], ["merge", "-o", "x.json"], ["info"], ["report"], ["recover", "-o", "x.vst"]])
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
         ("absent.vst", "No such file or directory"),
         ("empty.vst", "not a vestige trace"),
         ("text.vst", "not a vestige trace"),
-        ("folder", "Is a directory"),
+        ("folder", "there is no trace (.vst) in it"),
     ],
 )
 def test_a_file_that_is_no_trace_is_one_clear_line(workplace, command, name, reason):
@@ -232,7 +232,7 @@ def test_without_a_command_the_usage_is_shown(workplace):
     assert "vestige run script.py" in result.stderr
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["export"], ["info"], ["report"], ["recover"]])
+@pytest.mark.parametrize("command", [[], ["run"], ["export"], ["merge"], ["info"], ["report"], ["recover"]])
 def test_every_command_has_help_with_examples(workplace, command):
     result = workplace.vestige(*command, "--help")
     assert (result.returncode, result.stderr) == (0, "")
