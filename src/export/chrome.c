@@ -232,7 +232,9 @@ static vst_status write_document(vst__chrome *chrome,
         status = write_process(chrome, &chrome->processes[i], options, error);
     if (status != VST_OK)
         return status;
-    vst__chrome_put_arrows(chrome);
+    status = vst__chrome_put_arrows(chrome);
+    if (status != VST_OK)
+        return vst_error_set(error, status, 0, 0);
     vst__output_text(chrome->output, "\n],\n\"traceName\": ");
     vst__json_string(chrome->output, path, strlen(path));
     vst__output_text(chrome->output, "\n}\n");

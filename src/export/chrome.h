@@ -121,6 +121,6 @@ void vst__chrome_find_parents(vst__chrome *chrome);
 /* Has the sink note what the arrows of chrome->process need. */
 void vst__chrome_watch(vst__chrome *chrome, vst_sink *sink);
 /* Once all processes are written. */
-void vst__chrome_put_arrows(vst__chrome *chrome);
+vst_status vst__chrome_put_arrows(vst__chrome *chrome);
 
 #endif

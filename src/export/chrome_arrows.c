@@ -148,18 +148,17 @@ static void find_starters(vst__chrome_process *process)
     }
 }
 
-/* Out of memory, an arrow has less to choose from. */
-static void note_start(vst__chrome_process *process, const vst_span *span,
-                       uint32_t how)
+static vst_status note_start(vst__chrome_process *process, const vst_span *span,
+                             uint32_t how)
 {
     vst__chrome_start *starts;
 
     if (process->start_count == STARTS_MAX)
-        return;
+        return VST_OK;
     starts = vst__grow(process->starts, &process->start_capacity,
                        process->start_count + 1, sizeof *starts);
     if (starts == NULL)
-        return;
+        return VST_E_NOMEM;
     process->starts = starts;
     starts[process->start_count++] = (vst__chrome_start){
         .start_ns = span->start_ns,
@@ -167,24 +166,26 @@ static void note_start(vst__chrome_process *process, const vst_span *span,
         .tid = shown_tid(process, span->thread),
         .how = how,
     };
+    return VST_OK;
 }
 
 static vst_status watch_span(void *ctx, const vst_span *span)
 {
     vst__chrome *chrome = ctx;
     vst__chrome_process *process = chrome->process;
+    vst_status status = VST_OK;
 
-    if (!(span->flags & VST_SPAN_ASYNC)) {
-        for (size_t i = 0; i < VST_CHROME_STARTERS && process->starters[i] != 0;
-             i++)
-            if (process->starters[i] == span->id)
-                note_start(process, span, process->starter_how[i]);
-        if (process->first_tid == 0 || span->start_ns < process->first_ns) {
-            process->first_ns = span->start_ns;
-            process->first_tid = shown_tid(process, span->thread);
-        }
+    if (span->flags & VST_SPAN_ASYNC)
+        return vst__chrome_write_span(chrome, span);
+    for (size_t i = 0; i < VST_CHROME_STARTERS && process->starters[i] != 0;
+         i++)
+        if (process->starters[i] == span->id)
+            status = note_start(process, span, process->starter_how[i]);
+    if (process->first_tid == 0 || span->start_ns < process->first_ns) {
+        process->first_ns = span->start_ns;
+        process->first_tid = shown_tid(process, span->thread);
     }
-    return vst__chrome_write_span(chrome, span);
+    return status == VST_OK ? vst__chrome_write_span(chrome, span) : status;
 }
 
 void vst__chrome_watch(vst__chrome *chrome, vst_sink *sink)
@@ -326,14 +327,14 @@ static int last_born_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-void vst__chrome_put_arrows(vst__chrome *chrome)
+vst_status vst__chrome_put_arrows(vst__chrome *chrome)
 {
     vst__chrome_process **children =
         calloc(chrome->process_count, sizeof(vst__chrome_process *));
     size_t count = 0;
 
     if (children == NULL)
-        return;
+        return VST_E_NOMEM;
     for (size_t i = 0; i < chrome->process_count; i++) {
         vst__chrome_process *process = &chrome->processes[i];
 
@@ -347,4 +348,5 @@ void vst__chrome_put_arrows(vst__chrome *chrome)
     for (size_t i = 0; i < count; i++)
         put_arrow(chrome, children[i], i + 1);
     free(children);
+    return VST_OK;
 }

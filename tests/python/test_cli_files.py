@@ -186,7 +186,9 @@ def test_report_lists_functions_by_their_own_time(traced):
     assert len(lines) == 5
 
 
-@pytest.mark.parametrize("command", [["export", "-o", "x.json"], ["merge", "-o", "x.json"], ["info"], ["report"], ["recover", "-o", "x.vst"]])
+@pytest.mark.parametrize(
+    "command", [["export", "-o", "x.json"], ["merge", "-o", "x.json"], ["info"], ["report"], ["recover", "-o", "x.vst"]]
+)
 @pytest.mark.parametrize(
     ("name", "reason"),
     [

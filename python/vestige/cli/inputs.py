@@ -48,7 +48,7 @@ class Source:
 
     @property
     def is_root(self) -> bool:
-        return self.family == self.facts["trace_id"]
+        return self.family == str(self.facts["trace_id"])
 
     @property
     def parent_pid(self) -> int | None:

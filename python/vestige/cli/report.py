@@ -79,7 +79,7 @@ def _read_all(inputs: Inputs) -> tuple[Totals, list[tuple[Source, int]]]:
     from .console import Progress
 
     sums: dict[str, list[int]] = {}
-    calls: list[tuple[Source, int]] = []
+    read: list[tuple[Source, int]] = []
     totals: Totals = []
     records = sum(source.facts["records"] for source in inputs.sources) or 1
     done = 0
@@ -93,13 +93,13 @@ def _read_all(inputs: Inputs) -> tuple[Totals, list[tuple[Source, int]]]:
             continue
         finally:
             progress.clear()
-        calls.append((source, sum(entry[1] for entry in totals)))
+        read.append((source, sum(entry[1] for entry in totals)))
         if len(inputs.sources) > 1:
             for name, *numbers in totals:
                 sums[name] = [a + b for a, b in zip(sums.get(name, (0, 0, 0)), numbers)]
     if len(inputs.sources) > 1:
-        totals = [(name, *numbers) for name, numbers in sums.items()]
-    return totals, calls
+        totals = [(name, calls, own, total) for name, (calls, own, total) in sums.items()]
+    return totals, read
 
 
 def _show_head(facts: list[dict[str, Any]], totals: Totals, out: TextIO) -> None:

@@ -31,8 +31,8 @@ All that follows the script, module or code belongs to the program. Patterns are
 those of file names in a shell; one without a slash is compared with the file's
 name alone. --include, --exclude and --record-args may be repeated.
 """
-WITH_VALUE = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine")
-WITH_VALUE += ("--rank", "--local-rank", "--world-size")
+RANKS = ("--rank", "--local-rank", "--world-size")
+WITH_VALUE = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine", *RANKS)
 OURS_ALONE = ("argparse", "gettext")  # a program may have modules of these names
 RECORDS_TO_REPORT = 50_000_000  # beyond that, a report on exit would take too long
 
