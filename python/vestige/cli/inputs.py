@@ -99,7 +99,7 @@ class Source:
             return "clean"
         if self.facts["damaged_at"]:
             return "damaged"
-        return "recording" if _is_open_in(self.facts["pid"], self.path) else "torn"
+        return "recording" if is_open_in(self.facts["pid"], self.path) else "torn"
 
     @property
     def order(self) -> tuple[bool, int, int]:
@@ -213,7 +213,7 @@ def _children(path: str) -> list[str]:
     return [os.path.join(folder, other) for other in sorted(names) if pattern.fullmatch(other)]
 
 
-def _is_open_in(pid: int, path: str) -> bool:
+def is_open_in(pid: int, path: str) -> bool:
     """Whether the process that records has the file; one that merely has its number does not."""
     folder = f"/proc/{pid}/fd"
     try:
