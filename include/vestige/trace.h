@@ -50,6 +50,9 @@ VST_API vst_status vst_trace_open_fd(int fd, vst_trace **trace,
 VST_API void vst_trace_close(vst_trace *trace);
 
 VST_API void vst_trace_get_info(const vst_trace *trace, vst_trace_info *info);
+/* Moves the whole trace in time, by so much from what its own clock says: files
+ * of several machines can be aligned so. 0 undoes it. */
+VST_API vst_status vst_trace_set_offset(vst_trace *trace, int64_t offset_ns);
 VST_API size_t vst_trace_thread_count(const vst_trace *trace);
 VST_API const vst_trace_thread *vst_trace_thread_at(const vst_trace *trace,
                                                     size_t index);
@@ -92,6 +95,15 @@ typedef struct vst_export_options {
 VST_API vst_status vst_trace_export(vst_trace *trace, const char *path,
                                     const vst_export_options *options,
                                     vst_error *error);
+
+/* The same for several traces: one document and one timeline, a process for
+ * each trace, arrows from the processes that started others. What is said of
+ * the whole document is what the first trace says; the progress told is that of
+ * all, to the function that was set for the first. The traces must differ. */
+VST_API vst_status vst_traces_export(vst_trace *const *traces, size_t count,
+                                     const char *path,
+                                     const vst_export_options *options,
+                                     vst_error *error);
 
 /* Writes a finished copy of a trace whose process died: all that can be read
  * of it, and no more. No function here needs one. With overwrite, `to` is

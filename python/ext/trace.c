@@ -1,20 +1,13 @@
-/* vestige._core.Trace: a trace being read, as a Python object. Replays run
- * without the GIL. */
-#include "vpy.h"
+/* vestige._core.Trace: a trace being read, as a Python object, and what it says
+ * without being replayed; trace_replays.c does the rest. */
+#include "trace.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 PyTypeObject *vpy_trace_type;
 PyObject *vpy_trace_error;
 
-typedef struct trace {
-    PyObject_HEAD vst_trace *handle;
-    vst_tracer *tracer; /* of a session's, NULL for a file's */
-    PyObject *session;  /* keeps the tracer alive */
-    PyObject *path;     /* bytes, NULL for a session's */
-    bool busy;          /* a replay is running, without the GIL */
-} trace;
+typedef vpy_trace trace;
 
 /* An OSError where the system said why, else a TraceError. */
 PyObject *vpy_raise(vst_status status, const vst_error *error, PyObject *path)
@@ -102,7 +95,7 @@ static void trace_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-static bool is_usable(trace *self)
+bool vpy_trace_is_usable(vpy_trace *self)
 {
     if (!self->handle)
         PyErr_SetString(PyExc_RuntimeError, "the trace is not open");
@@ -114,7 +107,7 @@ static bool is_usable(trace *self)
 
 /* ---- facts ------------------------------------------------------------- */
 
-static PyObject *text_of(const char *bytes, size_t length)
+PyObject *vpy_trace_text(const char *bytes, size_t length)
 {
     return PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)length, "replace");
 }
@@ -126,7 +119,7 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
     char id[33];
 
     (void)unused;
-    if (!is_usable(self))
+    if (!vpy_trace_is_usable(self))
         return NULL;
     vst_trace_get_info(self->handle, &info);
     for (int i = 0; i < 16; i++)
@@ -150,14 +143,14 @@ static PyObject *trace_threads(PyObject *object, PyObject *unused)
     PyObject *list;
 
     (void)unused;
-    if (!is_usable(self) || !(list = PyList_New(0)))
+    if (!vpy_trace_is_usable(self) || !(list = PyList_New(0)))
         return NULL;
     for (size_t i = 0; i < vst_trace_thread_count(self->handle); i++) {
         const vst_trace_thread *t = vst_trace_thread_at(self->handle, i);
         PyObject *entry =
             Py_BuildValue("{s:I,s:K,s:N,s:K}", "number", t->number, "tid",
                           (unsigned long long)t->system_tid, "name",
-                          text_of(t->name, t->name_len), "records",
+                          vpy_trace_text(t->name, t->name_len), "records",
                           (unsigned long long)t->words);
         if (!entry || PyList_Append(list, entry) < 0) {
             Py_XDECREF(entry);
@@ -176,12 +169,12 @@ static PyObject *trace_metadata(PyObject *object, PyObject *unused)
     const char *key, *json;
 
     (void)unused;
-    if (!is_usable(self) || !(dict = PyDict_New()))
+    if (!vpy_trace_is_usable(self) || !(dict = PyDict_New()))
         return NULL;
     for (size_t i = 0;
          (json = vst_trace_metadata_at(self->handle, i, &key)) != NULL; i++) {
-        PyObject *k = text_of(key, strlen(key));
-        PyObject *v = text_of(json, strlen(json));
+        PyObject *k = vpy_trace_text(key, strlen(key));
+        PyObject *v = vpy_trace_text(json, strlen(json));
         int failed = !k || !v || PyDict_SetItem(dict, k, v) < 0;
         Py_XDECREF(k);
         Py_XDECREF(v);
@@ -193,172 +186,34 @@ static PyObject *trace_metadata(PyObject *object, PyObject *unused)
     return dict;
 }
 
-/* ---- replays ----------------------------------------------------------- */
+PyDoc_STRVAR(set_offset_doc,
+             "set_offset(ns)\n--\n\nMove the whole trace in time.");
 
-int vpy_report_progress(void *function, double done)
+static PyObject *trace_set_offset(PyObject *object, PyObject *ns)
 {
-    PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *result = PyObject_CallFunction(function, "d", done);
-    int failed = result == NULL;
-
-    /* A failure stays set for whoever started the replay. */
-    Py_XDECREF(result);
-    PyGILState_Release(gil);
-    return failed;
-}
-
-static void begin(trace *self, PyObject *progress)
-{
-    self->busy = true;
-    if (progress && progress != Py_None)
-        vst_trace_set_progress(self->handle, vpy_report_progress, progress);
-}
-
-static void end(trace *self)
-{
-    vst_trace_set_progress(self->handle, NULL, NULL);
-    self->busy = false;
-}
-
-static PyObject *trace_export(PyObject *object, PyObject *args, PyObject *kw)
-{
-    static char *names[] = {"path", "all_windows", "progress", NULL};
     trace *self = (trace *)object;
-    PyObject *path = NULL, *progress = NULL;
-    int all = 0;
-    vst_error error = {VST_OK, 0, 0};
-    vst_status status;
+    long long offset = PyLong_AsLongLong(ns);
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$pO:export", names,
-                                     PyUnicode_FSConverter, &path, &all,
-                                     &progress))
+    if ((offset == -1 && PyErr_Occurred()) || !vpy_trace_is_usable(self))
         return NULL;
-    if (!is_usable(self)) {
-        Py_DECREF(path);
-        return NULL;
-    }
-    vst_export_options options = {
-        .window = all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
-        .tracer = self->tracer,
-    };
-    begin(self, progress);
-    Py_BEGIN_ALLOW_THREADS status = vst_trace_export(
-        self->handle, PyBytes_AS_STRING(path), &options, &error);
-    Py_END_ALLOW_THREADS end(self);
-    if (status == VST_E_ARGUMENT)
-        PyErr_Format(PyExc_ValueError,
-                     "%s: unknown format; give the file a name that ends in "
-                     ".json or .json.gz",
-                     PyBytes_AS_STRING(path));
-    else if (status != VST_OK)
-        vpy_raise(status, &error, path);
-    Py_DECREF(path);
+    vst_status status = vst_trace_set_offset(self->handle, offset);
     if (status != VST_OK)
-        return NULL;
+        return vpy_raise(status, NULL, self->path);
     Py_RETURN_NONE;
-}
-
-/* ---- totals ------------------------------------------------------------ */
-
-typedef struct total {
-    uint64_t calls;
-    int64_t self_ns, total_ns;
-} total;
-
-typedef struct totals {
-    total *of; /* by definition id */
-    vst_id max;
-} totals;
-
-/* Time in a function that called itself counts once in its total. */
-static vst_status add_span(void *ctx, const vst_span *span)
-{
-    totals *t = ctx;
-
-    if (span->id > t->max || span->flags & VST_SPAN_ASYNC)
-        return VST_OK;
-    total *sum = &t->of[span->id];
-    int64_t duration = span->end_ns - span->start_ns;
-    sum->calls += !(span->flags & VST_SPAN_RESUMED);
-    sum->self_ns += duration - span->children_ns;
-    if (!(span->flags & VST_SPAN_RECURSIVE))
-        sum->total_ns += duration;
-    return VST_OK;
-}
-
-static PyObject *name_of(const vst_definition *d)
-{
-    PyObject *name = text_of(d->name, d->name_len);
-    PyObject *file, *full;
-
-    if (!name || d->kind != VST_DEF_PYTHON)
-        return name;
-    file = text_of(d->file + d->file_skip, d->file_len - d->file_skip);
-    full = file ? PyUnicode_FromFormat("%U(%d): %U", file, (int)d->line, name)
-                : NULL;
-    Py_XDECREF(file);
-    Py_DECREF(name);
-    return full;
-}
-
-static PyObject *list_totals(trace *self, const totals *t)
-{
-    PyObject *list = PyList_New(0);
-
-    for (vst_id id = 1; list && id <= t->max; id++) {
-        const vst_definition *d = vst_trace_definition(self->handle, id);
-        const total *sum = &t->of[id];
-        if (!d || !sum->calls)
-            continue;
-        PyObject *entry =
-            Py_BuildValue("(NKLL)", name_of(d), (unsigned long long)sum->calls,
-                          (long long)sum->self_ns, (long long)sum->total_ns);
-        if (!entry || PyList_Append(list, entry) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(entry);
-    }
-    return list;
-}
-
-static PyObject *trace_totals(PyObject *object, PyObject *args, PyObject *kw)
-{
-    static char *names[] = {"all_windows", "progress", NULL};
-    trace *self = (trace *)object;
-    PyObject *progress = NULL, *list = NULL;
-    int all = 0;
-    vst_error error = {VST_OK, 0, 0};
-    vst_status status;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pO:totals", names, &all,
-                                     &progress) ||
-        !is_usable(self))
-        return NULL;
-    totals t = {NULL, vst_trace_definition_max(self->handle)};
-    t.of = calloc((size_t)t.max + 1, sizeof *t.of);
-    if (!t.of)
-        return PyErr_NoMemory();
-    vst_sink sink = {.ctx = &t, .recursion = true, .span = add_span};
-    begin(self, progress);
-    Py_BEGIN_ALLOW_THREADS status =
-        vst_trace_replay(self->handle, all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
-                         self->tracer, &sink, &error);
-    Py_END_ALLOW_THREADS end(self);
-    if (status == VST_OK)
-        list = list_totals(self, &t);
-    else
-        vpy_raise(status, &error, self->path);
-    free(t.of);
-    return list;
 }
 
 static PyMethodDef trace_methods[] = {
     {"info", trace_info, METH_NOARGS, NULL},
     {"threads", trace_threads, METH_NOARGS, NULL},
     {"metadata", trace_metadata, METH_NOARGS, NULL},
-    {"export", (PyCFunction)(void (*)(void))trace_export,
+    {"set_offset", trace_set_offset, METH_O, set_offset_doc},
+    {"export", (PyCFunction)(void (*)(void))vpy_trace_export,
      METH_VARARGS | METH_KEYWORDS, NULL},
-    {"totals", (PyCFunction)(void (*)(void))trace_totals,
+    {"totals", (PyCFunction)(void (*)(void))vpy_trace_totals,
      METH_VARARGS | METH_KEYWORDS, NULL},
+    {"spans", (PyCFunction)(void (*)(void))vpy_trace_spans,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"names", vpy_trace_names, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -425,6 +280,8 @@ static PyObject *recover(PyObject *module, PyObject *args, PyObject *kw)
 static PyMethodDef functions[] = {
     {"recover", (PyCFunction)(void (*)(void))recover,
      METH_VARARGS | METH_KEYWORDS, recover_doc},
+    {"export_traces", (PyCFunction)(void (*)(void))vpy_export_traces,
+     METH_VARARGS | METH_KEYWORDS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -56,6 +56,20 @@ class Trace:
     def totals(
         self, *, all_windows: bool = False, progress: Progress | None = None
     ) -> list[tuple[str, int, int, int]]: ...
+    def set_offset(self, ns: int) -> None:
+        """Moves the whole trace in time, by so much from what its own clock says."""
+    def spans(
+        self, name: str, *, limit: int = 100_000, progress: Progress | None = None
+    ) -> list[tuple[int, int]]:
+        """Start and end of the spans of a name, those that end first, in the order of their ends. A name is one as
+        shown (`f.py(3): C.f`), a qualified one (`C.f`) or its last part (`f`), whichever there is first."""
+    def names(self) -> set[str]:
+        """The last parts of all names that spans() may find."""
+
+def export_traces(
+    traces: Sequence[Trace], path: str | bytes, *, all_windows: bool = False, progress: Progress | None = None
+) -> None:
+    """Writes several traces as one document."""
 
 def recover(source: str | bytes, target: str | bytes, *, overwrite: bool = False) -> None:
     """Writes a finished copy of a trace whose process died."""

@@ -14,6 +14,7 @@ import weakref
 
 from . import _core, dropin
 from .activity import ProfilerActivity, check_activities
+from .ranks import check_ranks, distributed_info
 from .render import quote
 
 TYPE_CHECKING = False
@@ -45,6 +46,9 @@ class profile:
     exclude       patterns of files whose functions are not recorded
     record_args   names (`f`, `Class.f`) of functions whose arguments and return values are recorded
     gc            record garbage collections
+    rank, local_rank, world_size
+                  which process of a distributed program this is. Default: RANK, LOCAL_RANK and WORLD_SIZE of the
+                  environment
     """
 
     def __init__(
@@ -60,6 +64,9 @@ class profile:
         exclude: Sequence[str] | None = None,
         record_args: Sequence[str] | None = None,
         gc: bool = True,
+        rank: int | None = None,
+        local_rank: int | None = None,
+        world_size: int | None = None,
     ) -> None:
         self.activities = check_activities(activities)
         if with_stack is None:
@@ -81,6 +88,7 @@ class profile:
             exclude=_strings("exclude", exclude),
             log_args=_strings("record_args", record_args),
         )
+        self._ranks = check_ranks(rank, local_rank, world_size)
         self._metadata: dict[str, str] = {}  # waits for the first start
         self._running = False  # between start() and stop()
         self._started = False
@@ -186,6 +194,9 @@ class profile:
         }
         if self.with_stack:
             facts["with_stack"] = "1"
+        distributed = distributed_info(self._ranks)
+        if distributed is not None:
+            facts["distributedInfo"] = distributed
         return facts
 
 

@@ -82,7 +82,7 @@ static vst_status make_head(vst__chrome *chrome,
     at = PUT(at, "\", \"name\": \"");
     at = put_name(at, definition);
     at = PUT(at, "\", \"pid\": ");
-    at = vst__json_u64(at, chrome->trace->header.pid);
+    at = vst__json_u64(at, chrome->process->pid);
     at = PUT(at, ", \"tid\": ");
     head->count = (size_t)(at - head->bytes);
     head->kind = definition->kind;
@@ -131,13 +131,21 @@ static vst_status find_head(vst__chrome *chrome, vst_id id,
     return status;
 }
 
+vst_status vst__chrome_make_heads(vst__chrome *chrome)
+{
+    chrome->heads =
+        calloc(chrome->trace->definition_count + 1, sizeof *chrome->heads);
+    return chrome->heads != NULL ? VST_OK : VST_E_NOMEM;
+}
+
 void vst__chrome_free_heads(vst__chrome *chrome)
 {
-    for (size_t i = 0;
-         chrome->heads != NULL && i < chrome->trace->definition_count; i++)
+    for (size_t i = 0; i < chrome->trace->definition_count; i++)
         free(chrome->heads[i].bytes);
     free(chrome->heads);
     free(chrome->unknown.bytes);
+    chrome->heads = NULL;
+    chrome->unknown.bytes = NULL;
 }
 
 /* ---- events ------------------------------------------------------------- */
@@ -146,11 +154,11 @@ static void set_thread(vst__chrome *chrome, uint32_t number)
 {
     const vst_trace_thread *thread =
         vst_trace_thread_find(chrome->trace, number);
-    uint32_t tid = chrome->windows_tid;
+    uint32_t tid = chrome->process->windows_tid;
     char *at = chrome->thread_text;
 
     if (thread != NULL)
-        tid = chrome->tracks[thread - chrome->trace->threads].tid;
+        tid = chrome->process->tracks[thread - chrome->trace->threads].tid;
     at = vst__json_u64(at, tid);
     at = PUT(at, ", \"ts\": ");
     chrome->thread_count = (size_t)(at - chrome->thread_text);
@@ -180,7 +188,8 @@ static char *begin_event(vst__chrome *chrome, const vst__chrome_head *head,
     }
     /* A constant size is a few moves; the rest is overwritten. */
     memcpy(at, chrome->thread_text, sizeof chrome->thread_text);
-    return vst__json_us(at + chrome->thread_count, time_ns - chrome->base_ns);
+    return vst__json_us(at + chrome->thread_count,
+                        vst__chrome_time(chrome, time_ns));
 }
 
 static char *put_flags(char *at, uint32_t flags)
@@ -217,16 +226,19 @@ static char *put_args(vst__output *output, char *at, const char *args,
 
 /* The identities a span goes by: a Python call by its place in the tree, the
  * others by the numbers that link them to other files. */
-static char *put_ids(char *at, const vst_span *span, vst_definition_kind kind)
+static char *put_ids(const vst__chrome *chrome, char *at, const vst_span *span,
+                     vst_definition_kind kind)
 {
+    uint64_t before = chrome->serials_before;
     char serial[VST_JSON_NUMBER_MAX];
-    size_t count = (size_t)(vst__json_u64(serial, span->serial) - serial);
+    size_t count =
+        (size_t)(vst__json_u64(serial, before + span->serial) - serial);
     bool call =
         kind == VST_DEF_PYTHON || kind == VST_DEF_NATIVE || kind == VST_DEF_GC;
 
     if (call) {
         at = PUT(at, "\"Python parent id\": ");
-        at = span->caller != 0 ? vst__json_u64(at, span->caller)
+        at = span->caller != 0 ? vst__json_u64(at, before + span->caller)
                                : PUT(at, "null");
         at = PUT(at, ", \"Python id\": ");
     } else {
@@ -259,38 +271,44 @@ static vst_status write_async(vst__chrome *chrome, const vst__chrome_head *head,
     char *at = begin_event(chrome, head, 'b', span->thread, span->start_ns);
 
     at = PUT(at, ", \"id\": ");
-    at = vst__json_u64(at, span->serial);
+    at = vst__json_u64(at, chrome->serials_before + span->serial);
     at = PUT(at, ", \"args\": {");
-    at = put_ids(at, span, head->kind);
+    at = put_ids(chrome, at, span, head->kind);
     at = finish_args(chrome, at, span);
     vst__output_commit(chrome->output, at);
     at = begin_event(chrome, head, 'e', span->thread, span->end_ns);
     at = PUT(at, ", \"id\": ");
-    at = vst__json_u64(at, span->serial);
+    at = vst__json_u64(at, chrome->serials_before + span->serial);
     *at++ = '}';
     vst__output_commit(chrome->output, at);
     return chrome->output->status;
 }
 
-static vst_status write_span(void *ctx, const vst_span *span)
+vst_status vst__chrome_write_span(vst__chrome *chrome, const vst_span *span)
 {
-    vst__chrome *chrome = ctx;
     const vst__chrome_head *head;
     vst_status status = find_head(chrome, span->id, &head);
     char *at;
 
     if (status != VST_OK)
         return status;
+    if (chrome->serials_before + span->serial > chrome->serial_max)
+        chrome->serial_max = chrome->serials_before + span->serial;
     if (span->flags & VST_SPAN_ASYNC)
         return write_async(chrome, head, span);
     at = begin_event(chrome, head, 'X', span->thread, span->start_ns);
     at = PUT(at, ", \"dur\": ");
     at = vst__json_us(at, span->end_ns - span->start_ns);
     at = PUT(at, ", \"args\": {");
-    at = put_ids(at, span, head->kind);
+    at = put_ids(chrome, at, span, head->kind);
     at = finish_args(chrome, at, span);
     vst__output_commit(chrome->output, at);
     return chrome->output->status;
+}
+
+static vst_status write_span(void *ctx, const vst_span *span)
+{
+    return vst__chrome_write_span(ctx, span);
 }
 
 static vst_status write_instant(void *ctx, const vst_instant *instant)
@@ -347,7 +365,7 @@ static vst_status write_loss(void *ctx, const vst_loss *loss)
         return status;
     at = begin_event(chrome, &head, 'i', loss->thread, loss->start_ns);
     at = PUT(at, ", \"s\": \"t\", \"args\": {\"start\": ");
-    at = vst__json_us(at, loss->start_ns - chrome->base_ns);
+    at = vst__json_us(at, vst__chrome_time(chrome, loss->start_ns));
     at = PUT(at, ", \"duration\": ");
     at = vst__json_us(at, loss->end_ns - loss->start_ns);
     at = PUT(at, ", \"records\": ");

@@ -1,8 +1,11 @@
-/* vst_trace_export: chooses the exporter by the path's suffix and gives it an
- * output. Knows the formats by name only. One thread at a time uses a trace. */
+/* vst_trace_export and vst_traces_export: choose the exporter by the path's
+ * suffix, give it an output, and turn the progress of each trace into that of
+ * all. Knows the formats by name only. One thread at a time uses a trace. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "export/exporter.h"
+#include "replay/replay.h"
 
 static const vst__exporter *const exporters[] = {
     &vst__exporter_chrome,
@@ -28,22 +31,103 @@ static const vst__exporter *choose(const char *path, bool *gzip)
     return NULL;
 }
 
-vst_status vst_trace_export(vst_trace *trace, const char *path,
-                            const vst_export_options *options, vst_error *error)
+/* ---- progress ----------------------------------------------------------- */
+
+/* One trace's part in the whole. */
+typedef struct share {
+    vst_progress_fn fn; /* what was set for the first trace */
+    void *ctx;
+    double before, part;
+    vst_progress_fn own_fn; /* what was set for this one */
+    void *own_ctx;
+} share;
+
+static int tell_share(void *ctx, double done)
+{
+    const share *self = ctx;
+
+    return self->fn(self->ctx, self->before + self->part * done);
+}
+
+static uint64_t count_words(const vst_trace *trace, int window)
+{
+    size_t first, count;
+    uint64_t words = 1; /* a trace without records takes a moment too */
+
+    if (vst__trace_select_windows(trace, window, &first, &count) == VST_OK)
+        for (size_t i = first; i < first + count; i++)
+            words += trace->windows[i].words;
+    return words;
+}
+
+static void share_progress(vst_trace *const *traces, size_t count, int window,
+                           share *shares)
+{
+    double total = 0, before = 0;
+
+    for (size_t i = 0; i < count; i++)
+        total += (double)count_words(traces[i], window);
+    for (size_t i = 0; i < count; i++) {
+        double part = (double)count_words(traces[i], window) / total;
+
+        shares[i] = (share){
+            .fn = i == 0 ? traces[0]->progress : shares[0].fn,
+            .ctx = i == 0 ? traces[0]->progress_ctx : shares[0].ctx,
+            .before = before,
+            .part = part,
+            .own_fn = traces[i]->progress,
+            .own_ctx = traces[i]->progress_ctx,
+        };
+        before += part;
+        if (shares[0].fn != NULL)
+            vst_trace_set_progress(traces[i], tell_share, &shares[i]);
+        else
+            vst_trace_set_progress(traces[i], NULL, NULL);
+    }
+}
+
+static void restore_progress(vst_trace *const *traces, size_t count,
+                             const share *shares)
+{
+    for (size_t i = 0; i < count; i++)
+        vst_trace_set_progress(traces[i], shares[i].own_fn, shares[i].own_ctx);
+}
+
+/* ---- the two functions -------------------------------------------------- */
+
+vst_status vst_traces_export(vst_trace *const *traces, size_t count,
+                             const char *path,
+                             const vst_export_options *options,
+                             vst_error *error)
 {
     static const vst_export_options usual = {VST_WINDOW_LAST, NULL};
     vst__output output;
     vst_status status;
     bool gzip;
     const vst__exporter *exporter = choose(path, &gzip);
+    share *shares;
 
     vst_error_set(error, VST_OK, 0, 0);
-    if (exporter == NULL)
+    if (options == NULL)
+        options = &usual;
+    if (exporter == NULL || count == 0)
         return vst_error_set(error, VST_E_ARGUMENT, 0, 0);
+    shares = calloc(count, sizeof *shares);
+    if (shares == NULL)
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
     status = vst__output_create(path, gzip, &output, error);
-    if (status != VST_OK)
-        return status;
-    status = exporter->write(trace, options != NULL ? options : &usual, path,
-                             &output, error);
-    return vst__output_finish(&output, status, error);
+    if (status == VST_OK) {
+        share_progress(traces, count, options->window, shares);
+        status = exporter->write(traces, count, options, path, &output, error);
+        restore_progress(traces, count, shares);
+        status = vst__output_finish(&output, status, error);
+    }
+    free(shares);
+    return status;
+}
+
+vst_status vst_trace_export(vst_trace *trace, const char *path,
+                            const vst_export_options *options, vst_error *error)
+{
+    return vst_traces_export(&trace, 1, path, options, error);
 }

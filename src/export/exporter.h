@@ -9,10 +9,11 @@
 
 typedef struct vst__exporter {
     const char *suffix; /* of the path, before a ".gz" */
-    /* Writes the whole document. path is only there to be mentioned. */
-    vst_status (*write)(vst_trace *trace, const vst_export_options *options,
-                        const char *path, vst__output *output,
-                        vst_error *error);
+    /* Writes the whole document; each trace is replayed once. path is only
+     * there to be mentioned. */
+    vst_status (*write)(vst_trace *const *traces, size_t count,
+                        const vst_export_options *options, const char *path,
+                        vst__output *output, vst_error *error);
 } vst__exporter;
 
 extern const vst__exporter vst__exporter_chrome;

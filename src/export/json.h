@@ -88,4 +88,22 @@ bool vst__json_is_members(const char *text, size_t count);
 /* Bytes of the UTF-8 character at `at`, 0 if it is none. */
 size_t vst__json_utf8(const unsigned char *at, const unsigned char *end);
 
+/* ---- json_read.c: parts of what is JSON ---------------------------------- */
+
+/* A value as it is written; {NULL, 0} is none, and has no parts. */
+typedef struct vst__json_part {
+    const char *at;
+    size_t count;
+} vst__json_part;
+
+/* json may be NULL; what is no JSON is none. */
+vst__json_part vst__json_whole(const char *json);
+vst__json_part vst__json_member(vst__json_part object, const char *key);
+/* One item of a list after the other; *at is NULL before the first. Of an
+ * object, keys and values in turn. */
+bool vst__json_next(vst__json_part list, const char **at, vst__json_part *item);
+bool vst__json_integer(vst__json_part part, int64_t *value);
+/* A string without its quotes; none if it is no string. */
+vst__json_part vst__json_inside(vst__json_part part);
+
 #endif

@@ -25,6 +25,7 @@ enum {
  * and sums of what is inside fit 64 bits. */
 #define MONOTONIC_LIMIT ((int64_t)1 << 60)
 #define REALTIME_LIMIT ((int64_t)1 << 62)
+#define OFFSET_LIMIT ((int64_t)1 << 60)
 
 __extension__ typedef unsigned __int128 u128;
 
@@ -151,6 +152,20 @@ vst_status vst__clockmap_build(vst__clockmap *map, double ticks_per_second,
     free(map->samples);
     map->samples = NULL;
     map->sample_count = map->sample_capacity = 0;
+    return VST_OK;
+}
+
+vst_status vst__clockmap_set_offset(vst__clockmap *map, int64_t offset_ns)
+{
+    int64_t shift;
+
+    if (offset_ns < -OFFSET_LIMIT || offset_ns > OFFSET_LIMIT)
+        return VST_E_ARGUMENT;
+    shift = offset_ns - map->offset_ns;
+    for (size_t i = 0; i < map->count; i++)
+        map->pieces[i].base_ns += shift;
+    map->current.base_ns += shift;
+    map->offset_ns = offset_ns;
     return VST_OK;
 }
 

@@ -27,6 +27,7 @@ typedef struct vst__clockmap {
     size_t count;
     vst__clock_piece current;
     vst__clock_piece before; /* runs backward from the first sample */
+    int64_t offset_ns;       /* is in the pieces already */
 } vst__clockmap;
 
 void vst__clockmap_init(vst__clockmap *map);
@@ -36,6 +37,9 @@ vst_status vst__clockmap_add(vst__clockmap *map,
 /* start is the file's own sample; wall time is counted from it. */
 vst_status vst__clockmap_build(vst__clockmap *map, double ticks_per_second,
                                const vst_clock_sample *start);
+/* Moves all of it by so much from where its samples have it. VST_E_ARGUMENT for
+ * more than any honest clock is off. */
+vst_status vst__clockmap_set_offset(vst__clockmap *map, int64_t offset_ns);
 int64_t vst__clockmap_to_ns(vst__clockmap *map, vst_ticks ticks);
 vst_time_converter vst__clockmap_converter(vst__clockmap *map);
 

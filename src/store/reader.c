@@ -207,6 +207,11 @@ void vst_trace_close(vst_trace *trace)
     free(trace);
 }
 
+vst_status vst_trace_set_offset(vst_trace *trace, int64_t offset_ns)
+{
+    return vst__clockmap_set_offset(&trace->clock, offset_ns);
+}
+
 /* A finished file that is shorter or longer than it says. */
 static bool has_wrong_size(const vst_trace *trace)
 {

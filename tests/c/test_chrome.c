@@ -4,45 +4,13 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <vestige/trace.h>
 
 #include "check.h"
 #include "export/json.h"
+#include "exported.h"
 #include "trace_builder.h"
-
-static char folder[] = "/tmp/vestige-test-XXXXXX";
-
-static const char *in_folder(const char *name)
-{
-    static char path[256];
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
-/* A file's bytes (gzip or plain) with a NUL behind them; the caller frees. */
-static char *contents(const char *path)
-{
-    gzFile file = gzopen(path, "rb");
-    char *text = NULL;
-    size_t count = 0;
-    int got;
-
-    if (file == NULL)
-        return NULL;
-    do {
-        text = realloc(text, count + 65537);
-        if (text == NULL)
-            abort();
-        got = gzread(file, text + count, 65536);
-        count += got > 0 ? (size_t)got : 0;
-    } while (got > 0);
-    text[count] = '\0';
-    gzclose(file);
-    return text;
-}
 
 /* Exports, reads back, and leaves nothing behind. */
 static char *exported(const builder *b, const char *name, int window)
@@ -60,12 +28,6 @@ static char *exported(const builder *b, const char *name, int window)
     CHECK(text != NULL && vst__json_is_value(text, strlen(text)));
     CHECK_INT(remove(path), 0);
     return text != NULL ? text : calloc(1, 1);
-}
-
-static void expect_line(const char *text, const char *line)
-{
-    if (!CHECK(strstr(text, line) != NULL))
-        printf("# wanted: %s\n# in:\n%s\n", line, text);
 }
 
 static void begin(builder *b)
@@ -238,7 +200,7 @@ static void the_document_begins_and_ends_as_torchs_does(void)
     expect_line(text, "{\"ph\": \"M\", \"name\": \"process_name\", "
                       "\"ts\": 3813830000001.000, \"pid\": 4242, \"tid\": 0, "
                       "\"args\": {\"name\": \"prog\"}}");
-    expect_line(text, "\"args\": {\"labels\": \"CPU\"}}");
+    expect_line(text, "\"args\": {\"labels\": \"rank 3, CPU\"}}");
     expect_line(text, "{\"ph\": \"X\", \"cat\": \"Trace\", "
                       "\"name\": \"vestige (0)\", \"pid\": 4242, "
                       "\"tid\": 4243, \"ts\": 3813830000001.000, "

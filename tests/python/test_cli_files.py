@@ -187,7 +187,8 @@ def test_report_lists_functions_by_their_own_time(traced):
 
 
 @pytest.mark.parametrize(
-    "command", [["export", "-o", "x.json"], ["info"], ["report"], ["recover", "-o", "x.vst"], ["pack"]]
+    "command",
+    [["export", "-o", "x.json"], ["merge", "-o", "x.json"], ["info"], ["report"], ["recover", "-o", "x.vst"], ["pack"]],
 )
 @pytest.mark.parametrize(
     ("name", "reason"),
@@ -195,7 +196,7 @@ def test_report_lists_functions_by_their_own_time(traced):
         ("absent.vst", "No such file or directory"),
         ("empty.vst", "not a vestige trace"),
         ("text.vst", "not a vestige trace"),
-        ("folder", "Is a directory"),
+        ("folder", "there is no trace (.vst) in it"),
     ],
 )
 def test_a_file_that_is_no_trace_is_one_clear_line(workplace, command, name, reason):
@@ -234,7 +235,7 @@ def test_without_a_command_the_usage_is_shown(workplace):
     assert "vestige run script.py" in result.stderr
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["export"], ["info"], ["report"], ["recover"], ["pack"]])
+@pytest.mark.parametrize("command", [[], ["run"], ["export"], ["merge"], ["info"], ["report"], ["recover"], ["pack"]])
 def test_every_command_has_help_with_examples(workplace, command):
     result = workplace.vestige(*command, "--help")
     assert (result.returncode, result.stderr) == (0, "")

@@ -12,13 +12,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-COMMANDS = ("run", "report", "export", "info", "recover", "pack")
+COMMANDS = ("run", "report", "export", "merge", "info", "recover", "pack")
 USAGE = """\
 usage: vestige COMMAND [options] …
 
   run      run a script, module or code and record every call
   report   where a recorded program spent its time
   export   turn a trace into a file for ui.perfetto.dev or chrome://tracing
+  merge    the same for several traces: one file, one timeline
   info     what a trace holds, and how it ended
   recover  a finished copy of a trace whose process died
   pack     make traces small; every command reads them as before
@@ -68,7 +69,7 @@ def _dispatch(argv: list[str]) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     if name in COMMANDS:
         command = __import__(f"{__name__}.{name}", fromlist=["main"])
-        command.main(argv[1:])
+        return command.main(argv[1:]) or 0
     elif name in ("-h", "--help", "help"):
         print(USAGE, end="")
     elif name == "--version":

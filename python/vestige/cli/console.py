@@ -50,8 +50,11 @@ def explain(path: str, error: Exception) -> str:
 class Progress:
     """A line on the terminal for what takes longer than a second; nothing elsewhere."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, before: float = 0, part: float = 1) -> None:
+        """What is done is `part` of a whole of which `before` was done before."""
         self._what = what
+        self._before = before
+        self._part = part
         self._begun = time.monotonic()
         self._shown = False
         self._terminal = sys.stderr is not None and sys.stderr.isatty()
@@ -59,6 +62,7 @@ class Progress:
     def __call__(self, share: float) -> None:
         if self._terminal and time.monotonic() - self._begun > 1:
             self._shown = True
+            share = self._before + self._part * share
             print(f"\r{self._what} … {share:4.0%}", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:

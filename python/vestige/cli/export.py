@@ -1,45 +1,96 @@
-"""`vestige export`: a trace in a format that other programs read, chosen by the name's suffix."""
+"""`vestige export`: traces in a format that other programs read, chosen by the name's suffix."""
 
 from __future__ import annotations
 
 import os
 
-from vestige._core import TraceError
+from vestige._core import Trace, TraceError, export_traces
 
 from . import Failure
-from .console import Parser, Progress, explain, open_trace
+from .console import Parser, Progress, explain
+from .inputs import Inputs, add_arguments, find_traces
 
 SUFFIXES = (".json", ".json.gz")
 EXAMPLES = """\
   vestige export t.vst                    writes t.json.gz
   vestige export t.vst -o t.json --force
+  vestige export t.vst --no-children      without the processes it started
 """
 
 
-def main(argv: list[str]) -> None:
+def main(argv: list[str]) -> int:
     parser = Parser(
         "export",
-        f"Write a trace as Chrome JSON ({', '.join(SUFFIXES)}), for ui.perfetto.dev or\nchrome://tracing.",
-        "FILE [-o OUT] [--force]",
+        f"Write a trace as Chrome JSON ({', '.join(SUFFIXES)}), for ui.perfetto.dev or\n"
+        "chrome://tracing. FILE stands for the processes it started too, a folder for\n"
+        "all traces in it: they are one timeline.",
+        "FILE… [-o OUT] [--align NAME] [--no-children] [--force]",
         EXAMPLES,
     )
-    parser.add_argument("file", metavar="FILE", help="a trace (.vst)")
     parser.add_argument("-o", "--output", metavar="OUT", help="default: FILE's name with .json.gz")
-    parser.add_argument("--force", action="store_true", help="overwrite OUT")
+    add_options(parser)
     options = parser.parse_args(argv)
+    if options.output is None and (len(options.files) > 1 or os.path.isdir(options.files[0])):
+        raise Failure("several traces need a name for the file to write: -o OUT", code=2)
+    output = options.output or os.path.splitext(options.files[0])[0] + ".json.gz"
+    check_output(output, force=options.force)
+    inputs = find_traces(options.files, children=not options.no_children)
+    write(inputs, output, options.align)
+    return int(inputs.failed)
 
-    output = options.output or os.path.splitext(options.file)[0] + ".json.gz"
+
+def add_options(parser: Parser) -> None:
+    """Those of `vestige merge` too."""
+    add_arguments(parser)
+    parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
+    parser.add_argument("--force", action="store_true", help="overwrite OUT")
+
+
+def check_output(output: str, *, force: bool) -> None:
     if not output.endswith(SUFFIXES):
         raise Failure(f"{output}: no format has this suffix; there are {' and '.join(SUFFIXES)}", code=2)
-    if os.path.lexists(output) and not options.force:
+    if os.path.lexists(output) and not force:
         raise Failure(f"{output}: already exists; --force overwrites it", code=2)
-    trace = open_trace(options.file)
+
+
+def write(inputs: Inputs, output: str, align: str | None) -> None:
+    """Writes all of the inputs as one document."""
+    traces = _open_all(inputs)
+    if align is not None:
+        from .align import align_traces
+
+        for line in align_traces(inputs.sources, traces, align):
+            print(line)
     progress = Progress(f"writing {output}")
     try:
-        trace.export(output, all_windows=True, progress=progress)
+        export_traces(traces, output, all_windows=True, progress=progress)
     except OSError as error:
         raise Failure(explain(output, error)) from None
     except TraceError as error:
-        raise Failure(explain(options.file, error)) from None
+        raise Failure(explain(inputs.sources[0].path if len(traces) == 1 else output, error)) from None
     finally:
         progress.clear()
+
+
+def _open_all(inputs: Inputs) -> list[Trace]:
+    """All at once: each is a file that stays open."""
+    _allow_files(len(inputs.sources) + 64)
+    traces = []
+    for source in list(inputs.sources):
+        try:
+            traces.append(source.open())
+        except (OSError, TraceError) as error:
+            inputs.fail(source, error)
+            inputs.sources.remove(source)
+    if not traces:
+        raise Failure("none of the traces can be read")
+    return traces
+
+
+def _allow_files(count: int) -> None:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < count:
+        limit = hard if hard != resource.RLIM_INFINITY and hard < count else count
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))

@@ -1,21 +1,24 @@
-"""`vestige info`: what a trace file holds, and how it ended."""
+"""`vestige info`: what traces hold, and how they ended."""
 
 from __future__ import annotations
 
 import json
-import os
 import time
 
-from .console import Parser, open_trace
-from .report import duration
+from .console import Parser
+from .inputs import add_arguments, find_traces
+from .report import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .inputs import Source
+
 EXAMPLES = """\
   vestige info t.vst
   vestige info t.vst --json | jq .lost
+  vestige info traces/
 """
 ENDS = {
     "clean": "clean",
@@ -25,68 +28,100 @@ ENDS = {
 }
 
 
-def main(argv: list[str]) -> None:
-    parser = Parser("info", "Tell what a trace holds, and how it ended.", "FILE [--json]", EXAMPLES)
-    parser.add_argument("file", metavar="FILE", help="a trace (.vst)")
+def main(argv: list[str]) -> int:
+    parser = Parser(
+        "info",
+        "Tell what traces hold, and how they ended. FILE stands for the processes it\n"
+        "started too, a folder for all traces in it.",
+        "FILE… [--no-children] [--json]",
+        EXAMPLES,
+    )
+    add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     options = parser.parse_args(argv)
 
-    trace = open_trace(options.file)
-    facts = trace.info()
-    threads = trace.threads()
-    facts["ended"] = _ended(options.file, facts)
-    metadata = {key: _load(text) for key, text in trace.metadata().items()}
-    if options.json:
-        print(json.dumps({**facts, "thread_list": threads, "metadata": metadata}, indent=2))
+    inputs = find_traces(options.files, children=not options.no_children)
+    sources = inputs.sources
+    if options.json and len(sources) == 1:
+        print(json.dumps(_as_json(sources[0]), indent=2))
+    elif options.json:
+        print(json.dumps({"processes": [{"file": s.path, **_as_json(s)} for s in sources]}, indent=2))
+    elif len(sources) == 1:
+        _show(sources[0])
     else:
-        _show(options.file, facts, threads, metadata)
+        _show_all(sources)
+    return int(inputs.failed)
 
 
-def _show(path: str, facts: dict[str, Any], threads: list[dict[str, Any]], metadata: dict[str, Any]) -> None:
-    command = metadata.get("vestige.command", "")
-    started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(facts["start_ns"] / 1e9))
+def _as_json(source: Source) -> dict[str, Any]:
+    return {**source.facts, "ended": source.ended, "thread_list": source.threads, "metadata": source.metadata}
+
+
+def _show(source: Source) -> None:
+    facts, metadata = source.facts, source.metadata
     lines = {
-        "ended": ENDS[facts["ended"]].format(**facts),
-        "command": _shell(command) if isinstance(command, list) else command,
+        "ended": ENDS[source.ended].format(**facts),
+        "command": source.command,
         "python": f"{metadata.get('vestige.python', '?')}, engine {metadata.get('vestige.engine', '?')}",
-        "process": f"{facts['pid']} on {metadata.get('host_name', '?')}",
-        "started": started,
+        "process": f"{facts['pid']} on {source.host}{_relations(source)}",
+        "started": _clock(facts["start_ns"]),
         "span": _windows(facts),
         "records": f"{facts['records']:,}, {facts['lost']:,} lost",
         "size": _size(facts),
     }
-    print(path)
-    for name, text in lines.items():
-        print(f"  {name:<8} {text}")
-    print(f"  threads  {len(threads):,}")
-    for thread in threads:
+    _show_lines(source.path, lines)
+    print(f"  threads  {len(source.threads):,}")
+    for thread in source.threads:
         print(f"    {thread['tid']:>8}  {thread['records']:>12,} records  {thread['name'] or '(unnamed)'}")
 
 
-def _ended(path: str, facts: dict[str, Any]) -> str:
-    """One of ENDS."""
-    if facts["clean"]:
-        return "clean"
-    if facts["damaged_at"]:
-        return "damaged"
-    return "recording" if is_open_in(facts["pid"], path) else "torn"
+def _show_all(sources: list[Source]) -> None:
+    """All of them in a few lines, then a few lines for each."""
+    start = min(source.facts["start_ns"] for source in sources)
+    end = max(source.facts["end_ns"] for source in sources)
+    ends = [source.ended for source in sources]
+    total = {key: sum(source.facts[key] for source in sources) for key in ("records", "lost", "bytes", "threads")}
+    lines = {
+        "ended": ", ".join(f"{ends.count(how):,} {how}" for how in ENDS if how in ends),
+        "started": _clock(start),
+        "span": duration(end - start),
+        "records": f"{total['records']:,}, {total['lost']:,} lost",
+        "size": f"{total['bytes']:,} bytes",
+        "threads": f"{total['threads']:,}",
+    }
+    _show_lines(plural(len(sources), "process", "processes"), lines)
+    for source in sources:
+        facts = source.facts
+        records = f"{facts['records']:,}, {facts['lost']:,} lost, in {plural(facts['threads'], 'thread')}"
+        _show_lines(
+            source.path,
+            {
+                "ended": ENDS[source.ended].format(**facts),
+                "command": source.command,
+                "process": f"{facts['pid']} on {source.host}{_relations(source)}",
+                "span": f"{_windows(facts)}, {duration(facts['start_ns'] - start)} after the first",
+                "records": records,
+            },
+        )
 
 
-def is_open_in(pid: int, path: str) -> bool:
-    """Whether the process that records has the file; one that merely has its number does not."""
-    folder = f"/proc/{pid}/fd"
-    try:
-        numbers = os.listdir(folder)
-    except OSError:
-        return False
-    return any(_is_same(path, f"{folder}/{number}") for number in numbers)
+def _show_lines(head: str, lines: dict[str, str]) -> None:
+    print(head)
+    for name, text in lines.items():
+        print(f"  {name:<8} {text}")
 
 
-def _is_same(path: str, other: str) -> bool:
-    try:
-        return os.path.samefile(path, other)
-    except OSError:
-        return False
+def _relations(source: Source) -> str:
+    """Its rank, and who started it."""
+    text = "" if source.rank is None else f", rank {source.rank}"
+    if source.parent_pid is not None:
+        parent = source.metadata["vestige.parent"]
+        text += f", {'forked' if parent.get('how') == 'fork' else 'started'} by {source.parent_pid}"
+    return text
+
+
+def _clock(ns: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ns / 1e9))
 
 
 def _windows(facts: dict[str, Any]) -> str:
@@ -97,16 +132,3 @@ def _windows(facts: dict[str, Any]) -> str:
 def _size(facts: dict[str, Any]) -> str:
     size = f"{facts['bytes']:,} bytes"
     return f"{size}, packed into {facts['packed_bytes']:,}" if facts["packed"] else size
-
-
-def _shell(command: list[Any]) -> str:
-    from shlex import join
-
-    return join(map(str, command))
-
-
-def _load(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

@@ -9,7 +9,7 @@ from vestige._core import TraceError, pack, unpack
 
 from . import Failure
 from .console import Parser, Progress, explain, open_trace
-from .info import is_open_in
+from .inputs import is_open_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,36 +7,85 @@ import os
 from vestige._core import TraceError, recover
 
 from . import Failure
-from .console import Parser, explain, open_trace
+from .console import Parser, explain
+from .inputs import SUFFIX, Inputs, Source, add_arguments, find_traces
 
 EXAMPLES = """\
   vestige recover t.vst -o whole.vst
   vestige recover t.vst -o t.vst --force
+  vestige recover traces/ -o whole/
 """
 
 
-def main(argv: list[str]) -> None:
+def main(argv: list[str]) -> int:
     parser = Parser(
         "recover",
-        "Write a finished copy of a trace whose process died, with all that can be read\n"
-        "of it. The other commands read such a trace as it is.",
-        "FILE -o OUT [--force]",
+        "Write finished copies of traces whose process died, with all that can be read\n"
+        "of them. The other commands read such a trace as it is. Of several FILEs, or a\n"
+        "folder, the copies have the same names in the folder OUT; the processes that\n"
+        "FILE started become OUT.<pid>.",
+        "FILE… -o OUT [--no-children] [--force]",
         EXAMPLES,
     )
-    parser.add_argument("file", metavar="FILE", help="a trace (.vst)")
-    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the trace to write (.vst)")
-    parser.add_argument("--force", action="store_true", help="overwrite OUT, which may be FILE")
+    add_arguments(parser)
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the trace (.vst) or folder to write")
+    parser.add_argument("--force", action="store_true", help="overwrite what there is, which may be FILE")
     options = parser.parse_args(argv)
 
-    exists = Failure(f"{options.output}: already exists; --force overwrites it", code=2)
-    if os.path.lexists(options.output) and not options.force:
-        raise exists
-    open_trace(options.file)
+    many = len(options.files) > 1 or os.path.isdir(options.files[0]) or os.path.isdir(options.output)
+    if not many:
+        _check(options.output, options.force)
+    inputs = find_traces(options.files, children=not options.no_children)
+    targets = _in_folder(inputs, options.output) if many else _beside(inputs, options.files[0], options.output)
+    for target in targets.values():
+        _check(target, options.force)
+    if many:
+        _make_folder(options.output)
+    for source in inputs.sources:
+        _recover(inputs, source, targets[source.path], options.force)
+    return int(inputs.failed)
+
+
+def _check(output: str, force: bool) -> None:
+    if os.path.lexists(output) and not force:
+        raise Failure(f"{output}: already exists; --force overwrites it", code=2)
+
+
+def _in_folder(inputs: Inputs, folder: str) -> dict[str, str]:
+    """{path: where its copy goes}"""
+    targets: dict[str, str] = {}
+    for source in inputs.sources:
+        target = os.path.join(folder, os.path.basename(source.path))
+        if target in targets.values():
+            raise Failure(f"two traces are called {os.path.basename(target)}: recover them one by one", code=2)
+        targets[source.path] = target
+    return targets
+
+
+def _beside(inputs: Inputs, path: str, output: str) -> dict[str, str]:
+    """A root's children are found by their names, so those change as the root's does."""
+    stem, new = path.removesuffix(SUFFIX), output.removesuffix(SUFFIX)
+    return {
+        source.path: output if source.path == path else new + source.path.removeprefix(stem)
+        for source in inputs.sources
+    }
+
+
+def _make_folder(folder: str) -> None:
     try:
-        recover(options.file, options.output, overwrite=options.force)
-    except FileExistsError:
-        raise exists from None
+        os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        raise Failure(explain(options.output, error)) from None
+        raise Failure(explain(folder, error)) from None
+
+
+def _recover(inputs: Inputs, source: Source, target: str, force: bool) -> None:
+    try:
+        recover(source.path, target, overwrite=force)
+    except FileExistsError:
+        raise Failure(f"{target}: already exists; --force overwrites it", code=2) from None
+    except OSError as error:
+        raise Failure(explain(target, error)) from None
     except TraceError as error:
-        raise Failure(explain(options.file, error)) from None
+        if len(inputs.sources) == 1:
+            raise Failure(explain(source.path, error)) from None
+        inputs.fail(source, error)

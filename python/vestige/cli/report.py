@@ -4,58 +4,59 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TextIO
+    from typing import Any, TextIO
 
     from vestige._core import Trace
+
+    from .inputs import Inputs, Source
+
+    Totals = list[tuple[str, int, int, int]]  # name, calls, self_ns, total_ns
 
 EXAMPLES = """\
   vestige report t.vst
   vestige report t.vst -n 40
+  vestige report traces/
 """
 ROWS = 12
 NAME_WIDTH = 44
+COMMAND_WIDTH = 34
 
 
-def main(argv: list[str]) -> None:
+def main(argv: list[str]) -> int:
     import sys
 
     from . import Failure
-    from .console import Parser, Progress, open_trace
+    from .console import Parser
+    from .inputs import add_arguments, find_traces
 
-    parser = Parser("report", "List the functions that took most time themselves.", "FILE [-n N]", EXAMPLES)
-    parser.add_argument("file", metavar="FILE", help="a trace (.vst)")
+    parser = Parser(
+        "report",
+        "List the functions that took most time themselves. FILE stands for the\n"
+        "processes it started too, a folder for all traces in it; the times are then\n"
+        "those of all of them together.",
+        "FILE… [--no-children] [-n N]",
+        EXAMPLES,
+    )
+    add_arguments(parser)
     parser.add_argument("-n", metavar="N", type=int, default=30, help="functions to list (default: 30)")
     options = parser.parse_args(argv)
     if options.n < 1:
         raise Failure(f"-n must be at least 1, not {options.n}", code=2)
 
-    trace = open_trace(options.file)
-    progress = Progress(f"reading {options.file}")
-    try:
-        totals = trace.totals(all_windows=True, progress=progress)
-    finally:
-        progress.clear()
-    show(trace, totals, options.n, sys.stdout)
+    inputs = find_traces(options.files, children=not options.no_children)
+    totals, calls = _read_all(inputs)
+    if calls:
+        _show_head([source.facts for source, _ in calls], totals, sys.stdout)
+        _show_functions(totals, options.n, sys.stdout)
+        if len(inputs.sources) > 1:
+            _show_processes(calls, sys.stdout)
+    return int(inputs.failed)
 
 
-def show(trace: Trace, totals: list[tuple[str, int, int, int]], rows: int, out: TextIO) -> None:
-    """The table for totals, which are (name, calls, self_ns, total_ns)."""
-    facts = trace.info()
-    calls = sum(entry[1] for entry in totals)
-    whole = sum(entry[2] for entry in totals) or 1
-    threads = f"{facts['threads']:,} thread{'' if facts['threads'] == 1 else 's'}"
-    print(f"{duration(facts['end_ns'] - facts['start_ns'])}, {calls:,} calls, {threads}", file=out)
-    if facts["lost"]:
-        print(f"{facts['lost']:,} records could not be kept and are missing here", file=out)
-    if not totals:
-        return
-    print(f"{'calls':>11} {'self':>8} {'%':>4} {'total':>8}  function", file=out)
-    ranked = sorted(totals, key=lambda entry: (-entry[2], entry[0]))
-    for name, count, self_ns, total_ns in ranked[:rows]:
-        share = f"{self_ns / whole:4.0%}"
-        print(f"{count:>11,} {duration(self_ns):>8} {share} {duration(total_ns):>8}  {_fit(name)}", file=out)
-    if len(ranked) > rows:
-        print(f"{'':>11} and {len(ranked) - rows:,} more functions", file=out)
+def show(trace: Trace, totals: Totals, rows: int, out: TextIO) -> None:
+    """The table of one trace."""
+    _show_head([trace.info()], totals, out)
+    _show_functions(totals, rows, out)
 
 
 def duration(ns: int) -> str:
@@ -67,9 +68,81 @@ def duration(ns: int) -> str:
     return f"{ns} ns"
 
 
+def plural(count: int, one: str, more: str = "") -> str:
+    return f"{count:,} {one if count == 1 else more or one + 's'}"
+
+
+def _read_all(inputs: Inputs) -> tuple[Totals, list[tuple[Source, int]]]:
+    """Totals by function over all traces, and the calls of each."""
+    from vestige._core import TraceError
+
+    from .console import Progress
+
+    sums: dict[str, list[int]] = {}
+    read: list[tuple[Source, int]] = []
+    totals: Totals = []
+    records = sum(source.facts["records"] for source in inputs.sources) or 1
+    done = 0
+    for source in inputs.sources:
+        progress = Progress(f"reading {source.path}", done / records, source.facts["records"] / records)
+        done += source.facts["records"]
+        try:
+            totals = source.open().totals(all_windows=True, progress=progress)
+        except (OSError, TraceError) as error:
+            inputs.fail(source, error)
+            continue
+        finally:
+            progress.clear()
+        read.append((source, sum(entry[1] for entry in totals)))
+        if len(inputs.sources) > 1:
+            for name, *numbers in totals:
+                sums[name] = [a + b for a, b in zip(sums.get(name, (0, 0, 0)), numbers)]
+    if len(inputs.sources) > 1:
+        totals = [(name, calls, own, total) for name, (calls, own, total) in sums.items()]
+    return totals, read
+
+
+def _show_head(facts: list[dict[str, Any]], totals: Totals, out: TextIO) -> None:
+    span = max(each["end_ns"] for each in facts) - min(each["start_ns"] for each in facts)
+    calls = f"{sum(entry[1] for entry in totals):,} calls"
+    processes = f", {len(facts):,} processes" if len(facts) > 1 else ""
+    threads = plural(sum(each["threads"] for each in facts), "thread")
+    print(f"{duration(span)}, {calls}{processes}, {threads}", file=out)
+    lost = sum(each["lost"] for each in facts)
+    if lost:
+        print(f"{lost:,} records could not be kept and are missing here", file=out)
+
+
+def _show_functions(totals: Totals, rows: int, out: TextIO) -> None:
+    whole = sum(entry[2] for entry in totals) or 1
+    if not totals:
+        return
+    print(f"{'calls':>11} {'self':>8} {'%':>4} {'total':>8}  function", file=out)
+    ranked = sorted(totals, key=lambda entry: (-entry[2], entry[0]))
+    for name, count, self_ns, total_ns in ranked[:rows]:
+        share = f"{self_ns / whole:4.0%}"
+        print(f"{count:>11,} {duration(self_ns):>8} {share} {duration(total_ns):>8}  {_fit(name)}", file=out)
+    if len(ranked) > rows:
+        print(f"{'':>11} and {len(ranked) - rows:,} more functions", file=out)
+
+
+def _show_processes(calls: list[tuple[Source, int]], out: TextIO) -> None:
+    print(f"\n{'calls':>11} {'time':>8} {'pid':>7} {'rank':>4} {'ended':<9}  process", file=out)
+    for source, count in calls:
+        span = duration(source.facts["end_ns"] - source.facts["start_ns"])
+        rank = "" if source.rank is None else str(source.rank)
+        where = f"{source.facts['pid']:>7} {rank:>4} {source.ended:<9}"
+        print(f"{count:>11,} {span:>8} {where}  {_cut(source.name, COMMAND_WIDTH)}", file=out)
+
+
 def _fit(name: str) -> str:
     """A long name loses the part that tells least: a path its beginning, a C function's `… object>`."""
     name = " ".join(name.split())
-    if len(name) <= NAME_WIDTH:
-        return name
-    return name[: NAME_WIDTH - 1] + "…" if name.startswith("<built-in") else "…" + name[1 - NAME_WIDTH :]
+    if len(name) <= NAME_WIDTH or name.startswith("<built-in"):
+        return _cut(name, NAME_WIDTH)
+    return "…" + name[1 - NAME_WIDTH :]
+
+
+def _cut(text: str, width: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -31,7 +31,8 @@ All that follows the script, module or code belongs to the program. Patterns are
 those of file names in a shell; one without a slash is compared with the file's
 name alone. --include, --exclude and --record-args may be repeated.
 """
-WITH_VALUE = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine")
+RANKS = ("--rank", "--local-rank", "--world-size")
+WITH_VALUE = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine", *RANKS)
 OURS_ALONE = ("argparse", "gettext")  # a program may have modules of these names
 RECORDS_TO_REPORT = 50_000_000  # beyond that, a report on exit would take too long
 
@@ -95,6 +96,9 @@ def _parser() -> Parser:
         "--record-args", metavar="NAME", action="append", help="record arguments and results of function NAME"
     )
     parser.add_argument("--engine", metavar="E", default="auto", help="how to hook in (default: auto)")
+    parser.add_argument("--rank", metavar="N", type=int, help="of this process (default: RANK, if that is set)")
+    parser.add_argument("--local-rank", metavar="N", type=int, help="the same on this machine (LOCAL_RANK)")
+    parser.add_argument("--world-size", metavar="N", type=int, help="how many ranks there are (WORLD_SIZE)")
     parser.add_argument(
         "--torch-profiler", action="store_true", help="record only where the program uses torch.profiler"
     )
@@ -124,6 +128,9 @@ class Recording:
                 exclude=options.exclude,
                 record_args=options.record_args,
                 gc=not options.no_gc,
+                rank=options.rank,
+                local_rank=options.local_rank,
+                world_size=options.world_size,
             )
         except ValueError as error:
             raise Failure(str(error), code=2) from None

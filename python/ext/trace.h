@@ -1,0 +1,30 @@
+/* A vestige._core.Trace, shared by trace.c (the object and its facts) and
+ * trace_replays.c (what reads the records). */
+#ifndef VPY_TRACE_H
+#define VPY_TRACE_H
+
+#include "vpy.h"
+
+#pragma GCC visibility push(hidden)
+
+typedef struct vpy_trace {
+    PyObject_HEAD vst_trace *handle;
+    vst_tracer *tracer; /* of a session's, NULL for a file's */
+    PyObject *session;  /* keeps the tracer alive */
+    PyObject *path;     /* bytes, NULL for a session's */
+    bool busy;          /* a replay is running, without the GIL */
+} vpy_trace;
+
+/* False with an exception set. */
+bool vpy_trace_is_usable(vpy_trace *self);
+PyObject *vpy_trace_text(const char *bytes, size_t length);
+
+/* trace_replays.c: methods, and a function of the module. */
+PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw);
+PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw);
+PyObject *vpy_trace_spans(PyObject *object, PyObject *args, PyObject *kw);
+PyObject *vpy_trace_names(PyObject *object, PyObject *unused);
+PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,237 @@
+"""Which traces a command is to read: the files it was given, the children of those, and what lies in folders.
+
+One that cannot be read is told of on stderr and left out; only where nothing is left is there nothing to do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+
+from vestige._core import Trace, TraceError
+
+from . import Failure
+from .console import explain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from .console import Parser
+
+SUFFIX = ".vst"
+SNAPSHOT = re.compile(r"-snapshot\d+\.vst$")
+NO_RANK = 1 << 40
+
+
+class Source:
+    """A trace file that can be read, and what is known of it without reading its records."""
+
+    def __init__(self, path: str) -> None:
+        trace = Trace(path)
+        self.path = path
+        self.facts: dict[str, Any] = trace.info()
+        self.metadata: dict[str, Any] = {key: _load(text) for key, text in trace.metadata().items()}
+        self.threads: list[dict[str, Any]] = trace.threads()
+
+    def open(self) -> Trace:
+        return Trace(self.path)
+
+    @property
+    def family(self) -> str:
+        """The trace id of the process that this one and its relatives come from."""
+        root = self.metadata.get("vestige.root")
+        return root if isinstance(root, str) else str(self.facts["trace_id"])
+
+    @property
+    def is_root(self) -> bool:
+        return self.family == str(self.facts["trace_id"])
+
+    @property
+    def parent_pid(self) -> int | None:
+        parent = self.metadata.get("vestige.parent")
+        pid = parent.get("pid") if isinstance(parent, dict) else None
+        return pid if isinstance(pid, int) else None
+
+    @property
+    def rank(self) -> int | None:
+        info = self.metadata.get("distributedInfo")
+        rank = info.get("rank") if isinstance(info, dict) else None
+        return rank if isinstance(rank, int) else None
+
+    @property
+    def host(self) -> str:
+        return str(self.metadata.get("host_name", "?"))
+
+    @property
+    def title(self) -> str:
+        """`rank 1 on hostB`, else `process 1234 on hostB`."""
+        who = f"process {self.facts['pid']}" if self.rank is None else f"rank {self.rank}"
+        return f"{who} on {self.host}"
+
+    @property
+    def command(self) -> str:
+        """Its command line."""
+        command = self.metadata.get("vestige.command", "")
+        if not isinstance(command, list):
+            return str(command)
+        from shlex import join
+
+        return join(map(str, command))
+
+    @property
+    def name(self) -> str:
+        """Its command line, after a name of its own if it has one that is not in there: as in an export."""
+        name = self.metadata.get("vestige.process_name")
+        program, *words = self.command.split(" ")
+        command = " ".join([os.path.basename(program), *words])
+        if not isinstance(name, str) or name in command:
+            return command or "python"
+        return f"{name}: {command}" if command else name
+
+    @property
+    def ended(self) -> str:
+        """How: clean, torn, recording or damaged."""
+        if self.facts["clean"]:
+            return "clean"
+        if self.facts["damaged_at"]:
+            return "damaged"
+        return "recording" if is_open_in(self.facts["pid"], self.path) else "torn"
+
+    @property
+    def order(self) -> tuple[bool, int, int]:
+        """Roots first, then by rank, then by start."""
+        return (not self.is_root, NO_RANK if self.rank is None else self.rank, self.facts["start_ns"])
+
+
+class Inputs:
+    """The traces found. `failed` is whether something that was asked for could not be read."""
+
+    def __init__(self) -> None:
+        self.sources: list[Source] = []
+        self.failed = False
+        self._seen: dict[tuple[int, int], Source] = {}
+        self._errors: list[str] = []
+
+    def tell(self, line: str, *, failed: bool = True) -> None:
+        """For stderr, now that there is something else to go on with."""
+        self.failed |= failed
+        print(f"vestige: {line}", file=sys.stderr)
+
+    def fail(self, source: Source, error: Exception) -> None:
+        """A trace turned out to be unreadable after all."""
+        self.tell(explain(source.path, error))
+
+    def add(self, path: str, *, children: bool) -> None:
+        """A file, and if it is a root, its children."""
+        source = self._take(path)
+        if source is not None and children and source.is_root:
+            for child in _children(path):
+                self._take(child, root=source)
+
+    def add_folder(self, folder: str, *, children: bool) -> None:
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError as error:
+            self._errors.append(explain(folder, error))
+            return
+        before = len(self._errors)
+        found = False
+        for name in names:
+            if name.endswith(SUFFIX) and not SNAPSHOT.search(name):
+                found |= self._take(os.path.join(folder, name), skip=True, roots_only=not children) is not None
+        if not found and len(self._errors) == before:
+            self._errors.append(f"{folder}: there is no trace ({SUFFIX}) in it")
+
+    def finish(self) -> None:
+        """Tells what could not be read; fails if that is all there was."""
+        if not self.sources:
+            for line in self._errors[:-1]:
+                self.tell(line)
+            raise Failure(self._errors[-1])
+        for line in self._errors:
+            self.tell(line)
+        self.sources.sort(key=lambda source: source.order)
+
+    def _take(
+        self, path: str, *, root: Source | None = None, skip: bool = False, roots_only: bool = False
+    ) -> Source | None:
+        """Opens a file unless that was done before. With `root` it must be a child of that; with `skip`, and for a
+        child, one that is no trace is no error."""
+        try:
+            status = os.stat(path)
+            key = (status.st_dev, status.st_ino)
+            if key in self._seen:
+                return self._seen[key]
+            source = Source(path)
+        except (OSError, TraceError, ValueError) as error:
+            self._note(explain(path, error), soft=root is not None or (skip and "not a vestige trace" in str(error)))
+            return None
+        if (root is not None and source.family != root.family) or (roots_only and not source.is_root):
+            return None
+        self._seen[key] = source
+        self.sources.append(source)
+        return source
+
+    def _note(self, line: str, *, soft: bool) -> None:
+        if soft:
+            self.tell(f"{line}; skipped", failed=False)
+        else:
+            self._errors.append(line)
+
+
+def add_arguments(parser: Parser) -> None:
+    """FILE … and --no-children."""
+    parser.add_argument("files", metavar="FILE", nargs="+", help="traces (.vst), or folders of traces")
+    parser.add_argument("--no-children", action="store_true", help="only FILE itself, not the processes it started")
+
+
+def find_traces(paths: Iterable[str], *, children: bool = True) -> Inputs:
+    """What the paths stand for, in the order in which to show it: at least one trace."""
+    inputs = Inputs()
+    for path in paths:
+        if os.path.isdir(path):
+            inputs.add_folder(path, children=children)
+        else:
+            inputs.add(path, children=children)
+    inputs.finish()
+    return inputs
+
+
+def _children(path: str) -> list[str]:
+    """Files named as the children of this one are: `t.123.vst`, `t.123.1.vst` beside `t.vst`."""
+    folder, name = os.path.split(path)
+    stem = name.removesuffix(SUFFIX)
+    pattern = re.compile(re.escape(stem) + r"\.\d+(\.\d+)?" + re.escape(SUFFIX))
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:
+        return []
+    return [os.path.join(folder, other) for other in sorted(names) if pattern.fullmatch(other)]
+
+
+def is_open_in(pid: int, path: str) -> bool:
+    """Whether the process that records has the file; one that merely has its number does not."""
+    folder = f"/proc/{pid}/fd"
+    try:
+        numbers = os.listdir(folder)
+    except OSError:
+        return False
+    return any(_is_same(path, f"{folder}/{number}") for number in numbers)
+
+
+def _is_same(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False
+
+
+def _load(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

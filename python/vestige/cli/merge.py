@@ -1,0 +1,31 @@
+"""`vestige merge`: several traces in one file, as one timeline."""
+
+from __future__ import annotations
+
+from .console import Parser
+from .export import SUFFIXES, add_options, check_output, write
+from .inputs import find_traces
+
+EXAMPLES = """\
+  vestige merge t.vst -o all.json.gz              t.vst and all it started
+  vestige merge rank0.vst rank1.vst -o all.json.gz
+  vestige merge hostA/ hostB/ --align barrier -o all.json.gz
+"""
+
+
+def main(argv: list[str]) -> int:
+    parser = Parser(
+        "merge",
+        f"Write several traces as one timeline ({', '.join(SUFFIXES)}), with a process for each\n"
+        "and arrows from those that started others. FILE stands for the processes it\n"
+        "started too, a folder for all traces in it.",
+        "FILE… -o OUT [--align NAME] [--no-children] [--force]",
+        EXAMPLES,
+    )
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write")
+    add_options(parser)
+    options = parser.parse_args(argv)
+    check_output(options.output, force=options.force)
+    inputs = find_traces(options.files, children=not options.no_children)
+    write(inputs, options.output, options.align)
+    return int(inputs.failed)

@@ -1,0 +1,63 @@
+"""Trace files made to measure for tests: recorded here, then told to be of another process, machine or time."""
+
+import json
+import struct
+import zlib
+
+from vestige import Trace, profile, record_function
+
+REALTIME, TRACE_ID, PID, CHECKSUM = 48, 56, 72, 76  # offsets in the file header, see src/store/format.h
+
+
+def record(path, work=None, **metadata):
+    """Records a call of work() with metadata of that kind: names have _ for . and values are not yet JSON."""
+    prof = profile(output=str(path), overwrite=True)
+    for name, value in metadata.items():
+        prof._set_metadata(name.replace("vestige_", "vestige."), json.dumps(value))
+    with prof:
+        (work or nothing)()
+    return path
+
+
+def nothing():
+    pass
+
+
+def steps(count, name="step"):
+    """Work that has so many annotations."""
+
+    def work():
+        for _ in range(count):
+            with record_function(name):
+                nothing()
+
+    return work
+
+
+def patch(path, *, shift_ns=0, pid=None, trace_id=None):
+    """As if another process, or a clock that is wrong by so much, had recorded it."""
+    data = bytearray(path.read_bytes())
+    (realtime,) = struct.unpack_from("q", data, REALTIME)
+    struct.pack_into("q", data, REALTIME, realtime + shift_ns)
+    if pid is not None:
+        struct.pack_into("I", data, PID, pid)
+    if trace_id is not None:
+        data[TRACE_ID : TRACE_ID + 16] = bytes.fromhex(trace_id)
+    struct.pack_into("I", data, CHECKSUM, zlib.crc32(data[:CHECKSUM]))
+    path.write_bytes(data)
+    return path
+
+
+def trace_id(path):
+    return Trace(str(path)).info()["trace_id"]
+
+
+def family(folder, *pids, name="t"):
+    """A root and its children, each forked by the root: their paths."""
+    root = patch(record(folder / f"{name}.vst"), pid=1000)
+    paths = [root]
+    for pid in pids:
+        parent = {"pid": 1000, "tid": 1000, "time_ns": Trace(str(root)).info()["start_ns"], "how": "fork"}
+        path = record(folder / f"{name}.{pid}.vst", vestige_parent=parent, vestige_root=trace_id(root))
+        paths.append(patch(path, pid=pid))
+    return paths
