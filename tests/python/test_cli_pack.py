@@ -276,7 +276,7 @@ def test_the_functions_errors_are_pythons_own(small):
         (["t.vst", "--level", "0"], "--level must be 1 to 19, not 0"),
         (["t.vst", "--level", "20"], "--level must be 1 to 19, not 20"),
         (["t.vst", "--level", "x"], "argument --level: invalid int value: 'x'; see vestige pack --help"),
-        (["t.vst", "u.vst", "-o", "x.vst"], "-o takes one FILE; several are packed in place"),
+        (["t.vst", "u.vst", "-o", "x.vst"], "-o is for one trace; several are packed in place"),
     ],
 )
 def test_wrong_usage_is_one_line_and_code_2(workplace, args, message):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from vestige._core import TraceError, pack, unpack
 
 from . import Failure
-from .console import Parser, Progress, explain, open_trace
-from .inputs import is_open_in
+from .console import Parser, Progress, explain
+from .inputs import Source, add_arguments, find_traces, is_open_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,22 +17,22 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   vestige pack t.vst                 t.vst itself becomes small
   vestige pack t.vst -o small.vst
-  vestige pack *.vst --level 9
+  vestige pack folder --level 9
   vestige pack --undo t.vst
 """
 LEVELS = (1, 19)
 
 
-def main(argv: list[str]) -> None:
+def main(argv: list[str]) -> int:
     parser = Parser(
         "pack",
         "Compress traces with zstd. The other commands read a packed trace as it is;\n"
         "--undo gives the same file again, byte for byte. A file is replaced once its\n"
         "successor is complete and on disk.",
-        "FILE … [-o OUT] [--undo] [--level N] [--force]",
+        "FILE … [-o OUT] [--undo] [--level N] [options]",
         EXAMPLES,
     )
-    parser.add_argument("files", metavar="FILE", nargs="+", help="a trace (.vst)")
+    add_arguments(parser)
     parser.add_argument("-o", "--output", metavar="OUT", help="write OUT, and leave FILE as it is")
     parser.add_argument("--undo", action="store_true", help="unpack")
     parser.add_argument("--level", metavar="N", type=int, default=3, help="1 (fast) to 19 (small); default: 3")
@@ -42,30 +41,25 @@ def main(argv: list[str]) -> None:
 
     if not LEVELS[0] <= options.level <= LEVELS[1]:
         raise Failure(f"--level must be {LEVELS[0]} to {LEVELS[1]}, not {options.level}", code=2)
+    several = Failure("-o is for one trace; several are packed in place", code=2)
     if options.output is not None and len(options.files) > 1:
-        raise Failure("-o takes one FILE; several are packed in place", code=2)
-    _convert_all(options)
-
-
-def _convert_all(options: argparse.Namespace) -> None:
-    """One after the other; a file that cannot be used does not keep the rest from it."""
-    failures = []
-    for path in options.files:
+        raise several
+    inputs = find_traces(options.files, children=not options.no_children)
+    if options.output is not None and len(inputs.sources) > 1:
+        raise several
+    for source in inputs.sources:
         try:
-            print(f"{path}: {_convert(path, options)}", flush=True)
+            print(f"{source.path}: {_convert(source, options)}", flush=True)
         except Failure as failure:
-            failures.append(failure)
-            if len(options.files) > 1:
-                print(f"vestige: {failure}", file=sys.stderr)
-    if failures and len(options.files) == 1:
-        raise failures[0]
-    if failures:
-        raise SystemExit(max(failure.code for failure in failures))
+            if len(inputs.sources) == 1:
+                raise
+            inputs.tell(str(failure))
+    return int(inputs.failed)
 
 
-def _convert(path: str, options: argparse.Namespace) -> str:
+def _convert(source: Source, options: argparse.Namespace) -> str:
     """What was done, to be said behind the name."""
-    facts = open_trace(path).info()
+    path, facts = source.path, source.facts
     if facts["packed"] != options.undo:
         return "packed already" if facts["packed"] else "not packed"
     if is_open_in(facts["pid"], path):
