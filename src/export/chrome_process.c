@@ -218,6 +218,18 @@ static vst__json_part without_folder(vst__json_part text)
     return text;
 }
 
+/* Whether a process's name says more than its command line does. */
+static bool is_telling(vst__json_part name, vst__json_part command)
+{
+    static const char *const generic[] = {"python", "command"};
+
+    for (size_t i = 0; i < sizeof generic / sizeof generic[0]; i++)
+        if (command.count != 0 && name.count == strlen(generic[i]) &&
+            memcmp(name.at, generic[i], name.count) == 0)
+            return false;
+    return name.count != 0 && !contains(command, name);
+}
+
 /* `rank 3: ForkPoolWorker-1: python train.py --steps 10`: what is known of it,
  * and a name of its own only where the command line does not have it. */
 static void put_long_name(vst__chrome *chrome)
@@ -239,7 +251,7 @@ static void put_long_name(vst__chrome *chrome)
         vst__chrome_put_u64(output, (uint64_t)rank);
         between = ": ";
     }
-    if (name.count != 0 && !contains(command, name)) {
+    if (is_telling(name, command)) {
         vst__output_text(output, between);
         room = put_cut(output, name, room);
         between = ": ";

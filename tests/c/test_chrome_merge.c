@@ -154,6 +154,38 @@ static void several_traces_are_one_document_with_a_process_each(void)
     free(text);
 }
 
+static void a_process_has_a_name_even_if_nothing_is_known_of_it(void)
+{
+    static const char *const facts[][3] = {
+        {NULL, NULL, "\"python\""},
+        {"\"worker\"", NULL, "\"worker\""},
+        {"\"command\"", "[\"-c\", \"pass\"]", "\"-c pass\""},
+        {"\"python\"", "[\"-\"]", "\"-\""},
+        {"\"prog\"", "[\"a/prog.py\"]", "\"prog.py\""},
+        {"7", "{\"no\": \"list\"}", "\"no list\""},
+        {"\"x", "[1, [2]]", "\" \""},
+    };
+
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+        char line[100];
+        builder a, b;
+        char *text;
+
+        begin_child(&a, 100, NULL, 1000);
+        begin(&b, 200);
+        if (facts[i][0] != NULL)
+            builder_metadata(&b, "vestige.process_name", facts[i][0]);
+        if (facts[i][1] != NULL)
+            builder_metadata(&b, "vestige.command", facts[i][1]);
+        text = merged((builder *[]){&a, &b}, 2);
+        snprintf(line, sizeof line,
+                 "\"pid\": 200, \"tid\": 0, \"args\": {\"name\": %s}}",
+                 facts[i][2]);
+        expect_line(text, line);
+        free(text);
+    }
+}
+
 static void pids_that_collide_get_numbers_of_their_own(void)
 {
     builder a, b, c;
@@ -509,6 +541,7 @@ int main(void)
     if (mkdtemp(folder) == NULL)
         return 2;
     TEST(several_traces_are_one_document_with_a_process_each);
+    TEST(a_process_has_a_name_even_if_nothing_is_known_of_it);
     TEST(pids_that_collide_get_numbers_of_their_own);
     TEST(serials_are_unique_over_the_document);
     TEST(an_offset_moves_a_trace_and_its_base_time_is_that_of_all);

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SUFFIX = ".vst"
 SNAPSHOT = re.compile(r"-snapshot\d+\.vst$")
 NO_RANK = 1 << 40
+GENERIC = ("python", "command")  # names of processes that have none
 
 
 class Source:
@@ -88,7 +89,7 @@ class Source:
         name = self.metadata.get("vestige.process_name")
         program, *words = self.command.split(" ")
         command = " ".join([os.path.basename(program), *words])
-        if not isinstance(name, str) or name in command:
+        if not isinstance(name, str) or name in command or (command and name in GENERIC):
             return command or "python"
         return f"{name}: {command}" if command else name
 
