@@ -492,14 +492,14 @@ void vst__fold_words(vst__fold *fold, const uint64_t *words, size_t count)
             for (; words != end_of_words && at != limit; words++) {
                 uint32_t kind = (uint32_t)*words & 3u;
                 uint32_t id = (uint32_t)*words >> 2;
-                uint32_t top = frames[(ptrdiff_t)at - 1];
-                bool enters = kind == VST_ENTER;
+                uint32_t leaves = (kind + 1) >> 1; /* 0, 1, 1; escape: 2 */
+                uint32_t other = frames[(ptrdiff_t)at - 1] ^ id;
 
-                if (kind == VST_ESCAPE ||
-                    (enters ? 0 : top) != (enters ? 0 : id) || id == 0)
+                if (((other & (0u - (leaves & 1))) | (leaves & 2)) != 0 ||
+                    id == 0)
                     break;
                 frames[at] = id;
-                at += enters ? 1 : (size_t)-1;
+                at += 1 - 2 * (size_t)leaves;
             }
             fold->stack.count = at;
             fold->after_gap &= words == first;
