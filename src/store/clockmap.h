@@ -37,6 +37,8 @@ vst_status vst__clockmap_add(vst__clockmap *map,
 vst_status vst__clockmap_build(vst__clockmap *map, double ticks_per_second,
                                const vst_clock_sample *start);
 int64_t vst__clockmap_to_ns(vst__clockmap *map, vst_ticks ticks);
+/* The first ticks that are not before ns. */
+vst_ticks vst__clockmap_to_ticks(vst__clockmap *map, int64_t ns);
 vst_time_converter vst__clockmap_converter(vst__clockmap *map);
 
 #endif
