@@ -132,13 +132,16 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
     for (int i = 0; i < 16; i++)
         snprintf(id + 2 * i, 3, "%02X", info.trace_id[i]);
     return Py_BuildValue(
-        "{s:I,s:I,s:s,s:O,s:I,s:I,s:K,s:K,s:K,s:K,s:L,s:L,s:s}", "version",
-        info.version, "pid", info.pid, "trace_id", id, "clean",
+        "{s:I,s:I,s:s,s:O,s:I,s:I,s:K,s:K,s:K,s:K,s:K,s:L,s:L,s:L,s:s}",
+        "version", info.version, "pid", info.pid, "trace_id", id, "clean",
         info.clean ? Py_True : Py_False, "threads", info.threads, "windows",
         info.windows, "records", (unsigned long long)info.words, "lost",
-        (unsigned long long)info.lost, "bytes", (unsigned long long)info.bytes,
-        "damaged_at", (unsigned long long)info.damaged_at, "start_ns",
-        (long long)info.start_ns, "end_ns", (long long)info.end_ns, "clock",
+        (unsigned long long)info.lost, "dropped",
+        (unsigned long long)info.dropped, "bytes",
+        (unsigned long long)info.bytes, "damaged_at",
+        (unsigned long long)info.damaged_at, "start_ns",
+        (long long)info.start_ns, "complete_ns", (long long)info.complete_ns,
+        "end_ns", (long long)info.end_ns, "clock",
         info.clock == VST_CLOCK_TSC ? "tsc" : "monotonic");
 }
 
@@ -205,9 +208,16 @@ static int report_progress(void *function, double done)
     return failed;
 }
 
-static void begin(trace *self, PyObject *progress)
+/* last_ns: only the end of the trace, 0 for all of it. */
+static void begin(trace *self, PyObject *progress, unsigned long long last_ns)
 {
+    vst_trace_info info;
+
     self->busy = true;
+    if (last_ns && last_ns < INT64_MAX / 2) {
+        vst_trace_get_info(self->handle, &info);
+        vst_trace_set_clip(self->handle, info.end_ns - (int64_t)last_ns);
+    }
     if (progress && progress != Py_None)
         vst_trace_set_progress(self->handle, report_progress, progress);
 }
@@ -215,21 +225,23 @@ static void begin(trace *self, PyObject *progress)
 static void end(trace *self)
 {
     vst_trace_set_progress(self->handle, NULL, NULL);
+    vst_trace_set_clip(self->handle, INT64_MIN);
     self->busy = false;
 }
 
 static PyObject *trace_export(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"path", "all_windows", "progress", NULL};
+    static char *names[] = {"path", "all_windows", "progress", "last_ns", NULL};
     trace *self = (trace *)object;
     PyObject *path = NULL, *progress = NULL;
     int all = 0;
+    unsigned long long last_ns = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$pO:export", names,
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$pOK:export", names,
                                      PyUnicode_FSConverter, &path, &all,
-                                     &progress))
+                                     &progress, &last_ns))
         return NULL;
     if (!is_usable(self)) {
         Py_DECREF(path);
@@ -239,7 +251,7 @@ static PyObject *trace_export(PyObject *object, PyObject *args, PyObject *kw)
         .window = all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
         .tracer = self->tracer,
     };
-    begin(self, progress);
+    begin(self, progress, last_ns);
     Py_BEGIN_ALLOW_THREADS status = vst_trace_export(
         self->handle, PyBytes_AS_STRING(path), &options, &error);
     Py_END_ALLOW_THREADS end(self);
@@ -320,15 +332,16 @@ static PyObject *list_totals(trace *self, const totals *t)
 
 static PyObject *trace_totals(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"all_windows", "progress", NULL};
+    static char *names[] = {"all_windows", "progress", "last_ns", NULL};
     trace *self = (trace *)object;
     PyObject *progress = NULL, *list = NULL;
     int all = 0;
+    unsigned long long last_ns = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pO:totals", names, &all,
-                                     &progress) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pOK:totals", names, &all,
+                                     &progress, &last_ns) ||
         !is_usable(self))
         return NULL;
     totals t = {NULL, vst_trace_definition_max(self->handle)};
@@ -336,7 +349,7 @@ static PyObject *trace_totals(PyObject *object, PyObject *args, PyObject *kw)
     if (!t.of)
         return PyErr_NoMemory();
     vst_sink sink = {.ctx = &t, .recursion = true, .span = add_span};
-    begin(self, progress);
+    begin(self, progress, last_ns);
     Py_BEGIN_ALLOW_THREADS status =
         vst_trace_replay(self->handle, all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
                          self->tracer, &sink, &error);

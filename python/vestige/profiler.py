@@ -15,10 +15,12 @@ import weakref
 from . import _core, dropin
 from .activity import ProfilerActivity, check_activities
 from .render import quote
+from .units import parse_file_bound, parse_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import timedelta
     from types import TracebackType
     from typing import Any
 
@@ -45,6 +47,9 @@ class profile:
     exclude       patterns of files whose functions are not recorded
     record_args   names (`f`, `Class.f`) of functions whose arguments and return values are recorded
     gc            record garbage collections
+    max_size      bytes, or "256M": the recording takes no more than that, the newest records stay. At least 1M
+    keep_last     seconds, a timedelta, or "30s": only what was recorded so long ago stays. What either of the two
+                  drops is counted; names are never dropped
     """
 
     def __init__(
@@ -60,6 +65,8 @@ class profile:
         exclude: Sequence[str] | None = None,
         record_args: Sequence[str] | None = None,
         gc: bool = True,
+        max_size: str | int | None = None,
+        keep_last: str | float | timedelta | None = None,
     ) -> None:
         self.activities = check_activities(activities)
         if with_stack is None:
@@ -80,6 +87,8 @@ class profile:
             include=_strings("include", include),
             exclude=_strings("exclude", exclude),
             log_args=_strings("record_args", record_args),
+            max_size=0 if max_size is None else parse_file_bound("max_size", max_size),
+            keep_ns=0 if keep_last is None else parse_time("keep_last", keep_last),
         )
         self._metadata: dict[str, str] = {}  # waits for the first start
         self._running = False  # between start() and stop()

@@ -52,7 +52,7 @@ def _show(path: str, facts: dict[str, Any], threads: list[dict[str, Any]], metad
         "process": f"{facts['pid']} on {metadata.get('host_name', '?')}",
         "started": started,
         "span": _windows(facts),
-        "records": f"{facts['records']:,}, {facts['lost']:,} lost",
+        "records": f"{facts['records']:,}, {_dropped(facts)}{facts['lost']:,} lost",
         "size": f"{facts['bytes']:,} bytes",
     }
     print(path)
@@ -92,6 +92,10 @@ def _is_same(path: str, other: str) -> bool:
 def _windows(facts: dict[str, Any]) -> str:
     span = duration(facts["end_ns"] - facts["start_ns"])
     return span if facts["windows"] == 1 else f"{span} in {facts['windows']} windows"
+
+
+def _dropped(facts: dict[str, Any]) -> str:
+    return f"{facts['dropped']:,} dropped to stay within the bound, " if facts["dropped"] else ""
 
 
 def _shell(command: list[Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TextIO
+    from typing import Any, TextIO
 
     from vestige._core import Trace
 
@@ -47,6 +47,8 @@ def show(trace: Trace, totals: list[tuple[str, int, int, int]], rows: int, out: 
     print(f"{duration(facts['end_ns'] - facts['start_ns'])}, {calls:,} calls, {threads}", file=out)
     if facts["lost"]:
         print(f"{facts['lost']:,} records could not be kept and are missing here", file=out)
+    if facts["dropped"] or facts["complete_ns"] > facts["start_ns"]:
+        print(_dropped(facts), file=out)
     if not totals:
         return
     print(f"{'calls':>11} {'self':>8} {'%':>4} {'total':>8}  function", file=out)
@@ -65,6 +67,11 @@ def duration(ns: int) -> str:
             value = ns / size
             return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
     return f"{ns} ns"
+
+
+def _dropped(facts: dict[str, Any]) -> str:
+    complete = duration(facts["end_ns"] - facts["complete_ns"])
+    return f"{facts['dropped']:,} older records were dropped to stay within the bound; the last {complete} are complete"
 
 
 def _fit(name: str) -> str:

@@ -26,12 +26,13 @@ EXAMPLES = """\
   vestige run script.py --its --own options
   vestige run -o t.vst --no-c -m pytest -x
   vestige run --exclude '*/site-packages/*' -c 'import this'
+  vestige run --last 30s -o t.vst server.py
 
 All that follows the script, module or code belongs to the program. Patterns are
 those of file names in a shell; one without a slash is compared with the file's
 name alone. --include, --exclude and --record-args may be repeated.
 """
-WITH_VALUE = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine")
+WITH_VALUE = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine", "--max-size", "--last")
 OURS_ALONE = ("argparse", "gettext")  # a program may have modules of these names
 RECORDS_TO_REPORT = 50_000_000  # beyond that, a report on exit would take too long
 
@@ -94,6 +95,8 @@ def _parser() -> Parser:
     parser.add_argument(
         "--record-args", metavar="NAME", action="append", help="record arguments and results of function NAME"
     )
+    parser.add_argument("--max-size", metavar="SIZE", help="keep the newest records, in a file of at most SIZE (256M)")
+    parser.add_argument("--last", metavar="TIME", help="keep only what was recorded in the last TIME (30s, 5m)")
     parser.add_argument("--engine", metavar="E", default="auto", help="how to hook in (default: auto)")
     parser.add_argument(
         "--torch-profiler", action="store_true", help="record only where the program uses torch.profiler"
@@ -107,6 +110,7 @@ class Recording:
     def __init__(self, options: Namespace, program: Program) -> None:
         from vestige import profile
         from vestige.render import quote
+        from vestige.units import parse_file_bound, parse_time
 
         self._process = os.getpid()
         self._shown = options.output or f"{program.name}.{self._process}.vst"
@@ -114,6 +118,10 @@ class Recording:
         self._quiet = options.quiet
         self._over = False
         try:
+            if options.max_size is not None:
+                parse_file_bound("--max-size", options.max_size)
+            if options.last is not None:
+                parse_time("--last", options.last)
             self._profile = profile(
                 with_stack=True,
                 output=self._path,
@@ -124,6 +132,8 @@ class Recording:
                 exclude=options.exclude,
                 record_args=options.record_args,
                 gc=not options.no_gc,
+                max_size=options.max_size,
+                keep_last=options.last,
             )
         except ValueError as error:
             raise Failure(str(error), code=2) from None
