@@ -73,7 +73,8 @@ void vst__decoder_close(vst__decoder *decoder)
 static bool next_segment(vst__decoder *decoder)
 {
     decoder->records += decoder->run_left - words_left(decoder);
-    decoder->known = decoder->stream.now;
+    if (!decoder->folding)
+        decoder->known = decoder->stream.now;
     decoder->words += decoder->segment->words;
     if (++decoder->segment == decoder->end)
         return false;

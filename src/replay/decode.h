@@ -20,7 +20,7 @@ typedef struct vst__decoder {
     uint64_t words; /* of the segments that were read to their end */
 
     bool at_head;      /* no word of the segment was looked at yet */
-    vst_ticks known;   /* all that the thread did was told up to here */
+    vst_ticks known;   /* what the thread did was told up to here */
     uint64_t records;  /* words of the thread before this run, without
                         * checkpoints; at its end before the next one */
     uint64_t run_left; /* so many words of the segment are the run's own, the

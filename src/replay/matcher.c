@@ -214,6 +214,8 @@ static vst_status dropped(vst_matcher *matcher, uint64_t records,
         since_ns = now_ns;
     if (status == VST_OK)
         status = lose(matcher, VST_LOSS_DROPPED, since_ns, records, sink);
+    /* What is open now may begin a little before, to begin one by one. */
+    matcher->last_ns = since_ns;
     return status;
 }
 
