@@ -181,14 +181,17 @@ vst_status vst__file_new_chunk(vst__file *file, vst_chunk_kind kind,
                                uint32_t thread, size_t words, vst_chunk *chunk)
 {
     uint64_t size = whole_pages(sizeof(vst_chunk_header) + words * 8), place;
+    vst_clock_sample now;
     void *memory;
 
     if (size > VST_CHUNK_SIZE_MAX)
         return VST_E_NOSPACE;
+    vst_clock_sample_now(&now);
     vst_status status = take_room(file, kind, &size, &place, &memory);
     if (status != VST_OK)
         return status;
     vst_chunk_header header = {
+        .sample = now,
         .kind = (uint16_t)kind,
         .window = file->window,
         .size = (uint32_t)size,
@@ -196,7 +199,6 @@ vst_status vst__file_new_chunk(vst__file *file, vst_chunk_kind kind,
         .sequence = file->sequence++,
         .segments = 1,
     };
-    vst_clock_sample_now(&header.sample);
     write_chunk_header(memory, header);
     if (place == file->last)
         file->cut = 0;

@@ -90,7 +90,7 @@ typedef struct seen {
     vst_trace *trace;
     unsigned next[THREADS_MAX + 2]; /* the leaf expected, 0: any */
     uint64_t leaves, open_leaves, outer, gaps, dropped, losses;
-    int64_t first_ns, last_ns;
+    int64_t first_ns, last_ns, last_leaf_ns;
 } seen;
 
 static vst_status see_span(void *ctx, const vst_span *span)
@@ -110,6 +110,7 @@ static vst_status see_span(void *ctx, const vst_span *span)
         s->outer++;
         return VST_OK;
     }
+    s->last_leaf_ns = span->end_ns;
     unsigned leaf = (unsigned)(d->name[5] - '0');
     unsigned *next = &s->next[span->thread];
     s->gaps += *next != 0 && *next != leaf + 1;
@@ -181,7 +182,6 @@ static void the_newest_records_stay_and_the_others_are_counted(void)
     CHECK_INT(s.outer, OUTER);
     CHECK_INT(s.dropped, info.dropped);
     CHECK_INT(s.losses, 1);
-    CHECK(info.start_ns >= s.first_ns - 100 && info.start_ns <= s.last_ns);
     CHECK_INT(info.complete_ns, info.start_ns);
     vst_trace_close(trace);
     end();
@@ -289,13 +289,15 @@ static void a_full_disk_makes_it_do_with_what_it_has(void)
     end();
 }
 
-static void a_window_that_was_dropped_is_gone_and_the_next_one_whole(void)
+static void a_window_that_was_dropped_is_gone_and_the_next_one_there(void)
 {
+    vst_clock_sample between;
     vst_trace_info info;
 
     begin(MIB, 0);
     record_leaves(0, 5000);
     vst_session_stop(session);
+    vst_clock_sample_now(&between);
     vst_session_start(session, NULL);
     record_leaves(3, 200000);
     vst_session_finish(session, NULL);
@@ -304,8 +306,8 @@ static void a_window_that_was_dropped_is_gone_and_the_next_one_whole(void)
     CHECK_INT(info.windows, 2);
     CHECK_INT(s.gaps, 0);
     CHECK_INT(s.next[1], 4);
-    CHECK(info.start_ns <= s.first_ns + 100 &&
-          info.start_ns > s.first_ns - 1000000);
+    CHECK(info.start_ns > between.realtime_ns &&
+          s.first_ns > between.realtime_ns);
     vst_trace_close(trace);
     end();
 }
@@ -337,7 +339,7 @@ static void only_what_was_recorded_lately_is_shown(void)
     CHECK_INT(s.gaps, 0);
     CHECK_INT(s.outer, OUTER);
     CHECK_INT(s.next[1], 1);
-    CHECK(s.last_ns - s.first_ns <= keep + 1000000 + info.end_ns - s.last_ns);
+    CHECK(s.last_leaf_ns - s.first_ns <= keep + 1000);
     CHECK(info.end_ns - info.start_ns >= keep);
     CHECK(info.dropped > 0);
     CHECK(s.dropped >= info.dropped);
@@ -599,7 +601,7 @@ int main(void)
     TEST(a_bound_that_is_too_small_is_refused);
     TEST(a_stack_too_deep_for_a_checkpoint_is_cut);
     TEST(a_full_disk_makes_it_do_with_what_it_has);
-    TEST(a_window_that_was_dropped_is_gone_and_the_next_one_whole);
+    TEST(a_window_that_was_dropped_is_gone_and_the_next_one_there);
     TEST(only_what_was_recorded_lately_is_shown);
     TEST(each_thread_has_its_newest_records);
     TEST(more_threads_than_slots_lose_records_and_get_slots_later);
