@@ -83,19 +83,17 @@ static void write_chunk_header(vst_chunk_header *at, vst_chunk_header header)
 
 /* Empties a slot that was sealed. The magic goes first and comes last, so that
  * neither a death in between nor somebody who reads meanwhile takes the new
- * words for the old ones'. The fences keep the order of stores that a memset
- * may make around the caches; they pair with a reader that looks at the header
- * again after it read words. */
+ * words for the old ones'. The exchange is a full barrier: a memset may store
+ * around the caches, but not before it. It pairs with a reader that looks at
+ * the header again after it read words. */
 static void empty_slot(vst__file *file, const vst__slot_sealed *slot,
                        void *memory)
 {
     vst_chunk_header *header = memory;
 
-    __atomic_store_n(&header->magic, 0, __ATOMIC_RELEASE);
+    __atomic_exchange_n(&header->magic, 0, __ATOMIC_SEQ_CST);
     file->header->dropped += slot->words;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     memset(memory, 0, file->slots.size);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 static vst_status reuse_oldest(vst__file *file, uint64_t *place, void **memory)

@@ -573,17 +573,18 @@ static void killed_at_any_store_it_lacks_at_most_one_slot(void)
     check_torn(&b, before);
     chunk->magic = 0;
     check_torn(&b, before);
-    for (uint32_t done = 0; done < slot; done += 500) {
+    for (uint32_t done = 0; done < slot; done += 1500) {
         memset(b.bytes + at, 0, done);
         check_torn(&b, before);
     }
     memset(b.bytes + at, 0, slot);
-    /* The new header, byte by byte, its magic last. */
+    /* The new header, word by word, its magic last. */
     old.sequence += 1000;
     old.used = 0;
     old.last = 0;
-    for (size_t byte = 4; byte < sizeof old; byte++) {
-        b.bytes[at + byte] = ((unsigned char *)&old)[byte];
+    old.magic = 0;
+    for (size_t word = 0; word < sizeof old; word += 8) {
+        memcpy(b.bytes + at + word, (unsigned char *)&old + word, 8);
         check_torn(&b, before);
     }
     chunk->magic = VST_CHUNK_MAGIC;
