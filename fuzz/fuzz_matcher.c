@@ -20,7 +20,7 @@ enum {
 
 /* Events that are no vst_kind. */
 enum { END_BATCH = VST_ESCAPE, END_THREAD, BEGIN_READING, FIRST_ESCAPE };
-enum { ESCAPES = VST_ESCAPE_GAP + 2 }; /* with 0 and one not known */
+enum { ESCAPES = VST_ESCAPE_DROPPED + 2 }; /* with 0 and one not known */
 
 #define TIME_MAX ((vst_ticks)1 << 61) /* what a converter may give */
 

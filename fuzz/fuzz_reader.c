@@ -91,6 +91,17 @@ static bool replay(vst_trace *trace)
     return true;
 }
 
+/* Hides the first half. */
+static void clip(vst_trace *trace)
+{
+    vst_trace_info info;
+
+    vst_trace_get_info(trace, &info);
+    vst_trace_set_clip(trace,
+                       info.start_ns + (info.end_ns - info.start_ns) / 2);
+    ask(trace);
+}
+
 static void check_json(const char *path)
 {
     FILE *file = fopen(path, "rb");
@@ -153,6 +164,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     ask(trace);
     if (replay(trace) && trace->window_count <= WINDOWS_MAX)
         export(trace);
+    clip(trace);
+    replay(trace);
     vst_trace_close(trace);
     return 0;
 }

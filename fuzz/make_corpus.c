@@ -145,6 +145,33 @@ static void make_stacks(void)
     save_trace(&b, "stacks");
 }
 
+static void make_bounded(void)
+{
+    builder b;
+
+    builder_bounded(&b);
+    save_trace(&b, "bounded");
+}
+
+/* Only the last 1500 ns of it are shown; a thread waits all along. */
+static void make_kept(void)
+{
+    builder b;
+
+    begin(&b);
+    builder_header(&b)->keep_ns = 1500;
+    builder_header(&b)->slot_size = VST_CHUNK_ALIGN;
+    builder_records(&b, 0, 1, 1000, 1);
+    builder_enter(&b, 1, 100);
+    builder_escape(&b, VST_ESCAPE_BEGIN, 10, (uint64_t[]){3}, 1);
+    builder_enter(&b, 2, 900);
+    builder_exit(&b, 2, 900);
+    builder_enter(&b, 2, 900);
+    builder_records(&b, 0, 2, 1000, 1);
+    builder_enter(&b, 5, 100);
+    save_trace(&b, "kept");
+}
+
 /* Everything that can claim more than there is does. */
 static void make_claims(void)
 {
@@ -203,6 +230,10 @@ static void make_events(void)
     static const uint8_t texts[] = {2,  0, 1, 5, 0, 11, 0, 0, 2,  8, 0, 34, 97,
                                     12, 0, 1, 2, 3, 8,  1, 1, 13, 0, 1, 2,  4,
                                     0,  0, 9, 5, 0, 9,  9, 0, 4,  0, 9, 0};
+    static const uint8_t checkpoint[] = {
+        0, 0, 1, 5, 0, 20, 0, 5,  2, 9, 0, 1, 0, 9,  0, 0, 2, 3, 0, 3, 0, 17,
+        0, 0, 2, 7, 0, 1,  0, 14, 0, 0, 1, 2, 0, 17, 0, 0, 2, 0, 0, 1, 0, 9,
+        0, 0, 2, 4, 0, 1,  0, 15, 0, 0, 1, 5, 0, 1,  4, 5, 0, 4, 0, 9, 0};
 
     save("matcher", "nested", nested, sizeof nested);
     save("matcher", "begun", begun, sizeof begun);
@@ -210,6 +241,7 @@ static void make_events(void)
     save("matcher", "switched", switched, sizeof switched);
     save("matcher", "gaps", gaps, sizeof gaps);
     save("matcher", "texts", texts, sizeof texts);
+    save("matcher", "checkpoint", checkpoint, sizeof checkpoint);
 }
 
 int main(int argc, char **argv)
@@ -220,6 +252,8 @@ int main(int argc, char **argv)
     make_torn();
     make_segments();
     make_stacks();
+    make_bounded();
+    make_kept();
     make_claims();
     make_no_trace();
     make_events();

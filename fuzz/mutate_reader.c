@@ -31,8 +31,10 @@ static size_t find_chunks(const uint8_t *bytes, size_t size, size_t *chunks)
         vst_chunk_header header;
 
         memcpy(&header, bytes + offset, sizeof header);
-        if (header.magic != VST_CHUNK_MAGIC)
-            break;
+        if (header.magic != VST_CHUNK_MAGIC) { /* an empty slot, perhaps */
+            offset += VST_CHUNK_ALIGN;
+            continue;
+        }
         chunks[count++] = offset;
         offset += header.size < VST_CHUNK_ALIGN ? VST_CHUNK_ALIGN : header.size;
     }

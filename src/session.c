@@ -34,8 +34,9 @@ vst_status vst_session_create(const vst_session_options *options,
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     session->pid = vst__os_process_id();
     session->gc = options->gc;
+    const vst__file_bounds bounds = {options->max_size, options->keep_ns};
     vst_status status = vst__file_create(options->path, options->overwrite,
-                                         &session->file, error);
+                                         &bounds, &session->file, error);
     if (status == VST_OK) {
         status = vst__queue_create(vst__file_provider(session->file),
                                    &session->queue);
@@ -49,6 +50,8 @@ vst_status vst_session_create(const vst_session_options *options,
         vst_session_destroy(session);
         return status;
     }
+    session->queue->checkpoints =
+        options->checkpoints || options->max_size || options->keep_ns;
     *out = session;
     return VST_OK;
 }

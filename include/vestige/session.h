@@ -21,6 +21,13 @@ typedef struct vst_session_options {
     const char *path; /* NULL: an unlinked temporary file, or memory */
     bool overwrite;   /* replace an existing file */
     bool gc;          /* record garbage collections */
+    /* Bounds: the newest records stay, older ones are dropped and counted. */
+    uint64_t max_size; /* bytes of the file, definitions may exceed it; at least
+                        * 1 MiB, 0: any */
+    uint64_t keep_ns;  /* only what was recorded so long ago; 0: any */
+    /* Begin each chunk with what was open then, so that it can be read without
+     * those before it. Bounds imply it. */
+    bool checkpoints;
 } vst_session_options;
 
 VST_API vst_status vst_session_create(const vst_session_options *options,

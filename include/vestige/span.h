@@ -14,7 +14,8 @@ extern "C" {
 #endif
 
 enum {
-    VST_SPAN_OPEN_AT_START = 1, /* was running when recording began */
+    VST_SPAN_OPEN_AT_START = 1, /* was running when recording began, or when
+                                 * what is kept of it begins */
     VST_SPAN_OPEN_AT_END = 2,   /* was running when recording ended */
     VST_SPAN_RAISED = 4,        /* left by an exception */
     VST_SPAN_CUT = 8,           /* its exit was never seen */
@@ -54,12 +55,20 @@ typedef struct vst_counter {
     double value;
 } vst_counter;
 
+typedef enum vst_loss_kind {
+    VST_LOSS_RECORDS = 1, /* so many could not be kept */
+    VST_LOSS_GAP = 2,     /* the hooks were away; records is 0 */
+    VST_LOSS_DROPPED = 3  /* so many words were dropped to stay within a bound,
+                           * or lie before what was asked for */
+} vst_loss_kind;
+
 /* A stretch of a thread about which the trace knows nothing. */
 typedef struct vst_loss {
+    vst_loss_kind kind;
     uint32_t thread;
     int64_t start_ns;
     int64_t end_ns;
-    uint64_t records; /* how many were lost; 0: hooks were away (a gap) */
+    uint64_t records;
 } vst_loss;
 
 /* Where they go. A function left NULL drops its events. The spans of one thread

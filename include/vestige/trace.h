@@ -25,9 +25,12 @@ typedef struct vst_trace_info {
     uint32_t windows;    /* stretches between a start and a stop */
     uint64_t words;      /* 8-byte words of records */
     uint64_t lost;       /* records that could not be kept */
+    uint64_t dropped;    /* words that were dropped to stay within a bound */
     uint64_t bytes;      /* size of the file */
-    uint64_t damaged_at; /* no byte from here on can be read; 0: undamaged */
-    int64_t start_ns;    /* wall clock, of the first and the last window */
+    uint64_t damaged_at; /* no byte from here on can be read, in a bounded file
+                          * some that follow; 0: undamaged */
+    int64_t start_ns;    /* wall clock, of what is there to show */
+    int64_t complete_ns; /* nothing was dropped from here on */
     int64_t end_ns;
     vst_clock_kind clock;
     bool packed;           /* bytes is the size that it had before */
@@ -75,6 +78,11 @@ enum { VST_WINDOW_LAST = -1, VST_WINDOW_ALL = -2 };
 VST_API vst_status vst_trace_replay(vst_trace *trace, int window,
                                     vst_tracer *tracer, const vst_sink *sink,
                                     vst_error *error);
+
+/* Shows only what was open then or came after, in replays and exports; a file
+ * that is bounded in time has such a clip of its own. What came before is
+ * counted as dropped. INT64_MIN: shows all there is. */
+VST_API void vst_trace_set_clip(vst_trace *trace, int64_t from_ns);
 
 /* What replay's own matcher counted in the last vst_trace_replay. */
 VST_API uint64_t vst_trace_unmatched_exits(const vst_trace *trace);

@@ -44,8 +44,9 @@ typedef enum vst_escape {
      * thread, which was given the rest of a chunk whose owner ended */
     VST_ESCAPE_SEGMENT = 2,
     /* id | instance << 32: a span that need not nest, such as an annotation
-     * around an await; END names the same pair. A second word, 1, says that it
-     * was open before (in a checkpoint) */
+     * around an await; END names the same pair. A second word is there in a
+     * checkpoint: 1 says that it was open before, 3 that it is on no stack any
+     * more. Such a BEGIN may stand between a STACK and its STACK_MORE */
     VST_ESCAPE_BEGIN = 3,
     VST_ESCAPE_END = 4,
     /* byte length, bytes: JSON members ("k": v, ...) of the span on top */
@@ -62,7 +63,8 @@ typedef enum vst_escape {
     /* count: so many records could not be kept here */
     VST_ESCAPE_LOST = 10,
     /* stack number: the thread goes on with another call stack (a greenlet).
-     * 0 is the stack a thread begins with */
+     * 0 is the stack a thread begins with. A second word, 1, is there in a
+     * checkpoint: the stack that is left was put away before */
     VST_ESCAPE_SWITCH = 11,
     /* 0 or 1: the hooks left this thread, or came back to it */
     VST_ESCAPE_GAP = 12,

@@ -5,7 +5,8 @@ typedef struct session {
     PyObject_HEAD vst_session *handle; /* NULL until the first start */
     PyObject *path;                    /* bytes or NULL */
     vpy_options options;
-    bool overwrite, gc;
+    bool overwrite, gc, checkpoints;
+    uint64_t max_size, keep_ns; /* 0: no bound */
 } session;
 
 /* ---- making one -------------------------------------------------------- */
@@ -54,15 +55,18 @@ static int session_init(PyObject *object, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"path",     "overwrite", "gc",      "engine",
                             "native",   "python",    "include", "exclude",
-                            "log_args", NULL};
+                            "log_args", "max_size",  "keep_ns", "checkpoints",
+                            NULL};
     session *self = (session *)object;
     PyObject *path = Py_None, *include = NULL, *exclude = NULL, *log = NULL;
-    int overwrite = 0, gc = 1, native = 1, python = 1;
+    int overwrite = 0, gc = 1, native = 1, python = 1, checkpoints = 0;
+    unsigned long long max_size = 0, keep_ns = 0;
     const char *engine = NULL;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|O$ppzppOOO:Session", names,
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|O$ppzppOOOKKp:Session", names,
                                      &path, &overwrite, &gc, &engine, &native,
-                                     &python, &include, &exclude, &log))
+                                     &python, &include, &exclude, &log,
+                                     &max_size, &keep_ns, &checkpoints))
         return -1;
     if (self->handle) {
         PyErr_SetString(PyExc_RuntimeError, "the session was started already");
@@ -76,6 +80,9 @@ static int session_init(PyObject *object, PyObject *args, PyObject *kw)
         return -1;
     self->overwrite = overwrite;
     self->gc = gc;
+    self->checkpoints = checkpoints;
+    self->max_size = max_size;
+    self->keep_ns = keep_ns;
     self->options.native = native;
     self->options.python = python;
     return 0;
@@ -161,6 +168,9 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
             .path = self->path ? PyBytes_AS_STRING(self->path) : NULL,
             .overwrite = self->overwrite,
             .gc = self->gc,
+            .max_size = self->max_size,
+            .keep_ns = self->keep_ns,
+            .checkpoints = self->checkpoints,
         };
         status = vst_session_create(&options, &self->handle, &error);
         if (status != VST_OK) {
@@ -287,7 +297,8 @@ static PyGetSetDef session_getset[] = {
 PyDoc_STRVAR(session_doc,
              "Session(path=None, *, overwrite=False, gc=True, engine=None, "
              "native=True, python=True, include=None, exclude=None, "
-             "log_args=None)\n--\n\nOne recording.");
+             "log_args=None, max_size=0, keep_ns=0, "
+             "checkpoints=False)\n--\n\nOne recording.");
 
 static PyType_Slot session_slots[] = {
     {Py_tp_init, session_init},

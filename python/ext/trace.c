@@ -125,13 +125,16 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
     for (int i = 0; i < 16; i++)
         snprintf(id + 2 * i, 3, "%02X", info.trace_id[i]);
     return Py_BuildValue(
-        "{s:I,s:I,s:s,s:O,s:I,s:I,s:K,s:K,s:K,s:K,s:L,s:L,s:s,s:O,s:K}",
+        "{s:I,s:I,s:s,s:O,s:I,s:I,s:K,s:K,s:K,s:K,s:K,s:L,s:L,s:L,s:s,s:O,s:K}",
         "version", info.version, "pid", info.pid, "trace_id", id, "clean",
         info.clean ? Py_True : Py_False, "threads", info.threads, "windows",
         info.windows, "records", (unsigned long long)info.words, "lost",
-        (unsigned long long)info.lost, "bytes", (unsigned long long)info.bytes,
-        "damaged_at", (unsigned long long)info.damaged_at, "start_ns",
-        (long long)info.start_ns, "end_ns", (long long)info.end_ns, "clock",
+        (unsigned long long)info.lost, "dropped",
+        (unsigned long long)info.dropped, "bytes",
+        (unsigned long long)info.bytes, "damaged_at",
+        (unsigned long long)info.damaged_at, "start_ns",
+        (long long)info.start_ns, "complete_ns", (long long)info.complete_ns,
+        "end_ns", (long long)info.end_ns, "clock",
         info.clock == VST_CLOCK_TSC ? "tsc" : "monotonic", "packed",
         info.packed ? Py_True : Py_False, "packed_bytes",
         (unsigned long long)info.packed_bytes);

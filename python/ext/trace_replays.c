@@ -19,9 +19,17 @@ int vpy_report_progress(void *function, double done)
     return failed;
 }
 
-static void begin(vpy_trace *self, PyObject *progress)
+/* last_ns: only the end of the trace, 0 for all of it. */
+static void begin(vpy_trace *self, PyObject *progress,
+                  unsigned long long last_ns)
 {
+    vst_trace_info info;
+
     self->busy = true;
+    if (last_ns && last_ns < INT64_MAX / 2) {
+        vst_trace_get_info(self->handle, &info);
+        vst_trace_set_clip(self->handle, info.end_ns - (int64_t)last_ns);
+    }
     if (progress && progress != Py_None)
         vst_trace_set_progress(self->handle, vpy_report_progress, progress);
 }
@@ -29,6 +37,7 @@ static void begin(vpy_trace *self, PyObject *progress)
 static void end(vpy_trace *self)
 {
     vst_trace_set_progress(self->handle, NULL, NULL);
+    vst_trace_set_clip(self->handle, INT64_MIN);
     self->busy = false;
 }
 
@@ -50,16 +59,17 @@ static PyObject *say_exported(vst_status status, const vst_error *error,
 
 PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"path", "all_windows", "progress", NULL};
+    static char *names[] = {"path", "all_windows", "progress", "last_ns", NULL};
     vpy_trace *self = (vpy_trace *)object;
     PyObject *path = NULL, *progress = NULL;
     int all = 0;
+    unsigned long long last_ns = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$pO:export", names,
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$pOK:export", names,
                                      PyUnicode_FSConverter, &path, &all,
-                                     &progress))
+                                     &progress, &last_ns))
         return NULL;
     if (!vpy_trace_is_usable(self)) {
         Py_DECREF(path);
@@ -69,7 +79,7 @@ PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
         .window = all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
         .tracer = self->tracer,
     };
-    begin(self, progress);
+    begin(self, progress, last_ns);
     Py_BEGIN_ALLOW_THREADS status = vst_trace_export(
         self->handle, PyBytes_AS_STRING(path), &options, &error);
     Py_END_ALLOW_THREADS end(self);
@@ -81,7 +91,8 @@ PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
 /* The handles of a tuple of traces, each of which is busy from now on; NULL
  * with an exception set, and none busy. One that is there twice is busy the
  * second time it is met. */
-static vst_trace **borrow_all(PyObject *traces, PyObject *progress)
+static vst_trace **borrow_all(PyObject *traces, PyObject *progress,
+                              unsigned long long last_ns)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(traces), taken = 0;
     vst_trace **handles = calloc((size_t)count + 1, sizeof *handles);
@@ -99,7 +110,7 @@ static vst_trace **borrow_all(PyObject *traces, PyObject *progress)
         }
         if (!vpy_trace_is_usable(one))
             break;
-        begin(one, taken == 0 ? progress : NULL);
+        begin(one, taken == 0 ? progress : NULL, last_ns);
         handles[taken] = one->handle;
     }
     if (taken == count)
@@ -112,22 +123,24 @@ static vst_trace **borrow_all(PyObject *traces, PyObject *progress)
 
 PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"traces", "path", "all_windows", "progress", NULL};
+    static char *names[] = {"traces",   "path",    "all_windows",
+                            "progress", "last_ns", NULL};
     PyObject *list, *path = NULL, *progress = NULL, *result = NULL;
     int all = 0;
+    unsigned long long last_ns = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO&|$pO:export_traces", names,
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO&|$pOK:export_traces", names,
                                      &list, PyUnicode_FSConverter, &path, &all,
-                                     &progress))
+                                     &progress, &last_ns))
         return NULL;
     PyObject *traces = PySequence_Tuple(list);
     if (traces && PyTuple_GET_SIZE(traces) == 0)
         PyErr_SetString(PyExc_ValueError, "there are no traces to export");
     vst_trace **handles = traces && PyTuple_GET_SIZE(traces) != 0
-                              ? borrow_all(traces, progress)
+                              ? borrow_all(traces, progress, last_ns)
                               : NULL;
     if (handles) {
         size_t count = (size_t)PyTuple_GET_SIZE(traces);
@@ -210,15 +223,16 @@ static PyObject *list_totals(vpy_trace *self, const totals *t)
 
 PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"all_windows", "progress", NULL};
+    static char *names[] = {"all_windows", "progress", "last_ns", NULL};
     vpy_trace *self = (vpy_trace *)object;
     PyObject *progress = NULL, *list = NULL;
     int all = 0;
+    unsigned long long last_ns = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pO:totals", names, &all,
-                                     &progress) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pOK:totals", names, &all,
+                                     &progress, &last_ns) ||
         !vpy_trace_is_usable(self))
         return NULL;
     totals t = {NULL, vst_trace_definition_max(self->handle)};
@@ -226,7 +240,7 @@ PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw)
     if (!t.of)
         return PyErr_NoMemory();
     vst_sink sink = {.ctx = &t, .recursion = true, .span = add_span};
-    begin(self, progress);
+    begin(self, progress, last_ns);
     Py_BEGIN_ALLOW_THREADS status =
         vst_trace_replay(self->handle, all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
                          self->tracer, &sink, &error);
@@ -407,7 +421,7 @@ PyObject *vpy_trace_spans(PyObject *object, PyObject *args, PyObject *kw)
         PyErr_NoMemory();
     } else if (mark(self, &s, name, (size_t)name_len)) {
         vst_sink sink = {.ctx = &s, .span = find_span};
-        begin(self, progress);
+        begin(self, progress, 0);
         Py_BEGIN_ALLOW_THREADS status = vst_trace_replay(
             self->handle, VST_WINDOW_ALL, self->tracer, &sink, &error);
         Py_END_ALLOW_THREADS end(self);

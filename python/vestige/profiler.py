@@ -16,10 +16,12 @@ from . import _core, dropin
 from .activity import ProfilerActivity, check_activities
 from .ranks import check_ranks, distributed_info
 from .render import quote
+from .units import parse_file_bound, parse_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import timedelta
     from types import TracebackType
     from typing import Any
 
@@ -49,6 +51,9 @@ class profile:
     rank, local_rank, world_size
                   which process of a distributed program this is. Default: RANK, LOCAL_RANK and WORLD_SIZE of the
                   environment
+    max_size      bytes, or "256M": the recording takes no more than that, the newest records stay. At least 1M
+    keep_last     seconds, a timedelta, or "30s": only what was recorded so long ago stays. What either of the two
+                  drops is counted; names are never dropped
     """
 
     def __init__(
@@ -67,6 +72,8 @@ class profile:
         rank: int | None = None,
         local_rank: int | None = None,
         world_size: int | None = None,
+        max_size: str | int | None = None,
+        keep_last: str | float | timedelta | None = None,
     ) -> None:
         self.activities = check_activities(activities)
         if with_stack is None:
@@ -87,6 +94,8 @@ class profile:
             include=_strings("include", include),
             exclude=_strings("exclude", exclude),
             log_args=_strings("record_args", record_args),
+            max_size=0 if max_size is None else parse_file_bound("max_size", max_size),
+            keep_ns=0 if keep_last is None else parse_time("keep_last", keep_last),
         )
         self._ranks = check_ranks(rank, local_rank, world_size)
         self._metadata: dict[str, str] = {}  # waits for the first start

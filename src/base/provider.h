@@ -20,6 +20,9 @@ typedef struct vst_chunk {
     void (*release)(struct vst_chunk *chunk);
     void *memory; /* the provider's own */
     size_t memory_size;
+    uint64_t place;  /* where it lies in the file, the provider's own */
+    size_t overhead; /* words in it that are no records (checkpoints), as the
+                      * recorder counts them */
 } vst_chunk;
 
 typedef enum vst_entry_kind {
@@ -44,7 +47,8 @@ typedef struct vst_entry {
 
 typedef struct vst_chunk_provider {
     void *ctx;
-    /* At least `words` words for a thread, timed from now. */
+    /* About `words` words for a thread, timed from now: more than twice
+     * VST_ESCAPE_WORDS_MAX less a few. May fail now and work later. */
     vst_status (*acquire)(void *ctx, uint32_t thread, size_t words,
                           vst_chunk *chunk);
     /* The first `used` words are final; releases the chunk. */

@@ -351,7 +351,9 @@ static vst_status write_loss(void *ctx, const vst_loss *loss)
 {
     vst__chrome *chrome = ctx;
     vst__chrome_head head;
-    const char *name = loss->records != 0 ? "lost records" : "hooks away";
+    const char *name = loss->kind == VST_LOSS_DROPPED ? "dropped records"
+                       : loss->kind == VST_LOSS_GAP   ? "hooks away"
+                                                      : "lost records";
     vst_definition definition = {
         .kind = VST_DEF_INSTANT,
         .name = name,
@@ -363,7 +365,10 @@ static vst_status write_loss(void *ctx, const vst_loss *loss)
 
     if (status != VST_OK)
         return status;
-    at = begin_event(chrome, &head, 'i', loss->thread, loss->start_ns);
+    /* What was dropped lies before all that is shown: marked where it ends. */
+    at = begin_event(chrome, &head, 'i', loss->thread,
+                     loss->kind == VST_LOSS_DROPPED ? loss->end_ns
+                                                    : loss->start_ns);
     at = PUT(at, ", \"s\": \"t\", \"args\": {\"start\": ");
     at = vst__json_us(at, vst__chrome_time(chrome, loss->start_ns));
     at = PUT(at, ", \"duration\": ");

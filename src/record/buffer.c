@@ -55,6 +55,7 @@ void vst_thread_release(void)
     vst_thread_buffer = &no_buffer;
     vst__os_thread_exit_arg(NULL);
     pthread_mutex_lock(&vst__recorder_lock);
+    writer->thread = NULL;
     if (writer->queue) {
         vst__queue_forget_thread(writer->queue, vst__os_thread_handle());
         vst__writer_detach(writer, true);
@@ -91,6 +92,7 @@ static bool join_recording(vst__writer *writer)
         vst__queue_define_thread(queue, thread, "", 0);
     }
     writer->number = thread->number;
+    writer->thread = thread;
     vst__writer_attach(writer, queue);
     return true;
 }
@@ -154,6 +156,11 @@ static vst__writer *writer_with_room(size_t words)
     if (writer->chunk.words && !vst__writer_has_room(writer, words)) {
         pthread_mutex_lock(&vst__recorder_lock);
         vst__writer_change_chunk(writer);
+        pthread_mutex_unlock(&vst__recorder_lock);
+    }
+    if (!writer->chunk.words && writer->asks_again && writer->asks_in-- == 0) {
+        pthread_mutex_lock(&vst__recorder_lock);
+        vst__writer_ask_again(writer);
         pthread_mutex_unlock(&vst__recorder_lock);
     }
     if (writer->chunk.words)

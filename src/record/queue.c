@@ -55,6 +55,7 @@ void vst__queue_destroy(vst_queue *queue)
     while (queue->threads) {
         vst__thread *thread = queue->threads;
         queue->threads = thread->next;
+        vst__fold_free(&thread->fold);
         free(thread);
     }
     vst__intern_destroy(queue->definitions);
@@ -114,6 +115,10 @@ vst_status vst__queue_start(vst_queue *queue)
         status = VST_E_BUSY;
     } else {
         vst__recording = queue;
+        for (vst__thread *t = queue->threads; t; t = t->next) {
+            vst__fold_reset(&t->fold);
+            t->runs = t->words = 0;
+        }
         set_epoch(++last_epoch);
     }
     pthread_mutex_unlock(&vst__recorder_lock);
@@ -139,6 +144,7 @@ void vst__queue_stop(vst_queue *queue)
             queue->lost += __atomic_exchange_n(&w->lost, 0, __ATOMIC_RELAXED);
             queue->writers = w->next;
             w->queue = NULL;
+            w->thread = NULL;
         }
         vst__spares_seal(queue);
         if (queue->lost)
@@ -298,6 +304,7 @@ void vst__queue_forget_thread(vst_queue *queue, uint64_t handle)
     if (*link) {
         vst__thread *thread = *link;
         *link = thread->next;
+        vst__fold_free(&thread->fold);
         free(thread);
     }
 }
@@ -348,6 +355,7 @@ void vst_queue_open_stack(vst_queue *queue, uint64_t handle,
     }
     if (thread && count && vst__recording == queue) {
         writer.number = thread->number;
+        writer.thread = thread;
         vst__writer_attach(&writer, queue);
         vst__writer_stack(&writer, ids, count);
         vst__writer_detach(&writer, true);

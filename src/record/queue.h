@@ -8,22 +8,32 @@
 
 #include <vestige/record.h>
 
+#include "base/fold.h"
 #include "base/intern.h"
 #include "base/provider.h"
+
+typedef struct vst__thread vst__thread;
 
 /* A thread's buffer and what the slow path needs beside it. The first member
  * and `lost` belong to the owner; the rest is guarded by the lock. */
 typedef struct vst__writer {
     vst_buffer hot;
-    uint64_t *end;     /* behind the last word of the chunk */
-    vst_chunk chunk;   /* words == NULL: none */
-    uint32_t segments; /* in the chunk */
-    uint32_t number;   /* of the thread, in the trace */
-    size_t next_words; /* how large the next chunk shall be */
-    bool free_running; /* may be writing although the tracer stopped; once
-                        * true it stays so */
-    uint64_t lost;     /* records not kept; atomic, relaxed: a plain count */
-    vst_queue *queue;  /* the recording it is linked into, NULL: none */
+    uint64_t *end;       /* behind the last word of the chunk */
+    vst_chunk chunk;     /* words == NULL: none */
+    uint32_t segments;   /* in the chunk */
+    uint32_t number;     /* of the thread, in the trace */
+    size_t next_words;   /* how large the next chunk shall be */
+    bool free_running;   /* may be writing although the tracer stopped; once
+                          * true it stays so */
+    uint64_t lost;       /* records not kept; atomic, relaxed: a plain count */
+    vst__thread *thread; /* whose words it writes, NULL: unknown */
+    uint64_t *run;       /* its first word in the chunk, behind the checkpoint;
+                          * NULL where there are no checkpoints */
+    /* Without a chunk, the owner's own: */
+    bool asks_again;      /* there may be one later */
+    uint32_t asks_in;     /* so many records later */
+    uint64_t lost_before; /* what `lost` was when it had none */
+    vst_queue *queue;     /* the recording it is linked into, NULL: none */
     struct vst__writer *next, *previous;
 } vst__writer;
 
@@ -36,13 +46,18 @@ typedef struct vst__spare {
     struct vst__spare *next;
 } vst__spare;
 
-/* A thread of the traced program that has a number. */
-typedef struct vst__thread {
+/* A thread of the traced program that has a number. With checkpoints, every run
+ * of its words (in a chunk, or the rest of one) begins with what the words
+ * before left open. */
+struct vst__thread {
     uint64_t handle;
     uint64_t system_tid;
     uint32_t number;
+    vst__fold fold; /* of the runs it has left */
+    uint64_t runs;  /* so far, in this window */
+    uint64_t words; /* in the runs it has left, without checkpoints */
     struct vst__thread *next;
-} vst__thread;
+};
 
 struct vst_queue {
     const vst_chunk_provider *provider;
@@ -53,8 +68,10 @@ struct vst_queue {
     vst__thread *threads; /* alive, newest first */
     vst__writer *writers; /* with a buffer in this recording */
     vst__spare *spares;   /* chunks for the next thread that comes */
-    uint64_t lost;        /* so far, of writers that are gone */
-    char *key;            /* scratch for vst_queue_define */
+    size_t spare_count;
+    bool checkpoints; /* a run begins with one; constant while recording */
+    uint64_t lost;    /* so far, of writers that are gone */
+    char *key;        /* scratch for vst_queue_define */
     size_t key_size;
     void (*attention)(void *ctx);
     void *attention_ctx;
@@ -92,6 +109,8 @@ void vst__writer_detach(vst__writer *writer, bool keep_for_others);
 void vst__writer_abandon(vst__writer *writer);
 /* Seals the chunk and takes another; there may be none. */
 void vst__writer_change_chunk(vst__writer *writer);
+/* Takes a chunk after there was none, if there is one now. */
+void vst__writer_ask_again(vst__writer *writer);
 void vst__writer_stack(vst__writer *writer, const vst_id *ids, size_t count);
 void vst__spares_seal(vst_queue *queue);
 void vst__spares_abandon(vst_queue *queue);

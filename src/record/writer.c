@@ -1,6 +1,11 @@
 /* A writer: a thread's buffer on its chunk. Getting a chunk, leaving it, and
  * storing words in it. What changes a chunk is called with the recorder's lock
- * held; words are stored by the owner alone. */
+ * held; words are stored by the owner alone.
+ *
+ * Checkpoints. Where chunks may be dropped, each must be readable without those
+ * before it: a run of a thread's words begins with an escape CHECKPOINT and
+ * what the runs before left open. For that the words of a run are folded when
+ * it is left; while they are written nothing is different. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +20,13 @@ enum {
     SLACK_WORDS = 8,
     /* A rest smaller than this is not worth handing on. */
     SPARE_WORDS = 64,
+    /* With checkpoints: spares are chunks that cannot be reused meanwhile. */
+    SPARES_MAX = 16,
+    CHECKPOINT_WORDS = 4, /* of the escape itself */
+    /* Behind a checkpoint in a fresh chunk any escape still fits. */
+    BEHIND_CHECKPOINT = 1 + VST_ESCAPE_WORDS_MAX + 2 * SLACK_WORDS,
+    /* How many records a thread without a chunk loses before it asks again. */
+    ASK_AFTER = 1024,
 };
 
 /* ---- words ------------------------------------------------------------- */
@@ -65,6 +77,51 @@ void vst__writer_escape(vst__writer *writer, vst_escape type,
     writer->hot.cursor += 1 + words;
 }
 
+/* ---- runs -------------------------------------------------------------- */
+
+/* The escape's own word is stored last: a checkpoint is there as a whole or not
+ * at all. Its time is that of the word before, or of the chunk. */
+static void begin_run(vst__writer *writer, vst_queue *queue, size_t room)
+{
+    vst__thread *thread = writer->thread;
+    uint64_t *at = writer->hot.cursor;
+
+    writer->run = NULL;
+    if (!queue->checkpoints || !thread)
+        return;
+    size_t words = vst__fold_emit(&thread->fold, at + CHECKPOINT_WORDS, room);
+    store_word(at + 1, words);
+    store_word(at + 2, thread->runs++);
+    store_word(at + 3, thread->words);
+    store_word(at, vst_word_escape(VST_ESCAPE_CHECKPOINT, 3, 0));
+    writer->hot.cursor = writer->run = at + CHECKPOINT_WORDS + words;
+    writer->chunk.overhead += CHECKPOINT_WORDS + words;
+    if (writer->hot.limit < writer->hot.cursor)
+        writer->hot.limit = writer->hot.cursor;
+}
+
+static void leave_run(vst__writer *writer)
+{
+    vst__thread *thread = writer->thread;
+
+    if (!writer->run || !thread)
+        return;
+    size_t count = (size_t)(writer->hot.cursor - writer->run);
+    vst__fold_words(&thread->fold, writer->run, count);
+    thread->words += count;
+    writer->run = NULL;
+}
+
+/* Nothing is known of the thread from here on, and no chunk there to say it: it
+ * is said as if it had been in words that were dropped. */
+static void lose_track(vst__thread *thread)
+{
+    const uint64_t gap[2] = {vst_word_escape(VST_ESCAPE_GAP, 1, 0), 0};
+
+    vst__fold_words(&thread->fold, gap, 2);
+    thread->words += 2;
+}
+
 /* ---- chunks ------------------------------------------------------------ */
 
 static void set_chunk(vst__writer *writer, uint64_t *cursor)
@@ -84,16 +141,33 @@ static void clear_chunk(vst__writer *writer)
     writer->hot.cursor = writer->hot.limit = writer->end = NULL;
 }
 
+static void seal(vst_queue *queue, vst_chunk *chunk, const uint64_t *cursor,
+                 uint32_t segments)
+{
+    const vst_chunk_provider *provider = queue->provider;
+
+    provider->seal(provider->ctx, chunk, (size_t)(cursor - chunk->words),
+                   segments);
+}
+
 static vst_status acquire(const vst__writer *writer, vst_queue *queue,
                           vst_chunk *chunk)
 {
     const vst_chunk_provider *provider = queue->provider;
 
-    return provider->acquire(provider->ctx, writer->number, writer->next_words,
-                             chunk);
+    vst_status status = provider->acquire(provider->ctx, writer->number,
+                                          writer->next_words, chunk);
+    if (status != VST_OK && queue->checkpoints && queue->spares) {
+        /* What waits for other threads can be had again, once it is sealed. */
+        vst__spares_seal(queue);
+        status = provider->acquire(provider->ctx, writer->number,
+                                   writer->next_words, chunk);
+    }
+    return status;
 }
 
-static void begin_chunk(vst__writer *writer, const vst_chunk *chunk)
+static void begin_chunk(vst__writer *writer, vst_queue *queue,
+                        const vst_chunk *chunk)
 {
     writer->chunk = *chunk;
     writer->segments = 1;
@@ -102,16 +176,47 @@ static void begin_chunk(vst__writer *writer, const vst_chunk *chunk)
         writer->next_words =
             (writer->next_words + HEADER_WORDS) * 2 - HEADER_WORDS;
     set_chunk(writer, chunk->words);
+    size_t room = chunk->capacity / 2;
+    if (room > chunk->capacity - CHECKPOINT_WORDS - BEHIND_CHECKPOINT)
+        room = chunk->capacity - CHECKPOINT_WORDS - BEHIND_CHECKPOINT;
+    begin_run(writer, queue, room);
+}
+
+/* A checkpoint is to be whole, and to leave room for what follows. */
+static bool is_worth_taking(const vst__writer *writer, const vst_queue *queue,
+                            const vst__spare *spare)
+{
+    const vst_chunk *chunk = &spare->chunk;
+    size_t room = (size_t)(chunk->words + chunk->capacity - spare->cursor);
+
+    if (!queue->checkpoints || !writer->thread)
+        return true;
+    return room >= SPARE_WORDS + 2 * vst__fold_size(&writer->thread->fold);
+}
+
+static vst__spare *pop_spare(vst_queue *queue)
+{
+    vst__spare *spare = queue->spares;
+
+    if (spare) {
+        queue->spares = spare->next;
+        queue->spare_count--;
+    }
+    return spare;
 }
 
 /* Takes over what a thread that ended left of its chunk. */
 static bool take_spare(vst__writer *writer, vst_queue *queue)
 {
-    vst__spare *spare = queue->spares;
+    vst__spare *spare = pop_spare(queue);
 
     if (!spare)
         return false;
-    queue->spares = spare->next;
+    if (!is_worth_taking(writer, queue, spare)) {
+        seal(queue, &spare->chunk, spare->cursor, spare->segments);
+        free(spare);
+        return false;
+    }
     writer->chunk = spare->chunk;
     writer->segments = spare->segments + 1;
     writer->next_words = spare->next_words;
@@ -120,6 +225,7 @@ static bool take_spare(vst__writer *writer, vst_queue *queue)
     writer->hot.last = vst_clock_ticks();
     uint64_t payload[2] = {writer->number, writer->hot.last};
     vst__writer_escape(writer, VST_ESCAPE_SEGMENT, payload, 2);
+    begin_run(writer, queue, (size_t)(writer->end - writer->hot.cursor) / 2);
     return true;
 }
 
@@ -144,6 +250,7 @@ static void unlink_writer(vst__writer *writer)
     else
         queue->writers = writer->next;
     writer->queue = NULL;
+    writer->thread = NULL;
 }
 
 bool vst__writer_attach(vst__writer *writer, vst_queue *queue)
@@ -152,17 +259,22 @@ bool vst__writer_attach(vst__writer *writer, vst_queue *queue)
 
     link_writer(writer, queue);
     writer->next_words = FIRST_CHUNK_WORDS;
+    writer->run = NULL;
+    writer->asks_again = queue->checkpoints;
+    writer->asks_in = 0;
+    writer->lost_before = writer->lost;
     if (take_spare(writer, queue))
         return true;
     if (acquire(writer, queue, &chunk) != VST_OK)
         return false;
-    begin_chunk(writer, &chunk);
+    begin_chunk(writer, queue, &chunk);
     return true;
 }
 
 static bool keep_as_spare(vst__writer *writer, vst_queue *queue)
 {
-    if (writer->end - writer->hot.cursor < SPARE_WORDS)
+    if (writer->end - writer->hot.cursor < SPARE_WORDS ||
+        (queue->checkpoints && queue->spare_count >= SPARES_MAX))
         return false;
     vst__spare *spare = malloc(sizeof *spare);
     if (!spare)
@@ -170,23 +282,15 @@ static bool keep_as_spare(vst__writer *writer, vst_queue *queue)
     *spare = (vst__spare){writer->chunk, writer->hot.cursor, writer->segments,
                           writer->next_words, queue->spares};
     queue->spares = spare;
+    queue->spare_count++;
     return true;
-}
-
-static void seal(vst_queue *queue, vst_chunk *chunk, const uint64_t *cursor,
-                 uint32_t segments)
-{
-    const vst_chunk_provider *provider = queue->provider;
-
-    provider->seal(provider->ctx, chunk, (size_t)(cursor - chunk->words),
-                   segments);
 }
 
 void vst__spares_seal(vst_queue *queue)
 {
-    while (queue->spares) {
-        vst__spare *spare = queue->spares;
-        queue->spares = spare->next;
+    vst__spare *spare;
+
+    while ((spare = pop_spare(queue)) != NULL) {
         seal(queue, &spare->chunk, spare->cursor, spare->segments);
         free(spare);
     }
@@ -194,9 +298,9 @@ void vst__spares_seal(vst_queue *queue)
 
 void vst__spares_abandon(vst_queue *queue)
 {
-    while (queue->spares) {
-        vst__spare *spare = queue->spares;
-        queue->spares = spare->next;
+    vst__spare *spare;
+
+    while ((spare = pop_spare(queue)) != NULL) {
         spare->chunk.release(&spare->chunk);
         free(spare);
     }
@@ -206,6 +310,8 @@ void vst__writer_detach(vst__writer *writer, bool keep_for_others)
 {
     vst_queue *queue = writer->queue;
 
+    if (keep_for_others)
+        leave_run(writer);
     if (writer->chunk.words &&
         !(keep_for_others && keep_as_spare(writer, queue)))
         seal(queue, &writer->chunk, writer->hot.cursor, writer->segments);
@@ -225,6 +331,42 @@ void vst__writer_abandon(vst__writer *writer)
         unlink_writer(writer);
 }
 
+/* The old chunk is sealed first: where there are few, it is the one that comes
+ * back. */
+static void change_run(vst__writer *writer)
+{
+    vst_queue *queue = writer->queue;
+    vst_chunk chunk;
+
+    leave_run(writer);
+    seal(queue, &writer->chunk, writer->hot.cursor, writer->segments);
+    clear_chunk(writer);
+    if (acquire(writer, queue, &chunk) == VST_OK) {
+        begin_chunk(writer, queue, &chunk);
+        return;
+    }
+    lose_track(writer->thread);
+    writer->asks_in = ASK_AFTER;
+    writer->lost_before = writer->lost;
+}
+
+void vst__writer_ask_again(vst__writer *writer)
+{
+    const uint64_t gap_ends = 1;
+    vst_chunk chunk;
+
+    writer->asks_in = ASK_AFTER;
+    if (!writer->queue || acquire(writer, writer->queue, &chunk) != VST_OK)
+        return;
+    uint64_t lost = writer->lost - writer->lost_before;
+    begin_chunk(writer, writer->queue, &chunk);
+    /* What was open then is known to nobody now. */
+    if (lost)
+        vst__writer_escape(writer, VST_ESCAPE_LOST, &lost, 1);
+    vst__writer_escape(writer, VST_ESCAPE_GAP, &gap_ends, 1);
+    vst__writer_escape(writer, VST_ESCAPE_STACK, NULL, 0);
+}
+
 /* Where there is no room for more, a gap says that nothing is known of this
  * thread from here on. */
 void vst__writer_change_chunk(vst__writer *writer)
@@ -237,13 +379,17 @@ void vst__writer_change_chunk(vst__writer *writer)
         vst__writer_abandon(writer);
         return;
     }
+    if (writer->run) {
+        change_run(writer);
+        return;
+    }
     bool found = acquire(writer, writer->queue, &chunk) == VST_OK;
     if (!found)
         vst__writer_escape(writer, VST_ESCAPE_GAP, &gap_begins, 1);
     seal(writer->queue, &writer->chunk, writer->hot.cursor, writer->segments);
     clear_chunk(writer);
     if (found)
-        begin_chunk(writer, &chunk);
+        begin_chunk(writer, writer->queue, &chunk);
 }
 
 bool vst__writer_has_room(const vst__writer *writer, size_t words)

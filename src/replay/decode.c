@@ -1,6 +1,14 @@
-/* The decoder of decode.h: it knows the layout of words and nothing of what
- * they mean together. One thread at a time. */
+/* The decoder of decode.h: it knows the layout of words and where a thread's
+ * runs fit together, but nothing of what the words mean together. One thread at
+ * a time. */
 #include "replay/decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DROPPED_WORDS = 3 }; /* the escape and its payload */
+
+/* ---- segments ----------------------------------------------------------- */
 
 static void open_segment(vst__decoder *decoder)
 {
@@ -8,10 +16,24 @@ static void open_segment(vst__decoder *decoder)
 
     vst__stream_open(&decoder->stream, &decoder->trace->block, segment->offset,
                      segment->words, segment->start);
+    if (segment->guarded)
+        vst__stream_guard(&decoder->stream, segment->header, segment->sequence);
+    decoder->at_head = true;
+    decoder->run_left = segment->words;
+    decoder->skip_to = segment->words;
+}
+
+/* Words of the segment that were not taken, also after it ended. */
+static uint64_t words_left(const vst__decoder *decoder)
+{
+    const vst__stream *stream = &decoder->stream;
+
+    return stream->left + (uint64_t)(stream->end - stream->at);
 }
 
 void vst__decoder_open(vst__decoder *decoder, vst_trace *trace,
-                       const vst__segment *segments, size_t count)
+                       const vst__window *window, const vst__segment *segments,
+                       size_t count)
 {
     const vst_trace_thread *thread =
         vst_trace_thread_find(trace, segments->thread);
@@ -24,11 +46,43 @@ void vst__decoder_open(vst__decoder *decoder, vst_trace *trace,
     decoder->segment = segments;
     decoder->end = segments + count;
     decoder->words = 0;
+    decoder->known = window->began;
+    decoder->records = decoder->hidden = 0;
+    decoder->folding = trace->clip > window->began;
+    decoder->shown = trace->clip;
+    decoder->pending_at = decoder->pending_count = 0;
+    vst__fold_reset(&decoder->fold);
     /* What is the same in all events is written once, not once an event. */
     for (size_t i = 0; i < VST_BATCH; i++)
         decoder->events[i] = event;
+    /* A checkpoint tells what the runs before it would. */
+    while (decoder->folding && decoder->segment + 1 != decoder->end &&
+           decoder->segment[1].checkpoint != 0 &&
+           decoder->segment[1].start <= trace->clip)
+        decoder->words += decoder->segment++->words;
     open_segment(decoder);
 }
+
+void vst__decoder_close(vst__decoder *decoder)
+{
+    vst__fold_free(&decoder->fold);
+    free(decoder->pending);
+    decoder->pending = NULL;
+}
+
+static bool next_segment(vst__decoder *decoder)
+{
+    decoder->records += decoder->run_left - words_left(decoder);
+    if (!decoder->folding)
+        decoder->known = decoder->stream.now;
+    decoder->words += decoder->segment->words;
+    if (++decoder->segment == decoder->end)
+        return false;
+    open_segment(decoder);
+    return true;
+}
+
+/* ---- events ------------------------------------------------------------- */
 
 /* False if the word ends what belongs to this thread. */
 static bool decode_escape(const uint64_t *word, vst_compressed_event *event)
@@ -55,6 +109,143 @@ static bool decode_escape(const uint64_t *word, vst_compressed_event *event)
     return true;
 }
 
+/* The checkpoint at the head of a run. What it tells is left out where the run
+ * before it was read; else it comes in as any other words do, behind a DROPPED.
+ * Gives how many events there are: 0 or 1. */
+static size_t decode_checkpoint(vst__decoder *decoder, const uint64_t *word,
+                                vst_compressed_event *event)
+{
+    uint64_t left = words_left(decoder);
+    uint64_t told = word[1] < left ? word[1] : left;
+    uint64_t missing =
+        word[3] > decoder->records ? word[3] - decoder->records : 0;
+    bool follows = word[3] == decoder->records;
+
+    decoder->run_left = left - told;
+    decoder->records = word[3];
+    if (follows) {
+        decoder->skip_to = decoder->run_left;
+        return 0;
+    }
+    if (decoder->folding) {
+        decoder->hidden += missing;
+        vst__fold_reset(&decoder->fold);
+        if (decoder->stream.now > decoder->shown)
+            decoder->shown = decoder->stream.now;
+        return 0;
+    }
+    decoder->told[0] = missing;
+    decoder->told[1] = decoder->known;
+    event->key =
+        vst_trace_key_make(vst_trace_key_kind_of_escape(VST_ESCAPE_DROPPED), 0);
+    event->payload = decoder->told;
+    event->payload_words = 2;
+    return 1;
+}
+
+static bool is_checkpoint(const uint64_t *word)
+{
+    return vst_word_kind(*word) == VST_ESCAPE &&
+           vst_word_escape_type(*word) == VST_ESCAPE_CHECKPOINT &&
+           vst_word_escape_words(*word) >= 3;
+}
+
+/* ---- before the clip ---------------------------------------------------- */
+
+/* From here on events are given out: first what was hidden, and what is open.
+ */
+static vst_status begin_showing(vst__decoder *decoder)
+{
+    size_t size = vst__fold_size(&decoder->fold);
+
+    decoder->folding = false;
+    if (decoder->fold.unknown)
+        return VST_E_NOMEM;
+    if (decoder->hidden == 0)
+        return VST_OK;
+    free(decoder->pending);
+    decoder->pending = malloc((DROPPED_WORDS + size) * sizeof(uint64_t));
+    if (decoder->pending == NULL)
+        return VST_E_NOMEM;
+    decoder->pending[0] = vst_word_escape(VST_ESCAPE_DROPPED, 2, 0);
+    decoder->pending[1] = decoder->hidden;
+    decoder->pending[2] = decoder->known;
+    decoder->pending_at = 0;
+    decoder->pending_count =
+        DROPPED_WORDS +
+        vst__fold_emit(&decoder->fold, decoder->pending + DROPPED_WORDS, size);
+    return VST_OK;
+}
+
+static void decode_pending(vst__decoder *decoder, size_t *count)
+{
+    vst_compressed_event *event = decoder->events + *count;
+    vst_compressed_event *end = decoder->events + VST_BATCH;
+
+    while (event != end && decoder->pending_at != decoder->pending_count) {
+        const uint64_t *word = decoder->pending + decoder->pending_at;
+
+        decode_escape(word, event);
+        event->enter_t = decoder->shown;
+        decoder->pending_at += 1 + (size_t)event->payload_words;
+        event++;
+    }
+    *count = (size_t)(event - decoder->events);
+}
+
+/* Folds what is in view; true if the segment's words end here. It stops before
+ * the first word that is to be shown. */
+static bool fold_view(vst__decoder *decoder, vst_status *status)
+{
+    vst__stream *stream = &decoder->stream;
+    const uint64_t *word;
+
+    while ((word = vst__stream_next(stream)) != NULL) {
+        size_t size = 1;
+
+        if (vst_word_kind(*word) == VST_ESCAPE)
+            size += vst_word_escape_words(*word);
+        if (decoder->at_head && is_checkpoint(word)) {
+            decoder->at_head = false;
+            decode_checkpoint(decoder, word, NULL);
+            continue;
+        }
+        decoder->at_head = false;
+        uint64_t left = words_left(decoder);
+        if (left >= decoder->skip_to)
+            continue;
+        if (left >= decoder->run_left) { /* a checkpoint's */
+            vst__fold_words(&decoder->fold, word, size);
+            continue;
+        }
+        if (stream->now >= decoder->shown) {
+            stream->now -= vst_word_delta(*word);
+            stream->at = word;
+            *status = begin_showing(decoder);
+            return false;
+        }
+        vst__fold_words(&decoder->fold, word, size);
+        decoder->hidden += size;
+    }
+    return vst__stream_remaining(stream) == 0;
+}
+
+/* ---- batches ------------------------------------------------------------ */
+
+/* The words of a checkpoint that tells nothing new; and one such. */
+static size_t decode_head(vst__decoder *decoder, const uint64_t *word,
+                          vst_compressed_event *event, bool *taken)
+{
+    *taken = true;
+    if (decoder->at_head) {
+        decoder->at_head = false;
+        if (is_checkpoint(word))
+            return decode_checkpoint(decoder, word, event);
+    }
+    *taken = words_left(decoder) >= decoder->skip_to;
+    return 0;
+}
+
 /* Decodes what is in view; true if the segment's words end here. */
 static bool decode_view(vst__decoder *decoder, size_t *count)
 {
@@ -62,11 +253,20 @@ static bool decode_view(vst__decoder *decoder, size_t *count)
     vst_compressed_event *event = decoder->events + *count;
     vst_compressed_event *end = decoder->events + VST_BATCH;
     const uint64_t *word;
+    bool heading =
+        decoder->at_head || decoder->skip_to < decoder->segment->words;
 
     while (event != end && (word = vst__stream_next(stream)) != NULL) {
         vst_kind kind = vst_word_kind(*word);
 
         event->enter_t = stream->now;
+        if (heading) {
+            bool taken;
+            event += decode_head(decoder, word, event, &taken);
+            heading = taken;
+            if (taken)
+                continue;
+        }
         if (kind != VST_ESCAPE) {
             event->key = vst_trace_key_make((uint32_t)kind, vst_word_id(*word));
             event->payload = NULL;
@@ -83,39 +283,52 @@ static bool decode_view(vst__decoder *decoder, size_t *count)
     return vst__stream_remaining(stream) == 0;
 }
 
-static bool next_segment(vst__decoder *decoder)
+/* Bringing words into view would pull the payloads from under the events of
+ * this batch, so it is only done while there are none. */
+static vst_status decode_more(vst__decoder *decoder, size_t *count)
 {
-    decoder->words += decoder->segment->words;
-    if (++decoder->segment == decoder->end)
-        return false;
-    open_segment(decoder);
-    return true;
+    vst_status status = VST_OK;
+    bool ends;
+
+    if (decoder->segment == decoder->end) {
+        if (!decoder->folding)
+            return VST_OK;
+        /* All of it lies before the clip: a thread that waits in a call is in
+         * it still, one that ended is not worth a word. */
+        if (vst__fold_is_empty(&decoder->fold))
+            decoder->hidden = 0;
+        return begin_showing(decoder);
+    }
+    ends = !vst__stream_fill(&decoder->stream);
+    if (decoder->stream.status != VST_OK)
+        return decoder->stream.status;
+    if (!ends)
+        ends = decoder->folding ? fold_view(decoder, &status)
+                                : decode_view(decoder, count);
+    if (ends)
+        next_segment(decoder);
+    return status;
+}
+
+static bool is_over(const vst__decoder *decoder)
+{
+    return decoder->segment == decoder->end && !decoder->folding &&
+           decoder->pending_at == decoder->pending_count;
 }
 
 vst_status vst__decoder_next(vst__decoder *decoder, size_t *count, bool *last)
 {
-    *count = 0;
-    *last = false;
-    if (decoder->segment == decoder->end) {
-        *last = true;
-        return VST_OK;
-    }
-    /* Bringing words into view would pull the payloads from under the events
-     * of this batch, so it is only done while there are none. */
-    for (;;) {
-        bool more = vst__stream_fill(&decoder->stream);
+    vst_status status = VST_OK;
 
-        if (decoder->stream.status != VST_OK)
-            return decoder->stream.status;
-        if (!more || decode_view(decoder, count)) {
-            if (!next_segment(decoder)) {
-                *last = true;
-                return VST_OK;
-            }
-        }
-        if (*count != 0)
-            return VST_OK;
+    *count = 0;
+    while (status == VST_OK && *count == 0 && !is_over(decoder)) {
+        if (decoder->pending_at != decoder->pending_count)
+            decode_pending(decoder, count);
+        else
+            status = decode_more(decoder, count);
     }
+    *last = is_over(decoder);
+    return status;
 }
 
 uint64_t vst__decoder_words(const vst__decoder *decoder)

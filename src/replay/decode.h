@@ -1,10 +1,12 @@
-/* Words to compressed events: one thread of one window, batch by batch. One
- * thread at a time. */
+/* Words to compressed events: one thread of one window, batch by batch. What
+ * was dropped of it, and what lies before the clip, is one event DROPPED and
+ * then what was open when the rest begins. One thread at a time. */
 #ifndef VST_REPLAY_DECODE_H
 #define VST_REPLAY_DECODE_H
 
 #include <vestige/tracer.h>
 
+#include "base/fold.h"
 #include "store/reader.h"
 #include "store/stream.h"
 
@@ -16,16 +18,37 @@ typedef struct vst__decoder {
     const vst__segment *end;
     vst__stream stream;
     uint64_t words; /* of the segments that were read to their end */
+
+    bool at_head;      /* no word of the segment was looked at yet */
+    vst_ticks known;   /* what the thread did was told up to here */
+    uint64_t records;  /* words of the thread before this run, without
+                        * checkpoints; at its end before the next one */
+    uint64_t run_left; /* so many words of the segment are the run's own, the
+                        * last ones; all if there is no checkpoint */
+    uint64_t skip_to;  /* nobody needs those before the last so many */
+    uint64_t told[2];  /* payload of a DROPPED in this batch */
+
+    /* Words before the clip are folded; then what the fold emits comes in. */
+    bool folding;
+    vst__fold fold;
+    uint64_t hidden; /* words that were folded, or dropped before */
+    vst_ticks shown; /* when what is shown begins */
+    uint64_t *pending;
+    size_t pending_at, pending_count;
+
     vst_compressed_event events[VST_BATCH];
 } vst__decoder;
 
-/* Decodes `count` segments of one thread, in their order. */
+/* Decodes `count` segments of one thread of a window, in their order. The
+ * decoder is all zero before the first time. */
 void vst__decoder_open(vst__decoder *decoder, vst_trace *trace,
-                       const vst__segment *segments, size_t count);
+                       const vst__window *window, const vst__segment *segments,
+                       size_t count);
 /* The next batch is in decoder->events; its payloads are good until the next
  * call. *last: no events follow. A last batch may be empty. */
 vst_status vst__decoder_next(vst__decoder *decoder, size_t *count, bool *last);
 /* Words decoded so far. */
 uint64_t vst__decoder_words(const vst__decoder *decoder);
+void vst__decoder_close(vst__decoder *decoder);
 
 #endif

@@ -6,8 +6,8 @@
  * ending no later; nothing recurses, so depth is bounded by memory alone.
  *
  * A span opened by a STACK has VST_SPAN_OPEN_AT_START: it was running when
- * recording began, or when it went on after a gap. What a gap hid the end of is
- * closed where the gap began.
+ * recording began, or when it went on after a gap, or where a checkpoint takes
+ * up what was dropped. What a gap hid the end of is closed where the gap began.
  *
  * One thread at a time uses a matcher. */
 #include <stdlib.h>
@@ -18,8 +18,16 @@
 /* Kinds of a trace key, for the escapes. */
 enum {
     KIND_OF_ESCAPE = VST_ESCAPE + 1,
+    KIND_BEGIN = KIND_OF_ESCAPE + VST_ESCAPE_BEGIN,
     KIND_STACK_MORE = KIND_OF_ESCAPE + VST_ESCAPE_STACK_MORE
 };
+
+/* A BEGIN of a checkpoint. */
+static bool was_open(const vst_compressed_event *event)
+{
+    return vst_trace_key_kind(event->key) == KIND_BEGIN &&
+           event->payload_words > 1 && event->payload[1] != 0;
+}
 
 vst_status vst_matcher_create(vst_matcher **matcher)
 {
@@ -158,10 +166,11 @@ static vst_status start_reconcile(vst_matcher *matcher, const uint64_t *ids,
 
 /* ---- other escapes ------------------------------------------------------ */
 
-static vst_status lose(vst_matcher *matcher, int64_t start_ns, uint64_t records,
-                       const vst_sink *sink)
+static vst_status lose(vst_matcher *matcher, vst_loss_kind kind,
+                       int64_t start_ns, uint64_t records, const vst_sink *sink)
 {
     vst_loss loss = {
+        .kind = kind,
         .thread = matcher->thread,
         .start_ns = start_ns,
         .end_ns = matcher->last_ns,
@@ -177,10 +186,49 @@ static vst_status gap(vst_matcher *matcher, bool ends, const vst_sink *sink)
         return VST_OK; /* the other half was lost */
     matcher->in_gap = !ends;
     if (ends)
-        return lose(matcher, matcher->gap_ns, 0, sink);
+        return lose(matcher, VST_LOSS_GAP, matcher->gap_ns, 0, sink);
     matcher->gap_ns = matcher->last_ns;
     matcher->after_gap = true;
     return VST_OK;
+}
+
+/* What is open is known up to the event before; a checkpoint tells where the
+ * thread goes on. */
+static vst_status dropped(vst_matcher *matcher, uint64_t records,
+                          int64_t since_ns, int64_t previous_ns,
+                          const vst_sink *sink)
+{
+    int64_t now_ns = matcher->last_ns;
+    vst_status status = VST_OK;
+
+    if (previous_ns != INT64_MIN)
+        status =
+            vst__matcher_close_all(matcher, previous_ns, VST_SPAN_CUT, sink);
+    vst__matcher_reset(matcher);
+    matcher->last_ns = now_ns;
+    if (sink->recursion)
+        vst__matcher_build_index(matcher);
+    if (since_ns < previous_ns)
+        since_ns = previous_ns;
+    if (since_ns > now_ns)
+        since_ns = now_ns;
+    if (status == VST_OK)
+        status = lose(matcher, VST_LOSS_DROPPED, since_ns, records, sink);
+    /* What is open now may begin a little before, to begin one by one. */
+    matcher->last_ns = since_ns;
+    return status;
+}
+
+/* A span that was open before, told by a checkpoint between the calls of a
+ * STACK. */
+static vst_status begun_before(vst_matcher *matcher, const uint64_t *payload)
+{
+    bool whole = matcher->reconciling && matcher->reconciled == matcher->count;
+    vst_status status = vst__matcher_begin(matcher, payload[0], payload[1]);
+
+    if (whole)
+        matcher->reconciled = matcher->count;
+    return status;
 }
 
 static vst_status instant(vst_matcher *matcher,
@@ -230,6 +278,7 @@ static vst_status arguments(vst_matcher *matcher,
 }
 
 static vst_status escape(vst_matcher *matcher,
+                         const vst_time_converter *converter,
                          const vst_compressed_event *event, int64_t previous_ns,
                          const vst_sink *sink)
 {
@@ -248,16 +297,24 @@ static vst_status escape(vst_matcher *matcher,
     if (type == VST_ESCAPE_LOST) {
         int64_t start_ns =
             previous_ns == INT64_MIN ? matcher->last_ns : previous_ns;
-        return lose(matcher, start_ns, payload[0] != 0 ? payload[0] : 1, sink);
+        return lose(matcher, VST_LOSS_RECORDS, start_ns,
+                    payload[0] != 0 ? payload[0] : 1, sink);
+    }
+    if (type == VST_ESCAPE_DROPPED) {
+        int64_t since_ns = matcher->last_ns;
+        if (words > 1)
+            since_ns = converter->to_ns(converter->ctx, payload[1]);
+        return dropped(matcher, payload[0], since_ns, previous_ns, sink);
     }
     if (type == VST_ESCAPE_GAP)
         return gap(matcher, payload[0] != 0, sink);
     matcher->after_gap = false;
     switch (type) {
     case VST_ESCAPE_BEGIN:
-        return (payload[0] & VST_ID_MAX) != 0
-                   ? vst__matcher_begin(matcher, payload[0])
-                   : VST_OK;
+        if ((payload[0] & VST_ID_MAX) == 0)
+            return VST_OK;
+        return was_open(event) ? begun_before(matcher, payload)
+                               : vst__matcher_begin(matcher, payload[0], 0);
     case VST_ESCAPE_END:
         return vst__matcher_end(matcher, payload[0], sink);
     case VST_ESCAPE_ARGS:
@@ -267,7 +324,8 @@ static vst_status escape(vst_matcher *matcher,
     case VST_ESCAPE_COUNTER:
         return counter(matcher, event, sink);
     case VST_ESCAPE_SWITCH:
-        return vst__matcher_switch(matcher, payload[0], previous_ns, sink);
+        return vst__matcher_switch(matcher, payload[0], words > 1 && payload[1],
+                                   previous_ns, sink);
     default:
         return VST_OK;
     }
@@ -288,7 +346,7 @@ static vst_status feed(vst_matcher *matcher,
         int64_t previous_ns = matcher->last_ns;
         uint32_t kind = vst_trace_key_kind(event->key);
 
-        if (matcher->reconciling && kind != KIND_STACK_MORE)
+        if (matcher->reconciling && kind != KIND_STACK_MORE && !was_open(event))
             status = end_reconcile(matcher, sink);
         if (status != VST_OK)
             break;
@@ -308,7 +366,7 @@ static vst_status feed(vst_matcher *matcher,
             break;
         default:
             if (kind > KIND_OF_ESCAPE)
-                status = escape(matcher, event, previous_ns, sink);
+                status = escape(matcher, converter, event, previous_ns, sink);
             break;
         }
     }
@@ -328,9 +386,10 @@ static vst_status finish(vst_matcher *matcher, int64_t end_ns,
     if (matcher->last_ns < end_ns)
         matcher->last_ns = end_ns;
     if (status == VST_OK && matcher->in_gap)
-        status = lose(matcher, matcher->gap_ns, 0, sink);
+        status = lose(matcher, VST_LOSS_GAP, matcher->gap_ns, 0, sink);
     if (status == VST_OK)
-        status = vst__matcher_close_all(matcher, matcher->last_ns, sink);
+        status = vst__matcher_close_all(matcher, matcher->last_ns,
+                                        VST_SPAN_OPEN_AT_END, sink);
     return status;
 }
 
@@ -345,6 +404,7 @@ vst_status vst_matcher_feed(vst_matcher *matcher,
         vst__matcher_reset(matcher);
         matcher->serial = 0;
         matcher->counts = (vst_matcher_counts){0, 0, 0};
+        matcher->spans_before = 0;
         return VST_OK;
     }
     if (sink->recursion && !matcher->indexed)

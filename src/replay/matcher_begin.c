@@ -27,10 +27,12 @@ static uint32_t new_slot(vst_matcher *matcher)
     return (uint32_t)++matcher->slot_count;
 }
 
-vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair)
+vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair,
+                              uint64_t before)
 {
+    uint32_t flags = before != 0 ? VST_SPAN_OPEN_AT_START : 0;
     vst_status status = vst__matcher_push(matcher, (vst_id)(pair & VST_ID_MAX),
-                                          VST_FRAME_BEGIN);
+                                          VST_FRAME_BEGIN | flags);
     uint64_t *newest;
     vst__slot *slot;
     uint32_t number;
@@ -48,6 +50,10 @@ vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair)
     slot->next = (uint32_t)*newest;
     *newest = number;
     matcher->frames[slot->index].slot = number - 1;
+    if (before & 2) {
+        vst__matcher_detach(matcher, slot->index);
+        matcher->count--;
+    }
     return VST_OK;
 }
 
@@ -119,16 +125,15 @@ vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair,
 }
 
 vst_status vst__matcher_close_all(vst_matcher *matcher, int64_t end_ns,
-                                  const vst_sink *sink)
+                                  uint32_t flags, const vst_sink *sink)
 {
     vst_status status = VST_OK;
 
     while (status == VST_OK && matcher->count != 0)
-        status =
-            vst__matcher_close(matcher, end_ns, VST_SPAN_OPEN_AT_END, sink);
+        status = vst__matcher_close(matcher, end_ns, flags, sink);
     for (size_t i = 0; status == VST_OK && i < matcher->slot_count; i++)
         if (matcher->slots[i].state == VST_SLOT_DETACHED)
             status = deliver_detached(matcher, &matcher->slots[i], end_ns,
-                                      VST_SPAN_OPEN_AT_END, sink);
+                                      flags, sink);
     return status;
 }

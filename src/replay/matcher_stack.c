@@ -243,6 +243,18 @@ vst_status vst__matcher_cut(vst_matcher *matcher, size_t count, int64_t end_ns,
     return status;
 }
 
+void vst__matcher_forget(vst_matcher *matcher)
+{
+    while (matcher->count != 0) {
+        const vst__frame *top = &matcher->frames[--matcher->count];
+
+        if (matcher->indexed && !(top->flags & VST_FRAME_BEGIN))
+            uncount_open(matcher, top->id);
+        if (top->args != 0)
+            free_args(matcher, top->args);
+    }
+}
+
 /* ---- all of it ---------------------------------------------------------- */
 
 void vst__matcher_reset(vst_matcher *matcher)
@@ -261,4 +273,5 @@ void vst__matcher_reset(vst_matcher *matcher)
     matcher->last_ns = INT64_MIN;
     matcher->in_gap = matcher->after_gap = false;
     matcher->reconciling = matcher->indexed = false;
+    matcher->spans_before = matcher->counts.spans;
 }

@@ -18,7 +18,9 @@
 enum {
     VST_FRAME_BEGIN = 1 << 24, /* opened by BEGIN */
     VST_FRAME_DEAD = 1 << 25,  /* delivered, or moved to its slot */
-    VST_FRAME_INNER = VST_FRAME_BEGIN | VST_FRAME_DEAD
+    VST_FRAME_INNER = VST_FRAME_BEGIN | VST_FRAME_DEAD,
+    /* In a saved one only: a checkpoint told of it, no piece was delivered. */
+    VST_FRAME_UNSEEN = 1 << 26
 };
 
 typedef struct vst__frame {
@@ -96,6 +98,7 @@ struct vst_matcher {
     uint32_t free_args;
 
     vst_matcher_counts counts;
+    uint64_t spans_before; /* counted before this thread, or a DROPPED */
 };
 
 /* When to open `frames` frames for an event at now_ns, so that each can have a
@@ -129,23 +132,29 @@ void vst__matcher_build_index(vst_matcher *matcher);
 /* Adds JSON members to the top span. */
 vst_status vst__matcher_add_args(vst_matcher *matcher, const char *bytes,
                                  size_t count);
+/* Empties the stack without delivering what is on it. */
+void vst__matcher_forget(vst_matcher *matcher);
 /* Forgets everything but serials and counts. */
 void vst__matcher_reset(vst_matcher *matcher);
 
 /* ---- matcher_begin.c ---------------------------------------------------- */
 
-vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair);
+/* `before` is BEGIN's second word, 0 if it has none. */
+vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair,
+                              uint64_t before);
 vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair,
                             const vst_sink *sink);
 /* Moves a BEGIN's span from its frame, which is dead then, to its slot. */
 void vst__matcher_detach(vst_matcher *matcher, size_t index);
-/* Closes all that is open, as the recording ended. */
+/* Closes all that is open; flags says why. */
 vst_status vst__matcher_close_all(vst_matcher *matcher, int64_t end_ns,
-                                  const vst_sink *sink);
+                                  uint32_t flags, const vst_sink *sink);
 
 /* ---- matcher_switch.c --------------------------------------------------- */
 
+/* `before`: the current stack was put away earlier, nothing is delivered. */
 vst_status vst__matcher_switch(vst_matcher *matcher, uint64_t stack,
-                               int64_t previous_ns, const vst_sink *sink);
+                               bool before, int64_t previous_ns,
+                               const vst_sink *sink);
 
 #endif

@@ -41,7 +41,7 @@ static uint32_t new_saved(vst_matcher *matcher, size_t frames)
 
 /* Remembers the current stack under its number; an empty one is not worth it.
  */
-static vst_status save(vst_matcher *matcher)
+static vst_status save(vst_matcher *matcher, bool before)
 {
     uint64_t *place;
     uint32_t number;
@@ -64,25 +64,31 @@ static vst_status save(vst_matcher *matcher)
             matcher->slots[frame->slot].state = VST_SLOT_SUSPENDED;
             matcher->slots[frame->slot].frame.serial = frame->serial;
         }
-        saved->frames[saved->count++] = *frame;
+        saved->frames[saved->count] = *frame;
+        if (before)
+            saved->frames[saved->count].flags |= VST_FRAME_UNSEEN;
+        saved->count++;
     }
     return VST_OK;
 }
 
+/* A call that no piece was delivered of yet is not resumed for who reads: it
+ * was open at the start. */
 static vst_status resume_frame(vst_matcher *matcher, const vst__frame *frame)
 {
+    uint32_t flags = frame->flags & VST_FRAME_UNSEEN ? VST_SPAN_OPEN_AT_START
+                                                     : VST_SPAN_RESUMED;
     vst_status status;
     vst__slot *slot;
 
     if (!(frame->flags & VST_FRAME_BEGIN))
-        return vst__matcher_push(matcher, frame->id, VST_SPAN_RESUMED);
+        return vst__matcher_push(matcher, frame->id, flags);
     slot = &matcher->slots[frame->slot];
     /* It may have ended meanwhile, and its slot have been given away. */
     if (slot->state != VST_SLOT_SUSPENDED ||
         slot->frame.serial != frame->serial)
         return VST_OK;
-    status = vst__matcher_push(matcher, frame->id,
-                               VST_SPAN_RESUMED | VST_FRAME_BEGIN);
+    status = vst__matcher_push(matcher, frame->id, flags | VST_FRAME_BEGIN);
     if (status != VST_OK)
         return status;
     slot->state = VST_SLOT_ON_STACK;
@@ -92,7 +98,8 @@ static vst_status resume_frame(vst_matcher *matcher, const vst__frame *frame)
 }
 
 vst_status vst__matcher_switch(vst_matcher *matcher, uint64_t stack,
-                               int64_t previous_ns, const vst_sink *sink)
+                               bool before, int64_t previous_ns,
+                               const vst_sink *sink)
 {
     int64_t now_ns = matcher->last_ns;
     uint64_t *place = vst__map64_find(&matcher->stacks, stack);
@@ -102,8 +109,13 @@ vst_status vst__matcher_switch(vst_matcher *matcher, uint64_t stack,
 
     if (stack == matcher->stack)
         return VST_OK;
+    /* Only a checkpoint may say so, before anything was delivered: a span that
+     * others named as their parent is not to be forgotten. */
+    before &= matcher->counts.spans == matcher->spans_before;
     matcher->last_ns = vst__matcher_make_room(now_ns, previous_ns, frames);
-    status = save(matcher);
+    status = save(matcher, before);
+    if (before && status == VST_OK)
+        vst__matcher_forget(matcher);
     while (status == VST_OK && matcher->count != 0)
         status = vst__matcher_close(matcher, matcher->last_ns,
                                     VST_SPAN_SUSPENDED, sink);

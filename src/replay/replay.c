@@ -57,7 +57,7 @@ static vst_status replay_thread(replay *self, const vst__window *window,
     int64_t end_ns = self->converter.to_ns(self->converter.ctx, window->last);
     bool last = false;
 
-    vst__decoder_open(self->decoder, self->trace, segments, count);
+    vst__decoder_open(self->decoder, self->trace, window, segments, count);
     while (!last) {
         size_t events;
         vst_status status = vst__decoder_next(self->decoder, &events, &last);
@@ -78,6 +78,8 @@ static vst_status replay_window(replay *self, const vst__window *window)
 {
     size_t next = window->segments, left = window->segment_count;
 
+    if (vst__window_is_gone(self->trace, window))
+        left = 0;
     while (left != 0) {
         const vst__segment *segments = &self->trace->segments[next];
         size_t count = 1;
@@ -99,7 +101,11 @@ vst_status vst__trace_select_windows(const vst_trace *trace, int window,
 {
     *first = *count = 0;
     if (window == VST_WINDOW_ALL) {
-        *count = trace->window_count;
+        /* The first of which something is left to show. */
+        while (*first + 1 < trace->window_count &&
+               vst__window_is_gone(trace, &trace->windows[*first]))
+            ++*first;
+        *count = trace->window_count - *first;
         return VST_OK;
     }
     if (window == VST_WINDOW_LAST) {
@@ -146,7 +152,7 @@ vst_status vst_trace_replay(vst_trace *trace, int window, vst_tracer *tracer,
         return vst_error_set(error, status, 0, 0);
     if (tracer == NULL)
         status = vst_matcher_create(&self.matcher);
-    self.decoder = malloc(sizeof *self.decoder);
+    self.decoder = calloc(1, sizeof *self.decoder);
     if (self.decoder == NULL)
         status = VST_E_NOMEM;
     if (status == VST_OK)
@@ -159,6 +165,8 @@ vst_status vst_trace_replay(vst_trace *trace, int window, vst_tracer *tracer,
         trace->unmatched_exits = counts.unmatched_exits;
     }
     vst_matcher_destroy(self.matcher);
+    if (self.decoder != NULL)
+        vst__decoder_close(self.decoder);
     free(self.decoder);
     if (status != VST_OK)
         vst_error_set(error, status,

@@ -199,6 +199,20 @@ int64_t vst__clockmap_to_ns(vst__clockmap *map, vst_ticks ticks)
     return find(map, ticks);
 }
 
+vst_ticks vst__clockmap_to_ticks(vst__clockmap *map, int64_t ns)
+{
+    vst_ticks low = 0, high = UINT64_MAX;
+
+    while (low < high) {
+        vst_ticks middle = low + (high - low) / 2;
+        if (vst__clockmap_to_ns(map, middle) < ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static int64_t to_ns(void *ctx, vst_ticks ticks)
 {
     return vst__clockmap_to_ns(ctx, ticks);

@@ -41,6 +41,8 @@ vst_status vst__clockmap_build(vst__clockmap *map, double ticks_per_second,
  * more than any honest clock is off. */
 vst_status vst__clockmap_set_offset(vst__clockmap *map, int64_t offset_ns);
 int64_t vst__clockmap_to_ns(vst__clockmap *map, vst_ticks ticks);
+/* The first ticks that are not before ns. */
+vst_ticks vst__clockmap_to_ticks(vst__clockmap *map, int64_t ns);
 vst_time_converter vst__clockmap_converter(vst__clockmap *map);
 
 #endif

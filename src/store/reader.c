@@ -13,6 +13,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "base/grow.h"
 #include "os/os.h"
 
 /* Slower or faster than any clock that counts: damage. */
@@ -71,6 +72,148 @@ static bool chunk_is_valid(const vst_chunk_header *chunk)
                        chunk->checksum);
 }
 
+uint64_t vst__chunk_extent(const vst_chunk_header *chunk)
+{
+    uint64_t used = sizeof *chunk + (uint64_t)chunk->used * sizeof(uint64_t);
+
+    return chunk->used != 0 && used < chunk->size ? used : chunk->size;
+}
+
+/* ---- walking ------------------------------------------------------------ */
+
+/* slot_size is outside of the checksum: believed only where it can be. */
+static uint32_t sane_slot_size(uint32_t size)
+{
+    return size % VST_CHUNK_ALIGN == 0 && size <= VST_CHUNK_SIZE_MAX &&
+                   (size & (size - 1)) == 0
+               ? size
+               : 0;
+}
+
+/* Reads again what was being changed while it was read: a header is written in
+ * an instant. */
+static vst_status read_chunk_header(vst_trace *trace, uint64_t offset,
+                                    vst_chunk_header *chunk, bool *valid)
+{
+    int tries = trace->slot_size != 0 ? 3 : 1;
+    vst_status status;
+
+    *valid = false;
+    do {
+        size_t got;
+        memset(chunk, 0, sizeof *chunk);
+        status = vst__source_read(&trace->source, chunk, sizeof *chunk, offset,
+                                  &got);
+        *valid =
+            status == VST_OK && got == sizeof *chunk && chunk_is_valid(chunk);
+    } while (status == VST_OK && !*valid && chunk->magic != 0 && --tries != 0);
+    if (status != VST_OK)
+        trace->block.sys_errno = trace->source.sys_errno;
+    return status;
+}
+
+static void note_damage(vst_trace *trace, uint64_t offset)
+{
+    if (!trace->damaged)
+        trace->damaged_at = offset;
+    trace->damaged = true;
+}
+
+vst_status vst__trace_find_chunk(vst_trace *trace, uint64_t *offset,
+                                 vst_chunk_header *chunk, uint64_t *room,
+                                 bool *found)
+{
+    uint64_t size = trace->block.file_size;
+
+    *found = false;
+    while (*offset < size) {
+        vst_status status = read_chunk_header(trace, *offset, chunk, found);
+
+        if (status != VST_OK)
+            return status;
+        if (*found) {
+            *room = size - *offset;
+            if (*room > chunk->size)
+                *room = chunk->size;
+            return VST_OK;
+        }
+        if (chunk->magic != 0)
+            note_damage(trace, *offset);
+        if (trace->slot_size == 0)
+            break;
+        *offset += trace->slot_size;
+    }
+    return VST_OK;
+}
+
+/* In a file that is being recorded, a slot may have been given to other records
+ * while its words were looked at: then it is as if it had not been there. */
+static vst_status take_records(vst_trace *trace, const vst_chunk_header *chunk,
+                               uint64_t offset, uint64_t room)
+{
+    size_t before = trace->segment_count;
+    vst_status status = vst__segments_add(trace, chunk, offset, room);
+    vst_chunk_header now;
+    bool valid;
+
+    if (status == VST_OK && before != trace->segment_count &&
+        trace->segments[before].guarded) {
+        status = read_chunk_header(trace, offset, &now, &valid);
+        if (status == VST_OK && (!valid || now.sequence != chunk->sequence))
+            trace->segment_count = before;
+    }
+    return status;
+}
+
+/* A DEFINITIONS chunk to read. */
+typedef struct definitions {
+    uint64_t offset, room;
+    uint32_t sequence;
+} definitions;
+
+static int in_time(const void *a, const void *b)
+{
+    const definitions *x = a, *y = b;
+
+    return (x->sequence > y->sequence) - (x->sequence < y->sequence);
+}
+
+/* In a bounded file these are not in the order of their time, and may have come
+ * since the walk began. Read last, they name all that the records use. */
+static vst_status take_definitions_in_time(vst_trace *trace)
+{
+    definitions *found = NULL;
+    size_t count = 0, capacity = 0;
+    uint64_t offset = VST_FILE_HEADER_SIZE, room;
+    vst_status status = VST_OK;
+    vst_chunk_header chunk;
+    bool any;
+
+    while (status == VST_OK) {
+        status = vst__trace_find_chunk(trace, &offset, &chunk, &room, &any);
+        if (status != VST_OK || !any)
+            break;
+        if (chunk.kind == VST_CHUNK_DEFINITIONS) {
+            definitions *grown =
+                vst__grow(found, &capacity, count + 1, sizeof *found);
+            if (grown == NULL) {
+                status = VST_E_NOMEM;
+                break;
+            }
+            found = grown;
+            found[count++] = (definitions){offset, room, chunk.sequence};
+        }
+        offset += room;
+    }
+    if (count > 1)
+        qsort(found, count, sizeof *found, in_time);
+    for (size_t i = 0; status == VST_OK && i < count; i++)
+        status = vst__entries_add(trace, found[i].offset + sizeof chunk,
+                                  found[i].room - sizeof chunk);
+    free(found);
+    return status;
+}
+
 static vst_status take_chunk(vst_trace *trace, const vst_chunk_header *chunk,
                              uint64_t offset, uint64_t room)
 {
@@ -80,8 +223,10 @@ static vst_status take_chunk(vst_trace *trace, const vst_chunk_header *chunk,
         return status;
     switch (chunk->kind) {
     case VST_CHUNK_RECORDS:
-        return vst__segments_add(trace, chunk, offset, room);
+        return take_records(trace, chunk, offset, room);
     case VST_CHUNK_DEFINITIONS:
+        if (trace->slot_size != 0)
+            return VST_OK;
         return vst__entries_add(trace, offset + sizeof *chunk,
                                 room - sizeof *chunk);
     default: /* of a newer writer */
@@ -89,45 +234,83 @@ static vst_status take_chunk(vst_trace *trace, const vst_chunk_header *chunk,
     }
 }
 
-uint64_t vst__chunk_extent(const vst_chunk_header *chunk)
-{
-    uint64_t used = sizeof *chunk + (uint64_t)chunk->used * sizeof(uint64_t);
-
-    return chunk->used != 0 && used < chunk->size ? used : chunk->size;
-}
-
-/* Leaves the offset where the valid part of the file ends in valid_end. A last
- * chunk that the end of the file cuts is read as far as it goes. */
+/* Leaves the offset where the last chunk ends in valid_end. A last chunk that
+ * the end of the file cuts is read as far as it goes. */
 static vst_status walk_chunks(vst_trace *trace, vst_error *error)
 {
-    uint64_t size = trace->block.file_size;
-    uint64_t offset = VST_FILE_HEADER_SIZE;
+    uint64_t offset = VST_FILE_HEADER_SIZE, room;
+    vst_chunk_header chunk;
+    vst_status status;
+    bool found;
 
-    while (offset < size) {
-        vst_chunk_header chunk = {0};
-        uint64_t room = size - offset;
-        size_t got;
-        vst_status status = vst__source_read(&trace->source, &chunk,
-                                             sizeof chunk, offset, &got);
-
-        if (status != VST_OK)
-            return vst_error_set(error, status, trace->source.sys_errno,
-                                 offset);
-        if (got < sizeof chunk || !chunk_is_valid(&chunk)) {
-            trace->damaged = chunk.magic != 0;
+    trace->valid_end = offset;
+    for (;;) {
+        status = vst__trace_find_chunk(trace, &offset, &chunk, &room, &found);
+        if (status != VST_OK || !found)
             break;
-        }
-        if (room > chunk.size)
-            room = chunk.size;
         status = take_chunk(trace, &chunk, offset, room);
         if (status != VST_OK)
-            return vst_error_set(error, status, trace->block.sys_errno, offset);
-        trace->damaged = room < vst__chunk_extent(&chunk);
+            break;
+        trace->valid_end = offset + room;
+        if (room < vst__chunk_extent(&chunk))
+            note_damage(trace, trace->valid_end);
         offset += room;
     }
-    trace->valid_end = offset;
-    trace->damaged |= trace->source.cut;
+    if (trace->source.cut)
+        note_damage(trace, trace->valid_end);
+    if (status == VST_OK && trace->slot_size != 0)
+        status = take_definitions_in_time(trace);
+    if (status != VST_OK)
+        return vst_error_set(error, status, trace->block.sys_errno, offset);
     return VST_OK;
+}
+
+/* ---- what is shown ------------------------------------------------------ */
+
+bool vst__window_is_gone(const vst_trace *trace, const vst__window *window)
+{
+    return window->last < trace->clip ||
+           (window->segment_count == 0 && trace->slot_size != 0 &&
+            trace->header.dropped != 0);
+}
+
+static void clip_at(vst_trace *trace, vst_ticks clip)
+{
+    trace->clip = clip > trace->keep_clip ? clip : trace->keep_clip;
+    for (size_t i = 0; i < trace->window_count; i++) {
+        vst__window *window = &trace->windows[i];
+
+        window->first = window->kept;
+        if (window->first < trace->clip)
+            window->first =
+                trace->clip < window->last ? trace->clip : window->last;
+    }
+}
+
+void vst_trace_set_clip(vst_trace *trace, int64_t from_ns)
+{
+    clip_at(trace, from_ns == INT64_MIN
+                       ? 0
+                       : vst__clockmap_to_ticks(&trace->clock, from_ns));
+}
+
+/* A file bounded in time may hold more than it was asked for. */
+static vst_status clip_as_asked(vst_trace *trace)
+{
+    uint64_t keep_ns = trace->header.keep_ns;
+    vst_ticks last;
+    vst_status status;
+
+    if (keep_ns == 0 || keep_ns > INT64_MAX / 2)
+        return VST_OK;
+    status = vst__segments_last(trace, &last);
+    if (status == VST_OK && last != 0) {
+        int64_t last_ns = vst__clockmap_to_ns(&trace->clock, last);
+        trace->keep_clip =
+            vst__clockmap_to_ticks(&trace->clock, last_ns - (int64_t)keep_ns);
+        clip_at(trace, 0);
+    }
+    return status;
 }
 
 static vst_status load(vst_trace *trace, int fd, vst_error *error)
@@ -138,6 +321,7 @@ static vst_status load(vst_trace *trace, int fd, vst_error *error)
     vst__clockmap_init(&trace->clock);
     if (status == VST_OK)
         status = read_header(trace, error);
+    trace->slot_size = sane_slot_size(trace->header.slot_size);
     if (status == VST_OK)
         status = walk_chunks(trace, error);
     if (status != VST_OK)
@@ -149,11 +333,13 @@ static vst_status load(vst_trace *trace, int fd, vst_error *error)
         status =
             vst__clockmap_build(&trace->clock, trace->header.ticks_per_second,
                                 &trace->header.start);
+    if (status == VST_OK)
+        status = clip_as_asked(trace);
     if (status != VST_OK)
         return vst_error_set(error, status, trace->block.sys_errno, 0);
     /* Opened, but a tail could not be used: tell where it begins. */
     if (trace->damaged)
-        vst_error_set(error, VST_E_DAMAGED, 0, trace->valid_end);
+        vst_error_set(error, VST_E_DAMAGED, 0, trace->damaged_at);
     return VST_OK;
 }
 
@@ -242,10 +428,13 @@ void vst_trace_get_info(const vst_trace *trace, vst_trace_info *info)
     info->pid = header->pid;
     memcpy(info->trace_id, header->trace_id, sizeof info->trace_id);
     info->clean = is_clean(trace);
-    if (trace->damaged || has_wrong_size(trace))
+    if (trace->damaged)
+        info->damaged_at = trace->damaged_at;
+    else if (has_wrong_size(trace))
         info->damaged_at = trace->valid_end;
     info->windows = (uint32_t)trace->window_count;
     info->lost = header->lost;
+    info->dropped = header->dropped;
     info->bytes = trace->block.file_size;
     info->packed = trace->source.packed != NULL;
     if (info->packed)
@@ -258,10 +447,21 @@ void vst_trace_get_info(const vst_trace *trace, vst_trace_info *info)
     }
     info->start_ns = info->end_ns =
         vst__clockmap_to_ns(clock, header->start.ticks);
+    info->complete_ns = info->start_ns;
     if (trace->window_count != 0) {
-        const vst__window *windows = trace->windows;
-        info->start_ns = vst__clockmap_to_ns(clock, windows[0].first);
-        info->end_ns =
-            vst__clockmap_to_ns(clock, windows[trace->window_count - 1].last);
+        const vst__window *first = trace->windows;
+        const vst__window *last = first + trace->window_count - 1;
+        vst_ticks complete = 0;
+
+        while (first != last && vst__window_is_gone(trace, first))
+            first++;
+        for (const vst__window *w = first; w <= last; w++)
+            if (w->complete > complete)
+                complete = w->complete;
+        if (complete < first->first)
+            complete = first->first;
+        info->start_ns = vst__clockmap_to_ns(clock, first->first);
+        info->complete_ns = vst__clockmap_to_ns(clock, complete);
+        info->end_ns = vst__clockmap_to_ns(clock, last->last);
     }
 }

@@ -19,12 +19,20 @@ typedef struct vst__segment {
     vst_ticks last; /* of its last word, 0 while nobody looked */
     uint32_t thread;
     uint32_t window;
+    uint64_t header;     /* in the file, of its chunk */
+    uint32_t sequence;   /* of its chunk */
+    bool guarded;        /* the chunk may be reused while it is read */
+    uint32_t checkpoint; /* words of the checkpoint it begins with */
+    uint64_t records;    /* words of the thread before it; from there */
 } vst__segment;
 
 typedef struct vst__window {
     uint32_t number;
     bool closed; /* its last ticks are what the file says */
-    vst_ticks first;
+    vst_ticks began;
+    vst_ticks kept;     /* what was not dropped begins here, or later */
+    vst_ticks complete; /* from here on nothing was dropped */
+    vst_ticks first;    /* what is shown begins here */
     vst_ticks last;
     size_t segments;      /* index of its first one */
     size_t segment_count; /* sorted by thread, then time */
@@ -46,8 +54,12 @@ struct vst_trace {
     vst__source source;
     vst__block block; /* of the source */
     vst_file_header header;
-    uint64_t valid_end; /* bytes up to here are whole chunks */
-    bool damaged;       /* something other than zeros lies behind */
+    uint32_t slot_size;  /* the header's if that can be, else 0 */
+    uint64_t valid_end;  /* bytes up to here are chunks */
+    bool damaged;        /* something other than a chunk, or zeros */
+    uint64_t damaged_at; /* is here; in a bounded file more may follow */
+    vst_ticks clip;      /* what was before is not shown; 0: all is */
+    vst_ticks keep_clip; /* the same, as the file asks for it */
 
     vst__segment *segments;
     size_t segment_count, segment_capacity;
@@ -69,6 +81,15 @@ struct vst_trace {
     uint64_t unmatched_exits;
 };
 
+/* The chunk at *offset or, in a bounded file, the first one behind it; false
+ * where there is none. Leaves its place in *offset and how much of it the file
+ * has in *room. */
+vst_status vst__trace_find_chunk(vst_trace *trace, uint64_t *offset,
+                                 vst_chunk_header *chunk, uint64_t *room,
+                                 bool *found);
+/* All of it was dropped, or lies before the clip. */
+bool vst__window_is_gone(const vst_trace *trace, const vst__window *window);
+
 /* How much of a chunk the file must hold for nothing to be missing. */
 uint64_t vst__chunk_extent(const vst_chunk_header *chunk);
 
@@ -83,6 +104,8 @@ vst_status vst__segments_measure(vst_trace *trace, vst_chunk_header *chunk,
 /* After the last chunk: sorts, and gives every window its segments and times,
  * every thread its words. */
 vst_status vst__segments_finish(vst_trace *trace);
+/* The time of the last record. */
+vst_status vst__segments_last(vst_trace *trace, vst_ticks *last);
 
 /* ---- entries.c ---------------------------------------------------------- */
 

@@ -120,21 +120,19 @@ static vst_status seal_chunk(copy *self, vst_chunk_header *chunk,
 
 static vst_status seal_chunks(copy *self)
 {
-    uint64_t end = self->trace->valid_end;
-    uint64_t offset = VST_FILE_HEADER_SIZE;
+    uint64_t offset = VST_FILE_HEADER_SIZE, room;
 
-    while (offset < end) {
+    for (;;) {
         vst_chunk_header chunk;
-        uint64_t room = end - offset;
-        vst_status status;
-        size_t got;
-        int failed =
-            vst__os_file_read(self->fd, &chunk, sizeof chunk, offset, &got);
+        bool found;
+        vst_status status =
+            vst__trace_find_chunk(self->trace, &offset, &chunk, &room, &found);
 
-        if (failed != 0 || got < sizeof chunk)
-            return vst_error_set(self->error, VST_E_IO, failed, offset);
-        if (room > chunk.size)
-            room = chunk.size;
+        if (status != VST_OK)
+            return vst_error_set(self->error, status,
+                                 self->trace->block.sys_errno, offset);
+        if (!found)
+            break;
         status = seal_chunk(self, &chunk, offset, room);
         if (status != VST_OK)
             return status;

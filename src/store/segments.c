@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
+#include "os/os.h"
 #include "store/stream.h"
 
 static vst_status add_segment(vst_trace *trace, const vst__segment *segment)
@@ -24,8 +25,25 @@ static vst_status add_segment(vst_trace *trace, const vst__segment *segment)
     if (segments == NULL)
         return VST_E_NOMEM;
     trace->segments = segments;
-    segments[trace->segment_count++] = *segment;
+    segments += trace->segment_count++;
+    *segments = *segment;
+    if (segments->checkpoint > segments->words)
+        segments->checkpoint = (uint32_t)segments->words;
     return VST_OK;
+}
+
+/* A segment's first words, if they are a checkpoint. Payloads of hostile files
+ * may be anything. */
+static void note_checkpoint(vst__segment *segment, const uint64_t *word,
+                            uint64_t words)
+{
+    if (vst_word_kind(*word) != VST_ESCAPE ||
+        vst_word_escape_type(*word) != VST_ESCAPE_CHECKPOINT ||
+        vst_word_escape_words(*word) < 3 || words < 4)
+        return;
+    words -= 4;
+    segment->checkpoint = 4 + (uint32_t)(word[1] < words ? word[1] : words);
+    segment->records = word[3];
 }
 
 static bool is_handover(uint64_t word)
@@ -56,9 +74,13 @@ static vst_status scan(vst_trace *trace, vst__segment segment, uint64_t limit)
                     return status;
                 segment.offset = at;
                 segment.words = 0;
+                segment.checkpoint = 0;
+                segment.records = 0;
                 segment.thread = (uint32_t)word[1];
                 segment.start = segment.last = stream.now = word[2];
             } else {
+                if (segment.words == 0)
+                    note_checkpoint(&segment, word, UINT32_MAX);
                 segment.words = (at - segment.offset) / sizeof *word;
                 segment.last = stream.now;
             }
@@ -99,6 +121,23 @@ vst_status vst__segments_measure(vst_trace *trace, vst_chunk_header *chunk,
     return stream.status;
 }
 
+/* A sealed chunk of one thread: its first words alone tell of a checkpoint. */
+static vst_status add_sealed(vst_trace *trace, vst__segment *segment)
+{
+    uint64_t words[4];
+    size_t got;
+    vst_status status = vst__source_read(&trace->source, words, sizeof words,
+                                         segment->offset, &got);
+
+    if (status != VST_OK) {
+        trace->block.sys_errno = trace->source.sys_errno;
+        return status;
+    }
+    if (got == sizeof words)
+        note_checkpoint(segment, words, segment->words);
+    return add_segment(trace, segment);
+}
+
 vst_status vst__segments_add(vst_trace *trace, const vst_chunk_header *chunk,
                              uint64_t offset, uint64_t room)
 {
@@ -110,6 +149,10 @@ vst_status vst__segments_add(vst_trace *trace, const vst_chunk_header *chunk,
         .last = 0,
         .thread = chunk->thread,
         .window = chunk->window,
+        .header = offset,
+        .sequence = chunk->sequence,
+        .guarded =
+            trace->slot_size != 0 && trace->header.state != VST_FILE_FINISHED,
     };
 
     if (!is_sealed(chunk, capacity))
@@ -117,7 +160,7 @@ vst_status vst__segments_add(vst_trace *trace, const vst_chunk_header *chunk,
     if (chunk->segments != 1)
         return scan(trace, segment, chunk->used);
     segment.words = chunk->used;
-    return add_segment(trace, &segment);
+    return add_sealed(trace, &segment);
 }
 
 static int in_reading_order(const void *a, const void *b)
@@ -130,6 +173,8 @@ static int in_reading_order(const void *a, const void *b)
         return x->thread < y->thread ? -1 : 1;
     if (x->start != y->start)
         return x->start < y->start ? -1 : 1;
+    if (x->sequence != y->sequence)
+        return x->sequence < y->sequence ? -1 : 1;
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
@@ -142,6 +187,8 @@ static vst_status find_last(vst_trace *trace, vst__segment *segment)
         return VST_OK;
     vst__stream_open(&stream, &trace->block, segment->offset, segment->words,
                      segment->start);
+    if (segment->guarded)
+        vst__stream_guard(&stream, segment->header, segment->sequence);
     while (vst__stream_fill(&stream))
         while (vst__stream_next(&stream) != NULL)
             continue;
@@ -149,10 +196,23 @@ static vst_status find_last(vst_trace *trace, vst__segment *segment)
     return stream.status;
 }
 
+/* What was dropped of a window: where what is left begins, and from when on
+ * nothing is missing. `records` is what the thread had recorded before the
+ * segment, as far as it is there. */
+static void note_dropped(vst__window *window, const vst__segment *segment,
+                         uint64_t *records)
+{
+    if (segment->checkpoint != 0 && segment->records != *records &&
+        segment->start > window->complete)
+        window->complete = segment->start;
+    *records = segment->records + segment->words - segment->checkpoint;
+}
+
 /* Gives a window its segments, and its times where the file does not say. */
 static vst_status finish_window(vst_trace *trace, vst__window *window)
 {
-    bool untold = window->first == 0;
+    uint64_t records = 0;
+    vst_ticks oldest = UINT64_MAX;
 
     for (size_t i = 0; i < window->segment_count; i++) {
         vst__segment *segment = &trace->segments[window->segments + i];
@@ -160,8 +220,11 @@ static vst_status finish_window(vst_trace *trace, vst__window *window)
                            segment[1].thread != segment->thread;
 
         window->words += segment->words;
-        if (untold && (window->first == 0 || segment->start < window->first))
-            window->first = segment->start;
+        if (segment->start < oldest)
+            oldest = segment->start;
+        note_dropped(window, segment, &records);
+        if (ends_thread)
+            records = 0;
         if (!window->closed && ends_thread) {
             vst_status status = find_last(trace, segment);
             if (status != VST_OK)
@@ -170,8 +233,40 @@ static vst_status finish_window(vst_trace *trace, vst__window *window)
                 window->last = segment->last;
         }
     }
+    if (window->first == 0 && oldest != UINT64_MAX)
+        window->first = oldest;
+    window->began = window->kept = window->first;
+    if (trace->slot_size != 0 && trace->header.dropped != 0 &&
+        oldest != UINT64_MAX && oldest > window->first)
+        window->kept = window->first = oldest;
     if (window->last < window->first)
         window->last = window->first;
+    if (window->complete < window->kept)
+        window->complete = window->kept;
+    return VST_OK;
+}
+
+vst_status vst__segments_last(vst_trace *trace, vst_ticks *last)
+{
+    size_t i = trace->window_count;
+
+    *last = 0;
+    while (i != 0 && trace->windows[i - 1].segment_count == 0)
+        i--;
+    if (i == 0)
+        return VST_OK;
+    const vst__window *window = &trace->windows[i - 1];
+    for (size_t j = 0; j < window->segment_count; j++) {
+        vst__segment *segment = &trace->segments[window->segments + j];
+        bool ends_thread = j + 1 == window->segment_count ||
+                           segment[1].thread != segment->thread;
+        vst_status status = ends_thread ? find_last(trace, segment) : VST_OK;
+
+        if (status != VST_OK)
+            return status;
+        if (ends_thread && segment->last > *last)
+            *last = segment->last;
+    }
     return VST_OK;
 }
 
@@ -224,7 +319,7 @@ vst_status vst__segments_finish(vst_trace *trace)
                 trace, segment->thread);
 
         if (thread != NULL)
-            thread->words += segment->words;
+            thread->words += segment->words - segment->checkpoint;
     }
     return status;
 }

@@ -2,7 +2,11 @@
  * thread at a time. */
 #include "store/stream.h"
 
+#include <stddef.h>
 #include <string.h>
+
+#include "os/os.h"
+#include "store/format.h"
 
 void vst__stream_open(vst__stream *stream, vst__block *block, uint64_t offset,
                       uint64_t words, vst_ticks start)
@@ -12,6 +16,12 @@ void vst__stream_open(vst__stream *stream, vst__block *block, uint64_t offset,
     stream->offset = offset;
     stream->left = words;
     stream->now = start;
+}
+
+void vst__stream_guard(vst__stream *stream, uint64_t header, uint32_t sequence)
+{
+    stream->guard = header;
+    stream->sequence = sequence;
 }
 
 static bool end(vst__stream *stream, vst_status status)
@@ -36,6 +46,22 @@ static vst_status view(vst__stream *stream, size_t least, size_t *count)
     /* The block aligns what it shows at multiples of 8. */
     stream->at = (const uint64_t *)(const void *)bytes;
     return status;
+}
+
+/* Whether the words in view are still those of the chunk that was opened: its
+ * magic goes before they do, so who sees it after he read them has read them.
+ */
+static bool is_same_chunk(const vst__stream *stream)
+{
+    vst_chunk_header header;
+    size_t got;
+
+    if (stream->guard == 0)
+        return true;
+    return vst__source_read(stream->block->source, &header, sizeof header,
+                            stream->guard, &got) == VST_OK &&
+           got == sizeof header && header.magic == VST_CHUNK_MAGIC &&
+           header.sequence == stream->sequence;
 }
 
 bool vst__stream_fill(vst__stream *stream)
@@ -66,6 +92,8 @@ bool vst__stream_fill(vst__stream *stream)
                 return end(stream, status);
         }
     }
+    if (!is_same_chunk(stream))
+        return end(stream, VST_OK);
     stream->end = stream->at + count;
     stream->offset += count * sizeof(uint64_t);
     stream->left -= count;

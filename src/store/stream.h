@@ -23,12 +23,18 @@ typedef struct vst__stream {
     uint64_t offset;     /* in the file, of the first word not in view */
     uint64_t left;       /* words from there on; once ended, those behind */
     vst_ticks now;       /* time of the word given out last */
+    uint64_t guard;      /* see vst__stream_guard, 0: none */
+    uint32_t sequence;
     bool ended;
     vst_status status; /* why it ended: VST_OK, or reading failed */
 } vst__stream;
 
 void vst__stream_open(vst__stream *stream, vst__block *block, uint64_t offset,
                       uint64_t words, vst_ticks start);
+
+/* From now on the stream ends where the chunk with this header is no longer
+ * the one it was: it was given to other records meanwhile. */
+void vst__stream_guard(vst__stream *stream, uint64_t header, uint32_t sequence);
 
 /* Brings more words into view; false at the end of the stream. */
 bool vst__stream_fill(vst__stream *stream);

@@ -1,163 +1,32 @@
-/* Writes the trace file that format.h specifies. Chunks are given storage
- * before they are mapped, with their pages present, so that neither a full disk
- * nor a fresh page is met on the record path. A sealed chunk leaves the
- * process.
- *
- * Measured with 1 MiB chunks on ext4: storing records costs 14 ns each this
- * way, 17 in fresh anonymous memory, 29 in a plain mapping; 11 of them are the
- * clock. */
-#include "store/writer.h"
+/* Writes the trace file that format.h specifies: its header, definitions and
+ * windows, and what a recorder asks of its chunk provider. Where chunks get
+ * their room is writer_chunks.c. */
+#include "store/writer_chunks.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "os/os.h"
-#include "store/format.h"
 
 enum {
     DEFINITIONS_FIRST = 16 * 1024,
     DEFINITIONS_LAST = 1024 * 1024,
 };
 
-struct vst__file {
-    vst_chunk_provider provider;
-    int fd;
-    vst_file_header *header; /* mapped */
-    uint64_t end;            /* where the next chunk goes */
-    uint64_t cut;            /* where the last one's used words end, or 0 */
-    uint64_t allocated;      /* bytes with storage behind them */
-    int sys_errno;           /* of what failed last */
-    uint32_t sequence;
-    uint16_t window;
-    vst_ticks window_start;
-    uint64_t lost;
-    vst_chunk definitions; /* the open chunk of definitions */
-    size_t definitions_used;
-    size_t definitions_next;
-};
-
 /* ---- chunks ------------------------------------------------------------ */
 
-/* EFAULT: pages that were given storage have none after all. */
-static vst_status fail(vst__file *file, int sys_errno)
-{
-    file->sys_errno = sys_errno;
-    switch (sys_errno) {
-    case ENOSPC:
-    case EFBIG:
-    case EDQUOT:
-    case EFAULT:
-        return VST_E_NOSPACE;
-    case ENOMEM:
-        return VST_E_NOMEM;
-    default:
-        return VST_E_IO;
-    }
-}
-
-/* Maps what lies at the offset, and makes sure that there is something. */
-static vst_status map(vst__file *file, uint64_t offset, uint64_t size,
-                      void **memory)
-{
-    uint64_t need = offset + size;
-    int failed = 0;
-
-    if (need > file->allocated)
-        failed = vst__os_file_allocate(file->fd, file->allocated,
-                                       need - file->allocated);
-    if (failed)
-        return fail(file, failed);
-    if (need > file->allocated)
-        file->allocated = need;
-    failed = vst__os_map_shared(file->fd, offset, (size_t)size, memory);
-    return failed ? fail(file, failed) : VST_OK;
-}
-
-static void release_chunk(vst_chunk *chunk)
-{
-    vst__os_unmap(chunk->memory, chunk->memory_size);
-    chunk->words = NULL;
-}
-
-static uint32_t checksum(const void *bytes, size_t size)
-{
-    return (uint32_t)crc32(0, bytes, (uInt)size);
-}
-
-static uint64_t whole_pages(uint64_t size)
-{
-    return (size + VST_CHUNK_ALIGN - 1) & ~(uint64_t)(VST_CHUNK_ALIGN - 1);
-}
-
-/* The magic comes last: a chunk is there with all of its header, or not at all.
- * Pairs with a reader that takes a header without one for the end. */
-static void write_chunk_header(vst_chunk_header *at, vst_chunk_header header)
-{
-    header.magic = VST_CHUNK_MAGIC;
-    header.checksum = checksum(&header, offsetof(vst_chunk_header, checksum));
-    header.magic = 0;
-    *at = header;
-    __atomic_store_n(&at->magic, VST_CHUNK_MAGIC, __ATOMIC_RELEASE);
-}
-
-static vst_status new_chunk(vst__file *file, vst_chunk_kind kind,
-                            uint32_t thread, size_t words, vst_chunk *chunk)
-{
-    uint64_t size = whole_pages(sizeof(vst_chunk_header) + words * 8);
-    void *memory;
-
-    if (size > VST_CHUNK_SIZE_MAX)
-        return VST_E_NOSPACE;
-    vst_status status = map(file, file->end, size, &memory);
-    if (status != VST_OK)
-        return status;
-    vst_chunk_header header = {
-        .kind = (uint16_t)kind,
-        .window = file->window,
-        .size = (uint32_t)size,
-        .thread = thread,
-        .sequence = file->sequence++,
-        .segments = 1,
-    };
-    vst_clock_sample_now(&header.sample);
-    write_chunk_header(memory, header);
-    file->end += size;
-    file->cut = 0;
-    *chunk = (vst_chunk){
-        .words = (uint64_t *)memory + sizeof header / 8,
-        .capacity = ((size_t)size - sizeof header) / 8,
-        .start = header.sample.ticks,
-        .release = release_chunk,
-        .memory = memory,
-        .memory_size = (size_t)size,
-    };
-    return VST_OK;
-}
-
-/* What the last chunk of the file does not use is cut off when the file is
- * finished. An empty one cannot say that it is sealed, so all of it stays. */
 static void seal_chunk(void *ctx, vst_chunk *chunk, size_t used,
                        uint32_t segments)
 {
-    vst__file *file = ctx;
-    vst_chunk_header *header = chunk->memory;
-
-    header->segments = segments;
-    header->last = vst_clock_ticks();
-    /* Seals it; pairs with a reader that scans a chunk while this is 0. */
-    __atomic_store_n(&header->used, (uint32_t)used, __ATOMIC_RELEASE);
-    if (used && header->sequence + 1 == file->sequence)
-        file->cut = file->end - header->size + sizeof *header + used * 8;
-    release_chunk(chunk);
+    vst__file_seal_chunk(ctx, chunk, used, segments);
 }
 
 static vst_status acquire_chunk(void *ctx, uint32_t thread, size_t words,
                                 vst_chunk *chunk)
 {
-    return new_chunk(ctx, VST_CHUNK_RECORDS, thread, words, chunk);
+    return vst__file_new_chunk(ctx, VST_CHUNK_RECORDS, thread, words, chunk);
 }
 
 static void set_lost(void *ctx, uint64_t total)
@@ -177,15 +46,16 @@ static vst_status new_definitions(vst__file *file, size_t entry_size)
     if (size < entry_size + sizeof(vst_chunk_header))
         size = entry_size + sizeof(vst_chunk_header);
     vst_status status =
-        new_chunk(file, VST_CHUNK_DEFINITIONS, 0,
-                  (size - sizeof(vst_chunk_header)) / 8, &chunk);
+        vst__file_new_chunk(file, VST_CHUNK_DEFINITIONS, 0,
+                            (size - sizeof(vst_chunk_header)) / 8, &chunk);
     if (status != VST_OK)
         return status;
     if (file->definitions.words)
-        seal_chunk(file, &file->definitions, file->definitions_used, 1);
+        vst__file_seal_chunk(file, &file->definitions, file->definitions_used,
+                             1);
     file->definitions = chunk;
     file->definitions_used = 0;
-    if (file->definitions_next < DEFINITIONS_LAST)
+    if (file->slots.size == 0 && file->definitions_next < DEFINITIONS_LAST)
         file->definitions_next *= 2;
     return VST_OK;
 }
@@ -234,7 +104,7 @@ static vst_status define(void *ctx, const vst_entry *entry)
 static vst_status write_header(vst__file *file)
 {
     void *memory;
-    vst_status status = map(file, 0, VST_FILE_HEADER_SIZE, &memory);
+    vst_status status = vst__file_map(file, 0, VST_FILE_HEADER_SIZE, &memory);
 
     if (status != VST_OK)
         return status;
@@ -248,7 +118,10 @@ static vst_status write_header(vst__file *file)
     vst_clock_sample_now(&header->start);
     vst__os_random(header->trace_id, sizeof header->trace_id);
     header->pid = vst__os_process_id();
-    header->checksum = checksum(header, offsetof(vst_file_header, checksum));
+    header->checksum =
+        vst__file_checksum(header, offsetof(vst_file_header, checksum));
+    header->slot_size = file->slots.size;
+    header->keep_ns = file->keep_ns;
     file->end = VST_FILE_HEADER_SIZE;
     return VST_OK;
 }
@@ -287,9 +160,12 @@ static vst_status open_file(vst__file *file, const char *path, bool overwrite,
                             : vst_error_set(error, status, file->sys_errno, 0);
 }
 
-vst_status vst__file_create(const char *path, bool overwrite, vst__file **out,
+vst_status vst__file_create(const char *path, bool overwrite,
+                            const vst__file_bounds *bounds, vst__file **out,
                             vst_error *error)
 {
+    if (bounds->max_size != 0 && bounds->max_size < VST_MAX_SIZE_LEAST)
+        return vst_error_set(error, VST_E_ARGUMENT, 0, 0);
     vst__file *file = calloc(1, sizeof *file);
 
     if (!file)
@@ -301,6 +177,9 @@ vst_status vst__file_create(const char *path, bool overwrite, vst__file **out,
         .define = define,
         .lost = set_lost,
     };
+    vst__slots_init(&file->slots, bounds->max_size, bounds->keep_ns,
+                    vst_clock_ticks_per_second());
+    file->keep_ns = bounds->keep_ns;
     file->definitions_next = DEFINITIONS_FIRST;
     vst_status status = open_file(file, path, overwrite, error);
     if (status != VST_OK) {
@@ -369,7 +248,8 @@ vst_status vst__file_finish(vst__file *file, vst_error *error)
     if (file->header->state == VST_FILE_FINISHED)
         return VST_OK;
     if (file->definitions.words)
-        seal_chunk(file, &file->definitions, file->definitions_used, 1);
+        vst__file_seal_chunk(file, &file->definitions, file->definitions_used,
+                             1);
     uint64_t size = file->cut ? file->cut : file->end;
     file->header->size = size;
     file->header->state = VST_FILE_FINISHED;
@@ -382,10 +262,11 @@ void vst__file_destroy(vst__file *file)
     if (!file)
         return;
     if (file->definitions.words)
-        release_chunk(&file->definitions);
+        file->definitions.release(&file->definitions);
     if (file->header)
         vst__os_unmap(file->header, VST_FILE_HEADER_SIZE);
     if (file->fd >= 0)
         vst__os_file_close(file->fd);
+    vst__slots_free(&file->slots);
     free(file);
 }

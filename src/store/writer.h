@@ -10,8 +10,15 @@
 
 typedef struct vst__file vst__file;
 
+/* What the file may hold; 0: any amount. The oldest records go first. */
+typedef struct vst__file_bounds {
+    uint64_t max_size; /* bytes; VST_E_ARGUMENT if too few */
+    uint64_t keep_ns;  /* records of so long */
+} vst__file_bounds;
+
 /* path NULL: an unlinked temporary file, or memory where there is no disk. */
-vst_status vst__file_create(const char *path, bool overwrite, vst__file **file,
+vst_status vst__file_create(const char *path, bool overwrite,
+                            const vst__file_bounds *bounds, vst__file **file,
                             vst_error *error);
 const vst_chunk_provider *vst__file_provider(vst__file *file);
 int vst__file_descriptor(const vst__file *file);

@@ -118,7 +118,8 @@ static inline vst_status tree_loss(void *ctx, const vst_loss *loss)
     CHECK(loss->end_ns >= loss->start_ns);
     tree->points_seen++;
     if (loss->records != 0)
-        snprintf(what, sizeof what, "lost %llu",
+        snprintf(what, sizeof what, "%s %llu",
+                 loss->kind == VST_LOSS_DROPPED ? "dropped" : "lost",
                  (unsigned long long)loss->records);
     tree_print(tree, "%s %lld..%lld\n", what, loss->start_ns - tree->origin_ns,
                loss->end_ns - tree->origin_ns);

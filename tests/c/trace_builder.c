@@ -221,6 +221,47 @@ void builder_window(builder *b, unsigned number, vst_ticks first,
         "", "");
 }
 
+/* A bounded file whose first run was dropped and whose third slot is being
+ * emptied: checkpoints, and definitions that lie before older ones. */
+void builder_bounded(builder *b)
+{
+    builder_init(b);
+    builder_header(b)->slot_size = VST_CHUNK_ALIGN;
+    builder_header(b)->dropped = 12;
+    b->sequence = 9;
+    builder_definitions(b, 1);
+    builder_metadata(b, "note", "\"last\"");
+    b->sequence = 0;
+    builder_definitions(b, 1);
+    builder_window(b, 0, 1000, 0);
+    builder_define(b, VST_DEF_PYTHON, 1, "main", "/home/x/app.py", 3);
+    builder_define(b, VST_DEF_ANNOTATION, 2, "step", "", 0);
+    builder_metadata(b, "note", "\"first\"");
+    builder_records(b, 0, 1, 2000, 1);
+    memset(b->bytes + b->chunk, 0, 4);
+    builder_records(b, 0, 1, 4000, 1);
+    builder_escape(b, VST_ESCAPE_CHECKPOINT, 0, (uint64_t[]){21, 2, 12}, 3);
+    builder_escape(b, VST_ESCAPE_BEGIN, 0, (uint64_t[]){2, 3}, 2);
+    builder_escape(b, VST_ESCAPE_SWITCH, 0, (uint64_t[]){7, 1}, 2);
+    builder_escape(b, VST_ESCAPE_STACK, 0, (uint64_t[]){1, 1}, 2);
+    builder_escape(b, VST_ESCAPE_SWITCH, 0, (uint64_t[]){0, 1}, 2);
+    builder_escape(b, VST_ESCAPE_STACK, 0, (uint64_t[]){1}, 1);
+    builder_escape(b, VST_ESCAPE_BEGIN, 0, (uint64_t[]){1ull << 32 | 2, 1}, 2);
+    builder_escape(b, VST_ESCAPE_STACK_MORE, 0, (uint64_t[]){1}, 1);
+    builder_exit(b, 1, 10);
+    builder_escape(b, VST_ESCAPE_END, 10, (uint64_t[]){2}, 1);
+    builder_seal(b, 1);
+    builder_records(b, 0, 1, 3000, 1);
+    builder_escape(b, VST_ESCAPE_CHECKPOINT, 0, (uint64_t[]){0, 1, 10}, 3);
+    builder_enter(b, 1, 10);
+    builder_enter(b, 1, 10);
+    builder_seal(b, 1);
+    builder_records(b, 0, 1, 5000, 1);
+    builder_escape(b, VST_ESCAPE_CHECKPOINT, 0, (uint64_t[]){4, 4, 40}, 3);
+    builder_escape(b, VST_ESCAPE_STACK, 0, (uint64_t[]){1, 1, 1}, 3);
+    builder_exit(b, 1, 10);
+}
+
 int builder_file(const builder *b)
 {
     int fd;

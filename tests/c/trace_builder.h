@@ -58,6 +58,10 @@ void builder_metadata(builder *b, const char *key, const char *json);
 void builder_window(builder *b, unsigned number, vst_ticks first,
                     vst_ticks last);
 
+/* A whole file, bounded: its first runs were dropped, and a slot is being
+ * emptied. */
+void builder_bounded(builder *b);
+
 /* The file as an unlinked one; the caller closes it. */
 int builder_file(const builder *b);
 vst_status builder_open(const builder *b, vst_trace **trace, vst_error *error);

@@ -66,7 +66,7 @@ def _show(source: Source) -> None:
         "process": f"{facts['pid']} on {source.host}{_relations(source)}",
         "started": _clock(facts["start_ns"]),
         "span": _windows(facts),
-        "records": f"{facts['records']:,}, {facts['lost']:,} lost",
+        "records": f"{facts['records']:,}, {_dropped(facts)}{facts['lost']:,} lost",
         "size": _size(facts),
     }
     _show_lines(source.path, lines)
@@ -80,19 +80,19 @@ def _show_all(sources: list[Source]) -> None:
     start = min(source.facts["start_ns"] for source in sources)
     end = max(source.facts["end_ns"] for source in sources)
     ends = [source.ended for source in sources]
-    total = {key: sum(source.facts[key] for source in sources) for key in ("records", "lost", "bytes", "threads")}
+    total = {key: sum(source.facts[key] for source in sources) for key in ("records", "lost", "dropped", "bytes", "threads")}
     lines = {
         "ended": ", ".join(f"{ends.count(how):,} {how}" for how in ENDS if how in ends),
         "started": _clock(start),
         "span": duration(end - start),
-        "records": f"{total['records']:,}, {total['lost']:,} lost",
+        "records": f"{total['records']:,}, {_dropped(total)}{total['lost']:,} lost",
         "size": f"{total['bytes']:,} bytes",
         "threads": f"{total['threads']:,}",
     }
     _show_lines(plural(len(sources), "process", "processes"), lines)
     for source in sources:
         facts = source.facts
-        records = f"{facts['records']:,}, {facts['lost']:,} lost, in {plural(facts['threads'], 'thread')}"
+        records = f"{facts['records']:,}, {_dropped(facts)}{facts['lost']:,} lost, in {plural(facts['threads'], 'thread')}"
         _show_lines(
             source.path,
             {
@@ -132,3 +132,7 @@ def _windows(facts: dict[str, Any]) -> str:
 def _size(facts: dict[str, Any]) -> str:
     size = f"{facts['bytes']:,} bytes"
     return f"{size}, packed into {facts['packed_bytes']:,}" if facts["packed"] else size
+
+
+def _dropped(facts: dict[str, Any]) -> str:
+    return f"{facts['dropped']:,} dropped to stay within the bound, " if facts["dropped"] else ""

@@ -111,6 +111,14 @@ def _show_head(facts: list[dict[str, Any]], totals: Totals, out: TextIO) -> None
     lost = sum(each["lost"] for each in facts)
     if lost:
         print(f"{lost:,} records could not be kept and are missing here", file=out)
+    if any(each["dropped"] or each["complete_ns"] > each["start_ns"] for each in facts):
+        print(_dropped(facts), file=out)
+
+
+def _dropped(facts: list[dict[str, Any]]) -> str:
+    count = sum(each["dropped"] for each in facts)
+    complete = duration(max(each["end_ns"] for each in facts) - max(each["complete_ns"] for each in facts))
+    return f"{count:,} older records were dropped to stay within the bound; the last {complete} are complete"
 
 
 def _show_functions(totals: Totals, rows: int, out: TextIO) -> None:

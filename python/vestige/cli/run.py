@@ -26,13 +26,15 @@ EXAMPLES = """\
   vestige run script.py --its --own options
   vestige run -o t.vst --no-c -m pytest -x
   vestige run --exclude '*/site-packages/*' -c 'import this'
+  vestige run --last 30s -o t.vst server.py
 
 All that follows the script, module or code belongs to the program. Patterns are
 those of file names in a shell; one without a slash is compared with the file's
 name alone. --include, --exclude and --record-args may be repeated.
 """
+BOUNDS = ("--max-size", "--last")
 RANKS = ("--rank", "--local-rank", "--world-size")
-WITH_VALUE = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine", *RANKS)
+WITH_VALUE = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine", *BOUNDS, *RANKS)
 OURS_ALONE = ("argparse", "gettext")  # a program may have modules of these names
 RECORDS_TO_REPORT = 50_000_000  # beyond that, a report on exit would take too long
 
@@ -95,6 +97,8 @@ def _parser() -> Parser:
     parser.add_argument(
         "--record-args", metavar="NAME", action="append", help="record arguments and results of function NAME"
     )
+    parser.add_argument("--max-size", metavar="SIZE", help="keep the newest records, in a file of at most SIZE (256M)")
+    parser.add_argument("--last", metavar="TIME", help="keep only what was recorded in the last TIME (30s, 5m)")
     parser.add_argument("--engine", metavar="E", default="auto", help="how to hook in (default: auto)")
     parser.add_argument("--rank", metavar="N", type=int, help="of this process (default: RANK, if that is set)")
     parser.add_argument("--local-rank", metavar="N", type=int, help="the same on this machine (LOCAL_RANK)")
@@ -111,6 +115,7 @@ class Recording:
     def __init__(self, options: Namespace, program: Program) -> None:
         from vestige import profile
         from vestige.render import quote
+        from vestige.units import parse_file_bound, parse_time
 
         self._process = os.getpid()
         self._shown = options.output or f"{program.name}.{self._process}.vst"
@@ -118,6 +123,10 @@ class Recording:
         self._quiet = options.quiet
         self._over = False
         try:
+            if options.max_size is not None:
+                parse_file_bound("--max-size", options.max_size)
+            if options.last is not None:
+                parse_time("--last", options.last)
             self._profile = profile(
                 with_stack=True,
                 output=self._path,
@@ -131,6 +140,8 @@ class Recording:
                 rank=options.rank,
                 local_rank=options.local_rank,
                 world_size=options.world_size,
+                max_size=options.max_size,
+                keep_last=options.last,
             )
         except ValueError as error:
             raise Failure(str(error), code=2) from None

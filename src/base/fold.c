@@ -1,0 +1,511 @@
+/* Taking words into a fold; emitting them is fold_emit.c. Every rule here is
+ * one of replay's matcher, and a test holds the two against each other. One
+ * thread at a time. */
+#include "base/fold.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <vestige/wire.h>
+
+#include "base/grow.h"
+
+enum {
+    FIRST_FRAMES = 62, /* with the two around them, 256 bytes */
+    /* An exit that walked further than this in vain has ids counted. */
+    WALK_MAX = 256
+};
+
+#define NO_FRAME (VST_FOLD_DEAD - 1) /* below the outermost: matches no id */
+
+/* ---- memory ------------------------------------------------------------- */
+
+static void free_stack(vst__fold_stack *stack)
+{
+    if (stack->frames != NULL)
+        free(stack->frames - 1);
+    memset(stack, 0, sizeof *stack);
+}
+
+void vst__fold_reset(vst__fold *fold)
+{
+    for (size_t i = 0; i < fold->saved_count; i++)
+        free_stack(&fold->saved[i]);
+    fold->saved_count = fold->slot_count = 0;
+    fold->free_saved = fold->free_slot = 0;
+    fold->stack.count = fold->stack.begun = 0;
+    fold->stack.number = 0;
+    fold->unknown = fold->in_gap = fold->after_gap = false;
+    fold->reconciling = fold->indexed = false;
+    vst__map64_clear(&fold->open);
+    vst__map64_clear(&fold->pairs);
+    vst__map64_clear(&fold->stacks);
+}
+
+void vst__fold_free(vst__fold *fold)
+{
+    vst__fold_reset(fold);
+    free_stack(&fold->stack);
+    vst__map64_free(&fold->open);
+    vst__map64_free(&fold->pairs);
+    vst__map64_free(&fold->stacks);
+    free(fold->slots);
+    free(fold->saved);
+    memset(fold, 0, sizeof *fold);
+}
+
+static void run_out_of_memory(vst__fold *fold)
+{
+    vst__fold_free(fold);
+    fold->unknown = true;
+}
+
+bool vst__fold_is_empty(const vst__fold *fold)
+{
+    return fold->stack.count == 0 && fold->stacks.count == 0 &&
+           fold->pairs.count == 0 && !fold->in_gap;
+}
+
+/* ---- how often an id is open -------------------------------------------- */
+
+static void count_open(vst__fold *fold, uint32_t id)
+{
+    uint64_t *times = vst__map64_put(&fold->open, id);
+
+    if (times == NULL)
+        fold->indexed = false; /* no memory: it is only an index */
+    else
+        ++*times;
+}
+
+static void uncount_open(vst__fold *fold, uint32_t id)
+{
+    uint64_t *times = vst__map64_find(&fold->open, id);
+
+    if (times != NULL && --*times == 0)
+        vst__map64_remove(&fold->open, id);
+}
+
+static void build_index(vst__fold *fold)
+{
+    vst__map64_clear(&fold->open);
+    fold->indexed = true;
+    for (size_t i = 0; i < fold->stack.count && fold->indexed; i++)
+        if (!(fold->stack.frames[i] & VST_FOLD_BEGUN))
+            count_open(fold, fold->stack.frames[i]);
+}
+
+/* ---- the stack ---------------------------------------------------------- */
+
+static bool push(vst__fold *fold, uint32_t frame)
+{
+    vst__fold_stack *stack = &fold->stack;
+
+    if (stack->count == stack->capacity) {
+        size_t capacity =
+            stack->capacity != 0 ? stack->capacity * 2 + 2 : FIRST_FRAMES;
+        uint32_t *old = stack->frames != NULL ? stack->frames - 1 : NULL;
+        uint32_t *frames = capacity < SIZE_MAX / 8
+                               ? realloc(old, (capacity + 2) * sizeof *frames)
+                               : NULL;
+        if (frames == NULL) {
+            run_out_of_memory(fold);
+            return false;
+        }
+        frames[0] = NO_FRAME;
+        stack->frames = frames + 1;
+        stack->capacity = capacity;
+    }
+    stack->frames[stack->count++] = frame;
+    if (frame & VST_FOLD_BEGUN)
+        stack->begun++;
+    else if (fold->indexed)
+        count_open(fold, frame);
+    return true;
+}
+
+static void pop(vst__fold *fold)
+{
+    uint32_t frame = fold->stack.frames[--fold->stack.count];
+
+    if (frame & VST_FOLD_BEGUN)
+        fold->stack.begun--;
+    else if (fold->indexed)
+        uncount_open(fold, frame);
+}
+
+/* A dead frame is invisible wherever it lies: it goes when somebody looks. */
+static void pop_dead(vst__fold *fold)
+{
+    while (fold->stack.count != 0 &&
+           fold->stack.frames[fold->stack.count - 1] == VST_FOLD_DEAD)
+        pop(fold);
+}
+
+/* Calls above the first `count` frames are over, begun spans go on. */
+static void cut(vst__fold *fold, size_t count)
+{
+    while (fold->stack.count > count) {
+        uint32_t frame = fold->stack.frames[fold->stack.count - 1];
+
+        if (frame & VST_FOLD_BEGUN && frame != VST_FOLD_DEAD)
+            fold->slots[frame & ~VST_FOLD_BEGUN].state = VST_FOLD_DETACHED;
+        pop(fold);
+    }
+}
+
+static void leave(vst__fold *fold, uint32_t id)
+{
+    vst__fold_stack *stack = &fold->stack;
+    size_t index;
+
+    if (fold->indexed && vst__map64_find(&fold->open, id) == NULL)
+        return;
+    for (index = stack->count; index-- != 0;)
+        if (stack->frames[index] == id) {
+            cut(fold, index);
+            pop_dead(fold);
+            return;
+        }
+    if (stack->count > WALK_MAX && !fold->indexed)
+        build_index(fold);
+}
+
+/* ---- spans that need not nest ------------------------------------------- */
+
+/* 1 + the index of a slot, 0 without memory. */
+static uint32_t new_slot(vst__fold *fold)
+{
+    uint32_t number = fold->free_slot;
+    vst__fold_slot *slots;
+
+    if (number != 0) {
+        fold->free_slot = fold->slots[number - 1].next;
+        return number;
+    }
+    if (fold->slot_count >= VST_FOLD_BEGUN - 2)
+        return 0;
+    slots = vst__grow(fold->slots, &fold->slot_capacity, fold->slot_count + 1,
+                      sizeof *slots);
+    if (slots == NULL)
+        return 0;
+    fold->slots = slots;
+    return (uint32_t)++fold->slot_count;
+}
+
+static void free_slot(vst__fold *fold, uint32_t number)
+{
+    fold->slots[number - 1].state = VST_FOLD_FREE;
+    fold->slots[number - 1].next = fold->free_slot;
+    fold->free_slot = number;
+}
+
+static void begin(vst__fold *fold, uint64_t pair, bool detached)
+{
+    uint32_t number = new_slot(fold);
+    uint64_t *newest = vst__map64_put(&fold->pairs, pair);
+
+    if (number == 0 || newest == NULL) {
+        run_out_of_memory(fold);
+        return;
+    }
+    fold->slots[number - 1] = (vst__fold_slot){
+        .pair = pair,
+        .index = fold->stack.count,
+        .next = (uint32_t)*newest,
+        .state = detached ? VST_FOLD_DETACHED : VST_FOLD_ON_STACK,
+    };
+    *newest = number;
+    if (!detached)
+        push(fold, VST_FOLD_BEGUN | (number - 1));
+}
+
+static void end(vst__fold *fold, uint64_t pair)
+{
+    uint64_t *newest = vst__map64_find(&fold->pairs, pair);
+
+    if (newest == NULL)
+        return;
+    uint32_t number = (uint32_t)*newest;
+    vst__fold_slot *slot = &fold->slots[number - 1];
+    if (slot->next != 0)
+        *newest = slot->next;
+    else
+        vst__map64_remove(&fold->pairs, pair);
+    if (slot->state == VST_FOLD_SUSPENDED) {
+        slot->state = VST_FOLD_ENDED; /* freed when its stack comes back */
+        return;
+    }
+    if (slot->state == VST_FOLD_ON_STACK) {
+        fold->stack.frames[slot->index] = VST_FOLD_DEAD;
+        pop_dead(fold);
+    }
+    free_slot(fold, number);
+}
+
+/* ---- STACK -------------------------------------------------------------- */
+
+static void skip_begun(vst__fold *fold)
+{
+    while (fold->reconciled < fold->stack.count &&
+           fold->stack.frames[fold->reconciled] & VST_FOLD_BEGUN)
+        fold->reconciled++;
+}
+
+static void end_reconcile(vst__fold *fold)
+{
+    if (!fold->reconciling)
+        return;
+    cut(fold, fold->reconciled);
+    fold->reconciling = fold->after_gap = false;
+}
+
+static void reconcile(vst__fold *fold, const uint64_t *ids, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t id = (uint32_t)(ids[i] & VST_ID_MAX);
+
+        if (id == 0)
+            continue;
+        if (fold->matching) {
+            skip_begun(fold);
+            if (fold->reconciled < fold->stack.count &&
+                fold->stack.frames[fold->reconciled] == id) {
+                fold->reconciled++;
+                continue;
+            }
+            fold->matching = false;
+            cut(fold, fold->reconciled);
+        }
+        if (!push(fold, id))
+            return;
+    }
+    skip_begun(fold);
+    if (!fold->matching)
+        fold->reconciled = fold->stack.count;
+}
+
+/* ---- several stacks ----------------------------------------------------- */
+
+/* Remembers the current stack, without its dead frames; the fold is left with
+ * an empty one. */
+static bool save(vst__fold *fold)
+{
+    vst__fold_stack *stack = &fold->stack, *saved;
+    uint32_t number = fold->free_saved;
+    size_t kept = 0;
+    uint64_t *place;
+
+    for (size_t i = 0; stack->begun != 0 && i < stack->count; i++) {
+        uint32_t frame = stack->frames[i];
+
+        if (frame == VST_FOLD_DEAD)
+            continue;
+        if (frame & VST_FOLD_BEGUN)
+            fold->slots[frame & ~VST_FOLD_BEGUN].state = VST_FOLD_SUSPENDED;
+        stack->frames[kept++] = frame;
+    }
+    if (stack->begun != 0) {
+        stack->begun -= stack->count - kept;
+        stack->count = kept;
+    }
+    if (stack->count == 0)
+        return true;
+    place = vst__map64_put(&fold->stacks, stack->number);
+    if (number == 0) {
+        saved = vst__grow(fold->saved, &fold->saved_capacity,
+                          fold->saved_count + 1, sizeof *saved);
+        if (saved != NULL)
+            fold->saved = saved;
+        if (saved == NULL || fold->saved_count >= UINT32_MAX - 1)
+            return false;
+        number = (uint32_t)++fold->saved_count;
+    } else {
+        fold->free_saved = fold->saved[number - 1].next_free;
+    }
+    fold->saved[number - 1] = *stack;
+    memset(stack, 0, sizeof *stack);
+    if (place == NULL)
+        return false;
+    *place = number;
+    return true;
+}
+
+/* The begun spans of a stack that comes back, but for those that ended. */
+static void resume_begun(vst__fold *fold)
+{
+    vst__fold_stack *stack = &fold->stack;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < stack->count; i++) {
+        uint32_t frame = stack->frames[i], slot = frame & ~VST_FOLD_BEGUN;
+
+        if (frame & VST_FOLD_BEGUN) {
+            if (fold->slots[slot].state == VST_FOLD_ENDED) {
+                free_slot(fold, slot + 1);
+                stack->begun--;
+                continue;
+            }
+            fold->slots[slot].state = VST_FOLD_ON_STACK;
+            fold->slots[slot].index = kept;
+        }
+        stack->frames[kept++] = frame;
+    }
+    stack->count = kept;
+}
+
+static void switch_to(vst__fold *fold, uint64_t stack)
+{
+    uint64_t *place;
+
+    if (stack == fold->stack.number)
+        return;
+    fold->indexed = false;
+    if (!save(fold)) {
+        run_out_of_memory(fold);
+        return;
+    }
+    place = vst__map64_find(&fold->stacks, stack);
+    if (place != NULL) {
+        uint32_t number = (uint32_t)*place;
+
+        free_stack(&fold->stack);
+        fold->stack = fold->saved[number - 1];
+        memset(&fold->saved[number - 1], 0, sizeof *fold->saved);
+        fold->saved[number - 1].next_free = fold->free_saved;
+        fold->free_saved = number;
+        vst__map64_remove(&fold->stacks, stack);
+        if (fold->stack.begun != 0)
+            resume_begun(fold);
+    }
+    fold->stack.number = stack;
+}
+
+/* ---- words -------------------------------------------------------------- */
+
+/* A BEGIN of a checkpoint stands between the calls of one STACK. */
+static void begin_in_checkpoint(vst__fold *fold, const uint64_t *payload)
+{
+    bool whole = fold->reconciling && fold->reconciled == fold->stack.count;
+
+    begin(fold, payload[0], payload[1] & 2);
+    if (whole)
+        fold->reconciled = fold->stack.count;
+}
+
+static void take_escape(vst__fold *fold, uint32_t type, const uint64_t *payload,
+                        uint32_t words)
+{
+    bool opened_before = type == VST_ESCAPE_BEGIN && words > 1 && payload[1];
+
+    if (type == VST_ESCAPE_TIME || type == VST_ESCAPE_CHECKPOINT)
+        return; /* no events */
+    if (type == VST_ESCAPE_STACK_MORE) {
+        if (fold->reconciling)
+            reconcile(fold, payload, words);
+        return;
+    }
+    if (!opened_before)
+        end_reconcile(fold);
+    if (type == VST_ESCAPE_STACK) {
+        fold->reconciling = fold->matching = true;
+        fold->reconciled = 0;
+        reconcile(fold, payload, words);
+        return;
+    }
+    if (words == 0)
+        return;
+    if (type == VST_ESCAPE_GAP) {
+        fold->after_gap |= !fold->in_gap && payload[0] == 0;
+        fold->in_gap = payload[0] == 0;
+        return;
+    }
+    if (type == VST_ESCAPE_LOST)
+        return;
+    fold->after_gap = false;
+    switch (type) {
+    case VST_ESCAPE_BEGIN:
+        if ((payload[0] & VST_ID_MAX) == 0)
+            break;
+        if (opened_before)
+            begin_in_checkpoint(fold, payload);
+        else
+            begin(fold, payload[0], false);
+        break;
+    case VST_ESCAPE_END:
+        end(fold, payload[0]);
+        break;
+    case VST_ESCAPE_SWITCH:
+        switch_to(fold, payload[0]);
+        break;
+    case VST_ESCAPE_DROPPED:
+        vst__fold_reset(fold);
+        break;
+    default:
+        break;
+    }
+}
+
+/* The word at *words, which is not one of the plain cases below; returns how
+ * many words it took. */
+static size_t take_word(vst__fold *fold, const uint64_t *words, size_t count)
+{
+    vst_kind kind = vst_word_kind(*words);
+    uint32_t id = vst_word_id(*words);
+
+    if (kind == VST_ESCAPE) {
+        size_t size = 1 + (size_t)vst_word_escape_words(*words);
+
+        if (size > count)
+            return count;
+        if (!fold->unknown)
+            take_escape(fold, vst_word_escape_type(*words), words + 1,
+                        (uint32_t)(size - 1));
+        return size;
+    }
+    if (id == 0 || fold->unknown)
+        return 1;
+    end_reconcile(fold);
+    fold->after_gap = false;
+    if (kind == VST_ENTER) {
+        push(fold, id);
+    } else {
+        pop_dead(fold);
+        leave(fold, id);
+    }
+    return 1;
+}
+
+/* Nearly all words enter a function, or leave the one entered last. Which of
+ * the two it is nobody can predict, so neither is a branch. */
+void vst__fold_words(vst__fold *fold, const uint64_t *words, size_t count)
+{
+    const uint64_t *end_of_words = words + count;
+
+    while (words != end_of_words) {
+        if (!fold->reconciling && !fold->indexed &&
+            fold->stack.frames != NULL) {
+            uint32_t *frames = fold->stack.frames;
+            size_t at = fold->stack.count, limit = fold->stack.capacity;
+            const uint64_t *first = words;
+
+            for (; words != end_of_words && at != limit; words++) {
+                uint32_t kind = (uint32_t)*words & 3u;
+                uint32_t id = (uint32_t)*words >> 2;
+                uint32_t leaves = (kind + 1) >> 1; /* 0, 1, 1; escape: 2 */
+                uint32_t other = frames[(ptrdiff_t)at - 1] ^ id;
+
+                if (((other & (0u - (leaves & 1))) | (leaves & 2)) != 0 ||
+                    id == 0)
+                    break;
+                frames[at] = id;
+                at += 1 - 2 * (size_t)leaves;
+            }
+            fold->stack.count = at;
+            fold->after_gap &= words == first;
+            if (words == end_of_words)
+                return;
+        }
+        words += take_word(fold, words, (size_t)(end_of_words - words));
+    }
+}

@@ -1,0 +1,189 @@
+/* Telling what a fold holds, as escapes. Spans beside the stacks come first,
+ * then the stacks that were switched away, then the current one:
+ *
+ *     BEGIN[x,3]  SWITCH[7,1] STACK[a,b]  SWITCH[0,1] STACK[a] BEGIN[y,1]
+ *     STACK_MORE[c,d]
+ *
+ * has x detached, a and b open on stack 7, and a, y, c, d on stack 0. One
+ * thread at a time. */
+#include <string.h>
+
+#include <vestige/wire.h>
+
+#include "base/fold.h"
+
+typedef struct emitter {
+    uint64_t *words; /* NULL: only counts */
+    size_t count, room;
+} emitter;
+
+/* False if there is no room. */
+static bool put(emitter *out, vst_escape type, const uint64_t *payload,
+                uint32_t words)
+{
+    if (out->room - out->count < 1 + (size_t)words)
+        return false;
+    if (out->words != NULL) {
+        uint64_t *at = out->words + out->count;
+
+        at[0] = vst_word_escape(type, words, 0);
+        if (words != 0)
+            memcpy(at + 1, payload, words * sizeof *payload);
+    }
+    out->count += 1 + (size_t)words;
+    return true;
+}
+
+/* Calls of a stack on their way into STACK and STACK_MORE. */
+typedef struct stack_part {
+    emitter *out;
+    vst_escape type; /* of the next escape */
+    uint64_t *open;  /* the escape's word, NULL while there is none */
+    uint32_t words;  /* of its payload */
+} stack_part;
+
+/* The words are written as they come, the head of an escape when it ends. */
+static void end_part(stack_part *part)
+{
+    if (part->open != NULL)
+        *part->open = vst_word_escape(part->type, part->words, 0);
+    if (part->words != 0)
+        part->type = VST_ESCAPE_STACK_MORE;
+    part->words = 0;
+    part->open = NULL;
+}
+
+static bool put_call(stack_part *part, uint64_t id)
+{
+    emitter *out = part->out;
+    size_t need = part->words == 0 ? 2 : 1;
+
+    if (out->room - out->count < need)
+        return false;
+    if (out->words != NULL) {
+        uint64_t *at = out->words + out->count;
+
+        if (part->words == 0)
+            part->open = at;
+        at[need - 1] = id;
+    }
+    out->count += need;
+    if (++part->words == VST_ESCAPE_WORDS_MAX)
+        end_part(part);
+    return true;
+}
+
+/* The frames of a stack, its begun spans in their places, as far as they fit.
+ */
+static void put_stack(emitter *out, const vst__fold *fold,
+                      const vst__fold_stack *stack)
+{
+    stack_part part = {.out = out, .type = VST_ESCAPE_STACK};
+    bool fits = true;
+
+    for (size_t i = 0; fits && i < stack->count; i++) {
+        uint32_t frame = stack->frames[i];
+
+        if (frame == VST_FOLD_DEAD)
+            continue;
+        if (!(frame & VST_FOLD_BEGUN)) {
+            fits = put_call(&part, frame);
+            continue;
+        }
+        const vst__fold_slot *slot = &fold->slots[frame & ~VST_FOLD_BEGUN];
+        if (slot->state == VST_FOLD_ENDED)
+            continue;
+        const uint64_t payload[2] = {slot->pair, 1};
+        end_part(&part);
+        if (part.type == VST_ESCAPE_STACK) {
+            fits = put(out, VST_ESCAPE_STACK, NULL, 0);
+            part.type = VST_ESCAPE_STACK_MORE;
+        }
+        fits = fits && put(out, VST_ESCAPE_BEGIN, payload, 2);
+    }
+    end_part(&part);
+}
+
+/* A STACK that is still going on: what it confirmed so far. */
+static void put_confirmed(emitter *out, const vst__fold *fold)
+{
+    stack_part part = {.out = out, .type = VST_ESCAPE_STACK};
+    bool any = false;
+
+    for (size_t i = 0; i < fold->reconciled; i++) {
+        uint32_t frame = fold->stack.frames[i];
+
+        if (frame & VST_FOLD_BEGUN)
+            continue;
+        any = true;
+        if (!put_call(&part, frame))
+            break;
+    }
+    end_part(&part);
+    if (!any)
+        put(out, VST_ESCAPE_STACK, NULL, 0);
+}
+
+static void put_switch(emitter *out, uint64_t from, uint64_t to)
+{
+    const uint64_t payload[2] = {to, 1};
+
+    if (from != to)
+        put(out, VST_ESCAPE_SWITCH, payload, 2);
+}
+
+/* All but the current stack; `number` is left at the stack in use then. */
+static void put_others(emitter *out, const vst__fold *fold, uint64_t *number)
+{
+    for (size_t i = 0; i < fold->slot_count; i++) {
+        const uint64_t payload[2] = {fold->slots[i].pair, 3};
+
+        if (fold->slots[i].state == VST_FOLD_DETACHED)
+            put(out, VST_ESCAPE_BEGIN, payload, 2);
+    }
+    for (size_t i = 0; i < fold->saved_count; i++) {
+        const vst__fold_stack *stack = &fold->saved[i];
+
+        if (stack->count == 0)
+            continue;
+        put_switch(out, *number, stack->number);
+        *number = stack->number;
+        put_stack(out, fold, stack);
+    }
+}
+
+static void put_all(emitter *out, const vst__fold *fold, bool others)
+{
+    const uint64_t gap_begins = 0;
+    uint64_t number = 0;
+
+    /* Where something happened since the gap began, it comes before that. */
+    if (fold->in_gap && !fold->after_gap)
+        put(out, VST_ESCAPE_GAP, &gap_begins, 1);
+    if (others)
+        put_others(out, fold, &number);
+    put_switch(out, number, fold->stack.number);
+    put_stack(out, fold, &fold->stack);
+    if (fold->in_gap && fold->after_gap)
+        put(out, VST_ESCAPE_GAP, &gap_begins, 1);
+    if (fold->reconciling && others) /* else there is no room */
+        put_confirmed(out, fold);
+}
+
+size_t vst__fold_size(const vst__fold *fold)
+{
+    emitter out = {.room = SIZE_MAX};
+
+    if (!fold->unknown)
+        put_all(&out, fold, true);
+    return out.count;
+}
+
+size_t vst__fold_emit(const vst__fold *fold, uint64_t *words, size_t room)
+{
+    emitter out = {.words = words, .room = room};
+
+    if (!fold->unknown)
+        put_all(&out, fold, vst__fold_size(fold) <= room);
+    return out.count;
+}

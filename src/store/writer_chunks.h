@@ -1,0 +1,41 @@
+/* The inside of a file being written, shared by writer.c (the file, its
+ * definitions and windows) and writer_chunks.c (room for chunks). Who calls is
+ * said in writer.h. */
+#ifndef VST_STORE_WRITER_CHUNKS_H
+#define VST_STORE_WRITER_CHUNKS_H
+
+#include "store/format.h"
+#include "store/slots.h"
+#include "store/writer.h"
+
+struct vst__file {
+    vst_chunk_provider provider;
+    int fd;
+    vst_file_header *header; /* mapped */
+    uint64_t end;            /* where the next chunk goes */
+    uint64_t last;           /* where the last one lies */
+    uint64_t cut;            /* where its used words end, or 0 */
+    uint64_t allocated;      /* bytes with storage behind them */
+    int sys_errno;           /* of what failed last */
+    uint32_t sequence;
+    uint16_t window;
+    vst_ticks window_start;
+    uint64_t lost;
+    vst__slots slots;
+    uint64_t keep_ns;
+    vst_chunk definitions; /* the open chunk of definitions */
+    size_t definitions_used;
+    size_t definitions_next;
+    uint64_t definitions_size; /* bytes of all such chunks */
+};
+
+/* Maps what lies at the offset, and makes sure that there is something. */
+vst_status vst__file_map(vst__file *file, uint64_t offset, uint64_t size,
+                         void **memory);
+vst_status vst__file_new_chunk(vst__file *file, vst_chunk_kind kind,
+                               uint32_t thread, size_t words, vst_chunk *chunk);
+void vst__file_seal_chunk(vst__file *file, vst_chunk *chunk, size_t used,
+                          uint32_t segments);
+uint32_t vst__file_checksum(const void *bytes, size_t size);
+
+#endif
