@@ -14,6 +14,7 @@ import weakref
 
 from . import _core, dropin
 from .activity import ProfilerActivity, check_activities
+from .children import follow, name_process, unfollow
 from .render import quote
 
 TYPE_CHECKING = False
@@ -45,6 +46,8 @@ class profile:
     exclude       patterns of files whose functions are not recorded
     record_args   names (`f`, `Class.f`) of functions whose arguments and return values are recorded
     gc            record garbage collections
+    children      record child processes too, those forked and those started anew, each into a file of its own beside
+                  `output`: t.<pid>.vst for t.vst
     """
 
     def __init__(
@@ -60,16 +63,24 @@ class profile:
         exclude: Sequence[str] | None = None,
         record_args: Sequence[str] | None = None,
         gc: bool = True,
+        children: bool = False,
     ) -> None:
+        given = {name: value for name, value in locals().items() if name != "self"}
         self.activities = check_activities(activities)
         if with_stack is None:
             with_stack = not dropin.installed()
         flags = {"with_stack": with_stack, "overwrite": overwrite, "c_functions": c_functions, "gc": gc}
+        flags["children"] = children
         for name, flag in flags.items():
             if not isinstance(flag, bool):
                 raise TypeError(f"{name} must be True or False, not {type(flag).__name__}")
+        if children and output is None:
+            raise ValueError("children=True needs an output: their files are named after it")
         self.with_stack = with_stack
         self._output = None if output is None else os.fspath(output)
+        given.update(activities=self.activities, with_stack=with_stack)
+        for name in ("include", "exclude", "record_args"):
+            given[name] = _strings(name, given[name])
         self._session = _core.Session(
             self._output,
             overwrite=overwrite,
@@ -77,10 +88,16 @@ class profile:
             engine=_check_engine(engine),
             native=with_stack and c_functions,
             python=with_stack,
-            include=_strings("include", include),
-            exclude=_strings("exclude", exclude),
-            log_args=_strings("record_args", record_args),
+            include=given["include"],
+            exclude=given["exclude"],
+            log_args=given["record_args"],
         )
+        own = ("output", "overwrite", "children")
+        self._options = {name: value for name, value in given.items() if name not in own}  # for children as well
+        self._overwrite = overwrite
+        self._children = children
+        self._family: tuple[str, str] | None = None  # file and id of the first process's recording, if children are
+        self._is_child = False
         self._metadata: dict[str, str] = {}  # waits for the first start
         self._running = False  # between start() and stop()
         self._started = False
@@ -94,7 +111,13 @@ class profile:
             raise RuntimeError(f"{self._place()} is finished; use a new profile()")
         # Gathered before recording: the calls it takes are not the program's.
         facts = {} if self._started else {**self._facts(), **self._metadata}
-        self._session.start()
+        if self._children:
+            follow(self)
+        try:
+            self._session.start()
+        except BaseException:
+            self._let_go()
+            raise
         self._running = True
         if not self._started:
             self._started = True
@@ -109,13 +132,22 @@ class profile:
         self._running = False
         if self._session.recording:
             self._session.stop()
+        self._let_go()
 
     def finish(self) -> None:
         """Stops if need be and completes the file given as `output`. Leaving a with block does it too."""
         self._running = False
         if self._started and not self._finished:
             self._finished = True
+            if self._is_child and self._session.recording:
+                name_process(self)
             self._session.finish()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Children that start from now on are not recorded."""
+        if self._children:
+            unfollow(self)
 
     def __enter__(self) -> Self:
         self.start()
@@ -250,4 +282,5 @@ def _finish_all() -> None:
             try:
                 prof.finish()
             except Exception as error:
-                print(f"vestige: {error}", file=sys.stderr)
+                if not prof._is_child:
+                    print(f"vestige: {error}", file=sys.stderr)

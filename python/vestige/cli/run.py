@@ -10,6 +10,8 @@ import atexit
 import os
 import sys
 
+from vestige.children import find_children, remove_children
+
 from . import Failure
 
 TYPE_CHECKING = False
@@ -33,6 +35,7 @@ name alone. --include, --exclude and --record-args may be repeated.
 """
 WITH_VALUE = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine")
 OURS_ALONE = ("argparse", "gettext")  # a program may have modules of these names
+LINE_MAX = 80
 RECORDS_TO_REPORT = 50_000_000  # beyond that, a report on exit would take too long
 
 
@@ -94,6 +97,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--record-args", metavar="NAME", action="append", help="record arguments and results of function NAME"
     )
+    parser.add_argument("--no-children", action="store_true", help="leave out child processes")
     parser.add_argument("--engine", metavar="E", default="auto", help="how to hook in (default: auto)")
     parser.add_argument(
         "--torch-profiler", action="store_true", help="record only where the program uses torch.profiler"
@@ -113,6 +117,7 @@ class Recording:
         self._path = os.path.abspath(self._shown)
         self._quiet = options.quiet
         self._over = False
+        self._stale = options.force and options.no_children  # children of the recording that is overwritten
         try:
             self._profile = profile(
                 with_stack=True,
@@ -124,6 +129,7 @@ class Recording:
                 exclude=options.exclude,
                 record_args=options.record_args,
                 gc=not options.no_gc,
+                children=not options.no_children,
             )
         except ValueError as error:
             raise Failure(str(error), code=2) from None
@@ -135,6 +141,8 @@ class Recording:
         """Registered before the program can register anything, the end of the recording is the last to run."""
         atexit.register(self._finish)
         try:
+            if self._stale:
+                remove_children(self._path)
             self._profile.start()
             return
         except FileExistsError:
@@ -182,9 +190,22 @@ class Recording:
             show(trace, trace.totals(all_windows=True), ROWS, out)
         else:
             print(f"a large trace; for a report:  vestige report {quote(self._shown)}", file=out)
+        others = find_children(self._path, trace.info()["trace_id"])
+        if others:
+            folder = os.path.dirname(self._shown)
+            print(_listed([os.path.join(folder, os.path.basename(path)) for path in others]), file=out)
         stem = os.path.splitext(self._shown)[0]
         export = f"vestige export {quote(self._shown)} -o {quote(stem + '.json.gz')}"
         print(f"{export}   # open it at ui.perfetto.dev", file=out, flush=True)
+
+
+def _listed(files: list[str]) -> str:
+    line = f"and {len(files):,} child process{'es' * (len(files) > 1)}:"
+    for number, name in enumerate(files):
+        if number and len(line) + len(name) > LINE_MAX - 3:
+            return f"{line} …"
+        line += f" {name}"
+    return line
 
 
 def _say(out: TextIO | None, line: str) -> None:
