@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-import weakref
 from _json import make_scanner
+from _weakref import ref
 
 from . import _core
 from .render import quote
@@ -33,7 +33,7 @@ TRACKER = "multiprocessing.resource_tracker"  # a process of its own that works 
 NAMES_MAX = 10_000  # of one process
 VARIABLE_MAX = 30_000  # the system starts no process with one longer than 128 KiB
 
-_followed: weakref.ref[profile] | None = None
+_followed: ref[profile] | None = None
 _kept: dict[str, tuple[str | None, str]] = {}  # variables: what they were, what they are now
 _recorded: int | None = None  # the nearest process that is recorded: this one, or an ancestor
 _started: profile | None = None  # keeps the recording of a process that start() was called in
@@ -58,7 +58,7 @@ def follow(prof: profile) -> None:
     text = _encode({"abi": ABI, "root": root, "trace": trace, "folder": folder, "options": options})
     if len(text) > VARIABLE_MAX:
         raise ValueError("the options are too long to hand on to child processes")
-    _followed = weakref.ref(prof, _lost)
+    _followed = ref(prof, _lost)
     _recorded = os.getpid()
     _put(CHILDREN, text)
     _put(PARENT, str(_recorded))

@@ -10,10 +10,9 @@ import atexit
 import errno
 import os
 import sys
-import weakref
+from _weakref import ref
 
 from . import _core, dropin
-from .activity import ProfilerActivity, check_activities
 from .children import follow, name_process, unfollow
 from .render import quote
 
@@ -25,7 +24,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-_unfinished: set[weakref.ref[profile]] = set()
+    from .activity import ProfilerActivity
+
+_unfinished: set[ref[profile]] = set()
 
 
 class profile:
@@ -66,7 +67,11 @@ class profile:
         children: bool = False,
     ) -> None:
         given = {name: value for name, value in locals().items() if name != "self"}
-        self.activities = check_activities(activities)
+        if activities is not None:  # their module loads enum, which a program that names none is spared
+            from .activity import check_activities
+
+            activities = check_activities(activities)
+        self._activities = activities
         if with_stack is None:
             with_stack = not dropin.installed()
         flags = {"with_stack": with_stack, "overwrite": overwrite, "c_functions": c_functions, "gc": gc}
@@ -78,7 +83,7 @@ class profile:
             raise ValueError("children=True needs an output: their files are named after it")
         self.with_stack = with_stack
         self._output = None if output is None else os.fspath(output)
-        given.update(activities=self.activities, with_stack=with_stack)
+        given.update(activities=self._activities, with_stack=with_stack)
         for name in ("include", "exclude", "record_args"):
             given[name] = _strings(name, given[name])
         self._session = _core.Session(
@@ -103,6 +108,12 @@ class profile:
         self._started = False
         self._finished = False
 
+    @property
+    def activities(self) -> frozenset[ProfilerActivity]:
+        from .activity import check_activities
+
+        return check_activities(self._activities)
+
     def start(self) -> None:
         """Starts recording. After a stop() it goes on: the trace then has several windows."""
         if self._running:
@@ -114,6 +125,9 @@ class profile:
         if self._children:
             follow(self)
         try:
+            self._session.create()
+            for key, text in facts.items():
+                self._session.set_metadata(key, text)
             self._session.start()
         except BaseException:
             self._let_go()
@@ -122,8 +136,6 @@ class profile:
         if not self._started:
             self._started = True
             _finish_at_exit(self)
-            for key, text in facts.items():
-                self._session.set_metadata(key, text)
 
     def stop(self) -> None:
         """Stops recording. What was recorded can now be exported."""
@@ -163,7 +175,12 @@ class profile:
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity] | None = None) -> None:
         """Pauses or goes on between start() and stop(). Without CPU among the activities nothing changes."""
-        if ProfilerActivity.CPU not in check_activities(activities) or not self._running:
+        if activities is not None:
+            from .activity import ProfilerActivity, check_activities
+
+            if ProfilerActivity.CPU not in check_activities(activities):
+                return
+        if not self._running:
             return
         if enable and not self._session.recording:
             self._session.start()
@@ -272,7 +289,7 @@ def _finish_at_exit(prof: profile) -> None:
     if not _unfinished:
         atexit.unregister(_finish_all)
         atexit.register(_finish_all)
-    _unfinished.add(weakref.ref(prof, _unfinished.discard))
+    _unfinished.add(ref(prof, _unfinished.discard))
 
 
 def _finish_all() -> None:

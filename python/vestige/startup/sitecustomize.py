@@ -26,9 +26,8 @@ def _find_follower():
         def find_spec(name, path=None, target=None):
             if name != "vestige":
                 return None
-            from importlib.machinery import PathFinder
-
-            return PathFinder.find_spec(name, [os.path.dirname(package)])
+            finder = sys.modules["_frozen_importlib_external"].PathFinder  # importlib itself may not be loaded
+            return finder.find_spec(name, [os.path.dirname(package)])
 
     sys.meta_path.insert(0, Finder)
     try:
@@ -71,7 +70,7 @@ _folder = os.path.dirname(__file__)
 if _folder in sys.path:
     sys.path.remove(_folder)
 sys.path_importer_cache.pop(_folder, None)
-sys.modules.pop("sitecustomize", None)
+_self = sys.modules.pop("sitecustomize", None)  # Python 2 would clear a module that nobody refers to
 try:
     import sitecustomize  # noqa: F401
 finally:
