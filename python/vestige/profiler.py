@@ -151,9 +151,13 @@ class profile:
         self._running = False
         if self._started and not self._finished:
             self._finished = True
-            if self._is_child and self._session.recording:
-                name_process(self)
-            self._session.finish()
+            try:
+                if self._is_child and self._session.recording:
+                    name_process(self)
+                self._session.finish()
+            except Exception:
+                if not self._is_child:  # which has nobody to tell
+                    raise
         self._let_go()
 
     def _let_go(self) -> None:

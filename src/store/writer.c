@@ -25,11 +25,12 @@ enum {
 struct vst__file {
     vst_chunk_provider provider;
     int fd;
-    vst_file_header *header; /* mapped */
-    uint64_t end;            /* where the next chunk goes */
-    uint64_t cut;            /* where the last one's used words end, or 0 */
-    uint64_t allocated;      /* bytes with storage behind them */
-    int sys_errno;           /* of what failed last */
+    vst__os_identity identity; /* of what fd was opened for */
+    vst_file_header *header;   /* mapped */
+    uint64_t end;              /* where the next chunk goes */
+    uint64_t cut;              /* where the last one's used words end, or 0 */
+    uint64_t allocated;        /* bytes with storage behind them */
+    int sys_errno;             /* of what failed last */
     uint32_t sequence;
     uint16_t window;
     vst_ticks window_start;
@@ -65,6 +66,8 @@ static vst_status map(vst__file *file, uint64_t offset, uint64_t size,
     uint64_t need = offset + size;
     int failed = 0;
 
+    if (!vst__os_file_is(file->fd, &file->identity))
+        return fail(file, EBADF);
     if (need > file->allocated)
         failed = vst__os_file_allocate(file->fd, file->allocated,
                                        need - file->allocated);
@@ -234,6 +237,8 @@ static vst_status define(void *ctx, const vst_entry *entry)
 static vst_status write_header(vst__file *file)
 {
     void *memory;
+
+    vst__os_file_identify(file->fd, &file->identity);
     vst_status status = map(file, 0, VST_FILE_HEADER_SIZE, &memory);
 
     if (status != VST_OK)
@@ -373,6 +378,8 @@ vst_status vst__file_finish(vst__file *file, vst_error *error)
     uint64_t size = file->cut ? file->cut : file->end;
     file->header->size = size;
     file->header->state = VST_FILE_FINISHED;
+    if (!vst__os_file_is(file->fd, &file->identity))
+        return vst_error_set(error, VST_E_IO, EBADF, size);
     int failed = vst__os_file_truncate(file->fd, size);
     return failed ? vst_error_set(error, VST_E_IO, failed, size) : VST_OK;
 }
@@ -385,7 +392,7 @@ void vst__file_destroy(vst__file *file)
         release_chunk(&file->definitions);
     if (file->header)
         vst__os_unmap(file->header, VST_FILE_HEADER_SIZE);
-    if (file->fd >= 0)
+    if (file->fd >= 0 && vst__os_file_is(file->fd, &file->identity))
         vst__os_file_close(file->fd);
     free(file);
 }

@@ -457,6 +457,29 @@ def test_a_full_disk_leaves_the_child_unrecorded(run, workplace):
     assert (root.steps, others) == (2, [])
 
 
+def test_a_child_that_closes_all_descriptors_keeps_its_own_files(run, workplace):
+    root, [child] = run(
+        """
+        def daemon():
+            os.closerange(3, 100)
+            files = [open(f"own{number}", "wb", buffering=0) for number in range(8)]
+            for file in files:
+                file.write(b"own")
+            for _ in range(50000):
+                step()
+            prof.finish()
+
+        with profile(output="t.vst", children=True) as prof:
+            in_child(daemon)
+            work(1)
+        """
+    )
+    assert [path.read_bytes() for path in sorted(workplace.path.glob("own*"))] == [b"own"] * 8
+    assert 0 < child.steps < 50000
+    assert child.info["lost"] > 0
+    assert (root.steps, root.clean) == (1, True)
+
+
 def test_children_do_not_keep_the_parent_s_file_from_being_finished(run):
     root, [child] = run(
         """
