@@ -29,6 +29,13 @@ static uint32_t current_recording(void)
     return recording_number;
 }
 
+/* The next queue may lie at the same address. */
+void vpy_annotation_forget(vst_queue *queue)
+{
+    if (numbered_queue == queue)
+        numbered_queue = NULL;
+}
+
 static vst_id define(vst_definition_kind kind, PyObject *name)
 {
     vst_definition definition = {.kind = kind};

@@ -164,7 +164,8 @@ bool vpy_code_is_launcher(PyObject *code)
     PyObject *text =
         vpy_text(((PyCodeObject *)code)->co_filename, &file, &length);
     const char *part = text ? within_own_folder(file, length) : NULL;
-    bool result = part && strncmp(part, "cli/", 4) == 0;
+    bool result = part && (strncmp(part, "cli/", 4) == 0 ||
+                           strncmp(part, "startup/", 8) == 0);
 
     Py_XDECREF(text);
     return result;

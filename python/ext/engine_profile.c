@@ -295,13 +295,16 @@ bool vpy_engine_start(vpy_tracer *tracer)
 
 void vpy_engine_stop(vpy_tracer *tracer)
 {
-    PyThreadState *t = PyInterpreterState_ThreadHead(interpreter);
+    PyThreadState *t;
 
     (void)tracer;
+    if (!interpreter)
+        return;
     unwatch(&setprofile);
     unwatch(&enable);
     unwatch(&disable);
-    for (; t; t = PyThreadState_Next(t))
+    for (t = PyInterpreterState_ThreadHead(interpreter); t;
+         t = PyThreadState_Next(t))
         give_back(t);
     while (displaced_hooks) {
         displaced *entry = displaced_hooks;

@@ -6,6 +6,7 @@
 
 static vst_id gc_id;
 static PyObject *callback; /* while it is in the list */
+static uint32_t begun_in;  /* the generation of the span that is open */
 
 static long long counted(PyObject *info, const char *key)
 {
@@ -30,10 +31,11 @@ static PyObject *on_gc(PyObject *self, PyObject *const *args, Py_ssize_t count)
         /* Also the moment to see whether the hooks are still in place. */
         vpy_engine_check_thread();
         vst_record(VST_ENTER, gc_id);
+        begun_in = vpy_generation;
         length = snprintf(text, sizeof text, "\"generation\": %lld",
                           counted(args[1], "generation"));
         vst_record_args(text, (size_t)length);
-    } else {
+    } else if (begun_in == vpy_generation) { /* not so after a fork inside */
         length = snprintf(
             text, sizeof text, "\"collected\": %lld, \"uncollectable\": %lld",
             counted(args[1], "collected"), counted(args[1], "uncollectable"));

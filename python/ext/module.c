@@ -33,42 +33,6 @@ static PyObject *set_torch_mode(PyObject *module, PyObject *on)
     Py_RETURN_NONE;
 }
 
-/* The core let go of the parent's trace already; here the hooks are taken away,
- * so that a child runs at its own speed. */
-static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    vpy_recording_queue = NULL;
-    if (vpy_active)
-        vpy_active->base.ops->stop(&vpy_active->base);
-    Py_RETURN_NONE;
-}
-
-static PyMethodDef fork_method = {"vestige_after_fork", after_fork_in_child,
-                                  METH_NOARGS, NULL};
-
-static int watch_forks(void)
-{
-    PyObject *os = PyImport_ImportModule("os");
-    PyObject *function = PyCFunction_New(&fork_method, NULL);
-    PyObject *kwargs = Py_BuildValue("{s:O}", "after_in_child", function);
-    PyObject *arguments = PyTuple_New(0);
-    PyObject *method =
-        os ? PyObject_GetAttrString(os, "register_at_fork") : NULL;
-    PyObject *result = method && kwargs && arguments
-                           ? PyObject_Call(method, arguments, kwargs)
-                           : NULL;
-    int failed = result == NULL;
-
-    Py_XDECREF(result);
-    Py_XDECREF(method);
-    Py_XDECREF(arguments);
-    Py_XDECREF(kwargs);
-    Py_XDECREF(function);
-    Py_XDECREF(os);
-    return failed ? -1 : 0;
-}
-
 static PyMethodDef functions[] = {
     {"set_torch_mode", set_torch_mode, METH_O,
      PyDoc_STR("set_torch_mode(on)\n--\n\nTake the monitoring tool id that "
@@ -110,10 +74,10 @@ static int add_constants(PyObject *module)
 static int module_exec(PyObject *module)
 {
     if (check_interpreter() < 0 || vpy_code_ids_init() < 0 ||
-        watch_forks() < 0 || vpy_gc_init() < 0 || vpy_engine_init(module) < 0 ||
-        vpy_trace_type_init(module) < 0 || vpy_session_type_init(module) < 0 ||
-        vpy_pack_init(module) < 0 || vpy_annotation_init(module) < 0 ||
-        add_constants(module) < 0)
+        vpy_forks_init(module) < 0 || vpy_gc_init() < 0 ||
+        vpy_engine_init(module) < 0 || vpy_trace_type_init(module) < 0 ||
+        vpy_session_type_init(module) < 0 || vpy_pack_init(module) < 0 ||
+        vpy_annotation_init(module) < 0 || add_constants(module) < 0)
         return -1;
     vst_tracer_register(vpy_tracer_make);
     return 0;

@@ -96,6 +96,7 @@ static void session_dealloc(PyObject *object)
     if (self->handle) {
         if (vpy_recording_queue == vst_session_queue(self->handle))
             vpy_recording_queue = NULL;
+        vpy_annotation_forget(vst_session_queue(self->handle));
         vst_session_destroy(self->handle);
     }
     Py_CLEAR(self->path);
@@ -148,13 +149,35 @@ static int warn_if_unproven(void)
                             PY_MAJOR_VERSION, PY_MINOR_VERSION);
 }
 
+/* Makes the file, if that is not done. */
+static PyObject *session_create(PyObject *object, PyObject *unused)
+{
+    session *self = (session *)object;
+    vst_error error = {VST_OK, 0, 0};
+    vst_session_options options = {
+        .path = self->path ? PyBytes_AS_STRING(self->path) : NULL,
+        .overwrite = self->overwrite,
+        .gc = self->gc,
+        .max_size = self->max_size,
+        .keep_ns = self->keep_ns,
+        .checkpoints = self->checkpoints,
+    };
+
+    (void)unused;
+    if (self->handle)
+        Py_RETURN_NONE;
+    vst_status status = vst_session_create(&options, &self->handle, &error);
+    if (status == VST_OK)
+        Py_RETURN_NONE;
+    self->handle = NULL;
+    return fail(self, status, &error);
+}
+
 static PyObject *session_start(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
     vst_error error = {VST_OK, 0, 0};
-    vst_status status = VST_OK;
 
-    (void)unused;
     if (PyThreadState_Get()->interp != PyInterpreterState_Main()) {
         PyErr_SetString(PyExc_RuntimeError,
                         "vestige records the main interpreter only, not "
@@ -163,23 +186,12 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
     }
     if (warn_if_unproven() < 0)
         return NULL;
-    if (!self->handle) {
-        vst_session_options options = {
-            .path = self->path ? PyBytes_AS_STRING(self->path) : NULL,
-            .overwrite = self->overwrite,
-            .gc = self->gc,
-            .max_size = self->max_size,
-            .keep_ns = self->keep_ns,
-            .checkpoints = self->checkpoints,
-        };
-        status = vst_session_create(&options, &self->handle, &error);
-        if (status != VST_OK) {
-            self->handle = NULL;
-            return fail(self, status, &error);
-        }
-    }
+    PyObject *created = session_create(object, unused);
+    if (!created)
+        return NULL;
+    Py_DECREF(created);
     configure(self);
-    status = vst_session_start(self->handle, &error);
+    vst_status status = vst_session_start(self->handle, &error);
     if (status != VST_OK)
         return fail(self, status, &error);
     vpy_recording_queue = vst_session_queue(self->handle);
@@ -279,6 +291,7 @@ static PyObject *session_engine(PyObject *object, void *unused)
 }
 
 static PyMethodDef session_methods[] = {
+    {"create", session_create, METH_NOARGS, NULL},
     {"start", session_start, METH_NOARGS, NULL},
     {"stop", session_stop, METH_NOARGS, NULL},
     {"finish", session_finish, METH_NOARGS, NULL},

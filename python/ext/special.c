@@ -86,5 +86,8 @@ void vpy_code_returns(uint32_t value, PyObject *code, PyObject *result)
         vst_record_args(json.bytes, json.length);
         PyErr_Restore(type, error, traceback);
     }
-    vst_record(result ? VST_EXIT : VST_RAISE, VPY_ID(value));
+    /* repr() may have forked: ids of a child are its own. */
+    value = vpy_code_value(code);
+    if (value)
+        vst_record(result ? VST_EXIT : VST_RAISE, VPY_ID(value));
 }

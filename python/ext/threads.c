@@ -61,8 +61,9 @@ void vpy_threads_announce(vpy_tracer *tracer)
          * versions its maker's handle. */
         if (tstate == own || list.count)
             vst_queue_open_stack(tracer->queue, tstate->thread_id,
-                                 vpy_thread_system_tid(tstate), list.ids,
-                                 list.count);
+                                 tstate == own ? (uint64_t)gettid()
+                                               : vpy_thread_system_tid(tstate),
+                                 list.ids, list.count);
     }
     free(list.ids);
     vpy_threads_name_all(tracer);
@@ -102,7 +103,9 @@ static void name_thread(vpy_tracer *tracer, uint64_t handle, PyObject *thread)
     uint32_t length;
     PyObject *text = vpy_text(name, &bytes, &length);
 
-    if (native_id && PyLong_Check(native_id)) {
+    if (handle == vst_thread_handle()) {
+        system_tid = (uint64_t)gettid(); /* after a fork Python's is the old */
+    } else if (native_id && PyLong_Check(native_id)) {
         system_tid = PyLong_AsUnsignedLongLong(native_id);
         if (PyErr_Occurred()) {
             PyErr_Clear();

@@ -47,13 +47,22 @@ static void end_parts(void)
     vpy_active = NULL;
 }
 
+static int gc_was_enabled; /* while a start is under way */
+
+static void enable_gc(void)
+{
+    if (gc_was_enabled)
+        PyGC_Enable();
+    gc_was_enabled = 0;
+}
+
 /* Nothing may run between noting the open calls and placing the hooks, so the
  * collector, whose finalizers are Python code, waits. */
 static vst_status start(vpy_tracer *tracer)
 {
-    int gc_was_enabled = PyGC_Disable();
     vst_status status = VST_E_TRACER;
 
+    gc_was_enabled = PyGC_Disable();
     vpy_tracer_message[0] = 0;
     if (!vpy_code_ids_begin(tracer) || !vpy_native_ids_begin(tracer)) {
         PyErr_Clear();
@@ -73,8 +82,7 @@ static vst_status start(vpy_tracer *tracer)
     }
     if (status != VST_OK)
         end_parts();
-    if (gc_was_enabled)
-        PyGC_Enable();
+    enable_gc();
     return status;
 }
 
@@ -93,6 +101,15 @@ static void stop(vst_tracer *base)
     end_parts();
     tracer->running = false;
     PyErr_Restore(type, value, traceback);
+}
+
+void vpy_tracer_abandon(void)
+{
+    if (!vpy_active)
+        return;
+    vpy_active->running = true; /* or about to be, when the fork came */
+    stop(&vpy_active->base);
+    enable_gc();
 }
 
 static vst_status restart(vst_tracer *base)

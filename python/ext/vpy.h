@@ -39,6 +39,9 @@ extern vpy_tracer *vpy_active;
 /* Options for the next tracer that is made; takes over the references. */
 void vpy_tracer_configure(vpy_options *options);
 vst_status vpy_tracer_make(vst_queue *queue, vst_tracer **tracer);
+/* In a forked child: the hooks go, whatever state another thread left them in.
+ */
+void vpy_tracer_abandon(void);
 /* Why the last make or restart failed, "" if it did not. */
 extern char vpy_tracer_message[VPY_MESSAGE_MAX];
 
@@ -71,7 +74,8 @@ int vpy_code_ids_init(void);
 bool vpy_code_ids_begin(vpy_tracer *tracer); /* false: out of memory */
 void vpy_code_ids_end(void);
 VST_COLD uint32_t vpy_code_define(PyObject *code);
-/* Belongs to the command that runs programs: what called it is not theirs. */
+/* Belongs to what runs programs, the command or the start-up module: what
+ * called it is not theirs. */
 bool vpy_code_is_launcher(PyObject *code);
 
 static inline uint32_t vpy_code_value(PyObject *code)
@@ -182,6 +186,9 @@ void vpy_greenlets_end(void);
 void vpy_greenlets_look(void);         /* something new was defined */
 void vpy_greenlets_watch_thread(void); /* the current one */
 
+/* forks.c */
+int vpy_forks_init(PyObject *module);
+
 /* json.c */
 typedef struct vpy_json {
     char bytes[8000];
@@ -209,7 +216,8 @@ PyObject *vpy_raise(vst_status status, const vst_error *error, PyObject *path);
 void vpy_raise_for_both(int sys_errno, PyObject *source, PyObject *target);
 /* A vst_progress_fn; calls a Python function. */
 int vpy_report_progress(void *function, double done);
-extern vst_queue *vpy_recording_queue; /* for annotations; NULL: none */
+extern vst_queue *vpy_recording_queue;        /* for annotations; NULL: none */
+void vpy_annotation_forget(vst_queue *queue); /* it is about to be freed */
 
 /* A UTF-8 view of a str, bytes that cannot be decoded kept as they were; the
  * bytes object (new reference) holds it. NULL with the error cleared. */

@@ -10,10 +10,10 @@ import atexit
 import errno
 import os
 import sys
-import weakref
+from _weakref import ref
 
 from . import _core, dropin
-from .activity import ProfilerActivity, check_activities
+from .children import follow, name_process, unfollow
 from .ranks import check_ranks, distributed_info
 from .render import quote
 from .units import parse_file_bound, parse_time
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-_unfinished: set[weakref.ref[profile]] = set()
+    from .activity import ProfilerActivity
+
+_unfinished: set[ref[profile]] = set()
 
 
 class profile:
@@ -54,6 +56,8 @@ class profile:
     max_size      bytes, or "256M": the recording takes no more than that, the newest records stay. At least 1M
     keep_last     seconds, a timedelta, or "30s": only what was recorded so long ago stays. What either of the two
                   drops is counted; names are never dropped
+    children      record child processes too, those forked and those started anew, each into a file of its own beside
+                  `output`: t.<pid>.vst for t.vst
     """
 
     def __init__(
@@ -74,16 +78,32 @@ class profile:
         world_size: int | None = None,
         max_size: str | int | None = None,
         keep_last: str | float | timedelta | None = None,
+        children: bool = False,
     ) -> None:
-        self.activities = check_activities(activities)
+        given = {name: value for name, value in locals().items() if name != "self"}
+        if activities is not None:  # their module loads enum, which a program that names none is spared
+            from .activity import check_activities
+
+            activities = check_activities(activities)
+        self._activities = activities
         if with_stack is None:
             with_stack = not dropin.installed()
         flags = {"with_stack": with_stack, "overwrite": overwrite, "c_functions": c_functions, "gc": gc}
+        flags["children"] = children
         for name, flag in flags.items():
             if not isinstance(flag, bool):
                 raise TypeError(f"{name} must be True or False, not {type(flag).__name__}")
+        if children and output is None:
+            raise ValueError("children=True needs an output: their files are named after it")
         self.with_stack = with_stack
         self._output = None if output is None else os.fspath(output)
+        given.update(activities=self._activities, with_stack=with_stack)
+        for name in ("include", "exclude", "record_args"):
+            given[name] = _strings(name, given[name])
+        if max_size is not None:
+            given["max_size"] = parse_file_bound("max_size", max_size)
+        keep_ns = 0 if keep_last is None else parse_time("keep_last", keep_last)
+        given["keep_last"] = f"{keep_ns}ns" if keep_ns else None
         self._session = _core.Session(
             self._output,
             overwrite=overwrite,
@@ -91,17 +111,29 @@ class profile:
             engine=_check_engine(engine),
             native=with_stack and c_functions,
             python=with_stack,
-            include=_strings("include", include),
-            exclude=_strings("exclude", exclude),
-            log_args=_strings("record_args", record_args),
-            max_size=0 if max_size is None else parse_file_bound("max_size", max_size),
-            keep_ns=0 if keep_last is None else parse_time("keep_last", keep_last),
+            include=given["include"],
+            exclude=given["exclude"],
+            log_args=given["record_args"],
+            max_size=given["max_size"] or 0,
+            keep_ns=keep_ns,
         )
         self._ranks = check_ranks(rank, local_rank, world_size)
+        own = ("output", "overwrite", "children")
+        self._options = {name: value for name, value in given.items() if name not in own}  # for children as well
+        self._overwrite = overwrite
+        self._children = children
+        self._family: tuple[str, str] | None = None  # file and id of the first process's recording, if children are
+        self._is_child = False
         self._metadata: dict[str, str] = {}  # waits for the first start
         self._running = False  # between start() and stop()
         self._started = False
         self._finished = False
+
+    @property
+    def activities(self) -> frozenset[ProfilerActivity]:
+        from .activity import check_activities
+
+        return check_activities(self._activities)
 
     def start(self) -> None:
         """Starts recording. After a stop() it goes on: the trace then has several windows."""
@@ -111,13 +143,20 @@ class profile:
             raise RuntimeError(f"{self._place()} is finished; use a new profile()")
         # Gathered before recording: the calls it takes are not the program's.
         facts = {} if self._started else {**self._facts(), **self._metadata}
-        self._session.start()
+        if self._children:
+            follow(self)
+        try:
+            self._session.create()
+            for key, text in facts.items():
+                self._session.set_metadata(key, text)
+            self._session.start()
+        except BaseException:
+            self._let_go()
+            raise
         self._running = True
         if not self._started:
             self._started = True
             _finish_at_exit(self)
-            for key, text in facts.items():
-                self._session.set_metadata(key, text)
 
     def stop(self) -> None:
         """Stops recording. What was recorded can now be exported."""
@@ -126,13 +165,26 @@ class profile:
         self._running = False
         if self._session.recording:
             self._session.stop()
+        self._let_go()
 
     def finish(self) -> None:
         """Stops if need be and completes the file given as `output`. Leaving a with block does it too."""
         self._running = False
         if self._started and not self._finished:
             self._finished = True
-            self._session.finish()
+            try:
+                if self._is_child and self._session.recording:
+                    name_process(self)
+                self._session.finish()
+            except Exception:
+                if not self._is_child:  # which has nobody to tell
+                    raise
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Children that start from now on are not recorded."""
+        if self._children:
+            unfollow(self)
 
     def __enter__(self) -> Self:
         self.start()
@@ -148,7 +200,12 @@ class profile:
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity] | None = None) -> None:
         """Pauses or goes on between start() and stop(). Without CPU among the activities nothing changes."""
-        if ProfilerActivity.CPU not in check_activities(activities) or not self._running:
+        if activities is not None:
+            from .activity import ProfilerActivity, check_activities
+
+            if ProfilerActivity.CPU not in check_activities(activities):
+                return
+        if not self._running:
             return
         if enable and not self._session.recording:
             self._session.start()
@@ -260,7 +317,7 @@ def _finish_at_exit(prof: profile) -> None:
     if not _unfinished:
         atexit.unregister(_finish_all)
         atexit.register(_finish_all)
-    _unfinished.add(weakref.ref(prof, _unfinished.discard))
+    _unfinished.add(ref(prof, _unfinished.discard))
 
 
 def _finish_all() -> None:
@@ -270,4 +327,5 @@ def _finish_all() -> None:
             try:
                 prof.finish()
             except Exception as error:
-                print(f"vestige: {error}", file=sys.stderr)
+                if not prof._is_child:
+                    print(f"vestige: {error}", file=sys.stderr)

@@ -160,6 +160,22 @@ int vst__os_file_size(int fd, uint64_t *size)
     return 0;
 }
 
+void vst__os_file_identify(int fd, vst__os_identity *identity)
+{
+    struct stat st = {.st_ino = 0};
+
+    fstat(fd, &st);
+    *identity = (vst__os_identity){(uint64_t)st.st_dev, (uint64_t)st.st_ino};
+}
+
+bool vst__os_file_is(int fd, const vst__os_identity *identity)
+{
+    vst__os_identity found;
+
+    vst__os_file_identify(fd, &found);
+    return found.device == identity->device && found.inode == identity->inode;
+}
+
 int vst__os_file_truncate(int fd, uint64_t size)
 {
     return ftruncate(fd, (off_t)size) == 0 ? 0 : errno;

@@ -32,6 +32,13 @@ int vst__os_file_open(const char *path, int *fd);
 int vst__os_file_duplicate(int fd, int *copy);
 void vst__os_file_close(int fd);
 int vst__os_file_size(int fd, uint64_t *size);
+/* A program may close descriptors that it did not open, as daemons do, and get
+ * the number again for a file of its own. */
+typedef struct vst__os_identity {
+    uint64_t device, inode;
+} vst__os_identity;
+void vst__os_file_identify(int fd, vst__os_identity *identity);
+bool vst__os_file_is(int fd, const vst__os_identity *identity);
 int vst__os_file_truncate(int fd, uint64_t size);
 /* Returns once what was written is on the disk. */
 int vst__os_file_sync(int fd);

@@ -104,6 +104,8 @@ static vst_status define(void *ctx, const vst_entry *entry)
 static vst_status write_header(vst__file *file)
 {
     void *memory;
+
+    vst__os_file_identify(file->fd, &file->identity);
     vst_status status = vst__file_map(file, 0, VST_FILE_HEADER_SIZE, &memory);
 
     if (status != VST_OK)
@@ -253,6 +255,8 @@ vst_status vst__file_finish(vst__file *file, vst_error *error)
     uint64_t size = file->cut ? file->cut : file->end;
     file->header->size = size;
     file->header->state = VST_FILE_FINISHED;
+    if (!vst__os_file_is(file->fd, &file->identity))
+        return vst_error_set(error, VST_E_IO, EBADF, size);
     int failed = vst__os_file_truncate(file->fd, size);
     return failed ? vst_error_set(error, VST_E_IO, failed, size) : VST_OK;
 }
@@ -265,7 +269,7 @@ void vst__file_destroy(vst__file *file)
         file->definitions.release(&file->definitions);
     if (file->header)
         vst__os_unmap(file->header, VST_FILE_HEADER_SIZE);
-    if (file->fd >= 0)
+    if (file->fd >= 0 && vst__os_file_is(file->fd, &file->identity))
         vst__os_file_close(file->fd);
     vst__slots_free(&file->slots);
     free(file);

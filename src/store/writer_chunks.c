@@ -42,6 +42,8 @@ vst_status vst__file_map(vst__file *file, uint64_t offset, uint64_t size,
     uint64_t need = offset + size;
     int failed = 0;
 
+    if (!vst__os_file_is(file->fd, &file->identity))
+        return fail(file, EBADF);
     if (need > file->allocated)
         failed = vst__os_file_allocate(file->fd, file->allocated,
                                        need - file->allocated);

@@ -4,6 +4,7 @@
 #ifndef VST_STORE_WRITER_CHUNKS_H
 #define VST_STORE_WRITER_CHUNKS_H
 
+#include "os/os.h"
 #include "store/format.h"
 #include "store/slots.h"
 #include "store/writer.h"
@@ -11,12 +12,13 @@
 struct vst__file {
     vst_chunk_provider provider;
     int fd;
-    vst_file_header *header; /* mapped */
-    uint64_t end;            /* where the next chunk goes */
-    uint64_t last;           /* where the last one lies */
-    uint64_t cut;            /* where its used words end, or 0 */
-    uint64_t allocated;      /* bytes with storage behind them */
-    int sys_errno;           /* of what failed last */
+    vst__os_identity identity; /* of what fd was opened for */
+    vst_file_header *header;   /* mapped */
+    uint64_t end;              /* where the next chunk goes */
+    uint64_t last;             /* where the last one lies */
+    uint64_t cut;              /* where its used words end, or 0 */
+    uint64_t allocated;        /* bytes with storage behind them */
+    int sys_errno;             /* of what failed last */
     uint32_t sequence;
     uint16_t window;
     vst_ticks window_start;

@@ -379,6 +379,46 @@ static void past_the_file_size_limit_records_are_lost_not_the_program(void)
     vst_tracer_register(NULL);
 }
 
+/* As a daemon does: it closes what it did not open, and the number comes back
+ * as a file of its own. */
+static void a_file_of_the_program_under_our_number_is_left_alone(void)
+{
+    char path[] = "/tmp/vestige-test-XXXXXX", own[] = "/tmp/vestige-own-XXXXXX";
+    vst_error error = {VST_OK, 0, 0};
+    vst_trace_info info;
+    vst_trace *trace;
+    struct stat st;
+
+    close(mkstemp(path));
+    unlink(path);
+    int number = dup(0);
+    close(number);
+    vst_tracer_register(noting_make);
+    vst_session *session = create(path);
+    CHECK_INT(vst_session_start(session, NULL), VST_OK);
+    call(f_id, 0);
+    close(number);
+    int fd = mkstemp(own);
+    CHECK_INT(fd, number);
+    CHECK_INT(write(fd, "mine", 4), 4);
+    for (int i = 0; i < 100000; i++)
+        call(f_id, 0);
+    CHECK_INT(vst_session_finish(session, &error), VST_E_IO);
+    CHECK_INT(error.sys_errno, EBADF);
+    CHECK(vst_session_lost(session) > 100000);
+    vst_session_destroy(session);
+    CHECK_INT(fstat(fd, &st), 0);
+    CHECK_INT(st.st_size, 4);
+    close(fd);
+    unlink(own);
+    CHECK_INT(vst_trace_open(path, &trace, NULL), VST_OK);
+    vst_trace_get_info(trace, &info);
+    CHECK(info.words > 1000);
+    vst_trace_close(trace);
+    unlink(path);
+    vst_tracer_register(NULL);
+}
+
 static void an_unwritable_place_is_an_error_with_errno(void)
 {
     vst_session_options options = {.path = "/no/such/folder/t.vst"};
@@ -426,6 +466,7 @@ int main(void)
     TEST(a_file_is_finished_clean_and_without_slack);
     TEST(a_thread_that_recorded_nothing_leaves_the_file_clean);
     TEST(past_the_file_size_limit_records_are_lost_not_the_program);
+    TEST(a_file_of_the_program_under_our_number_is_left_alone);
     TEST(an_unwritable_place_is_an_error_with_errno);
     TEST(the_memory_tracer_answers_without_one_registered);
     return checks_end();

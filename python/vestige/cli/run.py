@@ -10,6 +10,8 @@ import atexit
 import os
 import sys
 
+from vestige.children import find_children, remove_children
+
 from . import Failure
 
 TYPE_CHECKING = False
@@ -36,6 +38,7 @@ BOUNDS = ("--max-size", "--last")
 RANKS = ("--rank", "--local-rank", "--world-size")
 WITH_VALUE = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine", *BOUNDS, *RANKS)
 OURS_ALONE = ("argparse", "gettext")  # a program may have modules of these names
+LINE_MAX = 80
 RECORDS_TO_REPORT = 50_000_000  # beyond that, a report on exit would take too long
 
 
@@ -99,6 +102,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("--max-size", metavar="SIZE", help="keep the newest records, in a file of at most SIZE (256M)")
     parser.add_argument("--last", metavar="TIME", help="keep only what was recorded in the last TIME (30s, 5m)")
+    parser.add_argument("--no-children", action="store_true", help="leave out child processes")
     parser.add_argument("--engine", metavar="E", default="auto", help="how to hook in (default: auto)")
     parser.add_argument("--rank", metavar="N", type=int, help="of this process (default: RANK, if that is set)")
     parser.add_argument("--local-rank", metavar="N", type=int, help="the same on this machine (LOCAL_RANK)")
@@ -122,6 +126,7 @@ class Recording:
         self._path = os.path.abspath(self._shown)
         self._quiet = options.quiet
         self._over = False
+        self._stale = options.force and options.no_children  # children of the recording that is overwritten
         try:
             if options.max_size is not None:
                 parse_file_bound("--max-size", options.max_size)
@@ -142,6 +147,7 @@ class Recording:
                 world_size=options.world_size,
                 max_size=options.max_size,
                 keep_last=options.last,
+                children=not options.no_children,
             )
         except ValueError as error:
             raise Failure(str(error), code=2) from None
@@ -153,6 +159,8 @@ class Recording:
         """Registered before the program can register anything, the end of the recording is the last to run."""
         atexit.register(self._finish)
         try:
+            if self._stale:
+                remove_children(self._path)
             self._profile.start()
             return
         except FileExistsError:
@@ -200,9 +208,22 @@ class Recording:
             show(trace, trace.totals(all_windows=True), ROWS, out)
         else:
             print(f"a large trace; for a report:  vestige report {quote(self._shown)}", file=out)
+        others = find_children(self._path, trace.info()["trace_id"])
+        if others:
+            folder = os.path.dirname(self._shown)
+            print(_listed([os.path.join(folder, os.path.basename(path)) for path in others]), file=out)
         stem = os.path.splitext(self._shown)[0]
         export = f"vestige export {quote(self._shown)} -o {quote(stem + '.json.gz')}"
         print(f"{export}   # open it at ui.perfetto.dev", file=out, flush=True)
+
+
+def _listed(files: list[str]) -> str:
+    line = f"and {len(files):,} child process{'es' * (len(files) > 1)}:"
+    for number, name in enumerate(files):
+        if number and len(line) + len(name) > LINE_MAX - 3:
+            return f"{line} …"
+        line += f" {name}"
+    return line
 
 
 def _say(out: TextIO | None, line: str) -> None:

@@ -1,0 +1,115 @@
+/* Forks, as the interpreter tells of them: what is noted before one, and what a
+ * child does first. It lets go of its parent's recording, whose file the core
+ * has let go of already, and calls the function that starts one of its own, if
+ * there is one.
+ *
+ * Only the thread that forked runs in a child, and it holds the GIL; what other
+ * threads were in the middle of stays as it was. A child made behind the
+ * interpreter's back (fork() in C) comes by here never: it runs on unrecorded,
+ * the core refuses its records. */
+#include "vpy.h"
+
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+static PyObject *follower; /* called in a child, NULL: nobody */
+
+/* Of the fork this thread is about to make. */
+static _Thread_local struct {
+    long pid, tid;
+    long long time_ns;
+} origin;
+
+static PyObject *before_fork(PyObject *module, PyObject *unused)
+{
+    struct timespec now;
+
+    (void)module, (void)unused;
+    if (follower) {
+        clock_gettime(CLOCK_REALTIME, &now);
+        origin.pid = getpid();
+        origin.tid = gettid();
+        origin.time_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
+    }
+    Py_RETURN_NONE;
+}
+
+/* Signals wait until the program itself runs: a handler of its would be called
+ * inside of us, and what it raised would be lost. */
+static void call_follower(void)
+{
+    PyObject *function = follower, *result;
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    Py_INCREF(function);
+    result = PyObject_CallFunction(function, "llL", origin.pid, origin.tid,
+                                   origin.time_ns);
+    Py_XDECREF(result);
+    Py_DECREF(function);
+    PyErr_Clear();
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
+{
+    bool was_recording = vpy_recording_queue != NULL;
+
+    (void)module, (void)unused;
+    vpy_recording_queue = NULL;
+    vpy_tracer_abandon();
+    if (follower && was_recording)
+        call_follower();
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef before_method = {"vestige_before_fork", before_fork,
+                                    METH_NOARGS, NULL};
+static PyMethodDef after_method = {"vestige_after_fork", after_fork_in_child,
+                                   METH_NOARGS, NULL};
+
+static PyObject *follow_forks(PyObject *module, PyObject *function)
+{
+    (void)module;
+    Py_INCREF(function);
+    Py_XSETREF(follower, function);
+    if (function == Py_None)
+        Py_CLEAR(follower);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"follow_forks", follow_forks, METH_O,
+     PyDoc_STR("follow_forks(function)\n--\n\nCall function(pid, tid, time_ns) "
+               "in every child forked while recording; None: nothing.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_forks_init(PyObject *module)
+{
+    PyObject *os = PyImport_ImportModule("os");
+    PyObject *method =
+        os ? PyObject_GetAttrString(os, "register_at_fork") : NULL;
+    PyObject *before = PyCFunction_New(&before_method, NULL);
+    PyObject *after = PyCFunction_New(&after_method, NULL);
+    PyObject *kwargs = before && after
+                           ? Py_BuildValue("{s:O,s:O}", "before", before,
+                                           "after_in_child", after)
+                           : NULL;
+    PyObject *arguments = PyTuple_New(0);
+    PyObject *result = method && kwargs && arguments
+                           ? PyObject_Call(method, arguments, kwargs)
+                           : NULL;
+    int failed = result == NULL;
+
+    Py_XDECREF(result);
+    Py_XDECREF(arguments);
+    Py_XDECREF(kwargs);
+    Py_XDECREF(after);
+    Py_XDECREF(before);
+    Py_XDECREF(method);
+    Py_XDECREF(os);
+    return failed ? -1 : PyModule_AddFunctions(module, functions);
+}
