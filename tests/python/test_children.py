@@ -163,6 +163,16 @@ with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
     assert {file.parent["pid"] for file in others} == {root.pid}
 
 
+def test_the_workers_of_a_pool_that_is_terminated(run):
+    code = """
+with multiprocessing.get_context('fork').Pool(2) as pool:
+    assert pool.map(twice, [3] * 10, chunksize=1) == [3] * 10
+"""
+    _, others = run(code, children=None)
+    assert sum(file.steps for file in others) == 60
+    assert {file.name for file in others} == {"ForkPoolWorker-1", "ForkPoolWorker-2"}
+
+
 # ---- processes that are started ------------------------------------------
 
 STARTED = {
