@@ -10,7 +10,7 @@ import child
 import peers
 import workloads
 from calls import time_run
-from report import Table, at_most
+from report import Table, at_most, say
 
 THREADS = 50
 DEPTH = 10
@@ -173,4 +173,8 @@ def after_table(quick):
 
 
 def measure(quick):
-    return [stop_table(quick), start_table(quick), import_table(quick), after_table(quick)]
+    tables = []
+    for name, table in (("stop()", stop_table), ("start()", start_table), ("import", import_table), ("after", after_table)):
+        say(name)
+        tables.append(table(quick))
+    return tables
