@@ -116,6 +116,7 @@ class profile:
         if self._started and not self._finished:
             self._finished = True
             self._session.finish()
+            self._tell_loss()
 
     def __enter__(self) -> Self:
         self.start()
@@ -169,6 +170,17 @@ class profile:
             self._session.set_metadata(key, text)
         else:
             self._metadata[key] = text
+
+    def _tell_loss(self) -> None:
+        """One line for a trace that is not whole: the program went on, and nobody would notice."""
+        out = sys.__stderr__
+        if not self._session.lost or out is None:
+            return
+        try:
+            lost = f"{self._session.lost:,} records could not be kept; is the disk full?"
+            print(f"vestige: {self._place()}: {lost}", file=out, flush=True)
+        except (OSError, ValueError):  # it is closed
+            pass
 
     def _place(self) -> str:
         return "the recording" if self._output is None else f"the recording in {os.fsdecode(self._output)}"
