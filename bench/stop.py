@@ -174,7 +174,7 @@ def after_table(quick):
 
 def measure(quick):
     tables = []
-    for name, table in (("stop()", stop_table), ("start()", start_table), ("import", import_table), ("after", after_table)):
-        say(name)
-        tables.append(table(quick))
+    for make_table in (stop_table, start_table, import_table, after_table):
+        say(make_table.__name__.removesuffix("_table"))
+        tables.append(make_table(quick))
     return tables
