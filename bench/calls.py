@@ -13,7 +13,7 @@ import time
 
 import peers
 import workloads
-from report import Table, at_most
+from report import Table, at_most, say
 
 PYTHON = [
     ("function", workloads.python_function, workloads.CALLS),
@@ -62,6 +62,8 @@ def alternate(tools, loops, rounds, slow_tool=None):
         best[slow_tool.name] = dict.fromkeys(best["off"], float("inf"))
     gc.disable()
     for number in range(rounds):
+        if number % (rounds // 4) == 0:
+            say(f"round {number + 1} of {rounds}: {', '.join(best)}")
         for tool in tools:
             run_block(tool, loops, RUNS, best[tool.name])
         if slow_tool and number % slow_every == 0:

@@ -13,7 +13,7 @@ import time
 import child
 import peers
 import workloads
-from report import Table, at_most
+from report import Table, at_most, say
 
 CALLS = 1_000_000
 
@@ -66,6 +66,7 @@ def compare(exporters, suffix, folder, calls, rounds):
     results = {name: [] for name in exporters}
     for _ in range(rounds):
         for name, (function, times) in exporters.items():
+            say(f"{calls:,} calls to {suffix}: {name}")
             path = os.path.join(folder, name + suffix)
             results[name].append(child.run(function, path=path, calls=calls, times=times))
             os.unlink(path)

@@ -12,7 +12,7 @@ import time
 import child
 import peers
 import workloads
-from report import Table, at_most
+from report import Table, at_most, say
 
 CALLS = 10_000_000
 
@@ -64,6 +64,7 @@ def finish_file(tool, path):
 def best_of(name, folder, calls, times):
     """The run that took the least CPU time, with the most memory that any took."""
     results = []
+    say(f"{calls:,} calls, {times} times: {name}")
     for number in range(times):
         path = os.path.join(folder, f"{number}.vst")
         results.append(child.run(record, name=name, path=path, calls=calls))

@@ -1,6 +1,12 @@
 """Tables of what was measured, with the bar beside each figure that has one: as text, Markdown or JSON."""
 
 import dataclasses
+import sys
+
+
+def say(what):
+    """Tells on stderr what is being measured: all of it takes minutes."""
+    print(f"  {what}", file=sys.stderr, flush=True)
 
 
 @dataclasses.dataclass

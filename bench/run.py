@@ -3,8 +3,9 @@
 
     python bench/run.py [FAMILY ...] [--quick] [--markdown] [--json FILE]
 
-Families: calls (what a hook costs), file (recording for long), stop (start, stop, import), export, pack (traces at
-rest). Each says in its module how it measures. The last lines name every bar that was missed; the exit code stays 0.
+Families: calls (what a hook costs), file (recording for long), store (the file beside memory, opening a torn one), stop
+(start, stop, import), export, pack (traces at rest). Each says in its module how it measures. The last lines name every
+bar that was missed; the exit code stays 0.
 """
 
 import argparse
@@ -16,8 +17,9 @@ from importlib.metadata import version
 
 import machine
 import peers
+from report import say
 
-FAMILIES = ["calls", "file", "stop", "export", "pack"]
+FAMILIES = ["calls", "file", "store", "stop", "export", "pack"]
 
 
 def parse_arguments():
@@ -54,6 +56,7 @@ def main():
     print_facts(facts, arguments.markdown)
     results, missed = {}, []
     for family in arguments.families or FAMILIES:
+        say(f"measuring: {family}")
         others = machine.Others()
         tables = importlib.import_module(family).measure(arguments.quick)
         share = others.share()

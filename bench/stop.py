@@ -10,7 +10,7 @@ import child
 import peers
 import workloads
 from calls import time_run
-from report import Table, at_most
+from report import Table, at_most, say
 
 THREADS = 50
 DEPTH = 10
@@ -173,4 +173,8 @@ def after_table(quick):
 
 
 def measure(quick):
-    return [stop_table(quick), start_table(quick), import_table(quick), after_table(quick)]
+    tables = []
+    for make_table in (stop_table, start_table, import_table, after_table):
+        say(make_table.__name__.removesuffix("_table"))
+        tables.append(make_table(quick))
+    return tables

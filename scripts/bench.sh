@@ -11,5 +11,6 @@ for version in ${PY:-3.11 3.12 3.13}; do
     if [ "$version" = 3.11 ]; then
         $pip torch==2.13.0 numpy || echo "torch could not be installed: left out"
     fi
+    scripts/bench_program.sh "$version"
     ".venv/$version/bin/python" bench/run.py "$@"
 done

@@ -101,6 +101,7 @@ def check_build():
         "tests/c": ["test_*.c"],
         "examples/c": ["*.c"],
         "fuzz": ["*.c"],
+        "bench": ["*.c"],
     }
     for folder, patterns in lists.items():
         home = ROOT / folder

@@ -20,7 +20,7 @@ core() {
 run() {
     case $part in
     layers) python3 scripts/check_layers.py ;;
-    c) core "" ;;
+    c) core "" -Dbench=true ;;
     asan) core "" -Dlibrary=false -Dbuildtype=debugoptimized \
         -Db_sanitize=address,undefined -Disal=disabled ;; # zlib's turn
     tsan) core "--suite tsan" -Dlibrary=false -Dbuildtype=debugoptimized \

@@ -176,8 +176,10 @@ class profile:
                 if self._is_child and self._session.recording:
                     name_process(self)
                 self._session.finish()
-            except Exception:
                 if not self._is_child:  # which has nobody to tell
+                    self._tell_loss()
+            except Exception:
+                if not self._is_child:
                     raise
         self._let_go()
 
@@ -243,6 +245,17 @@ class profile:
             self._session.set_metadata(key, text)
         else:
             self._metadata[key] = text
+
+    def _tell_loss(self) -> None:
+        """One line for a trace that is not whole: the program went on, and nobody would notice."""
+        out = sys.__stderr__
+        if not self._session.lost or out is None:
+            return
+        try:
+            lost = f"{self._session.lost:,} records could not be kept; is the disk full?"
+            print(f"vestige: {self._place()}: {lost}", file=out, flush=True)
+        except (OSError, ValueError):  # it is closed
+            pass
 
     def _place(self) -> str:
         return "the recording" if self._output is None else f"the recording in {os.fsdecode(self._output)}"

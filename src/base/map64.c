@@ -1,6 +1,7 @@
-/* The hash map of map64.h: open addressing, linear probing, at most half full;
- * removal moves the followers back, so that nothing piles up in a map that
- * lives long. One thread at a time. */
+/* The hash map of map64.h: open addressing, linear probing, at most three
+ * quarters full, because how much memory a key takes bounds what a hostile file
+ * can make replay use. Removal moves the followers back, so that nothing piles
+ * up in a map that lives long. One thread at a time. */
 #include "base/map64.h"
 
 #include <stdlib.h>
@@ -56,7 +57,7 @@ uint64_t *vst__map64_put(vst__map64 *map, uint64_t key)
 {
     vst__map64_entry *entry;
 
-    if (map->count >= map->capacity / 2 && !widen(map))
+    if (map->count >= map->capacity / 4 * 3 && !widen(map))
         return NULL;
     entry = probe(map, key);
     if (!entry->full) {

@@ -10,6 +10,19 @@
 #include <sys/mman.h>
 #include <sys/types.h>
 
+const struct fault_told faults_told[FAULT_KINDS] = {
+    [FAULT_MEMORY] = {VST_E_NOMEM, ENOMEM},
+    [FAULT_MMAP] = {VST_E_NOMEM, ENOMEM},
+    [FAULT_MADVISE] = {VST_E_NOSPACE, EFAULT},
+    [FAULT_PWRITE] = {VST_E_NOSPACE, ENOSPC},
+    [FAULT_FTRUNCATE] = {VST_E_IO, EIO},
+    [FAULT_PREAD] = {VST_E_IO, EIO},
+    [FAULT_OPEN] = {VST_E_IO, EMFILE},
+    [FAULT_FWRITE] = {VST_E_NOSPACE, ENOSPC},
+    [FAULT_RENAME] = {VST_E_IO, EIO},
+    [FAULT_THREAD] = {VST_OK, EAGAIN},
+};
+
 static atomic_int armed = FAULT_KINDS; /* the kind that fails */
 static atomic_uint calls, failed_at;
 static atomic_bool paused;

@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include <vestige/status.h>
+
 typedef enum fault_kind {
     FAULT_MEMORY, /* malloc, calloc, realloc */
     FAULT_MMAP,
@@ -29,6 +31,12 @@ void faults_begin(fault_kind kind, unsigned n, bool lasting, int error);
 void faults_pause(bool pauses);
 /* No more faults; true if there was one. */
 bool faults_end(void);
+
+/* What fails with which errno, and the status that tells it. */
+extern const struct fault_told {
+    vst_status status;
+    int sys_errno;
+} faults_told[FAULT_KINDS];
 
 /* A thread of the test's own: never fails by request. */
 int faults_thread(pthread_t *thread, void *(*run)(void *), void *arg);

@@ -25,23 +25,6 @@ enum {
     TEXT_MAX = 1 << 20
 };
 
-/* How a failure of each kind is told. */
-static const struct {
-    vst_status status;
-    int sys_errno;
-} told[FAULT_KINDS] = {
-    [FAULT_MEMORY] = {VST_E_NOMEM, ENOMEM},
-    [FAULT_MMAP] = {VST_E_NOMEM, ENOMEM},
-    [FAULT_MADVISE] = {VST_E_NOSPACE, EFAULT},
-    [FAULT_PWRITE] = {VST_E_NOSPACE, ENOSPC},
-    [FAULT_FTRUNCATE] = {VST_E_IO, EIO},
-    [FAULT_PREAD] = {VST_E_IO, EIO},
-    [FAULT_OPEN] = {VST_E_IO, EMFILE},
-    [FAULT_FWRITE] = {VST_E_NOSPACE, ENOSPC},
-    [FAULT_RENAME] = {VST_E_IO, EIO},
-    [FAULT_THREAD] = {VST_OK, EAGAIN},
-};
-
 static char folder[] = "/tmp/vestige-faults-XXXXXX";
 static char vst_path[64], json_path[64], gzip_path[64];
 
@@ -60,11 +43,11 @@ static bool worked(const attempt *a, vst_status status, const vst_error *error)
 {
     if (status == VST_OK)
         return true;
-    CHECK_INT(status, told[a->kind].status);
+    CHECK_INT(status, faults_told[a->kind].status);
     if (error != NULL) {
         CHECK_INT(error->status, status);
         if (a->kind != FAULT_MEMORY)
-            CHECK_INT(error->sys_errno, told[a->kind].sys_errno);
+            CHECK_INT(error->sys_errno, faults_told[a->kind].sys_errno);
     }
     return false;
 }
@@ -303,7 +286,7 @@ static bool try_fault(fault_kind kind, unsigned n, bool lasting, bool to_path)
     attempt a = {.kind = kind, .to_path = to_path};
     int bad = checks_bad;
 
-    faults_begin(kind, n, lasting, told[kind].sys_errno);
+    faults_begin(kind, n, lasting, faults_told[kind].sys_errno);
     run(&a);
     vst_thread_release();
     bool failed = faults_end();

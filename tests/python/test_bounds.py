@@ -201,25 +201,3 @@ def test_nothing_is_lost_in_an_ordinary_recording(tmp_path):
         [abs(number) for number in range(50_000)]
     assert prof._session.lost == 0
     assert vestige.Trace(str(path)).info()["lost"] == 0
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs RLIMIT_FSIZE's signal")
-def test_a_file_that_may_not_grow_ends_the_recording_not_the_program(tmp_path):
-    path = tmp_path / "t.vst"
-    lost, done = run(
-        """
-import resource
-resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
-def leaf():
-    pass
-with profile(output=sys.argv[1]) as prof:
-    for _ in range(500_000):
-        leaf()
-print(prof._session.lost, 1)
-""",
-        path,
-    )
-    assert lost > 0
-    assert done == 1
-    counts = vestige.Trace(str(path)).totals(all_windows=True)
-    assert counts

@@ -1,0 +1,245 @@
+/* Records through the recorder into what HOW names, and prints the memory that
+ * this took:
+ *
+ *   record_file file|torn|fresh|kept RECORDS THREADS [PATH]
+ *
+ *   file   a trace file, stopped and finished
+ *   torn   the same, killed as soon as all is recorded, its threads alive
+ *   fresh  anonymous memory, given back to the system chunk by chunk
+ *   kept   anonymous memory, kept to the end
+ *
+ * One thread is the main one; of more, up to ALIVE run at a time, and each that
+ * ends is followed by the next. bench/store.py runs this program and takes its
+ * CPU time; nothing is measured in here but memory. */
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <vestige/session.h>
+
+#include "record/queue.h"
+
+enum { ALIVE = 8 };
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "record_file: %s\n", what);
+    exit(2);
+}
+
+/* ---- memory in place of a file ------------------------------------------ */
+
+static void release_memory(vst_chunk *chunk)
+{
+    munmap(chunk->memory, chunk->memory_size);
+    chunk->words = NULL;
+}
+
+static void keep_memory(vst_chunk *chunk)
+{
+    chunk->words = NULL;
+}
+
+static void (*release)(vst_chunk *chunk);
+
+/* As large as the file's chunks, their header included. */
+static vst_status acquire(void *ctx, uint32_t thread, size_t words,
+                          vst_chunk *chunk)
+{
+    size_t size = (words * 8 + 64 + 4095) & ~(size_t)4095;
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)ctx, (void)thread;
+    if (memory == MAP_FAILED)
+        return VST_E_NOMEM;
+    *chunk = (vst_chunk){
+        .words = (uint64_t *)memory + 8,
+        .capacity = size / 8 - 8,
+        .start = vst_clock_ticks(),
+        .release = release,
+        .memory = memory,
+        .memory_size = size,
+    };
+    return VST_OK;
+}
+
+static void seal(void *ctx, vst_chunk *chunk, size_t used, uint32_t segments)
+{
+    (void)ctx, (void)used, (void)segments;
+    chunk->release(chunk);
+}
+
+static vst_status define(void *ctx, const vst_entry *entry)
+{
+    (void)ctx, (void)entry;
+    return VST_OK;
+}
+
+static void set_lost(void *ctx, uint64_t total)
+{
+    (void)ctx, (void)total;
+}
+
+static const vst_chunk_provider memory = {
+    .acquire = acquire, .seal = seal, .define = define, .lost = set_lost};
+
+/* ---- recording ---------------------------------------------------------- */
+
+typedef struct work {
+    pthread_t thread;
+    vst_id ids[4];
+    uint64_t records;
+    bool stays; /* alive, until the process is killed */
+} work;
+
+static sem_t recorded;
+
+static void *record(void *arg)
+{
+    const work *w = arg;
+
+    for (uint64_t i = 0; i < w->records / 2; i++) {
+        vst_record(VST_ENTER, w->ids[i & 3]);
+        vst_record(VST_EXIT, w->ids[i & 3]);
+    }
+    if (w->stays) {
+        sem_post(&recorded);
+        pause();
+    }
+    return NULL;
+}
+
+static void define_ids(vst_queue *queue, work *w)
+{
+    for (int i = 0; i < 4; i++) {
+        char name[2] = {(char)('a' + i), 0};
+        vst_definition definition = {
+            .kind = VST_DEF_NATIVE, .name = name, .name_len = 1, .file = ""};
+
+        if (vst_queue_define(queue, &definition, &w->ids[i]) != VST_OK)
+            fail("no id");
+    }
+}
+
+static void record_in_threads(work each, unsigned threads, bool dies)
+{
+    work all[ALIVE];
+
+    for (unsigned i = 0; i < threads; i++) {
+        work *w = &all[i % ALIVE];
+
+        if (i >= ALIVE)
+            pthread_join(w->thread, NULL);
+        *w = each;
+        w->stays = dies && i + ALIVE >= threads;
+        if (pthread_create(&w->thread, NULL, record, w) != 0)
+            fail("no thread");
+    }
+    for (unsigned i = 0; i < ALIVE && i < threads; i++) {
+        if (dies)
+            sem_wait(&recorded);
+        else
+            pthread_join(all[i].thread, NULL);
+    }
+}
+
+static void record_all(vst_queue *queue, uint64_t records, unsigned threads,
+                       bool dies)
+{
+    work each = {.records = records / threads};
+
+    define_ids(queue, &each);
+    if (threads == 1)
+        record(&each);
+    else
+        record_in_threads(each, threads, dies);
+    if (dies)
+        kill(getpid(), SIGKILL);
+}
+
+static uint64_t record_to_file(const char *path, uint64_t records,
+                               unsigned threads, bool dies)
+{
+    vst_session_options options = {.path = path};
+    vst_session *session;
+    vst_error error;
+    uint64_t lost;
+
+    if (vst_session_create(&options, &session, &error) != VST_OK ||
+        vst_session_start(session, &error) != VST_OK)
+        fail(error.sys_errno ? strerror(error.sys_errno)
+                             : vst_status_string(error.status));
+    record_all(vst_session_queue(session), records, threads, dies);
+    if (vst_session_finish(session, &error) != VST_OK)
+        fail(vst_status_string(error.status));
+    lost = vst_session_lost(session);
+    vst_session_destroy(session);
+    return lost;
+}
+
+static uint64_t record_to_memory(uint64_t records, unsigned threads)
+{
+    vst_queue *queue;
+    uint64_t lost;
+
+    if (vst__queue_create(&memory, &queue) != VST_OK ||
+        vst__queue_start(queue) != VST_OK)
+        fail("no queue");
+    record_all(queue, records, threads, false);
+    vst__queue_stop(queue);
+    lost = vst__queue_lost(queue);
+    vst__queue_destroy(queue);
+    return lost;
+}
+
+/* ---- memory of the process ---------------------------------------------- */
+
+/* A field of /proc/self/status, in KiB. */
+static long status_kib(const char *field)
+{
+    FILE *file = fopen("/proc/self/status", "re");
+    char line[256];
+    long kib = -1;
+
+    while (file && kib < 0 && fgets(line, sizeof line, file))
+        if (strncmp(line, field, strlen(field)) == 0)
+            kib = strtol(line + strlen(field), NULL, 10);
+    if (kib < 0)
+        fail("/proc/self/status tells no memory");
+    fclose(file);
+    return kib;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 4)
+        fail("HOW RECORDS THREADS [PATH]");
+    const char *how = argv[1], *path = argc > 4 ? argv[4] : NULL;
+    uint64_t records = strtoull(argv[2], NULL, 10), lost;
+    unsigned threads = (unsigned)strtoul(argv[3], NULL, 10);
+    bool dies = strcmp(how, "torn") == 0;
+
+    if (threads < 1)
+        fail("no thread is no recording");
+    sem_init(&recorded, 0, 0);
+    long before = status_kib("VmRSS:");
+    if (dies || strcmp(how, "file") == 0) {
+        if (path == NULL)
+            fail("a file has a path");
+        lost = record_to_file(path, records, threads, dies);
+    } else {
+        release = strcmp(how, "kept") == 0 ? keep_memory : release_memory;
+        lost = record_to_memory(records, threads);
+    }
+    printf("{\"before_kib\": %ld, \"after_kib\": %ld, \"peak_kib\": %ld, "
+           "\"lost\": %llu}\n",
+           before, status_kib("VmRSS:"), status_kib("VmHWM:"),
+           (unsigned long long)lost);
+    return 0;
+}

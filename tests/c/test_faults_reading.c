@@ -1,0 +1,373 @@
+/* A torn file is opened, replayed, exported and recovered, again and again, and
+ * each time another call that the core makes fails: the first, the second, and
+ * so on until none is left to fail. Whatever fails is told, leaves the original
+ * as it was and half of nothing beside it. Leaks are the sanitizer's to find.
+ */
+#include "faults.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <vestige/vestige.h>
+
+#include "check.h"
+#include "export/json.h"
+
+enum {
+    PAYLOAD = 3000, /* bytes: a few fill a chunk */
+    ROUNDS = 12,
+    FAULTS_MAX = 1000,
+    BYTES_MAX = 1 << 20,
+};
+
+static char folder[] = "/tmp/vestige-reading-XXXXXX";
+static char torn_path[64], other_path[64];
+
+/* The torn file, and how much it says. */
+static unsigned char torn[BYTES_MAX];
+static size_t torn_size;
+static uint64_t torn_words;
+
+static size_t read_bytes(const char *path, unsigned char *bytes)
+{
+    FILE *file = fopen(path, "rb");
+    size_t count = file != NULL ? fread(bytes, 1, BYTES_MAX, file) : 0;
+
+    if (file != NULL)
+        fclose(file);
+    return count;
+}
+
+static void write_bytes(const char *path, const void *bytes, size_t count)
+{
+    FILE *file = fopen(path, "wb");
+
+    if (!CHECK(file != NULL && fwrite(bytes, 1, count, file) == count))
+        exit(2);
+    fclose(file);
+}
+
+static bool holds(const char *path, const void *bytes, size_t count)
+{
+    static unsigned char found[BYTES_MAX];
+
+    return read_bytes(path, found) == count && memcmp(found, bytes, count) == 0;
+}
+
+/* ---- the torn file ------------------------------------------------------ */
+
+static void *record(void *ctx)
+{
+    static char payload[PAYLOAD + 1];
+    const vst_id *id = ctx;
+
+    snprintf(payload, sizeof payload, "\"text\": \"%0*d\"", PAYLOAD - 10, 1);
+    for (int i = 0; i < ROUNDS; i++) {
+        vst_record(VST_ENTER, *id);
+        vst_record_args(payload, strlen(payload));
+        vst_record_begin(*id, 1);
+        vst_record_switch(1);
+        vst_record_switch(0);
+        vst_record(VST_EXIT, *id);
+    }
+    return NULL;
+}
+
+/* The bytes of a file that is being recorded into: two windows, a thread that
+ * ended and one that goes on. */
+static void make_torn(void)
+{
+    vst_definition definition = {
+        .kind = VST_DEF_PYTHON, .name = "call", .name_len = 4, .file = ""};
+    vst_session_options options = {.path = torn_path};
+    vst_session *session;
+    pthread_t thread;
+    vst_id id;
+
+    if (!CHECK_INT(vst_session_create(&options, &session, NULL), VST_OK))
+        exit(2);
+    for (int window = 0; window < 2; window++) {
+        CHECK_INT(vst_session_start(session, NULL), VST_OK);
+        CHECK_INT(
+            vst_queue_define(vst_session_queue(session), &definition, &id),
+            VST_OK);
+        vst_queue_set_metadata(vst_session_queue(session), "key", "1");
+        record(&id);
+        if (CHECK_INT(faults_thread(&thread, record, &id), 0))
+            pthread_join(thread, NULL);
+        if (window == 0)
+            CHECK_INT(vst_session_stop(session), VST_OK);
+    }
+    torn_size = read_bytes(torn_path, torn);
+    CHECK(torn_size > 0 && torn_size < BYTES_MAX);
+    vst_session_destroy(session);
+    vst_thread_release();
+}
+
+/* Opened undisturbed: it is there, and says what the torn file says. */
+static void check_trace(const char *path, bool clean)
+{
+    vst_sink sink = {0};
+    vst_trace_info info;
+    vst_trace *trace;
+
+    if (!CHECK_INT(vst_trace_open(path, &trace, NULL), VST_OK))
+        return;
+    vst_trace_get_info(trace, &info);
+    CHECK_INT(info.clean, clean);
+    CHECK_INT(info.windows, 2);
+    CHECK_INT(info.threads, 3);
+    CHECK_INT(info.words, torn_words);
+    CHECK_INT(vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, NULL),
+              VST_OK);
+    vst_trace_close(trace);
+}
+
+static void a_file_copied_while_it_is_recorded_is_torn(void)
+{
+    vst_trace_info info;
+    vst_trace *trace;
+
+    make_torn();
+    write_bytes(torn_path, torn, torn_size);
+    if (!CHECK_INT(vst_trace_open(torn_path, &trace, NULL), VST_OK))
+        exit(2);
+    vst_trace_get_info(trace, &info);
+    CHECK(!info.clean);
+    torn_words = info.words;
+    CHECK(torn_words > 4 * ROUNDS * PAYLOAD / 8);
+    vst_trace_close(trace);
+    check_trace(torn_path, false);
+}
+
+/* Nothing is in the folder but these. */
+static void check_folder(bool with_other)
+{
+    const char *own = strrchr(torn_path, '/') + 1;
+    const char *other = strrchr(other_path, '/') + 1;
+    DIR *entries = opendir(folder);
+    struct dirent *entry;
+    int others = 0;
+
+    while ((entry = readdir(entries)) != NULL) {
+        const char *name = entry->d_name;
+        others += strcmp(name, other) == 0;
+        if (!CHECK(name[0] == '.' || strcmp(name, own) == 0 ||
+                   strcmp(name, other) == 0))
+            printf("# %s was left behind\n", name);
+    }
+    closedir(entries);
+    CHECK_INT(others, with_other);
+}
+
+/* ---- one fault after the other ------------------------------------------ */
+
+/* What is tried under faults. */
+typedef vst_status (*try_fn)(vst_error *error);
+/* What must be so afterwards. */
+typedef void (*check_fn)(bool worked);
+
+static bool try_fault(fault_kind kind, unsigned n, bool lasting, try_fn try,
+                      check_fn check)
+{
+    vst_error error = {VST_OK, 0, 0};
+    int bad = checks_bad;
+
+    write_bytes(torn_path, torn, torn_size);
+    faults_begin(kind, n, lasting, faults_told[kind].sys_errno);
+    vst_status status = try(&error);
+    bool failed = faults_end();
+    if (status != VST_OK) {
+        CHECK(failed);
+        CHECK_INT(status, faults_told[kind].status);
+        CHECK_INT(error.status, status);
+        if (kind != FAULT_MEMORY)
+            CHECK_INT(error.sys_errno, faults_told[kind].sys_errno);
+    }
+    check(status == VST_OK);
+    unlink(other_path);
+    if (bad != checks_bad)
+        printf("# with fault %u of kind %d%s\n", n, (int)kind,
+               lasting ? ", lasting" : "");
+    return failed;
+}
+
+static unsigned one(fault_kind kind)
+{
+    return 1u << kind;
+}
+
+/* Among the kinds that had a call to fail must be the expected ones. */
+static void try_all(try_fn try, check_fn check, unsigned expected)
+{
+    unsigned kinds = 0;
+
+    for (int kind = 0; kind < FAULT_KINDS; kind++)
+        for (int lasting = 0; lasting < 2; lasting++) {
+            unsigned n = 1;
+
+            while (n < FAULTS_MAX &&
+                   try_fault((fault_kind)kind, n, lasting, try, check))
+                n++;
+            CHECK(n < FAULTS_MAX);
+            if (n > 1)
+                kinds |= one((fault_kind)kind);
+        }
+    CHECK_INT(kinds & expected, expected);
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+static vst_status open_and_replay(vst_error *error)
+{
+    vst_sink sink = {.recursion = true};
+    vst_trace *trace;
+    vst_status status = vst_trace_open(torn_path, &trace, error);
+
+    if (status != VST_OK)
+        return status;
+    status = vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, error);
+    vst_trace_close(trace);
+    return status;
+}
+
+static vst_status open_and_export(vst_error *error)
+{
+    vst_export_options options = {.window = VST_WINDOW_ALL};
+    vst_trace *trace;
+    vst_status status = vst_trace_open(torn_path, &trace, error);
+
+    if (status != VST_OK)
+        return status;
+    status = vst_trace_export(trace, other_path, &options, error);
+    vst_trace_close(trace);
+    return status;
+}
+
+/* gzread takes plain files too. */
+static bool is_whole_json(const char *path)
+{
+    static char text[BYTES_MAX];
+    gzFile file = gzopen(path, "rb");
+    int count = file != NULL ? gzread(file, text, BYTES_MAX) : -1;
+    bool whole = file != NULL && gzclose(file) == Z_OK && count > 0;
+
+    return whole && vst__json_is_value(text, (size_t)count);
+}
+
+static void check_reading(bool worked)
+{
+    (void)worked;
+    CHECK(holds(torn_path, torn, torn_size));
+    check_folder(false);
+}
+
+static void check_export(bool worked)
+{
+    CHECK(holds(torn_path, torn, torn_size));
+    check_folder(worked);
+    if (worked)
+        CHECK(is_whole_json(other_path));
+}
+
+static void name_other(const char *name)
+{
+    snprintf(other_path, sizeof other_path, "%s/%s", folder, name);
+}
+
+static unsigned reading(void)
+{
+    return one(FAULT_MEMORY) | one(FAULT_PREAD) | one(FAULT_OPEN);
+}
+
+static void any_call_of_opening_and_replaying_may_fail(void)
+{
+    name_other("t.json");
+    try_all(open_and_replay, check_reading, reading());
+}
+
+static void any_call_of_an_export_may_fail(void)
+{
+    unsigned expected = reading() | one(FAULT_FWRITE) | one(FAULT_RENAME);
+
+    name_other("t.json");
+    try_all(open_and_export, check_export, expected);
+    name_other("t.json.gz");
+    try_all(open_and_export, check_export, expected);
+}
+
+/* ---- recovering --------------------------------------------------------- */
+
+static const char precious[] = "precious";
+
+static vst_status recover_to_other(vst_error *error)
+{
+    return vst_trace_recover(torn_path, other_path, false, error);
+}
+
+static vst_status recover_over_other(vst_error *error)
+{
+    faults_pause(true);
+    write_bytes(other_path, precious, sizeof precious);
+    faults_pause(false);
+    return vst_trace_recover(torn_path, other_path, true, error);
+}
+
+static vst_status recover_in_place(vst_error *error)
+{
+    return vst_trace_recover(torn_path, torn_path, true, error);
+}
+
+static void check_other(bool worked)
+{
+    CHECK(holds(torn_path, torn, torn_size));
+    check_folder(worked);
+    if (worked)
+        check_trace(other_path, true);
+}
+
+static void check_other_replaced(bool worked)
+{
+    CHECK(holds(torn_path, torn, torn_size));
+    check_folder(true);
+    if (worked)
+        check_trace(other_path, true);
+    else
+        CHECK(holds(other_path, precious, sizeof precious));
+}
+
+static void check_itself_replaced(bool worked)
+{
+    check_folder(false);
+    if (worked)
+        check_trace(torn_path, true);
+    else
+        CHECK(holds(torn_path, torn, torn_size));
+}
+
+static void any_call_of_a_recovery_may_fail(void)
+{
+    unsigned expected = reading() | one(FAULT_PWRITE) | one(FAULT_FTRUNCATE);
+
+    name_other("whole.vst");
+    try_all(recover_to_other, check_other, expected);
+    expected |= one(FAULT_RENAME);
+    try_all(recover_over_other, check_other_replaced, expected);
+    try_all(recover_in_place, check_itself_replaced, expected);
+}
+
+int main(void)
+{
+    if (mkdtemp(folder) == NULL)
+        return 2;
+    snprintf(torn_path, sizeof torn_path, "%s/torn.vst", folder);
+    TEST(a_file_copied_while_it_is_recorded_is_torn);
+    TEST(any_call_of_opening_and_replaying_may_fail);
+    TEST(any_call_of_an_export_may_fail);
+    TEST(any_call_of_a_recovery_may_fail);
+    unlink(torn_path);
+    CHECK_INT(rmdir(folder), 0);
+    return checks_end();
+}
