@@ -250,7 +250,7 @@ vst_status vst_queue_define(vst_queue *queue, const vst_definition *definition,
         *id = vst__intern_find(queue->definitions, queue->key, key_size);
     if (status == VST_OK && *id == 0)
         status = define_new(queue, definition, key_size, id);
-    if (status != VST_OK)
+    if (status != VST_OK && is_ours(queue))
         queue->lost++;
     pthread_mutex_unlock(&vst__recorder_lock);
     return status;
