@@ -21,7 +21,7 @@ typedef struct vst_chunk {
     void *memory; /* the provider's own */
     size_t memory_size;
     uint64_t place;  /* where it lies in the file, the provider's own */
-    size_t overhead; /* words in it that are no records (checkpoints), as the
+    size_t overhead; /* words in it that are no records, as the
                       * recorder counts them */
 } vst_chunk;
 

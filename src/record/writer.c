@@ -225,6 +225,7 @@ static bool take_spare(vst__writer *writer, vst_queue *queue)
     writer->hot.last = vst_clock_ticks();
     uint64_t payload[2] = {writer->number, writer->hot.last};
     vst__writer_escape(writer, VST_ESCAPE_SEGMENT, payload, 2);
+    writer->chunk.overhead += 3;
     begin_run(writer, queue, (size_t)(writer->end - writer->hot.cursor) / 2);
     return true;
 }
