@@ -60,7 +60,7 @@ static vst_status read_header(vst_trace *trace, vst_error *error)
     return VST_OK;
 }
 
-static bool chunk_is_valid(const vst_chunk_header *chunk)
+bool vst__chunk_is_valid(const vst_chunk_header *chunk)
 {
     return chunk->magic == VST_CHUNK_MAGIC &&
            chunk->size % VST_CHUNK_ALIGN == 0 &&
@@ -112,7 +112,7 @@ static vst_status walk_chunks(vst_trace *trace, vst_error *error)
 
         if (failed != 0)
             return vst_error_set(error, VST_E_IO, failed, offset);
-        if (got < sizeof chunk || !chunk_is_valid(&chunk)) {
+        if (got < sizeof chunk || !vst__chunk_is_valid(&chunk)) {
             trace->damaged = chunk.magic != 0;
             break;
         }

@@ -68,6 +68,8 @@ struct vst_trace {
     uint64_t unmatched_exits;
 };
 
+/* Its magic, its checksum and its size are right. */
+bool vst__chunk_is_valid(const vst_chunk_header *chunk);
 /* How much of a chunk the file must hold for nothing to be missing. */
 uint64_t vst__chunk_extent(const vst_chunk_header *chunk);
 
