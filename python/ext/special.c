@@ -1,5 +1,6 @@
 /* Functions that want more than an enter and an exit: those whose arguments and
- * results are recorded, and the one in which a new thread gets its name. */
+ * results are recorded, those that a trigger watches, and the one in which a
+ * new thread gets its name. */
 #include "vpy.h"
 
 #include <string.h>
@@ -60,6 +61,10 @@ void vpy_code_entered(uint32_t value, PyObject *code, PyFrameObject *frame)
     vpy_json json = {.length = 0};
 
     vst_record(VST_ENTER, VPY_ID(value));
+    if (value & VPY_TIMED)
+        vpy_triggers_entered(VPY_ID(value));
+    if (!(value & VPY_SPECIAL))
+        return;
     PyErr_Fetch(&type, &error, &traceback);
     if (!frame)
         frame = PyEval_GetFrame();
@@ -79,7 +84,8 @@ void vpy_code_returns(uint32_t value, PyObject *code, PyObject *result)
     PyObject *type, *error, *traceback;
     vpy_json json = {.length = 0};
 
-    if (result && !is_thread_start((PyCodeObject *)code)) {
+    if (value & VPY_SPECIAL && result &&
+        !is_thread_start((PyCodeObject *)code)) {
         PyErr_Fetch(&type, &error, &traceback);
         vpy_json_key(&json, "return", 6);
         put_repr(&json, result);
@@ -87,4 +93,6 @@ void vpy_code_returns(uint32_t value, PyObject *code, PyObject *result)
         PyErr_Restore(type, error, traceback);
     }
     vst_record(result ? VST_EXIT : VST_RAISE, VPY_ID(value));
+    if (value & VPY_TIMED)
+        vpy_triggers_left(VPY_ID(value));
 }

@@ -45,6 +45,10 @@ class profile:
     exclude       patterns of files whose functions are not recorded
     record_args   names (`f`, `Class.f`) of functions whose arguments and return values are recorded
     gc            record garbage collections
+    triggers      what makes it write a snapshot: `step>200ms` (a record_function or function of that name took
+                  longer), `raise:ValueError` (an exception of that type), `rss>2G` (memory of the process)
+    snapshot_signal   name of a signal that makes it write one
+    max_snapshots     how many are written at most, beside `output` as `<output>-snapshot<n>.vst`
     """
 
     def __init__(
@@ -60,6 +64,9 @@ class profile:
         exclude: Sequence[str] | None = None,
         record_args: Sequence[str] | None = None,
         gc: bool = True,
+        triggers: Sequence[str] | None = None,
+        snapshot_signal: str | int | None = None,
+        max_snapshots: int = 10,
     ) -> None:
         self.activities = check_activities(activities)
         if with_stack is None:
@@ -81,6 +88,21 @@ class profile:
             exclude=_strings("exclude", exclude),
             log_args=_strings("record_args", record_args),
         )
+        triggers = _strings("triggers", triggers)
+        if triggers or snapshot_signal is not None:
+            from . import flight
+
+            if not with_stack and any(text.startswith("raise:") for text in triggers or ()):
+                raise ValueError("a raise: trigger needs with_stack=True: the interpreter tells of no exceptions else")
+            flight.arm(
+                self._session,
+                self._output,
+                triggers=triggers,
+                snapshot_signal=snapshot_signal,
+                max_snapshots=max_snapshots,
+                overwrite=overwrite,
+                window_ns=flight.WINDOW_NS,
+            )
         self._metadata: dict[str, str] = {}  # waits for the first start
         self._running = False  # between start() and stop()
         self._started = False
@@ -145,6 +167,11 @@ class profile:
         if not self._started:
             raise RuntimeError("nothing was recorded: call start() first")
         _export_json(self._session.trace(), os.fsdecode(path))
+
+    @property
+    def snapshots(self) -> list[tuple[str, str, str | None]]:
+        """Snapshots that a signal or trigger asked for, so far: path, reason, and what went wrong or None."""
+        return self._session.snapshots()[0]
 
     def add_metadata(self, key: str, value: str) -> None:
         """Puts a string into the trace's metadata."""
