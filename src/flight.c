@@ -47,6 +47,7 @@ struct vst_flight {
     uint64_t pending; /* atomic: a bit for each reason */
     bool armed;       /* atomic */
     bool full;        /* atomic: max_snapshots were written */
+    bool writing;     /* atomic, relaxed: a hint for vst_flight_pause */
     bool ending;      /* atomic: the helper ends when nothing is pending */
     uint64_t refused; /* atomic, relaxed: a plain count */
 
@@ -207,11 +208,13 @@ static void *help(void *argument)
         if (flight->watches_rss && !ending)
             look_at_rss(flight);
         while ((why = next_request(flight)) != NULL) {
+            __atomic_store_n(&flight->writing, true, __ATOMIC_RELAXED);
             if (flight->count < flight->max)
                 write_snapshot(flight, why);
             else
                 __atomic_add_fetch(&flight->refused, 1, __ATOMIC_RELAXED);
         }
+        __atomic_store_n(&flight->writing, false, __ATOMIC_RELAXED);
         if (!ending)
             wait_for_request(flight);
     }
@@ -257,17 +260,40 @@ vst_status vst_flight_arm(vst_flight *flight, const vst_session *session)
     return VST_OK;
 }
 
-void vst_flight_disarm(vst_flight *flight)
+static void end_helper(vst_flight *flight)
 {
-    if (flight->pid == 0)
-        return;
-    __atomic_store_n(&flight->armed, false, __ATOMIC_RELEASE);
     if (flight->pid == vst__os_process_id()) {
         __atomic_store_n(&flight->ending, true, __ATOMIC_RELEASE);
         sem_post(&flight->wake);
         pthread_join(flight->helper, NULL);
     }
     flight->pid = 0;
+}
+
+void vst_flight_disarm(vst_flight *flight)
+{
+    __atomic_store_n(&flight->armed, false, __ATOMIC_RELEASE);
+    if (flight->pid != 0)
+        end_helper(flight);
+}
+
+bool vst_flight_pause(vst_flight *flight)
+{
+    if (flight->pid == 0 ||
+        __atomic_load_n(&flight->writing, __ATOMIC_RELAXED) ||
+        __atomic_load_n(&flight->pending, __ATOMIC_RELAXED) != 0)
+        return false;
+    end_helper(flight);
+    return true;
+}
+
+void vst_flight_resume(vst_flight *flight)
+{
+    if (flight->pid != 0 || !flight->armed)
+        return;
+    flight->ending = false;
+    if (start_helper(flight) == 0)
+        flight->pid = vst__os_process_id();
 }
 
 /* ---- making and reading one ---------------------------------------------- */

@@ -55,6 +55,11 @@ VST_API vst_status vst_flight_arm(vst_flight *flight,
  * has no such thread, at once. */
 VST_API void vst_flight_disarm(vst_flight *flight);
 VST_API void vst_flight_destroy(vst_flight *flight); /* disarms */
+/* Around a fork: the thread ends, so that the program forks with no more
+ * threads than it has, and comes back; requests in between wait. False: it is
+ * writing, and stays. */
+VST_API bool vst_flight_pause(vst_flight *flight);
+VST_API void vst_flight_resume(vst_flight *flight);
 
 /* Asks for a snapshot and returns at once; takes no lock and allocates nothing.
  * A request whose reason is still waiting is one with it. While not armed

@@ -221,6 +221,63 @@ vpy_flight *vpy_flight_create(PyObject *args, PyObject *kw)
     return NULL;
 }
 
+/* ---- around a fork ------------------------------------------------------- */
+
+static vpy_flight *armed_flight; /* NULL: none */
+static bool paused;
+
+/* From 3.12 on Python warns of forks in a process with several threads; ours
+ * is none of the program's. */
+static PyObject *before_fork(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    paused = armed_flight && vst_flight_pause(armed_flight->core);
+    Py_RETURN_NONE;
+}
+
+static PyObject *after_fork_in_parent(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    if (paused && armed_flight)
+        vst_flight_resume(armed_flight->core);
+    paused = false;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef fork_methods[] = {
+    {"vestige_before_fork", before_fork, METH_NOARGS, NULL},
+    {"vestige_after_fork_in_parent", after_fork_in_parent, METH_NOARGS, NULL},
+};
+
+/* Once in the life of a process: there is no way back. */
+static int watch_forks(void)
+{
+    static bool watching;
+    PyObject *os = watching ? NULL : PyImport_ImportModule("os");
+    PyObject *method =
+        os ? PyObject_GetAttrString(os, "register_at_fork") : NULL;
+    PyObject *before = PyCFunction_New(&fork_methods[0], NULL);
+    PyObject *after = PyCFunction_New(&fork_methods[1], NULL);
+    PyObject *kwargs = before && after
+                           ? Py_BuildValue("{s:O,s:O}", "before", before,
+                                           "after_in_parent", after)
+                           : NULL;
+    PyObject *arguments = PyTuple_New(0);
+    PyObject *result = method && kwargs && arguments
+                           ? PyObject_Call(method, arguments, kwargs)
+                           : NULL;
+
+    watching |= result != NULL;
+    Py_XDECREF(result);
+    Py_XDECREF(arguments);
+    Py_XDECREF(kwargs);
+    Py_XDECREF(after);
+    Py_XDECREF(before);
+    Py_XDECREF(method);
+    Py_XDECREF(os);
+    return watching ? 0 : -1;
+}
+
 /* ---- arming it ----------------------------------------------------------- */
 
 int vpy_flight_begin(vpy_flight *self, const vst_session *session)
@@ -232,12 +289,15 @@ int vpy_flight_begin(vpy_flight *self, const vst_session *session)
                         "the recording is being stopped by another thread");
         return -1;
     }
+    if (watch_forks() < 0)
+        return -1;
     if (vst_flight_arm(self->core, session) != VST_OK) {
         PyErr_SetString(PyExc_RuntimeError,
                         "no thread could be started to write snapshots");
         return -1;
     }
     self->armed = true;
+    armed_flight = self;
     vpy_triggers_begin(&self->triggers);
     if (!self->signal)
         return 0;
@@ -253,6 +313,8 @@ int vpy_flight_begin(vpy_flight *self, const vst_session *session)
 static void release(vpy_flight *self)
 {
     self->armed = false;
+    if (armed_flight == self)
+        armed_flight = NULL;
     if (vpy_triggers_active == &self->triggers)
         vpy_triggers_end();
     if (self->signal && signal_target == self->core) {
@@ -278,6 +340,7 @@ void vpy_flight_after_fork(void)
     uninstall();
     release_target();
     vpy_triggers_end();
+    armed_flight = NULL;
 }
 
 /* ---- what became of it --------------------------------------------------- */

@@ -14,6 +14,7 @@ from .units import parse_size, parse_time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import timedelta
 
     Trigger = tuple[str, str, int, str]
 
@@ -26,16 +27,16 @@ def snapshot(
     path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
     *,
     overwrite: bool = False,
-    last: float | str | None = None,
+    last: str | float | timedelta | None = None,
 ) -> str:
     """Writes what is recorded so far to a trace of its own and gives its path; recording goes on.
 
-    last          only the last stretch of it: seconds, or a text as `30s`, `2m`. It needs a recording whose parts can
+    last          only the last stretch of it: seconds, a timedelta, or "30s". It needs a recording whose parts can
                   be read alone (with a bound, a signal or triggers); of any other all is written
     overwrite     replace an existing file
     """
     name = os.fspath(path)
-    _core.snapshot(name, overwrite=bool(overwrite), window_ns=_nanoseconds(last))
+    _core.snapshot(name, overwrite=bool(overwrite), window_ns=0 if last is None else parse_time("last", last))
     return os.fsdecode(name)
 
 
@@ -89,12 +90,11 @@ def parse_trigger(text: str) -> Trigger:
     name = name.strip()
     if not sign or not name or "\0" in name:
         raise ValueError(f"trigger {text!r} is none of NAME>TIME, raise:TYPE and rss>SIZE")
-    try:
-        if name == "rss":
-            return "rss", "", parse_size(limit), text
-        return "slow", name, parse_time(limit), text
-    except ValueError as error:
-        raise ValueError(f"trigger {text!r}: {error}") from None
+    if name == "rss":
+        return "rss", "", parse_size(f"trigger {text!r}", limit), text
+    if limit.strip()[-1:].isdigit():
+        raise ValueError(f"trigger {text!r} has a time without a unit: write ms, s, m or h, as in step>200ms")
+    return "slow", name, parse_time(f"trigger {text!r}", limit), text
 
 
 def parse_signal(signal: str | int) -> int:
@@ -126,15 +126,3 @@ def _signal_name(number: int) -> str:
         if _is_signal(name) and getattr(_signal, name) == number:
             return name[3:]
     return str(number)
-
-
-def _nanoseconds(last: float | str | None) -> int:
-    if last is None:
-        return 0
-    if isinstance(last, str):
-        return parse_time(last)
-    if isinstance(last, bool) or not isinstance(last, (int, float)):
-        raise TypeError(f"last must be seconds or a text as '30s', not {type(last).__name__}")
-    if not 0 < last < 1e9:
-        raise ValueError(f"last must be a positive number of seconds, not {last}")
-    return max(1, int(last * 1e9))

@@ -1,36 +1,86 @@
-"""Sizes and times as people write them: `512M`, `2G`, `200ms`, `1.5s`."""
+"""Sizes and times as people write them: "256M", "30s". For arguments of profile() and options of the command.
+
+This runs inside the traced program's process before it is recorded, so it imports nothing.
+"""
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+
 SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-TIMES = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+TIMES = {"ns": 1, "us": 10**3, "ms": 10**6, "": 10**9, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+LARGEST = 1 << 62
+SMALLEST_FILE = 1 << 20  # that a recording can be bounded to
 
 
-def parse_size(text: str) -> int:
-    """Bytes: a number and K, M, G or T, in steps of 1024; `B` or `iB` may follow."""
-    number, unit = _split(text)
-    scale = SIZES.get(unit.upper().removesuffix("B").removesuffix("I"))
-    if number is None or scale is None:
-        raise ValueError(f"{text!r} is not a size: use a number and K, M, G or T, as in 512M")
-    return int(number * scale)
+def parse_size(name: str, value: str | int) -> int:
+    """Bytes: a number of them, or a text such as "256M", "1.5GiB". K, M, G and T are powers of 1024."""
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise TypeError(f"{name} must be a str such as '256M' or a number of bytes, not {type(value).__name__}")
+    if isinstance(value, str):
+        number, unit = _split(value)
+        unit = unit.upper()
+        if unit != "B":
+            unit = unit.removesuffix("B").removesuffix("I") if len(unit) > 1 else unit
+        size = _scaled(number, SIZES.get("" if unit == "B" else unit))
+        if size is None:
+            raise ValueError(f"{name}: not a size: {value!r}; write a number and K, M or G, such as 256M")
+    else:
+        size = value
+    if not 0 < size < LARGEST:
+        raise ValueError(f"{name} must be more than 0, not {value!r}" if size <= 0 else f"{name}: {value!r} is too much")
+    return size
 
 
-def parse_time(text: str) -> int:
-    """Nanoseconds: a number and ns, us, ms, s, m or h."""
-    number, unit = _split(text)
-    scale = TIMES.get(unit)
-    if number is None or scale is None:
-        raise ValueError(f"{text!r} is not a time: use a number and ns, us, ms, s, m or h, as in 200ms")
-    return int(number * scale)
+def parse_file_bound(name: str, value: str | int) -> int:
+    """A size that a trace file can be bounded to."""
+    size = parse_size(name, value)
+    if size < SMALLEST_FILE:
+        raise ValueError(f"{name} must be at least 1M, not {value!r}")
+    return size
 
 
-def _split(text: str) -> tuple[float | None, str]:
+def parse_time(name: str, value: str | float | timedelta) -> int:
+    """Nanoseconds: a number of seconds, a timedelta, or a text such as "30s", "500ms", "2m"."""
+    if isinstance(value, str):
+        number, unit = _split(value)
+        time = _scaled(number, TIMES.get(unit.lower()))
+        if time is None:
+            raise ValueError(f"{name}: not a time: {value!r}; write a number and ms, s, m or h, such as 30s")
+    elif hasattr(value, "total_seconds"):
+        time = round(value.total_seconds() * 10**9)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        if not abs(value) < LARGEST / 10**9:  # also what is no number
+            raise ValueError(f"{name}: not a time: {value!r}")
+        time = round(value * 10**9)
+    else:
+        raise TypeError(
+            f"{name} must be a str such as '30s', a number of seconds or a timedelta, not {type(value).__name__}"
+        )
+    if not 0 < time < LARGEST:
+        raise ValueError(f"{name} must be more than 0, not {value!r}" if time <= 0 else f"{name}: {value!r} is too much")
+    return time
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The number and what follows it."""
     text = text.strip()
-    at = len(text)
-    while at and not (text[at - 1].isdigit() or text[at - 1] == "."):
-        at -= 1
+    at = 0
+    while at < len(text) and text[at] in "0123456789.+-":
+        at += 1
+    return text[:at], text[at:].strip()
+
+
+def _scaled(number: str, unit: int | None) -> int | None:
+    if unit is None or not number:
+        return None
     try:
-        number = float(text[:at])
+        return int(number) * unit
     except ValueError:
-        return None, ""
-    return (number if 0 < number < 1e15 else None), text[at:].strip()
+        pass
+    try:
+        return round(float(number) * unit)
+    except ValueError:
+        return None

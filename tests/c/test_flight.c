@@ -328,6 +328,41 @@ static void a_forked_child_has_no_helper_and_does_not_wait_for_it(void)
     remove_files();
 }
 
+static unsigned threads(void)
+{
+    DIR *dir = opendir("/proc/self/task");
+    unsigned count = 0;
+
+    while (readdir(dir) != NULL)
+        count++;
+    closedir(dir);
+    return count;
+}
+
+static void it_can_be_away_for_a_while(void)
+{
+    unsigned before = threads();
+    vst_flight *flight = armed(10, 0);
+
+    CHECK_INT(threads(), before + 1);
+    CHECK(vst_flight_pause(flight));
+    CHECK_INT(threads(), before);
+    CHECK(!vst_flight_pause(flight));
+    vst_flight_request(flight, 0);
+    vst_flight_resume(flight);
+    vst_flight_resume(flight);
+    wait_for(flight, 1);
+    while (!vst_flight_pause(flight)) /* it may not be through with it */
+        usleep(100);
+    vst_flight_request(flight, 1);
+    vst_flight_disarm(flight);
+    vst_flight_resume(flight);
+    CHECK_INT(threads(), before);
+    CHECK_INT(vst_flight_count(flight), 1);
+    vst_flight_destroy(flight);
+    remove_files();
+}
+
 int main(void)
 {
     vst_session_options options = {.path = NULL};
@@ -345,6 +380,7 @@ int main(void)
     TEST(threads_may_ask_while_it_is_armed_and_disarmed);
     TEST(a_signal_handler_may_ask);
     TEST(too_much_memory_asks_once_until_it_was_less);
+    TEST(it_can_be_away_for_a_while);
     TEST(a_forked_child_has_no_helper_and_does_not_wait_for_it);
     vst_session_destroy(session);
     CHECK_INT(rmdir(folder), 0);

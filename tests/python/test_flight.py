@@ -634,8 +634,26 @@ def test_a_forked_child_is_not_held_up(run):
             with record_function("step"):
                 pass
         print([why for _, why, _ in prof.snapshots])
-        """.replace("import os, signal", "import os, signal, warnings; warnings.simplefilter('ignore')")
+        """
     ) == [7, ["step>1ns"]]
+
+
+def test_a_fork_is_no_fork_of_several_threads(workplace):
+    """From 3.12 on Python warns of those."""
+    source = """
+        import os, signal, time
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            os.waitpid(child, 0)
+        os.kill(os.getpid(), signal.SIGUSR2)
+        print("done")
+        """
+    options = ("--snapshot-signal", "USR2", workplace.write("program.py", source))
+    done = workplace.trace(*options, env={**os.environ, "PYTHONWARNINGS": "error"})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+    assert reason(workplace.path / "t-snapshot1.vst")["reason"] == "signal USR2"
 
 
 def test_the_command_says_what_was_written(workplace):
@@ -685,7 +703,7 @@ def test_triggers_are_understood(text, meaning):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "step", "step>", ">3ms", "step>fast", "step>-3ms", "step<3ms", "raise:", "raise:1x", "rss>", "rss>2X", "rss>2s"]
+    "text", ["", "step", "step>", ">3ms", "step>fast", "step>-3ms", "step>3", "step<3ms", "raise:", "raise:1x", "rss>", "rss>2X", "rss>2s"]
 )
 def test_triggers_that_make_no_sense_are_told_of(workplace, text):
     with pytest.raises(ValueError, match="trigger"):
