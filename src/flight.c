@@ -201,6 +201,7 @@ static void *help(void *argument)
     vst_flight *flight = argument;
     bool ending = false;
 
+    vst__os_thread_defer();
     while (!ending) {
         const reason *why;
 

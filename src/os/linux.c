@@ -73,6 +73,14 @@ uint64_t vst__os_resident_bytes(void)
 
 /* ---- threads ----------------------------------------------------------- */
 
+/* A quarter of the time that a thread of ordinary priority gets beside it. */
+void vst__os_thread_defer(void)
+{
+    id_t tid = (id_t)gettid();
+
+    setpriority(PRIO_PROCESS, tid, getpriority(PRIO_PROCESS, tid) + 5);
+}
+
 static pthread_key_t exit_key;
 
 int vst__os_thread_exit_hook(void (*fn)(void *arg))

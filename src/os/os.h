@@ -15,6 +15,9 @@ void vst__os_random(void *bytes, size_t count);
 /* Memory of this process that is in RAM; 0 if that is not known. */
 uint64_t vst__os_resident_bytes(void);
 
+/* Where processors are short, the calling thread lets the others go first. */
+void vst__os_thread_defer(void);
+
 /* Calls fn(arg of the last set) in a thread that ends; set(NULL) unsets it. */
 int vst__os_thread_exit_hook(void (*fn)(void *arg));
 void vst__os_thread_exit_arg(void *arg);
