@@ -7,6 +7,7 @@
 
 #include "os/os.h"
 #include "record/queue.h"
+#include "store/copy.h"
 #include "store/writer.h"
 
 struct vst_session {
@@ -145,6 +146,17 @@ vst_status vst_session_open_trace(vst_session *session, vst_trace **trace,
                                   vst_error *error)
 {
     return vst_trace_open_fd(vst__file_descriptor(session->file), trace, error);
+}
+
+vst_status vst_session_snapshot(const vst_session *session, const char *path,
+                                bool overwrite, uint64_t window_ns,
+                                const char *note, vst_error *error)
+{
+    vst_error_set(error, VST_OK, 0, 0);
+    if (!is_ours(session))
+        return vst_error_set(error, VST_E_STATE, 0, 0);
+    return vst__snapshot(vst__file_descriptor(session->file), path, overwrite,
+                         window_ns, note, error);
 }
 
 vst_tracer *vst_session_tracer(vst_session *session)

@@ -47,6 +47,15 @@ VST_API uint64_t vst_session_lost(const vst_session *session);
 /* Opens what was recorded so far; the caller closes it. */
 VST_API vst_status vst_session_open_trace(vst_session *session,
                                           vst_trace **trace, vst_error *error);
+/* Writes a finished copy of what was recorded so far, which appears under its
+ * name when it is complete. Of a recording whose chunks can be read alone it
+ * holds the last window_ns; of any other, and with 0, all of it. note is JSON,
+ * kept as the metadata "vestige.snapshot", or NULL. Any thread may call this
+ * between create and destroy, several at once; nobody who records waits. */
+VST_API vst_status vst_session_snapshot(const vst_session *session,
+                                        const char *path, bool overwrite,
+                                        uint64_t window_ns, const char *note,
+                                        vst_error *error);
 /* The tracer to replay with, until destroy. */
 VST_API vst_tracer *vst_session_tracer(vst_session *session);
 

@@ -4,6 +4,7 @@
 
 #include "api.h"
 #include "clock.h"
+#include "flight.h"
 #include "record.h"
 #include "replay.h"
 #include "session.h"

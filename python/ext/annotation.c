@@ -12,6 +12,7 @@ typedef struct annotation {
     vst_id id;      /* 0: not entered, or nothing was recorded then */
     uint32_t instance;
     uint32_t recording; /* the recording that id belongs to */
+    vst_ticks since;    /* 0: no trigger asks how long it lasts */
 } annotation;
 
 static uint32_t last_instance;
@@ -100,6 +101,7 @@ static PyObject *annotation_enter(PyObject *object, PyObject *unused)
         self->recording = current_recording();
         if (self->id) {
             vst_record_begin(self->id, self->instance);
+            self->since = vpy_triggers_want_times() ? vst_clock_ticks() : 0;
             if (self->args != Py_None)
                 record_text_argument(self->args);
         }
@@ -115,8 +117,11 @@ static PyObject *annotation_exit(PyObject *object, PyObject *const *args,
 
     (void)args, (void)count;
     if (self->id && vpy_recording_queue &&
-        self->recording == current_recording())
+        self->recording == current_recording()) {
         vst_record_end(self->id, self->instance);
+        if (self->since)
+            vpy_triggers_annotation_ends(self->name, self->since);
+    }
     self->id = 0;
     Py_RETURN_NONE;
 }

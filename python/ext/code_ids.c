@@ -240,6 +240,10 @@ static uint32_t define(PyCodeObject *code)
                       starts_thread(definition.file, definition.file_len,
                                     code->co_name)))
             value |= VPY_SPECIAL;
+        if (value &&
+            vpy_triggers_watch(vpy_code_qualname(code), definition.file,
+                               definition.file_len, VPY_ID(value)))
+            value |= VPY_TIMED;
     }
     Py_XDECREF(name);
     Py_XDECREF(file);

@@ -42,6 +42,19 @@ static inline void vpy_set_profile(PyThreadState *tstate, Py_tracefunc function,
 #endif
     Py_XDECREF(old);
 }
+
+/* The same of its trace function, one without an object. */
+static inline void vpy_set_trace(PyThreadState *tstate, Py_tracefunc function)
+{
+    bool active = function != NULL || tstate->c_profilefunc != NULL;
+
+    tstate->c_tracefunc = function;
+#if PY_VERSION_HEX >= 0x030B0000
+    tstate->cframe->use_tracing = active && tstate->tracing == 0 ? 255 : 0;
+#else
+    tstate->cframe->use_tracing = active;
+#endif
+}
 #endif
 
 #if PY_VERSION_HEX < 0x030A0000

@@ -63,8 +63,22 @@ static PyObject *on_unwind(PyObject *self, PyObject *const *args, size_t nargsf,
     uint32_t value = vpy_code_value(args[0]);
 
     (void)self, (void)nargsf, (void)kwnames;
-    if (value)
-        vst_record(VST_RAISE, VPY_ID(value));
+    if (VST_LIKELY(value - 1 < VPY_SPECIAL - 1))
+        vst_record(VST_RAISE, value);
+    else if (value)
+        vpy_code_returns(value, args[0], NULL);
+    Py_RETURN_NONE;
+}
+
+/* Only while a trigger waits for an exception. */
+static PyObject *on_raise(PyObject *self, PyObject *const *args, size_t nargsf,
+                          PyObject *kwnames)
+{
+    PyObject *traceback = PyException_GetTraceback(args[2]);
+
+    (void)self, (void)nargsf, (void)kwnames;
+    vpy_triggers_raised(args[2], traceback);
+    Py_XDECREF(traceback);
     Py_RETURN_NONE;
 }
 
@@ -118,16 +132,23 @@ static PyObject *on_c_raise(PyObject *self, PyObject *const *args,
     Py_RETURN_NONE;
 }
 
+typedef enum want { CALLS, NATIVE_CALLS, EXCEPTIONS } want;
+
 static const struct hook {
     const char *event;
     callback_fn function;
-    bool native; /* only wanted with C functions */
+    want with; /* only set with these */
 } hooks[] = {
-    {"PY_START", on_enter, false},  {"PY_RESUME", on_enter, false},
-    {"PY_THROW", on_enter, false},  {"PY_RETURN", on_return, false},
-    {"PY_YIELD", on_return, false}, {"PY_UNWIND", on_unwind, false},
-    {"CALL", on_call, true},        {"C_RETURN", on_c_return, true},
-    {"C_RAISE", on_c_raise, true},
+    {"PY_START", on_enter, CALLS},
+    {"PY_RESUME", on_enter, CALLS},
+    {"PY_THROW", on_enter, CALLS},
+    {"PY_RETURN", on_return, CALLS},
+    {"PY_YIELD", on_return, CALLS},
+    {"PY_UNWIND", on_unwind, CALLS},
+    {"CALL", on_call, NATIVE_CALLS},
+    {"C_RETURN", on_c_return, NATIVE_CALLS},
+    {"C_RAISE", on_c_raise, NATIVE_CALLS},
+    {"RAISE", on_raise, EXCEPTIONS},
 };
 
 enum { HOOKS = sizeof hooks / sizeof hooks[0] };
@@ -259,7 +280,8 @@ bool vpy_engine_start(vpy_tracer *tracer)
         return false;
     }
     for (size_t i = 0; i < HOOKS; i++) {
-        if (hooks[i].native && !tracer->options.native)
+        if ((hooks[i].with == NATIVE_CALLS && !tracer->options.native) ||
+            (hooks[i].with == EXCEPTIONS && !vpy_triggers_want_exceptions()))
             continue;
         if (!set_callback(i, callbacks[i])) {
             explain("sys.monitoring refused a callback");

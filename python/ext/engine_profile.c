@@ -68,8 +68,31 @@ static Py_tracefunc forget_displaced(PyThreadState *tstate)
     return NULL;
 }
 
+/* Only while a trigger waits for an exception: a profile function is not told
+ * of those that are caught where they are raised, a trace function is. It sees
+ * every line too, and lets it pass. A thread that has one, or gets one, is the
+ * debugger's. */
+static int on_trace(PyObject *object, PyFrameObject *frame, int what,
+                    PyObject *argument)
+{
+    (void)object, (void)frame;
+    if (what == PyTrace_EXCEPTION && argument && PyTuple_Check(argument) &&
+        PyTuple_GET_SIZE(argument) == 3)
+        vpy_triggers_raised(PyTuple_GET_ITEM(argument, 1),
+                            PyTuple_GET_ITEM(argument, 2));
+    return 0;
+}
+
+static void watch_exceptions(PyThreadState *tstate)
+{
+    if (vpy_triggers_want_exceptions() && !tstate->c_tracefunc)
+        vpy_set_trace(tstate, on_trace);
+}
+
 static void give_back(PyThreadState *tstate)
 {
+    if (tstate->c_tracefunc == on_trace)
+        vpy_set_trace(tstate, NULL);
     if (tstate->c_profilefunc != hook)
         return;
     Py_tracefunc function = forget_displaced(tstate);
@@ -87,8 +110,10 @@ VST_COLD static void adopt_new_threads(void)
     bool found_newest = t && t->id == made;
 
     for (; t && t->id > threads_seen; t = PyThreadState_Next(t))
-        if (!t->c_profilefunc)
+        if (!t->c_profilefunc) {
             take(t);
+            watch_exceptions(t);
+        }
     if (found_newest || ++looks > 1000) {
         threads_seen = made;
         looks = 0;
@@ -176,6 +201,7 @@ static void after_change(void)
     if (tstate->c_profilefunc) {
         if (!in_gap)
             vst_record_gap(false);
+        vpy_triggers_forget_thread();
         in_gap = true;
         return;
     }
@@ -287,8 +313,10 @@ bool vpy_engine_start(vpy_tracer *tracer)
     in_gap = false;
     threads_seen = vpy_threads_made(interpreter);
     for (PyThreadState *t = PyInterpreterState_ThreadHead(interpreter); t;
-         t = PyThreadState_Next(t))
+         t = PyThreadState_Next(t)) {
         take(t);
+        watch_exceptions(t);
+    }
     watch_setprofile();
     return true;
 }

@@ -59,6 +59,8 @@ static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
 
     (void)module, (void)unused;
     vpy_recording_queue = NULL;
+    vpy_recording_session = NULL;
+    vpy_flight_after_fork();
     vpy_tracer_abandon();
     if (follower && was_recording)
         call_follower();

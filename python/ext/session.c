@@ -7,7 +7,15 @@ typedef struct session {
     vpy_options options;
     bool overwrite, gc, checkpoints;
     uint64_t max_size, keep_ns; /* 0: no bound */
+    vpy_flight *flight;         /* NULL: it is never asked for snapshots */
 } session;
+
+PyObject *vpy_recording_session;
+
+vst_session *vpy_session_handle(PyObject *object)
+{
+    return ((session *)object)->handle;
+}
 
 /* ---- making one -------------------------------------------------------- */
 
@@ -88,17 +96,26 @@ static int session_init(PyObject *object, PyObject *args, PyObject *kw)
     return 0;
 }
 
+static void is_no_longer_recording(session *self)
+{
+    if (vpy_recording_queue == vst_session_queue(self->handle))
+        vpy_recording_queue = NULL;
+    if (vpy_recording_session == (PyObject *)self)
+        vpy_recording_session = NULL;
+}
+
 static void session_dealloc(PyObject *object)
 {
     session *self = (session *)object;
     PyTypeObject *type = Py_TYPE(object);
 
     if (self->handle) {
-        if (vpy_recording_queue == vst_session_queue(self->handle))
-            vpy_recording_queue = NULL;
         vpy_annotation_forget(vst_session_queue(self->handle));
+        is_no_longer_recording(self);
+        vpy_flight_end(self->flight);
         vst_session_destroy(self->handle);
     }
+    vpy_flight_destroy(self->flight);
     Py_CLEAR(self->path);
     Py_CLEAR(self->options.include);
     Py_CLEAR(self->options.exclude);
@@ -190,11 +207,20 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
     if (!created)
         return NULL;
     Py_DECREF(created);
+    if (vpy_recording_session)
+        return fail(self,
+                    vpy_recording_session == object ? VST_E_STATE : VST_E_BUSY,
+                    NULL);
+    if (vpy_flight_begin(self->flight, self->handle) < 0)
+        return NULL;
     configure(self);
     vst_status status = vst_session_start(self->handle, &error);
-    if (status != VST_OK)
+    if (status != VST_OK) {
+        vpy_flight_end(self->flight);
         return fail(self, status, &error);
+    }
     vpy_recording_queue = vst_session_queue(self->handle);
+    vpy_recording_session = object;
     Py_RETURN_NONE;
 }
 
@@ -207,7 +233,8 @@ static PyObject *session_stop(PyObject *object, PyObject *unused)
         PyErr_SetString(PyExc_RuntimeError, "the recording is not running");
         return NULL;
     }
-    vpy_recording_queue = NULL;
+    is_no_longer_recording(self);
+    vpy_flight_end(self->flight);
     Py_RETURN_NONE;
 }
 
@@ -219,9 +246,9 @@ static PyObject *session_finish(PyObject *object, PyObject *unused)
     (void)unused;
     if (!self->handle)
         Py_RETURN_NONE;
-    if (vpy_recording_queue == vst_session_queue(self->handle))
-        vpy_recording_queue = NULL;
+    is_no_longer_recording(self);
     vst_status status = vst_session_finish(self->handle, &error);
+    vpy_flight_end(self->flight);
     if (status != VST_OK)
         return vpy_raise(status, &error, self->path);
     Py_RETURN_NONE;
@@ -266,6 +293,27 @@ static PyObject *session_trace(PyObject *object, PyObject *unused)
     return is_started(self) ? vpy_trace_of_session(object, self->handle) : NULL;
 }
 
+static PyObject *session_arm(PyObject *object, PyObject *args, PyObject *kw)
+{
+    session *self = (session *)object;
+
+    if (self->handle || self->flight) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "a session is armed once, before its first start");
+        return NULL;
+    }
+    self->flight = vpy_flight_create(args, kw);
+    if (!self->flight)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *session_snapshots(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    return vpy_flight_snapshots(((session *)object)->flight);
+}
+
 static PyObject *session_recording(PyObject *object, void *unused)
 {
     session *self = (session *)object;
@@ -297,6 +345,9 @@ static PyMethodDef session_methods[] = {
     {"finish", session_finish, METH_NOARGS, NULL},
     {"set_metadata", session_set_metadata, METH_VARARGS, NULL},
     {"trace", session_trace, METH_NOARGS, NULL},
+    {"arm", (PyCFunction)(void (*)(void))session_arm,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"snapshots", session_snapshots, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,5 +1,6 @@
 /* Functions that want more than an enter and an exit: those whose arguments and
- * results are recorded, and the one in which a new thread gets its name. */
+ * results are recorded, those that a trigger watches, and the one in which a
+ * new thread gets its name. */
 #include "vpy.h"
 
 #include <string.h>
@@ -54,12 +55,11 @@ static bool is_thread_start(PyCodeObject *code)
                                             "_bootstrap_inner") == 0;
 }
 
-void vpy_code_entered(uint32_t value, PyObject *code, PyFrameObject *frame)
+static VST_COLD void look_into(PyObject *code, PyFrameObject *frame)
 {
     PyObject *type, *error, *traceback;
     vpy_json json = {.length = 0};
 
-    vst_record(VST_ENTER, VPY_ID(value));
     PyErr_Fetch(&type, &error, &traceback);
     if (!frame)
         frame = PyEval_GetFrame();
@@ -74,20 +74,38 @@ void vpy_code_entered(uint32_t value, PyObject *code, PyFrameObject *frame)
     PyErr_Restore(type, error, traceback);
 }
 
-void vpy_code_returns(uint32_t value, PyObject *code, PyObject *result)
+void vpy_code_entered(uint32_t value, PyObject *code, PyFrameObject *frame)
+{
+    vst_record(VST_ENTER, VPY_ID(value));
+    if (value & VPY_TIMED)
+        vpy_triggers_entered(VPY_ID(value));
+    if (value & VPY_SPECIAL)
+        look_into(code, frame);
+}
+
+static VST_COLD void record_result(PyObject *result)
 {
     PyObject *type, *error, *traceback;
     vpy_json json = {.length = 0};
 
-    if (result && !is_thread_start((PyCodeObject *)code)) {
-        PyErr_Fetch(&type, &error, &traceback);
-        vpy_json_key(&json, "return", 6);
-        put_repr(&json, result);
-        vst_record_args(json.bytes, json.length);
-        PyErr_Restore(type, error, traceback);
+    PyErr_Fetch(&type, &error, &traceback);
+    vpy_json_key(&json, "return", 6);
+    put_repr(&json, result);
+    vst_record_args(json.bytes, json.length);
+    PyErr_Restore(type, error, traceback);
+}
+
+void vpy_code_returns(uint32_t value, PyObject *code, PyObject *result)
+{
+    if (value & VPY_SPECIAL && result &&
+        !is_thread_start((PyCodeObject *)code)) {
+        record_result(result);
+        /* repr() may have forked: ids of a child are its own. */
+        value = vpy_code_value(code);
+        if (value == 0)
+            return;
     }
-    /* repr() may have forked: ids of a child are its own. */
-    value = vpy_code_value(code);
-    if (value)
-        vst_record(result ? VST_EXIT : VST_RAISE, VPY_ID(value));
+    vst_record(result ? VST_EXIT : VST_RAISE, VPY_ID(value));
+    if (value & VPY_TIMED)
+        vpy_triggers_left(VPY_ID(value));
 }

@@ -64,6 +64,8 @@ extern bool vpy_torch_mode; /* be what torch.profiler is to other tools */
 /* Value of a code object or C function: id, or 0 if it is not recorded. */
 #define VPY_SPECIAL                                                            \
     ((uint32_t)1 << 30) /* set: vpy_code_entered wants to know */
+#define VPY_TIMED                                                              \
+    ((uint32_t)1 << 31) /* set: a trigger watches how long it takes */
 #define VPY_ID(value) ((value)&VST_ID_MAX)
 
 extern Py_ssize_t vpy_code_extra_index;
@@ -188,6 +190,60 @@ void vpy_greenlets_watch_thread(void); /* the current one */
 
 /* forks.c */
 int vpy_forks_init(PyObject *module);
+/* triggers.c: what asks for a snapshot when the program is slow, or fails. */
+typedef struct vpy_slow {
+    char *name; /* of an annotation or a Python function */
+    vst_ticks limit;
+    uint32_t reason; /* of the flight recorder's */
+} vpy_slow;
+
+typedef struct vpy_raise_trigger {
+    char *name; /* of a class of exceptions */
+    uint32_t reason;
+} vpy_raise_trigger;
+
+typedef struct vpy_triggers {
+    vpy_slow *slow;
+    size_t slow_count;
+    vpy_raise_trigger *raises;
+    size_t raise_count;
+    vst_flight *flight;
+} vpy_triggers;
+
+extern vpy_triggers *vpy_triggers_active; /* NULL: none */
+void vpy_triggers_begin(vpy_triggers *triggers);
+void vpy_triggers_end(void);
+/* Whether a Python function is named by a trigger; from then on it is. */
+bool vpy_triggers_watch(PyObject *qualname, const char *file,
+                        uint32_t file_length, vst_id id);
+void vpy_triggers_entered(vst_id id);
+void vpy_triggers_left(vst_id id);
+/* Calls of this thread may have been left unseen. */
+void vpy_triggers_forget_thread(void);
+void vpy_triggers_annotation_ends(PyObject *name, vst_ticks since);
+void vpy_triggers_raised(PyObject *error, PyObject *traceback);
+
+static inline bool vpy_triggers_want_exceptions(void)
+{
+    return vpy_triggers_active && vpy_triggers_active->raise_count;
+}
+
+static inline bool vpy_triggers_want_times(void)
+{
+    return vpy_triggers_active && vpy_triggers_active->slow_count;
+}
+
+/* flight.c: snapshots of a session, by request, signal or trigger. */
+typedef struct vpy_flight vpy_flight;
+
+int vpy_flight_init(PyObject *module);
+vpy_flight *vpy_flight_create(PyObject *args, PyObject *kw);
+/* These two do nothing for NULL. */
+int vpy_flight_begin(vpy_flight *flight, const vst_session *session);
+void vpy_flight_end(vpy_flight *flight); /* lets go of the GIL for a while */
+void vpy_flight_destroy(vpy_flight *flight);
+void vpy_flight_after_fork(void);
+PyObject *vpy_flight_snapshots(const vpy_flight *flight);
 
 /* json.c */
 typedef struct vpy_json {
@@ -218,6 +274,8 @@ void vpy_raise_for_both(int sys_errno, PyObject *source, PyObject *target);
 int vpy_report_progress(void *function, double done);
 extern vst_queue *vpy_recording_queue;        /* for annotations; NULL: none */
 void vpy_annotation_forget(vst_queue *queue); /* it is about to be freed */
+extern PyObject *vpy_recording_session;       /* borrowed; NULL: none */
+vst_session *vpy_session_handle(PyObject *session);
 
 /* A UTF-8 view of a str, bytes that cannot be decoded kept as they were; the
  * bytes object (new reference) holds it. NULL with the error cleared. */

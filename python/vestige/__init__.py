@@ -25,6 +25,7 @@ __all__ = [
     "instant",
     "profile",
     "record_function",
+    "snapshot",
     "uninstall",
 ]
 
@@ -34,12 +35,14 @@ TYPE_CHECKING = False  # as typing has it, without loading typing
 if TYPE_CHECKING:
     from .activity import ProfilerActivity
     from .dropin import install, uninstall
+    from .flight import snapshot
     from .profiler import profile
 else:
     _HOMES = {
         "ProfilerActivity": "activity",
         "install": "dropin",
         "profile": "profiler",
+        "snapshot": "flight",
         "uninstall": "dropin",
     }
 

@@ -39,6 +39,19 @@ class Session:
     def finish(self) -> None: ...
     def set_metadata(self, key: str, json: str) -> None: ...
     def trace(self) -> Trace: ...
+    def arm(
+        self,
+        stem: str | bytes,
+        triggers: tuple[tuple[str, str, int, str], ...],
+        *,
+        signal: tuple[int, str],
+        overwrite: bool,
+        max_snapshots: int,
+        window_ns: int,
+    ) -> None:
+        """Before the first start: what asks for snapshots while it records."""
+    def snapshots(self) -> tuple[list[tuple[str, str, str | None]], int]:
+        """Those that were asked for (path, reason, what went wrong), and how many more there would have been."""
     @property
     def recording(self) -> bool: ...
     @property
@@ -92,6 +105,8 @@ def unpack(
     source: str | bytes, target: str | bytes, *, overwrite: bool = False, progress: Progress | None = None
 ) -> None:
     """Writes what a packed trace was packed from, byte for byte."""
+def snapshot(path: str | bytes, *, overwrite: bool = False, window_ns: int = 0) -> None:
+    """Writes a copy of what is recorded so far."""
 
 class record_function:
     """A named span around a block, for the thread it runs in."""

@@ -58,6 +58,10 @@ class profile:
                   drops is counted; names are never dropped
     children      record child processes too, those forked and those started anew, each into a file of its own beside
                   `output`: t.<pid>.vst for t.vst
+    triggers      what makes it write a snapshot: `step>200ms` (a record_function or function of that name took
+                  longer), `raise:ValueError` (an exception of that type), `rss>2G` (memory of the process)
+    snapshot_signal   name of a signal that makes it write one
+    max_snapshots     how many are written at most, beside `output` as `<output>-snapshot<n>.vst`
     """
 
     def __init__(
@@ -79,6 +83,9 @@ class profile:
         max_size: str | int | None = None,
         keep_last: str | float | timedelta | None = None,
         children: bool = False,
+        triggers: Sequence[str] | None = None,
+        snapshot_signal: str | int | None = None,
+        max_snapshots: int = 10,
     ) -> None:
         given = {name: value for name, value in locals().items() if name != "self"}
         if activities is not None:  # their module loads enum, which a program that names none is spared
@@ -98,12 +105,13 @@ class profile:
         self.with_stack = with_stack
         self._output = None if output is None else os.fspath(output)
         given.update(activities=self._activities, with_stack=with_stack)
-        for name in ("include", "exclude", "record_args"):
+        for name in ("include", "exclude", "record_args", "triggers"):
             given[name] = _strings(name, given[name])
         if max_size is not None:
             given["max_size"] = parse_file_bound("max_size", max_size)
         keep_ns = 0 if keep_last is None else parse_time("keep_last", keep_last)
         given["keep_last"] = f"{keep_ns}ns" if keep_ns else None
+        armed = bool(given["triggers"]) or snapshot_signal is not None
         self._session = _core.Session(
             self._output,
             overwrite=overwrite,
@@ -116,6 +124,7 @@ class profile:
             log_args=given["record_args"],
             max_size=given["max_size"] or 0,
             keep_ns=keep_ns,
+            checkpoints=armed,
         )
         self._ranks = check_ranks(rank, local_rank, world_size)
         own = ("output", "overwrite", "children")
@@ -124,10 +133,28 @@ class profile:
         self._children = children
         self._family: tuple[str, str] | None = None  # file and id of the first process's recording, if children are
         self._is_child = False
+        if armed:
+            self._arm(given, keep_ns)
         self._metadata: dict[str, str] = {}  # waits for the first start
         self._running = False  # between start() and stop()
         self._started = False
         self._finished = False
+
+    def _arm(self, given: dict[str, Any], keep_ns: int) -> None:
+        """A snapshot holds the time that is kept, or all that a file of bounded size has, or the last half minute."""
+        from . import flight
+
+        if not self.with_stack and any(text.startswith("raise:") for text in given["triggers"] or ()):
+            raise ValueError("a raise: trigger needs with_stack=True: the interpreter tells of no exceptions else")
+        flight.arm(
+            self._session,
+            self._output,
+            triggers=given["triggers"],
+            snapshot_signal=given["snapshot_signal"],
+            max_snapshots=given["max_snapshots"],
+            overwrite=given["overwrite"],
+            window_ns=keep_ns or (0 if given["max_size"] else flight.WINDOW_NS),
+        )
 
     @property
     def activities(self) -> frozenset[ProfilerActivity]:
@@ -221,6 +248,11 @@ class profile:
         if not self._started:
             raise RuntimeError("nothing was recorded: call start() first")
         _export_json(self._session.trace(), os.fsdecode(path))
+
+    @property
+    def snapshots(self) -> list[tuple[str, str, str | None]]:
+        """Snapshots that a signal or trigger asked for, so far: path, reason, and what went wrong or None."""
+        return self._session.snapshots()[0]
 
     def add_metadata(self, key: str, value: str) -> None:
         """Puts a string into the trace's metadata."""

@@ -53,7 +53,33 @@ void vst__os_random(void *bytes, size_t count)
             (uint8_t)((seed = seed * 6364136223846793005u + 1) >> 56);
 }
 
+/* The second number of statm, in pages. */
+uint64_t vst__os_resident_bytes(void)
+{
+    char text[128];
+    unsigned long long pages;
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+
+    if (fd >= 0)
+        close(fd);
+    if (length <= 0)
+        return 0;
+    text[length] = 0;
+    if (sscanf(text, "%*u %llu", &pages) != 1)
+        return 0;
+    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 /* ---- threads ----------------------------------------------------------- */
+
+/* A quarter of the time that a thread of ordinary priority gets beside it. */
+void vst__os_thread_defer(void)
+{
+    id_t tid = (id_t)gettid();
+
+    setpriority(PRIO_PROCESS, tid, getpriority(PRIO_PROCESS, tid) + 5);
+}
 
 static pthread_key_t exit_key;
 
@@ -86,6 +112,28 @@ int vst__os_file_create(const char *path, bool overwrite, int *fd)
 void vst__os_file_remove(const char *path)
 {
     unlink(path);
+}
+
+bool vst__os_file_exists(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0;
+}
+
+/* Not every file system can rename without replacing; each can link. */
+int vst__os_file_rename(const char *from, const char *to, bool overwrite)
+{
+    if (overwrite)
+        return rename(from, to) == 0 ? 0 : errno;
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return errno;
+    if (link(from, to) != 0)
+        return errno;
+    unlink(from);
+    return 0;
 }
 
 /* Zero-filled pages of a tmpfs are memory in disguise. */
@@ -239,6 +287,16 @@ int vst__os_file_write(int fd, const void *bytes, size_t count, uint64_t offset)
     return 0;
 }
 
+int vst__os_file_may_reach(uint64_t size)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+                   limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur
+               ? EFBIG
+               : 0;
+}
+
 /* By writing zeros: the pages are in memory then, in large folios where the
  * file system has them, which makes mapping them cheap. Not in the largest: to
  * make a page writable, ext4 goes over all blocks of its folio, and large free
@@ -251,10 +309,8 @@ int vst__os_file_write(int fd, const void *bytes, size_t count, uint64_t offset)
 int vst__os_file_allocate(int fd, uint64_t offset, uint64_t size)
 {
     static char zeros[256 * 1024]; /* never touched: costs no memory */
-    struct rlimit limit;
 
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-        limit.rlim_cur != RLIM_INFINITY && offset + size > limit.rlim_cur)
+    if (vst__os_file_may_reach(offset + size) != 0)
         return EFBIG;
     while (size) {
         size_t part = size < sizeof zeros ? (size_t)size : sizeof zeros;

@@ -12,6 +12,11 @@ uint64_t vst__os_thread_id(void);     /* the kernel's, as other tools show it */
 uint64_t vst__os_thread_handle(void); /* pthread_self() */
 uint32_t vst__os_process_id(void);
 void vst__os_random(void *bytes, size_t count);
+/* Memory of this process that is in RAM; 0 if that is not known. */
+uint64_t vst__os_resident_bytes(void);
+
+/* Where processors are short, the calling thread lets the others go first. */
+void vst__os_thread_defer(void);
 
 /* Calls fn(arg of the last set) in a thread that ends; set(NULL) unsets it. */
 int vst__os_thread_exit_hook(void (*fn)(void *arg));
@@ -28,6 +33,9 @@ int vst__os_file_create(const char *path, bool overwrite, int *fd);
 int vst__os_file_create_temporary(int *fd);
 int vst__os_file_create_in_memory(int *fd);
 void vst__os_file_remove(const char *path);
+bool vst__os_file_exists(const char *path);
+/* EEXIST where `to` is there and shall not be replaced. */
+int vst__os_file_rename(const char *from, const char *to, bool overwrite);
 int vst__os_file_open(const char *path, int *fd);
 int vst__os_file_duplicate(int fd, int *copy);
 void vst__os_file_close(int fd);
@@ -48,6 +56,10 @@ int vst__os_file_read(int fd, void *bytes, size_t count, uint64_t offset,
                       size_t *got);
 int vst__os_file_write(int fd, const void *bytes, size_t count,
                        uint64_t offset);
+
+/* EFBIG if a file of the process may not be so long: writing there would raise
+ * a signal. */
+int vst__os_file_may_reach(uint64_t size);
 
 /* Makes sure that [offset, offset + size) has storage behind it, so that
  * touching a mapping of it can raise no signal. */

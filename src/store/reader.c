@@ -62,7 +62,7 @@ static vst_status read_header(vst_trace *trace, vst_error *error)
     return VST_OK;
 }
 
-static bool chunk_is_valid(const vst_chunk_header *chunk)
+bool vst__chunk_is_valid(const vst_chunk_header *chunk)
 {
     return chunk->magic == VST_CHUNK_MAGIC &&
            chunk->size % VST_CHUNK_ALIGN == 0 &&
@@ -104,8 +104,8 @@ static vst_status read_chunk_header(vst_trace *trace, uint64_t offset,
         memset(chunk, 0, sizeof *chunk);
         status = vst__source_read(&trace->source, chunk, sizeof *chunk, offset,
                                   &got);
-        *valid =
-            status == VST_OK && got == sizeof *chunk && chunk_is_valid(chunk);
+        *valid = status == VST_OK && got == sizeof *chunk &&
+                 vst__chunk_is_valid(chunk);
     } while (status == VST_OK && !*valid && chunk->magic != 0 && --tries != 0);
     if (status != VST_OK)
         trace->block.sys_errno = trace->source.sys_errno;
@@ -270,8 +270,7 @@ static vst_status walk_chunks(vst_trace *trace, vst_error *error)
 bool vst__window_is_gone(const vst_trace *trace, const vst__window *window)
 {
     return window->last < trace->clip ||
-           (window->segment_count == 0 && trace->slot_size != 0 &&
-            trace->header.dropped != 0);
+           (window->segment_count == 0 && trace->header.dropped != 0);
 }
 
 static void clip_at(vst_trace *trace, vst_ticks clip)

@@ -236,8 +236,8 @@ static vst_status finish_window(vst_trace *trace, vst__window *window)
     if (window->first == 0 && oldest != UINT64_MAX)
         window->first = oldest;
     window->began = window->kept = window->first;
-    if (trace->slot_size != 0 && trace->header.dropped != 0 &&
-        oldest != UINT64_MAX && oldest > window->first)
+    if (trace->header.dropped != 0 && oldest != UINT64_MAX &&
+        oldest > window->first)
         window->kept = window->first = oldest;
     if (window->last < window->first)
         window->last = window->first;

@@ -29,14 +29,17 @@ EXAMPLES = """\
   vestige run -o t.vst --no-c -m pytest -x
   vestige run --exclude '*/site-packages/*' -c 'import this'
   vestige run --last 30s -o t.vst server.py
+  vestige run --snapshot-signal USR2 --trigger 'step>200ms' train.py
 
 All that follows the script, module or code belongs to the program. Patterns are
 those of file names in a shell; one without a slash is compared with the file's
 name alone. --include, --exclude and --record-args may be repeated.
 """
 BOUNDS = ("--max-size", "--last")
+SNAPSHOTS = ("--snapshot-signal", "--trigger", "--max-snapshots")
 RANKS = ("--rank", "--local-rank", "--world-size")
-WITH_VALUE = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine", *BOUNDS, *RANKS)
+WITH_VALUE = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine")
+WITH_VALUE += (*BOUNDS, *SNAPSHOTS, *RANKS)
 OURS_ALONE = ("argparse", "gettext")  # a program may have modules of these names
 LINE_MAX = 80
 RECORDS_TO_REPORT = 50_000_000  # beyond that, a report on exit would take too long
@@ -103,6 +106,14 @@ def _parser() -> Parser:
     parser.add_argument("--max-size", metavar="SIZE", help="keep the newest records, in a file of at most SIZE (256M)")
     parser.add_argument("--last", metavar="TIME", help="keep only what was recorded in the last TIME (30s, 5m)")
     parser.add_argument("--no-children", action="store_true", help="leave out child processes")
+    parser.add_argument("--snapshot-signal", metavar="SIG", help="write a snapshot on this signal (USR2, …)")
+    parser.add_argument(
+        "--trigger",
+        metavar="SPEC",
+        action="append",
+        help="write a snapshot when NAME>TIME, rss>SIZE or raise:TYPE comes true (may be repeated)",
+    )
+    parser.add_argument("--max-snapshots", metavar="N", type=int, default=10, help="at most N (default: 10)")
     parser.add_argument("--engine", metavar="E", default="auto", help="how to hook in (default: auto)")
     parser.add_argument("--rank", metavar="N", type=int, help="of this process (default: RANK, if that is set)")
     parser.add_argument("--local-rank", metavar="N", type=int, help="the same on this machine (LOCAL_RANK)")
@@ -148,6 +159,9 @@ class Recording:
                 max_size=options.max_size,
                 keep_last=options.last,
                 children=not options.no_children,
+                triggers=options.trigger,
+                snapshot_signal=options.snapshot_signal,
+                max_snapshots=options.max_snapshots,
             )
         except ValueError as error:
             raise Failure(str(error), code=2) from None
@@ -203,6 +217,7 @@ class Recording:
 
         from .report import ROWS, show
 
+        self._tell_snapshots(out)
         trace = Trace(self._path)
         if trace.info()["records"] <= RECORDS_TO_REPORT:
             show(trace, trace.totals(all_windows=True), ROWS, out)
@@ -215,6 +230,15 @@ class Recording:
         stem = os.path.splitext(self._shown)[0]
         export = f"vestige export {quote(self._shown)} -o {quote(stem + '.json.gz')}"
         print(f"{export}   # open it at ui.perfetto.dev", file=out, flush=True)
+
+    def _tell_snapshots(self, out: TextIO) -> None:
+        written, refused = self._profile._session.snapshots()
+        folder = os.path.dirname(self._shown)
+        for path, reason, error in written:
+            shown = os.path.join(folder, os.path.basename(path))
+            print(f"snapshot {shown}  ({reason})" + (f": {error}" if error else ""), file=out)
+        if refused:
+            print(f"{refused:,} more were asked for; --max-snapshots allows {len(written)}", file=out)
 
 
 def _listed(files: list[str]) -> str:

@@ -1,0 +1,79 @@
+/* The flight recorder: snapshots of a recording that go on being made while the
+ * program runs. A thread of its own writes them, so that asking for one takes
+ * no time: anybody may, a signal handler too.
+ *
+ * Create, arm, disarm and destroy are called by one thread at a time. */
+#ifndef VESTIGE_FLIGHT_H
+#define VESTIGE_FLIGHT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "session.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct vst_flight vst_flight;
+
+#define VST_FLIGHT_REASONS_MAX 64u
+
+/* Why a snapshot may be asked for. */
+typedef struct vst_flight_reason {
+    const char *text; /* UTF-8 */
+    /* Bytes, not 0: asked for when the process has more than that in RAM, and
+     * again once it had less than nine tenths of it. */
+    uint64_t rss_limit;
+} vst_flight_reason;
+
+typedef struct vst_flight_options {
+    const char *stem; /* snapshots are <stem>-snapshot<n>.vst, n = 1, 2 … */
+    bool overwrite;   /* else numbers whose file exists are passed over */
+    uint64_t window_ns;
+    uint32_t max_snapshots; /* in the life of the flight recorder */
+    const vst_flight_reason *reasons;
+    size_t reason_count; /* at most VST_FLIGHT_REASONS_MAX */
+} vst_flight_options;
+
+/* What became of a request. */
+typedef struct vst_flight_snapshot {
+    const char *path;
+    const char *reason;
+    vst_error error; /* status VST_OK: the file is there */
+} vst_flight_snapshot;
+
+/* Copies what the options point to. */
+VST_API vst_status vst_flight_create(const vst_flight_options *options,
+                                     vst_flight **flight);
+/* From now on requests are heard. The session outlives the disarm. */
+VST_API vst_status vst_flight_arm(vst_flight *flight,
+                                  const vst_session *session);
+/* Returns when what was asked for before is written. In a forked child, which
+ * has no such thread, at once. */
+VST_API void vst_flight_disarm(vst_flight *flight);
+VST_API void vst_flight_destroy(vst_flight *flight); /* disarms */
+/* Around a fork: the thread ends, so that the program forks with no more
+ * threads than it has, and comes back; requests in between wait. False: it is
+ * writing, and stays. */
+VST_API bool vst_flight_pause(vst_flight *flight);
+VST_API void vst_flight_resume(vst_flight *flight);
+
+/* Asks for a snapshot and returns at once; takes no lock and allocates nothing.
+ * A request whose reason is still waiting is one with it. While not armed
+ * nothing happens. */
+VST_API void vst_flight_request(vst_flight *flight, uint32_t reason);
+
+/* The snapshots so far, in order; they stay until destroy. */
+VST_API size_t vst_flight_count(const vst_flight *flight);
+VST_API const vst_flight_snapshot *vst_flight_at(const vst_flight *flight,
+                                                 size_t index);
+/* Requests that came when max_snapshots had been written. */
+VST_API uint64_t vst_flight_refused(const vst_flight *flight);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,435 @@
+/* Snapshots of the recording in progress: those the program asks for, and those
+ * that a signal or a trigger asks for while a session is armed. The core's
+ * flight recorder writes the latter; this file starts and ends it, and has the
+ * signal.
+ *
+ * The signal's handler runs in any thread, with or without the GIL. What it
+ * reads is static, and changed only while it is not installed or in an order
+ * that is safe at any moment. */
+#include "vpy.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct vpy_flight {
+    vst_flight *core;
+    vpy_triggers triggers;
+    int signal; /* 0: none */
+    uint32_t signal_reason;
+    bool armed;
+    bool ending; /* some thread waits, without the GIL, for it to be over */
+};
+
+/* ---- the signal ---------------------------------------------------------- */
+
+static int installed; /* the signal whose handler is ours, 0: none */
+static struct sigaction previous; /* what the program had there */
+static vst_flight *signal_target; /* atomic; NULL: not armed */
+static uint32_t signal_reason;
+static int handlers_inside; /* atomic: those that may hold signal_target */
+
+/* Sequentially consistent: either the handler sees that there is no target, or
+ * release_target sees that it is inside. */
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    int before = errno;
+
+    __atomic_add_fetch(&handlers_inside, 1, __ATOMIC_SEQ_CST);
+    vst_flight *target = __atomic_load_n(&signal_target, __ATOMIC_SEQ_CST);
+    if (target)
+        vst_flight_request(target, signal_reason);
+    __atomic_sub_fetch(&handlers_inside, 1, __ATOMIC_SEQ_CST);
+    errno = before;
+    if (previous.sa_flags & SA_SIGINFO)
+        previous.sa_sigaction(number, info, context);
+    else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN)
+        previous.sa_handler(number);
+}
+
+static bool is_function(const struct sigaction *action)
+{
+    return action->sa_flags & SA_SIGINFO ||
+           (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+}
+
+static bool is_ours(const struct sigaction *action)
+{
+    return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_signal;
+}
+
+/* As the handler that was there would have run, or else so that no system call
+ * of the program's is interrupted. */
+static int install(int number)
+{
+    struct sigaction action = {.sa_flags = SA_RESTART}, before;
+
+    if (sigaction(number, NULL, &before) != 0)
+        return -1;
+    /* The program may have put ours back after we left. */
+    if (!is_ours(&before))
+        previous = before;
+    if (is_function(&previous)) {
+        action.sa_mask = previous.sa_mask;
+        action.sa_flags = previous.sa_flags & (SA_RESTART | SA_NODEFER);
+    }
+    action.sa_sigaction = on_signal;
+    action.sa_flags |= SA_SIGINFO | SA_ONSTACK;
+    if (sigaction(number, &action, NULL) != 0)
+        return -1;
+    installed = number;
+    return 0;
+}
+
+/* If the program put its own there meanwhile, that stays. */
+static void uninstall(void)
+{
+    struct sigaction current;
+
+    if (installed && sigaction(installed, NULL, &current) == 0 &&
+        is_ours(&current))
+        sigaction(installed, &previous, NULL);
+    installed = 0;
+}
+
+static void release_target(void)
+{
+    __atomic_store_n(&signal_target, NULL, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&handlers_inside, __ATOMIC_SEQ_CST))
+        sched_yield();
+}
+
+/* ---- making one ---------------------------------------------------------- */
+
+static vst_ticks ticks_of(unsigned long long ns)
+{
+    double ticks = (double)ns * vst_clock_ticks_per_second() / 1e9;
+
+    return ticks < 9e18 ? (vst_ticks)ticks : (vst_ticks)9e18;
+}
+
+/* ("slow" | "raise" | "rss", name, limit, text): nanoseconds or bytes. */
+static bool take_trigger(vpy_flight *self, PyObject *item,
+                         vst_flight_reason *reasons, uint32_t index)
+{
+    vpy_triggers *t = &self->triggers;
+    const char *kind, *name;
+    unsigned long long limit;
+    char *copy;
+
+    if (!PyTuple_Check(item)) {
+        PyErr_SetString(PyExc_TypeError, "a trigger must be a tuple");
+        return false;
+    }
+    if (!PyArg_ParseTuple(item, "ssKs:trigger", &kind, &name, &limit,
+                          &reasons[index].text))
+        return false;
+    if (strcmp(kind, "rss") == 0) {
+        reasons[index].rss_limit = limit;
+        return true;
+    }
+    copy = strdup(name);
+    if (!copy) {
+        PyErr_NoMemory();
+        return false;
+    }
+    if (strcmp(kind, "slow") == 0)
+        t->slow[t->slow_count++] = (vpy_slow){copy, ticks_of(limit), index};
+    else
+        t->raises[t->raise_count++] = (vpy_raise_trigger){copy, index};
+    return true;
+}
+
+static bool take_triggers(vpy_flight *self, PyObject *items,
+                          vst_flight_reason *reasons)
+{
+    size_t count = (size_t)PyTuple_GET_SIZE(items);
+
+    self->triggers.slow = calloc(count + 1, sizeof *self->triggers.slow);
+    self->triggers.raises = calloc(count + 1, sizeof *self->triggers.raises);
+    if (!self->triggers.slow || !self->triggers.raises) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!take_trigger(self, PyTuple_GET_ITEM(items, (Py_ssize_t)i), reasons,
+                          (uint32_t)i))
+            return false;
+    return true;
+}
+
+void vpy_flight_destroy(vpy_flight *self)
+{
+    if (!self)
+        return;
+    vpy_flight_end(self);
+    vst_flight_destroy(self->core);
+    for (size_t i = 0; i < self->triggers.slow_count; i++)
+        free(self->triggers.slow[i].name);
+    for (size_t i = 0; i < self->triggers.raise_count; i++)
+        free(self->triggers.raises[i].name);
+    free(self->triggers.slow);
+    free(self->triggers.raises);
+    free(self);
+}
+
+vpy_flight *vpy_flight_create(PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"stem",          "triggers",  "signal", "overwrite",
+                            "max_snapshots", "window_ns", NULL};
+    vst_flight_reason reasons[VST_FLIGHT_REASONS_MAX] = {{NULL, 0}};
+    vst_flight_options options = {.reasons = reasons};
+    PyObject *stem = NULL, *triggers;
+    int signal_number = 0, overwrite = 0;
+    const char *signal_name = "";
+    unsigned long long window_ns = 0;
+
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kw, "O&O!$(is)pIK:arm", names, PyUnicode_FSConverter, &stem,
+            &PyTuple_Type, &triggers, &signal_number, &signal_name, &overwrite,
+            &options.max_snapshots, &window_ns)) {
+        Py_XDECREF(stem);
+        return NULL;
+    }
+    vpy_flight *self = calloc(1, sizeof *self);
+    vst_status status = VST_E_NOMEM;
+    size_t count = (size_t)PyTuple_GET_SIZE(triggers);
+    if (self && count < VST_FLIGHT_REASONS_MAX &&
+        take_triggers(self, triggers, reasons)) {
+        options.stem = PyBytes_AS_STRING(stem);
+        options.overwrite = overwrite;
+        options.window_ns = window_ns;
+        options.reason_count = count;
+        if (signal_number) {
+            self->signal = signal_number;
+            self->signal_reason = (uint32_t)count;
+            reasons[options.reason_count++].text = signal_name;
+        }
+        status = vst_flight_create(&options, &self->core);
+        self->triggers.flight = self->core;
+    } else if (count >= VST_FLIGHT_REASONS_MAX) {
+        PyErr_Format(PyExc_ValueError, "at most %d triggers, not %zu",
+                     (int)VST_FLIGHT_REASONS_MAX - 1, count);
+    }
+    Py_DECREF(stem);
+    if (status == VST_OK)
+        return self;
+    vpy_flight_destroy(self);
+    vpy_raise(status, NULL, NULL);
+    return NULL;
+}
+
+/* ---- around a fork ------------------------------------------------------- */
+
+static vpy_flight *armed_flight; /* NULL: none */
+static bool paused;
+
+/* From 3.12 on Python warns of forks in a process with several threads; ours
+ * is none of the program's. */
+static PyObject *before_fork(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    paused = armed_flight && vst_flight_pause(armed_flight->core);
+    Py_RETURN_NONE;
+}
+
+static PyObject *after_fork_in_parent(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    if (paused && armed_flight)
+        vst_flight_resume(armed_flight->core);
+    paused = false;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef fork_methods[] = {
+    {"vestige_before_fork", before_fork, METH_NOARGS, NULL},
+    {"vestige_after_fork_in_parent", after_fork_in_parent, METH_NOARGS, NULL},
+};
+
+/* Once in the life of a process: there is no way back. */
+static int watch_forks(void)
+{
+    static bool watching;
+    PyObject *os = watching ? NULL : PyImport_ImportModule("os");
+    PyObject *method =
+        os ? PyObject_GetAttrString(os, "register_at_fork") : NULL;
+    PyObject *before = PyCFunction_New(&fork_methods[0], NULL);
+    PyObject *after = PyCFunction_New(&fork_methods[1], NULL);
+    PyObject *kwargs = before && after
+                           ? Py_BuildValue("{s:O,s:O}", "before", before,
+                                           "after_in_parent", after)
+                           : NULL;
+    PyObject *arguments = PyTuple_New(0);
+    PyObject *result = method && kwargs && arguments
+                           ? PyObject_Call(method, arguments, kwargs)
+                           : NULL;
+
+    watching |= result != NULL;
+    Py_XDECREF(result);
+    Py_XDECREF(arguments);
+    Py_XDECREF(kwargs);
+    Py_XDECREF(after);
+    Py_XDECREF(before);
+    Py_XDECREF(method);
+    Py_XDECREF(os);
+    return watching ? 0 : -1;
+}
+
+/* ---- arming it ----------------------------------------------------------- */
+
+int vpy_flight_begin(vpy_flight *self, const vst_session *session)
+{
+    if (!self)
+        return 0;
+    if (self->armed || self->ending) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "the recording is being stopped by another thread");
+        return -1;
+    }
+    if (watch_forks() < 0)
+        return -1;
+    if (vst_flight_arm(self->core, session) != VST_OK) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "no thread could be started to write snapshots");
+        return -1;
+    }
+    self->armed = true;
+    armed_flight = self;
+    vpy_triggers_begin(&self->triggers);
+    if (!self->signal)
+        return 0;
+    signal_reason = self->signal_reason;
+    __atomic_store_n(&signal_target, self->core, __ATOMIC_SEQ_CST);
+    if (install(self->signal) == 0)
+        return 0;
+    PyErr_SetFromErrno(PyExc_OSError);
+    vpy_flight_end(self);
+    return -1;
+}
+
+static void release(vpy_flight *self)
+{
+    self->armed = false;
+    if (armed_flight == self)
+        armed_flight = NULL;
+    if (vpy_triggers_active == &self->triggers)
+        vpy_triggers_end();
+    if (self->signal && signal_target == self->core) {
+        uninstall();
+        release_target();
+    }
+}
+
+void vpy_flight_end(vpy_flight *self)
+{
+    if (!self || !self->armed)
+        return;
+    release(self);
+    self->ending = true;
+    Py_BEGIN_ALLOW_THREADS vst_flight_disarm(self->core);
+    Py_END_ALLOW_THREADS self->ending = false;
+}
+
+/* In a forked child: the parent's snapshots are the parent's. */
+void vpy_flight_after_fork(void)
+{
+    __atomic_store_n(&handlers_inside, 0, __ATOMIC_SEQ_CST);
+    uninstall();
+    release_target();
+    vpy_triggers_end();
+    armed_flight = NULL;
+}
+
+/* ---- what became of it --------------------------------------------------- */
+
+static PyObject *error_text(const vst_error *error)
+{
+    if (error->status == VST_OK)
+        Py_RETURN_NONE;
+    return PyUnicode_DecodeLocale(error->sys_errno
+                                      ? strerror(error->sys_errno)
+                                      : vst_status_string(error->status),
+                                  "surrogateescape");
+}
+
+/* ([(path, reason, error or None), …], requests that were refused) */
+PyObject *vpy_flight_snapshots(const vpy_flight *self)
+{
+    size_t count = self ? vst_flight_count(self->core) : 0;
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list && i < count; i++) {
+        const vst_flight_snapshot *s = vst_flight_at(self->core, i);
+        PyObject *error = error_text(&s->error);
+        PyObject *path = PyUnicode_DecodeFSDefault(s->path);
+        PyObject *item = error && path
+                             ? Py_BuildValue("(OsO)", path, s->reason, error)
+                             : NULL;
+        if (!item || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+        Py_XDECREF(path);
+        Py_XDECREF(error);
+    }
+    if (!list)
+        return NULL;
+    return Py_BuildValue(
+        "(NK)", list,
+        (unsigned long long)(self ? vst_flight_refused(self->core) : 0));
+}
+
+/* ---- the one that the program asks for ----------------------------------- */
+
+static PyObject *snapshot(PyObject *module, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"path", "overwrite", "window_ns", NULL};
+    static unsigned number;
+    PyObject *path = NULL, *session = vpy_recording_session;
+    unsigned long long window_ns = 0;
+    int overwrite = 0;
+    vst_error error = {VST_OK, 0, 0};
+    vst_status status;
+    char note[64];
+
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$pK:snapshot", names,
+                                     PyUnicode_FSConverter, &path, &overwrite,
+                                     &window_ns))
+        return NULL;
+    if (!session) {
+        Py_DECREF(path);
+        PyErr_SetString(PyExc_RuntimeError,
+                        "nothing is being recorded: there is nothing to take "
+                        "a snapshot of");
+        return NULL;
+    }
+    snprintf(note, sizeof note, "{\"reason\": \"snapshot()\", \"number\": %u}",
+             ++number);
+    Py_INCREF(session);
+    const vst_session *handle = vpy_session_handle(session);
+    Py_BEGIN_ALLOW_THREADS status = vst_session_snapshot(
+        handle, PyBytes_AS_STRING(path), overwrite, window_ns, note, &error);
+    Py_END_ALLOW_THREADS Py_DECREF(session);
+    if (status != VST_OK)
+        vpy_raise(status, &error, path);
+    Py_DECREF(path);
+    if (status != VST_OK)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"snapshot", (PyCFunction)(void (*)(void))snapshot,
+     METH_VARARGS | METH_KEYWORDS,
+     PyDoc_STR("snapshot(path, *, overwrite=False, window_ns=0)\n--\n\n"
+               "Writes a copy of what is recorded so far.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_flight_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,296 @@
+/* What makes a session take a snapshot by itself: a function or an annotation
+ * that took too long, an exception of some type. Which functions are watched is
+ * decided once, when their code gets its id; all others run as if there were no
+ * triggers. The session's flight recorder does the rest. */
+#include "vpy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPEN_MAX = 16 }; /* watched functions that are open in one thread */
+
+vpy_triggers *vpy_triggers_active;
+
+/* Which trigger watches which function. */
+typedef struct watched {
+    vst_id id;
+    size_t slow; /* index */
+} watched;
+
+static watched *watches;
+static size_t watch_count, watch_capacity;
+static uint32_t recording; /* counts, so that threads forget an earlier one */
+
+/* The outermost calls of watched functions that a thread is in. */
+static _Thread_local struct {
+    uint32_t recording;
+    uint32_t count;
+    struct {
+        vst_id id;
+        uint32_t depth;
+        vst_ticks since;
+    } calls[OPEN_MAX];
+} open_calls;
+
+/* The last exception that was told of in this thread; only compared. */
+static _Thread_local PyObject *last_raised;
+
+void vpy_triggers_begin(vpy_triggers *triggers)
+{
+    vpy_triggers_active = triggers;
+    watch_count = 0;
+    recording++;
+}
+
+void vpy_triggers_end(void)
+{
+    vpy_triggers_active = NULL;
+    free(watches);
+    watches = NULL;
+    watch_count = watch_capacity = 0;
+}
+
+/* ---- names --------------------------------------------------------------- */
+
+/* "C.f" and "f" end "m.C.f". A slash in the text is as good as a dot. */
+static bool ends_with(const char *text, size_t length, const char *name,
+                      size_t name_length)
+{
+    if (name_length == 0 || name_length > length)
+        return false;
+    const char *end = text + length - name_length;
+    for (size_t i = 0; i < name_length; i++)
+        if (end[i] != name[i] && !(end[i] == '/' && name[i] == '.'))
+            return false;
+    return end == text || end[-1] == '.' || end[-1] == '/';
+}
+
+/* The file's name as a module's: without its suffix. */
+static size_t module_length(const char *file, size_t length)
+{
+    static const char *const suffixes[] = {".py", "/__init__"};
+
+    for (size_t i = 0; i < 2; i++) {
+        size_t size = strlen(suffixes[i]);
+        if (length > size &&
+            memcmp(file + length - size, suffixes[i], size) == 0)
+            length -= size;
+    }
+    return length;
+}
+
+/* "f", "C.f" name a function by the end of its qualified name, "module.C.f" by
+ * the module's too. */
+static bool is_named(const char *name, const char *qualname, const char *file,
+                     size_t file_length)
+{
+    size_t length = strlen(name), qualname_length = strlen(qualname);
+
+    if (ends_with(qualname, qualname_length, name, length))
+        return true;
+    if (length < qualname_length + 2 ||
+        !ends_with(name, length, qualname, qualname_length))
+        return false;
+    return ends_with(file, module_length(file, file_length), name,
+                     length - qualname_length - 1);
+}
+
+/* ---- functions ----------------------------------------------------------- */
+
+static bool watch(vst_id id, size_t slow)
+{
+    if (watch_count == watch_capacity) {
+        size_t capacity = watch_capacity ? watch_capacity * 2 : 16;
+        watched *grown = realloc(watches, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        watches = grown;
+        watch_capacity = capacity;
+    }
+    watches[watch_count++] = (watched){id, slow};
+    return true;
+}
+
+bool vpy_triggers_watch(PyObject *qualname, const char *file,
+                        uint32_t file_length, vst_id id)
+{
+    const vpy_triggers *triggers = vpy_triggers_active;
+    bool found = false;
+
+    if (!triggers || triggers->slow_count == 0)
+        return false;
+    const char *full = PyUnicode_AsUTF8(qualname);
+    if (!full) {
+        PyErr_Clear();
+        return false;
+    }
+    for (size_t i = 0; i < watch_count; i++)
+        if (watches[i].id == id)
+            return true; /* another code object of the same function */
+    for (size_t i = 0; i < triggers->slow_count; i++)
+        if (is_named(triggers->slow[i].name, full, file, file_length))
+            found |= watch(id, i);
+    return found;
+}
+
+void vpy_triggers_forget_thread(void)
+{
+    open_calls.count = 0;
+}
+
+void vpy_triggers_entered(vst_id id)
+{
+    if (open_calls.recording != recording) {
+        open_calls.recording = recording;
+        open_calls.count = 0;
+    }
+    for (uint32_t i = 0; i < open_calls.count; i++)
+        if (open_calls.calls[i].id == id) {
+            open_calls.calls[i].depth++;
+            return;
+        }
+    if (open_calls.count == OPEN_MAX)
+        return;
+    open_calls.calls[open_calls.count].id = id;
+    open_calls.calls[open_calls.count].depth = 1;
+    open_calls.calls[open_calls.count].since = vst_clock_ticks();
+    open_calls.count++;
+}
+
+/* A call that was open when recording began is not among them. */
+void vpy_triggers_left(vst_id id)
+{
+    const vpy_triggers *triggers = vpy_triggers_active;
+    uint32_t i = open_calls.count;
+
+    if (!triggers || open_calls.recording != recording)
+        return;
+    while (i > 0 && open_calls.calls[i - 1].id != id)
+        i--;
+    if (i == 0 || --open_calls.calls[i - 1].depth > 0)
+        return;
+    vst_ticks took = vst_clock_ticks() - open_calls.calls[i - 1].since;
+    open_calls.calls[i - 1] = open_calls.calls[--open_calls.count];
+    for (size_t j = 0; j < watch_count; j++) {
+        const vpy_slow *slow = &triggers->slow[watches[j].slow];
+        if (watches[j].id == id && took > slow->limit)
+            vst_flight_request(triggers->flight, slow->reason);
+    }
+}
+
+/* ---- annotations --------------------------------------------------------- */
+
+void vpy_triggers_annotation_ends(PyObject *name, vst_ticks since)
+{
+    const vpy_triggers *triggers = vpy_triggers_active;
+    vst_ticks took = vst_clock_ticks() - since;
+
+    for (size_t i = 0; triggers && i < triggers->slow_count; i++) {
+        const vpy_slow *slow = &triggers->slow[i];
+        const char *text = took > slow->limit ? PyUnicode_AsUTF8(name) : NULL;
+        if (text && strcmp(text, slow->name) == 0)
+            vst_flight_request(triggers->flight, slow->reason);
+        else if (took > slow->limit)
+            PyErr_Clear();
+    }
+}
+
+/* ---- exceptions ---------------------------------------------------------- */
+
+/* Of a class, in the class's own words; borrowed, NULL if it has none. No code
+ * of the program's is run. */
+static const char *own_text(PyTypeObject *type, const char *attribute)
+{
+    PyObject *value =
+        type->tp_dict ? PyDict_GetItemString(type->tp_dict, attribute) : NULL;
+    const char *text =
+        value && PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : NULL;
+
+    if (!text)
+        PyErr_Clear();
+    return text;
+}
+
+/* "Error" and "module.Error" name a class by the end of its full name. */
+static bool is_class_named(PyTypeObject *type, const char *name)
+{
+    const char *qualname = type->tp_name;
+    const char *module = NULL;
+    size_t length = strlen(name);
+
+    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
+        PyObject *text = ((PyHeapTypeObject *)type)->ht_qualname;
+        qualname = text ? PyUnicode_AsUTF8(text) : NULL;
+        module = own_text(type, "__module__");
+    } else if (!strchr(qualname, '.')) {
+        module = "builtins";
+    }
+    if (!qualname) {
+        PyErr_Clear();
+        return false;
+    }
+    size_t qualname_length = strlen(qualname);
+    if (ends_with(qualname, qualname_length, name, length))
+        return true;
+    return module && length > qualname_length + 1 &&
+           ends_with(name, length, qualname, qualname_length) &&
+           ends_with(module, strlen(module), name,
+                     length - qualname_length - 1);
+}
+
+/* Ends of loops, generators and tasks are no trouble: they are named
+ * themselves, or not meant. */
+static bool is_control_flow(PyTypeObject *type)
+{
+    return (PyObject *)type == PyExc_StopIteration ||
+           (PyObject *)type == PyExc_StopAsyncIteration ||
+           (PyObject *)type == PyExc_GeneratorExit ||
+           is_class_named(type, "asyncio.exceptions.CancelledError") ||
+           is_class_named(type, "greenlet.GreenletExit");
+}
+
+static bool is_meant(PyTypeObject *type, const char *name)
+{
+    PyObject *mro = type->tp_mro;
+
+    for (Py_ssize_t i = 0; mro && i < PyTuple_GET_SIZE(mro); i++) {
+        PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
+        if (!PyType_Check(base))
+            continue;
+        if (is_class_named(base, name))
+            return true;
+        if (is_control_flow(base))
+            return false;
+    }
+    return false;
+}
+
+/* An exception is told of again in every frame that it passes; where it has
+ * come from further in, and was told of last, it is the same one. */
+static bool is_on_its_way(PyObject *error, PyObject *traceback)
+{
+    bool same = error == last_raised && traceback &&
+                PyTraceBack_Check(traceback) &&
+                ((PyTracebackObject *)traceback)->tb_next != NULL;
+
+    last_raised = error;
+    return same;
+}
+
+void vpy_triggers_raised(PyObject *error, PyObject *traceback)
+{
+    const vpy_triggers *triggers = vpy_triggers_active;
+
+    if (!triggers || !PyExceptionInstance_Check(error))
+        return;
+    bool told = false;
+    for (size_t i = 0; i < triggers->raise_count; i++) {
+        const vpy_raise_trigger *raise = &triggers->raises[i];
+        if (!is_meant(Py_TYPE(error), raise->name))
+            continue;
+        if (!told && is_on_its_way(error, traceback))
+            return;
+        told = true;
+        vst_flight_request(triggers->flight, raise->reason);
+    }
+}

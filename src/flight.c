@@ -1,0 +1,382 @@
+/* The flight recorder's thread: waits for requests, watches the memory of the
+ * process if asked to, and writes snapshots. It records nothing, takes no
+ * signals and knows sessions only by their public interface.
+ *
+ * A request is a bit in one word: setting it is all that a signal handler does,
+ * and a reason that is asked for twice before it is served is one request. */
+#include <vestige/flight.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "os/os.h"
+
+enum {
+    STACK_SIZE = 512 * 1024,
+    POLL_NS = 100 * 1000 * 1000,
+    NUMBERS_MAX = 100000, /* files of earlier runs that are passed over */
+    NAME_MORE = 32        /* for "-snapshot<n>.vst" and its NUL */
+};
+
+typedef struct reason {
+    char *text; /* as it was given */
+    char *json; /* the same as a JSON string */
+    uint64_t rss_limit;
+    bool over; /* the helper's: it was crossed */
+} reason;
+
+struct vst_flight {
+    char *stem;
+    bool overwrite;
+    bool watches_rss;
+    uint64_t window_ns;
+    reason *reasons;
+    size_t reason_count;
+    const vst_session *session; /* while armed */
+    pthread_t helper;
+    uint32_t pid; /* of the process that has the helper; 0: not armed */
+
+    sem_t wake;
+    uint64_t pending; /* atomic: a bit for each reason */
+    bool armed;       /* atomic */
+    bool full;        /* atomic: max_snapshots were written */
+    bool writing;     /* atomic, relaxed: a hint for vst_flight_pause */
+    bool ending;      /* atomic: the helper ends when nothing is pending */
+    uint64_t refused; /* atomic, relaxed: a plain count */
+
+    vst_flight_snapshot *snapshots; /* the helper's, up to count anybody's */
+    size_t count;                   /* atomic */
+    size_t max;
+    unsigned number; /* the helper's: of the last file */
+};
+
+/* ---- asking -------------------------------------------------------------- */
+
+/* The bit is set before the helper is woken; pairs with the exchange in
+ * next_request. */
+void vst_flight_request(vst_flight *flight, uint32_t index)
+{
+    uint64_t bit = UINT64_C(1) << (index % VST_FLIGHT_REASONS_MAX);
+
+    if (index >= flight->reason_count ||
+        !__atomic_load_n(&flight->armed, __ATOMIC_ACQUIRE))
+        return;
+    if (__atomic_load_n(&flight->full, __ATOMIC_RELAXED))
+        __atomic_add_fetch(&flight->refused, 1, __ATOMIC_RELAXED);
+    else if (!(__atomic_fetch_or(&flight->pending, bit, __ATOMIC_ACQ_REL) &
+               bit))
+        sem_post(&flight->wake);
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+/* A JSON string; NULL without memory. */
+static char *quoted(const char *text)
+{
+    char *json = malloc(strlen(text) * 6 + 3), *at = json;
+
+    if (json == NULL)
+        return NULL;
+    *at++ = '"';
+    for (; *text != 0; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c < 0x20)
+            at += sprintf(at, "\\u%04x", c);
+        else if (c == '"' || c == '\\')
+            at += sprintf(at, "\\%c", c);
+        else
+            *at++ = (char)c;
+    }
+    memcpy(at, "\"", 2);
+    return json;
+}
+
+/* The next file, under a number that is not taken. */
+static vst_status write_numbered(vst_flight *flight, const reason *why,
+                                 char *path, size_t size, vst_error *error)
+{
+    size_t note_size = strlen(why->json) + 64;
+    char *note = malloc(note_size);
+    vst_status status = VST_E_EXISTS;
+
+    if (note == NULL)
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    for (int i = 0; status == VST_E_EXISTS && i < NUMBERS_MAX; i++) {
+        unsigned number = ++flight->number;
+        snprintf(path, size, "%s-snapshot%u.vst", flight->stem, number);
+        snprintf(note, note_size, "{\"reason\": %s, \"number\": %u}", why->json,
+                 number);
+        status = vst_session_snapshot(flight->session, path, flight->overwrite,
+                                      flight->window_ns, note, error);
+    }
+    free(note);
+    return status;
+}
+
+/* The count is stored last; pairs with vst_flight_count. */
+static void write_snapshot(vst_flight *flight, const reason *why)
+{
+    vst_flight_snapshot *snapshot = &flight->snapshots[flight->count];
+    size_t size = strlen(flight->stem) + NAME_MORE;
+    char *path = malloc(size);
+
+    snapshot->reason = why->text;
+    if (path == NULL)
+        vst_error_set(&snapshot->error, VST_E_NOMEM, 0, 0);
+    else
+        write_numbered(flight, why, path, size, &snapshot->error);
+    snapshot->path = path != NULL ? path : "";
+    __atomic_store_n(&flight->count, flight->count + 1, __ATOMIC_RELEASE);
+    if (flight->count == flight->max)
+        __atomic_store_n(&flight->full, true, __ATOMIC_RELAXED);
+}
+
+/* ---- the helper ---------------------------------------------------------- */
+
+static void look_at_rss(vst_flight *flight)
+{
+    uint64_t resident = vst__os_resident_bytes();
+
+    for (size_t i = 0; i < flight->reason_count; i++) {
+        reason *why = &flight->reasons[i];
+
+        if (why->rss_limit == 0 || resident == 0)
+            continue;
+        if (!why->over && resident > why->rss_limit)
+            vst_flight_request(flight, (uint32_t)i);
+        if (resident > why->rss_limit)
+            why->over = true;
+        else if (resident < why->rss_limit - why->rss_limit / 10)
+            why->over = false;
+    }
+}
+
+/* Until there may be something to do. */
+static void wait_for_request(vst_flight *flight)
+{
+    struct timespec until;
+
+    if (!flight->watches_rss) {
+        while (sem_wait(&flight->wake) != 0 && errno == EINTR)
+            continue;
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += POLL_NS;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    while (sem_clockwait(&flight->wake, CLOCK_MONOTONIC, &until) != 0 &&
+           errno == EINTR)
+        continue;
+}
+
+/* Takes one reason off the word; NULL if nothing is pending. Pairs with
+ * vst_flight_request. */
+static const reason *next_request(vst_flight *flight)
+{
+    uint64_t pending = __atomic_load_n(&flight->pending, __ATOMIC_ACQUIRE);
+    int index;
+
+    if (pending == 0)
+        return NULL;
+    index = __builtin_ctzll(pending);
+    __atomic_fetch_and(&flight->pending, ~(UINT64_C(1) << index),
+                       __ATOMIC_ACQ_REL);
+    return &flight->reasons[index];
+}
+
+/* Whether it shall end is looked at first: what was asked for before that is
+ * seen after it. */
+static void *help(void *argument)
+{
+    vst_flight *flight = argument;
+    bool ending = false;
+
+    vst__os_thread_defer();
+    while (!ending) {
+        const reason *why;
+
+        ending = __atomic_load_n(&flight->ending, __ATOMIC_ACQUIRE);
+        if (flight->watches_rss && !ending)
+            look_at_rss(flight);
+        while ((why = next_request(flight)) != NULL) {
+            __atomic_store_n(&flight->writing, true, __ATOMIC_RELAXED);
+            if (flight->count < flight->max)
+                write_snapshot(flight, why);
+            else
+                __atomic_add_fetch(&flight->refused, 1, __ATOMIC_RELAXED);
+        }
+        __atomic_store_n(&flight->writing, false, __ATOMIC_RELAXED);
+        if (!ending)
+            wait_for_request(flight);
+    }
+    return NULL;
+}
+
+/* With all signals blocked: they are the program's. */
+static int start_helper(vst_flight *flight)
+{
+    sigset_t all, before;
+    pthread_attr_t attributes;
+    int failed;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_attr_init(&attributes);
+    if (failed == 0) {
+        pthread_attr_setstacksize(&attributes, STACK_SIZE);
+        failed = pthread_create(&flight->helper, &attributes, help, flight);
+        if (failed == EINVAL) /* a program with much thread-local data */
+            failed = pthread_create(&flight->helper, NULL, help, flight);
+        pthread_attr_destroy(&attributes);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed == 0)
+        pthread_setname_np(flight->helper, "vestige-flight");
+    return failed;
+}
+
+vst_status vst_flight_arm(vst_flight *flight, const vst_session *session)
+{
+    if (flight->pid != 0)
+        return VST_E_STATE;
+    flight->session = session;
+    flight->ending = false;
+    flight->pending = 0;
+    __atomic_store_n(&flight->armed, true, __ATOMIC_RELEASE);
+    if (start_helper(flight) != 0) {
+        __atomic_store_n(&flight->armed, false, __ATOMIC_RELEASE);
+        return VST_E_NOMEM;
+    }
+    flight->pid = vst__os_process_id();
+    return VST_OK;
+}
+
+static void end_helper(vst_flight *flight)
+{
+    if (flight->pid == vst__os_process_id()) {
+        __atomic_store_n(&flight->ending, true, __ATOMIC_RELEASE);
+        sem_post(&flight->wake);
+        pthread_join(flight->helper, NULL);
+    }
+    flight->pid = 0;
+}
+
+void vst_flight_disarm(vst_flight *flight)
+{
+    __atomic_store_n(&flight->armed, false, __ATOMIC_RELEASE);
+    if (flight->pid != 0)
+        end_helper(flight);
+}
+
+bool vst_flight_pause(vst_flight *flight)
+{
+    if (flight->pid == 0 ||
+        __atomic_load_n(&flight->writing, __ATOMIC_RELAXED) ||
+        __atomic_load_n(&flight->pending, __ATOMIC_RELAXED) != 0)
+        return false;
+    end_helper(flight);
+    return true;
+}
+
+void vst_flight_resume(vst_flight *flight)
+{
+    if (flight->pid != 0 || !flight->armed)
+        return;
+    flight->ending = false;
+    if (start_helper(flight) == 0)
+        flight->pid = vst__os_process_id();
+}
+
+/* ---- making and reading one ---------------------------------------------- */
+
+static vst_status copy_options(vst_flight *flight,
+                               const vst_flight_options *options)
+{
+    flight->stem = strdup(options->stem);
+    flight->overwrite = options->overwrite;
+    flight->window_ns = options->window_ns;
+    flight->max = options->max_snapshots;
+    flight->full = flight->max == 0;
+    flight->snapshots = calloc(flight->max + 1, sizeof *flight->snapshots);
+    flight->reasons =
+        calloc(options->reason_count + 1, sizeof *flight->reasons);
+    if (!flight->stem || !flight->snapshots || !flight->reasons)
+        return VST_E_NOMEM;
+    flight->reason_count = options->reason_count;
+    for (size_t i = 0; i < options->reason_count; i++) {
+        reason *why = &flight->reasons[i];
+
+        why->text = strdup(options->reasons[i].text);
+        why->json = quoted(options->reasons[i].text);
+        why->rss_limit = options->reasons[i].rss_limit;
+        flight->watches_rss |= why->rss_limit != 0;
+        if (why->text == NULL || why->json == NULL)
+            return VST_E_NOMEM;
+    }
+    return VST_OK;
+}
+
+vst_status vst_flight_create(const vst_flight_options *options,
+                             vst_flight **out)
+{
+    vst_flight *flight;
+    vst_status status;
+
+    if (options->reason_count > VST_FLIGHT_REASONS_MAX)
+        return VST_E_ARGUMENT;
+    flight = calloc(1, sizeof *flight);
+    if (flight == NULL)
+        return VST_E_NOMEM;
+    sem_init(&flight->wake, 0, 0);
+    status = copy_options(flight, options);
+    if (status != VST_OK) {
+        vst_flight_destroy(flight);
+        return status;
+    }
+    *out = flight;
+    return VST_OK;
+}
+
+void vst_flight_destroy(vst_flight *flight)
+{
+    if (flight == NULL)
+        return;
+    vst_flight_disarm(flight);
+    for (size_t i = 0; i < flight->count; i++)
+        if (flight->snapshots[i].path[0] != 0)
+            free((char *)(uintptr_t)flight->snapshots[i].path);
+    for (size_t i = 0; i < flight->reason_count; i++) {
+        free(flight->reasons[i].text);
+        free(flight->reasons[i].json);
+    }
+    sem_destroy(&flight->wake);
+    free(flight->reasons);
+    free(flight->snapshots);
+    free(flight->stem);
+    free(flight);
+}
+
+size_t vst_flight_count(const vst_flight *flight)
+{
+    return __atomic_load_n(&flight->count, __ATOMIC_ACQUIRE);
+}
+
+const vst_flight_snapshot *vst_flight_at(const vst_flight *flight, size_t index)
+{
+    return index < vst_flight_count(flight) ? &flight->snapshots[index] : NULL;
+}
+
+uint64_t vst_flight_refused(const vst_flight *flight)
+{
+    return __atomic_load_n(&flight->refused, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,357 @@
+/* Copies the chunks of a trace file, which its process may be writing at the
+ * same time. No lock of the recorder's is taken: all is read through the
+ * descriptor, and what the format says about torn files makes it valid.
+ *
+ *  - Records first, definitions after: a definition is in the file before the
+ *    first record that uses it, so every name that was copied is defined.
+ *  - A header is read before the payload and again after it. If it says that
+ *    the chunk is sealed its words are final. If it is another one by then, the
+ *    chunk was reused meanwhile (see format.h): it is forgotten.
+ *  - What was stored while its chunk was copied may be in the copy or not; the
+ *    first zero word ends it.
+ *
+ * Any thread, for a file of its own. */
+#include "store/copy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "os/os.h"
+#include "store/reader.h"
+
+enum { BLOCK = 256 * 1024 };
+
+/* A chunk to copy. */
+typedef struct place {
+    uint64_t offset;
+    uint64_t room; /* bytes of it that the file holds */
+    vst_chunk_header header;
+} place;
+
+typedef struct copier {
+    vst__source *from;
+    int to;
+    vst_file_header header; /* of the copy */
+    uint64_t end;           /* where the next chunk goes */
+    place *places;
+    size_t count, capacity;
+    unsigned char *block;
+    vst_error *error;
+} copier;
+
+/* ---- bytes --------------------------------------------------------------- */
+
+static vst_status fail(vst_error *error, int sys_errno, uint64_t offset)
+{
+    bool full =
+        sys_errno == ENOSPC || sys_errno == EFBIG || sys_errno == EDQUOT;
+
+    return vst_error_set(error, full ? VST_E_NOSPACE : VST_E_IO, sys_errno,
+                         offset);
+}
+
+vst_status vst__copy_write(int fd, const void *bytes, size_t count,
+                           uint64_t offset, vst_error *error)
+{
+    int failed = vst__os_file_may_reach(offset + count);
+
+    if (failed == 0)
+        failed = vst__os_file_write(fd, bytes, count, offset);
+    return failed == 0 ? VST_OK : fail(error, failed, offset);
+}
+
+static vst_status read_at(const copier *self, void *bytes, size_t count,
+                          uint64_t offset, size_t *got)
+{
+    vst_status status = vst__source_read(self->from, bytes, count, offset, got);
+
+    return status == VST_OK ? VST_OK
+                            : vst_error_set(self->error, status,
+                                            self->from->sys_errno, offset);
+}
+
+/* A file that is being written grows. */
+static vst_status size_now(const copier *self, uint64_t *size)
+{
+    int failed = 0;
+
+    *size = self->from->size;
+    if (self->from->packed == NULL)
+        failed = vst__os_file_size(self->from->fd, size);
+    return failed == 0 ? VST_OK : fail(self->error, failed, 0);
+}
+
+static vst_status truncate_copy(const copier *self, uint64_t size)
+{
+    int failed = vst__os_file_may_reach(size);
+
+    if (failed == 0)
+        failed = vst__os_file_truncate(self->to, size);
+    return failed == 0 ? VST_OK : fail(self->error, failed, size);
+}
+
+static bool is_zero(const unsigned char *bytes, size_t count)
+{
+    return count == 0 ||
+           (bytes[0] == 0 && memcmp(bytes, bytes + 1, count - 1) == 0);
+}
+
+/* ---- which chunks -------------------------------------------------------- */
+
+static vst_status read_chunk_header(const copier *self, uint64_t offset,
+                                    vst_chunk_header *header, bool *valid)
+{
+    size_t got;
+    vst_status status = read_at(self, header, sizeof *header, offset, &got);
+
+    *valid = status == VST_OK && got == sizeof *header &&
+             vst__chunk_is_valid(header);
+    return status;
+}
+
+static vst_status add_place(copier *self, const place *found)
+{
+    place *places = vst__grow(self->places, &self->capacity, self->count + 1,
+                              sizeof *places);
+
+    if (places == NULL)
+        return vst_error_set(self->error, VST_E_NOMEM, 0, 0);
+    self->places = places;
+    places[self->count++] = *found;
+    return VST_OK;
+}
+
+/* By the end of a file that was damaged. */
+static bool is_cut(const place *chunk)
+{
+    return chunk->room < vst__chunk_extent(&chunk->header);
+}
+
+/* The order they were begun in; one that is cut comes last, to be cut by the
+ * end of the copy too. */
+static int in_order(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+
+    if (is_cut(x) != is_cut(y))
+        return is_cut(x) - is_cut(y);
+    if (x->header.sequence != y->header.sequence)
+        return x->header.sequence < y->header.sequence ? -1 : 1;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* Notes the chunks that hold records, or all others. */
+static vst_status find_chunks(copier *self, uint32_t slot_size, bool records)
+{
+    uint64_t offset = VST_FILE_HEADER_SIZE, size;
+    vst_status status = size_now(self, &size);
+
+    if (status != VST_OK)
+        return status;
+    self->count = 0;
+    while (offset < size) {
+        place found = {.offset = offset, .room = size - offset};
+        bool valid;
+
+        status = read_chunk_header(self, offset, &found.header, &valid);
+        if (status == VST_OK && !valid) {
+            if (slot_size == 0)
+                break;
+            offset += slot_size;
+            continue;
+        }
+        if (found.room > found.header.size)
+            found.room = found.header.size;
+        if (status == VST_OK && (found.header.kind == VST_CHUNK_RECORDS &&
+                                 !is_cut(&found)) == records)
+            status = add_place(self, &found);
+        if (status != VST_OK)
+            return status;
+        offset += found.room;
+    }
+    if (self->count > 1)
+        qsort(self->places, self->count, sizeof *self->places, in_order);
+    return VST_OK;
+}
+
+/* Whether chunks of records tell by themselves what was open when they began:
+ * all of a file's do, or none. */
+static vst_status can_be_read_alone(const copier *self, bool *alone)
+{
+    uint64_t word = 0;
+    size_t got;
+
+    *alone = false;
+    for (size_t i = 0; i < self->count && word == 0; i++) {
+        vst_status status =
+            read_at(self, &word, sizeof word,
+                    self->places[i].offset + sizeof(vst_chunk_header), &got);
+        if (status != VST_OK)
+            return status;
+    }
+    *alone = vst_word_kind(word) == VST_ESCAPE &&
+             vst_word_escape_type(word) == VST_ESCAPE_CHECKPOINT;
+    return VST_OK;
+}
+
+static bool is_sealed(const vst_chunk_header *header)
+{
+    return header->used != 0 &&
+           header->used <= (header->size - sizeof *header) / sizeof(uint64_t);
+}
+
+/* Before this moment nothing is wanted; 0: all of it is. The window is counted
+ * from the last record, as a reader does, and the newest time that a header
+ * tells is not later than that. */
+static vst_ticks window_begins(const copier *self, uint64_t window_ns)
+{
+    double ticks = (double)window_ns * self->header.ticks_per_second / 1e9;
+    vst_ticks newest = 0;
+
+    for (size_t i = 0; i < self->count; i++) {
+        const vst_chunk_header *header = &self->places[i].header;
+        if (header->sample.ticks > newest)
+            newest = header->sample.ticks;
+        if (is_sealed(header) && header->last > newest)
+            newest = header->last;
+    }
+    return ticks < (double)newest ? newest - (vst_ticks)ticks : 0;
+}
+
+static void leave_out_before(copier *self, vst_ticks moment)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < self->count; i++) {
+        const vst_chunk_header *header = &self->places[i].header;
+        if (is_sealed(header) && header->last != 0 && header->last < moment)
+            self->header.dropped += header->used;
+        else
+            self->places[kept++] = self->places[i];
+    }
+    self->count = kept;
+}
+
+/* ---- copying them -------------------------------------------------------- */
+
+/* Zeros stay a hole. */
+static vst_status copy_payload(const copier *self, const place *chunk)
+{
+    uint64_t extent = vst__chunk_extent(&chunk->header);
+    uint64_t at = sizeof(vst_chunk_header);
+
+    if (extent > chunk->room)
+        extent = chunk->room;
+    while (at < extent) {
+        size_t count = extent - at < BLOCK ? (size_t)(extent - at) : BLOCK;
+        vst_status status =
+            read_at(self, self->block, count, chunk->offset + at, &count);
+
+        if (status == VST_OK && count != 0 && !is_zero(self->block, count))
+            status = vst__copy_write(self->to, self->block, count,
+                                     self->end + at, self->error);
+        if (status != VST_OK)
+            return status;
+        if (count == 0) /* somebody cut it meanwhile */
+            break;
+        at += count;
+    }
+    return VST_OK;
+}
+
+/* What makes a chunk the same one. */
+static bool is_same(const vst_chunk_header *a, const vst_chunk_header *b)
+{
+    return memcmp(a, b, offsetof(vst_chunk_header, used)) == 0;
+}
+
+static vst_status copy_chunk(copier *self, const place *chunk)
+{
+    vst_chunk_header header = chunk->header, now;
+    bool valid;
+    vst_status status = copy_payload(self, chunk);
+
+    if (status == VST_OK)
+        status = read_chunk_header(self, chunk->offset, &now, &valid);
+    if (status != VST_OK)
+        return status;
+    if (!valid || !is_same(&header, &now)) {
+        self->header.dropped += header.used;
+        return truncate_copy(self, self->end);
+    }
+    if (header.used == 0) { /* these may have come just before it */
+        header.segments = 1;
+        header.last = 0;
+    }
+    status = vst__copy_write(self->to, &header, sizeof header, self->end,
+                             self->error);
+    self->end += is_cut(chunk) ? chunk->room : header.size;
+    return status;
+}
+
+static vst_status copy_found(copier *self)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        vst_status status = copy_chunk(self, &self->places[i]);
+        if (status != VST_OK)
+            return status;
+    }
+    return VST_OK;
+}
+
+static vst_status copy_records(copier *self, uint32_t slot_size,
+                               uint64_t window_ns)
+{
+    bool alone = slot_size != 0;
+    vst_status status = find_chunks(self, slot_size, true);
+
+    if (status == VST_OK && !alone)
+        status = can_be_read_alone(self, &alone);
+    if (status == VST_OK && alone && window_ns != 0)
+        leave_out_before(self, window_begins(self, window_ns));
+    return status == VST_OK ? copy_found(self) : status;
+}
+
+static vst_status copy_all(copier *self, uint64_t window_ns)
+{
+    vst_file_header *header = &self->header;
+    uint32_t slot_size;
+    size_t got;
+    vst_status status = read_at(self, header, sizeof *header, 0, &got);
+
+    if (status == VST_OK && got < sizeof *header)
+        status = vst_error_set(self->error, VST_E_DAMAGED, 0, got);
+    if (status != VST_OK)
+        return status;
+    slot_size = header->slot_size;
+    header->slot_size = 0; /* in order, and none of them is reused */
+    if (window_ns != 0 && (header->keep_ns == 0 || window_ns < header->keep_ns))
+        header->keep_ns = window_ns;
+    self->end = VST_FILE_HEADER_SIZE;
+    status = copy_records(self, slot_size, window_ns);
+    if (status == VST_OK)
+        status = find_chunks(self, slot_size, false);
+    if (status == VST_OK)
+        status = copy_found(self);
+    if (status == VST_OK)
+        status =
+            vst__copy_write(self->to, header, sizeof *header, 0, self->error);
+    return status == VST_OK ? truncate_copy(self, self->end) : status;
+}
+
+vst_status vst__copy_chunks(vst__source *from, int to, uint64_t window_ns,
+                            vst_error *error)
+{
+    copier self = {.from = from, .to = to, .error = error};
+    vst_status status;
+
+    self.block = malloc(BLOCK);
+    if (self.block == NULL)
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    status = copy_all(&self, window_ns);
+    free(self.block);
+    free(self.places);
+    return status;
+}
