@@ -8,6 +8,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
+    from typing import NoReturn
 
 SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 TIMES = {"ns": 1, "us": 10**3, "ms": 10**6, "": 10**9, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
@@ -30,7 +31,7 @@ def parse_size(name: str, value: str | int) -> int:
     else:
         size = value
     if not 0 < size < LARGEST:
-        raise ValueError(f"{name} must be more than 0, not {value!r}" if size <= 0 else f"{name}: {value!r} is too much")
+        _refuse(name, value, size)
     return size
 
 
@@ -60,8 +61,12 @@ def parse_time(name: str, value: str | float | timedelta) -> int:
             f"{name} must be a str such as '30s', a number of seconds or a timedelta, not {type(value).__name__}"
         )
     if not 0 < time < LARGEST:
-        raise ValueError(f"{name} must be more than 0, not {value!r}" if time <= 0 else f"{name}: {value!r} is too much")
+        _refuse(name, value, time)
     return time
+
+
+def _refuse(name: str, value: object, number: int) -> NoReturn:
+    raise ValueError(f"{name} must be more than 0, not {value!r}" if number <= 0 else f"{name}: {value!r} is too much")
 
 
 def _split(text: str) -> tuple[str, str]:

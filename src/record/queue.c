@@ -117,7 +117,8 @@ vst_status vst__queue_start(vst_queue *queue)
         vst__recording = queue;
         for (vst__thread *t = queue->threads; t; t = t->next) {
             vst__fold_reset(&t->fold);
-            t->runs = t->words = 0;
+            t->runs = t->words = t->place = 0;
+            t->writes = t->gone = false;
         }
         set_epoch(++last_epoch);
     }

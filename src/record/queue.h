@@ -56,6 +56,9 @@ struct vst__thread {
     vst__fold fold; /* of the runs it has left */
     uint64_t runs;  /* so far, in this window */
     uint64_t words; /* in the runs it has left, without checkpoints */
+    uint64_t place; /* of the chunk with its last run, 0: none */
+    bool writes;    /* has a writer, whose chunk nobody reuses */
+    bool gone;      /* its last run was dropped, and it is in a call */
     struct vst__thread *next;
 };
 
@@ -69,6 +72,7 @@ struct vst_queue {
     vst__writer *writers; /* with a buffer in this recording */
     vst__spare *spares;   /* chunks for the next thread that comes */
     size_t spare_count;
+    bool tells_again; /* see tell_again in writer.c */
     bool checkpoints; /* a run begins with one; constant while recording */
     uint64_t lost;    /* so far, of writers that are gone */
     char *key;        /* scratch for vst_queue_define */

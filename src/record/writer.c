@@ -96,6 +96,7 @@ static void begin_run(vst__writer *writer, vst_queue *queue, size_t room)
     store_word(at, vst_word_escape(VST_ESCAPE_CHECKPOINT, 3, 0));
     writer->hot.cursor = writer->run = at + CHECKPOINT_WORDS + words;
     writer->chunk.overhead += CHECKPOINT_WORDS + words;
+    thread->place = writer->chunk.place;
     if (writer->hot.limit < writer->hot.cursor)
         writer->hot.limit = writer->hot.cursor;
 }
@@ -150,6 +151,16 @@ static void seal(vst_queue *queue, vst_chunk *chunk, const uint64_t *cursor,
                    segments);
 }
 
+/* The runs in a slot that was given to others are gone. */
+static void mark_gone(vst_queue *queue, const vst_chunk *chunk)
+{
+    for (vst__thread *t = queue->threads; t && chunk->place; t = t->next)
+        if (!t->writes && t->place == chunk->place) {
+            t->place = 0;
+            t->gone = !vst__fold_is_empty(&t->fold);
+        }
+}
+
 static vst_status acquire(const vst__writer *writer, vst_queue *queue,
                           vst_chunk *chunk)
 {
@@ -163,6 +174,8 @@ static vst_status acquire(const vst__writer *writer, vst_queue *queue,
         status = provider->acquire(provider->ctx, writer->number,
                                    writer->next_words, chunk);
     }
+    if (status == VST_OK && queue->checkpoints)
+        mark_gone(queue, chunk);
     return status;
 }
 
@@ -238,6 +251,8 @@ static void link_writer(vst__writer *writer, vst_queue *queue)
     if (writer->next)
         writer->next->previous = writer;
     queue->writers = writer;
+    if (writer->thread)
+        writer->thread->writes = true;
 }
 
 static void unlink_writer(vst__writer *writer)
@@ -251,10 +266,12 @@ static void unlink_writer(vst__writer *writer)
     else
         queue->writers = writer->next;
     writer->queue = NULL;
+    if (writer->thread)
+        writer->thread->writes = false;
     writer->thread = NULL;
 }
 
-bool vst__writer_attach(vst__writer *writer, vst_queue *queue)
+static bool attach(vst__writer *writer, vst_queue *queue)
 {
     vst_chunk chunk;
 
@@ -332,6 +349,33 @@ void vst__writer_abandon(vst__writer *writer)
         unlink_writer(writer);
 }
 
+/* A thread that waits in a call, and has no writer because it recorded nothing
+ * since it was told of, would be missing from what is kept. */
+static void tell_again(vst_queue *queue)
+{
+    if (queue->tells_again || !queue->checkpoints)
+        return;
+    queue->tells_again = true;
+    for (vst__thread *t = queue->threads; t; t = t->next) {
+        vst__writer writer = {
+            .hot = {.epoch = VST_EPOCH_NONE}, .number = t->number, .thread = t};
+        if (!t->gone)
+            continue;
+        t->gone = false;
+        attach(&writer, queue);
+        vst__writer_detach(&writer, true);
+    }
+    queue->tells_again = false;
+}
+
+bool vst__writer_attach(vst__writer *writer, vst_queue *queue)
+{
+    bool attached = attach(writer, queue);
+
+    tell_again(queue);
+    return attached;
+}
+
 /* The old chunk is sealed first: where there are few, it is the one that comes
  * back. */
 static void change_run(vst__writer *writer)
@@ -344,6 +388,7 @@ static void change_run(vst__writer *writer)
     clear_chunk(writer);
     if (acquire(writer, queue, &chunk) == VST_OK) {
         begin_chunk(writer, queue, &chunk);
+        tell_again(queue);
         return;
     }
     lose_track(writer->thread);
@@ -366,6 +411,7 @@ void vst__writer_ask_again(vst__writer *writer)
         vst__writer_escape(writer, VST_ESCAPE_LOST, &lost, 1);
     vst__writer_escape(writer, VST_ESCAPE_GAP, &gap_ends, 1);
     vst__writer_escape(writer, VST_ESCAPE_STACK, NULL, 0);
+    tell_again(writer->queue);
 }
 
 /* Where there is no room for more, a gap says that nothing is known of this

@@ -202,7 +202,9 @@ static vst_status find_last(vst_trace *trace, vst__segment *segment)
 static void note_dropped(vst__window *window, const vst__segment *segment,
                          uint64_t *records)
 {
+    /* A run without words of its own only tells that a thread waits. */
     if (segment->checkpoint != 0 && segment->records != *records &&
+        segment->words != segment->checkpoint &&
         segment->start > window->complete)
         window->complete = segment->start;
     *records = segment->records + segment->words - segment->checkpoint;

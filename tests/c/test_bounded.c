@@ -455,6 +455,31 @@ static void short_threads_share_slots(void)
     end();
 }
 
+/* It was in calls when recording began, and never recorded anything. */
+static void a_thread_that_waits_all_along_is_still_there(void)
+{
+    vst_trace_info info;
+
+    begin(MIB, 0);
+    vst_id ids[OUTER];
+    for (int i = 0; i < OUTER; i++)
+        ids[i] = outer;
+    for (unsigned thread = 1; thread <= 40; thread++)
+        vst_queue_open_stack(vst_session_queue(session), thread, thread, ids,
+                             OUTER);
+    for (int i = 0; i < 10; i++) {
+        record_leaves(0, 100000);
+        vst_trace *trace = open_file(&info);
+        seen s = see(trace);
+        CHECK_INT(s.outer, 40 * OUTER);
+        CHECK_INT(s.gaps, 0);
+        CHECK(info.complete_ns < info.end_ns);
+        vst_trace_close(trace);
+    }
+    CHECK(file_size() <= MIB);
+    end();
+}
+
 /* ---- while it is recorded ----------------------------------------------- */
 
 static int stopping; /* atomic */
@@ -607,6 +632,7 @@ int main(void)
     TEST(each_thread_has_its_newest_records);
     TEST(more_threads_than_slots_lose_records_and_get_slots_later);
     TEST(short_threads_share_slots);
+    TEST(a_thread_that_waits_all_along_is_still_there);
     TEST(a_reader_meanwhile_sees_records_that_fit_together);
     TEST(killed_at_any_store_it_lacks_at_most_one_slot);
     return checks_end();

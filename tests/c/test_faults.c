@@ -18,11 +18,12 @@
 enum {
     PAYLOAD = 3000, /* bytes: a few fill a chunk */
     ROUNDS = 8,
+    BOUNDED_ROUNDS = 45, /* more than the smallest bound */
     /* Those that make the table of them grow, and those that need not fail. */
     DEFINITIONS = 195,
     DEFINITIONS_BEFORE = 185,
     FAULTS_MAX = 1000,
-    TEXT_MAX = 1 << 20
+    TEXT_MAX = 4 << 20
 };
 
 static char folder[] = "/tmp/vestige-faults-XXXXXX";
@@ -32,6 +33,7 @@ static char vst_path[64], json_path[64], gzip_path[64];
 typedef struct attempt {
     fault_kind kind;
     bool to_path; /* or to a temporary file */
+    bool bounded; /* and some of it is dropped */
     vst_session *session;
     vst_id call, inner, counter;
     uint64_t records; /* that were tried, and definitions that failed */
@@ -137,6 +139,8 @@ static void record_all(attempt *a)
     record_in_a_thread(a);
     record_in_a_thread(a);
     record(a);
+    for (int i = 0; a->bounded && i < BOUNDED_ROUNDS; i++)
+        record(a);
 }
 
 /* ---- reading ------------------------------------------------------------ */
@@ -247,7 +251,8 @@ static void check_files(const attempt *a)
 
 static void run(attempt *a)
 {
-    vst_session_options options = {.path = a->to_path ? vst_path : NULL};
+    vst_session_options options = {.path = a->to_path ? vst_path : NULL,
+                                   .max_size = a->bounded ? 1 << 20 : 0};
     vst_error error = {VST_OK, 0, 0};
 
     if (!worked(a, vst_session_create(&options, &a->session, &error), &error)) {
@@ -281,16 +286,17 @@ static void record_undisturbed(void)
 }
 
 /* True if there was a call to fail. */
-static bool try_fault(fault_kind kind, unsigned n, bool lasting, bool to_path)
+static bool try_fault(fault_kind kind, unsigned n, bool lasting, bool to_path,
+                      bool bounded)
 {
-    attempt a = {.kind = kind, .to_path = to_path};
+    attempt a = {.kind = kind, .to_path = to_path, .bounded = bounded};
     int bad = checks_bad;
 
     faults_begin(kind, n, lasting, faults_told[kind].sys_errno);
     run(&a);
     vst_thread_release();
     bool failed = faults_end();
-    if (a.started)
+    if (a.started && !bounded)
         check_sums(&a);
     check_files(&a);
     vst_session_destroy(a.session);
@@ -307,7 +313,7 @@ static void try_all(fault_kind kind)
     for (int way = 0; way < 4; way++) {
         unsigned n = 1;
 
-        while (n < FAULTS_MAX && try_fault(kind, n, way & 1, way & 2))
+        while (n < FAULTS_MAX && try_fault(kind, n, way & 1, way & 2, false))
             n++;
         CHECK(n > 1 || (way & 2) == 0);
         CHECK(n < FAULTS_MAX);
@@ -356,6 +362,24 @@ static void an_export_needs_no_thread(void)
     try_all(FAULT_THREAD);
 }
 
+/* What is dropped cannot be held against what was recorded; that it goes on,
+ * and can be read, can. */
+static void so_may_all_of_it_in_a_bounded_recording(void)
+{
+    const fault_kind kinds[] = {FAULT_MEMORY, FAULT_MMAP, FAULT_MADVISE,
+                                FAULT_PWRITE, FAULT_PREAD};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        for (int lasting = 0; lasting < 2; lasting++) {
+            unsigned n = 1;
+
+            while (n < FAULTS_MAX &&
+                   try_fault(kinds[i], n, lasting, true, true))
+                n += kinds[i] == FAULT_MEMORY ? 1 : 7;
+            CHECK(n > 1 && n < FAULTS_MAX);
+        }
+}
+
 int main(void)
 {
     if (mkdtemp(folder) == NULL)
@@ -371,6 +395,7 @@ int main(void)
     TEST(any_file_may_fail_to_open);
     TEST(an_export_may_fail_to_be_written);
     TEST(an_export_needs_no_thread);
+    TEST(so_may_all_of_it_in_a_bounded_recording);
     rmdir(folder);
     return checks_end();
 }
