@@ -29,26 +29,32 @@ typedef struct vst_traceback vst_traceback;
 
 /* ---- the unwinder of a language ----------------------------------------- */
 
-/* One frame of the interpreter: what runs (a code object) and how far it is. */
-typedef struct vst_language_frame {
-    void *code;
-    uint32_t instruction; /* VST_FRAME_ENTRY and the interpreter's own number */
-    uint32_t reserved;
-} vst_language_frame;
+/* A frame of the interpreter is what runs (a code object) and how far it is (an
+ * instruction: a number of the interpreter's own, below VST_FRAME_ENTRY). They
+ * are kept in two arrays: twelve bytes a frame. */
 
-/* In `instruction`: this frame was entered from native code, so the next native
- * evaluation frame further out belongs to its caller. */
+/* In an instruction: this frame was entered from native code, so the next
+ * native evaluation frame further out belongs to its caller. */
 #define VST_FRAME_ENTRY ((uint32_t)1 << 31)
 
-/* Frames of the calling thread, innermost first, being gathered. */
+/* Frames of the calling thread, innermost first, being gathered: the unwinder
+ * stores at [count++] of both arrays while count < capacity. */
 typedef struct vst_gathered {
-    vst_language_frame *frames;
+    void **codes;
+    uint32_t *instructions;
     size_t count;
     size_t capacity;
 } vst_gathered;
 
-/* Makes room for one more; false: out of memory, or too deep. */
+/* Makes room for more; false: out of memory, or too deep. The arrays move. */
 VST_API bool vst_gathered_grow(vst_gathered *gathered);
+
+/* Frames of a traceback, innermost first. */
+typedef struct vst_language_frames {
+    void *const *codes;
+    const uint32_t *instructions;
+    size_t count;
+} vst_language_frames;
 
 /* A named frame, as it is shown. Strings need not end in NUL. */
 typedef struct vst_named_frame {
@@ -72,20 +78,25 @@ typedef struct vst_unwinder {
      * borrowed; they are good until `leave`. False: nothing can be gathered
      * now (no interpreter, or one that ends); `leave` is not called then. */
     bool (*gather)(size_t skip, vst_gathered *gathered, void **entered);
-    void (*leave)(void *entered);
-    /* Take and drop references; with the interpreter's lock held. */
-    void (*retain)(const vst_language_frame *frames, size_t count);
-    void (*release)(const vst_language_frame *frames, size_t count);
-    /* Names of one frame; with the interpreter's lock held, which
-     * `enter` takes (false: not now). */
+    /* Takes the interpreter's lock if the caller does not have it; false: not
+     * now, and `leave` is not called then. */
     bool (*enter)(void **entered);
-    vst_status (*append_symbolized)(const vst_language_frame *frame,
-                                    const vst_named_sink *sink);
-    /* The native code that evaluates frames lies here. */
+    void (*leave)(void *entered); /* after gather and enter */
+    /* Take and drop references; with the interpreter's lock held. To take one
+     * runs no code of the program's; to drop one may. */
+    void (*retain)(void *const *codes, size_t count);
+    void (*release)(void *const *codes, size_t count);
+    /* Names of one frame; with the interpreter's lock held. Flags are those of
+     * vst_traceback_symbolize; the instruction is without VST_FRAME_ENTRY. */
+    vst_status (*append_symbolized)(void *code, uint32_t instruction,
+                                    unsigned flags, const vst_named_sink *sink);
+    /* The native code that evaluates frames lies here. Any thread. */
     bool (*is_evaluation)(uintptr_t address);
 } vst_unwinder;
 
-/* The table must outlive everything captured with it; NULL: none any more. */
+/* The table must outlive everything captured with it, and another one may only
+ * follow when all of that is freed. NULL: none any more; what is dead then
+ * stays so until there is one again. */
 VST_API void vst_unwinder_install(const vst_unwinder *unwinder);
 VST_API const vst_unwinder *vst_unwinder_installed(void);
 
@@ -115,8 +126,8 @@ VST_API void vst_traceback_release(vst_traceback *traceback);
  * Returns how many tracebacks were freed. */
 VST_API size_t vst_traceback_free_dead(void);
 
-VST_API const vst_language_frame *
-vst_traceback_language(const vst_traceback *traceback, size_t *count);
+VST_API vst_language_frames
+vst_traceback_language(const vst_traceback *traceback);
 VST_API const uintptr_t *vst_traceback_native(const vst_traceback *traceback,
                                               size_t *count);
 /* Whether the caller's is the only reference; with the interpreter's lock. */
