@@ -205,8 +205,11 @@ static void capture_and_release(fake_code *code)
         return;
     drops++;
     vst_traceback_release(from_drop);
+    from_drop = NULL;
     set_stack(2, 100 + (uint32_t)drops);
-    from_drop = capture(); /* frees what it just released */
+    vst_traceback *taken = capture(); /* frees what was just released */
+    vst_traceback_release(from_drop); /* of a drop inside of that */
+    from_drop = taken;
     fake_frames = outer;
 }
 
