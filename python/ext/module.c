@@ -39,6 +39,7 @@ static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     vpy_recording_queue = NULL;
+    vpy_traceback_after_fork();
     if (vpy_active)
         vpy_active->base.ops->stop(&vpy_active->base);
     Py_RETURN_NONE;
@@ -112,7 +113,8 @@ static int module_exec(PyObject *module)
     if (check_interpreter() < 0 || vpy_code_ids_init() < 0 ||
         watch_forks() < 0 || vpy_gc_init() < 0 || vpy_engine_init(module) < 0 ||
         vpy_trace_type_init(module) < 0 || vpy_session_type_init(module) < 0 ||
-        vpy_annotation_init(module) < 0 || add_constants(module) < 0)
+        vpy_annotation_init(module) < 0 || vpy_traceback_init(module) < 0 ||
+        add_constants(module) < 0)
         return -1;
     vst_tracer_register(vpy_tracer_make);
     return 0;

@@ -203,6 +203,8 @@ extern PyObject *vpy_trace_error;
 int vpy_session_type_init(PyObject *module);
 int vpy_trace_type_init(PyObject *module);
 int vpy_annotation_init(PyObject *module);
+int vpy_traceback_init(PyObject *module);
+void vpy_traceback_after_fork(void);
 PyObject *vpy_trace_of_session(PyObject *session, vst_session *handle);
 PyObject *vpy_raise(vst_status status, const vst_error *error, PyObject *path);
 extern vst_queue *vpy_recording_queue; /* for annotations; NULL: none */

@@ -1,0 +1,178 @@
+/* The frames of the calling thread, read from the interpreter's own structures:
+ * no frame object is made and no reference is taken. It is what the core's
+ * tracebacks gather with, so any thread enters it, with the GIL or without; it
+ * takes the GIL where it must, and never of an interpreter that ends: up to
+ * 3.13 that would end the thread. */
+#include "traceback.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+/* ---- the GIL ------------------------------------------------------------ */
+
+static PyInterpreterState *main_interpreter;
+
+/* Threads that are about to take the GIL, and whether that is over for good.
+ * A thread counts itself, then looks; the end of the program is announced, then
+ * waits for the count: one of the two sees the other (seq_cst). */
+static atomic_uint entering;
+static atomic_bool closed;
+
+enum { HAD_IT = 1, TOOK_IT = 2 };
+
+/* NULL: not now. */
+static PyThreadState *take_gil(void **entered)
+{
+    PyThreadState *tstate = NULL;
+
+    /* One that Python does not know has no frames. */
+    if (!PyGILState_GetThisThreadState())
+        return NULL;
+    atomic_fetch_add(&entering, 1);
+    if (!atomic_load(&closed) && !vpy_is_finalizing() && vpy_may_take_gil()) {
+        PyGILState_STATE state = PyGILState_Ensure();
+        tstate = PyThreadState_Get();
+        *entered = (void *)((uintptr_t)TOOK_IT + (uintptr_t)state);
+    }
+    atomic_fetch_sub(&entering, 1);
+    return tstate;
+}
+
+static PyThreadState *enter(void **entered)
+{
+    PyThreadState *tstate;
+
+    /* Not so while it is finalized either, by any thread. */
+    if (!VST_LIKELY(Py_IsInitialized()))
+        return NULL;
+    tstate = vpy_thread_with_gil();
+    if (VST_LIKELY(tstate != NULL)) {
+        *entered = (void *)HAD_IT;
+        return VST_LIKELY(tstate->interp == main_interpreter) ? tstate : NULL;
+    }
+    return take_gil(entered);
+}
+
+bool vpy_frames_enter(void **entered)
+{
+    return enter(entered) != NULL;
+}
+
+void vpy_frames_leave(void *entered)
+{
+    uintptr_t how = (uintptr_t)entered;
+
+    if (!VST_LIKELY(how < TOOK_IT))
+        PyGILState_Release((PyGILState_STATE)(how - TOOK_IT));
+}
+
+/* Run at exit, before the interpreter begins to end: who waits for the GIL
+ * gets it now, nobody asks for it later. */
+static PyObject *close_gil(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    atomic_store(&closed, true);
+    Py_BEGIN_ALLOW_THREADS;
+    while (atomic_load(&entering))
+        sched_yield();
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef close_method = {"vestige_at_exit", close_gil, METH_NOARGS,
+                                   NULL};
+
+/* Who was entering is not here. */
+void vpy_traceback_after_fork(void)
+{
+    atomic_store(&entering, 0);
+}
+
+/* ---- frames ------------------------------------------------------------- */
+
+/* A frame that cannot be shown stands in only as the entry that it is, so that
+ * native frames are still given to the right ones. */
+static bool put(vst_gathered *gathered, const vpy_iframe *frame,
+                int instruction, bool hidden)
+{
+    uint32_t word = (uint32_t)(instruction + 1) & VPY_FRAME_INSTRUCTION;
+
+    if (!VST_LIKELY(gathered->count < gathered->capacity) &&
+        !vst_gathered_grow(gathered))
+        return false;
+    if (vpy_iframe_is_entry(frame))
+        word |= VST_FRAME_ENTRY;
+    if (hidden)
+        word |= VPY_FRAME_HIDDEN;
+    gathered->codes[gathered->count] = vpy_iframe_code(frame);
+    gathered->instructions[gathered->count++] = word;
+    return true;
+}
+
+bool vpy_frames_gather(size_t skip, vst_gathered *gathered, void **entered)
+{
+    PyThreadState *tstate = enter(entered);
+    const vpy_iframe *frame;
+
+    if (!tstate)
+        return false;
+    for (frame = vpy_iframe_innermost(tstate); frame;
+         frame = vpy_iframe_back(frame)) {
+        int instruction;
+        bool hidden;
+        if (vpy_iframe_is_shim(frame))
+            continue;
+        instruction = vpy_iframe_instruction(frame);
+        hidden = vpy_iframe_is_incomplete(frame, instruction);
+        if (!VST_LIKELY(!hidden) && !vpy_iframe_is_entry(frame))
+            continue;
+        if (skip) {
+            skip -= !hidden;
+            continue;
+        }
+        if (!put(gathered, frame, instruction, hidden))
+            break;
+    }
+    return true;
+}
+
+/* ---- the C function that evaluates -------------------------------------- */
+
+static uintptr_t evaluation_start, evaluation_end;
+
+bool vpy_frames_is_evaluation(uintptr_t address)
+{
+    return address > evaluation_start && address <= evaluation_end;
+}
+
+static void find_evaluation(void)
+{
+    const ElfW(Sym) *symbol = NULL;
+    Dl_info info;
+    void *function = (void *)(uintptr_t)&_PyEval_EvalFrameDefault;
+
+    if (!dladdr1(function, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol)
+        return;
+    evaluation_start = (uintptr_t)info.dli_saddr;
+    evaluation_end = evaluation_start + symbol->st_size;
+}
+
+int vpy_frames_init(void)
+{
+    PyObject *atexit = PyImport_ImportModule("atexit");
+    PyObject *function = PyCFunction_New(&close_method, NULL);
+    PyObject *result =
+        atexit && function
+            ? PyObject_CallMethod(atexit, "register", "O", function)
+            : NULL;
+    int failed = result == NULL;
+
+    Py_XDECREF(result);
+    Py_XDECREF(function);
+    Py_XDECREF(atexit);
+    main_interpreter = PyInterpreterState_Main();
+    find_evaluation();
+    return failed ? -1 : 0;
+}
