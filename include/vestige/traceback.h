@@ -90,7 +90,9 @@ typedef struct vst_unwinder {
      * vst_traceback_symbolize; the instruction is without VST_FRAME_ENTRY. */
     vst_status (*append_symbolized)(void *code, uint32_t instruction,
                                     unsigned flags, const vst_named_sink *sink);
-    /* The native code that evaluates frames lies here. Any thread. */
+    /* The native code that evaluates frames lies here. Any thread. From the
+     * innermost frame to the first with VST_FRAME_ENTRY, they are shown in
+     * place of the innermost such address, and so on outwards. */
     bool (*is_evaluation)(uintptr_t address);
 } vst_unwinder;
 
@@ -112,8 +114,9 @@ enum {
 VST_API vst_traceback *vst_traceback_capture(unsigned parts, size_t skip);
 
 /* For a signal handler: native addresses only, into memory of the caller's,
- * without allocating or locking. How many there are. vst_traceback_of makes a
- * traceback of them, outside of the handler. */
+ * without the heap or a lock of vestige's. How many there are (a few fewer than
+ * `max` at most). vst_traceback_of makes a traceback of them, outside of the
+ * handler. */
 VST_API size_t vst_traceback_addresses(uintptr_t *addresses, size_t max,
                                        size_t skip);
 VST_API vst_traceback *vst_traceback_of(const uintptr_t *addresses,
@@ -148,10 +151,10 @@ VST_API void vst_traceback_clear(vst_traceback *traceback);
 /* ---- names -------------------------------------------------------------- */
 
 /* The names of many tracebacks: each distinct one, and each distinct frame, is
- * looked up once. */
+ * looked up once. NULL among them is an empty one. Native names are looked up
+ * first, without the interpreter's lock; then the unwinder is entered. */
 typedef struct vst_symbols vst_symbols;
 
-/* How language frames and native ones are put together. */
 enum {
     VST_SYMBOLS_POSITIONS = 1, /* columns too, where the language has them */
 };
@@ -174,8 +177,8 @@ VST_API vst_status vst_symbols_json(const vst_symbols *symbols, char **json,
                                     size_t *length);
 
 /* What generated code stands for: called with each distinct (file, line) of a
- * language frame; adds the frames behind it. With the interpreter's lock held.
- * One at a time; NULL: none. */
+ * language frame; adds the frames behind it, which are shown after its own.
+ * Both it and what sets it run with the interpreter's lock held. NULL: none. */
 typedef vst_status (*vst_extra_frames_fn)(void *ctx, const char *file,
                                           size_t file_len, uint32_t line,
                                           const vst_named_sink *sink);
