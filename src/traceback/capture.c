@@ -116,23 +116,18 @@ bool vst_gathered_grow(vst_gathered *gathered)
 /* Without room for all of them, the innermost. */
 static size_t gather_native(scratch *s, const void *from)
 {
-    size_t count = 0;
+    size_t count = 0, wanted = ADDRESSES_FIRST;
 
     do {
-        size_t wanted = count == 0 ? ADDRESSES_FIRST : 2 * count;
-        void *moved;
-
-        if (wanted < s->addresses_capacity)
-            wanted = s->addresses_capacity;
-        if (wanted > VST_FRAMES_MAX)
-            break;
-        moved = vst__grow(s->addresses, &s->addresses_capacity, wanted,
-                          sizeof *s->addresses);
+        void *moved = vst__grow(s->addresses, &s->addresses_capacity, wanted,
+                                sizeof *s->addresses);
         if (moved == NULL)
             break;
         s->addresses = moved;
         count = vst__native_gather(from, s->addresses, s->addresses_capacity);
-    } while (count == s->addresses_capacity);
+        wanted = 2 * s->addresses_capacity;
+    } while (count + VST_NATIVE_OWN_MAX >= s->addresses_capacity &&
+             wanted <= VST_FRAMES_MAX);
     return count;
 }
 

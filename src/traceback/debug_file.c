@@ -34,8 +34,8 @@ int vst__debug_file_open(Dwfl_Module *module, void **user, const char *name,
     int fd;
 
     (void)module, (void)user, (void)base;
-    if (*name != '/')
-        return -1; /* the kernel's own, as [vdso] */
+    if (strchr(name, '/') == NULL)
+        return -1; /* the kernel's own */
     fd = open_file(name);
     if (fd < 0)
         return -1;

@@ -15,8 +15,6 @@
 #include <limits.h>
 #include <string.h>
 
-enum { OWN_FRAMES_MAX = 8 };
-
 size_t vst__native_gather(const void *from, uintptr_t *addresses, size_t max)
 {
     int got =
@@ -24,10 +22,10 @@ size_t vst__native_gather(const void *from, uintptr_t *addresses, size_t max)
     size_t count = got > 0 ? (size_t)got : 0, own = 0;
 
     /* However many frames of ours the compiler made of it. */
-    while (own < count && own < OWN_FRAMES_MAX &&
+    while (own < count && own < VST_NATIVE_OWN_MAX &&
            addresses[own] != (uintptr_t)from)
         own++;
-    if (own == count || own == OWN_FRAMES_MAX)
+    if (own == count || own == VST_NATIVE_OWN_MAX)
         return 0;
     memmove(addresses, addresses + own, (count - own) * sizeof *addresses);
     return count - own;

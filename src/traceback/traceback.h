@@ -61,8 +61,11 @@ size_t vst__table_count(void);
 
 /* ---- native.c: or native_none.c ----------------------------------------- */
 
+enum { VST_NATIVE_OWN_MAX = 8 }; /* frames of ours below that */
+
 /* Return addresses of the calling thread, innermost first, from the frame that
- * `from` returns into; as many as there is room for. */
+ * `from` returns into; as many as there is room for, less VST_NATIVE_OWN_MAX
+ * at most. */
 size_t vst__native_gather(const void *from, uintptr_t *addresses, size_t max);
 
 #endif
