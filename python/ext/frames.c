@@ -92,49 +92,63 @@ void vpy_traceback_after_fork(void)
 
 /* ---- frames ------------------------------------------------------------- */
 
-/* A frame that cannot be shown stands in only as the entry that it is, so that
- * native frames are still given to the right ones. */
-static bool put(vst_gathered *gathered, const vpy_iframe *frame,
-                int instruction, bool hidden)
+/* The next frame that counts. One that cannot be shown does so only as the
+ * entry that it may be, so that native frames are still given to the right
+ * ones; *word has VPY_FRAME_HIDDEN then. */
+static inline const vpy_iframe *find_next(const vpy_iframe *frame,
+                                          uint32_t *word)
 {
-    uint32_t word = (uint32_t)(instruction + 1) & VPY_FRAME_INSTRUCTION;
+    for (; frame; frame = vpy_iframe_back(frame)) {
+        int instruction;
+        bool is_entry;
+        if (vpy_iframe_is_shim(frame))
+            continue;
+        instruction = vpy_iframe_instruction(frame);
+        is_entry = vpy_iframe_is_entry(frame);
+        *word = (uint32_t)(instruction + 1) & VPY_FRAME_INSTRUCTION;
+        *word |= is_entry ? VST_FRAME_ENTRY : 0;
+        if (VST_LIKELY(!vpy_iframe_is_incomplete(frame, instruction)))
+            break;
+        *word |= VPY_FRAME_HIDDEN;
+        if (is_entry)
+            break;
+    }
+    return frame;
+}
 
-    if (!VST_LIKELY(gathered->count < gathered->capacity) &&
-        !vst_gathered_grow(gathered))
-        return false;
-    if (vpy_iframe_is_entry(frame))
-        word |= VST_FRAME_ENTRY;
-    if (hidden)
-        word |= VPY_FRAME_HIDDEN;
-    gathered->codes[gathered->count] = vpy_iframe_code(frame);
-    gathered->instructions[gathered->count++] = word;
-    return true;
+/* As many as there is room for; the next one is returned. */
+static const vpy_iframe *fill(vst_gathered *gathered, const vpy_iframe *frame,
+                              uint32_t *word)
+{
+    void **codes = gathered->codes;
+    uint32_t *instructions = gathered->instructions;
+    size_t count = gathered->count, capacity = gathered->capacity;
+
+    while (frame && count < capacity) {
+        codes[count] = vpy_iframe_code(frame);
+        instructions[count++] = *word;
+        frame = find_next(vpy_iframe_back(frame), word);
+    }
+    gathered->count = count;
+    return frame;
 }
 
 bool vpy_frames_gather(size_t skip, vst_gathered *gathered, void **entered)
 {
     PyThreadState *tstate = enter(entered);
     const vpy_iframe *frame;
+    uint32_t word;
 
     if (!tstate)
         return false;
-    for (frame = vpy_iframe_innermost(tstate); frame;
-         frame = vpy_iframe_back(frame)) {
-        int instruction;
-        bool hidden;
-        if (vpy_iframe_is_shim(frame))
-            continue;
-        instruction = vpy_iframe_instruction(frame);
-        hidden = vpy_iframe_is_incomplete(frame, instruction);
-        if (!VST_LIKELY(!hidden) && !vpy_iframe_is_entry(frame))
-            continue;
-        if (skip) {
-            skip -= !hidden;
-            continue;
-        }
-        if (!put(gathered, frame, instruction, hidden))
-            break;
+    frame = find_next(vpy_iframe_innermost(tstate), &word);
+    while (frame && skip) {
+        skip -= !(word & VPY_FRAME_HIDDEN);
+        frame = find_next(vpy_iframe_back(frame), &word);
     }
+    do
+        frame = fill(gathered, frame, &word);
+    while (frame && vst_gathered_grow(gathered));
     return true;
 }
 
