@@ -344,10 +344,13 @@ static vst_status find_distinct(builder *b, vst_traceback *const *tracebacks,
 static vst_status put_together(builder *b)
 {
     vst_symbols *s = b->symbols;
+    const vst_unwinder *unwinder = vst_unwinder_installed();
     vst_status status = VST_OK;
     void *entered;
 
-    b->unwinder = vst_unwinder_installed();
+    for (size_t i = 0; i < s->distinct_count; i++)
+        if (b->distinct[i] != NULL && b->distinct[i]->language != 0)
+            b->unwinder = unwinder; /* else it is not needed */
     for (size_t i = 0; i < s->distinct_count && status == VST_OK; i++)
         if (b->distinct[i] != NULL)
             status = walk_frames(b, b->distinct[i], true);
