@@ -348,6 +348,52 @@ static void skipped_frames_are_the_innermost(void)
     nothing_is_left();
 }
 
+static uintptr_t evaluates;
+
+static bool is_evaluates(uintptr_t address)
+{
+    return address == evaluates;
+}
+
+static void what_a_frame_called_can_be_left_out(void)
+{
+    enum {
+        FLAGS = VST_TRACEBACK_LANGUAGE | VST_TRACEBACK_NATIVE |
+                VST_TRACEBACK_FROM_LANGUAGE
+    };
+    fake_code inner = {.name = "inner"}, outer = {.name = "outer"};
+    fake_code *codes[] = {&inner, &outer};
+    uint32_t instructions[] = {1, 2 | VST_FRAME_ENTRY};
+    size_t all, left;
+    vst_traceback *whole = vst_traceback_capture(VST_TRACEBACK_NATIVE, 0);
+    const uintptr_t *native = vst_traceback_native(whole, &all);
+
+    if (all < 2) { /* this build takes none */
+        vst_traceback_release(whole);
+        return;
+    }
+    evaluates = native[1];
+    fake_evaluation = is_evaluates;
+    fake_frames = (fake_stack){codes, instructions, 2};
+    for (size_t skip = 0; skip < 2; skip++) {
+        vst_traceback *both = vst_traceback_capture(FLAGS, skip);
+        native = vst_traceback_native(both, &left);
+        CHECK(left == all - 1);
+        CHECK(native[0] == evaluates);
+        CHECK(vst_traceback_language(both).count == 2 - skip);
+        vst_traceback_release(both);
+    }
+    evaluates = 1; /* nowhere: nothing is known about it, so all is kept */
+    vst_traceback *both = vst_traceback_capture(FLAGS, 1);
+    vst_traceback_native(both, &left);
+    CHECK(left == all);
+    vst_traceback_release(both);
+    vst_traceback_release(whole);
+    fake_evaluation = NULL;
+    fake_frames = (fake_stack){NULL, NULL, 0};
+    vst_traceback_free_dead();
+}
+
 static void without_an_interpreter_a_traceback_is_empty(void)
 {
     set_stack(5, 0);
@@ -405,6 +451,7 @@ int main(void)
     TEST(a_word_of_the_users_stays_with_it);
     TEST(a_stack_of_100000_frames_is_taken_whole);
     TEST(skipped_frames_are_the_innermost);
+    TEST(what_a_frame_called_can_be_left_out);
     TEST(without_an_interpreter_a_traceback_is_empty);
     TEST(addresses_make_a_traceback);
     return checks_end();
