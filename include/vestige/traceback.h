@@ -107,10 +107,14 @@ VST_API const vst_unwinder *vst_unwinder_installed(void);
 enum {
     VST_TRACEBACK_LANGUAGE = 1,
     VST_TRACEBACK_NATIVE = 2,
+    /* With both of these: from the innermost frame of the language that is not
+     * skipped outwards; what native code it called is left out. */
+    VST_TRACEBACK_FROM_LANGUAGE = 4,
 };
 
 /* Where the calling thread is, without the innermost `skip` frames of each
- * part. NULL: out of memory. What is dead is freed on the way. */
+ * part (of the language's, with VST_TRACEBACK_FROM_LANGUAGE). NULL: out of
+ * memory. What is dead is freed on the way. */
 VST_API vst_traceback *vst_traceback_capture(unsigned parts, size_t skip);
 
 /* For a signal handler: native addresses only, into memory of the caller's,

@@ -117,10 +117,12 @@ PyObject *vpy_traceback_object(vst_traceback *handle)
     return object;
 }
 
+/* What Python called to get here is not shown: it is ourselves. */
 static PyObject *capture(bool python, bool native, size_t skip)
 {
     unsigned parts = (python ? VST_TRACEBACK_LANGUAGE : 0u) |
-                     (native ? VST_TRACEBACK_NATIVE : 0u);
+                     (native ? VST_TRACEBACK_NATIVE : 0u) |
+                     (python && native ? VST_TRACEBACK_FROM_LANGUAGE : 0u);
     vst_traceback *handle = vst_traceback_capture(parts, skip);
 
     return handle ? vpy_traceback_object(handle) : PyErr_NoMemory();

@@ -139,6 +139,22 @@ static void drop_innermost(vst__frames *frames, size_t skip)
     frames->native -= skip;
 }
 
+/* Native frames from the one on that evaluates the innermost frames of the
+ * language; all of them if it is not there. */
+static void drop_called(vst__frames *frames, const vst_unwinder *u)
+{
+    size_t runs = 0, at = frames->native;
+
+    for (size_t i = 0; i < frames->language; i++)
+        runs += (frames->instructions[i] & VST_FRAME_ENTRY) != 0;
+    if (u->is_evaluation == NULL)
+        return;
+    while (runs != 0 && at != 0)
+        runs -= u->is_evaluation(frames->addresses[--at]);
+    if (runs == 0)
+        drop_innermost(frames, at);
+}
+
 vst_traceback *vst_traceback_capture(unsigned parts, size_t skip)
 {
     const vst_unwinder *u = vst_unwinder_installed();
@@ -153,7 +169,7 @@ vst_traceback *vst_traceback_capture(unsigned parts, size_t skip)
     if (parts & VST_TRACEBACK_NATIVE) {
         frames.native = gather_native(s, __builtin_return_address(0));
         frames.addresses = s->addresses;
-        if (skip != 0)
+        if (skip != 0 && !(parts & VST_TRACEBACK_FROM_LANGUAGE))
             drop_innermost(&frames, skip);
     }
     if ((parts & VST_TRACEBACK_LANGUAGE) && u != NULL) {
@@ -163,6 +179,8 @@ vst_traceback *vst_traceback_capture(unsigned parts, size_t skip)
             frames.codes = s->gathered.codes;
             frames.instructions = s->gathered.instructions;
             frames.language = s->gathered.count;
+            if (parts & VST_TRACEBACK_FROM_LANGUAGE)
+                drop_called(&frames, u);
         }
     }
     traceback = vst__table_intern(&frames, has_entered);

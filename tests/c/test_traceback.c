@@ -362,8 +362,8 @@ static void what_a_frame_called_can_be_left_out(void)
                 VST_TRACEBACK_FROM_LANGUAGE
     };
     fake_code inner = {.name = "inner"}, outer = {.name = "outer"};
-    fake_code *codes[] = {&inner, &outer};
-    uint32_t instructions[] = {1, 2 | VST_FRAME_ENTRY};
+    fake_code *own[] = {&inner, &outer};
+    uint32_t numbers[] = {1, 2 | VST_FRAME_ENTRY};
     size_t all, left;
     vst_traceback *whole = vst_traceback_capture(VST_TRACEBACK_NATIVE, 0);
     const uintptr_t *native = vst_traceback_native(whole, &all);
@@ -374,7 +374,7 @@ static void what_a_frame_called_can_be_left_out(void)
     }
     evaluates = native[1];
     fake_evaluation = is_evaluates;
-    fake_frames = (fake_stack){codes, instructions, 2};
+    fake_frames = (fake_stack){own, numbers, 2};
     for (size_t skip = 0; skip < 2; skip++) {
         vst_traceback *both = vst_traceback_capture(FLAGS, skip);
         native = vst_traceback_native(both, &left);
