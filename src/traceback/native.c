@@ -7,20 +7,60 @@
  * signals blocked, and the lock that dl_iterate_phdr() takes, which glibc holds
  * while it links a library into its lists and not while it runs constructors
  * or looks up symbols. A thread inside of dlopen() that waits for the
- * interpreter's lock is so no danger. */
+ * interpreter's lock is so no danger. A fork is: it would copy those locks as
+ * they are. So it waits until no thread is in here, and who comes meanwhile
+ * gets no native frames. */
 #define UNW_LOCAL_ONLY
 #include "traceback/traceback.h"
 
 #include <libunwind.h>
 #include <limits.h>
+#include <sched.h>
 #include <string.h>
+
+#include "os/os.h"
+
+/* It does not wait for ever: it may be a signal handler that forks, and what
+ * it interrupted that is in here. */
+enum { FORK_WAITS_MAX = 100000 };
+
+static atomic_uint inside; /* threads, seq_cst with is_forking */
+static atomic_bool is_forking;
+
+static void before_fork(void)
+{
+    atomic_store(&is_forking, true);
+    for (int i = 0; i < FORK_WAITS_MAX && atomic_load(&inside) != 0; i++)
+        sched_yield();
+}
+
+static void after_fork(void)
+{
+    atomic_store(&is_forking, false);
+}
+
+static void after_fork_in_child(void)
+{
+    atomic_store(&inside, 0);
+    atomic_store(&is_forking, false);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    vst__os_fork_hooks(before_fork, after_fork, after_fork_in_child);
+}
 
 size_t vst__native_gather(const void *from, uintptr_t *addresses, size_t max)
 {
-    int got =
-        unw_backtrace((void **)addresses, max < INT_MAX ? (int)max : INT_MAX);
-    size_t count = got > 0 ? (size_t)got : 0, own = 0;
+    size_t count = 0, own = 0;
+    int got = 0;
 
+    atomic_fetch_add(&inside, 1);
+    if (!atomic_load(&is_forking))
+        got = unw_backtrace((void **)addresses,
+                            max < INT_MAX ? (int)max : INT_MAX);
+    atomic_fetch_sub(&inside, 1);
+    count = got > 0 ? (size_t)got : 0;
     /* However many frames of ours the compiler made of it. */
     while (own < count && own < VST_NATIVE_OWN_MAX &&
            addresses[own] != (uintptr_t)from)

@@ -230,6 +230,7 @@ static void *work_on(void *arg)
         vst_traceback_symbolize(&taken, 1, 0, &symbols, NULL);
         vst_symbols_free(symbols);
         vst_traceback_release(taken);
+        vst_traceback_release(vst_traceback_capture(VST_TRACEBACK_NATIVE, 0));
     }
     return NULL;
 }
@@ -237,6 +238,7 @@ static void *work_on(void *arg)
 /* The child takes and names one; stuck on a lock, it is ended by the alarm. */
 static void a_forked_child_finds_every_lock_free(void)
 {
+    uint32_t min_native = vst_traceback_has_native() ? 3 : 0;
     pthread_t thread;
 
     pthread_create(&thread, NULL, work_on, NULL);
@@ -249,7 +251,8 @@ static void a_forked_child_finds_every_lock_free(void)
             vst_traceback *taken = vst_traceback_of(&address, 1);
             vst_symbols *symbols = NULL;
             vst_traceback_symbolize(&taken, 1, 0, &symbols, NULL);
-            _exit(symbols != NULL ? 0 : 1);
+            taken = vst_traceback_capture(VST_TRACEBACK_NATIVE, 0);
+            _exit(symbols != NULL && taken->native >= min_native ? 0 : 1);
         }
         if (!CHECK(child > 0) || waitpid(child, &status, 0) != child)
             break;
