@@ -17,7 +17,9 @@ if [ "${1:-}" = test ]; then
     command -v pkg-config >/dev/null || missing="$missing pkg-config"
     command -v node >/dev/null || echo "no node: tests with Perfetto are skipped"
 fi
-has_header isa-l/igzip_lib.h || optional="libisal-dev"
+has_header isa-l/igzip_lib.h || optional=" libisal-dev"
+has_header libunwind.h || optional="$optional libunwind-dev"
+has_header elfutils/libdwfl.h || optional="$optional libdw-dev"
 [ -z "$missing$optional" ] && exit
 
 if command -v apt-get >/dev/null; then
@@ -29,7 +31,7 @@ if command -v apt-get >/dev/null; then
 fi
 
 if [ -n "${as_root:-}" ]; then
-    echo "installing:$missing $optional"
+    echo "installing:$missing$optional"
     $as_root apt-get update -qq || true
     install="$as_root apt-get install -y -qq --no-install-recommends"
     # shellcheck disable=SC2086 # package names, split on purpose
@@ -42,7 +44,9 @@ if [ -n "${as_root:-}" ]; then
 fi
 
 if [ -n "$optional" ]; then
-    echo "isa-l is not here ($optional): zlib will compress, more slowly"
+    echo "not here, and done without:$optional"
+    echo "  (libisal-dev compresses faster, libunwind-dev takes native frames," \
+        "libdw-dev names them)"
 fi
 if [ -n "$missing" ]; then
     echo "please install these packages first:$missing" >&2

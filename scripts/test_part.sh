@@ -24,7 +24,7 @@ run() {
     asan) core "" -Dlibrary=false -Dbuildtype=debugoptimized \
         -Db_sanitize=address,undefined -Disal=disabled ;; # zlib's turn
     tsan) core "--suite tsan" -Dlibrary=false -Dbuildtype=debugoptimized \
-        -Db_sanitize=thread ;;
+        -Db_sanitize=thread -Dunwind=disabled -Dsymbols=disabled ;;
     install) scripts/test_install.sh build/c "$prefix" ;;
     python-*) scripts/test_python.sh "${part#python-}" ;;
     esac

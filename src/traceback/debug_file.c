@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "traceback/elfutils.h"
+
 /* A regular file: opening another might wait forever. */
 static int open_file(const char *path)
 {
@@ -39,8 +41,8 @@ int vst__debug_file_open(Dwfl_Module *module, void **user, const char *name,
     fd = open_file(name);
     if (fd < 0)
         return -1;
-    elf_version(EV_CURRENT);
-    *elf = elf_begin(fd, ELF_C_READ, NULL);
+    vst__dw.elf_version(EV_CURRENT);
+    *elf = vst__dw.elf_begin(fd, ELF_C_READ, NULL);
     if (*elf == NULL) {
         close(fd);
         return -1;
@@ -77,8 +79,8 @@ int vst__debug_file_find(Dwfl_Module *module, void **user, const char *name,
     static const char *const places[] = {"%.*s/%s", "%.*s/.debug/%s",
                                          "/usr/lib/debug%.*s/%s"};
     const char *slash = file_name != NULL ? strrchr(file_name, '/') : NULL;
-    int fd = dwfl_build_id_find_debuginfo(module, user, name, base, file_name,
-                                          link, link_crc, debug_name);
+    int fd = vst__dw.dwfl_build_id_find_debuginfo(
+        module, user, name, base, file_name, link, link_crc, debug_name);
 
     if (fd >= 0 || link == NULL || slash == NULL || strchr(link, '/') != NULL)
         return fd;

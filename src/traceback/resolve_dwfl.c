@@ -7,8 +7,6 @@
 #include "traceback/names.h"
 
 #include <dwarf.h>
-#include <elfutils/libdw.h>
-#include <elfutils/libdwfl.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
@@ -16,6 +14,7 @@
 #include <string.h>
 
 #include "traceback/debug_file.h"
+#include "traceback/elfutils.h"
 
 enum { FRAMES_MAX = 256 }; /* of one address */
 
@@ -23,7 +22,7 @@ static Dwfl *dwfl; /* NULL: nothing is known */
 
 bool vst_traceback_has_symbols(void)
 {
-    return true;
+    return vst__elfutils_load();
 }
 
 /* ---- the libraries ------------------------------------------------------ */
@@ -53,8 +52,8 @@ static void report_build_id(Dwfl_Module *module, uintptr_t at, size_t size)
             return;
         if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
             memcmp((const void *)name, "GNU", 4) == 0) {
-            dwfl_module_report_build_id(module, (const unsigned char *)id,
-                                        note->n_descsz, id);
+            vst__dw.dwfl_module_report_build_id(
+                module, (const unsigned char *)id, note->n_descsz, id);
             return;
         }
         at = next;
@@ -81,7 +80,8 @@ static int report_library(struct dl_phdr_info *info, size_t size, void *ctx)
     if (*name == '\0')
         name = VST_DEBUG_FILE_PROGRAM;
     low &= ~(uintptr_t)4095;
-    module = dwfl_report_module(dwfl, name, low, (high + 4095) & ~4095ul);
+    module =
+        vst__dw.dwfl_report_module(dwfl, name, low, (high + 4095) & ~4095ul);
     for (int i = 0; i < info->dlpi_phnum && module != NULL; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
         uintptr_t at = info->dlpi_addr + part->p_vaddr;
@@ -97,16 +97,16 @@ static int report_library(struct dl_phdr_info *info, size_t size, void *ctx)
 void vst__resolver_refresh(bool is_any_unloaded)
 {
     if (is_any_unloaded && dwfl != NULL) {
-        dwfl_end(dwfl);
+        vst__dw.dwfl_end(dwfl);
         dwfl = NULL;
     }
-    if (dwfl == NULL)
-        dwfl = dwfl_begin(&callbacks);
+    if (dwfl == NULL && vst__elfutils_load())
+        dwfl = vst__dw.dwfl_begin(&callbacks);
     if (dwfl == NULL)
         return;
-    dwfl_report_begin(dwfl);
+    vst__dw.dwfl_report_begin(dwfl);
     dl_iterate_phdr(report_library, NULL);
-    dwfl_report_end(dwfl, NULL, NULL);
+    vst__dw.dwfl_report_end(dwfl, NULL, NULL);
 }
 
 /* ---- debug information -------------------------------------------------- */
@@ -133,7 +133,7 @@ static vst_status add(const lookup *l, const char *name, const source *at)
                              .line = at->line};
     vst_status status;
 
-    if (frame.file == NULL) {
+    if (frame.file == NULL || *frame.file == '\0') {
         frame.file = l->library;
         frame.line = 0;
     } else if (*frame.file != '/' && at->folder != NULL) {
@@ -153,11 +153,14 @@ static const char *name_of(Dwarf_Die *scope)
     Dwarf_Attribute attribute;
     const char *name = NULL;
 
-    if (dwarf_attr_integrate(scope, DW_AT_linkage_name, &attribute) != NULL ||
-        dwarf_attr_integrate(scope, DW_AT_MIPS_linkage_name, &attribute) !=
-            NULL)
-        name = dwarf_formstring(&attribute);
-    return name != NULL ? name : dwarf_diename(scope);
+    if (vst__dw.dwarf_attr_integrate(scope, DW_AT_linkage_name, &attribute) !=
+            NULL ||
+        vst__dw.dwarf_attr_integrate(scope, DW_AT_MIPS_linkage_name,
+                                     &attribute) != NULL)
+        name = vst__dw.dwarf_formstring(&attribute);
+    if (name == NULL)
+        name = vst__dw.dwarf_diename(scope);
+    return name != NULL && *name != '\0' ? name : NULL;
 }
 
 /* Where an inlined function was called. */
@@ -169,25 +172,26 @@ static source call_of(Dwarf_Die *unit, Dwarf_Die *scope, const char *folder)
     source at = {.folder = folder};
     size_t count;
 
-    if (dwarf_getsrcfiles(unit, &files, &count) == 0 &&
-        dwarf_attr(scope, DW_AT_call_file, &attribute) != NULL &&
-        dwarf_formudata(&attribute, &number) == 0 && number < count)
-        at.file = dwarf_filesrc(files, number, NULL, NULL);
-    if (dwarf_attr(scope, DW_AT_call_line, &attribute) != NULL &&
-        dwarf_formudata(&attribute, &number) == 0 && number <= UINT32_MAX)
+    if (vst__dw.dwarf_getsrcfiles(unit, &files, &count) == 0 &&
+        vst__dw.dwarf_attr(scope, DW_AT_call_file, &attribute) != NULL &&
+        vst__dw.dwarf_formudata(&attribute, &number) == 0 && number < count)
+        at.file = vst__dw.dwarf_filesrc(files, number, NULL, NULL);
+    if (vst__dw.dwarf_attr(scope, DW_AT_call_line, &attribute) != NULL &&
+        vst__dw.dwarf_formudata(&attribute, &number) == 0 &&
+        number <= UINT32_MAX)
         at.line = (uint32_t)number;
     return at;
 }
 
 static source line_of(const lookup *l, const char *folder)
 {
-    Dwfl_Line *line = dwfl_module_getsrc(l->module, l->address);
+    Dwfl_Line *line = vst__dw.dwfl_module_getsrc(l->module, l->address);
     source at = {.folder = folder};
     int number = 0;
 
     if (line == NULL)
         return at;
-    at.file = dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
+    at.file = vst__dw.dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
     at.line = number > 0 ? (uint32_t)number : 0;
     return at;
 }
@@ -197,14 +201,14 @@ static source line_of(const lookup *l, const char *folder)
 static int scopes_of(Dwarf_Die *unit, Dwarf_Addr address, Dwarf_Die **scopes)
 {
     Dwarf_Die innermost;
-    int count = dwarf_getscopes(unit, address, scopes);
+    int count = vst__dw.dwarf_getscopes(unit, address, scopes);
 
     if (count <= 0)
         return 0;
     innermost = (*scopes)[0];
     free(*scopes);
     *scopes = NULL;
-    count = dwarf_getscopes_die(&innermost, scopes);
+    count = vst__dw.dwarf_getscopes_die(&innermost, scopes);
     return count > 0 ? count : 0;
 }
 
@@ -212,8 +216,8 @@ static vst_status add_scopes(const lookup *l, Dwarf_Die *unit, Dwarf_Addr bias,
                              const char *symbol)
 {
     Dwarf_Attribute attribute;
-    const char *folder =
-        dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute));
+    const char *folder = vst__dw.dwarf_formstring(
+        vst__dw.dwarf_attr(unit, DW_AT_comp_dir, &attribute));
     source at = line_of(l, folder);
     Dwarf_Die *scopes = NULL;
     int count = scopes_of(unit, l->address - bias, &scopes), added = 0;
@@ -221,7 +225,7 @@ static vst_status add_scopes(const lookup *l, Dwarf_Die *unit, Dwarf_Addr bias,
     bool is_whole = false;
 
     for (int i = 0; i < count && !is_whole && status == VST_OK; i++) {
-        int tag = dwarf_tag(&scopes[i]);
+        int tag = vst__dw.dwarf_tag(&scopes[i]);
         const char *name;
 
         if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
@@ -244,19 +248,19 @@ static vst_status add_scopes(const lookup *l, Dwarf_Die *unit, Dwarf_Addr bias,
 /* Where there is no index of addresses (clang writes none), by asking each. */
 static Dwarf_Die *find_unit(const lookup *l, Dwarf_Addr *bias)
 {
-    Dwarf_Die *unit = dwfl_module_addrdie(l->module, l->address, bias);
+    Dwarf_Die *unit = vst__dw.dwfl_module_addrdie(l->module, l->address, bias);
     Dwarf *debug;
     Dwarf_Aranges *index;
     size_t count = 0;
 
     if (unit != NULL)
         return unit;
-    debug = dwfl_module_getdwarf(l->module, bias);
+    debug = vst__dw.dwfl_module_getdwarf(l->module, bias);
     if (debug == NULL ||
-        (dwarf_getaranges(debug, &index, &count) == 0 && count != 0))
+        (vst__dw.dwarf_getaranges(debug, &index, &count) == 0 && count != 0))
         return NULL;
-    while ((unit = dwfl_module_nextcu(l->module, unit, bias)) != NULL)
-        if (dwarf_haspc(unit, l->address - *bias) == 1)
+    while ((unit = vst__dw.dwfl_module_nextcu(l->module, unit, bias)) != NULL)
+        if (vst__dw.dwarf_haspc(unit, l->address - *bias) == 1)
             return unit;
     return NULL;
 }
@@ -270,13 +274,15 @@ vst_status vst__resolver_find(uintptr_t address, const vst_named_sink *sink)
     GElf_Off offset;
     GElf_Sym found;
 
-    l.module = dwfl != NULL ? dwfl_addrmodule(dwfl, address) : NULL;
+    l.module = dwfl != NULL ? vst__dw.dwfl_addrmodule(dwfl, address) : NULL;
     if (l.module == NULL)
         return VST_OK;
-    symbol = dwfl_module_addrinfo(l.module, address, &offset, &found, NULL,
-                                  NULL, NULL);
-    l.library =
-        dwfl_module_info(l.module, NULL, NULL, NULL, NULL, NULL, &file, NULL);
+    symbol = vst__dw.dwfl_module_addrinfo(l.module, address, &offset, &found,
+                                          NULL, NULL, NULL);
+    if (symbol != NULL && *symbol == '\0')
+        symbol = NULL;
+    l.library = vst__dw.dwfl_module_info(l.module, NULL, NULL, NULL, NULL, NULL,
+                                         &file, NULL);
     if (file != NULL)
         l.library = file;
     unit = find_unit(&l, &bias);
