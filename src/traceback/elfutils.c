@@ -10,7 +10,6 @@ vst__elfutils vst__dw;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool is_loaded;
 
-/* What libdw needs of libelf is found through it. */
 static void load(void)
 {
     void *library = dlopen("libdw.so.1", RTLD_LAZY | RTLD_LOCAL);

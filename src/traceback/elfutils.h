@@ -35,9 +35,7 @@
     X(dwfl_module_report_build_id)                                             \
     X(dwfl_report_begin)                                                       \
     X(dwfl_report_end)                                                         \
-    X(dwfl_report_module)                                                      \
-    X(elf_begin)                                                               \
-    X(elf_version)
+    X(dwfl_report_module)
 
 #define VST_ELFUTILS_FIELD(name) __typeof__(&name) name;
 typedef struct vst__elfutils {

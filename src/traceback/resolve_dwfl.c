@@ -1,9 +1,8 @@
 /* Names, files and lines of native addresses by elfutils: from debug
  * information, inlined calls too, else from the table of symbols. What it reads
- * are files that may be anything; elfutils is built for that, and libraries are
- * read, not mapped, so that one that is cut short raises no signal. A file that
- * is not the one that was loaded (another build id) is not believed. Nothing
- * is fetched over the network. One thread at a time (names.c). */
+ * are files that may be anything; elfutils is built for that. A file that is
+ * not the one that was loaded (another build id) is not believed. Nothing is
+ * fetched over the network. One thread at a time (names.c). */
 #include "traceback/names.h"
 
 #include <dwarf.h>

@@ -2,6 +2,7 @@
  * The argument is the plugin, a library with C++ in it. Where the build takes
  * or names no native frames, that much is not asked for. */
 #include <dlfcn.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -226,6 +227,59 @@ static void a_library_that_comes_later_has_names(void)
     dlclose(plugin);
 }
 
+/* ---- a library that is being loaded ------------------------------------- */
+
+static sem_t constructing, may_go_on;
+static bool is_watched;
+
+void plugin_constructs(void);
+void plugin_constructs(void)
+{
+    if (!is_watched)
+        return;
+    sem_post(&constructing);
+    sem_wait(&may_go_on);
+}
+
+static void *load_plugin(void *arg)
+{
+    (void)arg;
+    return dlopen(plugin_path, RTLD_NOW | RTLD_LOCAL);
+}
+
+static NOINLINE vst_traceback *never_here_before(void)
+{
+    vst_traceback *traceback = vst_traceback_capture(NATIVE, 0);
+    STAY();
+    return traceback;
+}
+
+/* The loader's lock is held; a capture that took it would never end. */
+static void a_library_that_is_being_loaded_stops_no_capture(void)
+{
+    pthread_t thread;
+    void *plugin = NULL;
+    size_t count;
+
+    if (dlopen(plugin_path, RTLD_NOW | RTLD_NOLOAD) != NULL)
+        return; /* a sanitizer keeps it */
+    sem_init(&constructing, 0, 0);
+    sem_init(&may_go_on, 0, 0);
+    is_watched = true;
+    pthread_create(&thread, NULL, load_plugin, NULL);
+    sem_wait(&constructing);
+    vst_traceback *traceback = never_here_before();
+    vst_traceback_native(traceback, &count);
+    sem_post(&may_go_on);
+    is_watched = false;
+    pthread_join(thread, &plugin);
+    CHECK(count > 3);
+    CHECK_TEXT(names_of(traceback, 1), "never_here_before\n");
+    vst_traceback_release(traceback);
+    if (CHECK(plugin != NULL))
+        dlclose(plugin);
+}
+
 /* ---- where unwinding is hard -------------------------------------------- */
 
 static uintptr_t handled[64];
@@ -433,6 +487,7 @@ int main(int count, char **arguments)
     TEST(names_of_cpp_are_readable);
     TEST(an_unloaded_library_is_an_address);
     TEST(a_library_that_comes_later_has_names);
+    TEST(a_library_that_is_being_loaded_stops_no_capture);
     TEST(a_signal_handler_takes_addresses);
     TEST(frames_without_unwind_information_end_it);
     TEST(frames_stand_where_they_were_evaluated);

@@ -32,3 +32,12 @@ plugin_enter(int (*back)(void *), void *ctx)
     delete box;
     return result;
 }
+
+// Of the program, if it wants to know: called while the library is loaded.
+extern "C" __attribute__((weak)) void plugin_constructs(void);
+
+__attribute__((constructor)) static void construct(void)
+{
+    if (plugin_constructs != nullptr)
+        plugin_constructs();
+}
