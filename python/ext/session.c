@@ -186,6 +186,7 @@ static PyObject *session_stop(PyObject *object, PyObject *unused)
         return NULL;
     }
     vpy_recording_queue = NULL;
+    vpy_call_stacks_forget();
     Py_RETURN_NONE;
 }
 
@@ -199,6 +200,7 @@ static PyObject *session_finish(PyObject *object, PyObject *unused)
         Py_RETURN_NONE;
     if (vpy_recording_queue == vst_session_queue(self->handle))
         vpy_recording_queue = NULL;
+    vpy_call_stacks_forget();
     vst_status status = vst_session_finish(self->handle, &error);
     if (status != VST_OK)
         return vpy_raise(status, &error, self->path);

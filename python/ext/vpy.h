@@ -73,6 +73,10 @@ void vpy_code_ids_end(void);
 VST_COLD uint32_t vpy_code_define(PyObject *code);
 /* Belongs to the command that runs programs: what called it is not theirs. */
 bool vpy_code_is_launcher(PyObject *code);
+/* Belongs to vestige. */
+bool vpy_code_is_own(PyObject *code);
+/* How much of a file's name is a folder of the search path. */
+uint32_t vpy_search_path_prefix(const char *file, uint32_t length);
 
 static inline uint32_t vpy_code_value(PyObject *code)
 {
@@ -182,6 +186,12 @@ void vpy_greenlets_end(void);
 void vpy_greenlets_look(void);         /* something new was defined */
 void vpy_greenlets_watch_thread(void); /* the current one */
 
+/* call_stack.c: for annotations */
+extern bool vpy_call_stacks; /* all of them have one */
+struct vpy_json;
+void vpy_call_stack_put(struct vpy_json *json);
+void vpy_call_stacks_forget(void);
+
 /* json.c */
 typedef struct vpy_json {
     char bytes[8000];
@@ -196,6 +206,10 @@ void vpy_json_begin(vpy_json *json, const char *key);
 void vpy_json_end(vpy_json *json);
 /* The value of the last key: at most max bytes of a string. */
 void vpy_json_string(vpy_json *json, const char *s, size_t length, size_t max);
+/* The same, escaped already, whole or not at all. */
+void vpy_json_ready(vpy_json *json, const char *escaped, size_t length);
+/* Not a member: text alone, escaped; `full` if there is no room. */
+void vpy_json_text(vpy_json *json, const char *s, size_t length);
 
 /* Objects of the module. */
 extern PyTypeObject *vpy_trace_type;

@@ -45,6 +45,7 @@ class profile:
     exclude       patterns of files whose functions are not recorded
     record_args   names (`f`, `Class.f`) of functions whose arguments and return values are recorded
     gc            record garbage collections
+    annotation_stacks  record the call stack of every record_function() with it
     """
 
     def __init__(
@@ -60,15 +61,23 @@ class profile:
         exclude: Sequence[str] | None = None,
         record_args: Sequence[str] | None = None,
         gc: bool = True,
+        annotation_stacks: bool = False,
     ) -> None:
         self.activities = check_activities(activities)
         if with_stack is None:
             with_stack = not dropin.installed()
-        flags = {"with_stack": with_stack, "overwrite": overwrite, "c_functions": c_functions, "gc": gc}
+        flags = {
+            "with_stack": with_stack,
+            "overwrite": overwrite,
+            "c_functions": c_functions,
+            "gc": gc,
+            "annotation_stacks": annotation_stacks,
+        }
         for name, flag in flags.items():
             if not isinstance(flag, bool):
                 raise TypeError(f"{name} must be True or False, not {type(flag).__name__}")
         self.with_stack = with_stack
+        self._annotation_stacks = annotation_stacks
         self._output = None if output is None else os.fspath(output)
         self._session = _core.Session(
             self._output,
@@ -95,6 +104,7 @@ class profile:
         # Gathered before recording: the calls it takes are not the program's.
         facts = {} if self._started else {**self._facts(), **self._metadata}
         self._session.start()
+        _core.set_annotation_stacks(self._annotation_stacks)
         self._running = True
         if not self._started:
             self._started = True
