@@ -156,7 +156,9 @@ VST_API void vst_traceback_clear(vst_traceback *traceback);
 
 /* The names of many tracebacks: each distinct one, and each distinct frame, is
  * looked up once. NULL among them is an empty one. Native names are looked up
- * first, without the interpreter's lock; then the unwinder is entered. */
+ * first, without the interpreter's lock; then the unwinder is entered. Naming
+ * takes the loader's lock, which capturing does not: whoever holds the
+ * interpreter's had better let go of it. */
 typedef struct vst_symbols vst_symbols;
 
 enum {
@@ -188,7 +190,9 @@ typedef vst_status (*vst_extra_frames_fn)(void *ctx, const char *file,
                                           const vst_named_sink *sink);
 VST_API void vst_traceback_set_extra_frames(vst_extra_frames_fn fn, void *ctx);
 
-/* Whether this build can take, and name, native frames. */
+/* Whether native frames can be taken here (by libunwind), and named with their
+ * files and lines (by elfutils); else there are none, or only the names that
+ * the dynamic linker knows. */
 VST_API bool vst_traceback_has_native(void);
 VST_API bool vst_traceback_has_symbols(void);
 
