@@ -68,6 +68,11 @@ void vpy_frames_leave(void *entered)
         PyGILState_Release((PyGILState_STATE)(how - TOOK_IT));
 }
 
+bool vpy_frames_may_return(void)
+{
+    return Py_IsInitialized() && !atomic_load(&closed);
+}
+
 /* Run at exit, before the interpreter begins to end: who waits for the GIL
  * gets it now, nobody asks for it later. */
 static PyObject *close_gil(PyObject *module, PyObject *unused)

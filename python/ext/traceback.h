@@ -18,6 +18,8 @@
 int vpy_frames_init(void);
 bool vpy_frames_enter(void **entered);
 void vpy_frames_leave(void *entered);
+/* A thread that lets go of the GIL gets it again by entering. */
+bool vpy_frames_may_return(void);
 bool vpy_frames_gather(size_t skip, vst_gathered *gathered, void **entered);
 bool vpy_frames_is_evaluation(uintptr_t address);
 

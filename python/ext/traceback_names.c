@@ -346,6 +346,35 @@ static bool read_handles(PyObject *items, vst_traceback **handles)
     return true;
 }
 
+static bool has_native(vst_traceback *const *handles, size_t count)
+{
+    size_t native = 0;
+
+    for (size_t i = 0; i < count && native == 0; i++)
+        if (handles[i])
+            vst_traceback_native(handles[i], &native);
+    return native != 0;
+}
+
+/* To name native frames takes long, and the loader's lock, which must not be
+ * waited for with the GIL: who has it may wait for the GIL. The core takes the
+ * GIL back through the unwinder for Python's. */
+static vst_status find_names(vst_traceback *const *handles, size_t count,
+                             bool positions, vst_symbols **symbols,
+                             vst_error *error)
+{
+    unsigned flags = positions ? VST_SYMBOLS_POSITIONS : 0u;
+    PyThreadState *own = has_native(handles, count) && vpy_frames_may_return()
+                             ? PyEval_SaveThread()
+                             : NULL;
+    vst_status status =
+        vst_traceback_symbolize(handles, count, flags, symbols, error);
+
+    if (own)
+        PyEval_RestoreThread(own);
+    return status;
+}
+
 static PyObject *symbolize(PyObject *module, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"tracebacks", "positions", NULL};
@@ -368,9 +397,7 @@ static PyObject *symbolize(PyObject *module, PyObject *args, PyObject *kw)
     if (!handles) {
         PyErr_NoMemory();
     } else if (read_handles(items, handles)) {
-        status = vst_traceback_symbolize(handles, count,
-                                         positions ? VST_SYMBOLS_POSITIONS : 0u,
-                                         &symbols, &error);
+        status = find_names(handles, count, positions, &symbols, &error);
         result = status == VST_OK ? make_lists(symbols, count, positions)
                                   : vpy_raise(status, &error, NULL);
         vst_symbols_free(symbols);
