@@ -27,8 +27,21 @@ static int open_file(const char *path)
     return fd;
 }
 
-/* The library itself. libdwfl maps it: a string that damage has robbed of its
- * end is ended by what follows in the file, or by the rest of its last page. */
+/* Whether a file is the one that was loaded, as far as the ids of both tell. */
+static bool has_loaded_id(Dwfl_Module *module, Elf *elf)
+{
+    const unsigned char *loaded;
+    const void *id;
+    GElf_Addr at;
+    int loaded_size = vst__dw.dwfl_module_build_id(module, &loaded, &at);
+
+    return loaded_size <= 0 ||
+           (vst__dw.dwelf_elf_gnu_build_id(elf, &id) == loaded_size &&
+            memcmp(id, loaded, (size_t)loaded_size) == 0);
+}
+
+/* The library itself. It is mapped: a string that damage has robbed of its end
+ * is ended by what follows in the file, or by the rest of its last page. */
 int vst__debug_file_open(Dwfl_Module *module, void **user, const char *name,
                          Dwarf_Addr base, char **file_name, Elf **elf)
 {
@@ -36,12 +49,20 @@ int vst__debug_file_open(Dwfl_Module *module, void **user, const char *name,
     ssize_t length = -1;
     int fd;
 
-    (void)module, (void)user, (void)base, (void)elf;
+    (void)user, (void)base;
     if (strchr(name, '/') == NULL)
         return -1; /* the kernel's own */
     fd = open_file(name);
     if (fd < 0)
         return -1;
+    vst__dw.elf_version(EV_CURRENT);
+    *elf = vst__dw.elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
+    if (*elf == NULL || !has_loaded_id(module, *elf)) {
+        vst__dw.elf_end(*elf);
+        *elf = NULL;
+        close(fd);
+        return -1;
+    }
     if (strcmp(name, VST_DEBUG_FILE_PROGRAM) == 0)
         length = readlink(name, path, sizeof path - 1);
     if (length > 0)

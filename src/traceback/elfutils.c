@@ -10,6 +10,7 @@ vst__elfutils vst__dw;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool is_loaded;
 
+/* What is libelf's is found through libdw, which needs it. */
 static void load(void)
 {
     void *library = dlopen("libdw.so.1", RTLD_LAZY | RTLD_LOCAL);

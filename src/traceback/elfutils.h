@@ -5,6 +5,7 @@
 #define VST_TRACEBACK_ELFUTILS_H
 
 #include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <stdbool.h>
 
@@ -21,6 +22,7 @@
     X(dwarf_getsrcfiles)                                                       \
     X(dwarf_haspc)                                                             \
     X(dwarf_tag)                                                               \
+    X(dwelf_elf_gnu_build_id)                                                  \
     X(dwfl_addrmodule)                                                         \
     X(dwfl_begin)                                                              \
     X(dwfl_build_id_find_debuginfo)                                            \
@@ -28,6 +30,7 @@
     X(dwfl_lineinfo)                                                           \
     X(dwfl_module_addrdie)                                                     \
     X(dwfl_module_addrinfo)                                                    \
+    X(dwfl_module_build_id)                                                    \
     X(dwfl_module_getdwarf)                                                    \
     X(dwfl_module_getsrc)                                                      \
     X(dwfl_module_info)                                                        \
@@ -35,7 +38,10 @@
     X(dwfl_module_report_build_id)                                             \
     X(dwfl_report_begin)                                                       \
     X(dwfl_report_end)                                                         \
-    X(dwfl_report_module)
+    X(dwfl_report_module)                                                      \
+    X(elf_begin)                                                               \
+    X(elf_end)                                                                 \
+    X(elf_version)
 
 #define VST_ELFUTILS_FIELD(name) __typeof__(&name) name;
 typedef struct vst__elfutils {

@@ -165,6 +165,22 @@ static void a_library_with_wrong_bits_crashes_nothing(void)
     free(copy);
 }
 
+/* Its place is taken by another build of it while it runs. */
+static void a_library_that_is_not_the_one_loaded_is_not_believed(void)
+{
+    static const char id[] = "GNU"; /* then the id itself */
+    unsigned char *copy = malloc(whole_size);
+    const Elf64_Nhdr note = {4, 20, NT_GNU_BUILD_ID};
+
+    memcpy(copy, whole, whole_size);
+    unsigned char *at = memmem(copy, whole_size, &note, sizeof note);
+    if (at != NULL && memcmp(at + sizeof note, id, sizeof id) == 0) {
+        at[sizeof note + sizeof id] ^= 1;
+        CHECK_INT(lines_of(copy, whole_size), 0);
+    }
+    free(copy);
+}
+
 /* ---- debug information in a file of its own ----------------------------- */
 
 static void a_debug_file_beside_it_is_believed_if_it_is_the_one(void)
@@ -218,6 +234,7 @@ int main(int count, char **arguments)
     TEST(a_sound_library_has_lines);
     TEST(a_library_cut_short_has_fewer);
     TEST(a_library_with_wrong_bits_crashes_nothing);
+    TEST(a_library_that_is_not_the_one_loaded_is_not_believed);
     TEST(a_debug_file_beside_it_is_believed_if_it_is_the_one);
     free(whole);
     unlink(library);
