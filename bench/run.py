@@ -3,8 +3,8 @@
 
     python bench/run.py [FAMILY ...] [--quick] [--markdown] [--json FILE]
 
-Families: calls (what a hook costs), file (recording for long), stop (start, stop, import), export. Each says in its
-module how it measures. The last lines name every bar that was missed; the exit code stays 0.
+Families: calls (what a hook costs), file (recording for long), stop (start, stop, import), export, tracebacks. Each
+says in its module how it measures. The last lines name every bar that was missed; the exit code stays 0.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from importlib.metadata import version
 import machine
 import peers
 
-FAMILIES = ["calls", "file", "stop", "export"]
+FAMILIES = ["calls", "file", "stop", "export", "tracebacks"]
 
 
 def parse_arguments():

@@ -70,6 +70,34 @@ static void traceback_dealloc(PyObject *object)
     PyObject_GC_Del(object);
 }
 
+/* How many frames of each kind were taken. */
+static PyObject *get_python_frames(PyObject *object, void *unused)
+{
+    const vst_traceback *handle = ((vpy_traceback *)object)->handle;
+
+    (void)unused;
+    return PyLong_FromSize_t(handle ? vst_traceback_language(handle).count : 0);
+}
+
+static PyObject *get_native_frames(PyObject *object, void *unused)
+{
+    const vst_traceback *handle = ((vpy_traceback *)object)->handle;
+    size_t count = 0;
+
+    (void)unused;
+    if (handle)
+        vst_traceback_native(handle, &count);
+    return PyLong_FromSize_t(count);
+}
+
+static PyGetSetDef traceback_attributes[] = {
+    {"python_frames", get_python_frames, NULL,
+     PyDoc_STR("How many frames of Python it has."), NULL},
+    {"native_frames", get_native_frames, NULL,
+     PyDoc_STR("How many native frames, inlined calls not counted."), NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
 PyTypeObject vpy_traceback_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "vestige._core.Traceback",
     .tp_doc = PyDoc_STR("A stack, as gather_traceback gives it: equal stacks "
@@ -80,6 +108,7 @@ PyTypeObject vpy_traceback_type = {
     .tp_traverse = traceback_traverse,
     .tp_clear = traceback_clear,
     .tp_dealloc = traceback_dealloc,
+    .tp_getset = traceback_attributes,
 };
 
 /* Making the object may, up to 3.11, collect garbage first, and a finalizer may

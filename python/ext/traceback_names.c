@@ -309,6 +309,8 @@ static PyObject *make_lists(const vst_symbols *symbols, size_t count,
         .list_count = count,
         .positions = positions,
     };
+    /* Thousands of new lists would have it look for garbage in them. */
+    int was_enabled = PyGC_Disable();
     PyObject *result = PyList_New((Py_ssize_t)count);
 
     have.frames = calloc(have.frame_count + 1, sizeof *have.frames);
@@ -325,6 +327,8 @@ static PyObject *make_lists(const vst_symbols *symbols, size_t count,
             Py_CLEAR(result);
     }
     free_made(&have);
+    if (was_enabled)
+        PyGC_Enable();
     return result;
 }
 

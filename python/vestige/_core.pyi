@@ -81,6 +81,11 @@ def set_torch_mode(on: bool) -> None: ...
 class Traceback:
     """A stack, as gather_traceback gives it: equal stacks are the same object."""
 
+    @property
+    def python_frames(self) -> int: ...
+    @property
+    def native_frames(self) -> int: ...
+
 class CapturedTraceback:
     """A traceback that can be let go of."""
 

@@ -284,6 +284,8 @@ def test_equal_stacks_are_one_object_and_others_are_not():
     first, second = [here() for _ in range(2)]
     assert first is second
     assert isinstance(first, Traceback)
+    assert first.python_frames == len(symbolize_tracebacks([first])[0])
+    assert first.native_frames == 0
     assert here() is not first  # another line of this function
 
 

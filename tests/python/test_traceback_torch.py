@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("torch")
 
-from torch._C import _profiler as torch_profiler  # noqa: E402
-from torch.utils._traceback import CapturedTraceback as TorchTraceback  # noqa: E402
+from torch._C import _profiler as torch_profiler
+from torch.utils._traceback import CapturedTraceback as TorchTraceback
 
-from vestige.traceback import CapturedTraceback, gather_traceback, symbolize_tracebacks  # noqa: E402
+from vestige.traceback import CapturedTraceback, gather_traceback, symbolize_tracebacks
 
 
 def nested(depth, function):
@@ -34,7 +34,9 @@ def test_summaries_and_formats_are_the_same():
 
 
 def test_dicts_are_the_same():
-    ours, theirs = nested(10, lambda: (gather_traceback(True, False, False), torch_profiler.gather_traceback(True, False, False)))
+    ours, theirs = nested(
+        10, lambda: (gather_traceback(True, False, False), torch_profiler.gather_traceback(True, False, False))
+    )
     [mine], [torchs] = symbolize_tracebacks([ours]), torch_profiler.symbolize_tracebacks([theirs])
     assert mine == torchs
 
