@@ -155,7 +155,9 @@ static void drop_called(vst__frames *frames, const vst_unwinder *u)
         drop_innermost(frames, at);
 }
 
-vst_traceback *vst_traceback_capture(unsigned parts, size_t skip)
+/* Whose return address says where the caller's frames begin: not inlined. */
+__attribute__((noinline)) vst_traceback *vst_traceback_capture(unsigned parts,
+                                                               size_t skip)
 {
     const vst_unwinder *u = vst_unwinder_installed();
     vst__frames frames = {0};
@@ -190,7 +192,8 @@ vst_traceback *vst_traceback_capture(unsigned parts, size_t skip)
     return traceback;
 }
 
-size_t vst_traceback_addresses(uintptr_t *addresses, size_t max, size_t skip)
+__attribute__((noinline)) size_t
+vst_traceback_addresses(uintptr_t *addresses, size_t max, size_t skip)
 {
     size_t count =
         vst__native_gather(__builtin_return_address(0), addresses, max);

@@ -12,15 +12,15 @@
 #define VST_ELFUTILS_CALLS(X)                                                  \
     X(dwarf_attr)                                                              \
     X(dwarf_attr_integrate)                                                    \
+    X(dwarf_child)                                                             \
     X(dwarf_diename)                                                           \
     X(dwarf_filesrc)                                                           \
     X(dwarf_formstring)                                                        \
     X(dwarf_formudata)                                                         \
     X(dwarf_getaranges)                                                        \
-    X(dwarf_getscopes)                                                         \
-    X(dwarf_getscopes_die)                                                     \
     X(dwarf_getsrcfiles)                                                       \
     X(dwarf_haspc)                                                             \
+    X(dwarf_siblingof)                                                         \
     X(dwarf_tag)                                                               \
     X(dwelf_elf_gnu_build_id)                                                  \
     X(dwfl_addrmodule)                                                         \

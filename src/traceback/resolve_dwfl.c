@@ -15,7 +15,11 @@
 #include "traceback/debug_file.h"
 #include "traceback/elfutils.h"
 
-enum { FRAMES_MAX = 256 }; /* of one address */
+enum {
+    FRAMES_MAX = 256, /* of one address */
+    DEPTH_MAX = 512,
+    ENTRIES_MAX = 2000000
+};
 
 static Dwfl *dwfl; /* NULL: nothing is known */
 
@@ -195,20 +199,54 @@ static source line_of(const lookup *l, const char *folder)
     return at;
 }
 
-/* The innermost scope's own ancestors: what dwarf_getscopes() gives around an
- * inlined function is where that was defined, not where it was called. */
-static int scopes_of(Dwarf_Die *unit, Dwarf_Addr address, Dwarf_Die **scopes)
-{
-    Dwarf_Die innermost;
-    int count = vst__dw.dwarf_getscopes(unit, address, scopes);
+/* The functions around an address, outermost first: one, and what is inlined
+ * into it. Not by dwarf_getscopes(), which wants an inlined function's
+ * definition in the same unit; a program optimized as a whole has it elsewhere.
+ */
+typedef struct scopes {
+    Dwarf_Die dies[FRAMES_MAX];
+    int count;
+    int budget; /* entries that may be looked at: the file may be damaged */
+} scopes;
 
-    if (count <= 0)
-        return 0;
-    innermost = (*scopes)[0];
-    free(*scopes);
-    *scopes = NULL;
-    count = vst__dw.dwarf_getscopes_die(&innermost, scopes);
-    return count > 0 ? count : 0;
+static bool find_scopes(scopes *found, Dwarf_Die *parent, Dwarf_Addr address,
+                        int depth)
+{
+    Dwarf_Die die;
+    int more = vst__dw.dwarf_child(parent, &die);
+
+    for (; more == 0 && found->budget-- > 0 && depth < DEPTH_MAX;
+         more = vst__dw.dwarf_siblingof(&die, &die)) {
+        switch (vst__dw.dwarf_tag(&die)) {
+        case DW_TAG_subprogram:
+        case DW_TAG_inlined_subroutine:
+            if (vst__dw.dwarf_haspc(&die, address) != 1)
+                break;
+            if (vst__dw.dwarf_tag(&die) == DW_TAG_subprogram)
+                found->count = 0; /* one inside of another is its own */
+            if (found->count < FRAMES_MAX)
+                found->dies[found->count++] = die;
+            find_scopes(found, &die, address, depth + 1);
+            return true;
+        case DW_TAG_lexical_block:
+        case DW_TAG_try_block:
+        case DW_TAG_catch_block:
+            if (vst__dw.dwarf_haspc(&die, address) == 1 &&
+                find_scopes(found, &die, address, depth + 1))
+                return true;
+            break;
+        case DW_TAG_namespace:
+        case DW_TAG_module:
+        case DW_TAG_class_type:
+        case DW_TAG_structure_type:
+            if (find_scopes(found, &die, address, depth + 1))
+                return true;
+            break;
+        default:
+            break;
+        }
+    }
+    return false;
 }
 
 static vst_status add_scopes(const lookup *l, Dwarf_Die *unit, Dwarf_Addr bias,
@@ -218,28 +256,19 @@ static vst_status add_scopes(const lookup *l, Dwarf_Die *unit, Dwarf_Addr bias,
     const char *folder = vst__dw.dwarf_formstring(
         vst__dw.dwarf_attr(unit, DW_AT_comp_dir, &attribute));
     source at = line_of(l, folder);
-    Dwarf_Die *scopes = NULL;
-    int count = scopes_of(unit, l->address - bias, &scopes), added = 0;
+    scopes found = {.budget = ENTRIES_MAX};
     vst_status status = VST_OK;
-    bool is_whole = false;
 
-    for (int i = 0; i < count && !is_whole && status == VST_OK; i++) {
-        int tag = vst__dw.dwarf_tag(&scopes[i]);
-        const char *name;
+    find_scopes(&found, unit, l->address - bias, 0);
+    for (int i = found.count; i-- > 0 && status == VST_OK;) {
+        const char *name = name_of(&found.dies[i]);
 
-        if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
-            continue;
-        is_whole = tag == DW_TAG_subprogram || added >= FRAMES_MAX;
-        name = name_of(&scopes[i]);
         if (name == NULL)
             name = symbol != NULL ? symbol : "?";
         status = add(l, name, &at);
-        added++;
-        if (!is_whole)
-            at = call_of(unit, &scopes[i], folder);
+        at = call_of(unit, &found.dies[i], folder);
     }
-    free(scopes);
-    if (added == 0 && symbol != NULL)
+    if (found.count == 0 && symbol != NULL)
         status = add(l, symbol, &at);
     return status;
 }

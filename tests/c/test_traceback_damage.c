@@ -12,15 +12,6 @@
 
 enum { FRAMES = 3, FLIPS = 150, CUTS = 60 };
 
-#ifdef __SANITIZE_ADDRESS__
-/* elfutils forgets some bytes where it finds an error. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void)
-{
-    return "leak:libdw.so\n";
-}
-#endif
-
 static char folder[] = "/tmp/vestige-damage-XXXXXX";
 static char library[64], other[64], link_path[64];
 static unsigned char *whole;
