@@ -45,7 +45,7 @@ class profile:
     exclude       patterns of files whose functions are not recorded
     record_args   names (`f`, `Class.f`) of functions whose arguments and return values are recorded
     gc            record garbage collections
-    annotation_stacks  record the call stack of every record_function() with it
+    annotation_stacks  record the call stack that each record_function() begins in
     """
 
     def __init__(

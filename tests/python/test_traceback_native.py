@@ -1,6 +1,7 @@
 """Tracebacks of Python and C together, and taken where it is awkward: without the GIL, in signals, at the end."""
 
 import functools
+import gc
 import os
 import signal
 import sys
@@ -165,6 +166,61 @@ def test_python_called_in_any_way_stands_where_it_was_evaluated(way):
     assert taken
     for pair in taken:
         agree(pair)
+
+
+@needs_native
+def test_functions_that_are_not_entered_yet_are_left_out_and_do_not_disturb_the_order():
+    """Up to 3.11 garbage is collected wherever an object is made, so also while a function makes its cells."""
+    taken = []
+
+    def collecting(phase, info):
+        if phase == "start" and len(taken) < 200:
+            taken.append(here())
+
+    def make(number):
+        value = number
+
+        def generate():
+            yield value
+
+        return generate
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(collecting)
+    gc.set_threshold(1)
+    try:
+        for number in range(40):
+            sorted([number], key=lambda x: next(make(x)()))
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(collecting)
+    assert taken
+    for pair in taken:
+        agree(pair)
+
+
+@needs_native
+def test_greenlets_have_their_own_python_frames():
+    greenlet = pytest.importorskip("greenlet")
+    taken = []
+
+    def work(depth):
+        if depth:
+            return work(depth - 1)
+        for _ in range(3):
+            taken.append(here())
+            parent.switch()
+        return None
+
+    parent = greenlet.getcurrent()
+    workers = [greenlet.greenlet(work) for _ in range(4)]
+    for turn in range(3):
+        for depth, worker in enumerate(workers):
+            worker.switch(*([depth * 3] if turn == 0 else []))
+    assert len(taken) == 12
+    for ours, theirs in taken:
+        frames = symbolize(ours)
+        assert [f["name"] for f in frames if is_python(f)] == [f.name for f in reversed(theirs)]
 
 
 @needs_native
