@@ -14,6 +14,16 @@
 #include "traceback/names.h"
 #include "traceback/traceback.h"
 
+/* A frame of the language that was met lately, and its run. Most stacks share
+ * their outer frames, so this spares most of the searching. */
+typedef struct recent_frame {
+    void *code;
+    uint32_t instruction;
+    uint32_t run; /* + 1; 0: none */
+} recent_frame;
+
+enum { RECENT_MAX = 1024 };
+
 /* What is known while names are looked up. A run is the frames that one frame
  * of a traceback stands for. */
 typedef struct builder {
@@ -24,6 +34,7 @@ typedef struct builder {
     vst__map64 native;     /* address: run + 1 */
     vst__map64 codes;      /* address: number */
     vst__map64 language;   /* number << 32 | instruction: run + 1 */
+    recent_frame *recent;  /* RECENT_MAX */
     vst__intern *extras;   /* file and line: run + 1 */
     vst__span_of *runs;    /* of items */
     size_t runs_count, runs_capacity;
@@ -155,9 +166,9 @@ static vst_status add_language_frame(void *ctx, const vst_named_frame *frame)
     return add_extra(b, &copy);
 }
 
-/* The run of a frame, made if it is new. */
-static vst_status language_run(builder *b, void *code, uint32_t instruction,
-                               vst__span_of *run)
+/* The run of a frame, made if it is new, plus 1. */
+static vst_status find_run(builder *b, void *code, uint32_t instruction,
+                           uint32_t *run)
 {
     const vst_named_sink sink = {b, add_language_frame};
     size_t first = b->items_count;
@@ -181,8 +192,28 @@ static vst_status language_run(builder *b, void *code, uint32_t instruction,
             return status;
         *entry = b->runs_count;
     }
-    *run = b->runs[*entry - 1];
+    *run = (uint32_t)*entry;
     return VST_OK;
+}
+
+static inline vst_status language_run(builder *b, void *code,
+                                      uint32_t instruction, vst__span_of *run)
+{
+    uint64_t mixed =
+        ((uint64_t)(uintptr_t)code >> 4 ^ instruction) * 0x9e3779b97f4a7c15u;
+    recent_frame *recent = &b->recent[mixed >> 54];
+    vst_status status = VST_OK;
+
+    _Static_assert(RECENT_MAX == 1 << (64 - 54), "as many as the shift leaves");
+    if (recent->code != code || recent->instruction != instruction ||
+        recent->run == 0) {
+        uint32_t found = 0;
+        status = find_run(b, code, instruction, &found);
+        *recent = (recent_frame){code, instruction, found};
+    }
+    if (status == VST_OK)
+        *run = b->runs[recent->run - 1];
+    return status;
 }
 
 /* ---- native frames ------------------------------------------------------ */
@@ -245,12 +276,16 @@ static void count_unmatched(walk *w)
     w->unmatched = evaluations > runs ? evaluations - runs : 0;
 }
 
-static vst_status add_indexes(walk *w, vst__span_of run)
+static inline vst_status add_indexes(walk *w, vst__span_of run)
 {
     vst_symbols *s = w->builder->symbols;
 
     if (w->is_first || run.count == 0)
         return VST_OK;
+    if (run.count == 1 && s->indexes_count < s->indexes_capacity) {
+        s->indexes[s->indexes_count++] = w->builder->items[run.first];
+        return VST_OK;
+    }
     if (!ROOM(s->indexes, s->indexes_capacity, s->indexes_count + run.count))
         return VST_E_NOMEM;
     memcpy(s->indexes + s->indexes_count, w->builder->items + run.first,
@@ -289,7 +324,7 @@ static vst_status walk_frames(builder *b, const vst_traceback *t, bool is_first)
     bool has_language = b->unwinder != NULL && t->language != 0;
     vst_status status = VST_OK;
 
-    if (has_language)
+    if (has_language && t->native != 0)
         count_unmatched(&w);
     for (size_t i = 0; i < t->native && status == VST_OK; i++) {
         bool evaluates = has_language && w.next < t->language &&
@@ -317,6 +352,7 @@ static vst_status find_distinct(builder *b, vst_traceback *const *tracebacks,
                                 size_t count)
 {
     vst_symbols *s = b->symbols;
+    size_t frames = 0; /* of all the distinct ones */
 
     s->given = count;
     s->places = malloc((count + 1) * sizeof *s->places);
@@ -335,10 +371,13 @@ static vst_status find_distinct(builder *b, vst_traceback *const *tracebacks,
             b->distinct[next] = tracebacks[i];
             s->distinct[next] = (vst__span_of){0, 0};
             *place = ++s->distinct_count;
+            if (tracebacks[i] != NULL)
+                frames += tracebacks[i]->language + tracebacks[i]->native;
         }
         s->places[i] = (uint32_t)(*place - 1);
     }
-    return VST_OK;
+    /* About as many indexes; more is found where it is needed. */
+    return ROOM(s->indexes, s->indexes_capacity, frames) ? VST_OK : VST_E_NOMEM;
 }
 
 static vst_status put_together(builder *b)
@@ -352,7 +391,7 @@ static vst_status put_together(builder *b)
         if (b->distinct[i] != NULL && b->distinct[i]->language != 0)
             b->unwinder = unwinder; /* else it is not needed */
     for (size_t i = 0; i < s->distinct_count && status == VST_OK; i++)
-        if (b->distinct[i] != NULL)
+        if (b->distinct[i] != NULL && b->distinct[i]->native != 0)
             status = walk_frames(b, b->distinct[i], true);
     if (b->unwinder != NULL && !b->unwinder->enter(&entered))
         b->unwinder = NULL;
@@ -371,7 +410,10 @@ vst_status vst_traceback_symbolize(vst_traceback *const *tracebacks,
                                    size_t count, unsigned flags,
                                    vst_symbols **symbols, vst_error *error)
 {
-    builder b = {.symbols = calloc(1, sizeof *b.symbols), .flags = flags};
+    recent_frame recent[RECENT_MAX] = {{0}};
+    builder b = {.symbols = calloc(1, sizeof *b.symbols),
+                 .flags = flags,
+                 .recent = recent};
     vst_status status = VST_E_NOMEM;
 
     *symbols = NULL;
