@@ -19,6 +19,8 @@ if [ "${1:-}" = test ]; then
 fi
 has_header isa-l/igzip_lib.h || optional="$optional libisal-dev"
 has_header zstd.h || optional="$optional libzstd-dev"
+has_header libunwind.h || optional="$optional libunwind-dev"
+has_header elfutils/libdwfl.h || optional="$optional libdw-dev"
 [ -z "$missing$optional" ] && exit
 
 if command -v apt-get >/dev/null; then
@@ -37,18 +39,18 @@ if [ -n "${as_root:-}" ]; then
     if [ -z "$missing" ] || $install $missing >/dev/null; then
         missing=
     fi
-    # shellcheck disable=SC2086
-    if [ -n "$optional" ] && $install $optional >/dev/null; then
-        optional=
-    fi
+    wanted=$optional
+    optional=
+    for package in $wanted; do
+        $install "$package" >/dev/null || optional="$optional $package"
+    done
 fi
 
-case $optional in *libisal*)
-    echo "isa-l is not here (libisal-dev): zlib will compress, more slowly" ;;
-esac
-case $optional in *libzstd*)
-    echo "zstd is not here (libzstd-dev): no packed traces" ;;
-esac
+if [ -n "$optional" ]; then
+    echo "not here, and done without:$optional"
+    echo "  (libisal-dev compresses faster, libzstd-dev packs traces," \
+        "libunwind-dev takes native frames, libdw-dev names them)"
+fi
 if [ -n "$missing" ]; then
     echo "please install these packages first:$missing" >&2
     exit 1

@@ -24,7 +24,8 @@ run() {
     asan) core "" -Dlibrary=false -Dbuildtype=debugoptimized \
         -Db_sanitize=address,undefined -Disal=disabled ;; # zlib's turn
     tsan) core "--suite tsan" -Dlibrary=false -Dbuildtype=debugoptimized \
-        -Db_sanitize=thread -Dzstd=disabled ;; # a build without it
+        -Db_sanitize=thread -Dzstd=disabled -Dunwind=disabled \
+        -Dsymbols=disabled ;; # a build without them
     install) scripts/test_install.sh build/c "$prefix" ;;
     python-*) scripts/test_python.sh "${part#python-}" ;;
     esac

@@ -7,6 +7,7 @@
 
 #include "record.h"
 #include "replay.h"
+#include "traceback.h"
 #include "tracer.h"
 
 #ifdef __cplusplus
@@ -29,6 +30,17 @@ typedef struct vst_api {
                                const vst_time_converter *converter,
                                const vst_compressed_event *events, size_t count,
                                int64_t end_time_ns, const vst_sink *sink);
+    /* As traceback.h has them. */
+    vst_traceback *(*traceback_capture)(unsigned parts, size_t skip);
+    size_t (*traceback_addresses)(uintptr_t *addresses, size_t max,
+                                  size_t skip);
+    vst_traceback *(*traceback_of)(const uintptr_t *addresses, size_t count);
+    vst_traceback *(*traceback_retain)(vst_traceback *traceback);
+    void (*traceback_release)(vst_traceback *traceback);
+    size_t (*traceback_free_dead)(void);
+    /* The object of a traceback, for Python: a new reference, with the GIL. It
+     * takes over the caller's reference. NULL with an exception set. */
+    void *(*traceback_object)(vst_traceback *traceback);
 } vst_api;
 
 #ifdef __cplusplus

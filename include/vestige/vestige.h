@@ -11,6 +11,7 @@
 #include "span.h"
 #include "status.h"
 #include "trace.h"
+#include "traceback.h"
 #include "tracer.h"
 #include "wire.h"
 

@@ -9,6 +9,7 @@ vst_queue *vpy_recording_queue;
 typedef struct annotation {
     PyObject_HEAD PyObject *name;
     PyObject *args; /* str or None */
+    bool stack;     /* its call stack is recorded */
     vst_id id;      /* 0: not entered, or nothing was recorded then */
     uint32_t instance;
     uint32_t recording; /* the recording that id belongs to */
@@ -54,12 +55,13 @@ static vst_id define(vst_definition_kind kind, PyObject *name)
 
 static int annotation_init(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"name", "args", NULL};
+    static char *names[] = {"name", "args", "stack", NULL};
     annotation *self = (annotation *)object;
     PyObject *name, *extra = Py_None;
+    int stack = 0;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "U|O:record_function", names,
-                                     &name, &extra))
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "U|O$p:record_function", names,
+                                     &name, &extra, &stack))
         return -1;
     if (extra != Py_None && !PyUnicode_Check(extra)) {
         PyErr_Format(PyExc_TypeError,
@@ -71,22 +73,26 @@ static int annotation_init(PyObject *object, PyObject *args, PyObject *kw)
     Py_XSETREF(self->name, name);
     Py_INCREF(extra);
     Py_XSETREF(self->args, extra);
+    self->stack = stack;
     return 0;
 }
 
-static void record_text_argument(PyObject *args)
+static void record_arguments(const annotation *self)
 {
     vpy_json json = {.length = 0};
     const char *bytes;
     uint32_t length;
-    PyObject *text = vpy_text(args, &bytes, &length);
+    PyObject *text = vpy_text(self->args, &bytes, &length);
 
-    if (!text)
-        return;
-    vpy_json_key(&json, "args", 4);
-    vpy_json_string(&json, bytes, length, 1000);
-    vst_record_args(json.bytes, json.length);
-    Py_DECREF(text);
+    if (text) {
+        vpy_json_key(&json, "args", 4);
+        vpy_json_string(&json, bytes, length, 1000);
+        Py_DECREF(text);
+    }
+    if (self->stack || vpy_call_stacks)
+        vpy_call_stack_put(&json);
+    if (json.length)
+        vst_record_args(json.bytes, json.length);
 }
 
 static PyObject *annotation_enter(PyObject *object, PyObject *unused)
@@ -102,8 +108,8 @@ static PyObject *annotation_enter(PyObject *object, PyObject *unused)
         if (self->id) {
             vst_record_begin(self->id, self->instance);
             self->since = vpy_triggers_want_times() ? vst_clock_ticks() : 0;
-            if (self->args != Py_None)
-                record_text_argument(self->args);
+            if (self->args != Py_None || self->stack || vpy_call_stacks)
+                record_arguments(self);
         }
     }
     Py_INCREF(object);
@@ -158,6 +164,7 @@ static void annotation_dealloc(PyObject *object)
 static PyMemberDef annotation_members[] = {
     {"name", T_OBJECT, offsetof(annotation, name), READONLY, NULL},
     {"args", T_OBJECT, offsetof(annotation, args), READONLY, NULL},
+    {"stack", T_BOOL, offsetof(annotation, stack), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -168,7 +175,8 @@ static PyMethodDef annotation_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-PyDoc_STRVAR(annotation_doc, "record_function(name, args=None)\n--\n\n"
+PyDoc_STRVAR(annotation_doc, "record_function(name, args=None, *, "
+                             "stack=False)\n--\n\n"
                              "A named span around a block of code.");
 
 static PyType_Slot annotation_slots[] = {
@@ -233,7 +241,23 @@ static PyObject *recording(PyObject *module, PyObject *unused)
     return PyBool_FromLong(vpy_recording_queue != NULL);
 }
 
+static PyObject *set_call_stacks(PyObject *module, PyObject *on)
+{
+    int truth = PyObject_IsTrue(on);
+
+    (void)module;
+    if (truth < 0)
+        return NULL;
+    vpy_call_stacks = truth;
+    if (!truth)
+        vpy_call_stacks_forget();
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"set_annotation_stacks", set_call_stacks, METH_O,
+     PyDoc_STR("set_annotation_stacks(on)\n--\n\nWhether every annotation "
+               "has its call stack; False forgets those that were named.")},
     {"instant", instant, METH_VARARGS,
      PyDoc_STR("instant(name, json_members='')\n--\n\nRecords a moment.")},
     {"counter", counter, METH_VARARGS,

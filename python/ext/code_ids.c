@@ -111,11 +111,12 @@ void vpy_code_ids_end(void)
     vpy_last_caller = NULL;
 }
 
-static uint32_t search_path_prefix(const char *file, uint32_t length)
+uint32_t vpy_search_path_prefix(const char *file, uint32_t length)
 {
     uint32_t best = 0;
 
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(search_path); i++) {
+    for (Py_ssize_t i = 0; search_path && i < PyList_GET_SIZE(search_path);
+         i++) {
         PyObject *folder = PyList_GET_ITEM(search_path, i);
         uint32_t size = (uint32_t)PyBytes_GET_SIZE(folder);
         if (size > best && size < length &&
@@ -157,18 +158,28 @@ static const char *within_own_folder(const char *file, uint32_t length)
     return file + size;
 }
 
-bool vpy_code_is_launcher(PyObject *code)
+/* In a file of our package whose name there begins like this. */
+static bool is_own(PyObject *code, const char *beginning)
 {
     const char *file;
     uint32_t length;
     PyObject *text =
         vpy_text(((PyCodeObject *)code)->co_filename, &file, &length);
     const char *part = text ? within_own_folder(file, length) : NULL;
-    bool result = part && (strncmp(part, "cli/", 4) == 0 ||
-                           strncmp(part, "startup/", 8) == 0);
+    bool result = part && strncmp(part, beginning, strlen(beginning)) == 0;
 
     Py_XDECREF(text);
     return result;
+}
+
+bool vpy_code_is_launcher(PyObject *code)
+{
+    return is_own(code, "cli/") || is_own(code, "startup/");
+}
+
+bool vpy_code_is_own(PyObject *code)
+{
+    return is_own(code, "");
 }
 
 static bool is_wanted(const char *file, uint32_t length)
@@ -233,7 +244,7 @@ static uint32_t define(PyCodeObject *code)
     if (name && file && is_wanted(definition.file, definition.file_len)) {
         vst_id id;
         definition.file_skip =
-            search_path_prefix(definition.file, definition.file_len);
+            vpy_search_path_prefix(definition.file, definition.file_len);
         if (vst_queue_define(tracer->queue, &definition, &id) == VST_OK)
             value = id;
         if (value && (wants_args(vpy_code_qualname(code)) ||

@@ -9,19 +9,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The profile hook, which exists up to 3.11 alone, asks at every event for what
- * the public interface gives only by a call: a frame's code, and whether a
- * thread was made. */
-#if PY_VERSION_HEX < 0x030C0000
+/* Tracebacks walk the interpreter's own frames. The profile hook, which exists
+ * up to 3.11 alone, asks at every event for what the public interface gives
+ * only by a call: a frame's code, and whether a thread was made. */
 #define Py_BUILD_CORE 1
+#if PY_VERSION_HEX < 0x030C0000
 #include <internal/pycore_interp.h>
+#endif
 #if PY_VERSION_HEX >= 0x030B0000
 #include <internal/pycore_frame.h>
+#endif
+#undef Py_BUILD_CORE
+
+#if PY_VERSION_HEX < 0x030C0000
+#if PY_VERSION_HEX >= 0x030B0000
 #define vpy_threads_made(interp) ((interp)->threads.next_unique_id)
 #else
 #define vpy_threads_made(interp) ((interp)->tstate_next_unique_id)
 #endif
-#undef Py_BUILD_CORE
 
 /* Sets a thread's profile function. The interpreter's own way would call the
  * program's audit hooks, and on 3.11 refuses, in the thread it is about, while
@@ -119,6 +124,152 @@ static inline PyObject *vpy_frame_code(PyFrameObject *frame)
     return (PyObject *)frame->f_code;
 #endif
 }
+
+/* ---- the interpreter's own frames --------------------------------------- */
+
+/* A frame as the interpreter has it: no frame object is made for it. */
+#if PY_VERSION_HEX >= 0x030B0000
+typedef _PyInterpreterFrame vpy_iframe;
+#else
+typedef PyFrameObject vpy_iframe;
+#endif
+
+/* The innermost frame of a thread, which may be none of the program's. */
+static inline const vpy_iframe *vpy_iframe_innermost(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return tstate->current_frame;
+#elif PY_VERSION_HEX >= 0x030B0000
+    return tstate->cframe->current_frame;
+#else
+    return tstate->frame;
+#endif
+}
+
+static inline const vpy_iframe *vpy_iframe_back(const vpy_iframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return frame->previous;
+#else
+    return frame->f_back;
+#endif
+}
+
+/* From 3.12 the C function that evaluates has a frame of its own, in which no
+ * Python runs. */
+static inline bool vpy_iframe_is_shim(const vpy_iframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return frame->owner == FRAME_OWNED_BY_CSTACK;
+#else
+    (void)frame;
+    return false;
+#endif
+}
+
+/* Whether a C function began to evaluate with this frame. */
+static inline bool vpy_iframe_is_entry(const vpy_iframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return !frame->previous || frame->previous->owner == FRAME_OWNED_BY_CSTACK;
+#elif PY_VERSION_HEX >= 0x030B0000
+    return frame->is_entry;
+#else
+    (void)frame;
+    return true;
+#endif
+}
+
+static inline PyCodeObject *vpy_iframe_code(const vpy_iframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return (PyCodeObject *)frame->f_executable;
+#else
+    return frame->f_code;
+#endif
+}
+
+/* The number of the instruction it is at; -1 before the first. */
+static inline int vpy_iframe_instruction(const vpy_iframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return (int)(frame->instr_ptr - _PyCode_CODE(vpy_iframe_code(frame)));
+#elif PY_VERSION_HEX >= 0x030B0000
+    return (int)(frame->prev_instr - _PyCode_CODE(frame->f_code));
+#else
+    return frame->f_lasti;
+#endif
+}
+
+/* A function's first instructions make its cells and its generator; until then
+ * the interpreter shows its frame to nobody. */
+static inline bool vpy_iframe_is_incomplete(const vpy_iframe *frame,
+                                            int instruction)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return instruction < vpy_iframe_code(frame)->_co_firsttraceable &&
+           frame->owner != FRAME_OWNED_BY_GENERATOR;
+#else
+    (void)frame, (void)instruction;
+    return false;
+#endif
+}
+
+/* Where in the source an instruction comes from; what is unknown is -1. */
+typedef struct vpy_location {
+    int line, end_line;
+    int column, end_column; /* in bytes, from 0 */
+} vpy_location;
+
+static inline vpy_location vpy_code_location(PyCodeObject *code,
+                                             int instruction)
+{
+    vpy_location at = {-1, -1, -1, -1};
+    int address = instruction * (int)sizeof(_Py_CODEUNIT);
+
+#if PY_VERSION_HEX >= 0x030B0000
+    if (!PyCode_Addr2Location(code, address, &at.line, &at.column, &at.end_line,
+                              &at.end_column))
+        at = (vpy_location){-1, -1, -1, -1};
+#else
+    at.line = PyCode_Addr2Line(code, address);
+#endif
+    return at;
+}
+
+/* ---- who has the GIL ---------------------------------------------------- */
+
+/* The state of the calling thread if it has the GIL, else NULL. Up to 3.11 it
+ * is NULL too for a thread that runs in a sub-interpreter. */
+static inline PyThreadState *vpy_thread_with_gil(void)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return PyThreadState_GetUnchecked(); /* from 3.12 a variable per thread */
+#elif PY_VERSION_HEX >= 0x030C0000
+    return _PyThreadState_UncheckedGet();
+#else
+    PyThreadState *holder = _PyThreadState_UncheckedGet(); /* any thread's */
+
+    return holder && holder == PyGILState_GetThisThreadState() ? holder : NULL;
+#endif
+}
+
+/* Whether a thread without a state as above may wait for the GIL: not if it may
+ * have it. Where there are sub-interpreters, PyGILState_Check says yes. */
+static inline bool vpy_may_take_gil(void)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return true;
+#else
+    return !PyGILState_Check();
+#endif
+}
+
+#if PY_VERSION_HEX >= 0x030D0000
+#define vpy_is_finalizing() Py_IsFinalizing()
+#else
+#define vpy_is_finalizing() _Py_IsFinalizing()
+#endif
 
 /* The kernel's id of a thread, 0 where the interpreter does not know it. */
 static inline uint64_t vpy_thread_system_tid(PyThreadState *tstate)

@@ -33,6 +33,14 @@ static bool fits(const vpy_json *json, size_t escaped, size_t more)
     return json->length + escaped * ESCAPED_MAX + more < sizeof json->bytes;
 }
 
+void vpy_json_text(vpy_json *json, const char *s, size_t length)
+{
+    if (!fits(json, length, 1))
+        json->full = true;
+    else
+        put_escaped(json, s, length);
+}
+
 void vpy_json_key(vpy_json *json, const char *key, size_t length)
 {
     json->key_at = json->length;
@@ -74,4 +82,15 @@ void vpy_json_string(vpy_json *json, const char *s, size_t length, size_t max)
     put(json, "\"", 1);
     put_escaped(json, s, length);
     put(json, cut ? "\xe2\x80\xa6\"" : "\"", cut ? 4 : 1);
+}
+
+void vpy_json_ready(vpy_json *json, const char *escaped, size_t length)
+{
+    if (json->full || json->length + length + 3 > sizeof json->bytes) {
+        json->length = json->key_at;
+        return;
+    }
+    put(json, "\"", 1);
+    put(json, escaped, length);
+    put(json, "\"", 1);
 }

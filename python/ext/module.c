@@ -1,13 +1,18 @@
 /* vestige._core: what the extension is made of, put together. Loading it
  * registers the Python tracer with the core, which from then on makes one for
  * every recording. It belongs to the main interpreter. */
-#include "vpy.h"
+#include "traceback.h"
 
 #include <vestige/api.h>
 
 static void record(vst_kind kind, vst_id id)
 {
     vst_record(kind, id);
+}
+
+static void *traceback_object(vst_traceback *traceback)
+{
+    return vpy_traceback_object(traceback);
 }
 
 static const vst_api api = {
@@ -20,6 +25,13 @@ static const vst_api api = {
     .matcher_create = vst_matcher_create,
     .matcher_destroy = vst_matcher_destroy,
     .matcher_feed = vst_matcher_feed,
+    .traceback_capture = vst_traceback_capture,
+    .traceback_addresses = vst_traceback_addresses,
+    .traceback_of = vst_traceback_of,
+    .traceback_retain = vst_traceback_retain,
+    .traceback_release = vst_traceback_release,
+    .traceback_free_dead = vst_traceback_free_dead,
+    .traceback_object = traceback_object,
 };
 
 static PyObject *set_torch_mode(PyObject *module, PyObject *on)
@@ -78,7 +90,7 @@ static int module_exec(PyObject *module)
         vpy_engine_init(module) < 0 || vpy_trace_type_init(module) < 0 ||
         vpy_session_type_init(module) < 0 || vpy_pack_init(module) < 0 ||
         vpy_annotation_init(module) < 0 || vpy_flight_init(module) < 0 ||
-        add_constants(module) < 0)
+        vpy_traceback_init(module) < 0 || add_constants(module) < 0)
         return -1;
     vst_tracer_register(vpy_tracer_make);
     return 0;

@@ -102,6 +102,7 @@ static void is_no_longer_recording(session *self)
         vpy_recording_queue = NULL;
     if (vpy_recording_session == (PyObject *)self)
         vpy_recording_session = NULL;
+    vpy_call_stacks_forget();
 }
 
 static void session_dealloc(PyObject *object)

@@ -79,6 +79,10 @@ VST_COLD uint32_t vpy_code_define(PyObject *code);
 /* Belongs to what runs programs, the command or the start-up module: what
  * called it is not theirs. */
 bool vpy_code_is_launcher(PyObject *code);
+/* Belongs to vestige. */
+bool vpy_code_is_own(PyObject *code);
+/* How much of a file's name is a folder of the search path. */
+uint32_t vpy_search_path_prefix(const char *file, uint32_t length);
 
 static inline uint32_t vpy_code_value(PyObject *code)
 {
@@ -190,6 +194,7 @@ void vpy_greenlets_watch_thread(void); /* the current one */
 
 /* forks.c */
 int vpy_forks_init(PyObject *module);
+
 /* triggers.c: what asks for a snapshot when the program is slow, or fails. */
 typedef struct vpy_slow {
     char *name; /* of an annotation or a Python function */
@@ -245,6 +250,12 @@ void vpy_flight_destroy(vpy_flight *flight);
 void vpy_flight_after_fork(void);
 PyObject *vpy_flight_snapshots(const vpy_flight *flight);
 
+/* call_stack.c: for annotations */
+extern bool vpy_call_stacks; /* all of them have one */
+struct vpy_json;
+void vpy_call_stack_put(struct vpy_json *json);
+void vpy_call_stacks_forget(void);
+
 /* json.c */
 typedef struct vpy_json {
     char bytes[8000];
@@ -259,6 +270,10 @@ void vpy_json_begin(vpy_json *json, const char *key);
 void vpy_json_end(vpy_json *json);
 /* The value of the last key: at most max bytes of a string. */
 void vpy_json_string(vpy_json *json, const char *s, size_t length, size_t max);
+/* The same, escaped already, whole or not at all. */
+void vpy_json_ready(vpy_json *json, const char *escaped, size_t length);
+/* Not a member: text alone, escaped; `full` if there is no room. */
+void vpy_json_text(vpy_json *json, const char *s, size_t length);
 
 /* Objects of the module. */
 extern PyTypeObject *vpy_trace_type;
@@ -267,6 +282,8 @@ int vpy_session_type_init(PyObject *module);
 int vpy_trace_type_init(PyObject *module);
 int vpy_pack_init(PyObject *module);
 int vpy_annotation_init(PyObject *module);
+int vpy_traceback_init(PyObject *module);
+void vpy_traceback_after_fork(void);
 PyObject *vpy_trace_of_session(PyObject *session, vst_session *handle);
 PyObject *vpy_raise(vst_status status, const vst_error *error, PyObject *path);
 void vpy_raise_for_both(int sys_errno, PyObject *source, PyObject *target);

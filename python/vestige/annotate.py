@@ -23,6 +23,7 @@ class record_function(_core.record_function):
 
     As a decorator it makes a new span for every call, so the function may recurse and run in several threads or tasks.
     A coroutine function stays one, and its span lasts from the first await to the end; so does a generator's.
+    With stack=True the trace also says where the span was begun: the call stack is among its arguments.
     """
 
     __slots__ = ()
@@ -34,7 +35,7 @@ class record_function(_core.record_function):
             raise TypeError(f"record_function decorates functions, not {type(function).__name__}")
         from functools import update_wrapper
 
-        return update_wrapper(_wrap(function, type(self), self.name, self.args), function)  # type: ignore[return-value]
+        return update_wrapper(_wrap(function, type(self), self), function)  # type: ignore[return-value]
 
 
 def instant(name: str, /, **args: object) -> None:
@@ -64,21 +65,23 @@ def _flags(function: Callable[..., Any]) -> int:
     return flags
 
 
-def _wrap(function: Callable[..., Any], span: type[record_function], name: str, text: str | None) -> Callable[..., Any]:
+def _wrap(function: Callable[..., Any], span: type[record_function], like: record_function) -> Callable[..., Any]:
+    name, text, stack = like.name, like.args, like.stack
+
     def call(*args: Any, **kwargs: Any) -> Any:
-        with span(name, text):
+        with span(name, text, stack=stack):
             return function(*args, **kwargs)
 
     async def call_coroutine(*args: Any, **kwargs: Any) -> Any:
-        with span(name, text):
+        with span(name, text, stack=stack):
             return await function(*args, **kwargs)
 
     def call_generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        with span(name, text):
+        with span(name, text, stack=stack):
             return (yield from function(*args, **kwargs))
 
     async def call_async_generator(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        with span(name, text):
+        with span(name, text, stack=stack):
             inner = function(*args, **kwargs)
             try:
                 value = await inner.__anext__()

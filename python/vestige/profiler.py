@@ -62,6 +62,7 @@ class profile:
                   longer), `raise:ValueError` (an exception of that type), `rss>2G` (memory of the process)
     snapshot_signal   name of a signal that makes it write one
     max_snapshots     how many are written at most, beside `output` as `<output>-snapshot<n>.vst`
+    annotation_stacks  record the call stack that each record_function() begins in
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class profile:
         triggers: Sequence[str] | None = None,
         snapshot_signal: str | int | None = None,
         max_snapshots: int = 10,
+        annotation_stacks: bool = False,
     ) -> None:
         given = {name: value for name, value in locals().items() if name != "self"}
         if activities is not None:  # their module loads enum, which a program that names none is spared
@@ -95,14 +97,21 @@ class profile:
         self._activities = activities
         if with_stack is None:
             with_stack = not dropin.installed()
-        flags = {"with_stack": with_stack, "overwrite": overwrite, "c_functions": c_functions, "gc": gc}
-        flags["children"] = children
+        flags = {
+            "with_stack": with_stack,
+            "overwrite": overwrite,
+            "c_functions": c_functions,
+            "gc": gc,
+            "annotation_stacks": annotation_stacks,
+            "children": children,
+        }
         for name, flag in flags.items():
             if not isinstance(flag, bool):
                 raise TypeError(f"{name} must be True or False, not {type(flag).__name__}")
         if children and output is None:
             raise ValueError("children=True needs an output: their files are named after it")
         self.with_stack = with_stack
+        self._annotation_stacks = annotation_stacks
         self._output = None if output is None else os.fspath(output)
         given.update(activities=self._activities, with_stack=with_stack)
         for name in ("include", "exclude", "record_args", "triggers"):
@@ -177,6 +186,7 @@ class profile:
             for key, text in facts.items():
                 self._session.set_metadata(key, text)
             self._session.start()
+            _core.set_annotation_stacks(self._annotation_stacks)
         except BaseException:
             self._let_go()
             raise

@@ -40,50 +40,6 @@ char *vst__json_double(char *at, double value)
     return text(at, number);
 }
 
-static char *escape_byte(char *at, unsigned char c)
-{
-    static const char hex[] = "0123456789abcdef";
-    static const char named[] = {'b', 't', 'n', 0, 'f', 'r'};
-
-    *at++ = '\\';
-    if (c == '"' || c == '\\') {
-        *at++ = (char)c;
-    } else if (c >= '\b' && c <= '\r' && c != '\v') {
-        *at++ = named[c - '\b'];
-    } else {
-        at = text(at, "u00");
-        *at++ = hex[c >> 4];
-        *at++ = hex[c & 15];
-    }
-    return at;
-}
-
-char *vst__json_escape(char *at, const char *limit, const char **from,
-                       const char *end)
-{
-    const unsigned char *c = (const unsigned char *)*from;
-    const unsigned char *stop = (const unsigned char *)end;
-
-    while (c != stop && limit - at >= VST_JSON_ESCAPE_MAX) {
-        size_t count;
-
-        if (*c >= 0x20 && *c < 0x7f && *c != '"' && *c != '\\') {
-            *at++ = (char)*c++;
-        } else if (*c < 0x80) {
-            at = escape_byte(at, *c++);
-        } else if ((count = vst__json_utf8(c, stop)) != 0) {
-            memcpy(at, c, count);
-            at += count;
-            c += count;
-        } else {
-            at = text(at, "\xef\xbf\xbd");
-            c++;
-        }
-    }
-    *from = (const char *)c;
-    return at;
-}
-
 void vst__json_string(vst__output *output, const char *bytes, size_t count)
 {
     const char *end = bytes + count;

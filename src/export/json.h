@@ -9,12 +9,12 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/escape.h"
 #include "export/output.h"
 
 enum {
-    VST_JSON_DIGITS = 20,     /* of the longest integer */
-    VST_JSON_NUMBER_MAX = 32, /* bytes that writing any number may touch */
-    VST_JSON_ESCAPE_MAX = 6   /* bytes of one escaped byte */
+    VST_JSON_DIGITS = 20,    /* of the longest integer */
+    VST_JSON_NUMBER_MAX = 32 /* bytes that writing any number may touch */
 };
 
 /* "00" "01" … "99" */
@@ -71,12 +71,6 @@ static inline char *vst__json_us(char *at, int64_t ns)
 /* A number, or the string "NaN", "Infinity", "-Infinity". */
 char *vst__json_double(char *at, double value);
 
-/* The inside of a JSON string: escaped, and what is not UTF-8 replaced by
- * U+FFFD. Takes from *from until `end`, or until less than VST_JSON_ESCAPE_MAX
- * bytes are left before `limit`. */
-char *vst__json_escape(char *at, const char *limit, const char **from,
-                       const char *end);
-
 /* A whole string with its quotes, of any length. */
 void vst__json_string(vst__output *output, const char *bytes, size_t count);
 
@@ -85,8 +79,6 @@ void vst__json_string(vst__output *output, const char *bytes, size_t count);
 bool vst__json_is_value(const char *text, size_t count);
 /* "key": value, "key": value, … without the braces, at least one. */
 bool vst__json_is_members(const char *text, size_t count);
-/* Bytes of the UTF-8 character at `at`, 0 if it is none. */
-size_t vst__json_utf8(const unsigned char *at, const unsigned char *end);
 
 /* ---- json_read.c: parts of what is JSON ---------------------------------- */
 

@@ -12,36 +12,6 @@ typedef struct text {
     const unsigned char *end;
 } text;
 
-size_t vst__json_utf8(const unsigned char *at, const unsigned char *end)
-{
-    size_t left = (size_t)(end - at), count;
-    /* The second byte's range rules out overlong forms, surrogates and what
-     * lies beyond U+10FFFF. */
-    unsigned char low = 0x80, high = 0xbf;
-
-    if (left == 0)
-        return 0;
-    if (at[0] < 0x80)
-        return 1;
-    if (at[0] < 0xc2 || at[0] > 0xf4)
-        return 0;
-    count = at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
-    if (at[0] == 0xe0)
-        low = 0xa0;
-    else if (at[0] == 0xed)
-        high = 0x9f;
-    else if (at[0] == 0xf0)
-        low = 0x90;
-    else if (at[0] == 0xf4)
-        high = 0x8f;
-    if (left < count || at[1] < low || at[1] > high)
-        return 0;
-    for (size_t i = 2; i < count; i++)
-        if (at[i] < 0x80 || at[i] > 0xbf)
-            return 0;
-    return count;
-}
-
 static void skip_space(text *t)
 {
     while (t->at != t->end && (*t->at == ' ' || *t->at == '\t' ||

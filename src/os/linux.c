@@ -81,16 +81,15 @@ void vst__os_thread_defer(void)
     setpriority(PRIO_PROCESS, tid, getpriority(PRIO_PROCESS, tid) + 5);
 }
 
-static pthread_key_t exit_key;
-
-int vst__os_thread_exit_hook(void (*fn)(void *arg))
+int vst__os_thread_exit_hook(vst__os_exit *hook, void (*fn)(void *arg))
 {
-    return pthread_key_create(&exit_key, fn);
+    _Static_assert(sizeof *hook == sizeof(pthread_key_t), "a hook is a key");
+    return pthread_key_create(hook, fn);
 }
 
-void vst__os_thread_exit_arg(void *arg)
+void vst__os_thread_exit_arg(vst__os_exit hook, void *arg)
 {
-    pthread_setspecific(exit_key, arg);
+    pthread_setspecific(hook, arg);
 }
 
 int vst__os_fork_hooks(void (*before)(void), void (*parent)(void),

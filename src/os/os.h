@@ -19,8 +19,9 @@ uint64_t vst__os_resident_bytes(void);
 void vst__os_thread_defer(void);
 
 /* Calls fn(arg of the last set) in a thread that ends; set(NULL) unsets it. */
-int vst__os_thread_exit_hook(void (*fn)(void *arg));
-void vst__os_thread_exit_arg(void *arg);
+typedef uint32_t vst__os_exit;
+int vst__os_thread_exit_hook(vst__os_exit *hook, void (*fn)(void *arg));
+void vst__os_thread_exit_arg(vst__os_exit hook, void *arg);
 
 /* Around fork(): before and after in the parent, after in the child. */
 int vst__os_fork_hooks(void (*before)(void), void (*parent)(void),

@@ -22,6 +22,8 @@ static uint64_t current_epoch(void)
 
 /* ---- the calling thread's writer --------------------------------------- */
 
+static vst__os_exit exit_hook;
+
 static void thread_ends(void *writer)
 {
     (void)writer;
@@ -30,7 +32,7 @@ static void thread_ends(void *writer)
 
 __attribute__((constructor)) static void watch_thread_ends(void)
 {
-    vst__os_thread_exit_hook(thread_ends);
+    vst__os_thread_exit_hook(&exit_hook, thread_ends);
 }
 
 static vst__writer *own_writer(void)
@@ -42,7 +44,7 @@ static vst__writer *own_writer(void)
         return NULL;
     writer->hot.epoch = VST_EPOCH_NONE;
     vst_thread_buffer = &writer->hot;
-    vst__os_thread_exit_arg(writer);
+    vst__os_thread_exit_arg(exit_hook, writer);
     return writer;
 }
 
@@ -53,7 +55,7 @@ void vst_thread_release(void)
     if (vst_thread_buffer == &no_buffer)
         return;
     vst_thread_buffer = &no_buffer;
-    vst__os_thread_exit_arg(NULL);
+    vst__os_thread_exit_arg(exit_hook, NULL);
     pthread_mutex_lock(&vst__recorder_lock);
     writer->thread = NULL;
     if (writer->queue) {

@@ -386,3 +386,102 @@ def test_arguments_are_not_rendered_when_nothing_is_recorded(monkeypatch):
     assert not vestige._core.recording()
     instant("name", value=1)
     counter("name", 1)
+
+
+# ---- call stacks -------------------------------------------------------
+
+
+def stack_of(prof, name):
+    """The call stack of the only span of that name, from the innermost frame to this file's test."""
+    [span] = [event for event in load(prof)["traceEvents"] if event["name"] == name and event["ph"] in "Xb"]
+    text = span["args"]["Call stack"]
+    assert text.endswith(";")
+    return text.split(";")[:-1]
+
+
+def test_a_span_can_hold_the_call_stack_it_began_in():
+    def inner():
+        with record_function("held", "argument", stack=True), record_function("not held"):
+            pass
+
+    def outer():
+        inner()
+
+    with profile(with_stack=False) as prof:
+        outer()
+    first = inner.__code__.co_firstlineno
+    stack = stack_of(prof, "held")
+    file = stack[0].partition("(")[0]
+    assert file.endswith("test_annotations.py")
+    assert stack[:2] == [f"{file}({first + 1}): inner", f"{file}({outer.__code__.co_firstlineno + 1}): outer"]
+    assert events(prof, "held")[0]["args"]["args"] == "argument"
+    assert "Call stack" not in events(prof, "not held")[0].get("args", {})
+
+
+def test_every_span_holds_its_call_stack_if_the_profile_says_so():
+    @record_function("decorated")
+    def inner():
+        pass
+
+    def outer():
+        for _ in range(3):
+            with record_function("block"):
+                inner()
+
+    with profile(annotation_stacks=True) as prof:
+        outer()
+    stacks = {event["args"]["Call stack"] for event in events(prof, "block")}
+    assert len(events(prof, "block")) == 3 and len(stacks) == 1
+    assert stacks.pop().split(";")[0].endswith(": outer")
+    assert events(prof, "decorated")[0]["args"]["Call stack"].split(";")[0].endswith(": outer")  # who called it
+    with profile() as prof:
+        outer()
+    assert not any("Call stack" in event.get("args", {}) for event in events(prof, "block"))
+
+
+def test_a_decorator_keeps_the_stack_it_was_asked_for():
+    @record_function("held", stack=True)
+    def decorated():
+        pass
+
+    with profile(with_stack=False) as prof:
+        decorated()
+    assert stack_of(prof, "held")[0].endswith(f": {test_a_decorator_keeps_the_stack_it_was_asked_for.__name__}")
+
+
+def test_a_call_stack_that_is_too_long_is_cut_at_its_outer_end():
+    def recurse(depth):
+        if depth:
+            return recurse(depth - 1)
+        with record_function("deep", "x" * 2000, stack=True):
+            pass
+
+    with profile(with_stack=False) as prof:
+        recurse(500)
+    stack = stack_of(prof, "deep")
+    assert stack[-1] == "..."
+    assert 50 < len(stack) < 500
+    assert all(frame.endswith(": recurse") for frame in stack[:-1])
+
+
+def test_code_of_a_call_stack_is_not_kept_after_recording():
+    import sys
+
+    from vestige.traceback import free_dead_captured_tracebacks
+
+    def work():
+        with record_function("held", stack=True):
+            pass
+
+    before = sys.getrefcount(work.__code__)
+    with profile(with_stack=False):
+        work()
+    free_dead_captured_tracebacks()
+    after = sys.getrefcount(work.__code__)
+    assert after == before
+
+
+@pytest.mark.parametrize("wrong", [{"stack": True, "x": 1}, {"annotation": True}])
+def test_arguments_that_are_not_known_are_refused(wrong):
+    with pytest.raises(TypeError):
+        record_function("x", **wrong)

@@ -1,0 +1,147 @@
+"""Tracebacks: where a thread is, taken in nanoseconds and named when somebody looks.
+
+    from vestige.traceback import CapturedTraceback
+
+    tb = CapturedTraceback.extract()           # keep as many as wanted: equal stacks share their frames
+    print("".join(tb.format()))                # as traceback.format_stack() has it
+    CapturedTraceback.format_all(many)         # cheaper than one by one
+
+The names are those of torch.utils._traceback and torch._C._profiler. With cpp=True native frames are taken too, and
+Python frames stand among them, each just inside of the C function that evaluates it. `script` is accepted and has no
+effect: it means TorchScript, whose frames only torch knows.
+
+A traceback may be dropped on any thread and under any lock. What it referred to is let go of when the next one is
+taken, or by free_dead_captured_tracebacks().
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+from ._core import CapturedTraceback as _CapturedTraceback
+from ._core import (
+    Traceback,
+    free_dead_captured_tracebacks,
+    gather_traceback,
+    register_extra_frames,
+    symbolize_tracebacks,
+    unregister_extra_frames,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    Frame = dict[str, Any]
+
+__all__ = [
+    "CapturedTraceback",
+    "Traceback",
+    "free_dead_captured_tracebacks",
+    "gather_traceback",
+    "register_extra_frames",
+    "symbolize_tracebacks",
+    "unregister_extra_frames",
+]
+
+HAS_COLUMNS = sys.version_info >= (3, 11)
+SHOWN_REPEATS = 3  # as traceback has it
+
+
+class CapturedTraceback(_CapturedTraceback):
+    """A traceback that can be let go of: extract() takes one, the rest names it.
+
+    Taking it costs a fraction of a microsecond, so it may stay in a program for good. It cannot tell what the lines of
+    the source were: like traceback, summary() and format() read them from the files when they are called.
+    """
+
+    __slots__ = ()
+
+    def summary(self, positions: bool = False) -> traceback.StackSummary:
+        """As traceback.extract_stack() gives it, outermost first; empty after cleanup().
+
+        positions  columns too, from Python 3.11, so that a formatted line has carets
+        """
+        if self.tb is None:
+            return traceback.StackSummary()
+        [frames] = symbolize_tracebacks([self.tb], positions)
+        return traceback.StackSummary(map(_summarize, frames[: self.skip - 1 if self.skip else None : -1]))
+
+    def format(self, positions: bool = False) -> list[str]:
+        """As traceback.format_list() gives it. For many, format_all() is cheaper."""
+        return traceback.format_list(self.summary(positions))
+
+    @staticmethod
+    def format_all(tbs: Iterable[CapturedTraceback], positions: bool = False) -> list[list[str]]:
+        """What format() gives for each, made together: what is equal is named and formatted once."""
+        tbs = list(tbs)
+        live = [tb for tb in tbs if tb.tb is not None]
+        named = iter(symbolize_tracebacks([tb.tb for tb in live], positions))
+        formatter = _Formatter()
+        return [[] if tb.tb is None else formatter.format(next(named), tb.skip) for tb in tbs]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Frames stay in the process they are of: a copy that was pickled is empty."""
+        return type(self), (None, self.skip)
+
+    def __repr__(self) -> str:
+        return f"<CapturedTraceback at {id(self):#x}{'' if self.tb else ', empty'}>"
+
+
+def _summarize(frame: Frame) -> traceback.FrameSummary:
+    line = frame["line"] or None
+    if HAS_COLUMNS and "column" in frame:
+        return traceback.FrameSummary(
+            frame["filename"],
+            line,
+            frame["name"],
+            lookup_line=False,
+            end_lineno=frame["end_line"],
+            colno=frame["column"],
+            end_colno=frame["end_column"],
+        )
+    return traceback.FrameSummary(frame["filename"], line, frame["name"], lookup_line=False)
+
+
+class _Formatter:
+    """StackSummary.format() for many stacks that share frames, which symbolize_tracebacks gives as the same dicts."""
+
+    def __init__(self) -> None:
+        self._frames: dict[int, tuple[tuple[str, int, str], str]] = {}
+        self._stacks: dict[tuple[int, int], list[str]] = {}
+
+    def format(self, frames: list[Frame], skip: int) -> list[str]:
+        done = self._stacks.get((id(frames), skip))
+        if done is None:
+            done = self._stacks[id(frames), skip] = self._format(frames, skip)
+        return done.copy()
+
+    def _format(self, frames: list[Frame], skip: int) -> list[str]:
+        known = self._frames
+        lines: list[str] = []
+        last, repeats = None, 0
+        for frame in frames[: skip - 1 if skip else None : -1]:
+            place, text = known.get(id(frame)) or self._format_frame(frame)
+            if place == last:
+                repeats += 1
+                if repeats > SHOWN_REPEATS:
+                    continue
+            else:
+                _close_repeats(lines, repeats)
+                last, repeats = place, 1
+            lines.append(text)
+        _close_repeats(lines, repeats)
+        return lines
+
+    def _format_frame(self, frame: Frame) -> tuple[tuple[str, int, str], str]:
+        [text] = traceback.format_list([_summarize(frame)])
+        made = self._frames[id(frame)] = (frame["filename"], frame["line"], frame["name"]), text
+        return made
+
+
+def _close_repeats(lines: list[str], repeats: int) -> None:
+    more = repeats - SHOWN_REPEATS
+    if more > 0:
+        lines.append(f"  [Previous line repeated {more} more time{'s' if more > 1 else ''}]\n")

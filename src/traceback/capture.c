@@ -1,0 +1,272 @@
+/* Taking tracebacks: gathers the frames of the calling thread into memory that
+ * the thread keeps for it, and hands them to the table. Any thread; a capture
+ * inside of a capture (gathering may run a destructor) gets memory of its own.
+ * Also the accessors, which read what does not change. */
+#include "traceback/traceback.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "os/os.h"
+
+/* Memory that a thread gathers into, kept for the next time. */
+typedef struct scratch {
+    vst_gathered gathered;
+    uintptr_t *addresses;
+    size_t addresses_capacity;
+    bool is_busy;
+} scratch;
+
+enum { ADDRESSES_FIRST = 128 };
+
+static _Thread_local scratch *own_scratch
+    __attribute__((tls_model("initial-exec")));
+static vst__os_exit exit_hook;
+static _Atomic(const vst_unwinder *) unwinder;
+
+void vst_unwinder_install(const vst_unwinder *installed)
+{
+    atomic_store(&unwinder, installed);
+}
+
+const vst_unwinder *vst_unwinder_installed(void)
+{
+    return atomic_load_explicit(&unwinder, memory_order_acquire);
+}
+
+/* ---- the thread's memory ------------------------------------------------ */
+
+static void scratch_free(scratch *s)
+{
+    free(s->gathered.codes);
+    free(s->gathered.instructions);
+    free(s->addresses);
+    free(s);
+}
+
+static void thread_ends(void *s)
+{
+    own_scratch = NULL;
+    scratch_free(s);
+}
+
+__attribute__((constructor)) static void watch_thread_ends(void)
+{
+    vst__os_thread_exit_hook(&exit_hook, thread_ends);
+}
+
+__attribute__((cold, noinline)) static scratch *scratch_make(void)
+{
+    scratch *s = calloc(1, sizeof *s);
+
+    if (s == NULL || own_scratch != NULL)
+        return s;
+    own_scratch = s;
+    vst__os_thread_exit_arg(exit_hook, s);
+    return s;
+}
+
+static inline scratch *scratch_enter(void)
+{
+    scratch *s = own_scratch;
+
+    if (s == NULL || s->is_busy)
+        s = scratch_make();
+    if (s != NULL)
+        s->is_busy = true;
+    return s;
+}
+
+static inline void scratch_leave(scratch *s)
+{
+    s->is_busy = false;
+    if (s != own_scratch)
+        scratch_free(s);
+}
+
+bool vst_gathered_grow(vst_gathered *gathered)
+{
+    size_t codes_capacity = gathered->capacity;
+    size_t wanted = gathered->capacity + 1;
+    void *moved;
+
+    if (gathered->count < gathered->capacity)
+        return true;
+    if (wanted > VST_FRAMES_MAX)
+        return false;
+    if (wanted < ADDRESSES_FIRST)
+        wanted = ADDRESSES_FIRST;
+    /* If only the first array grows, its room is found again next time. */
+    moved = vst__grow(gathered->codes, &codes_capacity, wanted,
+                      sizeof *gathered->codes);
+    if (moved == NULL)
+        return false;
+    gathered->codes = moved;
+    moved = vst__grow(gathered->instructions, &gathered->capacity, wanted,
+                      sizeof *gathered->instructions);
+    if (moved == NULL)
+        return false;
+    gathered->instructions = moved;
+    return true;
+}
+
+/* ---- capture ------------------------------------------------------------ */
+
+/* Without room for all of them, the innermost. */
+static size_t gather_native(scratch *s, const void *from)
+{
+    size_t count = 0, wanted = ADDRESSES_FIRST;
+
+    do {
+        void *moved = vst__grow(s->addresses, &s->addresses_capacity, wanted,
+                                sizeof *s->addresses);
+        if (moved == NULL)
+            break;
+        s->addresses = moved;
+        count = vst__native_gather(from, s->addresses, s->addresses_capacity);
+        wanted = 2 * s->addresses_capacity;
+    } while (count + VST_NATIVE_OWN_MAX >= s->addresses_capacity &&
+             wanted <= VST_FRAMES_MAX);
+    return count;
+}
+
+static void drop_innermost(vst__frames *frames, size_t skip)
+{
+    if (skip > frames->native)
+        skip = frames->native;
+    frames->addresses += skip;
+    frames->native -= skip;
+}
+
+/* Native frames from the one on that evaluates the innermost frames of the
+ * language; all of them if it is not there. */
+static void drop_called(vst__frames *frames, const vst_unwinder *u)
+{
+    size_t runs = 0, at = frames->native;
+
+    for (size_t i = 0; i < frames->language; i++)
+        runs += (frames->instructions[i] & VST_FRAME_ENTRY) != 0;
+    if (u->is_evaluation == NULL)
+        return;
+    while (runs != 0 && at != 0)
+        runs -= u->is_evaluation(frames->addresses[--at]);
+    if (runs == 0)
+        drop_innermost(frames, at);
+}
+
+/* Whose return address says where the caller's frames begin: not inlined. */
+__attribute__((noinline)) vst_traceback *vst_traceback_capture(unsigned parts,
+                                                               size_t skip)
+{
+    const vst_unwinder *u = vst_unwinder_installed();
+    vst__frames frames = {0};
+    vst_traceback *traceback;
+    void *entered = NULL;
+    bool has_entered = false;
+    scratch *s = scratch_enter();
+
+    if (s == NULL)
+        return NULL;
+    if (parts & VST_TRACEBACK_NATIVE) {
+        frames.native = gather_native(s, __builtin_return_address(0));
+        frames.addresses = s->addresses;
+        if (skip != 0 && !(parts & VST_TRACEBACK_FROM_LANGUAGE))
+            drop_innermost(&frames, skip);
+    }
+    if ((parts & VST_TRACEBACK_LANGUAGE) && u != NULL) {
+        s->gathered.count = 0;
+        has_entered = u->gather(skip, &s->gathered, &entered);
+        if (has_entered) {
+            frames.codes = s->gathered.codes;
+            frames.instructions = s->gathered.instructions;
+            frames.language = s->gathered.count;
+            if (parts & VST_TRACEBACK_FROM_LANGUAGE)
+                drop_called(&frames, u);
+        }
+    }
+    traceback = vst__table_intern(&frames, has_entered);
+    if (has_entered)
+        u->leave(entered);
+    scratch_leave(s);
+    return traceback;
+}
+
+__attribute__((noinline)) size_t
+vst_traceback_addresses(uintptr_t *addresses, size_t max, size_t skip)
+{
+    size_t count =
+        vst__native_gather(__builtin_return_address(0), addresses, max);
+
+    if (skip == 0)
+        return count;
+    if (skip > count)
+        skip = count;
+    memmove(addresses, addresses + skip, (count - skip) * sizeof *addresses);
+    return count - skip;
+}
+
+vst_traceback *vst_traceback_of(const uintptr_t *addresses, size_t count)
+{
+    vst__frames frames = {.addresses = addresses,
+                          .native =
+                              count < VST_FRAMES_MAX ? count : VST_FRAMES_MAX};
+
+    return vst__table_intern(&frames, false);
+}
+
+/* ---- what is in one ----------------------------------------------------- */
+
+vst_language_frames vst_traceback_language(const vst_traceback *traceback)
+{
+    return (vst_language_frames){vst__traceback_codes(traceback),
+                                 vst__traceback_instructions(traceback),
+                                 traceback->language};
+}
+
+const uintptr_t *vst_traceback_native(const vst_traceback *traceback,
+                                      size_t *count)
+{
+    *count = traceback->native;
+    return vst__traceback_addresses(traceback);
+}
+
+bool vst_traceback_is_sole(const vst_traceback *traceback)
+{
+    return atomic_load_explicit(&traceback->references, memory_order_acquire) ==
+           1;
+}
+
+void *vst_traceback_get_user(const vst_traceback *traceback)
+{
+    return traceback->user;
+}
+
+void vst_traceback_set_user(vst_traceback *traceback, void *user)
+{
+    traceback->user = user;
+}
+
+int vst_traceback_traverse(const vst_traceback *traceback,
+                           int (*visit)(void *object, void *arg), void *arg)
+{
+    void **codes = vst__traceback_codes(traceback);
+    int result = 0;
+
+    if (!vst_traceback_is_sole(traceback))
+        return 0;
+    for (size_t i = 0; i < traceback->language && result == 0; i++)
+        result = visit(codes[i], arg);
+    return result;
+}
+
+void vst_traceback_clear(vst_traceback *traceback)
+{
+    const vst_unwinder *u = vst_unwinder_installed();
+    size_t count = traceback->language;
+
+    if (count == 0 || u == NULL || !vst__table_remove(traceback))
+        return;
+    traceback->language = 0;
+    u->release(vst__traceback_codes(traceback), count);
+}

@@ -1,0 +1,33 @@
+/* From native addresses to names: names.c remembers them, and asks one of the
+ * resolvers, which of them is chosen by the build. */
+#ifndef VST_TRACEBACK_NAMES_H
+#define VST_TRACEBACK_NAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <vestige/traceback.h>
+
+/* ---- names.c: any thread ------------------------------------------------ */
+
+/* Between these no other thread is here. Begin looks whether libraries came or
+ * went since the last time. */
+void vst__names_begin(void);
+void vst__names_end(void);
+/* The frames that a return address stands for, innermost first: at least one.
+ * Strings end in NUL. */
+vst_status vst__names_of(uintptr_t address, const vst_named_sink *sink);
+
+/* ---- resolve_dwfl.c: or resolve_none.c; one thread at a time ------------ */
+
+/* The set of libraries is another one now. */
+void vst__resolver_refresh(bool is_any_unloaded);
+/* As vst__names_of, but may find nothing. The address is within the call. */
+vst_status vst__resolver_find(uintptr_t address, const vst_named_sink *sink);
+
+/* ---- demangle.c --------------------------------------------------------- */
+
+/* What a symbol is called in its language, malloc()ed; NULL: as it is. */
+char *vst__demangle(const char *symbol);
+
+#endif

@@ -1,0 +1,13 @@
+/* In place of native.c where libunwind is not: no native frames. */
+#include "traceback/traceback.h"
+
+size_t vst__native_gather(const void *from, uintptr_t *addresses, size_t max)
+{
+    (void)from, (void)addresses, (void)max;
+    return 0;
+}
+
+bool vst_traceback_has_native(void)
+{
+    return false;
+}

@@ -1,0 +1,71 @@
+/* What the files of this folder share: the object, the table of all of them,
+ * and where frames come from. */
+#ifndef VST_TRACEBACK_TRACEBACK_H
+#define VST_TRACEBACK_TRACEBACK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <vestige/traceback.h>
+
+enum { VST_FRAMES_MAX = 1 << 24 }; /* of one part of a traceback */
+
+/* Immutable but for what names a guard. One allocation: after this come the
+ * native addresses, the codes, the instructions. */
+struct vst_traceback {
+    atomic_uint references; /* to 0 and from 0 only under the table's lock */
+    uint32_t hash;          /* table's lock; 0: not in the table any more */
+    uint32_t language, native;
+    vst_traceback *next_dead; /* table's lock; NULL: not on a list */
+    void *user;               /* the interpreter's lock */
+    uintptr_t words[];
+};
+
+/* Frames that are not a traceback yet. */
+typedef struct vst__frames {
+    void *const *codes;
+    const uint32_t *instructions;
+    size_t language;
+    const uintptr_t *addresses;
+    size_t native;
+} vst__frames;
+
+static inline uintptr_t *vst__traceback_addresses(const vst_traceback *t)
+{
+    return (uintptr_t *)t->words;
+}
+
+static inline void **vst__traceback_codes(const vst_traceback *t)
+{
+    return (void **)(t->words + t->native);
+}
+
+static inline uint32_t *vst__traceback_instructions(const vst_traceback *t)
+{
+    return (uint32_t *)(vst__traceback_codes(t) + t->language);
+}
+
+/* ---- table.c ------------------------------------------------------------ */
+
+/* The traceback with these frames, with a reference for the caller; NULL: out
+ * of memory. `entered`: the interpreter's lock is held, so the dead are freed
+ * whatever they refer to. Frames of a language need it. */
+vst_traceback *vst__table_intern(const vst__frames *frames, bool entered);
+/* Which must not be dead, and is alone in being referred to: out of the table.
+ * False: it is not alone. */
+bool vst__table_remove(vst_traceback *traceback);
+/* For tests: how many there are, dead ones that are not freed yet too. */
+size_t vst__table_count(void);
+
+/* ---- native.c: or native_none.c ----------------------------------------- */
+
+enum { VST_NATIVE_OWN_MAX = 8 }; /* frames of ours below that */
+
+/* Return addresses of the calling thread, innermost first, from the frame that
+ * `from` returns into; as many as there is room for, less VST_NATIVE_OWN_MAX
+ * at most. */
+size_t vst__native_gather(const void *from, uintptr_t *addresses, size_t max);
+
+#endif
