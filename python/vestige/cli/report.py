@@ -47,7 +47,7 @@ def show(trace: Trace, totals: list[tuple[str, int, int, int]], rows: int, out: 
     print(f"{duration(facts['end_ns'] - facts['start_ns'])}, {calls:,} calls, {threads}", file=out)
     if facts["lost"]:
         print(f"{facts['lost']:,} records could not be kept and are missing here", file=out)
-    if facts["dropped"] or facts["complete_ns"] > facts["start_ns"]:
+    if facts["dropped"]:
         print(_dropped(facts), file=out)
     if not totals:
         return
