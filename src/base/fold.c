@@ -1,4 +1,5 @@
-/* Taking words into a fold; emitting them is fold_emit.c. Every rule here is
+/* Taking words into a fold; several stacks are fold_switch.c, emitting is
+ * fold_emit.c. Every rule here is
  * one of replay's matcher, and a test holds the two against each other. One
  * thread at a time. */
 #include "base/fold.h"
@@ -20,7 +21,7 @@ enum {
 
 /* ---- memory ------------------------------------------------------------- */
 
-static void free_stack(vst__fold_stack *stack)
+void vst__fold_free_stack(vst__fold_stack *stack)
 {
     if (stack->frames != NULL)
         free(stack->frames - 1);
@@ -30,7 +31,7 @@ static void free_stack(vst__fold_stack *stack)
 void vst__fold_reset(vst__fold *fold)
 {
     for (size_t i = 0; i < fold->saved_count; i++)
-        free_stack(&fold->saved[i]);
+        vst__fold_free_stack(&fold->saved[i]);
     fold->saved_count = fold->slot_count = 0;
     fold->free_saved = fold->free_slot = 0;
     fold->stack.count = fold->stack.begun = 0;
@@ -45,7 +46,7 @@ void vst__fold_reset(vst__fold *fold)
 void vst__fold_free(vst__fold *fold)
 {
     vst__fold_reset(fold);
-    free_stack(&fold->stack);
+    vst__fold_free_stack(&fold->stack);
     vst__map64_free(&fold->open);
     vst__map64_free(&fold->pairs);
     vst__map64_free(&fold->stacks);
@@ -54,7 +55,7 @@ void vst__fold_free(vst__fold *fold)
     memset(fold, 0, sizeof *fold);
 }
 
-static void run_out_of_memory(vst__fold *fold)
+void vst__fold_run_out(vst__fold *fold)
 {
     vst__fold_free(fold);
     fold->unknown = true;
@@ -109,7 +110,7 @@ static bool push(vst__fold *fold, uint32_t frame)
                                ? realloc(old, (capacity + 2) * sizeof *frames)
                                : NULL;
         if (frames == NULL) {
-            run_out_of_memory(fold);
+            vst__fold_run_out(fold);
             return false;
         }
         frames[0] = NO_FRAME;
@@ -193,7 +194,7 @@ static uint32_t new_slot(vst__fold *fold)
     return (uint32_t)++fold->slot_count;
 }
 
-static void free_slot(vst__fold *fold, uint32_t number)
+void vst__fold_free_slot(vst__fold *fold, uint32_t number)
 {
     fold->slots[number - 1].state = VST_FOLD_FREE;
     fold->slots[number - 1].next = fold->free_slot;
@@ -206,7 +207,7 @@ static void begin(vst__fold *fold, uint64_t pair, bool detached)
     uint64_t *newest = vst__map64_put(&fold->pairs, pair);
 
     if (number == 0 || newest == NULL) {
-        run_out_of_memory(fold);
+        vst__fold_run_out(fold);
         return;
     }
     fold->slots[number - 1] = (vst__fold_slot){
@@ -240,7 +241,7 @@ static void end(vst__fold *fold, uint64_t pair)
         fold->stack.frames[slot->index] = VST_FOLD_DEAD;
         pop_dead(fold);
     }
-    free_slot(fold, number);
+    vst__fold_free_slot(fold, number);
 }
 
 /* ---- STACK -------------------------------------------------------------- */
@@ -283,102 +284,6 @@ static void reconcile(vst__fold *fold, const uint64_t *ids, size_t count)
     skip_begun(fold);
     if (!fold->matching)
         fold->reconciled = fold->stack.count;
-}
-
-/* ---- several stacks ----------------------------------------------------- */
-
-/* Remembers the current stack, without its dead frames; the fold is left with
- * an empty one. */
-static bool save(vst__fold *fold)
-{
-    vst__fold_stack *stack = &fold->stack, *saved;
-    uint32_t number = fold->free_saved;
-    size_t kept = 0;
-    uint64_t *place;
-
-    for (size_t i = 0; stack->begun != 0 && i < stack->count; i++) {
-        uint32_t frame = stack->frames[i];
-
-        if (frame == VST_FOLD_DEAD)
-            continue;
-        if (frame & VST_FOLD_BEGUN)
-            fold->slots[frame & ~VST_FOLD_BEGUN].state = VST_FOLD_SUSPENDED;
-        stack->frames[kept++] = frame;
-    }
-    if (stack->begun != 0) {
-        stack->begun -= stack->count - kept;
-        stack->count = kept;
-    }
-    if (stack->count == 0)
-        return true;
-    place = vst__map64_put(&fold->stacks, stack->number);
-    if (number == 0) {
-        saved = vst__grow(fold->saved, &fold->saved_capacity,
-                          fold->saved_count + 1, sizeof *saved);
-        if (saved != NULL)
-            fold->saved = saved;
-        if (saved == NULL || fold->saved_count >= UINT32_MAX - 1)
-            return false;
-        number = (uint32_t)++fold->saved_count;
-    } else {
-        fold->free_saved = fold->saved[number - 1].next_free;
-    }
-    fold->saved[number - 1] = *stack;
-    memset(stack, 0, sizeof *stack);
-    if (place == NULL)
-        return false;
-    *place = number;
-    return true;
-}
-
-/* The begun spans of a stack that comes back, but for those that ended. */
-static void resume_begun(vst__fold *fold)
-{
-    vst__fold_stack *stack = &fold->stack;
-    size_t kept = 0;
-
-    for (size_t i = 0; i < stack->count; i++) {
-        uint32_t frame = stack->frames[i], slot = frame & ~VST_FOLD_BEGUN;
-
-        if (frame & VST_FOLD_BEGUN) {
-            if (fold->slots[slot].state == VST_FOLD_ENDED) {
-                free_slot(fold, slot + 1);
-                stack->begun--;
-                continue;
-            }
-            fold->slots[slot].state = VST_FOLD_ON_STACK;
-            fold->slots[slot].index = kept;
-        }
-        stack->frames[kept++] = frame;
-    }
-    stack->count = kept;
-}
-
-static void switch_to(vst__fold *fold, uint64_t stack)
-{
-    uint64_t *place;
-
-    if (stack == fold->stack.number)
-        return;
-    fold->indexed = false;
-    if (!save(fold)) {
-        run_out_of_memory(fold);
-        return;
-    }
-    place = vst__map64_find(&fold->stacks, stack);
-    if (place != NULL) {
-        uint32_t number = (uint32_t)*place;
-
-        free_stack(&fold->stack);
-        fold->stack = fold->saved[number - 1];
-        memset(&fold->saved[number - 1], 0, sizeof *fold->saved);
-        fold->saved[number - 1].next_free = fold->free_saved;
-        fold->free_saved = number;
-        vst__map64_remove(&fold->stacks, stack);
-        if (fold->stack.begun != 0)
-            resume_begun(fold);
-    }
-    fold->stack.number = stack;
 }
 
 /* ---- words -------------------------------------------------------------- */
@@ -436,7 +341,7 @@ static void take_escape(vst__fold *fold, uint32_t type, const uint64_t *payload,
         end(fold, payload[0]);
         break;
     case VST_ESCAPE_SWITCH:
-        switch_to(fold, payload[0]);
+        vst__fold_switch(fold, payload[0]);
         break;
     case VST_ESCAPE_DROPPED:
         vst__fold_reset(fold);

@@ -74,7 +74,7 @@ size_t vst__fold_size(const vst__fold *fold);
  * other stacks first, then the innermost calls. All deltas are 0. */
 size_t vst__fold_emit(const vst__fold *fold, uint64_t *words, size_t room);
 
-/* ---- between fold.c and fold_emit.c ------------------------------------- */
+/* ---- between fold.c, fold_switch.c and fold_emit.c ----------------------- */
 
 #define VST_FOLD_BEGUN 0x80000000u
 #define VST_FOLD_DEAD 0xffffffffu /* a begun span that ended under others */
@@ -93,5 +93,11 @@ struct vst__fold_slot {
     uint32_t next; /* 1 + the next slot of the same pair, or free one */
     vst__fold_state state;
 };
+
+void vst__fold_switch(vst__fold *fold, uint64_t stack);
+void vst__fold_free_stack(vst__fold_stack *stack);
+void vst__fold_free_slot(vst__fold *fold, uint32_t number);
+/* Out of memory: nothing is known any more. */
+void vst__fold_run_out(vst__fold *fold);
 
 #endif

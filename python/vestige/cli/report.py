@@ -111,7 +111,7 @@ def _show_head(facts: list[dict[str, Any]], totals: Totals, out: TextIO) -> None
     lost = sum(each["lost"] for each in facts)
     if lost:
         print(f"{lost:,} records could not be kept and are missing here", file=out)
-    if any(each["dropped"] or each["complete_ns"] > each["start_ns"] for each in facts):
+    if any(each["dropped"] for each in facts):
         print(_dropped(facts), file=out)
 
 
