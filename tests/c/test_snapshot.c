@@ -199,6 +199,22 @@ static void without_checkpoints_everything_is_copied(void)
     builder_free(&b);
 }
 
+static void a_slot_size_that_cannot_be_is_not_believed(void)
+{
+    const char *path = path_of("slots.vst");
+    builder b;
+
+    begin_file(&b);
+    add_chunk(&b, 1, 1000, 1500, false);
+    builder_records(&b, 0, 1, 2000, 1);
+    builder_chunk(&b)->magic = 0;
+    builder_header(&b)->slot_size = 1;
+    CHECK_INT(snapshot_of(&b, path, 0), VST_OK);
+    CHECK_TEXT(order_of(path), "r1 d0 d2 ");
+    files_in_folder();
+    builder_free(&b);
+}
+
 static void swap_pages(builder *b, size_t x, size_t y)
 {
     unsigned char page[VST_CHUNK_ALIGN];
@@ -737,6 +753,7 @@ int main(void)
         return 2;
     TEST(a_window_leaves_out_chunks_that_ended_before_it);
     TEST(without_checkpoints_everything_is_copied);
+    TEST(a_slot_size_that_cannot_be_is_not_believed);
     TEST(chunks_of_a_bounded_file_come_in_order);
     TEST(a_chunk_that_is_reused_meanwhile_is_forgotten);
     TEST(a_snapshot_holds_what_four_threads_had_committed);
