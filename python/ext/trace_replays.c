@@ -91,8 +91,7 @@ PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
 /* The handles of a tuple of traces, each of which is busy from now on; NULL
  * with an exception set, and none busy. One that is there twice is busy the
  * second time it is met. */
-static vst_trace **borrow_all(PyObject *traces, PyObject *progress,
-                              unsigned long long last_ns)
+static vst_trace **borrow_all(PyObject *traces, PyObject *progress)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(traces), taken = 0;
     vst_trace **handles = calloc((size_t)count + 1, sizeof *handles);
@@ -110,7 +109,7 @@ static vst_trace **borrow_all(PyObject *traces, PyObject *progress,
         }
         if (!vpy_trace_is_usable(one))
             break;
-        begin(one, taken == 0 ? progress : NULL, last_ns);
+        begin(one, taken == 0 ? progress : NULL, 0);
         handles[taken] = one->handle;
     }
     if (taken == count)
@@ -123,24 +122,22 @@ static vst_trace **borrow_all(PyObject *traces, PyObject *progress,
 
 PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"traces",   "path",    "all_windows",
-                            "progress", "last_ns", NULL};
+    static char *names[] = {"traces", "path", "all_windows", "progress", NULL};
     PyObject *list, *path = NULL, *progress = NULL, *result = NULL;
     int all = 0;
-    unsigned long long last_ns = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO&|$pOK:export_traces", names,
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO&|$pO:export_traces", names,
                                      &list, PyUnicode_FSConverter, &path, &all,
-                                     &progress, &last_ns))
+                                     &progress))
         return NULL;
     PyObject *traces = PySequence_Tuple(list);
     if (traces && PyTuple_GET_SIZE(traces) == 0)
         PyErr_SetString(PyExc_ValueError, "there are no traces to export");
     vst_trace **handles = traces && PyTuple_GET_SIZE(traces) != 0
-                              ? borrow_all(traces, progress, last_ns)
+                              ? borrow_all(traces, progress)
                               : NULL;
     if (handles) {
         size_t count = (size_t)PyTuple_GET_SIZE(traces);

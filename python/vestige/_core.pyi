@@ -85,12 +85,7 @@ class Trace:
         """The last parts of all names that spans() may find."""
 
 def export_traces(
-    traces: Sequence[Trace],
-    path: str | bytes,
-    *,
-    all_windows: bool = False,
-    progress: Progress | None = None,
-    last_ns: int = 0,
+    traces: Sequence[Trace], path: str | bytes, *, all_windows: bool = False, progress: Progress | None = None
 ) -> None:
     """Writes several traces as one document."""
 
