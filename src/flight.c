@@ -16,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/escape.h"
 #include "os/os.h"
 
 enum {
@@ -29,7 +30,8 @@ typedef struct reason {
     char *text; /* as it was given */
     char *json; /* the same as a JSON string */
     uint64_t rss_limit;
-    bool over; /* the helper's: it was crossed */
+    bool over;   /* the helper's: it was crossed */
+    bool served; /* the helper's: it has a snapshot */
 } reason;
 
 struct vst_flight {
@@ -80,20 +82,13 @@ void vst_flight_request(vst_flight *flight, uint32_t index)
 /* A JSON string; NULL without memory. */
 static char *quoted(const char *text)
 {
-    char *json = malloc(strlen(text) * 6 + 3), *at = json;
+    size_t size = strlen(text) * VST_JSON_ESCAPE_MAX + VST_JSON_ESCAPE_MAX + 3;
+    char *json = malloc(size), *at = json;
 
     if (json == NULL)
         return NULL;
     *at++ = '"';
-    for (; *text != 0; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c < 0x20)
-            at += sprintf(at, "\\u%04x", c);
-        else if (c == '"' || c == '\\')
-            at += sprintf(at, "\\%c", c);
-        else
-            *at++ = (char)c;
-    }
+    at = vst__json_escape(at, json + size, &text, text + strlen(text));
     memcpy(at, "\"", 2);
     return json;
 }
@@ -181,7 +176,7 @@ static void wait_for_request(vst_flight *flight)
 
 /* Takes one reason off the word; NULL if nothing is pending. Pairs with
  * vst_flight_request. */
-static const reason *next_request(vst_flight *flight)
+static reason *next_request(vst_flight *flight)
 {
     uint64_t pending = __atomic_load_n(&flight->pending, __ATOMIC_ACQUIRE);
     int index;
@@ -194,6 +189,17 @@ static const reason *next_request(vst_flight *flight)
     return &flight->reasons[index];
 }
 
+/* The last places are kept for reasons that had none: what comes true all the
+ * time leaves something to the others. */
+static bool has_place(const vst_flight *flight, const reason *why)
+{
+    size_t left = flight->max - flight->count, kept = 0;
+
+    for (size_t i = 0; i < flight->reason_count; i++)
+        kept += !flight->reasons[i].served;
+    return left > (why->served ? kept : 0);
+}
+
 /* Whether it shall end is looked at first: what was asked for before that is
  * seen after it. */
 static void *help(void *argument)
@@ -203,17 +209,19 @@ static void *help(void *argument)
 
     vst__os_thread_defer();
     while (!ending) {
-        const reason *why;
+        reason *why;
 
         ending = __atomic_load_n(&flight->ending, __ATOMIC_ACQUIRE);
         if (flight->watches_rss && !ending)
             look_at_rss(flight);
         while ((why = next_request(flight)) != NULL) {
             __atomic_store_n(&flight->writing, true, __ATOMIC_RELAXED);
-            if (flight->count < flight->max)
+            if (has_place(flight, why)) {
                 write_snapshot(flight, why);
-            else
+                why->served = true;
+            } else {
                 __atomic_add_fetch(&flight->refused, 1, __ATOMIC_RELAXED);
+            }
         }
         __atomic_store_n(&flight->writing, false, __ATOMIC_RELAXED);
         if (!ending)

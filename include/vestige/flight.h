@@ -33,7 +33,9 @@ typedef struct vst_flight_options {
     const char *stem; /* snapshots are <stem>-snapshot<n>.vst, n = 1, 2 … */
     bool overwrite;   /* else numbers whose file exists are passed over */
     uint64_t window_ns;
-    uint32_t max_snapshots; /* in the life of the flight recorder */
+    /* In the life of the flight recorder. The last ones are kept for reasons
+     * that had none yet. */
+    uint32_t max_snapshots;
     const vst_flight_reason *reasons;
     size_t reason_count; /* at most VST_FLIGHT_REASONS_MAX */
 } vst_flight_options;

@@ -107,7 +107,7 @@ static void a_request_becomes_a_file(void)
     CHECK_INT(strncmp(snapshot->path, stem, strlen(stem)), 0);
     CHECK_TEXT(snapshot->path + strlen(stem), "-snapshot1.vst");
     CHECK_TEXT(note_of(snapshot->path),
-               "{\"reason\": \"a \\\"second\\\"\\u000a\", \"number\": 1}");
+               "{\"reason\": \"a \\\"second\\\"\\n\", \"number\": 1}");
     CHECK(is_clean(snapshot->path));
     vst_flight_request(flight, 0);
     wait_for(flight, 2);
@@ -147,15 +147,23 @@ static void disarming_writes_what_was_asked_for(void)
 
 static void no_more_are_written_than_allowed(void)
 {
-    vst_flight *flight = armed(2, 0);
+    vst_flight *flight = armed(4, 0);
 
+    /* One has its share, the last two places are the others'. */
     for (size_t i = 0; i < 5; i++) {
         vst_flight_request(flight, 0);
-        wait_for(flight, i < 2 ? i + 1 : 2);
+        while (vst_flight_count(flight) + vst_flight_refused(flight) <= i)
+            usleep(200);
     }
-    vst_flight_disarm(flight);
     CHECK_INT(vst_flight_count(flight), 2);
     CHECK_INT(vst_flight_refused(flight), 3);
+    for (uint32_t i = 0; i < REASONS; i++) {
+        vst_flight_request(flight, REASONS - 1 - i);
+        while (vst_flight_count(flight) + vst_flight_refused(flight) <= 5 + i)
+            usleep(200);
+    }
+    CHECK_INT(vst_flight_count(flight), 4);
+    CHECK_INT(vst_flight_refused(flight), 4);
     vst_flight_destroy(flight);
     flight = armed(0, 0);
     vst_flight_request(flight, 0);

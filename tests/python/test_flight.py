@@ -669,14 +669,14 @@ def test_the_command_says_what_was_written(workplace):
         """,
     )
     done = workplace.vestige(
-        "run", "-o", "t.vst", "--trigger", "step>1ms", "--trigger", "raise:Nothing", "--max-snapshots", "2", "program.py"
+        "run", "-o", "t.vst", "--trigger", "step>1ms", "--trigger", "raise:Nothing", "--max-snapshots", "3", "program.py"
     )
     assert done.returncode == 0
     lines = done.stderr.splitlines()
     assert lines[:3] == [
         "snapshot t-snapshot1.vst  (step>1ms)",
         "snapshot t-snapshot2.vst  (step>1ms)",
-        "3 more were asked for; --max-snapshots allows 2",
+        "3 more were asked for; --max-snapshots allows 3",
     ]
     assert calls(workplace.path / "t-snapshot2.vst", "step") == 2
     quiet = workplace.trace("--trigger", "step>1ms", "program.py")

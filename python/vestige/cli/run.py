@@ -136,6 +136,7 @@ class Recording:
         self._shown = options.output or f"{program.name}.{self._process}.vst"
         self._path = os.path.abspath(self._shown)
         self._quiet = options.quiet
+        self._max_snapshots = options.max_snapshots
         self._over = False
         self._stale = options.force and options.no_children  # children of the recording that is overwritten
         try:
@@ -238,7 +239,7 @@ class Recording:
             shown = os.path.join(folder, os.path.basename(path))
             print(f"snapshot {shown}  ({reason})" + (f": {error}" if error else ""), file=out)
         if refused:
-            print(f"{refused:,} more were asked for; --max-snapshots allows {len(written)}", file=out)
+            print(f"{refused:,} more were asked for; --max-snapshots allows {self._max_snapshots}", file=out)
 
 
 def _listed(files: list[str]) -> str:
