@@ -112,7 +112,9 @@ def native_ns(turns):
 
 def native_table(quick):
     table = Table("Taking native frames", ["frames", "ns", "ns a frame"])
-    got = child.run(native_ns, turns=100 if quick else 1000)
+    # How well the unwinder's cache of addresses works depends on where things were loaded.
+    tries = [child.run(native_ns, turns=100 if quick else 300) for _ in range(1 if quick else 5)]
+    got = min(tries, key=lambda one: one["ns"])
     if got["frames"]:
         each = got["ns"] / got["frames"]
         values = {"frames": got["frames"], "ns": got["ns"], "ns a frame": each}

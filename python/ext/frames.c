@@ -5,8 +5,6 @@
  * 3.13 that would end the thread. */
 #include "traceback.h"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <sched.h>
 #include <stdatomic.h>
 
@@ -157,27 +155,6 @@ bool vpy_frames_gather(size_t skip, vst_gathered *gathered, void **entered)
     return true;
 }
 
-/* ---- the C function that evaluates -------------------------------------- */
-
-static uintptr_t evaluation_start, evaluation_end;
-
-bool vpy_frames_is_evaluation(uintptr_t address)
-{
-    return address > evaluation_start && address <= evaluation_end;
-}
-
-static void find_evaluation(void)
-{
-    const ElfW(Sym) *symbol = NULL;
-    Dl_info info;
-    void *function = (void *)(uintptr_t)&_PyEval_EvalFrameDefault;
-
-    if (!dladdr1(function, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol)
-        return;
-    evaluation_start = (uintptr_t)info.dli_saddr;
-    evaluation_end = evaluation_start + symbol->st_size;
-}
-
 int vpy_frames_init(void)
 {
     PyObject *atexit = PyImport_ImportModule("atexit");
@@ -192,6 +169,5 @@ int vpy_frames_init(void)
     Py_XDECREF(function);
     Py_XDECREF(atexit);
     main_interpreter = PyInterpreterState_Main();
-    find_evaluation();
     return failed ? -1 : 0;
 }

@@ -13,7 +13,7 @@ static const vst_unwinder unwinder = {
     .release = vpy_code_refs_release,
     .enter = vpy_frames_enter,
     .append_symbolized = vpy_traceback_append,
-    .is_evaluation = vpy_frames_is_evaluation,
+    .is_evaluation = vpy_is_evaluation,
 };
 
 /* ---- Traceback ---------------------------------------------------------- */

@@ -21,7 +21,11 @@ void vpy_frames_leave(void *entered);
 /* A thread that lets go of the GIL gets it again by entering. */
 bool vpy_frames_may_return(void);
 bool vpy_frames_gather(size_t skip, vst_gathered *gathered, void **entered);
-bool vpy_frames_is_evaluation(uintptr_t address);
+
+/* ---- evaluation.c: any thread ------------------------------------------- */
+
+/* An address in the C function that evaluates frames. */
+bool vpy_is_evaluation(uintptr_t address);
 
 /* ---- code_refs.c -------------------------------------------------------- */
 

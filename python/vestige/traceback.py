@@ -64,9 +64,10 @@ class CapturedTraceback(_CapturedTraceback):
 
         positions  columns too, from Python 3.11, so that a formatted line has carets
         """
-        if self.tb is None:
+        taken = self.tb
+        if taken is None:
             return traceback.StackSummary()
-        [frames] = symbolize_tracebacks([self.tb], positions)
+        [frames] = symbolize_tracebacks([taken], positions)
         return traceback.StackSummary(map(_summarize, frames[: self.skip - 1 if self.skip else None : -1]))
 
     def format(self, positions: bool = False) -> list[str]:
@@ -76,11 +77,10 @@ class CapturedTraceback(_CapturedTraceback):
     @staticmethod
     def format_all(tbs: Iterable[CapturedTraceback], positions: bool = False) -> list[list[str]]:
         """What format() gives for each, made together: what is equal is named and formatted once."""
-        tbs = list(tbs)
-        live = [tb for tb in tbs if tb.tb is not None]
-        named = iter(symbolize_tracebacks([tb.tb for tb in live], positions))
+        taken = [(tb.tb, tb.skip) for tb in tbs]  # at once: other threads may clean up meanwhile
+        named = iter(symbolize_tracebacks([tb for tb, _ in taken if tb is not None], positions))
         formatter = _Formatter()
-        return [[] if tb.tb is None else formatter.format(next(named), tb.skip) for tb in tbs]
+        return [[] if tb is None else formatter.format(next(named), skip) for tb, skip in taken]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Frames stay in the process they are of: a copy that was pickled is empty."""

@@ -17,9 +17,8 @@ from vestige.traceback import CapturedTraceback, free_dead_captured_tracebacks, 
 SOURCE = (compiled.HERE / "traceback_helper.c").read_text()
 HERE = str(compiled.HERE)
 
-needs_native = pytest.mark.skipif(
-    symbolize_tracebacks([gather_traceback(False, False, True)]) == [[]], reason="this build takes no native frames"
-)
+HAS_NATIVE = symbolize_tracebacks([gather_traceback(False, False, True)]) != [[]]
+needs_native = pytest.mark.skipif(not HAS_NATIVE, reason="this build takes no native frames")
 
 
 def _names_inside_of_sorted():
@@ -63,6 +62,7 @@ def agree(pair):
         (f.filename, f.name) for f in reversed(theirs) if is_python({"filename": f.filename})
     ]
     assert "_PyEval_EvalFrameDefault" not in names(frames)  # one that runs no Python
+    assert not HAS_NATIVE or not is_python(frames[-1])  # all had their place
     return frames
 
 
@@ -150,7 +150,8 @@ WAYS = {
     "generator closed": "def g():\n    try:\n        yield\n    finally: take()\nx = g()\nnext(x)\nx.close()",
     "import": "import sys\nclass F:\n    def find_spec(self, *a): take()\nsys.meta_path.insert(0, F())\n"
     "try:\n    import does_not_exist\nexcept ImportError: pass\nfinally: del sys.meta_path[0]",
-    "iteration": "class C:\n    def __iter__(self): return self\n    def __next__(self): take(); raise StopIteration\n"
+    "iteration": "class C:\n    def __iter__(self): return self\n"
+    "    def __next__(self): take(); raise StopIteration\n"
     "for x in C(): pass\n[*C()]\na, *b = [1, *C()]",
     "map": "list(map(lambda x: take(), [1]))",
     "operators": "class C:\n    def __add__(self, o): take(); return self\n    __matmul__ = __iadd__ = __add__\n"
@@ -158,9 +159,35 @@ WAYS = {
     "    def __bool__(self): return bool(take())\n    def __eq__(self, o): return take()\n"
     "    def __format__(self, s): take(); return ''\n"
     "c = C()\nc + c; c @ c; c += c; c[0]; c[1] = 2; not c; c == c; f'{c}'\nif c: pass",
+    "mappings": "class M(dict):\n    def __missing__(self, k): take(); return 1\n"
+    "    def __getitem__(self, k): take(); return 1\n"
+    "    def keys(self): take(); return []\nf = lambda **k: 0\nf(**M()); {**M()}; '%(a)s' % M()\n"
+    "exec('x = y', {}, M())",
+    "matching": "class P:\n    __match_args__ = ('x',)\n    @property\n    def x(self): take(); return 1\n"
+    "match P():\n    case P(2): pass\n    case P(x=1): pass\n",
+    "more operators": "class C:\n    def __neg__(self): return take()\n"
+    "    __pos__ = __invert__ = __len__ = __hash__ = __index__ = __neg__\n"
+    "    def __contains__(self, x): return take()\n    def __delitem__(self, k): take()\n"
+    "    def __delattr__(self, k): take()\n"
+    "    def __setattr__(self, k, v): take()\n    def __call__(self, *a, **k): return take()\n"
+    "    def __repr__(self): take(); return ''\n"
+    "c = C()\n-c; +c; ~c; len(c); hash(c); [1, 2][c]; 1 in c; 1 not in c; c.x = 1\ndel c[0], c.x\n"
+    "c(); c(1, *[2], **{'a': 1})\n"
+    "f'{c!r}'; {c: 1}; {c}; (0, 1, 2)[:c]; [0, 1][c:]; print(end=repr(c))",
+    "asynchronous": "class A:\n    async def __aenter__(self): take()\n"
+    "    async def __aexit__(self, *e): take(); return True\n"
+    "    def __aiter__(self): take(); return self\n    async def __anext__(self): take(); raise StopAsyncIteration\n"
+    "    def __await__(self): take(); return iter(())\nasync def f():\n    async with A(): raise KeyError\n"
+    "    async for x in A(): pass\n    await A()\ntry:\n    f().send(None)\nexcept StopIteration: pass",
+    "exceptions of odd types": "class T(type):\n    def __instancecheck__(self, o): return take()\n"
+    "    def __subclasscheck__(self, c): return take()\n"
+    "class E(Exception, metaclass=T): pass\nisinstance(1, E)\ntry:\n    raise ValueError\n"
+    "except (KeyError, ValueError) as e: take()\n"
+    "try:\n    try:\n        1 / 0\n    finally: take()\nexcept ZeroDivisionError as e: take()",
     "partial": "import functools\nfunctools.partial(take)()",
     "star arguments": "take(*[], **{})",
-    "type call": "class C:\n    def __new__(cls): take(); return object.__new__(cls)\n    def __init__(self): take()\nC()",
+    "type call": "class C:\n    def __new__(cls): take(); return object.__new__(cls)\n"
+    "    def __init__(self): take()\nC()",
 }
 
 
