@@ -169,17 +169,17 @@ static void a_window_leaves_out_chunks_that_ended_before_it(void)
     add_chunk(&b, 2, 2000, 2500, true);
     add_chunk(&b, 3, 9000, 0, true);
     CHECK_INT(snapshot_of(&b, path, 0), VST_OK);
-    CHECK_TEXT(order_of(path), "r1 r2 r3 d0 d4 ");
+    CHECK_TEXT(order_of(path), "r3 r2 r1 d0 d4 ");
     CHECK_INT(header_of(path).keep_ns, 0);
     /* The newest is begun at 9000: what ended at 2500 is in 6500. */
     CHECK_INT(snapshot_of(&b, path, 6500), VST_OK);
-    CHECK_TEXT(order_of(path), "r2 r3 d0 d4 ");
+    CHECK_TEXT(order_of(path), "r3 r2 d0 d4 ");
     CHECK_INT(snapshot_of(&b, path, 6499), VST_OK);
     CHECK_TEXT(order_of(path), "r3 d0 d4 ");
     CHECK_INT(header_of(path).keep_ns, 6499);
     CHECK_INT(header_of(path).dropped, 2 * 6);
     CHECK_INT(snapshot_of(&b, path, UINT64_MAX), VST_OK);
-    CHECK_TEXT(order_of(path), "r1 r2 r3 d0 d4 ");
+    CHECK_TEXT(order_of(path), "r3 r2 r1 d0 d4 ");
     files_in_folder();
     builder_free(&b);
 }
@@ -193,7 +193,7 @@ static void without_checkpoints_everything_is_copied(void)
     add_chunk(&b, 1, 1000, 1500, false);
     add_chunk(&b, 2, 9000, 9500, false);
     CHECK_INT(snapshot_of(&b, path, 1), VST_OK);
-    CHECK_TEXT(order_of(path), "r1 r2 d0 d3 ");
+    CHECK_TEXT(order_of(path), "r2 r1 d0 d3 ");
     CHECK_INT(words_of(path), 4);
     files_in_folder();
     builder_free(&b);
@@ -224,8 +224,9 @@ static void swap_pages(builder *b, size_t x, size_t y)
     memcpy(b->bytes + y, page, sizeof page);
 }
 
-/* In a bounded file chunks stand where there was room, with holes. */
-static void chunks_of_a_bounded_file_come_in_order(void)
+/* In a bounded file chunks stand where there was room, with holes. The one that
+ * is being written comes first, then the newest. */
+static void chunks_of_a_bounded_file_are_found_and_ordered(void)
 {
     const char *path = path_of("order.vst");
     const size_t page = VST_CHUNK_ALIGN;
@@ -244,7 +245,7 @@ static void chunks_of_a_bounded_file_come_in_order(void)
     swap_pages(&b, page, 5 * page);     /* both of definitions */
     ((vst_chunk_header *)(void *)(b.bytes + 3 * page))->magic = 0;
     CHECK_INT(snapshot_of(&b, path, 0), VST_OK);
-    CHECK_TEXT(order_of(path), "r1 r3 d0 d4 d5 ");
+    CHECK_TEXT(order_of(path), "r3 r1 d0 d4 d5 ");
     CHECK_INT(header_of(path).slot_size, 0);
     CHECK_INT(header_of(path).keep_ns, 5000);
     CHECK_INT(header_of(path).dropped, 40);
@@ -754,7 +755,7 @@ int main(void)
     TEST(a_window_leaves_out_chunks_that_ended_before_it);
     TEST(without_checkpoints_everything_is_copied);
     TEST(a_slot_size_that_cannot_be_is_not_believed);
-    TEST(chunks_of_a_bounded_file_come_in_order);
+    TEST(chunks_of_a_bounded_file_are_found_and_ordered);
     TEST(a_chunk_that_is_reused_meanwhile_is_forgotten);
     TEST(a_snapshot_holds_what_four_threads_had_committed);
     TEST(every_name_resolves_although_new_ones_come);
