@@ -21,7 +21,10 @@
 #include "os/os.h"
 #include "store/reader.h"
 
-enum { BLOCK = 256 * 1024 };
+enum {
+    BLOCK = 256 * 1024,
+    ROUNDS = 8, /* in which chunks that came instead of lost ones are copied */
+};
 
 /* A chunk to copy. */
 typedef struct place {
@@ -34,6 +37,8 @@ typedef struct copier {
     int from, to;
     vst_file_header header; /* of the copy */
     uint64_t end;           /* where the next chunk goes */
+    uint32_t sequence;      /* records of a lower one were seen */
+    bool outrun;            /* a chunk was reused before it was copied */
     place *places;
     size_t count, capacity;
     unsigned char *block;
@@ -290,6 +295,7 @@ static vst_status copy_chunk(copier *self, const place *chunk)
         return status;
     if (!valid || !is_same(&header, &now)) {
         self->header.dropped += header.used;
+        self->outrun = true;
         return truncate_copy(self, self->end);
     }
     if (header.used == 0) { /* these may have come just before it */
@@ -312,6 +318,23 @@ static vst_status copy_found(copier *self)
     return VST_OK;
 }
 
+/* Leaves out those of an earlier round. */
+static void keep_unseen(copier *self)
+{
+    uint32_t next = self->sequence;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < self->count; i++) {
+        uint32_t sequence = self->places[i].header.sequence;
+        if (sequence >= next)
+            next = sequence + 1;
+        if (sequence >= self->sequence)
+            self->places[kept++] = self->places[i];
+    }
+    self->count = kept;
+    self->sequence = next;
+}
+
 static vst_status copy_records(copier *self, uint32_t slot_size,
                                uint64_t window_ns)
 {
@@ -321,9 +344,26 @@ static vst_status copy_records(copier *self, uint32_t slot_size,
 
     if (status == VST_OK && !alone)
         status = can_be_read_alone(self, &alone);
+    if (status == VST_OK && slot_size != 0)
+        keep_unseen(self);
     if (status == VST_OK && alone && window_ns != 0)
         leave_out_before(self, window_begins(self, window_ns, now));
     return status == VST_OK ? copy_found(self) : status;
+}
+
+/* Until none was reused under our hands: what took its place is newer. */
+static vst_status copy_all_records(copier *self, uint32_t slot_size,
+                                   uint64_t window_ns)
+{
+    vst_status status = VST_OK;
+
+    for (int i = 0; status == VST_OK && i < ROUNDS; i++) {
+        self->outrun = false;
+        status = copy_records(self, slot_size, window_ns);
+        if (!self->outrun)
+            break;
+    }
+    return status;
 }
 
 static vst_status copy_all(copier *self, uint64_t window_ns)
@@ -342,7 +382,7 @@ static vst_status copy_all(copier *self, uint64_t window_ns)
     if (window_ns != 0 && (header->keep_ns == 0 || window_ns < header->keep_ns))
         header->keep_ns = window_ns;
     self->end = VST_FILE_HEADER_SIZE;
-    status = copy_records(self, slot_size, window_ns);
+    status = copy_all_records(self, slot_size, window_ns);
     if (status == VST_OK)
         status = find_chunks(self, slot_size, false);
     if (status == VST_OK)
