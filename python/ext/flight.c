@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct vpy_flight {
     vst_flight *core;
@@ -228,54 +229,27 @@ static bool paused;
 
 /* From 3.12 on Python warns of forks in a process with several threads; ours
  * is none of the program's. */
-static PyObject *before_fork(PyObject *module, PyObject *unused)
+void vpy_flight_before_fork(void)
 {
-    (void)module, (void)unused;
     paused = armed_flight && vst_flight_pause(armed_flight->core);
-    Py_RETURN_NONE;
 }
 
-static PyObject *after_fork_in_parent(PyObject *module, PyObject *unused)
+static int resume(void *unused)
 {
-    (void)module, (void)unused;
+    (void)unused;
     if (paused && armed_flight)
         vst_flight_resume(armed_flight->core);
     paused = false;
-    Py_RETURN_NONE;
+    return 0;
 }
 
-static PyMethodDef fork_methods[] = {
-    {"vestige_before_fork", before_fork, METH_NOARGS, NULL},
-    {"vestige_after_fork_in_parent", after_fork_in_parent, METH_NOARGS, NULL},
-};
-
-/* Once in the life of a process: there is no way back. */
-static int watch_forks(void)
+/* From 3.13 on threads are counted after this is called, so the main thread
+ * goes on for a moment without ours. Where another thread forks, the program
+ * has several anyway. */
+void vpy_flight_after_fork_in_parent(void)
 {
-    static bool watching;
-    PyObject *os = watching ? NULL : PyImport_ImportModule("os");
-    PyObject *method =
-        os ? PyObject_GetAttrString(os, "register_at_fork") : NULL;
-    PyObject *before = PyCFunction_New(&fork_methods[0], NULL);
-    PyObject *after = PyCFunction_New(&fork_methods[1], NULL);
-    PyObject *kwargs = before && after
-                           ? Py_BuildValue("{s:O,s:O}", "before", before,
-                                           "after_in_parent", after)
-                           : NULL;
-    PyObject *arguments = PyTuple_New(0);
-    PyObject *result = method && kwargs && arguments
-                           ? PyObject_Call(method, arguments, kwargs)
-                           : NULL;
-
-    watching |= result != NULL;
-    Py_XDECREF(result);
-    Py_XDECREF(arguments);
-    Py_XDECREF(kwargs);
-    Py_XDECREF(after);
-    Py_XDECREF(before);
-    Py_XDECREF(method);
-    Py_XDECREF(os);
-    return watching ? 0 : -1;
+    if (gettid() != getpid() || Py_AddPendingCall(resume, NULL) < 0)
+        resume(NULL);
 }
 
 /* ---- arming it ----------------------------------------------------------- */
@@ -289,8 +263,6 @@ int vpy_flight_begin(vpy_flight *self, const vst_session *session)
                         "the recording is being stopped by another thread");
         return -1;
     }
-    if (watch_forks() < 0)
-        return -1;
     if (vst_flight_arm(self->core, session) != VST_OK) {
         PyErr_SetString(PyExc_RuntimeError,
                         "no thread could be started to write snapshots");

@@ -32,6 +32,14 @@ static PyObject *before_fork(PyObject *module, PyObject *unused)
         origin.tid = gettid();
         origin.time_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
     }
+    vpy_flight_before_fork();
+    Py_RETURN_NONE;
+}
+
+static PyObject *after_fork_in_parent(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    vpy_flight_after_fork_in_parent();
     Py_RETURN_NONE;
 }
 
@@ -70,7 +78,9 @@ static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
 
 static PyMethodDef before_method = {"vestige_before_fork", before_fork,
                                     METH_NOARGS, NULL};
-static PyMethodDef after_method = {"vestige_after_fork", after_fork_in_child,
+static PyMethodDef parent_method = {"vestige_after_fork_in_parent",
+                                    after_fork_in_parent, METH_NOARGS, NULL};
+static PyMethodDef child_method = {"vestige_after_fork", after_fork_in_child,
                                    METH_NOARGS, NULL};
 
 static PyObject *follow_forks(PyObject *module, PyObject *function)
@@ -96,11 +106,13 @@ int vpy_forks_init(PyObject *module)
     PyObject *method =
         os ? PyObject_GetAttrString(os, "register_at_fork") : NULL;
     PyObject *before = PyCFunction_New(&before_method, NULL);
-    PyObject *after = PyCFunction_New(&after_method, NULL);
-    PyObject *kwargs = before && after
-                           ? Py_BuildValue("{s:O,s:O}", "before", before,
-                                           "after_in_child", after)
-                           : NULL;
+    PyObject *parent = PyCFunction_New(&parent_method, NULL);
+    PyObject *child = PyCFunction_New(&child_method, NULL);
+    PyObject *kwargs =
+        before && parent && child
+            ? Py_BuildValue("{s:O,s:O,s:O}", "before", before,
+                            "after_in_parent", parent, "after_in_child", child)
+            : NULL;
     PyObject *arguments = PyTuple_New(0);
     PyObject *result = method && kwargs && arguments
                            ? PyObject_Call(method, arguments, kwargs)
@@ -110,7 +122,8 @@ int vpy_forks_init(PyObject *module)
     Py_XDECREF(result);
     Py_XDECREF(arguments);
     Py_XDECREF(kwargs);
-    Py_XDECREF(after);
+    Py_XDECREF(child);
+    Py_XDECREF(parent);
     Py_XDECREF(before);
     Py_XDECREF(method);
     Py_XDECREF(os);

@@ -247,6 +247,8 @@ vpy_flight *vpy_flight_create(PyObject *args, PyObject *kw);
 int vpy_flight_begin(vpy_flight *flight, const vst_session *session);
 void vpy_flight_end(vpy_flight *flight); /* lets go of the GIL for a while */
 void vpy_flight_destroy(vpy_flight *flight);
+void vpy_flight_before_fork(void);
+void vpy_flight_after_fork_in_parent(void);
 void vpy_flight_after_fork(void);
 PyObject *vpy_flight_snapshots(const vpy_flight *flight);
 

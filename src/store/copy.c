@@ -21,7 +21,10 @@
 #include "os/os.h"
 #include "store/reader.h"
 
-enum { BLOCK = 256 * 1024 };
+enum {
+    BLOCK = 256 * 1024,
+    ROUNDS = 8, /* in which chunks that came instead of lost ones are copied */
+};
 
 /* A chunk to copy. */
 typedef struct place {
@@ -35,6 +38,8 @@ typedef struct copier {
     int to;
     vst_file_header header; /* of the copy */
     uint64_t end;           /* where the next chunk goes */
+    uint32_t sequence;      /* records of a lower one were seen */
+    bool outrun;            /* a chunk was reused before it was copied */
     place *places;
     size_t count, capacity;
     unsigned char *block;
@@ -131,7 +136,7 @@ static bool is_cut(const place *chunk)
 
 /* The order they were begun in; one that is cut comes last, to be cut by the
  * end of the copy too. */
-static int in_order(const void *a, const void *b)
+static int oldest_first(const void *a, const void *b)
 {
     const place *x = a, *y = b;
 
@@ -140,6 +145,18 @@ static int in_order(const void *a, const void *b)
     if (x->header.sequence != y->header.sequence)
         return x->header.sequence < y->header.sequence ? -1 : 1;
     return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* It is the oldest that may be reused before they are copied: so what is
+ * missing is missing at the beginning. Those that are being written, which a
+ * thread that waits may have had for long, come before all others. */
+static int newest_first(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+
+    if ((x->header.used == 0) != (y->header.used == 0))
+        return x->header.used == 0 ? -1 : 1;
+    return oldest_first(b, a);
 }
 
 /* It is outside of the header's checksum: believed only where it can be. */
@@ -178,7 +195,8 @@ static vst_status find_chunks(copier *self, uint32_t slot_size, bool records)
         offset += found.room;
     }
     if (self->count > 1)
-        qsort(self->places, self->count, sizeof *self->places, in_order);
+        qsort(self->places, self->count, sizeof *self->places,
+              records ? newest_first : oldest_first);
     return VST_OK;
 }
 
@@ -210,8 +228,11 @@ static bool is_sealed(const vst_chunk_header *header)
 
 /* Before this moment nothing is wanted; 0: all of it is. The window is counted
  * from the last record, as a reader does, and the newest time that a header
- * tells is not later than that. */
-static vst_ticks window_begins(const copier *self, uint64_t window_ns)
+ * tells is not later than that. It is not counted from a time after the walk
+ * began: of a thread whose chunk was sealed before then, the next one was seen
+ * too. */
+static vst_ticks window_begins(const copier *self, uint64_t window_ns,
+                               vst_ticks walk)
 {
     double ticks = (double)window_ns * self->header.ticks_per_second / 1e9;
     vst_ticks newest = 0;
@@ -223,6 +244,8 @@ static vst_ticks window_begins(const copier *self, uint64_t window_ns)
         if (is_sealed(header) && header->last > newest)
             newest = header->last;
     }
+    if (newest > walk)
+        newest = walk;
     return ticks < (double)newest ? newest - (vst_ticks)ticks : 0;
 }
 
@@ -285,6 +308,7 @@ static vst_status copy_chunk(copier *self, const place *chunk)
         return status;
     if (!valid || !is_same(&header, &now)) {
         self->header.dropped += header.used;
+        self->outrun = true;
         return truncate_copy(self, self->end);
     }
     if (header.used == 0) { /* these may have come just before it */
@@ -307,17 +331,52 @@ static vst_status copy_found(copier *self)
     return VST_OK;
 }
 
+/* Leaves out those of an earlier round. */
+static void keep_unseen(copier *self)
+{
+    uint32_t next = self->sequence;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < self->count; i++) {
+        uint32_t sequence = self->places[i].header.sequence;
+        if (sequence >= next)
+            next = sequence + 1;
+        if (sequence >= self->sequence)
+            self->places[kept++] = self->places[i];
+    }
+    self->count = kept;
+    self->sequence = next;
+}
+
 static vst_status copy_records(copier *self, uint32_t slot_size,
                                uint64_t window_ns)
 {
+    vst_ticks now = vst_clock_ticks();
     bool alone = slot_size != 0;
     vst_status status = find_chunks(self, slot_size, true);
 
     if (status == VST_OK && !alone)
         status = can_be_read_alone(self, &alone);
+    if (status == VST_OK && slot_size != 0)
+        keep_unseen(self);
     if (status == VST_OK && alone && window_ns != 0)
-        leave_out_before(self, window_begins(self, window_ns));
+        leave_out_before(self, window_begins(self, window_ns, now));
     return status == VST_OK ? copy_found(self) : status;
+}
+
+/* Until none was reused under our hands: what took its place is newer. */
+static vst_status copy_all_records(copier *self, uint32_t slot_size,
+                                   uint64_t window_ns)
+{
+    vst_status status = VST_OK;
+
+    for (int i = 0; status == VST_OK && i < ROUNDS; i++) {
+        self->outrun = false;
+        status = copy_records(self, slot_size, window_ns);
+        if (!self->outrun)
+            break;
+    }
+    return status;
 }
 
 static vst_status copy_all(copier *self, uint64_t window_ns)
@@ -332,11 +391,11 @@ static vst_status copy_all(copier *self, uint64_t window_ns)
     if (status != VST_OK)
         return status;
     slot_size = sane_slot_size(header->slot_size);
-    header->slot_size = 0; /* in order, and none of them is reused */
+    header->slot_size = 0; /* none of them is reused any more */
     if (window_ns != 0 && (header->keep_ns == 0 || window_ns < header->keep_ns))
         header->keep_ns = window_ns;
     self->end = VST_FILE_HEADER_SIZE;
-    status = copy_records(self, slot_size, window_ns);
+    status = copy_all_records(self, slot_size, window_ns);
     if (status == VST_OK)
         status = find_chunks(self, slot_size, false);
     if (status == VST_OK)

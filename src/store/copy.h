@@ -23,10 +23,10 @@
 vst_status vst__copy_write(int fd, const void *bytes, size_t count,
                            uint64_t offset, vst_error *error);
 
-/* Copies the chunks of `from` into the empty file `to`, in the order they were
- * begun. Chunks that are reused meanwhile are left out, and, where chunks can
- * be read alone, those that ended earlier than window_ns (0: no bound) before
- * the newest. */
+/* Copies the chunks of `from` into the empty file `to`: records, the newest
+ * first, then definitions in their order. Chunks that are reused meanwhile are
+ * left out, and, where chunks can be read alone, those that ended earlier than
+ * window_ns (0: no bound) before the newest. */
 vst_status vst__copy_chunks(vst__source *from, int to, uint64_t window_ns,
                             vst_error *error);
 

@@ -169,17 +169,17 @@ static void a_window_leaves_out_chunks_that_ended_before_it(void)
     add_chunk(&b, 2, 2000, 2500, true);
     add_chunk(&b, 3, 9000, 0, true);
     CHECK_INT(snapshot_of(&b, path, 0), VST_OK);
-    CHECK_TEXT(order_of(path), "r1 r2 r3 d0 d4 ");
+    CHECK_TEXT(order_of(path), "r3 r2 r1 d0 d4 ");
     CHECK_INT(header_of(path).keep_ns, 0);
     /* The newest is begun at 9000: what ended at 2500 is in 6500. */
     CHECK_INT(snapshot_of(&b, path, 6500), VST_OK);
-    CHECK_TEXT(order_of(path), "r2 r3 d0 d4 ");
+    CHECK_TEXT(order_of(path), "r3 r2 d0 d4 ");
     CHECK_INT(snapshot_of(&b, path, 6499), VST_OK);
     CHECK_TEXT(order_of(path), "r3 d0 d4 ");
     CHECK_INT(header_of(path).keep_ns, 6499);
     CHECK_INT(header_of(path).dropped, 2 * 6);
     CHECK_INT(snapshot_of(&b, path, UINT64_MAX), VST_OK);
-    CHECK_TEXT(order_of(path), "r1 r2 r3 d0 d4 ");
+    CHECK_TEXT(order_of(path), "r3 r2 r1 d0 d4 ");
     files_in_folder();
     builder_free(&b);
 }
@@ -193,7 +193,7 @@ static void without_checkpoints_everything_is_copied(void)
     add_chunk(&b, 1, 1000, 1500, false);
     add_chunk(&b, 2, 9000, 9500, false);
     CHECK_INT(snapshot_of(&b, path, 1), VST_OK);
-    CHECK_TEXT(order_of(path), "r1 r2 d0 d3 ");
+    CHECK_TEXT(order_of(path), "r2 r1 d0 d3 ");
     CHECK_INT(words_of(path), 4);
     files_in_folder();
     builder_free(&b);
@@ -224,8 +224,9 @@ static void swap_pages(builder *b, size_t x, size_t y)
     memcpy(b->bytes + y, page, sizeof page);
 }
 
-/* In a bounded file chunks stand where there was room, with holes. */
-static void chunks_of_a_bounded_file_come_in_order(void)
+/* In a bounded file chunks stand where there was room, with holes. The one that
+ * is being written comes first, then the newest. */
+static void chunks_of_a_bounded_file_are_found_and_ordered(void)
 {
     const char *path = path_of("order.vst");
     const size_t page = VST_CHUNK_ALIGN;
@@ -244,7 +245,7 @@ static void chunks_of_a_bounded_file_come_in_order(void)
     swap_pages(&b, page, 5 * page);     /* both of definitions */
     ((vst_chunk_header *)(void *)(b.bytes + 3 * page))->magic = 0;
     CHECK_INT(snapshot_of(&b, path, 0), VST_OK);
-    CHECK_TEXT(order_of(path), "r1 r3 d0 d4 d5 ");
+    CHECK_TEXT(order_of(path), "r3 r1 d0 d4 d5 ");
     CHECK_INT(header_of(path).slot_size, 0);
     CHECK_INT(header_of(path).keep_ns, 5000);
     CHECK_INT(header_of(path).dropped, 40);
@@ -293,7 +294,6 @@ static bool is_zero_behind(const char *path, long offset, size_t count)
 /* Nothing of it stays behind, not even where the next one has nothing. */
 static void a_chunk_that_is_reused_meanwhile_is_forgotten(void)
 {
-    static const uint32_t magics[] = {0, VST_CHUNK_MAGIC};
     const char *path = path_of("reused.vst");
     builder b;
 
@@ -303,21 +303,44 @@ static void a_chunk_that_is_reused_meanwhile_is_forgotten(void)
     for (int i = 0; i < 60000; i++)
         builder_enter(&b, 1, 1);
     builder_seal(&b, 1);
-    reused_at = (off_t)b.chunk;
     builder_records(&b, 0, 1, 2000, 130); /* its first zero ends it */
     builder_enter(&b, 2, 10);
-    for (size_t i = 0; i < 2; i++) {
-        reused_fd = builder_file(&b);
-        new_magic = magics[i];
-        before_read = reuse_chunk;
-        CHECK_INT(vst__snapshot(reused_fd, path, true, 0, NULL, NULL), VST_OK);
-        before_read = NULL;
-        CHECK_TEXT(order_of(path), "r2 d0 d3 ");
-        CHECK_INT(words_of(path), 1);
-        CHECK_INT(header_of(path).dropped, 60000);
-        CHECK(is_zero_behind(path, VST_FILE_HEADER_SIZE + 72, 500000));
-        close(reused_fd);
-    }
+    builder_seal(&b, 1);
+    builder_chunk(&b)->sequence = 0; /* older, so it is copied after */
+    builder_fix_chunk(&b, b.chunk);
+    reused_at = (off_t)(b.chunk - 130 * VST_CHUNK_ALIGN);
+    reused_fd = builder_file(&b);
+    new_magic = 0;
+    before_read = reuse_chunk;
+    CHECK_INT(vst__snapshot(reused_fd, path, true, 0, NULL, NULL), VST_OK);
+    before_read = NULL;
+    CHECK_TEXT(order_of(path), "r0 d0 d1 ");
+    CHECK_INT(words_of(path), 1);
+    CHECK_INT(header_of(path).dropped, 60000);
+    CHECK(is_zero_behind(path, VST_FILE_HEADER_SIZE + 72, 500000));
+    close(reused_fd);
+    files_in_folder();
+    builder_free(&b);
+}
+
+/* It is newer than all that was seen, so it is worth another look. */
+static void what_took_its_place_is_copied(void)
+{
+    const char *path = path_of("instead.vst");
+    builder b;
+
+    begin_file(&b);
+    builder_header(&b)->slot_size = VST_CHUNK_ALIGN;
+    add_chunk(&b, 1, 1000, 1500, true);
+    reused_at = (off_t)b.chunk;
+    add_chunk(&b, 2, 2000, 0, true);
+    reused_fd = builder_file(&b);
+    new_magic = VST_CHUNK_MAGIC;
+    before_read = reuse_chunk;
+    CHECK_INT(vst__snapshot(reused_fd, path, true, 0, NULL, NULL), VST_OK);
+    before_read = NULL;
+    CHECK_TEXT(order_of(path), "r2 r99 d0 d100 ");
+    close(reused_fd);
     files_in_folder();
     builder_free(&b);
 }
@@ -754,8 +777,9 @@ int main(void)
     TEST(a_window_leaves_out_chunks_that_ended_before_it);
     TEST(without_checkpoints_everything_is_copied);
     TEST(a_slot_size_that_cannot_be_is_not_believed);
-    TEST(chunks_of_a_bounded_file_come_in_order);
+    TEST(chunks_of_a_bounded_file_are_found_and_ordered);
     TEST(a_chunk_that_is_reused_meanwhile_is_forgotten);
+    TEST(what_took_its_place_is_copied);
     TEST(a_snapshot_holds_what_four_threads_had_committed);
     TEST(every_name_resolves_although_new_ones_come);
     TEST(a_snapshot_says_why_it_was_taken);
