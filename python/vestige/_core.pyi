@@ -1,12 +1,12 @@
 """The extension: hooks, sessions and traces. Use the vestige package instead."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, final
+from typing import Any, final, TypeAlias
 
 from typing_extensions import Self
 
-Progress = Callable[[float], None]
-ExtraFrames = Callable[[str, int], Sequence[dict[str, Any]] | None]
+Progress: TypeAlias = Callable[[float], None]
+ExtraFrames: TypeAlias = Callable[[str, int], Sequence[dict[str, Any]] | None]
 
 engines: tuple[str, ...]
 """Engines this interpreter has, the default first."""
@@ -76,9 +76,7 @@ class Trace:
     ) -> list[tuple[str, int, int, int]]: ...
     def set_offset(self, ns: int) -> None:
         """Moves the whole trace in time, by so much from what its own clock says."""
-    def spans(
-        self, name: str, *, limit: int = 100_000, progress: Progress | None = None
-    ) -> list[tuple[int, int]]:
+    def spans(self, name: str, *, limit: int = 100_000, progress: Progress | None = None) -> list[tuple[int, int]]:
         """Start and end of the spans of a name, those that end first, in the order of their ends. A name is one as
         shown (`f.py(3): C.f`), a qualified one (`C.f`) or its last part (`f`), whichever there is first."""
     def names(self) -> set[str]:
@@ -106,6 +104,7 @@ def unpack(
     source: str | bytes, target: str | bytes, *, overwrite: bool = False, progress: Progress | None = None
 ) -> None:
     """Writes what a packed trace was packed from, byte for byte."""
+
 def snapshot(path: str | bytes, *, overwrite: bool = False, window_ns: int = 0) -> None:
     """Writes a copy of what is recorded so far."""
 

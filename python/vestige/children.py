@@ -246,7 +246,7 @@ def _names(root: str) -> Iterator[str]:
 
 
 def _stem(root: str) -> str:
-    return root[:-4] if root.endswith(".vst") else root
+    return root.removesuffix(".vst")
 
 
 def name_process(prof: profile) -> None:

@@ -24,7 +24,7 @@ ENDS = {
     "clean": "clean",
     "torn": "torn, the process died; everything up to then is here",
     "recording": "not yet, the process is recording; everything up to now is here",
-    "damaged": "damaged, nothing from byte {damaged_at:,} on can be read",
+    "damaged": "damaged at byte {damaged_at:,}; all that can be read is here",
 }
 
 
@@ -80,7 +80,9 @@ def _show_all(sources: list[Source]) -> None:
     start = min(source.facts["start_ns"] for source in sources)
     end = max(source.facts["end_ns"] for source in sources)
     ends = [source.ended for source in sources]
-    total = {key: sum(source.facts[key] for source in sources) for key in ("records", "lost", "dropped", "bytes", "threads")}
+    total = {
+        key: sum(source.facts[key] for source in sources) for key in ("records", "lost", "dropped", "bytes", "threads")
+    }
     lines = {
         "ended": ", ".join(f"{ends.count(how):,} {how}" for how in ENDS if how in ends),
         "started": _clock(start),
@@ -92,7 +94,9 @@ def _show_all(sources: list[Source]) -> None:
     _show_lines(plural(len(sources), "process", "processes"), lines)
     for source in sources:
         facts = source.facts
-        records = f"{facts['records']:,}, {_dropped(facts)}{facts['lost']:,} lost, in {plural(facts['threads'], 'thread')}"
+        records = (
+            f"{facts['records']:,}, {_dropped(facts)}{facts['lost']:,} lost, in {plural(facts['threads'], 'thread')}"
+        )
         _show_lines(
             source.path,
             {

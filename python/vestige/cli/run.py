@@ -38,7 +38,7 @@ name alone. --include, --exclude and --record-args may be repeated.
 BOUNDS = ("--max-size", "--last")
 SNAPSHOTS = ("--snapshot-signal", "--trigger", "--max-snapshots")
 RANKS = ("--rank", "--local-rank", "--world-size")
-WITH_VALUE = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine")
+WITH_VALUE: tuple[str, ...] = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine")
 WITH_VALUE += (*BOUNDS, *SNAPSHOTS, *RANKS)
 OURS_ALONE = ("argparse", "gettext")  # a program may have modules of these names
 LINE_MAX = 80
