@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct vpy_flight {
     vst_flight *core;
@@ -227,20 +228,32 @@ static vpy_flight *armed_flight; /* NULL: none */
 static bool paused;
 
 /* From 3.12 on Python warns of forks in a process with several threads; ours
- * is none of the program's. */
+ * is none of the program's. It counts them when all functions of
+ * after_in_parent were called, or before: the thread comes back once os.fork()
+ * is over. Where it was not the main thread that forked there are several in
+ * any case. */
 static PyObject *before_fork(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    paused = armed_flight && vst_flight_pause(armed_flight->core);
+    if (armed_flight && vst_flight_pause(armed_flight->core))
+        paused = true;
     Py_RETURN_NONE;
+}
+
+static int resume(void *unused)
+{
+    (void)unused;
+    if (paused && armed_flight)
+        vst_flight_resume(armed_flight->core);
+    paused = false;
+    return 0;
 }
 
 static PyObject *after_fork_in_parent(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    if (paused && armed_flight)
-        vst_flight_resume(armed_flight->core);
-    paused = false;
+    if (paused && (gettid() != getpid() || Py_AddPendingCall(resume, NULL) < 0))
+        resume(NULL);
     Py_RETURN_NONE;
 }
 
@@ -341,6 +354,7 @@ void vpy_flight_after_fork(void)
     release_target();
     vpy_triggers_end();
     armed_flight = NULL;
+    paused = false;
 }
 
 /* ---- what became of it --------------------------------------------------- */
