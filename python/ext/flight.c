@@ -231,7 +231,8 @@ static bool paused;
  * is none of the program's. */
 void vpy_flight_before_fork(void)
 {
-    paused = armed_flight && vst_flight_pause(armed_flight->core);
+    if (armed_flight && vst_flight_pause(armed_flight->core))
+        paused = true; /* it may be so from an earlier fork */
 }
 
 static int resume(void *unused)
@@ -248,7 +249,7 @@ static int resume(void *unused)
  * has several anyway. */
 void vpy_flight_after_fork_in_parent(void)
 {
-    if (gettid() != getpid() || Py_AddPendingCall(resume, NULL) < 0)
+    if (paused && (gettid() != getpid() || Py_AddPendingCall(resume, NULL) < 0))
         resume(NULL);
 }
 
@@ -313,6 +314,7 @@ void vpy_flight_after_fork(void)
     release_target();
     vpy_triggers_end();
     armed_flight = NULL;
+    paused = false;
 }
 
 /* ---- what became of it --------------------------------------------------- */

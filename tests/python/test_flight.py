@@ -651,7 +651,7 @@ def test_a_fork_is_no_fork_of_several_threads(workplace):
         print("done")
         """
     options = ("--snapshot-signal", "USR2", workplace.write("program.py", source))
-    done = workplace.trace(*options, env={**os.environ, "PYTHONWARNINGS": "error"})
+    done = workplace.trace(*options, env={**os.environ, "PYTHONWARNINGS": "always"})
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
     assert reason(workplace.path / "t-snapshot1.vst")["reason"] == "signal USR2"
 
