@@ -146,7 +146,7 @@ static vst_file_entry *end_window(const copy *self, const vst__window *window,
         .size = sizeof *entry,
         .kind = VST_ENTRY_WINDOW,
         .id = window->number,
-        .x = window->first,
+        .x = window->began,
         .y = last,
     };
     return entry + 1;

@@ -119,22 +119,34 @@ static void note_damage(vst_trace *trace, uint64_t offset)
     trace->damaged = true;
 }
 
+/* How much of a chunk there is. A file that is being recorded may have grown
+ * since it was opened: what seems to be cut is looked at again. */
+static uint64_t room_for(vst_trace *trace, uint64_t offset,
+                         const vst_chunk_header *chunk)
+{
+    uint64_t room = trace->block.file_size - offset, size;
+
+    if (room < vst__chunk_extent(chunk) && trace->source.packed == NULL &&
+        vst__os_file_size(trace->source.fd, &size) == 0 &&
+        size > trace->block.file_size) {
+        trace->block.file_size = trace->source.size = size;
+        room = size - offset;
+    }
+    return room < chunk->size ? room : chunk->size;
+}
+
 vst_status vst__trace_find_chunk(vst_trace *trace, uint64_t *offset,
                                  vst_chunk_header *chunk, uint64_t *room,
                                  bool *found)
 {
-    uint64_t size = trace->block.file_size;
-
     *found = false;
-    while (*offset < size) {
+    while (*offset < trace->block.file_size) {
         vst_status status = read_chunk_header(trace, *offset, chunk, found);
 
         if (status != VST_OK)
             return status;
         if (*found) {
-            *room = size - *offset;
-            if (*room > chunk->size)
-                *room = chunk->size;
+            *room = room_for(trace, *offset, chunk);
             return VST_OK;
         }
         if (chunk->magic != 0)
