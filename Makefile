@@ -48,8 +48,10 @@ need:
 	@scripts/install.sh $*
 	@touch $@
 
-.venv/%/.test-tools: .venv/%/.tools tests/requirements.txt
+.venv/%/.test-tools: .venv/%/.tools tests/requirements.txt tests/requirements-torch.txt
 	@.venv/$*/bin/pip install -qq --disable-pip-version-check -r tests/requirements.txt
+	@.venv/$*/bin/pip install -qq --disable-pip-version-check -r tests/requirements-torch.txt 2>/dev/null || \
+		echo 'no torch for Python $*: its tests are skipped'
 	@touch $@
 
 # The parts of `make test`; those in C take Meson from the default environment.

@@ -468,18 +468,17 @@ def test_install_works_without_torch(tmp_path):
         with vestige.profile(with_stack=True):
             if (3, 12) <= sys.version_info < (3, 12, 5):
                 assert sys.monitoring.get_tool(2) == "PyTorch Profiler"
+        sys.modules["torch"] = None  # it cannot be imported, wherever it may be installed
         try:
             import torch.profiler
-        except ModuleNotFoundError as error:
-            print(error.name)
+        except ModuleNotFoundError:
+            print("as without us")
         vestige.uninstall()
         assert vestige.profile().with_stack
         assert sys.meta_path == meta_path
         """
     result = run_python(code, cwd=tmp_path)
-    if "torch" in result.stdout:
-        assert result.stdout.strip() == "torch"
-    assert (result.returncode, result.stderr) == (0, "")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "as without us\n", "")
 
 
 # ---- importing ---------------------------------------------------------
