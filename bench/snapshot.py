@@ -1,0 +1,103 @@
+"""What a snapshot holds up: the longest that a program which does nothing but call a function stands still meanwhile.
+
+A process records into a file of bounded size until that is full, and looks at the clock between short runs of calls.
+The longest stretch between two looks is counted while nothing else goes on, or while a snapshot of all that is there is
+written: asked for by a signal, by a trigger, or by another thread's call of snapshot(). Each several times, in fresh
+processes; the longest of all is what is shown. A thread that calls snapshot() itself waits for the file.
+"""
+
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import time
+
+import child
+import workloads
+from report import Table, at_most, say
+
+SIZE = 256 << 20
+WAYS = ["nothing", "signal", "trigger", "call in a thread"]
+
+
+def watch(until):
+    """The longest gap, in ms, between two looks at the clock, and how long it took for until() to come true."""
+    begin = last = time.perf_counter_ns()
+    longest = 0
+    looked = begin
+    while True:
+        workloads.python_function()
+        now = time.perf_counter_ns()
+        longest = max(longest, now - last)
+        last = now
+        if now - looked > 1_000_000:  # a look at the folder is a system call: not too often
+            looked = now
+            if until(now - begin):
+                return longest / 1e6, (now - begin) / 1e6
+
+
+def ask(way, folder):
+    """Has a snapshot written; gives the function that tells when it is there."""
+    import vestige
+
+    path = os.path.join(folder, "t-snapshot1.vst")
+    if way == "signal":
+        os.kill(os.getpid(), signal.SIGUSR2)
+    elif way == "trigger":
+        with vestige.record_function("slow"):
+            time.sleep(0.002)
+    elif way == "call in a thread":
+        threading.Thread(target=vestige.snapshot, args=(path,)).start()
+    else:
+        return lambda ns: ns > 1_000_000_000
+    return lambda ns: os.path.exists(path)
+
+
+def stand_still(way, size):
+    from vestige import profile
+
+    folder = tempfile.mkdtemp(prefix="vestige-bench-")
+    output = os.path.join(folder, "t.vst")
+    try:
+        with profile(output=output, max_size=size, triggers=["slow>1ms"], snapshot_signal="USR2", gc=False):
+            for _ in range(size // 16 // workloads.CALLS + 1000):
+                workloads.python_function()
+            return watch(ask(way, folder))
+    finally:
+        shutil.rmtree(folder)
+
+
+def own_call(size):
+    """How long the thread that calls snapshot() waits, in ms."""
+    import vestige
+
+    folder = tempfile.mkdtemp(prefix="vestige-bench-")
+    try:
+        with vestige.profile(output=os.path.join(folder, "t.vst"), max_size=size, gc=False):
+            for _ in range(size // 16 // workloads.CALLS + 1000):
+                workloads.python_function()
+            begin = time.perf_counter_ns()
+            vestige.snapshot(os.path.join(folder, "s.vst"))
+            return (time.perf_counter_ns() - begin) / 1e6
+    finally:
+        shutil.rmtree(folder)
+
+
+def measure(quick):
+    size = SIZE // 8 if quick else SIZE
+    times = 2 if quick else 5
+    table = Table(f"While a snapshot of {size >> 20} MiB is written", WAYS, unit="ms")
+    gaps, taken = {}, {}
+    for way in WAYS:
+        say(way)
+        runs = [child.run(stand_still, way=way, size=size) for _ in range(times)]
+        gaps[way] = max(gap for gap, _ in runs)
+        taken[way] = min(time for _, time in runs) if way != "nothing" else None
+    worst = max(gaps[way] for way in WAYS[1:])
+    table.add("the program stands still", gaps, [at_most("ms", worst, 50)], digits=2)
+    table.add("until the file is there", taken)
+    say("the calling thread")
+    waits = min(child.run(own_call, size=size) for _ in range(times))
+    table.add("a thread that calls snapshot() waits", {WAYS[-1]: waits})
+    return [table]
