@@ -159,12 +159,6 @@ static int newest_first(const void *a, const void *b)
     return oldest_first(b, a);
 }
 
-/* It is outside of the header's checksum: believed only where it can be. */
-static uint32_t sane_slot_size(uint32_t size)
-{
-    return size % VST_CHUNK_ALIGN == 0 && size <= VST_CHUNK_SIZE_MAX ? size : 0;
-}
-
 /* Notes the chunks that hold records, or all others. */
 static vst_status find_chunks(copier *self, uint32_t slot_size, bool records)
 {
@@ -390,7 +384,7 @@ static vst_status copy_all(copier *self, uint64_t window_ns)
         status = vst_error_set(self->error, VST_E_DAMAGED, 0, got);
     if (status != VST_OK)
         return status;
-    slot_size = sane_slot_size(header->slot_size);
+    slot_size = vst__sane_slot_size(header->slot_size);
     header->slot_size = 0; /* none of them is reused any more */
     if (window_ns != 0 && (header->keep_ns == 0 || window_ns < header->keep_ns))
         header->keep_ns = window_ns;

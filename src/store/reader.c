@@ -81,8 +81,7 @@ uint64_t vst__chunk_extent(const vst_chunk_header *chunk)
 
 /* ---- walking ------------------------------------------------------------ */
 
-/* slot_size is outside of the checksum: believed only where it can be. */
-static uint32_t sane_slot_size(uint32_t size)
+uint32_t vst__sane_slot_size(uint32_t size)
 {
     return size % VST_CHUNK_ALIGN == 0 && size <= VST_CHUNK_SIZE_MAX &&
                    (size & (size - 1)) == 0
@@ -332,7 +331,7 @@ static vst_status load(vst_trace *trace, int fd, vst_error *error)
     vst__clockmap_init(&trace->clock);
     if (status == VST_OK)
         status = read_header(trace, error);
-    trace->slot_size = sane_slot_size(trace->header.slot_size);
+    trace->slot_size = vst__sane_slot_size(trace->header.slot_size);
     if (status == VST_OK)
         status = walk_chunks(trace, error);
     if (status != VST_OK)

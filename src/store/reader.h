@@ -90,6 +90,8 @@ vst_status vst__trace_find_chunk(vst_trace *trace, uint64_t *offset,
 /* All of it was dropped, or lies before the clip. */
 bool vst__window_is_gone(const vst_trace *trace, const vst__window *window);
 
+/* A file's slot_size, 0 where it cannot be: no checksum covers it. */
+uint32_t vst__sane_slot_size(uint32_t size);
 /* Its magic, its checksum and its size are right. */
 bool vst__chunk_is_valid(const vst_chunk_header *chunk);
 /* How much of a chunk the file must hold for nothing to be missing. */
