@@ -15,7 +15,6 @@
  * One thread at a time for each file written. */
 #include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -24,16 +23,15 @@
 #include "store/compress.h"
 #include "store/reader.h"
 #include "store/transform.h"
+#include "store/whole.h"
 
-enum {
-    NAME_MORE = 24, /* for ".<pid>.tmp" and its NUL */
-    PROGRESS_NS = 50000000
-};
+enum { PROGRESS_NS = 50000000 };
 
 /* One vst_trace_pack or vst_trace_unpack. */
 typedef struct packing {
     vst_trace *from;
     int fd;
+    vst_status (*write)(struct packing *self);
     uint64_t offset;  /* of the trace's bytes, how many are done */
     uint64_t written; /* of the file's */
     const vst_pack_options *options;
@@ -261,55 +259,29 @@ static vst_status unpack(packing *self)
 
 /* ---- the files ----------------------------------------------------------- */
 
-typedef vst_status (*write_fn)(packing *self);
-
 /* Written, and on the disk. */
-static vst_status write_file(packing *self, const char *name, write_fn write)
+static vst_status fill(void *ctx, int fd, vst_error *error)
 {
-    int failed = vst__os_file_create(name, self->options->overwrite, &self->fd);
+    packing *self = ctx;
     vst_status status;
+    int failed;
 
-    if (failed != 0)
-        return vst_error_set(
-            self->error, failed == EEXIST ? VST_E_EXISTS : VST_E_IO, failed, 0);
-    vst__os_file_copy_access(self->from->source.fd, self->fd);
-    status = write(self);
-    if (status == VST_OK) {
-        failed = vst__os_file_sync(self->fd);
-        if (failed != 0)
-            status = vst_error_set(
-                self->error,
-                failed == ENOSPC || failed == EDQUOT ? VST_E_NOSPACE : VST_E_IO,
-                failed, 0);
-    }
-    vst__os_file_close(self->fd);
+    self->fd = fd;
+    vst__os_file_copy_access(self->from->source.fd, fd);
+    status = self->write(self);
     if (status != VST_OK)
-        vst__os_file_remove(name);
-    return status;
-}
-
-/* What is overwritten, which may be the original itself, stays until all of
- * the new file is there. */
-static vst_status replace(packing *self, const char *to, write_fn write)
-{
-    size_t size = strlen(to) + NAME_MORE;
-    char *name = malloc(size);
-    vst_status status;
-
-    if (name == NULL)
-        return vst_error_set(self->error, VST_E_NOMEM, 0, 0);
-    snprintf(name, size, "%s.%u.tmp", to, (unsigned)vst__os_process_id());
-    status = write_file(self, name, write);
-    if (status == VST_OK && rename(name, to) != 0) {
-        status = vst_error_set(self->error, VST_E_IO, errno, 0);
-        vst__os_file_remove(name);
-    }
-    free(name);
-    return status;
+        return status;
+    failed = vst__os_file_sync(fd);
+    if (failed == 0)
+        return VST_OK;
+    return vst_error_set(
+        error, failed == ENOSPC || failed == EDQUOT ? VST_E_NOSPACE : VST_E_IO,
+        failed, 0);
 }
 
 /* Whether it can be done to this trace at all. */
-static vst_status check(const vst_trace *trace, write_fn write,
+static vst_status check(const vst_trace *trace,
+                        vst_status (*write)(packing *self),
                         const vst_pack_options *options, vst_error *error)
 {
     if (options->level < 0 || options->level > VST_PACK_LEVEL_MAX)
@@ -321,11 +293,13 @@ static vst_status check(const vst_trace *trace, write_fn write,
     return VST_OK;
 }
 
-static vst_status convert(const char *from, const char *to, write_fn write,
+static vst_status convert(const char *from, const char *to,
+                          vst_status (*write)(packing *self),
                           const vst_pack_options *options, vst_error *error)
 {
     static const vst_pack_options defaults = {0};
     packing self = {.options = options != NULL ? options : &defaults,
+                    .write = write,
                     .error = error};
     vst_status status = vst_trace_open(from, &self.from, error);
 
@@ -333,8 +307,8 @@ static vst_status convert(const char *from, const char *to, write_fn write,
         return status;
     status = check(self.from, write, self.options, error);
     if (status == VST_OK)
-        status = self.options->overwrite ? replace(&self, to, write)
-                                         : write_file(&self, to, write);
+        status =
+            vst__write_whole(to, self.options->overwrite, fill, &self, error);
     vst_trace_close(self.from);
     /* That a tail is damaged is told by opening it, before and after. */
     if (status == VST_OK)

@@ -1,66 +1,34 @@
-/* Writes a snapshot: a finished copy of a trace that is being recorded. It is
- * written under a name of its own and gets the one asked for when it is
- * complete, so nobody ever finds half of one.
- *
- * Any thread, several at once. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+/* Writes a snapshot: a finished copy of a trace that is being recorded. Any
+ * thread, several at once. */
 #include "os/os.h"
 #include "store/copy.h"
+#include "store/whole.h"
 
-enum { NAME_MORE = 40 /* for ".<pid>-<number>.tmp" and its NUL */ };
+typedef struct snapshot {
+    vst__source from;
+    uint64_t window_ns;
+    vst__ending ending;
+} snapshot;
 
-static uint32_t last_number; /* atomic, relaxed: only differs */
-
-static vst_status fail(vst_error *error, int sys_errno)
+static vst_status fill(void *ctx, int fd, vst_error *error)
 {
-    return vst_error_set(error, sys_errno == EEXIST ? VST_E_EXISTS : VST_E_IO,
-                         sys_errno, 0);
-}
+    snapshot *self = ctx;
+    vst_status status =
+        vst__copy_chunks(&self->from, fd, self->window_ns, error);
 
-static vst_status write_file(int from, const char *name, uint64_t window_ns,
-                             const vst__ending *ending, vst_error *error)
-{
-    int fd, failed = vst__os_file_create(name, true, &fd);
-    vst_status status;
-
-    if (failed != 0)
-        return fail(error, failed);
-    status = vst__copy_chunks(&(vst__source){.fd = from}, fd, window_ns, error);
-    if (status == VST_OK)
-        status = vst__copy_complete(fd, ending, error);
-    vst__os_file_close(fd);
-    if (status != VST_OK)
-        vst__os_file_remove(name);
-    return status;
+    return status == VST_OK ? vst__copy_complete(fd, &self->ending, error)
+                            : status;
 }
 
 vst_status vst__snapshot(int fd, const char *path, bool overwrite,
                          uint64_t window_ns, const char *note, vst_error *error)
 {
-    vst__ending ending = {.note = note};
-    size_t size = strlen(path) + NAME_MORE;
-    vst_status status;
-    char *name;
-    int failed;
+    snapshot self = {
+        .from = {.fd = fd},
+        .window_ns = window_ns,
+        .ending = {.note = note},
+    };
 
-    vst_clock_sample_now(&ending.at);
-    if (!overwrite && vst__os_file_exists(path))
-        return fail(error, EEXIST);
-    name = malloc(size);
-    if (name == NULL)
-        return vst_error_set(error, VST_E_NOMEM, 0, 0);
-    snprintf(name, size, "%s.%u-%u.tmp", path, (unsigned)vst__os_process_id(),
-             (unsigned)__atomic_add_fetch(&last_number, 1, __ATOMIC_RELAXED));
-    status = write_file(fd, name, window_ns, &ending, error);
-    failed = status == VST_OK ? vst__os_file_rename(name, path, overwrite) : 0;
-    if (failed != 0) {
-        vst__os_file_remove(name);
-        status = fail(error, failed);
-    }
-    free(name);
-    return status;
+    vst_clock_sample_now(&self.ending.at);
+    return vst__write_whole(path, overwrite, fill, &self, error);
 }
