@@ -1,7 +1,6 @@
 /* Taking words into a fold; several stacks are fold_switch.c, emitting is
- * fold_emit.c. Every rule here is
- * one of replay's matcher, and a test holds the two against each other. One
- * thread at a time. */
+ * fold_emit.c. Every rule here is one of replay's matcher, and a test holds the
+ * two against each other. One thread at a time. */
 #include "base/fold.h"
 
 #include <stdlib.h>
