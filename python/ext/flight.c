@@ -1,7 +1,6 @@
-/* Snapshots of the recording in progress: those the program asks for, and those
- * that a signal or a trigger asks for while a session is armed. The core's
- * flight recorder writes the latter; this file starts and ends it, and has the
- * signal.
+/* Snapshots of the recording in progress that a signal or a trigger asks for
+ * while a session is armed. The core's flight recorder writes them; this file
+ * starts and ends it, and has the signal.
  *
  * The signal's handler runs in any thread, with or without the GIL. What it
  * reads is static, and changed only while it is not installed or in an order
@@ -353,57 +352,4 @@ PyObject *vpy_flight_snapshots(const vpy_flight *self)
     return Py_BuildValue(
         "(NK)", list,
         (unsigned long long)(self ? vst_flight_refused(self->core) : 0));
-}
-
-/* ---- the one that the program asks for ----------------------------------- */
-
-static PyObject *snapshot(PyObject *module, PyObject *args, PyObject *kw)
-{
-    static char *names[] = {"path", "overwrite", "window_ns", NULL};
-    static unsigned number;
-    PyObject *path = NULL, *session = vpy_recording_session;
-    unsigned long long window_ns = 0;
-    int overwrite = 0;
-    vst_error error = {VST_OK, 0, 0};
-    vst_status status;
-    char note[64];
-
-    (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$pK:snapshot", names,
-                                     PyUnicode_FSConverter, &path, &overwrite,
-                                     &window_ns))
-        return NULL;
-    if (!session) {
-        Py_DECREF(path);
-        PyErr_SetString(PyExc_RuntimeError,
-                        "nothing is being recorded: there is nothing to take "
-                        "a snapshot of");
-        return NULL;
-    }
-    snprintf(note, sizeof note, "{\"reason\": \"snapshot()\", \"number\": %u}",
-             ++number);
-    Py_INCREF(session);
-    const vst_session *handle = vpy_session_handle(session);
-    Py_BEGIN_ALLOW_THREADS status = vst_session_snapshot(
-        handle, PyBytes_AS_STRING(path), overwrite, window_ns, note, &error);
-    Py_END_ALLOW_THREADS Py_DECREF(session);
-    if (status != VST_OK)
-        vpy_raise(status, &error, path);
-    Py_DECREF(path);
-    if (status != VST_OK)
-        return NULL;
-    Py_RETURN_NONE;
-}
-
-static PyMethodDef functions[] = {
-    {"snapshot", (PyCFunction)(void (*)(void))snapshot,
-     METH_VARARGS | METH_KEYWORDS,
-     PyDoc_STR("snapshot(path, *, overwrite=False, window_ns=0)\n--\n\n"
-               "Writes a copy of what is recorded so far.")},
-    {NULL, NULL, 0, NULL},
-};
-
-int vpy_flight_init(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
 }

@@ -69,6 +69,7 @@ static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
     vpy_recording_queue = NULL;
     vpy_recording_session = NULL;
     vpy_flight_after_fork();
+    vpy_snapshots_after_fork();
     vpy_traceback_after_fork();
     vpy_tracer_abandon();
     if (follower && was_recording)

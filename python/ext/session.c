@@ -113,6 +113,7 @@ static void session_dealloc(PyObject *object)
     if (self->handle) {
         vpy_annotation_forget(vst_session_queue(self->handle));
         is_no_longer_recording(self);
+        vpy_snapshots_wait(object);
         vpy_flight_end(self->flight);
         vst_session_destroy(self->handle);
     }
@@ -248,6 +249,7 @@ static PyObject *session_finish(PyObject *object, PyObject *unused)
     if (!self->handle)
         Py_RETURN_NONE;
     is_no_longer_recording(self);
+    vpy_snapshots_wait(object);
     vst_status status = vst_session_finish(self->handle, &error);
     vpy_flight_end(self->flight);
     if (status != VST_OK)

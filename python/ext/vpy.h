@@ -238,10 +238,14 @@ static inline bool vpy_triggers_want_times(void)
     return vpy_triggers_active && vpy_triggers_active->slow_count;
 }
 
-/* flight.c: snapshots of a session, by request, signal or trigger. */
+/* snapshot.c: those the program asks for. */
+int vpy_snapshot_init(PyObject *module);
+void vpy_snapshots_wait(const PyObject *session); /* for those of its own */
+void vpy_snapshots_after_fork(void);
+
+/* flight.c: those that a signal or a trigger asks for. */
 typedef struct vpy_flight vpy_flight;
 
-int vpy_flight_init(PyObject *module);
 vpy_flight *vpy_flight_create(PyObject *args, PyObject *kw);
 /* These two do nothing for NULL. */
 int vpy_flight_begin(vpy_flight *flight, const vst_session *session);

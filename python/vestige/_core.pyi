@@ -105,7 +105,7 @@ def unpack(
 ) -> None:
     """Writes what a packed trace was packed from, byte for byte."""
 
-def snapshot(path: str | bytes, *, overwrite: bool = False, window_ns: int = 0) -> None:
+def snapshot(path: str | bytes, *, overwrite: bool = False, window_ns: int = 0, wait: bool = True) -> None:
     """Writes a copy of what is recorded so far."""
 
 class record_function:

@@ -28,15 +28,19 @@ def snapshot(
     *,
     overwrite: bool = False,
     last: str | float | timedelta | None = None,
+    wait: bool = True,
 ) -> str:
     """Writes what is recorded so far to a trace of its own and gives its path; recording goes on.
 
     last          only the last stretch of it: seconds, a timedelta, or "30s". It needs a recording whose parts can
                   be read alone (with a bound, a signal or triggers); of any other all is written
     overwrite     replace an existing file
+    wait          False: return at once. The file is there when it is complete, at the latest when the recording is
+                  finished; what went wrong is told on stderr then
     """
     name = os.fspath(path)
-    _core.snapshot(name, overwrite=bool(overwrite), window_ns=0 if last is None else parse_time("last", last))
+    window_ns = 0 if last is None else parse_time("last", last)
+    _core.snapshot(name, overwrite=bool(overwrite), window_ns=window_ns, wait=bool(wait))
     return os.fsdecode(name)
 
 

@@ -71,6 +71,40 @@ def test_a_snapshot_holds_what_was_recorded_and_recording_goes_on(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["one.vst", "t.vst", "two.vst"]
 
 
+def test_a_snapshot_need_not_be_waited_for(tmp_path):
+    def work():
+        pass
+
+    with profile(output=tmp_path / "t.vst"):
+        for n in range(1, 6):
+            for _ in range(100):
+                work()
+            assert vestige.snapshot(tmp_path / f"{n}.vst", wait=False) == str(tmp_path / f"{n}.vst")
+    for n in range(1, 6):
+        assert Trace(str(tmp_path / f"{n}.vst")).info()["clean"]
+        assert 100 * n <= calls(tmp_path / f"{n}.vst", "work") <= 500
+    assert sorted(os.listdir(tmp_path)) == ["1.vst", "2.vst", "3.vst", "4.vst", "5.vst", "t.vst"]
+
+
+def test_what_went_wrong_with_one_that_nobody_waited_for_is_told_at_the_end(workplace):
+    program = """
+        import os, vestige
+        prof = vestige.profile(output="t.vst")
+        prof.start()
+        vestige.snapshot("no/such/folder.vst", wait=False)
+        vestige.snapshot("s.vst", wait=False)
+        if os.fork() == 0:
+            prof.finish()  # waits for nothing and tells nothing: it is the parent's
+            os._exit(0)
+        os.wait()
+        prof.stop()
+        """
+    done = workplace.python("-W", "ignore", workplace.write("program.py", program))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "vestige: no/such/folder.vst: No such file or directory\n"
+    assert Trace(str(workplace.path / "s.vst")).info()["clean"]
+
+
 def test_threads_run_on_while_a_snapshot_is_taken(run):
     found = run(
         """

@@ -1,0 +1,155 @@
+/* vestige.snapshot(): a copy of the recording in progress. The thread that asks
+ * for it waits, without the GIL, or leaves it to a thread of ours, which knows
+ * nothing of Python. The list of those is guarded by the GIL; a session waits
+ * for its own before its file is finished. */
+#include "vpy.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct copy {
+    struct copy *next;
+    const PyObject *session; /* borrowed: it waits for this */
+    const vst_session *handle;
+    pthread_t thread;
+    unsigned long long window_ns;
+    bool overwrite;
+    vst_error error;
+    char note[64];
+    char path[];
+} copy;
+
+static copy *copies; /* being written, or not looked at yet */
+
+static void *write_copy(void *argument)
+{
+    copy *self = argument;
+
+    vst_session_snapshot(self->handle, self->path, self->overwrite,
+                         self->window_ns, self->note, &self->error);
+    return NULL;
+}
+
+static copy *new_copy(PyObject *session, PyObject *path)
+{
+    static unsigned number;
+    copy *self = calloc(1, sizeof *self + (size_t)PyBytes_GET_SIZE(path) + 1);
+
+    if (!self)
+        return NULL;
+    self->session = session;
+    self->handle = vpy_session_handle(session);
+    strcpy(self->path, PyBytes_AS_STRING(path));
+    snprintf(self->note, sizeof self->note,
+             "{\"reason\": \"snapshot()\", \"number\": %u}", ++number);
+    return self;
+}
+
+/* With all signals blocked: they are the program's. */
+static int leave_to_thread(copy *self)
+{
+    sigset_t all, before;
+    int failed;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&self->thread, NULL, write_copy, self);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed)
+        return failed;
+    self->next = copies;
+    copies = self;
+    return 0;
+}
+
+static PyObject *snapshot(PyObject *module, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"path", "overwrite", "window_ns", "wait", NULL};
+    PyObject *path = NULL, *session = vpy_recording_session;
+    unsigned long long window_ns = 0;
+    int overwrite = 0, wait = 1, failed;
+
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$pKp:snapshot", names,
+                                     PyUnicode_FSConverter, &path, &overwrite,
+                                     &window_ns, &wait))
+        return NULL;
+    if (!session) {
+        Py_DECREF(path);
+        PyErr_SetString(PyExc_RuntimeError,
+                        "nothing is being recorded: there is nothing to take "
+                        "a snapshot of");
+        return NULL;
+    }
+    copy *self = new_copy(session, path);
+    if (!self) {
+        Py_DECREF(path);
+        return PyErr_NoMemory();
+    }
+    self->overwrite = overwrite;
+    self->window_ns = window_ns;
+    failed = wait ? 0 : leave_to_thread(self);
+    if (wait || failed) { /* without a thread to spare it takes this one */
+        Py_INCREF(session);
+        Py_BEGIN_ALLOW_THREADS write_copy(self);
+        Py_END_ALLOW_THREADS Py_DECREF(session);
+        if (self->error.status != VST_OK)
+            vpy_raise(self->error.status, &self->error, path);
+        free(self);
+    }
+    Py_DECREF(path);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* Whoever asked for it has gone on. */
+static void tell(const copy *self)
+{
+    const vst_error *error = &self->error;
+
+    if (error->status != VST_OK)
+        PySys_WriteStderr("vestige: %.500s: %s\n", self->path,
+                          error->sys_errno ? strerror(error->sys_errno)
+                                           : vst_status_string(error->status));
+}
+
+void vpy_snapshots_wait(const PyObject *session)
+{
+    copy **link = &copies;
+
+    while (*link) {
+        copy *one = *link;
+
+        if (one->session != session) {
+            link = &one->next;
+            continue;
+        }
+        *link = one->next;
+        Py_BEGIN_ALLOW_THREADS pthread_join(one->thread, NULL);
+        Py_END_ALLOW_THREADS tell(one);
+        free(one);
+        link = &copies; /* it may have changed meanwhile */
+    }
+}
+
+/* The threads are the parent's, and so are their files. */
+void vpy_snapshots_after_fork(void)
+{
+    copies = NULL;
+}
+
+static PyMethodDef functions[] = {
+    {"snapshot", (PyCFunction)(void (*)(void))snapshot,
+     METH_VARARGS | METH_KEYWORDS,
+     PyDoc_STR("snapshot(path, *, overwrite=False, window_ns=0, wait=True)\n"
+               "--\n\nWrites a copy of what is recorded so far.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_snapshot_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}
