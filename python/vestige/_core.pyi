@@ -1,7 +1,7 @@
 """The extension: hooks, sessions and traces. Use the vestige package instead."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, final, TypeAlias
+from typing import Any, TypeAlias, final
 
 from typing_extensions import Self
 

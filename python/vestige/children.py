@@ -260,18 +260,26 @@ def name_process(prof: profile) -> None:
 # ---- the files -----------------------------------------------------------
 
 
-def find_children(root: str, trace: str) -> list[str]:
-    """The files of the children of a recording, by its file's name and its id."""
+def named_as_children(root: str) -> list[str]:
+    """Files whose names say that they are children of this one: `t.123.vst`, `t.123.1.vst` beside `t.vst`."""
     folder, name = os.path.split(_stem(root))
-    found = []
-    for entry in os.listdir(folder or "."):
+    found: list[str] = []
+    try:
+        entries = os.listdir(folder or ".")
+    except OSError:
+        return found
+    for entry in entries:
         words = entry[len(name) :].split(".")
         if not entry.startswith(name) or words[0] or words[-1] != "vst" or not 3 <= len(words) <= 4:
             continue
-        path = os.path.join(folder, entry)
-        if all(word.isdigit() for word in words[1:-1]) and _root_of(path) == quote(trace):
-            found.append(path)
+        if all(word.isdigit() for word in words[1:-1]):
+            found.append(os.path.join(folder, entry))
     return sorted(found)
+
+
+def find_children(root: str, trace: str) -> list[str]:
+    """The files of the children of a recording, by its file's name and its id."""
+    return [path for path in named_as_children(root) if _root_of(path) == quote(trace)]
 
 
 def _root_of(path: str) -> str | None:

@@ -1,12 +1,10 @@
-"""What the commands share: argparse in our manner, opening a trace, and a progress line."""
+"""What the commands share: argparse in our manner, errors in a line, and a progress line."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
-
-from vestige._core import Trace, TraceError
 
 from . import Failure
 
@@ -30,14 +28,6 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise Failure(f"{message}; see {self.prog} --help", code=2)
-
-
-def open_trace(path: str) -> Trace:
-    """A trace file, or one clear line."""
-    try:
-        return Trace(path)
-    except (OSError, TraceError, ValueError) as error:
-        raise Failure(explain(path, error)) from None
 
 
 def explain(path: str, error: Exception) -> str:

@@ -11,6 +11,7 @@ import re
 import sys
 
 from vestige._core import Trace, TraceError
+from vestige.children import named_as_children
 
 from . import Failure
 from .console import explain
@@ -130,7 +131,7 @@ class Inputs:
         """A file, and if it is a root, its children."""
         source = self._take(path)
         if source is not None and children and source.is_root:
-            for child in _children(path):
+            for child in named_as_children(path):
                 self._take(child, root=source)
 
     def add_folder(self, folder: str, *, children: bool) -> None:
@@ -200,18 +201,6 @@ def find_traces(paths: Iterable[str], *, children: bool = True) -> Inputs:
             inputs.add(path, children=children)
     inputs.finish()
     return inputs
-
-
-def _children(path: str) -> list[str]:
-    """Files named as the children of this one are: `t.123.vst`, `t.123.1.vst` beside `t.vst`."""
-    folder, name = os.path.split(path)
-    stem = name.removesuffix(SUFFIX)
-    pattern = re.compile(re.escape(stem) + r"\.\d+(\.\d+)?" + re.escape(SUFFIX))
-    try:
-        names = os.listdir(folder or ".")
-    except OSError:
-        return []
-    return [os.path.join(folder, other) for other in sorted(names) if pattern.fullmatch(other)]
 
 
 def is_open_in(pid: int, path: str) -> bool:
