@@ -13,9 +13,11 @@
 struct vst_session {
     vst__file *file;
     vst_queue *queue;
-    vst_tracer *tracer; /* NULL until the first start */
+    vst_tracer *tracer;        /* NULL until the first start */
+    vst_memory_tracer *memory; /* the same; NULL if it is not asked for */
     uint32_t pid;
     bool gc;
+    bool wants_memory;
     bool recording;
     bool finished;
 };
@@ -35,6 +37,7 @@ vst_status vst_session_create(const vst_session_options *options,
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     session->pid = vst__os_process_id();
     session->gc = options->gc;
+    session->wants_memory = options->memory;
     const vst__file_bounds bounds = {options->max_size, options->keep_ns};
     vst_status status = vst__file_create(options->path, options->overwrite,
                                          &bounds, &session->file, error);
@@ -69,6 +72,19 @@ static vst_status start_tracer(vst_session *session)
     return status;
 }
 
+static vst_status start_memory(vst_session *session)
+{
+    vst_status status = VST_OK;
+
+    if (!session->wants_memory)
+        return VST_OK;
+    if (!session->memory)
+        status = vst_memory_tracer_make(session->queue, &session->memory);
+    if (status == VST_OK)
+        status = session->memory->ops->start(session->memory);
+    return status;
+}
+
 vst_status vst_session_start(vst_session *session, vst_error *error)
 {
     if (session->recording || session->finished || !is_ours(session))
@@ -82,6 +98,11 @@ vst_status vst_session_start(vst_session *session, vst_error *error)
     if (status != VST_OK)
         return vst_error_set(error, status, 0, 0);
     status = start_tracer(session);
+    if (status == VST_OK) {
+        status = start_memory(session);
+        if (status != VST_OK)
+            session->tracer->ops->stop(session->tracer);
+    }
     if (status != VST_OK) {
         vst__queue_stop(session->queue);
         vst__file_end_window(session->file);
@@ -96,6 +117,8 @@ vst_status vst_session_stop(vst_session *session)
     if (!session->recording)
         return VST_E_STATE;
     session->recording = false;
+    if (session->memory)
+        session->memory->ops->stop(session->memory);
     session->tracer->ops->stop(session->tracer);
     if (is_ours(session)) {
         vst__queue_stop(session->queue);
@@ -120,6 +143,8 @@ void vst_session_destroy(vst_session *session)
         return;
     if (session->file && session->queue)
         vst_session_finish(session, NULL);
+    if (session->memory)
+        session->memory->ops->destroy(session->memory);
     if (session->tracer)
         session->tracer->ops->destroy(session->tracer);
     vst__queue_destroy(session->queue);
@@ -157,6 +182,16 @@ vst_status vst_session_snapshot(const vst_session *session, const char *path,
         return vst_error_set(error, VST_E_STATE, 0, 0);
     return vst__snapshot(vst__file_descriptor(session->file), path, overwrite,
                          window_ns, note, error);
+}
+
+vst_status vst_session_export_memory(vst_session *session, const char *path,
+                                     vst_error *error)
+{
+    vst_error_set(error, VST_OK, 0, 0);
+    if (!session->memory)
+        return vst_error_set(error, VST_E_STATE, 0, 0);
+    return session->memory->ops->export_memory_history(session->memory, path,
+                                                       error);
 }
 
 vst_tracer *vst_session_tracer(vst_session *session)

@@ -21,6 +21,7 @@ typedef struct vst_session_options {
     const char *path; /* NULL: an unlinked temporary file, or memory */
     bool overwrite;   /* replace an existing file */
     bool gc;          /* record garbage collections */
+    bool memory;      /* make the registered memory tracer, and start it */
     /* Bounds: the newest records stay, older ones are dropped and counted. */
     uint64_t max_size; /* bytes of the file, definitions may exceed it; at least
                         * 1 MiB, 0: any */
@@ -56,6 +57,10 @@ VST_API vst_status vst_session_snapshot(const vst_session *session,
                                         const char *path, bool overwrite,
                                         uint64_t window_ns, const char *note,
                                         vst_error *error);
+/* The memory tracer's export_memory_history; VST_E_STATE if none was made. */
+VST_API vst_status vst_session_export_memory(vst_session *session,
+                                             const char *path,
+                                             vst_error *error);
 /* The tracer to replay with, until destroy. */
 VST_API vst_tracer *vst_session_tracer(vst_session *session);
 

@@ -34,7 +34,10 @@ typedef struct vst_span {
     uint64_t parent; /* serial of the enclosing span, 0 at a root */
     uint64_t caller; /* the same, but of the nearest one that is a call */
     int64_t children_ns; /* time spent in direct children */
-    uint32_t depth;      /* 0 at a root */
+    /* What it allocated by itself, and with all that it called. */
+    uint64_t self_bytes, total_bytes;
+    uint64_t self_allocations, total_allocations;
+    uint32_t depth; /* 0 at a root */
     uint32_t flags;
     const char *args; /* JSON members, NULL if none; valid during the call */
     size_t args_len;

@@ -113,10 +113,13 @@ struct vst_memory_tracer {
     const vst_memory_tracer_ops *ops;
 };
 
-typedef vst_status (*vst_memory_tracer_make_fn)(vst_memory_tracer **tracer);
+/* Makes one that records into queue once it is started. */
+typedef vst_status (*vst_memory_tracer_make_fn)(vst_queue *queue,
+                                                vst_memory_tracer **tracer);
 
 VST_API void vst_memory_tracer_register(vst_memory_tracer_make_fn make);
-VST_API vst_status vst_memory_tracer_make(vst_memory_tracer **tracer);
+VST_API vst_status vst_memory_tracer_make(vst_queue *queue,
+                                          vst_memory_tracer **tracer);
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,7 @@
 #include "api.h"
 #include "clock.h"
 #include "flight.h"
+#include "memory.h"
 #include "record.h"
 #include "replay.h"
 #include "session.h"

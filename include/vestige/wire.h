@@ -15,7 +15,11 @@
  *   bits 10-31  words   how many payload words follow
  *
  * Its delta counts like any other. Payload words are stored before the escape
- * word that announces them, so a stream cut anywhere is valid up to there. */
+ * word that announces them, so a stream cut anywhere is valid up to there.
+ *
+ * Types from VST_ESCAPE_FIXED on are records of memory, made by the million:
+ * the type alone says how many payload words there are, and bits 10-31 are data
+ * (22 bits, `head` below). */
 #ifndef VESTIGE_WIRE_H
 #define VESTIGE_WIRE_H
 
@@ -76,7 +80,24 @@ typedef enum vst_escape {
     VST_ESCAPE_CHECKPOINT = 13,
     /* records, ticks: so many words between then and now were dropped, to stay
      * within a bound */
-    VST_ESCAPE_DROPPED = 14
+    VST_ESCAPE_DROPPED = 14,
+
+    VST_ESCAPE_FIXED = 0x80,
+    /* An allocation (vst_memory_kind, see memory.h) of less than 64 KiB.
+     * head: kind (5 bits), flags (1: VST_MEMORY_UNLOCKED), size (16 bits);
+     * word: address / 8 (44 bits), stack << 44 (20 bits) */
+    VST_ESCAPE_ALLOC = 0x80, /* one word */
+    /* Any other: head: kind (5 bits), flags << 5; words: address, size, stack
+     */
+    VST_ESCAPE_ALLOC_LARGE = 0x81, /* three words */
+    /* head: kind; word: address */
+    VST_ESCAPE_FREE = 0x82, /* one word */
+    /* head: kind; words: address, size: of a munmap */
+    VST_ESCAPE_FREE_RANGE = 0x83, /* two words */
+    /* head: kind (5 bits), place << 5: the address that this thread allocated
+     * last of those with this place, in the same run of its words. See
+     * vst_recent_place */
+    VST_ESCAPE_FREE_RECENT = 0x84 /* no word */
 } vst_escape;
 
 #define VST_ESCAPE_WORDS_MAX 1024u /* payload words of one escape */
@@ -113,9 +134,21 @@ static inline uint32_t vst_word_escape_type(uint64_t word)
     return (uint32_t)(word >> 2 & 0xffu);
 }
 
-static inline uint32_t vst_word_escape_words(uint64_t word)
+/* The data of a word whose type is VST_ESCAPE_FIXED or more. */
+static inline uint32_t vst_word_escape_head(uint64_t word)
 {
     return (uint32_t)(word >> 10 & 0x3fffffu);
+}
+
+static inline uint32_t vst_word_escape_words(uint64_t word)
+{
+    uint32_t type = vst_word_escape_type(word);
+
+    if (type < VST_ESCAPE_FIXED)
+        return vst_word_escape_head(word);
+    /* A type that is not known has more words than any: the stream ends. */
+    return type <= VST_ESCAPE_FREE_RECENT ? 0x02131u >> 4 * (type & 7u) & 0xfu
+                                          : VST_ESCAPE_WORDS_MAX + 1u;
 }
 
 #ifdef __cplusplus

@@ -32,7 +32,11 @@ typedef enum vst_entry_kind {
     VST_ENTRY_METADATA = 17, /* a = key, b = JSON */
     VST_ENTRY_WINDOW = 18,   /* id = window, x = first ticks, y = last ticks,
                               * 0 while it is open; z = lost in it */
-    VST_ENTRY_CLOCK = 19     /* x = ticks, y = monotonic, z = realtime */
+    VST_ENTRY_CLOCK = 19,    /* x = ticks, y = monotonic, z = realtime */
+    VST_ENTRY_STACK = 20,    /* id, line; x = parent | function << 32,
+                              * y = address, z = kind | flags << 32 */
+    VST_ENTRY_MODULE = 21    /* id = number, a = path, b = build id; x = bias,
+                              * y = start, z = end */
 } vst_entry_kind;
 
 /* One definition, on its way to the file. */

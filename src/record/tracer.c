@@ -34,12 +34,12 @@ void vst_memory_tracer_register(vst_memory_tracer_make_fn make)
     atomic_store(&make_memory_tracer, make);
 }
 
-vst_status vst_memory_tracer_make(vst_memory_tracer **tracer)
+vst_status vst_memory_tracer_make(vst_queue *queue, vst_memory_tracer **tracer)
 {
     vst_memory_tracer_make_fn make = atomic_load(&make_memory_tracer);
 
     if (make)
-        return make(tracer);
+        return make(queue, tracer);
     *tracer = &vst__memory_tracer_noop;
     return VST_OK;
 }

@@ -429,9 +429,9 @@ static void an_unwritable_place_is_an_error_with_errno(void)
     CHECK_INT(error.sys_errno, ENOENT);
 }
 
-static vst_status note_memory_make(vst_memory_tracer **out)
+static vst_status note_memory_make(vst_queue *queue, vst_memory_tracer **out)
 {
-    (void)out;
+    (void)queue, (void)out;
     note("memory make");
     return VST_E_NOMEM;
 }
@@ -441,7 +441,7 @@ static void the_memory_tracer_answers_without_one_registered(void)
     vst_memory_tracer *tracer = NULL;
 
     calls[0] = 0;
-    CHECK_INT(vst_memory_tracer_make(&tracer), VST_OK);
+    CHECK_INT(vst_memory_tracer_make(NULL, &tracer), VST_OK);
     CHECK_INT(tracer->ops->start(tracer), VST_OK);
     tracer->ops->stop(tracer);
     CHECK_INT(tracer->ops->export_memory_history(tracer, "x.json", NULL),
@@ -449,7 +449,7 @@ static void the_memory_tracer_answers_without_one_registered(void)
     tracer->ops->destroy(tracer);
     CHECK(access("x.json", F_OK) != 0);
     vst_memory_tracer_register(note_memory_make);
-    CHECK_INT(vst_memory_tracer_make(&tracer), VST_E_NOMEM);
+    CHECK_INT(vst_memory_tracer_make(NULL, &tracer), VST_E_NOMEM);
     CHECK_TEXT(calls, "memory make");
     vst_memory_tracer_register(NULL);
 }

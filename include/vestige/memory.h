@@ -1,0 +1,228 @@
+/* Memory: allocations and frees as records, the stacks they were made with, and
+ * their history as a reader gets it.
+ *
+ * Who hooks an allocator calls, on the thread that allocates,
+ *
+ *     bool outermost = vst_memory_enter();
+ *     void *p = original(size);
+ *     if (outermost && p)
+ *         vst_memory_allocated(kind, (uintptr_t)p, size);
+ *     vst_memory_leave();
+ *
+ * so that what an allocator takes from another one inside (pymalloc's arenas,
+ * large blocks of Python's from malloc) is not counted twice, nor anything that
+ * vestige allocates itself. A free is told before it happens, an allocation
+ * after it did: sorted by time no address is given out twice. None of this
+ * takes a language's lock, nor one that anybody holds while unwinding, walking
+ * the loaded libraries or allocating; errno stays as it was. */
+#ifndef VESTIGE_MEMORY_H
+#define VESTIGE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "record.h"
+#include "status.h"
+#include "trace.h"
+#include "wire.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Which function it was; of a free: VST_MEMORY_FREE, MUNMAP, or the kind of the
+ * realloc that gave the old block away, or the PY_..._FREE of its domain. At
+ * most 32 of them, see wire.h. */
+typedef enum vst_memory_kind {
+    VST_MEMORY_MALLOC = 1,
+    VST_MEMORY_CALLOC = 2,
+    VST_MEMORY_REALLOC = 3, /* reallocarray too */
+    VST_MEMORY_POSIX_MEMALIGN = 4,
+    VST_MEMORY_ALIGNED_ALLOC = 5,
+    VST_MEMORY_MEMALIGN = 6,
+    VST_MEMORY_VALLOC = 7, /* pvalloc too */
+    VST_MEMORY_FREE = 8,
+    VST_MEMORY_MMAP = 9,
+    VST_MEMORY_MUNMAP = 10,
+    VST_MEMORY_PY_RAW_MALLOC = 11,
+    VST_MEMORY_PY_RAW_CALLOC = 12,
+    VST_MEMORY_PY_RAW_REALLOC = 13,
+    VST_MEMORY_PY_RAW_FREE = 14,
+    VST_MEMORY_PY_MEM_MALLOC = 15,
+    VST_MEMORY_PY_MEM_CALLOC = 16,
+    VST_MEMORY_PY_MEM_REALLOC = 17,
+    VST_MEMORY_PY_MEM_FREE = 18,
+    VST_MEMORY_PY_OBJECT_MALLOC = 19,
+    VST_MEMORY_PY_OBJECT_CALLOC = 20,
+    VST_MEMORY_PY_OBJECT_REALLOC = 21,
+    VST_MEMORY_PY_OBJECT_FREE = 22,
+    VST_MEMORY_FRAMEWORK = 23, /* a framework's allocator, such as torch's */
+    VST_MEMORY_FRAMEWORK_FREE = 24
+} vst_memory_kind;
+
+/* "malloc", "PyObject_Calloc" …; "?" for what is no kind. */
+VST_API const char *vst_memory_kind_name(vst_memory_kind kind);
+
+/* ---- stacks: interned, known by number ---------------------------------- */
+
+typedef uint32_t vst_stack_id; /* 1, 2, 3 …; 0: none, or not known */
+
+typedef enum vst_stack_kind {
+    VST_STACK_LANGUAGE = 1, /* one frame of the language, on top of parent */
+    VST_STACK_NATIVE = 2,   /* one native return address, on top of parent */
+    VST_STACK_BOTH = 3      /* a language stack and a native one together */
+} vst_stack_kind;
+
+enum {
+    /* The language frame was begun by native code (traceback.h's
+     * VST_FRAME_ENTRY): where the two parts of VST_STACK_BOTH fit together. */
+    VST_STACK_IS_ENTRY = 1,
+    /* Frames further out were too many, and left out. */
+    VST_STACK_IS_CUT = 2
+};
+
+typedef struct vst_stack {
+    vst_stack_kind kind;
+    uint32_t flags;
+    vst_stack_id parent; /* 0: outermost. BOTH: the language's part */
+    vst_id function;     /* LANGUAGE: its definition */
+    int32_t line;        /* LANGUAGE: that it is at */
+    uint64_t address;    /* NATIVE: absolute. BOTH: the native part's id */
+} vst_stack;
+
+/* Gives the number of a stack, the same one for equal ones; a new one reaches
+ * the trace before this returns. As vst_queue_define. */
+VST_API vst_status vst_queue_define_stack(vst_queue *queue,
+                                          const vst_stack *stack,
+                                          vst_stack_id *id);
+
+/* A loaded library, so that addresses can be named by who reads the trace. */
+typedef struct vst_module {
+    const char *path;
+    uint64_t bias; /* what was added to the addresses in the file */
+    uint64_t start, end;
+    const uint8_t *build_id; /* NULL: none */
+    size_t build_id_len;
+} vst_module;
+
+VST_API vst_status vst_queue_define_module(vst_queue *queue,
+                                           const vst_module *module);
+
+/* ---- the record path ---------------------------------------------------- */
+
+enum {
+    /* The thread did not hold the language's lock. */
+    VST_MEMORY_UNLOCKED = 1,
+    /* Its stack is the last one it was known to have, not the present one. */
+    VST_MEMORY_STALE_STACK = 2
+};
+
+/* Records, by any thread, free-running or not: what the funnel below comes down
+ * to. Times are the caller's: of a free before it, of an allocation after. */
+VST_API void vst_record_alloc(vst_memory_kind kind, uintptr_t address,
+                              size_t size, vst_stack_id stack, unsigned flags,
+                              vst_ticks now);
+/* size is 0 but for MUNMAP. */
+VST_API void vst_record_free(vst_memory_kind kind, uintptr_t address,
+                             size_t size, vst_ticks now);
+
+/* ---- the funnel: what hooks call ---------------------------------------- */
+
+typedef struct vst_memory_thread {
+    uint32_t inside; /* allocators, and vestige itself */
+} vst_memory_thread;
+
+VST_API extern VST_THREAD_LOCAL vst_memory_thread vst_memory_here VST_TLS_MODEL;
+
+/* True in the outermost allocator. */
+static inline bool vst_memory_enter(void)
+{
+    return vst_memory_here.inside++ == 0;
+}
+
+static inline void vst_memory_leave(void)
+{
+    vst_memory_here.inside--;
+}
+
+/* Between enter and leave, where enter was true; address is not NULL. Each does
+ * nothing while memory is not being traced. */
+VST_API void vst_memory_allocated(vst_memory_kind kind, uintptr_t address,
+                                  size_t size);
+VST_API void vst_memory_freed(vst_memory_kind kind, uintptr_t address,
+                              size_t size);
+/* A realloc that succeeded; before is vst_clock_ticks() from before it. */
+VST_API void vst_memory_moved(vst_memory_kind kind, uintptr_t from,
+                              uintptr_t to, size_t size, vst_ticks before);
+
+typedef struct vst_memory_options {
+    bool native_allocators; /* hook malloc and the others in every library */
+    bool native_stacks;     /* return addresses too */
+    uint64_t sample_bytes;  /* 0: every one; else one in so many bytes */
+    /* Where the calling thread is, in the language; NULL: nowhere. Called
+     * inside, on any thread, with any lock of the program's held; see
+     * VST_MEMORY_UNLOCKED for *flags. */
+    vst_stack_id (*stack)(unsigned *flags);
+} vst_memory_options;
+
+/* From now on what the funnel is told goes to queue. One at a time in a
+ * process: VST_E_BUSY. */
+VST_API vst_status vst_memory_start(vst_queue *queue,
+                                    const vst_memory_options *options,
+                                    vst_error *error);
+/* Every hook is taken out; one that somebody wrapped meanwhile stays and passes
+ * through. */
+VST_API void vst_memory_stop(void);
+VST_API bool vst_memory_is_tracing(void);
+
+/* ---- reading ------------------------------------------------------------ */
+
+enum {
+    VST_MEMORY_FREES = 4,     /* it is a free */
+    VST_MEMORY_UNKNOWN = 8,   /* a free of what was not seen to be allocated, or
+                               * whose allocation was dropped */
+    VST_MEMORY_LOST_FREE = 16 /* an allocation at an address that was live: its
+                               * free was not seen; it comes as one first */
+};
+
+/* An allocation or a free. Of a free, size, stack, kind's counterpart and
+ * serial are those of the allocation that it ends. */
+typedef struct vst_memory_event {
+    int64_t time_ns;
+    uint32_t thread; /* that did it */
+    vst_memory_kind kind;
+    uint32_t flags;
+    vst_stack_id stack;
+    uint64_t address;
+    uint64_t size;
+    uint64_t serial;      /* of the allocation: 1, 2, 3 … in order of time */
+    int64_t allocated_ns; /* FREES: when, 0 if UNKNOWN */
+    uint64_t live_bytes;  /* after it: of all that was seen to be allocated */
+    uint64_t live_count;
+    double weight; /* how many allocations it stands for: 1, but if sampled */
+} vst_memory_event;
+
+typedef struct vst_memory_sink {
+    void *ctx;
+    vst_status (*event)(void *ctx, const vst_memory_event *event);
+    vst_status (*loss)(void *ctx, const vst_loss *loss); /* may be NULL */
+} vst_memory_sink;
+
+/* All threads' allocations and frees in order of time, in a window or all. */
+VST_API vst_status vst_trace_replay_memory(vst_trace *trace, int window,
+                                           const vst_memory_sink *sink,
+                                           vst_error *error);
+/* Whether there are any, without reading them. */
+VST_API bool vst_trace_has_memory(const vst_trace *trace);
+/* NULL for an id that the trace does not define. */
+VST_API const vst_stack *vst_trace_stack(const vst_trace *trace,
+                                         vst_stack_id id);
+VST_API vst_stack_id vst_trace_stack_max(const vst_trace *trace);
+VST_API size_t vst_trace_module_count(const vst_trace *trace);
+VST_API const vst_module *vst_trace_module(const vst_trace *trace,
+                                           size_t index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
