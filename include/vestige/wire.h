@@ -83,9 +83,9 @@ typedef enum vst_escape {
     VST_ESCAPE_DROPPED = 14,
 
     VST_ESCAPE_FIXED = 0x80,
-    /* An allocation (vst_memory_kind, see memory.h) of less than 64 KiB.
-     * head: kind (5 bits), flags (1: VST_MEMORY_UNLOCKED), size (16 bits);
-     * word: address / 8 (44 bits), stack << 44 (20 bits) */
+    /* An allocation (vst_memory_kind, see memory.h) of less than 32 KiB.
+     * head: kind (5 bits), flags << 5 (2 bits: VST_MEMORY_UNLOCKED, ...), size
+     * << 7 (15 bits); word: address / 8 (44 bits), stack << 44 (20 bits) */
     VST_ESCAPE_ALLOC = 0x80, /* one word */
     /* Any other: head: kind (5 bits), flags << 5; words: address, size, stack
      */
@@ -95,8 +95,8 @@ typedef enum vst_escape {
     /* head: kind; words: address, size: of a munmap */
     VST_ESCAPE_FREE_RANGE = 0x83, /* two words */
     /* head: kind (5 bits), place << 5: the address that this thread allocated
-     * last of those with this place, in the same run of its words. See
-     * vst_recent_place */
+     * last of those with this place, in the same run of its words (since the
+     * chunk began, or the SEGMENT in it). See vst_recent_place */
     VST_ESCAPE_FREE_RECENT = 0x84 /* no word */
 } vst_escape;
 
@@ -149,6 +149,26 @@ static inline uint32_t vst_word_escape_words(uint64_t word)
     /* A type that is not known has more words than any: the stream ends. */
     return type <= VST_ESCAPE_FREE_RECENT ? 0x02131u >> 4 * (type & 7u) & 0xfu
                                           : VST_ESCAPE_WORDS_MAX + 1u;
+}
+
+/* ---- memory ------------------------------------------------------------- */
+
+#define VST_ALLOC_SIZE_MAX 0x7fffu   /* of an ALLOC; what is more is _LARGE */
+#define VST_ALLOC_STACK_MAX 0xfffffu /* the same */
+
+enum { VST_RECENT_BITS = 10, VST_RECENT_PLACES = 1 << VST_RECENT_BITS };
+
+/* Where FREE_RECENT looks for an address: writers and readers keep the same
+ * table of VST_RECENT_PLACES addresses a thread. */
+static inline uint32_t vst_recent_place(uint64_t address)
+{
+    return (uint32_t)(address * 0x9e3779b97f4a7c15u >> (64 - VST_RECENT_BITS));
+}
+
+static inline uint64_t vst_word_fixed(vst_escape type, uint32_t head,
+                                      uint32_t delta)
+{
+    return vst_word_escape(type, head, delta);
 }
 
 #ifdef __cplusplus

@@ -35,8 +35,9 @@ typedef enum vst_entry_kind {
     VST_ENTRY_CLOCK = 19,    /* x = ticks, y = monotonic, z = realtime */
     VST_ENTRY_STACK = 20,    /* id, line; x = parent | function << 32,
                               * y = address, z = kind | flags << 32 */
-    VST_ENTRY_MODULE = 21    /* id = number, a = path, b = build id; x = bias,
+    VST_ENTRY_MODULE = 21,   /* id = number, a = path, b = build id; x = bias,
                               * y = start, z = end */
+    VST_ENTRY_MEMORY = 22    /* there may be records of memory */
 } vst_entry_kind;
 
 /* One definition, on its way to the file. */

@@ -7,7 +7,7 @@
 
 #include "export/json.h"
 #include "export/output.h"
-#include "replay/replay.h"
+#include "store/reader.h"
 
 #define VST_CHROME_INTERNAL                                                    \
     "vestige." /* how keys of our own metadata begin                           \

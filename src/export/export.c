@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "export/exporter.h"
-#include "replay/replay.h"
+#include "store/reader.h"
 
 static const vst__exporter *const exporters[] = {
     &vst__exporter_chrome,

@@ -11,7 +11,9 @@ enum { ARGS_MAX = (VST_ESCAPE_WORDS_MAX - 1) * 8 };
 
 /* What every thread begins with: never ready, so that the front needs no check
  * for a thread it has not seen. */
-static vst_buffer no_buffer = {NULL, NULL, 0, VST_EPOCH_NONE};
+static vst__writer nobody = {.hot = {.epoch = VST_EPOCH_NONE},
+                             .memory_epoch = VST_EPOCH_NONE};
+#define no_buffer nobody.hot
 
 VST_THREAD_LOCAL vst_buffer *vst_thread_buffer VST_TLS_MODEL = &no_buffer;
 
@@ -42,7 +44,7 @@ static vst__writer *own_writer(void)
     vst__writer *writer = calloc(1, sizeof *writer);
     if (!writer)
         return NULL;
-    writer->hot.epoch = VST_EPOCH_NONE;
+    writer->hot.epoch = writer->memory_epoch = VST_EPOCH_NONE;
     vst_thread_buffer = &writer->hot;
     vst__os_thread_exit_arg(exit_hook, writer);
     return writer;
@@ -65,6 +67,7 @@ void vst_thread_release(void)
         vst__writer_abandon(writer);
     }
     pthread_mutex_unlock(&vst__recorder_lock);
+    free(writer->recent);
     free(writer);
 }
 
@@ -120,6 +123,29 @@ static bool get_ready(vst__writer *writer, bool free_running)
     return ready;
 }
 
+/* The same for records of memory: the tracer, which may be called into from
+ * inside an allocator, does not get to see the thread. It does when the thread
+ * comes by with another record. */
+static bool get_ready_for_memory(vst__writer *writer)
+{
+    if (!writer->recent)
+        writer->recent = calloc(VST_RECENT_PLACES, sizeof *writer->recent);
+    pthread_mutex_lock(&vst__recorder_lock);
+    bool ready = writer->recent && join_recording(writer);
+    if (ready) {
+        vst_queue *queue = writer->queue;
+        if (!queue->has_memory) {
+            const vst_entry entry = {.kind = VST_ENTRY_MEMORY};
+            queue->has_memory =
+                queue->provider->define(queue->provider->ctx, &entry) == VST_OK;
+        }
+        writer->memory_epoch = vst_recording_epoch;
+        writer->free_running = true;
+    }
+    pthread_mutex_unlock(&vst__recorder_lock);
+    return ready;
+}
+
 bool vst_thread_enter_free(void)
 {
     if (current_epoch() == 0 && vst_thread_buffer->epoch == VST_EPOCH_NONE)
@@ -143,18 +169,10 @@ static void count_lost_outside(void)
     pthread_mutex_unlock(&vst__recorder_lock);
 }
 
-/* The calling thread's writer, with room for an escape of `words` payload words
- * and the time before it. NULL: the record is lost, and counted where somebody
- * is recording. */
-static vst__writer *writer_with_room(size_t words)
+/* Of a writer that is ready. NULL: there is no chunk, and the record is lost.
+ */
+static vst__writer *make_room(vst__writer *writer, size_t words)
 {
-    vst__writer *writer = own_writer();
-
-    if (!writer ||
-        (writer->hot.epoch != current_epoch() && !get_ready(writer, false))) {
-        count_lost_outside();
-        return NULL;
-    }
     if (writer->chunk.words && !vst__writer_has_room(writer, words)) {
         pthread_mutex_lock(&vst__recorder_lock);
         vst__writer_change_chunk(writer);
@@ -169,6 +187,36 @@ static vst__writer *writer_with_room(size_t words)
         return writer;
     vst__writer_count_lost(writer);
     return NULL;
+}
+
+/* The calling thread's writer, with room for an escape of `words` payload words
+ * and the time before it. NULL: the record is lost, and counted where somebody
+ * is recording. */
+static vst__writer *writer_with_room(size_t words)
+{
+    vst__writer *writer = own_writer();
+
+    if (!writer ||
+        (writer->hot.epoch != current_epoch() && !get_ready(writer, false))) {
+        count_lost_outside();
+        return NULL;
+    }
+    return make_room(writer, words);
+}
+
+vst__writer *vst__writer_for_memory(size_t words)
+{
+    vst__writer *writer = (vst__writer *)vst_thread_buffer;
+
+    if (current_epoch() == 0 && writer->memory_epoch == VST_EPOCH_NONE)
+        return NULL;
+    writer = own_writer();
+    if (!writer || (writer->memory_epoch != current_epoch() &&
+                    !get_ready_for_memory(writer))) {
+        count_lost_outside();
+        return NULL;
+    }
+    return make_room(writer, words);
 }
 
 void vst_record_slow(vst_kind kind, vst_id id, vst_ticks now)

@@ -59,6 +59,7 @@ void vst__queue_destroy(vst_queue *queue)
         free(thread);
     }
     vst__intern_destroy(queue->definitions);
+    vst__stacks_free(&queue->stacks);
     free(queue->key);
     free(queue);
 }
@@ -97,7 +98,7 @@ __attribute__((constructor)) static void watch_forks(void)
     vst__os_fork_hooks(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-static bool is_ours(const vst_queue *queue)
+bool vst__queue_is_ours(const vst_queue *queue)
 {
     return queue->forks == forks;
 }
@@ -109,7 +110,7 @@ vst_status vst__queue_start(vst_queue *queue)
     vst_status status = VST_OK;
 
     pthread_mutex_lock(&vst__recorder_lock);
-    if (!is_ours(queue)) {
+    if (!vst__queue_is_ours(queue)) {
         status = VST_E_STATE;
     } else if (vst__recording) {
         status = VST_E_BUSY;
@@ -134,7 +135,8 @@ void vst__queue_stop(vst_queue *queue)
         vst__recording = NULL;
         for (vst__writer *w = queue->writers, *next; w; w = next) {
             next = w->next;
-            if (w->free_running)
+            /* The thread that stops is not in the middle of a store. */
+            if (w->free_running && &w->hot != vst_thread_buffer)
                 continue;
             vst__writer_detach(w, false);
         }
@@ -243,7 +245,7 @@ vst_status vst_queue_define(vst_queue *queue, const vst_definition *definition,
     *id = 0;
     pthread_mutex_lock(&vst__recorder_lock);
     size_t key_size = key_of(queue, definition);
-    if (!is_ours(queue))
+    if (!vst__queue_is_ours(queue))
         status = VST_E_STATE;
     else if (!key_size)
         status = VST_E_NOMEM;
@@ -251,7 +253,7 @@ vst_status vst_queue_define(vst_queue *queue, const vst_definition *definition,
         *id = vst__intern_find(queue->definitions, queue->key, key_size);
     if (status == VST_OK && *id == 0)
         status = define_new(queue, definition, key_size, id);
-    if (status != VST_OK && is_ours(queue))
+    if (status != VST_OK && vst__queue_is_ours(queue))
         queue->lost++;
     pthread_mutex_unlock(&vst__recorder_lock);
     return status;
@@ -270,7 +272,7 @@ vst_status vst_queue_set_metadata(vst_queue *queue, const char *key,
 
     pthread_mutex_lock(&vst__recorder_lock);
     vst_status status = VST_E_STATE;
-    if (is_ours(queue))
+    if (vst__queue_is_ours(queue))
         status = queue->provider->define(queue->provider->ctx, &entry);
     pthread_mutex_unlock(&vst__recorder_lock);
     return status;
@@ -329,7 +331,8 @@ void vst_queue_name_thread(vst_queue *queue, uint64_t handle,
                            size_t name_len)
 {
     pthread_mutex_lock(&vst__recorder_lock);
-    for (vst__thread *t = queue->threads; t && is_ours(queue); t = t->next) {
+    for (vst__thread *t = queue->threads; t && vst__queue_is_ours(queue);
+         t = t->next) {
         if (t->handle == handle) {
             if (system_tid)
                 t->system_tid = system_tid;
@@ -349,7 +352,7 @@ void vst_queue_open_stack(vst_queue *queue, uint64_t handle,
 
     pthread_mutex_lock(&vst__recorder_lock);
     vst__thread *thread =
-        is_ours(queue) ? vst__queue_thread(queue, handle) : NULL;
+        vst__queue_is_ours(queue) ? vst__queue_thread(queue, handle) : NULL;
     if (thread) {
         thread->system_tid = system_tid;
         vst__queue_define_thread(queue, thread, "", 0);

@@ -18,6 +18,12 @@ typedef struct vst__thread vst__thread;
  * and `lost` belong to the owner; the rest is guarded by the lock. */
 typedef struct vst__writer {
     vst_buffer hot;
+    /* Of records of memory, the owner's own: the recording it is ready for, as
+     * a free-running thread; VST_RECENT_PLACES addresses, NULL until then. */
+    uint64_t memory_epoch;
+    uint64_t *recent;
+    uint64_t *first;     /* where its words in the chunk begin */
+    vst_ticks left_at;   /* time of its last word in the chunk before */
     uint64_t *end;       /* behind the last word of the chunk */
     vst_chunk chunk;     /* words == NULL: none */
     uint32_t segments;   /* in the chunk */
@@ -62,6 +68,14 @@ struct vst__thread {
     struct vst__thread *next;
 };
 
+/* The stacks that have a number: a stack's is 1 + its index among keys. */
+typedef struct vst__stacks {
+    struct vst__stack_key *keys;
+    size_t count, capacity;
+    uint32_t *slots; /* numbers, by hash; 0: empty */
+    size_t slot_count;
+} vst__stacks;
+
 struct vst_queue {
     const vst_chunk_provider *provider;
     uint32_t forks; /* tells whether this is the process that made it */
@@ -75,7 +89,10 @@ struct vst_queue {
     bool tells_again; /* see tell_again in writer.c */
     bool checkpoints; /* a run begins with one; constant while recording */
     uint64_t lost;    /* so far, of writers that are gone */
-    char *key;        /* scratch for vst_queue_define */
+    vst__stacks stacks;
+    uint32_t last_module;
+    bool has_memory; /* the trace says so */
+    char *key;       /* scratch for vst_queue_define */
     size_t key_size;
     void (*attention)(void *ctx);
     void *attention_ctx;
@@ -103,6 +120,10 @@ void vst__queue_forget_thread(vst_queue *queue, uint64_t handle);
 void vst__queue_define_thread(vst_queue *queue, const vst__thread *thread,
                               const char *name, size_t name_len);
 
+/* Whether this is the process that made it. */
+bool vst__queue_is_ours(const vst_queue *queue);
+void vst__stacks_free(vst__stacks *stacks);
+
 /* ---- writer.c; with the lock held --------------------------------------- */
 
 /* Links a writer into queue and gives it a chunk; false: there is none. */
@@ -128,6 +149,15 @@ void vst__writer_word(vst__writer *writer, vst_kind kind, vst_id id,
                       vst_ticks now);
 void vst__writer_escape(vst__writer *writer, vst_escape type,
                         const uint64_t *payload, uint32_t words);
+/* The same, at the time `now` and with a word that says it all. */
+void vst__writer_fixed(vst__writer *writer, uint64_t word,
+                       const uint64_t *payload, vst_ticks now);
 void vst__writer_count_lost(vst__writer *writer);
+
+/* ---- buffer.c; by the owner --------------------------------------------- */
+
+/* The calling thread's writer, with room for an escape of `words` payload words
+ * of memory's. NULL: nothing is recorded, or the record is lost and counted. */
+vst__writer *vst__writer_for_memory(size_t words);
 
 #endif

@@ -77,6 +77,22 @@ void vst__writer_escape(vst__writer *writer, vst_escape type,
     writer->hot.cursor += 1 + words;
 }
 
+/* A chunk begins after the record that it was asked for: there time may go back
+ * to it, else never. */
+void vst__writer_fixed(vst__writer *writer, uint64_t word,
+                       const uint64_t *payload, vst_ticks now)
+{
+    uint32_t words = vst_word_escape_words(word);
+    vst_ticks last = writer->hot.cursor == writer->first ? writer->left_at
+                                                         : writer->hot.last;
+    uint32_t delta = advance_time(writer, now > last ? now : last);
+
+    for (uint32_t i = 0; i < words; i++)
+        store_word(writer->hot.cursor + 1 + i, payload[i]);
+    store_word(writer->hot.cursor, word | (uint64_t)delta << 32);
+    writer->hot.cursor += 1 + words;
+}
+
 /* ---- runs -------------------------------------------------------------- */
 
 /* The escape's own word is stored last: a checkpoint is there as a whole or not
@@ -99,6 +115,14 @@ static void begin_run(vst__writer *writer, vst_queue *queue, size_t room)
     thread->place = writer->chunk.place;
     if (writer->hot.limit < writer->hot.cursor)
         writer->hot.limit = writer->hot.cursor;
+}
+
+/* Of the words from here on none refers to one before. */
+static void forget_recent(vst__writer *writer)
+{
+    writer->first = writer->hot.cursor;
+    if (writer->recent)
+        memset(writer->recent, 0, VST_RECENT_PLACES * sizeof *writer->recent);
 }
 
 static void leave_run(vst__writer *writer)
@@ -184,6 +208,7 @@ static void begin_chunk(vst__writer *writer, vst_queue *queue,
 {
     writer->chunk = *chunk;
     writer->segments = 1;
+    writer->left_at = writer->hot.last;
     writer->hot.last = chunk->start;
     if (writer->next_words < LAST_CHUNK_WORDS)
         writer->next_words =
@@ -193,6 +218,7 @@ static void begin_chunk(vst__writer *writer, vst_queue *queue,
     if (room > chunk->capacity - CHECKPOINT_WORDS - BEHIND_CHECKPOINT)
         room = chunk->capacity - CHECKPOINT_WORDS - BEHIND_CHECKPOINT;
     begin_run(writer, queue, room);
+    forget_recent(writer);
 }
 
 /* A checkpoint is to be whole, and to leave room for what follows. */
@@ -235,11 +261,13 @@ static bool take_spare(vst__writer *writer, vst_queue *queue)
     writer->next_words = spare->next_words;
     set_chunk(writer, spare->cursor);
     free(spare);
+    writer->left_at = writer->hot.last;
     writer->hot.last = vst_clock_ticks();
     uint64_t payload[2] = {writer->number, writer->hot.last};
     vst__writer_escape(writer, VST_ESCAPE_SEGMENT, payload, 2);
     writer->chunk.overhead += 3;
     begin_run(writer, queue, (size_t)(writer->end - writer->hot.cursor) / 2);
+    forget_recent(writer);
     return true;
 }
 
@@ -335,7 +363,7 @@ void vst__writer_detach(vst__writer *writer, bool keep_for_others)
         seal(queue, &writer->chunk, writer->hot.cursor, writer->segments);
     queue->lost += __atomic_exchange_n(&writer->lost, 0, __ATOMIC_RELAXED);
     clear_chunk(writer);
-    writer->hot.epoch = VST_EPOCH_NONE;
+    writer->hot.epoch = writer->memory_epoch = VST_EPOCH_NONE;
     unlink_writer(writer);
 }
 
@@ -344,7 +372,7 @@ void vst__writer_abandon(vst__writer *writer)
     if (writer->chunk.words)
         writer->chunk.release(&writer->chunk);
     clear_chunk(writer);
-    writer->hot.epoch = VST_EPOCH_NONE;
+    writer->hot.epoch = writer->memory_epoch = VST_EPOCH_NONE;
     if (writer->queue)
         unlink_writer(writer);
 }

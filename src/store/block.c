@@ -10,6 +10,7 @@ void vst__block_init(vst__block *block, vst__source *source)
     memset(block, 0, sizeof *block);
     block->source = source;
     block->file_size = source->size;
+    block->size = VST_BLOCK_SIZE;
 }
 
 void vst__block_free(vst__block *block)
@@ -23,7 +24,7 @@ static vst_status refill(vst__block *block, uint64_t offset, size_t least)
 {
     uint64_t start = offset & ~(uint64_t)7;
     uint64_t left = block->file_size - start;
-    size_t wanted = least + 8 > VST_BLOCK_SIZE ? least + 8 : VST_BLOCK_SIZE;
+    size_t wanted = least + 8 > block->size ? least + 8 : block->size;
     vst_status status;
 
     if (wanted > left)

@@ -21,6 +21,7 @@
 typedef struct vst__block {
     vst__source *source;
     uint64_t file_size; /* as it was when the trace was opened */
+    size_t size;        /* how much is read at once */
     unsigned char *bytes;
     size_t capacity;
     uint64_t offset; /* of bytes[0] in the file, a multiple of 8 */

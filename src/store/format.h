@@ -67,7 +67,7 @@
 #include "base/provider.h"
 
 #define VST_FILE_MAGIC "vestige\n"
-#define VST_FILE_VERSION 2u
+#define VST_FILE_VERSION 3u
 #define VST_FILE_BYTE_ORDER 0x01020304u
 #define VST_FILE_HEADER_SIZE 4096u
 #define VST_CHUNK_MAGIC 0x6b6e6863u /* "chnk" */

@@ -4,6 +4,7 @@
 #ifndef VST_STORE_READER_H
 #define VST_STORE_READER_H
 
+#include <vestige/memory.h>
 #include <vestige/trace.h>
 
 #include "store/block.h"
@@ -50,6 +51,12 @@ typedef struct vst__strings {
     struct vst__strings_block *blocks;
 } vst__strings;
 
+typedef struct vst__stack_entry {
+    vst_stack_id id;
+    uint32_t order; /* among the entries of the file */
+    vst_stack stack;
+} vst__stack_entry;
+
 struct vst_trace {
     vst__source source;
     vst__block block; /* of the source */
@@ -75,6 +82,12 @@ struct vst_trace {
     size_t metadata_count, metadata_capacity;
     vst__strings strings;
 
+    bool has_memory;          /* records of it, maybe */
+    vst__stack_entry *stacks; /* sorted by id */
+    size_t stack_count, stack_capacity;
+    vst_module *modules;
+    size_t module_count, module_capacity;
+
     vst__clockmap clock;
     vst_progress_fn progress;
     void *progress_ctx;
@@ -89,6 +102,11 @@ vst_status vst__trace_find_chunk(vst_trace *trace, uint64_t *offset,
                                  bool *found);
 /* All of it was dropped, or lies before the clip. */
 bool vst__window_is_gone(const vst_trace *trace, const vst__window *window);
+
+/* The windows that a window number or VST_WINDOW_* names: `count` of
+ * trace->windows from `first`. */
+vst_status vst__trace_select_windows(const vst_trace *trace, int window,
+                                     size_t *first, size_t *count);
 
 /* A file's slot_size, 0 where it cannot be: no checksum covers it. */
 uint32_t vst__sane_slot_size(uint32_t size);
@@ -123,6 +141,15 @@ void vst__entries_free(vst_trace *trace);
 vst_status vst__entries_note_window(vst_trace *trace,
                                     const vst__window *window);
 vst_status vst__entries_note_thread(vst_trace *trace, uint32_t number);
+
+/* ---- stacks.c ----------------------------------------------------------- */
+
+vst_status vst__stacks_add(vst_trace *trace, const vst_file_entry *entry);
+/* Strings that live as long as the trace; NULL: there was no memory. */
+vst_status vst__modules_add(vst_trace *trace, const vst_file_entry *entry,
+                            const char *path, const char *build_id);
+void vst__stacks_finish(vst_trace *trace);
+void vst__stacks_free_all(vst_trace *trace);
 
 #define VST_NO_DEFINITION ((size_t)-1)
 /* Where a definition stands among trace->definitions. */

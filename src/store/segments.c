@@ -325,3 +325,29 @@ vst_status vst__segments_finish(vst_trace *trace)
     }
     return status;
 }
+
+vst_status vst__trace_select_windows(const vst_trace *trace, int window,
+                                     size_t *first, size_t *count)
+{
+    *first = *count = 0;
+    if (window == VST_WINDOW_ALL) {
+        /* The first of which something is left to show. */
+        while (*first + 1 < trace->window_count &&
+               vst__window_is_gone(trace, &trace->windows[*first]))
+            ++*first;
+        *count = trace->window_count - *first;
+        return VST_OK;
+    }
+    if (window == VST_WINDOW_LAST) {
+        *count = trace->window_count != 0;
+        *first = trace->window_count - *count;
+        return VST_OK;
+    }
+    for (size_t i = 0; window >= 0 && i < trace->window_count; i++)
+        if (trace->windows[i].number == (uint32_t)window) {
+            *first = i;
+            *count = 1;
+            return VST_OK;
+        }
+    return VST_E_ARGUMENT;
+}

@@ -1,0 +1,269 @@
+/* Walks the words of a thread for cursor.h. Words that are not of memory are
+ * passed over, checkpoints too: what they tell is not about memory. One thread
+ * at a time. */
+#include "memory/cursor.h"
+
+#include <string.h>
+
+static void open_segment(vst__memory_cursor *cursor)
+{
+    const vst__segment *segment = cursor->segment;
+
+    vst__stream_open(&cursor->stream, cursor->block, segment->offset,
+                     segment->words, segment->start);
+    if (segment->guarded)
+        vst__stream_guard(&cursor->stream, segment->header, segment->sequence);
+    memset(cursor->recent, 0, VST_RECENT_PLACES * sizeof *cursor->recent);
+    cursor->at_head = true;
+    cursor->run_left = cursor->skip_to = segment->words;
+}
+
+void vst__memory_cursor_open(vst__memory_cursor *cursor, vst_trace *trace,
+                             const vst__window *window,
+                             const vst__segment *segments, size_t count,
+                             vst__block *block, uint64_t *recent)
+{
+    memset(cursor, 0, sizeof *cursor);
+    cursor->trace = trace;
+    cursor->clip = trace->clip;
+    cursor->window_ends = window->last;
+    cursor->segment = segments;
+    cursor->end = segments + count;
+    cursor->block = block;
+    cursor->recent = recent;
+    cursor->known = window->began;
+    open_segment(cursor);
+}
+
+static uint64_t words_left(const vst__memory_cursor *cursor)
+{
+    const vst__stream *stream = &cursor->stream;
+
+    return stream->left + (uint64_t)(stream->end - stream->at);
+}
+
+uint64_t vst__memory_cursor_words(const vst__memory_cursor *cursor)
+{
+    if (cursor->segment == cursor->end)
+        return cursor->words;
+    return cursor->words + cursor->segment->words -
+           vst__stream_remaining(&cursor->stream);
+}
+
+/* ---- losses ------------------------------------------------------------- */
+
+static bool lose(vst__memory_cursor *cursor, vst_loss_kind kind,
+                 vst_ticks since, vst_ticks until, uint64_t records)
+{
+    cursor->record = (vst__memory_record){
+        .time = until > since ? until : since,
+        .type = VST_RECORD_LOSS,
+        .kind = (uint8_t)kind,
+        .address = since,
+        .size = records,
+    };
+    return true;
+}
+
+static bool gap(vst__memory_cursor *cursor, bool ends, vst_ticks now)
+{
+    if (ends == !cursor->in_gap)
+        return false; /* the other half was lost */
+    cursor->in_gap = !ends;
+    if (ends)
+        return lose(cursor, VST_LOSS_GAP, cursor->gap, now, 0);
+    cursor->gap = now;
+    return false;
+}
+
+/* The checkpoint at the head of a run: its words tell nothing here but whether
+ * there are runs before it that were dropped. */
+static bool checkpoint(vst__memory_cursor *cursor, const uint64_t *word)
+{
+    uint64_t left = words_left(cursor);
+    uint64_t told = word[1] < left ? word[1] : left;
+    uint64_t missing =
+        word[3] > cursor->records ? word[3] - cursor->records : 0;
+    bool follows = word[3] == cursor->records;
+
+    cursor->run_left = cursor->skip_to = left - told;
+    cursor->records = word[3];
+    if (follows || cursor->stream.now < cursor->clip) {
+        cursor->hidden += missing;
+        return false;
+    }
+    missing += cursor->hidden;
+    cursor->hidden = 0;
+    return lose(cursor, VST_LOSS_DROPPED, cursor->known, cursor->stream.now,
+                missing);
+}
+
+static bool is_checkpoint(const uint64_t *word)
+{
+    return vst_word_kind(*word) == VST_ESCAPE &&
+           vst_word_escape_type(*word) == VST_ESCAPE_CHECKPOINT &&
+           vst_word_escape_words(*word) >= 3;
+}
+
+/* ---- records ------------------------------------------------------------ */
+
+/* False for what is not of memory. */
+static bool decode(vst__memory_cursor *cursor, const uint64_t *word)
+{
+    uint32_t head = vst_word_escape_head(*word);
+    vst__memory_record *record = &cursor->record;
+
+    record->type = VST_RECORD_FREE;
+    record->kind = (uint8_t)(head & 31u);
+    record->flags = 0;
+    record->stack = 0;
+    record->size = 0;
+    switch (vst_word_escape_type(*word)) {
+    case VST_ESCAPE_ALLOC:
+        record->type = VST_RECORD_ALLOC;
+        record->flags = head >> 5 & 3u;
+        record->size = head >> 7;
+        record->address = (word[1] & 0xfffffffffffu) << 3;
+        record->stack = (vst_stack_id)(word[1] >> 44);
+        break;
+    case VST_ESCAPE_ALLOC_LARGE:
+        record->type = VST_RECORD_ALLOC;
+        record->flags = head >> 5 & 3u;
+        record->address = word[1];
+        record->size = word[2];
+        record->stack = (vst_stack_id)word[3];
+        break;
+    case VST_ESCAPE_FREE:
+        record->address = word[1];
+        return record->address != 0;
+    case VST_ESCAPE_FREE_RANGE:
+        record->type = VST_RECORD_FREE_RANGE;
+        record->address = word[1];
+        record->size = word[2];
+        return record->address != 0;
+    case VST_ESCAPE_FREE_RECENT:
+        /* Its allocation is in the words before, if the file is honest. */
+        record->address = cursor->recent[head >> 5 & (VST_RECENT_PLACES - 1)];
+        return record->address != 0;
+    default:
+        return false;
+    }
+    cursor->recent[vst_recent_place(record->address)] = record->address;
+    return record->address != 0;
+}
+
+/* Of a word that is no record of memory; true if there is something to tell. */
+static bool other(vst__memory_cursor *cursor, const uint64_t *word)
+{
+    uint32_t words = vst_word_escape_words(*word);
+
+    switch (vst_word_escape_type(*word)) {
+    case VST_ESCAPE_SEGMENT:
+        cursor->stream.ended = true;
+        return false;
+    case VST_ESCAPE_LOST:
+        return words != 0 &&
+               lose(cursor, VST_LOSS_RECORDS, cursor->known, cursor->stream.now,
+                    word[1] != 0 ? word[1] : 1);
+    case VST_ESCAPE_GAP:
+        return words != 0 && gap(cursor, word[1] != 0, cursor->stream.now);
+    case VST_ESCAPE_DROPPED:
+        return words != 0 && lose(cursor, VST_LOSS_DROPPED, cursor->known,
+                                  cursor->stream.now, word[1]);
+    default:
+        return false;
+    }
+}
+
+/* One word; true if it made a record. */
+static bool take(vst__memory_cursor *cursor, const uint64_t *word)
+{
+    uint32_t type = vst_word_escape_type(*word);
+
+    if (cursor->at_head) {
+        cursor->at_head = false;
+        if (is_checkpoint(word))
+            return checkpoint(cursor, word);
+    }
+    if (vst_word_kind(*word) != VST_ESCAPE)
+        return false;
+    if (type < VST_ESCAPE_FIXED)
+        return words_left(cursor) < cursor->skip_to && other(cursor, word);
+    return decode(cursor, word);
+}
+
+/* Whether what was just taken lies before the clip, in whole or the part of a
+ * loss that matters. */
+static bool is_hidden(const vst__memory_cursor *cursor, vst_ticks now)
+{
+    return now < cursor->clip;
+}
+
+static bool take_view(vst__memory_cursor *cursor)
+{
+    vst__stream *stream = &cursor->stream;
+    const uint64_t *word;
+
+    while ((word = vst__stream_next(stream)) != NULL) {
+        bool made;
+
+        if (vst_word_kind(*word) != VST_ESCAPE && !cursor->at_head &&
+            stream->now >= cursor->clip)
+            continue;
+        cursor->record.time = stream->now;
+        made = take(cursor, word);
+        if (is_hidden(cursor, stream->now)) {
+            cursor->hidden += (uint64_t)(stream->at - word);
+            continue;
+        }
+        if (cursor->hidden != 0 &&
+            (!made || cursor->record.type != VST_RECORD_LOSS)) {
+            /* It is taken again after this. */
+            stream->at = word;
+            stream->now -= vst_word_delta(*word);
+            made = lose(cursor, VST_LOSS_DROPPED, cursor->known, cursor->clip,
+                        cursor->hidden);
+            cursor->hidden = 0;
+            return made;
+        }
+        if (made) {
+            if (cursor->record.time < cursor->known)
+                cursor->record.time = cursor->known;
+            cursor->known = cursor->record.time;
+            return true;
+        }
+        if (stream->ended)
+            break;
+    }
+    return false;
+}
+
+/* The end of all: what is open still. */
+static bool finish(vst__memory_cursor *cursor)
+{
+    if (!cursor->in_gap)
+        return false;
+    cursor->in_gap = false;
+    return lose(cursor, VST_LOSS_GAP, cursor->gap, cursor->window_ends, 0);
+}
+
+vst_status vst__memory_cursor_next(vst__memory_cursor *cursor, bool *any)
+{
+    vst__stream *stream = &cursor->stream;
+
+    while (cursor->segment != cursor->end) {
+        *any = take_view(cursor);
+        if (*any)
+            return VST_OK;
+        if (vst__stream_fill(stream))
+            continue;
+        if (stream->status != VST_OK)
+            return stream->status;
+        cursor->records += cursor->run_left - words_left(cursor);
+        cursor->words += cursor->segment->words;
+        if (++cursor->segment != cursor->end)
+            open_segment(cursor);
+    }
+    *any = finish(cursor);
+    return VST_OK;
+}

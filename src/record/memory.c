@@ -1,0 +1,121 @@
+/* Records of memory: what is on the way of every allocation and free. A few
+ * loads and stores; everything else is in buffer.c. Called by any thread, in
+ * any state: inside an allocator, without a language's lock, under locks of the
+ * program's. The slow path takes the recorder's lock, under which nothing is
+ * allocated but from base/heap.h. */
+#include <vestige/memory.h>
+
+#include "record/queue.h"
+
+enum { KIND_MASK = 31, FLAGS_MASK = 3, FLAGS_SHIFT = 5, SIZE_SHIFT = 7 };
+
+static inline vst__writer *own(void)
+{
+    return (vst__writer *)vst_thread_buffer;
+}
+
+/* Whether `words` words can be stored right here. A time that went back, or a
+ * long way forward, is for the slow path too. */
+static inline bool is_ready(const vst__writer *writer, ptrdiff_t words,
+                            uint64_t delta)
+{
+    uint64_t epoch = __atomic_load_n(&vst_recording_epoch, __ATOMIC_RELAXED);
+
+    return writer->memory_epoch == epoch &&
+           writer->hot.limit - writer->hot.cursor >= words && delta >> 32 == 0;
+}
+
+/* The payload before the word that announces it. */
+static inline void store_two(vst__writer *writer, uint64_t word,
+                             uint64_t payload)
+{
+    uint64_t *at = writer->hot.cursor;
+
+    __atomic_store_n(at + 1, payload, __ATOMIC_RELEASE);
+    __atomic_store_n(at, word, __ATOMIC_RELEASE);
+    writer->hot.cursor = at + 2;
+}
+
+/* ---- allocations -------------------------------------------------------- */
+
+VST_COLD static void alloc_slow(uint32_t head, uintptr_t address, size_t size,
+                                vst_stack_id stack, bool small, vst_ticks now)
+{
+    const uint64_t payload[3] = {address, size, stack};
+    vst__writer *writer = vst__writer_for_memory(4);
+
+    if (!writer)
+        return;
+    writer->recent[vst_recent_place(address)] = address;
+    if (small) {
+        const uint64_t word = address >> 3 | (uint64_t)stack << 44;
+        head |= (uint32_t)size << SIZE_SHIFT;
+        vst__writer_fixed(writer, vst_word_fixed(VST_ESCAPE_ALLOC, head, 0),
+                          &word, now);
+        return;
+    }
+    vst__writer_fixed(writer, vst_word_fixed(VST_ESCAPE_ALLOC_LARGE, head, 0),
+                      payload, now);
+}
+
+void vst_record_alloc(vst_memory_kind kind, uintptr_t address, size_t size,
+                      vst_stack_id stack, unsigned flags, vst_ticks now)
+{
+    vst__writer *writer = own();
+    uint64_t delta = now - writer->hot.last;
+    uint32_t head = ((uint32_t)kind & KIND_MASK) | (flags & FLAGS_MASK)
+                                                       << FLAGS_SHIFT;
+    bool small = size <= VST_ALLOC_SIZE_MAX && stack <= VST_ALLOC_STACK_MAX &&
+                 (address & 7) == 0 && address >> 47 == 0;
+
+    if (VST_LIKELY(small && is_ready(writer, 2, delta))) {
+        writer->hot.last = now;
+        writer->recent[vst_recent_place(address)] = address;
+        store_two(writer,
+                  vst_word_fixed(VST_ESCAPE_ALLOC,
+                                 head | (uint32_t)size << SIZE_SHIFT,
+                                 (uint32_t)delta),
+                  address >> 3 | (uint64_t)stack << 44);
+        return;
+    }
+    alloc_slow(head, address, size, stack, small, now);
+}
+
+/* ---- frees -------------------------------------------------------------- */
+
+VST_COLD static void free_slow(uint32_t kind, uintptr_t address, size_t size,
+                               vst_ticks now)
+{
+    const uint64_t payload[2] = {address, size};
+    vst_escape type = size ? VST_ESCAPE_FREE_RANGE : VST_ESCAPE_FREE;
+    vst__writer *writer = vst__writer_for_memory(3);
+
+    if (writer)
+        vst__writer_fixed(writer, vst_word_fixed(type, kind, 0), payload, now);
+}
+
+void vst_record_free(vst_memory_kind kind, uintptr_t address, size_t size,
+                     vst_ticks now)
+{
+    vst__writer *writer = own();
+    uint64_t delta = now - writer->hot.last;
+    uint32_t head = (uint32_t)kind & KIND_MASK;
+
+    if (VST_LIKELY(size == 0 && is_ready(writer, 2, delta))) {
+        uint32_t place = vst_recent_place(address);
+
+        writer->hot.last = now;
+        if (writer->recent[place] == address)
+            __atomic_store_n(writer->hot.cursor++,
+                             vst_word_fixed(VST_ESCAPE_FREE_RECENT,
+                                            head | place << FLAGS_SHIFT,
+                                            (uint32_t)delta),
+                             __ATOMIC_RELEASE);
+        else
+            store_two(writer,
+                      vst_word_fixed(VST_ESCAPE_FREE, head, (uint32_t)delta),
+                      address);
+        return;
+    }
+    free_slow(head, address, size, now);
+}

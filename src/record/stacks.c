@@ -1,0 +1,167 @@
+/* Stacks and modules of a recording: equal stacks get one number, and a new one
+ * is in the trace before anybody knows its number. Any thread, also from inside
+ * an allocator; all under the recorder's lock.
+ *
+ * A stack is one frame and the number of those below it, so what is kept of it
+ * is 16 bytes and a place of 4 in a table that is at most two thirds full. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <vestige/memory.h>
+
+#include "record/queue.h"
+
+enum { FIRST_KEYS = 1024, FIRST_SLOTS = 2048 };
+
+typedef struct vst__stack_key {
+    uint64_t value; /* the address; LANGUAGE: function and line */
+    vst_stack_id parent;
+    uint32_t kind; /* and flags << 8 */
+} vst__stack_key;
+
+static vst__stack_key key_of(const vst_stack *stack)
+{
+    vst__stack_key key = {
+        .value = stack->address,
+        .parent = stack->parent,
+        .kind = (uint32_t)stack->kind | stack->flags << 8,
+    };
+
+    if (stack->kind == VST_STACK_LANGUAGE)
+        key.value = (uint64_t)stack->function << 32 | (uint32_t)stack->line;
+    return key;
+}
+
+static size_t hash_of(const vst__stack_key *key)
+{
+    uint64_t hash = key->value * 0x9e3779b97f4a7c15u;
+
+    hash ^= ((uint64_t)key->kind << 32 | key->parent) * 0xc4ceb9fe1a85ec53u;
+    hash ^= hash >> 32;
+    hash *= 0xff51afd7ed558ccdu;
+    return (size_t)(hash ^ hash >> 29);
+}
+
+static bool is_same(const vst__stack_key *a, const vst__stack_key *b)
+{
+    return a->value == b->value && a->parent == b->parent && a->kind == b->kind;
+}
+
+/* Its place in the table: with its number, or empty. */
+static uint32_t *probe(const vst__stacks *stacks, const vst__stack_key *key)
+{
+    size_t mask = stacks->slot_count - 1, i = hash_of(key) & mask;
+
+    while (stacks->slots[i] &&
+           !is_same(&stacks->keys[stacks->slots[i] - 1], key))
+        i = (i + 1) & mask;
+    return &stacks->slots[i];
+}
+
+static bool widen_table(vst__stacks *stacks)
+{
+    vst__stacks wider = *stacks;
+
+    wider.slot_count =
+        stacks->slot_count ? stacks->slot_count * 2 : FIRST_SLOTS;
+    wider.slots = calloc(wider.slot_count, sizeof *wider.slots);
+    if (!wider.slots)
+        return false;
+    for (size_t i = 0; i < stacks->count; i++)
+        *probe(&wider, &stacks->keys[i]) = (uint32_t)(i + 1);
+    free(stacks->slots);
+    *stacks = wider;
+    return true;
+}
+
+static bool has_room(vst__stacks *stacks)
+{
+    if (stacks->count == stacks->capacity) {
+        size_t capacity = stacks->capacity ? stacks->capacity * 2 : FIRST_KEYS;
+        vst__stack_key *keys = realloc(stacks->keys, capacity * sizeof *keys);
+        if (!keys)
+            return false;
+        stacks->keys = keys;
+        stacks->capacity = capacity;
+    }
+    return stacks->count * 3 < stacks->slot_count * 2 || widen_table(stacks);
+}
+
+void vst__stacks_free(vst__stacks *stacks)
+{
+    free(stacks->keys);
+    free(stacks->slots);
+    memset(stacks, 0, sizeof *stacks);
+}
+
+static vst_status define_new(vst_queue *queue, const vst_stack *stack,
+                             const vst__stack_key *key, vst_stack_id *id)
+{
+    const vst_chunk_provider *provider = queue->provider;
+    vst__stacks *stacks = &queue->stacks;
+
+    if (stacks->count >= UINT32_MAX - 1)
+        return VST_E_NO_IDS;
+    if (!has_room(stacks))
+        return VST_E_NOMEM;
+    vst_entry entry = {
+        .kind = VST_ENTRY_STACK,
+        .id = (uint32_t)stacks->count + 1,
+        .line = stack->line,
+        .x = (uint64_t)stack->function << 32 | stack->parent,
+        .y = stack->address,
+        .z = (uint64_t)stack->flags << 32 | (uint64_t)stack->kind,
+    };
+    vst_status status = provider->define(provider->ctx, &entry);
+    if (status != VST_OK)
+        return status;
+    stacks->keys[stacks->count++] = *key;
+    *probe(stacks, key) = *id = entry.id;
+    return VST_OK;
+}
+
+vst_status vst_queue_define_stack(vst_queue *queue, const vst_stack *stack,
+                                  vst_stack_id *id)
+{
+    vst__stack_key key = key_of(stack);
+    vst_status status = VST_OK;
+
+    *id = 0;
+    pthread_mutex_lock(&vst__recorder_lock);
+    if (!vst__queue_is_ours(queue))
+        status = VST_E_STATE;
+    else if (queue->stacks.slot_count)
+        *id = *probe(&queue->stacks, &key);
+    if (status == VST_OK && *id == 0) {
+        status = define_new(queue, stack, &key, id);
+        if (status != VST_OK)
+            queue->lost++;
+    }
+    pthread_mutex_unlock(&vst__recorder_lock);
+    return status;
+}
+
+vst_status vst_queue_define_module(vst_queue *queue, const vst_module *module)
+{
+    vst_entry entry = {
+        .kind = VST_ENTRY_MODULE,
+        .a = module->path,
+        .a_len = strlen(module->path),
+        .b = (const char *)module->build_id,
+        .b_len = module->build_id ? module->build_id_len : 0,
+        .x = module->bias,
+        .y = module->start,
+        .z = module->end,
+    };
+    vst_status status = VST_E_STATE;
+
+    pthread_mutex_lock(&vst__recorder_lock);
+    if (vst__queue_is_ours(queue)) {
+        entry.id = queue->last_module + 1;
+        status = queue->provider->define(queue->provider->ctx, &entry);
+        if (status == VST_OK)
+            queue->last_module = entry.id;
+    }
+    pthread_mutex_unlock(&vst__recorder_lock);
+    return status;
+}

@@ -1,0 +1,187 @@
+/* Records of memory from the record path to the history that is read of them:
+ * what is recorded comes out again, with its stack, and each free finds its
+ * allocation. */
+#include <pthread.h>
+
+#include "memory_model.h"
+
+static void what_is_recorded_is_read(void)
+{
+    vst_session *session = session_begin(NULL);
+    heard all;
+
+    allocate(1, 100, 7);
+    allocate(2, 40000, 8); /* too large for the small record */
+    release(1);
+    release(2);
+    release(3); /* nobody saw it allocated */
+    vst_session_stop(session);
+    hear_session(session, &all);
+    CHECK_INT(all.count, 5);
+    if (all.count != 5)
+        return;
+    CHECK_INT(all.events[0].kind, VST_MEMORY_MALLOC);
+    CHECK_INT(all.events[0].flags, 0);
+    CHECK_INT(all.events[0].address, fake_address(1));
+    CHECK_INT(all.events[0].size, 100);
+    CHECK_INT(all.events[0].stack, 7);
+    CHECK_INT(all.events[0].serial, 1);
+    CHECK_INT(all.events[0].live_bytes, 100);
+    CHECK_INT(all.events[1].size, 40000);
+    CHECK_INT(all.events[1].stack, 8);
+    CHECK_INT(all.events[1].live_bytes, 40100);
+    CHECK_INT(all.events[1].live_count, 2);
+    CHECK_INT(all.events[2].flags, VST_MEMORY_FREES);
+    CHECK_INT(all.events[2].kind, VST_MEMORY_FREE);
+    CHECK_INT(all.events[2].serial, 1);
+    CHECK_INT(all.events[2].size, 100);
+    CHECK_INT(all.events[2].stack, 7);
+    CHECK_INT(all.events[2].allocated_ns, all.events[0].time_ns);
+    CHECK_INT(all.events[3].live_bytes, 0);
+    CHECK_INT(all.events[3].live_count, 0);
+    CHECK_INT(all.events[4].flags, VST_MEMORY_FREES | VST_MEMORY_UNKNOWN);
+    CHECK_INT(all.events[4].address, fake_address(3));
+    for (size_t i = 1; i < all.count; i++)
+        CHECK(all.events[i].time_ns >= all.events[i - 1].time_ns);
+    heard_free(&all);
+    vst_session_destroy(session);
+}
+
+static void stacks_and_modules_are_read(void)
+{
+    static const uint8_t build_id[] = {1, 2, 3};
+    vst_session *session = session_begin(NULL);
+    vst_queue *queue = vst_session_queue(session);
+    vst_stack outer = {.kind = VST_STACK_LANGUAGE, .function = 3, .line = 10};
+    vst_stack inner = {
+        .kind = VST_STACK_LANGUAGE, .function = 4, .line = 11, .parent = 1};
+    vst_stack native = {.kind = VST_STACK_NATIVE, .address = 0xffffffffff};
+    vst_stack both = {.kind = VST_STACK_BOTH, .parent = 2, .address = 3};
+    vst_module module = {.path = "/lib/x.so",
+                         .bias = 0x1000,
+                         .start = 0x2000,
+                         .end = 0x3000,
+                         .build_id = build_id,
+                         .build_id_len = 3};
+    vst_stack_id ids[6];
+    vst_trace *trace;
+    vst_error error;
+
+    CHECK_INT(vst_queue_define_stack(queue, &outer, &ids[0]), VST_OK);
+    CHECK_INT(vst_queue_define_stack(queue, &inner, &ids[1]), VST_OK);
+    CHECK_INT(vst_queue_define_stack(queue, &native, &ids[2]), VST_OK);
+    CHECK_INT(vst_queue_define_stack(queue, &both, &ids[3]), VST_OK);
+    CHECK_INT(vst_queue_define_stack(queue, &inner, &ids[4]), VST_OK);
+    CHECK_INT(vst_queue_define_module(queue, &module), VST_OK);
+    inner.line = 12;
+    CHECK_INT(vst_queue_define_stack(queue, &inner, &ids[5]), VST_OK);
+    CHECK_INT(ids[0], 1);
+    CHECK_INT(ids[1], 2);
+    CHECK_INT(ids[2], 3);
+    CHECK_INT(ids[3], 4);
+    CHECK_INT(ids[4], 2);
+    CHECK_INT(ids[5], 5);
+    CHECK_INT(vst_session_open_trace(session, &trace, &error), VST_OK);
+    CHECK(!vst_trace_has_memory(trace));
+    vst_trace_close(trace);
+    allocate(1, 1, 4);
+    CHECK_INT(vst_session_open_trace(session, &trace, &error), VST_OK);
+    CHECK(vst_trace_has_memory(trace));
+    CHECK_INT(vst_trace_stack_max(trace), 5);
+    CHECK(vst_trace_stack(trace, 0) == NULL);
+    CHECK(vst_trace_stack(trace, 6) == NULL);
+    CHECK_INT(vst_trace_stack(trace, 2)->parent, 1);
+    CHECK_INT(vst_trace_stack(trace, 2)->function, 4);
+    CHECK_INT(vst_trace_stack(trace, 2)->line, 11);
+    CHECK_INT(vst_trace_stack(trace, 3)->kind, VST_STACK_NATIVE);
+    CHECK_INT(vst_trace_stack(trace, 3)->address, 0xffffffffff);
+    CHECK_INT(vst_trace_stack(trace, 4)->kind, VST_STACK_BOTH);
+    CHECK_INT(vst_trace_stack(trace, 4)->address, 3);
+    CHECK_INT(vst_trace_module_count(trace), 1);
+    CHECK_TEXT(vst_trace_module(trace, 0)->path, "/lib/x.so");
+    CHECK_INT(vst_trace_module(trace, 0)->end, 0x3000);
+    CHECK_INT(vst_trace_module(trace, 0)->build_id_len, 3);
+    CHECK_INT(vst_trace_module(trace, 0)->build_id[2], 3);
+    CHECK(vst_trace_module(trace, 1) == NULL);
+    vst_trace_close(trace);
+    vst_session_destroy(session);
+}
+
+/* Hundreds of thousands of them keep their numbers. */
+static void many_stacks_keep_their_numbers(void)
+{
+    enum { MANY = 200000 };
+    vst_session *session = session_begin(NULL);
+    vst_queue *queue = vst_session_queue(session);
+    vst_stack stack = {.kind = VST_STACK_NATIVE};
+    size_t wrong = 0;
+
+    for (int round = 0; round < 2; round++)
+        for (unsigned i = 0; i < MANY; i++) {
+            vst_stack_id id;
+            stack.address = i * 64;
+            stack.parent = i;
+            vst_queue_define_stack(queue, &stack, &id);
+            wrong += id != i + 1;
+        }
+    CHECK_INT(wrong, 0);
+    CHECK_INT(vst_session_lost(session), 0);
+    vst_session_destroy(session);
+}
+
+static void *free_them(void *count)
+{
+    for (unsigned i = 0; i < *(unsigned *)count; i++)
+        release(i);
+    return NULL;
+}
+
+static void another_thread_frees(void)
+{
+    unsigned count = 50000; /* several chunks */
+    vst_session *session = session_begin(NULL);
+    pthread_t thread;
+    size_t wrong = 0;
+    heard all;
+
+    for (unsigned i = 0; i < count; i++)
+        allocate(i, i, i % 1000);
+    pthread_create(&thread, NULL, free_them, &count);
+    pthread_join(thread, NULL);
+    vst_session_stop(session);
+    hear_session(session, &all);
+    CHECK_INT(all.count, 2 * count);
+    for (size_t i = 0; i < all.count; i++) {
+        const vst_memory_event *event = &all.events[i];
+        wrong += event->address != fake_address((unsigned)(i % count));
+        wrong += event->size != i % count;
+        wrong += event->serial != i % count + 1;
+        wrong += event->flags != (i < count ? 0 : VST_MEMORY_FREES);
+        wrong += event->thread != (i < count ? 1 : 2);
+    }
+    CHECK_INT(wrong, 0);
+    CHECK_INT(vst_session_lost(session), 0);
+    heard_free(&all);
+    vst_session_destroy(session);
+}
+
+static void kinds_have_names(void)
+{
+    CHECK_TEXT(vst_memory_kind_name(VST_MEMORY_MALLOC), "malloc");
+    CHECK_TEXT(vst_memory_kind_name(VST_MEMORY_PY_OBJECT_CALLOC),
+               "PyObject_Calloc");
+    CHECK_TEXT(vst_memory_kind_name((vst_memory_kind)0), "?");
+    CHECK_TEXT(vst_memory_kind_name((vst_memory_kind)31), "?");
+    for (int i = VST_MEMORY_MALLOC; i <= VST_MEMORY_FRAMEWORK_FREE; i++)
+        CHECK(strcmp(vst_memory_kind_name((vst_memory_kind)i), "?") != 0);
+}
+
+int main(void)
+{
+    TEST(what_is_recorded_is_read);
+    TEST(stacks_and_modules_are_read);
+    TEST(many_stacks_keep_their_numbers);
+    TEST(another_thread_frees);
+    TEST(kinds_have_names);
+    return checks_end();
+}
