@@ -27,6 +27,20 @@ void vst__os_thread_exit_arg(vst__os_exit hook, void *arg);
 int vst__os_fork_hooks(void (*before)(void), void (*parent)(void),
                        void (*child)(void));
 
+/* ---- memory ------------------------------------------------------------ */
+
+/* Zeroed, from the system itself and not from an allocator; NULL: none. Given
+ * back by vst__os_unmap. errno stays as it was. */
+void *vst__os_pages(size_t size);
+/* Their memory goes back, they stay: zeroed again. */
+void vst__os_pages_forget(void *pages, size_t size);
+
+/* After it, every thread has passed a full barrier since: a store of theirs
+ * before is seen, and what they load after is new. False of prepare: there is
+ * none. */
+bool vst__os_barrier_prepare(void);
+void vst__os_barrier(void);
+
 /* ---- files ------------------------------------------------------------- */
 
 int vst__os_file_create(const char *path, bool overwrite, int *fd);

@@ -1,0 +1,332 @@
+/* Hooks of the allocators of C: what libraries call in place of malloc and the
+ * others while memory is traced. Any thread of the program, in any state.
+ *
+ * An original is what the loader finds under a name, never what a slot held. A
+ * hook calls it in any case, once, with what it was given, and tells the funnel
+ * of what came of it. What an allocator takes from another one inside is not
+ * told of. A hook that is called although nothing is traced, because somebody
+ * kept its address, does nothing else. */
+#include "memory/hooks.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "memory/objects.h"
+#include "memory/track.h"
+
+#define HERE __builtin_return_address(0) /* who called the hook */
+
+/* Constant while any hook is in place. */
+static struct {
+    __typeof__(&malloc) malloc;
+    __typeof__(&calloc) calloc;
+    __typeof__(&realloc) realloc;
+    __typeof__(&reallocarray) reallocarray;
+    __typeof__(&free) free;
+    __typeof__(&posix_memalign) posix_memalign;
+    __typeof__(&aligned_alloc) aligned_alloc;
+    __typeof__(&memalign) memalign;
+    __typeof__(&valloc) valloc;
+    __typeof__(&pvalloc) pvalloc;
+    __typeof__(&mmap) mmap, mmap64;
+    __typeof__(&munmap) munmap;
+    __typeof__(&mremap) mremap;
+} real;
+
+/* ---- blocks ------------------------------------------------------------- */
+
+#define TOLD(kind, call, size)                                                 \
+    bool outermost = vst_memory_enter();                                       \
+    void *block = (call);                                                      \
+    if (outermost && block)                                                    \
+        vst__memory_allocated(kind, (uintptr_t)block, size, HERE);             \
+    vst_memory_leave();                                                        \
+    return block
+
+static void *hook_malloc(size_t size)
+{
+    if (!vst__memory_is_on())
+        return real.malloc(size);
+    TOLD(VST_MEMORY_MALLOC, real.malloc(size), size);
+}
+
+static void *hook_calloc(size_t count, size_t size)
+{
+    if (!vst__memory_is_on())
+        return real.calloc(count, size);
+    /* The product fits, or there is no block. */
+    TOLD(VST_MEMORY_CALLOC, real.calloc(count, size), count * size);
+}
+
+static void *hook_aligned_alloc(size_t alignment, size_t size)
+{
+    if (!vst__memory_is_on())
+        return real.aligned_alloc(alignment, size);
+    TOLD(VST_MEMORY_ALIGNED_ALLOC, real.aligned_alloc(alignment, size), size);
+}
+
+static void *hook_memalign(size_t alignment, size_t size)
+{
+    if (!vst__memory_is_on())
+        return real.memalign(alignment, size);
+    TOLD(VST_MEMORY_MEMALIGN, real.memalign(alignment, size), size);
+}
+
+static void *hook_valloc(size_t size)
+{
+    if (!vst__memory_is_on())
+        return real.valloc(size);
+    TOLD(VST_MEMORY_VALLOC, real.valloc(size), size);
+}
+
+static void *hook_pvalloc(size_t size)
+{
+    if (!vst__memory_is_on())
+        return real.pvalloc(size);
+    TOLD(VST_MEMORY_VALLOC, real.pvalloc(size), size);
+}
+
+static int hook_posix_memalign(void **block, size_t alignment, size_t size)
+{
+    if (!vst__memory_is_on())
+        return real.posix_memalign(block, alignment, size);
+    bool outermost = vst_memory_enter();
+    int result = real.posix_memalign(block, alignment, size);
+    if (outermost && result == 0 && *block)
+        vst__memory_allocated(VST_MEMORY_POSIX_MEMALIGN, (uintptr_t)*block,
+                              size, HERE);
+    vst_memory_leave();
+    return result;
+}
+
+static void hook_free(void *block)
+{
+    if (!block || !vst__memory_is_on()) {
+        real.free(block);
+        return;
+    }
+    if (vst_memory_enter())
+        vst__memory_freed(VST_MEMORY_FREE, (uintptr_t)block, 0,
+                          vst_clock_ticks());
+    real.free(block);
+    vst_memory_leave();
+}
+
+/* An old block that no new one took the place of is gone if none was asked
+ * for, and else still there. */
+static void tell_resized(void *old, void *block, size_t size, vst_ticks before,
+                         const void *caller)
+{
+    if (block && old)
+        vst__memory_moved(VST_MEMORY_REALLOC, (uintptr_t)old, (uintptr_t)block,
+                          size, before, caller);
+    else if (block)
+        vst__memory_allocated(VST_MEMORY_REALLOC, (uintptr_t)block, size,
+                              caller);
+    else if (old && size == 0)
+        vst__memory_freed(VST_MEMORY_REALLOC, (uintptr_t)old, 0, before);
+}
+
+static void *hook_realloc(void *old, size_t size)
+{
+    if (!vst__memory_is_on())
+        return real.realloc(old, size);
+    bool outermost = vst_memory_enter();
+    vst_ticks before = vst_clock_ticks();
+    void *block = real.realloc(old, size);
+    if (outermost)
+        tell_resized(old, block, size, before, HERE);
+    vst_memory_leave();
+    return block;
+}
+
+static void *hook_reallocarray(void *old, size_t count, size_t size)
+{
+    size_t product;
+
+    if (!vst__memory_is_on() || __builtin_mul_overflow(count, size, &product))
+        return real.reallocarray(old, count, size);
+    bool outermost = vst_memory_enter();
+    vst_ticks before = vst_clock_ticks();
+    void *block = real.reallocarray(old, count, size);
+    if (outermost)
+        tell_resized(old, block, product, before, HERE);
+    vst_memory_leave();
+    return block;
+}
+
+/* ---- mappings ----------------------------------------------------------- */
+
+static void *hook_mmap(void *at, size_t size, int access, int flags, int fd,
+                       off_t offset)
+{
+    if (!vst__memory_is_on())
+        return real.mmap(at, size, access, flags, fd, offset);
+    bool outermost = vst_memory_enter();
+    void *mapping = real.mmap(at, size, access, flags, fd, offset);
+    if (outermost && mapping != MAP_FAILED)
+        vst__memory_allocated(VST_MEMORY_MMAP, (uintptr_t)mapping, size, HERE);
+    vst_memory_leave();
+    return mapping;
+}
+
+static void *hook_mmap64(void *at, size_t size, int access, int flags, int fd,
+                         off_t offset)
+{
+    if (!vst__memory_is_on())
+        return real.mmap64(at, size, access, flags, fd, offset);
+    bool outermost = vst_memory_enter();
+    void *mapping = real.mmap64(at, size, access, flags, fd, offset);
+    if (outermost && mapping != MAP_FAILED)
+        vst__memory_allocated(VST_MEMORY_MMAP, (uintptr_t)mapping, size, HERE);
+    vst_memory_leave();
+    return mapping;
+}
+
+/* It may fail, so it is told of afterwards, with the time from before. */
+static int hook_munmap(void *at, size_t size)
+{
+    if (!vst__memory_is_on())
+        return real.munmap(at, size);
+    bool outermost = vst_memory_enter();
+    vst_ticks before = vst_clock_ticks();
+    int result = real.munmap(at, size);
+    if (outermost && result == 0)
+        vst__memory_freed(VST_MEMORY_MUNMAP, (uintptr_t)at, size, before);
+    vst_memory_leave();
+    return result;
+}
+
+/* The last argument is there only with MREMAP_FIXED, and else not looked at. An
+ * old size of 0 leaves the old mapping there. */
+static void *hook_mremap(void *old, size_t old_size, size_t size, int flags,
+                         ...)
+{
+    va_list more;
+
+    va_start(more, flags);
+    void *at = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
+    va_end(more);
+    if (!vst__memory_is_on())
+        return real.mremap(old, old_size, size, flags, at);
+    bool outermost = vst_memory_enter();
+    vst_ticks before = vst_clock_ticks();
+    void *mapping = real.mremap(old, old_size, size, flags, at);
+    if (outermost && mapping != MAP_FAILED) {
+        if (old_size)
+            vst__memory_freed(VST_MEMORY_MUNMAP, (uintptr_t)old, old_size,
+                              before);
+        vst__memory_allocated(VST_MEMORY_MMAP, (uintptr_t)mapping, size, HERE);
+    }
+    vst_memory_leave();
+    return mapping;
+}
+
+/* ---- in and out --------------------------------------------------------- */
+
+#define HOOK(name)                                                             \
+    {                                                                          \
+#name, (void *)hook_##name, NULL                                       \
+    }
+static vst__hook hooks[] = {
+    HOOK(malloc),
+    HOOK(calloc),
+    HOOK(realloc),
+    HOOK(reallocarray),
+    HOOK(free),
+    HOOK(posix_memalign),
+    HOOK(aligned_alloc),
+    HOOK(memalign),
+    HOOK(valloc),
+    HOOK(pvalloc),
+    HOOK(mmap),
+    HOOK(mmap64),
+    HOOK(munmap),
+    HOOK(mremap),
+#if defined(__x86_64__)
+    {"dlopen", (void *)vst__hook_dlopen, NULL},
+    {"dlsym", (void *)vst__hook_dlsym, NULL},
+    {"dlclose", (void *)vst__hook_dlclose, NULL},
+#endif
+};
+enum { HOOKS = sizeof hooks / sizeof *hooks };
+
+static void set_original(const char *name, void *original)
+{
+#define SET(field, known)                                                      \
+    if (strcmp(name, known) == 0)                                              \
+        memcpy(&(field), &original, sizeof original);
+    SET(real.malloc, "malloc")
+    SET(real.calloc, "calloc")
+    SET(real.realloc, "realloc")
+    SET(real.reallocarray, "reallocarray")
+    SET(real.free, "free")
+    SET(real.posix_memalign, "posix_memalign")
+    SET(real.aligned_alloc, "aligned_alloc")
+    SET(real.memalign, "memalign")
+    SET(real.valloc, "valloc")
+    SET(real.pvalloc, "pvalloc")
+    SET(real.mmap, "mmap")
+    SET(real.mmap64, "mmap64")
+    SET(real.munmap, "munmap")
+    SET(real.mremap, "mremap")
+#if defined(__x86_64__)
+    SET(vst__real_dlopen, "dlopen")
+    SET(vst__real_dlsym, "dlsym")
+    SET(vst__real_dlclose, "dlclose")
+#endif
+#undef SET
+}
+
+/* Somebody may keep the address of a hook for longer than memory is traced, so
+ * what they are in is never unloaded. */
+static void pin(void)
+{
+    Dl_info info;
+
+    if (dladdr((void *)hook_malloc, &info) && info.dli_fname)
+        dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+vst_status vst__hooks_install(vst_queue *queue,
+                              const vst_memory_options *options)
+{
+    static bool is_ready; /* under the lock of start and stop */
+
+    if (options->native_allocators && !is_ready) {
+        for (size_t i = 0; i < HOOKS; i++) {
+            hooks[i].original = vst__objects_find(hooks[i].name);
+            set_original(hooks[i].name, hooks[i].original);
+        }
+        if (!real.malloc || !real.free)
+            return VST_E_UNSUPPORTED;
+        pin();
+        is_ready = true;
+    }
+    vst__scan_begin(hooks, options->native_allocators ? HOOKS : 0,
+                    hooks[0].original, options->native_stacks ? queue : NULL);
+    vst__scan();
+    return VST_OK;
+}
+
+void vst__hooks_remove(vst_queue *queue)
+{
+    vst__scan_counts counts;
+    char json[128];
+
+    vst__scan_end(hooks, HOOKS, &counts);
+    if (!queue)
+        return;
+    snprintf(json, sizeof json,
+             "{\"libraries\": %llu, \"slots\": %llu, \"left_alone\": %llu}",
+             (unsigned long long)counts.objects,
+             (unsigned long long)counts.patched,
+             (unsigned long long)counts.left_alone);
+    vst_queue_set_metadata(queue, "vestige.memory.hooks", json);
+}

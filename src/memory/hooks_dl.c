@@ -1,0 +1,143 @@
+/* Hooks of the loader's functions: libraries that a program loads later are to
+ * call our hooks as well. Any thread of the program, in whatever state it calls
+ * these functions in.
+ *
+ * The loader looks at the address that dlopen() and dlsym() return to: whose
+ * search path, whose RTLD_NEXT. So a hook does its work first and then jumps to
+ * the original, as if it had never been there; that is why it is no C. What a
+ * dlopen() loads is then found by the next call of any of the three. Only where
+ * it makes no difference who calls dlopen(), which is for any path without a
+ * search, does a call of our own take its place, and what it loaded is found
+ * right after it. */
+#include "memory/hooks.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+
+#include "memory/objects.h"
+#include "memory/track.h"
+
+void *vst__real_dlopen, *vst__real_dlsym, *vst__real_dlclose;
+
+/* Both called by the code below. */
+void vst__before_loader(void);
+bool vst__dlopen_is_ours(const char *file, const void *caller);
+void *vst__dlopen_and_look(const char *file, int mode);
+
+void vst__before_loader(void)
+{
+    int error = errno;
+
+    if (!vst__memory_is_on())
+        return;
+    vst_memory_enter();
+    if (vst__memory_go_in()) {
+        vst__scan();
+        vst__memory_come_out();
+    }
+    vst_memory_leave();
+    errno = error;
+}
+
+/* Those libraries that a library with an old-style path loads, and theirs, are
+ * searched for there too. Nobody but the program hands on its own anyway. */
+static bool hands_on_a_path(const void *caller)
+{
+    struct link_map *map = NULL;
+    bool has_old = false, has_new = false;
+    Dl_info info;
+
+    if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+        return true;
+    for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
+        has_old |= d->d_tag == DT_RPATH;
+        has_new |= d->d_tag == DT_RUNPATH;
+    }
+    return map->l_name[0] && has_old && !has_new;
+}
+
+bool vst__dlopen_is_ours(const char *file, const void *caller)
+{
+    int error = errno;
+    bool is_ours;
+
+    vst__before_loader();
+    is_ours = vst__memory_is_on() && file && strchr(file, '/') &&
+              !strchr(file, '$') && !hands_on_a_path(caller);
+    errno = error;
+    return is_ours;
+}
+
+void *vst__dlopen_and_look(const char *file, int mode)
+{
+    void *(*original)(const char *, int);
+
+    memcpy(&original, &vst__real_dlopen, sizeof original);
+    void *library = original(file, mode);
+    vst__before_loader();
+    return library;
+}
+
+#if defined(__x86_64__)
+/* Arguments come in rdi and rsi; at a call the stack is a multiple of 16. */
+__asm__(".text\n"
+        ".macro vst_saved_call target\n"
+        "    pushq %rdi\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    pushq %rsi\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    subq $8, %rsp\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    call \\target\n"
+        "    addq $8, %rsp\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    popq %rsi\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    popq %rdi\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        ".endm\n"
+
+        ".macro vst_loader_hook name, original\n"
+        ".globl \\name\n"
+        ".hidden \\name\n"
+        ".type \\name, @function\n"
+        "\\name:\n"
+        "    .cfi_startproc\n"
+        "    endbr64\n"
+        "    vst_saved_call vst__before_loader\n"
+        "    jmp *\\original(%rip)\n"
+        "    .cfi_endproc\n"
+        ".size \\name, .-\\name\n"
+        ".endm\n"
+
+        "vst_loader_hook vst__hook_dlsym, vst__real_dlsym\n"
+        "vst_loader_hook vst__hook_dlclose, vst__real_dlclose\n"
+
+        ".globl vst__hook_dlopen\n"
+        ".hidden vst__hook_dlopen\n"
+        ".type vst__hook_dlopen, @function\n"
+        "vst__hook_dlopen:\n"
+        "    .cfi_startproc\n"
+        "    endbr64\n"
+        "    pushq %rdi\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    pushq %rsi\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    subq $8, %rsp\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    movq 24(%rsp), %rsi\n"
+        "    call vst__dlopen_is_ours\n"
+        "    addq $8, %rsp\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    popq %rsi\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    popq %rdi\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    testb %al, %al\n"
+        "    jne vst__dlopen_and_look\n"
+        "    jmp *vst__real_dlopen(%rip)\n"
+        "    .cfi_endproc\n"
+        ".size vst__hook_dlopen, .-vst__hook_dlopen\n");
+#endif

@@ -1,0 +1,183 @@
+/* Native stacks of allocations, as numbers. Walking is traceback's; here equal
+ * walks get the number they had before, without the recorder's lock.
+ *
+ * Any thread, inside of any allocator. What is known is in one table that all
+ * threads read and write without locks: a place may be overwritten at any time,
+ * by what another thread found, and then has to be found again. A key is 64
+ * bits of hash, salted anew for each recording: that two stacks of a million
+ * have the same one is less likely than one in ten million. */
+#include <string.h>
+
+#include "memory/objects.h"
+#include "memory/track.h"
+#include "os/os.h"
+#include "traceback/traceback.h"
+
+enum {
+    FRAMES_MAX = 256, /* those further out are left out */
+    TABLE_BITS = 16,
+    WAYS = 4,
+};
+
+/* The upper half of value tells that it belongs to key. */
+typedef struct place {
+    atomic_ullong key, value;
+} place;
+
+static place *table; /* once there, it stays */
+static uint64_t salt;
+static uintptr_t own_start, own_end; /* our frames, where they are known */
+
+bool vst__native_stacks_begin(void)
+{
+    if (!table)
+        table = vst__os_pages(sizeof(place) << TABLE_BITS);
+    vst__os_random(&salt, sizeof salt);
+    vst__objects_own(&own_start, &own_end);
+    return table != NULL;
+}
+
+void vst__native_stacks_end(void)
+{
+    if (table)
+        vst__os_pages_forget(table, sizeof(place) << TABLE_BITS);
+}
+
+/* ---- the table ---------------------------------------------------------- */
+
+static uint64_t finish(uint64_t hash)
+{
+    hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93u;
+    hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93u;
+    hash ^= hash >> 32;
+    return hash ? hash : 1;
+}
+
+static uint64_t key_of_node(vst_stack_kind kind, vst_stack_id parent,
+                            uint64_t value)
+{
+    uint64_t hash = salt ^ (uint64_t)kind << 60 ^ parent;
+
+    return finish(hash * 0x9e3779b97f4a7c15u ^ value * 0xc2b2ae3d27d4eb4fu);
+}
+
+static inline uint64_t step(uint64_t lane, uint64_t address)
+{
+    lane = (lane ^ address) * 0x9e3779b97f4a7c15u;
+    return lane << 31 | lane >> 33;
+}
+
+/* In lanes: a multiplication takes long, but four take no longer. */
+static uint64_t key_of_walk(const uintptr_t *addresses, size_t count,
+                            vst_stack_id language)
+{
+    uint64_t a = salt, b = salt + 1, c = salt + 2, d = salt + language;
+    size_t i = 0;
+
+    for (; i + 4 <= count; i += 4) {
+        a = step(a, addresses[i]);
+        b = step(b, addresses[i + 1]);
+        c = step(c, addresses[i + 2]);
+        d = step(d, addresses[i + 3]);
+    }
+    for (; i < count; i++)
+        a = step(a, addresses[i]);
+    return finish(step(step(step(step(count, a), b), c), d));
+}
+
+static uint32_t check_of(uint64_t key)
+{
+    return (uint32_t)(key * 0xff51afd7ed558ccdu >> 32);
+}
+
+static place *places_of(uint64_t key)
+{
+    return table + (key >> (64 - TABLE_BITS) & ~(uint64_t)(WAYS - 1));
+}
+
+static vst_stack_id find(uint64_t key)
+{
+    place *p = places_of(key);
+
+    for (int i = 0; i < WAYS; i++) {
+        uint64_t value;
+        if (atomic_load_explicit(&p[i].key, memory_order_relaxed) != key)
+            continue;
+        value = atomic_load_explicit(&p[i].value, memory_order_relaxed);
+        if (value >> 32 == check_of(key))
+            return (vst_stack_id)value;
+    }
+    return 0;
+}
+
+static void keep(uint64_t key, vst_stack_id id)
+{
+    place *p = places_of(key), *at = p + (key & (WAYS - 1));
+
+    for (int i = 0; i < WAYS; i++)
+        if (atomic_load_explicit(&p[i].key, memory_order_relaxed) == 0) {
+            at = p + i;
+            break;
+        }
+    atomic_store_explicit(&at->value, (uint64_t)check_of(key) << 32 | id,
+                          memory_order_relaxed);
+    atomic_store_explicit(&at->key, key, memory_order_relaxed);
+}
+
+/* ---- stacks ------------------------------------------------------------- */
+
+static vst_stack_id define(vst_queue *queue, const vst_stack *stack)
+{
+    uint64_t key =
+        key_of_node(stack->kind, stack->parent, stack->address + stack->flags);
+    vst_stack_id id = find(key);
+
+    if (!id && vst_queue_define_stack(queue, stack, &id) == VST_OK)
+        keep(key, id);
+    return id;
+}
+
+VST_COLD static vst_stack_id define_walk(vst_queue *queue,
+                                         const uintptr_t *addresses,
+                                         size_t count, bool is_cut)
+{
+    vst_stack stack = {.kind = VST_STACK_NATIVE,
+                       .flags = is_cut ? VST_STACK_IS_CUT : 0};
+
+    for (size_t i = count; i-- > 0; stack.flags = 0) {
+        stack.address = addresses[i];
+        stack.parent = define(queue, &stack);
+        if (!stack.parent)
+            return 0;
+    }
+    return stack.parent;
+}
+
+vst_stack_id vst__native_stack(vst_queue *queue, vst_stack_id language,
+                               const void *from)
+{
+    uintptr_t walk[FRAMES_MAX + VST_NATIVE_OWN_MAX], *addresses = walk;
+    size_t count = vst__native_gather(from, walk, sizeof walk / sizeof *walk);
+
+    bool is_cut = count >= FRAMES_MAX;
+    while (count && *addresses - own_start < own_end - own_start) {
+        addresses++;
+        count--;
+    }
+    if (!count)
+        return language;
+    uint64_t key = key_of_walk(addresses, count, language);
+    vst_stack_id id = find(key);
+    if (id)
+        return id;
+    id = define_walk(queue, addresses, count, is_cut);
+    if (id && language) {
+        const vst_stack both = {
+            .kind = VST_STACK_BOTH, .parent = language, .address = id};
+        id = define(queue, &both);
+    }
+    if (!id)
+        return language;
+    keep(key, id);
+    return id;
+}

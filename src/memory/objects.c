@@ -1,0 +1,200 @@
+/* One loaded library, as the loader shows it. Any thread. */
+#include "memory/objects.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+/* The loader turned most offsets into addresses, but not in every object. */
+static uintptr_t address_of(const vst__object *object, const ElfW(Dyn) * entry)
+{
+    uintptr_t value = (uintptr_t)entry->d_un.d_ptr;
+
+    return value < object->bias ? value + object->bias : value;
+}
+
+static void read_dynamic(vst__object *object, const ElfW(Dyn) * entry)
+{
+    for (; entry->d_tag != DT_NULL; entry++) {
+        switch (entry->d_tag) {
+        case DT_SYMTAB:
+            object->symbols = (const void *)address_of(object, entry);
+            break;
+        case DT_STRTAB:
+            object->strings = (const void *)address_of(object, entry);
+            break;
+        case DT_RELA:
+            object->relocations[0] = (const void *)address_of(object, entry);
+            break;
+        case DT_RELASZ:
+            object->relocation_counts[0] =
+                entry->d_un.d_val / sizeof(ElfW(Rela));
+            break;
+        case DT_JMPREL:
+            object->relocations[1] = (const void *)address_of(object, entry);
+            break;
+        case DT_PLTRELSZ:
+            object->relocation_counts[1] =
+                entry->d_un.d_val / sizeof(ElfW(Rela));
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+static void read_notes(vst__object *object, const char *note, size_t size)
+{
+    const char *end = note + size;
+
+    while ((size_t)(end - note) >= sizeof(ElfW(Nhdr))) {
+        const ElfW(Nhdr) *head = (const void *)note;
+        size_t name = (head->n_namesz + 3u) & ~(size_t)3;
+        size_t rest = (head->n_descsz + 3u) & ~(size_t)3;
+
+        note += sizeof *head;
+        if ((size_t)(end - note) < name + rest)
+            return;
+        if (head->n_type == NT_GNU_BUILD_ID && head->n_namesz == 4 &&
+            memcmp(note, "GNU", 4) == 0) {
+            object->build_id = (const uint8_t *)note + name;
+            object->build_id_len = head->n_descsz;
+            return;
+        }
+        note += name + rest;
+    }
+}
+
+static void read_load(vst__object *object, const ElfW(Phdr) * head)
+{
+    uintptr_t start = object->bias + head->p_vaddr;
+
+    if (object->end == 0 || start < object->start)
+        object->start = start;
+    if (start + head->p_memsz > object->end)
+        object->end = start + head->p_memsz;
+}
+
+void vst__object_read(const struct dl_phdr_info *info, vst__object *object)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+    *object = (vst__object){.name = info->dlpi_name ? info->dlpi_name : "",
+                            .bias = info->dlpi_addr};
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *head = &info->dlpi_phdr[i];
+        uintptr_t start = object->bias + head->p_vaddr;
+
+        if (head->p_type == PT_LOAD) {
+            read_load(object, head);
+        } else if (head->p_type == PT_DYNAMIC) {
+            read_dynamic(object, (const void *)start);
+        } else if (head->p_type == PT_NOTE && !object->build_id) {
+            read_notes(object, (const void *)start, head->p_memsz);
+        } else if (head->p_type == PT_GNU_RELRO) {
+            object->closed_start = start & ~(page - 1);
+            object->closed_end = (start + head->p_memsz) & ~(page - 1);
+        }
+    }
+    if (!object->symbols || !object->strings)
+        object->relocation_counts[0] = object->relocation_counts[1] = 0;
+    for (int i = 0; i < 2; i++)
+        if (!object->relocations[i])
+            object->relocation_counts[i] = 0;
+}
+
+static bool contains(const vst__object *object, const void *address)
+{
+    return (uintptr_t)address - object->start < object->end - object->start;
+}
+
+/* By the beginning of its file's name. */
+static bool is_named(const vst__object *object, const char *beginning)
+{
+    const char *slash = strrchr(object->name, '/');
+
+    return strncmp(slash ? slash + 1 : object->name, beginning,
+                   strlen(beginning)) == 0;
+}
+
+bool vst__object_is_exempt(const vst__object *object, const void *malloc_in_use)
+{
+    static const char *const exempt[] = {
+        "libc.so", "libc-2",    "libpthread", "libunwind", "libdw.so",
+        "libdw-0", "libelf.so", "libelf-0",   "libasan",   "libhwasan",
+        "liblsan", "libtsan",   "libubsan",
+    };
+
+    if (contains(object, (const void *)&vst__object_is_exempt) ||
+        contains(object, malloc_in_use) || object->bias == getauxval(AT_BASE) ||
+        object->start == getauxval(AT_SYSINFO_EHDR))
+        return true;
+    for (size_t i = 0; i < sizeof exempt / sizeof *exempt; i++)
+        if (is_named(object, exempt[i]))
+            return true;
+    return false;
+}
+
+/* ---- ourselves ---------------------------------------------------------- */
+
+static int find_own(struct dl_phdr_info *info, size_t size, void *found)
+{
+    (void)size;
+    vst__object_read(info, found);
+    return contains(found, (const void *)&find_own);
+}
+
+void vst__objects_own(uintptr_t *start, uintptr_t *end)
+{
+    vst__object own;
+
+    *start = *end = 0;
+    if (dl_iterate_phdr(find_own, &own) && own.name[0]) {
+        *start = own.start;
+        *end = own.end;
+    }
+}
+
+/* ---- definitions -------------------------------------------------------- */
+
+/* A program that is not position-independent and takes the address of a
+ * function stands in for it: the address is then one in the program that jumps
+ * through a slot, and a hook that called it would call itself. The symbol there
+ * says that it is none of its own. */
+static bool is_stand_in(const void *address)
+{
+    const ElfW(Sym) *symbol = NULL;
+    Dl_info info;
+
+    return dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) != 0 &&
+           symbol && symbol->st_shndx == SHN_UNDEF;
+}
+
+void *vst__objects_find(const char *name)
+{
+    void *found = dlsym(RTLD_DEFAULT, name);
+
+    if (found && is_stand_in(found)) {
+        /* What the libraries that come after the program have; those that are
+         * there for it, such as a preloaded allocator, come after it too. */
+        void *program = dlopen(NULL, RTLD_LAZY);
+        struct link_map *map = program;
+        for (map = map ? map->l_next : NULL; map; map = map->l_next) {
+            void *library = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
+            void *candidate = library ? dlsym(library, name) : NULL;
+            if (library)
+                dlclose(library);
+            if (candidate && !is_stand_in(candidate)) {
+                found = candidate;
+                break;
+            }
+        }
+        if (is_stand_in(found))
+            found = NULL;
+        if (program)
+            dlclose(program);
+    }
+    return found;
+}

@@ -1,0 +1,124 @@
+/* The slots through which a library calls functions of others: finding those of
+ * the functions that have a hook, and changing them. Called while the loader's
+ * list is held, by one thread at a time.
+ *
+ * A slot is changed only if it holds what we know: the original, our hook, or
+ * the way to the loader of one that was not called yet. Whatever else is in it
+ * was put there by somebody who wants it so. */
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "memory/objects.h"
+
+#if defined(__x86_64__)
+enum {
+    IS_CALLED = R_X86_64_JUMP_SLOT,
+    IS_TAKEN = R_X86_64_GLOB_DAT,
+    IS_STORED = R_X86_64_64
+};
+#elif defined(__aarch64__)
+enum {
+    IS_CALLED = R_AARCH64_JUMP_SLOT,
+    IS_TAKEN = R_AARCH64_GLOB_DAT,
+    IS_STORED = R_AARCH64_ABS64
+};
+#endif
+
+/* Most names are told apart by their first letter. */
+static const vst__hook *hook_named(const vst__patching *p, const char *name)
+{
+    if (!strchr("acdfmprv", name[0]) || name[0] == '\0')
+        return NULL;
+    for (size_t i = 0; i < p->count; i++)
+        if (p->hooks[i].original && strcmp(p->hooks[i].name, name) == 0)
+            return &p->hooks[i];
+    return NULL;
+}
+
+static const vst__hook *hook_of(const vst__object *object,
+                                const vst__patching *p, const ElfW(Rela) * at)
+{
+    unsigned type = (unsigned)ELF64_R_TYPE(at->r_info);
+    const ElfW(Sym) *symbol = &object->symbols[ELF64_R_SYM(at->r_info)];
+
+    if (type != IS_CALLED && type != IS_TAKEN &&
+        (type != IS_STORED || at->r_addend != 0))
+        return NULL;
+    /* What it defines itself is its own affair. */
+    if (ELF64_R_SYM(at->r_info) == 0 || symbol->st_shndx != SHN_UNDEF)
+        return NULL;
+    return hook_named(p, object->strings + symbol->st_name);
+}
+
+/* A page that is closed is opened for as long as it takes. */
+static bool store(void **slot, void *from, void *to, const vst__patching *p)
+{
+    uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE);
+    void *page = (void *)((uintptr_t)slot & ~(size - 1));
+    int access = vst__protection_at(p->protection, (uintptr_t)slot);
+
+    if (access < 0)
+        return false;
+    bool is_closed = !(access & PROT_WRITE);
+    if (is_closed && mprotect(page, size, access | PROT_WRITE) != 0)
+        return false;
+    /* The loader may resolve a slot just now; then it has the last word. */
+    bool done = __atomic_compare_exchange_n(slot, &from, to, false,
+                                            __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    if (is_closed)
+        mprotect(page, size, access);
+    return done;
+}
+
+static void patch_slot(const vst__object *object, vst__patching *p,
+                       const ElfW(Rela) * at, const vst__hook *hook)
+{
+    void **slot = (void **)(object->bias + at->r_offset);
+    void *value = __atomic_load_n(slot, __ATOMIC_RELAXED);
+    bool is_unresolved =
+        ELF64_R_TYPE(at->r_info) == IS_CALLED &&
+        (uintptr_t)value - object->start < object->end - object->start;
+
+    if (p->takes_out) {
+        if (value != hook->hook)
+            return;
+        if (store(slot, value, hook->original, p))
+            p->patched++;
+        else
+            p->left_alone++;
+    } else if (value == hook->hook) {
+        p->patched++;
+    } else if ((value == hook->original || is_unresolved) &&
+               store(slot, value, hook->hook, p)) {
+        p->patched++;
+    } else {
+        p->left_alone++;
+    }
+}
+
+/* Its relocations are closed when it is loaded; before, the pages would be
+ * closed behind the back of who is loading it. */
+static bool is_loaded(const vst__object *object, const vst__patching *p)
+{
+    int access;
+
+    if (object->closed_start >= object->closed_end)
+        return true;
+    access = vst__protection_at(p->protection, object->closed_start);
+    return access >= 0 && !(access & PROT_WRITE);
+}
+
+bool vst__patch_object(const vst__object *object, vst__patching *p)
+{
+    if (!is_loaded(object, p))
+        return false;
+    for (int table = 0; table < 2; table++)
+        for (size_t i = 0; i < object->relocation_counts[table]; i++) {
+            const ElfW(Rela) *at = &object->relocations[table][i];
+            const vst__hook *hook = hook_of(object, p, at);
+            if (hook)
+                patch_slot(object, p, at, hook);
+        }
+    return true;
+}

@@ -1,0 +1,298 @@
+/* Going over all loaded libraries: at start, at stop, and when a program loads
+ * more of them. Any thread, never inside of an allocator.
+ *
+ * The loader holds a lock of its own while its list is gone over, and other
+ * threads may hold that one while they wait for locks of their program's. So no
+ * hook of an allocator comes here, and the lock of this file is taken inside of
+ * the loader's and never the other way round. What a library is called is
+ * copied, and told to the recorder after both. */
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "memory/objects.h"
+#include "os/os.h"
+
+enum { FIRST_KNOWN = 512, FIRST_NAMES = 64 * 1024, BUILD_ID_MAX = 64 };
+
+static pthread_mutex_t scan_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* All under scan_lock, but hooks, malloc_in_use and queue, which are constant
+ * while anybody may scan. */
+static struct {
+    const vst__hook *hooks;
+    size_t hook_count;
+    const void *malloc_in_use;
+    vst_queue *queue;
+    unsigned long long adds, subs; /* the loader's, of the last scan */
+    bool looks_again;              /* some were not ready */
+    uintptr_t *known;              /* a hash table of those that are done */
+    size_t capacity, count;
+    vst__scan_counts counts;
+} state;
+
+/* A module to be told of, with its path and build id behind it. */
+typedef struct found_module {
+    uintptr_t bias, start, end;
+    size_t path_size, build_id_len;
+} found_module;
+
+typedef struct scanning {
+    bool is_begun, takes_out;
+    const vst__hook *hooks;
+    size_t hook_count;
+    vst__protection protection;
+    bool has_protection;
+    vst__scan_counts counts;
+    char *found; /* found_modules, one behind the other */
+    size_t found_size, found_capacity;
+} scanning;
+
+/* ---- what is known ------------------------------------------------------ */
+
+static void forget_known(void)
+{
+    if (state.known)
+        vst__os_unmap(state.known, state.capacity * sizeof *state.known);
+    state.known = NULL;
+    state.capacity = state.count = 0;
+}
+
+static uintptr_t *known_place(uintptr_t *known, size_t capacity, uintptr_t key)
+{
+    size_t i = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (capacity - 1);
+
+    while (known[i] && known[i] != key)
+        i = (i + 1) & (capacity - 1);
+    return &known[i];
+}
+
+/* Where its program headers are mapped tells one from the others, until any is
+ * unloaded. */
+static uintptr_t key_of(const struct dl_phdr_info *info)
+{
+    return (uintptr_t)info->dlpi_phdr;
+}
+
+static bool is_known(uintptr_t key)
+{
+    return state.known && *known_place(state.known, state.capacity, key) == key;
+}
+
+/* Without memory for it, it is only looked at again. */
+static void make_known(uintptr_t key)
+{
+    if (state.count * 2 >= state.capacity) {
+        size_t capacity = state.capacity ? state.capacity * 2 : FIRST_KNOWN;
+        uintptr_t *known = vst__os_pages(capacity * sizeof *known);
+        if (!known)
+            return;
+        for (size_t i = 0; i < state.capacity; i++)
+            if (state.known[i])
+                *known_place(known, capacity, state.known[i]) = state.known[i];
+        size_t count = state.count;
+        forget_known();
+        state.known = known;
+        state.capacity = capacity;
+        state.count = count;
+    }
+    *known_place(state.known, state.capacity, key) = key;
+    state.count++;
+}
+
+/* ---- modules ------------------------------------------------------------ */
+
+static bool has_room(scanning *s, size_t more)
+{
+    if (s->found_capacity - s->found_size >= more)
+        return true;
+    size_t capacity = s->found_capacity ? s->found_capacity : FIRST_NAMES;
+    while (capacity - s->found_size < more)
+        capacity *= 2;
+    char *found = vst__os_pages(capacity);
+    if (!found)
+        return false;
+    if (s->found) {
+        memcpy(found, s->found, s->found_size);
+        vst__os_unmap(s->found, s->found_capacity);
+    }
+    s->found = found;
+    s->found_capacity = capacity;
+    return true;
+}
+
+/* The program's own name is not in the list. */
+static void note_module(scanning *s, const vst__object *object)
+{
+    char program[4096];
+    const char *path = object->name;
+
+    if (!*path) {
+        ssize_t length =
+            readlink("/proc/self/exe", program, sizeof program - 1);
+        program[length > 0 ? length : 0] = '\0';
+        path = program;
+    }
+    found_module module = {
+        .bias = object->bias,
+        .start = object->start,
+        .end = object->end,
+        .path_size = strlen(path) + 1,
+        .build_id_len =
+            object->build_id_len <= BUILD_ID_MAX ? object->build_id_len : 0,
+    };
+    size_t size = sizeof module + module.path_size + module.build_id_len;
+    size = (size + 7) & ~(size_t)7;
+    if (!has_room(s, size))
+        return;
+    char *at = s->found + s->found_size;
+    memcpy(at, &module, sizeof module);
+    memcpy(at + sizeof module, path, module.path_size);
+    if (module.build_id_len)
+        memcpy(at + sizeof module + module.path_size, object->build_id,
+               module.build_id_len);
+    s->found_size += size;
+}
+
+static void tell_modules(scanning *s)
+{
+    for (size_t i = 0; i < s->found_size && state.queue;) {
+        found_module found;
+        memcpy(&found, s->found + i, sizeof found);
+        const char *path = s->found + i + sizeof found;
+        const vst_module module = {
+            .path = path,
+            .bias = found.bias,
+            .start = found.start,
+            .end = found.end,
+            .build_id = found.build_id_len
+                            ? (const uint8_t *)path + found.path_size
+                            : NULL,
+            .build_id_len = found.build_id_len,
+        };
+        vst_queue_define_module(state.queue, &module);
+        i += (sizeof found + found.path_size + found.build_id_len + 7) &
+             ~(size_t)7;
+    }
+    if (s->found)
+        vst__os_unmap(s->found, s->found_capacity);
+}
+
+/* ---- scans -------------------------------------------------------------- */
+
+/* With the first object of a scan; false: nothing is new. */
+static bool begin(scanning *s, const struct dl_phdr_info *info)
+{
+    pthread_mutex_lock(&scan_lock);
+    s->is_begun = true;
+    if (s->takes_out)
+        return true;
+    if (state.adds == info->dlpi_adds && state.subs == info->dlpi_subs &&
+        !state.looks_again)
+        return false;
+    if (state.subs != info->dlpi_subs)
+        forget_known();
+    state.adds = info->dlpi_adds;
+    state.subs = info->dlpi_subs;
+    state.looks_again = false;
+    s->hooks = state.hooks;
+    s->hook_count = state.hook_count;
+    return true;
+}
+
+static bool patch(scanning *s, const vst__object *object)
+{
+    vst__patching patching = {
+        .hooks = s->hooks,
+        .count = s->hook_count,
+        .takes_out = s->takes_out,
+        .protection = &s->protection,
+    };
+
+    if (!s->hook_count || vst__object_is_exempt(object, state.malloc_in_use))
+        return true;
+    if (!s->has_protection)
+        s->has_protection = vst__protection_read(&s->protection);
+    bool done = s->has_protection && vst__patch_object(object, &patching);
+    s->counts.objects += done;
+    s->counts.patched += patching.patched;
+    s->counts.left_alone += patching.left_alone;
+    return done;
+}
+
+static int look_at(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    scanning *s = ctx;
+    vst__object object;
+
+    (void)size;
+    if (!s->is_begun && !begin(s, info))
+        return 1;
+    if (!s->takes_out && is_known(key_of(info)))
+        return 0;
+    vst__object_read(info, &object);
+    if (!patch(s, &object)) {
+        state.looks_again = true;
+        return 0;
+    }
+    if (s->takes_out)
+        return 0;
+    make_known(key_of(info));
+    if (state.queue)
+        note_module(s, &object);
+    return 0;
+}
+
+static void go_over(scanning *s)
+{
+    dl_iterate_phdr(look_at, s);
+    if (s->is_begun) {
+        state.counts.objects += s->counts.objects;
+        state.counts.patched += s->counts.patched;
+        state.counts.left_alone += s->counts.left_alone;
+        pthread_mutex_unlock(&scan_lock);
+    }
+    if (s->has_protection)
+        vst__protection_free(&s->protection);
+    tell_modules(s);
+}
+
+void vst__scan_begin(const vst__hook *hooks, size_t count,
+                     const void *malloc_in_use, vst_queue *queue)
+{
+    pthread_mutex_lock(&scan_lock);
+    forget_known();
+    state.hooks = hooks;
+    state.hook_count = count;
+    state.malloc_in_use = malloc_in_use;
+    state.queue = queue;
+    state.looks_again = true;
+    state.counts = (vst__scan_counts){.objects = 0};
+    pthread_mutex_unlock(&scan_lock);
+}
+
+void vst__scan(void)
+{
+    scanning s = {.takes_out = false};
+
+    go_over(&s);
+}
+
+void vst__scan_end(const vst__hook *hooks, size_t count,
+                   vst__scan_counts *counts)
+{
+    scanning s = {.takes_out = true, .hooks = hooks, .hook_count = count};
+
+    *counts = state.counts;
+    state.queue = NULL;
+    go_over(&s);
+}
+
+void vst__scan_after_fork(void)
+{
+    pthread_mutex_init(&scan_lock, NULL);
+    state.known = NULL;
+    state.capacity = state.count = 0;
+    state.looks_again = true;
+    state.queue = NULL;
+}

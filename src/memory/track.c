@@ -1,0 +1,344 @@
+/* The funnel: every allocation and free of the process that a hook tells of
+ * comes by here, gets its stack and its time, and becomes a record. It knows
+ * nothing of who hooks what.
+ *
+ * Any thread, in any state: inside an allocator, under locks of the program's,
+ * while it ends. A thread takes a lock here only for its first event and its
+ * end. stop() waits until nobody is inside any more, so that a queue and the
+ * function that tells stacks are not called once it returned. For that a thread
+ * says that it is inside, and looks again whether memory is traced; stop() says
+ * that it is not, lets every processor pass a barrier, and looks who is inside:
+ * one of both sees the other. */
+#include "memory/track.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+
+#include <vestige/traceback.h>
+
+#include "memory/objects.h"
+#include "os/os.h"
+
+enum {
+    OFF = 0,
+    ON = 1,        /* stop() makes the barrier */
+    ON_FENCED = 2, /* the system has none: each thread makes its own */
+    /* How often a thread that ends is looked at again: the system promises
+     * four. Who records in the last of them leaves nothing behind. */
+    PASSES_MAX = 3,
+};
+
+VST_THREAD_LOCAL vst_memory_thread vst_memory_here VST_TLS_MODEL;
+
+/* A thread that had an event; `busy` is its own, the links are guarded. */
+typedef struct thread_state {
+    atomic_uint busy; /* inside the funnel */
+    bool is_known;
+    bool is_over; /* too late to record anything */
+    uint8_t passes;
+    int *error; /* its errno */
+    vst__sampler sampler;
+    struct thread_state *next, *previous; /* threads_lock */
+} thread_state;
+
+static VST_THREAD_LOCAL thread_state here VST_TLS_MODEL;
+
+static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
+static thread_state *threads; /* threads_lock */
+static vst__os_exit exit_hook;
+
+/* Start and stop, one at a time; no hook takes it. */
+static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool has_hooks; /* control_lock */
+
+atomic_uint vst__memory_mode;
+static struct {
+    vst_queue *queue;
+    vst_memory_options options;
+} traced; /* constant while memory is traced, and anybody inside */
+
+/* ---- threads ------------------------------------------------------------ */
+
+static void link_state(thread_state *t)
+{
+    t->previous = NULL;
+    t->next = threads;
+    if (threads)
+        threads->previous = t;
+    threads = t;
+}
+
+/* Its first event. */
+VST_COLD static bool meet(thread_state *t)
+{
+    if (t->is_over)
+        return false;
+    t->error = &errno;
+    int error = *t->error;
+    pthread_mutex_lock(&threads_lock);
+    link_state(t);
+    pthread_mutex_unlock(&threads_lock);
+    t->is_known = true;
+    vst__os_thread_exit_arg(exit_hook, t);
+    *t->error = error;
+    return true;
+}
+
+/* Other parts of the program free what they have of this thread before and
+ * after us, so it goes on for as many passes as the recorder can follow. */
+static void thread_ends(void *state)
+{
+    thread_state *t = state;
+
+    if (++t->passes < PASSES_MAX) {
+        vst__os_thread_exit_arg(exit_hook, t);
+        return;
+    }
+    t->is_over = true;
+    t->is_known = false;
+    pthread_mutex_lock(&threads_lock);
+    if (t->next)
+        t->next->previous = t->previous;
+    if (t->previous)
+        t->previous->next = t->next;
+    else
+        threads = t->next;
+    pthread_mutex_unlock(&threads_lock);
+}
+
+/* ---- fork --------------------------------------------------------------- */
+
+/* Only the thread that forked is in the child. The hooks stay where they are
+ * and pass through, until somebody starts or stops. */
+static void after_fork_in_child(void)
+{
+    atomic_store(&vst__memory_mode, OFF);
+    pthread_mutex_init(&threads_lock, NULL);
+    pthread_mutex_init(&control_lock, NULL);
+    threads = NULL;
+    atomic_store(&here.busy, 0);
+    if (here.is_known)
+        link_state(&here);
+    traced.queue = NULL;
+    vst__sample_after_fork();
+    vst__scan_after_fork();
+}
+
+__attribute__((constructor)) static void watch(void)
+{
+    vst__os_thread_exit_hook(&exit_hook, thread_ends);
+    vst__os_fork_hooks(NULL, NULL, after_fork_in_child);
+}
+
+/* ---- the funnel --------------------------------------------------------- */
+
+static inline bool go_in(thread_state *t)
+{
+    unsigned mode =
+        atomic_load_explicit(&vst__memory_mode, memory_order_relaxed);
+
+    if (mode == OFF || (!VST_LIKELY(t->is_known) && !meet(t)))
+        return false;
+    atomic_store_explicit(&t->busy, 1, memory_order_relaxed);
+    /* The store above before the load below: pairs with the barrier in
+     * wait_until_nobody_is_inside(). */
+    if (VST_LIKELY(mode == ON))
+        atomic_signal_fence(memory_order_seq_cst);
+    else
+        atomic_thread_fence(memory_order_seq_cst);
+    /* Acquire: pairs with the release in start, for `traced`. */
+    if (VST_LIKELY(atomic_load_explicit(&vst__memory_mode,
+                                        memory_order_acquire) != OFF))
+        return true;
+    atomic_store_explicit(&t->busy, 0, memory_order_release);
+    return false;
+}
+
+static inline void come_out(thread_state *t)
+{
+    atomic_store_explicit(&t->busy, 0, memory_order_release);
+}
+
+static inline void allocated(thread_state *t, vst_memory_kind kind,
+                             uintptr_t address, size_t size, const void *from)
+{
+    unsigned flags = 0;
+    vst_stack_id stack = 0;
+
+    if (traced.options.sample_bytes) {
+        if (!vst__sample_takes(&t->sampler, size))
+            return;
+        /* Before the record: its free must find it. */
+        if (!vst__sample_add(address))
+            return;
+    }
+    if (traced.options.stack)
+        stack = traced.options.stack(&flags);
+    if (traced.options.native_stacks)
+        stack = vst__native_stack(traced.queue, stack, from);
+    vst_record_alloc(kind, address, size, stack, flags, vst_clock_ticks());
+}
+
+static inline void freed(vst_memory_kind kind, uintptr_t address, size_t size,
+                         vst_ticks before)
+{
+    if (!traced.options.sample_bytes || vst__sample_remove(address))
+        vst_record_free(kind, address, size, before);
+}
+
+void vst__memory_allocated(vst_memory_kind kind, uintptr_t address, size_t size,
+                           const void *from)
+{
+    thread_state *t = &here;
+
+    if (!go_in(t))
+        return;
+    int error = *t->error;
+    allocated(t, kind, address, size, from);
+    *t->error = error;
+    come_out(t);
+}
+
+void vst__memory_freed(vst_memory_kind kind, uintptr_t address, size_t size,
+                       vst_ticks before)
+{
+    thread_state *t = &here;
+
+    if (!go_in(t))
+        return;
+    int error = *t->error;
+    freed(kind, address, size, before);
+    *t->error = error;
+    come_out(t);
+}
+
+void vst__memory_moved(vst_memory_kind kind, uintptr_t from, uintptr_t to,
+                       size_t size, vst_ticks before, const void *caller)
+{
+    thread_state *t = &here;
+
+    if (!go_in(t))
+        return;
+    int error = *t->error;
+    freed(kind, from, 0, before);
+    allocated(t, kind, to, size, caller);
+    *t->error = error;
+    come_out(t);
+}
+
+bool vst__memory_go_in(void)
+{
+    return go_in(&here);
+}
+
+void vst__memory_come_out(void)
+{
+    come_out(&here);
+}
+
+void vst_memory_allocated(vst_memory_kind kind, uintptr_t address, size_t size)
+{
+    vst__memory_allocated(kind, address, size, __builtin_return_address(0));
+}
+
+void vst_memory_freed(vst_memory_kind kind, uintptr_t address, size_t size)
+{
+    vst__memory_freed(kind, address, size, vst_clock_ticks());
+}
+
+void vst_memory_moved(vst_memory_kind kind, uintptr_t from, uintptr_t to,
+                      size_t size, vst_ticks before)
+{
+    vst__memory_moved(kind, from, to, size, before,
+                      __builtin_return_address(0));
+}
+
+/* ---- start and stop ----------------------------------------------------- */
+
+static void tell_options(vst_queue *queue, const vst_memory_options *options)
+{
+    char json[128];
+
+    snprintf(json, sizeof json,
+             "{\"sample_bytes\": %llu, \"native_stacks\": %s, "
+             "\"native_allocators\": %s}",
+             (unsigned long long)options->sample_bytes,
+             options->native_stacks ? "true" : "false",
+             options->native_allocators ? "true" : "false");
+    vst_queue_set_metadata(queue, "vestige.memory", json);
+}
+
+static vst_status start(vst_queue *queue, const vst_memory_options *options)
+{
+    vst_status status = VST_OK;
+    uint64_t seed;
+
+    traced.queue = queue;
+    traced.options = *options;
+    traced.options.native_stacks =
+        options->native_stacks && vst_traceback_has_native();
+    tell_options(queue, &traced.options);
+    vst__os_random(&seed, sizeof seed);
+    vst__sample_begin(options->sample_bytes, seed);
+    if (traced.options.native_stacks && !vst__native_stacks_begin())
+        return VST_E_NOMEM;
+    if (options->native_allocators || traced.options.native_stacks)
+        status = vst__hooks_install(queue, &traced.options);
+    has_hooks |= status == VST_OK && options->native_allocators;
+    if (status == VST_OK)
+        atomic_store_explicit(&vst__memory_mode,
+                              vst__os_barrier_prepare() ? ON : ON_FENCED,
+                              memory_order_release);
+    return status;
+}
+
+vst_status vst_memory_start(vst_queue *queue, const vst_memory_options *options,
+                            vst_error *error)
+{
+    vst_status status = VST_E_BUSY;
+
+    vst_memory_enter();
+    pthread_mutex_lock(&control_lock);
+    if (!vst__memory_is_on())
+        status = start(queue, options);
+    pthread_mutex_unlock(&control_lock);
+    vst_memory_leave();
+    return vst_error_set(error, status, 0, 0);
+}
+
+/* A handler of a signal may stop what it interrupted: nobody waits for
+ * itself. */
+static void wait_until_nobody_is_inside(void)
+{
+    vst__os_barrier();
+    pthread_mutex_lock(&threads_lock);
+    for (thread_state *t = threads; t; t = t->next)
+        while (t != &here &&
+               atomic_load_explicit(&t->busy, memory_order_acquire))
+            sched_yield();
+    pthread_mutex_unlock(&threads_lock);
+}
+
+void vst_memory_stop(void)
+{
+    vst_memory_enter();
+    pthread_mutex_lock(&control_lock);
+    if (vst__memory_is_on()) {
+        atomic_store(&vst__memory_mode, OFF);
+        wait_until_nobody_is_inside();
+    }
+    if (has_hooks)
+        vst__hooks_remove(traced.queue);
+    has_hooks = false;
+    traced.queue = NULL;
+    vst__native_stacks_end();
+    pthread_mutex_unlock(&control_lock);
+    vst_memory_leave();
+}
+
+bool vst_memory_is_tracing(void)
+{
+    return vst__memory_is_on();
+}

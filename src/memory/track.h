@@ -1,0 +1,94 @@
+/* What the files of this folder that trace memory share: the funnel as hooks of
+ * our own enter it, sampling, native stacks, and putting hooks in. */
+#ifndef VST_MEMORY_TRACK_H
+#define VST_MEMORY_TRACK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <vestige/memory.h>
+
+/* ---- track.c ------------------------------------------------------------ */
+
+/* 0 while memory is not traced. Relaxed: who sees an old value is asked again
+ * in the funnel. */
+extern atomic_uint vst__memory_mode;
+
+static inline bool vst__memory_is_on(void)
+{
+    return atomic_load_explicit(&vst__memory_mode, memory_order_relaxed) != 0;
+}
+
+/* As vst_memory_allocated, with native frames from the one that `from` returns
+ * into. */
+void vst__memory_allocated(vst_memory_kind kind, uintptr_t address, size_t size,
+                           const void *from);
+/* As vst_memory_freed, of what ended after `before`. */
+void vst__memory_freed(vst_memory_kind kind, uintptr_t address, size_t size,
+                       vst_ticks before);
+
+/* A realloc that succeeded. */
+void vst__memory_moved(vst_memory_kind kind, uintptr_t from, uintptr_t to,
+                       size_t size, vst_ticks before, const void *caller);
+
+/* Between them stop() waits for the calling thread. False: nothing is traced,
+ * and it must not come out. */
+bool vst__memory_go_in(void);
+void vst__memory_come_out(void);
+
+/* ---- sample.c ----------------------------------------------------------- */
+
+/* A thread's way to its next sample. */
+typedef struct vst__sampler {
+    uint64_t until;  /* bytes to go, at least 1 */
+    uint64_t random; /* never 0 */
+    uint32_t turn;   /* the sampling that this is of; 0: none yet */
+} vst__sampler;
+
+/* Before memory is traced: one in so many bytes from now on, and nothing is
+ * sampled yet. */
+void vst__sample_begin(uint64_t bytes, uint64_t seed);
+void vst__sample_after_fork(void);
+void vst__sample_draw(vst__sampler *sampler);
+extern uint32_t vst__sample_turn; /* constant while memory is traced */
+
+/* Whether an allocation of this size is one: with probability 1 - exp(-size /
+ * bytes), which is why a gap is as good as new after any of them. */
+static inline bool vst__sample_takes(vst__sampler *sampler, size_t size)
+{
+    if (sampler->turn != vst__sample_turn)
+        vst__sample_draw(sampler);
+    if (size < sampler->until) {
+        sampler->until -= size;
+        return false;
+    }
+    vst__sample_draw(sampler);
+    return true;
+}
+
+/* The addresses that are sampled; one that is there twice is removed twice.
+ * False: it could not be kept, it is not there. */
+bool vst__sample_add(uintptr_t address);
+bool vst__sample_remove(uintptr_t address);
+
+/* ---- native_stacks.c ---------------------------------------------------- */
+
+/* False: no memory. */
+bool vst__native_stacks_begin(void);
+void vst__native_stacks_end(void);
+/* The number of the calling thread's native stack, from the frame that `from`
+ * returns into, together with its language's. */
+vst_stack_id vst__native_stack(vst_queue *queue, vst_stack_id language,
+                               const void *from);
+
+/* ---- hooks.c ------------------------------------------------------------ */
+
+/* Puts hooks into every loaded library, and into those that come later. */
+vst_status vst__hooks_install(vst_queue *queue,
+                              const vst_memory_options *options);
+/* Takes out those that are still there. */
+void vst__hooks_remove(vst_queue *queue);
+
+#endif
