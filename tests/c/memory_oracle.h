@@ -1,0 +1,45 @@
+/* A library that uses every allocator and notes what came of it: what the tests
+ * of hooks compare a recording with. Built several times, see meson.build. */
+#ifndef VST_TESTS_MEMORY_ORACLE_H
+#define VST_TESTS_MEMORY_ORACLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct oracle_event {
+    int kind; /* a vst_memory_kind */
+    bool frees;
+    uintptr_t address;
+    size_t size; /* of an allocation, or a munmap */
+} oracle_event;
+
+typedef struct oracle_log {
+    oracle_event *events;
+    size_t count, capacity;
+} oracle_log;
+
+/* Many calls in an order that the seed tells, into a log with room. */
+typedef void oracle_run_fn(uint64_t seed, int calls, oracle_log *log);
+/* The functions themselves. */
+typedef void *oracle_malloc_fn(size_t size);
+typedef void oracle_free_fn(void *block);
+
+/* What a program gets at without dlsym: the library's constructor tells it to
+ * the program's function oracle_register, if it has one. */
+typedef struct oracle {
+    oracle_run_fn *run;
+    oracle_malloc_fn *malloc;
+    oracle_free_fn *free;
+    void *at_start; /* taken by its constructor */
+    /* Loads a library by its bare name, which only its own path finds. */
+    void *(*load)(const char *name, int mode);
+    void *(*find)(void *library, const char *name); /* dlsym */
+    int (*unload)(void *library);
+    /* A mapping and back, by a handler of a signal. */
+    void (*map)(size_t size);
+} oracle;
+
+typedef const oracle *oracle_get_fn(void);
+
+#endif

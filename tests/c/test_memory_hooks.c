@@ -1,0 +1,414 @@
+/* Hooks in libraries: what they record is what the library noted itself, in
+ * libraries that are bound at once, when called, or through tables, loaded
+ * before or later; what must not be touched is not; and all is as it was after.
+ *
+ * This program has the core in it and so no hooks: libraries do all calls. Its
+ * arguments are those of the build, see meson.build. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "memory/objects.h"
+#include "memory_oracle.h"
+#include "memory_session.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
+enum { LAZY, NOW, TABLE, OWN, DEEP, SIBLING, LIBRARIES, CALLS = 20000 };
+
+static char **paths; /* by the names above */
+static const vst_memory_options all = {.native_allocators = true};
+static oracle_event noted[4 * CALLS];
+
+/* Libraries tell it of themselves, see memory_oracle.c. */
+static const oracle *last_registered;
+void oracle_register(const oracle *library);
+void oracle_register(const oracle *library)
+{
+    last_registered = library;
+}
+
+static void *open_library(const char *path)
+{
+    void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+
+    if (library == NULL) {
+        printf("# %s\n", dlerror());
+        abort();
+    }
+    return library;
+}
+
+static const oracle *oracle_in(void *library)
+{
+    void *symbol = dlsym(library, "oracle_get");
+    oracle_get_fn *get;
+
+    memcpy(&get, &symbol, sizeof symbol);
+    return get();
+}
+
+static bool is_same(const vst_memory_event *event, const oracle_event *wanted)
+{
+    return (int)event->kind == wanted->kind &&
+           ((event->flags & VST_MEMORY_FREES) != 0) == wanted->frees &&
+           event->address == wanted->address &&
+           (event->size == wanted->size ||
+            (wanted->frees && wanted->kind != VST_MEMORY_MUNMAP)) &&
+           !(event->flags & (VST_MEMORY_LOST_FREE | VST_MEMORY_UNKNOWN));
+}
+
+/* The events from `first` on are what was noted, and nothing else. */
+static void check_noted(size_t first, const oracle_log *log)
+{
+    CHECK(log->count > CALLS / 4);
+    CHECK_INT(memory_count, first + log->count);
+    for (size_t i = 0; i < log->count && first + i < memory_count; i++)
+        if (!is_same(&memory_events[first + i], &log->events[i])) {
+            printf("# event %zu: kind %d, not %d\n", i,
+                   memory_events[first + i].kind, log->events[i].kind);
+            CHECK(!"the same event");
+            return;
+        }
+}
+
+static void check_library(const char *path)
+{
+    oracle_log log = {noted, 0, sizeof noted / sizeof *noted};
+    void *library = open_library(path);
+    const oracle *o = oracle_in(library);
+
+    memory_begin(&all);
+    o->run(1, CALLS, &log);
+    memory_end();
+    check_noted(0, &log);
+    o->free(o->at_start);
+    dlclose(library);
+}
+
+static void a_library_that_is_bound_when_called_is_recorded_call_by_call(void)
+{
+    check_library(paths[LAZY]);
+}
+
+static void a_library_with_closed_relocations_is_recorded_call_by_call(void)
+{
+    check_library(paths[NOW]);
+}
+
+static void calls_through_a_closed_table_are_recorded(void)
+{
+    check_library(paths[TABLE]);
+}
+
+/* ---- later -------------------------------------------------------------- */
+
+/* Without any call of dlsym by the program. */
+static void a_library_that_is_loaded_later_by_its_path_is_recorded_at_once(void)
+{
+    oracle_log log = {noted, 0, sizeof noted / sizeof *noted};
+    void *library = open_library(paths[LAZY]);
+    const oracle *o = oracle_in(library);
+
+    memory_begin(&all);
+    void *later = o->load(paths[NOW], RTLD_NOW | RTLD_LOCAL);
+    CHECK(later != NULL);
+    last_registered->run(2, CALLS, &log);
+    memory_end();
+    check_noted(0, &log);
+    o->unload(later);
+    o->free(o->at_start);
+    dlclose(library);
+}
+
+/* Its own search path, which only it has, is looked into. */
+static void a_library_finds_its_sibling_by_its_bare_name(void)
+{
+    oracle_log log = {noted, 0, sizeof noted / sizeof *noted};
+    void *library = open_library(paths[SIBLING]);
+    const oracle *o = oracle_in(library);
+    const char *name = strrchr(paths[TABLE], '/') + 1;
+
+    CHECK(dlopen(name, RTLD_NOW) == NULL);
+    memory_begin(&all);
+    last_registered = NULL;
+    void *later = o->load(name, RTLD_NOW | RTLD_LOCAL);
+    if (!later)
+        printf("# %s\n", dlerror());
+    if (CHECK(later != NULL && last_registered != NULL)) {
+        CHECK(o->find(later, "oracle_get") != NULL);
+        last_registered->run(3, CALLS, &log);
+    }
+    memory_end();
+    check_noted(0, &log);
+    if (later)
+        o->unload(later);
+    o->free(o->at_start);
+    dlclose(library);
+}
+
+static void errors_of_the_loader_are_those_of_the_loader(void)
+{
+    void *library = open_library(paths[LAZY]);
+    const oracle *o = oracle_in(library);
+    char without[256] = "", with[256] = "";
+    const char *text;
+
+    o->load("/nowhere/at/all.so", RTLD_NOW);
+    if ((text = dlerror()) != NULL)
+        snprintf(without, sizeof without, "%s", text);
+    memory_begin(&all);
+    CHECK(o->load("/nowhere/at/all.so", RTLD_NOW) == NULL);
+    if ((text = dlerror()) != NULL)
+        snprintf(with, sizeof with, "%s", text);
+    CHECK(o->find(library, "no_such_function") == NULL);
+    CHECK(dlerror() != NULL);
+    /* The next malloc after the library, not after us. */
+    CHECK(o->find(RTLD_NEXT, "oracle_get") == NULL);
+    CHECK(o->find(RTLD_DEFAULT, "malloc") != NULL);
+    memory_end();
+    CHECK(without[0]);
+    CHECK_TEXT(with, without);
+    o->free(o->at_start);
+    dlclose(library);
+}
+
+static void libraries_come_and_go(void)
+{
+    oracle_log log = {noted, 0, sizeof noted / sizeof *noted};
+    void *library = open_library(paths[LAZY]);
+    const oracle *o = oracle_in(library);
+
+    memory_begin(&all);
+    for (int i = 0; i < 20; i++) {
+        void *later = o->load(paths[i % 2 ? NOW : TABLE], RTLD_NOW);
+        last_registered->run((uint64_t)i, 100, &log);
+        CHECK_INT(o->unload(later), 0);
+    }
+    o->run(4, CALLS, &log);
+    memory_end();
+    check_noted(0, &log);
+    o->free(o->at_start);
+    dlclose(library);
+}
+
+/* ---- what is left alone ------------------------------------------------- */
+
+static void an_allocator_of_a_librarys_own_is_not_touched(void)
+{
+    void *library = open_library(paths[OWN]);
+    const oracle *o = oracle_in(library);
+
+    memory_begin(&all);
+    void *block = o->malloc(100);
+    o->free(block);
+    memory_end();
+    CHECK_INT(memory_count, 0);
+    dlclose(library);
+}
+
+static void a_library_that_prefers_another_allocator_keeps_it(void)
+{
+    if (SANITIZED)
+        return; /* the sanitizers forbid RTLD_DEEPBIND */
+    void *library = dlopen(paths[DEEP], RTLD_NOW | RTLD_DEEPBIND);
+    const oracle *o = oracle_in(library);
+
+    memory_begin(&all);
+    void *block = o->malloc(100);
+    o->free(block);
+    memory_end();
+    CHECK_INT(memory_count, 0);
+    dlclose(library);
+}
+
+/* ---- and after ---------------------------------------------------------- */
+
+typedef struct slot {
+    void **at;
+    void *value;
+    bool is_lazy; /* not bound yet */
+    int access;
+} slot;
+
+static struct {
+    slot slots[20000];
+    size_t count;
+    vst__protection protection;
+} seen;
+
+static int see_object(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    vst__object object;
+
+    (void)size, (void)ctx;
+    vst__object_read(info, &object);
+    for (int table = 0; table < 2; table++)
+        for (size_t i = 0; i < object.relocation_counts[table]; i++) {
+            const ElfW(Rela) *r = &object.relocations[table][i];
+            unsigned type = (unsigned)ELF64_R_TYPE(r->r_info);
+            void **at = (void **)(object.bias + r->r_offset);
+            if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT)
+                continue;
+            seen.slots[seen.count++ % 20000] = (slot){
+                at, *at,
+                (uintptr_t)*at - object.start < object.end - object.start,
+                vst__protection_at(&seen.protection, (uintptr_t)at)};
+        }
+    return 0;
+}
+
+static void see_slots(void)
+{
+    seen.count = 0;
+    vst__protection_read(&seen.protection);
+    dl_iterate_phdr(see_object, NULL);
+    vst__protection_free(&seen.protection);
+}
+
+static void stop_leaves_every_slot_and_every_page_as_it_was(void)
+{
+    static slot before[20000];
+    void *library = open_library(paths[NOW]);
+    void *lazy = open_library(paths[LAZY]);
+    oracle_log log = {noted, 0, sizeof noted / sizeof *noted};
+    size_t changed = 0, differ = 0, count;
+
+    see_slots();
+    memcpy(before, seen.slots, sizeof before);
+    count = seen.count;
+    memory_begin(&all);
+    oracle_in(lazy)->run(1, 100, &log);
+    see_slots();
+    CHECK_INT(seen.count, count);
+    for (size_t i = 0; i < count; i++)
+        changed += seen.slots[i].value != before[i].value && !before[i].is_lazy;
+    CHECK(changed > 10);
+    memory_end();
+    see_slots();
+    CHECK_INT(seen.count, count);
+    for (size_t i = 0; i < count; i++)
+        differ +=
+            (seen.slots[i].value != before[i].value && !before[i].is_lazy) ||
+            seen.slots[i].access != before[i].access;
+    CHECK_INT(differ, 0);
+    dlclose(lazy);
+    dlclose(library);
+}
+
+static oracle_malloc_fn *wrapped;
+static int wrapper_calls;
+
+static void *wrap_malloc(size_t size)
+{
+    wrapper_calls++;
+    return wrapped(size);
+}
+
+/* Its slot, which the program may write. */
+static void **slot_of_malloc(void *library, vst__object *object)
+{
+    struct link_map *map = library;
+
+    for (size_t i = 0; i < object->relocation_counts[1]; i++) {
+        const ElfW(Rela) *r = &object->relocations[1][i];
+        const ElfW(Sym) *s = &object->symbols[ELF64_R_SYM(r->r_info)];
+        if (strcmp(object->strings + s->st_name, "malloc") == 0)
+            return (void **)(map->l_addr + r->r_offset);
+    }
+    return NULL;
+}
+
+static int read_if_named(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    (void)size;
+    vst__object_read(info, ctx);
+    return strcmp(info->dlpi_name, paths[LAZY]) == 0;
+}
+
+static void a_hook_that_somebody_wrapped_stays_and_passes_through(void)
+{
+    void *library = open_library(paths[LAZY]);
+    const oracle *o = oracle_in(library);
+    vst__object object;
+
+    CHECK(dl_iterate_phdr(read_if_named, &object) == 1);
+    void **place = slot_of_malloc(library, &object);
+    if (!CHECK(place != NULL))
+        return;
+    memory_begin(&all);
+    memcpy(&wrapped, place, sizeof wrapped);
+    oracle_malloc_fn *wrapper = wrap_malloc;
+    memcpy(place, &wrapper, sizeof wrapper);
+    o->free(o->malloc(10));
+    memory_end();
+    CHECK_INT(memory_count, 2);
+    CHECK_INT(wrapper_calls, 1);
+    o->free(o->malloc(10));
+    CHECK_INT(wrapper_calls, 2);
+    CHECK(memcmp(place, &wrapper, sizeof wrapper) == 0);
+    /* Recorded again as soon as somebody starts. */
+    memory_begin(&all);
+    o->free(o->malloc(10));
+    memory_end();
+    CHECK_INT(wrapper_calls, 3);
+    CHECK_INT(memory_count, 2);
+    oracle_malloc_fn *original = malloc;
+    memcpy(place, &original, sizeof original);
+    o->free(o->at_start);
+    dlclose(library);
+}
+
+static void errno_is_the_programs(void)
+{
+    void *library = open_library(paths[NOW]);
+    const oracle *o = oracle_in(library);
+
+    memory_begin(&all);
+    errno = 77;
+    void *block = o->malloc(10);
+    CHECK_INT(errno, 77);
+    o->free(block);
+    CHECK_INT(errno, 77);
+    memory_end();
+    o->free(o->at_start);
+    dlclose(library);
+}
+
+static void memory_is_traced_once_at_a_time(void)
+{
+    memory_begin(&all);
+    CHECK(vst_memory_is_tracing());
+    CHECK_INT(vst_memory_start(vst_session_queue(memory_session), &all, NULL),
+              VST_E_BUSY);
+    memory_end();
+    CHECK(!vst_memory_is_tracing());
+    vst_memory_stop();
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 1 + LIBRARIES)
+        return 2;
+    paths = argv + 1;
+    TEST(a_library_that_is_bound_when_called_is_recorded_call_by_call);
+    TEST(a_library_with_closed_relocations_is_recorded_call_by_call);
+    TEST(calls_through_a_closed_table_are_recorded);
+    TEST(a_library_that_is_loaded_later_by_its_path_is_recorded_at_once);
+    TEST(a_library_finds_its_sibling_by_its_bare_name);
+    TEST(errors_of_the_loader_are_those_of_the_loader);
+    TEST(libraries_come_and_go);
+    TEST(an_allocator_of_a_librarys_own_is_not_touched);
+    TEST(a_library_that_prefers_another_allocator_keeps_it);
+    TEST(stop_leaves_every_slot_and_every_page_as_it_was);
+    TEST(a_hook_that_somebody_wrapped_stays_and_passes_through);
+    TEST(errno_is_the_programs);
+    TEST(memory_is_traced_once_at_a_time);
+    memory_forget();
+    return checks_end();
+}
