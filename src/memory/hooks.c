@@ -112,8 +112,7 @@ static void hook_free(void *block)
         return;
     }
     if (vst_memory_enter())
-        vst__memory_freed(VST_MEMORY_FREE, (uintptr_t)block, 0,
-                          vst_clock_ticks());
+        vst__memory_freed(VST_MEMORY_FREE, (uintptr_t)block, 0, VST__NOW);
     real.free(block);
     vst_memory_leave();
 }

@@ -181,11 +181,13 @@ static inline void allocated(thread_state *t, vst_memory_kind kind,
     vst_record_alloc(kind, address, size, stack, flags, vst_clock_ticks());
 }
 
+/* The clock is what takes longest of a free: it is read only for a record. */
 static inline void freed(vst_memory_kind kind, uintptr_t address, size_t size,
                          vst_ticks before)
 {
     if (!traced.options.sample_bytes || vst__sample_remove(address))
-        vst_record_free(kind, address, size, before);
+        vst_record_free(kind, address, size,
+                        before != VST__NOW ? before : vst_clock_ticks());
 }
 
 void vst__memory_allocated(vst_memory_kind kind, uintptr_t address, size_t size,
@@ -245,7 +247,7 @@ void vst_memory_allocated(vst_memory_kind kind, uintptr_t address, size_t size)
 
 void vst_memory_freed(vst_memory_kind kind, uintptr_t address, size_t size)
 {
-    vst__memory_freed(kind, address, size, vst_clock_ticks());
+    vst__memory_freed(kind, address, size, VST__NOW);
 }
 
 void vst_memory_moved(vst_memory_kind kind, uintptr_t from, uintptr_t to,

@@ -25,7 +25,8 @@ static inline bool vst__memory_is_on(void)
  * into. */
 void vst__memory_allocated(vst_memory_kind kind, uintptr_t address, size_t size,
                            const void *from);
-/* As vst_memory_freed, of what ended after `before`. */
+/* As vst_memory_freed, of what ended after `before`, or is about to end. */
+#define VST__NOW 0 /* no time that there is */
 void vst__memory_freed(vst_memory_kind kind, uintptr_t address, size_t size,
                        vst_ticks before);
 
