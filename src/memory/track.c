@@ -141,16 +141,16 @@ static inline bool go_in(thread_state *t)
 
     if (mode == OFF || (!VST_LIKELY(t->is_known) && !meet(t)))
         return false;
-    atomic_store_explicit(&t->busy, 1, memory_order_relaxed);
-    /* The store above before the load below: pairs with the barrier in
-     * wait_until_nobody_is_inside(). */
-    if (VST_LIKELY(mode == ON))
+    /* The store before the load below: pairs with the barrier that stop()
+     * makes, or with its own store and load. */
+    if (VST_LIKELY(mode == ON)) {
+        atomic_store_explicit(&t->busy, 1, memory_order_relaxed);
         atomic_signal_fence(memory_order_seq_cst);
-    else
-        atomic_thread_fence(memory_order_seq_cst);
-    /* Acquire: pairs with the release in start, for `traced`. */
-    if (VST_LIKELY(atomic_load_explicit(&vst__memory_mode,
-                                        memory_order_acquire) != OFF))
+    } else {
+        atomic_store(&t->busy, 1);
+    }
+    /* What is in `traced` comes with it. */
+    if (VST_LIKELY(atomic_load(&vst__memory_mode) != OFF))
         return true;
     atomic_store_explicit(&t->busy, 0, memory_order_release);
     return false;
@@ -290,9 +290,8 @@ static vst_status start(vst_queue *queue, const vst_memory_options *options)
         status = vst__hooks_install(queue, &traced.options);
     has_hooks |= status == VST_OK && options->native_allocators;
     if (status == VST_OK)
-        atomic_store_explicit(&vst__memory_mode,
-                              vst__os_barrier_prepare() ? ON : ON_FENCED,
-                              memory_order_release);
+        atomic_store(&vst__memory_mode,
+                     vst__os_barrier_prepare() ? ON : ON_FENCED);
     return status;
 }
 
@@ -317,8 +316,7 @@ static void wait_until_nobody_is_inside(void)
     vst__os_barrier();
     pthread_mutex_lock(&threads_lock);
     for (thread_state *t = threads; t; t = t->next)
-        while (t != &here &&
-               atomic_load_explicit(&t->busy, memory_order_acquire))
+        while (t != &here && atomic_load(&t->busy))
             sched_yield();
     pthread_mutex_unlock(&threads_lock);
 }

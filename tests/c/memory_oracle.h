@@ -31,7 +31,6 @@ typedef struct oracle {
     oracle_run_fn *run;
     oracle_malloc_fn *malloc;
     oracle_free_fn *free;
-    void *at_start; /* taken by its constructor */
     /* Loads a library by its bare name, which only its own path finds. */
     void *(*load)(const char *name, int mode);
     void *(*find)(void *library, const char *name); /* dlsym */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "memory/objects.h"
 #include "memory_oracle.h"
@@ -87,7 +88,6 @@ static void check_library(const char *path)
     o->run(1, CALLS, &log);
     memory_end();
     check_noted(0, &log);
-    o->free(o->at_start);
     dlclose(library);
 }
 
@@ -122,7 +122,6 @@ static void a_library_that_is_loaded_later_by_its_path_is_recorded_at_once(void)
     memory_end();
     check_noted(0, &log);
     o->unload(later);
-    o->free(o->at_start);
     dlclose(library);
 }
 
@@ -130,10 +129,12 @@ static void a_library_that_is_loaded_later_by_its_path_is_recorded_at_once(void)
 static void a_library_finds_its_sibling_by_its_bare_name(void)
 {
     oracle_log log = {noted, 0, sizeof noted / sizeof *noted};
-    void *library = open_library(paths[SIBLING]);
-    const oracle *o = oracle_in(library);
     const char *name = strrchr(paths[TABLE], '/') + 1;
 
+    if (SANITIZED)
+        return; /* dlopen is theirs, and they are who calls the loader */
+    void *library = open_library(paths[SIBLING]);
+    const oracle *o = oracle_in(library);
     CHECK(dlopen(name, RTLD_NOW) == NULL);
     memory_begin(&all);
     last_registered = NULL;
@@ -148,7 +149,6 @@ static void a_library_finds_its_sibling_by_its_bare_name(void)
     check_noted(0, &log);
     if (later)
         o->unload(later);
-    o->free(o->at_start);
     dlclose(library);
 }
 
@@ -174,7 +174,6 @@ static void errors_of_the_loader_are_those_of_the_loader(void)
     memory_end();
     CHECK(without[0]);
     CHECK_TEXT(with, without);
-    o->free(o->at_start);
     dlclose(library);
 }
 
@@ -193,7 +192,6 @@ static void libraries_come_and_go(void)
     o->run(4, CALLS, &log);
     memory_end();
     check_noted(0, &log);
-    o->free(o->at_start);
     dlclose(library);
 }
 
@@ -360,7 +358,6 @@ static void a_hook_that_somebody_wrapped_stays_and_passes_through(void)
     CHECK_INT(memory_count, 2);
     oracle_malloc_fn *original = malloc;
     memcpy(place, &original, sizeof original);
-    o->free(o->at_start);
     dlclose(library);
 }
 
@@ -376,7 +373,6 @@ static void errno_is_the_programs(void)
     o->free(block);
     CHECK_INT(errno, 77);
     memory_end();
-    o->free(o->at_start);
     dlclose(library);
 }
 
@@ -395,6 +391,10 @@ int main(int argc, char **argv)
 {
     if (argc != 1 + LIBRARIES)
         return 2;
+    if (getenv("LD_LIBRARY_PATH")) { /* the build's: it would find any */
+        unsetenv("LD_LIBRARY_PATH");
+        execv("/proc/self/exe", argv);
+    }
     paths = argv + 1;
     TEST(a_library_that_is_bound_when_called_is_recorded_call_by_call);
     TEST(a_library_with_closed_relocations_is_recorded_call_by_call);
