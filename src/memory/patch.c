@@ -111,7 +111,8 @@ static bool is_loaded(const vst__object *object, const vst__patching *p)
 
 bool vst__patch_object(const vst__object *object, vst__patching *p)
 {
-    if (!is_loaded(object, p))
+    /* One that is being loaded has no hook to take out. */
+    if (!p->takes_out && !is_loaded(object, p))
         return false;
     for (int table = 0; table < 2; table++)
         for (size_t i = 0; i < object->relocation_counts[table]; i++) {

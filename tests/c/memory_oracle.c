@@ -152,7 +152,8 @@ static void begin(oracle_log *log, block *b, uint64_t operation, size_t size)
         take(log, b, VST_MEMORY_VALLOC, valloc(size), size);
         break;
     case 6:
-        take(log, b, VST_MEMORY_VALLOC, pvalloc(size), size);
+        take(log, b, VST_MEMORY_VALLOC,
+             log->has_no_pvalloc ? valloc(size) : pvalloc(size), size);
         break;
     case 7:
         *b = (block){mmap(NULL, size + 1, PROT_READ | PROT_WRITE,

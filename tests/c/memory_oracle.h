@@ -17,6 +17,7 @@ typedef struct oracle_event {
 typedef struct oracle_log {
     oracle_event *events;
     size_t count, capacity;
+    bool has_no_pvalloc; /* the allocator in use: the system's would be used */
 } oracle_log;
 
 /* Many calls in an order that the seed tells, into a log with room. */

@@ -11,14 +11,8 @@
 #include <unistd.h>
 
 #include "memory/objects.h"
-#include "memory_oracle.h"
 #include "memory_session.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
+#include "oracle_session.h"
 
 enum { LAZY, NOW, TABLE, OWN, DEEP, SIBLING, LIBRARIES, CALLS = 20000 };
 
@@ -45,49 +39,16 @@ static void *open_library(const char *path)
     return library;
 }
 
-static const oracle *oracle_in(void *library)
-{
-    void *symbol = dlsym(library, "oracle_get");
-    oracle_get_fn *get;
-
-    memcpy(&get, &symbol, sizeof symbol);
-    return get();
-}
-
-static bool is_same(const vst_memory_event *event, const oracle_event *wanted)
-{
-    return (int)event->kind == wanted->kind &&
-           ((event->flags & VST_MEMORY_FREES) != 0) == wanted->frees &&
-           event->address == wanted->address &&
-           (event->size == wanted->size ||
-            (wanted->frees && wanted->kind != VST_MEMORY_MUNMAP)) &&
-           !(event->flags & (VST_MEMORY_LOST_FREE | VST_MEMORY_UNKNOWN));
-}
-
-/* The events from `first` on are what was noted, and nothing else. */
-static void check_noted(size_t first, const oracle_log *log)
-{
-    CHECK(log->count > CALLS / 4);
-    CHECK_INT(memory_count, first + log->count);
-    for (size_t i = 0; i < log->count && first + i < memory_count; i++)
-        if (!is_same(&memory_events[first + i], &log->events[i])) {
-            printf("# event %zu: kind %d, not %d\n", i,
-                   memory_events[first + i].kind, log->events[i].kind);
-            CHECK(!"the same event");
-            return;
-        }
-}
-
 static void check_library(const char *path)
 {
-    oracle_log log = {noted, 0, sizeof noted / sizeof *noted};
+    oracle_log log = {noted, 0, sizeof noted / sizeof *noted, false};
     void *library = open_library(path);
     const oracle *o = oracle_in(library);
 
     memory_begin(&all);
     o->run(1, CALLS, &log);
     memory_end();
-    check_noted(0, &log);
+    oracle_check(&log, CALLS / 4);
     dlclose(library);
 }
 
@@ -111,7 +72,7 @@ static void calls_through_a_closed_table_are_recorded(void)
 /* Without any call of dlsym by the program. */
 static void a_library_that_is_loaded_later_by_its_path_is_recorded_at_once(void)
 {
-    oracle_log log = {noted, 0, sizeof noted / sizeof *noted};
+    oracle_log log = {noted, 0, sizeof noted / sizeof *noted, false};
     void *library = open_library(paths[LAZY]);
     const oracle *o = oracle_in(library);
 
@@ -120,7 +81,7 @@ static void a_library_that_is_loaded_later_by_its_path_is_recorded_at_once(void)
     CHECK(later != NULL);
     last_registered->run(2, CALLS, &log);
     memory_end();
-    check_noted(0, &log);
+    oracle_check(&log, CALLS / 4);
     o->unload(later);
     dlclose(library);
 }
@@ -128,7 +89,7 @@ static void a_library_that_is_loaded_later_by_its_path_is_recorded_at_once(void)
 /* Its own search path, which only it has, is looked into. */
 static void a_library_finds_its_sibling_by_its_bare_name(void)
 {
-    oracle_log log = {noted, 0, sizeof noted / sizeof *noted};
+    oracle_log log = {noted, 0, sizeof noted / sizeof *noted, false};
     const char *name = strrchr(paths[TABLE], '/') + 1;
 
     if (SANITIZED)
@@ -146,7 +107,7 @@ static void a_library_finds_its_sibling_by_its_bare_name(void)
         last_registered->run(3, CALLS, &log);
     }
     memory_end();
-    check_noted(0, &log);
+    oracle_check(&log, CALLS / 4);
     if (later)
         o->unload(later);
     dlclose(library);
@@ -179,7 +140,7 @@ static void errors_of_the_loader_are_those_of_the_loader(void)
 
 static void libraries_come_and_go(void)
 {
-    oracle_log log = {noted, 0, sizeof noted / sizeof *noted};
+    oracle_log log = {noted, 0, sizeof noted / sizeof *noted, false};
     void *library = open_library(paths[LAZY]);
     const oracle *o = oracle_in(library);
 
@@ -191,7 +152,7 @@ static void libraries_come_and_go(void)
     }
     o->run(4, CALLS, &log);
     memory_end();
-    check_noted(0, &log);
+    oracle_check(&log, CALLS / 4);
     dlclose(library);
 }
 
@@ -274,7 +235,7 @@ static void stop_leaves_every_slot_and_every_page_as_it_was(void)
     static slot before[20000];
     void *library = open_library(paths[NOW]);
     void *lazy = open_library(paths[LAZY]);
-    oracle_log log = {noted, 0, sizeof noted / sizeof *noted};
+    oracle_log log = {noted, 0, sizeof noted / sizeof *noted, false};
     size_t changed = 0, differ = 0, count;
 
     see_slots();

@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "memory_oracle.h"
 #include "memory_session.h"
+#include "oracle_session.h"
 
 enum { THREADS = 8, CALLS = 5000, MANY = 1000, SIGNAL_SIZE = 123457 };
 
@@ -32,14 +32,6 @@ static void *work(void *argument)
     return NULL;
 }
 
-static bool is_same(const vst_memory_event *event, const oracle_event *wanted)
-{
-    return (int)event->kind == wanted->kind &&
-           ((event->flags & VST_MEMORY_FREES) != 0) == wanted->frees &&
-           event->address == wanted->address &&
-           (event->size == wanted->size || wanted->frees);
-}
-
 /* Whether what a thread of the trace did begins with what was noted. */
 static bool has_done(uint32_t thread, const oracle_log *log)
 {
@@ -47,7 +39,7 @@ static bool has_done(uint32_t thread, const oracle_log *log)
 
     for (size_t i = 0; i < memory_count && at < log->count; i++)
         if (memory_events[i].thread == thread &&
-            !is_same(&memory_events[i], &log->events[at++]))
+            !oracle_is_same(&memory_events[i], &log->events[at++]))
             return false;
     return at == log->count;
 }
@@ -59,9 +51,9 @@ static void every_thread_is_recorded_as_it_was(void)
 
     memory_begin(&all);
     for (size_t i = 0; i < THREADS; i++) {
-        workers[i] = (worker){
-            .log = {calloc(4 * CALLS, sizeof(oracle_event)), 0, 4 * CALLS},
-            .seed = i};
+        workers[i] = (worker){.log = {calloc(4 * CALLS, sizeof(oracle_event)),
+                                      0, 4 * CALLS, false},
+                              .seed = i};
         pthread_create(&workers[i].thread, NULL, work, &workers[i]);
     }
     for (size_t i = 0; i < THREADS; i++)
@@ -210,7 +202,7 @@ static void *interrupt(void *thread)
 static void a_signal_may_come_at_any_moment(void)
 {
     static oracle_event events[16 * CALLS];
-    oracle_log log = {events, 0, sizeof events / sizeof *events};
+    oracle_log log = {events, 0, sizeof events / sizeof *events, false};
     pthread_t self = pthread_self(), thread;
     struct sigaction action = {.sa_handler = map_in_handler};
     size_t at = 0, mapped = 0;
@@ -232,7 +224,7 @@ static void a_signal_may_come_at_any_moment(void)
             continue;
         }
         if (!CHECK(at < log.count &&
-                   is_same(&memory_events[i], &log.events[at])))
+                   oracle_is_same(&memory_events[i], &log.events[at])))
             break;
         at++;
     }
@@ -300,13 +292,10 @@ static void a_child_may_stop_what_its_parent_started(void)
 int main(int argc, char **argv)
 {
     void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
-    void *symbol = library ? dlsym(library, "oracle_get") : NULL;
-    oracle_get_fn *get;
 
-    if (symbol == NULL)
+    if (library == NULL)
         return 2;
-    memcpy(&get, &symbol, sizeof symbol);
-    o = get();
+    o = oracle_in(library);
     pthread_key_create(&key, free_late);
     TEST(every_thread_is_recorded_as_it_was);
     TEST(what_ends_with_its_thread_is_recorded);
