@@ -19,7 +19,8 @@ extern "C" {
 #endif
 
 /* What a compressed event stands for: its kind (a vst_kind, or for escapes
- * VST_ESCAPE + 1 + type) and the id of its definition. */
+ * VST_ESCAPE + 1 + type) and the id of its definition; of an escape whose type
+ * is VST_ESCAPE_FIXED or more, its head. */
 typedef struct vst_trace_key {
     uint64_t value;
 } vst_trace_key;

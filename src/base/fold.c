@@ -3,12 +3,12 @@
  * two against each other. One thread at a time. */
 #include "base/fold.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <vestige/wire.h>
 
 #include "base/grow.h"
+#include "base/heap.h"
 
 enum {
     FIRST_FRAMES = 62, /* with the two around them, 256 bytes */
@@ -23,7 +23,7 @@ enum {
 void vst__fold_free_stack(vst__fold_stack *stack)
 {
     if (stack->frames != NULL)
-        free(stack->frames - 1);
+        vst__free(stack->frames - 1);
     memset(stack, 0, sizeof *stack);
 }
 
@@ -49,8 +49,8 @@ void vst__fold_free(vst__fold *fold)
     vst__map64_free(&fold->open);
     vst__map64_free(&fold->pairs);
     vst__map64_free(&fold->stacks);
-    free(fold->slots);
-    free(fold->saved);
+    vst__free(fold->slots);
+    vst__free(fold->saved);
     memset(fold, 0, sizeof *fold);
 }
 
@@ -105,9 +105,10 @@ static bool push(vst__fold *fold, uint32_t frame)
         size_t capacity =
             stack->capacity != 0 ? stack->capacity * 2 + 2 : FIRST_FRAMES;
         uint32_t *old = stack->frames != NULL ? stack->frames - 1 : NULL;
-        uint32_t *frames = capacity < SIZE_MAX / 8
-                               ? realloc(old, (capacity + 2) * sizeof *frames)
-                               : NULL;
+        uint32_t *frames =
+            capacity < SIZE_MAX / 8
+                ? vst__realloc(old, (capacity + 2) * sizeof *frames)
+                : NULL;
         if (frames == NULL) {
             vst__fold_run_out(fold);
             return false;
@@ -185,8 +186,8 @@ static uint32_t new_slot(vst__fold *fold)
     }
     if (fold->slot_count >= VST_FOLD_BEGUN - 2)
         return 0;
-    slots = vst__grow(fold->slots, &fold->slot_capacity, fold->slot_count + 1,
-                      sizeof *slots);
+    slots = vst__grow_own(fold->slots, &fold->slot_capacity,
+                          fold->slot_count + 1, sizeof *slots);
     if (slots == NULL)
         return 0;
     fold->slots = slots;
@@ -311,6 +312,8 @@ static void take_escape(vst__fold *fold, uint32_t type, const uint64_t *payload,
     }
     if (!opened_before)
         end_reconcile(fold);
+    if (type >= VST_ESCAPE_FIXED)
+        return;
     if (type == VST_ESCAPE_STACK) {
         fold->reconciling = fold->matching = true;
         fold->reconciled = 0;

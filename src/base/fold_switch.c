@@ -4,6 +4,7 @@
 
 #include "base/fold.h"
 #include "base/grow.h"
+#include "base/heap.h"
 
 /* Remembers the current stack, without its dead frames; the fold is left with
  * an empty one. */
@@ -31,8 +32,8 @@ static bool save(vst__fold *fold)
         return true;
     place = vst__map64_put(&fold->stacks, stack->number);
     if (number == 0) {
-        saved = vst__grow(fold->saved, &fold->saved_capacity,
-                          fold->saved_count + 1, sizeof *saved);
+        saved = vst__grow_own(fold->saved, &fold->saved_capacity,
+                              fold->saved_count + 1, sizeof *saved);
         if (saved != NULL)
             fold->saved = saved;
         if (saved == NULL || fold->saved_count >= UINT32_MAX - 1)

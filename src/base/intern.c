@@ -2,8 +2,9 @@
  * is rare and lives as long as its recording. */
 #include "base/intern.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/heap.h"
 
 typedef struct slot {
     uint64_t hash;
@@ -55,7 +56,7 @@ static slot *probe(slot *slots, size_t mask, uint64_t hash, const void *key,
 static vst_status grow(vst__intern *set)
 {
     size_t mask = set->mask * 2 + 1;
-    slot *slots = calloc(mask + 1, sizeof *slots);
+    slot *slots = vst__calloc(mask + 1, sizeof *slots);
 
     if (!slots)
         return VST_E_NOMEM;
@@ -64,7 +65,7 @@ static vst_status grow(vst__intern *set)
         if (old->number)
             *probe(slots, mask, old->hash, old->key, old->size) = *old;
     }
-    free(set->slots);
+    vst__free(set->slots);
     set->slots = slots;
     set->mask = mask;
     return VST_OK;
@@ -72,14 +73,14 @@ static vst_status grow(vst__intern *set)
 
 vst__intern *vst__intern_create(void)
 {
-    vst__intern *set = calloc(1, sizeof *set);
+    vst__intern *set = vst__calloc(1, sizeof *set);
 
     if (!set)
         return NULL;
     set->mask = 255;
-    set->slots = calloc(set->mask + 1, sizeof *set->slots);
+    set->slots = vst__calloc(set->mask + 1, sizeof *set->slots);
     if (!set->slots) {
-        free(set);
+        vst__free(set);
         return NULL;
     }
     return set;
@@ -90,9 +91,9 @@ void vst__intern_destroy(vst__intern *set)
     if (!set)
         return;
     for (size_t i = 0; i <= set->mask; i++)
-        free(set->slots[i].key);
-    free(set->slots);
-    free(set);
+        vst__free(set->slots[i].key);
+    vst__free(set->slots);
+    vst__free(set);
 }
 
 uint32_t vst__intern_find(const vst__intern *set, const void *key, size_t size)
@@ -107,7 +108,7 @@ vst_status vst__intern_add(vst__intern *set, const void *key, size_t size,
 
     if (set->used * 4 >= set->mask * 3 && grow(set) != VST_OK)
         return VST_E_NOMEM;
-    void *copy = malloc(size ? size : 1);
+    void *copy = vst__alloc(size ? size : 1);
     if (!copy)
         return VST_E_NOMEM;
     memcpy(copy, key, size);

@@ -4,8 +4,9 @@
  * up in a map that lives long. One thread at a time. */
 #include "base/map64.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/heap.h"
 
 /* The finalizer of MurmurHash3: every bit of the key reaches every bit. */
 static size_t home(const vst__map64 *map, uint64_t key)
@@ -41,14 +42,14 @@ static bool widen(vst__map64 *map)
 {
     vst__map64 wider = {NULL, map->capacity != 0 ? map->capacity * 2 : 32, 0};
 
-    wider.entries = calloc(wider.capacity, sizeof *wider.entries);
+    wider.entries = vst__calloc(wider.capacity, sizeof *wider.entries);
     if (wider.entries == NULL)
         return false;
     for (size_t i = 0; i < map->capacity; i++)
         if (map->entries[i].full)
             *probe(&wider, map->entries[i].key) = map->entries[i];
     wider.count = map->count;
-    free(map->entries);
+    vst__free(map->entries);
     *map = wider;
     return true;
 }
@@ -102,6 +103,6 @@ void vst__map64_clear(vst__map64 *map)
 
 void vst__map64_free(vst__map64 *map)
 {
-    free(map->entries);
+    vst__free(map->entries);
     memset(map, 0, sizeof *map);
 }

@@ -1,9 +1,9 @@
 /* The record path behind its inline front: getting the calling thread's buffer
  * ready, and records that are rare or carry a payload. Any thread, each on its
  * own buffer; the lock is taken only to get, change or give back a chunk. */
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "os/os.h"
 #include "record/queue.h"
 
@@ -41,7 +41,7 @@ static vst__writer *own_writer(void)
 {
     if (vst_thread_buffer != &no_buffer)
         return (vst__writer *)vst_thread_buffer;
-    vst__writer *writer = calloc(1, sizeof *writer);
+    vst__writer *writer = vst__calloc(1, sizeof *writer);
     if (!writer)
         return NULL;
     writer->hot.epoch = writer->memory_epoch = VST_EPOCH_NONE;
@@ -67,8 +67,8 @@ void vst_thread_release(void)
         vst__writer_abandon(writer);
     }
     pthread_mutex_unlock(&vst__recorder_lock);
-    free(writer->recent);
-    free(writer);
+    vst__free(writer->recent);
+    vst__free(writer);
 }
 
 uint64_t vst_thread_handle(void)
@@ -129,7 +129,7 @@ static bool get_ready(vst__writer *writer, bool free_running)
 static bool get_ready_for_memory(vst__writer *writer)
 {
     if (!writer->recent)
-        writer->recent = calloc(VST_RECENT_PLACES, sizeof *writer->recent);
+        writer->recent = vst__calloc(VST_RECENT_PLACES, sizeof *writer->recent);
     pthread_mutex_lock(&vst__recorder_lock);
     bool ready = writer->recent && join_recording(writer);
     if (ready) {
@@ -209,6 +209,8 @@ vst__writer *vst__writer_for_memory(size_t words)
     vst__writer *writer = (vst__writer *)vst_thread_buffer;
 
     if (current_epoch() == 0 && writer->memory_epoch == VST_EPOCH_NONE)
+        return NULL;
+    if (vst__is_forking)
         return NULL;
     writer = own_writer();
     if (!writer || (writer->memory_epoch != current_epoch() &&

@@ -10,9 +10,9 @@
  * middle of a store: its chunk stays mapped until it comes by again or ends. */
 #include "record/queue.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "os/os.h"
 
 pthread_mutex_t vst__recorder_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,7 +32,7 @@ static void set_epoch(uint64_t epoch)
 vst_status vst__queue_create(const vst_chunk_provider *provider,
                              vst_queue **out)
 {
-    vst_queue *queue = calloc(1, sizeof *queue);
+    vst_queue *queue = vst__calloc(1, sizeof *queue);
 
     if (!queue)
         return VST_E_NOMEM;
@@ -40,7 +40,7 @@ vst_status vst__queue_create(const vst_chunk_provider *provider,
     queue->forks = forks;
     queue->definitions = vst__intern_create();
     if (!queue->definitions) {
-        free(queue);
+        vst__free(queue);
         return VST_E_NOMEM;
     }
     *out = queue;
@@ -56,23 +56,38 @@ void vst__queue_destroy(vst_queue *queue)
         vst__thread *thread = queue->threads;
         queue->threads = thread->next;
         vst__fold_free(&thread->fold);
-        free(thread);
+        vst__free(thread);
     }
     vst__intern_destroy(queue->definitions);
     vst__stacks_free(&queue->stacks);
-    free(queue->key);
-    free(queue);
+    vst__free(queue->key);
+    vst__free(queue);
 }
 
 /* ---- fork -------------------------------------------------------------- */
 
+VST_THREAD_LOCAL bool vst__is_forking VST_TLS_MODEL;
+
 static void before_fork(void)
 {
     pthread_mutex_lock(&vst__recorder_lock);
+    vst__heap_before_fork();
+    vst__is_forking = true;
+    /* In the child other handlers may allocate before ours has let go. */
+    vst__writer *writer = (vst__writer *)vst_thread_buffer;
+    if (writer->memory_epoch != VST_EPOCH_NONE)
+        writer->memory_epoch = VST_EPOCH_NONE;
+}
+
+static void after_fork(void)
+{
+    vst__is_forking = false;
+    vst__heap_after_fork();
 }
 
 static void after_fork_in_parent(void)
 {
+    after_fork();
     pthread_mutex_unlock(&vst__recorder_lock);
 }
 
@@ -81,6 +96,7 @@ static void after_fork_in_parent(void)
  * before take nothing any more. */
 static void after_fork_in_child(void)
 {
+    after_fork();
     forks++;
     set_epoch(0);
     if (vst__recording) {
@@ -197,7 +213,7 @@ static size_t key_of(vst_queue *queue, const vst_definition *d)
     size_t size = 12 + (size_t)d->name_len + d->file_len;
 
     if (size > queue->key_size) {
-        char *key = realloc(queue->key, size);
+        char *key = vst__realloc(queue->key, size);
         if (!key)
             return 0;
         queue->key = key;
@@ -288,7 +304,7 @@ vst__thread *vst__queue_thread(vst_queue *queue, uint64_t handle)
         thread = thread->next;
     if (thread)
         return thread;
-    thread = calloc(1, sizeof *thread);
+    thread = vst__calloc(1, sizeof *thread);
     if (!thread)
         return NULL;
     thread->handle = handle;
@@ -308,7 +324,7 @@ void vst__queue_forget_thread(vst_queue *queue, uint64_t handle)
         vst__thread *thread = *link;
         *link = thread->next;
         vst__fold_free(&thread->fold);
-        free(thread);
+        vst__free(thread);
     }
 }
 

@@ -101,6 +101,10 @@ struct vst_queue {
 extern pthread_mutex_t vst__recorder_lock;
 extern vst_queue *vst__recording; /* NULL while nothing is recorded */
 
+/* The calling thread is in fork(), and holds the lock: handlers of others that
+ * allocate now must not wait for it. */
+extern VST_THREAD_LOCAL bool vst__is_forking VST_TLS_MODEL;
+
 #define VST_EPOCH_NONE UINT64_MAX /* of a buffer that is not ready */
 
 vst_status vst__queue_create(const vst_chunk_provider *provider,

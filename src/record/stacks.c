@@ -4,11 +4,11 @@
  *
  * A stack is one frame and the number of those below it, so what is kept of it
  * is 16 bytes and a place of 4 in a table that is at most two thirds full. */
-#include <stdlib.h>
 #include <string.h>
 
 #include <vestige/memory.h>
 
+#include "base/heap.h"
 #include "record/queue.h"
 
 enum { FIRST_KEYS = 1024, FIRST_SLOTS = 2048 };
@@ -64,12 +64,12 @@ static bool widen_table(vst__stacks *stacks)
 
     wider.slot_count =
         stacks->slot_count ? stacks->slot_count * 2 : FIRST_SLOTS;
-    wider.slots = calloc(wider.slot_count, sizeof *wider.slots);
+    wider.slots = vst__calloc(wider.slot_count, sizeof *wider.slots);
     if (!wider.slots)
         return false;
     for (size_t i = 0; i < stacks->count; i++)
         *probe(&wider, &stacks->keys[i]) = (uint32_t)(i + 1);
-    free(stacks->slots);
+    vst__free(stacks->slots);
     *stacks = wider;
     return true;
 }
@@ -78,7 +78,8 @@ static bool has_room(vst__stacks *stacks)
 {
     if (stacks->count == stacks->capacity) {
         size_t capacity = stacks->capacity ? stacks->capacity * 2 : FIRST_KEYS;
-        vst__stack_key *keys = realloc(stacks->keys, capacity * sizeof *keys);
+        vst__stack_key *keys =
+            vst__realloc(stacks->keys, capacity * sizeof *keys);
         if (!keys)
             return false;
         stacks->keys = keys;
@@ -89,8 +90,8 @@ static bool has_room(vst__stacks *stacks)
 
 void vst__stacks_free(vst__stacks *stacks)
 {
-    free(stacks->keys);
-    free(stacks->slots);
+    vst__free(stacks->keys);
+    vst__free(stacks->slots);
     memset(stacks, 0, sizeof *stacks);
 }
 
@@ -127,6 +128,8 @@ vst_status vst_queue_define_stack(vst_queue *queue, const vst_stack *stack,
     vst_status status = VST_OK;
 
     *id = 0;
+    if (vst__is_forking)
+        return VST_E_STATE;
     pthread_mutex_lock(&vst__recorder_lock);
     if (!vst__queue_is_ours(queue))
         status = VST_E_STATE;

@@ -6,9 +6,9 @@
  * before it: a run of a thread's words begins with an escape CHECKPOINT and
  * what the runs before left open. For that the words of a run are folded when
  * it is left; while they are written nothing is different. */
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "record/queue.h"
 
 enum {
@@ -253,14 +253,14 @@ static bool take_spare(vst__writer *writer, vst_queue *queue)
         return false;
     if (!is_worth_taking(writer, queue, spare)) {
         seal(queue, &spare->chunk, spare->cursor, spare->segments);
-        free(spare);
+        vst__free(spare);
         return false;
     }
     writer->chunk = spare->chunk;
     writer->segments = spare->segments + 1;
     writer->next_words = spare->next_words;
     set_chunk(writer, spare->cursor);
-    free(spare);
+    vst__free(spare);
     writer->left_at = writer->hot.last;
     writer->hot.last = vst_clock_ticks();
     uint64_t payload[2] = {writer->number, writer->hot.last};
@@ -322,7 +322,7 @@ static bool keep_as_spare(vst__writer *writer, vst_queue *queue)
     if (writer->end - writer->hot.cursor < SPARE_WORDS ||
         (queue->checkpoints && queue->spare_count >= SPARES_MAX))
         return false;
-    vst__spare *spare = malloc(sizeof *spare);
+    vst__spare *spare = vst__alloc(sizeof *spare);
     if (!spare)
         return false;
     *spare = (vst__spare){writer->chunk, writer->hot.cursor, writer->segments,
@@ -338,7 +338,7 @@ void vst__spares_seal(vst_queue *queue)
 
     while ((spare = pop_spare(queue)) != NULL) {
         seal(queue, &spare->chunk, spare->cursor, spare->segments);
-        free(spare);
+        vst__free(spare);
     }
 }
 
@@ -348,7 +348,7 @@ void vst__spares_abandon(vst_queue *queue)
 
     while ((spare = pop_spare(queue)) != NULL) {
         spare->chunk.release(&spare->chunk);
-        free(spare);
+        vst__free(spare);
     }
 }
 

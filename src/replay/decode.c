@@ -103,6 +103,8 @@ static bool decode_escape(const uint64_t *word, vst_compressed_event *event)
             id = (vst_id)(word[1] & VST_ID_MAX);
         break;
     default:
+        if (type >= VST_ESCAPE_FIXED)
+            id = vst_word_escape_head(*word);
         break;
     }
     event->key = vst_trace_key_make(vst_trace_key_kind_of_escape(type), id);

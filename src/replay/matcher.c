@@ -13,13 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <vestige/memory.h>
+
 #include "replay/matcher_stack.h"
 
 /* Kinds of a trace key, for the escapes. */
 enum {
     KIND_OF_ESCAPE = VST_ESCAPE + 1,
     KIND_BEGIN = KIND_OF_ESCAPE + VST_ESCAPE_BEGIN,
-    KIND_STACK_MORE = KIND_OF_ESCAPE + VST_ESCAPE_STACK_MORE
+    KIND_STACK_MORE = KIND_OF_ESCAPE + VST_ESCAPE_STACK_MORE,
+    KIND_ALLOC = KIND_OF_ESCAPE + VST_ESCAPE_ALLOC,
+    KIND_ALLOC_LARGE = KIND_OF_ESCAPE + VST_ESCAPE_ALLOC_LARGE,
+    KIND_FIXED = KIND_OF_ESCAPE + VST_ESCAPE_FIXED
 };
 
 /* A BEGIN of a checkpoint. */
@@ -277,6 +282,23 @@ static vst_status arguments(vst_matcher *matcher,
                                  (size_t)length);
 }
 
+/* Whatever memory's hooks record says nothing of what is open: they go on where
+ * others do not. A framework's blocks lie in blocks that are counted. */
+static void allocated(vst_matcher *matcher, const vst_compressed_event *event)
+{
+    vst_id head = vst_trace_key_id(event->key);
+    uint64_t size = head >> 7;
+    vst__frame *top;
+
+    if (vst_trace_key_kind(event->key) == KIND_ALLOC_LARGE)
+        size = event->payload_words > 1 ? event->payload[1] : 0;
+    if (matcher->count == 0 || (head & 31u) == VST_MEMORY_FRAMEWORK)
+        return;
+    top = &matcher->frames[matcher->count - 1];
+    top->self_bytes += size;
+    top->self_allocations++;
+}
+
 static vst_status escape(vst_matcher *matcher,
                          const vst_time_converter *converter,
                          const vst_compressed_event *event, int64_t previous_ns,
@@ -365,7 +387,9 @@ static vst_status feed(vst_matcher *matcher,
                            kind == VST_RAISE ? VST_SPAN_RAISED : 0, sink);
             break;
         default:
-            if (kind > KIND_OF_ESCAPE)
+            if (kind == KIND_ALLOC || kind == KIND_ALLOC_LARGE)
+                allocated(matcher, event);
+            else if (kind > KIND_OF_ESCAPE && kind < KIND_FIXED)
                 status = escape(matcher, converter, event, previous_ns, sink);
             break;
         }

@@ -151,6 +151,8 @@ vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)
     matcher->count++;
     frame->start_ns = matcher->last_ns;
     frame->children_ns = 0;
+    frame->self_bytes = frame->self_allocations = 0;
+    frame->inner_bytes = frame->inner_allocations = 0;
     frame->serial = ++matcher->serial;
     frame->id = id;
     frame->flags = flags;
@@ -172,6 +174,11 @@ vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
     span->start_ns = frame->start_ns;
     span->serial = frame->serial;
     span->children_ns = frame->children_ns;
+    span->self_bytes = frame->self_bytes;
+    span->total_bytes = frame->self_bytes + frame->inner_bytes;
+    span->self_allocations = frame->self_allocations;
+    span->total_allocations =
+        frame->self_allocations + frame->inner_allocations;
     span->flags |= frame->flags & ~(uint32_t)VST_FRAME_INNER;
     span->args = NULL;
     span->args_len = 0;
@@ -188,14 +195,24 @@ vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
     return status;
 }
 
+/* What was allocated in a frame was allocated in the one below as well. */
+static void add_allocated(vst__frame *below, const vst__frame *top)
+{
+    below->inner_bytes += top->self_bytes + top->inner_bytes;
+    below->inner_allocations += top->self_allocations + top->inner_allocations;
+}
+
 /* Takes the top frame away; what its children took is left to the one below,
  * which they ran in as well. */
 static void drop(vst_matcher *matcher)
 {
     const vst__frame *top = &matcher->frames[--matcher->count];
 
-    if (matcher->count != 0)
-        matcher->frames[matcher->count - 1].children_ns += top->children_ns;
+    if (matcher->count != 0) {
+        vst__frame *below = &matcher->frames[matcher->count - 1];
+        below->children_ns += top->children_ns;
+        add_allocated(below, top);
+    }
 }
 
 vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
@@ -213,6 +230,7 @@ vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
     if (matcher->count != 0) {
         vst__frame *parent = top - 1;
         parent->children_ns += end_ns - top->start_ns;
+        add_allocated(parent, top);
         span.parent = parent->serial;
     }
     if (matcher->indexed && !(top->flags & VST_FRAME_BEGIN))

@@ -28,6 +28,9 @@ typedef struct vst__frame {
     int64_t children_ns;
     uint64_t serial;
     uint64_t caller; /* serial of the nearest span that a call opened */
+    /* What was allocated in it, and in all that it called. */
+    uint64_t self_bytes, self_allocations;
+    uint64_t inner_bytes, inner_allocations;
     vst_id id;
     uint32_t flags;
     uint32_t slot; /* of a BEGIN */

@@ -1,8 +1,9 @@
 /* The slots of slots.h. One thread at a time. */
 #include "store/slots.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/heap.h"
 
 enum {
     SLOTS = 64, /* that a bound in bytes is divided into, at least */
@@ -40,7 +41,7 @@ void vst__slots_init(vst__slots *slots, uint64_t max_size, uint64_t keep_ns,
 
 void vst__slots_free(vst__slots *slots)
 {
-    free(slots->sealed);
+    vst__free(slots->sealed);
     memset(slots, 0, sizeof *slots);
 }
 
@@ -48,13 +49,13 @@ vst_status vst__slots_add(vst__slots *slots)
 {
     if (slots->count == slots->capacity) {
         size_t capacity = slots->capacity != 0 ? slots->capacity * 2 : SLOTS;
-        vst__slot_sealed *ring = malloc(capacity * sizeof *ring);
+        vst__slot_sealed *ring = vst__alloc(capacity * sizeof *ring);
 
         if (ring == NULL)
             return VST_E_NOMEM;
         for (size_t i = 0; i < slots->used; i++)
             ring[i] = slots->sealed[(slots->first + i) % slots->capacity];
-        free(slots->sealed);
+        vst__free(slots->sealed);
         slots->sealed = ring;
         slots->capacity = capacity;
         slots->first = 0;

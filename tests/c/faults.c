@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <sys/types.h>
 
+#include "base/heap.h"
+
 const struct fault_told faults_told[FAULT_KINDS] = {
     [FAULT_MEMORY] = {VST_E_NOMEM, ENOMEM},
     [FAULT_MMAP] = {VST_E_NOMEM, ENOMEM},
@@ -61,6 +63,12 @@ static bool fails(fault_kind kind)
 }
 
 /* ---- memory ------------------------------------------------------------- */
+
+/* The core's own heap asks malloc, so that it fails like any other. */
+__attribute__((constructor)) static void use_malloc(void)
+{
+    vst__heap_is_malloc = true;
+}
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);

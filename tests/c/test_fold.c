@@ -111,7 +111,18 @@ static void add_begin_or_end(void)
 
 static void add_odd(void)
 {
-    switch (pick(8)) {
+    switch (pick(11)) {
+    case 8:
+        add(vst_word_escape(VST_ESCAPE_ALLOC, 16 << 7 | 1, 0),
+            (uint64_t[]){0x1000}, 1);
+        break;
+    case 9:
+        add(vst_word_escape(VST_ESCAPE_ALLOC_LARGE, 1, 0),
+            (uint64_t[]){0x1000, 1 << 20, 1}, 3);
+        break;
+    case 10:
+        add(vst_word_escape(VST_ESCAPE_FREE_RECENT, 8, 0), NULL, 0);
+        break;
     case 0:
         add_gap();
         break;
@@ -199,7 +210,10 @@ static void feed_word(reading *r, const uint64_t *word, int64_t now_ns)
     event.key = vst_trace_key_make((uint32_t)kind, vst_word_id(*word));
     if (kind == VST_ESCAPE) {
         event.key = vst_trace_key_make(
-            vst_trace_key_kind_of_escape(vst_word_escape_type(*word)), 0);
+            vst_trace_key_kind_of_escape(vst_word_escape_type(*word)),
+            vst_word_escape_type(*word) >= VST_ESCAPE_FIXED
+                ? vst_word_escape_head(*word)
+                : 0);
         event.payload = word + 1;
         event.payload_words = vst_word_escape_words(*word);
     }

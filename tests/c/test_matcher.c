@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <vestige/memory.h>
 #include <vestige/replay.h>
 
 #include "check.h"
@@ -124,6 +125,18 @@ static void add_line(script *s, vst_ticks time, const char *verb,
     else if (strcmp(verb, "gap") == 0)
         add_escape(s, time, VST_ESCAPE_GAP,
                    &(uint64_t){strcmp(rest, "ends") == 0}, 1);
+    else if (strcmp(verb, "alloc") == 0)
+        add(s, time, vst_trace_key_kind_of_escape(VST_ESCAPE_ALLOC),
+            (vst_id)(number << 7 | VST_MEMORY_MALLOC), NULL, 1);
+    else if (strcmp(verb, "tensor") == 0)
+        add(s, time, vst_trace_key_kind_of_escape(VST_ESCAPE_ALLOC),
+            (vst_id)(number << 7 | VST_MEMORY_FRAMEWORK), NULL, 1);
+    else if (strcmp(verb, "large") == 0)
+        add_escape(s, time, VST_ESCAPE_ALLOC_LARGE,
+                   (uint64_t[]){0x1000, number, 1}, 3);
+    else if (strcmp(verb, "free") == 0)
+        add(s, time, vst_trace_key_kind_of_escape(VST_ESCAPE_FREE_RECENT),
+            VST_MEMORY_FREE, NULL, 0);
     else
         CHECK(!"a verb that scripts have");
 }
@@ -234,6 +247,73 @@ static void time_in_children_is_counted_once(void)
     CHECK_INT(tree.spans[2].parent, tree.spans[1].serial);
     CHECK_INT(tree.spans[0].thread, 7);
     tree_free(&tree);
+}
+
+/* Bytes and counts, "a self 1/10 all 3/30", of the spans in order of entering.
+ */
+static void expect_bytes(const char *text, const char *expected)
+{
+    span_tree tree = {0};
+    char found[1024] = "";
+
+    feed(text, 2, 100, &tree);
+    tree_text(&tree);
+    for (uint64_t serial = 1; serial <= tree.count; serial++)
+        for (size_t i = 0; i < tree.count; i++) {
+            const vst_span *span = &tree.spans[i];
+            if (span->serial != serial)
+                continue;
+            snprintf(found + strlen(found), sizeof found - strlen(found),
+                     "%c %llu/%llu %llu/%llu\n", (char)('a' + span->id - 1),
+                     (unsigned long long)span->self_allocations,
+                     (unsigned long long)span->self_bytes,
+                     (unsigned long long)span->total_allocations,
+                     (unsigned long long)span->total_bytes);
+        }
+    CHECK_TEXT(found, expected);
+    tree_free(&tree);
+}
+
+static void allocations_count_for_the_innermost_span_and_those_around_it(void)
+{
+    expect_bytes("5 alloc 1000\n" /* in no span */
+                 "10 enter a\n11 alloc 1\n"
+                 "20 enter b\n21 alloc 10\n22 large 100000\n23 free\n"
+                 "24 tensor 7\n"
+                 "30 exit b\n31 alloc 2\n"
+                 "40 enter c\n45 exit c\n50 exit a\n",
+                 "a 2/3 4/100013\n"
+                 "b 2/100010 2/100010\n"
+                 "c 0/0 0/0\n");
+}
+
+static void allocations_of_cut_and_begun_spans_reach_those_around_them(void)
+{
+    /* b is cut by the exit of a. */
+    expect_bytes("10 enter a\n20 enter b\n21 alloc 5\n30 exit a\n",
+                 "a 0/0 1/5\nb 1/5 1/5\n");
+    /* x is taken out from under c, which goes on allocating. */
+    expect_bytes("10 enter a\n11 begin x\n12 alloc 1\n13 enter c\n"
+                 "14 alloc 2\n15 end x\n16 alloc 4\n17 exit c\n"
+                 "18 exit a\n",
+                 "a 0/0 3/7\nx 1/1 1/1\nc 2/6 2/6\n");
+}
+
+static void each_piece_of_a_switched_span_has_its_own_allocations(void)
+{
+    expect_bytes("10 enter a\n11 alloc 1\n20 switch 1\n21 enter b\n"
+                 "22 alloc 2\n30 switch 0\n31 alloc 4\n40 exit a\n",
+                 "a 1/1 1/1\nb 1/2 1/2\na 1/4 1/4\n");
+}
+
+static void memory_in_a_gap_does_not_end_it(void)
+{
+    expect("10 enter a\n20 gap\n25 alloc 8\n30 gap ends\n31 stack b\n"
+           "35 alloc 8\n40 exit b\n",
+           50,
+           "a 10..20 cut\n"
+           "b 30..40 open-at-start\n",
+           "gap 20..30\n");
 }
 
 static void a_raise_is_marked(void)
@@ -718,6 +798,10 @@ int main(void)
 {
     TEST(calls_nest_as_they_were_made);
     TEST(time_in_children_is_counted_once);
+    TEST(allocations_count_for_the_innermost_span_and_those_around_it);
+    TEST(allocations_of_cut_and_begun_spans_reach_those_around_them);
+    TEST(each_piece_of_a_switched_span_has_its_own_allocations);
+    TEST(memory_in_a_gap_does_not_end_it);
     TEST(a_raise_is_marked);
     TEST(what_is_open_at_the_end_is_closed_there);
     TEST(nothing_ends_before_the_last_event);
