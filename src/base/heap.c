@@ -168,12 +168,11 @@ void *vst__calloc(size_t count, size_t size)
 
 void *vst__realloc(void *memory, size_t size)
 {
-    head *block = (head *)memory - 1;
-
     if (vst__heap_is_malloc)
         return realloc(memory, size ? size : 1);
     if (!memory)
         return vst__alloc(size);
+    head *block = (head *)memory - 1;
     if (size <= block->used.size - HEAD)
         return memory;
     if (block->used.class_of == 0 && size <= SIZE_MAX / 2) {
