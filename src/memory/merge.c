@@ -1,5 +1,5 @@
 /* The merge of merge.h: a heap of threads. A thread is opened, and has memory
- * for a block of words, from a little before its first chunk to its last word.
+ * for a block of words, from its first word to its last.
  * One thread at a time. */
 #include "memory/merge.h"
 
@@ -112,8 +112,7 @@ static vst_status open_due(vst__merge *merge)
     while (status == VST_OK && merge->opened < merge->count) {
         vst__merge_stream *next = &merge->streams[merge->opened];
 
-        if (merge->heap_count != 0 &&
-            next->segments->start > merge->heap[0]->time + merge->early)
+        if (merge->heap_count != 0 && next->first > merge->heap[0]->time)
             break;
         merge->opened++;
         status = open_stream(merge, next);
@@ -121,19 +120,41 @@ static vst_status open_due(vst__merge *merge)
     return status;
 }
 
-static int by_start(const void *a, const void *b)
+static int by_first(const void *a, const void *b)
 {
     const vst__merge_stream *x = a, *y = b;
 
-    if (x->segments->start != y->segments->start)
-        return x->segments->start < y->segments->start ? -1 : 1;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
     return (x->thread > y->thread) - (x->thread < y->thread);
+}
+
+/* The record that a chunk was begun for may be older than it, by as long as its
+ * thread had to wait: then its time is told before it. */
+static vst_status find_first(vst__merge *merge, vst__merge_stream *of)
+{
+    const vst__segment *segment = of->segments;
+    uint64_t words[2] = {0, 0};
+    size_t got;
+    vst_status status = vst__source_read(
+        &merge->trace->source, words, sizeof words,
+        segment->offset + segment->checkpoint * sizeof *words, &got);
+
+    of->first = segment->start;
+    if (status != VST_OK)
+        merge->trace->block.sys_errno = merge->trace->source.sys_errno;
+    else if (got == sizeof words && vst_word_kind(words[0]) == VST_ESCAPE &&
+             vst_word_escape_type(words[0]) == VST_ESCAPE_TIME &&
+             words[1] < of->first)
+        of->first = words[1];
+    return status;
 }
 
 static vst_status find_streams(vst__merge *merge)
 {
     const vst__window *window = merge->window;
     const vst__segment *segments = &merge->trace->segments[window->segments];
+    vst_status status = VST_OK;
     size_t count = 0;
 
     for (size_t i = 0; i < window->segment_count; i++)
@@ -149,14 +170,16 @@ static vst_status find_streams(vst__merge *merge)
         }
         merge->streams[merge->count - 1].segment_count++;
     }
-    qsort(merge->streams, count, sizeof *merge->streams, by_start);
+    for (size_t i = 0; i < count && status == VST_OK; i++)
+        status = find_first(merge, &merge->streams[i]);
+    qsort(merge->streams, count, sizeof *merge->streams, by_first);
     merge->block_size = BLOCKS_SIZE / (count + 1);
     if (merge->block_size > VST_BLOCK_SIZE)
         merge->block_size = VST_BLOCK_SIZE;
     if (merge->block_size < BLOCK_LEAST)
         merge->block_size = BLOCK_LEAST;
     merge->block_size &= ~(size_t)7;
-    return VST_OK;
+    return status;
 }
 
 vst_status vst__merge_open(vst__merge *merge, vst_trace *trace,
@@ -168,7 +191,6 @@ vst_status vst__merge_open(vst__merge *merge, vst_trace *trace,
     memset(merge, 0, sizeof *merge);
     merge->trace = trace;
     merge->window = window;
-    merge->early = (vst_ticks)(ticks / 100);
     merge->horizon = (vst_ticks)(ticks / 1000);
     vst__block_init(&merge->ahead, &trace->source);
     merge->ahead.file_size = trace->block.file_size;

@@ -20,7 +20,8 @@ typedef struct vst__merge_stream {
     uint64_t *recent; /* NULL: not open */
     const vst__segment *segments;
     size_t segment_count;
-    vst_ticks time; /* when its record is due */
+    vst_ticks first; /* no record of it is earlier */
+    vst_ticks time;  /* when its record is due */
     vst__merge_order order;
     uint32_t thread;
 } vst__merge_stream;
@@ -29,12 +30,11 @@ typedef struct vst__merge_stream {
 typedef struct vst__merge {
     vst_trace *trace;
     const vst__window *window;
-    vst__merge_stream *streams; /* sorted by the time of their first chunk */
+    vst__merge_stream *streams; /* sorted by `first` */
     size_t count, opened;
     vst__merge_stream **heap; /* those that have a record, the next on top */
     size_t heap_count;
     size_t block_size;
-    vst_ticks early;   /* a thread is opened so much before its first chunk */
     vst_ticks horizon; /* how far is looked ahead */
     uint64_t words;    /* of threads that were read to their end */
 

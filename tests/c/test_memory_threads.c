@@ -1,309 +1,285 @@
-/* The funnel among threads: each thread's records are what it did, whoever else
- * runs, ends, forks, is interrupted or stops the recording meanwhile. Its
- * argument is the library that does all calls, see memory_oracle.h. */
-#include <dlfcn.h>
+/* A million random operations over eight threads, which hand blocks to each
+ * other: after each of them, what the history says is live is what was live.
+ * The model is kept under a lock, in the order of the recorded times; recording
+ * is outside of it. Also for the thread sanitizer. */
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "memory_session.h"
-#include "oracle_session.h"
+#include "memory_model.h"
 
-enum { THREADS = 8, CALLS = 5000, MANY = 1000, SIGNAL_SIZE = 123457 };
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+enum { OPERATIONS = 200000 };
+#else
+enum { OPERATIONS = 1000000 };
+#endif
+enum { THREADS = 8, BLOCKS = 3000 };
 
-static const vst_memory_options all = {.native_allocators = true};
-static const oracle *o;
+typedef struct operation {
+    uint32_t block;
+    uint32_t size; /* of what is allocated, or freed */
+    uint32_t stack;
+    bool frees;
+    uint64_t serial;
+    uint64_t live_bytes, live_count;
+} operation;
 
-/* ---- threads ------------------------------------------------------------ */
+static pthread_mutex_t model = PTHREAD_MUTEX_INITIALIZER;
+static operation *operations;
+static size_t operation_count, wanted;
+static struct {
+    uint32_t size, stack;
+    uint64_t serial;
+    bool live;
+} blocks[BLOCKS];
+static uint64_t live_bytes, live_count, serials;
+static vst_ticks last_time;
 
-typedef struct worker {
-    pthread_t thread;
-    oracle_log log;
-    uint64_t seed;
-} worker;
-
-static void *work(void *argument)
+static uint32_t pick(uint64_t *seed, uint32_t n)
 {
-    worker *w = argument;
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    return (uint32_t)(*seed >> 32) % n;
+}
 
-    o->run(w->seed, CALLS, &w->log);
+/* Does something to a block, in the model; false if there was enough. */
+static bool operate(uint64_t *seed, operation *done, vst_ticks *now)
+{
+    operation next = {.block = pick(seed, BLOCKS)};
+    bool any;
+
+    pthread_mutex_lock(&model);
+    any = operation_count < wanted;
+    *now = vst_clock_ticks();
+    if (*now <= last_time)
+        *now = last_time + 1;
+    if (any) {
+        last_time = *now;
+        next.frees = blocks[next.block].live;
+        if (next.frees) {
+            next.size = blocks[next.block].size;
+            next.stack = blocks[next.block].stack;
+            live_bytes -= next.size;
+            live_count--;
+        } else {
+            next.size = pick(seed, 20) == 0 ? pick(seed, 1u << 30)
+                                            : pick(seed, 1u << 15);
+            next.stack = pick(seed, 50) == 0 ? pick(seed, 1u << 30)
+                                             : pick(seed, 1u << 10);
+            blocks[next.block].size = next.size;
+            blocks[next.block].stack = next.stack;
+            blocks[next.block].serial = ++serials;
+            live_bytes += next.size;
+            live_count++;
+        }
+        next.serial = blocks[next.block].serial;
+        blocks[next.block].live = !next.frees;
+        next.live_bytes = live_bytes;
+        next.live_count = live_count;
+        operations[operation_count++] = next;
+    }
+    pthread_mutex_unlock(&model);
+    *done = next;
+    return any;
+}
+
+static void *work(void *seed)
+{
+    uint64_t own = *(uint64_t *)seed;
+    operation done;
+    vst_ticks now;
+
+    while (operate(&own, &done, &now)) {
+        if (done.frees)
+            vst_record_free(VST_MEMORY_FREE, fake_address(done.block), 0, now);
+        else
+            vst_record_alloc(VST_MEMORY_MALLOC, fake_address(done.block),
+                             done.size, done.stack, 0, now);
+        if (pick(&own, 10000) == 0)
+            vst_thread_release(); /* as if it had ended, and another begun */
+    }
     return NULL;
 }
 
-/* Whether what a thread of the trace did begins with what was noted. */
-static bool has_done(uint32_t thread, const oracle_log *log)
+static void run_threads(size_t count)
 {
-    size_t at = 0;
+    pthread_t threads[THREADS];
+    uint64_t seeds[THREADS];
 
-    for (size_t i = 0; i < memory_count && at < log->count; i++)
-        if (memory_events[i].thread == thread &&
-            !oracle_is_same(&memory_events[i], &log->events[at++]))
-            return false;
-    return at == log->count;
-}
-
-static void every_thread_is_recorded_as_it_was(void)
-{
-    static worker workers[THREADS];
-    size_t noted = 0, found = 0;
-
-    memory_begin(&all);
-    for (size_t i = 0; i < THREADS; i++) {
-        workers[i] = (worker){.log = {calloc(4 * CALLS, sizeof(oracle_event)),
-                                      0, 4 * CALLS, false},
-                              .seed = i};
-        pthread_create(&workers[i].thread, NULL, work, &workers[i]);
+    memset(blocks, 0, sizeof blocks);
+    live_bytes = live_count = serials = operation_count = 0;
+    wanted = count;
+    operations = calloc(count, sizeof *operations);
+    for (int i = 0; i < THREADS; i++) {
+        seeds[i] = 0x9e3779b97f4a7c15u * (uint64_t)(i + 1);
+        pthread_create(&threads[i], NULL, work, &seeds[i]);
     }
-    for (size_t i = 0; i < THREADS; i++)
-        pthread_join(workers[i].thread, NULL);
-    memory_end();
-    for (size_t i = 0; i < THREADS; i++) {
-        noted += workers[i].log.count;
-        for (uint32_t thread = 1; thread < 100; thread++)
-            if (has_done(thread, &workers[i].log)) {
-                found++;
-                break;
-            }
-        free(workers[i].log.events);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* Compares each event with the model as it was then. */
+typedef struct comparison {
+    size_t at, wrong;
+} comparison;
+
+static vst_status compare(void *ctx, const vst_memory_event *event)
+{
+    comparison *c = ctx;
+    const operation *o = &operations[c->at++];
+
+    if (c->at > operation_count)
+        return VST_E_CANCELLED;
+    c->wrong += event->address != fake_address(o->block);
+    c->wrong += event->size != o->size;
+    c->wrong += event->stack != o->stack;
+    c->wrong += event->serial != o->serial;
+    c->wrong += event->flags != (o->frees ? VST_MEMORY_FREES : 0);
+    c->wrong += event->live_bytes != o->live_bytes;
+    c->wrong += event->live_count != o->live_count;
+    return VST_OK;
+}
+
+static void compare_trace(vst_trace *trace)
+{
+    comparison c = {0};
+    vst_memory_sink sink = {&c, compare, NULL};
+    vst_error error;
+
+    CHECK_INT(vst_trace_replay_memory(trace, VST_WINDOW_LAST, &sink, &error),
+              VST_OK);
+    CHECK_INT(c.at, operation_count);
+    CHECK_INT(c.wrong, 0);
+}
+
+static void the_live_set_is_the_models_at_every_step(void)
+{
+    vst_session *session = session_begin(NULL);
+    vst_trace *trace;
+    vst_error error;
+
+    run_threads(OPERATIONS);
+    vst_session_stop(session);
+    CHECK_INT(vst_session_lost(session), 0);
+    CHECK_INT(vst_session_open_trace(session, &trace, &error), VST_OK);
+    compare_trace(trace);
+    vst_trace_close(trace);
+    vst_session_destroy(session);
+    free(operations);
+}
+
+/* The same with checkpoints, out of a packed copy. */
+static void so_it_is_in_a_packed_file(void)
+{
+    char path[] = "/tmp/vestige-memory-XXXXXX", packed[64];
+    vst_session_options options = {
+        .path = path, .overwrite = true, .checkpoints = true};
+    vst_session *session;
+    vst_trace *trace;
+    vst_error error;
+    vst_status status;
+
+    close(mkstemp(path));
+    snprintf(packed, sizeof packed, "%s.packed", path);
+    session = session_begin(&options);
+    run_threads(OPERATIONS / 4);
+    CHECK_INT(vst_session_finish(session, &error), VST_OK);
+    vst_session_destroy(session);
+    status = vst_trace_pack(path, packed, NULL, &error);
+    CHECK(status == VST_OK || status == VST_E_NO_ZSTD);
+    CHECK_INT(vst_trace_open(status == VST_OK ? packed : path, &trace, &error),
+              VST_OK);
+    compare_trace(trace);
+    vst_trace_close(trace);
+    unlink(path);
+    unlink(packed);
+    free(operations);
+}
+
+/* ---- while recordings start and stop ------------------------------------ */
+
+static atomic_int stopping;
+static atomic_ullong made;
+
+static void *allocate_freely(void *first)
+{
+    unsigned number = *(unsigned *)first;
+
+    while (!atomic_load(&stopping)) {
+        for (unsigned i = 0; i < 20; i++)
+            allocate(number + i, 16, 1);
+        for (unsigned i = 0; i < 20; i++)
+            release(number + i);
+        atomic_fetch_add(&made, 40);
     }
-    CHECK_INT(found, THREADS);
-    CHECK_INT(memory_count, noted);
-    CHECK(memory_count > 0 && memory_events[memory_count - 1].live_count == 0);
-}
-
-/* ---- ends --------------------------------------------------------------- */
-
-static pthread_key_t key;
-
-/* Twice, so that it is called in a second round as well. */
-static void free_late(void *block)
-{
-    void **next = *(void **)block;
-
-    o->free(block);
-    if (next)
-        pthread_setspecific(key, next);
-}
-
-static void *take_and_leave(void *argument)
-{
-    void **first = o->malloc(64), **second = o->malloc(64);
-
-    first[0] = second;
-    second[0] = NULL;
-    pthread_setspecific(key, first);
-    return argument;
-}
-
-static void what_ends_with_its_thread_is_recorded(void)
-{
-    memory_begin(&all);
-    for (int i = 0; i < MANY; i++) {
-        pthread_t thread;
-        if (pthread_create(&thread, NULL, take_and_leave, NULL) != 0)
-            abort();
-        pthread_join(thread, NULL);
-    }
-    memory_end();
-    CHECK_INT(memory_count, 4 * MANY);
-    CHECK_INT(memory_events[memory_count - 1].live_count, 0);
-}
-
-static void *free_it(void *block)
-{
-    o->free(block);
     return NULL;
 }
 
-static void another_thread_may_free_a_block(void)
+static void allocating_threads_survive_every_start_and_stop(void)
 {
-    pthread_t thread;
-
-    memory_begin(&all);
-    void *block = o->malloc(1000);
-    pthread_create(&thread, NULL, free_it, block);
-    pthread_join(thread, NULL);
-    memory_end();
-    CHECK_INT(memory_count, 2);
-    CHECK(memory_events[0].thread != memory_events[1].thread);
-    CHECK_INT(memory_events[1].serial, memory_events[0].serial);
-    CHECK_INT(memory_events[1].flags, VST_MEMORY_FREES);
-}
-
-/* ---- start and stop ----------------------------------------------------- */
-
-static atomic_bool is_over;
-static atomic_int told; /* times that a stack was asked for */
-static atomic_bool may_be_told;
-static atomic_int told_too_late;
-
-static vst_stack_id tell_stack(unsigned *flags)
-{
-    *flags = VST_MEMORY_UNLOCKED;
-    told++;
-    if (!may_be_told)
-        told_too_late++;
-    return 0;
-}
-
-static void *run_on(void *argument)
-{
-    (void)argument;
-    while (!is_over)
-        for (int i = 0; i < 100; i++)
-            o->free(o->malloc(100));
-    return NULL;
-}
-
-static void nobody_is_asked_for_a_stack_after_stop(void)
-{
-    vst_memory_options options = all;
+    enum { WINDOWS = 30 };
     pthread_t threads[4];
+    unsigned firsts[4];
+    heard all;
 
-    options.stack = tell_stack;
-    is_over = false;
-    for (int i = 0; i < 4; i++)
-        pthread_create(&threads[i], NULL, run_on, NULL);
-    for (int i = 0; i < 30; i++) {
-        may_be_told = true;
-        memory_begin(&options);
-        usleep(500);
-        vst_memory_stop();
-        may_be_told = false;
-        memory_end();
+    atomic_store(&stopping, 0);
+    for (unsigned i = 0; i < 4; i++) {
+        firsts[i] = i * 1000;
+        pthread_create(&threads[i], NULL, allocate_freely, &firsts[i]);
     }
-    is_over = true;
+    for (int i = 0; i < WINDOWS; i++) {
+        vst_session *session = session_begin(NULL);
+        unsigned long long before = atomic_load(&made);
+        while (atomic_load(&made) < before + 400)
+            ;
+        vst_session_stop(session);
+        hear_session(session, &all);
+        CHECK(all.count != 0);
+        for (size_t j = 0; j < all.count; j++)
+            CHECK(!(all.events[j].flags & VST_MEMORY_LOST_FREE));
+        heard_free(&all);
+        vst_session_destroy(session);
+    }
+    atomic_store(&stopping, 1);
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
-    CHECK(told > 0);
-    CHECK_INT(told_too_late, 0);
 }
 
-/* ---- signals ------------------------------------------------------------ */
+/* Stacks from everywhere: equal ones get one number. */
+static vst_queue *shared;
 
-static void map_in_handler(int number)
+static void *define_stacks(void *ids)
 {
-    (void)number;
-    o->map(SIGNAL_SIZE);
-}
-
-static void *interrupt(void *thread)
-{
-    while (!is_over) {
-        pthread_kill(*(pthread_t *)thread, SIGUSR1);
-        usleep(50);
+    for (unsigned i = 0; i < 5000; i++) {
+        vst_stack stack = {.kind = VST_STACK_NATIVE, .address = i % 1000};
+        vst_queue_define_stack(shared, &stack,
+                               &((vst_stack_id *)ids)[i % 1000]);
     }
     return NULL;
 }
 
-/* What it does while we are inside is not seen, and nothing else is harmed. */
-static void a_signal_may_come_at_any_moment(void)
+static void threads_that_define_the_same_stacks_get_the_same_numbers(void)
 {
-    static oracle_event events[16 * CALLS];
-    oracle_log log = {events, 0, sizeof events / sizeof *events, false};
-    pthread_t self = pthread_self(), thread;
-    struct sigaction action = {.sa_handler = map_in_handler};
-    size_t at = 0, mapped = 0;
+    static vst_stack_id ids[THREADS][1000];
+    vst_session *session = session_begin(NULL);
+    pthread_t threads[THREADS];
 
-    is_over = false;
-    sigaction(SIGUSR1, &action, NULL);
-    memory_begin(&all);
-    o->run(4, 10, &log); /* the first event takes memory for the thread */
-    pthread_create(&thread, NULL, interrupt, &self);
-    o->run(5, 4 * CALLS, &log);
-    is_over = true;
-    pthread_join(thread, NULL);
-    memory_end();
-    for (size_t i = 0; i < memory_count; i++) {
-        if (memory_events[i].size == SIGNAL_SIZE &&
-            (memory_events[i].kind == VST_MEMORY_MMAP ||
-             memory_events[i].kind == VST_MEMORY_MUNMAP)) {
-            mapped++;
-            continue;
-        }
-        if (!CHECK(at < log.count &&
-                   oracle_is_same(&memory_events[i], &log.events[at])))
-            break;
-        at++;
-    }
-    CHECK_INT(at, log.count);
-    CHECK(mapped > 0);
-    signal(SIGUSR1, SIG_DFL);
+    shared = vst_session_queue(session);
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, define_stacks, ids[i]);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 1; i < THREADS; i++)
+        CHECK(memcmp(ids[0], ids[i], sizeof ids[0]) == 0);
+    vst_session_destroy(session);
 }
 
-/* ---- fork --------------------------------------------------------------- */
-
-static int trace_in_child(void)
+int main(void)
 {
-    if (vst_memory_is_tracing())
-        return 1;
-    o->free(o->malloc(10)); /* passes through */
-    memory_session = NULL;
-    memory_begin(&all);
-    o->free(o->malloc(20));
-    memory_end();
-    if (memory_count != 2 || memory_events[0].size != 20)
-        return 2;
-    memory_forget();
-    return checks_bad != 0;
-}
-
-static void a_child_is_traced_once_it_starts_that_itself(void)
-{
-    pthread_t thread;
-    int status;
-
-    is_over = false;
-    pthread_create(&thread, NULL, run_on, NULL);
-    memory_begin(&all);
-    for (int i = 0; i < 10; i++) {
-        pid_t child = fork();
-        if (child == 0)
-            _exit(trace_in_child());
-        waitpid(child, &status, 0);
-        CHECK_INT(status, 0);
-    }
-    is_over = true;
-    pthread_join(thread, NULL);
-    memory_end();
-    CHECK(memory_count > 0);
-}
-
-static void a_child_may_stop_what_its_parent_started(void)
-{
-    int status;
-
-    memory_begin(&all);
-    pid_t child = fork();
-    if (child == 0) {
-        vst_memory_stop();
-        o->free(o->malloc(10));
-        _exit(vst_memory_is_tracing());
-    }
-    waitpid(child, &status, 0);
-    CHECK_INT(status, 0);
-    o->free(o->malloc(10));
-    memory_end();
-    CHECK_INT(memory_count, 2);
-}
-
-int main(int argc, char **argv)
-{
-    void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
-
-    if (library == NULL)
-        return 2;
-    o = oracle_in(library);
-    pthread_key_create(&key, free_late);
-    TEST(every_thread_is_recorded_as_it_was);
-    TEST(what_ends_with_its_thread_is_recorded);
-    TEST(another_thread_may_free_a_block);
-    TEST(nobody_is_asked_for_a_stack_after_stop);
-    TEST(a_signal_may_come_at_any_moment);
-    TEST(a_child_is_traced_once_it_starts_that_itself);
-    TEST(a_child_may_stop_what_its_parent_started);
-    memory_forget();
+    TEST(the_live_set_is_the_models_at_every_step);
+    TEST(so_it_is_in_a_packed_file);
+    TEST(allocating_threads_survive_every_start_and_stop);
+    TEST(threads_that_define_the_same_stacks_get_the_same_numbers);
     return checks_end();
 }
