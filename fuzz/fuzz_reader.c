@@ -91,6 +91,41 @@ static bool replay(vst_trace *trace)
     return true;
 }
 
+static vst_status take_memory(void *ctx, const vst_memory_event *event)
+{
+    uint64_t *live_bytes = ctx;
+
+    if (event->kind == VST_MEMORY_FRAMEWORK ||
+        event->kind == VST_MEMORY_FRAMEWORK_FREE)
+        return VST_OK;
+    if (!(event->flags & VST_MEMORY_FREES))
+        *live_bytes += event->size;
+    else if (!(event->flags & VST_MEMORY_UNKNOWN))
+        *live_bytes -= event->size;
+    MUST(event->live_bytes == *live_bytes);
+    return VST_OK;
+}
+
+static void replay_memory(vst_trace *trace)
+{
+    size_t windows = trace->window_count;
+
+    for (size_t i = 0; i < windows && i < WINDOWS_MAX; i++) {
+        uint64_t live_bytes = 0;
+        vst_memory_sink sink = {&live_bytes, take_memory, NULL};
+
+        if (is_given_up(trace,
+                        vst_trace_replay_memory(
+                            trace, (int)trace->windows[i].number, &sink, NULL)))
+            return;
+    }
+    for (size_t i = 0; i < trace->stack_count; i++) {
+        const vst__stack_entry *entry = &trace->stacks[i];
+        MUST(vst_trace_stack(trace, entry->id) == &entry->stack);
+        MUST(entry->stack.parent < entry->id);
+    }
+}
+
 /* Hides the first half. */
 static void clip(vst_trace *trace)
 {
@@ -164,8 +199,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     ask(trace);
     if (replay(trace) && trace->window_count <= WINDOWS_MAX)
         export(trace);
+    replay_memory(trace);
     clip(trace);
     replay(trace);
+    replay_memory(trace);
     vst_trace_close(trace);
     return 0;
 }

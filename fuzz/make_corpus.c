@@ -172,6 +172,14 @@ static void make_kept(void)
     save_trace(&b, "kept");
 }
 
+static void make_memory(void)
+{
+    builder b;
+
+    builder_memory(&b);
+    save_trace(&b, "memory");
+}
+
 /* Everything that can claim more than there is does. */
 static void make_claims(void)
 {
@@ -254,6 +262,7 @@ int main(int argc, char **argv)
     make_stacks();
     make_bounded();
     make_kept();
+    make_memory();
     make_claims();
     make_no_trace();
     make_events();

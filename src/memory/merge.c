@@ -12,7 +12,7 @@ enum {
     BLOCKS_SIZE = 64 * 1024 * 1024, /* of all threads together, about */
     BLOCK_LEAST = 16 * 1024,
     /* How many records are looked at ahead of their time, in all. */
-    LOOK_AHEAD_MAX = 200000000,
+    LOOK_AHEAD_MAX = 50000000,
 };
 
 /* ---- the heap ----------------------------------------------------------- */

@@ -74,6 +74,34 @@ static vst_id define(attempt *a, vst_definition_kind kind, const char *name)
     return id;
 }
 
+/* A stack that is new each time. */
+static vst_stack_id define_stack(attempt *a)
+{
+    vst_stack stack = {.kind = VST_STACK_NATIVE, .address = a->records};
+    vst_stack_id id;
+    vst_status status =
+        vst_queue_define_stack(vst_session_queue(a->session), &stack, &id);
+
+    if (!worked(a, status, NULL)) {
+        CHECK_INT(id, 0);
+        a->records++;
+    }
+    return id;
+}
+
+static void record_memory(attempt *a)
+{
+    vst_stack_id stack = define_stack(a);
+
+    vst_record_alloc(VST_MEMORY_MALLOC, 0x1000, 64, stack, 0,
+                     vst_clock_ticks());
+    vst_record_alloc(VST_MEMORY_MMAP, 0x100000, 1 << 20, stack, 0,
+                     vst_clock_ticks());
+    vst_record_free(VST_MEMORY_FREE, 0x1000, 0, vst_clock_ticks());
+    vst_record_free(VST_MEMORY_MUNMAP, 0x100000, 1 << 20, vst_clock_ticks());
+    a->records += 4;
+}
+
 /* Nothing is recorded of what could not be defined, as tracers do it. */
 static void *record(void *ctx)
 {
@@ -99,6 +127,7 @@ static void *record(void *ctx)
         vst_record_switch(1);
         vst_record_switch(0);
         a->records += 2;
+        record_memory(a);
         if (a->call != 0) {
             vst_record(VST_EXIT, a->call);
             a->records++;
@@ -171,12 +200,14 @@ static const vst_tracer_ops counting_ops = {.get_events = count_events};
 static void read_back(attempt *a)
 {
     vst_sink sink = {.recursion = true};
+    vst_memory_sink memory = {0};
     vst_trace *trace, *again;
     vst_error error;
 
     if (!worked(a, vst_session_open_trace(a->session, &trace, &error), &error))
         return;
     worked(a, vst_trace_replay(trace, 0, NULL, &sink, &error), &error);
+    worked(a, vst_trace_replay_memory(trace, 0, &memory, &error), &error);
     a->exported_json =
         worked(a, vst_trace_export(trace, json_path, NULL, &error), &error);
     /* Twice: as if two processes had recorded the same. */

@@ -70,6 +70,9 @@ static void *record(void *ctx)
         vst_record_begin(*id, 1);
         vst_record_switch(1);
         vst_record_switch(0);
+        vst_record_alloc(VST_MEMORY_MALLOC, 0x1000, 64, 1, 0,
+                         vst_clock_ticks());
+        vst_record_free(VST_MEMORY_FREE, 0x1000, 0, vst_clock_ticks());
         vst_record(VST_EXIT, *id);
     }
     return NULL;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <vestige/memory.h>
 #include <vestige/trace.h>
 
 #include "check.h"
@@ -419,6 +420,51 @@ static void replay_each(vst_trace *trace, const vst_trace_info *info)
     }
 }
 
+typedef struct memory_seen {
+    uint64_t allocations, frees, live_bytes, live_count;
+} memory_seen;
+
+/* Whatever the file says, the sums are those of the events. */
+static vst_status see_memory(void *ctx, const vst_memory_event *event)
+{
+    memory_seen *seen = ctx;
+
+    if (event->kind == VST_MEMORY_FRAMEWORK ||
+        event->kind == VST_MEMORY_FRAMEWORK_FREE)
+        return VST_OK;
+    if (!(event->flags & VST_MEMORY_FREES)) {
+        CHECK(event->serial != 0);
+        seen->live_bytes += event->size;
+        seen->allocations++;
+    } else if (!(event->flags & VST_MEMORY_UNKNOWN)) {
+        CHECK(event->allocated_ns <= event->time_ns);
+        seen->live_bytes -= event->size;
+        seen->frees++;
+    }
+    CHECK(event->live_bytes == seen->live_bytes);
+    CHECK(event->weight >= 1);
+    return VST_OK;
+}
+
+static void replay_memory(vst_trace *trace)
+{
+    for (int window = 0; window < 2; window++) {
+        memory_seen seen = {0};
+        vst_memory_sink sink = {&seen, see_memory, NULL};
+        vst_status status = vst_trace_replay_memory(trace, window, &sink, NULL);
+
+        CHECK(status == VST_OK || status == VST_E_ARGUMENT);
+    }
+    for (vst_stack_id id = vst_trace_stack_max(trace), steps = 0; id != 0;) {
+        const vst_stack *stack = vst_trace_stack(trace, id);
+        CHECK(stack == NULL || stack->parent < id);
+        CHECK(++steps < 100);
+        id = stack != NULL ? stack->parent : 0;
+    }
+    for (size_t i = 0; i < vst_trace_module_count(trace); i++)
+        CHECK(vst_trace_module(trace, i)->path != NULL);
+}
+
 /* Opens whatever it is, and if it opens, asks everything. */
 static void survive(int fd)
 {
@@ -440,9 +486,11 @@ static void survive(int fd)
     for (size_t i = 0; vst_trace_metadata_at(trace, i, &key) != NULL; i++)
         CHECK(vst_trace_metadata(trace, key) != NULL);
     replay_each(trace, &info);
+    replay_memory(trace);
     vst_trace_set_clip(trace,
                        info.start_ns + (info.end_ns - info.start_ns) / 2);
     replay_each(trace, &info);
+    replay_memory(trace);
     vst_trace_close(trace);
 }
 
@@ -469,6 +517,8 @@ static void a_file_cut_at_any_byte_is_read_up_to_there(void)
     build_small(&b);
     cut_at_each_byte(&b, 1);
     builder_bounded(&b);
+    cut_at_each_byte(&b, 64);
+    builder_memory(&b);
     cut_at_each_byte(&b, 64);
 }
 
@@ -517,6 +567,8 @@ static void any_bit_flipped_in_a_header_or_record_is_survived(void)
     build_small(&b);
     flip_all(&b);
     builder_bounded(&b);
+    flip_all(&b);
+    builder_memory(&b);
     flip_all(&b);
 }
 
@@ -587,6 +639,9 @@ static void thousands_of_damaged_files_are_survived(void)
     builder_free(&b);
     builder_bounded(&b);
     damage(&b, 3000);
+    builder_free(&b);
+    builder_memory(&b);
+    damage(&b, 6000);
     builder_free(&b);
 }
 

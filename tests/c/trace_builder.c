@@ -262,6 +262,77 @@ void builder_bounded(builder *b)
     builder_exit(b, 1, 10);
 }
 
+static void memory_entries(builder *b)
+{
+    vst_file_entry module = {.kind = VST_ENTRY_MODULE,
+                             .id = 1,
+                             .x = 0x1000,
+                             .y = 0x1000,
+                             .z = 0x9000};
+
+    builder_window(b, 0, 1000, 9000);
+    builder_define(b, VST_DEF_PYTHON, 1, "main", "/home/x/app.py", 3);
+    builder_metadata(b, "vestige.memory", "{\"sample_bytes\": 512}");
+    builder_entry(b, &(vst_file_entry){.kind = VST_ENTRY_MEMORY}, "", "");
+    builder_entry(b, &module, "/lib/x.so", "\1\2\3");
+    for (uint32_t i = 1; i < 5; i++) {
+        vst_file_entry stack = {.kind = VST_ENTRY_STACK,
+                                .id = i,
+                                .line = 7,
+                                .x = 1ull << 32 | (i - 1),
+                                .y = i == 4 ? 2 : 0x2000,
+                                .z = i < 3 ? 1 : i - 1};
+        builder_entry(b, &stack, "", "");
+    }
+}
+
+static void memory_words(builder *b, const uint64_t *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        builder_word(b, words[i]);
+}
+
+void builder_memory(builder *b)
+{
+    const uint64_t a = 0x7f0000000010, z = 0x7f0000000020, m = 0x7f0000100000;
+    const uint64_t first[] = {
+        vst_word(VST_ENTER, 1, 10),
+        vst_word_escape(VST_ESCAPE_ALLOC, 64 << 7 | 1, 10),
+        a >> 3 | 2ull << 44,
+        vst_word_escape(VST_ESCAPE_ALLOC, 100 << 7 | 1, 10),
+        z >> 3 | 3ull << 44,
+        vst_word_escape(VST_ESCAPE_FREE_RECENT, vst_recent_place(a) << 5 | 8,
+                        10),
+        vst_word_escape(VST_ESCAPE_ALLOC_LARGE, 9, 10),
+        m,
+        0x8000,
+        4,
+        vst_word_escape(VST_ESCAPE_ALLOC, 32 << 7 | 1, 5000),
+        a >> 3 | 1ull << 44,
+        vst_word(VST_EXIT, 1, 10),
+    };
+    const uint64_t second[] = {
+        vst_word_escape(VST_ESCAPE_FREE, 8, 100),
+        z,
+        vst_word_escape(VST_ESCAPE_FREE_RANGE, 10, 10),
+        m + 0x2000,
+        0x1000,
+        vst_word_escape(VST_ESCAPE_ALLOC, 8 << 7 | 1, 10),
+        a >> 3 | 1ull << 44,
+        vst_word_escape(VST_ESCAPE_FREE, 8, 10),
+        0x7f0000000990,
+    };
+
+    builder_init(b);
+    builder_definitions(b, 1);
+    memory_entries(b);
+    builder_records(b, 0, 1, 1000, 1);
+    memory_words(b, first, sizeof first / sizeof *first);
+    builder_seal(b, 1);
+    builder_records(b, 0, 2, 1000, 1);
+    memory_words(b, second, sizeof second / sizeof *second);
+}
+
 int builder_file(const builder *b)
 {
     int fd;

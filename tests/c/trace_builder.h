@@ -62,6 +62,10 @@ void builder_window(builder *b, unsigned number, vst_ticks first,
  * emptied. */
 void builder_bounded(builder *b);
 
+/* A whole file of records of memory by two threads: every kind of them, stacks
+ * and a module. */
+void builder_memory(builder *b);
+
 /* The file as an unlinked one; the caller closes it. */
 int builder_file(const builder *b);
 vst_status builder_open(const builder *b, vst_trace **trace, vst_error *error);
