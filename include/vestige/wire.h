@@ -156,7 +156,7 @@ static inline uint32_t vst_word_escape_words(uint64_t word)
 #define VST_ALLOC_SIZE_MAX 0x7fffu   /* of an ALLOC; what is more is _LARGE */
 #define VST_ALLOC_STACK_MAX 0xfffffu /* the same */
 
-enum { VST_RECENT_BITS = 10, VST_RECENT_PLACES = 1 << VST_RECENT_BITS };
+enum { VST_RECENT_BITS = 9, VST_RECENT_PLACES = 1 << VST_RECENT_BITS };
 
 /* Where FREE_RECENT looks for an address: writers and readers keep the same
  * table of VST_RECENT_PLACES addresses a thread. */
