@@ -182,11 +182,18 @@ enum {
     VST_MEMORY_UNKNOWN = 8,   /* a free of what was not seen to be allocated, or
                                * whose allocation was dropped */
     VST_MEMORY_LOST_FREE = 16 /* an allocation at an address that was live: its
-                               * free was not seen; it comes as one first */
+                               * free was not seen; it comes as one first, with
+                               * the same flag */
 };
 
-/* An allocation or a free. Of a free, size, stack, kind's counterpart and
- * serial are those of the allocation that it ends. */
+/* An allocation or a free. Of a free, size, stack and serial are those of the
+ * allocation that it ends, kind is its own; of one that is UNKNOWN they are 0,
+ * but for the size of a munmap. A munmap gives one for each mapping that it
+ * takes something of, with the size of that part.
+ *
+ * VST_MEMORY_FRAMEWORK and _FREE are counted apart: their blocks lie in blocks
+ * of the system's, even at the same addresses. live_bytes and live_count are
+ * those of their own group. */
 typedef struct vst_memory_event {
     int64_t time_ns;
     uint32_t thread; /* that did it */
@@ -208,7 +215,10 @@ typedef struct vst_memory_sink {
     vst_status (*loss)(void *ctx, const vst_loss *loss); /* may be NULL */
 } vst_memory_sink;
 
-/* All threads' allocations and frees in order of time, in a window or all. */
+/* All threads' allocations and frees in order of time, in a window or all. Each
+ * window begins with nothing: between two nobody looked. Where a trace is
+ * bounded or clipped, what was allocated before is not known. Within a thread
+ * the order is that of its records, and times never go back. */
 VST_API vst_status vst_trace_replay_memory(vst_trace *trace, int window,
                                            const vst_memory_sink *sink,
                                            vst_error *error);
