@@ -15,6 +15,8 @@ python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 if [ "${1:-}" = test ]; then
     command -v g++ >/dev/null || missing="$missing g++"
     command -v pkg-config >/dev/null || missing="$missing pkg-config"
+    ldconfig -p 2>/dev/null | grep -q 'libjemalloc\.so\.2' ||
+        optional="$optional libjemalloc2"
     command -v node >/dev/null || echo "no node: tests with Perfetto are skipped"
 fi
 has_header isa-l/igzip_lib.h || optional="$optional libisal-dev"
@@ -49,7 +51,8 @@ fi
 if [ -n "$optional" ]; then
     echo "not here, and done without:$optional"
     echo "  (libisal-dev compresses faster, libzstd-dev packs traces," \
-        "libunwind-dev takes native frames, libdw-dev names them)"
+        "libunwind-dev takes native frames, libdw-dev names them," \
+        "libjemalloc2 is what a test preloads)"
 fi
 if [ -n "$missing" ]; then
     echo "please install these packages first:$missing" >&2

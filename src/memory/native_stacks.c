@@ -15,7 +15,7 @@
 
 enum {
     FRAMES_MAX = 256, /* those further out are left out */
-    TABLE_BITS = 16,
+    TABLE_BITS = 18,  /* 4 MiB, as far as they are used */
     WAYS = 4,
 };
 
