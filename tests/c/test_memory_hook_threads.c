@@ -160,22 +160,22 @@ static void *run_on(void *argument)
 static void nobody_is_asked_for_a_stack_after_stop(void)
 {
     vst_memory_options options = all;
-    pthread_t threads[4];
+    pthread_t threads[2];
 
     options.stack = tell_stack;
     is_over = false;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, run_on, NULL);
-    for (int i = 0; i < 30; i++) {
+    for (int i = 0; i < 10; i++) {
         may_be_told = true;
         memory_begin(&options);
-        usleep(500);
+        usleep(200);
         vst_memory_stop();
         may_be_told = false;
         memory_end();
     }
     is_over = true;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     CHECK(told > 0);
     CHECK_INT(told_too_late, 0);
@@ -211,6 +211,7 @@ static void a_signal_may_come_at_any_moment(void)
     sigaction(SIGUSR1, &action, NULL);
     memory_begin(&all);
     o->run(4, 10, &log); /* the first event takes memory for the thread */
+    raise(SIGUSR1);      /* one at least, and outside of us */
     pthread_create(&thread, NULL, interrupt, &self);
     o->run(5, 4 * CALLS, &log);
     is_over = true;
@@ -258,7 +259,7 @@ static void a_child_is_traced_once_it_starts_that_itself(void)
     is_over = false;
     pthread_create(&thread, NULL, run_on, NULL);
     memory_begin(&all);
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 5; i++) {
         pid_t child = fork();
         if (child == 0)
             _exit(trace_in_child());

@@ -9,7 +9,7 @@
 #include "memory/track.h"
 #include "memory_session.h"
 
-enum { SEEDS = 200, ALLOCATIONS = 20000, EVERY = 4096 };
+enum { SEEDS = 100, ALLOCATIONS = 20000, EVERY = 4096 };
 
 static size_t size_of(size_t i)
 {
@@ -54,7 +54,7 @@ static void estimates_of_bytes_and_counts_have_no_bias(void)
 static void each_size_is_taken_as_often_as_it_should_be(void)
 {
     static const size_t sizes[] = {1, 100, 4096, 10000, 40000};
-    enum { TRIES = 1000000 };
+    enum { TRIES = 300000 };
 
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         vst__sampler sampler = {.turn = 0};
@@ -82,7 +82,7 @@ static void nothing_is_taken_of_nothing(void)
 
 static void addresses_are_found_once_for_each_time_they_were_added(void)
 {
-    enum { COUNT = 100000 };
+    enum { COUNT = 30000 };
     size_t wrong = 0;
 
     vst__sample_begin(1, 1);
@@ -104,7 +104,7 @@ static void addresses_are_found_once_for_each_time_they_were_added(void)
     CHECK(!vst__sample_remove(16));
 }
 
-enum { THREADS = 4, ROUNDS = 20000 };
+enum { THREADS = 4, ROUNDS = 10000 };
 static uintptr_t handed[THREADS][ROUNDS];
 
 static void *add_some(void *argument)
