@@ -213,15 +213,9 @@ static vst_status release(history *self, vst__merge_stream *from, bool *waits)
     const vst__memory_record *record = &from->cursor.record;
     group *of = group_of(self, record->kind);
     vst__block_info freed;
-    size_t parts = 0;
-    vst_status status = VST_OK;
 
     if (vst__live_remove(&of->live, record->address, &freed))
         return tell_free(self, from, of, 0, record->kind, &freed);
-    if (record->kind == VST_MEMORY_MUNMAP)
-        status = unmap(self, from, 1, 0, record->kind, &parts);
-    if (status != VST_OK || parts != 0)
-        return status;
     if (from->order == VST_ORDER_FREE && self->merge.heap_count > 1) {
         vst__merge_wait(&self->merge, from->time, VST_ORDER_UNKNOWN);
         *waits = true;

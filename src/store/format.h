@@ -35,6 +35,9 @@
  * stored last. Every definition precedes, in time, the first record that uses
  * it. A later entry of the same kind and id (or key) replaces an earlier one.
  *
+ * Version 3 has records of memory (types of wire.h from VST_ESCAPE_FIXED on) and
+ * the entries STACK, MODULE and MEMORY; else it is version 2.
+ *
  * Clock. Every chunk header and every CLOCK entry is a sample of three clocks.
  * Sorted by ticks they make ticks -> MONOTONIC piecewise linear (a sample less
  * than 1 ms after the one before is left out: its error would be slope);

@@ -2,6 +2,10 @@
  * what is recorded comes out again, with its stack, and each free finds its
  * allocation. */
 #include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "memory_model.h"
 
@@ -165,6 +169,147 @@ static void another_thread_frees(void)
     vst_session_destroy(session);
 }
 
+/* Stacks and their numbers are the parent's: the child's recording is another.
+ */
+static void a_forked_child_begins_anew(void)
+{
+    vst_stack stack = {.kind = VST_STACK_NATIVE, .address = 1};
+    vst_session *session = session_begin(NULL);
+    vst_stack_id id;
+    heard all;
+    int status;
+
+    stack.address = 2;
+    vst_queue_define_stack(vst_session_queue(session), &stack, &id);
+    stack.address = 3;
+    vst_queue_define_stack(vst_session_queue(session), &stack, &id);
+    CHECK_INT(id, 2);
+    allocate(1, 10, id);
+    pid_t child = fork();
+    if (child == 0) {
+        allocate(2, 20, id); /* goes nowhere */
+        if (vst_queue_define_stack(vst_session_queue(session), &stack, &id) !=
+            VST_E_STATE)
+            _exit(1);
+        vst_session *own = session_begin(NULL);
+        if (vst_queue_define_stack(vst_session_queue(own), &stack, &id) !=
+                VST_OK ||
+            id != 1)
+            _exit(2);
+        allocate(3, 30, id);
+        release(1);
+        vst_session_stop(own);
+        hear_session(own, &all);
+        _exit(all.count == 2 && all.events[0].size == 30 ? 0 : 3);
+    }
+    waitpid(child, &status, 0);
+    CHECK_INT(status, 0);
+    allocate(4, 40, id);
+    vst_session_stop(session);
+    hear_session(session, &all);
+    CHECK_INT(all.count, 2);
+    CHECK_INT(all.events[1].size, 40);
+    heard_free(&all);
+    vst_session_destroy(session);
+}
+
+/* What an atfork handler allocates must not wait for the recorder. */
+static unsigned handled;
+
+static void allocate_at_fork(void)
+{
+    for (unsigned i = 0; i < 5000 && handled; i++) /* more than a chunk */
+        allocate(100 + i, 16, 1);
+}
+
+/* Registered before the recorder's: runs after that has locked, and in the
+ * child before it has let go. */
+__attribute__((constructor(101))) static void handle_forks(void)
+{
+    pthread_atfork(allocate_at_fork, allocate_at_fork, allocate_at_fork);
+}
+
+static void handlers_that_allocate_at_a_fork_do_not_wait(void)
+{
+    vst_session *session = session_begin(NULL);
+    heard all;
+    int status;
+
+    allocate(1, 10, 1);
+    handled = 1;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    handled = 0;
+    waitpid(child, &status, 0);
+    CHECK_INT(status, 0);
+    vst_session_stop(session);
+    hear_session(session, &all);
+    /* What the parent's second handler recorded may be there, once it is no
+     * longer in the fork; of the child's nothing is. */
+    CHECK(all.count >= 1 && all.count <= 5001);
+    for (size_t i = 0; i < all.count; i++)
+        CHECK_INT(all.events[i].flags, 0);
+    heard_free(&all);
+    vst_session_destroy(session);
+}
+
+/* Killed while three threads record: the file is readable, up to the word. */
+static void *allocate_for_ever(void *first)
+{
+    unsigned number = *(unsigned *)first;
+
+    for (unsigned i = 0;; i++) {
+        allocate(number + i % 1000, i % 60000, i % 100);
+        if (i % 1000 >= 10)
+            release(number + i % 1000 - 10);
+    }
+    return NULL;
+}
+
+static void record_until_killed(const char *path)
+{
+    vst_session_options options = {.path = path, .overwrite = true};
+    unsigned firsts[3] = {0, 100000, 200000};
+    pthread_t thread;
+
+    session_begin(&options);
+    for (int i = 0; i < 2; i++)
+        pthread_create(&thread, NULL, allocate_for_ever, &firsts[i]);
+    allocate_for_ever(&firsts[2]);
+}
+
+static void a_killed_program_leaves_all_that_was_recorded(void)
+{
+    char path[] = "/tmp/vestige-killed-XXXXXX";
+
+    close(mkstemp(path));
+    for (int round = 0; round < 5; round++) {
+        struct stat info = {0};
+        vst_trace *trace;
+        vst_error error;
+        heard all;
+        pid_t child = fork();
+        if (child == 0)
+            record_until_killed(path);
+        while (info.st_size < 300000 + round * 1500000)
+            stat(path, &info);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        if (!CHECK_INT(vst_trace_open(path, &trace, &error), VST_OK))
+            break;
+        CHECK_INT(hear_trace(trace, VST_WINDOW_LAST, &all), VST_OK);
+        CHECK(all.count > 1000);
+        /* Of each thread only the last words may be missing. */
+        for (size_t i = 0; i < all.count; i++)
+            CHECK(!(all.events[i].flags & VST_MEMORY_UNKNOWN));
+        heard_free(&all);
+        vst_trace_close(trace);
+        truncate(path, 0);
+    }
+    unlink(path);
+}
+
 static void kinds_have_names(void)
 {
     CHECK_TEXT(vst_memory_kind_name(VST_MEMORY_MALLOC), "malloc");
@@ -182,6 +327,9 @@ int main(void)
     TEST(stacks_and_modules_are_read);
     TEST(many_stacks_keep_their_numbers);
     TEST(another_thread_frees);
+    TEST(a_forked_child_begins_anew);
+    TEST(handlers_that_allocate_at_a_fork_do_not_wait);
+    TEST(a_killed_program_leaves_all_that_was_recorded);
     TEST(kinds_have_names);
     return checks_end();
 }
