@@ -21,10 +21,11 @@
 
 void *vst__real_dlopen, *vst__real_dlsym, *vst__real_dlclose;
 
-/* Both called by the code below. */
-void vst__before_loader(void);
-bool vst__dlopen_is_ours(const char *file, const void *caller);
-void *vst__dlopen_and_look(const char *file, int mode);
+/* Called by the code below, which no compiler sees. */
+#define USED __attribute__((used))
+USED void vst__before_loader(void);
+USED bool vst__dlopen_is_ours(const char *file, const void *caller);
+USED void *vst__dlopen_and_look(const char *file, int mode);
 
 void vst__before_loader(void)
 {

@@ -5,6 +5,7 @@
  * A slot is changed only if it holds what we know: the original, our hook, or
  * the way to the loader of one that was not called yet. Whatever else is in it
  * was put there by somebody who wants it so. */
+#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -23,6 +24,8 @@ enum {
     IS_TAKEN = R_AARCH64_GLOB_DAT,
     IS_STORED = R_AARCH64_ABS64
 };
+#else
+enum { IS_CALLED = INT_MAX, IS_TAKEN = INT_MAX, IS_STORED = INT_MAX };
 #endif
 
 /* Most names are told apart by their first letter. */
