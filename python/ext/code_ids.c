@@ -158,15 +158,34 @@ static const char *within_own_folder(const char *file, uint32_t length)
     return file + size;
 }
 
-/* In a file of our package whose name there begins like this. */
-static bool is_own(PyObject *code, const char *beginning)
+static bool begins_with(const char *part, size_t length, const char *beginning)
+{
+    size_t size = strlen(beginning);
+
+    return length >= size && memcmp(part, beginning, size) == 0;
+}
+
+bool vpy_file_is_own(const char *file, uint32_t length)
+{
+    return within_own_folder(file, length) != NULL;
+}
+
+bool vpy_file_is_launcher(const char *file, uint32_t length)
+{
+    const char *part = within_own_folder(file, length);
+    size_t left = part ? length - (size_t)(part - file) : 0;
+
+    return part && (begins_with(part, left, "cli/") ||
+                    begins_with(part, left, "startup/"));
+}
+
+static bool has_file(PyObject *code, bool (*is)(const char *, uint32_t))
 {
     const char *file;
     uint32_t length;
     PyObject *text =
         vpy_text(((PyCodeObject *)code)->co_filename, &file, &length);
-    const char *part = text ? within_own_folder(file, length) : NULL;
-    bool result = part && strncmp(part, beginning, strlen(beginning)) == 0;
+    bool result = text && is(file, length);
 
     Py_XDECREF(text);
     return result;
@@ -174,12 +193,12 @@ static bool is_own(PyObject *code, const char *beginning)
 
 bool vpy_code_is_launcher(PyObject *code)
 {
-    return is_own(code, "cli/") || is_own(code, "startup/");
+    return has_file(code, vpy_file_is_launcher);
 }
 
 bool vpy_code_is_own(PyObject *code)
 {
-    return is_own(code, "");
+    return has_file(code, vpy_file_is_own);
 }
 
 static bool is_wanted(const char *file, uint32_t length)

@@ -201,6 +201,25 @@ static inline int vpy_iframe_instruction(const vpy_iframe *frame)
 #endif
 }
 
+/* The same as a number for comparisons, which tells code objects apart: the
+ * instruction's address where it lies in the code object. Bit 0 is free, but on
+ * 3.11 it says whether the frame is an entry. */
+static inline uintptr_t vpy_iframe_place(const vpy_iframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return (uintptr_t)frame->instr_ptr;
+#elif PY_VERSION_HEX >= 0x030C0000
+    return (uintptr_t)frame->prev_instr;
+#elif PY_VERSION_HEX >= 0x030B0000
+    return (uintptr_t)frame->prev_instr | frame->is_entry;
+#else
+    /* Objects are 16 bytes apart, addresses have 47 bits. */
+    uintptr_t number = (uintptr_t)frame->f_lasti + 1;
+    return (uintptr_t)frame->f_code >> 3 | (number < 0xfffff ? number : 0xfffff)
+                                               << 44;
+#endif
+}
+
 /* A function's first instructions make its cells and its generator; until then
  * the interpreter shows its frame to nobody. */
 static inline bool vpy_iframe_is_incomplete(const vpy_iframe *frame,

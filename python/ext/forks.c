@@ -7,7 +7,7 @@
  * threads were in the middle of stays as it was. A child made behind the
  * interpreter's back (fork() in C) comes by here never: it runs on unrecorded,
  * the core refuses its records. */
-#include "vpy.h"
+#include "memory.h"
 
 #include <signal.h>
 #include <time.h>
@@ -71,6 +71,7 @@ static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
     vpy_flight_after_fork();
     vpy_snapshots_after_fork();
     vpy_traceback_after_fork();
+    vpy_memory_abandon();
     vpy_tracer_abandon();
     if (follower && was_recording)
         call_follower();

@@ -1,6 +1,7 @@
 /* vestige._core: what the extension is made of, put together. Loading it
  * registers the Python tracer with the core, which from then on makes one for
  * every recording. It belongs to the main interpreter. */
+#include "memory.h"
 #include "traceback.h"
 
 #include <vestige/api.h>
@@ -90,7 +91,8 @@ static int module_exec(PyObject *module)
         vpy_engine_init(module) < 0 || vpy_trace_type_init(module) < 0 ||
         vpy_session_type_init(module) < 0 || vpy_pack_init(module) < 0 ||
         vpy_annotation_init(module) < 0 || vpy_snapshot_init(module) < 0 ||
-        vpy_traceback_init(module) < 0 || add_constants(module) < 0)
+        vpy_traceback_init(module) < 0 || vpy_memory_init(module) < 0 ||
+        add_constants(module) < 0)
         return -1;
     vst_tracer_register(vpy_tracer_make);
     return 0;

@@ -1,11 +1,13 @@
 /* vestige._core.Session: a vst_session as a Python object. */
-#include "vpy.h"
+#include "memory.h"
 
 typedef struct session {
     PyObject_HEAD vst_session *handle; /* NULL until the first start */
     PyObject *path;                    /* bytes or NULL */
     vpy_options options;
     bool overwrite, gc, checkpoints;
+    bool memory;
+    vpy_memory_options memory_options;
     uint64_t max_size, keep_ns; /* 0: no bound */
     vpy_flight *flight;         /* NULL: it is never asked for snapshots */
 } session;
@@ -61,20 +63,35 @@ static int check_engine(const char *engine)
 
 static int session_init(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"path",     "overwrite", "gc",      "engine",
-                            "native",   "python",    "include", "exclude",
-                            "log_args", "max_size",  "keep_ns", "checkpoints",
+    static char *names[] = {"path",
+                            "overwrite",
+                            "gc",
+                            "engine",
+                            "native",
+                            "python",
+                            "include",
+                            "exclude",
+                            "log_args",
+                            "max_size",
+                            "keep_ns",
+                            "checkpoints",
+                            "memory",
+                            "memory_native_stacks",
+                            "memory_native_allocators",
+                            "memory_sample_bytes",
                             NULL};
     session *self = (session *)object;
     PyObject *path = Py_None, *include = NULL, *exclude = NULL, *log = NULL;
     int overwrite = 0, gc = 1, native = 1, python = 1, checkpoints = 0;
-    unsigned long long max_size = 0, keep_ns = 0;
+    int memory = 0, native_stacks = 0, native_allocators = 1;
+    unsigned long long max_size = 0, keep_ns = 0, sample = 0;
     const char *engine = NULL;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|O$ppzppOOOKKp:Session", names,
-                                     &path, &overwrite, &gc, &engine, &native,
-                                     &python, &include, &exclude, &log,
-                                     &max_size, &keep_ns, &checkpoints))
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kw, "|O$ppzppOOOKKppppK:Session", names, &path, &overwrite,
+            &gc, &engine, &native, &python, &include, &exclude, &log, &max_size,
+            &keep_ns, &checkpoints, &memory, &native_stacks, &native_allocators,
+            &sample))
         return -1;
     if (self->handle) {
         PyErr_SetString(PyExc_RuntimeError, "the session was started already");
@@ -93,6 +110,10 @@ static int session_init(PyObject *object, PyObject *args, PyObject *kw)
     self->keep_ns = keep_ns;
     self->options.native = native;
     self->options.python = python;
+    self->memory = memory;
+    self->memory_options.native_stacks = native_stacks;
+    self->memory_options.native_allocators = native_allocators;
+    self->memory_options.sample_bytes = sample;
     return 0;
 }
 
@@ -143,7 +164,7 @@ static PyObject *fail(session *self, vst_status status, const vst_error *error)
     return vpy_raise(status, error, self->path);
 }
 
-/* The tracer is made from these options, if it is ours that is registered. */
+/* The tracers are made from these options, if ours are registered. */
 static void configure(session *self)
 {
     vpy_options options = self->options;
@@ -152,6 +173,7 @@ static void configure(session *self)
     Py_XINCREF(options.exclude);
     Py_XINCREF(options.log_args);
     vpy_tracer_configure(&options);
+    vpy_memory_configure(&self->memory_options, self->handle);
 }
 
 /* Once: a later Python is not locked out, but told of. */
@@ -177,6 +199,7 @@ static PyObject *session_create(PyObject *object, PyObject *unused)
         .path = self->path ? PyBytes_AS_STRING(self->path) : NULL,
         .overwrite = self->overwrite,
         .gc = self->gc,
+        .memory = self->memory,
         .max_size = self->max_size,
         .keep_ns = self->keep_ns,
         .checkpoints = self->checkpoints,
@@ -296,6 +319,27 @@ static PyObject *session_trace(PyObject *object, PyObject *unused)
     return is_started(self) ? vpy_trace_of_session(object, self->handle) : NULL;
 }
 
+static PyObject *session_export_memory(PyObject *object, PyObject *path)
+{
+    session *self = (session *)object;
+    vst_error error = {VST_OK, 0, 0};
+    PyObject *bytes;
+    vst_status status;
+
+    if (!is_started(self) || !PyUnicode_FSConverter(path, &bytes))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    status = vst_session_export_memory(self->handle, PyBytes_AS_STRING(bytes),
+                                       &error);
+    Py_END_ALLOW_THREADS;
+    if (status != VST_OK)
+        vpy_raise(status, &error, bytes);
+    Py_DECREF(bytes);
+    if (status != VST_OK)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *session_arm(PyObject *object, PyObject *args, PyObject *kw)
 {
     session *self = (session *)object;
@@ -348,6 +392,7 @@ static PyMethodDef session_methods[] = {
     {"finish", session_finish, METH_NOARGS, NULL},
     {"set_metadata", session_set_metadata, METH_VARARGS, NULL},
     {"trace", session_trace, METH_NOARGS, NULL},
+    {"export_memory", session_export_memory, METH_O, NULL},
     {"arm", (PyCFunction)(void (*)(void))session_arm,
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"snapshots", session_snapshots, METH_NOARGS, NULL},
@@ -364,8 +409,10 @@ static PyGetSetDef session_getset[] = {
 PyDoc_STRVAR(session_doc,
              "Session(path=None, *, overwrite=False, gc=True, engine=None, "
              "native=True, python=True, include=None, exclude=None, "
-             "log_args=None, max_size=0, keep_ns=0, "
-             "checkpoints=False)\n--\n\nOne recording.");
+             "log_args=None, max_size=0, keep_ns=0, checkpoints=False, "
+             "memory=False, memory_native_stacks=False, "
+             "memory_native_allocators=True, memory_sample_bytes=0)\n--\n\n"
+             "One recording.");
 
 static PyType_Slot session_slots[] = {
     {Py_tp_init, session_init},

@@ -81,6 +81,10 @@ VST_COLD uint32_t vpy_code_define(PyObject *code);
 bool vpy_code_is_launcher(PyObject *code);
 /* Belongs to vestige. */
 bool vpy_code_is_own(PyObject *code);
+/* The same of the file it comes from. These two and the next one only read,
+ * what does not change while recording. */
+bool vpy_file_is_launcher(const char *file, uint32_t length);
+bool vpy_file_is_own(const char *file, uint32_t length);
 /* How much of a file's name is a folder of the search path. */
 uint32_t vpy_search_path_prefix(const char *file, uint32_t length);
 

@@ -23,6 +23,7 @@ __all__ = [
     "counter",
     "install",
     "instant",
+    "memory",
     "profile",
     "record_function",
     "snapshot",
@@ -33,6 +34,7 @@ VestigeError = TraceError
 
 TYPE_CHECKING = False  # as typing has it, without loading typing
 if TYPE_CHECKING:
+    from . import memory
     from .activity import ProfilerActivity
     from .dropin import install, uninstall
     from .flight import snapshot
@@ -47,6 +49,8 @@ else:
     }
 
     def __getattr__(name):
+        if name == "memory":  # a module, which its import puts here
+            return __import__(f"{__name__}.memory", fromlist=["memory"])
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         home = __import__(f"{__name__}.{_HOMES[name]}", fromlist=[name])

@@ -16,7 +16,7 @@ from . import _core, dropin
 from .children import follow, name_process, unfollow
 from .ranks import check_ranks, distributed_info
 from .render import quote
-from .units import parse_file_bound, parse_time
+from .units import parse_file_bound, parse_size, parse_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +63,10 @@ class profile:
     snapshot_signal   name of a signal that makes it write one
     max_snapshots     how many are written at most, beside `output` as `<output>-snapshot<n>.vst`
     annotation_stacks  record the call stack that each record_function() begins in
+    profile_memory    record allocations and frees too, of Python's allocators and of malloc and its kin, each with the
+                      Python stack it was made with
+    memory_native_stacks, memory_sample, memory_native_allocators
+                      what vestige.memory.start() calls native, sample and native_allocators
     """
 
     def __init__(
@@ -88,6 +92,10 @@ class profile:
         snapshot_signal: str | int | None = None,
         max_snapshots: int = 10,
         annotation_stacks: bool = False,
+        profile_memory: bool = False,
+        memory_native_stacks: bool = False,
+        memory_sample: str | int | None = None,
+        memory_native_allocators: bool = True,
     ) -> None:
         given = {name: value for name, value in locals().items() if name != "self"}
         if activities is not None:  # their module loads enum, which a program that names none is spared
@@ -104,6 +112,9 @@ class profile:
             "gc": gc,
             "annotation_stacks": annotation_stacks,
             "children": children,
+            "profile_memory": profile_memory,
+            "memory_native_stacks": memory_native_stacks,
+            "memory_native_allocators": memory_native_allocators,
         }
         for name, flag in flags.items():
             if not isinstance(flag, bool):
@@ -111,6 +122,7 @@ class profile:
         if children and output is None:
             raise ValueError("children=True needs an output: their files are named after it")
         self.with_stack = with_stack
+        self.profile_memory = profile_memory
         self._annotation_stacks = annotation_stacks
         self._output = None if output is None else os.fspath(output)
         given.update(activities=self._activities, with_stack=with_stack)
@@ -120,6 +132,8 @@ class profile:
             given["max_size"] = parse_file_bound("max_size", max_size)
         keep_ns = 0 if keep_last is None else parse_time("keep_last", keep_last)
         given["keep_last"] = f"{keep_ns}ns" if keep_ns else None
+        if memory_sample is not None:
+            given["memory_sample"] = parse_size("memory_sample", memory_sample)
         armed = bool(given["triggers"]) or snapshot_signal is not None
         self._session = _core.Session(
             self._output,
@@ -134,6 +148,10 @@ class profile:
             max_size=given["max_size"] or 0,
             keep_ns=keep_ns,
             checkpoints=armed,
+            memory=profile_memory,
+            memory_native_stacks=memory_native_stacks,
+            memory_native_allocators=memory_native_allocators,
+            memory_sample_bytes=given["memory_sample"] or 0,
         )
         self._ranks = check_ranks(rank, local_rank, world_size)
         own = ("output", "overwrite", "children")
@@ -315,6 +333,8 @@ class profile:
         }
         if self.with_stack:
             facts["with_stack"] = "1"
+        if self.profile_memory:
+            facts["profile_memory"] = "1"
         distributed = distributed_info(self._ranks)
         if distributed is not None:
             facts["distributedInfo"] = distributed

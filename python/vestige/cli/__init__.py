@@ -12,11 +12,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-COMMANDS = ("run", "report", "export", "merge", "info", "recover", "pack")
+COMMANDS = ("run", "memory", "report", "export", "merge", "info", "recover", "pack")
 USAGE = """\
 usage: vestige COMMAND [options] …
 
   run      run a script, module or code and record every call
+  memory   the same, and record every allocation instead
   report   where a recorded program spent its time
   export   turn a trace into a file for ui.perfetto.dev or chrome://tracing
   merge    the same for several traces: one file, one timeline
@@ -45,6 +46,10 @@ def main() -> NoReturn:
     try:
         if sys.argv[1:2] == ["run"]:
             from .run import prepare
+
+            program = prepare(sys.argv[2:])
+        elif sys.argv[1:2] == ["memory"]:
+            from .memory import prepare
 
             program = prepare(sys.argv[2:])
         else:

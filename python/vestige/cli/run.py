@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TextIO
 
+    from vestige import Trace, profile
+
     from .console import Parser
     from .launch import Program
 
@@ -48,15 +50,13 @@ RECORDS_TO_REPORT = 50_000_000  # beyond that, a report on exit would take too l
 def prepare(argv: list[str]) -> Callable[[], None]:
     """Checks what can be checked before the program runs; the result runs it."""
     loaded = set(sys.modules)
-    own, kind, target, args = _split(argv)
+    own, kind, target, args = split(argv, WITH_VALUE)
     options = _parser().parse_args(own)
     if not kind:
         raise Failure("nothing to run: give a script, -m module or -c code; see vestige run --help", code=2)
     if options.torch_profiler and set(own) - {"--torch-profiler", "-q", "--quiet"}:
         raise Failure("--torch-profiler records nothing by itself and goes with no option but -q", code=2)
-    for name in OURS_ALONE:
-        if name not in loaded:
-            sys.modules.pop(name, None)
+    unload(loaded)
 
     from .launch import Program
 
@@ -70,7 +70,14 @@ def prepare(argv: list[str]) -> Callable[[], None]:
     return lambda: program.run(recording.start, recording.abandon)
 
 
-def _split(argv: list[str]) -> tuple[list[str], str, str, list[str]]:
+def unload(loaded: set[str]) -> None:
+    """What only our options needed."""
+    for name in OURS_ALONE:
+        if name not in loaded:
+            sys.modules.pop(name, None)
+
+
+def split(argv: list[str], with_value: tuple[str, ...]) -> tuple[list[str], str, str, list[str]]:
     """Our options; the kind of program, "" if there is none; its name; its arguments."""
     at = 0
     while at < len(argv):
@@ -85,7 +92,7 @@ def _split(argv: list[str]) -> tuple[list[str], str, str, list[str]]:
             return argv[:at], "script", argv[at + 1], argv[at + 2 :]
         if word == "-" or not word.startswith("-"):
             return argv[:at], "script", word, argv[at + 1 :]
-        at += 2 if word in WITH_VALUE else 1
+        at += 2 if word in with_value else 1
     return argv, "", "", []
 
 
@@ -128,7 +135,6 @@ class Recording:
     """The whole run as a trace file."""
 
     def __init__(self, options: Namespace, program: Program) -> None:
-        from vestige import profile
         from vestige.render import quote
         from vestige.units import parse_file_bound, parse_time
 
@@ -136,7 +142,7 @@ class Recording:
         self._shown = options.output or f"{program.name}.{self._process}.vst"
         self._path = os.path.abspath(self._shown)
         self._quiet = options.quiet
-        self._max_snapshots = options.max_snapshots
+        self._max_snapshots = getattr(options, "max_snapshots", 0)
         self._over = False
         self._stale = options.force and options.no_children  # children of the recording that is overwritten
         try:
@@ -144,31 +150,36 @@ class Recording:
                 parse_file_bound("--max-size", options.max_size)
             if options.last is not None:
                 parse_time("--last", options.last)
-            self._profile = profile(
-                with_stack=True,
-                output=self._path,
-                overwrite=options.force,
-                engine=options.engine,
-                c_functions=not options.no_c,
-                include=options.include,
-                exclude=options.exclude,
-                record_args=options.record_args,
-                gc=not options.no_gc,
-                rank=options.rank,
-                local_rank=options.local_rank,
-                world_size=options.world_size,
-                max_size=options.max_size,
-                keep_last=options.last,
-                children=not options.no_children,
-                triggers=options.trigger,
-                snapshot_signal=options.snapshot_signal,
-                max_snapshots=options.max_snapshots,
-            )
+            self._profile = self._make(options)
         except ValueError as error:
             raise Failure(str(error), code=2) from None
         command = ", ".join(map(quote, program.command))
         self._profile._set_metadata("vestige.command", f"[{command}]")
         self._profile._set_metadata("vestige.process_name", quote(program.name))
+
+    def _make(self, options: Namespace) -> profile:
+        from vestige import profile
+
+        return profile(
+            with_stack=True,
+            output=self._path,
+            overwrite=options.force,
+            engine=options.engine,
+            c_functions=not options.no_c,
+            include=options.include,
+            exclude=options.exclude,
+            record_args=options.record_args,
+            gc=not options.no_gc,
+            rank=options.rank,
+            local_rank=options.local_rank,
+            world_size=options.world_size,
+            max_size=options.max_size,
+            keep_last=options.last,
+            children=not options.no_children,
+            triggers=options.trigger,
+            snapshot_signal=options.snapshot_signal,
+            max_snapshots=options.max_snapshots,
+        )
 
     def start(self) -> None:
         """Registered before the program can register anything, the end of the recording is the last to run."""
@@ -207,11 +218,11 @@ class Recording:
             return
         try:
             _flush(sys.stdout)
-            self._report(out)
+            self.report(out)
         except (Exception, KeyboardInterrupt) as error:
             _say(out, f"vestige: no report: {error or type(error).__name__}")
 
-    def _report(self, out: TextIO) -> None:
+    def report(self, out: TextIO) -> None:
         from shlex import quote
 
         from vestige._core import Trace
@@ -224,13 +235,16 @@ class Recording:
             show(trace, trace.totals(all_windows=True), ROWS, out)
         else:
             print(f"a large trace; for a report:  vestige report {quote(self._shown)}", file=out)
+        self._tell_children(trace, out)
+        stem = os.path.splitext(self._shown)[0]
+        export = f"vestige export {quote(self._shown)} -o {quote(stem + '.json.gz')}"
+        print(f"{export}   # open it at ui.perfetto.dev", file=out, flush=True)
+
+    def _tell_children(self, trace: Trace, out: TextIO) -> None:
         others = find_children(self._path, trace.info()["trace_id"])
         if others:
             folder = os.path.dirname(self._shown)
             print(_listed([os.path.join(folder, os.path.basename(path)) for path in others]), file=out)
-        stem = os.path.splitext(self._shown)[0]
-        export = f"vestige export {quote(self._shown)} -o {quote(stem + '.json.gz')}"
-        print(f"{export}   # open it at ui.perfetto.dev", file=out, flush=True)
 
     def _tell_snapshots(self, out: TextIO) -> None:
         written, refused = self._profile._session.snapshots()

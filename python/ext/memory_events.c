@@ -1,0 +1,164 @@
+/* Allocations and frees of a trace as Python objects, one by one or summed up:
+ * for what is made of them in Python. Whoever wants reports of large traces has
+ * them made by the core. */
+#include "memory.h"
+#include "trace.h"
+
+/* ---- sums -----------------------------------------------------------------
+ */
+
+typedef struct sums {
+    uint64_t allocations, frees, peak_bytes, live_bytes, live_count;
+    double estimated_count, estimated_bytes;
+} sums;
+
+static vst_status add_event(void *ctx, const vst_memory_event *event)
+{
+    sums *s = ctx;
+
+    s->live_bytes = event->live_bytes;
+    s->live_count = event->live_count;
+    if (event->live_bytes > s->peak_bytes)
+        s->peak_bytes = event->live_bytes;
+    if (event->flags & VST_MEMORY_FREES) {
+        s->frees++;
+        return VST_OK;
+    }
+    s->allocations++;
+    s->estimated_count += event->weight;
+    s->estimated_bytes += event->weight * (double)event->size;
+    return VST_OK;
+}
+
+static PyObject *memory_totals(PyObject *module, PyObject *object)
+{
+    vpy_trace *trace = (vpy_trace *)object;
+    sums s = {.allocations = 0};
+    vst_memory_sink sink = {.ctx = &s, .event = add_event};
+    vst_error error = {VST_OK, 0, 0};
+    vst_status status;
+
+    (void)module;
+    if (!PyObject_TypeCheck(object, vpy_trace_type)) {
+        PyErr_SetString(PyExc_TypeError, "not a Trace");
+        return NULL;
+    }
+    if (!vpy_trace_is_usable(trace))
+        return NULL;
+    trace->busy = true;
+    Py_BEGIN_ALLOW_THREADS;
+    status =
+        vst_trace_replay_memory(trace->handle, VST_WINDOW_ALL, &sink, &error);
+    Py_END_ALLOW_THREADS;
+    trace->busy = false;
+    if (status != VST_OK)
+        return vpy_raise(status, &error, trace->path);
+    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:d,s:d}", "allocations",
+                         s.allocations, "frees", s.frees, "peak_bytes",
+                         s.peak_bytes, "live_bytes", s.live_bytes, "live_count",
+                         s.live_count, "estimated_count", s.estimated_count,
+                         "estimated_bytes", s.estimated_bytes);
+}
+
+/* ---- one by one -----------------------------------------------------------
+ */
+
+static vst_status append_event(void *list, const vst_memory_event *event)
+{
+    PyObject *item = Py_BuildValue(
+        "(sKKLIIIKKd)", vst_memory_kind_name(event->kind), event->address,
+        event->size, event->time_ns, event->thread, event->flags, event->stack,
+        event->serial, event->live_bytes, event->weight);
+    int failed = !item || PyList_Append(list, item) < 0;
+
+    Py_XDECREF(item);
+    return failed ? VST_E_NOMEM : VST_OK;
+}
+
+static PyObject *memory_events(PyObject *module, PyObject *object)
+{
+    vpy_trace *trace = (vpy_trace *)object;
+    PyObject *list;
+    vst_error error = {VST_OK, 0, 0};
+    vst_status status;
+
+    (void)module;
+    if (!PyObject_TypeCheck(object, vpy_trace_type)) {
+        PyErr_SetString(PyExc_TypeError, "not a Trace");
+        return NULL;
+    }
+    if (!vpy_trace_is_usable(trace) || !(list = PyList_New(0)))
+        return NULL;
+    vst_memory_sink sink = {.ctx = list, .event = append_event};
+    trace->busy = true;
+    status =
+        vst_trace_replay_memory(trace->handle, VST_WINDOW_ALL, &sink, &error);
+    trace->busy = false;
+    if (status == VST_OK)
+        return list;
+    Py_DECREF(list);
+    return PyErr_Occurred() ? NULL : vpy_raise(status, &error, trace->path);
+}
+
+static PyObject *describe_stack(const vst_trace *trace, vst_stack_id id)
+{
+    const vst_stack *stack = vst_trace_stack(trace, id);
+    const vst_definition *function;
+
+    if (!stack)
+        Py_RETURN_NONE;
+    function = stack->kind == VST_STACK_LANGUAGE
+                   ? vst_trace_definition(trace, stack->function)
+                   : NULL;
+    if (!function)
+        return Py_BuildValue("(IIIOOiK)", stack->kind, stack->flags,
+                             stack->parent, Py_None, Py_None, stack->line,
+                             stack->address);
+    return Py_BuildValue("(IIINNiK)", stack->kind, stack->flags, stack->parent,
+                         vpy_trace_text(function->name, function->name_len),
+                         vpy_trace_text(function->file, function->file_len),
+                         stack->line, stack->address);
+}
+
+static PyObject *memory_stacks(PyObject *module, PyObject *object)
+{
+    vpy_trace *trace = (vpy_trace *)object;
+    PyObject *list;
+
+    (void)module;
+    if (!PyObject_TypeCheck(object, vpy_trace_type)) {
+        PyErr_SetString(PyExc_TypeError, "not a Trace");
+        return NULL;
+    }
+    if (!vpy_trace_is_usable(trace) || !(list = PyList_New(0)))
+        return NULL;
+    for (vst_stack_id id = 0; id <= vst_trace_stack_max(trace->handle); id++) {
+        PyObject *item = describe_stack(trace->handle, id);
+        if (!item || PyList_Append(list, item) < 0) {
+            Py_XDECREF(item);
+            Py_DECREF(list);
+            return NULL;
+        }
+        Py_DECREF(item);
+    }
+    return list;
+}
+
+static PyMethodDef functions[] = {
+    {"memory_totals", memory_totals, METH_O,
+     PyDoc_STR("memory_totals(trace)\n--\n\nHow many allocations and frees a "
+               "trace holds, the peak, and what is live at its end.")},
+    {"memory_events", memory_events, METH_O,
+     PyDoc_STR("memory_events(trace)\n--\n\nEach allocation and free: (kind, "
+               "address, size, time_ns, thread, flags, stack, serial, "
+               "live_bytes, weight).")},
+    {"memory_stacks", memory_stacks, METH_O,
+     PyDoc_STR("memory_stacks(trace)\n--\n\nThe stacks by number: (kind, "
+               "flags, parent, function, file, line, address).")},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_memory_events_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}
