@@ -14,6 +14,7 @@ typedef struct memory_tracer {
 } memory_tracer;
 
 static memory_tracer *active; /* whose hooks are installed, NULL: none */
+static bool is_over;          /* the interpreter ends */
 static vpy_memory_options next_options = {.native_allocators = true};
 static vst_session *next_session;
 
@@ -36,18 +37,16 @@ static vst_status start(vst_memory_tracer *base)
     };
     vst_status status;
 
-    if (active)
-        return VST_E_BUSY;
+    if (active || is_over)
+        return active ? VST_E_BUSY : VST_E_STATE;
     vst_memory_enter();
-    vpy_memory_stacks_open(tracer->queue);
+    vpy_memory_stacks_begin(tracer->queue);
     vpy_memory_hooks_install();
     status = vst_memory_start(tracer->queue, &options, NULL);
-    if (status == VST_OK) {
+    if (status == VST_OK)
         active = tracer;
-    } else {
+    else
         vpy_memory_hooks_remove();
-        vpy_memory_stacks_close();
-    }
     vst_memory_leave();
     return status;
 }
@@ -59,7 +58,6 @@ static void stop(vst_memory_tracer *base)
     vst_memory_enter();
     vst_memory_stop();
     vpy_memory_hooks_remove();
-    vpy_memory_stacks_close();
     active = NULL;
     vst_memory_leave();
 }
@@ -120,6 +118,7 @@ void vpy_memory_abandon(void)
 static PyObject *end(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
+    is_over = true;
     if (active)
         stop(&active->base);
     Py_RETURN_NONE;

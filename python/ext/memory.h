@@ -8,6 +8,7 @@
 #include "vpy.h"
 
 #include <vestige/memory.h>
+#include <vestige/memory_report.h>
 
 #pragma GCC visibility push(hidden)
 
@@ -33,10 +34,8 @@ void vpy_memory_hooks_remove(void);
 
 /* ---- memory_stack.c: where a thread is ----------------------------------- */
 
-/* Walks may begin, or none does and none is under way any more. With the GIL.
- */
-void vpy_memory_stacks_open(vst_queue *queue);
-void vpy_memory_stacks_close(void);
+/* Before memory is traced; with the GIL. */
+void vpy_memory_stacks_begin(vst_queue *queue);
 /* The stack function of vst_memory_options. */
 vst_stack_id vpy_memory_stack(unsigned *flags);
 

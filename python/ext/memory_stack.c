@@ -15,13 +15,12 @@
  * vpy_iframe_is_incomplete). A frame's address is read through only after the
  * frame inside it, or the thread's state, was seen to point to it. The state of
  * a thread without the GIL is freed by another thread only when the interpreter
- * ends: before that, and before what walks use is changed, walks of threads
- * without the GIL are kept out and waited for. Who comes then gets the stack
- * that was its last one. A thread of a sub-interpreter has none. */
+ * ends, before which memory is no longer traced, and who was still in here has
+ * been waited for (vst_memory_stop). A thread of a sub-interpreter has no stack
+ * here, nor has one that Python does not know. */
 #include "memory.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -43,12 +42,7 @@ typedef struct recent {
 typedef struct stack_cache {
     struct stack_cache *next; /* of all that were ever made */
     atomic_bool is_free;      /* its thread ended */
-    /* Its thread reads frames without the GIL. The thread says so, then looks
-     * at `closed`; who closes says so, then looks here: one of the two sees the
-     * other (seq_cst). */
-    atomic_bool walks;
     uint32_t generation;
-    uint32_t last; /* the stack that was found last */
     size_t count;
     uint16_t slots[SLOTS]; /* by frame: an index that may be its */
     /* From 1 on, outermost first. At 0 what the first one's caller is, NULL or
@@ -64,7 +58,6 @@ static _Thread_local stack_cache *here VST_TLS_MODEL;
 static _Thread_local bool ended VST_TLS_MODEL; /* this thread, as good as */
 
 static PyInterpreterState *main_interpreter;
-static atomic_bool closed = true;
 static _Atomic(stack_cache *) caches;
 static pthread_key_t at_thread_end;
 static bool has_key;
@@ -111,7 +104,6 @@ static VST_COLD stack_cache *make_cache(void)
             ;
     }
     cache->generation = 0;
-    cache->last = 0;
     if (has_key)
         pthread_setspecific(at_thread_end, cache);
     here = cache;
@@ -251,36 +243,14 @@ static uint32_t walk(stack_cache *cache, PyThreadState *tstate)
     while (fresh)
         put(cache, ++cache->count, cache->fresh[--fresh]);
     id = cache->nodes[cache->count];
-    if (id == VPY_NODE_CUT)
-        id = 0;
-    cache->last = id;
-    return id;
+    return VST_LIKELY(id != VPY_NODE_CUT) ? id : 0;
 }
 
-/* ---- without the GIL ------------------------------------------------------
- */
-
-static VST_COLD vst_stack_id stack_without_gil(unsigned *flags)
+/* The frames of a thread that let go of the GIL are where they were. */
+static VST_COLD PyThreadState *state_without_gil(unsigned *flags)
 {
-    PyThreadState *tstate;
-    stack_cache *cache = here;
-    uint32_t id = 0;
-
     *flags |= VST_MEMORY_UNLOCKED;
-    if (!cache && (atomic_load(&closed) || !PyGILState_GetThisThreadState() ||
-                   !(cache = make_cache())))
-        return 0;
-    atomic_store(&cache->walks, true);
-    if (atomic_load(&closed)) {
-        *flags |= VST_MEMORY_STALE_STACK;
-        id = cache->last;
-    } else {
-        tstate = PyGILState_GetThisThreadState();
-        if (tstate && tstate->interp == main_interpreter)
-            id = walk(cache, tstate);
-    }
-    atomic_store_explicit(&cache->walks, false, memory_order_release);
-    return id;
+    return PyGILState_GetThisThreadState();
 }
 
 vst_stack_id vpy_memory_stack(unsigned *flags)
@@ -289,16 +259,11 @@ vst_stack_id vpy_memory_stack(unsigned *flags)
     stack_cache *cache = here;
 
     if (!VST_LIKELY(tstate != NULL))
-        return stack_without_gil(flags);
+        tstate = state_without_gil(flags);
+    if (!VST_LIKELY(tstate && tstate->interp == main_interpreter))
+        return 0;
     if (!VST_LIKELY(cache != NULL) && !(cache = make_cache()))
         return 0;
-    if (!VST_LIKELY(tstate->interp == main_interpreter))
-        return 0;
-    /* Only the end of the program closes while somebody has the GIL. */
-    if (!VST_LIKELY(!atomic_load_explicit(&closed, memory_order_relaxed))) {
-        *flags |= VST_MEMORY_STALE_STACK;
-        return cache->last;
-    }
     return walk(cache, tstate);
 }
 
@@ -311,14 +276,12 @@ static void after_fork(void)
 {
     stack_cache *cache;
 
-    for (cache = atomic_load(&caches); cache; cache = cache->next) {
-        atomic_store(&cache->walks, false);
+    for (cache = atomic_load(&caches); cache; cache = cache->next)
         atomic_store(&cache->is_free, cache != here);
-    }
     vpy_nodes_after_fork();
 }
 
-void vpy_memory_stacks_open(vst_queue *queue)
+void vpy_memory_stacks_begin(vst_queue *queue)
 {
     static bool is_ready;
 
@@ -329,15 +292,4 @@ void vpy_memory_stacks_open(vst_queue *queue)
     }
     main_interpreter = PyInterpreterState_Main();
     vpy_nodes_begin(queue);
-    atomic_store(&closed, false);
-}
-
-void vpy_memory_stacks_close(void)
-{
-    stack_cache *cache;
-
-    atomic_store(&closed, true);
-    for (cache = atomic_load(&caches); cache; cache = cache->next)
-        while (atomic_load(&cache->walks))
-            sched_yield();
 }
