@@ -1,0 +1,88 @@
+"""Memory histories for tests: recorded here, and read event by event."""
+
+import contextlib
+import os
+from collections import namedtuple
+
+from vestige import _core, memory
+
+UNLOCKED, STALE, FREES, UNKNOWN = 1, 2, 4, 8
+IS_ENTRY, IS_CUT = 1, 2
+
+Event = namedtuple("Event", "kind address size time_ns thread flags stack serial live_bytes weight")
+Frame = namedtuple("Frame", "function file line flags")
+
+
+class History:
+    """What a trace knows of memory."""
+
+    def __init__(self, trace):
+        self.trace = trace
+        self.events = [Event(*event) for event in _core.memory_events(trace)]
+        self._stacks = _core.memory_stacks(trace)
+
+    @property
+    def allocations(self):
+        return [event for event in self.events if not event.flags & FREES]
+
+    @property
+    def frees(self):
+        return [event for event in self.events if event.flags & FREES]
+
+    def frames(self, event):
+        """Innermost first; native frames are left out."""
+        found = []
+        number = event.stack
+        while number:
+            kind, flags, parent, function, file, line, _ = self._stacks[number]
+            if kind == 1:
+                found.append(Frame(function, file, line, flags))
+            number = parent
+        return found
+
+    def names(self, event):
+        return [frame.function for frame in self.frames(event)]
+
+    def of_file(self, file):
+        """Allocations whose innermost frame is in a file, by its line: lists of them."""
+        lines = {}
+        for event in self.allocations:
+            frames = self.frames(event)
+            if frames and frames[0].file == file:
+                lines.setdefault(frames[0].line, []).append(event)
+        return lines
+
+    def live(self):
+        """Allocations that no free ended."""
+        live = {}
+        for event in self.events:
+            if event.flags & FREES:
+                live.pop(event.serial, None)
+            else:
+                live[event.serial] = event
+        return list(live.values())
+
+    def sized(self, size):
+        return [event for event in self.allocations if event.size == size]
+
+
+@contextlib.contextmanager
+def recording(path=None, **options):
+    """Gives a list that holds the history when the block is left."""
+    result = []
+    memory.start(path, overwrite=True, **options)
+    try:
+        yield result
+    finally:
+        memory.stop()
+    result.append(History(memory._last._session.trace()))
+
+
+def record(work, **options):
+    with recording(**options) as result:
+        work()
+    return result[0]
+
+
+def history_of(path):
+    return History(_core.Trace(os.fspath(path)))
