@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "flight.h"
 #include "memory.h"
+#include "memory_report.h"
 #include "record.h"
 #include "replay.h"
 #include "session.h"

@@ -5,6 +5,8 @@
 
 #include <elfutils/libdwfl.h>
 
+#include <vestige/traceback.h>
+
 #define VST_DEBUG_FILE_PROGRAM "/proc/self/exe" /* the program's own name */
 
 /* Dwfl_Callbacks.find_elf */
@@ -15,5 +17,11 @@ int vst__debug_file_find(Dwfl_Module *module, void **user, const char *name,
                          Dwarf_Addr base, const char *file_name,
                          const char *link, GElf_Word link_crc,
                          char **debug_name);
+
+/* ---- resolve_dwfl.c ----------------------------------------------------- */
+
+/* As vst__resolver_find, of other libraries than one's own. */
+vst_status vst__resolver_find_in(Dwfl *libraries, uintptr_t address,
+                                 const vst_named_sink *sink);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <vestige/memory.h>
 #include <vestige/traceback.h>
 
 /* ---- names.c: any thread ------------------------------------------------ */
@@ -24,6 +25,21 @@ vst_status vst__names_of(uintptr_t address, const vst_named_sink *sink);
 void vst__resolver_refresh(bool is_any_unloaded);
 /* As vst__names_of, but may find nothing. The address is within the call. */
 vst_status vst__resolver_find(uintptr_t address, const vst_named_sink *sink);
+
+/* ---- resolve_files.c: or resolve_none.c; between begin and end ----------- */
+
+/* The libraries of a program that may have ended, or run elsewhere, by their
+ * files: those that are here, and the same. */
+typedef struct vst__files vst__files;
+
+vst__files *vst__files_create(void); /* NULL: nothing can be found */
+void vst__files_destroy(vst__files *files);
+/* No two at the same place. */
+void vst__files_add(vst__files *files, const vst_module *module);
+void vst__files_added(vst__files *files); /* all of them */
+/* As vst__resolver_find. */
+vst_status vst__files_find(vst__files *files, uint64_t address,
+                           const vst_named_sink *sink);
 
 /* ---- demangle.c --------------------------------------------------------- */
 

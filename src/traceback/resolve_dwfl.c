@@ -295,6 +295,12 @@ static Dwarf_Die *find_unit(const lookup *l, Dwarf_Addr *bias)
 
 vst_status vst__resolver_find(uintptr_t address, const vst_named_sink *sink)
 {
+    return vst__resolver_find_in(dwfl, address, sink);
+}
+
+vst_status vst__resolver_find_in(Dwfl *libraries, uintptr_t address,
+                                 const vst_named_sink *sink)
+{
     lookup l = {.address = address, .sink = sink};
     const char *symbol, *file = NULL;
     Dwarf_Addr bias = 0;
@@ -302,7 +308,8 @@ vst_status vst__resolver_find(uintptr_t address, const vst_named_sink *sink)
     GElf_Off offset;
     GElf_Sym found;
 
-    l.module = dwfl != NULL ? vst__dw.dwfl_addrmodule(dwfl, address) : NULL;
+    if (libraries != NULL)
+        l.module = vst__dw.dwfl_addrmodule(libraries, address);
     if (l.module == NULL)
         return VST_OK;
     symbol = vst__dw.dwfl_module_addrinfo(l.module, address, &offset, &found,

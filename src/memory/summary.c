@@ -1,0 +1,439 @@
+/* The summary of a memory history, in one pass over its records: sums for each
+ * stack, and what is live by stack, of which a copy is taken at the high-water
+ * mark. The copy is lazy: a stack keeps what it held at the last mark, brought
+ * up to date before the first change after it, so a new mark costs nothing.
+ * Memory: about 130 bytes a stack, a bit an allocation if asked for. One thread
+ * at a time.
+ *
+ * Of sampled allocations each stands for `weight`: sums are Horvitz and
+ * Thompson's estimates, their variances the sum of w (w - 1) bytes². */
+#include "memory/summary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "memory/summary_parts.h"
+
+/* What is known of one stack. */
+typedef struct stack_sums {
+    vst_memory_amount total, live, peak, temporary;
+    uint64_t mark; /* the high-water mark that peak is of */
+} stack_sums;
+
+/* The last allocations of a thread: a ring of serials, which grow. */
+typedef struct recent {
+    uint64_t *serials;
+    size_t capacity; /* of those allocated */
+    size_t next;     /* place of the next one */
+    size_t count;
+} recent;
+
+typedef struct thread_state {
+    vst_memory_thread_sums sums;
+    recent recent;
+} thread_state;
+
+typedef struct pass {
+    vst_memory_summary *summary;
+    stack_sums *stacks;
+    size_t stack_count;
+    vst_memory_amount live;
+    double live_count_variance;
+    uint64_t mark; /* how many high-water marks there were */
+    uint32_t k;
+    vst__map64 thread_places; /* number: place + 1 */
+    thread_state *threads;
+    size_t thread_count, thread_capacity;
+    size_t last_thread; /* place, + 1 */
+    vst__timeline timeline;
+    vst__serials *freed;
+} pass;
+
+const char *vst_memory_view_name(vst_memory_view view)
+{
+    static const char *const names[] = {"total", "peak", "leaks", "temporary"};
+
+    return view < VST_MEMORY_VIEWS ? names[view] : "?";
+}
+
+/* ---- threads ------------------------------------------------------------ */
+
+static thread_state *thread_of(pass *p, uint32_t number)
+{
+    uint64_t *place;
+    thread_state *moved;
+
+    if (p->last_thread != 0 &&
+        p->threads[p->last_thread - 1].sums.thread == number)
+        return &p->threads[p->last_thread - 1];
+    place = vst__map64_put(&p->thread_places, number);
+    if (place == NULL)
+        return NULL;
+    if (*place == 0) {
+        moved = vst__grow(p->threads, &p->thread_capacity, p->thread_count + 1,
+                          sizeof *moved);
+        if (moved == NULL)
+            return NULL;
+        p->threads = moved;
+        moved[p->thread_count] = (thread_state){.sums = {.thread = number}};
+        *place = ++p->thread_count;
+    }
+    p->last_thread = (size_t)*place;
+    return &p->threads[p->last_thread - 1];
+}
+
+static bool remember(recent *r, uint64_t serial, uint32_t k)
+{
+    if (r->count < k) {
+        uint64_t *moved =
+            vst__grow(r->serials, &r->capacity, r->count + 1, sizeof *moved);
+        if (moved == NULL)
+            return false;
+        r->serials = moved;
+        moved[r->count++] = serial;
+        return true;
+    }
+    r->serials[r->next] = serial;
+    r->next = r->next + 1 < k ? r->next + 1 : 0;
+    return true;
+}
+
+/* From `next` on, around the ring, they grow. */
+static bool is_recent(const recent *r, uint64_t serial)
+{
+    size_t low = 0, high = r->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        size_t at = r->next + middle;
+
+        at = at < r->count ? at : at - r->count;
+        if (r->serials[at] == serial)
+            return true;
+        if (r->serials[at] < serial)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
+
+/* ---- events ------------------------------------------------------------- */
+
+static bool note_freed(vst__serials *set, uint64_t serial)
+{
+    size_t word = (size_t)(serial / 64), before = set->capacity;
+
+    if (word >= set->capacity) {
+        uint64_t *moved =
+            vst__grow(set->words, &set->capacity, word + 1, sizeof *moved);
+        if (moved == NULL)
+            return false;
+        memset(moved + before, 0, (set->capacity - before) * sizeof *moved);
+        set->words = moved;
+    }
+    set->words[word] |= (uint64_t)1 << serial % 64;
+    return true;
+}
+
+static vst_memory_amount amount_of(const vst_memory_event *e)
+{
+    double w = e->weight, bytes = (double)e->size;
+
+    return (vst_memory_amount){w, w * bytes, w * (w - 1) * bytes * bytes};
+}
+
+static void subtract(vst_memory_amount *sum, const vst_memory_amount *less)
+{
+    sum->count -= less->count;
+    sum->bytes -= less->bytes;
+    sum->variance -= less->variance;
+}
+
+static stack_sums *stack_of(pass *p, const vst_memory_event *e)
+{
+    stack_sums *s = &p->stacks[e->stack < p->stack_count ? e->stack : 0];
+
+    if (s->mark != p->mark) {
+        s->peak = s->live;
+        s->mark = p->mark;
+    }
+    return s;
+}
+
+static void set_mark(pass *p, int64_t now)
+{
+    vst_memory_summary *s = p->summary;
+
+    p->mark++;
+    s->views[VST_MEMORY_PEAK] = p->live;
+    s->count_variance[VST_MEMORY_PEAK] = p->live_count_variance;
+    s->peak_ns = now;
+}
+
+static unsigned size_class(uint64_t size)
+{
+    return size == 0 ? 0 : 64u - (unsigned)__builtin_clzll(size);
+}
+
+static vst_status on_alloc(pass *p, thread_state *thread,
+                           const vst_memory_event *e)
+{
+    vst_memory_summary *s = p->summary;
+    vst_memory_amount amount = amount_of(e);
+    stack_sums *stack = stack_of(p, e);
+    double count_variance = e->weight * (e->weight - 1);
+
+    s->is_sampled |= e->weight != 1;
+    s->unlocked += (e->flags & VST_MEMORY_UNLOCKED) != 0;
+    s->stale += (e->flags & VST_MEMORY_STALE_STACK) != 0;
+    vst__memory_amount_add(&s->views[VST_MEMORY_TOTAL], &amount);
+    s->count_variance[VST_MEMORY_TOTAL] += count_variance;
+    vst__memory_amount_add(&s->kinds[e->kind % VST_MEMORY_KINDS], &amount);
+    vst__memory_amount_add(&s->sizes[size_class(e->size)], &amount);
+    vst__memory_amount_add(&thread->sums.allocated, &amount);
+    vst__memory_amount_add(&stack->total, &amount);
+    vst__memory_amount_add(&stack->live, &amount);
+    vst__memory_amount_add(&p->live, &amount);
+    p->live_count_variance += count_variance;
+    if (p->live.bytes > s->views[VST_MEMORY_PEAK].bytes)
+        set_mark(p, e->time_ns);
+    return remember(&thread->recent, e->serial, p->k) ? VST_OK : VST_E_NOMEM;
+}
+
+static vst_status on_free(pass *p, thread_state *thread,
+                          const vst_memory_event *e)
+{
+    vst_memory_summary *s = p->summary;
+    vst_memory_amount amount = amount_of(e);
+    stack_sums *stack;
+
+    if ((e->flags & VST_MEMORY_UNKNOWN) != 0) {
+        s->unknown_frees++;
+        return VST_OK;
+    }
+    s->frees++;
+    s->lost_frees += (e->flags & VST_MEMORY_LOST_FREE) != 0;
+    stack = stack_of(p, e);
+    subtract(&stack->live, &amount);
+    subtract(&p->live, &amount);
+    p->live_count_variance -= e->weight * (e->weight - 1);
+    vst__memory_amount_add(&thread->sums.freed, &amount);
+    if (is_recent(&thread->recent, e->serial)) {
+        vst__memory_amount_add(&stack->temporary, &amount);
+        vst__memory_amount_add(&s->views[VST_MEMORY_TEMPORARY], &amount);
+    }
+    if (p->freed != NULL && !note_freed(p->freed, e->serial))
+        return VST_E_NOMEM;
+    return VST_OK;
+}
+
+static vst_status on_event(void *ctx, const vst_memory_event *e)
+{
+    pass *p = ctx;
+    vst_memory_summary *s = p->summary;
+    thread_state *thread = thread_of(p, e->thread);
+    vst_status status;
+
+    if (thread == NULL)
+        return VST_E_NOMEM;
+    if (s->records++ == 0)
+        s->first_ns = e->time_ns;
+    s->last_ns = e->time_ns;
+    status = (e->flags & VST_MEMORY_FREES) != 0 ? on_free(p, thread, e)
+                                                : on_alloc(p, thread, e);
+    if (status == VST_OK)
+        vst__timeline_add(&p->timeline, e->time_ns, p->live.bytes);
+    return status;
+}
+
+static vst_status on_loss(void *ctx, const vst_loss *loss)
+{
+    pass *p = ctx;
+
+    p->summary->lost += loss->records;
+    return VST_OK;
+}
+
+/* ---- from sums to the summary ------------------------------------------- */
+
+/* What is left over of estimates that were added and taken away again. */
+static void tidy(vst_memory_amount *amount)
+{
+    if (amount->count < 0.5)
+        *amount = (vst_memory_amount){0};
+    if (amount->variance < 0)
+        amount->variance = 0;
+}
+
+static vst_status build_nodes(pass *p, vst__memory_stacks *stacks)
+{
+    vst_status status = VST_OK;
+
+    for (size_t i = 0; i < p->stack_count && status == VST_OK; i++) {
+        stack_sums *s = &p->stacks[i];
+        vst_memory_amount *own;
+        uint32_t node;
+
+        if (s->total.count == 0)
+            continue;
+        if (s->mark != p->mark)
+            s->peak = s->live;
+        tidy(&s->live);
+        tidy(&s->peak);
+        if (p->summary->is_sampled)
+            s->temporary = (vst_memory_amount){0};
+        status = vst__memory_stacks_node(stacks, (vst_stack_id)i, &node);
+        if (status != VST_OK)
+            break;
+        own = stacks->nodes[node].own;
+        vst__memory_amount_add(&own[VST_MEMORY_TOTAL], &s->total);
+        vst__memory_amount_add(&own[VST_MEMORY_PEAK], &s->peak);
+        vst__memory_amount_add(&own[VST_MEMORY_LEAKS], &s->live);
+        vst__memory_amount_add(&own[VST_MEMORY_TEMPORARY], &s->temporary);
+    }
+    return status;
+}
+
+/* Its strings and arrays belong to the summary. */
+static vst_status take_stacks(vst__summary_owner *owner,
+                              vst__memory_stacks *stacks)
+{
+    vst_memory_summary *s = &owner->summary;
+    vst_memory_line *lines;
+    vst_status status;
+
+    vst__memory_tree_include(stacks->nodes, stacks->count);
+    status = vst__memory_tree_lines(stacks->nodes, stacks->count,
+                                    stacks->frames.items, stacks->frames.count,
+                                    &lines, &s->line_count);
+    s->lines = owner->lines = lines;
+    s->nodes = owner->nodes = stacks->nodes;
+    s->node_count = stacks->count;
+    s->frames = owner->frames = stacks->frames.items;
+    s->frame_count = stacks->frames.count;
+    s->node_of_stack = owner->node_of_stack = stacks->leaf_of_stack;
+    s->stack_count = stacks->stack_count;
+    owner->strings = stacks->frames.strings;
+    stacks->nodes = NULL;
+    stacks->leaf_of_stack = NULL;
+    stacks->frames.items = NULL;
+    stacks->frames.strings = (vst__arena){0};
+    return status;
+}
+
+static vst_status finish(pass *p, vst__summary_owner *owner, vst_trace *trace)
+{
+    vst_memory_summary *s = &owner->summary;
+    vst__memory_stacks stacks;
+    vst_status status;
+
+    s->views[VST_MEMORY_LEAKS] = p->live;
+    s->count_variance[VST_MEMORY_LEAKS] = p->live_count_variance;
+    if (s->is_sampled)
+        s->views[VST_MEMORY_TEMPORARY] = (vst_memory_amount){0};
+    for (int view = 0; view < VST_MEMORY_VIEWS; view++) {
+        tidy(&s->views[view]);
+        if (s->count_variance[view] < 0)
+            s->count_variance[view] = 0;
+    }
+    owner->points = p->timeline.points;
+    s->points = owner->points;
+    s->point_count = p->timeline.count;
+    p->timeline.points = NULL;
+    owner->threads = calloc(p->thread_count + 1, sizeof *owner->threads);
+    if (owner->threads == NULL)
+        return VST_E_NOMEM;
+    for (size_t i = 0; i < p->thread_count; i++)
+        owner->threads[i] = p->threads[i].sums;
+    s->threads = owner->threads;
+    s->thread_count = p->thread_count;
+    status = vst__memory_stacks_begin(&stacks, trace);
+    if (status == VST_OK)
+        status = build_nodes(p, &stacks);
+    if (status == VST_OK)
+        status = take_stacks(owner, &stacks);
+    vst__memory_stacks_free(&stacks);
+    return status;
+}
+
+static void free_pass(pass *p)
+{
+    for (size_t i = 0; i < p->thread_count; i++)
+        free(p->threads[i].recent.serials);
+    free(p->threads);
+    free(p->stacks);
+    free(p->timeline.points);
+    vst__map64_free(&p->thread_places);
+}
+
+vst_status vst__memory_summarize(vst_trace *trace,
+                                 const vst_memory_report_options *options,
+                                 vst__serials *freed,
+                                 vst_memory_summary **summary, vst_error *error)
+{
+    pass p = {.freed = freed, .k = options->temporary};
+    const vst_memory_sink sink = {&p, on_event, on_loss};
+    vst__summary_owner *owner;
+    vst_status status;
+
+    *summary = NULL;
+    vst_error_set(error, VST_OK, 0, 0);
+    if (!vst_trace_has_memory(trace))
+        return vst_error_set(error, VST_E_STATE, 0, 0);
+    if (p.k > VST_MEMORY_TEMPORARY_MAX)
+        return vst_error_set(error, VST_E_ARGUMENT, 0, 0);
+    p.k = p.k != 0 ? p.k : 1;
+    p.stack_count = (size_t)vst_trace_stack_max(trace) + 1;
+    p.stacks = calloc(p.stack_count, sizeof *p.stacks);
+    owner = calloc(1, sizeof *owner);
+    if (p.stacks == NULL || owner == NULL ||
+        !vst__timeline_begin(&p.timeline)) {
+        free(owner);
+        free_pass(&p);
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    }
+    p.summary = &owner->summary;
+    p.summary->temporary = p.k;
+    status = vst_trace_replay_memory(trace, options->window, &sink, error);
+    if (status == VST_OK)
+        status = finish(&p, owner, trace);
+    free_pass(&p);
+    if (status != VST_OK) {
+        vst_memory_summary_free(&owner->summary);
+        if (error == NULL || error->status != status)
+            vst_error_set(error, status, 0, 0);
+        return status;
+    }
+    *summary = &owner->summary;
+    return VST_OK;
+}
+
+vst_status vst_trace_summarize_memory(vst_trace *trace,
+                                      const vst_memory_report_options *options,
+                                      vst_memory_summary **summary,
+                                      vst_error *error)
+{
+    static const vst_memory_report_options usual = {.window = VST_WINDOW_ALL};
+
+    return vst__memory_summarize(trace, options != NULL ? options : &usual,
+                                 NULL, summary, error);
+}
+
+void vst_memory_summary_free(vst_memory_summary *summary)
+{
+    /* The summary is its first member. */
+    vst__summary_owner *owner = (vst__summary_owner *)summary;
+
+    if (owner == NULL)
+        return;
+    free(owner->points);
+    free(owner->threads);
+    free(owner->nodes);
+    free(owner->lines);
+    free(owner->frames);
+    free(owner->node_of_stack);
+    vst__arena_free(&owner->strings);
+    free(owner);
+}

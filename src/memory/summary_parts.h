@@ -1,0 +1,62 @@
+/* Parts of the pass over a history: usage over time, and who owns the arrays of
+ * a summary. One thread at a time. */
+#ifndef VST_MEMORY_SUMMARY_PARTS_H
+#define VST_MEMORY_SUMMARY_PARTS_H
+
+#include <vestige/memory_report.h>
+
+#include "traceback/arena.h"
+
+typedef struct vst__summary_owner {
+    vst_memory_summary summary; /* first */
+    vst_memory_point *points;
+    vst_memory_thread_sums *threads;
+    vst_memory_frame *frames;
+    vst_memory_node *nodes;
+    vst_memory_line *lines;
+    uint32_t *node_of_stack;
+    vst__arena strings;
+} vst__summary_owner;
+
+/* ---- usage over time ---------------------------------------------------- */
+
+/* Stretches of time of the same width; when there are too many, two become one.
+ * Those in which nothing happened are not there. */
+typedef struct vst__timeline {
+    vst_memory_point *points;
+    size_t count;
+    int64_t first_ns, width_ns;
+    int64_t place; /* of the last point: how many widths after the first */
+} vst__timeline;
+
+bool vst__timeline_begin(vst__timeline *timeline); /* false: out of memory */
+void vst__timeline_widen(vst__timeline *timeline);
+
+static inline void vst__timeline_add(vst__timeline *t, int64_t now,
+                                     double bytes)
+{
+    vst_memory_point *last;
+    int64_t place;
+
+    if (t->count == 0)
+        t->first_ns = now;
+    place = now > t->first_ns ? (now - t->first_ns) / t->width_ns : 0;
+    while (place >= VST_MEMORY_POINTS_MAX) {
+        vst__timeline_widen(t);
+        place = (now - t->first_ns) / t->width_ns;
+    }
+    last = t->points + t->count - 1;
+    if (t->count == 0 || place > t->place) {
+        t->place = place;
+        t->points[t->count++] = (vst_memory_point){now, now, bytes, bytes};
+        return;
+    }
+    if (bytes > last->max_bytes) {
+        last->max_bytes = bytes;
+        last->max_ns = now;
+    }
+    last->last_ns = now;
+    last->last_bytes = bytes;
+}
+
+#endif

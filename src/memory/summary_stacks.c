@@ -1,0 +1,347 @@
+/* Stacks of a trace, as they are shown: each is a node, a frame on top of
+ * another node. The language's stacks are nodes in the trace already, and
+ * become ours one by one; where there is a native stack beside, the two are
+ * put together as traceback/symbolize.c does: one native evaluation frame runs
+ * the language's frames from the innermost to the first that was entered from
+ * native code, the next further out the next such run. One thread at a time. */
+#include <stdlib.h>
+
+#include "base/grow.h"
+#include "memory/summary.h"
+
+enum {
+    UNKNOWN_NODE = UINT32_MAX,
+    FRAMES_MAX = 1 << 20 /* of one stack: the trace may be damaged */
+};
+
+static bool room(void **array, size_t *capacity, size_t wanted, size_t item)
+{
+    void *moved = vst__grow(*array, capacity, wanted, item);
+
+    if (moved != NULL)
+        *array = moved;
+    return moved != NULL;
+}
+
+#define ROOM(array, capacity, wanted)                                          \
+    room((void **)&(array), &(capacity), (wanted), sizeof *(array))
+
+/* The node of a frame on top of another. Who started the program is of no
+ * interest. */
+static vst_status child(vst__memory_stacks *s, uint32_t parent, uint32_t frame,
+                        uint32_t *node)
+{
+    uint64_t *entry;
+
+    *node = parent;
+    if (frame == VST_FRAME_NONE ||
+        (parent == 0 && vst__memory_frame_is_launcher(&s->frames.items[frame])))
+        return VST_OK;
+    entry = vst__map64_put(&s->children, (uint64_t)parent << 32 | frame);
+    if (entry == NULL)
+        return VST_E_NOMEM;
+    if (*entry == 0) {
+        if (s->count >= UNKNOWN_NODE ||
+            !ROOM(s->nodes, s->capacity, s->count + 1))
+            return VST_E_NOMEM;
+        s->nodes[s->count] =
+            (vst_memory_node){.parent = parent, .frame = frame};
+        *entry = s->count++;
+    }
+    *node = (uint32_t)*entry;
+    return VST_OK;
+}
+
+/* What is further out was left out. */
+static vst_status cut(vst__memory_stacks *s, uint32_t *node)
+{
+    uint32_t frame;
+    vst_status status = VST_OK;
+
+    if (s->cut_frame == 0) {
+        status = vst__memory_frame_special(
+            &s->frames, "(outer frames were left out)", &frame);
+        s->cut_frame = frame + 1;
+    }
+    return status == VST_OK ? child(s, 0, s->cut_frame - 1, node) : status;
+}
+
+/* ---- the chain of a stack ----------------------------------------------- */
+
+/* A stack of one kind. Its parent is older than itself, so that every walk
+ * ends, whatever the file says. */
+static const vst_stack *get(const vst__memory_stacks *s, vst_stack_id id,
+                            vst_stack_kind kind)
+{
+    const vst_stack *stack =
+        id != 0 ? vst_trace_stack(s->frames.trace, id) : NULL;
+
+    return stack != NULL && stack->kind == kind ? stack : NULL;
+}
+
+static vst_stack_id outwards(vst_stack_id id, const vst_stack *stack)
+{
+    return stack->parent < id ? stack->parent : 0;
+}
+
+/* ---- one part alone ----------------------------------------------------- */
+
+static vst_status on_top(vst__memory_stacks *s, const vst_stack *stack,
+                         uint32_t *node)
+{
+    vst_status status = VST_OK;
+    uint32_t frame;
+
+    if (stack->kind == VST_STACK_LANGUAGE) {
+        status = vst__memory_frame_language(&s->frames, stack, &frame);
+        return status == VST_OK ? child(s, *node, frame, node) : status;
+    }
+    const uint32_t *found;
+    size_t count;
+    status =
+        vst__memory_frame_native(&s->frames, stack->address, &found, &count);
+    while (status == VST_OK && count != 0)
+        status = child(s, *node, found[--count], node);
+    return status;
+}
+
+/* From the innermost known one on, so that each is looked at once. */
+static vst_status plain_node(vst__memory_stacks *s, vst_stack_id id,
+                             vst_stack_kind kind, uint32_t *node)
+{
+    size_t count = 0;
+    vst_status status = VST_OK;
+    const vst_stack *stack;
+
+    *node = 0;
+    while ((stack = get(s, id, kind)) != NULL) {
+        if (s->node_of_stack[id] != UNKNOWN_NODE) {
+            *node = s->node_of_stack[id];
+            break;
+        }
+        if (!ROOM(s->chain, s->chain_capacity, count + 1))
+            return VST_E_NOMEM;
+        s->chain[count++] = id;
+        id = outwards(id, stack);
+    }
+    while (count != 0 && status == VST_OK) {
+        id = s->chain[--count];
+        stack = vst_trace_stack(s->frames.trace, id);
+        if ((stack->flags & VST_STACK_IS_CUT) != 0 && *node == 0)
+            status = cut(s, node);
+        if (status == VST_OK)
+            status = on_top(s, stack, node);
+        if (status == VST_OK)
+            s->node_of_stack[id] = *node;
+    }
+    return status;
+}
+
+/* ---- both parts --------------------------------------------------------- */
+
+/* Where the walk is: innermost first. */
+typedef struct walk {
+    vst__memory_stacks *stacks;
+    vst_stack_id next; /* of the language; 0: no more */
+    size_t unmatched;  /* evaluation frames that have no run */
+} walk;
+
+static vst_status show(vst__memory_stacks *s, const uint32_t *frames,
+                       size_t count)
+{
+    if (s->shown_count + count > FRAMES_MAX)
+        return VST_OK;
+    if (!ROOM(s->shown, s->shown_capacity, s->shown_count + count))
+        return VST_E_NOMEM;
+    for (size_t i = 0; i < count; i++)
+        s->shown[s->shown_count++] = frames[i];
+    return VST_OK;
+}
+
+/* Frames of the language, as many as one evaluation frame runs, or all. */
+static vst_status show_language(walk *w, bool all)
+{
+    vst__memory_stacks *s = w->stacks;
+    vst_status status = VST_OK;
+    const vst_stack *stack;
+    bool has_ended = false;
+
+    while (!has_ended && status == VST_OK &&
+           (stack = get(s, w->next, VST_STACK_LANGUAGE)) != NULL) {
+        uint32_t frame;
+
+        status = vst__memory_frame_language(&s->frames, stack, &frame);
+        if (status == VST_OK && frame != VST_FRAME_NONE)
+            status = show(s, &frame, 1);
+        has_ended = !all && (stack->flags & VST_STACK_IS_ENTRY) != 0;
+        w->next = outwards(w->next, stack);
+    }
+    if (stack == NULL)
+        w->next = 0;
+    return status;
+}
+
+static vst_status show_native(vst__memory_stacks *s, uint64_t address)
+{
+    const uint32_t *found;
+    size_t count;
+    vst_status status =
+        vst__memory_frame_native(&s->frames, address, &found, &count);
+
+    return status == VST_OK ? show(s, found, count) : status;
+}
+
+/* The native addresses, innermost first. */
+static vst_status gather(vst__memory_stacks *s, vst_stack_id id, size_t *count)
+{
+    const vst_stack *stack;
+
+    *count = 0;
+    while ((stack = get(s, id, VST_STACK_NATIVE)) != NULL &&
+           *count < FRAMES_MAX) {
+        if (!ROOM(s->addresses, s->addresses_capacity, *count + 1))
+            return VST_E_NOMEM;
+        s->addresses[(*count)++] = stack->address;
+        id = outwards(id, stack);
+    }
+    return VST_OK;
+}
+
+/* More evaluation frames than runs: the innermost have none, unless it is the
+ * outer frames of the language that were left out. */
+static size_t count_unmatched(const vst__memory_stacks *s, vst_stack_id id,
+                              size_t addresses, bool *is_cut)
+{
+    size_t runs = 0, evaluations = 0;
+    const vst_stack *stack;
+
+    *is_cut = false;
+    while ((stack = get(s, id, VST_STACK_LANGUAGE)) != NULL) {
+        id = outwards(id, stack);
+        if ((stack->flags & VST_STACK_IS_ENTRY) != 0 || id == 0)
+            runs++;
+        *is_cut = (stack->flags & VST_STACK_IS_CUT) != 0;
+    }
+    for (size_t i = 0; i < addresses && runs != 0; i++)
+        if (vst__memory_frame_is_evaluation(&s->frames, s->addresses[i]))
+            evaluations++;
+    return !*is_cut && evaluations > runs ? evaluations - runs : 0;
+}
+
+static vst_status both_node(vst__memory_stacks *s, const vst_stack *both,
+                            uint32_t *node)
+{
+    walk w = {.stacks = s, .next = both->parent};
+    vst_stack_id native =
+        both->address <= UINT32_MAX ? (vst_stack_id)both->address : 0;
+    bool has_language = get(s, both->parent, VST_STACK_LANGUAGE) != NULL;
+    bool is_cut;
+    size_t count;
+    vst_status status = gather(s, native, &count);
+
+    s->shown_count = 0;
+    w.unmatched = count_unmatched(s, both->parent, count, &is_cut);
+    for (size_t i = 0; i < count && status == VST_OK; i++) {
+        bool evaluates =
+            has_language && w.next != 0 &&
+            vst__memory_frame_is_evaluation(&s->frames, s->addresses[i]);
+
+        if (evaluates && w.unmatched == 0) {
+            status = show_language(&w, false);
+            continue;
+        }
+        if (evaluates)
+            w.unmatched--;
+        status = show_native(s, s->addresses[i]);
+    }
+    if (status == VST_OK)
+        status = show_language(&w, true);
+    *node = 0;
+    if (status == VST_OK && is_cut)
+        status = cut(s, node);
+    for (size_t i = s->shown_count; i-- > 0 && status == VST_OK;)
+        status = child(s, *node, s->shown[i], node);
+    return status;
+}
+
+/* ---- any stack ---------------------------------------------------------- */
+
+/* One that has no frame at all still has a place. */
+static vst_status nowhere(vst__memory_stacks *s, uint32_t *node)
+{
+    uint32_t frame;
+    vst_status status;
+
+    status = vst__memory_frame_special(&s->frames, "(no stack)", &frame);
+    if (status == VST_OK)
+        status = child(s, 0, frame, &s->nowhere);
+    *node = s->nowhere;
+    return status;
+}
+
+vst_status vst__memory_stacks_node(vst__memory_stacks *s, vst_stack_id id,
+                                   uint32_t *node)
+{
+    const vst_stack *stack;
+    vst_status status = VST_OK;
+
+    if (id >= s->stack_count)
+        id = 0;
+    *node = s->leaf_of_stack[id];
+    if (*node != UNKNOWN_NODE)
+        return VST_OK;
+    *node = 0;
+    stack = id != 0 ? vst_trace_stack(s->frames.trace, id) : NULL;
+    if (stack != NULL && stack->kind == VST_STACK_BOTH)
+        status = both_node(s, stack, node);
+    else if (stack != NULL)
+        status = plain_node(s, id, stack->kind, node);
+    if (status == VST_OK && *node == 0) {
+        *node = s->nowhere;
+        if (*node == 0)
+            status = nowhere(s, node);
+    }
+    if (status == VST_OK)
+        s->leaf_of_stack[id] = *node;
+    return status;
+}
+
+vst_status vst__memory_stacks_begin(vst__memory_stacks *s,
+                                    const vst_trace *trace)
+{
+    *s = (vst__memory_stacks){0};
+    vst_status status = vst__memory_frames_begin(&s->frames, trace);
+
+    s->stack_count = (size_t)vst_trace_stack_max(trace) + 1;
+    s->node_of_stack = malloc(s->stack_count * sizeof *s->node_of_stack);
+    s->leaf_of_stack = malloc(s->stack_count * sizeof *s->leaf_of_stack);
+    if (status != VST_OK || s->node_of_stack == NULL ||
+        s->leaf_of_stack == NULL || !ROOM(s->nodes, s->capacity, 1))
+        return VST_E_NOMEM;
+    for (size_t i = 0; i < s->stack_count; i++)
+        s->node_of_stack[i] = s->leaf_of_stack[i] = UNKNOWN_NODE;
+    s->nodes[0] = (vst_memory_node){0};
+    s->count = 1;
+    return vst__memory_frame_special(&s->frames, "(all)", &s->nodes[0].frame);
+}
+
+void vst__memory_stacks_end(vst__memory_stacks *s)
+{
+    vst__memory_frames_end(&s->frames);
+    vst__map64_free(&s->children);
+    free(s->node_of_stack);
+    free(s->chain);
+    free(s->addresses);
+    free(s->shown);
+    s->node_of_stack = s->shown = NULL;
+    s->chain = NULL;
+    s->addresses = NULL;
+}
+
+void vst__memory_stacks_free(vst__memory_stacks *s)
+{
+    vst__memory_stacks_end(s);
+    vst__memory_frames_free(&s->frames);
+    free(s->leaf_of_stack);
+    free(s->nodes);
+}

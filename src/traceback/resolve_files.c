@@ -1,0 +1,78 @@
+/* Names of addresses in libraries that are known by their files alone: a trace
+ * tells where they were loaded. Files are looked for under the names that they
+ * had then, and believed if their build ids are those of then. One thread at a
+ * time (names.c). */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "traceback/debug_file.h"
+#include "traceback/elfutils.h"
+#include "traceback/names.h"
+
+struct vst__files {
+    Dwfl *dwfl;
+};
+
+static const Dwfl_Callbacks callbacks = {
+    .find_elf = vst__debug_file_open,
+    .find_debuginfo = vst__debug_file_find,
+};
+
+vst__files *vst__files_create(void)
+{
+    vst__files *files;
+
+    if (!vst__elfutils_load())
+        return NULL;
+    files = malloc(sizeof *files);
+    if (files == NULL)
+        return NULL;
+    files->dwfl = vst__dw.dwfl_begin(&callbacks);
+    if (files->dwfl == NULL) {
+        free(files);
+        return NULL;
+    }
+    vst__dw.dwfl_report_begin(files->dwfl);
+    /* For the names of C++: who reads a trace may not have it loaded. It stays,
+     * as elfutils does. */
+    dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
+    return files;
+}
+
+void vst__files_destroy(vst__files *files)
+{
+    if (files != NULL)
+        vst__dw.dwfl_end(files->dwfl);
+    free(files);
+}
+
+void vst__files_add(vst__files *files, const vst_module *module)
+{
+    uint64_t low = module->start & ~(uint64_t)4095;
+    uint64_t high = (module->end + 4095) & ~(uint64_t)4095;
+    Dwfl_Module *made;
+
+    /* What a path in /proc names is another thing for whoever reads it. */
+    if (files == NULL || low >= high || *module->path != '/' ||
+        strncmp(module->path, "/proc/", 6) == 0)
+        return;
+    made = vst__dw.dwfl_report_module(files->dwfl, module->path, low, high);
+    if (made != NULL && module->build_id_len != 0 && module->build_id_len <= 64)
+        vst__dw.dwfl_module_report_build_id(made, module->build_id,
+                                            (size_t)module->build_id_len, low);
+}
+
+void vst__files_added(vst__files *files)
+{
+    if (files != NULL)
+        vst__dw.dwfl_report_end(files->dwfl, NULL, NULL);
+}
+
+vst_status vst__files_find(vst__files *files, uint64_t address,
+                           const vst_named_sink *sink)
+{
+    return files != NULL
+               ? vst__resolver_find_in(files->dwfl, (uintptr_t)address, sink)
+               : VST_OK;
+}
