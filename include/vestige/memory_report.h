@@ -83,6 +83,8 @@ typedef struct vst_memory_summary {
     bool is_sampled;
     uint32_t temporary; /* k */
     uint64_t records;   /* that were read */
+    uint64_t apart;     /* of a framework's allocator, beside: not summed */
+    bool of_framework;  /* there are no others: these are summed */
     uint64_t frees;
     uint64_t unknown_frees; /* of what was not seen to be allocated */
     uint64_t lost_frees;    /* that were not seen */
@@ -116,10 +118,9 @@ typedef struct vst_memory_report_options {
 
 /* VST_E_STATE: the trace has no records of memory. The summary does not need
  * the trace any more. */
-VST_API vst_status
-vst_trace_summarize_memory(vst_trace *trace,
-                           const vst_memory_report_options *options,
-                           vst_memory_summary **summary, vst_error *error);
+VST_API vst_status vst_trace_summarize_memory(
+    vst_trace *trace, const vst_memory_report_options *options,
+    vst_memory_summary **summary, vst_error *error);
 VST_API void vst_memory_summary_free(vst_memory_summary *summary);
 
 /* Writes histories in the format that the suffix of path names (.pickle, .json,

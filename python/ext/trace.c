@@ -217,6 +217,9 @@ static PyMethodDef trace_methods[] = {
     {"spans", (PyCFunction)(void (*)(void))vpy_trace_spans,
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"names", vpy_trace_names, METH_NOARGS, NULL},
+    {"has_memory", vpy_trace_has_memory, METH_NOARGS, NULL},
+    {"memory", (PyCFunction)(void (*)(void))vpy_trace_memory,
+     METH_VARARGS | METH_KEYWORDS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -284,6 +287,8 @@ static PyMethodDef functions[] = {
     {"recover", (PyCFunction)(void (*)(void))recover,
      METH_VARARGS | METH_KEYWORDS, recover_doc},
     {"export_traces", (PyCFunction)(void (*)(void))vpy_export_traces,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"export_memory", (PyCFunction)(void (*)(void))vpy_export_memory,
      METH_VARARGS | METH_KEYWORDS, NULL},
     {NULL, NULL, 0, NULL},
 };

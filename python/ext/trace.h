@@ -26,5 +26,10 @@ PyObject *vpy_trace_spans(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_names(PyObject *object, PyObject *unused);
 PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw);
 
+/* trace_memory.c: the same. */
+PyObject *vpy_trace_has_memory(PyObject *object, PyObject *unused);
+PyObject *vpy_trace_memory(PyObject *object, PyObject *args, PyObject *kw);
+PyObject *vpy_export_memory(PyObject *module, PyObject *args, PyObject *kw);
+
 #pragma GCC visibility pop
 #endif

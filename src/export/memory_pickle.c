@@ -247,8 +247,13 @@ static vst_status on_event(void *ctx, const vst_memory_event *e)
     snapshot *s = ctx;
     vst__pickle_block *moved;
 
-    if ((e->flags & VST_MEMORY_UNKNOWN) != 0)
-        return VST_OK; /* its size is not known */
+    bool is_framework =
+        e->kind == VST_MEMORY_FRAMEWORK || e->kind == VST_MEMORY_FRAMEWORK_FREE;
+
+    /* A size that is not known; blocks inside of others. */
+    if ((e->flags & VST_MEMORY_UNKNOWN) != 0 ||
+        is_framework != s->summary->of_framework)
+        return VST_OK;
     if (s->pickle.memo > UINT32_MAX / 2)
         return VST_E_NOMEM;
     if ((e->flags & VST_MEMORY_FREES) != 0) {

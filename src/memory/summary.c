@@ -2,15 +2,21 @@
  * stack, and what is live by stack, of which a copy is taken at the high-water
  * mark. The copy is lazy: a stack keeps what it held at the last mark, brought
  * up to date before the first change after it, so a new mark costs nothing.
- * Memory: about 130 bytes a stack, a bit an allocation if asked for. One thread
+ * Memory: about 160 bytes a stack, a bit an allocation if asked for. One thread
  * at a time.
+ *
+ * What a framework's allocator gives out lies in what it took from the system:
+ * the two are never added up. The framework's is summed where there is no
+ * other.
+ *
+ * A window begins with nothing live: what was live at the end of each is what
+ * was not freed.
  *
  * Of sampled allocations each stands for `weight`: sums are Horvitz and
  * Thompson's estimates, their variances the sum of w (w - 1) bytes². */
 #include "memory/summary.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/grow.h"
 #include "memory/summary_parts.h"
@@ -18,20 +24,13 @@
 /* What is known of one stack. */
 typedef struct stack_sums {
     vst_memory_amount total, live, peak, temporary;
-    uint64_t mark; /* the high-water mark that peak is of */
+    vst_memory_amount leaks; /* of the windows before */
+    uint64_t mark;           /* the high-water mark that peak is of */
 } stack_sums;
-
-/* The last allocations of a thread: a ring of serials, which grow. */
-typedef struct recent {
-    uint64_t *serials;
-    size_t capacity; /* of those allocated */
-    size_t next;     /* place of the next one */
-    size_t count;
-} recent;
 
 typedef struct thread_state {
     vst_memory_thread_sums sums;
-    recent recent;
+    vst__recent recent;
 } thread_state;
 
 typedef struct pass {
@@ -40,7 +39,9 @@ typedef struct pass {
     size_t stack_count;
     vst_memory_amount live;
     double live_count_variance;
-    uint64_t mark; /* how many high-water marks there were */
+    uint64_t live_bytes, live_count; /* as the last event told them */
+    bool of_framework;               /* which allocations are summed */
+    uint64_t mark;                   /* how many high-water marks there were */
     uint32_t k;
     vst__map64 thread_places; /* number: place + 1 */
     thread_state *threads;
@@ -83,65 +84,14 @@ static thread_state *thread_of(pass *p, uint32_t number)
     return &p->threads[p->last_thread - 1];
 }
 
-static bool remember(recent *r, uint64_t serial, uint32_t k)
-{
-    if (r->count < k) {
-        uint64_t *moved =
-            vst__grow(r->serials, &r->capacity, r->count + 1, sizeof *moved);
-        if (moved == NULL)
-            return false;
-        r->serials = moved;
-        moved[r->count++] = serial;
-        return true;
-    }
-    r->serials[r->next] = serial;
-    r->next = r->next + 1 < k ? r->next + 1 : 0;
-    return true;
-}
-
-/* From `next` on, around the ring, they grow. */
-static bool is_recent(const recent *r, uint64_t serial)
-{
-    size_t low = 0, high = r->count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        size_t at = r->next + middle;
-
-        at = at < r->count ? at : at - r->count;
-        if (r->serials[at] == serial)
-            return true;
-        if (r->serials[at] < serial)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return false;
-}
-
 /* ---- events ------------------------------------------------------------- */
 
-static bool note_freed(vst__serials *set, uint64_t serial)
-{
-    size_t word = (size_t)(serial / 64), before = set->capacity;
-
-    if (word >= set->capacity) {
-        uint64_t *moved =
-            vst__grow(set->words, &set->capacity, word + 1, sizeof *moved);
-        if (moved == NULL)
-            return false;
-        memset(moved + before, 0, (set->capacity - before) * sizeof *moved);
-        set->words = moved;
-    }
-    set->words[word] |= (uint64_t)1 << serial % 64;
-    return true;
-}
-
-static vst_memory_amount amount_of(const vst_memory_event *e)
+static vst_memory_amount amount_of(const vst_memory_event *e, double count)
 {
     double w = e->weight, bytes = (double)e->size;
 
-    return (vst_memory_amount){w, w * bytes, w * (w - 1) * bytes * bytes};
+    return (vst_memory_amount){w * count, w * bytes,
+                               w * (w - 1) * bytes * bytes};
 }
 
 static void subtract(vst_memory_amount *sum, const vst_memory_amount *less)
@@ -181,7 +131,7 @@ static vst_status on_alloc(pass *p, thread_state *thread,
                            const vst_memory_event *e)
 {
     vst_memory_summary *s = p->summary;
-    vst_memory_amount amount = amount_of(e);
+    vst_memory_amount amount = amount_of(e, 1);
     stack_sums *stack = stack_of(p, e);
     double count_variance = e->weight * (e->weight - 1);
 
@@ -199,14 +149,17 @@ static vst_status on_alloc(pass *p, thread_state *thread,
     p->live_count_variance += count_variance;
     if (p->live.bytes > s->views[VST_MEMORY_PEAK].bytes)
         set_mark(p, e->time_ns);
-    return remember(&thread->recent, e->serial, p->k) ? VST_OK : VST_E_NOMEM;
+    return vst__recent_add(&thread->recent, e->serial, p->k) ? VST_OK
+                                                             : VST_E_NOMEM;
 }
 
 static vst_status on_free(pass *p, thread_state *thread,
                           const vst_memory_event *e)
 {
     vst_memory_summary *s = p->summary;
-    vst_memory_amount amount = amount_of(e);
+    /* Part of a mapping may be unmapped; then as many are live as before. */
+    double ended = (double)(int64_t)(p->live_count - e->live_count);
+    vst_memory_amount amount = amount_of(e, ended);
     stack_sums *stack;
 
     if ((e->flags & VST_MEMORY_UNKNOWN) != 0) {
@@ -220,29 +173,75 @@ static vst_status on_free(pass *p, thread_state *thread,
     subtract(&p->live, &amount);
     p->live_count_variance -= e->weight * (e->weight - 1);
     vst__memory_amount_add(&thread->sums.freed, &amount);
-    if (is_recent(&thread->recent, e->serial)) {
+    if (ended == 1 && vst__recent_has(&thread->recent, e->serial)) {
         vst__memory_amount_add(&stack->temporary, &amount);
         vst__memory_amount_add(&s->views[VST_MEMORY_TEMPORARY], &amount);
     }
-    if (p->freed != NULL && !note_freed(p->freed, e->serial))
+    if (ended == 1 && p->freed != NULL &&
+        !vst__serials_add(p->freed, e->serial))
         return VST_E_NOMEM;
     return VST_OK;
+}
+
+/* What is live stays so, for all that is known. */
+static void end_window(pass *p)
+{
+    vst_memory_summary *s = p->summary;
+
+    for (size_t i = 0; i < p->stack_count; i++) {
+        stack_sums *stack = &p->stacks[i];
+
+        if (stack->mark != p->mark)
+            stack->peak = stack->live;
+        stack->mark = p->mark;
+        vst__memory_amount_add(&stack->leaks, &stack->live);
+        stack->live = (vst_memory_amount){0};
+    }
+    vst__memory_amount_add(&s->views[VST_MEMORY_LEAKS], &p->live);
+    s->count_variance[VST_MEMORY_LEAKS] += p->live_count_variance;
+    p->live = (vst_memory_amount){0};
+    p->live_count_variance = 0;
+    p->live_bytes = p->live_count = 0;
+}
+
+/* What must have been live before it. */
+static uint64_t live_before(const vst_memory_event *e)
+{
+    if ((e->flags & VST_MEMORY_UNKNOWN) != 0)
+        return e->live_bytes;
+    return (e->flags & VST_MEMORY_FREES) != 0 ? e->live_bytes + e->size
+                                              : e->live_bytes - e->size;
+}
+
+static bool is_framework(const vst_memory_event *e)
+{
+    return e->kind == VST_MEMORY_FRAMEWORK ||
+           e->kind == VST_MEMORY_FRAMEWORK_FREE;
 }
 
 static vst_status on_event(void *ctx, const vst_memory_event *e)
 {
     pass *p = ctx;
     vst_memory_summary *s = p->summary;
-    thread_state *thread = thread_of(p, e->thread);
+    thread_state *thread;
     vst_status status;
 
+    if (is_framework(e) != p->of_framework) {
+        s->apart++;
+        return VST_OK;
+    }
+    thread = thread_of(p, e->thread);
     if (thread == NULL)
         return VST_E_NOMEM;
+    if (live_before(e) != p->live_bytes)
+        end_window(p);
     if (s->records++ == 0)
         s->first_ns = e->time_ns;
     s->last_ns = e->time_ns;
     status = (e->flags & VST_MEMORY_FREES) != 0 ? on_free(p, thread, e)
                                                 : on_alloc(p, thread, e);
+    p->live_bytes = e->live_bytes;
+    p->live_count = e->live_count;
     if (status == VST_OK)
         vst__timeline_add(&p->timeline, e->time_ns, p->live.bytes);
     return status;
@@ -278,9 +277,7 @@ static vst_status build_nodes(pass *p, vst__memory_stacks *stacks)
 
         if (s->total.count == 0)
             continue;
-        if (s->mark != p->mark)
-            s->peak = s->live;
-        tidy(&s->live);
+        tidy(&s->leaks);
         tidy(&s->peak);
         if (p->summary->is_sampled)
             s->temporary = (vst_memory_amount){0};
@@ -290,7 +287,7 @@ static vst_status build_nodes(pass *p, vst__memory_stacks *stacks)
         own = stacks->nodes[node].own;
         vst__memory_amount_add(&own[VST_MEMORY_TOTAL], &s->total);
         vst__memory_amount_add(&own[VST_MEMORY_PEAK], &s->peak);
-        vst__memory_amount_add(&own[VST_MEMORY_LEAKS], &s->live);
+        vst__memory_amount_add(&own[VST_MEMORY_LEAKS], &s->leaks);
         vst__memory_amount_add(&own[VST_MEMORY_TEMPORARY], &s->temporary);
     }
     return status;
@@ -329,8 +326,7 @@ static vst_status finish(pass *p, vst__summary_owner *owner, vst_trace *trace)
     vst__memory_stacks stacks;
     vst_status status;
 
-    s->views[VST_MEMORY_LEAKS] = p->live;
-    s->count_variance[VST_MEMORY_LEAKS] = p->live_count_variance;
+    end_window(p);
     if (s->is_sampled)
         s->views[VST_MEMORY_TEMPORARY] = (vst_memory_amount){0};
     for (int view = 0; view < VST_MEMORY_VIEWS; view++) {
@@ -368,46 +364,62 @@ static void free_pass(pass *p)
     vst__map64_free(&p->thread_places);
 }
 
+static vst_status run_pass(vst_trace *trace,
+                           const vst_memory_report_options *options,
+                           bool of_framework, vst__serials *freed,
+                           vst__summary_owner *owner, vst_error *error)
+{
+    pass p = {.freed = freed,
+              .of_framework = of_framework,
+              .k = options->temporary != 0 ? options->temporary : 1,
+              .summary = &owner->summary};
+    const vst_memory_sink sink = {&p, on_event, on_loss};
+    vst_status status = VST_E_NOMEM;
+
+    p.summary->temporary = p.k;
+    p.summary->of_framework = of_framework;
+    p.stack_count = vst__memory_stack_count(trace);
+    p.stacks = calloc(p.stack_count, sizeof *p.stacks);
+    if (p.stacks != NULL && vst__timeline_begin(&p.timeline)) {
+        status = vst_trace_replay_memory(trace, options->window, &sink, error);
+        if (status == VST_OK)
+            status = finish(&p, owner, trace);
+    }
+    free_pass(&p);
+    if (status != VST_OK && (error == NULL || error->status != status))
+        vst_error_set(error, status, 0, 0);
+    return status;
+}
+
 vst_status vst__memory_summarize(vst_trace *trace,
                                  const vst_memory_report_options *options,
                                  vst__serials *freed,
                                  vst_memory_summary **summary, vst_error *error)
 {
-    pass p = {.freed = freed, .k = options->temporary};
-    const vst_memory_sink sink = {&p, on_event, on_loss};
-    vst__summary_owner *owner;
-    vst_status status;
+    vst__summary_owner *owner = NULL;
+    vst_status status = VST_OK;
+    bool again = true;
 
     *summary = NULL;
     vst_error_set(error, VST_OK, 0, 0);
     if (!vst_trace_has_memory(trace))
         return vst_error_set(error, VST_E_STATE, 0, 0);
-    if (p.k > VST_MEMORY_TEMPORARY_MAX)
+    if (options->temporary > VST_MEMORY_TEMPORARY_MAX)
         return vst_error_set(error, VST_E_ARGUMENT, 0, 0);
-    p.k = p.k != 0 ? p.k : 1;
-    p.stack_count = (size_t)vst_trace_stack_max(trace) + 1;
-    p.stacks = calloc(p.stack_count, sizeof *p.stacks);
-    owner = calloc(1, sizeof *owner);
-    if (p.stacks == NULL || owner == NULL ||
-        !vst__timeline_begin(&p.timeline)) {
-        free(owner);
-        free_pass(&p);
-        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    for (int of_framework = 0; again; of_framework++) {
+        owner = calloc(1, sizeof *owner);
+        if (owner == NULL)
+            return vst_error_set(error, VST_E_NOMEM, 0, 0);
+        status =
+            run_pass(trace, options, of_framework != 0, freed, owner, error);
+        again = status == VST_OK && of_framework == 0 &&
+                owner->summary.records == 0 && owner->summary.apart != 0;
+        if (again || status != VST_OK)
+            vst_memory_summary_free(&owner->summary);
     }
-    p.summary = &owner->summary;
-    p.summary->temporary = p.k;
-    status = vst_trace_replay_memory(trace, options->window, &sink, error);
     if (status == VST_OK)
-        status = finish(&p, owner, trace);
-    free_pass(&p);
-    if (status != VST_OK) {
-        vst_memory_summary_free(&owner->summary);
-        if (error == NULL || error->status != status)
-            vst_error_set(error, status, 0, 0);
-        return status;
-    }
-    *summary = &owner->summary;
-    return VST_OK;
+        *summary = &owner->summary;
+    return status;
 }
 
 vst_status vst_trace_summarize_memory(vst_trace *trace,

@@ -1,11 +1,12 @@
-/* Parts of the pass over a history: usage over time, and who owns the arrays of
+/* Parts of the pass over a history: usage over time, which allocations were a
+ * thread's last, and who owns the arrays of
  * a summary. One thread at a time. */
 #ifndef VST_MEMORY_SUMMARY_PARTS_H
 #define VST_MEMORY_SUMMARY_PARTS_H
 
 #include <vestige/memory_report.h>
 
-#include "traceback/arena.h"
+#include "memory/summary.h"
 
 typedef struct vst__summary_owner {
     vst_memory_summary summary; /* first */
@@ -17,6 +18,24 @@ typedef struct vst__summary_owner {
     uint32_t *node_of_stack;
     vst__arena strings;
 } vst__summary_owner;
+
+/* ---- the last allocations of a thread ----------------------------------- */
+
+/* A ring of serials, which grow. */
+typedef struct vst__recent {
+    uint64_t *serials;
+    size_t capacity; /* of those allocated */
+    size_t next;     /* place of the next one */
+    size_t count;
+} vst__recent;
+
+/* False: out of memory. */
+bool vst__recent_add(vst__recent *recent, uint64_t serial, uint32_t k);
+bool vst__recent_has(const vst__recent *recent, uint64_t serial);
+
+/* ---- sets of serials ---------------------------------------------------- */
+
+bool vst__serials_add(vst__serials *set, uint64_t serial);
 
 /* ---- usage over time ---------------------------------------------------- */
 

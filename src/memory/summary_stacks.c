@@ -8,6 +8,7 @@
 
 #include "base/grow.h"
 #include "memory/summary.h"
+#include "store/reader.h"
 
 enum {
     UNKNOWN_NODE = UINT32_MAX,
@@ -73,8 +74,9 @@ static vst_status cut(vst__memory_stacks *s, uint32_t *node)
 static const vst_stack *get(const vst__memory_stacks *s, vst_stack_id id,
                             vst_stack_kind kind)
 {
-    const vst_stack *stack =
-        id != 0 ? vst_trace_stack(s->frames.trace, id) : NULL;
+    const vst_stack *stack = id != 0 && id < s->stack_count
+                                 ? vst_trace_stack(s->frames.trace, id)
+                                 : NULL;
 
     return stack != NULL && stack->kind == kind ? stack : NULL;
 }
@@ -306,13 +308,21 @@ vst_status vst__memory_stacks_node(vst__memory_stacks *s, vst_stack_id id,
     return status;
 }
 
+size_t vst__memory_stack_count(const vst_trace *trace)
+{
+    size_t max = (size_t)vst_trace_stack_max(trace) + 1;
+    size_t likely = 16 * trace->stack_count + (1 << 16);
+
+    return max < likely ? max : likely;
+}
+
 vst_status vst__memory_stacks_begin(vst__memory_stacks *s,
                                     const vst_trace *trace)
 {
     *s = (vst__memory_stacks){0};
     vst_status status = vst__memory_frames_begin(&s->frames, trace);
 
-    s->stack_count = (size_t)vst_trace_stack_max(trace) + 1;
+    s->stack_count = vst__memory_stack_count(trace);
     s->node_of_stack = malloc(s->stack_count * sizeof *s->node_of_stack);
     s->leaf_of_stack = malloc(s->stack_count * sizeof *s->leaf_of_stack);
     if (status != VST_OK || s->node_of_stack == NULL ||

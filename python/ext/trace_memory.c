@@ -1,0 +1,430 @@
+/* What a vestige._core.Trace says of memory: whether there are records of it,
+ * their summary as Python objects, and the files of memory_report.h. Readings
+ * run without the GIL; the trace is busy meanwhile. */
+#include "trace.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include <vestige/memory_report.h>
+
+static void begin(vpy_trace *self, PyObject *progress)
+{
+    self->busy = true;
+    if (progress && progress != Py_None)
+        vst_trace_set_progress(self->handle, vpy_report_progress, progress);
+}
+
+static void end(vpy_trace *self)
+{
+    vst_trace_set_progress(self->handle, NULL, NULL);
+    self->busy = false;
+}
+
+/* VST_E_STATE means only one thing here. */
+static PyObject *fail(vst_status status, const vst_error *error, PyObject *path)
+{
+    if (PyErr_Occurred() || status != VST_E_STATE)
+        return vpy_raise(status, error, path);
+    if (path)
+        PyErr_Format(vpy_trace_error,
+                     "%s: there are no records of memory in it; record them "
+                     "with `vestige memory`, memory.track() or "
+                     "profile(profile_memory=True)",
+                     PyBytes_AS_STRING(path));
+    else
+        PyErr_SetString(vpy_trace_error, "no memory was recorded");
+    return NULL;
+}
+
+PyObject *vpy_trace_has_memory(PyObject *object, PyObject *unused)
+{
+    vpy_trace *self = (vpy_trace *)object;
+
+    (void)unused;
+    if (!vpy_trace_is_usable(self))
+        return NULL;
+    return PyBool_FromLong(vst_trace_has_memory(self->handle));
+}
+
+/* ---- objects ------------------------------------------------------------ */
+
+/* Puts a new reference into a dict or list; false with an exception set. */
+static bool put(PyObject *dict, const char *key, PyObject *value)
+{
+    bool is_put = value && PyDict_SetItemString(dict, key, value) == 0;
+
+    Py_XDECREF(value);
+    return is_put;
+}
+
+static bool append(PyObject *list, PyObject *value)
+{
+    bool is_put = value && PyList_Append(list, value) == 0;
+
+    Py_XDECREF(value);
+    return is_put;
+}
+
+/* (count, bytes, error of the bytes), all rounded. */
+static PyObject *amount(const vst_memory_amount *a)
+{
+    return Py_BuildValue("(LLL)", (long long)llround(a->count),
+                         (long long)llround(a->bytes),
+                         (long long)llround(sqrt(a->variance)));
+}
+
+static PyObject *amounts(const vst_memory_amount *views)
+{
+    PyObject *dict = PyDict_New();
+
+    for (int i = 0; dict && i < VST_MEMORY_VIEWS; i++)
+        if (!put(dict, vst_memory_view_name((vst_memory_view)i),
+                 amount(&views[i])))
+            Py_CLEAR(dict);
+    return dict;
+}
+
+/* (function, file, file less its search path, line, native) */
+static PyObject *frame(const vst_memory_frame *f)
+{
+    return Py_BuildValue(
+        "(NNNIO)", vpy_trace_text(f->name, f->name_len),
+        vpy_trace_text(f->file, f->file_len),
+        vpy_trace_text(f->file + f->file_skip, f->file_len - f->file_skip),
+        f->line, f->is_native ? Py_True : Py_False);
+}
+
+/* Innermost first. */
+static PyObject *frames(const vst_memory_summary *s, uint32_t node)
+{
+    PyObject *list = PyList_New(0);
+
+    for (; list && node != 0; node = s->nodes[node].parent)
+        if (!append(list, frame(&s->frames[s->nodes[node].frame])))
+            Py_CLEAR(list);
+    return list;
+}
+
+/* ---- the first of many -------------------------------------------------- */
+
+typedef struct ranked {
+    double bytes, count;
+    uint32_t index;
+} ranked;
+
+static int by_bytes(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    if (x->count != y->count)
+        return x->count > y->count ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* The amounts of the i-th stack or line. */
+typedef const vst_memory_amount *(*amounts_fn)(const vst_memory_summary *s,
+                                               size_t i);
+
+static const vst_memory_amount *of_node(const vst_memory_summary *s, size_t i)
+{
+    return s->nodes[i].own;
+}
+
+static const vst_memory_amount *of_line(const vst_memory_summary *s, size_t i)
+{
+    return s->lines[i].own;
+}
+
+static size_t rank(const vst_memory_summary *s, amounts_fn of, size_t count,
+                   int view, ranked *into)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const vst_memory_amount *a = &of(s, i)[view];
+        if (a->count >= 0.5)
+            into[found++] = (ranked){a->bytes, a->count, (uint32_t)i};
+    }
+    if (found)
+        qsort(into, found, sizeof *into, by_bytes);
+    return found;
+}
+
+static PyObject *one(const vst_memory_summary *s, bool is_line, uint32_t index)
+{
+    PyObject *dict = PyDict_New();
+
+    if (!dict ||
+        !put(dict, "amounts",
+             amounts(is_line ? s->lines[index].own : s->nodes[index].own)) ||
+        !(is_line ? put(dict, "frame", frame(&s->frames[s->lines[index].frame]))
+                  : put(dict, "frames", frames(s, index))))
+        Py_CLEAR(dict);
+    return dict;
+}
+
+/* {view: (how many there are, the first rows)} */
+static PyObject *firsts(const vst_memory_summary *s, bool is_line, size_t rows)
+{
+    size_t count = is_line ? s->line_count : s->node_count;
+    ranked *order = malloc((count + 1) * sizeof *order);
+    PyObject *dict = order ? PyDict_New() : PyErr_NoMemory();
+
+    for (int view = 0; dict && view < VST_MEMORY_VIEWS; view++) {
+        size_t found = rank(s, is_line ? of_line : of_node, count, view, order);
+        PyObject *list = PyList_New(0);
+
+        for (size_t i = 0; list && i < found && i < rows; i++)
+            if (!append(list, one(s, is_line, order[i].index)))
+                Py_CLEAR(list);
+        if (!list || !put(dict, vst_memory_view_name((vst_memory_view)view),
+                          Py_BuildValue("(nN)", (Py_ssize_t)found, list)))
+            Py_CLEAR(dict);
+    }
+    free(order);
+    return dict;
+}
+
+/* ---- the summary -------------------------------------------------------- */
+
+static PyObject *kinds(const vst_memory_summary *s)
+{
+    PyObject *dict = PyDict_New();
+
+    for (int i = 0; dict && i < VST_MEMORY_KINDS; i++)
+        if (s->kinds[i].count > 0 &&
+            !put(dict, vst_memory_kind_name((vst_memory_kind)i),
+                 amount(&s->kinds[i])))
+            Py_CLEAR(dict);
+    return dict;
+}
+
+/* [(least size, count, bytes)] */
+static PyObject *sizes(const vst_memory_summary *s)
+{
+    PyObject *list = PyList_New(0);
+
+    for (int i = 0; list && i < VST_MEMORY_SIZES; i++)
+        if (s->sizes[i].count > 0 &&
+            !append(list,
+                    Py_BuildValue("(KLL)", i == 0 ? 0ull : 1ull << (i - 1),
+                                  (long long)llround(s->sizes[i].count),
+                                  (long long)llround(s->sizes[i].bytes))))
+            Py_CLEAR(list);
+    return list;
+}
+
+static PyObject *points(const vst_memory_summary *s)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list && i < s->point_count; i++) {
+        const vst_memory_point *p = &s->points[i];
+        if (!append(list, Py_BuildValue("(LLLL)", (long long)p->max_ns,
+                                        (long long)llround(p->max_bytes),
+                                        (long long)p->last_ns,
+                                        (long long)llround(p->last_bytes))))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* [(number, system's id, name, allocated, freed)] */
+static PyObject *threads(const vpy_trace *self, const vst_memory_summary *s)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list && i < s->thread_count; i++) {
+        const vst_memory_thread_sums *t = &s->threads[i];
+        const vst_trace_thread *known =
+            vst_trace_thread_find(self->handle, t->thread);
+        if (!append(list,
+                    Py_BuildValue("(IKNNN)", t->thread,
+                                  known ? (unsigned long long)known->system_tid
+                                        : 0ull,
+                                  vpy_trace_text(known ? known->name : "",
+                                                 known ? known->name_len : 0),
+                                  amount(&t->allocated), amount(&t->freed))))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *errors(const vst_memory_summary *s)
+{
+    PyObject *dict = PyDict_New();
+
+    for (int i = 0; dict && i < VST_MEMORY_VIEWS; i++)
+        if (!put(dict, vst_memory_view_name((vst_memory_view)i),
+                 PyLong_FromLongLong(llround(sqrt(s->count_variance[i])))))
+            Py_CLEAR(dict);
+    return dict;
+}
+
+static PyObject *build(const vpy_trace *self, const vst_memory_summary *s,
+                       size_t rows)
+{
+    PyObject *dict = Py_BuildValue(
+        "{s:O,s:O,s:I,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:L,s:L,s:L,s:n}",
+        "sampled", s->is_sampled ? Py_True : Py_False, "of_framework",
+        s->of_framework ? Py_True : Py_False, "temporary_within", s->temporary,
+        "records", (unsigned long long)s->records, "apart",
+        (unsigned long long)s->apart, "frees", (unsigned long long)s->frees,
+        "unknown_frees", (unsigned long long)s->unknown_frees, "lost_frees",
+        (unsigned long long)s->lost_frees, "lost", (unsigned long long)s->lost,
+        "unlocked", (unsigned long long)s->unlocked, "stale",
+        (unsigned long long)s->stale, "first_ns", (long long)s->first_ns,
+        "last_ns", (long long)s->last_ns, "peak_ns", (long long)s->peak_ns,
+        "stack_count", (Py_ssize_t)s->node_count - 1);
+
+    if (!dict || !put(dict, "views", amounts(s->views)) ||
+        !put(dict, "count_errors", errors(s)) ||
+        !put(dict, "allocators", kinds(s)) || !put(dict, "sizes", sizes(s)) ||
+        !put(dict, "timeline", points(s)) ||
+        !put(dict, "threads", threads(self, s)) ||
+        !put(dict, "stacks", firsts(s, false, rows)) ||
+        !put(dict, "lines", firsts(s, true, rows)))
+        Py_CLEAR(dict);
+    return dict;
+}
+
+/* k, from a Python number. */
+static bool check_temporary(int temporary)
+{
+    if (temporary >= 1 && temporary <= VST_MEMORY_TEMPORARY_MAX)
+        return true;
+    PyErr_Format(PyExc_ValueError, "temporary must be 1 to %d, not %d",
+                 VST_MEMORY_TEMPORARY_MAX, temporary);
+    return false;
+}
+
+PyObject *vpy_trace_memory(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"rows", "temporary", "progress", NULL};
+    vpy_trace *self = (vpy_trace *)object;
+    vst_memory_report_options options = {.window = VST_WINDOW_ALL};
+    PyObject *progress = NULL, *result = NULL;
+    vst_memory_summary *summary = NULL;
+    vst_error error = {VST_OK, 0, 0};
+    Py_ssize_t rows = 100;
+    int temporary = 1;
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$niO:memory", names, &rows,
+                                     &temporary, &progress) ||
+        !check_temporary(temporary) || !vpy_trace_is_usable(self))
+        return NULL;
+    options.temporary = (uint32_t)temporary;
+    begin(self, progress);
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_trace_summarize_memory(self->handle, &options, &summary, &error);
+    Py_END_ALLOW_THREADS end(self);
+    if (status != VST_OK)
+        return fail(status, &error, self->path);
+    result = build(self, summary, rows < 0 ? SIZE_MAX : (size_t)rows);
+    vst_memory_summary_free(summary);
+    return result;
+}
+
+/* ---- files -------------------------------------------------------------- */
+
+static int view_of(const char *name)
+{
+    for (int i = 0; i < VST_MEMORY_VIEWS; i++)
+        if (strcmp(name, vst_memory_view_name((vst_memory_view)i)) == 0)
+            return i;
+    PyErr_Format(PyExc_ValueError,
+                 "view must be 'peak', 'leaks', 'temporary' or 'total', not "
+                 "'%s'",
+                 name);
+    return -1;
+}
+
+static PyObject *say(vst_status status, const vst_error *error, PyObject *path)
+{
+    if (status == VST_OK)
+        Py_RETURN_NONE;
+    if (status != VST_E_ARGUMENT || PyErr_Occurred())
+        return status == VST_E_STATE ? fail(status, error, NULL)
+                                     : vpy_raise(status, error, path);
+    PyErr_Format(PyExc_ValueError,
+                 "%s: unknown format; give the file a name that ends in "
+                 ".pickle, .json, .csv, .html or .folded, or one of these and "
+                 ".gz",
+                 PyBytes_AS_STRING(path));
+    return NULL;
+}
+
+/* Marks all traces of a tuple busy and gives their handles; NULL with an
+ * exception set, and none busy. */
+static vst_trace **borrow(PyObject *traces, PyObject *progress)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(traces), taken = 0;
+    vst_trace **handles = calloc((size_t)count + 1, sizeof *handles);
+
+    if (!handles) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (; taken < count; taken++) {
+        vpy_trace *trace = (vpy_trace *)PyTuple_GET_ITEM(traces, taken);
+        if (!PyObject_TypeCheck(trace, vpy_trace_type)) {
+            PyErr_Format(PyExc_TypeError, "not a Trace but a %.100s",
+                         Py_TYPE(trace)->tp_name);
+            break;
+        }
+        if (!vpy_trace_is_usable(trace))
+            break;
+        begin(trace, taken == 0 ? progress : NULL);
+        handles[taken] = trace->handle;
+    }
+    if (taken == count && count != 0)
+        return handles;
+    if (count == 0)
+        PyErr_SetString(PyExc_ValueError, "there are no traces to export");
+    while (taken-- > 0)
+        end((vpy_trace *)PyTuple_GET_ITEM(traces, taken));
+    free(handles);
+    return NULL;
+}
+
+PyObject *vpy_export_memory(PyObject *module, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"traces",    "path",     "view",
+                            "temporary", "progress", NULL};
+    vst_memory_report_options options = {.window = VST_WINDOW_ALL};
+    PyObject *list, *path = NULL, *progress = NULL, *result = NULL;
+    PyObject *traces = NULL;
+    const char *view = "peak";
+    vst_trace **handles = NULL;
+    vst_error error = {VST_OK, 0, 0};
+    int temporary = 1, chosen;
+    vst_status status;
+
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO&|$siO:export_memory", names,
+                                     &list, PyUnicode_FSConverter, &path, &view,
+                                     &temporary, &progress))
+        return NULL;
+    chosen = view_of(view);
+    if (chosen >= 0 && check_temporary(temporary) &&
+        (traces = PySequence_Tuple(list)) != NULL)
+        handles = borrow(traces, progress);
+    if (handles) {
+        size_t count = (size_t)PyTuple_GET_SIZE(traces);
+        options.view = (vst_memory_view)chosen;
+        options.temporary = (uint32_t)temporary;
+        Py_BEGIN_ALLOW_THREADS status = vst_traces_export_memory(
+            handles, count, PyBytes_AS_STRING(path), &options, &error);
+        Py_END_ALLOW_THREADS for (size_t i = 0; i < count; i++)
+            end((vpy_trace *)PyTuple_GET_ITEM(traces, (Py_ssize_t)i));
+        result = say(status, &error, path);
+        free(handles);
+    }
+    Py_XDECREF(traces);
+    Py_DECREF(path);
+    return result;
+}
