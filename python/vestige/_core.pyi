@@ -88,11 +88,26 @@ class Trace:
         shown (`f.py(3): C.f`), a qualified one (`C.f`) or its last part (`f`), whichever there is first."""
     def names(self) -> set[str]:
         """The last parts of all names that spans() may find."""
+    def has_memory(self) -> bool:
+        """Whether there are records of allocations."""
+    def memory(self, *, rows: int = 100, temporary: int = 1, progress: Progress | None = None) -> dict[str, Any]:
+        """What the allocations come to, as <vestige/memory_report.h> has it; of stacks and lines the first `rows` of
+        each view, with -1 all."""
 
 def export_traces(
     traces: Sequence[Trace], path: str | bytes, *, all_windows: bool = False, progress: Progress | None = None
 ) -> None:
     """Writes several traces as one document."""
+
+def export_memory(
+    traces: Sequence[Trace],
+    path: str | bytes,
+    *,
+    view: str = "peak",
+    temporary: int = 1,
+    progress: Progress | None = None,
+) -> None:
+    """Writes memory histories in the format that the suffix names; `view` is that of folded stacks."""
 
 def recover(source: str | bytes, target: str | bytes, *, overwrite: bool = False) -> None:
     """Writes a finished copy of a trace whose process died."""

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-COMMANDS = ("run", "memory", "report", "export", "merge", "info", "recover", "pack")
+COMMANDS = ("run", "memory", "memory-report", "report", "export", "merge", "info", "recover", "pack")
 USAGE = """\
 usage: vestige COMMAND [options] …
 
@@ -73,7 +73,7 @@ def _dispatch(argv: list[str]) -> int:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
     if name in COMMANDS:
-        command = __import__(f"{__name__}.{name}", fromlist=["main"])
+        command = __import__(f"{__name__}.{name.replace('-', '_')}", fromlist=["main"])
         return command.main(argv[1:]) or 0
     elif name in ("-h", "--help", "help"):
         print(USAGE, end="")
