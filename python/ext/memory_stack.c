@@ -28,7 +28,9 @@
 enum {
     FRAMES_MAX = 1024, /* further out, a stack is cut … */
     FRAMES_LEFT = 512, /* … to so many, so that a deep recursion is not cut
-                        * anew at every call */
+                        * anew at every call, and walked again when it has
+                        * come back to … */
+    FRAMES_LEAST = 256,
     SLOTS = 256,
     RECENT = 1024,
 };
@@ -238,6 +240,11 @@ static uint32_t walk(stack_cache *cache, PyThreadState *tstate)
         memset(cache->recent, 0, sizeof cache->recent);
     }
     fresh = gather(cache, vpy_iframe_innermost(tstate));
+    if (!VST_LIKELY(cache->nodes[0] != VPY_NODE_CUT) &&
+        cache->count + fresh < FRAMES_LEAST) {
+        cache->count = 0;
+        fresh = gather(cache, vpy_iframe_innermost(tstate));
+    }
     if (!VST_LIKELY(cache->count + fresh <= FRAMES_MAX))
         shorten(cache, &fresh);
     while (fresh)
