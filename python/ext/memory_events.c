@@ -63,33 +63,43 @@ static PyObject *memory_totals(PyObject *module, PyObject *object)
 /* ---- one by one -----------------------------------------------------------
  */
 
-static vst_status append_event(void *list, const vst_memory_event *event)
+typedef struct wanted {
+    PyObject *list;
+    uint64_t min_size;
+} wanted;
+
+static vst_status append_event(void *ctx, const vst_memory_event *event)
 {
+    const wanted *w = ctx;
+
+    if (event->size < w->min_size)
+        return VST_OK;
     PyObject *item = Py_BuildValue(
         "(sKKLIIIKKd)", vst_memory_kind_name(event->kind), event->address,
         event->size, event->time_ns, event->thread, event->flags, event->stack,
         event->serial, event->live_bytes, event->weight);
-    int failed = !item || PyList_Append(list, item) < 0;
+    int failed = !item || PyList_Append(w->list, item) < 0;
 
     Py_XDECREF(item);
     return failed ? VST_E_NOMEM : VST_OK;
 }
 
-static PyObject *memory_events(PyObject *module, PyObject *object)
+static PyObject *memory_events(PyObject *module, PyObject *args)
 {
-    vpy_trace *trace = (vpy_trace *)object;
+    vpy_trace *trace;
+    unsigned long long min_size = 0;
     PyObject *list;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
     (void)module;
-    if (!PyObject_TypeCheck(object, vpy_trace_type)) {
-        PyErr_SetString(PyExc_TypeError, "not a Trace");
+    if (!PyArg_ParseTuple(args, "O!|K:memory_events", vpy_trace_type, &trace,
+                          &min_size))
         return NULL;
-    }
     if (!vpy_trace_is_usable(trace) || !(list = PyList_New(0)))
         return NULL;
-    vst_memory_sink sink = {.ctx = list, .event = append_event};
+    wanted w = {list, min_size};
+    vst_memory_sink sink = {.ctx = &w, .event = append_event};
     trace->busy = true;
     status =
         vst_trace_replay_memory(trace->handle, VST_WINDOW_ALL, &sink, &error);
@@ -148,10 +158,10 @@ static PyMethodDef functions[] = {
     {"memory_totals", memory_totals, METH_O,
      PyDoc_STR("memory_totals(trace)\n--\n\nHow many allocations and frees a "
                "trace holds, the peak, and what is live at its end.")},
-    {"memory_events", memory_events, METH_O,
-     PyDoc_STR("memory_events(trace)\n--\n\nEach allocation and free: (kind, "
-               "address, size, time_ns, thread, flags, stack, serial, "
-               "live_bytes, weight).")},
+    {"memory_events", memory_events, METH_VARARGS,
+     PyDoc_STR("memory_events(trace, min_size=0)\n--\n\nEach allocation and "
+               "free of so many bytes: (kind, address, size, time_ns, thread, "
+               "flags, stack, serial, live_bytes, weight).")},
     {"memory_stacks", memory_stacks, METH_O,
      PyDoc_STR("memory_stacks(trace)\n--\n\nThe stacks by number: (kind, "
                "flags, parent, function, file, line, address).")},

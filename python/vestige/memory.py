@@ -156,4 +156,5 @@ class track:
 
 
 def _is_on() -> bool:
-    return _recording is not None and _recording._running
+    """In this process: a forked child has none of its parent's."""
+    return _recording is not None and _recording._running and _recording._session.recording

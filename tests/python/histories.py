@@ -16,9 +16,9 @@ Frame = namedtuple("Frame", "function file line flags")
 class History:
     """What a trace knows of memory."""
 
-    def __init__(self, trace):
+    def __init__(self, trace, min_size=0):
         self.trace = trace
-        self.events = [Event(*event) for event in _core.memory_events(trace)]
+        self.events = [Event(*event) for event in _core.memory_events(trace, min_size)]
         self._stacks = _core.memory_stacks(trace)
 
     @property
@@ -67,15 +67,15 @@ class History:
 
 
 @contextlib.contextmanager
-def recording(path=None, **options):
-    """Gives a list that holds the history when the block is left."""
+def recording(path=None, min_size=0, **options):
+    """Gives a list that holds the history, or its larger blocks, when the block is left."""
     result = []
     memory.start(path, overwrite=True, **options)
     try:
         yield result
     finally:
         memory.stop()
-    result.append(History(memory._last._session.trace()))
+    result.append(History(memory._last._session.trace(), min_size))
 
 
 def record(work, **options):

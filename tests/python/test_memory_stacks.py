@@ -281,7 +281,7 @@ def test_code_at_the_address_of_code_that_ended_has_its_own_name():
             if size != 10:
                 expected[size] = changes["co_name"]
 
-    history = record(run, native_allocators=False)
+    history = record(run, native_allocators=False, min_size=SIZE)
     assert len(places) < 50_000  # addresses were used again
     for event in history.allocations:
         if event.size > SIZE and event.size - 1 in expected:
@@ -301,7 +301,7 @@ def test_code_that_is_compiled_and_run_again_and_again_is_named_right():
             space[f"made{number % 17}"]()
             expected[SIZE + number + 1] = (f"made{number % 17}", f"made{number % 5}.py", number % 13 + 1)
 
-    history = record(run, native_allocators=False)
+    history = record(run, native_allocators=False, min_size=SIZE)
     found = {event.size: history.frames(event)[0][:3] for event in history.allocations if event.size in expected}
     assert found == expected
 

@@ -1,0 +1,435 @@
+"""Python's allocators under the memory tracer: what is recorded of each, and what becomes of them."""
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import threading
+import tracemalloc
+
+import compiled
+import pytest
+from histories import FREES, UNKNOWN, history_of, record, recording
+
+from vestige import memory
+
+SIZE = 4321  # of blocks that are told apart by it
+
+api = ctypes.pythonapi
+for _domain in ("PyMem_Raw", "PyMem_", "PyObject_"):
+    for _name in ("Malloc", "Calloc", "Realloc"):
+        getattr(api, _domain + _name).restype = ctypes.c_void_p
+    getattr(api, f"{_domain}Malloc").argtypes = [ctypes.c_size_t]
+    getattr(api, f"{_domain}Calloc").argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+    getattr(api, f"{_domain}Realloc").argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    getattr(api, f"{_domain}Free").argtypes = [ctypes.c_void_p]
+    getattr(api, f"{_domain}Free").restype = None
+
+# An allocator of somebody else's, which counts and passes on.
+WRAPPER = """
+#include <Python.h>
+
+static PyMemAllocatorEx before;
+static int calls;
+
+static void *w_malloc(void *c, size_t n) { calls++; return before.malloc(before.ctx, n); }
+static void *w_calloc(void *c, size_t m, size_t n) { calls++; return before.calloc(before.ctx, m, n); }
+static void *w_realloc(void *c, void *p, size_t n) { calls++; return before.realloc(before.ctx, p, n); }
+static void w_free(void *c, void *p) { calls++; before.free(before.ctx, p); }
+
+void wrap(void)
+{
+    PyMemAllocatorEx ours = {NULL, w_malloc, w_calloc, w_realloc, w_free};
+    PyMem_GetAllocator(PYMEM_DOMAIN_OBJ, &before);
+    PyMem_SetAllocator(PYMEM_DOMAIN_OBJ, &ours);
+}
+
+void unwrap(void) { PyMem_SetAllocator(PYMEM_DOMAIN_OBJ, &before); }
+
+int wrapped_calls(void) { int n = calls; calls = 0; return n; }
+
+void get_allocators(void **out)
+{
+    PyMemAllocatorDomain domains[] = {PYMEM_DOMAIN_RAW, PYMEM_DOMAIN_MEM, PYMEM_DOMAIN_OBJ};
+    for (int i = 0; i < 3; i++) {
+        PyMemAllocatorEx a;
+        PyMem_GetAllocator(domains[i], &a);
+        *out++ = a.ctx; *out++ = (void *)a.malloc; *out++ = (void *)a.calloc;
+        *out++ = (void *)a.realloc; *out++ = (void *)a.free;
+    }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def other():
+    return ctypes.PyDLL(str(compiled.library(WRAPPER)))
+
+
+def allocators(other):
+    out = (ctypes.c_void_p * 15)()
+    other.get_allocators(out)
+    return list(out)
+
+
+def events_of(history, *addresses):
+    return [(event.kind, event.size, bool(event.flags & FREES)) for event in history.events if event.address in addresses]
+
+
+# ---- what is recorded -------------------------------------------------------
+
+
+@pytest.mark.parametrize("domain", ["PyMem_Raw", "PyMem_", "PyObject_"])
+def test_each_function_of_each_domain_is_recorded(domain):
+    malloc, calloc = getattr(api, f"{domain}Malloc"), getattr(api, f"{domain}Calloc")
+    realloc, free = getattr(api, f"{domain}Realloc"), getattr(api, f"{domain}Free")
+    with recording() as result:
+        one = malloc(SIZE)
+        two = calloc(3, SIZE)
+        three = realloc(None, SIZE + 1)
+        four = realloc(three, 100 * SIZE)
+        for address in (one, two, four):
+            free(address)
+    [history] = result
+    kinds = [event.kind for event in history.allocations if event.address in (one, two, three, four)]
+    assert kinds == [f"{domain}Malloc", f"{domain}Calloc", f"{domain}Malloc", f"{domain}Realloc"]
+    sizes = [event.size for event in history.allocations if event.address in (one, two, three, four)]
+    assert sizes == [SIZE, 3 * SIZE, SIZE + 1, 100 * SIZE]
+    ends = [event for event in history.frees if event.address in (one, two, three, four)]
+    assert [event.kind for event in ends] == [f"{domain}Realloc"] + 3 * [f"{domain}Free"]
+    assert [event.size for event in ends] == [SIZE + 1, SIZE, 3 * SIZE, 100 * SIZE]
+
+
+def test_what_an_allocator_takes_from_another_is_counted_once():
+    with recording() as result:
+        large = bytearray(10_000_000)  # from malloc, which takes it from mmap
+        small = [object() for _ in range(100_000)]  # from arenas, which are mapped
+    [history] = result
+    assert len(history.sized(10_000_001)) == 1
+    assert sum(event.size for event in history.live()) < 10_000_000 + 100_000 * (16 + 9) + 100_000
+    del large, small
+
+
+def test_a_free_of_what_was_there_before_is_told_as_such():
+    address = api.PyMem_Malloc(SIZE)
+    history = record(lambda: api.PyMem_Free(address))
+    [event] = [event for event in history.frees if event.address == address]
+    assert event.flags & UNKNOWN
+
+
+def test_a_block_that_grows_in_place_is_freed_and_allocated():
+    with recording() as result:
+        first = api.PyMem_Malloc(100)
+        second = api.PyMem_Realloc(first, 110)  # the same class of sizes
+        api.PyMem_Free(second)
+    assert first == second
+    assert events_of(result[0], first)[-4:] == [
+        ("PyMem_Malloc", 100, False),
+        ("PyMem_Realloc", 100, True),
+        ("PyMem_Realloc", 110, False),
+        ("PyMem_Free", 110, True),
+    ]
+
+
+def test_a_realloc_that_fails_leaves_the_block():
+    with recording() as result:
+        address = api.PyMem_Malloc(SIZE)
+        assert not api.PyMem_Realloc(address, 1 << 62)
+        api.PyMem_Free(address)
+    assert events_of(result[0], address) == [("PyMem_Malloc", SIZE, False), ("PyMem_Free", SIZE, True)]
+
+
+def test_a_block_that_another_thread_frees_is_freed():
+    with recording() as result:
+        address = api.PyMem_Malloc(SIZE)
+        thread = threading.Thread(target=lambda: api.PyMem_Free(address))
+        thread.start()
+        thread.join()
+    first, last = (event for event in result[0].events if event.address == address)
+    assert last.flags & FREES
+    assert first.serial == last.serial
+    assert first.thread != last.thread
+
+
+def test_only_pythons_allocators_are_recorded_if_asked():
+    with recording(native_allocators=False) as result:
+        data = bytearray(SIZE)
+        ctypes.CDLL(None).malloc(SIZE)
+    assert {event.kind.partition("_")[0] for event in result[0].events} <= {"PyMem", "PyObject"}
+    assert result[0].sized(SIZE + 1)
+    del data
+
+
+# ---- what becomes of the allocators ------------------------------------------
+
+
+def test_stopping_gives_back_the_allocators(other):
+    before = allocators(other)
+    memory.start()
+    during = allocators(other)
+    memory.stop()
+    assert allocators(other) == before
+    assert not set(before[1::5]) & set(during[1::5])
+    assert during[0::5] == before[0::5]
+
+
+def test_an_allocator_that_wrapped_ours_stays_and_ours_passes_on(other):
+    before = allocators(other)
+    with recording() as result:
+        other.wrap()
+        address = api.PyObject_Malloc(SIZE)
+    assert other.wrapped_calls()
+    assert [event.kind for event in result[0].events if event.address == address] == ["PyObject_Malloc"]
+    wrapped = allocators(other)
+    assert wrapped[:10] == before[:10]
+    assert wrapped[10:] != before[10:]
+    api.PyObject_Free(address)
+    assert other.wrapped_calls()
+
+    with recording() as result:  # ours is found again behind theirs
+        address = api.PyObject_Malloc(SIZE)
+        api.PyObject_Free(address)
+    kinds = [event.kind for event in result[0].events if event.address == address]
+    assert kinds[-2:] == ["PyObject_Malloc", "PyObject_Free"]
+    assert len([event for event in result[0].sized(SIZE) if event.address == address]) == 1
+    assert allocators(other) == wrapped
+
+    other.unwrap()  # which leaves ours alone there
+    with recording() as result:
+        address = api.PyObject_Malloc(SIZE)
+        api.PyObject_Free(address)
+    assert len([event for event in result[0].sized(SIZE) if event.address == address]) == 1
+    assert allocators(other) == before
+
+
+def test_an_allocator_that_was_wrapped_by_us_is_called(other):
+    before = allocators(other)
+    other.wrap()
+    other.wrapped_calls()
+    with recording() as result:
+        api.PyObject_Free(api.PyObject_Malloc(SIZE))
+        assert other.wrapped_calls()
+    assert result[0].sized(SIZE)
+    other.unwrap()
+    assert allocators(other) == before
+
+
+@pytest.mark.parametrize("first", ["tracemalloc", "vestige"])
+def test_tracemalloc_beside_us_sees_what_it_sees_without(first):
+    def run():
+        if first == "tracemalloc":
+            tracemalloc.start()
+        with recording() as result:
+            if first == "vestige":
+                tracemalloc.start()
+            data = bytearray(10 * SIZE)
+            seen = tracemalloc.get_object_traceback(data)
+            size = sum(
+                stat.size for stat in tracemalloc.take_snapshot().statistics("lineno") if stat.traceback == seen
+            )
+        tracemalloc.stop()
+        return result[0], size
+
+    history, size = run()
+    assert size >= 10 * SIZE
+    assert history.sized(10 * SIZE + 1)
+    assert not tracemalloc.is_tracing()
+    assert record(lambda: bytearray(20 * SIZE)).sized(20 * SIZE + 1)  # and afterwards
+
+
+def python(*args, env=None, **options):
+    options = {"capture_output": True, "text": True, "timeout": 60, **options}
+    return subprocess.run([sys.executable, *args], env={**os.environ, **(env or {})}, **options)
+
+
+@pytest.mark.parametrize("name", ["malloc", "debug", "pymalloc_debug", "malloc_debug", "pymalloc"])
+def test_each_of_pythons_allocators_works_beneath_us(name, tmp_path):
+    done = python(
+        "-c",
+        "from vestige import memory\n"
+        f"with memory.track({str(tmp_path / 'o.vst')!r}):\n"
+        "    kept = [bytearray(4321), [object() for _ in range(1000)], {i: str(i) for i in range(1000)}]\n"
+        "    del kept[1:]\n",
+        env={"PYTHONMALLOC": name},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    history = history_of(tmp_path / "o.vst")
+    assert len(history.sized(4322)) == 1
+    assert len(history.allocations) > 2000
+
+
+# ---- forks, exits, sub-interpreters ------------------------------------------
+
+
+def test_a_forked_child_is_not_recorded_and_runs_on(tmp_path, other):
+    before = allocators(other)
+    with recording(tmp_path / "o.vst") as result:
+        marked = bytearray(SIZE)
+        pid = os.fork()
+        if pid == 0:
+            fine = not memory.is_tracing() and allocators(other) == before
+            kept = [bytearray(2 * SIZE) for _ in range(100)]
+            del kept
+            os._exit(0 if fine else 1)
+        _, status = os.waitpid(pid, 0)
+        after = bytearray(3 * SIZE)
+    assert status == 0
+    assert result[0].sized(SIZE + 1)
+    assert result[0].sized(3 * SIZE + 1)
+    assert not result[0].sized(2 * SIZE + 1)
+    del marked, after
+
+
+def test_a_forked_child_can_record_by_itself(tmp_path):
+    memory.start(tmp_path / "parent.vst")
+    pid = os.fork()
+    if pid == 0:
+        try:
+            memory.start(tmp_path / "child.vst")
+            bytearray(2 * SIZE)
+            memory.stop()
+            os._exit(0)
+        except BaseException as error:
+            os.write(2, repr(error).encode())
+            os._exit(1)
+    _, status = os.waitpid(pid, 0)
+    memory.stop()
+    assert status == 0
+    assert history_of(tmp_path / "child.vst").sized(2 * SIZE + 1)
+
+
+EXITS = {
+    "plainly": "",
+    "by an exception": "raise SystemExit(3)",
+    "with daemon threads": """
+import threading, ctypes, time
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+libc.qsort.argtypes = None
+def forever():
+    while True:
+        libc.free(libc.malloc(100))
+        [bytearray(5000) for _ in range(10)]
+for _ in range(4):
+    threading.Thread(target=forever, daemon=True).start()
+time.sleep(0.05)
+""",
+    "while objects end": """
+class Late:
+    def __del__(self):
+        self.kept = [bytearray(100) for _ in range(100)]
+late = Late()
+late.me = late
+import atexit
+atexit.register(lambda: [bytearray(100) for _ in range(100)])
+""",
+}
+
+
+@pytest.mark.parametrize("how", EXITS)
+def test_a_program_that_ends_while_it_records_ends_as_without(how, tmp_path):
+    path = tmp_path / "o.vst"
+    start = f"from vestige import memory\nmemory.start({str(path)!r})\nkept = bytearray({SIZE})\n"
+    done = python("-c", start + EXITS[how])
+    assert done.stderr == ""
+    assert done.returncode == (3 if "exception" in how else 0)
+    history = history_of(path)
+    assert history.trace.info()["clean"]
+    assert history.sized(SIZE + 1)
+
+
+SUB = """
+import json, sys
+from vestige import memory
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+memory.start(sys.argv[1])
+sub = interpreters.create()
+run = getattr(interpreters, "run_string", None) or interpreters.exec
+run(sub, "kept = [bytearray(4321) for _ in range(10)]; del kept")
+interpreters.destroy(sub)
+after = bytearray(2 * 4321)
+memory.stop()
+"""
+
+
+def test_a_sub_interpreter_runs_on_and_shows_no_stack_of_another(tmp_path):
+    done = python("-W", "ignore", "-c", SUB, tmp_path / "o.vst")
+    assert (done.returncode, done.stderr) == (0, "")
+    history = history_of(tmp_path / "o.vst")
+    assert len(history.sized(2 * SIZE + 1)) == 1
+    for event in history.sized(SIZE + 1):
+        assert len(history.frames(event)) <= 1  # its caller's, if any
+
+
+# ---- truth ---------------------------------------------------------------------
+
+# Objects of types that the interpreter keeps for the next one of their kind are left out: tracemalloc says of such a
+# block who used it last, we say who allocated it.
+AGAINST_TRACEMALLOC = '''
+import gc, json, sys, tracemalloc
+tracemalloc.start()
+from vestige import memory
+
+class Thing:
+    __slots__ = ("text", "data", "number")
+    def __init__(self, n):
+        self.text = "x" * n
+        self.data = bytes(3 * n)
+        self.number = 10 ** (10 * n)
+
+def build():
+    things = [Thing(n) for n in range(200)]
+    table = {f"key{i}": i * 1000 for i in range(2000)}
+    names = {f"name{i}" for i in range(3000)}
+    growing = bytearray()
+    for i in range(60):
+        things.pop()
+        growing += b"x" * 100 * i
+    for i in range(500):
+        del table[f"key{i}"]
+        names.discard(f"name{i}")
+    names.add("added" * i)
+    again = list(map(Thing, range(30)))
+    texts = "word ".join(sorted(names)).encode()
+    return things, table, names, growing, again, texts
+
+gc.disable()
+memory.start(sys.argv[1], native_allocators=False)
+gc.collect()  # what is kept for the next object of a kind is freed
+tracemalloc.clear_traces()
+kept = build()
+snapshot = tracemalloc.take_snapshot()
+memory.stop()
+found = {}
+for stat in snapshot.statistics("lineno"):
+    frame = stat.traceback[0]
+    if frame.filename == __file__:
+        found[frame.lineno] = [stat.size, stat.count]
+json.dump(found, open(sys.argv[2], "w"))
+'''
+
+
+def test_live_bytes_by_line_are_those_of_tracemalloc(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(AGAINST_TRACEMALLOC)
+    done = python(script, tmp_path / "o.vst", tmp_path / "found.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = {int(line): tuple(sums) for line, sums in json.loads((tmp_path / "found.json").read_text()).items()}
+    history = history_of(tmp_path / "o.vst")
+    found = {}
+    for event in history.live():
+        frames = history.frames(event)
+        if frames and frames[0].file == str(script):
+            size, count = found.get(frames[0].line, (0, 0))
+            found[frames[0].line] = (size + event.size, count + 1)
+    lines = AGAINST_TRACEMALLOC.splitlines()
+    measuring = {number for number, line in enumerate(lines, 1) if "snapshot" in line or "memory." in line}
+    found = {line: sums for line, sums in found.items() if line not in measuring}
+    expected = {line: sums for line, sums in expected.items() if line not in measuring}
+    assert found == expected
+    assert len(found) > 8
