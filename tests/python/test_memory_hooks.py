@@ -368,8 +368,8 @@ def test_a_sub_interpreter_runs_on_and_shows_no_stack_of_another(tmp_path):
 
 # ---- truth ---------------------------------------------------------------------
 
-# Objects of types that the interpreter keeps for the next one of their kind are left out: tracemalloc says of such a
-# block who used it last, we say who allocated it.
+# The interpreter keeps tuples, lists and the like for the next object of their kind. tracemalloc says of such a block
+# who used it last, we say who allocated it; they are small, so small blocks are not compared.
 AGAINST_TRACEMALLOC = '''
 import gc, json, sys, tracemalloc
 tracemalloc.start()
@@ -384,15 +384,15 @@ class Thing:
 
 def build():
     things = [Thing(n) for n in range(200)]
-    table = {f"key{i}": i * 1000 for i in range(2000)}
-    names = {f"name{i}" for i in range(3000)}
+    table = {f"key{i:99}": i * 1000 for i in range(2000)}
+    names = {f"name{i:99}" for i in range(3000)}
     growing = bytearray()
     for i in range(60):
         things.pop()
         growing += b"x" * 100 * i
     for i in range(500):
-        del table[f"key{i}"]
-        names.discard(f"name{i}")
+        del table[f"key{i:99}"]
+        names.discard(f"name{i:99}")
     names.add("added" * i)
     again = list(map(Thing, range(30)))
     texts = "word ".join(sorted(names)).encode()
@@ -406,10 +406,11 @@ kept = build()
 snapshot = tracemalloc.take_snapshot()
 memory.stop()
 found = {}
-for stat in snapshot.statistics("lineno"):
-    frame = stat.traceback[0]
-    if frame.filename == __file__:
-        found[frame.lineno] = [stat.size, stat.count]
+for trace in snapshot.traces:
+    frame = trace.traceback[0]
+    if frame.filename == __file__ and trace.size >= 100:
+        size, count = found.get(frame.lineno, (0, 0))
+        found[frame.lineno] = [size + trace.size, count + 1]
 json.dump(found, open(sys.argv[2], "w"))
 '''
 
@@ -424,7 +425,7 @@ def test_live_bytes_by_line_are_those_of_tracemalloc(tmp_path):
     found = {}
     for event in history.live():
         frames = history.frames(event)
-        if frames and frames[0].file == str(script):
+        if frames and frames[0].file == str(script) and event.size >= 100:
             size, count = found.get(frames[0].line, (0, 0))
             found[frames[0].line] = (size + event.size, count + 1)
     lines = AGAINST_TRACEMALLOC.splitlines()
@@ -433,3 +434,4 @@ def test_live_bytes_by_line_are_those_of_tracemalloc(tmp_path):
     expected = {line: sums for line, sums in expected.items() if line not in measuring}
     assert found == expected
     assert len(found) > 8
+    assert sum(count for _, count in found.values()) > 4000
