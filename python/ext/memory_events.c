@@ -1,64 +1,7 @@
-/* Allocations and frees of a trace as Python objects, one by one or summed up:
- * for what is made of them in Python. Whoever wants reports of large traces has
- * them made by the core. */
+/* Allocations and frees of a trace as Python objects, one by one: for tests,
+ * and for what users make of them. Summaries are trace_memory.c's. */
 #include "memory.h"
 #include "trace.h"
-
-/* ---- sums -----------------------------------------------------------------
- */
-
-typedef struct sums {
-    uint64_t allocations, frees, peak_bytes, live_bytes, live_count;
-    double estimated_count, estimated_bytes;
-} sums;
-
-static vst_status add_event(void *ctx, const vst_memory_event *event)
-{
-    sums *s = ctx;
-
-    s->live_bytes = event->live_bytes;
-    s->live_count = event->live_count;
-    if (event->live_bytes > s->peak_bytes)
-        s->peak_bytes = event->live_bytes;
-    if (event->flags & VST_MEMORY_FREES) {
-        s->frees++;
-        return VST_OK;
-    }
-    s->allocations++;
-    s->estimated_count += event->weight;
-    s->estimated_bytes += event->weight * (double)event->size;
-    return VST_OK;
-}
-
-static PyObject *memory_totals(PyObject *module, PyObject *object)
-{
-    vpy_trace *trace = (vpy_trace *)object;
-    sums s = {.allocations = 0};
-    vst_memory_sink sink = {.ctx = &s, .event = add_event};
-    vst_error error = {VST_OK, 0, 0};
-    vst_status status;
-
-    (void)module;
-    if (!PyObject_TypeCheck(object, vpy_trace_type)) {
-        PyErr_SetString(PyExc_TypeError, "not a Trace");
-        return NULL;
-    }
-    if (!vpy_trace_is_usable(trace))
-        return NULL;
-    trace->busy = true;
-    Py_BEGIN_ALLOW_THREADS;
-    status =
-        vst_trace_replay_memory(trace->handle, VST_WINDOW_ALL, &sink, &error);
-    Py_END_ALLOW_THREADS;
-    trace->busy = false;
-    if (status != VST_OK)
-        return vpy_raise(status, &error, trace->path);
-    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:d,s:d}", "allocations",
-                         s.allocations, "frees", s.frees, "peak_bytes",
-                         s.peak_bytes, "live_bytes", s.live_bytes, "live_count",
-                         s.live_count, "estimated_count", s.estimated_count,
-                         "estimated_bytes", s.estimated_bytes);
-}
 
 /* ---- one by one -----------------------------------------------------------
  */
@@ -155,9 +98,6 @@ static PyObject *memory_stacks(PyObject *module, PyObject *object)
 }
 
 static PyMethodDef functions[] = {
-    {"memory_totals", memory_totals, METH_O,
-     PyDoc_STR("memory_totals(trace)\n--\n\nHow many allocations and frees a "
-               "trace holds, the peak, and what is live at its end.")},
     {"memory_events", memory_events, METH_VARARGS,
      PyDoc_STR("memory_events(trace, min_size=0)\n--\n\nEach allocation and "
                "free of so many bytes: (kind, address, size, time_ns, thread, "

@@ -144,12 +144,9 @@ def instant(name: str, json_members: str = "") -> None: ...
 def counter(name: str, value: float) -> None: ...
 def recording() -> bool: ...
 def memory_is_tracing() -> bool: ...
-def memory_totals(trace: Trace) -> dict[str, Any]:
-    """How many allocations and frees a trace holds, the peak, and what is live at its end."""
-
 def memory_events(trace: Trace, min_size: int = 0) -> list[tuple[str, int, int, int, int, int, int, int, int, float]]:
-    """Each allocation and free of so many bytes, in order of time: (kind, address, size, time_ns, thread, flags, stack, serial,
-    live_bytes, weight), as <vestige/memory.h> has it."""
+    """Each allocation and free of so many bytes, in order of time: (kind, address, size, time_ns, thread, flags, stack,
+    serial, live_bytes, weight), as <vestige/memory.h> has it."""
 
 def memory_stacks(trace: Trace) -> list[tuple[int, int, int, str | None, str | None, int, int] | None]:
     """The stacks by number: (kind, flags, parent, function, file, line, address)."""

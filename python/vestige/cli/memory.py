@@ -28,6 +28,7 @@ EXAMPLES = """\
 
 All that follows the script, module or code belongs to the program.
 """
+WORDS_TO_REPORT = 20_000_000  # beyond that, a summary on exit would take too long
 WITH_VALUE: tuple[str, ...] = ("-o", "--output", "--sample", *BOUNDS)
 
 
@@ -91,22 +92,17 @@ class MemoryRecording(Recording):
     def report(self, out: TextIO) -> None:
         from shlex import quote
 
-        from vestige._core import Trace, memory_totals
+        from vestige._core import Trace
 
         trace = Trace(self._path)
-        totals = memory_totals(trace)
-        about = "about " if trace.metadata().get("vestige.memory_sample") else ""
-        print(
-            f"peak {about}{size_text(totals['peak_bytes'])}, in all {about}{size_text(totals['estimated_bytes'])} "
-            f"in {about}{round(totals['estimated_count']):,} allocations; "
-            f"{about}{size_text(totals['live_bytes'])} not freed",
-            file=out,
-        )
         info = trace.info()
-        print(
-            f"{totals['allocations'] + totals['frees']:,} records in {self._shown}  ({size_text(info['bytes'])})",
-            file=out,
-        )
+        if info["records"] <= WORDS_TO_REPORT:
+            sums = trace.memory(rows=0)
+            views = {name: (round(count), size_text(size)) for name, (count, size, _) in sums["views"].items()}
+            count, size = views["total"]
+            held = f"peak {views['peak'][1]}, in all {size} in {count:,} allocations; {views['leaks'][1]} not freed"
+            print(held + (" (estimates)" if sums["sampled"] else ""), file=out)
+            print(f"{sums['records']:,} records in {self._shown}  ({size_text(info['bytes'])})", file=out)
         self._tell_children(trace, out)
         print(f"vestige memory-report {quote(self._shown)}", file=out, flush=True)
 
