@@ -5,9 +5,8 @@ import os
 import sys
 
 import pytest
-from histories import History, history_of
-
 import vestige
+from histories import History, history_of
 from vestige import Trace, _core, memory, profile
 
 SIZE = 4321
@@ -65,9 +64,8 @@ def test_a_stop_without_a_start_is_refused():
 
 
 def test_a_start_while_a_profile_records_is_refused(tmp_path):
-    with profile():
-        with pytest.raises(RuntimeError, match="already running in this process"):
-            memory.start(tmp_path / "o.vst")
+    with profile(), pytest.raises(RuntimeError, match="already running in this process"):
+        memory.start(tmp_path / "o.vst")
     assert not (tmp_path / "o.vst").exists()
 
 

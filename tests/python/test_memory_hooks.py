@@ -11,7 +11,6 @@ import tracemalloc
 import compiled
 import pytest
 from histories import FREES, UNKNOWN, history_of, record, recording
-
 from vestige import memory
 
 SIZE = 4321  # of blocks that are told apart by it
@@ -74,7 +73,9 @@ def allocators(other):
 
 
 def events_of(history, *addresses):
-    return [(event.kind, event.size, bool(event.flags & FREES)) for event in history.events if event.address in addresses]
+    return [
+        (event.kind, event.size, bool(event.flags & FREES)) for event in history.events if event.address in addresses
+    ]
 
 
 # ---- what is recorded -------------------------------------------------------
@@ -225,9 +226,7 @@ def test_tracemalloc_beside_us_sees_what_it_sees_without(first):
                 tracemalloc.start()
             data = bytearray(10 * SIZE)
             seen = tracemalloc.get_object_traceback(data)
-            size = sum(
-                stat.size for stat in tracemalloc.take_snapshot().statistics("lineno") if stat.traceback == seen
-            )
+            size = sum(stat.size for stat in tracemalloc.take_snapshot().statistics("lineno") if stat.traceback == seen)
         tracemalloc.stop()
         return result[0], size
 
@@ -370,7 +369,7 @@ def test_a_sub_interpreter_runs_on_and_shows_no_stack_of_another(tmp_path):
 
 # The interpreter keeps tuples, lists and the like for the next object of their kind. tracemalloc says of such a block
 # who used it last, we say who allocated it; they are small, so small blocks are not compared.
-AGAINST_TRACEMALLOC = '''
+AGAINST_TRACEMALLOC = """
 import gc, json, sys, tracemalloc
 tracemalloc.start()
 from vestige import memory
@@ -412,7 +411,7 @@ for trace in snapshot.traces:
         size, count = found.get(frame.lineno, (0, 0))
         found[frame.lineno] = [size + trace.size, count + 1]
 json.dump(found, open(sys.argv[2], "w"))
-'''
+"""
 
 
 def test_live_bytes_by_line_are_those_of_tracemalloc(tmp_path):
