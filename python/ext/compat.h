@@ -234,6 +234,17 @@ static inline bool vpy_iframe_is_incomplete(const vpy_iframe *frame,
 #endif
 }
 
+/* Whether a code object's line table has columns too, in a format of its own.
+ */
+#define VPY_LINES_HAVE_COLUMNS (PY_VERSION_HEX >= 0x030B0000)
+
+/* Up to 3.11 there may be strings whose characters are not laid out yet. */
+#if PY_VERSION_HEX < 0x030C0000
+#define vpy_text_is_ready(str) PyUnicode_IS_READY(str)
+#else
+#define vpy_text_is_ready(str) true
+#endif
+
 /* Where in the source an instruction comes from; what is unknown is -1. */
 typedef struct vpy_location {
     int line, end_line;

@@ -9,7 +9,7 @@
 
 /* ---- lines -------------------------------------------------------------- */
 
-#if PY_VERSION_HEX >= 0x030B0000
+#if VPY_LINES_HAVE_COLUMNS
 
 /* Six bits a byte, the lowest first; another one follows if bit 6 is set. The
  * sign is the lowest bit of the number. */
@@ -152,13 +152,8 @@ static bool encode(PyObject *str, vpy_plain_text *text)
 bool vpy_plain_text_get(PyObject *str, vpy_plain_text *text)
 {
     *text = (vpy_plain_text){.bytes = ""};
-    if (!str || !PyUnicode_Check(str))
-        return false;
-#if PY_VERSION_HEX < 0x030C0000
-    if (!PyUnicode_IS_READY(str))
-        return false;
-#endif
-    if (PyUnicode_GET_LENGTH(str) > INT32_MAX / 4)
+    if (!str || !PyUnicode_Check(str) || !vpy_text_is_ready(str) ||
+        PyUnicode_GET_LENGTH(str) > INT32_MAX / 4)
         return false;
     if (!PyUnicode_IS_COMPACT_ASCII(str))
         return encode(str, text);
