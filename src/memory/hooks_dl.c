@@ -19,10 +19,11 @@
 #include "memory/objects.h"
 #include "memory/track.h"
 
-void *vst__real_dlopen, *vst__real_dlsym, *vst__real_dlclose;
+/* Named by the code below, which neither compiler nor linker looks into. */
+#define USED __attribute__((used, externally_visible))
 
-/* Called by the code below, which no compiler sees. */
-#define USED __attribute__((used))
+USED void *vst__real_dlopen, *vst__real_dlsym, *vst__real_dlclose;
+
 USED void vst__before_loader(void);
 USED bool vst__dlopen_is_ours(const char *file, const void *caller);
 USED void *vst__dlopen_and_look(const char *file, int mode);
