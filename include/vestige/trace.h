@@ -98,6 +98,9 @@ VST_API void vst_trace_set_progress(vst_trace *trace, vst_progress_fn fn,
 typedef struct vst_export_options {
     int window;         /* VST_WINDOW_LAST unless said otherwise */
     vst_tracer *tracer; /* as in vst_trace_replay */
+    /* Leaves out the event of each allocation and free; the counter of live
+     * memory stays. */
+    bool no_memory_events;
 } vst_export_options;
 
 VST_API vst_status vst_trace_export(vst_trace *trace, const char *path,
