@@ -1,12 +1,13 @@
 /* The Chrome trace format, as torch.profiler writes it: one JSON object, its
  * keys in torch's order. This file writes what is around the events, process
  * after process; chrome_process.c tells about each, chrome_events.c writes the
- * events, chrome_arrows.c who started whom.
+ * events, chrome_memory.c those of memory, chrome_arrows.c who started whom.
  *
  * White space follows every colon (HTA finds the rank by a regular expression
  * that wants it). One thread at a time. */
 #include <stdlib.h>
 
+#include <vestige/memory.h>
 #include <vestige/trace.h>
 
 #include "export/chrome.h"
@@ -77,6 +78,14 @@ static void put_trace_id(vst__output *output, const uint8_t *id)
     vst__output_write(output, text, sizeof text);
 }
 
+static bool has_memory(const vst__chrome *chrome)
+{
+    for (size_t i = 0; i < chrome->process_count; i++)
+        if (vst_trace_has_memory(chrome->processes[i].trace))
+            return true;
+    return false;
+}
+
 static void put_metadata(vst__chrome *chrome)
 {
     vst__output *output = chrome->output;
@@ -92,6 +101,9 @@ static void put_metadata(vst__chrome *chrome)
         vst__chrome_put_value(output, json);
         vst__output_text(output, ",\n");
     }
+    if (has_memory(chrome) &&
+        vst_trace_metadata(trace, "profile_memory") == NULL)
+        vst__output_text(output, "\"profile_memory\": 1,\n");
     json = vst_trace_metadata(trace, "host_name");
     if (json != NULL) {
         vst__output_text(output, "\"host_name\": ");
@@ -189,6 +201,43 @@ static vst_status select_windows(vst__chrome *chrome, int window)
     return VST_OK;
 }
 
+/* A trace with memory is read twice. */
+typedef struct half {
+    vst_progress_fn fn;
+    void *ctx;
+    double before;
+} half;
+
+static int tell_half(void *ctx, double done)
+{
+    const half *self = ctx;
+
+    return self->fn(self->ctx, self->before + done / 2);
+}
+
+/* The spans, then the memory. */
+static vst_status write_events(vst__chrome *chrome,
+                               const vst_export_options *options,
+                               const vst_sink *sink, vst_error *error)
+{
+    vst_trace *trace = chrome->trace;
+    half told = {trace->progress, trace->progress_ctx, 0};
+    vst_status status;
+
+    if (!vst_trace_has_memory(trace))
+        return vst_trace_replay(trace, options->window, options->tracer, sink,
+                                error);
+    if (told.fn != NULL)
+        vst_trace_set_progress(trace, tell_half, &told);
+    status =
+        vst_trace_replay(trace, options->window, options->tracer, sink, error);
+    told.before = 0.5;
+    if (status == VST_OK)
+        status = vst__chrome_put_memory(chrome, options, error);
+    vst_trace_set_progress(trace, told.fn, told.ctx);
+    return status;
+}
+
 static vst_status write_process(vst__chrome *chrome,
                                 vst__chrome_process *process,
                                 const vst_export_options *options,
@@ -207,8 +256,7 @@ static vst_status write_process(vst__chrome *chrome,
     vst__chrome_put_process(chrome);
     vst__chrome_sink(chrome, &sink);
     vst__chrome_watch(chrome, &sink);
-    status =
-        vst_trace_replay(trace, options->window, options->tracer, &sink, error);
+    status = write_events(chrome, options, &sink, error);
     vst__chrome_free_heads(chrome);
     chrome->serials_before = chrome->serial_max;
     for (size_t i = 0; status == VST_OK && i < process->window_count; i++)

@@ -1,7 +1,7 @@
 /* The inside of the Chrome exporter, shared by chrome.c (the document),
  * chrome_process.c (what is said of processes and threads), chrome_events.c
- * (the events of a replay) and chrome_arrows.c (who started whom). One thread
- * at a time. */
+ * (the events of a replay), chrome_memory.c (allocations and frees) and
+ * chrome_arrows.c (who started whom). One thread at a time. */
 #ifndef VST_EXPORT_CHROME_H
 #define VST_EXPORT_CHROME_H
 
@@ -110,9 +110,19 @@ void vst__chrome_put_process(vst__chrome *chrome);
  * with a comma. */
 void vst__chrome_sink(vst__chrome *chrome, vst_sink *sink);
 vst_status vst__chrome_write_span(vst__chrome *chrome, const vst_span *span);
+/* Has chrome->thread_text be that of a thread. */
+void vst__chrome_set_thread(vst__chrome *chrome, uint32_t number);
 /* Room for the heads of chrome->trace, and their end. */
 vst_status vst__chrome_make_heads(vst__chrome *chrome);
 void vst__chrome_free_heads(vst__chrome *chrome);
+
+/* ---- chrome_memory.c ---------------------------------------------------- */
+
+/* What chrome->trace has of memory, once its spans are written: their numbers
+ * go on with it. */
+vst_status vst__chrome_put_memory(vst__chrome *chrome,
+                                  const vst_export_options *options,
+                                  vst_error *error);
 
 /* ---- chrome_arrows.c ---------------------------------------------------- */
 

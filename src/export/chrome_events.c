@@ -150,7 +150,7 @@ void vst__chrome_free_heads(vst__chrome *chrome)
 
 /* ---- events ------------------------------------------------------------- */
 
-static void set_thread(vst__chrome *chrome, uint32_t number)
+void vst__chrome_set_thread(vst__chrome *chrome, uint32_t number)
 {
     const vst_trace_thread *thread =
         vst_trace_thread_find(chrome->trace, number);
@@ -175,7 +175,7 @@ static char *begin_event(vst__chrome *chrome, const vst__chrome_head *head,
     char *at;
 
     if (!chrome->has_thread || chrome->thread != thread)
-        set_thread(chrome, thread);
+        vst__chrome_set_thread(chrome, thread);
     if (VST_LIKELY(head->count <= VST_OUTPUT_RESERVE_MAX - 2 * EVENT_MAX)) {
         at = vst__output_reserve(output, head->count + 2 * EVENT_MAX);
         memcpy(at, head->bytes, head->count);
@@ -256,6 +256,12 @@ static char *finish_args(vst__chrome *chrome, char *at, const vst_span *span)
 {
     if (span->flags != 0)
         at = put_flags(at, span->flags);
+    if (span->total_allocations != 0) {
+        at = PUT(at, ", \"Allocated Bytes\": ");
+        at = vst__json_u64(at, span->total_bytes);
+        at = PUT(at, ", \"Self Allocated Bytes\": ");
+        at = vst__json_u64(at, span->self_bytes);
+    }
     if (span->args_len != 0) {
         at = PUT(at, ", ");
         at = put_args(chrome->output, at, span->args, span->args_len);

@@ -100,7 +100,7 @@ vst_status vst_traces_export(vst_trace *const *traces, size_t count,
                              const vst_export_options *options,
                              vst_error *error)
 {
-    static const vst_export_options usual = {VST_WINDOW_LAST, NULL};
+    static const vst_export_options usual = {.window = VST_WINDOW_LAST};
     vst__output output;
     vst_status status;
     bool gzip;
