@@ -125,7 +125,8 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
     for (int i = 0; i < 16; i++)
         snprintf(id + 2 * i, 3, "%02X", info.trace_id[i]);
     return Py_BuildValue(
-        "{s:I,s:I,s:s,s:O,s:I,s:I,s:K,s:K,s:K,s:K,s:K,s:L,s:L,s:L,s:s,s:O,s:K}",
+        "{s:I,s:I,s:s,s:O,s:I,s:I,s:K,s:K,s:K,s:K,s:K,s:L,s:L,s:L,s:s,s:O,s:K,"
+        "s:O}",
         "version", info.version, "pid", info.pid, "trace_id", id, "clean",
         info.clean ? Py_True : Py_False, "threads", info.threads, "windows",
         info.windows, "records", (unsigned long long)info.words, "lost",
@@ -137,7 +138,8 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
         "end_ns", (long long)info.end_ns, "clock",
         info.clock == VST_CLOCK_TSC ? "tsc" : "monotonic", "packed",
         info.packed ? Py_True : Py_False, "packed_bytes",
-        (unsigned long long)info.packed_bytes);
+        (unsigned long long)info.packed_bytes, "memory",
+        vst_trace_has_memory(self->handle) ? Py_True : Py_False);
 }
 
 static PyObject *trace_threads(PyObject *object, PyObject *unused)

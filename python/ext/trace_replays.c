@@ -59,17 +59,18 @@ static PyObject *say_exported(vst_status status, const vst_error *error,
 
 PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"path", "all_windows", "progress", "last_ns", NULL};
+    static char *names[] = {"path",    "all_windows",   "progress",
+                            "last_ns", "memory_events", NULL};
     vpy_trace *self = (vpy_trace *)object;
     PyObject *path = NULL, *progress = NULL;
-    int all = 0;
+    int all = 0, memory = 1;
     unsigned long long last_ns = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$pOK:export", names,
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$pOKp:export", names,
                                      PyUnicode_FSConverter, &path, &all,
-                                     &progress, &last_ns))
+                                     &progress, &last_ns, &memory))
         return NULL;
     if (!vpy_trace_is_usable(self)) {
         Py_DECREF(path);
@@ -78,6 +79,7 @@ PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
     vst_export_options options = {
         .window = all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
         .tracer = self->tracer,
+        .no_memory_events = !memory,
     };
     begin(self, progress, last_ns);
     Py_BEGIN_ALLOW_THREADS status = vst_trace_export(
@@ -122,16 +124,17 @@ static vst_trace **borrow_all(PyObject *traces, PyObject *progress)
 
 PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"traces", "path", "all_windows", "progress", NULL};
+    static char *names[] = {"traces",   "path",          "all_windows",
+                            "progress", "memory_events", NULL};
     PyObject *list, *path = NULL, *progress = NULL, *result = NULL;
-    int all = 0;
+    int all = 0, memory = 1;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO&|$pO:export_traces", names,
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO&|$pOp:export_traces", names,
                                      &list, PyUnicode_FSConverter, &path, &all,
-                                     &progress))
+                                     &progress, &memory))
         return NULL;
     PyObject *traces = PySequence_Tuple(list);
     if (traces && PyTuple_GET_SIZE(traces) == 0)
@@ -143,6 +146,7 @@ PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
         size_t count = (size_t)PyTuple_GET_SIZE(traces);
         vst_export_options options = {
             .window = all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
+            .no_memory_events = !memory,
         };
         Py_BEGIN_ALLOW_THREADS status = vst_traces_export(
             handles, count, PyBytes_AS_STRING(path), &options, &error);
@@ -161,6 +165,7 @@ PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
 typedef struct total {
     uint64_t calls;
     int64_t self_ns, total_ns;
+    uint64_t self_bytes, total_bytes, allocations;
 } total;
 
 typedef struct totals {
@@ -168,7 +173,7 @@ typedef struct totals {
     vst_id max;
 } totals;
 
-/* Time in a function that called itself counts once in its total. */
+/* What is spent in a function that called itself counts once in its total. */
 static vst_status add_span(void *ctx, const vst_span *span)
 {
     totals *t = ctx;
@@ -179,8 +184,12 @@ static vst_status add_span(void *ctx, const vst_span *span)
     int64_t duration = span->end_ns - span->start_ns;
     sum->calls += !(span->flags & VST_SPAN_RESUMED);
     sum->self_ns += duration - span->children_ns;
-    if (!(span->flags & VST_SPAN_RECURSIVE))
+    sum->self_bytes += span->self_bytes;
+    sum->allocations += span->self_allocations;
+    if (!(span->flags & VST_SPAN_RECURSIVE)) {
         sum->total_ns += duration;
+        sum->total_bytes += span->total_bytes;
+    }
     return VST_OK;
 }
 
@@ -199,7 +208,20 @@ static PyObject *name_of(const vst_definition *d)
     return full;
 }
 
-static PyObject *list_totals(vpy_trace *self, const totals *t)
+static PyObject *total_entry(PyObject *name, const total *sum, bool memory)
+{
+    unsigned long long calls = sum->calls;
+    long long self_ns = sum->self_ns, total_ns = sum->total_ns;
+
+    if (!memory)
+        return Py_BuildValue("(NKLL)", name, calls, self_ns, total_ns);
+    return Py_BuildValue("(NKLLKKK)", name, calls, self_ns, total_ns,
+                         (unsigned long long)sum->self_bytes,
+                         (unsigned long long)sum->total_bytes,
+                         (unsigned long long)sum->allocations);
+}
+
+static PyObject *list_totals(vpy_trace *self, const totals *t, bool memory)
 {
     PyObject *list = PyList_New(0);
 
@@ -208,9 +230,7 @@ static PyObject *list_totals(vpy_trace *self, const totals *t)
         const total *sum = &t->of[id];
         if (!d || !sum->calls)
             continue;
-        PyObject *entry =
-            Py_BuildValue("(NKLL)", name_of(d), (unsigned long long)sum->calls,
-                          (long long)sum->self_ns, (long long)sum->total_ns);
+        PyObject *entry = total_entry(name_of(d), sum, memory);
         if (!entry || PyList_Append(list, entry) < 0)
             Py_CLEAR(list);
         Py_XDECREF(entry);
@@ -220,16 +240,17 @@ static PyObject *list_totals(vpy_trace *self, const totals *t)
 
 PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"all_windows", "progress", "last_ns", NULL};
+    static char *names[] = {"all_windows", "progress", "last_ns", "memory",
+                            NULL};
     vpy_trace *self = (vpy_trace *)object;
     PyObject *progress = NULL, *list = NULL;
-    int all = 0;
+    int all = 0, memory = 0;
     unsigned long long last_ns = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pOK:totals", names, &all,
-                                     &progress, &last_ns) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pOKp:totals", names, &all,
+                                     &progress, &last_ns, &memory) ||
         !vpy_trace_is_usable(self))
         return NULL;
     totals t = {NULL, vst_trace_definition_max(self->handle)};
@@ -243,7 +264,7 @@ PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw)
                          self->tracer, &sink, &error);
     Py_END_ALLOW_THREADS end(self);
     if (status == VST_OK)
-        list = list_totals(self, &t);
+        list = list_totals(self, &t, memory);
     else
         vpy_raise(status, &error, self->path);
     free(t.of);

@@ -76,11 +76,19 @@ class Trace:
     def threads(self) -> list[dict[str, Any]]: ...
     def metadata(self) -> dict[str, str]: ...
     def export(
-        self, path: str | bytes, *, all_windows: bool = False, progress: Progress | None = None, last_ns: int = 0
+        self,
+        path: str | bytes,
+        *,
+        all_windows: bool = False,
+        progress: Progress | None = None,
+        last_ns: int = 0,
+        memory_events: bool = True,
     ) -> None: ...
     def totals(
-        self, *, all_windows: bool = False, progress: Progress | None = None, last_ns: int = 0
-    ) -> list[tuple[str, int, int, int]]: ...
+        self, *, all_windows: bool = False, progress: Progress | None = None, last_ns: int = 0, memory: bool = False
+    ) -> list[tuple[Any, ...]]:
+        """Of each function: name, calls, ns by itself, ns in all; with `memory` also bytes allocated by itself, in all,
+        and its own allocations."""
     def set_offset(self, ns: int) -> None:
         """Moves the whole trace in time, by so much from what its own clock says."""
     def spans(self, name: str, *, limit: int = 100_000, progress: Progress | None = None) -> list[tuple[int, int]]:
@@ -95,7 +103,12 @@ class Trace:
         each view, with -1 all."""
 
 def export_traces(
-    traces: Sequence[Trace], path: str | bytes, *, all_windows: bool = False, progress: Progress | None = None
+    traces: Sequence[Trace],
+    path: str | bytes,
+    *,
+    all_windows: bool = False,
+    progress: Progress | None = None,
+    memory_events: bool = True,
 ) -> None:
     """Writes several traces as one document."""
 

@@ -24,7 +24,7 @@ def main(argv: list[str]) -> int:
         f"Write a trace as Chrome JSON ({', '.join(SUFFIXES)}), for ui.perfetto.dev or\n"
         "chrome://tracing. FILE stands for the processes it started too, a folder for\n"
         "all traces in it: they are one timeline.",
-        "FILE… [-o OUT] [--align NAME] [--no-children] [--force]",
+        "FILE… [-o OUT] [--align NAME] [--no-children] [--no-memory-events] [--force]",
         EXAMPLES,
     )
     parser.add_argument("-o", "--output", metavar="OUT", help="default: FILE's name with .json.gz")
@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
     output = options.output or os.path.splitext(options.files[0])[0] + ".json.gz"
     check_output(output, force=options.force)
     inputs = find_traces(options.files, children=not options.no_children)
-    write(inputs, output, options.align)
+    write(inputs, output, options.align, memory_events=not options.no_memory_events)
     return int(inputs.failed)
 
 
@@ -43,6 +43,11 @@ def add_options(parser: Parser) -> None:
     """Those of `vestige merge` too."""
     add_arguments(parser)
     parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
+    parser.add_argument(
+        "--no-memory-events",
+        action="store_true",
+        help="leave out the event of each allocation and free, some 300 bytes of JSON; the curve of live memory stays",
+    )
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
 
 
@@ -53,7 +58,7 @@ def check_output(output: str, *, force: bool) -> None:
         raise Failure(f"{output}: already exists; --force overwrites it", code=2)
 
 
-def write(inputs: Inputs, output: str, align: str | None) -> None:
+def write(inputs: Inputs, output: str, align: str | None, *, memory_events: bool = True) -> None:
     """Writes all of the inputs as one document."""
     traces = _open_all(inputs)
     if align is not None:
@@ -63,7 +68,7 @@ def write(inputs: Inputs, output: str, align: str | None) -> None:
             print(line)
     progress = Progress(f"writing {output}")
     try:
-        export_traces(traces, output, all_windows=True, progress=progress)
+        export_traces(traces, output, all_windows=True, progress=progress, memory_events=memory_events)
     except OSError as error:
         raise Failure(explain(output, error)) from None
     except TraceError as error:

@@ -19,7 +19,7 @@ def main(argv: list[str]) -> int:
         f"Write several traces as one timeline ({', '.join(SUFFIXES)}), with a process for each\n"
         "and arrows from those that started others. FILE stands for the processes it\n"
         "started too, a folder for all traces in it.",
-        "FILE… -o OUT [--align NAME] [--no-children] [--force]",
+        "FILE… -o OUT [--align NAME] [--no-children] [--no-memory-events] [--force]",
         EXAMPLES,
     )
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write")
@@ -27,5 +27,5 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     check_output(options.output, force=options.force)
     inputs = find_traces(options.files, children=not options.no_children)
-    write(inputs, options.output, options.align)
+    write(inputs, options.output, options.align, memory_events=not options.no_memory_events)
     return int(inputs.failed)

@@ -10,15 +10,19 @@ if TYPE_CHECKING:
 
     from .inputs import Inputs, Source
 
-    Totals = list[tuple[str, int, int, int]]  # name, calls, self_ns, total_ns
+    # name, calls, self_ns, total_ns; and where memory was recorded self_bytes, total_bytes, allocations
+    Totals = list[tuple[Any, ...]]
 
 EXAMPLES = """\
   vestige report t.vst
   vestige report t.vst -n 40
+  vestige report t.vst --sort memory     by the bytes that it and its callees allocated
   vestige report traces/
 """
 ROWS = 12
 NAME_WIDTH = 44
+NAME_WIDTH_MEMORY = 26
+SORTS = {"self": 2, "total": 3, "calls": 1, "self-memory": 4, "memory": 5}
 COMMAND_WIDTH = 34
 
 
@@ -31,23 +35,29 @@ def main(argv: list[str]) -> int:
 
     parser = Parser(
         "report",
-        "List the functions that took most time themselves. FILE stands for the\n"
-        "processes it started too, a folder for all traces in it; the times are then\n"
+        "List the functions that took most time themselves, and where memory was\n"
+        "recorded the bytes that each allocated, freed or not. FILE stands for the\n"
+        "processes it started too, a folder for all traces in it; the figures are then\n"
         "those of all of them together.",
-        "FILE… [--no-children] [-n N]",
+        "FILE… [--no-children] [-n N] [--sort BY]",
         EXAMPLES,
     )
     add_arguments(parser)
     parser.add_argument("-n", metavar="N", type=int, default=30, help="functions to list (default: 30)")
+    parser.add_argument(
+        "--sort", metavar="BY", choices=SORTS, default="self", help=f"{', '.join(SORTS)} (default: self)"
+    )
     options = parser.parse_args(argv)
     if options.n < 1:
         raise Failure(f"-n must be at least 1, not {options.n}", code=2)
 
     inputs = find_traces(options.files, children=not options.no_children)
+    if SORTS[options.sort] > 3 and not any(source.facts["memory"] for source in inputs.sources):
+        raise Failure(f"--sort {options.sort}: no memory was recorded here; see vestige memory --help")
     totals, calls = _read_all(inputs)
     if calls:
         _show_head([source.facts for source, _ in calls], totals, sys.stdout)
-        _show_functions(totals, options.n, sys.stdout)
+        _show_functions(totals, options.n, sys.stdout, options.sort)
         if len(inputs.sources) > 1:
             _show_processes(calls, sys.stdout)
     return int(inputs.failed)
@@ -68,6 +78,15 @@ def duration(ns: int) -> str:
     return f"{ns} ns"
 
 
+def size(count: int) -> str:
+    """Three digits that matter, with their unit, a power of 1024 each."""
+    for unit, one in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
+        if count >= one:
+            value = count / one
+            return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
+    return f"{count} B"
+
+
 def plural(count: int, one: str, more: str = "") -> str:
     return f"{count:,} {one if count == 1 else more or one + 's'}"
 
@@ -82,12 +101,13 @@ def _read_all(inputs: Inputs) -> tuple[Totals, list[tuple[Source, int]]]:
     read: list[tuple[Source, int]] = []
     totals: Totals = []
     records = sum(source.facts["records"] for source in inputs.sources) or 1
+    memory = any(source.facts["memory"] for source in inputs.sources)
     done = 0
     for source in inputs.sources:
         progress = Progress(f"reading {source.path}", done / records, source.facts["records"] / records)
         done += source.facts["records"]
         try:
-            totals = source.open().totals(all_windows=True, progress=progress)
+            totals = source.open().totals(all_windows=True, progress=progress, memory=memory)
         except (OSError, TraceError) as error:
             inputs.fail(source, error)
             continue
@@ -96,9 +116,9 @@ def _read_all(inputs: Inputs) -> tuple[Totals, list[tuple[Source, int]]]:
         read.append((source, sum(entry[1] for entry in totals)))
         if len(inputs.sources) > 1:
             for name, *numbers in totals:
-                sums[name] = [a + b for a, b in zip(sums.get(name, (0, 0, 0)), numbers)]
+                sums[name] = [a + b for a, b in zip(sums.get(name, [0] * len(numbers)), numbers)]
     if len(inputs.sources) > 1:
-        totals = [(name, calls, own, total) for name, (calls, own, total) in sums.items()]
+        totals = [(name, *numbers) for name, numbers in sums.items()]
     return totals, read
 
 
@@ -121,15 +141,20 @@ def _dropped(facts: list[dict[str, Any]]) -> str:
     return f"{count:,} older records were dropped to stay within the bound; the last {complete} are complete"
 
 
-def _show_functions(totals: Totals, rows: int, out: TextIO) -> None:
+def _show_functions(totals: Totals, rows: int, out: TextIO, sort: str = "self") -> None:
     whole = sum(entry[2] for entry in totals) or 1
     if not totals:
         return
-    print(f"{'calls':>11} {'self':>8} {'%':>4} {'total':>8}  function", file=out)
-    ranked = sorted(totals, key=lambda entry: (-entry[2], entry[0]))
-    for name, count, self_ns, total_ns in ranked[:rows]:
+    memory = len(totals[0]) > 4
+    width = NAME_WIDTH_MEMORY if memory else NAME_WIDTH
+    more = f" {'self mem':>8} {'all mem':>8}" if memory else ""
+    print(f"{'calls':>11} {'self':>8} {'%':>4} {'total':>8}{more}  function", file=out)
+    by = SORTS[sort]
+    ranked = sorted(totals, key=lambda entry: (-entry[by], -entry[2], entry[0]))
+    for name, count, self_ns, total_ns, *bytes_ in ranked[:rows]:
         share = f"{self_ns / whole:4.0%}"
-        print(f"{count:>11,} {duration(self_ns):>8} {share} {duration(total_ns):>8}  {_fit(name)}", file=out)
+        more = "".join(f" {size(number):>8}" for number in bytes_[:2])
+        print(f"{count:>11,} {duration(self_ns):>8} {share} {duration(total_ns):>8}{more}  {_fit(name, width)}", file=out)
     if len(ranked) > rows:
         print(f"{'':>11} and {len(ranked) - rows:,} more functions", file=out)
 
@@ -143,12 +168,12 @@ def _show_processes(calls: list[tuple[Source, int]], out: TextIO) -> None:
         print(f"{count:>11,} {span:>8} {where}  {_cut(source.name, COMMAND_WIDTH)}", file=out)
 
 
-def _fit(name: str) -> str:
+def _fit(name: str, width: int) -> str:
     """A long name loses the part that tells least: a path its beginning, a C function's `… object>`."""
     name = " ".join(name.split())
-    if len(name) <= NAME_WIDTH or name.startswith("<built-in"):
-        return _cut(name, NAME_WIDTH)
-    return "…" + name[1 - NAME_WIDTH :]
+    if len(name) <= width or name.startswith("<built-in"):
+        return _cut(name, width)
+    return "…" + name[1 - width :]
 
 
 def _cut(text: str, width: int) -> str:

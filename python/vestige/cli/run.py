@@ -231,8 +231,9 @@ class Recording:
 
         self._tell_snapshots(out)
         trace = Trace(self._path)
-        if trace.info()["records"] <= RECORDS_TO_REPORT:
-            show(trace, trace.totals(all_windows=True), ROWS, out)
+        facts = trace.info()
+        if facts["records"] <= RECORDS_TO_REPORT:
+            show(trace, trace.totals(all_windows=True, memory=facts["memory"]), ROWS, out)
         else:
             print(f"a large trace; for a report:  vestige report {quote(self._shown)}", file=out)
         self._tell_children(trace, out)
