@@ -156,7 +156,7 @@ static void check_json(const char *path)
 
 static void export(vst_trace *trace)
 {
-    vst_export_options options = {VST_WINDOW_ALL, NULL};
+    vst_export_options options = {.window = VST_WINDOW_ALL};
     char path[64];
 
     snprintf(path, sizeof path, "/tmp/vestige-fuzz-%d.json", (int)getpid());
