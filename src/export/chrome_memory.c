@@ -6,8 +6,9 @@
  * else. So a free of what was not seen to be allocated has no instant, nor has
  * an allocation of no bytes. Neither changes what is live.
  *
- * The counter is thinned, as it is read; see add_point(). One thread at a
- * time. */
+ * A framework's blocks lie in blocks of the system's, so they have a counter of
+ * their own. The counters are thinned as they are read; see add_point(). One
+ * thread at a time. */
 #include <vestige/memory.h>
 
 #include "export/chrome.h"
@@ -28,8 +29,9 @@ typedef struct point {
     uint64_t bytes, number;
 } point;
 
-/* The counter: what was written last, and what came since. */
+/* A counter: what was written last, and what came since. */
 typedef struct curve {
+    const char *name;
     int64_t gap_ns;
     uint64_t peak, count;
     bool begun, pending;
@@ -39,18 +41,27 @@ typedef struct curve {
 typedef struct memory {
     vst__chrome *chrome;
     bool instants;
-    curve live;
+    curve live, framework;
 } memory;
 
-/* ---- the counter -------------------------------------------------------- */
-
-static void write_point(memory *self, const point *p)
+static char *put_text(char *at, const char *text)
 {
-    vst__chrome *chrome = self->chrome;
+    size_t count = strlen(text);
+
+    memcpy(at, text, count);
+    return at + count;
+}
+
+/* ---- the counters ------------------------------------------------------- */
+
+static void write_point(vst__chrome *chrome, curve *live, const point *p)
+{
     char *at = vst__output_reserve(chrome->output, EVENT_MAX);
 
     at = PUT(at, ",\n{\"ph\": \"C\", \"cat\": \"counter\", "
-                 "\"name\": \"live memory\", \"pid\": ");
+                 "\"name\": \"");
+    at = put_text(at, live->name);
+    at = PUT(at, "\", \"pid\": ");
     at = vst__json_u64(at, chrome->process->pid);
     at = PUT(at, ", \"tid\": ");
     at = vst__json_u64(at, chrome->process->windows_tid);
@@ -60,13 +71,12 @@ static void write_point(memory *self, const point *p)
     at = vst__json_u64(at, p->bytes);
     at = PUT(at, "}}");
     vst__output_commit(chrome->output, at);
-    self->live.written = *p;
-    self->live.begun = true;
+    live->written = *p;
+    live->begun = true;
 }
 
-static void write_pending(memory *self)
+static void write_pending(vst__chrome *chrome, curve *live)
 {
-    curve *live = &self->live;
     bool low_first = live->low.number < live->high.number;
     point points[3] = {low_first ? live->low : live->high,
                        low_first ? live->high : live->low, live->last};
@@ -76,22 +86,22 @@ static void write_pending(memory *self)
     live->pending = false;
     for (size_t i = 0; i < 3; i++)
         if (i == 0 || points[i].number != points[i - 1].number)
-            write_point(self, &points[i]);
+            write_point(chrome, live, &points[i]);
 }
 
 /* What lies between two points is within a thousandth of the peak so far of
  * one of them, or less than a gap away; the highest and the lowest value since
  * the last point are always points, so no peak is lost. */
-static void add_point(memory *self, int64_t time_ns, uint64_t bytes)
+static void add_point(vst__chrome *chrome, curve *live, int64_t time_ns,
+                      uint64_t bytes)
 {
-    curve *live = &self->live;
     point p = {time_ns, bytes, ++live->count};
     uint64_t step;
 
     if (bytes > live->peak)
         live->peak = bytes;
     if (!live->begun) {
-        write_point(self, &p);
+        write_point(chrome, live, &p);
         return;
     }
     if (!live->pending || bytes < live->low.bytes)
@@ -104,7 +114,7 @@ static void add_point(memory *self, int64_t time_ns, uint64_t bytes)
     if (time_ns - live->written.time_ns >= live->gap_ns &&
         (live->high.bytes > live->written.bytes + step ||
          live->low.bytes + step < live->written.bytes))
-        write_pending(self);
+        write_pending(chrome, live);
 }
 
 /* ---- instants ----------------------------------------------------------- */
@@ -148,14 +158,6 @@ static char *put_place(const vst_trace *trace, char *at, const vst_stack *stack)
     return PUT(at, "\", ");
 }
 
-static char *put_name(char *at, const char *text)
-{
-    size_t count = strlen(text);
-
-    memcpy(at, text, count);
-    return at + count;
-}
-
 static void write_instant(vst__chrome *chrome, const vst_memory_event *event)
 {
     const vst_stack *stack = find_place(chrome->trace, event->stack);
@@ -181,7 +183,7 @@ static void write_instant(vst__chrome *chrome, const vst_memory_event *event)
     at = PUT(at, ", \"Device Id\": -1, \"Device Type\": 0, \"Addr\": ");
     at = vst__json_u64(at, event->address);
     at = PUT(at, ", \"Kind\": \"");
-    at = put_name(at, vst_memory_kind_name(event->kind));
+    at = put_text(at, vst_memory_kind_name(event->kind));
     at = PUT(at, "\", ");
     if (stack != NULL)
         at = put_place(chrome->trace, at, stack);
@@ -209,7 +211,12 @@ static vst_status add_event(void *ctx, const vst_memory_event *event)
 
     if (event->size == 0 || event->flags & VST_MEMORY_UNKNOWN)
         return VST_OK;
-    add_point(self, event->time_ns, event->live_bytes);
+    add_point(self->chrome,
+              event->kind == VST_MEMORY_FRAMEWORK ||
+                      event->kind == VST_MEMORY_FRAMEWORK_FREE
+                  ? &self->framework
+                  : &self->live,
+              event->time_ns, event->live_bytes);
     if (self->instants)
         write_instant(self->chrome, event);
     return self->chrome->output->status;
@@ -222,7 +229,10 @@ vst_status vst__chrome_put_memory(vst__chrome *chrome,
                                   vst_error *error)
 {
     vst_trace_info info;
-    memory self = {.chrome = chrome, .instants = !options->no_memory_events};
+    memory self = {.chrome = chrome,
+                   .instants = !options->no_memory_events,
+                   .live = {.name = "live memory"},
+                   .framework = {.name = "live framework memory"}};
     vst_memory_sink sink = {.ctx = &self, .event = add_event};
     vst_status status;
 
@@ -230,8 +240,10 @@ vst_status vst__chrome_put_memory(vst__chrome *chrome,
     self.live.gap_ns = (info.end_ns - info.start_ns) / POINTS_MAX;
     if (self.live.gap_ns < GAP_NS)
         self.live.gap_ns = GAP_NS;
+    self.framework.gap_ns = self.live.gap_ns;
     status =
         vst_trace_replay_memory(chrome->trace, options->window, &sink, error);
-    write_pending(&self);
+    write_pending(chrome, &self.live);
+    write_pending(chrome, &self.framework);
     return status;
 }

@@ -299,6 +299,27 @@ static void several_processes_have_their_own_memory(void)
     free(text);
 }
 
+static void a_frameworks_blocks_are_counted_apart(void)
+{
+    recording r;
+    vst_trace *trace;
+    char *text;
+
+    begin(&r, "t.vst");
+    allocate(&r, 0x10000, 4096);
+    vst_record_alloc(VST_MEMORY_FRAMEWORK, 0x10000, 4000, 0, 0, ++r.now);
+    vst_record_free(VST_MEMORY_FRAMEWORK_FREE, 0x10000, 0, ++r.now);
+    trace = finish(&r);
+    text = exported(&trace, 1, true);
+    expect_line(text, "\"Total Allocated\": 4000, \"Bytes\": 4000, "
+                      "\"Device Id\": -1, \"Device Type\": 0, "
+                      "\"Addr\": 65536, \"Kind\": \"framework\", "
+                      "\"Ev Idx\": 2}}");
+    CHECK_INT(count_of(text, "\"live memory\""), 1);
+    CHECK_INT(count_of(text, "\"live framework memory\""), 2);
+    free(text);
+}
+
 static void long_names_are_cut_and_hostile_ones_escaped(void)
 {
     static char name[3000];
@@ -372,6 +393,7 @@ int main(void)
     TEST(the_counter_is_thin_and_its_peak_exact);
     TEST(a_span_has_the_bytes_it_allocated_and_its_callees);
     TEST(several_processes_have_their_own_memory);
+    TEST(a_frameworks_blocks_are_counted_apart);
     TEST(long_names_are_cut_and_hostile_ones_escaped);
     TEST(a_cancelled_export_leaves_no_file);
     rmdir(folder);
