@@ -1,7 +1,8 @@
-"""However a traced program ends, every call that it had made is in the file, and it ends as it does without us.
+"""However a traced program ends, every call that it had made is in the file, and every allocation of a recording of
+memory; and it ends as it does without us.
 
-The programs tell through a pipe how many calls of a known function they completed; the trace must hold them all, and no
-more than can have been under way.
+The programs tell through a pipe how many calls of a known function they completed, each of which allocates a block of a
+known size; the trace must hold them all, and no more than can have been under way.
 """
 
 import contextlib
@@ -22,21 +23,27 @@ from vestige._core import recover
 
 BATCH = 50
 MODES = ("run", "profile")
+MEMORY_MODES = ("memory", "track")
+BLOCK = 54321  # bytes that work() allocates, and nobody else
+SIZE = BLOCK - bytes().__sizeof__()
 
 PROGRAM = """\
     import contextlib, ctypes, os, resource, signal, sys, threading, time
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    PIPE, PROFILED = int(sys.argv[1]), sys.argv[2] == "profile"
+    PIPE, MODE = int(sys.argv[1]), sys.argv[2]
 
     def recording():
-        if not PROFILED:
-            return contextlib.nullcontext()
-        from vestige import profile
-        return profile(output="t.vst")
+        if MODE == "profile":
+            from vestige import profile
+            return profile(output="t.vst")
+        if MODE == "track":
+            from vestige import memory
+            return memory.track("t.vst")
+        return contextlib.nullcontext()
 
     def work():
-        pass
+        return bytes({size})
 
     def batch():
         for _ in range({batch}):
@@ -66,7 +73,7 @@ def in_thread(thread):
         def batch():
             for _ in range({batch}):
                 work()
-        exec(f"def work_{{thread}}(): pass", names := {{}})
+        exec(f"def work_{{thread}}(): return bytes({size})", names := {{}})
         work, count = names[f"work_{{thread}}"], 0
         while True:
             batch()
@@ -97,12 +104,12 @@ class Process:
     """A program that runs in the workplace and tells its counts."""
 
     def __init__(self, workplace, mode, main, **words):
-        workplace.write("program.py", PROGRAM.format(batch=BATCH, main=main.format(batch=BATCH, **words)))
+        workplace.write("program.py", PROGRAM.format(batch=BATCH, size=SIZE, main=main.format(batch=BATCH, size=SIZE, **words)))
         (workplace.path / "t.vst").unlink(missing_ok=True)
         self.trace = workplace.path / "t.vst"
         self.told = {}  # thread: count
         self._text = b""
-        command = [COMMAND, "run", "-q", "-o", "t.vst"] if mode == "run" else [PYTHON]
+        command = [COMMAND, mode, "-q", "-o", "t.vst"] if mode in ("run", "memory") else [PYTHON]
         self._pipe, theirs = os.pipe()
         self.process = subprocess.Popen(
             [*command, "program.py", str(theirs), mode],
@@ -151,8 +158,11 @@ def exported(path):
 
 
 def spans_in(path):
+    """By function: calls, and in a recording of memory blocks that it allocated."""
     events = json.loads(path.read_bytes())["traceEvents"]
-    return Counter(event["name"].rpartition(": ")[2] for event in events if event["ph"] == "X")
+    found = Counter(event["name"].rpartition(": ")[2] for event in events if event["ph"] == "X")
+    memory = [event["args"] for event in events if event["name"] == "[memory]"]
+    return found + Counter(args["At"].rpartition(" ")[2] for args in memory if args["Bytes"] == BLOCK)
 
 
 def info(workplace, file="t.vst"):
@@ -161,18 +171,20 @@ def info(workplace, file="t.vst"):
     return json.loads(result.stdout)
 
 
-def check_commands(workplace, told):
+def check_commands(workplace, told, memory=False):
     """Every command reads the torn file as it is; no more calls than those told can have been under way."""
     before = (workplace.path / "t.vst").read_bytes()
     assert info(workplace)["ended"] == "torn"
     text = workplace.vestige("info", "t.vst")
     assert "torn, the process died" in text.stdout
     report = workplace.vestige("report", "t.vst", "-n", "1000")
-    (line,) = (line for line in report.stdout.splitlines() if line.endswith(": work"))
+    lines = [line for line in report.stdout.splitlines() if line.endswith(": work")]
+    assert len(lines) == (not memory)
+    calls = [int(line.split()[0].replace(",", "")) for line in lines]
     export = workplace.vestige("export", "t.vst", "-o", "other.json")
     assert [result.returncode for result in (text, report, export)] == [0, 0, 0]
     assert text.stderr + report.stderr + export.stderr == ""
-    for found in (int(line.split()[0].replace(",", "")), spans_in(workplace.path / "other.json")["work"]):
+    for found in (*calls, spans_in(workplace.path / "other.json")["work"]):
         assert told <= found <= told + BATCH
     assert (workplace.path / "t.vst").read_bytes() == before
 
@@ -210,7 +222,7 @@ def plain_end(tmp_path_factory):
     return ask
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [*MODES, *MEMORY_MODES])
 @pytest.mark.parametrize("name", ENDS)
 def test_every_call_before_the_end_is_in_the_file(workplace, plain_end, name, mode):
     end, clean = ENDS[name]
@@ -227,7 +239,7 @@ def test_every_call_before_the_end_is_in_the_file(workplace, plain_end, name, mo
     if clean:
         assert info(workplace)["ended"] == "clean"
     else:
-        check_commands(workplace, 40 * BATCH)
+        check_commands(workplace, 40 * BATCH, mode in MEMORY_MODES)
     check_recovery(process.trace)
 
 
@@ -268,7 +280,7 @@ def test_a_recording_that_was_stopped_before_the_end_is_clean(workplace):
 # ---- programs that are ended, at any moment ----------------------------
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [*MODES, *MEMORY_MODES])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_program_that_is_killed_leaves_all_that_it_did(workplace, number, mode):
     with Process(workplace, mode, ENDS_ITSELF, end="loop(0, 10**9)") as process:
@@ -282,10 +294,10 @@ def test_a_program_that_is_killed_leaves_all_that_it_did(workplace, number, mode
     check_recovery(process.trace)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(8))
 def test_threads_that_record_when_the_kill_comes_lose_nothing(workplace, seed):
     threads, chance = 4, random.Random(seed)
-    with Process(workplace, MODES[seed % 2], THREADS, threads=threads) as process:
+    with Process(workplace, [*MODES, *MEMORY_MODES][seed % 4], THREADS, threads=threads) as process:
         process.read_until(chance.choice([50, 500, 2000]), threads)
         for _ in range(chance.randrange(10)):
             process.read()
