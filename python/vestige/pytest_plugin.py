@@ -1,0 +1,199 @@
+"""A pytest plugin: tests that say how much memory they may take, and leak.
+
+    @pytest.mark.vestige_memory(limit="24 MB", leaks="1 MB")
+    def test_load(): ...
+
+`limit` is for the high-water mark of what the test allocates, `leaks` for what a single line leaves behind, cycles not
+counted. Memory is recorded only around the call of a test that has such a marker, or of all with --vestige-memory; the
+modules for it are loaded then. pytest-memray's names, limit_memory and limit_leaks, mean the same here unless that
+plugin is installed, which then has them.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import Any, NoReturn
+
+    Line = tuple[str, int, int]  # place, bytes, blocks
+
+MARKERS = {
+    "vestige_memory(limit, leaks)": "fail if the test's memory peaks above limit, or a line leaks more than leaks",
+    "limit_memory(limit)": "fail if the test's memory peaks above limit",
+    "limit_leaks(limit)": "fail if a line of the test leaks more than limit",
+}
+LINES_SHOWN = 5
+TESTS_SHOWN = 10
+ROWS = 1000  # of lines that are looked at, those with the most bytes
+PROPERTY = "vestige memory peak"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("vestige").addoption(
+        "--vestige-memory",
+        action="store_true",
+        help="record the memory of every test, and list those that peak highest",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name, meaning in MARKERS.items():
+        if name.startswith("vestige") or _has_aliases(config):
+            config.addinivalue_line("markers", f"{name}: {meaning} (vestige)")
+
+
+def _has_aliases(config: pytest.Config) -> bool:
+    return not config.pluginmanager.hasplugin("memray")
+
+
+# ---- the limits of a test ------------------------------------------------
+
+
+def _limits(item: pytest.Item) -> dict[str, int]:
+    """What the test's markers allow; the closest marker wins."""
+    found: dict[str, int] = {}
+    mark = item.get_closest_marker("vestige_memory")
+    if mark is not None:
+        unknown = set(mark.kwargs) - {"limit", "leaks"}
+        if mark.args or unknown or not mark.kwargs:
+            _refuse('write vestige_memory(limit="24 MB", leaks="1 MB"), or one of the two')
+        found.update({name: _size(value) for name, value in mark.kwargs.items()})
+    if not _has_aliases(item.config):
+        return found
+    for alias, name in (("limit_memory", "limit"), ("limit_leaks", "leaks")):
+        mark = item.get_closest_marker(alias)
+        if mark is None:
+            continue
+        if len(mark.args) != 1 or mark.kwargs:
+            _refuse(f'write {alias}("24 MB"); vestige knows no other arguments')
+        found.setdefault(name, _size(mark.args[0]))
+    return found
+
+
+def _size(value: str | int) -> int:
+    from .units import parse_size
+
+    try:
+        # Zero is a limit too.
+        return parse_size("the limit", value) if str(value).strip(" 0.Bb") else 0
+    except (TypeError, ValueError) as error:
+        _refuse(str(error))
+
+
+def _refuse(what: str) -> NoReturn:
+    raise pytest.fail.Exception(what, pytrace=False)
+
+
+@pytest.hookimpl(hookwrapper=True, trylast=True)  # innermost: what other plugins take around the call is not the test's
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
+    limits = _limits(item)
+    if not limits and not item.config.getoption("vestige_memory"):
+        yield
+        return
+    recording = _Recording()
+    try:
+        recording.begin()
+    except RuntimeError as error:  # such as: the whole run is recorded already
+        item.warn(pytest.PytestWarning(f"the memory of this test is not looked at: {error}"))
+        yield
+        return
+    outcome = yield
+    recording.end()
+    item.user_properties.append((PROPERTY, recording.peak))
+    if outcome.excinfo is None:
+        problem = _judge(limits, recording)
+        if problem:
+            outcome.force_exception(pytest.fail.Exception(problem, pytrace=False))
+
+
+class _Recording:
+    """What is allocated between begin() and end(): the most at once, by line, and what is left of it."""
+
+    def begin(self) -> None:
+        import gc
+        import os
+        import tempfile
+
+        from . import memory
+
+        self._folder = tempfile.TemporaryDirectory(prefix="vestige-pytest-")
+        self._path = os.path.join(self._folder.name, "t.vst")
+        gc.collect()
+        self._track = memory.track(self._path)
+        self._track.__enter__()
+
+    def end(self) -> None:
+        import gc
+
+        gc.collect()  # cycles are no leaks
+        self._track.__exit__(None, None, None)
+        with self._folder:
+            self._read()
+
+    def _read(self) -> None:
+        from . import Trace
+
+        summary = Trace(self._path).memory(rows=ROWS)
+        self.peak = summary["views"]["peak"][1]
+        self.held, self.leaks = (
+            [(_place(line["frame"]), *line["amounts"][view][1::-1]) for line in summary["lines"][view][1]]
+            for view in ("peak", "leaks")
+        )
+
+
+def _place(frame: tuple[str, str, str, int, bool]) -> str:
+    name, _, file, line, _ = frame
+    return f"{file}:{line} {name}"
+
+
+def _judge(limits: dict[str, int], recording: _Recording) -> str:
+    """What is wrong, with the lines that did it; "" if nothing is."""
+    parts = []
+    if "limit" in limits and recording.peak > limits["limit"]:
+        parts.append(
+            f"The test's memory peaked at {_shown(recording.peak)}; it is limited to {_shown(limits['limit'])}. "
+            f"Held then:\n{_listed(recording.held)}"
+        )
+    if "leaks" in limits:
+        leaks = [line for line in recording.leaks if line[1] > limits["leaks"]]
+        if leaks:
+            parts.append(
+                f"{'A line' if len(leaks) == 1 else f'{len(leaks)} lines'} of the test leaked more than "
+                f"{_shown(limits['leaks'])}:\n{_listed(leaks)}"
+            )
+    return "\n".join(parts)
+
+
+def _listed(lines: list[Line]) -> str:
+    text = [f"  {_shown(size):>9} in {count:,} block{'s' * (count != 1)}  {place}" for place, size, count in lines[:LINES_SHOWN]]
+    if len(lines) > LINES_SHOWN:
+        text.append(f"  and {len(lines) - LINES_SHOWN} more lines")
+    return "\n".join(text)
+
+
+def _shown(size: float) -> str:
+    for unit, one in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= one:
+            return f"{size / one:.1f} {unit}"
+    return f"{size:.0f} B"
+
+
+# ---- --vestige-memory ----------------------------------------------------
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if not config.getoption("vestige_memory"):
+        return
+    peaks = [
+        (dict(report.user_properties)[PROPERTY], report.nodeid)
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if getattr(report, "when", "") == "call" and PROPERTY in dict(report.user_properties)
+    ]
+    if peaks:
+        terminalreporter.section("memory of tests, at most")
+        for peak, name in sorted(peaks, key=lambda one: (-one[0], one[1]))[:TESTS_SHOWN]:
+            terminalreporter.write_line(f"{_shown(peak):>10}  {name}")
