@@ -4,8 +4,8 @@
     python bench/run.py [FAMILY ...] [--quick] [--markdown] [--json FILE]
 
 Families: calls (what a hook costs), file (recording for long), store (the file beside memory, opening a torn one), stop
-(start, stop, import), export, pack (traces at rest), snapshot (what it holds up), tracebacks. Each says in its module how it
-measures. The last lines name every bar that was missed; the exit code stays 0.
+(start, stop, import), export, pack (traces at rest), snapshot (what it holds up), tracebacks, memory
+(allocations). Each says in its module how it measures. The last lines name every bar that was missed; the exit code stays 0.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import machine
 import peers
 from report import say
 
-FAMILIES = ["calls", "file", "store", "stop", "export", "pack", "snapshot", "tracebacks"]
+FAMILIES = ["calls", "file", "store", "stop", "export", "pack", "snapshot", "tracebacks", "memory"]
 
 
 def parse_arguments():
@@ -36,7 +36,7 @@ def parse_arguments():
 
 
 def describe_peers():
-    wanted = ["viztracer"] if peers.NEW else ["viztracer", "torch"]
+    wanted = ["viztracer", "memray"] if peers.NEW else ["viztracer", "torch", "memray"]
     found = [f"{name} {version(name)}" for name in wanted if peers.is_installed(name)]
     missing = [f"{name} is not installed: left out" for name in wanted if not peers.is_installed(name)]
     return ", ".join([*found, "cProfile", *missing])
