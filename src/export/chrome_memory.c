@@ -6,9 +6,13 @@
  * else. So a free of what was not seen to be allocated has no instant, nor has
  * an allocation of no bytes. Neither changes what is live.
  *
+ * Of a recording that samples, Bytes and totals are what the samples stand for.
+ *
  * A framework's blocks lie in blocks of the system's, so they have a counter of
  * their own. The counters are thinned as they are read; see add_point(). One
  * thread at a time. */
+#include <math.h>
+
 #include <vestige/memory.h>
 
 #include "export/chrome.h"
@@ -32,6 +36,7 @@ typedef struct point {
 /* A counter: what was written last, and what came since. */
 typedef struct curve {
     const char *name;
+    uint64_t estimate; /* of the bytes that are live */
     int64_t gap_ns;
     uint64_t peak, count;
     bool begun, pending;
@@ -41,6 +46,7 @@ typedef struct curve {
 typedef struct memory {
     vst__chrome *chrome;
     bool instants;
+    bool sampled; /* an event so far stood for more than itself */
     curve live, framework;
 } memory;
 
@@ -158,7 +164,9 @@ static char *put_place(const vst_trace *trace, char *at, const vst_stack *stack)
     return PUT(at, "\", ");
 }
 
-static void write_instant(vst__chrome *chrome, const vst_memory_event *event)
+/* event's size and live_bytes may be estimates, size is that of the block. */
+static void write_instant(vst__chrome *chrome, const vst_memory_event *event,
+                          uint64_t size)
 {
     const vst_stack *stack = find_place(chrome->trace, event->stack);
     bool frees = (event->flags & VST_MEMORY_FREES) != 0;
@@ -195,7 +203,9 @@ static void write_instant(vst__chrome *chrome, const vst_memory_event *event)
     if (event->flags & VST_MEMORY_STALE_STACK)
         at = PUT(at, "\"stale stack\": 1, ");
     if (event->weight != 1) {
-        at = PUT(at, "\"Weight\": ");
+        at = PUT(at, "\"Size\": ");
+        at = vst__json_u64(at, size);
+        at = PUT(at, ", \"Weight\": ");
         at = vst__json_double(at, event->weight);
         at = PUT(at, ", ");
     }
@@ -205,20 +215,42 @@ static void write_instant(vst__chrome *chrome, const vst_memory_event *event)
     vst__output_commit(chrome->output, at);
 }
 
+/* What a sampled event stands for, in place of what it is. An allocation and
+ * its free stand for the same, so nothing adds up to less than nothing. */
+static void estimate(memory *self, curve *live, vst_memory_event *event)
+{
+    uint64_t bytes = (uint64_t)llround((double)event->size * event->weight);
+    bool frees = (event->flags & VST_MEMORY_FREES) != 0;
+
+    self->sampled |= event->weight != 1;
+    if (frees)
+        live->estimate -= bytes < live->estimate ? bytes : live->estimate;
+    else if (event->live_count == 1) /* of this window */
+        live->estimate = bytes;
+    else
+        live->estimate += bytes;
+    if (event->live_count == 0)
+        live->estimate = 0;
+    if (!self->sampled)
+        return;
+    event->size = bytes;
+    event->live_bytes = live->estimate;
+}
+
 static vst_status add_event(void *ctx, const vst_memory_event *event)
 {
     memory *self = ctx;
+    vst_memory_event told = *event;
+    bool framework = event->kind == VST_MEMORY_FRAMEWORK ||
+                     event->kind == VST_MEMORY_FRAMEWORK_FREE;
+    curve *live = framework ? &self->framework : &self->live;
 
     if (event->size == 0 || event->flags & VST_MEMORY_UNKNOWN)
         return VST_OK;
-    add_point(self->chrome,
-              event->kind == VST_MEMORY_FRAMEWORK ||
-                      event->kind == VST_MEMORY_FRAMEWORK_FREE
-                  ? &self->framework
-                  : &self->live,
-              event->time_ns, event->live_bytes);
+    estimate(self, live, &told);
+    add_point(self->chrome, live, told.time_ns, told.live_bytes);
     if (self->instants)
-        write_instant(self->chrome, event);
+        write_instant(self->chrome, &told, event->size);
     return self->chrome->output->status;
 }
 

@@ -320,6 +320,30 @@ static void a_frameworks_blocks_are_counted_apart(void)
     free(text);
 }
 
+/* A block of 1000 bytes is chosen with a chance of 1 - 1/e. */
+static void samples_count_for_what_they_stand_for(void)
+{
+    recording r;
+    vst_trace *trace;
+    char *text;
+
+    begin(&r, "t.vst");
+    CHECK_INT(vst_queue_set_metadata(vst_session_queue(r.session),
+                                     "vestige.memory",
+                                     "{\"sample_bytes\": 1000}"),
+              VST_OK);
+    allocate(&r, 0x10000, 1000);
+    allocate(&r, 0x20000, 1000);
+    release(&r, 0x10000);
+    trace = finish(&r);
+    text = exported(&trace, 1, true);
+    expect_line(text, "\"Total Allocated\": 3164, \"Bytes\": 1582, ");
+    expect_line(text, "\"Total Allocated\": 1582, \"Bytes\": -1582, ");
+    expect_line(text, "\"Size\": 1000, \"Weight\": 1.58");
+    expect_line(text, "\"args\": {\"bytes\": 3164}}");
+    free(text);
+}
+
 static void long_names_are_cut_and_hostile_ones_escaped(void)
 {
     static char name[3000];
@@ -394,6 +418,7 @@ int main(void)
     TEST(a_span_has_the_bytes_it_allocated_and_its_callees);
     TEST(several_processes_have_their_own_memory);
     TEST(a_frameworks_blocks_are_counted_apart);
+    TEST(samples_count_for_what_they_stand_for);
     TEST(long_names_are_cut_and_hostile_ones_escaped);
     TEST(a_cancelled_export_leaves_no_file);
     rmdir(folder);
