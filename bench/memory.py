@@ -60,9 +60,7 @@ class Memray:
         import memray
 
         target = memray.FileDestination(self._path, overwrite=True, compress_on_exit=False)
-        self._tracker = memray.Tracker(
-            destination=target, native_traces=self._native, trace_python_allocators=True
-        )
+        self._tracker = memray.Tracker(destination=target, native_traces=self._native, trace_python_allocators=True)
         self._tracker.__enter__()
 
     def stop(self):

@@ -168,7 +168,10 @@ def _judge(limits: dict[str, int], recording: _Recording) -> str:
 
 
 def _listed(lines: list[Line]) -> str:
-    text = [f"  {_shown(size):>9} in {count:,} block{'s' * (count != 1)}  {place}" for place, size, count in lines[:LINES_SHOWN]]
+    text = [
+        f"  {_shown(size):>9} in {count:,} block{'s' * (count != 1)}  {place}"
+        for place, size, count in lines[:LINES_SHOWN]
+    ]
     if len(lines) > LINES_SHOWN:
         text.append(f"  and {len(lines) - LINES_SHOWN} more lines")
     return "\n".join(text)

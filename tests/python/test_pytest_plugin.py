@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-TESTS = '''
+TESTS = """
 import gc, sys, threading, unittest
 import pytest
 
@@ -92,7 +92,7 @@ def test_unmarked_is_not_recorded():
 def test_marked_is_recorded():
     from vestige._core import memory_is_tracing
     assert memory_is_tracing()
-'''
+"""
 PASSED = {
     "test_within",
     "test_cycles_are_no_leaks",
@@ -119,8 +119,7 @@ def run(folder, *arguments, command=()):
 
 def outcomes(output):
     return dict(
-        (name, outcome)
-        for outcome, name in re.findall(r"^(PASSED|FAILED) test_them\.py::(\S+)", output, re.MULTILINE)
+        (name, outcome) for outcome, name in re.findall(r"^(PASSED|FAILED) test_them\.py::(\S+)", output, re.MULTILINE)
     )
 
 
@@ -191,7 +190,10 @@ def test_processes_of_xdist_check_their_tests(tmp_path):
     pytest.importorskip("xdist")
     text = run(tmp_path, "-n", "2", "--vestige-memory", "-k", "within or above")
     found = outcomes(text)
-    assert [name for name, outcome in sorted(found.items()) if outcome == "PASSED"] == ["TestUnits::test_within", "test_within"]
+    assert [name for name, outcome in sorted(found.items()) if outcome == "PASSED"] == [
+        "TestUnits::test_within",
+        "test_within",
+    ]
     assert len(found) == 4
     assert "2.9 MiB  test_them.py::test_above" in text
 

@@ -25,7 +25,7 @@ BATCH = 50
 MODES = ("run", "profile")
 MEMORY_MODES = ("memory", "track")
 BLOCK = 54321  # bytes that work() allocates, and nobody else
-SIZE = BLOCK - bytes().__sizeof__()
+SIZE = BLOCK - b"".__sizeof__()
 
 PROGRAM = """\
     import contextlib, ctypes, os, resource, signal, sys, threading, time
@@ -104,7 +104,8 @@ class Process:
     """A program that runs in the workplace and tells its counts."""
 
     def __init__(self, workplace, mode, main, **words):
-        workplace.write("program.py", PROGRAM.format(batch=BATCH, size=SIZE, main=main.format(batch=BATCH, size=SIZE, **words)))
+        main = main.format(batch=BATCH, size=SIZE, **words)
+        workplace.write("program.py", PROGRAM.format(batch=BATCH, size=SIZE, main=main))
         (workplace.path / "t.vst").unlink(missing_ok=True)
         self.trace = workplace.path / "t.vst"
         self.told = {}  # thread: count

@@ -154,7 +154,9 @@ def _show_functions(totals: Totals, rows: int, out: TextIO, sort: str = "self") 
     for name, count, self_ns, total_ns, *bytes_ in ranked[:rows]:
         share = f"{self_ns / whole:4.0%}"
         more = "".join(f" {size(number):>8}" for number in bytes_[:2])
-        print(f"{count:>11,} {duration(self_ns):>8} {share} {duration(total_ns):>8}{more}  {_fit(name, width)}", file=out)
+        print(
+            f"{count:>11,} {duration(self_ns):>8} {share} {duration(total_ns):>8}{more}  {_fit(name, width)}", file=out
+        )
     if len(ranked) > rows:
         print(f"{'':>11} and {len(ranked) - rows:,} more functions", file=out)
 
