@@ -33,8 +33,8 @@ typedef enum vst_entry_kind {
     VST_ENTRY_WINDOW = 18,   /* id = window, x = first ticks, y = last ticks,
                               * 0 while it is open; z = lost in it */
     VST_ENTRY_CLOCK = 19,    /* x = ticks, y = monotonic, z = realtime */
-    VST_ENTRY_STACK = 20,    /* id, line; x = parent | function << 32,
-                              * y = address, z = kind | flags << 32 */
+    VST_ENTRY_STACK = 20,    /* id; x = parent, y = address (of a LANGUAGE one
+                              * line | function << 32), z = kind | flags << 8 */
     VST_ENTRY_MODULE = 21,   /* id = number, a = path, b = build id; x = bias,
                               * y = start, z = end */
     VST_ENTRY_MEMORY = 22    /* there may be records of memory */

@@ -24,7 +24,7 @@ static vst__stack_key key_of(const vst_stack *stack)
     vst__stack_key key = {
         .value = stack->address,
         .parent = stack->parent,
-        .kind = (uint32_t)stack->kind | stack->flags << 8,
+        .kind = (uint32_t)stack->kind | (stack->flags & 0xff) << 8,
     };
 
     if (stack->kind == VST_STACK_LANGUAGE)
@@ -95,8 +95,8 @@ void vst__stacks_free(vst__stacks *stacks)
     memset(stacks, 0, sizeof *stacks);
 }
 
-static vst_status define_new(vst_queue *queue, const vst_stack *stack,
-                             const vst__stack_key *key, vst_stack_id *id)
+static vst_status define_new(vst_queue *queue, const vst__stack_key *key,
+                             vst_stack_id *id)
 {
     const vst_chunk_provider *provider = queue->provider;
     vst__stacks *stacks = &queue->stacks;
@@ -108,10 +108,9 @@ static vst_status define_new(vst_queue *queue, const vst_stack *stack,
     vst_entry entry = {
         .kind = VST_ENTRY_STACK,
         .id = (uint32_t)stacks->count + 1,
-        .line = stack->line,
-        .x = (uint64_t)stack->function << 32 | stack->parent,
-        .y = stack->address,
-        .z = (uint64_t)stack->flags << 32 | (uint64_t)stack->kind,
+        .x = key->parent,
+        .y = key->value,
+        .z = key->kind,
     };
     vst_status status = provider->define(provider->ctx, &entry);
     if (status != VST_OK)
@@ -136,7 +135,7 @@ vst_status vst_queue_define_stack(vst_queue *queue, const vst_stack *stack,
     else if (queue->stacks.slot_count)
         *id = *probe(&queue->stacks, &key);
     if (status == VST_OK && *id == 0) {
-        status = define_new(queue, stack, &key, id);
+        status = define_new(queue, &key, id);
         if (status != VST_OK)
             queue->lost++;
     }

@@ -174,6 +174,8 @@ static vst_status add_entry(vst_trace *trace, const vst_file_entry *entry,
             &trace->clock, &(vst_clock_sample){entry->x, (int64_t)entry->y,
                                                (int64_t)entry->z});
     case VST_ENTRY_STACK:
+        if (entry->size != sizeof(vst_file_stack))
+            return VST_OK;
         return vst__stacks_add(trace, entry);
     case VST_ENTRY_MODULE:
         return vst__modules_add(trace, entry,
@@ -187,6 +189,25 @@ static vst_status add_entry(vst_trace *trace, const vst_file_entry *entry,
     }
 }
 
+/* A stack's entry, as if it were one like the others. */
+static bool read_stack(const unsigned char *bytes, vst_file_entry *entry)
+{
+    vst_file_stack stack;
+
+    memcpy(&stack, bytes, sizeof stack);
+    if (stack.kind != VST_ENTRY_STACK || stack.size != sizeof stack)
+        return false;
+    *entry = (vst_file_entry){
+        .size = sizeof stack,
+        .kind = VST_ENTRY_STACK,
+        .id = stack.id,
+        .x = stack.parent,
+        .y = stack.value,
+        .z = stack.what,
+    };
+    return true;
+}
+
 vst_status vst__entry_read(vst_trace *trace, uint64_t offset, uint64_t room,
                            vst_file_entry *entry, const char **strings)
 {
@@ -195,12 +216,18 @@ vst_status vst__entry_read(vst_trace *trace, uint64_t offset, uint64_t room,
     vst_status status;
 
     entry->size = 0;
-    if (room < sizeof *entry)
+    if (room < sizeof(vst_file_stack))
         return VST_OK;
     status =
         vst__block_view(&trace->block, offset, sizeof *entry, &bytes, &got);
-    if (status != VST_OK || got < sizeof *entry)
+    if (status != VST_OK || got < sizeof(vst_file_stack))
         return status;
+    if (read_stack(bytes, entry)) {
+        *strings = "";
+        return VST_OK;
+    }
+    if (room < sizeof *entry || got < sizeof *entry)
+        return VST_OK;
     memcpy(entry, bytes, sizeof *entry);
     size = entry->size;
     entry->size = 0;

@@ -31,12 +31,13 @@
  * (used != 0), else at the first all-zero word or at the end of the chunk.
  *
  * DEFINITIONS chunk. payload: entries of vst_file_entry, each padded to 8
- * bytes; a size of 0, or one that does not fit, ends them. An entry's size is
- * stored last. Every definition precedes, in time, the first record that uses
- * it. A later entry of the same kind and id (or key) replaces an earlier one.
+ * bytes, and vst_file_stack; a size of 0, or one that does not fit, ends them.
+ * An entry's size is stored last. Every definition precedes, in time, the first
+ * record that uses it. A later entry of the same kind and id (or key) replaces
+ * an earlier one.
  *
- * Version 3 has records of memory (types of wire.h from VST_ESCAPE_FIXED on) and
- * the entries STACK, MODULE and MEMORY; else it is version 2.
+ * Version 3 has records of memory (types of wire.h from VST_ESCAPE_FIXED on)
+ * and the entries STACK, MODULE and MEMORY; else it is version 2.
  *
  * Clock. Every chunk header and every CLOCK entry is a sample of three clocks.
  * Sorted by ticks they make ticks -> MONOTONIC piecewise linear (a sample less
@@ -143,6 +144,18 @@ typedef struct vst_file_entry {
 } vst_file_entry;
 
 _Static_assert(sizeof(vst_file_entry) == 48, "an entry's head is 48 bytes");
+
+/* The entry VST_ENTRY_STACK, which there may be very many of. */
+typedef struct vst_file_stack {
+    uint32_t size; /* of this struct; stored last */
+    uint16_t kind; /* VST_ENTRY_STACK */
+    uint16_t what; /* vst_stack_kind, flags << 8 */
+    uint32_t id;
+    uint32_t parent;
+    uint64_t value; /* address; of VST_STACK_LANGUAGE line, function << 32 */
+} vst_file_stack;
+
+_Static_assert(sizeof(vst_file_stack) == 24, "a stack's entry is 24 bytes");
 
 /* ---- packed -------------------------------------------------------------- */
 

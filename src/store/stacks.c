@@ -14,17 +14,20 @@ vst_status vst__stacks_add(vst_trace *trace, const vst_file_entry *entry)
 {
     vst_stack stack = {
         .kind = (vst_stack_kind)(entry->z & 0xff),
-        .flags = (uint32_t)(entry->z >> 32),
+        .flags = (uint32_t)(entry->z >> 8),
         .parent = (vst_stack_id)entry->x,
-        .function = (vst_id)(entry->x >> 32),
-        .line = entry->line,
-        .address = entry->y,
     };
     vst__stack_entry *stacks;
 
     if (entry->id == 0 || stack.kind < VST_STACK_LANGUAGE ||
         stack.kind > VST_STACK_BOTH)
         return VST_OK;
+    if (stack.kind == VST_STACK_LANGUAGE) {
+        stack.function = (vst_id)(entry->y >> 32);
+        stack.line = (int32_t)(uint32_t)entry->y;
+    } else {
+        stack.address = entry->y;
+    }
     if (stack.parent >= entry->id) {
         stack.parent = 0;
         stack.flags |= VST_STACK_IS_CUT;

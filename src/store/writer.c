@@ -60,21 +60,61 @@ static vst_status new_definitions(vst__file *file, size_t entry_size)
     return VST_OK;
 }
 
-static vst_status define(void *ctx, const vst_entry *entry)
+/* Room for an entry in the open chunk, or in a new one. */
+static vst_status make_room(vst__file *file, size_t words, uint64_t **at)
 {
-    vst__file *file = ctx;
-    size_t size = sizeof(vst_file_entry) + entry->a_len + entry->b_len;
-    size_t words = (size + 7) / 8;
-
-    if (size > VST_CHUNK_SIZE_MAX / 2)
-        return VST_E_ARGUMENT;
     if (!file->definitions.words ||
         file->definitions.capacity - file->definitions_used < words) {
         vst_status status = new_definitions(file, words * 8);
         if (status != VST_OK)
             return status;
     }
-    uint64_t *at = file->definitions.words + file->definitions_used;
+    *at = file->definitions.words + file->definitions_used;
+    return VST_OK;
+}
+
+/* The size commits the entry; pairs with a reader that stops at 0. */
+static void commit(vst__file *file, uint64_t *at, size_t words)
+{
+    __atomic_store_n((uint32_t *)(void *)at, (uint32_t)(words * 8),
+                     __ATOMIC_RELEASE);
+    file->definitions_used += words;
+}
+
+static vst_status define_stack(vst__file *file, const vst_entry *entry)
+{
+    const vst_file_stack stack = {
+        .size = 0,
+        .kind = VST_ENTRY_STACK,
+        .what = (uint16_t)entry->z,
+        .id = entry->id,
+        .parent = (uint32_t)entry->x,
+        .value = entry->y,
+    };
+    uint64_t *at;
+    vst_status status = make_room(file, sizeof stack / 8, &at);
+
+    if (status != VST_OK)
+        return status;
+    memcpy(at, &stack, sizeof stack);
+    commit(file, at, sizeof stack / 8);
+    return VST_OK;
+}
+
+static vst_status define(void *ctx, const vst_entry *entry)
+{
+    vst__file *file = ctx;
+    size_t size = sizeof(vst_file_entry) + entry->a_len + entry->b_len;
+    size_t words = (size + 7) / 8;
+    uint64_t *at;
+
+    if (entry->kind == VST_ENTRY_STACK)
+        return define_stack(file, entry);
+    if (size > VST_CHUNK_SIZE_MAX / 2)
+        return VST_E_ARGUMENT;
+    vst_status status = make_room(file, words, &at);
+    if (status != VST_OK)
+        return status;
     vst_file_entry head = {
         .size = 0,
         .kind = entry->kind,
@@ -92,10 +132,7 @@ static vst_status define(void *ctx, const vst_entry *entry)
         memcpy(bytes, entry->a, entry->a_len);
     if (entry->b_len)
         memcpy(bytes + entry->a_len, entry->b, entry->b_len);
-    /* The size commits the entry; pairs with a reader that stops at 0. */
-    __atomic_store_n((uint32_t *)(void *)at, (uint32_t)(words * 8),
-                     __ATOMIC_RELEASE);
-    file->definitions_used += words;
+    commit(file, at, words);
     return VST_OK;
 }
 

@@ -276,13 +276,16 @@ static void memory_entries(builder *b)
     builder_entry(b, &(vst_file_entry){.kind = VST_ENTRY_MEMORY}, "", "");
     builder_entry(b, &module, "/lib/x.so", "\1\2\3");
     for (uint32_t i = 1; i < 5; i++) {
-        vst_file_entry stack = {.kind = VST_ENTRY_STACK,
+        vst_file_stack stack = {.size = sizeof stack,
+                                .kind = VST_ENTRY_STACK,
+                                .what = (uint16_t)(i < 3 ? 1 : i - 1),
                                 .id = i,
-                                .line = 7,
-                                .x = 1ull << 32 | (i - 1),
-                                .y = i == 4 ? 2 : 0x2000,
-                                .z = i < 3 ? 1 : i - 1};
-        builder_entry(b, &stack, "", "");
+                                .parent = i - 1,
+                                .value = i == 4 ? 2 : 1ull << 32 | 7};
+        uint64_t words[3];
+        memcpy(words, &stack, sizeof stack);
+        for (size_t j = 0; j < 3; j++)
+            builder_word(b, words[j]);
     }
 }
 
