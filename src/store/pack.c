@@ -12,6 +12,11 @@
  * Splitting ids into bytes too, or leaving out the ids of exits that follow
  * from their enters, changes less than 3 %.
  *
+ * Records of memory, of a program that parses, makes JSON and keeps
+ * objects: 14.3 bytes a record become 2.1, with native frames 16.5 become 2.6,
+ * of four threads 13.8 become 2.4. With random calls and 1.4 bytes of noise in
+ * each time, 12.3 become 4.1. No transform of their own is worth it.
+ *
  * One thread at a time for each file written. */
 #include <errno.h>
 #include <stddef.h>
