@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -153,6 +154,48 @@ static void libraries_come_and_go(void)
     o->run(4, CALLS, &log);
     memory_end();
     oracle_check(&log, CALLS / 4);
+    dlclose(library);
+}
+
+static atomic_bool is_over;
+static const oracle *loader; /* whose calls of dlopen are hooked */
+
+static void *load_and_unload(void *path)
+{
+    while (!is_over) {
+        void *later = loader->load(path, RTLD_NOW | RTLD_LOCAL);
+        const oracle *o = oracle_in(later);
+        for (int i = 0; i < 20; i++)
+            o->free(o->malloc(100));
+        loader->unload(later);
+    }
+    return NULL;
+}
+
+/* One that is half loaded, or just gone, is nobody's trouble. */
+static void libraries_come_and_go_while_tracing_starts_and_stops(void)
+{
+    void *library = open_library(paths[LAZY]);
+    pthread_t threads[2];
+    size_t heard = 0;
+
+    loader = oracle_in(library);
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, load_and_unload,
+                       paths[i ? NOW : TABLE]);
+    for (int i = 0; i < 20; i++) {
+        memory_begin(&all);
+        usleep(1000);
+        loader->free(loader->malloc(33));
+        memory_end();
+        for (size_t j = 0; j < memory_count; j++)
+            heard += memory_events[j].size == 33 &&
+                     !(memory_events[j].flags & VST_MEMORY_FREES);
+    }
+    is_over = true;
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_INT(heard, 20);
     dlclose(library);
 }
 
@@ -364,6 +407,7 @@ int main(int argc, char **argv)
     TEST(a_library_finds_its_sibling_by_its_bare_name);
     TEST(errors_of_the_loader_are_those_of_the_loader);
     TEST(libraries_come_and_go);
+    TEST(libraries_come_and_go_while_tracing_starts_and_stops);
     TEST(an_allocator_of_a_librarys_own_is_not_touched);
     TEST(a_library_that_prefers_another_allocator_keeps_it);
     TEST(stop_leaves_every_slot_and_every_page_as_it_was);
