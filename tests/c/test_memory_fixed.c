@@ -1,0 +1,45 @@
+/* A program at fixed addresses that takes the address of malloc stands in for
+ * it: what the loader then finds under that name is a jump in the program, by
+ * the slot of malloc. That is no original. Its argument is the library that
+ * does all calls, see memory_oracle.h. */
+#include "memory/objects.h"
+#include "oracle_session.h"
+
+enum { CALLS = 5000, SKIPPED = 77 };
+
+static const oracle *o;
+static const void *taken;
+
+static void what_stands_in_for_a_function_is_not_taken_for_it(void)
+{
+    static oracle_event noted[4 * CALLS];
+    const vst_memory_options all = {.native_allocators = true};
+    oracle_log log = {noted, 0, sizeof noted / sizeof *noted, false};
+    void *original = vst__objects_find("malloc");
+
+    CHECK(dlsym(RTLD_DEFAULT, "malloc") == taken); /* so it is here */
+    CHECK(original != NULL && original != taken);
+    memory_begin(&all);
+    o->run(8, CALLS, &log);
+    memory_end();
+    oracle_check(&log, CALLS / 4);
+}
+
+int main(int argc, char **argv)
+{
+    void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
+    void *(*address)(size_t) = malloc;
+
+    if (library == NULL)
+        return 2;
+    if (SANITIZED) {
+        printf("skipped: the sanitizers have a malloc\n");
+        return SKIPPED;
+    }
+    __asm__ volatile("" : "+r"(address)); /* taken, and not just called */
+    memcpy(&taken, &address, sizeof taken);
+    o = oracle_in(library);
+    TEST(what_stands_in_for_a_function_is_not_taken_for_it);
+    memory_forget();
+    return checks_end();
+}
