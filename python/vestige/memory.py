@@ -128,7 +128,7 @@ class track:
     """
 
     def __init__(self, path: Path | None = None, **options: Any) -> None:
-        unknown = options.keys() - start.__kwdefaults__.keys()
+        unknown = options.keys() - (start.__kwdefaults__ or {}).keys()
         if unknown:
             raise TypeError(f"track() has no option {', '.join(sorted(unknown))}")
         self._path = path
