@@ -139,3 +139,19 @@ bool vpy_is_evaluation(uintptr_t address)
             return true;
     return false;
 }
+
+/* [[start, end], …] */
+void vpy_tell_evaluation(vst_queue *queue)
+{
+    char text[PARTS_MAX * 48 + 3] = "[";
+    size_t length = 1;
+
+    pthread_once(&once, find_parts);
+    for (size_t i = 0; i < parts_count; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length,
+                                   "%s[%llu, %llu]", i == 0 ? "" : ", ",
+                                   (unsigned long long)parts[i].start,
+                                   (unsigned long long)parts[i].end);
+    snprintf(text + length, sizeof text - length, "]");
+    vst_queue_set_metadata(queue, "vestige.evaluation", text);
+}

@@ -3,6 +3,7 @@
  * interpreter's allocators and the core's funnel together. All of it runs with
  * the GIL held. */
 #include "memory.h"
+#include "traceback.h"
 
 #include <stdlib.h>
 
@@ -41,6 +42,8 @@ static vst_status start(vst_memory_tracer *base)
         return active ? VST_E_BUSY : VST_E_STATE;
     vst_memory_enter();
     vpy_memory_stacks_begin(tracer->queue);
+    if (options.native_stacks)
+        vpy_tell_evaluation(tracer->queue);
     vpy_memory_hooks_install();
     status = vst_memory_start(tracer->queue, &options, NULL);
     if (status == VST_OK)

@@ -26,6 +26,9 @@ bool vpy_frames_gather(size_t skip, vst_gathered *gathered, void **entered);
 
 /* An address in the C function that evaluates frames. */
 bool vpy_is_evaluation(uintptr_t address);
+/* Where that is, as the metadata "vestige.evaluation" of a trace, for who puts
+ * its stacks together. */
+void vpy_tell_evaluation(vst_queue *queue);
 
 /* ---- code_refs.c -------------------------------------------------------- */
 

@@ -145,7 +145,6 @@ static vst_status plain_node(vst__memory_stacks *s, vst_stack_id id,
 typedef struct walk {
     vst__memory_stacks *stacks;
     vst_stack_id next; /* of the language; 0: no more */
-    size_t unmatched;  /* evaluation frames that have no run */
 } walk;
 
 static vst_status show(vst__memory_stacks *s, const uint32_t *frames,
@@ -209,27 +208,29 @@ static vst_status gather(vst__memory_stacks *s, vst_stack_id id, size_t *count)
     return VST_OK;
 }
 
-/* More evaluation frames than runs: the innermost have none, unless it is the
- * outer frames of the language that were left out. */
-static size_t count_unmatched(const vst__memory_stacks *s, vst_stack_id id,
-                              size_t addresses, bool *is_cut)
+/* The outermost evaluation frame, + 1; 0: there is none. */
+static size_t last_evaluation(const vst__memory_stacks *s, size_t count)
 {
-    size_t runs = 0, evaluations = 0;
-    const vst_stack *stack;
-
-    *is_cut = false;
-    while ((stack = get(s, id, VST_STACK_LANGUAGE)) != NULL) {
-        id = outwards(id, stack);
-        if ((stack->flags & VST_STACK_IS_ENTRY) != 0 || id == 0)
-            runs++;
-        *is_cut = (stack->flags & VST_STACK_IS_CUT) != 0;
-    }
-    for (size_t i = 0; i < addresses && runs != 0; i++)
-        if (vst__memory_frame_is_evaluation(&s->frames, s->addresses[i]))
-            evaluations++;
-    return !*is_cut && evaluations > runs ? evaluations - runs : 0;
+    while (count != 0 && !vst__memory_frame_is_evaluation(
+                             &s->frames, s->addresses[count - 1]))
+        count--;
+    return count;
 }
 
+static bool is_cut(const vst__memory_stacks *s, vst_stack_id id)
+{
+    const vst_stack *stack;
+    bool found = false;
+
+    while ((stack = get(s, id, VST_STACK_LANGUAGE)) != NULL) {
+        found = (stack->flags & VST_STACK_IS_CUT) != 0;
+        id = outwards(id, stack);
+    }
+    return found;
+}
+
+/* Where the language's frames end but evaluation frames do not, the others ran
+ * what is not shown: who started the program, or what was left out. */
 static vst_status both_node(vst__memory_stacks *s, const vst_stack *both,
                             uint32_t *node)
 {
@@ -237,29 +238,24 @@ static vst_status both_node(vst__memory_stacks *s, const vst_stack *both,
     vst_stack_id native =
         both->address <= UINT32_MAX ? (vst_stack_id)both->address : 0;
     bool has_language = get(s, both->parent, VST_STACK_LANGUAGE) != NULL;
-    bool is_cut;
-    size_t count;
+    size_t count, evaluations;
     vst_status status = gather(s, native, &count);
 
     s->shown_count = 0;
-    w.unmatched = count_unmatched(s, both->parent, count, &is_cut);
+    evaluations = last_evaluation(s, count);
     for (size_t i = 0; i < count && status == VST_OK; i++) {
-        bool evaluates =
-            has_language && w.next != 0 &&
-            vst__memory_frame_is_evaluation(&s->frames, s->addresses[i]);
-
-        if (evaluates && w.unmatched == 0) {
+        if (has_language && w.next == 0 && i < evaluations)
+            break;
+        if (has_language && w.next != 0 &&
+            vst__memory_frame_is_evaluation(&s->frames, s->addresses[i]))
             status = show_language(&w, false);
-            continue;
-        }
-        if (evaluates)
-            w.unmatched--;
-        status = show_native(s, s->addresses[i]);
+        else
+            status = show_native(s, s->addresses[i]);
     }
     if (status == VST_OK)
         status = show_language(&w, true);
     *node = 0;
-    if (status == VST_OK && is_cut)
+    if (status == VST_OK && is_cut(s, both->parent))
         status = cut(s, node);
     for (size_t i = s->shown_count; i-- > 0 && status == VST_OK;)
         status = child(s, *node, s->shown[i], node);

@@ -154,11 +154,12 @@ def _show_stack(amount: Amount, whole: int, frames: list[Frame], out: TextIO) ->
     if callers := frames[at + 1 :]:
         print(_cut(f"{'':{INDENT}}by {' < '.join(_short(frame) for frame in callers)}"), file=out)
     if at:
-        print(_cut(f"{'':{INDENT}}in {' > '.join(frame[0] for frame in reversed(frames[:at]))}"), file=out)
+        print(_cut(f"{'':{INDENT}}in {' < '.join(frame[0] for frame in frames[:at])}"), file=out)
 
 
 def _show_row(amount: Amount, whole: int, where: str, out: TextIO) -> None:
-    share = f"{amount[1] / (whole or 1):.0%}"
+    part = amount[1] / (whole or 1)
+    share = "<1%" if 0 < part < 0.005 else f"{part:.0%}"
     print(f"{size(amount[1]):>10} {share:>4} {amount[0]:>12,}  {where}", file=out)
 
 
@@ -210,11 +211,19 @@ def _show_sizes(read: Read, out: TextIO) -> None:
             before = sums.get(least, (0, 0))
             sums[least] = (before[0] + count, before[1] + total)
     most = max((count for count, _ in sums.values()), default=1) or 1
-    print(f"{'size':>19} {'count':>12} {'bytes':>10}", file=out)
+    print(f"{'sizes, up to below':>19} {'count':>12} {'bytes':>10}", file=out)
     for least, (count, total) in sorted(sums.items()):
-        span = "0 B" if least == 0 else f"{size(least)} – {size(2 * least - 1)}"
+        span = "0 B" if least == 0 else f"{_power(least)} – {_power(2 * least)}"
         bar = "█" * round(BAR * count / most)
         print(f"{span:>19} {count:>12,} {size(total):>10}  {bar or '▏'}", file=out)
+
+
+def _power(count: int) -> str:
+    unit = 0
+    while count >= 1024:
+        count //= 1024
+        unit += 1
+    return f"{count} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB')[unit]}"
 
 
 def _show_threads(read: Read, rows: int, out: TextIO) -> None:
