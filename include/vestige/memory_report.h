@@ -106,8 +106,9 @@ typedef struct vst_memory_summary {
     size_t node_count;
     const vst_memory_line *lines;
     size_t line_count;
-    const uint32_t *node_of_stack; /* by vst_stack_id */
-    size_t stack_count;            /* ids, with 0 */
+    /* By vst_stack_id; UINT32_MAX: nothing was allocated with it. */
+    const uint32_t *node_of_stack;
+    size_t stack_count; /* ids, with 0 */
 } vst_memory_summary;
 
 typedef struct vst_memory_report_options {
