@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <vestige/memory_report.h>
 #include <vestige/trace.h>
 
 #include "export/json.h"
@@ -165,6 +166,22 @@ static void export(vst_trace *trace)
     unlink(path);
 }
 
+/* What memory comes to adds up, whatever its stacks are. */
+static void summarize(vst_trace *trace)
+{
+    vst_memory_summary *s;
+
+    if (!vst_trace_has_memory(trace) ||
+        is_given_up(trace, vst_trace_summarize_memory(trace, NULL, &s, NULL)))
+        return;
+    for (size_t i = 1; i < s->node_count; i++)
+        MUST(s->nodes[i].parent < i && s->nodes[i].frame < s->frame_count);
+    MUST(s->is_sampled || s->nodes[0].inclusive[VST_MEMORY_TOTAL].count ==
+                              s->views[VST_MEMORY_TOTAL].count);
+    MUST(s->point_count <= VST_MEMORY_POINTS_MAX);
+    vst_memory_summary_free(s);
+}
+
 static bool is_too_large(const uint8_t *bytes, size_t size)
 {
     vst_pack_header header;
@@ -200,6 +217,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (replay(trace) && trace->window_count <= WINDOWS_MAX)
         export(trace);
     replay_memory(trace);
+    summarize(trace);
     clip(trace);
     replay(trace);
     replay_memory(trace);

@@ -18,6 +18,7 @@ usage: vestige COMMAND [options] …
 
   run      run a script, module or code and record every call
   memory   the same, and record every allocation instead
+  memory-report  what held memory, what was never freed; pages, tables, files
   report   where a recorded program spent its time
   export   turn a trace into a file for ui.perfetto.dev or chrome://tracing
   merge    the same for several traces: one file, one timeline
