@@ -134,9 +134,8 @@ def _keep_those_with_memory(inputs: Inputs) -> None:
             inputs.fail(source, error)
     if not found and not inputs.failed:
         one = len(inputs.sources) == 1
-        what = f"{inputs.sources[0].path}: there are no records of memory in it" if one else "no trace has any"
-        if not one:
-            what = "there are no records of memory in any of these traces"
+        what = f"{inputs.sources[0].path}: there are no records of memory in it"
+        what = what if one else "there are no records of memory in any of these traces"
         raise Failure(f"{what}; `vestige memory script.py` records them")
     inputs.sources = found
 
@@ -168,9 +167,7 @@ def _write(inputs: Inputs, options: Namespace) -> None:
     try:
         traces = [source.open() for source in inputs.sources]
         export_memory(traces, options.output, view=view, temporary=options.k, progress=progress)
-    except OSError as error:
-        raise Failure(explain(options.output, error)) from None
-    except TraceError as error:
+    except (OSError, TraceError) as error:
         raise Failure(explain(options.output, error)) from None
     finally:
         progress.clear()
