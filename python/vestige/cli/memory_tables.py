@@ -87,7 +87,9 @@ def _notes(read: Read) -> list[str]:
     if lost:
         lines.append(f"{plural(lost, 'record')} could not be kept and are missing here")
     if dropped := sum(each["dropped"] for each in facts):
-        lines.append(f"{plural(dropped, 'older word')} dropped to stay within the bound; what they allocated is missing")
+        lines.append(
+            f"{plural(dropped, 'older word')} dropped to stay within the bound; what they allocated is missing"
+        )
     torn = [source for source, _ in read if not source.facts["clean"]]
     for source in torn[:3]:
         how = {"recording": "still being recorded", "damaged": "damaged"}.get(source.ended, "not finished")
