@@ -108,6 +108,23 @@ def test_the_profilers_own_frames_are_not_shown(recorded):
         assert not [frame for frame in row["frames"] if "/vestige/" in frame[1] or frame[1].endswith("bin/vestige")]
 
 
+def test_native_frames_are_named_and_stand_where_they_were_called(workplace):
+    workplace.write("app.py", "def f():\n    return bytearray(3_000_000)\n\n\nkeep = f()\n")
+    assert workplace.vestige("memory", "-q", "--native", "-o", "m.vst", "app.py").returncode == 0
+    summary = summary_of(workplace.path / "m.vst")
+    frames = summary["stacks"]["peak"][1][0]["frames"]
+    if not any(frame[4] for row in summary["stacks"]["total"][1] for frame in row["frames"]):
+        pytest.skip("built without libunwind: there are no native frames")
+    names = [frame[0] for frame in frames]
+    at = names.index("f")
+    assert at > 0
+    assert all(frame[4] for frame in frames[:at])
+    assert [frame[0] for frame in frames if not frame[4]] == ["f", "<module>"]
+    assert names[-1] == "<module>"  # what started it is not shown
+    assert not [name for name in names if "_PyEval_EvalFrameDefault" in name]
+    assert at_line(summary, "peak", 2)[1] >= 3_000_000
+
+
 def model(events, k):
     """Brute force: what is live is added up after every event."""
     live, most, held = {}, 0, {}

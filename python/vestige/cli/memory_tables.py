@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TextIO
 
-    from .memory_report import Read, Source, Summary
+    from .memory_report import Read
 
     Frame = tuple[str, str, str, int, bool]  # function, file, file less its search path, line, native
     Amount = tuple[int, int, int]  # count, bytes, error of the bytes
