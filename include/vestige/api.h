@@ -5,6 +5,8 @@
 #ifndef VESTIGE_API_H
 #define VESTIGE_API_H
 
+#include "memory.h"
+#include "operator.h"
 #include "record.h"
 #include "replay.h"
 #include "traceback.h"
@@ -41,6 +43,14 @@ typedef struct vst_api {
     /* The object of a traceback, for Python: a new reference, with the GIL. It
      * takes over the caller's reference. NULL with an exception set. */
     void *(*traceback_object)(vst_traceback *traceback);
+    /* As operator.h has them. */
+    vst_id (*recording_define)(const vst_definition *definition);
+    bool (*record_operator)(vst_id id, uint32_t instance,
+                            const uint64_t *payload, uint32_t words);
+    void (*record_operator_exit)(vst_kind kind, vst_id id, uint32_t instance);
+    /* Of a framework's allocator, by any thread: VST_MEMORY_FRAMEWORK. */
+    void (*framework_allocated)(uintptr_t address, size_t size);
+    void (*framework_freed)(uintptr_t address);
 } vst_api;
 
 #ifdef __cplusplus

@@ -25,6 +25,15 @@ enum {
     VST_SPAN_RECURSIVE = 128 /* is open further out, if the sink asked for it */
 };
 
+/* What is known of an operator beyond its arguments, see operator.h. */
+typedef struct vst_operator {
+    int64_t sequence; /* -1: none */
+    uint32_t thread;  /* as the framework counts, 0: not known */
+    uint32_t forward_thread;
+    uint32_t scope;
+    uint64_t record; /* the framework's number of this call, 0: none */
+} vst_operator;
+
 typedef struct vst_span {
     vst_id id;       /* definition */
     uint32_t thread; /* number in the trace, see trace.h */
@@ -41,6 +50,7 @@ typedef struct vst_span {
     uint32_t flags;
     const char *args; /* JSON members, NULL if none; valid during the call */
     size_t args_len;
+    const vst_operator *op; /* NULL: no operator; valid during the call */
 } vst_span;
 
 typedef struct vst_instant {

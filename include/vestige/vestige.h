@@ -7,6 +7,7 @@
 #include "flight.h"
 #include "memory.h"
 #include "memory_report.h"
+#include "operator.h"
 #include "record.h"
 #include "replay.h"
 #include "session.h"

@@ -81,6 +81,8 @@ typedef enum vst_escape {
     /* records, ticks: so many words between then and now were dropped, to stay
      * within a bound */
     VST_ESCAPE_DROPPED = 14,
+    /* see operator.h: the span on top is an operator */
+    VST_ESCAPE_OPERATOR = 15,
 
     VST_ESCAPE_FIXED = 0x80,
     /* An allocation (vst_memory_kind, see memory.h) of less than 32 KiB.

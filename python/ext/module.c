@@ -16,6 +16,19 @@ static void *traceback_object(vst_traceback *traceback)
     return vpy_traceback_object(traceback);
 }
 
+/* Without stacks: they are the native allocators' business, which see the same
+ * bytes when memory is traced as a whole. */
+static void framework_allocated(uintptr_t address, size_t size)
+{
+    vst_record_alloc(VST_MEMORY_FRAMEWORK, address, size, 0, 0,
+                     vst_clock_ticks());
+}
+
+static void framework_freed(uintptr_t address)
+{
+    vst_record_free(VST_MEMORY_FRAMEWORK_FREE, address, 0, vst_clock_ticks());
+}
+
 static const vst_api api = {
     .size = sizeof(vst_api),
     .tracer_register = vst_tracer_register,
@@ -33,6 +46,11 @@ static const vst_api api = {
     .traceback_release = vst_traceback_release,
     .traceback_free_dead = vst_traceback_free_dead,
     .traceback_object = traceback_object,
+    .recording_define = vst_recording_define,
+    .record_operator = vst_record_operator,
+    .record_operator_exit = vst_record_operator_exit,
+    .framework_allocated = framework_allocated,
+    .framework_freed = framework_freed,
 };
 
 static PyObject *set_torch_mode(PyObject *module, PyObject *on)

@@ -1,7 +1,8 @@
 /* The Chrome trace format, as torch.profiler writes it: one JSON object, its
  * keys in torch's order. This file writes what is around the events, process
  * after process; chrome_process.c tells about each, chrome_events.c writes the
- * events, chrome_memory.c those of memory, chrome_arrows.c who started whom.
+ * events, chrome_memory.c those of memory, chrome_flows.c what belongs together,
+ * chrome_arrows.c who started whom.
  *
  * White space follows every colon (HTA finds the rank by a regular expression
  * that wants it). One thread at a time. */
@@ -258,6 +259,8 @@ static vst_status write_process(vst__chrome *chrome,
     vst__chrome_watch(chrome, &sink);
     status = write_events(chrome, options, &sink, error);
     vst__chrome_free_heads(chrome);
+    if (status == VST_OK)
+        vst__chrome_put_flows(chrome);
     chrome->serials_before = chrome->serial_max;
     for (size_t i = 0; status == VST_OK && i < process->window_count; i++)
         put_window(chrome, &trace->windows[process->first_window + i]);
@@ -303,6 +306,7 @@ static vst_status write_chrome(vst_trace *const *traces, size_t count,
     for (size_t i = 0; i < count; i++)
         chrome.processes[i].trace = traces[i];
     status = write_document(&chrome, options, path, error);
+    vst__chrome_forget_flows(&chrome);
     for (size_t i = 0; i < count; i++) {
         free(chrome.processes[i].tracks);
         free(chrome.processes[i].starts);

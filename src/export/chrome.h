@@ -5,6 +5,7 @@
 #ifndef VST_EXPORT_CHROME_H
 #define VST_EXPORT_CHROME_H
 
+#include "base/map64.h"
 #include "export/json.h"
 #include "export/output.h"
 #include "store/reader.h"
@@ -36,6 +37,12 @@ typedef struct vst__chrome_start {
     uint32_t how; /* see chrome_arrows.c */
     bool taken;   /* one of the processes came of it */
 } vst__chrome_start;
+
+/* A forward operator and the backward one with its sequence number. */
+typedef struct vst__chrome_flow {
+    int64_t forward_ns, backward_ns;
+    uint32_t forward_tid, backward_tid; /* shown; 0: not seen yet */
+} vst__chrome_flow;
 
 /* One trace: a process as the document shows it. */
 typedef struct vst__chrome_process {
@@ -80,6 +87,13 @@ typedef struct vst__chrome {
     uint32_t thread;
     char thread_text[48];
     size_t thread_count;
+    uint32_t thread_tid; /* shown */
+
+    /* ---- for chrome_flows.c: of the process that is being replayed ---- */
+    vst__chrome_flow *flows;
+    size_t flow_count, flow_capacity;
+    vst__map64 flow_of; /* thread and sequence number -> 1 + index */
+    uint64_t last_flow; /* of all processes */
 } vst__chrome;
 
 /* A time as the document has it. Two traces of which one is damaged may be
@@ -123,6 +137,14 @@ void vst__chrome_free_heads(vst__chrome *chrome);
 vst_status vst__chrome_put_memory(vst__chrome *chrome,
                                   const vst_export_options *options,
                                   vst_error *error);
+/* ---- chrome_flows.c ----------------------------------------------------- */
+
+/* span->op is not NULL; tid is shown. */
+vst_status vst__chrome_note_operator(vst__chrome *chrome, const vst_span *span,
+                                     uint32_t tid);
+/* What was noted of chrome->process. */
+void vst__chrome_put_flows(vst__chrome *chrome);
+void vst__chrome_forget_flows(vst__chrome *chrome);
 
 /* ---- chrome_arrows.c ---------------------------------------------------- */
 

@@ -159,6 +159,7 @@ void vst__chrome_set_thread(vst__chrome *chrome, uint32_t number)
 
     if (thread != NULL)
         tid = chrome->process->tracks[thread - chrome->trace->threads].tid;
+    chrome->thread_tid = tid;
     at = vst__json_u64(at, tid);
     at = PUT(at, ", \"ts\": ");
     chrome->thread_count = (size_t)(at - chrome->thread_text);
@@ -245,6 +246,12 @@ static char *put_ids(const vst__chrome *chrome, char *at, const vst_span *span,
         at = PUT(at, "\"External id\": ");
         memcpy(at, serial, sizeof serial);
         at = PUT(at + count, ", \"Record function id\": ");
+        if (span->op != NULL && span->op->record != 0) {
+            at = vst__json_u64(at, span->op->record);
+            at = PUT(at, ", \"Ev Idx\": ");
+            memcpy(at, serial, sizeof serial);
+            return at + count;
+        }
     }
     memcpy(at, serial, sizeof serial);
     at = PUT(at + count, ", \"Ev Idx\": ");
@@ -309,7 +316,9 @@ vst_status vst__chrome_write_span(vst__chrome *chrome, const vst_span *span)
     at = put_ids(chrome, at, span, head->kind);
     at = finish_args(chrome, at, span);
     vst__output_commit(chrome->output, at);
-    return chrome->output->status;
+    if (span->op != NULL)
+        status = vst__chrome_note_operator(chrome, span, chrome->thread_tid);
+    return status != VST_OK ? status : chrome->output->status;
 }
 
 static vst_status write_span(void *ctx, const vst_span *span)

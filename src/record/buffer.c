@@ -230,8 +230,8 @@ void vst_record_slow(vst_kind kind, vst_id id, vst_ticks now)
         vst__writer_word(writer, kind, id, now);
 }
 
-static void record_escape(vst_escape type, const uint64_t *payload,
-                          uint32_t words)
+void vst__record_escape(vst_escape type, const uint64_t *payload,
+                        uint32_t words)
 {
     vst__writer *writer = writer_with_room(1 + (size_t)words);
 
@@ -250,7 +250,7 @@ static void record_bytes(vst_escape type, uint64_t head, const char *bytes,
     payload[0] = head;
     if (length)
         memcpy(&payload[1], bytes, length);
-    record_escape(type, payload, (uint32_t)words);
+    vst__record_escape(type, payload, (uint32_t)words);
 }
 
 /* Cutting JSON would break it; a note in its place keeps the span. */
@@ -281,33 +281,33 @@ void vst_record_counter(vst_id id, double value)
     uint64_t payload[2] = {id, 0};
 
     memcpy(&payload[1], &value, sizeof value);
-    record_escape(VST_ESCAPE_COUNTER, payload, 2);
+    vst__record_escape(VST_ESCAPE_COUNTER, payload, 2);
 }
 
 void vst_record_begin(vst_id id, uint32_t instance)
 {
     uint64_t payload = (uint64_t)instance << 32 | id;
 
-    record_escape(VST_ESCAPE_BEGIN, &payload, 1);
+    vst__record_escape(VST_ESCAPE_BEGIN, &payload, 1);
 }
 
 void vst_record_end(vst_id id, uint32_t instance)
 {
     uint64_t payload = (uint64_t)instance << 32 | id;
 
-    record_escape(VST_ESCAPE_END, &payload, 1);
+    vst__record_escape(VST_ESCAPE_END, &payload, 1);
 }
 
 void vst_record_switch(uint64_t stack)
 {
-    record_escape(VST_ESCAPE_SWITCH, &stack, 1);
+    vst__record_escape(VST_ESCAPE_SWITCH, &stack, 1);
 }
 
 void vst_record_gap(bool ends)
 {
     uint64_t payload = ends;
 
-    record_escape(VST_ESCAPE_GAP, &payload, 1);
+    vst__record_escape(VST_ESCAPE_GAP, &payload, 1);
 }
 
 void vst_record_stack(const vst_id *ids, size_t count)

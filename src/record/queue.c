@@ -253,13 +253,12 @@ static vst_status define_new(vst_queue *queue, const vst_definition *d,
     return status;
 }
 
-vst_status vst_queue_define(vst_queue *queue, const vst_definition *definition,
-                            vst_id *id)
+vst_status vst__queue_define(vst_queue *queue, const vst_definition *definition,
+                             vst_id *id)
 {
     vst_status status = VST_OK;
 
     *id = 0;
-    pthread_mutex_lock(&vst__recorder_lock);
     size_t key_size = key_of(queue, definition);
     if (!vst__queue_is_ours(queue))
         status = VST_E_STATE;
@@ -271,6 +270,14 @@ vst_status vst_queue_define(vst_queue *queue, const vst_definition *definition,
         status = define_new(queue, definition, key_size, id);
     if (status != VST_OK && vst__queue_is_ours(queue))
         queue->lost++;
+    return status;
+}
+
+vst_status vst_queue_define(vst_queue *queue, const vst_definition *definition,
+                            vst_id *id)
+{
+    pthread_mutex_lock(&vst__recorder_lock);
+    vst_status status = vst__queue_define(queue, definition, id);
     pthread_mutex_unlock(&vst__recorder_lock);
     return status;
 }

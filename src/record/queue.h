@@ -120,6 +120,8 @@ bool vst__queue_is_recording(void); /* any queue */
 
 /* The thread with this handle, made if there is none; NULL: out of memory. */
 vst__thread *vst__queue_thread(vst_queue *queue, uint64_t handle);
+vst_status vst__queue_define(vst_queue *queue, const vst_definition *definition,
+                             vst_id *id);
 void vst__queue_forget_thread(vst_queue *queue, uint64_t handle);
 void vst__queue_define_thread(vst_queue *queue, const vst__thread *thread,
                               const char *name, size_t name_len);
@@ -127,6 +129,11 @@ void vst__queue_define_thread(vst_queue *queue, const vst__thread *thread,
 /* Whether this is the process that made it. */
 bool vst__queue_is_ours(const vst_queue *queue);
 void vst__stacks_free(vst__stacks *stacks);
+
+/* ---- buffer.c; on the calling thread's buffer ---------------------------- */
+
+void vst__record_escape(vst_escape type, const uint64_t *payload,
+                        uint32_t words);
 
 /* ---- writer.c; with the lock held --------------------------------------- */
 

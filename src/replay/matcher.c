@@ -55,6 +55,7 @@ void vst_matcher_destroy(vst_matcher *matcher)
     free(matcher->slots);
     free(matcher->saved);
     free(matcher->args);
+    free(matcher->text.bytes);
     free(matcher);
 }
 
@@ -314,6 +315,8 @@ static vst_status escape(vst_matcher *matcher,
         return matcher->reconciling
                    ? reconcile(matcher, payload, words, previous_ns, sink)
                    : VST_OK;
+    if (type == VST_ESCAPE_OPERATOR)
+        return vst__matcher_add_operator(matcher, payload, words);
     if (words == 0)
         return VST_OK;
     if (type == VST_ESCAPE_LOST) {

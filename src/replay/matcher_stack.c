@@ -44,6 +44,7 @@ static void free_args(vst_matcher *matcher, uint32_t number)
     vst__args *args = &matcher->args[number - 1];
 
     args->count = 0;
+    args->has_operator = false;
     if (args->capacity > ARGS_KEPT) {
         free(args->bytes);
         args->bytes = NULL;
@@ -78,6 +79,33 @@ vst_status vst__matcher_add_args(vst_matcher *matcher, const char *bytes,
     memcpy(grown + args->count, bytes, count);
     args->count += count;
     return VST_OK;
+}
+
+vst_status vst__matcher_add_operator(vst_matcher *matcher,
+                                     const uint64_t *payload, uint32_t words)
+{
+    vst__frame *top;
+    vst_operator op;
+    vst_status status;
+
+    if (matcher->count == 0)
+        return VST_OK;
+    top = &matcher->frames[matcher->count - 1];
+    if (!(top->flags & VST_FRAME_BEGIN))
+        top->flags |= VST_FRAME_OPERATOR;
+    if (words == 0)
+        return VST_OK;
+    if (!vst__operator_read(payload, words, &op, &matcher->text))
+        return VST_E_NOMEM;
+    /* Without the ", " that it begins with. */
+    status = vst__matcher_add_args(
+        matcher, matcher->text.count ? matcher->text.bytes + 2 : "",
+        matcher->text.count ? matcher->text.count - 2 : 0);
+    if (status == VST_OK && top->args != 0) {
+        matcher->args[top->args - 1].has_operator = true;
+        matcher->args[top->args - 1].op = op;
+    }
+    return status;
 }
 
 /* ---- how often an id is open -------------------------------------------- */
@@ -145,8 +173,9 @@ vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)
          * the same nanosecond as its parent might be taken for the parent. */
         if (matcher->last_ns <= parent->start_ns)
             matcher->last_ns = parent->start_ns + 1;
-        frame->caller =
-            parent->flags & VST_FRAME_BEGIN ? parent->caller : parent->serial;
+        frame->caller = parent->flags & (VST_FRAME_BEGIN | VST_FRAME_OPERATOR)
+                            ? parent->caller
+                            : parent->serial;
     }
     matcher->count++;
     frame->start_ns = matcher->last_ns;
@@ -179,12 +208,14 @@ vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
     span->self_allocations = frame->self_allocations;
     span->total_allocations =
         frame->self_allocations + frame->inner_allocations;
-    span->flags |= frame->flags & ~(uint32_t)VST_FRAME_INNER;
+    span->flags |= frame->flags & ~(uint32_t)VST_FRAME_OWN;
     span->args = NULL;
     span->args_len = 0;
     if (frame->args != 0) {
-        span->args = matcher->args[frame->args - 1].bytes;
-        span->args_len = matcher->args[frame->args - 1].count;
+        const vst__args *args = &matcher->args[frame->args - 1];
+        span->args = args->bytes;
+        span->args_len = args->count;
+        span->op = args->has_operator ? &args->op : NULL;
     }
     matcher->counts.spans++;
     matcher->counts.cut_spans += (span->flags & VST_SPAN_CUT) != 0;

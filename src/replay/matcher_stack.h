@@ -13,6 +13,7 @@
 #include <vestige/replay.h>
 
 #include "base/map64.h"
+#include "replay/operator.h"
 
 /* Beyond the flags of span.h, in a frame only. */
 enum {
@@ -20,7 +21,9 @@ enum {
     VST_FRAME_DEAD = 1 << 25,  /* delivered, or moved to its slot */
     VST_FRAME_INNER = VST_FRAME_BEGIN | VST_FRAME_DEAD,
     /* In a saved one only: a checkpoint told of it, no piece was delivered. */
-    VST_FRAME_UNSEEN = 1 << 26
+    VST_FRAME_UNSEEN = 1 << 26,
+    VST_FRAME_OPERATOR = 1 << 27, /* no call of the language's */
+    VST_FRAME_OWN = VST_FRAME_INNER | VST_FRAME_OPERATOR
 };
 
 typedef struct vst__frame {
@@ -55,6 +58,8 @@ typedef struct vst__args {
     char *bytes;
     size_t count, capacity;
     uint32_t next_free; /* 1 + index */
+    bool has_operator;
+    vst_operator op;
 } vst__args;
 
 /* A stack that was switched away. */
@@ -99,6 +104,7 @@ struct vst_matcher {
     vst__args *args;
     size_t args_count, args_capacity;
     uint32_t free_args;
+    vst__text text; /* of an operator, while it is read */
 
     vst_matcher_counts counts;
     uint64_t spans_before; /* counted before this thread, or a DROPPED */
@@ -135,6 +141,9 @@ void vst__matcher_build_index(vst_matcher *matcher);
 /* Adds JSON members to the top span. */
 vst_status vst__matcher_add_args(vst_matcher *matcher, const char *bytes,
                                  size_t count);
+/* Makes the top span an operator. */
+vst_status vst__matcher_add_operator(vst_matcher *matcher,
+                                     const uint64_t *payload, uint32_t words);
 /* Empties the stack without delivering what is on it. */
 void vst__matcher_forget(vst_matcher *matcher);
 /* Forgets everything but serials and counts. */

@@ -1,0 +1,637 @@
+/* Operators of torch on the timeline: an observer of ATen's RecordFunction that
+ * records into the vestige of this process, and its CPU allocator's reports.
+ *
+ * It is a library of its own, with a C interface, because it depends on torch's
+ * version: built where torch is installed, loaded when torch is. It cannot link
+ * the copy of vestige that is inside the Python extension, so it is given its
+ * functions as a table. It knows no Python.
+ *
+ * Any thread of the program enters the observer, with or without the GIL; start
+ * and stop come from one thread at a time. It is never unloaded: an operator
+ * that began before a stop may end after it. */
+#include <pthread.h>
+
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <sstream>
+#include <string>
+
+#include <ATen/core/TensorBody.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/csrc/profiler/orchestration/observer.h>
+#include <torch/csrc/profiler/util.h>
+#include <torch/version.h>
+
+#include <vestige/api.h>
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+enum {
+    WANTS_SHAPES = 1,
+    WANTS_FLOPS = 2,
+    WANTS_MEMORY = 4,
+    WANTS_OVERLOADS = 8,
+    WANTS_IDS = 16,
+    LIST_MAX = 30,     /* items of a list of which torch shows the values */
+    CACHE_SLOTS = 512, /* a power of two; names a thread uses often */
+    NAME_MAX_KEPT = 200,
+    /* So that no annotation of Python's has the same. */
+    FIRST_INSTANCE = 0x80000000u
+};
+
+const vst_api *api;
+unsigned wants;
+at::CallbackHandle callback = at::INVALID_CALLBACK_HANDLE;
+/* Names the recording, 0: none. Written by start and stop, read relaxed: a hook
+ * that sees the old value records into a recording that is still its own, or
+ * finds that there is none. */
+std::atomic<uint64_t> generation{0};
+uint64_t last_generation;
+std::atomic<uint32_t> last_instance{FIRST_INSTANCE};
+
+/* ---- a thread's own ------------------------------------------------------ */
+
+/* The id of a name, as this thread found it. */
+struct known {
+    uint64_t generation;
+    uint64_t hash;
+    vst_id id;
+    uint32_t length;
+    bool has_schema; /* is no name that somebody made up */
+    bool has_flops;
+    char name[NAME_MAX_KEPT];
+};
+
+struct context;
+
+struct thread_state {
+    context *unused; /* kept for the next operator */
+    bool inside;     /* the observer: what it runs itself is not recorded */
+    uint64_t payload[VST_ESCAPE_WORDS_MAX];
+    known cache[CACHE_SLOTS];
+};
+
+/* Between the start of an operator and its end. */
+struct context final : at::ObserverContext {
+    thread_state *owner = nullptr;
+    context *next = nullptr;
+    uint64_t generation = 0;
+    vst_id id = 0;
+    uint32_t instance = 0;
+
+    static void operator delete(void *memory) noexcept;
+};
+
+__attribute__((tls_model("initial-exec"))) thread_local thread_state *here;
+pthread_key_t exit_key;
+
+void thread_ends(void *pointer)
+{
+    auto *state = static_cast<thread_state *>(pointer);
+
+    here = nullptr;
+    while (state->unused) {
+        context *next = state->unused->next;
+        ::operator delete(state->unused);
+        state->unused = next;
+    }
+    std::free(state);
+}
+
+__attribute__((noinline)) thread_state *make_state()
+{
+    static const int made = pthread_key_create(&exit_key, thread_ends);
+    auto *state =
+        static_cast<thread_state *>(std::calloc(1, sizeof(thread_state)));
+
+    if (made != 0 || !state)
+        return nullptr;
+    pthread_setspecific(exit_key, state);
+    return here = state;
+}
+
+inline thread_state *own_state()
+{
+    return here ? here : make_state();
+}
+
+/* The destructor ran: it is only memory now, for whichever thread ends it. */
+void context::operator delete(void *memory) noexcept
+{
+    auto *unused = static_cast<context *>(memory);
+
+    if (!here) {
+        ::operator delete(memory);
+        return;
+    }
+    unused->next = here->unused;
+    here->unused = unused;
+}
+
+context *make_context(thread_state *state)
+{
+    void *memory = state->unused;
+
+    if (memory)
+        state->unused = state->unused->next;
+    else
+        memory = ::operator new(sizeof(context), std::nothrow);
+    return memory ? ::new (memory) context : nullptr;
+}
+
+/* ---- names --------------------------------------------------------------- */
+
+uint64_t hash_of(const char *name, size_t length, uint64_t hash)
+{
+    uint64_t word;
+
+    for (; length >= sizeof word; name += sizeof word, length -= sizeof word) {
+        std::memcpy(&word, name, sizeof word);
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+    }
+    word = length;
+    std::memcpy(&word, name, length);
+    hash = (hash ^ word ^ (uint64_t)length << 56) *
+           UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 32;
+}
+
+bool counts_flops(const char *name)
+{
+    static const char *const names[] = {
+        "aten::conv2d", "aten::mm",      "aten::addmm", "aten::bmm",
+        "aten::baddbmm", "aten::mul", "aten::add",
+    };
+
+    for (const char *known_name : names)
+        if (std::strcmp(name, known_name) == 0)
+            return true;
+    return false;
+}
+
+__attribute__((noinline)) void define(known *slot, const at::RecordFunction &fn,
+                                      const char *name, size_t length,
+                                      uint64_t hash, uint64_t now)
+{
+    vst_definition definition = {};
+
+    definition.kind = fn.scope() == at::RecordScope::USER_SCOPE
+                          ? VST_DEF_ANNOTATION
+                          : VST_DEF_OPERATOR;
+    definition.name = name;
+    definition.name_len = static_cast<uint32_t>(length);
+    definition.file = "";
+    slot->id = api->recording_define(&definition);
+    slot->hash = hash;
+    slot->has_schema = fn.operator_name().has_value();
+    slot->has_flops = counts_flops(name);
+    /* A name that is too long to compare is looked up each time. */
+    slot->generation = length < NAME_MAX_KEPT && slot->id ? now : 0;
+    slot->length = static_cast<uint32_t>(length);
+    if (length < NAME_MAX_KEPT)
+        std::memcpy(slot->name, name, length);
+}
+
+const known *find(thread_state *state, const at::RecordFunction &fn,
+                  uint64_t now)
+{
+    const char *name = fn.name();
+    size_t length = std::strlen(name);
+    uint64_t hash = hash_of(
+        name, length, fn.scope() == at::RecordScope::USER_SCOPE ? 7 : 0);
+    known *slot = &state->cache[hash & (CACHE_SLOTS - 1)];
+
+    if (slot->generation != now || slot->hash != hash ||
+        slot->length != length || std::memcmp(slot->name, name, length) != 0)
+        define(slot, fn, name, length, hash, now);
+    return slot;
+}
+
+/* ---- facts, as operator.h has them ---------------------------------------- */
+
+class facts {
+  public:
+    facts(uint64_t *words, size_t count)
+        : at_(reinterpret_cast<unsigned char *>(words)), end_(at_ + count * 8)
+    {
+    }
+
+    void byte(unsigned value)
+    {
+        if (at_ < end_)
+            *at_++ = static_cast<unsigned char>(value);
+        else
+            full_ = true;
+    }
+    void count(uint64_t value)
+    {
+        while (value >= 0x80) {
+            byte(static_cast<unsigned>(value & 0x7f) | 0x80);
+            value >>= 7;
+        }
+        byte(static_cast<unsigned>(value));
+    }
+    void integer(int64_t value)
+    {
+        count(static_cast<uint64_t>(value) << 1 ^
+              static_cast<uint64_t>(value >> 63));
+    }
+    void bytes(const void *from, size_t length)
+    {
+        if (static_cast<size_t>(end_ - at_) < length) {
+            full_ = true;
+            return;
+        }
+        std::memcpy(at_, from, length);
+        at_ += length;
+    }
+    void text(const char *from, size_t length)
+    {
+        count(length);
+        bytes(from, length);
+    }
+    void integers(c10::IntArrayRef values)
+    {
+        count(values.size());
+        for (int64_t value : values)
+            integer(value);
+    }
+
+    unsigned char *mark() const { return at_; }
+    void go_back(unsigned char *mark)
+    {
+        at_ = mark;
+        full_ = false;
+    }
+    bool full() const { return full_; }
+    /* Pads what was written with END, and tells how many words it takes. */
+    size_t finish(const uint64_t *words)
+    {
+        while (reinterpret_cast<uintptr_t>(at_) % 8)
+            *at_++ = VST_FACT_END;
+        return static_cast<size_t>(reinterpret_cast<uint64_t *>(at_) - words);
+    }
+
+  private:
+    unsigned char *at_, *end_; /* end_ is at the end of a word */
+    bool full_ = false;
+};
+
+/* As torch: what has no sizes of its own is told of as if it were not there. */
+void put_tensor(facts &out, const at::Tensor &tensor)
+{
+    if (!tensor.defined() || tensor.is_nested() ||
+        tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
+        out.byte(VST_FACT_OTHER);
+        return;
+    }
+    auto type = tensor.dtype().name();
+    out.byte(VST_FACT_TENSOR);
+    out.text(type.data(), type.size());
+    out.integers(tensor.sizes());
+    if (tensor.layout() == at::kStrided)
+        out.integers(tensor.strides());
+    else
+        out.count(0);
+}
+
+void put_as_text(facts &out, unsigned tag, const c10::IValue &value)
+{
+    std::ostringstream stream;
+
+    stream << value;
+    std::string text = stream.str();
+    out.byte(tag);
+    out.text(text.data(), text.size());
+}
+
+/* A number without its tag. */
+void put_number(facts &out, const c10::IValue &value)
+{
+    if (value.isInt()) {
+        out.integer(value.toInt());
+    } else if (value.isDouble()) {
+        double number = value.toDouble();
+        out.bytes(&number, sizeof number);
+    } else {
+        out.byte(value.toBool());
+    }
+}
+
+/* The tag of a number, 0 if it is none of these. */
+unsigned number_tag(const c10::IValue &value)
+{
+    return value.isInt()      ? VST_FACT_INTEGER
+           : value.isDouble() ? VST_FACT_DOUBLE
+           : value.isBool()   ? VST_FACT_BOOL
+                              : 0u;
+}
+
+void put_list(facts &out, const c10::IValue &value)
+{
+    auto items = value.toListRef();
+    unsigned tag = items.empty() ? VST_FACT_INTEGER : number_tag(items[0]);
+
+    if (!items.empty() && (!items[0].isScalar() || items.size() > LIST_MAX)) {
+        out.byte(VST_FACT_OTHER);
+        return;
+    }
+    for (const auto &item : items)
+        if (number_tag(item) != tag)
+            tag = 0;
+    if (!tag) {
+        put_as_text(out, VST_FACT_LIST_TEXT, value);
+        return;
+    }
+    out.byte(tag - VST_FACT_INTEGER + VST_FACT_INTEGERS);
+    out.count(items.size());
+    for (const auto &item : items)
+        put_number(out, item);
+}
+
+void put_tensors(facts &out, const c10::IValue &value)
+{
+    auto items = value.toListRef();
+
+    if (items.size() > LIST_MAX) {
+        out.byte(VST_FACT_TENSORS_LONG);
+        return;
+    }
+    out.byte(VST_FACT_TENSORS);
+    out.count(items.size());
+    for (const auto &item : items)
+        put_tensor(out, item.toTensor());
+}
+
+void put_input(facts &out, const c10::IValue &value)
+{
+    if (value.isTensor()) {
+        put_tensor(out, value.toTensor());
+    } else if (unsigned tag = number_tag(value)) {
+        out.byte(tag);
+        put_number(out, value);
+    } else if (value.isScalar()) {
+        put_as_text(out, VST_FACT_TEXT, value);
+    } else if (value.isTensorList()) {
+        put_tensors(out, value);
+    } else if (value.isList()) {
+        put_list(out, value);
+    } else {
+        out.byte(VST_FACT_OTHER);
+    }
+}
+
+void put_named(facts &out, const at::RecordFunction &fn)
+{
+    for (const auto &[name, value] : fn.kwinputs()) {
+        unsigned tag = number_tag(value);
+
+        if (!tag && !value.isString())
+            continue;
+        out.byte(VST_FACT_NAMED);
+        out.text(name.data(), name.size());
+        out.byte(tag ? tag : static_cast<unsigned>(VST_FACT_TEXT));
+        if (tag)
+            put_number(out, value);
+        else
+            out.text(value.toStringRef().data(), value.toStringRef().size());
+    }
+}
+
+void put_inputs(facts &out, const at::RecordFunction &fn, const known *what)
+{
+    unsigned char *before = out.mark();
+
+    for (const auto &value : fn.inputs())
+        put_input(out, value);
+    if (!what->has_schema)
+        put_named(out, fn);
+    if (out.full()) {
+        out.go_back(before);
+        out.byte(VST_FACT_TOO_LONG);
+    }
+}
+
+void put_flops(facts &out, const at::RecordFunction &fn, const known *what)
+{
+    uint64_t flops =
+        torch::profiler::impl::computeFlops(std::string(what->name, what->length),
+                                            torch::profiler::impl::saveExtraArgs(fn));
+
+    if (flops) {
+        out.byte(VST_FACT_FLOPS);
+        out.count(flops);
+    }
+}
+
+/* How many words there are to say; room is kept for what follows the inputs. */
+uint32_t tell(thread_state *state, const at::RecordFunction &fn,
+              const known *what)
+{
+    uint64_t *words = state->payload;
+    facts out(words + VST_OPERATOR_HEAD_WORDS,
+              VST_ESCAPE_WORDS_MAX - VST_OPERATOR_HEAD_WORDS - 32);
+    facts rest(words, VST_ESCAPE_WORDS_MAX);
+
+    if (wants & WANTS_SHAPES)
+        put_inputs(out, fn, what);
+    rest.go_back(out.mark());
+    if (wants & WANTS_FLOPS && what->has_flops)
+        put_flops(rest, fn, what);
+    if (wants & WANTS_OVERLOADS && what->has_schema) {
+        const char *overload = fn.overload_name();
+        size_t length = std::strlen(overload);
+        if (length && length < 100) {
+            rest.byte(VST_FACT_OVERLOAD);
+            rest.text(overload, length);
+        }
+    }
+    if (wants & WANTS_IDS && fn.handle()) {
+        rest.byte(VST_FACT_RECORD);
+        rest.count(fn.handle());
+    }
+    size_t count = rest.finish(words);
+    if (count == VST_OPERATOR_HEAD_WORDS && fn.seqNr() < 0)
+        return 0;
+    return static_cast<uint32_t>(count);
+}
+
+/* ---- memory --------------------------------------------------------------- */
+
+/* torch reports allocations to whatever a thread has in this place, and takes
+ * it for a profiler of its own; so this one looks like one that is disabled. */
+struct memory_reports final : torch::profiler::impl::ProfilerStateBase {
+    memory_reports()
+        : ProfilerStateBase(torch::profiler::impl::ProfilerConfig(
+              torch::profiler::impl::ProfilerState::Disabled))
+    {
+    }
+
+    bool memoryProfilingEnabled() const override
+    {
+        return generation.load(std::memory_order_relaxed) != 0 &&
+               wants & WANTS_MEMORY;
+    }
+
+    void reportMemoryUsage(void *pointer, int64_t size, size_t, size_t,
+                           c10::Device device) override
+    {
+        if (!device.is_cpu() || size == 0 || !memoryProfilingEnabled())
+            return;
+        if (size > 0)
+            api->framework_allocated(reinterpret_cast<uintptr_t>(pointer),
+                                     static_cast<size_t>(size));
+        else
+            api->framework_freed(reinterpret_cast<uintptr_t>(pointer));
+    }
+
+    torch::profiler::impl::ActiveProfilerType profilerType() override
+    {
+        return torch::profiler::impl::ActiveProfilerType::NONE;
+    }
+};
+
+std::shared_ptr<memory_reports> reports; /* made once, never gone */
+
+/* A profiler of torch's own that is there already stays where it is. */
+void watch_memory()
+{
+    const auto place = c10::DebugInfoKind::PROFILER_STATE;
+
+    if (!c10::ThreadLocalDebugInfo::get(place))
+        c10::ThreadLocalDebugInfo::_push(place, reports);
+}
+
+/* Of the calling thread; others keep it, and it says that it is off. */
+void unwatch_memory()
+{
+    const auto place = c10::DebugInfoKind::PROFILER_STATE;
+
+    try {
+        if (reports && c10::ThreadLocalDebugInfo::get(place) == reports.get() &&
+            c10::ThreadLocalDebugInfo::_peek(place).get() == reports.get())
+            c10::ThreadLocalDebugInfo::_pop(place);
+    } catch (...) {
+        /* Something of the program's lies on top of it. */
+    }
+}
+
+/* ---- the observer --------------------------------------------------------- */
+
+std::unique_ptr<at::ObserverContext> enter(thread_state *state,
+                                           const at::RecordFunction &fn,
+                                           uint64_t now)
+{
+    const known *what = find(state, fn, now);
+    bool user = fn.scope() == at::RecordScope::USER_SCOPE;
+    uint32_t words = 0;
+    context *opened;
+
+    if (!what->id)
+        return nullptr;
+    if (fn.seqNr() >= 0 || wants & ~static_cast<unsigned>(WANTS_MEMORY)) {
+        state->payload[0] = static_cast<uint64_t>(fn.seqNr());
+        state->payload[1] =
+            vst_operator_word(fn.threadId(), fn.forwardThreadId(),
+                              static_cast<uint64_t>(fn.scope()));
+        words = tell(state, fn, what);
+    }
+    opened = make_context(state);
+    if (!opened)
+        return nullptr;
+    opened->owner = state;
+    opened->generation = now;
+    opened->id = what->id;
+    if (user)
+        opened->instance =
+            FIRST_INSTANCE | last_instance.fetch_add(1, std::memory_order_relaxed);
+    std::unique_ptr<at::ObserverContext> result(opened);
+    if (!api->record_operator(opened->id, opened->instance, state->payload,
+                              words))
+        return nullptr;
+    return result;
+}
+
+std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction &fn)
+{
+    uint64_t now = generation.load(std::memory_order_relaxed);
+    thread_state *state = now ? own_state() : nullptr;
+    std::unique_ptr<at::ObserverContext> result;
+
+    if (!state || state->inside)
+        return nullptr;
+    state->inside = true;
+    try {
+        if (wants & WANTS_MEMORY)
+            watch_memory();
+        result = enter(state, fn, now);
+    } catch (...) {
+        /* A tensor that could not say what it is: the operator is not shown. */
+    }
+    state->inside = false;
+    return result;
+}
+
+/* What ends on another thread than it began on is cut by what is around it. */
+void on_end(const at::RecordFunction &, at::ObserverContext *observed)
+{
+    auto *opened = static_cast<context *>(observed);
+
+    if (!opened || opened->owner != here ||
+        opened->generation != generation.load(std::memory_order_relaxed))
+        return;
+    api->record_operator_exit(std::uncaught_exceptions() ? VST_RAISE : VST_EXIT,
+                              opened->id, opened->instance);
+}
+
+} // namespace
+
+/* ---- the interface -------------------------------------------------------- */
+
+/* The torch that this was built for. */
+EXPORTED const char *vst_torch_built_for(void)
+{
+    return TORCH_VERSION;
+}
+
+EXPORTED void vst_torch_stop(void)
+{
+    generation.store(0, std::memory_order_relaxed);
+    if (callback != at::INVALID_CALLBACK_HANDLE)
+        at::removeCallback(callback);
+    callback = at::INVALID_CALLBACK_HANDLE;
+    unwatch_memory();
+}
+
+/* Between the start and the stop of a recording; flags as above. 0: it works. */
+EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
+{
+    if (table->size < sizeof(vst_api))
+        return 1;
+    vst_torch_stop();
+    try {
+        api = table;
+        wants = flags;
+        if (!reports)
+            reports = std::make_shared<memory_reports>();
+        if (flags & WANTS_MEMORY)
+            watch_memory();
+        callback = at::addGlobalCallback(
+            at::RecordFunctionCallback(on_start, on_end)
+                .needsInputs((flags & (WANTS_SHAPES | WANTS_FLOPS)) != 0)
+                .needsIds((flags & WANTS_IDS) != 0));
+    } catch (...) {
+        return 1;
+    }
+    generation.store(++last_generation, std::memory_order_relaxed);
+    return 0;
+}

@@ -1,0 +1,83 @@
+/* Operators: spans of a framework's own functions, which any thread runs, with
+ * or without the language's lock. This header is the specification of what is
+ * recorded of one beside its enter and exit (VST_ESCAPE_OPERATOR): numbers that
+ * a hook can store as it finds them. Text is made of them by who reads. */
+#ifndef VESTIGE_OPERATOR_H
+#define VESTIGE_OPERATOR_H
+
+#include "record.h"
+#include "wire.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The payload has no word (nothing is known), two, or more:
+ *
+ *   word 0      sequence number, -1: none. It links an operator to the one that
+ *               computes its gradient
+ *   word 1      bits  0-23  the thread, as the framework counts
+ *               bits 24-47  the thread of the forward operator, 0: none
+ *               bits 48-55  scope: what kind of function it is
+ *   words 2...  bytes: facts, one after the other, each a tag and what the tag
+ *               says; padded with VST_FACT_END
+ *
+ * Facts up to VST_FACT_LIST_TEXT are inputs, in order. A count or size is a
+ * varint (7 bits a byte, low ones first, the top bit says that more follow); an
+ * integer is a varint of (n << 1) ^ (n >> 63); text is a count and bytes; a
+ * double is 8 bytes. */
+typedef enum vst_fact {
+    VST_FACT_END = 0,
+    VST_FACT_OTHER = 1, /* an input that has no form here */
+    /* text: type of the elements; count: dimensions, then so many integers;
+     * count: strides, so many integers */
+    VST_FACT_TENSOR = 2,
+    VST_FACT_TENSORS = 3, /* count, then so many TENSOR or OTHER */
+    VST_FACT_TENSORS_LONG = 4,
+    VST_FACT_INTEGER = 5,
+    VST_FACT_DOUBLE = 6,
+    VST_FACT_BOOL = 7,       /* a byte */
+    VST_FACT_TEXT = 8,       /* text: a number of another kind */
+    VST_FACT_INTEGERS = 9,   /* count, integers */
+    VST_FACT_DOUBLES = 10,   /* count, doubles */
+    VST_FACT_BOOLS = 11,     /* count, bytes */
+    VST_FACT_LIST_TEXT = 12, /* text: a list of others */
+    /* text: name; then INTEGER, DOUBLE, BOOL or TEXT with its tag */
+    VST_FACT_NAMED = 13,
+    VST_FACT_FLOPS = 14,    /* count: floating point operations */
+    VST_FACT_OVERLOAD = 15, /* text: which of the operators of this name */
+    VST_FACT_RECORD = 16,   /* count: the framework's number of this call */
+    VST_FACT_TOO_LONG = 17  /* there were inputs, but no room for them */
+} vst_fact;
+
+enum {
+    VST_OPERATOR_HEAD_WORDS = 2,
+    /* As torch numbers scopes. */
+    VST_SCOPE_FUNCTION = 0,
+    VST_SCOPE_BACKWARD = 1,
+    VST_SCOPE_USER = 7
+};
+
+static inline uint64_t vst_operator_word(uint64_t thread, uint64_t forward,
+                                         uint64_t scope)
+{
+    return (thread & 0xffffffu) | (forward & 0xffffffu) << 24 |
+           (scope & 0xffu) << 48;
+}
+
+/* Gives the id of a definition in the recording in progress; 0 while there is
+ * none. As vst_queue_define, for who has no queue. */
+VST_API vst_id vst_recording_define(const vst_definition *definition);
+
+/* Records, by any thread: the operator is entered, with a payload as above. An
+ * instance other than 0 says that it need not nest (VST_ESCAPE_BEGIN). False:
+ * nothing is being recorded, and no exit is wanted. */
+VST_API bool vst_record_operator(vst_id id, uint32_t instance,
+                                 const uint64_t *payload, uint32_t words);
+VST_API void vst_record_operator_exit(vst_kind kind, vst_id id,
+                                      uint32_t instance);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,57 @@
+/* Records of operators. They come from hooks of a framework, on threads that no
+ * tracer's stop() keeps out, so each asks first whether anything is recorded.
+ * Any thread, each on its own buffer. */
+#include <vestige/operator.h>
+
+#include "record/queue.h"
+
+vst_id vst_recording_define(const vst_definition *definition)
+{
+    vst_id id = 0;
+
+    pthread_mutex_lock(&vst__recorder_lock);
+    if (vst__recording)
+        vst__queue_define(vst__recording, definition, &id);
+    pthread_mutex_unlock(&vst__recorder_lock);
+    return id;
+}
+
+/* Behind the record before, at the same time: no look at the clock. */
+static void record_payload(const uint64_t *payload, uint32_t words)
+{
+    vst_buffer *buffer = vst_thread_buffer;
+    uint64_t *at = buffer->cursor;
+
+    if (buffer->epoch == VST_EPOCH_NONE || buffer->limit - at <= (int)words) {
+        vst__record_escape(VST_ESCAPE_OPERATOR, payload, words);
+        return;
+    }
+    for (uint32_t i = 0; i < words; i++)
+        __atomic_store_n(at + 1 + i, payload[i], __ATOMIC_RELEASE);
+    __atomic_store_n(at, vst_word_escape(VST_ESCAPE_OPERATOR, words, 0),
+                     __ATOMIC_RELEASE);
+    buffer->cursor = at + 1 + words;
+}
+
+bool vst_record_operator(vst_id id, uint32_t instance, const uint64_t *payload,
+                         uint32_t words)
+{
+    if (words > VST_ESCAPE_WORDS_MAX || !vst_thread_enter_free())
+        return false;
+    if (instance)
+        vst_record_begin(id, instance);
+    else
+        vst_record(VST_ENTER, id);
+    record_payload(payload, words);
+    return true;
+}
+
+void vst_record_operator_exit(vst_kind kind, vst_id id, uint32_t instance)
+{
+    if (!vst_thread_enter_free())
+        return;
+    if (instance)
+        vst_record_end(id, instance);
+    else
+        vst_record(kind, id);
+}

@@ -1,0 +1,379 @@
+/* What is known of an operator, as JSON members with the names that torch gives
+ * them. Inputs are written as four lists, one item for each input: values,
+ * types, strides and sizes; so the facts are walked four times.
+ *
+ * The bytes come from a file and may be anything: whatever does not hold ends
+ * the walk, and what was written before it stays. One thread at a time. */
+#include "replay/operator.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "base/grow.h"
+
+typedef enum input_part { VALUES, TYPES, STRIDES, SIZES, PARTS } input_part;
+
+/* ---- writing ------------------------------------------------------------ */
+
+static bool make_room(vst__text *text, size_t more)
+{
+    char *grown =
+        vst__grow(text->bytes, &text->capacity, text->count + more, 1);
+
+    if (grown == NULL)
+        text->failed = true;
+    else
+        text->bytes = grown;
+    return grown != NULL;
+}
+
+static void put(vst__text *text, const char *bytes)
+{
+    size_t count = strlen(bytes);
+
+    if (make_room(text, count)) {
+        memcpy(text->bytes + text->count, bytes, count);
+        text->count += count;
+    }
+}
+
+static void put_format(vst__text *text, const char *format, ...)
+{
+    char number[48];
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(number, sizeof number, format, list);
+    va_end(list);
+    put(text, number);
+}
+
+static void put_escaped(vst__text *text, const char *bytes, size_t count)
+{
+    size_t room = (count + 1) * VST_JSON_ESCAPE_MAX;
+
+    if (make_room(text, room)) {
+        char *at = text->bytes + text->count;
+        text->count =
+            (size_t)(vst__json_escape(at, at + room, &bytes, bytes + count) -
+                     text->bytes);
+    }
+}
+
+/* As torch writes a number: 1. and 0.10000000000000001 */
+static void put_double(vst__text *text, double value)
+{
+    if (fabs(value) < 1e10 && value == (double)(int64_t)value)
+        put_format(text, "%s%" PRId64 ".",
+                   signbit(value) && value == 0 ? "-" : "", (int64_t)value);
+    else
+        put_format(text, "%.17g", value);
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+typedef struct fact_bytes {
+    const unsigned char *at, *end;
+    bool broken;
+} fact_bytes;
+
+static uint64_t take_count(fact_bytes *facts)
+{
+    uint64_t value = 0;
+
+    for (unsigned shift = 0; shift < 64 && facts->at < facts->end; shift += 7) {
+        unsigned char byte = *facts->at++;
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return value;
+    }
+    facts->broken = true;
+    return 0;
+}
+
+static int64_t take_integer(fact_bytes *facts)
+{
+    uint64_t value = take_count(facts);
+
+    return (int64_t)(value >> 1 ^ (0 - (value & 1)));
+}
+
+/* A count of things that take a byte each at least. */
+static size_t take_length(fact_bytes *facts)
+{
+    uint64_t count = take_count(facts);
+
+    if (count > (uint64_t)(facts->end - facts->at))
+        facts->broken = true;
+    return facts->broken ? 0 : (size_t)count;
+}
+
+static const char *take_text(fact_bytes *facts, size_t *count)
+{
+    const char *text;
+
+    *count = take_length(facts);
+    text = (const char *)facts->at;
+    facts->at += *count;
+    return text;
+}
+
+static double take_double(fact_bytes *facts)
+{
+    double value = 0;
+
+    if ((size_t)(facts->end - facts->at) < sizeof value) {
+        facts->broken = true;
+        return 0;
+    }
+    memcpy(&value, facts->at, sizeof value);
+    facts->at += sizeof value;
+    return value;
+}
+
+static unsigned take_byte(fact_bytes *facts)
+{
+    if (facts->at == facts->end) {
+        facts->broken = true;
+        return 0;
+    }
+    return *facts->at++;
+}
+
+/* ---- inputs ------------------------------------------------------------- */
+
+/* `text` is NULL where this part of the input is not wanted. */
+static void integers(fact_bytes *facts, vst__text *text)
+{
+    size_t count = take_length(facts);
+
+    if (text)
+        put(text, "[");
+    for (size_t i = 0; i < count && !facts->broken; i++) {
+        int64_t value = take_integer(facts);
+        if (text)
+            put_format(text, i ? ", %" PRId64 : "%" PRId64, value);
+    }
+    if (text)
+        put(text, "]");
+}
+
+static void tensor(fact_bytes *facts, input_part part, vst__text *text)
+{
+    size_t count;
+    const char *type = take_text(facts, &count);
+
+    if (part == TYPES && text)
+        put_escaped(text, type, count);
+    integers(facts, part == SIZES ? text : NULL);
+    integers(facts, part == STRIDES ? text : NULL);
+}
+
+static void tensors(fact_bytes *facts, input_part part, vst__text *text)
+{
+    size_t count = take_length(facts);
+    bool lists = part == SIZES || part == STRIDES;
+
+    put(text, lists ? "[" : part == TYPES ? "TensorList" : "");
+    for (size_t i = 0; i < count && !facts->broken; i++) {
+        unsigned tag = take_byte(facts);
+        if (lists && i)
+            put(text, ", ");
+        if (tag == VST_FACT_TENSOR)
+            tensor(facts, part, lists ? text : NULL);
+        else if (tag != VST_FACT_OTHER)
+            facts->broken = true;
+        else if (lists)
+            put(text, "[]");
+    }
+    if (lists)
+        put(text, "]");
+}
+
+static void one_value(fact_bytes *facts, unsigned tag, vst__text *text)
+{
+    size_t count;
+    const char *bytes;
+
+    switch (tag) {
+    case VST_FACT_INTEGER:
+    case VST_FACT_INTEGERS:
+        put_format(text, "%" PRId64, take_integer(facts));
+        break;
+    case VST_FACT_DOUBLE:
+    case VST_FACT_DOUBLES:
+        put_double(text, take_double(facts));
+        break;
+    case VST_FACT_BOOL:
+    case VST_FACT_BOOLS:
+        put(text, take_byte(facts) ? "True" : "False");
+        break;
+    default:
+        bytes = take_text(facts, &count);
+        put_escaped(text, bytes, count);
+    }
+}
+
+/* A number or a list of them: its value, or what stands for it elsewhere. */
+static void plain(fact_bytes *facts, unsigned tag, input_part part,
+                  vst__text *text)
+{
+    bool list = tag >= VST_FACT_INTEGERS && tag <= VST_FACT_BOOLS;
+    size_t count = list ? take_length(facts) : 1;
+    size_t before = text->count;
+
+    if (list)
+        put(text, "[");
+    for (size_t i = 0; i < count && !facts->broken; i++) {
+        if (i)
+            put(text, ", ");
+        one_value(facts, tag, text);
+    }
+    if (list)
+        put(text, "]");
+    if (part == VALUES)
+        return;
+    text->count = before;
+    if (part == TYPES)
+        put(text, tag >= VST_FACT_INTEGERS ? "ScalarList" : "Scalar");
+    else
+        put(text, "[]");
+}
+
+static void input(fact_bytes *facts, unsigned tag, input_part part,
+                  vst__text *text)
+{
+    bool quoted = part == VALUES || part == TYPES;
+
+    if (quoted)
+        put(text, "\"");
+    if (tag == VST_FACT_TENSOR)
+        tensor(facts, part, text);
+    else if (tag == VST_FACT_TENSORS)
+        tensors(facts, part, text);
+    else if (tag == VST_FACT_OTHER || tag == VST_FACT_TENSORS_LONG)
+        put(text, !quoted                                         ? "[]"
+                  : part == TYPES && tag == VST_FACT_TENSORS_LONG ? "TensorList"
+                                                                  : "");
+    else
+        plain(facts, tag, part, text);
+    if (quoted)
+        put(text, "\"");
+}
+
+static fact_bytes inputs(fact_bytes facts, input_part part, vst__text *text)
+{
+    static const char *const names[PARTS] = {
+        ", \"Concrete Inputs\": [",
+        ", \"Input type\": [",
+        ", \"Input Strides\": [",
+        ", \"Input Dims\": [",
+    };
+
+    if (facts.at == facts.end || *facts.at == VST_FACT_END ||
+        *facts.at > VST_FACT_LIST_TEXT)
+        return facts;
+    put(text, names[part]);
+    for (size_t i = 0;
+         !facts.broken && facts.at < facts.end && *facts.at != VST_FACT_END &&
+         *facts.at <= VST_FACT_LIST_TEXT;
+         i++) {
+        if (i)
+            put(text, ", ");
+        input(&facts, *facts.at++, part, text);
+    }
+    put(text, "]");
+    return facts;
+}
+
+/* ---- other facts -------------------------------------------------------- */
+
+static void named(fact_bytes *facts, vst__text *text)
+{
+    size_t count;
+    const char *name = take_text(facts, &count);
+    unsigned tag = take_byte(facts);
+    double value;
+
+    put(text, ", \"");
+    put_escaped(text, name, count);
+    put(text, "\": ");
+    if (tag == VST_FACT_BOOL) {
+        put(text, take_byte(facts) ? "true" : "false");
+    } else if (tag == VST_FACT_INTEGER) {
+        one_value(facts, tag, text);
+    } else if (tag == VST_FACT_DOUBLE) {
+        value = take_double(facts);
+        put_format(text, isfinite(value) ? "%.17g" : "\"%g\"", value);
+    } else {
+        put(text, "\"");
+        one_value(facts, VST_FACT_TEXT, text);
+        put(text, "\"");
+        facts->broken |= tag != VST_FACT_TEXT;
+    }
+}
+
+static void others(fact_bytes facts, vst_operator *op, vst__text *text)
+{
+    size_t count;
+    const char *bytes;
+
+    while (!facts.broken && facts.at < facts.end) {
+        switch (*facts.at++) {
+        case VST_FACT_NAMED:
+            named(&facts, text);
+            break;
+        case VST_FACT_FLOPS:
+            put_format(text, ", \"Flops\": %" PRIu64, take_count(&facts));
+            break;
+        case VST_FACT_OVERLOAD:
+            bytes = take_text(&facts, &count);
+            put(text, ", \"Overload name\": \"");
+            put_escaped(text, bytes, count);
+            put(text, "\"");
+            break;
+        case VST_FACT_RECORD:
+            op->record = take_count(&facts);
+            break;
+        case VST_FACT_TOO_LONG:
+            put(text, ", \"Inputs\": \"too long to record\"");
+            break;
+        default:
+            return;
+        }
+    }
+}
+
+bool vst__operator_read(const uint64_t *payload, uint32_t words,
+                        vst_operator *op, vst__text *text)
+{
+    fact_bytes all, rest;
+
+    *op = (vst_operator){.sequence = -1};
+    text->count = 0;
+    text->failed = false;
+    if (words < VST_OPERATOR_HEAD_WORDS)
+        return true;
+    op->sequence = (int64_t)payload[0];
+    op->thread = payload[1] & 0xffffffu;
+    op->forward_thread = payload[1] >> 24 & 0xffffffu;
+    op->scope = payload[1] >> 48 & 0xffu;
+    if (op->sequence >= 0)
+        put_format(text, ", \"Sequence number\": %" PRId64, op->sequence);
+    if (op->sequence >= 0)
+        put_format(text, ", \"Fwd thread id\": %" PRIu32, op->forward_thread);
+    all.at = (const unsigned char *)(payload + VST_OPERATOR_HEAD_WORDS);
+    all.end = (const unsigned char *)(payload + words);
+    all.broken = false;
+    rest = all;
+    for (input_part part = VALUES; part < PARTS; part++)
+        rest = inputs(all, part, text);
+    if (!rest.broken)
+        others(rest, op, text);
+    return !text->failed;
+}
