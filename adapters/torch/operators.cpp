@@ -333,7 +333,7 @@ unsigned number_tag(const c10::IValue &value)
     return value.isInt()      ? VST_FACT_INTEGER
            : value.isDouble() ? VST_FACT_DOUBLE
            : value.isBool()   ? VST_FACT_BOOL
-                              : 0u;
+                              : VST_FACT_END;
 }
 
 void put_list(facts &out, const c10::IValue &value)

@@ -29,7 +29,9 @@ typedef enum vst_definition_kind {
     VST_DEF_GC = 4,         /* a garbage collection */
     VST_DEF_INSTANT = 5,
     VST_DEF_COUNTER = 6,
-    VST_DEF_OPERATOR = 7 /* a framework's operator */
+    VST_DEF_OPERATOR = 7, /* a framework's operator */
+    VST_DEF_MODULE = 8    /* a call of a framework's module; line is the number
+                           * of the module in its class */
 } vst_definition_kind;
 
 typedef struct vst_definition {

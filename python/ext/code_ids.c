@@ -268,7 +268,8 @@ static uint32_t define(PyCodeObject *code)
             value = id;
         if (value && (wants_args(vpy_code_qualname(code)) ||
                       starts_thread(definition.file, definition.file_len,
-                                    code->co_name)))
+                                    code->co_name) ||
+                      vpy_is_module_code((PyObject *)code)))
             value |= VPY_SPECIAL;
         if (value &&
             vpy_triggers_watch(vpy_code_qualname(code), definition.file,

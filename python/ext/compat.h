@@ -180,6 +180,16 @@ static inline bool vpy_iframe_is_entry(const vpy_iframe *frame)
 #endif
 }
 
+/* A local variable of a frame that runs; borrowed, NULL if it has no value. */
+static inline PyObject *vpy_iframe_local(const vpy_iframe *frame, int index)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return frame->localsplus[index];
+#else
+    return frame->f_localsplus[index];
+#endif
+}
+
 static inline PyCodeObject *vpy_iframe_code(const vpy_iframe *frame)
 {
 #if PY_VERSION_HEX >= 0x030D0000

@@ -1,6 +1,7 @@
 /* Functions that want more than an enter and an exit: those whose arguments and
- * results are recorded, those that a trigger watches, and the one in which a
- * new thread gets its name. */
+ * results are recorded, those that a trigger watches, the one through which a
+ * framework calls its modules, and the one in which a new thread gets its name.
+ */
 #include "vpy.h"
 
 #include <string.h>
@@ -76,6 +77,11 @@ static VST_COLD void look_into(PyObject *code, PyFrameObject *frame)
 
 void vpy_code_entered(uint32_t value, PyObject *code, PyFrameObject *frame)
 {
+    if (value & VPY_SPECIAL && vpy_is_module_code(code)) {
+        vst_id id = vpy_module_entered(code);
+        vst_record(VST_ENTER, id ? id : VPY_ID(value));
+        return;
+    }
     vst_record(VST_ENTER, VPY_ID(value));
     if (value & VPY_TIMED)
         vpy_triggers_entered(VPY_ID(value));
@@ -97,6 +103,11 @@ static VST_COLD void record_result(PyObject *result)
 
 void vpy_code_returns(uint32_t value, PyObject *code, PyObject *result)
 {
+    if (value & VPY_SPECIAL && vpy_is_module_code(code)) {
+        vst_id id = vpy_module_left(code);
+        vst_record(result ? VST_EXIT : VST_RAISE, id ? id : VPY_ID(value));
+        return;
+    }
     if (value & VPY_SPECIAL && result &&
         !is_thread_start((PyCodeObject *)code)) {
         record_result(result);

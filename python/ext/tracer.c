@@ -44,6 +44,7 @@ static void end_parts(void)
     vpy_greenlets_end();
     vpy_code_ids_end();
     vpy_native_ids_end();
+    vpy_modules_end();
     vpy_active = NULL;
 }
 

@@ -185,6 +185,14 @@ void vpy_threads_name_from_frame(vpy_tracer *tracer, PyFrameObject *frame);
 /* The calls the current thread is in, written as a STACK record. */
 void vpy_threads_record_stack(void);
 
+/* modules.c: which module of a framework's is called, by its own id. */
+int vpy_modules_init(PyObject *module);
+bool vpy_is_module_code(PyObject *code);
+/* 0: it has none, and goes by the function's. */
+vst_id vpy_module_entered(PyObject *code);
+vst_id vpy_module_left(PyObject *code);
+void vpy_modules_end(void); /* forgets which there were */
+
 /* gc.c */
 int vpy_gc_init(void);
 int vpy_gc_start(vpy_tracer *tracer);

@@ -12,7 +12,7 @@ import os
 import sys
 from _weakref import ref
 
-from . import _core, dropin
+from . import _core, dropin, torch_ops
 from .children import follow, name_process, unfollow
 from .ranks import check_ranks, distributed_info
 from .render import quote
@@ -62,6 +62,10 @@ class profile:
                   longer), `raise:ValueError` (an exception of that type), `rss>2G` (memory of the process)
     snapshot_signal   name of a signal that makes it write one
     max_snapshots     how many are written at most, beside `output` as `<output>-snapshot<n>.vst`
+    record_shapes     record the inputs of torch's operators: sizes, strides, types, numbers
+    with_flops        count the floating point operations of those that multiply and add, as torch does
+    with_modules      accepted; calls of modules are shown by their names wherever with_stack is True
+    overload_names    record which overload of an operator it is
     annotation_stacks  record the call stack that each record_function() begins in
     profile_memory    record allocations and frees too, of Python's allocators and of malloc and its kin, each with the
                       Python stack it was made with
@@ -96,6 +100,10 @@ class profile:
         memory_native_stacks: bool = False,
         memory_sample: str | int | None = None,
         memory_native_allocators: bool = True,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        overload_names: bool = False,
     ) -> None:
         given = {name: value for name, value in locals().items() if name != "self"}
         if activities is not None:  # their module loads enum, which a program that names none is spared
@@ -115,6 +123,10 @@ class profile:
             "profile_memory": profile_memory,
             "memory_native_stacks": memory_native_stacks,
             "memory_native_allocators": memory_native_allocators,
+            "record_shapes": record_shapes,
+            "with_flops": with_flops,
+            "with_modules": with_modules,
+            "overload_names": overload_names,
         }
         for name, flag in flags.items():
             if not isinstance(flag, bool):
@@ -124,6 +136,7 @@ class profile:
         self.with_stack = with_stack
         self.profile_memory = profile_memory
         self._annotation_stacks = annotation_stacks
+        self._torch = {name: flags[name] for name in ("record_shapes", "with_flops", "overload_names")}
         self._output = None if output is None else os.fspath(output)
         given.update(activities=self._activities, with_stack=with_stack)
         for name in ("include", "exclude", "record_args", "triggers"):
@@ -197,6 +210,7 @@ class profile:
             raise RuntimeError(f"{self._place()} is finished; use a new profile()")
         # Gathered before recording: the calls it takes are not the program's.
         facts = {} if self._started else {**self._facts(), **self._metadata}
+        torch_ops.prepare()
         if self._children:
             follow(self)
         try:
@@ -205,6 +219,7 @@ class profile:
                 self._session.set_metadata(key, text)
             self._session.start()
             _core.set_annotation_stacks(self._annotation_stacks)
+            torch_ops.start(**self._torch)
         except BaseException:
             self._let_go()
             raise
@@ -218,12 +233,15 @@ class profile:
         if not self._running:
             raise RuntimeError("this profile is not recording: call start() first")
         self._running = False
+        torch_ops.stop()
         if self._session.recording:
             self._session.stop()
         self._let_go()
 
     def finish(self) -> None:
         """Stops if need be and completes the file given as `output`. Leaving a with block does it too."""
+        if self._running:
+            torch_ops.stop()
         self._running = False
         if self._started and not self._finished:
             self._finished = True
@@ -266,7 +284,9 @@ class profile:
             return
         if enable and not self._session.recording:
             self._session.start()
+            torch_ops.start(**self._torch)
         elif not enable and self._session.recording:
+            torch_ops.stop()
             self._session.stop()
 
     def export_chrome_trace(self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
@@ -331,10 +351,9 @@ class profile:
             "vestige.process_name": quote(name),
             "vestige.python": quote(sys.version.split()[0]),
         }
-        if self.with_stack:
-            facts["with_stack"] = "1"
-        if self.profile_memory:
-            facts["profile_memory"] = "1"
+        for flag in ("with_stack", "profile_memory", "record_shapes", "with_flops", "with_modules"):
+            if self._options[flag]:
+                facts[flag] = "1"
         distributed = distributed_info(self._ranks)
         if distributed is not None:
             facts["distributedInfo"] = distributed

@@ -19,6 +19,7 @@ typedef struct vst__chrome_head {
     char *bytes; /* NULL: not made yet */
     size_t count;
     vst_definition_kind kind;
+    int32_t line;
 } vst__chrome_head;
 
 /* A thread as the document shows it. */

@@ -24,6 +24,7 @@ static const char *category(vst_definition_kind kind)
     case VST_DEF_PYTHON:
     case VST_DEF_NATIVE:
     case VST_DEF_GC:
+    case VST_DEF_MODULE:
         return "python_function";
     case VST_DEF_OPERATOR:
         return "cpu_op";
@@ -86,6 +87,7 @@ static vst_status make_head(vst__chrome *chrome,
     at = PUT(at, ", \"tid\": ");
     head->count = (size_t)(at - head->bytes);
     head->kind = definition->kind;
+    head->line = definition->line;
     at = realloc(head->bytes, head->count);
     if (at != NULL)
         head->bytes = at;
@@ -228,19 +230,24 @@ static char *put_args(vst__output *output, char *at, const char *args,
 /* The identities a span goes by: a Python call by its place in the tree, the
  * others by the numbers that link them to other files. */
 static char *put_ids(const vst__chrome *chrome, char *at, const vst_span *span,
-                     vst_definition_kind kind)
+                     const vst__chrome_head *head)
 {
+    vst_definition_kind kind = head->kind;
     uint64_t before = chrome->serials_before;
     char serial[VST_JSON_NUMBER_MAX];
     size_t count =
         (size_t)(vst__json_u64(serial, before + span->serial) - serial);
-    bool call =
-        kind == VST_DEF_PYTHON || kind == VST_DEF_NATIVE || kind == VST_DEF_GC;
+    bool call = kind == VST_DEF_PYTHON || kind == VST_DEF_NATIVE ||
+                kind == VST_DEF_GC || kind == VST_DEF_MODULE;
 
     if (call) {
         at = PUT(at, "\"Python parent id\": ");
         at = span->caller != 0 ? vst__json_u64(at, before + span->caller)
                                : PUT(at, "null");
+        if (kind == VST_DEF_MODULE) {
+            at = PUT(at, ", \"Python module id\": ");
+            at = vst__json_i64(at, head->line);
+        }
         at = PUT(at, ", \"Python id\": ");
     } else {
         at = PUT(at, "\"External id\": ");
@@ -286,7 +293,7 @@ static vst_status write_async(vst__chrome *chrome, const vst__chrome_head *head,
     at = PUT(at, ", \"id\": ");
     at = vst__json_u64(at, chrome->serials_before + span->serial);
     at = PUT(at, ", \"args\": {");
-    at = put_ids(chrome, at, span, head->kind);
+    at = put_ids(chrome, at, span, head);
     at = finish_args(chrome, at, span);
     vst__output_commit(chrome->output, at);
     at = begin_event(chrome, head, 'e', span->thread, span->end_ns);
@@ -313,7 +320,7 @@ vst_status vst__chrome_write_span(vst__chrome *chrome, const vst_span *span)
     at = PUT(at, ", \"dur\": ");
     at = vst__json_us(at, span->end_ns - span->start_ns);
     at = PUT(at, ", \"args\": {");
-    at = put_ids(chrome, at, span, head->kind);
+    at = put_ids(chrome, at, span, head);
     at = finish_args(chrome, at, span);
     vst__output_commit(chrome->output, at);
     if (span->op != NULL)

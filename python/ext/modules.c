@@ -1,0 +1,206 @@
+/* Calls of a framework's modules by the names that torch gives them:
+ * "nn.Module: Linear_0", numbered for each class in the order in which they are
+ * first called. All modules are called through one Python function, whose first
+ * argument says which it is.
+ *
+ * A module is known by its address and a weak reference, which tells when
+ * another one has come to lie there: none is kept alive. */
+#include "vpy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct module_entry {
+    PyObject *self;    /* borrowed: only compared */
+    PyObject *weakref; /* NULL: empty */
+    vst_id id;
+} module_entry;
+
+static PyObject *module_code; /* the function that calls them, NULL: none */
+static module_entry *entries;
+static size_t capacity, count; /* capacity is 0 or a power of two */
+static PyObject *numbers;      /* class name: how many there are */
+static uint32_t generation;    /* that all of it belongs to */
+
+static void forget_all(void)
+{
+    module_entry *old = entries;
+    size_t size = capacity;
+
+    entries = NULL;
+    capacity = count = 0;
+    for (size_t i = 0; i < size; i++)
+        Py_XDECREF(old[i].weakref);
+    free(old);
+    Py_CLEAR(numbers);
+}
+
+static module_entry *slot_of(PyObject *self)
+{
+    size_t i = (size_t)((uintptr_t)self >> 4) * 0x9e3779b1u;
+
+    for (;; i++) {
+        module_entry *entry = &entries[i & (capacity - 1)];
+        if (!entry->weakref || entry->self == self)
+            return entry;
+    }
+}
+
+static bool make_room(void)
+{
+    size_t old_capacity = capacity;
+    module_entry *old = entries;
+    size_t size = capacity ? capacity * 2 : 64;
+
+    if (count * 2 < capacity)
+        return true;
+    module_entry *grown = calloc(size, sizeof *grown);
+    if (!grown)
+        return false;
+    entries = grown;
+    capacity = size;
+    for (size_t i = 0; i < old_capacity; i++)
+        if (old[i].weakref)
+            *slot_of(old[i].self) = old[i];
+    free(old);
+    return true;
+}
+
+/* The next number of a class, -1 without memory. */
+static long next_number(PyObject *name)
+{
+    if (!numbers)
+        numbers = PyDict_New();
+    PyObject *known = numbers ? PyDict_GetItemWithError(numbers, name) : NULL;
+    long number = known ? PyLong_AsLong(known) : 0;
+    PyObject *next = PyLong_FromLong(number + 1);
+    bool kept = numbers && next && PyDict_SetItem(numbers, name, next) == 0;
+
+    Py_XDECREF(next);
+    return kept ? number : -1;
+}
+
+static vst_id define(PyObject *self)
+{
+    PyObject *name =
+        PyObject_GetAttrString((PyObject *)Py_TYPE(self), "__name__");
+    long number = name && PyUnicode_Check(name) ? next_number(name) : -1;
+    PyObject *label =
+        number >= 0 ? PyUnicode_FromFormat("nn.Module: %U_%ld", name, number)
+                    : NULL;
+    vst_definition definition = {
+        .kind = VST_DEF_MODULE, .line = (int32_t)number, .file = ""};
+    vst_id id = 0;
+    PyObject *text = vpy_text(label, &definition.name, &definition.name_len);
+
+    if (text && vst_queue_define(vpy_active->queue, &definition, &id) != VST_OK)
+        id = 0;
+    Py_XDECREF(text);
+    Py_XDECREF(label);
+    Py_XDECREF(name);
+    return id;
+}
+
+static VST_COLD vst_id add(PyObject *self)
+{
+    PyObject *type, *error, *traceback;
+    vst_id id = 0;
+
+    PyErr_Fetch(&type, &error, &traceback);
+    PyObject *weakref = PyWeakref_NewRef(self, NULL);
+    if (weakref && make_room()) {
+        module_entry *entry = slot_of(self);
+        PyObject *old = entry->weakref;
+        id = define(self);
+        count += old == NULL;
+        *entry = (module_entry){self, weakref, id};
+        weakref = old;
+    }
+    Py_XDECREF(weakref);
+    PyErr_Clear();
+    PyErr_Restore(type, error, traceback);
+    return id;
+}
+
+static vst_id known_id(PyObject *self)
+{
+    if (generation != vpy_generation) {
+        generation = vpy_generation;
+        forget_all();
+    }
+    if (!capacity)
+        return 0;
+    const module_entry *entry = slot_of(self);
+    return entry->weakref && PyWeakref_GET_OBJECT(entry->weakref) == self
+               ? entry->id
+               : 0;
+}
+
+/* What the function that runs now was called with; NULL: something else runs.
+ */
+static PyObject *called_module(PyObject *code)
+{
+    const vpy_iframe *frame = vpy_iframe_innermost(PyThreadState_Get());
+
+    while (frame && vpy_iframe_is_shim(frame))
+        frame = vpy_iframe_back(frame);
+    if (!frame || (PyObject *)vpy_iframe_code(frame) != code)
+        return NULL;
+    return vpy_iframe_local(frame, 0);
+}
+
+bool vpy_is_module_code(PyObject *code)
+{
+    return code == module_code;
+}
+
+vst_id vpy_module_entered(PyObject *code)
+{
+    PyObject *self = called_module(code);
+    vst_id id = self ? known_id(self) : 0;
+
+    return id || !self ? id : add(self);
+}
+
+vst_id vpy_module_left(PyObject *code)
+{
+    PyObject *self = called_module(code);
+
+    return self ? known_id(self) : 0;
+}
+
+void vpy_modules_end(void)
+{
+    forget_all();
+}
+
+static PyObject *set_module_code(PyObject *module, PyObject *code)
+{
+    PyObject *old = module_code;
+
+    (void)module;
+    if (code != Py_None && !PyCode_Check(code)) {
+        PyErr_SetString(PyExc_TypeError,
+                        "set_module_code takes a code object or None");
+        return NULL;
+    }
+    module_code = code == Py_None ? NULL : code;
+    Py_XINCREF(module_code);
+    Py_XDECREF(old);
+    if (module_code && module_code != old)
+        /* It may have an id already that does not say what it is. */
+        vpy_code_define(module_code);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"set_module_code", set_module_code, METH_O,
+     PyDoc_STR("set_module_code(code)\n--\n\nThe function through which a "
+               "framework calls its modules, or None.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_modules_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

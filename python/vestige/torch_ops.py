@@ -1,0 +1,170 @@
+"""Operators of torch: makes its observer record while vestige does.
+
+The observer is a library in C++ (_torch/operators.cpp) that belongs to one version of torch: torch_build makes it, once.
+It is loaded only where torch is: at the start of a recording, or when the program loads torch while one is under way.
+Without it everything else is recorded as ever, and one line says so.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from . import _core
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+SHAPES, FLOPS, MEMORY, OVERLOADS, IDS = 1, 2, 4, 8, 16  # as operators.cpp has them
+
+_library: Any = None  # ctypes' handle, once it is loaded
+_pid = 0  # that tried to load it
+_flags: int | None = None  # of the recording under way
+_table: Any = None  # the address of vst_api
+
+
+def prepare() -> None:
+    """Before a recording: loads the observer where torch is, so that nothing of it is recorded."""
+    if _is_loaded():
+        _load()
+
+
+def start(
+    *,
+    record_shapes: bool = False,
+    with_flops: bool = False,
+    memory: bool = False,
+    overload_names: bool = False,
+    ids: bool = False,
+) -> None:
+    """In a recording that has just begun. Where torch is not there yet, the observer starts when it comes."""
+    global _flags
+    _flags = (
+        SHAPES * bool(record_shapes)
+        | FLOPS * bool(with_flops)
+        | MEMORY * bool(memory)
+        | OVERLOADS * bool(overload_names)
+        | IDS * bool(ids)
+    )
+    if _is_loaded():
+        _begin()
+    elif _finder not in sys.meta_path and not _is_off():
+        sys.meta_path.insert(0, _finder)
+
+
+def stop() -> None:
+    """Before the recording ends. Nothing of it is left in torch."""
+    global _flags
+    _flags = None
+    if _finder in sys.meta_path:
+        sys.meta_path.remove(_finder)
+    if _library is not None:
+        _library.vst_torch_stop()
+
+
+def _is_off() -> bool:
+    return os.environ.get("VESTIGE_TORCH", "") == "0"
+
+
+def _is_loaded() -> bool:
+    """Whether torch is there and ready."""
+    torch = sys.modules.get("torch")
+    return (
+        torch is not None
+        and not _is_off()
+        and hasattr(torch, "_C")
+        and not getattr(getattr(torch, "__spec__", None), "_initializing", False)
+    )
+
+
+def _begin() -> None:
+    if _flags is None:
+        return
+    nn = sys.modules.get("torch.nn.modules.module")
+    code = getattr(getattr(getattr(nn, "Module", None), "__call__", None), "__code__", None)
+    if code is not None:
+        _core.set_module_code(code)
+    _load()
+    if _library is not None and _library.vst_torch_start(_table, _flags) != 0:
+        tell("torch's operators are not recorded: its observer could not be placed")
+
+
+def _load() -> None:
+    """Tries once in a process; what went wrong was told."""
+    global _library, _pid, _table
+    if _library is not None or _pid == os.getpid():
+        return
+    _pid = os.getpid()
+    try:
+        import ctypes
+
+        from .torch_build import BuildError, find
+
+        get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+            ("PyCapsule_GetPointer", ctypes.pythonapi)
+        )
+        _table = get(_core.api, b"vestige._core.api")
+        try:
+            _library = find(sys.modules["torch"], tell)
+        except BuildError as error:
+            tell(f"torch's operators are not recorded: {error}")
+    except Exception as error:  # never into the program
+        tell(f"torch's operators are not recorded: {type(error).__name__}: {error}")
+
+
+def tell(line: str) -> None:
+    """One line for who runs the program; it may have closed its stderr."""
+    try:
+        print(f"vestige: {line}", file=sys.__stderr__, flush=True)
+    except (OSError, ValueError):
+        pass
+
+
+class _Finder:
+    """Waits on sys.meta_path for torch to be loaded, and leaves."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != "torch":
+            return None
+        for finder in list(sys.meta_path):
+            if finder is not self and hasattr(finder, "find_spec"):
+                spec = finder.find_spec(name, path, target)
+                if spec is not None and spec.loader is not None:
+                    spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
+                    return spec
+        return None
+
+
+class _Loader:
+    """Loads with the module's own loader, gives it back its place, and begins."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        module: ModuleType | None = self._loader.create_module(spec)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        if _finder in sys.meta_path:
+            sys.meta_path.remove(_finder)
+        try:
+            _begin()
+        except Exception as error:  # never into the program
+            tell(f"torch's operators are not recorded: {type(error).__name__}: {error}")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+
+_finder = _Finder()
