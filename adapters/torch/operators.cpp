@@ -32,7 +32,8 @@
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
-namespace {
+namespace
+{
 
 enum {
     WANTS_SHAPES = 1,
@@ -160,15 +161,15 @@ uint64_t hash_of(const char *name, size_t length, uint64_t hash)
     }
     word = length;
     std::memcpy(&word, name, length);
-    hash = (hash ^ word ^ (uint64_t)length << 56) *
-           UINT64_C(0x9e3779b97f4a7c15);
+    hash =
+        (hash ^ word ^ (uint64_t)length << 56) * UINT64_C(0x9e3779b97f4a7c15);
     return hash ^ hash >> 32;
 }
 
 bool counts_flops(const char *name)
 {
     static const char *const names[] = {
-        "aten::conv2d", "aten::mm",      "aten::addmm", "aten::bmm",
+        "aten::conv2d",  "aten::mm",  "aten::addmm", "aten::bmm",
         "aten::baddbmm", "aten::mul", "aten::add",
     };
 
@@ -206,8 +207,8 @@ const known *find(thread_state *state, const at::RecordFunction &fn,
 {
     const char *name = fn.name();
     size_t length = std::strlen(name);
-    uint64_t hash = hash_of(
-        name, length, fn.scope() == at::RecordScope::USER_SCOPE ? 7 : 0);
+    uint64_t hash = hash_of(name, length,
+                            fn.scope() == at::RecordScope::USER_SCOPE ? 7 : 0);
     known *slot = &state->cache[hash & (CACHE_SLOTS - 1)];
 
     if (slot->generation != now || slot->hash != hash ||
@@ -216,9 +217,11 @@ const known *find(thread_state *state, const at::RecordFunction &fn,
     return slot;
 }
 
-/* ---- facts, as operator.h has them ---------------------------------------- */
+/* ---- facts, as operator.h has them ----------------------------------------
+ */
 
-class facts {
+class facts
+{
   public:
     facts(uint64_t *words, size_t count)
         : at_(reinterpret_cast<unsigned char *>(words)), end_(at_ + count * 8)
@@ -266,13 +269,19 @@ class facts {
             integer(value);
     }
 
-    unsigned char *mark() const { return at_; }
+    unsigned char *mark() const
+    {
+        return at_;
+    }
     void go_back(unsigned char *mark)
     {
         at_ = mark;
         full_ = false;
     }
-    bool full() const { return full_; }
+    bool full() const
+    {
+        return full_;
+    }
     /* Pads what was written with END, and tells how many words it takes. */
     size_t finish(const uint64_t *words)
     {
@@ -423,9 +432,9 @@ void put_inputs(facts &out, const at::RecordFunction &fn, const known *what)
 
 void put_flops(facts &out, const at::RecordFunction &fn, const known *what)
 {
-    uint64_t flops =
-        torch::profiler::impl::computeFlops(std::string(what->name, what->length),
-                                            torch::profiler::impl::saveExtraArgs(fn));
+    uint64_t flops = torch::profiler::impl::computeFlops(
+        std::string(what->name, what->length),
+        torch::profiler::impl::saveExtraArgs(fn));
 
     if (flops) {
         out.byte(VST_FACT_FLOPS);
@@ -465,7 +474,8 @@ uint32_t tell(thread_state *state, const at::RecordFunction &fn,
     return static_cast<uint32_t>(count);
 }
 
-/* ---- memory --------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------
+ */
 
 /* torch reports allocations to whatever a thread has in this place, and takes
  * it for a profiler of its own; so this one looks like one that is disabled. */
@@ -525,11 +535,11 @@ void unwatch_memory()
     }
 }
 
-/* ---- the observer --------------------------------------------------------- */
+/* ---- the observer ---------------------------------------------------------
+ */
 
-std::unique_ptr<at::ObserverContext> enter(thread_state *state,
-                                           const at::RecordFunction &fn,
-                                           uint64_t now)
+std::unique_ptr<at::ObserverContext>
+enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
 {
     const known *what = find(state, fn, now);
     bool user = fn.scope() == at::RecordScope::USER_SCOPE;
@@ -543,7 +553,12 @@ std::unique_ptr<at::ObserverContext> enter(thread_state *state,
         state->payload[1] =
             vst_operator_word(fn.threadId(), fn.forwardThreadId(),
                               static_cast<uint64_t>(fn.scope()));
-        words = tell(state, fn, what);
+        try {
+            words = tell(state, fn, what);
+        } catch (...) {
+            /* A tensor that could not say what it is. */
+            words = VST_OPERATOR_HEAD_WORDS;
+        }
     }
     opened = make_context(state);
     if (!opened)
@@ -552,8 +567,8 @@ std::unique_ptr<at::ObserverContext> enter(thread_state *state,
     opened->generation = now;
     opened->id = what->id;
     if (user)
-        opened->instance =
-            FIRST_INSTANCE | last_instance.fetch_add(1, std::memory_order_relaxed);
+        opened->instance = FIRST_INSTANCE | last_instance.fetch_add(
+                                                1, std::memory_order_relaxed);
     std::unique_ptr<at::ObserverContext> result(opened);
     if (!api->record_operator(opened->id, opened->instance, state->payload,
                               words))
@@ -575,7 +590,7 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction &fn)
             watch_memory();
         result = enter(state, fn, now);
     } catch (...) {
-        /* A tensor that could not say what it is: the operator is not shown. */
+        /* Out of memory, most likely: the operator is not shown. */
     }
     state->inside = false;
     return result;
@@ -595,7 +610,8 @@ void on_end(const at::RecordFunction &, at::ObserverContext *observed)
 
 } // namespace
 
-/* ---- the interface -------------------------------------------------------- */
+/* ---- the interface --------------------------------------------------------
+ */
 
 /* The torch that this was built for. */
 EXPORTED const char *vst_torch_built_for(void)
@@ -612,7 +628,8 @@ EXPORTED void vst_torch_stop(void)
     unwatch_memory();
 }
 
-/* Between the start and the stop of a recording; flags as above. 0: it works. */
+/* Between the start and the stop of a recording; flags as above. 0: it works.
+ */
 EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
 {
     if (table->size < sizeof(vst_api))
@@ -623,8 +640,9 @@ EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
         wants = flags;
         if (!reports)
             reports = std::make_shared<memory_reports>();
-        if (flags & WANTS_MEMORY)
-            watch_memory();
+        /* On this thread always: there are annotations of torch's own that are
+         * made only where it finds a profiler. */
+        watch_memory();
         callback = at::addGlobalCallback(
             at::RecordFunctionCallback(on_start, on_end)
                 .needsInputs((flags & (WANTS_SHAPES | WANTS_FLOPS)) != 0)

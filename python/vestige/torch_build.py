@@ -87,7 +87,8 @@ def build(torch: ModuleType, path: str) -> None:
     abi = int(bool(getattr(torch._C, "_GLIBCXX_USE_CXX11_ABI", True)))
     command = [
         *compiler,
-        *("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", f"-D_GLIBCXX_USE_CXX11_ABI={abi}"),
+        *("-std=c++20", "-O2", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden"),
+        f"-D_GLIBCXX_USE_CXX11_ABI={abi}",
         *("-I", os.path.join(HOME, "include"), "-isystem", include),
         *("-isystem", os.path.join(include, "torch", "csrc", "api", "include")),
         *(SOURCE, "-o", temporary),

@@ -81,6 +81,22 @@ vst_status vst__matcher_add_args(vst_matcher *matcher, const char *bytes,
     return VST_OK;
 }
 
+/* The engine's span around a backward operator has its numbers too. */
+static vst_status tell_engine(vst_matcher *matcher)
+{
+    vst_status status;
+
+    if (matcher->count < 2 ||
+        !(matcher->frames[matcher->count - 2].flags & VST_FRAME_OPERATOR) ||
+        matcher->frames[matcher->count - 2].args != 0)
+        return VST_OK;
+    matcher->count--;
+    status = vst__matcher_add_args(matcher, matcher->text.bytes + 2,
+                                   matcher->text.head - 2);
+    matcher->count++;
+    return status;
+}
+
 vst_status vst__matcher_add_operator(vst_matcher *matcher,
                                      const uint64_t *payload, uint32_t words)
 {
@@ -105,6 +121,8 @@ vst_status vst__matcher_add_operator(vst_matcher *matcher,
         matcher->args[top->args - 1].has_operator = true;
         matcher->args[top->args - 1].op = op;
     }
+    if (status == VST_OK && op.scope == VST_SCOPE_BACKWARD && op.sequence >= 0)
+        status = tell_engine(matcher);
     return status;
 }
 

@@ -355,7 +355,7 @@ bool vst__operator_read(const uint64_t *payload, uint32_t words,
     fact_bytes all, rest;
 
     *op = (vst_operator){.sequence = -1};
-    text->count = 0;
+    text->count = text->head = 0;
     text->failed = false;
     if (words < VST_OPERATOR_HEAD_WORDS)
         return true;
@@ -367,6 +367,7 @@ bool vst__operator_read(const uint64_t *payload, uint32_t words,
         put_format(text, ", \"Sequence number\": %" PRId64, op->sequence);
     if (op->sequence >= 0)
         put_format(text, ", \"Fwd thread id\": %" PRIu32, op->forward_thread);
+    text->head = text->count;
     all.at = (const unsigned char *)(payload + VST_OPERATOR_HEAD_WORDS);
     all.end = (const unsigned char *)(payload + words);
     all.broken = false;

@@ -9,6 +9,7 @@
 typedef struct vst__text {
     char *bytes;
     size_t count, capacity;
+    size_t head; /* of an operator: what is there of its numbers */
     bool failed; /* there was no memory for all of it */
 } vst__text;
 
