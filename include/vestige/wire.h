@@ -83,6 +83,11 @@ typedef enum vst_escape {
     VST_ESCAPE_DROPPED = 14,
     /* see operator.h: the span on top is an operator */
     VST_ESCAPE_OPERATOR = 15,
+    /* nothing, or 1: the language's function that began the operator's span
+     * which is beside the stack has returned, and the span goes on from here on
+     * the stack; or the one that ends the span on top was entered, and it ends
+     * here */
+    VST_ESCAPE_SETTLE = 16,
 
     VST_ESCAPE_FIXED = 0x80,
     /* An allocation (vst_memory_kind, see memory.h) of less than 32 KiB.

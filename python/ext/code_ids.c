@@ -269,7 +269,7 @@ static uint32_t define(PyCodeObject *code)
         if (value && (wants_args(vpy_code_qualname(code)) ||
                       starts_thread(definition.file, definition.file_len,
                                     code->co_name) ||
-                      vpy_is_module_code((PyObject *)code)))
+                      vpy_is_framework_code((PyObject *)code)))
             value |= VPY_SPECIAL;
         if (value &&
             vpy_triggers_watch(vpy_code_qualname(code), definition.file,

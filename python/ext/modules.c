@@ -3,6 +3,9 @@
  * first called. All modules are called through one Python function, whose first
  * argument says which it is.
  *
+ * And annotations that a framework begins and ends in functions of its own:
+ * they are shown around what the program does between, not around those.
+ *
  * A module is known by its address and a weak reference, which tells when
  * another one has come to lie there: none is kept alive. */
 #include "vpy.h"
@@ -16,7 +19,9 @@ typedef struct module_entry {
     vst_id id;
 } module_entry;
 
-static PyObject *module_code; /* the function that calls them, NULL: none */
+/* Functions of the framework's, NULL: not known. */
+static PyObject *module_code;             /* that calls its modules */
+static PyObject *enter_code, *leave_code; /* of its annotations */
 static module_entry *entries;
 static size_t capacity, count; /* capacity is 0 or a power of two */
 static PyObject *numbers;      /* class name: how many there are */
@@ -149,12 +154,12 @@ static PyObject *called_module(PyObject *code)
     return vpy_iframe_local(frame, 0);
 }
 
-bool vpy_is_module_code(PyObject *code)
+bool vpy_is_framework_code(PyObject *code)
 {
-    return code == module_code;
+    return code == module_code || code == enter_code || code == leave_code;
 }
 
-vst_id vpy_module_entered(PyObject *code)
+static vst_id module_entered(PyObject *code)
 {
     PyObject *self = called_module(code);
     vst_id id = self ? known_id(self) : 0;
@@ -162,11 +167,29 @@ vst_id vpy_module_entered(PyObject *code)
     return id || !self ? id : add(self);
 }
 
-vst_id vpy_module_left(PyObject *code)
+static vst_id module_left(PyObject *code)
 {
     PyObject *self = called_module(code);
 
     return self ? known_id(self) : 0;
+}
+
+void vpy_framework_entered(vst_id id, PyObject *code)
+{
+    vst_id module = code == module_code ? module_entered(code) : 0;
+
+    if (code == leave_code)
+        vst_record_settle(true);
+    vst_record(VST_ENTER, module ? module : id);
+}
+
+void vpy_framework_left(vst_kind kind, vst_id id, PyObject *code)
+{
+    vst_id module = code == module_code ? module_left(code) : 0;
+
+    vst_record(kind, module ? module : id);
+    if (code == enter_code)
+        vst_record_settle(false);
 }
 
 void vpy_modules_end(void)
@@ -174,29 +197,43 @@ void vpy_modules_end(void)
     forget_all();
 }
 
-static PyObject *set_module_code(PyObject *module, PyObject *code)
+/* A code object or None: which one it is, a strong reference. */
+static bool take_code(PyObject *code, PyObject **kept)
 {
-    PyObject *old = module_code;
+    PyObject *old = *kept;
 
-    (void)module;
     if (code != Py_None && !PyCode_Check(code)) {
         PyErr_SetString(PyExc_TypeError,
-                        "set_module_code takes a code object or None");
-        return NULL;
+                        "set_framework_code takes code objects or None");
+        return false;
     }
-    module_code = code == Py_None ? NULL : code;
-    Py_XINCREF(module_code);
+    *kept = code == Py_None ? NULL : code;
+    Py_XINCREF(*kept);
+    /* It may have an id already that does not say what it is. */
+    if (*kept && *kept != old)
+        vpy_code_define(*kept);
     Py_XDECREF(old);
-    if (module_code && module_code != old)
-        /* It may have an id already that does not say what it is. */
-        vpy_code_define(module_code);
+    return true;
+}
+
+static PyObject *set_framework_code(PyObject *module, PyObject *args)
+{
+    PyObject *call, *enter, *leave;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OOO:set_framework_code", &call, &enter,
+                          &leave) ||
+        !take_code(call, &module_code) || !take_code(enter, &enter_code) ||
+        !take_code(leave, &leave_code))
+        return NULL;
     Py_RETURN_NONE;
 }
 
 static PyMethodDef functions[] = {
-    {"set_module_code", set_module_code, METH_O,
-     PyDoc_STR("set_module_code(code)\n--\n\nThe function through which a "
-               "framework calls its modules, or None.")},
+    {"set_framework_code", set_framework_code, METH_VARARGS,
+     PyDoc_STR("set_framework_code(call, enter, exit)\n--\n\nThe functions "
+               "through which a framework calls its modules, and begins and "
+               "ends annotations; or None.")},
     {NULL, NULL, 0, NULL},
 };
 

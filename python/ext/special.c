@@ -77,9 +77,8 @@ static VST_COLD void look_into(PyObject *code, PyFrameObject *frame)
 
 void vpy_code_entered(uint32_t value, PyObject *code, PyFrameObject *frame)
 {
-    if (value & VPY_SPECIAL && vpy_is_module_code(code)) {
-        vst_id id = vpy_module_entered(code);
-        vst_record(VST_ENTER, id ? id : VPY_ID(value));
+    if (value & VPY_SPECIAL && vpy_is_framework_code(code)) {
+        vpy_framework_entered(VPY_ID(value), code);
         return;
     }
     vst_record(VST_ENTER, VPY_ID(value));
@@ -103,9 +102,8 @@ static VST_COLD void record_result(PyObject *result)
 
 void vpy_code_returns(uint32_t value, PyObject *code, PyObject *result)
 {
-    if (value & VPY_SPECIAL && vpy_is_module_code(code)) {
-        vst_id id = vpy_module_left(code);
-        vst_record(result ? VST_EXIT : VST_RAISE, id ? id : VPY_ID(value));
+    if (value & VPY_SPECIAL && vpy_is_framework_code(code)) {
+        vpy_framework_left(result ? VST_EXIT : VST_RAISE, VPY_ID(value), code);
         return;
     }
     if (value & VPY_SPECIAL && result &&

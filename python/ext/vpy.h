@@ -185,12 +185,12 @@ void vpy_threads_name_from_frame(vpy_tracer *tracer, PyFrameObject *frame);
 /* The calls the current thread is in, written as a STACK record. */
 void vpy_threads_record_stack(void);
 
-/* modules.c: which module of a framework's is called, by its own id. */
+/* modules.c: functions of a framework's that stand for something else. */
 int vpy_modules_init(PyObject *module);
-bool vpy_is_module_code(PyObject *code);
-/* 0: it has none, and goes by the function's. */
-vst_id vpy_module_entered(PyObject *code);
-vst_id vpy_module_left(PyObject *code);
+bool vpy_is_framework_code(PyObject *code);
+/* These record it; id is the function's own. */
+void vpy_framework_entered(vst_id id, PyObject *code);
+void vpy_framework_left(vst_kind kind, vst_id id, PyObject *code);
 void vpy_modules_end(void); /* forgets which there were */
 
 /* gc.c */

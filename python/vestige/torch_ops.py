@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
-    from types import ModuleType
+    from types import CodeType, ModuleType
     from typing import Any
 
 SHAPES, FLOPS, MEMORY, OVERLOADS, IDS = 1, 2, 4, 8, 16  # as operators.cpp has them
@@ -24,11 +24,15 @@ SHAPES, FLOPS, MEMORY, OVERLOADS, IDS = 1, 2, 4, 8, 16  # as operators.cpp has t
 _library: Any = None  # ctypes' handle, once it is loaded
 _pid = 0  # that tried to load it
 _flags: int | None = None  # of the recording under way
+_off = False  # by the environment
 _table: Any = None  # the address of vst_api
+_announced: ModuleType | None = None  # torch's module that was told of a profiler
 
 
 def prepare() -> None:
-    """Before a recording: loads the observer where torch is, so that nothing of it is recorded."""
+    """Before a recording: does all that would be recorded as calls, and loads the observer where torch is."""
+    global _off
+    _off = os.environ.get("VESTIGE_TORCH", "") == "0"
     if _is_loaded():
         _load()
 
@@ -43,16 +47,10 @@ def start(
 ) -> None:
     """In a recording that has just begun. Where torch is not there yet, the observer starts when it comes."""
     global _flags
-    _flags = (
-        SHAPES * bool(record_shapes)
-        | FLOPS * bool(with_flops)
-        | MEMORY * bool(memory)
-        | OVERLOADS * bool(overload_names)
-        | IDS * bool(ids)
-    )
+    _flags = SHAPES * record_shapes | FLOPS * with_flops | MEMORY * memory | OVERLOADS * overload_names | IDS * ids
     if _is_loaded():
         _begin()
-    elif _finder not in sys.meta_path and not _is_off():
+    elif _finder not in sys.meta_path and not _off:
         sys.meta_path.insert(0, _finder)
 
 
@@ -64,10 +62,7 @@ def stop() -> None:
         sys.meta_path.remove(_finder)
     if _library is not None:
         _library.vst_torch_stop()
-
-
-def _is_off() -> bool:
-    return os.environ.get("VESTIGE_TORCH", "") == "0"
+    _announce(None)
 
 
 def _is_loaded() -> bool:
@@ -75,7 +70,7 @@ def _is_loaded() -> bool:
     torch = sys.modules.get("torch")
     return (
         torch is not None
-        and not _is_off()
+        and not _off
         and hasattr(torch, "_C")
         and not getattr(getattr(torch, "__spec__", None), "_initializing", False)
     )
@@ -84,13 +79,32 @@ def _is_loaded() -> bool:
 def _begin() -> None:
     if _flags is None:
         return
-    nn = sys.modules.get("torch.nn.modules.module")
-    code = getattr(getattr(getattr(nn, "Module", None), "__call__", None), "__code__", None)
-    if code is not None:
-        _core.set_module_code(code)
+    annotation = getattr(sys.modules.get("torch.autograd.profiler"), "record_function", None)
+    _core.set_framework_code(
+        _code(getattr(sys.modules.get("torch.nn.modules.module"), "Module", None), "__call__"),
+        _code(annotation, "__enter__"),
+        _code(annotation, "__exit__"),
+    )
     _load()
+    _announce(sys.modules.get("torch.autograd.profiler"))
     if _library is not None and _library.vst_torch_start(_table, _flags) != 0:
         tell("torch's operators are not recorded: its observer could not be placed")
+
+
+def _code(owner: object, name: str) -> CodeType | None:
+    return getattr(getattr(owner, name, None), "__code__", None)
+
+
+def _announce(module: ModuleType | None) -> None:
+    """Has torch annotate compiled code, which it does only where it knows of a profiler; None: no more."""
+    global _announced
+    name = "_is_profiler_enabled"
+    if module is not None and getattr(module, name, None) is False:
+        setattr(module, name, True)
+        _announced = module
+    elif module is None and _announced is not None:
+        setattr(_announced, name, False)
+        _announced = None
 
 
 def _load() -> None:

@@ -55,3 +55,10 @@ void vst_record_operator_exit(vst_kind kind, vst_id id, uint32_t instance)
     else
         vst_record(kind, id);
 }
+
+void vst_record_settle(bool ends)
+{
+    const uint64_t payload = ends;
+
+    vst__record_escape(VST_ESCAPE_SETTLE, &payload, ends ? 1 : 0);
+}

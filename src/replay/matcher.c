@@ -317,6 +317,8 @@ static vst_status escape(vst_matcher *matcher,
                    : VST_OK;
     if (type == VST_ESCAPE_OPERATOR)
         return vst__matcher_add_operator(matcher, payload, words);
+    if (type == VST_ESCAPE_SETTLE)
+        return vst__matcher_settle(matcher, words != 0, sink);
     if (words == 0)
         return VST_OK;
     if (type == VST_ESCAPE_LOST) {

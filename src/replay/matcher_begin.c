@@ -64,8 +64,60 @@ void vst__matcher_detach(vst_matcher *matcher, size_t index)
 
     slot->state = VST_SLOT_DETACHED;
     slot->frame = *frame;
+    if (frame->flags & VST_FRAME_OPERATOR)
+        matcher->newest = frame->slot + 1;
     frame->flags |= VST_FRAME_DEAD;
     frame->args = 0;
+}
+
+static bool is_operator(const vst__frame *frame)
+{
+    const uint32_t wanted = VST_FRAME_BEGIN | VST_FRAME_OPERATOR;
+
+    return (frame->flags & (wanted | VST_FRAME_DEAD)) == wanted;
+}
+
+static vst_status go_back(vst_matcher *matcher)
+{
+    uint32_t number = matcher->newest;
+    vst__frame before;
+    vst_status status;
+
+    matcher->newest = 0;
+    if (number == 0 || number > matcher->slot_count ||
+        matcher->slots[number - 1].state != VST_SLOT_DETACHED)
+        return VST_OK;
+    before = matcher->slots[number - 1].frame;
+    if (!is_operator(&before))
+        return VST_OK;
+    status = vst__matcher_push(matcher, before.id, before.flags);
+    if (status != VST_OK)
+        return status;
+    matcher->serial--; /* it has one */
+    vst__frame *frame = &matcher->frames[matcher->count - 1];
+    frame->serial = before.serial;
+    frame->args = before.args;
+    frame->slot = number - 1;
+    matcher->slots[number - 1].state = VST_SLOT_ON_STACK;
+    matcher->slots[number - 1].index = matcher->count - 1;
+    return VST_OK;
+}
+
+vst_status vst__matcher_settle(vst_matcher *matcher, bool ends,
+                               const vst_sink *sink)
+{
+    const vst__frame *top;
+
+    if (!ends)
+        return go_back(matcher);
+    if (matcher->count == 0)
+        return VST_OK;
+    top = &matcher->frames[matcher->count - 1];
+    if (!is_operator(top))
+        return VST_OK;
+    /* The END that follows finds nothing left to do. */
+    matcher->slots[top->slot].state = VST_SLOT_SUSPENDED;
+    return vst__matcher_close(matcher, matcher->last_ns, 0, sink);
 }
 
 static vst_status deliver_detached(vst_matcher *matcher, const vst__slot *slot,

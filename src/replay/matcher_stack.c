@@ -87,7 +87,8 @@ static vst_status tell_engine(vst_matcher *matcher)
     vst_status status;
 
     if (matcher->count < 2 ||
-        !(matcher->frames[matcher->count - 2].flags & VST_FRAME_OPERATOR) ||
+        (matcher->frames[matcher->count - 2].flags & VST_FRAME_OWN) !=
+            VST_FRAME_OPERATOR ||
         matcher->frames[matcher->count - 2].args != 0)
         return VST_OK;
     matcher->count--;
@@ -107,8 +108,7 @@ vst_status vst__matcher_add_operator(vst_matcher *matcher,
     if (matcher->count == 0)
         return VST_OK;
     top = &matcher->frames[matcher->count - 1];
-    if (!(top->flags & VST_FRAME_BEGIN))
-        top->flags |= VST_FRAME_OPERATOR;
+    top->flags |= VST_FRAME_OPERATOR;
     if (words == 0)
         return VST_OK;
     if (!vst__operator_read(payload, words, &op, &matcher->text))
@@ -332,6 +332,7 @@ void vst__matcher_reset(vst_matcher *matcher)
         free(matcher->saved[i].frames);
     matcher->args_count = matcher->saved_count = matcher->slot_count = 0;
     matcher->free_args = matcher->free_saved = matcher->free_slot = 0;
+    matcher->newest = 0;
     vst__map64_clear(&matcher->open);
     vst__map64_clear(&matcher->pairs);
     vst__map64_clear(&matcher->stacks);

@@ -94,6 +94,7 @@ struct vst_matcher {
     vst__slot *slots;
     size_t slot_count, slot_capacity;
     uint32_t free_slot;
+    uint32_t newest; /* 1 + slot of the operator's span detached last */
 
     uint64_t stack;    /* number of the current one */
     vst__map64 stacks; /* number -> 1 + index of a saved one */
@@ -158,6 +159,9 @@ vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair,
                             const vst_sink *sink);
 /* Moves a BEGIN's span from its frame, which is dead then, to its slot. */
 void vst__matcher_detach(vst_matcher *matcher, size_t index);
+/* An operator's span goes back to the stack, or ends: VST_ESCAPE_SETTLE. */
+vst_status vst__matcher_settle(vst_matcher *matcher, bool ends,
+                               const vst_sink *sink);
 /* Closes all that is open; flags says why. */
 vst_status vst__matcher_close_all(vst_matcher *matcher, int64_t end_ns,
                                   uint32_t flags, const vst_sink *sink);
