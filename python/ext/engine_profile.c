@@ -28,6 +28,7 @@ typedef struct displaced {
 
 static displaced *displaced_hooks;
 static PyInterpreterState *interpreter;
+static bool placed; /* the hooks are there: calls are recorded */
 static bool record_native;
 static uint64_t threads_seen; /* how many were ever made, when last looked */
 static _Thread_local bool in_gap; /* this thread is the program's for now */
@@ -294,7 +295,7 @@ void vpy_engine_native_defined(PyTypeObject *owner)
 /* Somebody may have taken the hook away without our noticing. */
 void vpy_engine_check_thread(void)
 {
-    if (PyThreadState_Get()->c_profilefunc != hook)
+    if (placed && PyThreadState_Get()->c_profilefunc != hook)
         after_change();
 }
 
@@ -310,6 +311,7 @@ bool vpy_engine_start(vpy_tracer *tracer)
 {
     record_native = tracer->options.native;
     interpreter = PyThreadState_Get()->interp;
+    placed = true;
     in_gap = false;
     threads_seen = vpy_threads_made(interpreter);
     for (PyThreadState *t = PyInterpreterState_ThreadHead(interpreter); t;
@@ -339,4 +341,5 @@ void vpy_engine_stop(vpy_tracer *tracer)
         displaced_hooks = entry->next;
         free(entry);
     }
+    placed = false;
 }

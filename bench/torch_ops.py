@@ -1,0 +1,79 @@
+"""Operators: what recording them costs a small training step, beside torch.profiler at the same settings.
+
+A step of a 64 × 64 MLP (forward, backward, SGD) runs in turns without a profiler, under vestige and under torch's, in one
+process; of each the fastest tenth of all steps counts. Starting, stopping and exporting are not in it.
+"""
+
+import time
+
+import child
+import peers
+from report import Table, at_most
+
+# Settings: (of both profiles, the bar).
+SETTINGS = {
+    "operators": ({"with_stack": False}, 0.7),
+    "with_stack": ({"with_stack": True}, 0.65),
+    "record_shapes": ({"with_stack": False, "record_shapes": True}, 0.7),
+    "shapes, memory, stack": ({"with_stack": True, "record_shapes": True, "profile_memory": True}, 0.7),
+}
+
+
+def make_step():
+    import torch
+
+    torch.set_num_threads(1)
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    inputs, targets = torch.randn(64, 64), torch.randn(64, 64)
+
+    def step():
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(inputs), targets).backward()
+        optimizer.step()
+
+    return step
+
+
+def time_steps(step, count, times):
+    for _ in range(count):
+        begin = time.perf_counter_ns()
+        step()
+        times.append(time.perf_counter_ns() - begin)
+
+
+def step_ns(settings, turns, count):
+    """ns of a step: without, under vestige, under torch."""
+    import torch.profiler
+
+    import vestige
+    from vestige import dropin
+
+    dropin.install()  # memory is then torch's own allocator, as torch.profiler sees it
+    dropin.uninstall() if not settings.get("profile_memory") else None
+    theirs = torch.profiler.profile if not dropin.installed() else dropin._originals["profile"]
+    cpu = [torch.profiler.ProfilerActivity.CPU] if not dropin.installed() else [dropin._originals["ProfilerActivity"].CPU]
+    step = make_step()
+    times = {"without": [], "vestige": [], "torch": []}
+    time_steps(step, 50, [])
+    for _ in range(turns):
+        time_steps(step, count, times["without"])
+        with vestige.profile(**settings):
+            time_steps(step, 3, [])
+            time_steps(step, count, times["vestige"])
+        with theirs(activities=cpu, **settings):
+            time_steps(step, 3, [])
+            time_steps(step, count, times["torch"])
+    return {name: sorted(values)[len(values) // 10] for name, values in times.items()}
+
+
+def measure(quick):
+    table = Table("Extra cost of a training step", ["vestige", "torch"], unit="µs")
+    if not peers.torch():
+        table.note("torch is not installed: left out")
+        return [table]
+    for name, (settings, bar) in SETTINGS.items():
+        best = child.run(step_ns, settings=settings, turns=5 if quick else 20, count=30 if quick else 60)
+        cost = {tool: (best[tool] - best["without"]) / 1000 for tool in ("vestige", "torch")}
+        table.add(name, cost, at_most(cost["vestige"], bar, cost["torch"]))
+    return [table]
