@@ -72,6 +72,8 @@ VST_API const char *vst_trace_metadata_at(const vst_trace *trace, size_t index,
                                           const char **key);
 
 enum { VST_WINDOW_LAST = -1, VST_WINDOW_ALL = -2 };
+/* The window of a number, and all that follow it. */
+#define VST_WINDOW_SINCE(number) (-3 - (number))
 
 /* Replays a window into sink, thread after thread. tracer turns events into
  * spans; with NULL replay's own matcher does. counts may be NULL. */

@@ -8,9 +8,11 @@ vst_queue *vpy_recording_queue;
 
 typedef struct annotation {
     PyObject_HEAD PyObject *name;
-    PyObject *args; /* str or None */
-    bool stack;     /* its call stack is recorded */
-    vst_id id;      /* 0: not entered, or nothing was recorded then */
+    PyObject *args;   /* str or None */
+    PyObject *values; /* tuple: their shapes are recorded; or NULL */
+    bool stack;       /* its call stack is recorded */
+    bool open_ended;  /* __exit__ does not end it, a future will */
+    vst_id id;        /* 0: not entered, or nothing was recorded then */
     uint32_t instance;
     uint32_t recording; /* the recording that id belongs to */
     vst_ticks since;    /* 0: no trigger asks how long it lasts */
@@ -38,6 +40,16 @@ void vpy_annotation_forget(vst_queue *queue)
         numbered_queue = NULL;
 }
 
+/* Ids of the names that were used last. Most are constants of the program, so
+ * the object tells; it is held, so that no other takes its address. */
+enum { CACHE_SIZE = 64 };
+
+static struct {
+    PyObject *name;
+    vst_id id;
+    uint32_t recording;
+} cache[CACHE_SIZE];
+
 static vst_id define(vst_definition_kind kind, PyObject *name)
 {
     vst_definition definition = {.kind = kind};
@@ -51,17 +63,82 @@ static vst_id define(vst_definition_kind kind, PyObject *name)
     return id;
 }
 
+static vst_id id_of(PyObject *name, uint32_t recording)
+{
+    size_t at = ((uintptr_t)name >> 4 ^ (uintptr_t)name >> 10) % CACHE_SIZE;
+    vst_id id;
+
+    if (VST_LIKELY(cache[at].name == name && cache[at].recording == recording))
+        return cache[at].id;
+    id = define(VST_DEF_ANNOTATION, name);
+    if (id) {
+        Py_INCREF(name);
+        cache[at].id = id;
+        cache[at].recording = recording;
+        Py_XSETREF(cache[at].name, name);
+    }
+    return id;
+}
+
 /* ---- record_function --------------------------------------------------- */
+
+/* What follows the name: a text, or values whose shapes are of interest. */
+static int take_values(annotation *self, PyObject *const *values,
+                       Py_ssize_t count)
+{
+    PyObject *text = Py_None;
+
+    if (count == 1 && (PyUnicode_Check(values[0]) || values[0] == Py_None)) {
+        text = values[0];
+    } else if (count) {
+        PyObject *tuple = PyTuple_New(count);
+        if (!tuple)
+            return -1;
+        for (Py_ssize_t i = 0; i < count; i++)
+            PyTuple_SET_ITEM(tuple, i, Py_NewRef(values[i]));
+        Py_XSETREF(self->values, tuple);
+    }
+    Py_INCREF(text);
+    Py_XSETREF(self->args, text);
+    return 0;
+}
+
+static int take_name(annotation *self, PyObject *name)
+{
+    if (!PyUnicode_Check(name)) {
+        PyErr_Format(PyExc_TypeError,
+                     "record_function: name must be a str, not %.100s",
+                     Py_TYPE(name)->tp_name);
+        return -1;
+    }
+    Py_INCREF(name);
+    Py_XSETREF(self->name, name);
+    return 0;
+}
 
 static int annotation_init(PyObject *object, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"name", "args", "stack", NULL};
     annotation *self = (annotation *)object;
-    PyObject *name, *extra = Py_None;
+    PyObject *name, *extra = Py_None, *none;
+    Py_ssize_t count = PyTuple_GET_SIZE(args);
     int stack = 0;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "U|O$p:record_function", names,
-                                     &name, &extra, &stack))
+    if (count > 1) { /* the name and what follows; only `stack` is left */
+        PyObject *head = PyTuple_GetSlice(args, 0, 1);
+        int failed =
+            !head ||
+            !PyArg_ParseTupleAndKeywords(head, kw, "O|$Op:record_function",
+                                         names, &name, &none, &stack) ||
+            take_name(self, name) < 0 ||
+            take_values(self, &PyTuple_GET_ITEM(args, 1), count - 1);
+        Py_XDECREF(head);
+        self->stack = stack;
+        return failed ? -1 : 0;
+    }
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O|O$p:record_function", names,
+                                     &name, &extra, &stack) ||
+        take_name(self, name) < 0)
         return -1;
     if (extra != Py_None && !PyUnicode_Check(extra)) {
         PyErr_Format(PyExc_TypeError,
@@ -69,12 +146,40 @@ static int annotation_init(PyObject *object, PyObject *args, PyObject *kw)
                      Py_TYPE(extra)->tp_name);
         return -1;
     }
-    Py_INCREF(name);
-    Py_XSETREF(self->name, name);
-    Py_INCREF(extra);
-    Py_XSETREF(self->args, extra);
     self->stack = stack;
-    return 0;
+    return take_values(self, &extra, 1);
+}
+
+/* The common call, record_function("name"), without a tuple of arguments. */
+static PyObject *annotation_vectorcall(PyObject *type, PyObject *const *args,
+                                       size_t flagged, PyObject *names)
+{
+    Py_ssize_t count = PyVectorcall_NARGS(flagged);
+    annotation *self;
+
+    if (count == 0 || (names && PyTuple_GET_SIZE(names))) {
+        PyObject *tuple = PyTuple_New(count), *dict = NULL, *made = NULL;
+        for (Py_ssize_t i = 0; tuple && i < count; i++)
+            PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
+        if (tuple && names && (dict = PyDict_New()))
+            for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++)
+                if (PyDict_SetItem(dict, PyTuple_GET_ITEM(names, i),
+                                   args[count + i]) < 0)
+                    Py_CLEAR(dict);
+        if (tuple && (dict || !names))
+            made = PyType_GenericNew((PyTypeObject *)type, tuple, dict);
+        if (made && annotation_init(made, tuple, dict) < 0)
+            Py_CLEAR(made);
+        Py_XDECREF(tuple);
+        Py_XDECREF(dict);
+        return made;
+    }
+    self =
+        (annotation *)((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, 0);
+    if (self && (take_name(self, args[0]) < 0 ||
+                 take_values(self, args + 1, count - 1) < 0))
+        Py_CLEAR(self);
+    return (PyObject *)self;
 }
 
 static void record_arguments(const annotation *self)
@@ -84,6 +189,9 @@ static void record_arguments(const annotation *self)
     uint32_t length;
     PyObject *text = vpy_text(self->args, &bytes, &length);
 
+    if (self->values)
+        json.length =
+            vpy_shapes_put(self->values, json.bytes, sizeof json.bytes / 2);
     if (text) {
         vpy_json_key(&json, "args", 4);
         vpy_json_string(&json, bytes, length, 1000);
@@ -101,19 +209,32 @@ static PyObject *annotation_enter(PyObject *object, PyObject *unused)
 
     (void)unused;
     self->id = 0;
+    self->open_ended = false;
     if (vpy_recording_queue && self->name) {
-        self->id = define(VST_DEF_ANNOTATION, self->name);
-        self->instance = ++last_instance;
         self->recording = current_recording();
+        self->id = id_of(self->name, self->recording);
+        self->instance = ++last_instance;
         if (self->id) {
             vst_record_begin(self->id, self->instance);
             self->since = vpy_triggers_want_times() ? vst_clock_ticks() : 0;
-            if (self->args != Py_None || self->stack || vpy_call_stacks)
+            if (self->args != Py_None || self->values || self->stack ||
+                vpy_call_stacks)
                 record_arguments(self);
         }
     }
     Py_INCREF(object);
     return object;
+}
+
+static void end_annotation(annotation *self)
+{
+    if (self->id && vpy_recording_queue &&
+        self->recording == current_recording()) {
+        vst_record_end(self->id, self->instance);
+        if (self->since)
+            vpy_triggers_annotation_ends(self->name, self->since);
+    }
+    self->id = 0;
 }
 
 static PyObject *annotation_exit(PyObject *object, PyObject *const *args,
@@ -122,41 +243,73 @@ static PyObject *annotation_exit(PyObject *object, PyObject *const *args,
     annotation *self = (annotation *)object;
 
     (void)args, (void)count;
-    if (self->id && vpy_recording_queue &&
-        self->recording == current_recording()) {
-        vst_record_end(self->id, self->instance);
-        if (self->since)
-            vpy_triggers_annotation_ends(self->name, self->since);
-    }
-    self->id = 0;
+    if (!self->open_ended)
+        end_annotation(self);
     Py_RETURN_NONE;
 }
 
-static int annotation_traverse(PyObject *object, visitproc visit, void *arg)
+/* For spans that last until a future is done; annotate.py. */
+static PyObject *annotation_leave_open(PyObject *object, PyObject *unused)
 {
     annotation *self = (annotation *)object;
 
-    Py_VISIT(Py_TYPE(object));
-    Py_VISIT(self->name);
-    Py_VISIT(self->args);
-    return 0;
+    (void)unused;
+    if (self->open_ended) {
+        PyErr_SetString(
+            PyExc_RuntimeError,
+            "_call_end_callbacks_on_future can only be called once.");
+        return NULL;
+    }
+    self->open_ended = true;
+    Py_RETURN_NONE;
 }
 
-static int annotation_clear(PyObject *object)
+static PyObject *annotation_end(PyObject *object, PyObject *unused)
 {
-    annotation *self = (annotation *)object;
+    (void)unused;
+    end_annotation((annotation *)object);
+    Py_RETURN_NONE;
+}
 
-    Py_CLEAR(self->name);
-    Py_CLEAR(self->args);
-    return 0;
+/* Decorators are made in Python; so is what waits for futures. */
+static PyObject *call_home(const char *function, PyObject *self,
+                           PyObject *argument)
+{
+    PyObject *home = PyImport_ImportModule("vestige.annotate");
+    PyObject *result =
+        home ? PyObject_CallMethod(home, function, "OO", self, argument) : NULL;
+
+    Py_XDECREF(home);
+    return result;
+}
+
+static PyObject *annotation_call(PyObject *object, PyObject *args, PyObject *kw)
+{
+    PyObject *function;
+
+    if ((kw && PyDict_GET_SIZE(kw)) ||
+        !PyArg_ParseTuple(args, "O:record_function", &function)) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError,
+                            "record_function decorates one function");
+        return NULL;
+    }
+    return call_home("_decorate", object, function);
+}
+
+static PyObject *annotation_on_future(PyObject *object, PyObject *future)
+{
+    return call_home("_on_future", object, future);
 }
 
 static void annotation_dealloc(PyObject *object)
 {
+    annotation *self = (annotation *)object;
     PyTypeObject *type = Py_TYPE(object);
 
-    PyObject_GC_UnTrack(object);
-    annotation_clear(object);
+    Py_XDECREF(self->name);
+    Py_XDECREF(self->args);
+    Py_XDECREF(self->values);
     type->tp_free(object);
     Py_DECREF(type);
 }
@@ -164,6 +317,7 @@ static void annotation_dealloc(PyObject *object)
 static PyMemberDef annotation_members[] = {
     {"name", T_OBJECT, offsetof(annotation, name), READONLY, NULL},
     {"args", T_OBJECT, offsetof(annotation, args), READONLY, NULL},
+    {"_values", T_OBJECT, offsetof(annotation, values), READONLY, NULL},
     {"stack", T_BOOL, offsetof(annotation, stack), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
@@ -172,29 +326,39 @@ static PyMethodDef annotation_methods[] = {
     {"__enter__", annotation_enter, METH_NOARGS, NULL},
     {"__exit__", (PyCFunction)(void (*)(void))annotation_exit, METH_FASTCALL,
      NULL},
+    {"_leave_open", annotation_leave_open, METH_NOARGS, NULL},
+    {"_end", annotation_end, METH_NOARGS, NULL},
+    {"_call_end_callbacks_on_future", annotation_on_future, METH_O,
+     PyDoc_STR("_call_end_callbacks_on_future(future)\n--\n\nThe span lasts "
+               "until the future is done, which is returned.")},
     {NULL, NULL, 0, NULL},
 };
 
-PyDoc_STRVAR(annotation_doc, "record_function(name, args=None, *, "
-                             "stack=False)\n--\n\n"
-                             "A named span around a block of code.");
+PyDoc_STRVAR(
+    annotation_doc,
+    "record_function(name, *args, stack=False)\n--\n\n"
+    "A named span: `with record_function(\"load\"): …`, or "
+    "`@record_function(\"load\")` before a function.\n\n"
+    "As a decorator it makes a new span for every call, so the function may "
+    "recurse and run in several\nthreads or tasks. A coroutine function stays "
+    "one, and its span lasts from the first await to the end;\nso does a "
+    "generator's. One str after the name is noted as it is; of any other "
+    "values "
+    "the shapes and types\nof arrays are: of whatever has a buffer, an "
+    "__array_interface__ or speaks DLPack. With stack=True the\ntrace also "
+    "says where the span was begun: the call stack is among its arguments.");
 
 static PyType_Slot annotation_slots[] = {
-    {Py_tp_init, annotation_init},
-    {Py_tp_new, PyType_GenericNew},
-    {Py_tp_traverse, annotation_traverse},
-    {Py_tp_clear, annotation_clear},
-    {Py_tp_dealloc, annotation_dealloc},
-    {Py_tp_members, annotation_members},
-    {Py_tp_methods, annotation_methods},
-    {Py_tp_doc, (void *)annotation_doc},
-    {0, NULL},
+    {Py_tp_init, annotation_init},       {Py_tp_new, PyType_GenericNew},
+    {Py_tp_call, annotation_call},       {Py_tp_dealloc, annotation_dealloc},
+    {Py_tp_members, annotation_members}, {Py_tp_methods, annotation_methods},
+    {Py_tp_doc, (void *)annotation_doc}, {0, NULL},
 };
 
 static PyType_Spec annotation_spec = {
-    .name = "vestige._core.record_function",
+    .name = "vestige.record_function",
     .basicsize = sizeof(annotation),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .slots = annotation_slots,
 };
 
@@ -275,6 +439,7 @@ int vpy_annotation_init(PyObject *module)
         Py_XDECREF(type);
         return -1;
     }
+    ((PyTypeObject *)type)->tp_vectorcall = annotation_vectorcall;
     Py_DECREF(type);
     return PyModule_AddFunctions(module, functions);
 }

@@ -222,6 +222,13 @@ static PyMethodDef trace_methods[] = {
     {"has_memory", vpy_trace_has_memory, METH_NOARGS, NULL},
     {"memory", (PyCFunction)(void (*)(void))vpy_trace_memory,
      METH_VARARGS | METH_KEYWORDS, NULL},
+    {"events", (PyCFunction)(void (*)(void))vpy_trace_events,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"averages", (PyCFunction)(void (*)(void))vpy_trace_averages,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"contexts", (PyCFunction)(void (*)(void))vpy_trace_contexts,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"definitions", vpy_trace_definitions, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -306,7 +313,8 @@ int vpy_trace_type_init(PyObject *module)
         (PyTypeObject *)PyType_FromModuleAndSpec(module, &trace_spec, NULL);
     if (!vpy_trace_type)
         return -1;
-    if (PyModule_AddType(module, vpy_trace_type) < 0)
+    if (PyModule_AddType(module, vpy_trace_type) < 0 ||
+        vpy_trace_events_init() < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

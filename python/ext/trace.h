@@ -19,6 +19,23 @@ typedef struct vpy_trace {
 bool vpy_trace_is_usable(vpy_trace *self);
 PyObject *vpy_trace_text(const char *bytes, size_t length);
 
+/* Around each replay, which runs without the GIL. last_ns: only the end of the
+ * trace, 0 for all of it. */
+void vpy_trace_begin(vpy_trace *self, PyObject *progress,
+                     unsigned long long last_ns);
+void vpy_trace_end(vpy_trace *self);
+/* The windows to replay: from a number on, all, or the last. */
+int vpy_trace_window(int all, int since);
+/* What the spans of a definition are called. */
+PyObject *vpy_trace_name(const vst_definition *d);
+
+/* trace_events.c, trace_averages.c, trace_contexts.c: methods. */
+PyObject *vpy_trace_events(PyObject *object, PyObject *args, PyObject *kw);
+PyObject *vpy_trace_averages(PyObject *object, PyObject *args, PyObject *kw);
+PyObject *vpy_trace_contexts(PyObject *object, PyObject *args, PyObject *kw);
+PyObject *vpy_trace_definitions(PyObject *object, PyObject *unused);
+int vpy_trace_events_init(void);
+
 /* trace_replays.c: methods, and a function of the module. */
 PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw);

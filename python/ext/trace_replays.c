@@ -20,8 +20,8 @@ int vpy_report_progress(void *function, double done)
 }
 
 /* last_ns: only the end of the trace, 0 for all of it. */
-static void begin(vpy_trace *self, PyObject *progress,
-                  unsigned long long last_ns)
+void vpy_trace_begin(vpy_trace *self, PyObject *progress,
+                     unsigned long long last_ns)
 {
     vst_trace_info info;
 
@@ -34,11 +34,18 @@ static void begin(vpy_trace *self, PyObject *progress,
         vst_trace_set_progress(self->handle, vpy_report_progress, progress);
 }
 
-static void end(vpy_trace *self)
+void vpy_trace_end(vpy_trace *self)
 {
     vst_trace_set_progress(self->handle, NULL, NULL);
     vst_trace_set_clip(self->handle, INT64_MIN);
     self->busy = false;
+}
+
+int vpy_trace_window(int all, int since)
+{
+    if (since >= 0)
+        return VST_WINDOW_SINCE(since);
+    return all ? VST_WINDOW_ALL : VST_WINDOW_LAST;
 }
 
 /* ---- exports ----------------------------------------------------------- */
@@ -60,31 +67,32 @@ static PyObject *say_exported(vst_status status, const vst_error *error,
 PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"path",    "all_windows",   "progress",
-                            "last_ns", "memory_events", NULL};
+                            "last_ns", "memory_events", "since",
+                            NULL};
     vpy_trace *self = (vpy_trace *)object;
     PyObject *path = NULL, *progress = NULL;
-    int all = 0, memory = 1;
+    int all = 0, memory = 1, since = -1;
     unsigned long long last_ns = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$pOKp:export", names,
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$pOKpi:export", names,
                                      PyUnicode_FSConverter, &path, &all,
-                                     &progress, &last_ns, &memory))
+                                     &progress, &last_ns, &memory, &since))
         return NULL;
     if (!vpy_trace_is_usable(self)) {
         Py_DECREF(path);
         return NULL;
     }
     vst_export_options options = {
-        .window = all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
+        .window = vpy_trace_window(all, since),
         .tracer = self->tracer,
         .no_memory_events = !memory,
     };
-    begin(self, progress, last_ns);
+    vpy_trace_begin(self, progress, last_ns);
     Py_BEGIN_ALLOW_THREADS status = vst_trace_export(
         self->handle, PyBytes_AS_STRING(path), &options, &error);
-    Py_END_ALLOW_THREADS end(self);
+    Py_END_ALLOW_THREADS vpy_trace_end(self);
     PyObject *result = say_exported(status, &error, path);
     Py_DECREF(path);
     return result;
@@ -111,13 +119,13 @@ static vst_trace **borrow_all(PyObject *traces, PyObject *progress)
         }
         if (!vpy_trace_is_usable(one))
             break;
-        begin(one, taken == 0 ? progress : NULL, 0);
+        vpy_trace_begin(one, taken == 0 ? progress : NULL, 0);
         handles[taken] = one->handle;
     }
     if (taken == count)
         return handles;
     while (taken-- > 0)
-        end((vpy_trace *)PyTuple_GET_ITEM(traces, taken));
+        vpy_trace_end((vpy_trace *)PyTuple_GET_ITEM(traces, taken));
     free(handles);
     return NULL;
 }
@@ -151,7 +159,7 @@ PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
         Py_BEGIN_ALLOW_THREADS status = vst_traces_export(
             handles, count, PyBytes_AS_STRING(path), &options, &error);
         Py_END_ALLOW_THREADS for (size_t i = 0; i < count; i++)
-            end((vpy_trace *)PyTuple_GET_ITEM(traces, (Py_ssize_t)i));
+            vpy_trace_end((vpy_trace *)PyTuple_GET_ITEM(traces, (Py_ssize_t)i));
         result = say_exported(status, &error, path);
         free(handles);
     }
@@ -193,7 +201,7 @@ static vst_status add_span(void *ctx, const vst_span *span)
     return VST_OK;
 }
 
-static PyObject *name_of(const vst_definition *d)
+PyObject *vpy_trace_name(const vst_definition *d)
 {
     PyObject *name = vpy_trace_text(d->name, d->name_len);
     PyObject *file, *full;
@@ -230,7 +238,7 @@ static PyObject *list_totals(vpy_trace *self, const totals *t, bool memory)
         const total *sum = &t->of[id];
         if (!d || !sum->calls)
             continue;
-        PyObject *entry = total_entry(name_of(d), sum, memory);
+        PyObject *entry = total_entry(vpy_trace_name(d), sum, memory);
         if (!entry || PyList_Append(list, entry) < 0)
             Py_CLEAR(list);
         Py_XDECREF(entry);
@@ -258,11 +266,11 @@ PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw)
     if (!t.of)
         return PyErr_NoMemory();
     vst_sink sink = {.ctx = &t, .recursion = true, .span = add_span};
-    begin(self, progress, last_ns);
+    vpy_trace_begin(self, progress, last_ns);
     Py_BEGIN_ALLOW_THREADS status =
         vst_trace_replay(self->handle, all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
                          self->tracer, &sink, &error);
-    Py_END_ALLOW_THREADS end(self);
+    Py_END_ALLOW_THREADS vpy_trace_end(self);
     if (status == VST_OK)
         list = list_totals(self, &t, memory);
     else
@@ -368,7 +376,7 @@ static int fit(const vst_definition *d, const char *name, size_t name_len)
     if (level == 0 && d->kind == VST_DEF_PYTHON && name_len > d->name_len &&
         is_text(d->name, d->name_len, name + name_len - d->name_len,
                 d->name_len)) {
-        PyObject *shown = name_of(d);
+        PyObject *shown = vpy_trace_name(d);
         Py_ssize_t size;
         const char *text = shown ? PyUnicode_AsUTF8AndSize(shown, &size) : NULL;
         if (!text) /* surrogates do not come out of "replace" */
@@ -439,10 +447,10 @@ PyObject *vpy_trace_spans(PyObject *object, PyObject *args, PyObject *kw)
         PyErr_NoMemory();
     } else if (mark(self, &s, name, (size_t)name_len)) {
         vst_sink sink = {.ctx = &s, .span = find_span};
-        begin(self, progress, 0);
+        vpy_trace_begin(self, progress, 0);
         Py_BEGIN_ALLOW_THREADS status = vst_trace_replay(
             self->handle, VST_WINDOW_ALL, self->tracer, &sink, &error);
-        Py_END_ALLOW_THREADS end(self);
+        Py_END_ALLOW_THREADS vpy_trace_end(self);
         keep_first(&s);
         list = status == VST_OK ? list_found(&s)
                                 : vpy_raise(status, &error, self->path);

@@ -274,6 +274,10 @@ struct vpy_json;
 void vpy_call_stack_put(struct vpy_json *json);
 void vpy_call_stacks_forget(void);
 
+/* shapes.c: JSON members that tell the shapes of a tuple of values; how many
+ * bytes, 0 if there is no room. */
+size_t vpy_shapes_put(PyObject *values, char *text, size_t size);
+
 /* json.c */
 typedef struct vpy_json {
     char bytes[8000];

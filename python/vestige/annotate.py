@@ -6,6 +6,7 @@ All of it may stay in a program for good: when nothing is being recorded, a call
 from __future__ import annotations
 
 from . import _core
+from ._core import record_function
 from .render import members
 
 TYPE_CHECKING = False
@@ -16,26 +17,6 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
 
 CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200  # as inspect has them
-
-
-class record_function(_core.record_function):
-    """A named span: `with record_function("load"): …`, or `@record_function("load")` before a function.
-
-    As a decorator it makes a new span for every call, so the function may recurse and run in several threads or tasks.
-    A coroutine function stays one, and its span lasts from the first await to the end; so does a generator's.
-    With stack=True the trace also says where the span was begun: the call stack is among its arguments.
-    """
-
-    __slots__ = ()
-
-    def __call__(self, function: F) -> F:
-        if isinstance(function, (staticmethod, classmethod)):
-            return type(function)(self(function.__func__))
-        if not callable(function):
-            raise TypeError(f"record_function decorates functions, not {type(function).__name__}")
-        from functools import update_wrapper
-
-        return update_wrapper(_wrap(function, type(self), self), function)  # type: ignore[return-value]
 
 
 def instant(name: str, /, **args: object) -> None:
@@ -54,6 +35,26 @@ def counter(name: str, value: float, /) -> None:
         _core.counter(name, value)
 
 
+def _decorate(span: record_function, function: F) -> F:
+    """What record_function("name") makes of the function that it stands before."""
+    if isinstance(function, (staticmethod, classmethod)):
+        return type(function)(_decorate(span, function.__func__))
+    if not callable(function):
+        raise TypeError(f"record_function decorates functions, not {type(function).__name__}")
+    from functools import update_wrapper
+
+    return update_wrapper(_wrap(function, type(span), span), function)  # type: ignore[return-value]
+
+
+def _on_future(span: record_function, future: Any) -> Any:
+    """The span lasts until the future is done: one of asyncio, concurrent.futures or torch."""
+    if not hasattr(future, "add_done_callback"):
+        raise TypeError(f"a future is needed, not {type(future).__name__}")
+    span._leave_open()
+    future.add_done_callback(lambda _: span._end())
+    return future
+
+
 def _flags(function: Callable[..., Any]) -> int:
     """co_flags of the function that a call reaches, through partial() and methods; 0 for what is not in Python."""
     inner: Any = function
@@ -66,22 +67,23 @@ def _flags(function: Callable[..., Any]) -> int:
 
 
 def _wrap(function: Callable[..., Any], span: type[record_function], like: record_function) -> Callable[..., Any]:
-    name, text, stack = like.name, like.args, like.stack
+    name, stack = like.name, like.stack
+    given = like._values if like._values is not None else (like.args,)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        with span(name, text, stack=stack):
+        with span(name, *given, stack=stack):
             return function(*args, **kwargs)
 
     async def call_coroutine(*args: Any, **kwargs: Any) -> Any:
-        with span(name, text, stack=stack):
+        with span(name, *given, stack=stack):
             return await function(*args, **kwargs)
 
     def call_generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        with span(name, text, stack=stack):
+        with span(name, *given, stack=stack):
             return (yield from function(*args, **kwargs))
 
     async def call_async_generator(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        with span(name, text, stack=stack):
+        with span(name, *given, stack=stack):
             inner = function(*args, **kwargs)
             try:
                 value = await inner.__anext__()

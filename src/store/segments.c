@@ -343,6 +343,14 @@ vst_status vst__trace_select_windows(const vst_trace *trace, int window,
         *first = trace->window_count - *count;
         return VST_OK;
     }
+    if (window <= VST_WINDOW_SINCE(0)) {
+        uint32_t since = (uint32_t)VST_WINDOW_SINCE(window);
+        while (*first < trace->window_count &&
+               trace->windows[*first].number < since)
+            ++*first;
+        *count = trace->window_count - *first;
+        return VST_OK;
+    }
     for (size_t i = 0; window >= 0 && i < trace->window_count; i++)
         if (trace->windows[i].number == (uint32_t)window) {
             *first = i;

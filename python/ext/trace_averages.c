@@ -1,0 +1,243 @@
+/* Trace.averages(): what the spans of each name took together, by shapes and
+ * overload if that is asked for. Nothing is kept but a row for each; the
+ * replay runs without the GIL. Sums are torch's: a function that calls itself
+ * counts with each of its calls. */
+#include "spans.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct average {
+    vst_id id;
+    uint32_t shapes, overload; /* numbers of texts, 0: none */
+    bool async;
+    uint64_t count;
+    int64_t self_ns, total_ns;
+    uint64_t self_bytes, total_bytes;
+    int64_t flops;
+    int64_t first_ns; /* the first to begin, and its serial */
+    uint64_t serial;
+} average;
+
+typedef struct averages {
+    average *of;
+    uint32_t count, capacity;
+    uint32_t *slots; /* indexes + 1 */
+    size_t mask;
+    bool by_shapes, by_overload, calls;
+    unsigned char *kinds; /* by definition id */
+    vst_id max;
+    vpy_texts texts;
+    vpy_deadline deadline;
+    vpy_pending pending;
+} averages;
+
+static size_t hash_key(const average *key)
+{
+    uint64_t hash = key->id * UINT64_C(0x9E3779B97F4A7C15);
+
+    hash ^= (hash >> 29) + key->shapes * UINT64_C(0xBF58476D1CE4E5B9);
+    hash ^= (hash >> 32) + key->overload * UINT64_C(0x94D049BB133111EB);
+    return (size_t)(hash >> 20) + key->async;
+}
+
+static bool is_key(const average *a, const average *b)
+{
+    return a->id == b->id && a->shapes == b->shapes &&
+           a->overload == b->overload && a->async == b->async;
+}
+
+static bool grow(averages *a)
+{
+    uint32_t capacity = a->capacity ? a->capacity * 2 : 256;
+    average *of = realloc(a->of, capacity * sizeof *of);
+    uint32_t *slots;
+
+    if (!of)
+        return false;
+    a->of = of;
+    slots = calloc((size_t)capacity * 2, sizeof *slots);
+    if (!slots)
+        return false;
+    free(a->slots);
+    a->slots = slots;
+    a->capacity = capacity;
+    a->mask = (size_t)capacity * 2 - 1;
+    for (uint32_t i = 0; i < a->count; i++) {
+        size_t slot = hash_key(&a->of[i]) & a->mask;
+        while (slots[slot])
+            slot = (slot + 1) & a->mask;
+        slots[slot] = i + 1;
+    }
+    return true;
+}
+
+static average *find(averages *a, const average *key)
+{
+    size_t slot;
+
+    if (a->count == a->capacity && !grow(a))
+        return NULL;
+    for (slot = hash_key(key) & a->mask; a->slots[slot];
+         slot = (slot + 1) & a->mask)
+        if (is_key(&a->of[a->slots[slot] - 1], key))
+            return &a->of[a->slots[slot] - 1];
+    a->of[a->count] = *key;
+    a->slots[slot] = ++a->count;
+    return &a->of[a->count - 1];
+}
+
+static int64_t flops_of(const vst_span *span)
+{
+    vpy_part part = vpy_member(span->args, span->args_len, "Flops");
+    int64_t value = 0;
+
+    for (size_t i = 0; i < part.length; i++) {
+        if (part.at[i] < '0' || part.at[i] > '9' || value > INT64_MAX / 16)
+            return value;
+        value = value * 10 + (part.at[i] - '0');
+    }
+    return value;
+}
+
+/* Only what the program or a framework names has such members. */
+static bool read_args(averages *a, const vst_span *span, average *key)
+{
+    key->flops = flops_of(span);
+    if (a->by_shapes &&
+        !vpy_texts_number(&a->texts,
+                          vpy_member(span->args, span->args_len, "Input Dims"),
+                          &key->shapes))
+        return false;
+    return !a->by_overload ||
+           vpy_texts_number(
+               &a->texts,
+               vpy_member(span->args, span->args_len, "Overload Name"),
+               &key->overload);
+}
+
+static vst_status add_span(void *ctx, const vst_span *span)
+{
+    averages *a = ctx;
+    vst_definition_kind kind =
+        span->id <= a->max ? (vst_definition_kind)a->kinds[span->id] : 0;
+    bool call = vpy_is_call(kind), shown = a->calls || !call;
+    average key = {.id = span->id, .first_ns = INT64_MAX};
+    average *sum;
+    int64_t self_ns;
+
+    if (vpy_deadline_is_over(&a->deadline))
+        return VST_E_CANCELLED;
+    if (!vpy_pending_end(&a->pending, span, shown, &self_ns))
+        return VST_E_NOMEM;
+    if (!shown)
+        return VST_OK;
+    key.async = (span->flags & VST_SPAN_ASYNC) != 0;
+    if (span->args_len && !call && !read_args(a, span, &key))
+        return VST_E_NOMEM;
+    int64_t flops = key.flops;
+    key.flops = 0;
+    sum = find(a, &key);
+    if (!sum)
+        return VST_E_NOMEM;
+    sum->count += !(span->flags & VST_SPAN_RESUMED);
+    sum->self_ns += key.async ? 0 : self_ns;
+    sum->total_ns += span->end_ns - span->start_ns;
+    sum->self_bytes += span->self_bytes;
+    sum->total_bytes += span->total_bytes;
+    sum->flops += flops;
+    if (span->start_ns < sum->first_ns) {
+        sum->first_ns = span->start_ns;
+        sum->serial = span->serial;
+    }
+    return VST_OK;
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const average *x = a, *y = b;
+
+    if (x->first_ns != y->first_ns)
+        return x->first_ns < y->first_ns ? -1 : 1;
+    return x->serial < y->serial ? -1 : x->serial > y->serial;
+}
+
+static PyObject *list_of(averages *a)
+{
+    PyObject *texts = vpy_texts_list(&a->texts), *list = NULL;
+
+    if (texts)
+        list = PyList_New((Py_ssize_t)a->count);
+    if (a->count)
+        qsort(a->of, a->count, sizeof *a->of, by_first);
+    for (uint32_t i = 0; list && i < a->count; i++) {
+        const average *sum = &a->of[i];
+        PyObject *none = Py_None;
+        PyObject *shapes =
+            sum->shapes ? PyList_GET_ITEM(texts, sum->shapes - 1) : none;
+        PyObject *overload =
+            sum->overload ? PyList_GET_ITEM(texts, sum->overload - 1) : none;
+        PyObject *entry = Py_BuildValue(
+            "(IKKLLKKLOOO)", (unsigned)sum->id, (unsigned long long)sum->serial,
+            (unsigned long long)sum->count, (long long)sum->self_ns,
+            (long long)sum->total_ns, (unsigned long long)sum->self_bytes,
+            (unsigned long long)sum->total_bytes, (long long)sum->flops, shapes,
+            overload, sum->async ? Py_True : Py_False);
+        if (!entry)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, (Py_ssize_t)i, entry);
+    }
+    Py_XDECREF(texts);
+    return list;
+}
+
+static bool note_kinds(vpy_trace *self, averages *a)
+{
+    a->max = vst_trace_definition_max(self->handle);
+    a->kinds = calloc((size_t)a->max + 1, 1);
+    for (vst_id id = 1; a->kinds && id <= a->max; id++) {
+        const vst_definition *d = vst_trace_definition(self->handle, id);
+        a->kinds[id] = d ? (unsigned char)d->kind : 0;
+    }
+    return a->kinds != NULL;
+}
+
+PyObject *vpy_trace_averages(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"all_windows", "since",   "calls", "shapes",
+                            "overloads",   "timeout", NULL};
+    vpy_trace *self = (vpy_trace *)object;
+    PyObject *timeout = NULL, *list = NULL;
+    int all = 0, since = -1, calls = 1, shapes = 0, overloads = 0;
+    averages a = {.count = 0};
+    vst_error error = {VST_OK, 0, 0};
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pipppO:averages", names, &all,
+                                     &since, &calls, &shapes, &overloads,
+                                     &timeout) ||
+        !vpy_trace_is_usable(self) || !vpy_deadline_set(&a.deadline, timeout))
+        return NULL;
+    a.calls = calls;
+    a.by_shapes = shapes;
+    a.by_overload = overloads;
+    if (!note_kinds(self, &a))
+        return PyErr_NoMemory();
+    vst_sink sink = {.ctx = &a, .span = add_span};
+    vpy_trace_begin(self, NULL, 0);
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_trace_replay(self->handle, vpy_trace_window(all, since),
+                         self->tracer, &sink, &error);
+    Py_END_ALLOW_THREADS vpy_trace_end(self);
+    if (status == VST_OK || a.deadline.passed)
+        list = list_of(&a);
+    else
+        vpy_raise(status, &error, self->path);
+    free(a.of);
+    free(a.slots);
+    free(a.kinds);
+    free(a.pending.levels);
+    vpy_texts_free(&a.texts);
+    return list;
+}

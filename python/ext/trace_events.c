@@ -1,0 +1,335 @@
+/* Trace.events(): every span as a row of one block of memory, which Python
+ * reads through memoryviews and makes objects of when they are asked for. The
+ * rows are in order of time; a row names its parent and its children by their
+ * rows. The replay runs without the GIL. */
+#include "spans.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Ten words of eight bytes; events.py knows this. */
+typedef struct row {
+    int64_t start_ns, end_ns;
+    int64_t self_ns;
+    uint64_t args_at; /* in the texts */
+    uint64_t self_bytes, total_bytes;
+    uint32_t serial, id;
+    int32_t parent, first, next; /* rows, -1: none; after the replay */
+    uint32_t thread, flags, args_length;
+} row;
+
+enum { ROWS_MAX = INT32_MAX };
+
+typedef struct events {
+    row *rows;
+    size_t count, capacity;
+    uint64_t *enclosing; /* serials: of the parent, and of the calling span */
+    char *text;
+    size_t text_length, text_capacity;
+    unsigned char *is_call; /* by definition id */
+    vst_id max;
+    bool calls; /* shown */
+    vpy_deadline deadline;
+    vpy_pending pending;
+} events;
+
+/* ---- blocks ------------------------------------------------------------ */
+
+/* Memory that was got without the GIL, as Python sees it. */
+typedef struct block {
+    PyObject_HEAD void *bytes;
+    Py_ssize_t length;
+} block;
+
+static PyTypeObject *block_type;
+
+static int block_get_buffer(PyObject *object, Py_buffer *view, int flags)
+{
+    block *self = (block *)object;
+
+    return PyBuffer_FillInfo(view, object, self->bytes, self->length, 1, flags);
+}
+
+static void block_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+
+    free(((block *)object)->bytes);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static PyType_Slot block_slots[] = {
+    {Py_bf_getbuffer, block_get_buffer},
+    {Py_tp_dealloc, block_dealloc},
+    {0, NULL},
+};
+
+static PyType_Spec block_spec = {
+    .name = "vestige._core.Block",
+    .basicsize = sizeof(block),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = block_slots,
+};
+
+int vpy_trace_events_init(void)
+{
+    block_type = (PyTypeObject *)PyType_FromSpec(&block_spec);
+    return block_type ? 0 : -1;
+}
+
+/* A memoryview; takes over the memory, which may be NULL. */
+static PyObject *view_of(void **bytes, size_t length)
+{
+    block *self = (block *)block_type->tp_alloc(block_type, 0);
+    PyObject *view = NULL;
+
+    if (!self)
+        return NULL;
+    self->bytes = *bytes ? *bytes : malloc(1);
+    self->length = (Py_ssize_t)length;
+    *bytes = NULL;
+    if (self->bytes)
+        view = PyMemoryView_FromObject((PyObject *)self);
+    else
+        PyErr_NoMemory();
+    Py_DECREF(self);
+    return view;
+}
+
+/* ---- gathering --------------------------------------------------------- */
+
+static bool reserve_row(events *e)
+{
+    size_t capacity = e->capacity ? e->capacity + e->capacity / 2 : 4096;
+    row *rows;
+    uint64_t *enclosing;
+
+    if (e->count < e->capacity)
+        return true;
+    rows = realloc(e->rows, capacity * sizeof *rows);
+    if (!rows)
+        return false;
+    e->rows = rows;
+    enclosing = realloc(e->enclosing, 2 * capacity * sizeof *enclosing);
+    if (!enclosing)
+        return false;
+    e->enclosing = enclosing;
+    e->capacity = capacity;
+    return true;
+}
+
+static bool keep_args(events *e, row *r, const vst_span *span)
+{
+    if (span->args_len == 0)
+        return true;
+    if (e->text_capacity - e->text_length < span->args_len) {
+        size_t capacity = 2 * (e->text_capacity + span->args_len);
+        char *text = realloc(e->text, capacity);
+        if (!text)
+            return false;
+        e->text = text;
+        e->text_capacity = capacity;
+    }
+    memcpy(e->text + e->text_length, span->args, span->args_len);
+    r->args_at = e->text_length;
+    r->args_length = (uint32_t)span->args_len;
+    e->text_length += span->args_len;
+    return true;
+}
+
+static vst_status take_span(void *ctx, const vst_span *span)
+{
+    events *e = ctx;
+    bool shown = e->calls || span->id > e->max || !e->is_call[span->id];
+    int64_t self_ns;
+
+    if (vpy_deadline_is_over(&e->deadline))
+        return VST_E_CANCELLED;
+    if (!vpy_pending_end(&e->pending, span, shown, &self_ns))
+        return VST_E_NOMEM;
+    if (e->count == ROWS_MAX || span->serial > UINT32_MAX)
+        return VST_E_NOMEM;
+    if (!reserve_row(e))
+        return VST_E_NOMEM;
+    row *r = &e->rows[e->count];
+    *r = (row){
+        .start_ns = span->start_ns,
+        .end_ns = span->end_ns,
+        .self_ns = span->flags & VST_SPAN_ASYNC ? 0 : self_ns,
+        .self_bytes = span->self_bytes,
+        .total_bytes = span->total_bytes,
+        .serial = (uint32_t)span->serial,
+        .id = span->id,
+        .parent = (int32_t)e->count, /* where its enclosing ones stand */
+        .first = -1,
+        .next = -1,
+        .thread = span->thread,
+        .flags = span->flags,
+    };
+    e->enclosing[2 * e->count] = span->parent;
+    e->enclosing[2 * e->count + 1] = span->caller;
+    e->count++;
+    return keep_args(e, r, span) ? VST_OK : VST_E_NOMEM;
+}
+
+/* ---- the tree ---------------------------------------------------------- */
+
+static int by_time(const void *a, const void *b)
+{
+    const row *x = a, *y = b;
+
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    if (x->end_ns != y->end_ns)
+        return x->end_ns > y->end_ns ? -1 : 1;
+    return x->serial < y->serial ? -1 : x->serial > y->serial;
+}
+
+static int32_t find_row(const events *e, const int32_t *row_of, uint32_t max,
+                        uint64_t serial)
+{
+    if (serial == 0 || serial > max || row_of[serial] < 0 ||
+        e->rows[row_of[serial]].flags & VST_SPAN_ASYNC)
+        return -1;
+    return row_of[serial];
+}
+
+/* What is beside the stack is nobody's parent: its children are their
+ * caller's. */
+static bool link_rows(events *e)
+{
+    uint32_t max = 0;
+    int32_t *row_of;
+
+    if (e->count)
+        qsort(e->rows, e->count, sizeof *e->rows, by_time);
+    for (size_t i = 0; i < e->count; i++)
+        if (e->rows[i].serial > max)
+            max = e->rows[i].serial;
+    row_of = malloc(((size_t)max + 1) * sizeof *row_of);
+    if (!row_of)
+        return false;
+    memset(row_of, 0xff, ((size_t)max + 1) * sizeof *row_of);
+    for (size_t i = 0; i < e->count; i++)
+        row_of[e->rows[i].serial] = (int32_t)i;
+    for (size_t i = e->count; i-- > 0;) {
+        row *r = &e->rows[i];
+        const uint64_t *around = &e->enclosing[2 * (size_t)r->parent];
+        r->parent = find_row(e, row_of, max, around[0]);
+        if (r->parent < 0)
+            r->parent = find_row(e, row_of, max, around[1]);
+        if (r->flags & VST_SPAN_ASYNC)
+            r->parent = -1;
+        if (r->parent < 0)
+            continue;
+        r->next = e->rows[r->parent].first;
+        e->rows[r->parent].first = (int32_t)i;
+    }
+    free(row_of);
+    return true;
+}
+
+/* ---- the method -------------------------------------------------------- */
+
+static bool mark_calls(vpy_trace *self, events *e)
+{
+    e->max = vst_trace_definition_max(self->handle);
+    e->is_call = calloc((size_t)e->max + 1, 1);
+    for (vst_id id = 1; e->is_call && id <= e->max; id++) {
+        const vst_definition *d = vst_trace_definition(self->handle, id);
+        e->is_call[id] = d && vpy_is_call(d->kind);
+    }
+    return e->is_call != NULL;
+}
+
+static vst_status gather(vpy_trace *self, events *e, int window,
+                         vst_error *error)
+{
+    vst_sink sink = {.ctx = e, .span = take_span};
+    vst_status status =
+        vst_trace_replay(self->handle, window, self->tracer, &sink, error);
+
+    if (status == VST_E_CANCELLED && e->deadline.passed)
+        status = VST_OK;
+    if (status == VST_OK && !link_rows(e))
+        status = VST_E_NOMEM;
+    return status;
+}
+
+static PyObject *give(events *e)
+{
+    void *rows = realloc(e->rows, e->count ? e->count * sizeof *e->rows : 1);
+    void *text = e->text;
+    PyObject *first, *second, *result = NULL;
+
+    if (!rows)
+        rows = e->rows;
+    e->rows = NULL;
+    e->text = NULL;
+    first = view_of(&rows, e->count * sizeof *e->rows);
+    second = first ? view_of(&text, e->text_length) : NULL;
+    free(text);
+    if (second)
+        result = Py_BuildValue("(OOO)", first, second,
+                               e->deadline.passed ? Py_True : Py_False);
+    Py_XDECREF(first);
+    Py_XDECREF(second);
+    return result;
+}
+
+PyObject *vpy_trace_events(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"all_windows", "since", "calls", "timeout", NULL};
+    vpy_trace *self = (vpy_trace *)object;
+    PyObject *timeout = NULL, *result = NULL;
+    int all = 0, since = -1, calls = 1;
+    events e = {.count = 0};
+    vst_error error = {VST_OK, 0, 0};
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pipO:events", names, &all,
+                                     &since, &calls, &timeout) ||
+        !vpy_trace_is_usable(self) || !vpy_deadline_set(&e.deadline, timeout))
+        return NULL;
+    e.calls = calls;
+    if (!mark_calls(self, &e))
+        return PyErr_NoMemory();
+    vpy_trace_begin(self, NULL, 0);
+    Py_BEGIN_ALLOW_THREADS status =
+        gather(self, &e, vpy_trace_window(all, since), &error);
+    Py_END_ALLOW_THREADS vpy_trace_end(self);
+    result =
+        status == VST_OK ? give(&e) : vpy_raise(status, &error, self->path);
+    free(e.rows);
+    free(e.enclosing);
+    free(e.text);
+    free(e.is_call);
+    free(e.pending.levels);
+    return result;
+}
+
+/* Kind, name as it is shown, by definition id; None where there is none. */
+PyObject *vpy_trace_definitions(PyObject *object, PyObject *unused)
+{
+    vpy_trace *self = (vpy_trace *)object;
+    PyObject *list;
+
+    (void)unused;
+    if (!vpy_trace_is_usable(self))
+        return NULL;
+    vst_id max = vst_trace_definition_max(self->handle);
+    list = PyList_New((Py_ssize_t)max + 1);
+    for (vst_id id = 0; list && id <= max; id++) {
+        const vst_definition *d =
+            id ? vst_trace_definition(self->handle, id) : NULL;
+        PyObject *entry =
+            d ? Py_BuildValue("(iN)", (int)d->kind, vpy_trace_name(d))
+              : Py_NewRef(Py_None);
+        if (!entry)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, (Py_ssize_t)id, entry);
+    }
+    return list;
+}
