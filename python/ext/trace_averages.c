@@ -112,7 +112,7 @@ static bool read_args(averages *a, const vst_span *span, average *key)
     return !a->by_overload ||
            vpy_texts_number(
                &a->texts,
-               vpy_member(span->args, span->args_len, "Overload Name"),
+               vpy_member(span->args, span->args_len, "Overload name"),
                &key->overload);
 }
 

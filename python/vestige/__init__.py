@@ -16,6 +16,8 @@ from .annotate import counter, instant, record_function
 
 __version__ = "0.1.0"
 __all__ = [
+    "KinetoStepTracker",
+    "ProfilerAction",
     "ProfilerActivity",
     "Trace",
     "TraceError",
@@ -23,10 +25,14 @@ __all__ = [
     "counter",
     "install",
     "instant",
+    "itt",
     "memory",
     "profile",
     "record_function",
+    "schedule",
     "snapshot",
+    "supported_activities",
+    "tensorboard_trace_handler",
     "uninstall",
 ]
 
@@ -34,23 +40,32 @@ VestigeError = TraceError
 
 TYPE_CHECKING = False  # as typing has it, without loading typing
 if TYPE_CHECKING:
-    from . import memory
-    from .activity import ProfilerActivity
+    from . import itt, memory
+    from .activity import ProfilerActivity, supported_activities
     from .dropin import install, uninstall
+    from .experimental import _ExperimentalConfig
     from .flight import snapshot
+    from .handlers import tensorboard_trace_handler
     from .profiler import profile
+    from .steps import KinetoStepTracker, ProfilerAction, schedule
 else:
     _HOMES = {
+        "KinetoStepTracker": "steps",
+        "ProfilerAction": "steps",
         "ProfilerActivity": "activity",
+        "_ExperimentalConfig": "experimental",
         "install": "dropin",
         "profile": "profiler",
+        "schedule": "steps",
         "snapshot": "flight",
+        "supported_activities": "activity",
+        "tensorboard_trace_handler": "handlers",
         "uninstall": "dropin",
     }
 
     def __getattr__(name):
-        if name == "memory":  # a module, which its import puts here
-            return __import__(f"{__name__}.memory", fromlist=["memory"])
+        if name in ("itt", "memory"):  # modules, which their import puts here
+            return __import__(f"{__name__}.{name}", fromlist=[name])
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         home = __import__(f"{__name__}.{_HOMES[name]}", fromlist=[name])

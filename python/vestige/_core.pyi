@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias, TypeVar, final
 
 from typing_extensions import Self
 
 Progress: TypeAlias = Callable[[float], None]
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 ExtraFrames: TypeAlias = Callable[[str, int], Sequence[dict[str, Any]] | None]
 
 engines: tuple[str, ...]
@@ -83,6 +85,7 @@ class Trace:
         progress: Progress | None = None,
         last_ns: int = 0,
         memory_events: bool = True,
+        since: int = -1,
     ) -> None: ...
     def totals(
         self, *, all_windows: bool = False, progress: Progress | None = None, last_ns: int = 0, memory: bool = False
@@ -94,6 +97,29 @@ class Trace:
     def spans(self, name: str, *, limit: int = 100_000, progress: Progress | None = None) -> list[tuple[int, int]]:
         """Start and end of the spans of a name, those that end first, in the order of their ends. A name is one as
         shown (`f.py(3): C.f`), a qualified one (`C.f`) or its last part (`f`), whichever there is first."""
+    def definitions(self) -> list[tuple[int, str] | None]:
+        """Kind and name of what spans are of, by id."""
+    def events(
+        self, *, all_windows: bool = False, since: int = -1, calls: bool = True, timeout: float | None = None
+    ) -> tuple[memoryview, memoryview, bool]:
+        """Every span: rows as trace_events.c has them, the text of their arguments, and whether time ran out."""
+    def averages(
+        self,
+        *,
+        all_windows: bool = False,
+        since: int = -1,
+        calls: bool = True,
+        shapes: bool = False,
+        overloads: bool = False,
+        timeout: float | None = None,
+    ) -> list[tuple[int, int, int, int, int, int, int, int, str | None, str | None, bool]]:
+        """By definition: id, serial of the first, count, own and all ns, own and all bytes, operations, shapes and
+        overload as JSON, whether they are beside the stack."""
+    def contexts(
+        self, *, all_windows: bool = False, since: int = -1, shapes: bool = False, timeout: float | None = None
+    ) -> list[tuple[int, int, str | None, int, int, int, int, int, int, int]]:
+        """By what called them, parents first: place of the parent or -1, id, shapes, serial and start of the first,
+        count, own and all ns, own and all bytes."""
     def names(self) -> set[str]:
         """The last parts of all names that spans() may find."""
     def has_memory(self) -> bool:
@@ -149,9 +175,14 @@ class record_function:
     name: str
     args: str | None
     stack: bool
-    def __init__(self, name: str, args: str | None = None, *, stack: bool = False) -> None: ...
+    _values: tuple[object, ...] | None
+    def __init__(self, name: str, *args: object, stack: bool = False) -> None: ...
+    def __call__(self, function: F) -> F: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: object) -> None: ...
+    def _leave_open(self) -> None: ...
+    def _end(self) -> None: ...
+    def _call_end_callbacks_on_future(self, future: T) -> T: ...
 
 def instant(name: str, json_members: str = "") -> None: ...
 def counter(name: str, value: float) -> None: ...

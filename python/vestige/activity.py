@@ -23,8 +23,16 @@ class ProfilerActivity(enum.Enum):
 _warned = False
 
 
-def check_activities(activities: Iterable[ProfilerActivity] | None) -> frozenset[ProfilerActivity]:
-    """The activities to collect; None and empty stand for all that there are. torch's own members count as ours."""
+def supported_activities() -> set[ProfilerActivity]:
+    """The activities that can be collected: the CPU's."""
+    return {ProfilerActivity.CPU}
+
+
+def check_activities(activities: Iterable[object] | None) -> frozenset[ProfilerActivity]:
+    """The activities to collect; None stands for all that there are. torch's own members count as ours.
+
+    An item is an activity, or a dict of activities and the names of what to collect of each, as torch has it.
+    """
     if activities is None:
         return frozenset({ProfilerActivity.CPU})
     try:
@@ -32,28 +40,42 @@ def check_activities(activities: Iterable[ProfilerActivity] | None) -> frozenset
     except TypeError:
         kind = type(activities).__name__
         raise TypeError(f"activities must be a list or set of ProfilerActivity, not {kind}") from None
-    chosen = frozenset(map(_member, wanted)) or frozenset({ProfilerActivity.CPU})
-    if chosen != {ProfilerActivity.CPU}:
+    chosen: list[ProfilerActivity] = []
+    strangers: list[object] = []
+    for item in wanted:
+        for member in item if isinstance(item, dict) else (item,):
+            activity = _member(member)
+            if activity is None:
+                strangers.append(item)
+            elif activity in chosen:
+                raise ValueError(f"Activity {activity} specified more than once")
+            else:
+                chosen.append(activity)
+    if not chosen:
+        raise AssertionError("No valid profiler activities found")
+    if strangers:
+        raise TypeError(f"Expected ProfilerActivity or dict, got {type(strangers[0])}")
+    if set(chosen) != {ProfilerActivity.CPU}:
         _warn_of_devices(chosen)
-    return chosen
+    return frozenset(chosen)
 
 
-def _member(activity: object) -> ProfilerActivity:
+def _member(activity: object) -> ProfilerActivity | None:
     if isinstance(activity, ProfilerActivity):
         return activity
     name = str(getattr(activity, "name", ""))
     if type(activity).__name__ == "ProfilerActivity" and name in ProfilerActivity.__members__:
         return ProfilerActivity[name]  # torch's
-    raise TypeError(f"activities must hold members of ProfilerActivity, not {activity!r}")
+    return None
 
 
-def _warn_of_devices(chosen: frozenset[ProfilerActivity]) -> None:
+def _warn_of_devices(chosen: Iterable[ProfilerActivity]) -> None:
     global _warned
     if _warned:
         return
     _warned = True
     import warnings
 
-    names = ", ".join(sorted(activity.name for activity in chosen - {ProfilerActivity.CPU}))
+    names = ", ".join(sorted(activity.name for activity in set(chosen) - {ProfilerActivity.CPU}))
     message = f"vestige records the CPU only: no {names} activity is collected"
     warnings.warn(message, stacklevel=4)  # of profile() in the program

@@ -1,8 +1,9 @@
 """install(): vestige in torch.profiler's place.
 
-torch.profiler's profile, record_function and ProfilerActivity become ours: at once where it is loaded, else when the
-program loads it; torch is not loaded for it, and need not be there. Defaults and the name under which other tools see
-us become torch's as well. uninstall() puts everything back.
+The names of torch.profiler, and of torch.profiler.profiler where they are defined, become ours: at once where torch is
+loaded, else when the program loads it; torch is not loaded for it, and need not be there. Defaults and the name under
+which other tools see us become torch's as well. uninstall() puts everything back. What stays torch's own:
+ExecutionTraceObserver, whose objects profile() takes, kineto_available and DeviceType.
 """
 
 from __future__ import annotations
@@ -19,10 +20,22 @@ if TYPE_CHECKING:
     from typing import Any
 
 MODULE = "torch.profiler"
-NAMES = ("profile", "record_function", "ProfilerActivity")
+INNER = "torch.profiler.profiler"
+NAMES = (
+    "KinetoStepTracker",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "_ExperimentalConfig",
+    "itt",
+    "profile",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+)
 
 _installed = False
-_originals: dict[str, Any] = {}  # what the patched module had
+_originals: list[tuple[ModuleType, str, Any]] = []  # what the patched modules had
 
 
 def install() -> None:
@@ -48,9 +61,8 @@ def uninstall() -> None:
     _core.set_torch_mode(False)
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
-    module = sys.modules.get(MODULE)
-    if module is not None:
-        vars(module).update(_originals)
+    for module, name, original in _originals:
+        setattr(module, name, original)
     _originals.clear()
 
 
@@ -61,10 +73,11 @@ def installed() -> bool:
 def _patch(module: ModuleType) -> None:
     import vestige
 
-    for name in NAMES:
-        if hasattr(module, name):
-            _originals[name] = getattr(module, name)
-            setattr(module, name, getattr(vestige, name))
+    for place in (module, sys.modules.get(INNER)):
+        for name in NAMES:
+            if place is not None and hasattr(place, name):
+                _originals.append((place, name, getattr(place, name)))
+                setattr(place, name, getattr(vestige, name))
 
 
 class _Finder:

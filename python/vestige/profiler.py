@@ -12,7 +12,8 @@ import os
 import sys
 from _weakref import ref
 
-from . import _core, dropin, torch_ops
+from . import _core, dropin
+from .api import DEFAULTS, TorchProfile
 from .children import follow, name_process, unfollow
 from .ranks import check_ranks, distributed_info
 from .render import quote
@@ -20,7 +21,7 @@ from .units import parse_file_bound, parse_size, parse_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import timedelta
     from types import TracebackType
     from typing import Any
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _unfinished: set[ref[profile]] = set()
 
 
-class profile:
+class profile(TorchProfile):
     """Records calls of Python and C functions, garbage collections and annotations, in all threads.
 
         with profile() as prof:
@@ -40,6 +41,17 @@ class profile:
         prof.export_chrome_trace("t.json.gz")
 
     activities    members of ProfilerActivity; only CPU is collected, others warn once
+    schedule      a function of the step's number, as schedule() makes them, that says which steps are recorded; step()
+                  tells of each. A cycle of active steps is a window of the file; what is exported, and what events()
+                  and key_averages() give, is the last cycle
+    on_trace_ready  is called with the profile when a cycle is over, and at stop()
+    acc_events    all cycles are exported and given, not the last alone
+    record_shapes, with_flops, with_modules
+                  what is recorded of a framework's operators
+    post_processing_timeout_s   seconds after which reading events ends, with those read so far
+    custom_trace_id_callback    gives the id of each cycle
+    execution_trace_observer    its start() and stop() are called with each cycle, cleanup() at the end of the block
+    experimental_config         an _ExperimentalConfig, vestige's or torch's
     with_stack    record calls; False leaves annotations, instants and counters. Default True, after install() False
     output        a .vst file to record to, which must not exist unless overwrite is True. It can be read up to the
                   last record even if the process is killed. Default: a temporary file that vanishes by itself
@@ -49,7 +61,7 @@ class profile:
                   is compared with the file's name alone
     exclude       patterns of files whose functions are not recorded
     record_args   names (`f`, `Class.f`) of functions whose arguments and return values are recorded
-    gc            record garbage collections
+    gc            record garbage collections. Default True, after install() False
     rank, local_rank, world_size
                   which process of a distributed program this is. Default: RANK, LOCAL_RANK and WORLD_SIZE of the
                   environment
@@ -62,10 +74,6 @@ class profile:
                   longer), `raise:ValueError` (an exception of that type), `rss>2G` (memory of the process)
     snapshot_signal   name of a signal that makes it write one
     max_snapshots     how many are written at most, beside `output` as `<output>-snapshot<n>.vst`
-    record_shapes     record the inputs of torch's operators: sizes, strides, types, numbers
-    with_flops        count the floating point operations of those that multiply and add, as torch does
-    with_modules      accepted; calls of modules are shown by their names wherever with_stack is True
-    overload_names    record which overload of an operator it is
     annotation_stacks  record the call stack that each record_function() begins in
     profile_memory    record allocations and frees too, of Python's allocators and of malloc and its kin, each with the
                       Python stack it was made with
@@ -76,8 +84,20 @@ class profile:
     def __init__(
         self,
         *,
-        activities: Iterable[ProfilerActivity] | None = None,
+        activities: Iterable[ProfilerActivity | dict[ProfilerActivity, list[str]]] | None = None,
+        schedule: Callable[[int], Any] | None = None,
+        on_trace_ready: Callable[[profile], object] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
         with_stack: bool | None = None,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: Any = None,
+        execution_trace_observer: Any = None,
+        acc_events: bool = False,
+        use_cuda: bool | None = None,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
         output: str | bytes | os.PathLike[str] | os.PathLike[bytes] | None = None,
         overwrite: bool = False,
         engine: str = "auto",
@@ -85,7 +105,7 @@ class profile:
         include: Sequence[str] | None = None,
         exclude: Sequence[str] | None = None,
         record_args: Sequence[str] | None = None,
-        gc: bool = True,
+        gc: bool | None = None,
         rank: int | None = None,
         local_rank: int | None = None,
         world_size: int | None = None,
@@ -96,23 +116,31 @@ class profile:
         snapshot_signal: str | int | None = None,
         max_snapshots: int = 10,
         annotation_stacks: bool = False,
-        profile_memory: bool = False,
         memory_native_stacks: bool = False,
         memory_sample: str | int | None = None,
         memory_native_allocators: bool = True,
-        record_shapes: bool = False,
-        with_flops: bool = False,
-        with_modules: bool = False,
-        overload_names: bool = False,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name != "self"}
+        named = dict(locals())
+        given = {name: value for name, value in named.items() if name not in ("self", "use_cuda", *DEFAULTS)}
+        torch_mode = dropin.installed()
+        chosen: frozenset[ProfilerActivity] | None = None
         if activities is not None:  # their module loads enum, which a program that names none is spared
             from .activity import check_activities
 
-            activities = check_activities(activities)
-        self._activities = activities
+            chosen = check_activities(activities)
+        if use_cuda is not None:
+            import warnings
+
+            warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
+        self._activities = chosen
         if with_stack is None:
-            with_stack = not dropin.installed()
+            with_stack = not torch_mode
+        self.with_stack = with_stack
+        self._set_torch_options({name: named[name] for name in DEFAULTS}, torch_mode)
+        if gc is None:
+            gc = not torch_mode
+        if self._experiment.get("record_python_gc_info"):
+            gc = True
         flags = {
             "with_stack": with_stack,
             "overwrite": overwrite,
@@ -123,22 +151,16 @@ class profile:
             "profile_memory": profile_memory,
             "memory_native_stacks": memory_native_stacks,
             "memory_native_allocators": memory_native_allocators,
-            "record_shapes": record_shapes,
-            "with_flops": with_flops,
-            "with_modules": with_modules,
-            "overload_names": overload_names,
         }
         for name, flag in flags.items():
             if not isinstance(flag, bool):
                 raise TypeError(f"{name} must be True or False, not {type(flag).__name__}")
         if children and output is None:
             raise ValueError("children=True needs an output: their files are named after it")
-        self.with_stack = with_stack
         self.profile_memory = profile_memory
         self._annotation_stacks = annotation_stacks
-        self._torch = {name: flags[name] for name in ("record_shapes", "with_flops", "overload_names")}
         self._output = None if output is None else os.fspath(output)
-        given.update(activities=self._activities, with_stack=with_stack)
+        given.update(activities=self._activities, with_stack=with_stack, gc=gc)
         for name in ("include", "exclude", "record_args", "triggers"):
             given[name] = _strings(name, given[name])
         if max_size is not None:
@@ -203,46 +225,74 @@ class profile:
         return check_activities(self._activities)
 
     def start(self) -> None:
-        """Starts recording. After a stop() it goes on: the trace then has several windows."""
+        """Starts recording, or the schedule. After a stop() it goes on: the trace then has several windows."""
         if self._running:
             raise RuntimeError("this profile is recording already")
         if self._finished:
             raise RuntimeError(f"{self._place()} is finished; use a new profile()")
-        # Gathered before recording: the calls it takes are not the program's.
-        facts = {} if self._started else {**self._facts(), **self._metadata}
-        torch_ops.prepare()
-        if self._children:
-            follow(self)
-        try:
-            self._session.create()
-            for key, text in facts.items():
-                self._session.set_metadata(key, text)
-            self._session.start()
-            _core.set_annotation_stacks(self._annotation_stacks)
-            torch_ops.start(**self._torch)
-        except BaseException:
-            self._let_go()
-            raise
+        if self._action is None:
+            self._prepare_trace()
+            self._start_trace()
+        else:
+            from .steps import ProfilerAction, transit
+
+            transit(self, ProfilerAction.NONE, self._action)
         self._running = True
-        if not self._started:
-            self._started = True
-            _finish_at_exit(self)
+        self._begin_step()
 
     def stop(self) -> None:
         """Stops recording. What was recorded can now be exported."""
         if not self._running:
             raise RuntimeError("this profile is not recording: call start() first")
         self._running = False
-        torch_ops.stop()
+        self._end_step()
+        if self._action is None:
+            self._stop_trace()
+            self._trace_ready()
+        else:
+            from .steps import transit
+
+            transit(self, self._action, None)
+
+    def _start_trace(self) -> None:
+        """Begins a window of the file."""
+        # Gathered before recording: the calls it takes are not the program's.
+        facts = self._torch_facts()
+        if not self._started:
+            facts = {**self._facts(), **facts, **self._metadata}
+        self._results = None
+        if self._children:
+            follow(self)
+        try:
+            self._session.create()
+            for key, text in facts.items():
+                self._session.set_metadata(key, text)
+            if self.execution_trace_observer is not None:
+                self.execution_trace_observer.start()
+            self._session.start()
+            _core.set_annotation_stacks(self._annotation_stacks)
+        except BaseException:
+            self._let_go()
+            raise
+        self._first_window = self._windows
+        self._windows += 1
+        self._tracing = True
+        if not self._started:
+            self._started = True
+            _finish_at_exit(self)
+
+    def _stop_trace(self) -> None:
+        """Ends it."""
+        self._tracing = False
         if self._session.recording:
             self._session.stop()
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.stop()
         self._let_go()
 
     def finish(self) -> None:
         """Stops if need be and completes the file given as `output`. Leaving a with block does it too."""
-        if self._running:
-            torch_ops.stop()
-        self._running = False
+        self._running = self._tracing = False
         if self._started and not self._finished:
             self._finished = True
             try:
@@ -270,6 +320,8 @@ class profile:
     ) -> None:
         if self._running:
             self.stop()
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.cleanup()
         if self._output is not None:
             self.finish()
 
@@ -280,22 +332,27 @@ class profile:
 
             if ProfilerActivity.CPU not in check_activities(activities):
                 return
-        if not self._running:
+        if not self._tracing:
             return
         if enable and not self._session.recording:
             self._session.start()
-            torch_ops.start(**self._torch)
+            self._windows += 1
         elif not enable and self._session.recording:
-            torch_ops.stop()
             self._session.stop()
 
-    def export_chrome_trace(self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
-        """Writes all that was recorded as Chrome JSON, gzipped if the name ends in .gz. As often as wanted."""
-        if self._running:
+    def export_chrome_trace(
+        self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes], use_python_export: bool = False
+    ) -> None:
+        """Writes what was recorded as Chrome JSON, gzipped if the name ends in .gz. As often as wanted.
+
+        With a schedule that is the last cycle, unless acc_events is set. use_python_export is torch's and changes
+        nothing.
+        """
+        if self._tracing:
             raise RuntimeError("this profile is recording: stop() it before exporting")
         if not self._started:
             raise RuntimeError("nothing was recorded: call start() first")
-        _export_json(self._session.trace(), os.fsdecode(path))
+        _export_json(self._session.trace(), os.fsdecode(path), self._selection())
 
     @property
     def snapshots(self) -> list[tuple[str, str, str | None]]:
@@ -315,10 +372,7 @@ class profile:
         self._set_metadata(key, _check_json(value))
 
     def _set_metadata(self, key: str, text: str) -> None:
-        if not isinstance(key, str):
-            raise TypeError(f"a metadata key must be a str, not {type(key).__name__}")
-        if not key or "\0" in key:
-            raise ValueError(f"not a metadata key: {key!r}")
+        _check_key(key)
         if self._finished:
             raise RuntimeError(f"{self._place()} is finished: metadata comes too late")
         if self._started:
@@ -351,9 +405,10 @@ class profile:
             "vestige.process_name": quote(name),
             "vestige.python": quote(sys.version.split()[0]),
         }
-        for flag in ("with_stack", "profile_memory", "record_shapes", "with_flops", "with_modules"):
-            if self._options[flag]:
-                facts[flag] = "1"
+        if self.with_stack:
+            facts["with_stack"] = "1"
+        if self.profile_memory:
+            facts["profile_memory"] = "1"
         distributed = distributed_info(self._ranks)
         if distributed is not None:
             facts["distributedInfo"] = distributed
@@ -380,6 +435,20 @@ def _strings(name: str, values: Any) -> tuple[str, ...] | None:
     return strings
 
 
+def _check_key(key: str) -> None:
+    if not isinstance(key, str):
+        raise TypeError(f"a metadata key must be a str, not {type(key).__name__}")
+    if not key or "\0" in key:
+        raise ValueError(f"not a metadata key: {key!r}")
+
+
+def check_metadata(key: str, value: str) -> None:
+    _check_key(key)
+    if not isinstance(value, str):
+        raise TypeError(f"metadata must be a str of JSON, not {type(value).__name__}")
+    _check_json(value)
+
+
 def _check_json(text: str) -> str:
     import json
 
@@ -394,16 +463,16 @@ def _check_json(text: str) -> str:
     return text
 
 
-def _export_json(trace: _core.Trace, path: str) -> None:
+def _export_json(trace: _core.Trace, path: str, selection: dict[str, Any]) -> None:
     """The format goes by the name's suffix; any other name is reached through one that has it."""
     if path.endswith((".json", ".json.gz")):
-        trace.export(path, all_windows=True)
+        trace.export(path, **selection)
         return
     if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     suffix = ".json.gz" if path.endswith(".gz") else ".json"
     partial = f"{path}.{os.getpid()}{suffix}"
-    trace.export(partial, all_windows=True)
+    trace.export(partial, **selection)
     os.replace(partial, path)
 
 

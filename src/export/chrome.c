@@ -67,14 +67,23 @@ static bool is_own_key(const char *key)
     return strncmp(key, VST_CHROME_INTERNAL, strlen(VST_CHROME_INTERNAL)) == 0;
 }
 
-static void put_trace_id(vst__output *output, const uint8_t *id)
+/* The recording's own, unless the program gave one. */
+static void put_trace_id(vst__output *output, const vst_trace *trace)
 {
     static const char hex[] = "0123456789ABCDEF";
-    char text[32];
+    const char *given =
+        vst_trace_metadata(trace, VST_CHROME_INTERNAL "trace_id");
+    const uint8_t *id = trace->header.trace_id;
+    char text[34];
 
+    if (given != NULL) {
+        vst__chrome_put_value(output, given);
+        return;
+    }
+    text[0] = text[33] = '"';
     for (size_t i = 0; i < 16; i++) {
-        text[2 * i] = hex[id[i] >> 4];
-        text[2 * i + 1] = hex[id[i] & 15];
+        text[2 * i + 1] = hex[id[i] >> 4];
+        text[2 * i + 2] = hex[id[i] & 15];
     }
     vst__output_write(output, text, sizeof text);
 }
@@ -118,9 +127,9 @@ static void put_head(vst__chrome *chrome)
     vst__output *output = chrome->output;
 
     vst__output_text(output, "{\n\"schemaVersion\": 1,\n"
-                             "\"deviceProperties\": [],\n\"trace_id\": \"");
-    put_trace_id(output, chrome->processes[0].trace->header.trace_id);
-    vst__output_text(output, "\",\n");
+                             "\"deviceProperties\": [],\n\"trace_id\": ");
+    put_trace_id(output, chrome->processes[0].trace);
+    vst__output_text(output, ",\n");
     put_metadata(chrome);
     vst__output_text(output, "\"displayTimeUnit\": \"ms\",\n"
                              "\"baseTimeNanoseconds\": ");

@@ -310,7 +310,7 @@ def test_steps_out_of_order_are_refused(tmp_path):
     ("options", "message"),
     [
         ({"activities": 5}, "activities must be a list or set of ProfilerActivity, not int"),
-        ({"activities": ["CPU"]}, "activities must hold members of ProfilerActivity, not 'CPU'"),
+        ({"activities": [ProfilerActivity.CPU, "CPU"]}, "Expected ProfilerActivity or dict, got <class 'str'>"),
         ({"with_stack": 1}, "with_stack must be True or False, not int"),
         ({"overwrite": None}, "overwrite must be True or False, not NoneType"),
         ({"c_functions": "yes"}, "c_functions must be True or False, not str"),
@@ -320,8 +320,10 @@ def test_steps_out_of_order_are_refused(tmp_path):
         ({"exclude": 3}, "exclude must be a list of str, not int"),
         ({"record_args": [len]}, "record_args must be a list of str, not of builtin_function_or_method"),
         ({"output": 7}, "expected str, bytes or os.PathLike object, not int"),
-        ({"record_shapes": True}, "unexpected keyword argument 'record_shapes'"),
-        ({"schedule": None}, "unexpected keyword argument 'schedule'"),
+        ({"record_shapes": 1}, "record_shapes must be True or False, not int"),
+        ({"schedule": 5}, "schedule must be a function, not int"),
+        ({"experimental_config": 5}, "experimental_config must be an _ExperimentalConfig, not int"),
+        ({"record_shape": True}, "unexpected keyword argument 'record_shape'"),
     ],
 )
 def test_wrong_arguments_are_refused_in_one_line(options, message):
@@ -396,7 +398,7 @@ def test_other_activities_are_accepted_with_one_warning():
 def test_no_activities_are_the_default_ones():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for activities in (None, [], set(), [ProfilerActivity.CPU] * 2):
+        for activities in (None, [ProfilerActivity.CPU], {ProfilerActivity.CPU}, [{ProfilerActivity.CPU: []}]):
             assert profile(activities=activities).activities == {ProfilerActivity.CPU}
 
 

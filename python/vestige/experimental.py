@@ -1,0 +1,95 @@
+"""_ExperimentalConfig: torch.profiler's options that are not promised to stay, and which of them mean something here."""
+
+from __future__ import annotations
+
+import warnings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+FIELDS: dict[str, object] = {  # in the order that torch pickles them in
+    "profiler_metrics": (),
+    "profiler_measure_per_kernel": False,
+    "verbose": False,
+    "performance_events": (),
+    "enable_cuda_sync_events": False,
+    "adjust_profiler_step": False,
+    "disable_external_correlation": False,
+    "profile_all_threads": False,
+    "capture_overload_names": False,
+    "record_python_gc_info": False,
+    "expose_kineto_event_metadata": False,
+    "custom_profiler_config": "",
+    "adjust_timestamps": False,
+    "trace_only": False,
+}
+MEANT = (  # the others are about devices
+    "verbose",
+    "profile_all_threads",
+    "capture_overload_names",
+    "record_python_gc_info",
+    "adjust_timestamps",
+    "trace_only",
+)
+
+_warned = False
+
+
+class _ExperimentalConfig:
+    """Options of torch.profiler without a promise.
+
+    verbose                 Python functions stand in tables beside operators
+    profile_all_threads     accepted: all threads are recorded anyway
+    capture_overload_names  operators have their overload's name
+    record_python_gc_info   garbage collections are recorded, also where install() has set torch's defaults
+    adjust_timestamps       accepted: what is called lies inside what calls it anyway
+    trace_only              for export_chrome_trace() only; events() and key_averages() are refused
+    """
+
+    def __init__(
+        self,
+        profiler_metrics: Sequence[str] = (),
+        profiler_measure_per_kernel: bool = False,
+        verbose: bool = False,
+        performance_events: Sequence[str] = (),
+        enable_cuda_sync_events: bool = False,
+        adjust_profiler_step: bool = False,
+        disable_external_correlation: bool = False,
+        profile_all_threads: bool = False,
+        capture_overload_names: bool = False,
+        record_python_gc_info: bool = False,
+        expose_kineto_event_metadata: bool = False,
+        custom_profiler_config: str = "",
+        adjust_timestamps: bool = False,
+        trace_only: bool = False,
+    ) -> None:
+        given = locals()
+        for name in FIELDS:
+            setattr(self, name, given[name])
+
+
+def check_config(config: Any, with_stack: bool) -> dict[str, Any]:
+    """The fields of a config, ours or torch's. One warning names those that mean nothing here."""
+    global _warned
+    if config is None:
+        return {**FIELDS}
+    if isinstance(config, _ExperimentalConfig):
+        fields = {name: getattr(config, name) for name in FIELDS}
+    elif type(config).__name__ == "_ExperimentalConfig" and isinstance(state := config.__getstate__(), tuple):
+        fields = {**FIELDS, **dict(zip(FIELDS, state, strict=False))}  # torch's has few attributes
+    else:
+        raise TypeError(f"experimental_config must be an _ExperimentalConfig, not {type(config).__name__}")
+    idle = [name for name, value in fields.items() if value and name not in MEANT]
+    if idle and not _warned:
+        _warned = True
+        warnings.warn(f"of experimental_config, {', '.join(idle)} mean nothing without a device", stacklevel=4)
+    if fields["trace_only"] and with_stack:
+        warnings.warn(
+            "trace_only=True is incompatible with with_stack=True "
+            "(stack traces require event post-processing). Disabling trace_only.",
+            stacklevel=4,
+        )
+        fields["trace_only"] = False
+    return fields

@@ -1,0 +1,44 @@
+"""Folded stacks: a line for each, its frames from the outside in and a number, as flame graphs are made of."""
+
+from __future__ import annotations
+
+from .events import CALLS, STACK_METRICS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from .results import Results
+
+FORBIDDEN = str.maketrans(" ;\t\n", "____")
+
+
+def check_metric(metric: str) -> None:
+    if metric not in STACK_METRICS:
+        raise ValueError(f"metric should be one of: {list(STACK_METRICS)}")
+
+
+def stacks_of(results: Results) -> Iterable[tuple[Sequence[str], int]]:
+    """Python's and C's calls, from the outside in, with their own times in ns and those of what is no call in them."""
+    nodes: list[tuple[Any, ...]] = results.trace.contexts(timeout=results.timeout, **results.selection)
+    paths: list[tuple[str, ...]] = []
+    for node in nodes:
+        known = results.definitions[node[1]]
+        outer = paths[node[0]] if node[0] >= 0 else ()
+        paths.append((*outer, known[1]) if known is not None and known[0] in CALLS else outer)
+    return ((path, node[6]) for path, node in zip(paths, nodes, strict=True) if path)
+
+
+def write_stacks(path: Any, stacks: Iterable[tuple[Sequence[str], int]]) -> None:
+    """Equal stacks are one line. Whole µs are written; what has less than one is left out, unless all have."""
+    sums: dict[tuple[str, ...], int] = {}
+    for frames, ns in stacks:
+        key = tuple(frames)
+        sums[key] = sums.get(key, 0) + ns
+    lines = [(frames, ns // 1000) for frames, ns in sums.items() if ns >= 1000]
+    if not lines:
+        lines = [(frames, 1) for frames in sums]
+    with open(path, "w", encoding="utf-8", errors="replace") as file:
+        for frames, us in lines:
+            file.write(";".join(frame.translate(FORBIDDEN) for frame in frames) + f" {us}\n")
