@@ -3,7 +3,7 @@ are made, from the extension's sums or from events."""
 
 from __future__ import annotations
 
-from .events import ANNOTATION, CALLS, NATIVE, EventList, device_type, flat_shapes, rewrite
+from .events import ANNOTATION, CALLS, NATIVE, device_type, flat_shapes, rewrite
 from .table import FormattedTimes
 
 TYPE_CHECKING = False
@@ -225,7 +225,7 @@ def average_stacks(results: Results, with_calls: bool, by_shapes: bool, depth: i
     return list(rows.values())
 
 
-def average_events(events: Iterable[Any], by_shapes: bool, depth: int, by_overload: bool) -> EventList:
+def average_events(events: Iterable[Any], by_shapes: bool, depth: int, by_overload: bool) -> list[FunctionEventAvg]:
     """Of any list of events."""
     rows: dict[tuple[Any, ...], FunctionEventAvg] = {}
     for event in events:
@@ -240,4 +240,4 @@ def average_events(events: Iterable[Any], by_shapes: bool, depth: int, by_overlo
             row.input_shapes = ""
         if not by_overload:
             row.overload_name = ""
-    return EventList(rows.values())
+    return list(rows.values())

@@ -442,7 +442,8 @@ class EventList(list):  # type: ignore[type-arg]
             return self._results.key_averages(
                 group_by_input_shapes, group_by_stack_n, group_by_overload_name, include_python_functions
             )
-        return average_events(self, group_by_input_shapes, group_by_stack_n, group_by_overload_name)
+        rows = average_events(self, group_by_input_shapes, group_by_stack_n, group_by_overload_name)
+        return EventList(rows, profile_memory=self._profile_memory, with_flops=self._with_flops)
 
     def _is_whole(self) -> bool:
         """Whether it holds what it was made with."""

@@ -58,11 +58,15 @@ class Results:
     def key_averages(
         self, by_shapes: bool = False, by_stack: int = 0, by_overload: bool = False, with_calls: bool | None = None
     ) -> EventList:
-        from .averages import average_names, average_stacks
+        from .averages import average_events, average_names, average_stacks
 
         if with_calls is None:
             with_calls = self._verbose or not self.has_operators
-        if by_stack > 0:
+        rows: list[Any]
+        if by_stack > 0 and by_overload:  # which contexts do not tell apart
+            events = [event for event in self.events if with_calls or not event.is_python_function]
+            rows = average_events(events, by_shapes, by_stack, by_overload)
+        elif by_stack > 0:
             rows = average_stacks(self, with_calls, by_shapes, by_stack)
         else:
             rows = average_names(self, with_calls, by_shapes, by_overload)
