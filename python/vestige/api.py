@@ -237,3 +237,13 @@ class TorchProfile:
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
         self._read().export_stacks(path, metric)
+
+    def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
+        """Writes the memory in use over time, as torch.profiler does. The suffix says how: .html is a page with a plot,
+        .json and .json.gz are times in µs and bytes by category, .raw.json.gz single events."""
+        if not self.profile_memory:
+            raise ValueError("profile_memory=True required for memory profiling.")
+        from ._core import memory_events
+        from .timeline import write_timeline
+
+        write_timeline(os.fspath(path), memory_events(self._read().trace), device or "cpu")

@@ -520,3 +520,55 @@ def test_the_rows_say_what_the_extension_has():
     assert len(block) % 80 == 0 and len(text) == 0
     assert len(block) // 80 == len(prof.events())
     assert vestige.Trace is _core.Trace
+
+
+# ---- memory over time -------------------------------------------------------
+
+
+def timeline(prof, path):
+    import gzip
+
+    prof.export_memory_timeline(str(path))
+    data = path.read_bytes()
+    return json.loads(gzip.decompress(data) if path.name.endswith(".gz") else data)
+
+
+@pytest.fixture(scope="module")
+def allocations():
+    kept = []
+    with profile(profile_memory=True) as prof:
+        bytearray(5_000_000)
+        kept.append(bytearray(3_000_000))
+    return prof
+
+
+def test_single_events_tell_what_was_freed(allocations, tmp_path):
+    raw = timeline(allocations, tmp_path / "t.raw.json.gz")
+    large = [(action, size, category) for _, action, size, category in raw if size >= 3_000_000]
+    assert [action for action, *_ in large] == [2, 4, 2]  # created, destroyed, created
+    assert [category for *_, category in large] == [3, 3, 7]  # TEMPORARY, and unknown
+    assert [time_ns for time_ns, *_ in raw] == sorted(time_ns for time_ns, *_ in raw)
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
+def test_the_timeline_has_bytes_by_category(allocations, tmp_path, name):
+    times, rows = timeline(allocations, tmp_path / name)
+    assert len(times) == len(rows) and times == sorted(times)
+    assert all(len(row) == 9 and row[0] == 0 and min(row) >= 0 for row in rows)
+    assert max(row[4] for row in rows) >= 5_000_000
+    assert rows[-1][8] >= 3_000_000 and rows[-1][4] == 0
+
+
+def test_the_timeline_is_a_page_too(allocations, tmp_path):
+    allocations.export_memory_timeline(tmp_path / "t.html", device="cpu")
+    text = (tmp_path / "t.html").read_text()
+    assert text.startswith("<!DOCTYPE html>") and text.count("<polygon") == 2 and "http" not in text
+
+
+def test_other_devices_have_no_memory_here_and_unrecorded_memory_is_refused(allocations, tmp_path):
+    allocations.export_memory_timeline(tmp_path / "t.json", device="cuda:0")
+    assert json.loads((tmp_path / "t.json").read_text()) == [[], []]
+    with profile() as prof:
+        pass
+    with pytest.raises(ValueError, match="profile_memory=True required"):
+        prof.export_memory_timeline(tmp_path / "t.json")
