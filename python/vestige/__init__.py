@@ -11,8 +11,8 @@ This module holds names only. What annotations need is loaded at once; the rest
 when it is first asked for, so that importing vestige costs next to nothing.
 """
 
-from ._core import Trace, TraceError
-from .annotate import counter, instant, record_function
+from ._core import Trace, TraceError, record_function
+from .annotate import counter, instant
 
 __version__ = "0.1.0"
 __all__ = [
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from . import itt, memory
     from .activity import ProfilerActivity, supported_activities
     from .dropin import install, uninstall
-    from .experimental import _ExperimentalConfig
+    from .experimental import _ExperimentalConfig as _ExperimentalConfig
     from .flight import snapshot
     from .handlers import tensorboard_trace_handler
     from .profiler import profile

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from . import _core
     from .averages import FunctionEventAvg
-    from .events import EventList
+    from .event_list import EventList
     from .results import Results
     from .steps import ProfilerAction
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .events import OPERATOR, EventList, LazyEvents, Store
+from .event_list import EventList, LazyEvents
+from .events import OPERATOR, Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Results:
         self.definitions = trace.definitions()
         self.threads: dict[int, int] = {thread["number"]: thread["tid"] for thread in trace.threads()}
         self._verbose = verbose
-        self._shown = {"profile_memory": profile_memory, "with_flops": with_flops}
+        self._shown: dict[str, Any] = {"profile_memory": profile_memory, "with_flops": with_flops}
         self._store: Store | None = None
         self._events: LazyEvents | None = None
 

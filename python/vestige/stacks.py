@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .events import CALLS, STACK_METRICS
+from .events import CALLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from .results import Results
 
+STACK_METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total")
 FORBIDDEN = str.maketrans(" ;\t\n", "____")
 
 

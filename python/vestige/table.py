@@ -40,7 +40,7 @@ class FormattedTimes:
 
     @property
     def cpu_time(self) -> float:
-        return self.cpu_time_total / self.count if self.count else 0.0  # type: ignore[attr-defined,no-any-return]
+        return self.cpu_time_total / self.count if self.count else 0.0  # type: ignore[attr-defined]
 
     @property
     def device_time(self) -> float:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import vestige
 from vestige import _core, profile, record_function
-from vestige.events import EventList, FunctionEvent
+from vestige.event_list import EventList
+from vestige.events import FunctionEvent
 
 
 def inner(count):
