@@ -14,8 +14,9 @@ typedef struct annotation {
     bool open_ended;  /* __exit__ does not end it, a future will */
     vst_id id;        /* 0: not entered, or nothing was recorded then */
     uint32_t instance;
-    uint32_t recording; /* the recording that id belongs to */
-    vst_ticks since;    /* 0: no trigger asks how long it lasts */
+    uint32_t recording;   /* the recording that id belongs to */
+    vst_ticks since;      /* 0: no trigger asks how long it lasts */
+    unsigned long thread; /* that began it, if it is open-ended */
 } annotation;
 
 static uint32_t last_instance;
@@ -261,13 +262,33 @@ static PyObject *annotation_leave_open(PyObject *object, PyObject *unused)
         return NULL;
     }
     self->open_ended = true;
+    self->thread = PyThread_get_thread_ident();
     Py_RETURN_NONE;
+}
+
+/* What the main thread began, it ends as soon as it runs. */
+static int end_in_main_thread(void *object)
+{
+    annotation *self = object;
+
+    if (self->thread == PyThread_get_thread_ident())
+        end_annotation(self);
+    Py_DECREF(self);
+    return 0;
 }
 
 static PyObject *annotation_end(PyObject *object, PyObject *unused)
 {
+    annotation *self = (annotation *)object;
+
     (void)unused;
-    end_annotation((annotation *)object);
+    if (!self->open_ended || self->thread == PyThread_get_thread_ident()) {
+        end_annotation(self);
+    } else {
+        Py_INCREF(object);
+        if (Py_AddPendingCall(end_in_main_thread, object) < 0)
+            Py_DECREF(object);
+    }
     Py_RETURN_NONE;
 }
 

@@ -364,6 +364,41 @@ static void a_clip_behind_all_that_happened_leaves_what_waits(void)
     builder_free(&b);
 }
 
+static void a_replay_begins_at_the_window_of_a_number(void)
+{
+    static const char *const expected[] = {
+        "a 2100..2200\nb 4100..4200\nc 6100..6200\n",
+        "b 4100..4200\nc 6100..6200\n",
+        "c 6100..6200\n",
+        "",
+    };
+    builder b;
+
+    builder_init(&b);
+    builder_definitions(&b, 1);
+    for (unsigned window = 0; window < 3; window++)
+        builder_window(&b, window, 2000 * (window + 1),
+                       2000 * (window + 1) + 1000);
+    for (unsigned window = 0; window < 3; window++) {
+        vst_ticks start = 2000 * (vst_ticks)(window + 1);
+        builder_records(&b, window, 1, start, 1);
+        builder_enter(&b, window + 1, 100);
+        builder_exit(&b, window + 1, 100);
+    }
+    vst_trace *trace = open_built(&b);
+    for (int since = 0; since < 4; since++) {
+        span_tree tree = {.origin_ns = BUILDER_EPOCH_NS};
+        vst_sink sink = tree_sink(&tree);
+        CHECK_INT(
+            vst_trace_replay(trace, VST_WINDOW_SINCE(since), NULL, &sink, NULL),
+            VST_OK);
+        CHECK_TEXT(tree_text(&tree), expected[since]);
+        tree_free(&tree);
+    }
+    vst_trace_close(trace);
+    builder_free(&b);
+}
+
 static void a_file_bounded_in_time_shows_no_more_than_that(void)
 {
     builder b;
@@ -423,6 +458,7 @@ int main(void)
     TEST(the_last_name_in_time_wins_not_the_last_in_the_file);
     TEST(before_a_clip_only_what_is_open_is_known);
     TEST(a_clip_behind_all_that_happened_leaves_what_waits);
+    TEST(a_replay_begins_at_the_window_of_a_number);
     TEST(a_file_bounded_in_time_shows_no_more_than_that);
     TEST(a_clip_begins_at_the_last_checkpoint_before_it);
     return checks_end();

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 import warnings
 
 import pytest
@@ -472,6 +473,25 @@ def test_a_future_ends_the_span_that_waits_for_it():
     prof = asyncio.run(main())
     found = {event.name: event for event in prof.events()}
     assert found["waiting"].time_range.end > found["after"].time_range.end
+    assert found["waiting"].time_range.end < found["last"].time_range.start
+
+
+def test_a_future_that_another_thread_finishes_ends_a_span_of_the_main_thread():
+    from concurrent.futures import ThreadPoolExecutor
+
+    def wait():
+        time.sleep(0.02)
+        return 7
+
+    with profile(with_stack=False) as prof, ThreadPoolExecutor(1) as pool:
+        with record_function("waiting") as span:
+            future = span._call_end_callbacks_on_future(pool.submit(wait))
+        assert future.result() == 7
+        time.sleep(0.02)
+        with record_function("last"):
+            pass
+    found = {event.name: event for event in prof.events()}
+    assert 15_000 < found["waiting"].cpu_time_total
     assert found["waiting"].time_range.end < found["last"].time_range.start
 
 
