@@ -261,7 +261,7 @@ def test_calls_that_are_left_out_leave_their_time(recording):
 
 
 def test_shapes_are_apart_if_wanted():
-    with profile(with_stack=False) as prof:
+    with profile(with_stack=False, gc=False) as prof:
         for size in (1, 2, 2):
             with record_function("op", bytearray(size)):
                 pass
@@ -321,7 +321,7 @@ class FailingPack:
     ],
 )
 def test_arrays_are_noted_by_their_shapes(values, shapes, types, tmp_path):
-    with profile(with_stack=False) as prof, record_function("op", *values):
+    with profile(with_stack=False, gc=False) as prof, record_function("op", *values):
         pass
     (event,) = prof.events()
     assert event.structured_input_shapes == event.input_shapes == shapes
@@ -335,7 +335,7 @@ def test_arrays_given_to_a_decorator_are_noted_too():
     def function():
         return 5
 
-    with profile(with_stack=False) as prof:
+    with profile(with_stack=False, gc=False) as prof:
         assert function() == 5
     assert prof.events()[0].input_shapes == [[7]]
 
@@ -350,7 +350,7 @@ def test_dlpack_is_understood():
         def __dlpack__(self):
             return self.inner.__dlpack__()
 
-    with profile(with_stack=False) as prof, record_function("op", Packed(numpy.zeros((2, 5), "complex64"))):
+    with profile(with_stack=False, gc=False) as prof, record_function("op", Packed(numpy.zeros((2, 5), "complex64"))):
         pass
     assert prof.events()[0].input_shapes == [[2, 5]]
     assert prof.events()[0].input_dtypes == ["c10::complex<float>"]
@@ -394,7 +394,7 @@ def test_exported_stacks_are_never_empty(tmp_path):
 
 
 def test_stacks_need_calls_and_a_metric_that_there_is(tmp_path):
-    with profile(with_stack=False) as prof:
+    with profile(with_stack=False, gc=False) as prof:
         pass
     with pytest.raises(AssertionError, match="requires with_stack=True"):
         prof.export_stacks(tmp_path / "s.txt")

@@ -287,7 +287,7 @@ def test_torchs_observer_is_driven(tmp_path):
 
 def test_a_torch_future_ends_its_span():
     future = torch.futures.Future()
-    with vestige.profile(with_stack=False) as prof:
+    with vestige.profile(with_stack=False, gc=False) as prof:
         with vestige.record_function("waiting") as span:
             span._call_end_callbacks_on_future(future)
         with vestige.record_function("after"):

@@ -456,7 +456,7 @@ def test_a_future_ends_the_span_that_waits_for_it():
     import asyncio
 
     async def main():
-        with profile(with_stack=False) as prof:
+        with profile(with_stack=False, gc=False) as prof:
             future = asyncio.get_running_loop().create_future()
             with record_function("waiting") as span:
                 assert span._call_end_callbacks_on_future(future) is future
@@ -483,7 +483,7 @@ def test_a_future_that_another_thread_finishes_ends_a_span_of_the_main_thread():
         time.sleep(0.02)
         return 7
 
-    with profile(with_stack=False) as prof, ThreadPoolExecutor(1) as pool:
+    with profile(with_stack=False, gc=False) as prof, ThreadPoolExecutor(1) as pool:
         with record_function("waiting") as span:
             future = span._call_end_callbacks_on_future(pool.submit(wait))
         assert future.result() == 7
