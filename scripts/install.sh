@@ -7,3 +7,5 @@ echo "building vestige for Python $1"
 env -u MAKEFLAGS PATH="$PWD/.venv/$1/bin:$PATH" ".venv/$1/bin/pip" install -qq \
     --disable-pip-version-check --no-build-isolation --no-deps \
     --force-reinstall --config-settings=build-dir="build/$1" .
+# Where torch is installed, what records its operators is built right away.
+".venv/$1/bin/python" -m vestige.torch_build

@@ -18,5 +18,6 @@ if [ "$1" = "$default" ]; then
         -r tests/clients/requirements.txt
     tests="$tests tests/clients"
 fi
+python -m vestige.torch_build # where torch is: tests do not wait for it
 # shellcheck disable=SC2086 # one or two folders
 pytest -q $tests

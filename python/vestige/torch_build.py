@@ -194,6 +194,9 @@ def main() -> int:
     if _load(path, torch) is None:
         try:
             print(f"building the recorder of operators for torch {torch.__version__}")
+            for name in os.listdir(HOME):  # those of other versions
+                if name.endswith(".so"):
+                    os.unlink(os.path.join(HOME, name))
             build(torch, path)
         except BuildError as error:
             print(f"no recorder of torch's operators: {error}", file=sys.stderr)
