@@ -619,6 +619,13 @@ EXPORTED const char *vst_torch_built_for(void)
     return TORCH_VERSION;
 }
 
+/* A profiler of torch's own is about to start on the calling thread, and would
+ * take ours for one. When it is gone, ours comes back with the next operator. */
+EXPORTED void vst_torch_make_way(void)
+{
+    unwatch_memory();
+}
+
 EXPORTED void vst_torch_stop(void)
 {
     generation.store(0, std::memory_order_relaxed);
@@ -640,9 +647,8 @@ EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
         wants = flags;
         if (!reports)
             reports = std::make_shared<memory_reports>();
-        /* On this thread always: there are annotations of torch's own that are
-         * made only where it finds a profiler. */
-        watch_memory();
+        if (flags & WANTS_MEMORY)
+            watch_memory();
         callback = at::addGlobalCallback(
             at::RecordFunctionCallback(on_start, on_end)
                 .needsInputs((flags & (WANTS_SHAPES | WANTS_FLOPS)) != 0)

@@ -12,10 +12,10 @@ import os
 import sys
 from _weakref import ref
 
-from . import _core, dropin
+from . import _core, dropin, torch_ops
 from .api import DEFAULTS, TorchProfile
 from .children import follow, name_process, unfollow
-from .ranks import check_ranks, distributed_info
+from .ranks import check_ranks, distributed_info, own_path
 from .render import quote
 from .units import parse_file_bound, parse_size, parse_time
 
@@ -54,7 +54,8 @@ class profile(TorchProfile):
     experimental_config         an _ExperimentalConfig, vestige's or torch's
     with_stack    record calls; False leaves annotations, instants and counters. Default True, after install() False
     output        a .vst file to record to, which must not exist unless overwrite is True. It can be read up to the
-                  last record even if the process is killed. Default: a temporary file that vanishes by itself
+                  last record even if the process is killed. Default: a temporary file that vanishes by itself.
+                  `{rank}` in it is the rank
     engine        "auto", or one of vestige's engines by name
     c_functions   record calls of functions written in C
     include       glob patterns of source files; only functions in these are recorded. A pattern without a slash
@@ -159,7 +160,19 @@ class profile(TorchProfile):
             raise ValueError("children=True needs an output: their files are named after it")
         self.profile_memory = profile_memory
         self._annotation_stacks = annotation_stacks
+        # torch's own reports, where malloc's hooks would not see the same bytes a second time.
+        in_its_place = torch_mode and "torch" in sys.modules
+        self._torch = {
+            "record_shapes": self.record_shapes,
+            "with_flops": self.with_flops,
+            "memory": profile_memory and (in_its_place or not memory_native_allocators),
+            "overload_names": bool(self._experiment.get("capture_overload_names")),
+        }
+        self._ranks = check_ranks(rank, local_rank, world_size)
         self._output = None if output is None else os.fspath(output)
+        if self._output is not None:
+            own = own_path(os.fsdecode(self._output), self._ranks)
+            self._output = own if isinstance(self._output, str) else os.fsencode(own)
         given.update(activities=self._activities, with_stack=with_stack, gc=gc)
         for name in ("include", "exclude", "record_args", "triggers"):
             given[name] = _strings(name, given[name])
@@ -183,14 +196,13 @@ class profile(TorchProfile):
             max_size=given["max_size"] or 0,
             keep_ns=keep_ns,
             checkpoints=armed,
-            memory=profile_memory,
+            memory=profile_memory and not in_its_place,
             memory_native_stacks=memory_native_stacks,
             memory_native_allocators=memory_native_allocators,
             memory_sample_bytes=given["memory_sample"] or 0,
         )
-        self._ranks = check_ranks(rank, local_rank, world_size)
-        own = ("output", "overwrite", "children")
-        self._options = {name: value for name, value in given.items() if name not in own}  # for children as well
+        apart = ("output", "overwrite", "children")
+        self._options = {name: value for name, value in given.items() if name not in apart}  # for children as well
         self._overwrite = overwrite
         self._children = children
         self._family: tuple[str, str] | None = None  # file and id of the first process's recording, if children are
@@ -261,6 +273,7 @@ class profile(TorchProfile):
         if not self._started:
             facts = {**self._facts(), **facts, **self._metadata}
         self._results = None
+        torch_ops.prepare()
         if self._children:
             follow(self)
         try:
@@ -271,6 +284,7 @@ class profile(TorchProfile):
                 self.execution_trace_observer.start()
             self._session.start()
             _core.set_annotation_stacks(self._annotation_stacks)
+            torch_ops.start(**self._torch)
         except BaseException:
             self._let_go()
             raise
@@ -284,6 +298,7 @@ class profile(TorchProfile):
     def _stop_trace(self) -> None:
         """Ends it."""
         self._tracing = False
+        torch_ops.stop()
         if self._session.recording:
             self._session.stop()
         if self.execution_trace_observer is not None:
@@ -292,6 +307,8 @@ class profile(TorchProfile):
 
     def finish(self) -> None:
         """Stops if need be and completes the file given as `output`. Leaving a with block does it too."""
+        if self._tracing:
+            torch_ops.stop()
         self._running = self._tracing = False
         if self._started and not self._finished:
             self._finished = True
@@ -336,8 +353,10 @@ class profile(TorchProfile):
             return
         if enable and not self._session.recording:
             self._session.start()
+            torch_ops.start(**self._torch)
             self._windows += 1
         elif not enable and self._session.recording:
+            torch_ops.stop()
             self._session.stop()
 
     def export_chrome_trace(

@@ -41,6 +41,12 @@ def distributed_info(given: dict[str, int]) -> str | None:
     return "{" + ", ".join(f"{quote(name)}: {value}" for name, value in members.items() if value is not None) + "}"
 
 
+def own_path(path: str, given: dict[str, int]) -> str:
+    """The file of this process where there are several: {rank} in its name is the rank, 0 where none is known."""
+    rank = given.get("rank", _from_environment("rank"))
+    return path.replace("{rank}", str(rank or 0))
+
+
 def _from_environment(name: str) -> int | None:
     text = os.environ.get(name.upper(), "")
     if not (text.isascii() and text.isdecimal() and len(text) < 10) or int(text) < LEAST[name]:

@@ -1,7 +1,8 @@
 """Builds the observer of torch's operators: a library for one version of torch and one of vestige.
 
-`python -m vestige.torch_build` builds it into the package itself, for all who use it; else it is built on first use into
-the user's cache. It is complete under its name or not there: processes that build it at once do not disturb each other.
+`python -m vestige.torch_build` builds it into the package itself, for all who use it; else it is built on first use
+into the user's cache. It is complete under its name or not there: processes that build it at once do not disturb each
+other. Behind the library's own bytes stands a check of them: loading half a library would end the process.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 HOME = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_torch")
 SOURCE = os.path.join(HOME, "operators.cpp")
+SEAL = b"vestige, whole: "
 COMPILERS = ("c++", "g++", "clang++")
 
 
@@ -50,6 +52,7 @@ def _build_in(folder: str, name: str, torch: ModuleType, tell: Callable[[str], N
     with _Lock(path):
         library = _load(path, torch)  # another process was faster
         if library is None:
+            _compiler()  # or it says what is missing
             tell(f"building the recorder of operators for torch {torch.__version__} once, in {folder}")
             build(torch, path)
             library = _load(path, torch)
@@ -102,6 +105,7 @@ def build(torch: ModuleType, path: str) -> None:
             lines = done.stderr.decode(errors="replace").splitlines()
             first = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no message")
             raise BuildError(f"{compiler[0]} failed: {first.strip()[:300]}")
+        _seal(temporary)
         os.chmod(temporary, 0o755)
         os.replace(temporary, path)
     except OSError as error:
@@ -127,6 +131,21 @@ def _compiler() -> list[str]:
     raise BuildError(f"no C++ compiler to build for torch with: install one of {', '.join(COMPILERS)}, or set CXX")
 
 
+def _seal(path: str) -> None:
+    with open(path, "r+b") as file:
+        check = crc32(file.read())
+        file.write(SEAL + check.to_bytes(4, "little"))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _is_whole(path: str) -> bool:
+    with open(path, "rb") as file:
+        data = file.read()
+    end = len(data) - len(SEAL) - 4
+    return end > 0 and data[end:] == SEAL + crc32(data[:end]).to_bytes(4, "little")
+
+
 def _load(path: str, torch: ModuleType) -> Any:
     """None for a file that is not there, or broken, which is removed where it can be."""
     import ctypes
@@ -134,10 +153,13 @@ def _load(path: str, torch: ModuleType) -> Any:
     if not os.path.isfile(path):
         return None
     try:
+        if not _is_whole(path):
+            raise OSError("it was cut off")
         library = ctypes.CDLL(path)
         library.vst_torch_built_for.restype = ctypes.c_char_p
         library.vst_torch_start.argtypes = (ctypes.c_void_p, ctypes.c_uint)
         library.vst_torch_stop.restype = None
+        library.vst_torch_make_way.restype = None
         built_for = library.vst_torch_built_for().decode()
         if str(torch.__version__).partition("+")[0] == built_for.partition("+")[0]:
             return library

@@ -1,7 +1,8 @@
 """Operators of torch: makes its observer record while vestige does.
 
-The observer is a library in C++ (_torch/operators.cpp) that belongs to one version of torch: torch_build makes it, once.
-It is loaded only where torch is: at the start of a recording, or when the program loads torch while one is under way.
+The observer is a library in C++ (_torch/operators.cpp) that belongs to one version of torch: torch_build makes it,
+once. It is loaded only where torch is: at the start of a recording, or when the program loads torch while one is under
+way.
 Without it everything else is recorded as ever, and one line says so.
 """
 
@@ -20,13 +21,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 SHAPES, FLOPS, MEMORY, OVERLOADS, IDS = 1, 2, 4, 8, 16  # as operators.cpp has them
+FLAG, STARTS = "_is_profiler_enabled", "_run_on_profiler_start"  # of torch.autograd.profiler
 
 _library: Any = None  # ctypes' handle, once it is loaded
 _pid = 0  # that tried to load it
 _flags: int | None = None  # of the recording under way
 _off = False  # by the environment
 _table: Any = None  # the address of vst_api
-_announced: ModuleType | None = None  # torch's module that was told of a profiler
+_announced: ModuleType | None = None  # torch.autograd.profiler, once it was told
+_starts: Any = None  # what it had under STARTS
+_set_flag = False  # it had no profiler before
 
 
 def prepare() -> None:
@@ -96,15 +100,30 @@ def _code(owner: object, name: str) -> CodeType | None:
 
 
 def _announce(module: ModuleType | None) -> None:
-    """Has torch annotate compiled code, which it does only where it knows of a profiler; None: no more."""
-    global _announced
-    name = "_is_profiler_enabled"
-    if module is not None and getattr(module, name, None) is False:
-        setattr(module, name, True)
+    """Tells torch of a profiler; None: no more. It then annotates compiled code, and its own profiler finds the place
+    where allocations are reported free when it starts."""
+    global _announced, _starts, _set_flag
+    if module is not None and _announced is None:
         _announced = module
+        _set_flag = getattr(module, FLAG, None) is False
+        if _set_flag:
+            setattr(module, FLAG, True)
+        _starts = getattr(module, STARTS, None)
+        if _starts is not None:
+            setattr(module, STARTS, _torch_starts)
     elif module is None and _announced is not None:
-        setattr(_announced, name, False)
+        if _set_flag:
+            setattr(_announced, FLAG, False)
+        if getattr(_announced, STARTS, None) is _torch_starts:
+            setattr(_announced, STARTS, _starts)
         _announced = None
+
+
+def _torch_starts(*args: Any, **kwargs: Any) -> Any:
+    """In the place of what torch's profiler calls first."""
+    if _library is not None:
+        _library.vst_torch_make_way()
+    return _starts(*args, **kwargs)
 
 
 def _load() -> None:

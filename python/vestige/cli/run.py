@@ -100,7 +100,9 @@ def _parser() -> Parser:
     from .console import Parser
 
     parser = Parser("run", "Run a program and record every call it makes.", USAGE, EXAMPLES)
-    parser.add_argument("-o", "--output", metavar="FILE", help="trace to write (default: <name>.<pid>.vst)")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="trace to write; {rank} in it is the rank (default: <name>.<pid>.vst)"
+    )
     parser.add_argument("--force", action="store_true", help="overwrite FILE")
     parser.add_argument("-q", "--quiet", action="store_true", help="no report at the end")
     parser.add_argument("--no-c", action="store_true", help="leave out functions written in C")
@@ -135,11 +137,14 @@ class Recording:
     """The whole run as a trace file."""
 
     def __init__(self, options: Namespace, program: Program) -> None:
+        from vestige.ranks import own_path
         from vestige.render import quote
         from vestige.units import parse_file_bound, parse_time
 
         self._process = os.getpid()
-        self._shown = options.output or f"{program.name}.{self._process}.vst"
+        given = {name: getattr(options, name, None) for name in ("rank", "local_rank", "world_size")}
+        ranks = {name: int(value) for name, value in given.items() if value is not None}
+        self._shown = own_path(options.output or f"{program.name}.{self._process}.vst", ranks)
         self._path = os.path.abspath(self._shown)
         self._quiet = options.quiet
         self._max_snapshots = getattr(options, "max_snapshots", 0)

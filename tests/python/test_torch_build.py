@@ -1,0 +1,166 @@
+"""How what records torch's operators is found, built and loaded; processes of their own, several of them at once."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from vestige import torch_build
+
+if find_spec("torch") is None:
+    pytest.skip("torch is not installed for this Python", allow_module_level=True)
+
+OPERATORS = """
+import json, sys
+import vestige
+{before}
+with vestige.profile(with_stack=False) as prof:
+    {inside}
+    torch.sin(torch.ones(2))
+prof.export_chrome_trace(sys.argv[1])
+print(json.dumps([e["name"] for e in json.load(open(sys.argv[1]))["traceEvents"] if e.get("cat") == "cpu_op"]))
+"""
+
+
+def program(before="import torch", inside="pass"):
+    return textwrap.dedent(OPERATORS).format(before=before, inside=inside)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The library, made by the compiler that is here."""
+    import torch
+
+    name = torch_build.library_name(torch)
+    for folder in (torch_build.HOME, torch_build.cache_folder()):
+        if os.path.isfile(os.path.join(folder, name)):
+            return os.path.join(folder, name)
+    path = str(tmp_path_factory.mktemp("built") / name)
+    torch_build.build(torch, path)
+    return path
+
+
+@pytest.fixture
+def place(tmp_path, built):
+    """A copy of the package without a library, an empty cache, and a compiler that takes its time to copy one."""
+    package = Path(torch_build.HOME).parent
+    shutil.copytree(package, tmp_path / "site" / "vestige", ignore=shutil.ignore_patterns("operators-*.so"))
+    compiler = tmp_path / "bin" / "copying"
+    compiler.parent.mkdir()
+    compiler.write_text(
+        f"#!{sys.executable}\nimport shutil, sys, time\n"
+        f"open({str(tmp_path / 'runs')!r}, 'a').write('run\\n')\n"
+        f"time.sleep(0.5)\nshutil.copy({built!r}, sys.argv[sys.argv.index('-o') + 1])\n"
+    )
+    compiler.chmod(0o755)
+    return tmp_path
+
+
+def start(place, text, **environment):
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(place / "site"),
+        "XDG_CACHE_HOME": str(place / "cache"),
+        "CXX": str(place / "bin" / "copying"),
+        **environment,
+    }
+    out = place / f"t{len(list(place.glob('t*.json')))}-{id(env)}.json"
+    command = [sys.executable, "-W", "ignore", "-c", text, str(out)]
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=place)
+
+
+def finish(process):
+    stdout, stderr = process.communicate(timeout=120)
+    assert process.returncode == 0, stderr
+    lines = [line for line in stderr.splitlines() if line.startswith("vestige: ")]
+    return json.loads(stdout.splitlines()[-1]), lines
+
+
+def libraries(place):
+    return sorted((place / "cache" / "vestige" / "torch").glob("*.so"))
+
+
+def test_two_processes_at_once_build_it_once(place):
+    results = [finish(p) for p in [start(place, program()) for _ in range(2)]]
+    assert [sorted(names) for names, _ in results] == [["aten::empty", "aten::fill_", "aten::ones", "aten::sin"]] * 2
+    told = [line for _, lines in results for line in lines]
+    assert len(told) == 1
+    assert "building the recorder of operators for torch" in told[0]
+    assert (place / "runs").read_text() == "run\n"
+    [library] = libraries(place)
+    assert library.stat().st_mode & 0o777 == 0o755
+    assert not list(library.parent.glob(".operators-*"))
+
+
+def test_a_broken_file_in_the_cache_is_built_again_and_a_good_one_used(place, built):
+    folder = place / "cache" / "vestige" / "torch"
+    folder.mkdir(parents=True)
+    library = folder / os.path.basename(built)
+    library.write_bytes(Path(built).read_bytes()[:5000])
+    names, lines = finish(start(place, program()))
+    assert "aten::sin" in names
+    assert len(lines) == 1
+    assert library.stat().st_size > 5000
+    names, lines = finish(start(place, program(), CXX="false"))
+    assert "aten::sin" in names
+    assert lines == []
+
+
+def test_without_a_compiler_one_line_says_what_is_missing_and_the_rest_is_recorded(place):
+    stub = program().replace("with_stack=False", "with_stack=True")
+    names, lines = finish(start(place, stub, PATH="", CXX=""))
+    assert names == []
+    assert lines == [
+        "vestige: torch's operators are not recorded: no C++ compiler to build for torch with: "
+        "install one of c++, g++, clang++, or set CXX"
+    ]
+    names, lines = finish(start(place, stub, CXX="false"))
+    assert names == []
+    assert lines[-1].startswith("vestige: torch's operators are not recorded: false failed")
+    assert libraries(place) == []
+
+
+def test_torch_that_is_loaded_while_recording_is_recorded(place):
+    names, lines = finish(start(place, program(before="assert 'torch' not in sys.modules", inside="import torch")))
+    assert names[-1] == "aten::sin"
+    names, lines = finish(start(place, program(), VESTIGE_TORCH="0"))
+    assert (names, lines) == ([], [])
+
+
+RANKS = """
+import os, sys, json
+import torch, torch.distributed as dist
+from vestige import profile
+rank = int(os.environ["RANK"])
+dist.init_process_group("gloo", init_method="file://" + os.path.abspath("meeting"), rank=rank, world_size=2)
+with profile(output=sys.argv[1], with_stack=False) as prof:
+    dist.all_reduce(torch.ones(4))
+prof.export_chrome_trace(f"{os.environ['RANK']}.json")
+dist.destroy_process_group()
+print("[]")
+"""
+
+
+def test_two_ranks_have_files_of_their_own_and_say_which_they_are(tmp_path):
+    env = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+    command = [sys.executable, "-W", "ignore", "-c", RANKS, str(tmp_path / "t.rank{rank}.vst")]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    running = [
+        subprocess.Popen(command, env={**env, "RANK": str(rank)}, cwd=tmp_path, **pipes) for rank in range(2)
+    ]
+    for process in running:
+        finish(process)
+    assert sorted(path.name for path in tmp_path.glob("*.vst")) == ["t.rank0.vst", "t.rank1.vst"]
+    for rank in range(2):
+        text = (tmp_path / f"{rank}.json").read_text()
+        document = json.loads(text)
+        info = document["distributedInfo"]
+        assert (info["rank"], info["world_size"], info["backend"]) == (rank, 2, "gloo")
+        names = {e["name"] for e in document["traceEvents"] if e.get("cat") in ("cpu_op", "user_annotation")}
+        assert any("allreduce" in name or "all_reduce" in name for name in names), names
