@@ -186,10 +186,10 @@ static void tensors(fact_bytes *facts, input_part part, vst__text *text)
             put(text, ", ");
         if (tag == VST_FACT_TENSOR)
             tensor(facts, part, lists ? text : NULL);
-        else if (tag != VST_FACT_OTHER)
-            facts->broken = true;
         else if (lists)
             put(text, "[]");
+        if (tag != VST_FACT_TENSOR && tag != VST_FACT_OTHER)
+            facts->broken = true;
     }
     if (lists)
         put(text, "]");

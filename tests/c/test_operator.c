@@ -1,0 +1,262 @@
+/* Operators: recorded by any thread, read as JSON with torch's names, joined by
+ * arrows; and bytes that are no facts at all. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <vestige/operator.h>
+#include <vestige/session.h>
+
+#include "check.h"
+#include "export/json.h"
+#include "exported.h"
+#include "replay/operator.h"
+
+static vst_id define(vst_definition_kind kind, const char *name)
+{
+    vst_definition definition = {.kind = kind,
+                                 .name = name,
+                                 .name_len = (uint32_t)strlen(name),
+                                 .file = ""};
+
+    return vst_recording_define(&definition);
+}
+
+static vst_session *started(void)
+{
+    vst_session_options options = {.path = NULL};
+    vst_session *session = NULL;
+
+    CHECK_INT(vst_session_create(&options, &session, NULL), VST_OK);
+    CHECK_INT(vst_session_start(session, NULL), VST_OK);
+    return session;
+}
+
+static char *exported(vst_session *session)
+{
+    vst_export_options options = {.window = VST_WINDOW_ALL};
+    vst_trace *trace = NULL;
+    char *text;
+
+    CHECK_INT(vst_session_stop(session), VST_OK);
+    CHECK_INT(vst_session_open_trace(session, &trace, NULL), VST_OK);
+    CHECK_INT(vst_trace_export(trace, in_folder("t.json"), &options, NULL),
+              VST_OK);
+    vst_trace_close(trace);
+    vst_session_destroy(session);
+    text = contents(in_folder("t.json"));
+    CHECK(text != NULL && vst__json_is_value(text, strlen(text)));
+    CHECK_INT(remove(in_folder("t.json")), 0);
+    return text != NULL ? text : calloc(1, 1);
+}
+
+/* ---- recording ------------------------------------------------------------
+ */
+
+static void nothing_is_recorded_without_a_recording(void)
+{
+    CHECK_INT(define(VST_DEF_OPERATOR, "aten::add"), 0);
+    CHECK(!vst_record_operator(1, 0, NULL, 0));
+    vst_record_operator_exit(VST_EXIT, 1, 0);
+}
+
+static void an_operator_has_its_numbers(void)
+{
+    vst_session *session = started();
+    vst_id id = define(VST_DEF_OPERATOR, "aten::add");
+    uint64_t words[2] = {7, vst_operator_word(1, 0, VST_SCOPE_FUNCTION)};
+
+    CHECK(vst_record_operator(id, 0, words, 2));
+    CHECK(vst_record_operator(id, 0, NULL, 0));
+    vst_record_operator_exit(VST_RAISE, id, 0);
+    vst_record_operator_exit(VST_EXIT, id, 0);
+    char *text = exported(session);
+    expect_line(text, "\"cat\": \"cpu_op\", \"name\": \"aten::add\"");
+    expect_line(text, "\"Sequence number\": 7, \"Fwd thread id\": 0}");
+    expect_line(text, "\"raised\": 1}");
+    free(text);
+}
+
+static void *run_backward(void *argument)
+{
+    vst_id id = *(vst_id *)argument;
+    uint64_t words[2] = {3, vst_operator_word(2, 1, VST_SCOPE_BACKWARD)};
+
+    CHECK(vst_record_operator(id, 0, words, 2));
+    vst_record_operator_exit(VST_EXIT, id, 0);
+    return NULL;
+}
+
+/* The time of the first event that has all of this text. */
+static double time_of(const char *text, const char *part)
+{
+    const char *at = strstr(text, part);
+    const char *ts = at != NULL ? strstr(at, "\"ts\": ") : NULL;
+
+    CHECK(ts != NULL);
+    return ts != NULL ? strtod(ts + 6, NULL) : -1;
+}
+
+static void an_arrow_leads_from_the_inner_forward_to_the_backward(void)
+{
+    vst_session *session = started();
+    vst_id outer = define(VST_DEF_OPERATOR, "aten::linear");
+    vst_id inner = define(VST_DEF_OPERATOR, "aten::t");
+    vst_id backward = define(VST_DEF_OPERATOR, "TBackward0");
+    uint64_t words[2] = {3, vst_operator_word(1, 0, VST_SCOPE_FUNCTION)};
+    pthread_t thread;
+
+    vst_record_operator(outer, 0, words, 2);
+    vst_record_operator(inner, 0, words, 2);
+    vst_record_operator_exit(VST_EXIT, inner, 0);
+    vst_record_operator_exit(VST_EXIT, outer, 0);
+    CHECK_INT(pthread_create(&thread, NULL, run_backward, &backward), 0);
+    pthread_join(thread, NULL);
+    char *text = exported(session);
+    CHECK(time_of(text, "{\"ph\": \"s\", \"id\": 1") ==
+          time_of(text, "\"aten::t\""));
+    CHECK(time_of(text, "{\"ph\": \"f\", \"bp\": \"e\", \"id\": 1") ==
+          time_of(text, "\"TBackward0\""));
+    CHECK(strstr(text, "\"id\": 2, \"pid\"") == NULL);
+    free(text);
+}
+
+/* As torch's record_function does, whose functions in Python are recorded. */
+static void an_annotation_is_shown_around_what_is_between(void)
+{
+    vst_session *session = started();
+    vst_id enter = define(VST_DEF_PYTHON, "__enter__");
+    vst_id leave = define(VST_DEF_PYTHON, "__exit__");
+    vst_id step = define(VST_DEF_ANNOTATION, "step");
+
+    vst_record(VST_ENTER, enter);
+    vst_record_operator(step, 9, NULL, 0);
+    vst_record(VST_EXIT, enter);
+    vst_record_settle(false);
+    vst_record_settle(true);
+    vst_record(VST_ENTER, leave);
+    vst_record_operator_exit(VST_EXIT, step, 9);
+    vst_record(VST_EXIT, leave);
+    vst_record_settle(false);
+    vst_record_settle(true);
+    char *text = exported(session);
+    expect_line(text, "{\"ph\": \"X\", \"cat\": \"user_annotation\", "
+                      "\"name\": \"step\"");
+    CHECK(strstr(text, "\"ph\": \"b\"") == NULL);
+    free(text);
+}
+
+/* ---- facts ----------------------------------------------------------------
+ */
+
+static void all_kinds_of_inputs_are_read(void)
+{
+    static const unsigned char facts[] = {
+        VST_FACT_TENSOR,
+        5,
+        'f',
+        'l',
+        'o',
+        'a',
+        't',
+        2,
+        4,
+        16,
+        2,
+        16,
+        2,
+        VST_FACT_OTHER,
+        VST_FACT_INTEGER,
+        3,
+        VST_FACT_DOUBLE,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0xe0,
+        0x3f,
+        VST_FACT_BOOL,
+        1,
+        VST_FACT_INTEGERS,
+        2,
+        2,
+        3,
+        VST_FACT_TENSORS,
+        1,
+        VST_FACT_TENSOR,
+        1,
+        'i',
+        1,
+        2,
+        0,
+        VST_FACT_TENSORS_LONG,
+        VST_FACT_NAMED,
+        1,
+        'k',
+        VST_FACT_TEXT,
+        2,
+        '"',
+        'v',
+        VST_FACT_FLOPS,
+        200,
+        1,
+        VST_FACT_RECORD,
+        5,
+    };
+    uint64_t payload[32] = {UINT64_MAX, 0};
+    vst_operator op;
+    vst__text text = {NULL, 0, 0, 0, false};
+
+    memcpy(&payload[2], facts, sizeof facts);
+    CHECK(vst__operator_read(payload, 32, &op, &text));
+    CHECK_INT(op.sequence, -1);
+    CHECK_INT(op.record, 5);
+    char *read = strndup(text.bytes, text.count);
+    CHECK_TEXT(read,
+               ", \"Concrete Inputs\": [\"\", \"\", \"-2\", \"0.5\", \"True\", "
+               "\"[1, -2]\", \"\", \"\"], \"Input type\": [\"float\", \"\", "
+               "\"Scalar\", \"Scalar\", \"Scalar\", \"ScalarList\", "
+               "\"TensorList\", \"TensorList\"], \"Input Strides\": [[8, 1], "
+               "[], [], [], [], [], [[]], []], \"Input Dims\": [[2, 8], [], "
+               "[], [], [], [], [[1]], []], \"k\": \"\\\"v\", "
+               "\"Flops\": 200");
+    free(read);
+    free(text.bytes);
+}
+
+static void any_bytes_at_all_give_json_or_less(void)
+{
+    uint64_t payload[40];
+    vst_operator op;
+    vst__text text = {NULL, 0, 0, 0, false};
+    uint32_t seed = 1;
+
+    for (int turn = 0; turn < 20000; turn++) {
+        unsigned char *bytes = (unsigned char *)payload;
+        for (size_t i = 0; i < sizeof payload; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            bytes[i] = (unsigned char)(seed >> 24) & (turn & 1 ? 0x1f : 0xff);
+        }
+        CHECK(vst__operator_read(payload, (uint32_t)turn % 41, &op, &text));
+        if (text.count > 2)
+            CHECK(vst__json_is_members(text.bytes + 2, text.count - 2));
+    }
+    free(text.bytes);
+}
+
+int main(void)
+{
+    if (mkdtemp(folder) == NULL)
+        return 1;
+    TEST(nothing_is_recorded_without_a_recording);
+    TEST(an_operator_has_its_numbers);
+    TEST(an_arrow_leads_from_the_inner_forward_to_the_backward);
+    TEST(an_annotation_is_shown_around_what_is_between);
+    TEST(all_kinds_of_inputs_are_read);
+    TEST(any_bytes_at_all_give_json_or_less);
+    rmdir(folder);
+    return checks_end();
+}
