@@ -16,11 +16,8 @@
 #include <exception>
 #include <memory>
 #include <new>
-#include <sstream>
 #include <string>
 
-#include <ATen/core/TensorBody.h>
-#include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -29,6 +26,8 @@
 #include <torch/version.h>
 
 #include <vestige/api.h>
+
+#include "inputs.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -41,7 +40,6 @@ enum {
     WANTS_MEMORY = 4,
     WANTS_OVERLOADS = 8,
     WANTS_IDS = 16,
-    LIST_MAX = 30,     /* items of a list of which torch shows the values */
     CACHE_SLOTS = 512, /* a power of two; names a thread uses often */
     NAME_MAX_KEPT = 200,
     /* So that no annotation of Python's has the same. */
@@ -217,187 +215,8 @@ const known *find(thread_state *state, const at::RecordFunction &fn,
     return slot;
 }
 
-/* ---- facts, as operator.h has them ----------------------------------------
+/* ---- what is told of an operator -------------------------------------------
  */
-
-class facts
-{
-  public:
-    facts(uint64_t *words, size_t count)
-        : at_(reinterpret_cast<unsigned char *>(words)), end_(at_ + count * 8)
-    {
-    }
-
-    void byte(unsigned value)
-    {
-        if (at_ < end_)
-            *at_++ = static_cast<unsigned char>(value);
-        else
-            full_ = true;
-    }
-    void count(uint64_t value)
-    {
-        while (value >= 0x80) {
-            byte(static_cast<unsigned>(value & 0x7f) | 0x80);
-            value >>= 7;
-        }
-        byte(static_cast<unsigned>(value));
-    }
-    void integer(int64_t value)
-    {
-        count(static_cast<uint64_t>(value) << 1 ^
-              static_cast<uint64_t>(value >> 63));
-    }
-    void bytes(const void *from, size_t length)
-    {
-        if (static_cast<size_t>(end_ - at_) < length) {
-            full_ = true;
-            return;
-        }
-        std::memcpy(at_, from, length);
-        at_ += length;
-    }
-    void text(const char *from, size_t length)
-    {
-        count(length);
-        bytes(from, length);
-    }
-    void integers(c10::IntArrayRef values)
-    {
-        count(values.size());
-        for (int64_t value : values)
-            integer(value);
-    }
-
-    unsigned char *mark() const
-    {
-        return at_;
-    }
-    void go_back(unsigned char *mark)
-    {
-        at_ = mark;
-        full_ = false;
-    }
-    bool full() const
-    {
-        return full_;
-    }
-    /* Pads what was written with END, and tells how many words it takes. */
-    size_t finish(const uint64_t *words)
-    {
-        while (reinterpret_cast<uintptr_t>(at_) % 8)
-            *at_++ = VST_FACT_END;
-        return static_cast<size_t>(reinterpret_cast<uint64_t *>(at_) - words);
-    }
-
-  private:
-    unsigned char *at_, *end_; /* end_ is at the end of a word */
-    bool full_ = false;
-};
-
-/* As torch: what has no sizes of its own is told of as if it were not there. */
-void put_tensor(facts &out, const at::Tensor &tensor)
-{
-    if (!tensor.defined() || tensor.is_nested() ||
-        tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
-        out.byte(VST_FACT_OTHER);
-        return;
-    }
-    auto type = tensor.dtype().name();
-    out.byte(VST_FACT_TENSOR);
-    out.text(type.data(), type.size());
-    out.integers(tensor.sizes());
-    if (tensor.layout() == at::kStrided)
-        out.integers(tensor.strides());
-    else
-        out.count(0);
-}
-
-void put_as_text(facts &out, unsigned tag, const c10::IValue &value)
-{
-    std::ostringstream stream;
-
-    stream << value;
-    std::string text = stream.str();
-    out.byte(tag);
-    out.text(text.data(), text.size());
-}
-
-/* A number without its tag. */
-void put_number(facts &out, const c10::IValue &value)
-{
-    if (value.isInt()) {
-        out.integer(value.toInt());
-    } else if (value.isDouble()) {
-        double number = value.toDouble();
-        out.bytes(&number, sizeof number);
-    } else {
-        out.byte(value.toBool());
-    }
-}
-
-/* The tag of a number, 0 if it is none of these. */
-unsigned number_tag(const c10::IValue &value)
-{
-    return value.isInt()      ? VST_FACT_INTEGER
-           : value.isDouble() ? VST_FACT_DOUBLE
-           : value.isBool()   ? VST_FACT_BOOL
-                              : VST_FACT_END;
-}
-
-void put_list(facts &out, const c10::IValue &value)
-{
-    auto items = value.toListRef();
-    unsigned tag = items.empty() ? VST_FACT_INTEGER : number_tag(items[0]);
-
-    if (!items.empty() && (!items[0].isScalar() || items.size() > LIST_MAX)) {
-        out.byte(VST_FACT_OTHER);
-        return;
-    }
-    for (const auto &item : items)
-        if (number_tag(item) != tag)
-            tag = 0;
-    if (!tag) {
-        put_as_text(out, VST_FACT_LIST_TEXT, value);
-        return;
-    }
-    out.byte(tag - VST_FACT_INTEGER + VST_FACT_INTEGERS);
-    out.count(items.size());
-    for (const auto &item : items)
-        put_number(out, item);
-}
-
-void put_tensors(facts &out, const c10::IValue &value)
-{
-    auto items = value.toListRef();
-
-    if (items.size() > LIST_MAX) {
-        out.byte(VST_FACT_TENSORS_LONG);
-        return;
-    }
-    out.byte(VST_FACT_TENSORS);
-    out.count(items.size());
-    for (const auto &item : items)
-        put_tensor(out, item.toTensor());
-}
-
-void put_input(facts &out, const c10::IValue &value)
-{
-    if (value.isTensor()) {
-        put_tensor(out, value.toTensor());
-    } else if (unsigned tag = number_tag(value)) {
-        out.byte(tag);
-        put_number(out, value);
-    } else if (value.isScalar()) {
-        put_as_text(out, VST_FACT_TEXT, value);
-    } else if (value.isTensorList()) {
-        put_tensors(out, value);
-    } else if (value.isList()) {
-        put_list(out, value);
-    } else {
-        out.byte(VST_FACT_OTHER);
-    }
-}
 
 void put_named(facts &out, const at::RecordFunction &fn)
 {
@@ -620,7 +439,8 @@ EXPORTED const char *vst_torch_built_for(void)
 }
 
 /* A profiler of torch's own is about to start on the calling thread, and would
- * take ours for one. When it is gone, ours comes back with the next operator. */
+ * take ours for one. When it is gone, ours comes back with the next operator.
+ */
 EXPORTED void vst_torch_make_way(void)
 {
     unwatch_memory();

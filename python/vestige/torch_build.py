@@ -195,7 +195,8 @@ class _Lock:
 
 def _sources() -> list[str]:
     headers = os.path.join(HOME, "include", "vestige")
-    return [SOURCE, *(os.path.join(headers, name) for name in sorted(os.listdir(headers)) if name.endswith(".h"))]
+    names = sorted(name for name in os.listdir(headers) if name.endswith(".h"))
+    return [SOURCE, os.path.join(HOME, "inputs.h"), *(os.path.join(headers, name) for name in names)]
 
 
 def _version() -> str:
