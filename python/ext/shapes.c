@@ -170,10 +170,10 @@ static bool look_at(PyObject *object, array *a)
     }
     found = from_buffer(object, a);
     PyErr_Clear();
-    if (!found && PyObject_HasAttrString(object, "__array_interface__"))
+    if (!found)
         found = from_interface(object, a);
     PyErr_Clear();
-    if (!found && PyObject_HasAttrString(object, "__dlpack__"))
+    if (!found)
         found = from_dlpack(object, a);
     PyErr_Clear();
     return found;

@@ -203,35 +203,38 @@ static bool reserve(vpy_pending *pending, size_t depth)
     return true;
 }
 
-/* Time of children of `owner`, which lies a level further out. */
-static void add(vpy_pending *pending, size_t depth, int64_t ns, uint64_t owner)
+/* Children of a span that lies a level further out. */
+static void add(vpy_pending *pending, size_t depth,
+                struct vpy_pending_level more)
 {
     struct vpy_pending_level *level = &pending->levels[depth];
 
     if (depth >= pending->top)
         pending->top = depth + 1;
-    while (level->ns && level->owner < owner) {
+    while (level->ns && level->owner < more.owner) {
         /* Those of an earlier owner, which became no span: they belong to what
          * enclosed it. */
         struct vpy_pending_level stale = *level;
-        *level = (struct vpy_pending_level){ns, owner};
+        *level = more;
         if (depth == 0)
             return;
         level = &pending->levels[--depth];
-        ns = stale.ns;
-        owner = stale.owner;
+        more = stale;
     }
-    level->ns += ns;
-    level->owner = owner;
+    level->count = (level->ns ? level->count : 0) + more.count;
+    level->last = more.last;
+    level->ns += more.ns;
+    level->owner = more.owner;
 }
 
 bool vpy_pending_end(vpy_pending *pending, const vst_span *span, bool shown,
                      int64_t *self_ns)
 {
     int64_t duration = span->end_ns - span->start_ns;
-    int64_t inside = 0, beside = 0;
+    struct vpy_pending_level inside = {.ns = 0}, more = {.ns = 0};
 
     *self_ns = duration;
+    pending->children = 0;
     if (span->flags & VST_SPAN_ASYNC)
         return true;
     if (!reserve(pending, span->depth))
@@ -243,11 +246,20 @@ bool vpy_pending_end(vpy_pending *pending, const vst_span *span, bool shown,
     }
     while (pending->top > (size_t)span->depth + 1) {
         struct vpy_pending_level *level = &pending->levels[--pending->top];
-        *(level->owner >= span->serial ? &inside : &beside) += level->ns;
+        struct vpy_pending_level *sum =
+            level->owner >= span->serial ? &inside : &more;
+        sum->ns += level->ns;
+        sum->count += level->count;
+        sum->last = level->last;
         level->ns = 0;
     }
-    *self_ns = duration > inside ? duration - inside : 0;
-    add(pending, span->depth, beside + (shown ? duration : inside),
-        span->parent);
+    *self_ns = duration > inside.ns ? duration - inside.ns : 0;
+    pending->children = inside.count;
+    pending->child = inside.last;
+    more.owner = span->parent;
+    more.ns += shown ? duration : inside.ns;
+    more.count += shown ? 1 : inside.count;
+    more.last = shown ? 0 : inside.last;
+    add(pending, span->depth, more);
     return true;
 }

@@ -54,11 +54,22 @@ typedef struct vpy_pending {
     struct vpy_pending_level {
         int64_t ns;
         uint64_t owner; /* serial of the enclosing span */
+        uint32_t count; /* of children that are shown */
+        uint32_t last;  /* what was noted of the last of them */
     } * levels;
     size_t capacity;
     size_t top; /* no level from here on has time */
     uint32_t thread;
+    uint32_t children, child; /* count and last of the span that ended */
 } vpy_pending;
+
+/* Notes something about the span that ended last, which is shown. */
+static inline void vpy_pending_note(vpy_pending *pending, const vst_span *span,
+                                    uint32_t note)
+{
+    if (!(span->flags & VST_SPAN_ASYNC))
+        pending->levels[span->depth].last = note;
+}
 
 /* A span ends. Gives its own time; what is not shown leaves its children to
  * what encloses it. Spans beside the stack have no children. False: out of
@@ -69,7 +80,7 @@ bool vpy_pending_end(vpy_pending *pending, const vst_span *span, bool shown,
 static inline bool vpy_is_call(vst_definition_kind kind)
 {
     return kind == VST_DEF_PYTHON || kind == VST_DEF_NATIVE ||
-           kind == VST_DEF_GC;
+           kind == VST_DEF_GC || kind == VST_DEF_MODULE;
 }
 
 #pragma GCC visibility pop

@@ -1,7 +1,8 @@
 /* Trace.averages(): what the spans of each name took together, by shapes and
  * overload if that is asked for. Nothing is kept but a row for each; the
  * replay runs without the GIL. Sums are torch's: a function that calls itself
- * counts with each of its calls. */
+ * counts with each of its calls, but an operator that does nothing but call one
+ * of its own name is that one. */
 #include "spans.h"
 
 #include <stdlib.h>
@@ -17,6 +18,10 @@ typedef struct average {
     int64_t flops;
     int64_t first_ns; /* the first to begin, and its serial */
     uint64_t serial;
+    /* The span that was added last. */
+    int64_t last_ns;
+    uint64_t last_bytes;
+    int64_t last_flops;
 } average;
 
 typedef struct averages {
@@ -116,6 +121,16 @@ static bool read_args(averages *a, const vst_span *span, average *key)
                &key->overload);
 }
 
+/* Takes the last span of a row out again: what encloses it stands for both. Its
+ * own time stays, for it is now the other's. */
+static void lift(average *sum)
+{
+    sum->count--;
+    sum->total_ns -= sum->last_ns;
+    sum->total_bytes -= sum->last_bytes;
+    sum->flops -= sum->last_flops;
+}
+
 static vst_status add_span(void *ctx, const vst_span *span)
 {
     averages *a = ctx;
@@ -137,9 +152,16 @@ static vst_status add_span(void *ctx, const vst_span *span)
         return VST_E_NOMEM;
     int64_t flops = key.flops;
     key.flops = 0;
+    if (kind == VST_DEF_OPERATOR && a->pending.children == 1 &&
+        a->pending.child && a->of[a->pending.child - 1].id == span->id)
+        lift(&a->of[a->pending.child - 1]);
     sum = find(a, &key);
     if (!sum)
         return VST_E_NOMEM;
+    vpy_pending_note(&a->pending, span, (uint32_t)(sum - a->of) + 1);
+    sum->last_ns = span->end_ns - span->start_ns;
+    sum->last_bytes = span->total_bytes;
+    sum->last_flops = flops;
     sum->count += !(span->flags & VST_SPAN_RESUMED);
     sum->self_ns += key.async ? 0 : self_ns;
     sum->total_ns += span->end_ns - span->start_ns;
@@ -167,12 +189,14 @@ static PyObject *list_of(averages *a)
     PyObject *texts = vpy_texts_list(&a->texts), *list = NULL;
 
     if (texts)
-        list = PyList_New((Py_ssize_t)a->count);
+        list = PyList_New(0);
     if (a->count)
         qsort(a->of, a->count, sizeof *a->of, by_first);
     for (uint32_t i = 0; list && i < a->count; i++) {
         const average *sum = &a->of[i];
         PyObject *none = Py_None;
+        if (sum->count == 0 && sum->total_ns == 0)
+            continue;
         PyObject *shapes =
             sum->shapes ? PyList_GET_ITEM(texts, sum->shapes - 1) : none;
         PyObject *overload =
@@ -183,10 +207,9 @@ static PyObject *list_of(averages *a)
             (long long)sum->total_ns, (unsigned long long)sum->self_bytes,
             (unsigned long long)sum->total_bytes, (long long)sum->flops, shapes,
             overload, sum->async ? Py_True : Py_False);
-        if (!entry)
+        if (!entry || PyList_Append(list, entry) < 0)
             Py_CLEAR(list);
-        else
-            PyList_SET_ITEM(list, (Py_ssize_t)i, entry);
+        Py_XDECREF(entry);
     }
     Py_XDECREF(texts);
     return list;

@@ -18,7 +18,10 @@ typedef struct row {
     uint32_t thread, flags, args_length;
 } row;
 
-enum { ROWS_MAX = INT32_MAX };
+enum {
+    ROWS_MAX = INT32_MAX,
+    SCOPE_SHIFT = 24 /* of an operator, above the flags of its span */
+};
 
 typedef struct events {
     row *rows;
@@ -165,7 +168,7 @@ static vst_status take_span(void *ctx, const vst_span *span)
         .first = -1,
         .next = -1,
         .thread = span->thread,
-        .flags = span->flags,
+        .flags = span->flags | (span->op ? span->op->scope << SCOPE_SHIFT : 0),
     };
     e->enclosing[2 * e->count] = span->parent;
     e->enclosing[2 * e->count + 1] = span->caller;

@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
     from .results import Results
 
-PYTHON, NATIVE, ANNOTATION, GC, OPERATOR = 1, 2, 3, 4, 7  # vst_definition_kind
-CALLS = (PYTHON, NATIVE, GC)
+PYTHON, NATIVE, ANNOTATION, GC, OPERATOR, MODULE = 1, 2, 3, 4, 7, 8  # vst_definition_kind
+CALLS = (PYTHON, NATIVE, GC, MODULE)
 ASYNC, RESUMED = 64, 16  # flags of spans
 WORDS, HALVES = 10, 20  # of a row, in 8 and 4 bytes
 START, END, SELF, ARGS_AT, SELF_BYTES, TOTAL_BYTES = range(6)  # words
 SERIAL, ID, PARENT, FIRST, NEXT, THREAD, FLAGS, ARGS_LENGTH = range(12, 20)  # halves
 STEP = "ProfilerStep#"
-BACKWARD_SCOPE, USER_SCOPE = 1, 7
+USER_SCOPE = 7
+SCOPE_SHIFT = 24  # in the flags of an operator
 REPR_MAX = 20  # children
 
 
@@ -275,7 +276,17 @@ def _scope(store: Store, row: int) -> int:
     kind = store.definition(row)[0]
     if kind == ANNOTATION:
         return USER_SCOPE
-    return BACKWARD_SCOPE if kind == OPERATOR and store.args(row).get("Fwd thread id") else 0
+    return store.halves[row * HALVES + FLAGS] >> SCOPE_SHIFT
+
+
+def _value(text: str) -> Any:
+    """What the text of an input stands for; None for a tensor."""
+    from ast import literal_eval
+
+    try:
+        return literal_eval(text) if text else None
+    except (ValueError, SyntaxError):
+        return text
 
 
 def _activity(store: Store, row: int) -> str:
@@ -348,7 +359,7 @@ FIELDS: dict[str, Any] = {
     "structured_input_shapes": _arg("Input Dims", list),
     "structured_input_strides": _arg("Input Strides", list),
     "input_dtypes": _arg("Input type", list),
-    "concrete_inputs": _arg("Concrete Inputs", list),
+    "concrete_inputs": lambda store, row: [_value(text) for text in store.args(row).get("Concrete Inputs", ())],
     "kwinputs": dict,
     "stack": lambda store, row: list(store.stack(row)),
     "scope": _scope,

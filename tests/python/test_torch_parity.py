@@ -295,3 +295,42 @@ def test_a_torch_future_ends_its_span():
         future.set_result(1)
     found = {event.name: event for event in prof.events()}
     assert found["waiting"].time_range.end > found["after"].time_range.end
+
+
+# ---- operators ---------------------------------------------------------------
+
+
+def counted(averages):
+    return {(row.key, str(row.input_shapes), row.overload_name, row.is_user_annotation): row.count for row in averages}
+
+
+def test_operators_are_averaged_as_torch_does():
+    net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
+    data = torch.randn(2, 8)
+
+    def run_with(module, **options):
+        with module.profile(record_shapes=True, with_flops=True, **options) as prof:
+            with module.record_function("forward"):
+                loss = net(data).sum()
+            loss.backward()
+        return prof
+
+    run_with(vestige)  # what is done once only is done now
+    ours, theirs = run_with(vestige, with_stack=True), run_with(torch.profiler)
+    for grouping in ({}, {"group_by_input_shape": True}):
+        assert counted(ours.key_averages(**grouping)) == counted(theirs.key_averages(**grouping))
+    mine, other = ({row.key: row.flops for row in prof.key_averages() if row.flops} for prof in (ours, theirs))
+    assert mine == other and mine
+    fields = ("name", "scope", "input_shapes", "structured_input_strides", "input_dtypes", "concrete_inputs", "flops")
+
+    def facts(prof):
+        found = [event for event in prof.events() if event.name == "aten::addmm"]
+        return [[getattr(event, field) for field in fields] for event in found]
+
+    assert facts(ours) == facts(theirs)
+    stacked = ours.key_averages(group_by_stack_n=2)
+    (row, *_) = [row for row in stacked if row.key == "aten::linear"]
+    assert all("linear" in frame for frame in row.stack)
+    assert all(row.self_cpu_time_total >= 0 for row in stacked)
+    assert ours.key_averages().self_cpu_time_total == pytest.approx(stacked.self_cpu_time_total)
+    assert any(row.key.startswith("nn.Module: ") for row in ours.key_averages(include_python_functions=True))
