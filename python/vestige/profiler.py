@@ -15,6 +15,7 @@ from _weakref import ref
 from . import _core, dropin, torch_ops
 from .api import DEFAULTS, TorchProfile
 from .children import follow, name_process, unfollow
+from .metadata import check_json, check_key
 from .ranks import check_ranks, distributed_info, own_path
 from .render import quote
 from .units import parse_file_bound, parse_size, parse_time
@@ -388,10 +389,10 @@ class profile(TorchProfile):
         """Puts a JSON text into the trace's metadata."""
         if not isinstance(value, str):
             raise TypeError(f"add_metadata_json: value must be a str of JSON, not {type(value).__name__}")
-        self._set_metadata(key, _check_json(value))
+        self._set_metadata(key, check_json(value))
 
     def _set_metadata(self, key: str, text: str) -> None:
-        _check_key(key)
+        check_key(key)
         if self._finished:
             raise RuntimeError(f"{self._place()} is finished: metadata comes too late")
         if self._started:
@@ -452,34 +453,6 @@ def _strings(name: str, values: Any) -> tuple[str, ...] | None:
         if not isinstance(value, str):
             raise TypeError(f"{name} must be a list of str, not of {type(value).__name__}")
     return strings
-
-
-def _check_key(key: str) -> None:
-    if not isinstance(key, str):
-        raise TypeError(f"a metadata key must be a str, not {type(key).__name__}")
-    if not key or "\0" in key:
-        raise ValueError(f"not a metadata key: {key!r}")
-
-
-def check_metadata(key: str, value: str) -> None:
-    _check_key(key)
-    if not isinstance(value, str):
-        raise TypeError(f"metadata must be a str of JSON, not {type(value).__name__}")
-    _check_json(value)
-
-
-def _check_json(text: str) -> str:
-    import json
-
-    def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is not JSON")
-
-    try:
-        json.loads(text, parse_constant=refuse)
-        text.encode()
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"add_metadata_json: the value is not JSON: {error}") from None
-    return text
 
 
 def _export_json(trace: _core.Trace, path: str, selection: dict[str, Any]) -> None:
