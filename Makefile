@@ -5,7 +5,7 @@ ifndef PY
 PY := $(shell scripts/find_python.sh --default)
 endif
 SOURCES := pyproject.toml meson.build meson_options.txt \
-           $(shell find include src python -name '*.[ch]' -o -name '*.py' \
+           $(shell find adapters include src python -name '*.[ch]' -o -name '*.cpp' -o -name '*.py' \
              -o -name '*.pyi' -o -name '*.html' -o -name py.typed -o -name meson.build)
 
 help:

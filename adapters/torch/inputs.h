@@ -18,7 +18,6 @@ namespace
 
 enum { LIST_MAX = 30 }; /* items of a list of which torch shows the values */
 
-
 class facts
 {
   public:
