@@ -12,7 +12,7 @@ help:
 	@echo 'make develop [PY=3.12]  build and install vestige into .venv/<version>'
 	@echo 'make demo    [PY=3.12]  trace a small program and show its report'
 	@echo 'make test               everything, on every Python from 3.10 to 3.13 found here'
-	@echo 'make test-c             one part: layers c asan tsan install python-3.12 ...'
+	@echo 'make test-c             one part: layers c asan tsan install clients python-3.12 ...'
 	@echo 'make fuzz               look for inputs that break the reader, SECONDS=60 for each target'
 	@echo 'make bench   [PY=3.12]  measure the overhead beside that of others; ARGS=--quick is shorter'
 	@echo 'make clean              remove all that was built, virtual environments too'
@@ -54,6 +54,11 @@ need:
 		echo 'no torch for Python $*: its tests are skipped'
 	@touch $@
 
+# Other people's programs have one of their own, on top of the default Python's.
+.venv/clients/.tools-$(PY): tests/clients/requirements.txt scripts/venv_clients.sh | .venv/$(PY)/.test-tools
+	@scripts/venv_clients.sh $(PY)
+	@touch $@
+
 # The parts of `make test`; those in C take Meson from the default environment.
 test-layers: FORCE
 	@scripts/test_part.sh layers
@@ -63,6 +68,9 @@ test-c test-asan test-tsan: test-%: .venv/$(PY)/.tools FORCE
 
 test-install: test-c
 	@PATH="$(CURDIR)/.venv/$(PY)/bin:$$PATH" scripts/test_part.sh install
+
+test-clients: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
+	@scripts/test_part.sh clients
 
 test-python-%: .venv/%/.installed .venv/%/.test-tools FORCE
 	@scripts/test_part.sh python-$*

@@ -4,7 +4,7 @@
 set -eu
 
 default=$(scripts/find_python.sh --default)
-parts="layers c asan tsan install"
+parts="layers c asan tsan install clients"
 for version in $(scripts/find_python.sh --all); do
     parts="$parts python-$version"
 done

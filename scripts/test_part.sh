@@ -27,6 +27,7 @@ run() {
         -Db_sanitize=thread -Dzstd=disabled -Dunwind=disabled \
         -Dsymbols=disabled ;; # a build without them
     install) scripts/test_install.sh build/c "$prefix" ;;
+    clients) .venv/clients/bin/python -m pytest -q tests/clients ;;
     python-*) scripts/test_python.sh "${part#python-}" ;;
     esac
 }

@@ -1,0 +1,82 @@
+"""One rank of a training on two, profiled twice: by torch's own profiler, then by ours in its place. Each leaves what its
+tensorboard_trace_handler writes in a folder of its own.
+
+    python training.py RANK FOLDER
+"""
+
+import os
+import sys
+
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+
+import vestige
+
+WAIT, WARMUP, ACTIVE = 1, 1, 3
+STEPS = WAIT + WARMUP + ACTIVE + 1
+RECORDED = list(range(WAIT + WARMUP, WAIT + WARMUP + ACTIVE))
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return torch.relu(self.inner(x))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = Block()
+        self.second = Block()
+        self.last = nn.Linear(8, 1)
+
+    def forward(self, x):
+        return self.last(self.second(self.first(x)))
+
+
+def train(rank, folder):
+    """As a program written for torch does it; whose profiler it is, it does not know."""
+    from torch.profiler import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
+
+    torch.manual_seed(0)
+    net = DistributedDataParallel(Net())
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    batches = DataLoader([(torch.ones(8), torch.ones(1))] * (4 * STEPS), batch_size=4)
+    with profile(
+        activities=[ProfilerActivity.CPU],
+        schedule=schedule(wait=WAIT, warmup=WARMUP, active=ACTIVE, repeat=1),
+        on_trace_ready=tensorboard_trace_handler(folder, worker_name=f"worker{rank}"),
+        record_shapes=True,
+        profile_memory=True,
+        with_stack=True,
+        with_flops=True,
+        with_modules=True,
+    ) as prof:
+        for x, y in batches:
+            with record_function("## forward ##"):
+                loss = nn.functional.mse_loss(net(x), y)
+            optimizer.zero_grad()
+            with record_function("## backward ##"):
+                loss.backward()
+            optimizer.step()
+            prof.step()
+
+
+def main(rank, folder):
+    os.environ.update(RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK=str(rank), GLOO_SOCKET_IFNAME="lo")
+    torch.set_num_threads(1)
+    meeting = f"file://{folder}/meeting"
+    torch.distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
+    train(rank, os.path.join(folder, "torch"))
+    vestige.install()
+    train(rank, os.path.join(folder, "vestige"))
+    torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])
