@@ -59,15 +59,15 @@ def check_call_graph(analysis, rank, path):
     """HTA finds by time alone the callers that we recorded as ids."""
     events = document(path)["traceEvents"]
     graph = CallGraph(analysis.t, ranks=[rank])
-    nodes = graph.rank_to_nodes[rank]
+    parents = {int(index): int(node.parent) for index, node in graph.rank_to_nodes[rank].items()}
 
     def caller(index):
-        index = nodes[index].parent
+        index = parents[index]
         while index >= 0 and events[index]["cat"] != "python_function":
-            index = nodes[index].parent
+            index = parents[index]
         return events[index]["args"]["Python id"] if index >= 0 else None
 
-    calls = [index for index in nodes if index >= 0 and events[index]["cat"] == "python_function"]
+    calls = [index for index in parents if index >= 0 and events[index]["cat"] == "python_function"]
     assert len(calls) > 100
     found = {index: caller(index) for index in calls}
     assert found == {index: events[index]["args"]["Python parent id"] for index in calls}

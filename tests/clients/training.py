@@ -73,9 +73,10 @@ def main(rank, folder):
     meeting = f"file://{folder}/meeting"
     torch.distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
     train(rank, os.path.join(folder, "torch"))
-    vestige.install()
+    os.environ.get("FAKE") or vestige.install()
     train(rank, os.path.join(folder, "vestige"))
-    torch.distributed.destroy_process_group()
+    torch.distributed.barrier()
+    os._exit(0)  # gloo's threads sometimes abort a process that ends
 
 
 if __name__ == "__main__":
