@@ -9,8 +9,10 @@
  * Of a recording that samples, Bytes and totals are what the samples stand for.
  *
  * A framework's blocks lie in blocks of the system's, so they have a counter of
- * their own. The counters are thinned as they are read; see add_point(). One
- * thread at a time. */
+ * their own, and where there are any, only they are `[memory]`: clients would
+ * count both, and pair them wrongly where their addresses are the same. The
+ * others are then `[system memory]`. The counters are thinned as they are read;
+ * see add_point(). One thread at a time. */
 #include <math.h>
 
 #include <vestige/memory.h>
@@ -47,6 +49,7 @@ typedef struct memory {
     vst__chrome *chrome;
     bool instants;
     bool sampled; /* an event so far stood for more than itself */
+    bool has_framework;
     curve live, framework;
 } memory;
 
@@ -165,8 +168,8 @@ static char *put_place(const vst_trace *trace, char *at, const vst_stack *stack)
 }
 
 /* event's size and live_bytes may be estimates, size is that of the block. */
-static void write_instant(vst__chrome *chrome, const vst_memory_event *event,
-                          uint64_t size)
+static void write_instant(vst__chrome *chrome, const char *name,
+                          const vst_memory_event *event, uint64_t size)
 {
     const vst_stack *stack = find_place(chrome->trace, event->stack);
     bool frees = (event->flags & VST_MEMORY_FREES) != 0;
@@ -176,7 +179,9 @@ static void write_instant(vst__chrome *chrome, const vst_memory_event *event,
     if (!chrome->has_thread || chrome->thread != event->thread)
         vst__chrome_set_thread(chrome, event->thread);
     at = PUT(at, ",\n{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", "
-                 "\"s\": \"t\", \"name\": \"[memory]\", \"pid\": ");
+                 "\"s\": \"t\", \"name\": \"");
+    at = put_text(at, name);
+    at = PUT(at, "\", \"pid\": ");
     at = vst__json_u64(at, chrome->process->pid);
     at = PUT(at, ", \"tid\": ");
     memcpy(at, chrome->thread_text, sizeof chrome->thread_text);
@@ -237,12 +242,17 @@ static void estimate(memory *self, curve *live, vst_memory_event *event)
     event->live_bytes = live->estimate;
 }
 
+static bool is_framework(const vst_memory_event *event)
+{
+    return event->kind == VST_MEMORY_FRAMEWORK ||
+           event->kind == VST_MEMORY_FRAMEWORK_FREE;
+}
+
 static vst_status add_event(void *ctx, const vst_memory_event *event)
 {
     memory *self = ctx;
     vst_memory_event told = *event;
-    bool framework = event->kind == VST_MEMORY_FRAMEWORK ||
-                     event->kind == VST_MEMORY_FRAMEWORK_FREE;
+    bool framework = is_framework(event);
     curve *live = framework ? &self->framework : &self->live;
 
     if (event->size == 0 || event->flags & VST_MEMORY_UNKNOWN)
@@ -250,8 +260,34 @@ static vst_status add_event(void *ctx, const vst_memory_event *event)
     estimate(self, live, &told);
     add_point(self->chrome, live, told.time_ns, told.live_bytes);
     if (self->instants)
-        write_instant(self->chrome, &told, event->size);
+        write_instant(self->chrome,
+                      self->has_framework && !framework ? "[system memory]"
+                                                        : "[memory]",
+                      &told, event->size);
     return self->chrome->output->status;
+}
+
+static vst_status stop_at_framework(void *ctx, const vst_memory_event *event)
+{
+    bool *found = ctx;
+
+    *found = is_framework(event);
+    return *found ? VST_E_CANCELLED : VST_OK;
+}
+
+/* Looks for the first of a framework's blocks. Only who records operators tells
+ * of them, so no other trace is read for it. */
+static bool find_framework(vst_trace *trace)
+{
+    bool found = false;
+    vst_memory_sink sink = {.ctx = &found, .event = stop_at_framework};
+
+    for (size_t i = 0; i < trace->definition_count; i++)
+        if (trace->definitions[i].kind == VST_DEF_OPERATOR) {
+            vst_trace_replay_memory(trace, VST_WINDOW_ALL, &sink, NULL);
+            break;
+        }
+    return found;
 }
 
 /* ---- a process ---------------------------------------------------------- */
@@ -263,6 +299,7 @@ vst_status vst__chrome_put_memory(vst__chrome *chrome,
     vst_trace_info info;
     memory self = {.chrome = chrome,
                    .instants = !options->no_memory_events,
+                   .has_framework = find_framework(chrome->trace),
                    .live = {.name = "live memory"},
                    .framework = {.name = "live framework memory"}};
     vst_memory_sink sink = {.ctx = &self, .event = add_event};

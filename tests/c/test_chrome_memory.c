@@ -20,9 +20,10 @@ typedef struct recording {
     vst_id load;
 } recording;
 
-static vst_id define(vst_queue *queue, const char *name, const char *file)
+static vst_id define_as(vst_queue *queue, vst_definition_kind kind,
+                        const char *name, const char *file)
 {
-    vst_definition definition = {.kind = VST_DEF_PYTHON,
+    vst_definition definition = {.kind = kind,
                                  .name = name,
                                  .name_len = (uint32_t)strlen(name),
                                  .file = file,
@@ -32,6 +33,11 @@ static vst_id define(vst_queue *queue, const char *name, const char *file)
 
     CHECK_INT(vst_queue_define(queue, &definition, &id), VST_OK);
     return id;
+}
+
+static vst_id define(vst_queue *queue, const char *name, const char *file)
+{
+    return define_as(queue, VST_DEF_PYTHON, name, file);
 }
 
 static void begin(recording *r, const char *name)
@@ -344,6 +350,46 @@ static void samples_count_for_what_they_stand_for(void)
     free(text);
 }
 
+/* Clients pair events of one name by address. */
+static void where_a_framework_tells_of_its_blocks_only_they_are_memory(void)
+{
+    recording r;
+    vst_trace *trace;
+    char *text;
+
+    begin(&r, "t.vst");
+    define_as(vst_session_queue(r.session), VST_DEF_OPERATOR, "add", "");
+    allocate(&r, 0x10000, 4096);
+    vst_record_alloc(VST_MEMORY_FRAMEWORK, 0x10000, 4000, 0, 0, ++r.now);
+    vst_record_free(VST_MEMORY_FRAMEWORK_FREE, 0x10000, 0, ++r.now);
+    release(&r, 0x10000);
+    trace = finish(&r);
+    text = exported(&trace, 1, true);
+    CHECK_INT(count_of(text, "\"[memory]\""), 2);
+    CHECK_INT(count_of(text, "\"[system memory]\""), 2);
+    expect_line(text, "\"Bytes\": 4000, ");
+    CHECK(strstr(strstr(text, "\"[system memory]\""), "\"Kind\": \"malloc\"") !=
+          NULL);
+    free(text);
+}
+
+/* Operators alone change nothing. */
+static void memory_beside_operators_is_memory(void)
+{
+    recording r;
+    vst_trace *trace;
+    char *text;
+
+    begin(&r, "t.vst");
+    define_as(vst_session_queue(r.session), VST_DEF_OPERATOR, "add", "");
+    allocate(&r, 0x10000, 4096);
+    trace = finish(&r);
+    text = exported(&trace, 1, true);
+    CHECK_INT(count_of(text, "\"[memory]\""), 1);
+    CHECK_INT(count_of(text, "\"[system memory]\""), 0);
+    free(text);
+}
+
 static void long_names_are_cut_and_hostile_ones_escaped(void)
 {
     static char name[3000];
@@ -419,6 +465,8 @@ int main(void)
     TEST(several_processes_have_their_own_memory);
     TEST(a_frameworks_blocks_are_counted_apart);
     TEST(samples_count_for_what_they_stand_for);
+    TEST(where_a_framework_tells_of_its_blocks_only_they_are_memory);
+    TEST(memory_beside_operators_is_memory);
     TEST(long_names_are_cut_and_hostile_ones_escaped);
     TEST(a_cancelled_export_leaves_no_file);
     rmdir(folder);
