@@ -260,6 +260,7 @@ static vst_status write_process(vst__chrome *chrome,
     chrome->process = process;
     chrome->trace = trace;
     chrome->has_thread = false;
+    process->steps_end_ns = INT64_MIN;
     status = vst__chrome_make_heads(chrome);
     if (status != VST_OK)
         return vst_error_set(error, status, 0, 0);

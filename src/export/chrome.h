@@ -19,6 +19,7 @@ typedef struct vst__chrome_head {
     char *bytes; /* NULL: not made yet */
     size_t count;
     vst_definition_kind kind;
+    bool is_step; /* of the program's, as its profiler counts them */
     int32_t line;
 } vst__chrome_head;
 
@@ -51,6 +52,7 @@ typedef struct vst__chrome_process {
     size_t first_window, window_count; /* those that are exported */
     uint32_t pid;                      /* no other process has it */
     uint32_t windows_tid;              /* track of the windows themselves */
+    int64_t steps_end_ns;              /* of the last step that is on it */
     vst__chrome_track *tracks;         /* one for each of the trace's threads */
 
     /* ---- for chrome_arrows.c ---- */

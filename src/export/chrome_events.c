@@ -12,6 +12,9 @@
 /* What an event may take beyond its head and its arguments. */
 enum { EVENT_MAX = 768 };
 
+/* Stands for the track of the windows. */
+#define NO_THREAD UINT32_MAX
+
 /* Copies a literal without its NUL. */
 #define PUT(at, literal)                                                       \
     (memcpy((at), (literal), sizeof(literal) - 1), (at) + sizeof(literal) - 1)
@@ -67,6 +70,15 @@ static char *put_name(char *at, const vst_definition *definition)
     return put_escaped(at, definition->name, definition->name_len);
 }
 
+static bool is_step(const vst_definition *definition)
+{
+    static const char prefix[] = "ProfilerStep#";
+
+    return definition->kind == VST_DEF_ANNOTATION &&
+           definition->name_len >= sizeof prefix - 1 &&
+           memcmp(definition->name, prefix, sizeof prefix - 1) == 0;
+}
+
 static vst_status make_head(vst__chrome *chrome,
                             const vst_definition *definition,
                             vst__chrome_head *head)
@@ -87,6 +99,7 @@ static vst_status make_head(vst__chrome *chrome,
     at = PUT(at, ", \"tid\": ");
     head->count = (size_t)(at - head->bytes);
     head->kind = definition->kind;
+    head->is_step = is_step(definition);
     head->line = definition->line;
     at = realloc(head->bytes, head->count);
     if (at != NULL)
@@ -304,8 +317,23 @@ static vst_status write_async(vst__chrome *chrome, const vst__chrome_head *head,
     return chrome->output->status;
 }
 
+/* A step that a callback begins and another one ends overlaps these calls, but
+ * clients look for steps among the spans that are whole. They follow each
+ * other, so there is room for them where the windows are; false: not for this
+ * one. */
+static bool make_room_for_step(vst__chrome *chrome, const vst_span *span)
+{
+    vst__chrome_process *process = chrome->process;
+
+    if (process->steps_end_ns > span->start_ns)
+        return false;
+    process->steps_end_ns = span->end_ns;
+    return true;
+}
+
 vst_status vst__chrome_write_span(vst__chrome *chrome, const vst_span *span)
 {
+    uint32_t thread = span->thread;
     const vst__chrome_head *head;
     vst_status status = find_head(chrome, span->id, &head);
     char *at;
@@ -314,9 +342,12 @@ vst_status vst__chrome_write_span(vst__chrome *chrome, const vst_span *span)
         return status;
     if (chrome->serials_before + span->serial > chrome->serial_max)
         chrome->serial_max = chrome->serials_before + span->serial;
-    if (span->flags & VST_SPAN_ASYNC)
-        return write_async(chrome, head, span);
-    at = begin_event(chrome, head, 'X', span->thread, span->start_ns);
+    if (span->flags & VST_SPAN_ASYNC) {
+        if (!head->is_step || !make_room_for_step(chrome, span))
+            return write_async(chrome, head, span);
+        thread = NO_THREAD;
+    }
+    at = begin_event(chrome, head, 'X', thread, span->start_ns);
     at = PUT(at, ", \"dur\": ");
     at = vst__json_us(at, span->end_ns - span->start_ns);
     at = PUT(at, ", \"args\": {");

@@ -321,6 +321,37 @@ static void an_annotation_that_overlaps_is_a_pair_of_events(void)
     builder_free(&b);
 }
 
+/* Clients find steps among X events only. */
+static void a_step_that_overlaps_calls_lies_beside_them(void)
+{
+    builder b;
+    char *text;
+
+    begin(&b);
+    builder_definitions(&b, 1);
+    builder_define(&b, VST_DEF_ANNOTATION, 8, "ProfilerStep#7", "", 0);
+    builder_define(&b, VST_DEF_ANNOTATION, 9, "ProfilerStep#8", "", 0);
+    records(&b);
+    builder_enter(&b, 1, 100);
+    builder_escape(&b, VST_ESCAPE_BEGIN, 10, &(uint64_t){8}, 1);
+    builder_exit(&b, 1, 10);
+    builder_enter(&b, 1, 10);
+    builder_escape(&b, VST_ESCAPE_BEGIN, 10, &(uint64_t){9}, 1);
+    builder_escape(&b, VST_ESCAPE_END, 10, &(uint64_t){8}, 1);
+    builder_exit(&b, 1, 10);
+    builder_escape(&b, VST_ESCAPE_END, 10, &(uint64_t){9}, 1);
+    text = exported(&b, "t.json", VST_WINDOW_LAST);
+    expect_line(text,
+                "{\"ph\": \"X\", \"cat\": \"user_annotation\", "
+                "\"name\": \"ProfilerStep#7\", \"pid\": 4242, \"tid\": 4243, "
+                "\"ts\": 3813830000001.110, \"dur\": 0.040, \"args\": ");
+    /* Not one that overlaps another: they would not nest. */
+    expect_line(text, "{\"ph\": \"b\", \"cat\": \"user_annotation\", "
+                      "\"name\": \"ProfilerStep#8\", ");
+    free(text);
+    builder_free(&b);
+}
+
 static void every_thread_has_a_track_of_its_own(void)
 {
     builder b;
@@ -540,6 +571,7 @@ int main(void)
     TEST(spans_carry_names_ids_and_exact_times);
     TEST(points_and_losses_are_marks);
     TEST(an_annotation_that_overlaps_is_a_pair_of_events);
+    TEST(a_step_that_overlaps_calls_lies_beside_them);
     TEST(every_thread_has_a_track_of_its_own);
     TEST(arguments_that_are_no_json_become_text);
     TEST(a_name_longer_than_the_buffer_is_written_whole);
