@@ -1,6 +1,10 @@
-"""Recordings that several clients read: a training on two ranks, by torch's profiler and by ours, and a plain program."""
+"""Recordings that several clients read: a training on two ranks, by torch's profiler and by ours; one by Lightning; a
+program without torch.
+"""
 
+import gzip
 import importlib.util
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +42,17 @@ def training(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def lightning(tmp_path_factory):
+    """The folder of lightning_fit.py, which Lightning's profiler filled."""
+    for package in ("torch", "lightning"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"no {package} on this Python")
+    folder = tmp_path_factory.mktemp("lightning")
+    run(HERE / "lightning_fit.py", folder, cwd=folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def plain(tmp_path_factory):
     """A folder with the trace of a program without torch, under the name that the TensorBoard plugin looks for."""
     folder = tmp_path_factory.mktemp("plain")
@@ -45,6 +60,11 @@ def plain(tmp_path_factory):
     run("-m", "vestige", "run", "-q", "-o", folder / "demo.vst", DEMO, cwd=folder)
     run("-m", "vestige", "export", folder / "demo.vst", "-o", folder / "log" / "demo.1.pt.trace.json.gz")
     return folder / "log"
+
+
+def document(path):
+    data = path.read_bytes()
+    return json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
 
 
 def only(folder, pattern):

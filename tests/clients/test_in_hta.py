@@ -4,14 +4,12 @@ HTA rounds times to whole microseconds unless told not to. Shorter spans then en
 refuses them, those of torch as well.
 """
 
-import gzip
 import inspect
-import json
 from collections import Counter
 
 import pytest
 
-from .conftest import only
+from .conftest import document, only
 from .training import RECORDED
 
 pytest.importorskip("hta")
@@ -40,11 +38,6 @@ def ours(training):
 @pytest.fixture(scope="module")
 def torchs(training):
     return analyse(training / "torch", include_last_profiler_step=True)
-
-
-def document(path):
-    data = path.read_bytes()
-    return json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
 
 
 def names(analysis, rank, category):
@@ -81,6 +74,12 @@ def test_ranks_are_found(ours):
 def test_steps_are_found(ours, training):
     assert list(ours.get_profiler_steps()) == RECORDED
     assert list(analyse(training / "vestige").get_profiler_steps()) == RECORDED[:-1]  # its default
+
+
+def test_steps_that_a_callback_counts_are_found(lightning):
+    analysis = analyse(lightning, include_last_profiler_step=True)
+    assert list(analysis.get_profiler_steps()) == RECORDED
+    check_call_graph(analysis, 0, only(lightning, "*.json"))
 
 
 def test_files_load_with_times_rounded_as_well(training):

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from .conftest import only
+from .conftest import document, only
 from .tensorboard_server import Server
 from .training import RECORDED
 
@@ -16,9 +16,10 @@ WORKERS = ["worker0", "worker1"]
 
 
 @pytest.fixture(scope="module")
-def server(training, plain, tmp_path_factory):
+def server(training, lightning, plain, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
-    for run, source in {"torch": training / "torch", "vestige": training / "vestige", "plain": plain}.items():
+    runs = {"torch": training / "torch", "vestige": training / "vestige", "lightning": lightning, "plain": plain}
+    for run, source in runs.items():
         shutil.copytree(source, folder / run)
     with Server(folder) as server:
         yield server
@@ -35,7 +36,7 @@ def calls(server, run, worker=WORKERS[0], **arguments):
 
 
 def test_every_run_is_found(server):
-    assert server.runs == ["plain", "torch", "vestige"]
+    assert server.runs == ["lightning", "plain", "torch", "vestige"]
 
 
 def test_the_views_are_those_of_a_trace_by_torch(server):
@@ -54,7 +55,6 @@ def test_the_overview_shows_the_recorded_steps(server):
         overview = ask(server, "vestige", "overview", worker)
         assert [row[0] for row in overview["steps"]["rows"]] == [str(step) for step in RECORDED]
         costs = {row["name"]: row["value"] for row in overview["performance"][0]["children"]}
-        assert costs.keys() == {"Communication", "DataLoader", "CPU Exec", "Other"} | costs.keys()
         assert costs["CPU Exec"] > 0
         assert costs["Communication"] > 0
 
@@ -88,11 +88,14 @@ def test_modules_are_shown_as_they_lie_in_each_other(server):
 
 
 def test_the_timeline_gets_the_whole_file(server, training):
-    path = only(training / "vestige", "worker1.*")
-    document = ask(server, "vestige", "trace", "worker1")
-    assert document["traceName"].endswith(path.name.partition(".")[2]) or document["traceName"]
-    names = {event["name"] for event in document["traceEvents"]}
-    assert {"## forward ##", "aten::addmm", "nn.Module: Net_0"} <= names
+    assert ask(server, "vestige", "trace", "worker1") == document(only(training / "vestige", "worker1.*"))
+
+
+def test_steps_that_a_callback_counts_are_in_the_overview(server):
+    (worker,) = server.ask("workers", run="lightning", view="Overview")
+    overview = ask(server, "lightning", "overview", worker)
+    assert [row[0] for row in overview["steps"]["rows"]] == [str(step) for step in RECORDED]
+    assert calls(server, "lightning", worker)["aten::addmm", None] == len(RECORDED)
 
 
 def test_a_program_without_torch_has_an_overview_and_a_timeline(server):

@@ -1,14 +1,12 @@
-"""The training's traces, one rank's and both merged, as Perfetto's trace_processor reads them: nothing is dropped, and
-operators lie in the calls that run them.
+"""The training's trace as Perfetto's trace_processor reads it: nothing is dropped, and operators lie in the calls that
+run them.
 """
 
-import gzip
-import json
 from collections import Counter
 
 import pytest
 
-from .conftest import only
+from .conftest import document, only
 from .perfetto import ClientMissing, TraceProcessor, find_engine, find_node, problems
 from .training import RECORDED
 
@@ -30,8 +28,7 @@ def processor(path):
 
 @pytest.fixture(scope="module")
 def events(path):
-    data = path.read_bytes()
-    return json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)["traceEvents"]
+    return document(path)["traceEvents"]
 
 
 def rows(tp, sql):
@@ -69,6 +66,13 @@ def test_arrows_lead_from_forward_to_backward_operators(processor, events):
     written = Counter(event["ph"] for event in events if event.get("cat") == "fwdbwd")
     (count,) = rows(processor, "SELECT count(*) AS n FROM flow JOIN slice s ON s.id = slice_in")[0]
     assert count == written["s"] == written["f"] > 0
+
+
+def test_steps_that_a_callback_counts_are_slices(path, lightning):
+    with TraceProcessor.open(only(lightning, "*.json")) as tp:
+        assert problems(tp) == []
+        names = rows(tp, "SELECT name FROM slice WHERE name GLOB 'ProfilerStep#*' ORDER BY ts")
+    assert [name for (name,) in names] == [f"ProfilerStep#{step}" for step in RECORDED]
 
 
 def test_no_slice_lasts_a_negative_time_or_is_left_open(processor):
