@@ -21,6 +21,7 @@ def server(training, lightning, plain, tmp_path_factory):
     runs = {"torch": training / "torch", "vestige": training / "vestige", "lightning": lightning, "plain": plain}
     for run, source in runs.items():
         shutil.copytree(source, folder / run)
+    only(folder / "torch", "worker1.*").unlink()  # the plugin starts a process for each file
     with Server(folder) as server:
         yield server
 
@@ -39,10 +40,10 @@ def test_every_run_is_found(server):
     assert server.runs == ["lightning", "plain", "torch", "vestige"]
 
 
-def test_the_views_are_those_of_a_trace_by_torch(server):
-    views = server.ask("views", run="vestige")
-    assert views == server.ask("views", run="torch")
-    assert {"Overview", "Operator", "Trace", "Memory", "Module"} <= set(views)
+def test_all_views_are_there(server):
+    assert server.ask("views", run="torch") == ["Overview", "Operator", "Trace", "Memory", "Module"]
+    distributed = ["Overview", "Operator", "Trace", "Distributed", "Memory", "Module"]  # of several ranks
+    assert server.ask("views", run="vestige") == distributed
 
 
 def test_every_rank_is_a_worker(server):
@@ -63,7 +64,7 @@ def test_the_overview_shows_the_recorded_steps(server):
 def test_operators_and_their_calls_are_those_that_torch_counts(server, group_by):
     for worker in WORKERS:
         ours = calls(server, "vestige", worker, group_by=group_by)
-        assert ours == calls(server, "torch", worker, group_by=group_by)
+        assert ours == calls(server, "torch", group_by=group_by)
         assert ours
 
 
