@@ -1,7 +1,5 @@
 """What is known of a program's memory beforehand is what its recording says: arrays, tensors, leaks, the peak."""
 
-import sys
-
 import pytest
 from histories import history_of
 
@@ -144,7 +142,6 @@ def test_a_program_with_many_threads_adds_up(workplace):
         assert len([event for event in blocks if event.size == 7001 + number]) == 300
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="frames of calls in C are not told apart")
 def test_native_frames_come_with_the_python_stack_if_asked(workplace):
     source = """\
     from vestige import memory
