@@ -45,14 +45,21 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static head *free_blocks[CLASSES];
 static char *slab, *slab_end;
 
-void vst__heap_before_fork(void)
+static void before_fork(void)
 {
     pthread_mutex_lock(&lock);
 }
 
-void vst__heap_after_fork(void)
+static void after_fork(void)
 {
     pthread_mutex_unlock(&lock);
+}
+
+/* Before all others of vestige register theirs: handlers run in reverse before
+ * a fork, so this lock, which is taken inside the others', is taken last. */
+__attribute__((constructor(101))) static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork);
 }
 
 static void *map(size_t size)

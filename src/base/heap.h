@@ -30,9 +30,4 @@ void vst__free(void *memory);
 /* It is malloc; to be set before the first block is asked for. */
 extern bool vst__heap_is_malloc;
 
-/* Around fork(), after the recorder's lock is taken and before it is given
- * back. */
-void vst__heap_before_fork(void);
-void vst__heap_after_fork(void);
-
 #endif

@@ -30,8 +30,6 @@ enum {
     PASSES_MAX = 3,
 };
 
-VST_THREAD_LOCAL vst_memory_thread vst_memory_here VST_TLS_MODEL;
-
 /* A thread that had an event; `busy` is its own, the links are guarded. */
 typedef struct thread_state {
     atomic_uint busy; /* inside the funnel */

@@ -58,7 +58,7 @@ void vst_thread_release(void)
         return;
     vst_thread_buffer = &no_buffer;
     vst__os_thread_exit_arg(exit_hook, NULL);
-    pthread_mutex_lock(&vst__recorder_lock);
+    vst__recorder_take();
     writer->thread = NULL;
     if (writer->queue) {
         vst__queue_forget_thread(writer->queue, vst__os_thread_handle());
@@ -66,7 +66,7 @@ void vst_thread_release(void)
     } else {
         vst__writer_abandon(writer);
     }
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__recorder_give();
     vst__free(writer->recent);
     vst__free(writer);
 }
@@ -109,7 +109,7 @@ static bool get_ready(vst__writer *writer, bool free_running)
     void (*attention)(void *ctx) = NULL;
     void *ctx = NULL;
 
-    pthread_mutex_lock(&vst__recorder_lock);
+    vst__recorder_take();
     bool ready = join_recording(writer);
     if (ready) {
         writer->hot.epoch = vst_recording_epoch;
@@ -117,7 +117,7 @@ static bool get_ready(vst__writer *writer, bool free_running)
         attention = writer->queue->attention;
         ctx = writer->queue->attention_ctx;
     }
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__recorder_give();
     if (attention)
         attention(ctx);
     return ready;
@@ -130,7 +130,7 @@ static bool get_ready_for_memory(vst__writer *writer)
 {
     if (!writer->recent)
         writer->recent = vst__calloc(VST_RECENT_PLACES, sizeof *writer->recent);
-    pthread_mutex_lock(&vst__recorder_lock);
+    vst__recorder_take();
     bool ready = writer->recent && join_recording(writer);
     if (ready) {
         vst_queue *queue = writer->queue;
@@ -142,7 +142,7 @@ static bool get_ready_for_memory(vst__writer *writer)
         writer->memory_epoch = vst_recording_epoch;
         writer->free_running = true;
     }
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__recorder_give();
     return ready;
 }
 
@@ -163,10 +163,10 @@ bool vst_thread_enter_free(void)
 /* Of a thread that has no memory to join the recording with. */
 static void count_lost_outside(void)
 {
-    pthread_mutex_lock(&vst__recorder_lock);
+    vst__recorder_take();
     if (vst__recording)
         vst__recording->lost++;
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__recorder_give();
 }
 
 /* Of a writer that is ready. NULL: there is no chunk, and the record is lost.
@@ -174,14 +174,14 @@ static void count_lost_outside(void)
 static vst__writer *make_room(vst__writer *writer, size_t words)
 {
     if (writer->chunk.words && !vst__writer_has_room(writer, words)) {
-        pthread_mutex_lock(&vst__recorder_lock);
+        vst__recorder_take();
         vst__writer_change_chunk(writer);
-        pthread_mutex_unlock(&vst__recorder_lock);
+        vst__recorder_give();
     }
     if (!writer->chunk.words && writer->asks_again && writer->asks_in-- == 0) {
-        pthread_mutex_lock(&vst__recorder_lock);
+        vst__recorder_take();
         vst__writer_ask_again(writer);
-        pthread_mutex_unlock(&vst__recorder_lock);
+        vst__recorder_give();
     }
     if (writer->chunk.words)
         return writer;
@@ -316,8 +316,8 @@ void vst_record_stack(const vst_id *ids, size_t count)
 
     if (!writer)
         return;
-    pthread_mutex_lock(&vst__recorder_lock);
+    vst__recorder_take();
     if (writer->queue)
         vst__writer_stack(writer, ids, count);
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__recorder_give();
 }

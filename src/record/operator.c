@@ -9,10 +9,10 @@ vst_id vst_recording_define(const vst_definition *definition)
 {
     vst_id id = 0;
 
-    pthread_mutex_lock(&vst__recorder_lock);
+    vst__recorder_take();
     if (vst__recording)
         vst__queue_define(vst__recording, definition, &id);
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__recorder_give();
     return id;
 }
 

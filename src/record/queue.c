@@ -16,6 +16,7 @@
 #include "os/os.h"
 
 pthread_mutex_t vst__recorder_lock = PTHREAD_MUTEX_INITIALIZER;
+VST_THREAD_LOCAL vst_memory_thread vst_memory_here VST_TLS_MODEL;
 vst_queue *vst__recording;
 uint64_t vst_recording_epoch;
 
@@ -70,8 +71,7 @@ VST_THREAD_LOCAL bool vst__is_forking VST_TLS_MODEL;
 
 static void before_fork(void)
 {
-    pthread_mutex_lock(&vst__recorder_lock);
-    vst__heap_before_fork();
+    vst__recorder_take();
     vst__is_forking = true;
     /* In the child other handlers may allocate before ours has let go. */
     vst__writer *writer = (vst__writer *)vst_thread_buffer;
@@ -79,16 +79,10 @@ static void before_fork(void)
         writer->memory_epoch = VST_EPOCH_NONE;
 }
 
-static void after_fork(void)
-{
-    vst__is_forking = false;
-    vst__heap_after_fork();
-}
-
 static void after_fork_in_parent(void)
 {
-    after_fork();
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__is_forking = false;
+    vst__recorder_give();
 }
 
 /* The child has a copy of every buffer, all of them on the parent's file. It
@@ -96,7 +90,7 @@ static void after_fork_in_parent(void)
  * before take nothing any more. */
 static void after_fork_in_child(void)
 {
-    after_fork();
+    vst__is_forking = false;
     forks++;
     set_epoch(0);
     if (vst__recording) {
@@ -106,7 +100,7 @@ static void after_fork_in_child(void)
         vst__spares_abandon(queue);
         vst__recording = NULL;
     }
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__recorder_give();
 }
 
 __attribute__((constructor)) static void watch_forks(void)
@@ -125,7 +119,7 @@ vst_status vst__queue_start(vst_queue *queue)
 {
     vst_status status = VST_OK;
 
-    pthread_mutex_lock(&vst__recorder_lock);
+    vst__recorder_take();
     if (!vst__queue_is_ours(queue)) {
         status = VST_E_STATE;
     } else if (vst__recording) {
@@ -139,13 +133,13 @@ vst_status vst__queue_start(vst_queue *queue)
         }
         set_epoch(++last_epoch);
     }
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__recorder_give();
     return status;
 }
 
 void vst__queue_stop(vst_queue *queue)
 {
-    pthread_mutex_lock(&vst__recorder_lock);
+    vst__recorder_take();
     if (vst__recording == queue) {
         set_epoch(0);
         vst__recording = NULL;
@@ -169,7 +163,7 @@ void vst__queue_stop(vst_queue *queue)
         if (queue->lost)
             queue->provider->lost(queue->provider->ctx, queue->lost);
     }
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__recorder_give();
 }
 
 bool vst__queue_is_recording(void)
@@ -179,11 +173,11 @@ bool vst__queue_is_recording(void)
 
 uint64_t vst__queue_lost(vst_queue *queue)
 {
-    pthread_mutex_lock(&vst__recorder_lock);
+    vst__recorder_take();
     uint64_t lost = queue->lost;
     for (vst__writer *w = queue->writers; w; w = w->next)
         lost += __atomic_load_n(&w->lost, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__recorder_give();
     return lost;
 }
 
@@ -191,18 +185,18 @@ uint64_t vst__queue_lost(vst_queue *queue)
 
 void vst_queue_set_attention(vst_queue *queue, void (*fn)(void *ctx), void *ctx)
 {
-    pthread_mutex_lock(&vst__recorder_lock);
+    vst__recorder_take();
     queue->attention = fn;
     queue->attention_ctx = ctx;
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__recorder_give();
 }
 
 void vst_queue_request_attention(vst_queue *queue)
 {
-    pthread_mutex_lock(&vst__recorder_lock);
+    vst__recorder_take();
     if (vst__recording == queue)
         set_epoch(++last_epoch);
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__recorder_give();
 }
 
 /* ---- definitions ------------------------------------------------------- */
@@ -276,9 +270,9 @@ vst_status vst__queue_define(vst_queue *queue, const vst_definition *definition,
 vst_status vst_queue_define(vst_queue *queue, const vst_definition *definition,
                             vst_id *id)
 {
-    pthread_mutex_lock(&vst__recorder_lock);
+    vst__recorder_take();
     vst_status status = vst__queue_define(queue, definition, id);
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__recorder_give();
     return status;
 }
 
@@ -293,11 +287,11 @@ vst_status vst_queue_set_metadata(vst_queue *queue, const char *key,
         .b_len = strlen(json),
     };
 
-    pthread_mutex_lock(&vst__recorder_lock);
+    vst__recorder_take();
     vst_status status = VST_E_STATE;
     if (vst__queue_is_ours(queue))
         status = queue->provider->define(queue->provider->ctx, &entry);
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__recorder_give();
     return status;
 }
 
@@ -353,7 +347,7 @@ void vst_queue_name_thread(vst_queue *queue, uint64_t handle,
                            uint64_t system_tid, const char *name,
                            size_t name_len)
 {
-    pthread_mutex_lock(&vst__recorder_lock);
+    vst__recorder_take();
     for (vst__thread *t = queue->threads; t && vst__queue_is_ours(queue);
          t = t->next) {
         if (t->handle == handle) {
@@ -363,7 +357,7 @@ void vst_queue_name_thread(vst_queue *queue, uint64_t handle,
             break;
         }
     }
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__recorder_give();
 }
 
 /* Written into a chunk that then waits for the next thread to use it, this one
@@ -373,7 +367,7 @@ void vst_queue_open_stack(vst_queue *queue, uint64_t handle,
 {
     vst__writer writer = {.hot = {.epoch = VST_EPOCH_NONE}};
 
-    pthread_mutex_lock(&vst__recorder_lock);
+    vst__recorder_take();
     vst__thread *thread =
         vst__queue_is_ours(queue) ? vst__queue_thread(queue, handle) : NULL;
     if (thread) {
@@ -389,5 +383,5 @@ void vst_queue_open_stack(vst_queue *queue, uint64_t handle,
     } else if (count && vst__recording == queue) {
         queue->lost++;
     }
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__recorder_give();
 }

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include <vestige/memory.h>
 #include <vestige/record.h>
 
 #include "base/fold.h"
@@ -99,6 +100,21 @@ struct vst_queue {
 };
 
 extern pthread_mutex_t vst__recorder_lock;
+
+/* Whoever holds the lock is inside vestige: what a signal handler allocates
+ * meanwhile is not recorded, which would want the lock again. */
+static inline void vst__recorder_take(void)
+{
+    vst_memory_enter();
+    pthread_mutex_lock(&vst__recorder_lock);
+}
+
+static inline void vst__recorder_give(void)
+{
+    pthread_mutex_unlock(&vst__recorder_lock);
+    vst_memory_leave();
+}
+
 extern vst_queue *vst__recording; /* NULL while nothing is recorded */
 
 /* The calling thread is in fork(), and holds the lock: handlers of others that

@@ -129,7 +129,7 @@ vst_status vst_queue_define_stack(vst_queue *queue, const vst_stack *stack,
     *id = 0;
     if (vst__is_forking)
         return VST_E_STATE;
-    pthread_mutex_lock(&vst__recorder_lock);
+    vst__recorder_take();
     if (!vst__queue_is_ours(queue))
         status = VST_E_STATE;
     else if (queue->stacks.slot_count)
@@ -139,7 +139,7 @@ vst_status vst_queue_define_stack(vst_queue *queue, const vst_stack *stack,
         if (status != VST_OK)
             queue->lost++;
     }
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__recorder_give();
     return status;
 }
 
@@ -157,13 +157,13 @@ vst_status vst_queue_define_module(vst_queue *queue, const vst_module *module)
     };
     vst_status status = VST_E_STATE;
 
-    pthread_mutex_lock(&vst__recorder_lock);
+    vst__recorder_take();
     if (vst__queue_is_ours(queue)) {
         entry.id = queue->last_module + 1;
         status = queue->provider->define(queue->provider->ctx, &entry);
         if (status == VST_OK)
             queue->last_module = entry.id;
     }
-    pthread_mutex_unlock(&vst__recorder_lock);
+    vst__recorder_give();
     return status;
 }
