@@ -4,8 +4,9 @@
     python bench/run.py [FAMILY ...] [--quick] [--markdown] [--json FILE]
 
 Families: calls (what a hook costs), file (recording for long), store (the file beside memory, opening a torn one), stop
-(start, stop, import), export, pack (traces at rest), snapshot (what it holds up), tracebacks, memory
-(allocations). Each says in its module how it measures. The last lines name every bar that was missed; the exit code stays 0.
+(start, stop, import), export, pack (traces at rest), snapshot (what it holds up), tracebacks, memory (allocations),
+torch_ops (operators). Each says in its module how it measures. The last lines name every bar that was missed; the exit
+code stays 0.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import machine
 import peers
 from report import say
 
-FAMILIES = ["calls", "file", "store", "stop", "export", "pack", "snapshot", "tracebacks", "memory"]
+FAMILIES = ["calls", "file", "store", "stop", "export", "pack", "snapshot", "tracebacks", "memory", "torch_ops"]
 
 
 def parse_arguments():
