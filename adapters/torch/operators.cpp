@@ -12,6 +12,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -58,8 +59,9 @@ std::atomic<uint32_t> last_instance{FIRST_INSTANCE};
 
 /* ---- a thread's own ------------------------------------------------------ */
 
-/* The id of a name, as this thread found it. */
-struct known {
+/* The id of a name, as this thread found it: with a short name one line of the
+ * cache. */
+struct alignas(64) known {
     uint64_t generation;
     uint64_t hash;
     vst_id id;
@@ -108,11 +110,16 @@ void thread_ends(void *pointer)
 __attribute__((noinline)) thread_state *make_state()
 {
     static const int made = pthread_key_create(&exit_key, thread_ends);
-    auto *state =
-        static_cast<thread_state *>(std::calloc(1, sizeof(thread_state)));
+    auto *state = static_cast<thread_state *>(
+        std::aligned_alloc(alignof(thread_state), sizeof(thread_state)));
 
-    if (made != 0 || !state)
+    if (!state)
         return nullptr;
+    std::memset(static_cast<void *>(state), 0, sizeof *state);
+    if (made != 0) {
+        std::free(state);
+        return nullptr;
+    }
     pthread_setspecific(exit_key, state);
     return here = state;
 }
