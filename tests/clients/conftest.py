@@ -13,10 +13,13 @@ import pytest
 
 HERE = Path(__file__).parent
 DEMO = HERE.parents[1] / "examples" / "demo.py"
+RECORDED = [2, 3, 4]  # steps, by the schedules of training.py and of Lightning
 
 
 def run(*command, **options):
-    result = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, timeout=300, **options)
+    result = subprocess.run(
+        [sys.executable, *map(str, command)], capture_output=True, text=True, timeout=300, **options
+    )
     assert result.returncode == 0, result.stderr
     return result
 

@@ -11,10 +11,10 @@ import vestige
 
 vestige.install()
 
-import lightning.pytorch as L  # noqa: E402
-import torch  # noqa: E402
-from lightning.pytorch.profilers import PyTorchProfiler  # noqa: E402
-from torch.utils.data import DataLoader  # noqa: E402
+import lightning.pytorch as L
+import torch
+from lightning.pytorch.profilers import PyTorchProfiler
+from torch.utils.data import DataLoader
 
 STEPS = 6
 

@@ -9,15 +9,14 @@ from collections import Counter
 
 import pytest
 
-from .conftest import document, only
-from .training import RECORDED
+from .conftest import RECORDED, document, only
 
 pytest.importorskip("hta")
 
-import pandas  # noqa: E402
-from hta.common.trace import add_fwd_bwd_links  # noqa: E402
-from hta.common.trace_call_graph import CallGraph  # noqa: E402
-from hta.trace_analysis import TraceAnalysis  # noqa: E402
+import pandas
+from hta.common.trace import add_fwd_bwd_links
+from hta.common.trace_call_graph import CallGraph
+from hta.trace_analysis import TraceAnalysis
 
 ANALYSES = [
     name for name in dir(TraceAnalysis) if name.startswith("get_") and name != "get_frequent_cuda_kernel_sequences"

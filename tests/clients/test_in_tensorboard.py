@@ -6,9 +6,8 @@ import shutil
 
 import pytest
 
-from .conftest import document, only
+from .conftest import RECORDED, document, only
 from .tensorboard_server import Server
-from .training import RECORDED
 
 pytest.importorskip("torch_tb_profiler")
 

@@ -1,7 +1,6 @@
 """Lightning's PyTorchProfiler with vestige in torch's place: what it asks of torch.profiler, it gets."""
 
-from .conftest import document, only
-from .training import RECORDED
+from .conftest import RECORDED, document, only
 
 
 def test_a_trace_is_written_that_says_whose_it_is(lightning):

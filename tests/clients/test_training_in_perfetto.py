@@ -6,9 +6,8 @@ from collections import Counter
 
 import pytest
 
-from .conftest import document, only
+from .conftest import RECORDED, document, only
 from .perfetto import ClientMissing, TraceProcessor, find_engine, find_node, problems
-from .training import RECORDED
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,6 @@ import vestige
 
 WAIT, WARMUP, ACTIVE = 1, 1, 3
 STEPS = WAIT + WARMUP + ACTIVE + 1
-RECORDED = list(range(WAIT + WARMUP, WAIT + WARMUP + ACTIVE))
 
 
 class Block(nn.Module):
