@@ -322,6 +322,20 @@ static inline uint64_t vpy_thread_system_tid(PyThreadState *tstate)
 #endif
 }
 
+/* Whether a weak reference is one to this object, which is alive. */
+static inline bool vpy_weakref_is_to(PyObject *weakref, PyObject *object)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *found = NULL;
+    bool is_it = PyWeakref_GetRef(weakref, &found) == 1 && found == object;
+
+    Py_XDECREF(found);
+    return is_it;
+#else
+    return PyWeakref_GET_OBJECT(weakref) == object;
+#endif
+}
+
 /* ---- monitoring -------------------------------------------------------- */
 
 /* torch takes tool id 2 on 3.12 before 3.12.5 and none after. */

@@ -136,9 +136,8 @@ static vst_id known_id(PyObject *self)
     if (!capacity)
         return 0;
     const module_entry *entry = slot_of(self);
-    return entry->weakref && PyWeakref_GET_OBJECT(entry->weakref) == self
-               ? entry->id
-               : 0;
+    return entry->weakref && vpy_weakref_is_to(entry->weakref, self) ? entry->id
+                                                                     : 0;
 }
 
 /* What the function that runs now was called with; NULL: something else runs.

@@ -266,8 +266,7 @@ static vst_status add_span(void *ctx, const vst_span *span)
 
 /* ---- the method -------------------------------------------------------- */
 
-static PyObject *entry_of(const contexts *c, const node *n, long long parent,
-                          PyObject *texts)
+static PyObject *entry_of(const node *n, long long parent, PyObject *texts)
 {
     return Py_BuildValue(
         "(LIOKLKLLKK)", parent, (unsigned)n->id,
@@ -298,7 +297,7 @@ static PyObject *list_of(contexts *c)
         /* into: the parent's node, whose count is its place. */
         const node *parent = (const node *)(const void *)now->into;
         PyObject *entry =
-            entry_of(c, n, parent ? (long long)parent->count : -1, texts);
+            entry_of(n, parent ? (long long)parent->count : -1, texts);
         now->from = n->next;
         if (!entry || PyList_Append(list, entry) < 0)
             Py_CLEAR(list);
