@@ -266,10 +266,13 @@ static uint32_t define(PyCodeObject *code)
             vpy_search_path_prefix(definition.file, definition.file_len);
         if (vst_queue_define(tracer->queue, &definition, &id) == VST_OK)
             value = id;
-        if (value && (wants_args(vpy_code_qualname(code)) ||
-                      starts_thread(definition.file, definition.file_len,
-                                    code->co_name) ||
-                      vpy_is_framework_code((PyObject *)code)))
+        if (value &&
+            (wants_args(vpy_code_qualname(code)) ||
+             starts_thread(definition.file, definition.file_len,
+                           code->co_name) ||
+             vpy_imports_framework(definition.file, definition.file_len,
+                                   code->co_name) ||
+             vpy_is_framework_code((PyObject *)code)))
             value |= VPY_SPECIAL;
         if (value &&
             vpy_triggers_watch(vpy_code_qualname(code), definition.file,

@@ -6,6 +6,8 @@
  * And annotations that a framework begins and ends in functions of its own:
  * they are shown around what the program does between, not around those.
  *
+ * And the end of the framework's import, which somebody may wait for.
+ *
  * A module is known by its address and a weak reference, which tells when
  * another one has come to lie there: none is kept alive. */
 #include "vpy.h"
@@ -26,6 +28,7 @@ static module_entry *entries;
 static size_t capacity, count; /* capacity is 0 or a power of two */
 static PyObject *numbers;      /* class name: how many there are */
 static uint32_t generation;    /* that all of it belongs to */
+static PyObject *waiter;       /* called once it is imported, or NULL */
 
 static void forget_all(void)
 {
@@ -215,6 +218,50 @@ static bool take_code(PyObject *code, PyObject **kept)
     return true;
 }
 
+/* ---- its import --------------------------------------------------------- */
+
+bool vpy_imports_framework(const char *file, uint32_t length, PyObject *name)
+{
+    static const char package[] = "/torch/__init__.py";
+    size_t size = sizeof package - 1;
+
+    return length > size && memcmp(file + length - size, package, size) == 0 &&
+           PyUnicode_CompareWithASCIIString(name, "<module>") == 0;
+}
+
+/* Where the interpreter runs what signals ask for, in the main thread. */
+static int tell_waiter(void *unused)
+{
+    PyObject *called = waiter, *result;
+
+    (void)unused;
+    if (!called)
+        return 0;
+    waiter = NULL;
+    result = PyObject_CallNoArgs(called);
+    if (!result)
+        PyErr_Clear();
+    Py_XDECREF(result);
+    Py_DECREF(called);
+    return 0;
+}
+
+void vpy_framework_imported(void)
+{
+    if (waiter)
+        Py_AddPendingCall(tell_waiter, NULL);
+}
+
+static PyObject *await_framework(PyObject *module, PyObject *callable)
+{
+    (void)module;
+    Py_INCREF(callable);
+    Py_XSETREF(waiter, callable);
+    if (callable == Py_None)
+        Py_CLEAR(waiter);
+    Py_RETURN_NONE;
+}
+
 static PyObject *set_framework_code(PyObject *module, PyObject *args)
 {
     PyObject *call, *enter, *leave;
@@ -233,6 +280,10 @@ static PyMethodDef functions[] = {
      PyDoc_STR("set_framework_code(call, enter, exit)\n--\n\nThe functions "
                "through which a framework calls its modules, and begins and "
                "ends annotations; or None.")},
+    {"await_framework", await_framework, METH_O,
+     PyDoc_STR("await_framework(callable)\n--\n\nCalls it once, soon after "
+               "the framework was imported, if calls of Python functions are "
+               "recorded then. None: no more.")},
     {NULL, NULL, 0, NULL},
 };
 

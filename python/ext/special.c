@@ -1,7 +1,7 @@
 /* Functions that want more than an enter and an exit: those whose arguments and
  * results are recorded, those that a trigger watches, the one through which a
- * framework calls its modules, and the one in which a new thread gets its name.
- */
+ * framework calls its modules, what its import runs, and the one in which a new
+ * thread gets its name. */
 #include "vpy.h"
 
 #include <string.h>
@@ -56,6 +56,12 @@ static bool is_thread_start(PyCodeObject *code)
                                             "_bootstrap_inner") == 0;
 }
 
+/* Of the special ones, that of a framework. */
+static bool is_import(PyCodeObject *code)
+{
+    return PyUnicode_CompareWithASCIIString(code->co_name, "<module>") == 0;
+}
+
 static VST_COLD void look_into(PyObject *code, PyFrameObject *frame)
 {
     PyObject *type, *error, *traceback;
@@ -66,7 +72,7 @@ static VST_COLD void look_into(PyObject *code, PyFrameObject *frame)
         frame = PyEval_GetFrame();
     if (frame && is_thread_start((PyCodeObject *)code)) {
         vpy_threads_name_from_frame(vpy_active, frame);
-    } else if (frame) {
+    } else if (frame && !is_import((PyCodeObject *)code)) {
         vpy_json_begin(&json, "arguments");
         put_arguments(&json, (PyCodeObject *)code, frame);
         vpy_json_end(&json);
@@ -106,8 +112,10 @@ void vpy_code_returns(uint32_t value, PyObject *code, PyObject *result)
         vpy_framework_left(result ? VST_EXIT : VST_RAISE, VPY_ID(value), code);
         return;
     }
-    if (value & VPY_SPECIAL && result &&
-        !is_thread_start((PyCodeObject *)code)) {
+    if (value & VPY_SPECIAL && result && is_import((PyCodeObject *)code)) {
+        vpy_framework_imported();
+    } else if (value & VPY_SPECIAL && result &&
+               !is_thread_start((PyCodeObject *)code)) {
         record_result(result);
         /* repr() may have forked: ids of a child are its own. */
         value = vpy_code_value(code);

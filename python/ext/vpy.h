@@ -191,6 +191,9 @@ bool vpy_is_framework_code(PyObject *code);
 /* These record it; id is the function's own. */
 void vpy_framework_entered(vst_id id, PyObject *code);
 void vpy_framework_left(vst_kind kind, vst_id id, PyObject *code);
+/* Whether a code object of that file and name is what importing it runs. */
+bool vpy_imports_framework(const char *file, uint32_t length, PyObject *name);
+void vpy_framework_imported(void);
 void vpy_modules_end(void); /* forgets which there were */
 
 /* gc.c */

@@ -177,6 +177,7 @@ class profile(TorchProfile):
         given.update(activities=self._activities, with_stack=with_stack, gc=gc)
         for name in ("include", "exclude", "record_args", "triggers"):
             given[name] = _strings(name, given[name])
+        self._torch["calls"] = with_stack and given["include"] is None and given["exclude"] is None
         if max_size is not None:
             given["max_size"] = parse_file_bound("max_size", max_size)
         keep_ns = 0 if keep_last is None else parse_time("keep_last", keep_last)

@@ -43,17 +43,21 @@ def prepare() -> None:
 
 def start(
     *,
+    calls: bool,
     record_shapes: bool = False,
     with_flops: bool = False,
     memory: bool = False,
     overload_names: bool = False,
     ids: bool = False,
 ) -> None:
-    """In a recording that has just begun. Where torch is not there yet, the observer starts when it comes."""
+    """In a recording that has just begun. Where torch is not there yet, the observer starts when it comes: the recorder
+    sees the call that imports it, if all calls are recorded, else a finder on sys.meta_path waits for it."""
     global _flags
     _flags = SHAPES * record_shapes | FLOPS * with_flops | MEMORY * memory | OVERLOADS * overload_names | IDS * ids
     if _is_loaded():
         _begin()
+    elif calls and not _off:
+        _core.await_framework(_arrive)
     elif _finder not in sys.meta_path and not _off:
         sys.meta_path.insert(0, _finder)
 
@@ -62,6 +66,7 @@ def stop() -> None:
     """Before the recording ends. Nothing of it is left in torch."""
     global _flags
     _flags = None
+    _core.await_framework(None)
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
     if _library is not None:
@@ -78,6 +83,14 @@ def _is_loaded() -> bool:
         and hasattr(torch, "_C")
         and not getattr(getattr(torch, "__spec__", None), "_initializing", False)
     )
+
+
+def _arrive() -> None:
+    """torch was imported while recording."""
+    try:
+        _begin()
+    except Exception as error:  # never into the program
+        tell(f"torch's operators are not recorded: {type(error).__name__}: {error}")
 
 
 def _begin() -> None:
@@ -191,10 +204,7 @@ class _Loader:
         self._loader.exec_module(module)
         if _finder in sys.meta_path:
             sys.meta_path.remove(_finder)
-        try:
-            _begin()
-        except Exception as error:  # never into the program
-            tell(f"torch's operators are not recorded: {type(error).__name__}: {error}")
+        _arrive()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)

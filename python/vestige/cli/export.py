@@ -24,7 +24,7 @@ def main(argv: list[str]) -> int:
         f"Write a trace as Chrome JSON ({', '.join(SUFFIXES)}), for ui.perfetto.dev or\n"
         "chrome://tracing. FILE stands for the processes it started too, a folder for\n"
         "all traces in it: they are one timeline.",
-        "FILE… [-o OUT] [--align NAME] [--no-children] [--no-memory-events] [--force]",
+        "FILE… [-o OUT] [options]",
         EXAMPLES,
     )
     parser.add_argument("-o", "--output", metavar="OUT", help="default: FILE's name with .json.gz")

@@ -19,7 +19,7 @@ def main(argv: list[str]) -> int:
         f"Write several traces as one timeline ({', '.join(SUFFIXES)}), with a process for each\n"
         "and arrows from those that started others. FILE stands for the processes it\n"
         "started too, a folder for all traces in it.",
-        "FILE… -o OUT [--align NAME] [--no-children] [--no-memory-events] [--force]",
+        "FILE… -o OUT [options]",
         EXAMPLES,
     )
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write")

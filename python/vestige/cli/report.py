@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   vestige report t.vst
   vestige report t.vst -n 40
-  vestige report t.vst --sort memory     by the bytes that it and its callees allocated
+  vestige report t.vst --sort memory     by bytes allocated, callees included
   vestige report traces/
 """
 ROWS = 12
