@@ -127,7 +127,8 @@ static void *record(void *ctx)
         vst_record_switch(1);
         vst_record_switch(0);
         a->records += 2;
-        record_memory(a);
+        if (i % 4 == 0)
+            record_memory(a);
         if (a->call != 0) {
             vst_record(VST_EXIT, a->call);
             a->records++;

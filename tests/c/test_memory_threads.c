@@ -9,7 +9,7 @@
 #include "memory_model.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { OPERATIONS = 200000 };
+enum { OPERATIONS = 80000 };
 #else
 enum { OPERATIONS = 1000000 };
 #endif
