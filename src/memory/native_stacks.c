@@ -14,8 +14,7 @@
 #include "traceback/traceback.h"
 
 enum {
-    FRAMES_MAX = 256, /* those further out are left out */
-    TABLE_BITS = 18,  /* 4 MiB, as far as they are used */
+    TABLE_BITS = 18, /* 4 MiB, as far as they are used */
     WAYS = 4,
 };
 
@@ -154,12 +153,10 @@ VST_COLD static vst_stack_id define_walk(vst_queue *queue,
 }
 
 vst_stack_id vst__native_stack(vst_queue *queue, vst_stack_id language,
-                               const void *from)
+                               const uintptr_t *addresses, size_t count)
 {
-    uintptr_t walk[FRAMES_MAX + VST_NATIVE_OWN_MAX], *addresses = walk;
-    size_t count = vst__native_gather(from, walk, sizeof walk / sizeof *walk);
+    bool is_cut = count >= VST__WALK_MAX;
 
-    bool is_cut = count >= FRAMES_MAX;
     while (count && *addresses - own_start < own_end - own_start) {
         addresses++;
         count--;

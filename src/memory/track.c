@@ -16,10 +16,9 @@
 #include <sched.h>
 #include <stdio.h>
 
-#include <vestige/traceback.h>
-
 #include "memory/objects.h"
 #include "os/os.h"
+#include "traceback/traceback.h"
 
 enum {
     OFF = 0,
@@ -174,8 +173,13 @@ static inline void allocated(thread_state *t, vst_memory_kind kind,
     }
     if (traced.options.stack)
         stack = traced.options.stack(&flags);
-    if (traced.options.native_stacks)
-        stack = vst__native_stack(traced.queue, stack, from);
+    if (traced.options.native_stacks) {
+        uintptr_t walk[VST__WALK_MAX + VST_NATIVE_OWN_MAX];
+        size_t first;
+        size_t count =
+            vst__native_walk(from, walk, sizeof walk / sizeof *walk, &first);
+        stack = vst__native_stack(traced.queue, stack, walk + first, count);
+    }
     vst_record_alloc(kind, address, size, stack, flags, vst_clock_ticks());
 }
 

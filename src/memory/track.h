@@ -79,10 +79,11 @@ bool vst__sample_remove(uintptr_t address);
 /* False: no memory. */
 bool vst__native_stacks_begin(void);
 void vst__native_stacks_end(void);
-/* The number of the calling thread's native stack, from the frame that `from`
- * returns into, together with its language's. */
+enum { VST__WALK_MAX = 256 }; /* frames further out are left out */
+/* The number of a native stack, innermost frame first, together with that of
+ * the language. */
 vst_stack_id vst__native_stack(vst_queue *queue, vst_stack_id language,
-                               const void *from);
+                               const uintptr_t *addresses, size_t count);
 
 /* ---- hooks.c ------------------------------------------------------------ */
 

@@ -29,26 +29,27 @@
  * it interrupted that is in here. */
 enum { FORK_WAITS_MAX = 100000 };
 
-static __typeof__(&unw_backtrace) backtrace; /* constant from the start on */
-static atomic_uint inside; /* threads, seq_cst with is_forking */
-static atomic_bool is_forking;
+int (*vst__native_backtrace)(void **addresses, int max);
+atomic_uint vst__native_inside;
+atomic_bool vst__native_is_forking;
 
 static void before_fork(void)
 {
-    atomic_store(&is_forking, true);
-    for (int i = 0; i < FORK_WAITS_MAX && atomic_load(&inside) != 0; i++)
+    atomic_store(&vst__native_is_forking, true);
+    for (int i = 0; i < FORK_WAITS_MAX && atomic_load(&vst__native_inside) != 0;
+         i++)
         sched_yield();
 }
 
 static void after_fork(void)
 {
-    atomic_store(&is_forking, false);
+    atomic_store(&vst__native_is_forking, false);
 }
 
 static void after_fork_in_child(void)
 {
-    atomic_store(&inside, 0);
-    atomic_store(&is_forking, false);
+    atomic_store(&vst__native_inside, 0);
+    atomic_store(&vst__native_is_forking, false);
 }
 
 /* Before anybody captures: loading is nothing to do under a lock. */
@@ -57,33 +58,20 @@ __attribute__((constructor)) static void load(void)
     void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
     void *symbol = library != NULL ? dlsym(library, "unw_backtrace") : NULL;
 
-    memcpy(&backtrace, &symbol, sizeof backtrace);
+    memcpy(&vst__native_backtrace, &symbol, sizeof symbol);
     vst__os_fork_hooks(before_fork, after_fork, after_fork_in_child);
 }
 
 size_t vst__native_gather(const void *from, uintptr_t *addresses, size_t max)
 {
-    size_t count = 0, own = 0;
-    int got = 0;
+    size_t first = 0;
+    size_t count = vst__native_walk(from, addresses, max, &first);
 
-    if (backtrace == NULL)
-        return 0;
-    atomic_fetch_add(&inside, 1);
-    if (!atomic_load(&is_forking))
-        got = backtrace((void **)addresses, max < INT_MAX ? (int)max : INT_MAX);
-    atomic_fetch_sub(&inside, 1);
-    count = got > 0 ? (size_t)got : 0;
-    /* However many frames of ours the compiler made of it. */
-    while (own < count && own < VST_NATIVE_OWN_MAX &&
-           addresses[own] != (uintptr_t)from)
-        own++;
-    if (own == count || own == VST_NATIVE_OWN_MAX)
-        return 0;
-    memmove(addresses, addresses + own, (count - own) * sizeof *addresses);
-    return count - own;
+    memmove(addresses, addresses + first, count * sizeof *addresses);
+    return count;
 }
 
 bool vst_traceback_has_native(void)
 {
-    return backtrace != NULL;
+    return vst__native_backtrace != NULL;
 }

@@ -1,6 +1,10 @@
 /* In place of native.c where libunwind is not: no native frames. */
 #include "traceback/traceback.h"
 
+int (*vst__native_backtrace)(void **addresses, int max);
+atomic_uint vst__native_inside;
+atomic_bool vst__native_is_forking;
+
 size_t vst__native_gather(const void *from, uintptr_t *addresses, size_t max)
 {
     (void)from, (void)addresses, (void)max;

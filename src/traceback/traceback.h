@@ -3,6 +3,7 @@
 #ifndef VST_TRACEBACK_TRACEBACK_H
 #define VST_TRACEBACK_TRACEBACK_H
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,9 +64,39 @@ size_t vst__table_count(void);
 
 enum { VST_NATIVE_OWN_MAX = 8 }; /* frames of ours below that */
 
+/* libunwind's unw_backtrace, constant from the start on; NULL: not here. */
+extern int (*vst__native_backtrace)(void **addresses, int max);
+extern atomic_uint vst__native_inside; /* threads, seq_cst with the next */
+extern atomic_bool vst__native_is_forking;
+
 /* Return addresses of the calling thread, innermost first, from the frame that
- * `from` returns into; as many as there is room for, less VST_NATIVE_OWN_MAX
- * at most. */
+ * `from` returns into: addresses[*first] and those behind. As many as there is
+ * room for, less VST_NATIVE_OWN_MAX at most. Inline: each frame of ours costs
+ * as much as one of the program's. */
+static inline size_t vst__native_walk(const void *from, uintptr_t *addresses,
+                                      size_t max, size_t *first)
+{
+    size_t count, own = 0;
+    int got = 0;
+
+    *first = 0;
+    if (vst__native_backtrace == NULL)
+        return 0;
+    atomic_fetch_add(&vst__native_inside, 1);
+    if (!atomic_load(&vst__native_is_forking))
+        got = vst__native_backtrace((void **)addresses,
+                                    max < INT_MAX ? (int)max : INT_MAX);
+    atomic_fetch_sub(&vst__native_inside, 1);
+    count = got > 0 ? (size_t)got : 0;
+    /* However many frames of ours the compiler made of it. */
+    while (own < count && own < VST_NATIVE_OWN_MAX &&
+           addresses[own] != (uintptr_t)from)
+        own++;
+    *first = own;
+    return own < VST_NATIVE_OWN_MAX ? count - own : 0;
+}
+
+/* The same, from addresses[0] on. */
 size_t vst__native_gather(const void *from, uintptr_t *addresses, size_t max);
 
 #endif
