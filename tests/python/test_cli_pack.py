@@ -218,15 +218,15 @@ def test_a_full_disk_leaves_the_trace_as_it_was(workplace):
     before = read(workplace)
     (workplace.path / "disk").mkdir()
     script = """\
-        mount -t tmpfs -o size=1700k none disk || exit 77
-        cp t.vst disk/ && cd disk && head -c 1m /dev/zero >filler 2>/dev/null
+        mount -t tmpfs -o size=$1 none disk || exit 77
+        cp t.vst disk/ && cd disk && head -c $1 /dev/zero >filler 2>/dev/null
         "$0" pack t.vst
         echo "code $?, $(ls | tr '\\n' ' ')"
         cmp t.vst ../t.vst && rm filler && "$0" pack t.vst
         """
     if shutil.which("unshare") is None:
         pytest.skip("no unshare")
-    result = workplace._run(["unshare", "-rm", "sh", "-c", script, COMMAND])
+    result = workplace._run(["unshare", "-rm", "sh", "-c", script, COMMAND, str(3 * len(before) + 2**20)])
     if result.returncode == 77 or result.stderr.startswith("unshare:"):
         pytest.skip("not permitted to mount")
     assert result.stderr == "vestige: t.vst: No space left on device\n"

@@ -35,6 +35,17 @@ def test_a_collection_is_a_span_with_generation_and_counts():
     assert span["args"]["uncollectable"] == 0
 
 
+def test_a_collection_is_recorded_where_calls_are_not():
+    prof = profile(with_stack=False)
+    with prof:
+        make_cycles(10)
+        gc.collect()
+        sorted([3, 1, 2], key=lambda item: item)  # would meet a hook, were one left behind
+    trace = load(prof)
+    assert {event["name"] for event in calls(trace)} == {"Python GC"}
+    assert sum(span["args"]["collected"] for span in collections(trace)) >= 10
+
+
 def test_every_generation_is_told_apart():
     def outer():
         gc.collect(0)
