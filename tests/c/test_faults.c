@@ -127,7 +127,7 @@ static void *record(void *ctx)
         vst_record_switch(1);
         vst_record_switch(0);
         a->records += 2;
-        if (i % 4 == 0)
+        if (i == 0)
             record_memory(a);
         if (a->call != 0) {
             vst_record(VST_EXIT, a->call);

@@ -3,6 +3,7 @@
  * The model is kept under a lock, in the order of the recorded times; recording
  * is outside of it. Also for the thread sanitizer. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -199,7 +200,7 @@ static void so_it_is_in_a_packed_file(void)
 
 /* ---- while recordings start and stop ------------------------------------ */
 
-static atomic_int stopping;
+static atomic_int stopping, pausing;
 static atomic_ullong made;
 
 static void *allocate_freely(void *first)
@@ -207,6 +208,8 @@ static void *allocate_freely(void *first)
     unsigned number = *(unsigned *)first;
 
     while (!atomic_load(&stopping)) {
+        while (atomic_load(&pausing) && !atomic_load(&stopping))
+            sched_yield();
         for (unsigned i = 0; i < 20; i++)
             allocate(number + i, 16, 1);
         for (unsigned i = 0; i < 20; i++)
@@ -232,14 +235,16 @@ static void allocating_threads_survive_every_start_and_stop(void)
         vst_session *session = session_begin(NULL);
         unsigned long long before = atomic_load(&made);
         while (atomic_load(&made) < before + 400)
-            ;
+            sched_yield();
         vst_session_stop(session);
+        atomic_store(&pausing, 1); /* reading what they made takes longer */
         hear_session(session, &all);
         CHECK(all.count != 0);
         for (size_t j = 0; j < all.count; j++)
             CHECK(!(all.events[j].flags & VST_MEMORY_LOST_FREE));
         heard_free(&all);
         vst_session_destroy(session);
+        atomic_store(&pausing, 0);
     }
     atomic_store(&stopping, 1);
     for (int i = 0; i < 4; i++)
