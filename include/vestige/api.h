@@ -5,6 +5,7 @@
 #ifndef VESTIGE_API_H
 #define VESTIGE_API_H
 
+#include "graph.h"
 #include "memory.h"
 #include "operator.h"
 #include "record.h"
@@ -51,6 +52,8 @@ typedef struct vst_api {
     /* Of a framework's allocator, by any thread: VST_MEMORY_FRAMEWORK. */
     void (*framework_allocated)(uintptr_t address, size_t size);
     void (*framework_freed)(uintptr_t address);
+    /* As graph.h has it. */
+    void (*record_node)(const uint64_t *payload, uint32_t words);
 } vst_api;
 
 #ifdef __cplusplus

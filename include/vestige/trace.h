@@ -95,14 +95,17 @@ typedef int (*vst_progress_fn)(void *ctx, double done);
 VST_API void vst_trace_set_progress(vst_trace *trace, vst_progress_fn fn,
                                     void *ctx);
 
-/* Writes the trace in the format that the suffix of path names (.json,
- * .json.gz), through a temporary file that is renamed at the end. */
+/* Writes the trace in the format that options or the suffix of path name, each
+ * also with .gz behind it, through a temporary file that is renamed at the end.
+ * VST_E_ARGUMENT: there is no such format. */
 typedef struct vst_export_options {
     int window;         /* VST_WINDOW_LAST unless said otherwise */
     vst_tracer *tracer; /* as in vst_trace_replay */
     /* Leaves out the event of each allocation and free; the counter of live
      * memory stays. */
     bool no_memory_events;
+    /* The format's name ("chrome", …); NULL: the suffix of path names it. */
+    const char *format;
 } vst_export_options;
 
 VST_API vst_status vst_trace_export(vst_trace *trace, const char *path,

@@ -5,6 +5,7 @@
 #include "api.h"
 #include "clock.h"
 #include "flight.h"
+#include "graph.h"
 #include "memory.h"
 #include "memory_report.h"
 #include "operator.h"

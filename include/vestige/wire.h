@@ -88,6 +88,8 @@ typedef enum vst_escape {
      * the stack; or the one that ends the span on top was entered, and it ends
      * here */
     VST_ESCAPE_SETTLE = 16,
+    /* see graph.h: the span on top is a node of the execution trace */
+    VST_ESCAPE_NODE = 17,
 
     VST_ESCAPE_FIXED = 0x80,
     /* An allocation (vst_memory_kind, see memory.h) of less than 32 KiB.

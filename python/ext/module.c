@@ -51,6 +51,7 @@ static const vst_api api = {
     .record_operator_exit = vst_record_operator_exit,
     .framework_allocated = framework_allocated,
     .framework_freed = framework_freed,
+    .record_node = vst_record_node,
 };
 
 static PyObject *set_torch_mode(PyObject *module, PyObject *on)

@@ -58,27 +58,28 @@ static PyObject *say_exported(vst_status status, const vst_error *error,
     if (status != VST_E_ARGUMENT)
         return vpy_raise(status, error, path);
     PyErr_Format(PyExc_ValueError,
-                 "%s: unknown format; give the file a name that ends in "
-                 ".json or .json.gz",
+                 "%s: unknown format; give the file another suffix, or "
+                 "name the format",
                  PyBytes_AS_STRING(path));
     return NULL;
 }
 
 PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"path",    "all_windows",   "progress",
-                            "last_ns", "memory_events", "since",
-                            NULL};
+    static char *names[] = {
+        "path",          "all_windows", "progress", "last_ns",
+        "memory_events", "since",       "format",   NULL};
     vpy_trace *self = (vpy_trace *)object;
     PyObject *path = NULL, *progress = NULL;
+    const char *format = NULL;
     int all = 0, memory = 1, since = -1;
     unsigned long long last_ns = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$pOKpi:export", names,
-                                     PyUnicode_FSConverter, &path, &all,
-                                     &progress, &last_ns, &memory, &since))
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kw, "O&|$pOKpiz:export", names, PyUnicode_FSConverter, &path,
+            &all, &progress, &last_ns, &memory, &since, &format))
         return NULL;
     if (!vpy_trace_is_usable(self)) {
         Py_DECREF(path);
@@ -88,6 +89,7 @@ PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
         .window = vpy_trace_window(all, since),
         .tracer = self->tracer,
         .no_memory_events = !memory,
+        .format = format,
     };
     vpy_trace_begin(self, progress, last_ns);
     Py_BEGIN_ALLOW_THREADS status = vst_trace_export(
@@ -133,16 +135,18 @@ static vst_trace **borrow_all(PyObject *traces, PyObject *progress)
 PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"traces",   "path",          "all_windows",
-                            "progress", "memory_events", NULL};
+                            "progress", "memory_events", "format",
+                            NULL};
     PyObject *list, *path = NULL, *progress = NULL, *result = NULL;
+    const char *format = NULL;
     int all = 0, memory = 1;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO&|$pOp:export_traces", names,
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO&|$pOpz:export_traces", names,
                                      &list, PyUnicode_FSConverter, &path, &all,
-                                     &progress, &memory))
+                                     &progress, &memory, &format))
         return NULL;
     PyObject *traces = PySequence_Tuple(list);
     if (traces && PyTuple_GET_SIZE(traces) == 0)
@@ -155,6 +159,7 @@ PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
         vst_export_options options = {
             .window = all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
             .no_memory_events = !memory,
+            .format = format,
         };
         Py_BEGIN_ALLOW_THREADS status = vst_traces_export(
             handles, count, PyBytes_AS_STRING(path), &options, &error);

@@ -86,6 +86,7 @@ class Trace:
         last_ns: int = 0,
         memory_events: bool = True,
         since: int = -1,
+        format: str | None = None,
     ) -> None: ...
     def totals(
         self, *, all_windows: bool = False, progress: Progress | None = None, last_ns: int = 0, memory: bool = False
@@ -135,6 +136,7 @@ def export_traces(
     all_windows: bool = False,
     progress: Progress | None = None,
     memory_events: bool = True,
+    format: str | None = None,
 ) -> None:
     """Writes several traces as one document."""
 

@@ -1,6 +1,7 @@
-/* vst_trace_export and vst_traces_export: choose the exporter by the path's
- * suffix, give it an output, and turn the progress of each trace into that of
- * all. Knows the formats by name only. One thread at a time uses a trace. */
+/* vst_trace_export and vst_traces_export: choose the exporter by name or by the
+ * path's suffix, give it an output, and turn the progress of each trace into
+ * that of all. Knows the formats by name only. One thread at a time uses a
+ * trace. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,16 +19,20 @@ static bool ends_with(const char *text, size_t length, const char *suffix)
     return length > count && memcmp(text + length - count, suffix, count) == 0;
 }
 
-static const vst__exporter *choose(const char *path, bool *gzip)
+static const vst__exporter *choose(const char *path, const char *format,
+                                   bool *gzip)
 {
     size_t length = strlen(path);
 
     *gzip = ends_with(path, length, ".gz");
     if (*gzip)
         length -= strlen(".gz");
-    for (size_t i = 0; i < sizeof exporters / sizeof exporters[0]; i++)
-        if (ends_with(path, length, exporters[i]->suffix))
-            return exporters[i];
+    for (size_t i = 0; i < sizeof exporters / sizeof exporters[0]; i++) {
+        const vst__exporter *one = exporters[i];
+        if (format ? strcmp(format, one->name) == 0
+                   : one->suffix && ends_with(path, length, one->suffix))
+            return one;
+    }
     return NULL;
 }
 
@@ -104,12 +109,13 @@ vst_status vst_traces_export(vst_trace *const *traces, size_t count,
     vst__output output;
     vst_status status;
     bool gzip;
-    const vst__exporter *exporter = choose(path, &gzip);
+    const vst__exporter *exporter;
     share *shares;
 
     vst_error_set(error, VST_OK, 0, 0);
     if (options == NULL)
         options = &usual;
+    exporter = choose(path, options->format, &gzip);
     if (exporter == NULL || count == 0)
         return vst_error_set(error, VST_E_ARGUMENT, 0, 0);
     shares = calloc(count, sizeof *shares);

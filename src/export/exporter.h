@@ -8,7 +8,8 @@
 #include "export/output.h"
 
 typedef struct vst__exporter {
-    const char *suffix; /* of the path, before a ".gz" */
+    const char *name;   /* what options call it */
+    const char *suffix; /* of the path, before a ".gz"; NULL: only by name */
     /* Writes the whole document; each trace is replayed once. path is only
      * there to be mentioned. */
     vst_status (*write)(vst_trace *const *traces, size_t count,

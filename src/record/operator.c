@@ -1,6 +1,7 @@
 /* Records of operators. They come from hooks of a framework, on threads that no
  * tracer's stop() keeps out, so each asks first whether anything is recorded.
  * Any thread, each on its own buffer. */
+#include <vestige/graph.h>
 #include <vestige/operator.h>
 
 #include "record/queue.h"
@@ -17,19 +18,19 @@ vst_id vst_recording_define(const vst_definition *definition)
 }
 
 /* Behind the record before, at the same time: no look at the clock. */
-static void record_payload(const uint64_t *payload, uint32_t words)
+static void record_payload(vst_escape type, const uint64_t *payload,
+                           uint32_t words)
 {
     vst_buffer *buffer = vst_thread_buffer;
     uint64_t *at = buffer->cursor;
 
     if (buffer->epoch == VST_EPOCH_NONE || buffer->limit - at <= (int)words) {
-        vst__record_escape(VST_ESCAPE_OPERATOR, payload, words);
+        vst__record_escape(type, payload, words);
         return;
     }
     for (uint32_t i = 0; i < words; i++)
         __atomic_store_n(at + 1 + i, payload[i], __ATOMIC_RELEASE);
-    __atomic_store_n(at, vst_word_escape(VST_ESCAPE_OPERATOR, words, 0),
-                     __ATOMIC_RELEASE);
+    __atomic_store_n(at, vst_word_escape(type, words, 0), __ATOMIC_RELEASE);
     buffer->cursor = at + 1 + words;
 }
 
@@ -42,7 +43,7 @@ bool vst_record_operator(vst_id id, uint32_t instance, const uint64_t *payload,
         vst_record_begin(id, instance);
     else
         vst_record(VST_ENTER, id);
-    record_payload(payload, words);
+    record_payload(VST_ESCAPE_OPERATOR, payload, words);
     return true;
 }
 
@@ -54,6 +55,12 @@ void vst_record_operator_exit(vst_kind kind, vst_id id, uint32_t instance)
         vst_record_end(id, instance);
     else
         vst_record(kind, id);
+}
+
+void vst_record_node(const uint64_t *payload, uint32_t words)
+{
+    if (words <= VST_ESCAPE_WORDS_MAX && vst_thread_enter_free())
+        record_payload(VST_ESCAPE_NODE, payload, words);
 }
 
 void vst_record_settle(bool ends)

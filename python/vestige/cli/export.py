@@ -11,6 +11,7 @@ from .console import Parser, Progress, explain
 from .inputs import Inputs, add_arguments, find_traces
 
 SUFFIXES = (".json", ".json.gz")
+FORMATS = ("chrome",)  # by name, for --to; as exporters have them
 EXAMPLES = """\
   vestige export t.vst                    writes t.json.gz
   vestige export t.vst -o t.json --force
@@ -28,14 +29,15 @@ def main(argv: list[str]) -> int:
         EXAMPLES,
     )
     parser.add_argument("-o", "--output", metavar="OUT", help="default: FILE's name with .json.gz")
+    parser.add_argument("--to", metavar="FORMAT", choices=FORMATS, help=f"{', '.join(FORMATS)}; default: by OUT's suffix")
     add_options(parser)
     options = parser.parse_args(argv)
     if options.output is None and (len(options.files) > 1 or os.path.isdir(options.files[0])):
         raise Failure("several traces need a name for the file to write: -o OUT", code=2)
     output = options.output or os.path.splitext(options.files[0])[0] + ".json.gz"
-    check_output(output, force=options.force)
+    check_output(output, force=options.force, format=options.to)
     inputs = find_traces(options.files, children=not options.no_children)
-    write(inputs, output, options.align, memory_events=not options.no_memory_events)
+    write(inputs, output, options.align, memory_events=not options.no_memory_events, format=options.to)
     return int(inputs.failed)
 
 
@@ -51,14 +53,16 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
 
 
-def check_output(output: str, *, force: bool) -> None:
-    if not output.endswith(SUFFIXES):
+def check_output(output: str, *, force: bool, format: str | None = None) -> None:
+    if format is None and not output.endswith(SUFFIXES):
         raise Failure(f"{output}: no format has this suffix; there are {' and '.join(SUFFIXES)}", code=2)
     if os.path.lexists(output) and not force:
         raise Failure(f"{output}: already exists; --force overwrites it", code=2)
 
 
-def write(inputs: Inputs, output: str, align: str | None, *, memory_events: bool = True) -> None:
+def write(
+    inputs: Inputs, output: str, align: str | None, *, memory_events: bool = True, format: str | None = None
+) -> None:
     """Writes all of the inputs as one document."""
     traces = _open_all(inputs)
     if align is not None:
@@ -68,7 +72,9 @@ def write(inputs: Inputs, output: str, align: str | None, *, memory_events: bool
             print(line)
     progress = Progress(f"writing {output}")
     try:
-        export_traces(traces, output, all_windows=True, progress=progress, memory_events=memory_events)
+        export_traces(
+            traces, output, all_windows=True, progress=progress, memory_events=memory_events, format=format
+        )
     except OSError as error:
         raise Failure(explain(output, error)) from None
     except TraceError as error:

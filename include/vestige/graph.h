@@ -1,0 +1,78 @@
+/* The execution trace: what operators were given and what they made of it, as
+ * nodes of a graph whose ids match the timeline's. This header is the
+ * specification of what is recorded of one (VST_ESCAPE_NODE), beside its enter,
+ * its exit and its numbers (operator.h). Ids of nodes, tensors and storages are
+ * given out by who reads. */
+#ifndef VESTIGE_GRAPH_H
+#define VESTIGE_GRAPH_H
+
+#include "operator.h"
+#include "trace.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An operator that is a node has one or more of these escapes behind its
+ * VST_ESCAPE_OPERATOR, with what it was given, and one or more before its exit,
+ * with what it gave; an operator that was open already when an observer began
+ * has none and is no node.
+ *
+ *   word 0      bits  0-47  number of the record function: "rf_id" there,
+ *                           "Record function id" on the timeline; never 0
+ *               bits 48-55  flags, below
+ *               bits 56-63  number of the observer in the recording, 1 ...
+ *   words 1...  bytes: values, one after the other, each a tag and what the tag
+ *               says; padded with VST_VALUE_END
+ *
+ * Values that need more than VST_ESCAPE_WORDS_MAX words go on in the next of
+ * these escapes, wherever the bytes were cut. Counts, integers, text and
+ * doubles are as operator.h has them. */
+enum {
+    VST_NODE_OUTPUTS = 1, /* values it gave, not those it was given */
+    VST_NODE_MORE = 2,    /* the bytes go on in the next escape of this span */
+    VST_NODE_CUT = 4      /* there was more, which could not be told */
+};
+
+typedef enum vst_value {
+    VST_VALUE_END = 0,
+    VST_VALUE_NONE = 1,
+    VST_VALUE_INTEGER = 2,
+    VST_VALUE_DOUBLE = 3,
+    VST_VALUE_BOOL = 4,   /* a byte */
+    VST_VALUE_STRING = 5, /* text */
+    VST_VALUE_DEVICE = 6, /* text: "cpu", "cuda:0" */
+    /* count: the tensor's identity (an address); count: its storage's, 0: it
+     * has none; integers: offset, elements; count: bytes of an element; text:
+     * device; text: type of the elements; count: dimensions, so many integers;
+     * count: strides, so many integers */
+    VST_VALUE_TENSOR = 7,
+    VST_VALUE_TENSOR_UNDEFINED = 8,
+    /* A tensor made of others: what TENSOR has up to the type, then count and
+     * so many (count: dimensions, integers; count: strides, integers) */
+    VST_VALUE_TENSOR_NESTED = 9,
+    VST_VALUE_LIST = 10,  /* count, then so many values */
+    VST_VALUE_TUPLE = 11, /* count, then so many values */
+    VST_VALUE_OTHER = 12, /* text: what its type is called */
+    /* Of the node itself, before or after its values. */
+    VST_VALUE_SCHEMA = 32,  /* count: id of a definition, whose name it is */
+    VST_VALUE_BACKEND = 33, /* text: kernel_backend */
+    VST_VALUE_FILE = 34,    /* text: kernel_file */
+    VST_VALUE_RANGE = 35    /* text: tensor_range */
+} vst_value;
+
+static inline uint64_t vst_node_word(uint64_t record, unsigned flags,
+                                     unsigned observer)
+{
+    return (record & UINT64_C(0xffffffffffff)) | (uint64_t)flags << 48 |
+           (uint64_t)observer << 56;
+}
+
+/* Records, by any thread: of the span that it has just entered or is about to
+ * leave, a payload as above. Without a recording, nothing. */
+VST_API void vst_record_node(const uint64_t *payload, uint32_t words);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
