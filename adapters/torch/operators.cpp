@@ -28,6 +28,7 @@
 
 #include <vestige/api.h>
 
+#include "graph.h"
 #include "inputs.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
@@ -74,8 +75,9 @@ struct alignas(64) known {
 struct context;
 
 struct thread_state {
-    context *unused; /* kept for the next operator */
-    bool inside;     /* the observer: what it runs itself is not recorded */
+    context *unused;    /* kept for the next operator */
+    graph_state *graph; /* NULL: no node was recorded yet */
+    bool inside;        /* the observer: what it runs itself is not recorded */
     uint64_t payload[VST_ESCAPE_WORDS_MAX];
     known cache[CACHE_SLOTS];
 };
@@ -87,6 +89,7 @@ struct context final : at::ObserverContext {
     uint64_t generation = 0;
     vst_id id = 0;
     uint32_t instance = 0;
+    unsigned node_of = 0; /* an observer of the execution trace */
 
     static void operator delete(void *memory) noexcept;
 };
@@ -104,6 +107,7 @@ void thread_ends(void *pointer)
         ::operator delete(state->unused);
         state->unused = next;
     }
+    std::free(state->graph);
     std::free(state);
 }
 
@@ -295,7 +299,8 @@ uint32_t tell(thread_state *state, const at::RecordFunction &fn,
         rest.count(fn.handle());
     }
     size_t count = rest.finish(words);
-    if (count == VST_OPERATOR_HEAD_WORDS && fn.seqNr() < 0)
+    if (count == VST_OPERATOR_HEAD_WORDS && fn.seqNr() < 0 &&
+        !graph_observer.load(std::memory_order_relaxed))
         return 0;
     return static_cast<uint32_t>(count);
 }
@@ -374,7 +379,8 @@ enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
 
     if (!what->id)
         return nullptr;
-    if (fn.seqNr() >= 0 || wants & ~static_cast<unsigned>(WANTS_MEMORY)) {
+    if (fn.seqNr() >= 0 || wants & ~static_cast<unsigned>(WANTS_MEMORY) ||
+        graph_observer.load(std::memory_order_relaxed)) {
         state->payload[0] = static_cast<uint64_t>(fn.seqNr());
         state->payload[1] =
             vst_operator_word(fn.threadId(), fn.forwardThreadId(),
@@ -399,6 +405,9 @@ enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
     if (!api->record_operator(opened->id, opened->instance, state->payload,
                               words))
         return nullptr;
+    if (graph_observer.load(std::memory_order_relaxed))
+        opened->node_of = graph_enter(api, &state->graph, fn, what->id,
+                                      what->has_schema, now);
     return result;
 }
 
@@ -423,15 +432,31 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction &fn)
 }
 
 /* What ends on another thread than it began on is cut by what is around it. */
-void on_end(const at::RecordFunction &, at::ObserverContext *observed)
+void on_end(const at::RecordFunction &fn, at::ObserverContext *observed)
 {
     auto *opened = static_cast<context *>(observed);
 
     if (!opened || opened->owner != here ||
         opened->generation != generation.load(std::memory_order_relaxed))
         return;
+    if (opened->node_of && !here->inside) {
+        here->inside = true;
+        graph_exit(api, here->graph, opened->node_of, fn);
+        here->inside = false;
+    }
     api->record_operator_exit(std::uncaught_exceptions() ? VST_RAISE : VST_EXIT,
                               opened->id, opened->instance);
+}
+
+void place_callback()
+{
+    bool nodes = graph_observer.load(std::memory_order_relaxed) != 0;
+
+    callback = at::addGlobalCallback(
+        at::RecordFunctionCallback(on_start, on_end)
+            .needsInputs(nodes || (wants & (WANTS_SHAPES | WANTS_FLOPS)) != 0)
+            .needsOutputs(nodes)
+            .needsIds(nodes || (wants & WANTS_IDS) != 0));
 }
 
 } // namespace
@@ -462,6 +487,36 @@ EXPORTED void vst_torch_stop(void)
     unwatch_memory();
 }
 
+/* Nodes of the execution trace are recorded from now on, for this observer; 0:
+ * they are not. Before a recording or in it. ranges: of integral tensors too;
+ * names: of operators whose integral tensors go to files in this folder,
+ * ",a,b," or NULL. 0: it works. */
+EXPORTED int vst_torch_graph(unsigned observer, int ranges, const char *names,
+                             const char *folder)
+{
+    bool placed = callback != at::INVALID_CALLBACK_HANDLE;
+
+    try {
+        graph_observer.store(0, std::memory_order_relaxed);
+        if (placed)
+            at::removeCallback(callback);
+        callback = at::INVALID_CALLBACK_HANDLE;
+        integral_wish(ranges != 0, names, folder);
+        graph_observer.store(observer, std::memory_order_relaxed);
+        if (placed)
+            place_callback();
+    } catch (...) {
+        return 1;
+    }
+    return 0;
+}
+
+/* The calling thread, as torch counts. */
+EXPORTED uint64_t vst_torch_thread(void)
+{
+    return at::RecordFunction::currentThreadId();
+}
+
 /* Between the start and the stop of a recording; flags as above. 0: it works.
  */
 EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
@@ -476,10 +531,7 @@ EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
             reports = std::make_shared<memory_reports>();
         if (flags & WANTS_MEMORY)
             watch_memory();
-        callback = at::addGlobalCallback(
-            at::RecordFunctionCallback(on_start, on_end)
-                .needsInputs((flags & (WANTS_SHAPES | WANTS_FLOPS)) != 0)
-                .needsIds((flags & WANTS_IDS) != 0));
+        place_callback();
     } catch (...) {
         return 1;
     }

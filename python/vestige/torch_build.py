@@ -160,6 +160,7 @@ def _load(path: str, torch: ModuleType) -> Any:
         library.vst_torch_start.argtypes = (ctypes.c_void_p, ctypes.c_uint)
         library.vst_torch_stop.restype = None
         library.vst_torch_make_way.restype = None
+        library.vst_torch_graph.argtypes = (ctypes.c_uint, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
         built_for = library.vst_torch_built_for().decode()
         if str(torch.__version__).partition("+")[0] == built_for.partition("+")[0]:
             return library
@@ -196,7 +197,8 @@ class _Lock:
 def _sources() -> list[str]:
     headers = os.path.join(HOME, "include", "vestige")
     names = sorted(name for name in os.listdir(headers) if name.endswith(".h"))
-    return [SOURCE, os.path.join(HOME, "inputs.h"), *(os.path.join(headers, name) for name in names)]
+    own = [os.path.join(HOME, name) for name in ("graph.h", "inputs.h", "integral.h")]
+    return [SOURCE, *own, *(os.path.join(headers, name) for name in names)]
 
 
 def _version() -> str:

@@ -30,6 +30,7 @@ _off = False  # by the environment
 _table: Any = None  # the address of vst_api
 _announced: ModuleType | None = None  # torch.autograd.profiler, once it was told
 _starts: Any = None  # what it had under STARTS
+_graph: tuple[int, int, bytes | None, bytes | None] = (0, 0, None, None)  # what vst_torch_graph is given
 _set_flag = False  # it had no profiler before
 
 
@@ -74,6 +75,16 @@ def stop() -> None:
     _announce(None)
 
 
+def set_graph(observer: int, ranges: bool = False, names: Sequence[str] = (), folder: str = "") -> None:
+    """Whether operators are nodes of the execution trace too, from now on: for which observer, 0: for none. names are
+    those of operators whose integral tensors are kept as files in the folder."""
+    global _graph
+    listed = f",{','.join(names)},".encode() if names and folder else None
+    _graph = (observer, int(ranges), listed, os.fsencode(folder) if listed else None)
+    if _library is not None and _flags is not None:
+        _library.vst_torch_graph(*_graph)
+
+
 def _is_loaded() -> bool:
     """Whether torch is there and ready."""
     torch = sys.modules.get("torch")
@@ -104,7 +115,7 @@ def _begin() -> None:
     )
     _load()
     _announce(sys.modules.get("torch.autograd.profiler"))
-    if _library is not None and _library.vst_torch_start(_table, _flags) != 0:
+    if _library is not None and (_library.vst_torch_graph(*_graph) or _library.vst_torch_start(_table, _flags)):
         tell("torch's operators are not recorded: its observer could not be placed")
 
 

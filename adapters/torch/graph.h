@@ -1,0 +1,481 @@
+/* What an operator is given and what it gives, as values of a node of the
+ * execution trace (<vestige/graph.h>). Part of operators.cpp, which alone
+ * includes it; the thread that runs the operator writes into memory of its own.
+ *
+ * On the common path nothing is allocated and no text is made: a tensor is its
+ * address, its storage's and numbers. */
+#ifndef VESTIGE_TORCH_GRAPH_H
+#define VESTIGE_TORCH_GRAPH_H
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include <ATen/NestedTensorImpl.h>
+#include <ATen/core/TensorBody.h>
+#include <ATen/core/function_schema.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
+
+#include <vestige/api.h>
+
+#include "integral.h"
+
+namespace
+{
+
+enum {
+    GRAPH_LIST_MAX = 4097, /* items of a list, as torch's observer has them */
+    GRAPH_TEXT_MAX = 1 << 20,
+    GRAPH_DEPTH_MAX = 32,
+    GRAPH_SCHEMAS = 256, /* a power of two; schemas a thread uses often */
+    /* Words behind those of one escape: what is written before it is looked
+     * whether the escape is full. */
+    GRAPH_SPARE_WORDS = 32
+};
+
+/* The observer whose nodes are recorded, 0: none. Written by start and stop,
+ * read relaxed. */
+std::atomic<unsigned> graph_observer{0};
+
+/* A thread's own, made when it records its first node. */
+struct graph_state {
+    uint64_t words[VST_ESCAPE_WORDS_MAX + GRAPH_SPARE_WORDS];
+    struct {
+        const char *overload; /* of a schema: where it is kept */
+        uint64_t generation;
+        vst_id name, id;
+    } schemas[GRAPH_SCHEMAS];
+};
+
+/* ---- bytes --------------------------------------------------------------- */
+
+class values
+{
+  public:
+    values(const vst_api *api, uint64_t *words, uint64_t record, unsigned flags,
+           unsigned observer)
+        : api_(api), words_(words),
+          at_(reinterpret_cast<unsigned char *>(words + 1)), record_(record),
+          flags_(flags), observer_(observer)
+    {
+    }
+
+    void tag(unsigned value)
+    {
+        *at_++ = static_cast<unsigned char>(value);
+    }
+    void count(uint64_t value)
+    {
+        while (value >= 0x80) {
+            *at_++ = static_cast<unsigned char>(value | 0x80);
+            value >>= 7;
+        }
+        *at_++ = static_cast<unsigned char>(value);
+    }
+    void integer(int64_t value)
+    {
+        count(static_cast<uint64_t>(value) << 1 ^
+              static_cast<uint64_t>(value >> 63));
+    }
+    /* So many bytes may be written now: never more than the spare words. */
+    void make_room()
+    {
+        if (at_ >= full())
+            flush();
+    }
+    void integers(c10::IntArrayRef numbers)
+    {
+        count(numbers.size());
+        for (int64_t number : numbers) {
+            make_room();
+            integer(number);
+        }
+    }
+    void bytes(const void *from, size_t length)
+    {
+        const auto *next = static_cast<const unsigned char *>(from);
+
+        make_room();
+        while (length) {
+            size_t room = static_cast<size_t>(full() - at_);
+            size_t part = length < room ? length : room;
+            std::memcpy(at_, next, part);
+            at_ += part;
+            next += part;
+            length -= part;
+            make_room();
+        }
+    }
+    void text(const char *from, size_t length)
+    {
+        if (length > GRAPH_TEXT_MAX) {
+            length = GRAPH_TEXT_MAX;
+            cut();
+        }
+        count(length);
+        bytes(from, length);
+    }
+    void cut()
+    {
+        flags_ |= VST_NODE_CUT;
+    }
+    void finish()
+    {
+        make_room();
+        while (reinterpret_cast<uintptr_t>(at_) % 8)
+            *at_++ = VST_VALUE_END;
+        words_[0] = vst_node_word(record_, flags_, observer_);
+        api_->record_node(
+            words_,
+            static_cast<uint32_t>(reinterpret_cast<uint64_t *>(at_) - words_));
+    }
+
+  private:
+    unsigned char *full() const
+    {
+        return reinterpret_cast<unsigned char *>(words_ + VST_ESCAPE_WORDS_MAX);
+    }
+    void flush()
+    {
+        size_t rest = static_cast<size_t>(at_ - full());
+
+        words_[0] = vst_node_word(record_, flags_ | VST_NODE_MORE, observer_);
+        api_->record_node(words_, VST_ESCAPE_WORDS_MAX);
+        std::memcpy(words_ + 1, full(), rest);
+        at_ = reinterpret_cast<unsigned char *>(words_ + 1) + rest;
+    }
+
+    const vst_api *api_;
+    uint64_t *words_;
+    unsigned char *at_;
+    uint64_t record_;
+    unsigned flags_, observer_;
+};
+
+/* ---- tensors -------------------------------------------------------------
+ */
+
+void put_text(values &out, const char *text)
+{
+    out.text(text, std::strlen(text));
+}
+
+void put_device(values &out, c10::Device device)
+{
+    if (device.is_cpu() && !device.has_index()) {
+        out.text("cpu", 3);
+    } else {
+        std::string name = device.str();
+        out.text(name.data(), name.size());
+    }
+}
+
+/* Storages that stand for others' have no data, and say so by raising. */
+uint64_t storage_identity(const c10::Storage &storage)
+{
+    auto *impl = storage.unsafeGetStorageImpl();
+    const void *data =
+        impl ? impl->_mutable_data_ptr_no_checks().get() : nullptr;
+
+    return reinterpret_cast<uintptr_t>(data ? data : impl);
+}
+
+void put_tensor_head(values &out, unsigned tag, const at::Tensor &tensor,
+                     uint64_t storage, int64_t offset, int64_t elements)
+{
+    auto type = tensor.dtype().name();
+
+    out.make_room();
+    out.tag(tag);
+    out.count(reinterpret_cast<uintptr_t>(tensor.unsafeGetTensorImpl()));
+    out.count(storage);
+    out.integer(offset);
+    out.integer(elements);
+    out.count(tensor.dtype().itemsize());
+    put_device(out, tensor.unsafeGetTensorImpl()->device());
+    out.text(type.data(), type.size());
+}
+
+/* A row for each of the tensors that it is made of. */
+void put_nested(values &out, const at::Tensor &tensor)
+{
+    auto *impl = static_cast<at::native::NestedTensorImpl *>(
+        tensor.unsafeGetTensorImpl());
+    const at::Tensor sizes = impl->get_nested_sizes();
+    const at::Tensor strides = impl->get_nested_strides();
+    int64_t rows = sizes.dim() == 2 ? sizes.size(0) : 0;
+    int64_t dims = rows ? sizes.size(1) : 0;
+    const auto *size = rows * dims ? sizes.const_data_ptr<int64_t>() : nullptr;
+    const auto *stride =
+        rows * dims ? strides.const_data_ptr<int64_t>() : nullptr;
+    int64_t elements = impl->numel();
+
+    put_tensor_head(out, VST_VALUE_TENSOR_NESTED, tensor,
+                    storage_identity(impl->unsafe_storage()), 0, elements);
+    out.count(static_cast<uint64_t>(rows));
+    for (int64_t row = 0; row < rows; row++) {
+        auto length = static_cast<size_t>(dims);
+        out.make_room();
+        out.integers(c10::IntArrayRef(size + row * dims, length));
+        out.make_room();
+        out.integers(c10::IntArrayRef(stride + row * dims, length));
+    }
+}
+
+bool is_plain_nested(const at::Tensor &tensor)
+{
+    return tensor.is_nested() && tensor.layout() == at::kStrided &&
+           !tensor.unsafeGetTensorImpl()->is_python_dispatch();
+}
+
+/* All that may raise comes before the first byte. */
+void put_graph_tensor(values &out, const at::Tensor &tensor)
+{
+    auto *impl = tensor.unsafeGetTensorImpl();
+
+    if (!tensor.defined()) {
+        out.tag(VST_VALUE_TENSOR_UNDEFINED);
+        return;
+    }
+    if (is_plain_nested(tensor)) {
+        put_nested(out, tensor);
+        return;
+    }
+    if (tensor.is_nested() || impl->has_symbolic_sizes_strides()) {
+        put_tensor_head(out, VST_VALUE_TENSOR, tensor, 0, 0, 0);
+        out.count(0);
+        out.count(0);
+        return;
+    }
+    uint64_t storage = 0;
+    int64_t offset = 0;
+    if (impl->has_storage()) {
+        storage = storage_identity(impl->unsafe_storage());
+        offset = impl->storage_offset();
+    }
+    c10::IntArrayRef sizes = impl->sizes(), strides;
+    if (impl->layout() == at::kStrided)
+        strides = impl->strides();
+    put_tensor_head(out, VST_VALUE_TENSOR, tensor, storage, offset,
+                    impl->numel());
+    out.integers(sizes);
+    out.make_room();
+    out.integers(strides);
+}
+
+/* One that cannot say what it is: it raised. */
+void put_tensor_or_less(values &out, const at::Tensor &tensor)
+{
+    try {
+        put_graph_tensor(out, tensor);
+    } catch (...) {
+        put_tensor_head(out, VST_VALUE_TENSOR, tensor, 0, 0, 0);
+        out.count(0);
+        out.count(0);
+    }
+}
+
+/* ---- values --------------------------------------------------------------
+ */
+
+void put_value(values &out, const c10::IValue &value, integral *numbers,
+               int depth);
+
+void put_items(values &out, unsigned tag, c10::ArrayRef<c10::IValue> items,
+               integral *numbers, int depth)
+{
+    size_t size = items.size();
+
+    if (depth >= GRAPH_DEPTH_MAX)
+        size = 0;
+    else if (size > GRAPH_LIST_MAX)
+        size = GRAPH_LIST_MAX;
+    if (size != items.size())
+        out.cut();
+    out.tag(tag);
+    out.count(size);
+    for (size_t i = 0; i < size; i++)
+        put_value(out, items[i], numbers, depth + 1);
+}
+
+void put_value(values &out, const c10::IValue &value, integral *numbers,
+               int depth)
+{
+    out.make_room();
+    if (value.isTensor()) {
+        put_tensor_or_less(out, value.toTensor());
+        if (numbers)
+            numbers->look_at(value.toTensor());
+    } else if (value.isNone()) {
+        out.tag(VST_VALUE_NONE);
+    } else if (value.isInt()) {
+        out.tag(VST_VALUE_INTEGER);
+        out.integer(value.toInt());
+    } else if (value.isBool()) {
+        out.tag(VST_VALUE_BOOL);
+        out.tag(value.toBool());
+    } else if (value.isDouble()) {
+        double number = value.toDouble();
+        out.tag(VST_VALUE_DOUBLE);
+        out.bytes(&number, sizeof number);
+    } else if (value.isList()) {
+        put_items(out, VST_VALUE_LIST, value.toListRef(), numbers, depth);
+    } else if (value.isTuple()) {
+        put_items(out, VST_VALUE_TUPLE, value.toTupleRef().elements(), numbers,
+                  depth);
+    } else if (value.isString()) {
+        const std::string &text = value.toStringRef();
+        out.tag(VST_VALUE_STRING);
+        out.text(text.data(), text.size());
+    } else if (value.isDevice()) {
+        out.tag(VST_VALUE_DEVICE);
+        put_device(out, value.toDevice());
+    } else {
+        std::string kind = value.tagKind();
+        out.tag(VST_VALUE_OTHER);
+        out.text(kind.data(), kind.size());
+    }
+}
+
+/* ---- nodes ---------------------------------------------------------------
+ */
+
+/* A name has several schemas, one an overload; where the overload's name is
+ * kept tells them apart. */
+vst_id schema_id(const vst_api *api, graph_state *state,
+                 const at::RecordFunction &fn, vst_id name, uint64_t generation)
+{
+    const char *overload = fn.overload_name();
+    auto place = reinterpret_cast<uintptr_t>(overload);
+    auto &slot =
+        state->schemas[(place >> 4 ^ place >> 12) & (GRAPH_SCHEMAS - 1)];
+
+    if (slot.overload == overload && slot.generation == generation &&
+        slot.name == name)
+        return slot.id;
+    const auto schema = fn.operator_schema();
+    if (!schema.has_value())
+        return 0;
+    const std::string text = c10::toString(schema.value());
+    vst_definition definition = {};
+    definition.kind = VST_DEF_OPERATOR;
+    definition.name = text.data();
+    definition.name_len = static_cast<uint32_t>(text.size());
+    definition.file = "";
+    slot.id = api->recording_define(&definition);
+    slot.overload = overload;
+    slot.name = name;
+    slot.generation = slot.id ? generation : 0;
+    return slot.id;
+}
+
+/* A kernel that was generated: what its launcher says of it. */
+void put_kernel(values &out, const at::RecordFunction &fn)
+{
+    const auto named = fn.kwinputs();
+    const auto backend = named.find("kernel_backend");
+
+    if (backend == named.end() || !backend->second.isString())
+        return;
+    const std::string &name = backend->second.toStringRef();
+    out.make_room();
+    out.tag(VST_VALUE_BACKEND);
+    out.text(name.data(), name.size());
+    if (name != "triton")
+        return;
+    const auto file = named.find("kernel_file");
+    if (file != named.end() && file->second.isString()) {
+        const std::string &path = file->second.toStringRef();
+        size_t slash = path.rfind('/');
+        size_t begin = slash == std::string::npos ? 0 : slash + 1;
+        out.make_room();
+        out.tag(VST_VALUE_FILE);
+        out.text(path.data() + begin, path.size() - begin);
+    }
+    const auto stream = named.find("stream");
+    if (stream != named.end() && stream->second.isInt())
+        put_value(out, stream->second, nullptr, 0);
+}
+
+graph_state *make_graph_state()
+{
+    auto *state = static_cast<graph_state *>(std::malloc(sizeof(graph_state)));
+
+    if (state)
+        std::memset(static_cast<void *>(state), 0, sizeof *state);
+    return state;
+}
+
+void put_node(values &out, const vst_api *api, graph_state *state,
+              const at::RecordFunction &fn, vst_id name, bool has_schema,
+              uint64_t generation)
+{
+    const auto inputs = fn.inputs();
+    size_t count = fn.num_inputs();
+    integral numbers(fn);
+
+    if (has_schema) {
+        vst_id id = schema_id(api, state, fn, name, generation);
+        if (id) {
+            out.tag(VST_VALUE_SCHEMA);
+            out.count(id);
+        }
+    }
+    /* They are the last ones on a stack. */
+    if (count <= inputs.size())
+        for (const auto &value : inputs.slice(inputs.size() - count))
+            put_value(out, value, numbers.wanted() ? &numbers : nullptr, 0);
+    if (!has_schema)
+        put_kernel(out, fn);
+    if (!numbers.range().empty()) {
+        const std::string range = numbers.range() + "}";
+        out.make_room();
+        out.tag(VST_VALUE_RANGE);
+        out.text(range.data(), range.size());
+    }
+}
+
+/* Behind the record that it was entered: the observer whose node it is now. */
+unsigned graph_enter(const vst_api *api, graph_state **state,
+                     const at::RecordFunction &fn, vst_id name, bool has_schema,
+                     uint64_t generation)
+{
+    unsigned observer = graph_observer.load(std::memory_order_relaxed);
+
+    if (!observer || !fn.handle() ||
+        (!*state && !(*state = make_graph_state())))
+        return 0;
+    values out(api, (*state)->words, fn.handle(), 0, observer);
+    try {
+        put_node(out, api, *state, fn, name, has_schema, generation);
+    } catch (...) {
+        out.cut(); /* Out of memory, most likely. */
+    }
+    out.finish();
+    return observer;
+}
+
+/* Before the record that it was left; what gave nothing has no record. */
+void graph_exit(const vst_api *api, graph_state *state, unsigned observer,
+                const at::RecordFunction &fn)
+{
+    const auto &outputs = fn.outputs();
+    size_t count = fn.num_outputs();
+
+    if (count == 0 || count > outputs.size())
+        return;
+    values out(api, state->words, fn.handle(), VST_NODE_OUTPUTS, observer);
+    try {
+        for (size_t i = outputs.size() - count; i < outputs.size(); i++)
+            put_value(out, outputs[i], nullptr, 0);
+    } catch (...) {
+        out.cut();
+    }
+    out.finish();
+}
+
+} // namespace
+
+#endif
