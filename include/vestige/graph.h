@@ -15,8 +15,9 @@ extern "C" {
 
 /* An operator that is a node has one or more of these escapes behind its
  * VST_ESCAPE_OPERATOR, with what it was given, and one or more before its exit,
- * with what it gave; an operator that was open already when an observer began
- * has none and is no node.
+ * with what it gave, if it gave anything; an operator that was open already
+ * when an observer began has none and is no node. So has an annotation, which
+ * has no VST_ESCAPE_OPERATOR.
  *
  *   word 0      bits  0-47  number of the record function: "rf_id" there,
  *                           "Record function id" on the timeline; never 0
@@ -58,7 +59,10 @@ typedef enum vst_value {
     VST_VALUE_SCHEMA = 32,  /* count: id of a definition, whose name it is */
     VST_VALUE_BACKEND = 33, /* text: kernel_backend */
     VST_VALUE_FILE = 34,    /* text: kernel_file */
-    VST_VALUE_RANGE = 35    /* text: tensor_range */
+    VST_VALUE_RANGE = 35,   /* text: tensor_range */
+    /* count: the thread, as the framework counts; of a node that has no
+     * VST_ESCAPE_OPERATOR: a scope of the user's (VST_SCOPE_USER) */
+    VST_VALUE_THREAD = 36
 } vst_value;
 
 static inline uint64_t vst_node_word(uint64_t record, unsigned flags,
