@@ -54,6 +54,10 @@ typedef struct vst_api {
     void (*framework_freed)(uintptr_t address);
     /* As graph.h has it. */
     void (*record_node)(const uint64_t *payload, uint32_t words);
+    /* As operator.h has it. */
+    void (*record_far_end)(vst_id id, uint32_t instance);
+    /* As framework_freed, with the size of the block: spans are told of it. */
+    void (*framework_freed_size)(uintptr_t address, size_t size);
 } vst_api;
 
 #ifdef __cplusplus

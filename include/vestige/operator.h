@@ -77,6 +77,10 @@ VST_API bool vst_record_operator(vst_id id, uint32_t instance,
 VST_API void vst_record_operator_exit(vst_kind kind, vst_id id,
                                       uint32_t instance);
 
+/* Records, by any thread: a span that another one began with an instance ends
+ * here and now. */
+VST_API void vst_record_far_end(vst_id id, uint32_t instance);
+
 /* See VST_ESCAPE_SETTLE; the same rule as vst_record. */
 VST_API void vst_record_settle(bool ends);
 

@@ -34,6 +34,10 @@ typedef enum vst_definition_kind {
                            * of the module in its class */
 } vst_definition_kind;
 
+/* A definition that names nothing: spans of one thread end on another
+ * (VST_ESCAPE_FAR_END). */
+enum { VST_DEF_FAR_ENDS = 9 };
+
 typedef struct vst_definition {
     vst_definition_kind kind;
     int32_t line; /* first line, 0 where there is none */

@@ -46,6 +46,9 @@ typedef struct vst_span {
     /* What it allocated by itself, and with all that it called. */
     uint64_t self_bytes, total_bytes;
     uint64_t self_allocations, total_allocations;
+    /* The same of a framework's allocator, whose blocks may lie in those; what
+     * was freed is taken off. */
+    int64_t self_framework_bytes, total_framework_bytes;
     uint32_t depth; /* 0 at a root */
     uint32_t flags;
     const char *args; /* JSON members, NULL if none; valid during the call */
@@ -84,9 +87,20 @@ typedef struct vst_loss {
     uint64_t records;
 } vst_loss;
 
+/* A block of a framework's that was allocated, or freed (less than 0), while no
+ * span was open on its thread. */
+typedef struct vst_loose_bytes {
+    uint32_t thread;
+    int64_t time_ns;
+    int64_t bytes;
+} vst_loose_bytes;
+
+struct vst_far_ends;
+
 /* Where they go. A function left NULL drops its events. The spans of one thread
- * arrive in the order in which they end. A status other than VST_OK ends the
- * replay and is returned by it. */
+ * arrive in the order in which they end, those that another thread ends when
+ * they begin. A status other than VST_OK ends the replay and is returned by it.
+ */
 typedef struct vst_sink {
     void *ctx;
     /* Mark spans of functions that are open further out already, which costs a
@@ -96,6 +110,9 @@ typedef struct vst_sink {
     vst_status (*instant)(void *ctx, const vst_instant *instant);
     vst_status (*counter)(void *ctx, const vst_counter *counter);
     vst_status (*loss)(void *ctx, const vst_loss *loss);
+    vst_status (*loose)(void *ctx, const vst_loose_bytes *loose);
+    /* Set by vst_trace_replay in a copy of its own, for the matcher. */
+    const struct vst_far_ends *far_ends;
 } vst_sink;
 
 #ifdef __cplusplus

@@ -90,6 +90,9 @@ typedef enum vst_escape {
     VST_ESCAPE_SETTLE = 16,
     /* see graph.h: the span on top is a node of the execution trace */
     VST_ESCAPE_NODE = 17,
+    /* id | instance << 32: a span that another thread began (BEGIN) ends now.
+     * Where there are any, there is a definition of VST_DEF_FAR_ENDS */
+    VST_ESCAPE_FAR_END = 18,
 
     VST_ESCAPE_FIXED = 0x80,
     /* An allocation (vst_memory_kind, see memory.h) of less than 32 KiB.
@@ -101,7 +104,8 @@ typedef enum vst_escape {
     VST_ESCAPE_ALLOC_LARGE = 0x81, /* three words */
     /* head: kind; word: address */
     VST_ESCAPE_FREE = 0x82, /* one word */
-    /* head: kind; words: address, size: of a munmap */
+    /* head: kind; words: address, size: of a munmap; of the kind
+     * VST_MEMORY_FRAMEWORK_FREE: of a whole block */
     VST_ESCAPE_FREE_RANGE = 0x83, /* two words */
     /* head: kind (5 bits), place << 5: the address that this thread allocated
      * last of those with this place, in the same run of its words (since the

@@ -14,9 +14,9 @@ typedef struct annotation {
     bool open_ended;  /* __exit__ does not end it, a future will */
     vst_id id;        /* 0: not entered, or nothing was recorded then */
     uint32_t instance;
-    uint32_t recording;   /* the recording that id belongs to */
-    vst_ticks since;      /* 0: no trigger asks how long it lasts */
-    unsigned long thread; /* that began it, if it is open-ended */
+    uint32_t recording; /* the recording that id belongs to */
+    vst_ticks since;    /* 0: no trigger asks how long it lasts */
+    const void *buffer; /* of the thread that began it */
 } annotation;
 
 static uint32_t last_instance;
@@ -217,6 +217,7 @@ static PyObject *annotation_enter(PyObject *object, PyObject *unused)
         self->instance = ++last_instance;
         if (self->id) {
             vst_record_begin(self->id, self->instance);
+            self->buffer = vst_thread_buffer;
             self->since = vpy_triggers_want_times() ? vst_clock_ticks() : 0;
             if (self->args != Py_None || self->values || self->stack ||
                 vpy_call_stacks)
@@ -231,7 +232,10 @@ static void end_annotation(annotation *self)
 {
     if (self->id && vpy_recording_queue &&
         self->recording == current_recording()) {
-        vst_record_end(self->id, self->instance);
+        if (VST_LIKELY(self->buffer == vst_thread_buffer))
+            vst_record_end(self->id, self->instance);
+        else
+            vst_record_far_end(self->id, self->instance);
         if (self->since)
             vpy_triggers_annotation_ends(self->name, self->since);
     }
@@ -262,33 +266,13 @@ static PyObject *annotation_leave_open(PyObject *object, PyObject *unused)
         return NULL;
     }
     self->open_ended = true;
-    self->thread = PyThread_get_thread_ident();
     Py_RETURN_NONE;
-}
-
-/* What the main thread began, it ends as soon as it runs. */
-static int end_in_main_thread(void *object)
-{
-    annotation *self = object;
-
-    if (self->thread == PyThread_get_thread_ident())
-        end_annotation(self);
-    Py_DECREF(self);
-    return 0;
 }
 
 static PyObject *annotation_end(PyObject *object, PyObject *unused)
 {
-    annotation *self = (annotation *)object;
-
     (void)unused;
-    if (!self->open_ended || self->thread == PyThread_get_thread_ident()) {
-        end_annotation(self);
-    } else {
-        Py_INCREF(object);
-        if (Py_AddPendingCall(end_in_main_thread, object) < 0)
-            Py_DECREF(object);
-    }
+    end_annotation((annotation *)object);
     Py_RETURN_NONE;
 }
 

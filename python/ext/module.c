@@ -29,6 +29,12 @@ static void framework_freed(uintptr_t address)
     vst_record_free(VST_MEMORY_FRAMEWORK_FREE, address, 0, vst_clock_ticks());
 }
 
+static void framework_freed_size(uintptr_t address, size_t size)
+{
+    vst_record_free(VST_MEMORY_FRAMEWORK_FREE, address, size,
+                    vst_clock_ticks());
+}
+
 static const vst_api api = {
     .size = sizeof(vst_api),
     .tracer_register = vst_tracer_register,
@@ -52,6 +58,8 @@ static const vst_api api = {
     .framework_allocated = framework_allocated,
     .framework_freed = framework_freed,
     .record_node = vst_record_node,
+    .record_far_end = vst_record_far_end,
+    .framework_freed_size = framework_freed_size,
 };
 
 static PyObject *set_torch_mode(PyObject *module, PyObject *on)

@@ -77,6 +77,17 @@ static inline void vpy_pending_note(vpy_pending *pending, const vst_span *span,
 bool vpy_pending_end(vpy_pending *pending, const vst_span *span, bool shown,
                      int64_t *self_ns);
 
+/* Bytes of a span: of a framework's allocator, or of all others. */
+static inline int64_t vpy_self_bytes(const vst_span *span, bool framework)
+{
+    return framework ? span->self_framework_bytes : (int64_t)span->self_bytes;
+}
+
+static inline int64_t vpy_total_bytes(const vst_span *span, bool framework)
+{
+    return framework ? span->total_framework_bytes : (int64_t)span->total_bytes;
+}
+
 static inline bool vpy_is_call(vst_definition_kind kind)
 {
     return kind == VST_DEF_PYTHON || kind == VST_DEF_NATIVE ||

@@ -14,13 +14,13 @@ typedef struct average {
     bool async;
     uint64_t count;
     int64_t self_ns, total_ns;
-    uint64_t self_bytes, total_bytes;
+    int64_t self_bytes, total_bytes;
     int64_t flops;
     int64_t first_ns; /* the first to begin, and its serial */
     uint64_t serial;
     /* The span that was added last. */
     int64_t last_ns;
-    uint64_t last_bytes;
+    int64_t last_bytes;
     int64_t last_flops;
 } average;
 
@@ -30,6 +30,7 @@ typedef struct averages {
     uint32_t *slots; /* indexes + 1 */
     size_t mask;
     bool by_shapes, by_overload, calls;
+    bool framework;       /* bytes are those of a framework's allocator */
     unsigned char *kinds; /* by definition id */
     vst_id max;
     vpy_texts texts;
@@ -160,18 +161,38 @@ static vst_status add_span(void *ctx, const vst_span *span)
         return VST_E_NOMEM;
     vpy_pending_note(&a->pending, span, (uint32_t)(sum - a->of) + 1);
     sum->last_ns = span->end_ns - span->start_ns;
-    sum->last_bytes = span->total_bytes;
+    sum->last_bytes = vpy_total_bytes(span, a->framework);
     sum->last_flops = flops;
     sum->count += !(span->flags & VST_SPAN_RESUMED);
     sum->self_ns += key.async ? 0 : self_ns;
     sum->total_ns += span->end_ns - span->start_ns;
-    sum->self_bytes += span->self_bytes;
-    sum->total_bytes += span->total_bytes;
+    sum->self_bytes += vpy_self_bytes(span, a->framework);
+    sum->total_bytes += vpy_total_bytes(span, a->framework);
     sum->flops += flops;
     if (span->start_ns < sum->first_ns) {
         sum->first_ns = span->start_ns;
         sum->serial = span->serial;
     }
+    return VST_OK;
+}
+
+/* What a framework allocates outside of all spans has a row under no id. */
+static vst_status add_loose(void *ctx, const vst_loose_bytes *loose)
+{
+    averages *a = ctx;
+    average key = {.first_ns = INT64_MAX};
+    average *sum;
+
+    if (!a->framework)
+        return VST_OK;
+    sum = find(a, &key);
+    if (!sum)
+        return VST_E_NOMEM;
+    sum->count++;
+    sum->self_bytes += loose->bytes;
+    sum->total_bytes += loose->bytes;
+    if (loose->time_ns < sum->first_ns)
+        sum->first_ns = loose->time_ns;
     return VST_OK;
 }
 
@@ -202,10 +223,10 @@ static PyObject *list_of(averages *a)
         PyObject *overload =
             sum->overload ? PyList_GET_ITEM(texts, sum->overload - 1) : none;
         PyObject *entry = Py_BuildValue(
-            "(IKKLLKKLOOO)", (unsigned)sum->id, (unsigned long long)sum->serial,
+            "(IKKLLLLLOOO)", (unsigned)sum->id, (unsigned long long)sum->serial,
             (unsigned long long)sum->count, (long long)sum->self_ns,
-            (long long)sum->total_ns, (unsigned long long)sum->self_bytes,
-            (unsigned long long)sum->total_bytes, (long long)sum->flops, shapes,
+            (long long)sum->total_ns, (long long)sum->self_bytes,
+            (long long)sum->total_bytes, (long long)sum->flops, shapes,
             overload, sum->async ? Py_True : Py_False);
         if (!entry || PyList_Append(list, entry) < 0)
             Py_CLEAR(list);
@@ -228,26 +249,28 @@ static bool note_kinds(vpy_trace *self, averages *a)
 
 PyObject *vpy_trace_averages(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"all_windows", "since",   "calls", "shapes",
-                            "overloads",   "timeout", NULL};
+    static char *names[] = {"all_windows", "since",   "calls",     "shapes",
+                            "overloads",   "timeout", "framework", NULL};
     vpy_trace *self = (vpy_trace *)object;
     PyObject *timeout = NULL, *list = NULL;
     int all = 0, since = -1, calls = 1, shapes = 0, overloads = 0;
+    int framework = 0;
     averages a = {.count = 0};
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pipppO:averages", names, &all,
-                                     &since, &calls, &shapes, &overloads,
-                                     &timeout) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pipppOp:averages", names,
+                                     &all, &since, &calls, &shapes, &overloads,
+                                     &timeout, &framework) ||
         !vpy_trace_is_usable(self) || !vpy_deadline_set(&a.deadline, timeout))
         return NULL;
     a.calls = calls;
+    a.framework = framework;
     a.by_shapes = shapes;
     a.by_overload = overloads;
     if (!note_kinds(self, &a))
         return PyErr_NoMemory();
-    vst_sink sink = {.ctx = &a, .span = add_span};
+    vst_sink sink = {.ctx = &a, .span = add_span, .loose = add_loose};
     vpy_trace_begin(self, NULL, 0);
     Py_BEGIN_ALLOW_THREADS status =
         vst_trace_replay(self->handle, vpy_trace_window(all, since),

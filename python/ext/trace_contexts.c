@@ -14,7 +14,7 @@ typedef struct node {
     uint32_t first, next; /* child, sibling: indexes, 0: none */
     uint64_t count;
     int64_t self_ns, total_ns;
-    uint64_t self_bytes, total_bytes;
+    int64_t self_bytes, total_bytes;
     int64_t first_ns; /* the first to begin, and its serial */
     uint64_t serial;
 } node;
@@ -40,6 +40,7 @@ typedef struct contexts {
     uint32_t roots;
     uint32_t thread;
     bool by_shapes;
+    bool framework; /* bytes are those of a framework's allocator */
     vpy_texts texts;
     vpy_deadline deadline;
 } contexts;
@@ -222,8 +223,8 @@ static uint32_t node_of(contexts *c, const vst_span *span)
         .total_ns = duration,
         .self_ns =
             duration > span->children_ns ? duration - span->children_ns : 0,
-        .self_bytes = span->self_bytes,
-        .total_bytes = span->total_bytes,
+        .self_bytes = vpy_self_bytes(span, c->framework),
+        .total_bytes = vpy_total_bytes(span, c->framework),
         .first_ns = span->start_ns,
         .serial = span->serial,
     };
@@ -268,13 +269,13 @@ static vst_status add_span(void *ctx, const vst_span *span)
 
 static PyObject *entry_of(const node *n, long long parent, PyObject *texts)
 {
-    return Py_BuildValue(
-        "(LIOKLKLLKK)", parent, (unsigned)n->id,
-        n->shapes ? PyList_GET_ITEM(texts, n->shapes - 1) : Py_None,
-        (unsigned long long)n->serial, (long long)n->first_ns,
-        (unsigned long long)n->count, (long long)n->self_ns,
-        (long long)n->total_ns, (unsigned long long)n->self_bytes,
-        (unsigned long long)n->total_bytes);
+    return Py_BuildValue("(LIOKLKLLLL)", parent, (unsigned)n->id,
+                         n->shapes ? PyList_GET_ITEM(texts, n->shapes - 1)
+                                   : Py_None,
+                         (unsigned long long)n->serial, (long long)n->first_ns,
+                         (unsigned long long)n->count, (long long)n->self_ns,
+                         (long long)n->total_ns, (long long)n->self_bytes,
+                         (long long)n->total_bytes);
 }
 
 /* Parents before their children. A node that is in the list keeps its place
@@ -315,19 +316,21 @@ static PyObject *list_of(contexts *c)
 
 PyObject *vpy_trace_contexts(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"all_windows", "since", "shapes", "timeout", NULL};
+    static char *names[] = {"all_windows", "since",     "shapes",
+                            "timeout",     "framework", NULL};
     vpy_trace *self = (vpy_trace *)object;
     PyObject *timeout = NULL, *list = NULL;
-    int all = 0, since = -1, shapes = 0;
+    int all = 0, since = -1, shapes = 0, framework = 0;
     contexts c = {.count = 0};
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pipO:contexts", names, &all,
-                                     &since, &shapes, &timeout) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pipOp:contexts", names, &all,
+                                     &since, &shapes, &timeout, &framework) ||
         !vpy_trace_is_usable(self) || !vpy_deadline_set(&c.deadline, timeout))
         return NULL;
     c.by_shapes = shapes;
+    c.framework = framework;
     vst_sink sink = {.ctx = &c, .span = add_span};
     vpy_trace_begin(self, NULL, 0);
     Py_BEGIN_ALLOW_THREADS status =

@@ -12,7 +12,7 @@ typedef struct row {
     int64_t start_ns, end_ns;
     int64_t self_ns;
     uint64_t args_at; /* in the texts */
-    uint64_t self_bytes, total_bytes;
+    int64_t self_bytes, total_bytes;
     uint32_t serial, id;
     int32_t parent, first, next; /* rows, -1: none; after the replay */
     uint32_t thread, flags, args_length;
@@ -31,7 +31,8 @@ typedef struct events {
     size_t text_length, text_capacity;
     unsigned char *is_call; /* by definition id */
     vst_id max;
-    bool calls; /* shown */
+    bool calls;     /* shown */
+    bool framework; /* bytes are those of a framework's allocator */
     vpy_deadline deadline;
     vpy_pending pending;
 } events;
@@ -160,8 +161,8 @@ static vst_status take_span(void *ctx, const vst_span *span)
         .start_ns = span->start_ns,
         .end_ns = span->end_ns,
         .self_ns = span->flags & VST_SPAN_ASYNC ? 0 : self_ns,
-        .self_bytes = span->self_bytes,
-        .total_bytes = span->total_bytes,
+        .self_bytes = vpy_self_bytes(span, e->framework),
+        .total_bytes = vpy_total_bytes(span, e->framework),
         .serial = (uint32_t)span->serial,
         .id = span->id,
         .parent = (int32_t)e->count, /* where its enclosing ones stand */
@@ -174,6 +175,30 @@ static vst_status take_span(void *ctx, const vst_span *span)
     e->enclosing[2 * e->count + 1] = span->caller;
     e->count++;
     return keep_args(e, r, span) ? VST_OK : VST_E_NOMEM;
+}
+
+/* As a span of no length, under no id, inside nothing. */
+static vst_status take_loose(void *ctx, const vst_loose_bytes *loose)
+{
+    events *e = ctx;
+
+    if (!e->framework)
+        return VST_OK;
+    if (e->count == ROWS_MAX || !reserve_row(e))
+        return VST_E_NOMEM;
+    e->rows[e->count] = (row){
+        .start_ns = loose->time_ns,
+        .end_ns = loose->time_ns,
+        .self_bytes = loose->bytes,
+        .total_bytes = loose->bytes,
+        .parent = (int32_t)e->count,
+        .first = -1,
+        .next = -1,
+        .thread = loose->thread,
+    };
+    e->enclosing[2 * e->count] = e->enclosing[2 * e->count + 1] = 0;
+    e->count++;
+    return VST_OK;
 }
 
 /* ---- the tree ---------------------------------------------------------- */
@@ -249,7 +274,7 @@ static bool mark_calls(vpy_trace *self, events *e)
 static vst_status gather(vpy_trace *self, events *e, int window,
                          vst_error *error)
 {
-    vst_sink sink = {.ctx = e, .span = take_span};
+    vst_sink sink = {.ctx = e, .span = take_span, .loose = take_loose};
     vst_status status =
         vst_trace_replay(self->handle, window, self->tracer, &sink, error);
 
@@ -283,19 +308,21 @@ static PyObject *give(events *e)
 
 PyObject *vpy_trace_events(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"all_windows", "since", "calls", "timeout", NULL};
+    static char *names[] = {"all_windows", "since",     "calls",
+                            "timeout",     "framework", NULL};
     vpy_trace *self = (vpy_trace *)object;
     PyObject *timeout = NULL, *result = NULL;
-    int all = 0, since = -1, calls = 1;
+    int all = 0, since = -1, calls = 1, framework = 0;
     events e = {.count = 0};
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pipO:events", names, &all,
-                                     &since, &calls, &timeout) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pipOp:events", names, &all,
+                                     &since, &calls, &timeout, &framework) ||
         !vpy_trace_is_usable(self) || !vpy_deadline_set(&e.deadline, timeout))
         return NULL;
     e.calls = calls;
+    e.framework = framework;
     if (!mark_calls(self, &e))
         return PyErr_NoMemory();
     vpy_trace_begin(self, NULL, 0);

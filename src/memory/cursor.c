@@ -137,7 +137,9 @@ static bool decode(vst__memory_cursor *cursor, const uint64_t *word)
         record->address = word[1];
         return record->address != 0;
     case VST_ESCAPE_FREE_RANGE:
-        record->type = VST_RECORD_FREE_RANGE;
+        /* A framework tells the size of a block that it gives back. */
+        if (record->kind != VST_MEMORY_FRAMEWORK_FREE)
+            record->type = VST_RECORD_FREE_RANGE;
         record->address = word[1];
         record->size = word[2];
         return record->address != 0;

@@ -57,6 +57,22 @@ void vst_record_operator_exit(vst_kind kind, vst_id id, uint32_t instance)
         vst_record(kind, id);
 }
 
+/* Rare enough for a look at the definitions each time. */
+void vst_record_far_end(vst_id id, uint32_t instance)
+{
+    static const char name[] = "spans that end on another thread";
+    const vst_definition mark = {
+        .kind = (vst_definition_kind)VST_DEF_FAR_ENDS,
+        .name = name,
+        .name_len = sizeof name - 1,
+        .file = "",
+    };
+    const uint64_t pair = (uint64_t)instance << 32 | id;
+
+    if (vst_recording_define(&mark) && vst_thread_enter_free())
+        vst__record_escape(VST_ESCAPE_FAR_END, &pair, 1);
+}
+
 void vst_record_node(const uint64_t *payload, uint32_t words)
 {
     if (words <= VST_ESCAPE_WORDS_MAX && vst_thread_enter_free())

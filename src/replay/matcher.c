@@ -24,6 +24,10 @@ enum {
     KIND_STACK_MORE = KIND_OF_ESCAPE + VST_ESCAPE_STACK_MORE,
     KIND_ALLOC = KIND_OF_ESCAPE + VST_ESCAPE_ALLOC,
     KIND_ALLOC_LARGE = KIND_OF_ESCAPE + VST_ESCAPE_ALLOC_LARGE,
+    KIND_FREE_RANGE = KIND_OF_ESCAPE + VST_ESCAPE_FREE_RANGE,
+    KIND_ARGS = KIND_OF_ESCAPE + VST_ESCAPE_ARGS,
+    KIND_OPERATOR = KIND_OF_ESCAPE + VST_ESCAPE_OPERATOR,
+    KIND_NODE = KIND_OF_ESCAPE + VST_ESCAPE_NODE,
     KIND_FIXED = KIND_OF_ESCAPE + VST_ESCAPE_FIXED
 };
 
@@ -283,21 +287,47 @@ static vst_status arguments(vst_matcher *matcher,
                                  (size_t)length);
 }
 
-/* Whatever memory's hooks record says nothing of what is open: they go on where
- * others do not. A framework's blocks lie in blocks that are counted. */
-static void allocated(vst_matcher *matcher, const vst_compressed_event *event)
+/* A framework's block, or its end (less than 0). It may lie in a block that is
+ * counted, so it is counted apart. */
+static vst_status of_framework(vst_matcher *matcher, int64_t bytes,
+                               const vst_sink *sink)
 {
+    vst_loose_bytes loose = {
+        .thread = matcher->thread,
+        .time_ns = matcher->last_ns,
+        .bytes = bytes,
+    };
+
+    if (matcher->count == 0)
+        return sink->loose != NULL ? sink->loose(sink->ctx, &loose) : VST_OK;
+    matcher->frames[matcher->count - 1].self_framework += bytes;
+    return VST_OK;
+}
+
+/* Whatever memory's hooks record says nothing of what is open: they go on where
+ * others do not. */
+static vst_status memory(vst_matcher *matcher,
+                         const vst_compressed_event *event,
+                         const vst_sink *sink)
+{
+    uint32_t kind = vst_trace_key_kind(event->key);
     vst_id head = vst_trace_key_id(event->key);
     uint64_t size = head >> 7;
-    vst__frame *top;
 
-    if (vst_trace_key_kind(event->key) == KIND_ALLOC_LARGE)
+    if (kind != KIND_ALLOC)
         size = event->payload_words > 1 ? event->payload[1] : 0;
-    if (matcher->count == 0 || (head & 31u) == VST_MEMORY_FRAMEWORK)
-        return;
-    top = &matcher->frames[matcher->count - 1];
-    top->self_bytes += size;
-    top->self_allocations++;
+    if (kind == KIND_FREE_RANGE)
+        return (head & 31u) == VST_MEMORY_FRAMEWORK_FREE
+                   ? of_framework(matcher, 0 - (int64_t)size, sink)
+                   : VST_OK;
+    if ((head & 31u) == VST_MEMORY_FRAMEWORK)
+        return of_framework(matcher, (int64_t)size, sink);
+    if (matcher->count != 0) {
+        vst__frame *top = &matcher->frames[matcher->count - 1];
+        top->self_bytes += size;
+        top->self_allocations++;
+    }
+    return VST_OK;
 }
 
 static vst_status escape(vst_matcher *matcher,
@@ -340,8 +370,9 @@ static vst_status escape(vst_matcher *matcher,
     case VST_ESCAPE_BEGIN:
         if ((payload[0] & VST_ID_MAX) == 0)
             return VST_OK;
-        return was_open(event) ? begun_before(matcher, payload)
-                               : vst__matcher_begin(matcher, payload[0], 0);
+        return was_open(event)
+                   ? begun_before(matcher, payload)
+                   : vst__matcher_begin_now(matcher, payload[0], sink);
     case VST_ESCAPE_END:
         return vst__matcher_end(matcher, payload[0], sink);
     case VST_ESCAPE_ARGS:
@@ -356,6 +387,11 @@ static vst_status escape(vst_matcher *matcher,
     default:
         return VST_OK;
     }
+}
+
+static bool tells_of_top(uint32_t kind)
+{
+    return kind == KIND_ARGS || kind == KIND_OPERATOR || kind == KIND_NODE;
 }
 
 /* ---- feeding ------------------------------------------------------------ */
@@ -373,7 +409,10 @@ static vst_status feed(vst_matcher *matcher,
         int64_t previous_ns = matcher->last_ns;
         uint32_t kind = vst_trace_key_kind(event->key);
 
-        if (matcher->reconciling && kind != KIND_STACK_MORE && !was_open(event))
+        if (matcher->begun_far && !tells_of_top(kind))
+            status = vst__matcher_end_far(matcher, sink);
+        if (status == VST_OK && matcher->reconciling &&
+            kind != KIND_STACK_MORE && !was_open(event))
             status = end_reconcile(matcher, sink);
         if (status != VST_OK)
             break;
@@ -392,8 +431,9 @@ static vst_status feed(vst_matcher *matcher,
                            kind == VST_RAISE ? VST_SPAN_RAISED : 0, sink);
             break;
         default:
-            if (kind == KIND_ALLOC || kind == KIND_ALLOC_LARGE)
-                allocated(matcher, event);
+            if (kind == KIND_ALLOC || kind == KIND_ALLOC_LARGE ||
+                kind == KIND_FREE_RANGE)
+                status = memory(matcher, event, sink);
             else if (kind > KIND_OF_ESCAPE && kind < KIND_FIXED)
                 status = escape(matcher, converter, event, previous_ns, sink);
             break;
@@ -407,7 +447,9 @@ static vst_status finish(vst_matcher *matcher, int64_t end_ns,
 {
     vst_status status = VST_OK;
 
-    if (matcher->reconciling)
+    if (matcher->begun_far)
+        status = vst__matcher_end_far(matcher, sink);
+    if (status == VST_OK && matcher->reconciling)
         status = end_reconcile(matcher, sink);
     /* The hooks did not come back: what is open is known up to here. */
     if (status == VST_OK && matcher->in_gap)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "replay/far_ends.h"
 #include "replay/matcher_stack.h"
 
 /* 1 + the index of a slot, 0 without memory. */
@@ -55,6 +56,21 @@ vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair,
         matcher->count--;
     }
     return VST_OK;
+}
+
+vst_status vst__matcher_begin_now(vst_matcher *matcher, uint64_t pair,
+                                  const vst_sink *sink)
+{
+    vst_status status = vst__matcher_begin(matcher, pair, 0);
+
+    if (status == VST_OK && sink->far_ends != NULL &&
+        vst__far_ends_find(sink->far_ends, pair, &matcher->far_end_ns)) {
+        matcher->begun_far = true;
+        matcher->far_pair = pair;
+        if (matcher->far_end_ns < matcher->last_ns)
+            matcher->far_end_ns = matcher->last_ns;
+    }
+    return status;
 }
 
 void vst__matcher_detach(vst_matcher *matcher, size_t index)
@@ -174,6 +190,20 @@ vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair,
         return VST_OK;
     }
     return deliver_detached(matcher, slot, matcher->last_ns, 0, sink);
+}
+
+vst_status vst__matcher_end_far(vst_matcher *matcher, const vst_sink *sink)
+{
+    vst__slot *slot = take_slot(matcher, matcher->far_pair);
+
+    matcher->begun_far = false;
+    if (slot == NULL || slot->state != VST_SLOT_ON_STACK)
+        return VST_OK;
+    vst__matcher_detach(matcher, slot->index);
+    matcher->count--;
+    matcher->newest = 0;
+    slot->state = VST_SLOT_FREE;
+    return deliver_detached(matcher, slot, matcher->far_end_ns, 0, sink);
 }
 
 vst_status vst__matcher_close_all(vst_matcher *matcher, int64_t end_ns,

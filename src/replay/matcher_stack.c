@@ -200,6 +200,7 @@ vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)
     frame->children_ns = 0;
     frame->self_bytes = frame->self_allocations = 0;
     frame->inner_bytes = frame->inner_allocations = 0;
+    frame->self_framework = frame->inner_framework = 0;
     frame->serial = ++matcher->serial;
     frame->id = id;
     frame->flags = flags;
@@ -223,6 +224,9 @@ vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
     span->children_ns = frame->children_ns;
     span->self_bytes = frame->self_bytes;
     span->total_bytes = frame->self_bytes + frame->inner_bytes;
+    span->self_framework_bytes = frame->self_framework;
+    span->total_framework_bytes =
+        frame->self_framework + frame->inner_framework;
     span->self_allocations = frame->self_allocations;
     span->total_allocations =
         frame->self_allocations + frame->inner_allocations;
@@ -249,6 +253,7 @@ static void add_allocated(vst__frame *below, const vst__frame *top)
 {
     below->inner_bytes += top->self_bytes + top->inner_bytes;
     below->inner_allocations += top->self_allocations + top->inner_allocations;
+    below->inner_framework += top->self_framework + top->inner_framework;
 }
 
 /* Takes the top frame away; what its children took is left to the one below,
@@ -333,6 +338,7 @@ void vst__matcher_reset(vst_matcher *matcher)
     matcher->args_count = matcher->saved_count = matcher->slot_count = 0;
     matcher->free_args = matcher->free_saved = matcher->free_slot = 0;
     matcher->newest = 0;
+    matcher->begun_far = false;
     vst__map64_clear(&matcher->open);
     vst__map64_clear(&matcher->pairs);
     vst__map64_clear(&matcher->stacks);

@@ -34,6 +34,7 @@ typedef struct vst__frame {
     /* What was allocated in it, and in all that it called. */
     uint64_t self_bytes, self_allocations;
     uint64_t inner_bytes, inner_allocations;
+    int64_t self_framework, inner_framework; /* bytes */
     vst_id id;
     uint32_t flags;
     uint32_t slot; /* of a BEGIN */
@@ -95,6 +96,10 @@ struct vst_matcher {
     size_t slot_count, slot_capacity;
     uint32_t free_slot;
     uint32_t newest; /* 1 + slot of the operator's span detached last */
+    /* The span on top has just begun, and another thread ends it. */
+    bool begun_far;
+    uint64_t far_pair;
+    int64_t far_end_ns;
 
     uint64_t stack;    /* number of the current one */
     vst__map64 stacks; /* number -> 1 + index of a saved one */
@@ -155,8 +160,13 @@ void vst__matcher_reset(vst_matcher *matcher);
 /* `before` is BEGIN's second word, 0 if it has none. */
 vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair,
                               uint64_t before);
+/* One that begins now; another thread's end of it is seen to. */
+vst_status vst__matcher_begin_now(vst_matcher *matcher, uint64_t pair,
+                                  const vst_sink *sink);
 vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair,
                             const vst_sink *sink);
+/* Delivers the span that begun_far is about: its arguments are known by now. */
+vst_status vst__matcher_end_far(vst_matcher *matcher, const vst_sink *sink);
 /* Moves a BEGIN's span from its frame, which is dead then, to its slot. */
 void vst__matcher_detach(vst_matcher *matcher, size_t index);
 /* An operator's span goes back to the stack, or ends: VST_ESCAPE_SETTLE. */

@@ -6,6 +6,7 @@
 #include <vestige/replay.h>
 
 #include "replay/decode.h"
+#include "replay/far_ends.h"
 
 enum { PROGRESS_NS = 50000000 };
 
@@ -14,7 +15,8 @@ typedef struct replay {
     vst_trace *trace;
     vst_tracer *tracer;
     vst_matcher *matcher; /* where there is no tracer */
-    const vst_sink *sink;
+    vst_sink sink;        /* the caller's, and far_ends */
+    vst_far_ends far_ends;
     vst_time_converter converter;
     vst__decoder *decoder;
     uint64_t words_total;
@@ -44,10 +46,10 @@ static vst_status feed(replay *self, const vst_compressed_event *events,
                        size_t count, int64_t end_ns)
 {
     if (self->tracer != NULL)
-        return self->tracer->ops->get_events(self->tracer, &self->converter,
-                                             events, count, end_ns, self->sink);
+        return self->tracer->ops->get_events(
+            self->tracer, &self->converter, events, count, end_ns, &self->sink);
     return vst_matcher_feed(self->matcher, &self->converter, events, count,
-                            end_ns, self->sink);
+                            end_ns, &self->sink);
 }
 
 static vst_status replay_thread(replay *self, const vst__window *window,
@@ -79,6 +81,13 @@ static vst_status replay_window(replay *self, const vst__window *window)
 
     if (vst__window_is_gone(self->trace, window))
         left = 0;
+    if (self->sink.far_ends != NULL && left != 0) {
+        vst_status status =
+            vst__far_ends_collect(&self->far_ends, self->trace, window,
+                                  self->decoder, &self->converter);
+        if (status != VST_OK)
+            return status;
+    }
     while (left != 0) {
         const vst__segment *segments = &self->trace->segments[next];
         size_t count = 1;
@@ -113,7 +122,7 @@ vst_status vst_trace_replay(vst_trace *trace, int window, vst_tracer *tracer,
     replay self = {
         .trace = trace,
         .tracer = tracer,
-        .sink = sink,
+        .sink = *sink,
         .converter = vst__clockmap_converter(&trace->clock),
     };
     size_t first, count;
@@ -123,6 +132,7 @@ vst_status vst_trace_replay(vst_trace *trace, int window, vst_tracer *tracer,
     vst_error_set(error, VST_OK, 0, 0);
     if (status != VST_OK)
         return vst_error_set(error, status, 0, 0);
+    self.sink.far_ends = vst__trace_has_far_ends(trace) ? &self.far_ends : NULL;
     if (tracer == NULL)
         status = vst_matcher_create(&self.matcher);
     self.decoder = calloc(1, sizeof *self.decoder);
@@ -141,6 +151,7 @@ vst_status vst_trace_replay(vst_trace *trace, int window, vst_tracer *tracer,
     if (self.decoder != NULL)
         vst__decoder_close(self.decoder);
     free(self.decoder);
+    vst__far_ends_free(&self.far_ends);
     if (status != VST_OK)
         vst_error_set(error, status,
                       status == VST_E_IO ? trace->block.sys_errno : 0, 0);

@@ -93,6 +93,14 @@ static void add_stack(script *s, vst_ticks time, vst_escape type,
     add_escape(s, time, type, ids, count);
 }
 
+static void add_framework_free(script *s, vst_ticks time, uint64_t size)
+{
+    add_escape(s, time, VST_ESCAPE_FREE_RANGE, (uint64_t[]){0x1000, size}, 2);
+    s->events[s->count - 1].key =
+        vst_trace_key_make(vst_trace_key_kind_of_escape(VST_ESCAPE_FREE_RANGE),
+                           VST_MEMORY_FRAMEWORK_FREE);
+}
+
 static void add_line(script *s, vst_ticks time, const char *verb,
                      const char *rest)
 {
@@ -131,6 +139,8 @@ static void add_line(script *s, vst_ticks time, const char *verb,
     else if (strcmp(verb, "tensor") == 0)
         add(s, time, vst_trace_key_kind_of_escape(VST_ESCAPE_ALLOC),
             (vst_id)(number << 7 | VST_MEMORY_FRAMEWORK), NULL, 1);
+    else if (strcmp(verb, "untensor") == 0)
+        add_framework_free(s, time, number);
     else if (strcmp(verb, "large") == 0)
         add_escape(s, time, VST_ESCAPE_ALLOC_LARGE,
                    (uint64_t[]){0x1000, number, 1}, 3);
@@ -285,6 +295,50 @@ static void allocations_count_for_the_innermost_span_and_those_around_it(void)
                  "a 2/3 4/100013\n"
                  "b 2/100010 2/100010\n"
                  "c 0/0 0/0\n");
+}
+
+static vst_status add_loose(void *ctx, const vst_loose_bytes *loose)
+{
+    int64_t *sums = ctx;
+
+    sums[0]++;
+    sums[1] += loose->bytes;
+    return VST_OK;
+}
+
+static vst_status add_framework(void *ctx, const vst_span *span)
+{
+    int64_t *sums = ctx;
+
+    sums[2 * span->id] += span->self_framework_bytes;
+    sums[2 * span->id + 1] += span->total_framework_bytes;
+    return VST_OK;
+}
+
+static void a_frameworks_blocks_are_counted_apart_and_taken_off(void)
+{
+    script s = parse("5 tensor 1000\n" /* in no span */
+                     "10 enter a\n11 tensor 30\n12 alloc 5\n"
+                     "20 enter b\n21 tensor 100\n22 untensor 130\n"
+                     "30 exit b\n31 tensor 2\n50 exit a\n"
+                     "60 untensor 1000\n70 untensor 2\n");
+    int64_t sums[6] = {0};
+    vst_sink sink = {.ctx = sums, .span = add_framework, .loose = add_loose};
+    vst_matcher *matcher;
+
+    if (vst_matcher_create(&matcher) != VST_OK)
+        abort();
+    CHECK_INT(
+        vst_matcher_feed(matcher, &converter, s.events, s.count, 100, &sink),
+        VST_OK);
+    CHECK_INT(sums[0], 3);
+    CHECK_INT(sums[1], -2);
+    CHECK_INT(sums[2], 32); /* a */
+    CHECK_INT(sums[3], 2);
+    CHECK_INT(sums[4], -30); /* b */
+    CHECK_INT(sums[5], -30);
+    vst_matcher_destroy(matcher);
+    free_script(&s);
 }
 
 static void allocations_of_cut_and_begun_spans_reach_those_around_them(void)
@@ -799,6 +853,7 @@ int main(void)
     TEST(calls_nest_as_they_were_made);
     TEST(time_in_children_is_counted_once);
     TEST(allocations_count_for_the_innermost_span_and_those_around_it);
+    TEST(a_frameworks_blocks_are_counted_apart_and_taken_off);
     TEST(allocations_of_cut_and_begun_spans_reach_those_around_them);
     TEST(each_piece_of_a_switched_span_has_its_own_allocations);
     TEST(memory_in_a_gap_does_not_end_it);

@@ -122,6 +122,105 @@ static void an_arrow_leads_from_the_inner_forward_to_the_backward(void)
     free(text);
 }
 
+/* ---- spans that another thread ends ----------------------------------------
+ */
+
+typedef struct seen {
+    vst_span outer, far, after;
+    vst_id far_id, after_id, outer_id;
+    unsigned far_count;
+    char far_args[64];
+} seen;
+
+static vst_status see(void *ctx, const vst_span *span)
+{
+    seen *s = ctx;
+
+    if (span->id == s->outer_id)
+        s->outer = *span;
+    if (span->id == s->after_id)
+        s->after = *span;
+    if (span->id == s->far_id) {
+        s->far = *span;
+        s->far_count++;
+        if (span->args_len < sizeof s->far_args)
+            memcpy(s->far_args, span->args, span->args_len);
+    }
+    return VST_OK;
+}
+
+static seen seen_in(vst_session *session, seen s)
+{
+    vst_sink sink = {.ctx = &s, .span = see};
+    vst_trace *trace = NULL;
+
+    CHECK_INT(vst_session_open_trace(session, &trace, NULL), VST_OK);
+    CHECK_INT(vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, NULL),
+              VST_OK);
+    CHECK_INT(vst_trace_unmatched_exits(trace), 0);
+    vst_trace_close(trace);
+    return s;
+}
+
+static void *end_far(void *argument)
+{
+    vst_record_far_end(*(vst_id *)argument, 77);
+    return NULL;
+}
+
+static void a_span_that_another_thread_ends_has_its_true_times(void)
+{
+    vst_session *session = started();
+    vst_id outer = define(VST_DEF_OPERATOR, "aten::linear");
+    vst_id far = define(VST_DEF_ANNOTATION, "gloo:all_reduce");
+    vst_id after = define(VST_DEF_OPERATOR, "aten::add");
+    uint64_t words[2] = {5, vst_operator_word(1, 0, VST_SCOPE_USER)};
+    pthread_t thread;
+
+    vst_record_operator(outer, 0, NULL, 0);
+    CHECK(vst_record_operator(far, 77, words, 2));
+    vst_record_operator_exit(VST_EXIT, outer, 0);
+    CHECK_INT(pthread_create(&thread, NULL, end_far, &far), 0);
+    pthread_join(thread, NULL);
+    vst_record_operator(after, 0, NULL, 0);
+    vst_record_operator_exit(VST_EXIT, after, 0);
+    CHECK_INT(vst_session_stop(session), VST_OK);
+    seen s = seen_in(session, (seen){
+                                  .far_id = far,
+                                  .after_id = after,
+                                  .outer_id = outer,
+                              });
+    CHECK_INT(s.far_count, 1);
+    CHECK_INT(s.far.flags, VST_SPAN_ASYNC);
+    CHECK_INT(s.far.thread, s.outer.thread);
+    CHECK(s.far.start_ns >= s.outer.start_ns);
+    CHECK(s.far.start_ns <= s.outer.end_ns);
+    CHECK(s.far.end_ns >= s.outer.end_ns);
+    CHECK(s.far.end_ns <= s.after.start_ns);
+    CHECK_INT(s.outer.flags, 0);
+    CHECK_INT(s.outer.children_ns, 0);
+    CHECK(strstr(s.far_args, "\"Sequence number\": 5") != NULL);
+    vst_session_destroy(session);
+}
+
+static void a_span_that_another_thread_ends_too_late_is_open_at_the_end(void)
+{
+    vst_session *session = started();
+    vst_id far = define(VST_DEF_ANNOTATION, "waits");
+    pthread_t thread;
+
+    CHECK(vst_record_operator(far, 77, NULL, 0));
+    CHECK_INT(vst_session_stop(session), VST_OK);
+    CHECK_INT(vst_session_start(session, NULL), VST_OK);
+    CHECK_INT(pthread_create(&thread, NULL, end_far, &far), 0);
+    pthread_join(thread, NULL);
+    CHECK_INT(vst_session_stop(session), VST_OK);
+    seen s = seen_in(session, (seen){.far_id = far});
+    CHECK_INT(s.far_count, 1);
+    CHECK_INT(s.far.flags, VST_SPAN_OPEN_AT_END);
+    vst_session_destroy(session);
+}
+
 /* As torch's record_function does, whose functions in Python are recorded. */
 static void an_annotation_is_shown_around_what_is_between(void)
 {
@@ -254,6 +353,8 @@ int main(void)
     TEST(nothing_is_recorded_without_a_recording);
     TEST(an_operator_has_its_numbers);
     TEST(an_arrow_leads_from_the_inner_forward_to_the_backward);
+    TEST(a_span_that_another_thread_ends_has_its_true_times);
+    TEST(a_span_that_another_thread_ends_too_late_is_open_at_the_end);
     TEST(an_annotation_is_shown_around_what_is_between);
     TEST(all_kinds_of_inputs_are_read);
     TEST(any_bytes_at_all_give_json_or_less);

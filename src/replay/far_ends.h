@@ -1,0 +1,27 @@
+/* Ends of spans that other threads began (VST_ESCAPE_FAR_END): what is known of
+ * a window's before its threads are replayed one by one. Only traces that have
+ * some are read a second time for it. One thread at a time. */
+#ifndef VST_REPLAY_FAR_ENDS_H
+#define VST_REPLAY_FAR_ENDS_H
+
+#include <vestige/span.h>
+
+#include "base/map64.h"
+#include "replay/decode.h"
+
+/* All zero is none. */
+typedef struct vst_far_ends {
+    vst__map64 ends; /* id | instance << 32 -> ns, of the first of several */
+} vst_far_ends;
+
+bool vst__trace_has_far_ends(const vst_trace *trace);
+/* Those of a window, instead of those that were there. */
+vst_status vst__far_ends_collect(vst_far_ends *self, vst_trace *trace,
+                                 const vst__window *window,
+                                 vst__decoder *decoder,
+                                 const vst_time_converter *converter);
+bool vst__far_ends_find(const vst_far_ends *self, uint64_t pair,
+                        int64_t *end_ns);
+void vst__far_ends_free(vst_far_ends *self);
+
+#endif
