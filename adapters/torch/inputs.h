@@ -143,6 +143,14 @@ unsigned number_tag(const c10::IValue &value)
                               : VST_FACT_END;
 }
 
+bool is_of_texts(const c10::IValue &list)
+{
+    for (const auto &item : list.toListRef())
+        if (!item.isString())
+            return false;
+    return !list.toListRef().empty();
+}
+
 void put_list(facts &out, const c10::IValue &value)
 {
     auto items = value.toListRef();

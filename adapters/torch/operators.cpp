@@ -15,14 +15,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <memory>
 #include <new>
 #include <string>
 
 #include <ATen/record_function.h>
-#include <c10/core/Allocator.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
-#include <torch/csrc/profiler/orchestration/observer.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
 #include <torch/csrc/profiler/util.h>
 #include <torch/version.h>
 
@@ -30,6 +27,7 @@
 
 #include "graph.h"
 #include "inputs.h"
+#include "reports.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -42,8 +40,10 @@ enum {
     WANTS_MEMORY = 4,
     WANTS_OVERLOADS = 8,
     WANTS_IDS = 16,
+    WANTS_MODULES = 32,
     CACHE_SLOTS = 512, /* a power of two; names a thread uses often */
     NAME_MAX_KEPT = 200,
+    MODULES_MAX = 1000, /* bytes */
     /* So that no annotation of Python's has the same. */
     FIRST_INSTANCE = 0x80000000u
 };
@@ -125,6 +125,11 @@ __attribute__((noinline)) thread_state *make_state()
         return nullptr;
     }
     pthread_setspecific(exit_key, state);
+    try {
+        watch();
+    } catch (...) {
+        /* Out of memory: _RecordFunctionFast does nothing on this thread. */
+    }
     return here = state;
 }
 
@@ -190,13 +195,11 @@ bool counts_flops(const char *name)
 
 __attribute__((noinline)) void define(known *slot, const at::RecordFunction &fn,
                                       const char *name, size_t length,
-                                      uint64_t hash, uint64_t now)
+                                      uint64_t hash, bool user, uint64_t now)
 {
     vst_definition definition = {};
 
-    definition.kind = fn.scope() == at::RecordScope::USER_SCOPE
-                          ? VST_DEF_ANNOTATION
-                          : VST_DEF_OPERATOR;
+    definition.kind = user ? VST_DEF_ANNOTATION : VST_DEF_OPERATOR;
     definition.name = name;
     definition.name_len = static_cast<uint32_t>(length);
     definition.file = "";
@@ -211,18 +214,30 @@ __attribute__((noinline)) void define(known *slot, const at::RecordFunction &fn,
         std::memcpy(slot->name, name, length);
 }
 
+/* A keyword makes an annotation of what _RecordFunctionFast is given. */
+bool is_annotation(const at::RecordFunction &fn)
+{
+    if (fn.scope() != at::RecordScope::FUNCTION || !(wants & WANTS_SHAPES) ||
+        fn.operator_name().has_value())
+        return fn.scope() == at::RecordScope::USER_SCOPE;
+    const auto named = fn.kwinputs();
+    auto scope = named.find("scope");
+    return scope != named.end() && scope->second.isString() &&
+           scope->second.toStringRef() == "user_scope";
+}
+
 const known *find(thread_state *state, const at::RecordFunction &fn,
                   uint64_t now)
 {
     const char *name = fn.name();
     size_t length = std::strlen(name);
-    uint64_t hash = hash_of(name, length,
-                            fn.scope() == at::RecordScope::USER_SCOPE ? 7 : 0);
+    bool user = is_annotation(fn);
+    uint64_t hash = hash_of(name, length, user ? 7 : 0);
     known *slot = &state->cache[hash & (CACHE_SLOTS - 1)];
 
     if (slot->generation != now || slot->hash != hash ||
         slot->length != length || std::memcmp(slot->name, name, length) != 0)
-        define(slot, fn, name, length, hash, now);
+        define(slot, fn, name, length, hash, user, now);
     return slot;
 }
 
@@ -233,11 +248,19 @@ void put_named(facts &out, const at::RecordFunction &fn)
 {
     for (const auto &[name, value] : fn.kwinputs()) {
         unsigned tag = number_tag(value);
+        bool texts = value.isList() && is_of_texts(value);
 
-        if (!tag && !value.isString())
+        if (!tag && !value.isString() && !texts)
             continue;
         out.byte(VST_FACT_NAMED);
         out.text(name.data(), name.size());
+        if (texts) {
+            out.byte(VST_FACT_TEXTS);
+            out.count(value.toListRef().size());
+            for (const auto &item : value.toListRef())
+                out.text(item.toStringRef().data(), item.toStringRef().size());
+            continue;
+        }
         out.byte(tag ? tag : static_cast<unsigned>(VST_FACT_TEXT));
         if (tag)
             put_number(out, value);
@@ -272,13 +295,29 @@ void put_flops(facts &out, const at::RecordFunction &fn, const known *what)
     }
 }
 
+/* Of TorchScript's, which knows the modules that its code is of. */
+void put_modules(facts &out)
+{
+    const auto modules = torch::jit::currentModuleHierarchy();
+    std::string text;
+
+    for (const auto &module : modules)
+        text += text.empty() ? module : "." + module;
+    if (!text.empty() && text.size() < MODULES_MAX) {
+        out.byte(VST_FACT_NAMED);
+        out.text("Module Hierarchy", 16);
+        out.byte(VST_FACT_TEXT);
+        out.text(text.data(), text.size());
+    }
+}
+
 /* How many words there are to say; room is kept for what follows the inputs. */
 uint32_t tell(thread_state *state, const at::RecordFunction &fn,
               const known *what)
 {
     uint64_t *words = state->payload;
     facts out(words + VST_OPERATOR_HEAD_WORDS,
-              VST_ESCAPE_WORDS_MAX - VST_OPERATOR_HEAD_WORDS - 32);
+              VST_ESCAPE_WORDS_MAX - VST_OPERATOR_HEAD_WORDS - 160);
     facts rest(words, VST_ESCAPE_WORDS_MAX);
 
     if (wants & WANTS_SHAPES)
@@ -294,6 +333,9 @@ uint32_t tell(thread_state *state, const at::RecordFunction &fn,
             rest.text(overload, length);
         }
     }
+    if (wants & WANTS_MODULES &&
+        fn.scope() != at::RecordScope::BACKWARD_FUNCTION)
+        put_modules(rest);
     if (wants & WANTS_IDS && fn.handle()) {
         rest.byte(VST_FACT_RECORD);
         rest.count(fn.handle());
@@ -305,67 +347,6 @@ uint32_t tell(thread_state *state, const at::RecordFunction &fn,
     return static_cast<uint32_t>(count);
 }
 
-/* ---- memory ---------------------------------------------------------------
- */
-
-/* torch reports allocations to whatever a thread has in this place, and takes
- * it for a profiler of its own; so this one looks like one that is disabled. */
-struct memory_reports final : torch::profiler::impl::ProfilerStateBase {
-    memory_reports()
-        : ProfilerStateBase(torch::profiler::impl::ProfilerConfig(
-              torch::profiler::impl::ProfilerState::Disabled))
-    {
-    }
-
-    bool memoryProfilingEnabled() const override
-    {
-        return generation.load(std::memory_order_relaxed) != 0 &&
-               wants & WANTS_MEMORY;
-    }
-
-    void reportMemoryUsage(void *pointer, int64_t size, size_t, size_t,
-                           c10::Device device) override
-    {
-        if (!device.is_cpu() || size == 0 || !memoryProfilingEnabled())
-            return;
-        if (size > 0)
-            api->framework_allocated(reinterpret_cast<uintptr_t>(pointer),
-                                     static_cast<size_t>(size));
-        else
-            api->framework_freed(reinterpret_cast<uintptr_t>(pointer));
-    }
-
-    torch::profiler::impl::ActiveProfilerType profilerType() override
-    {
-        return torch::profiler::impl::ActiveProfilerType::NONE;
-    }
-};
-
-std::shared_ptr<memory_reports> reports; /* made once, never gone */
-
-/* A profiler of torch's own that is there already stays where it is. */
-void watch_memory()
-{
-    const auto place = c10::DebugInfoKind::PROFILER_STATE;
-
-    if (!c10::ThreadLocalDebugInfo::get(place))
-        c10::ThreadLocalDebugInfo::_push(place, reports);
-}
-
-/* Of the calling thread; others keep it, and it says that it is off. */
-void unwatch_memory()
-{
-    const auto place = c10::DebugInfoKind::PROFILER_STATE;
-
-    try {
-        if (reports && c10::ThreadLocalDebugInfo::get(place) == reports.get() &&
-            c10::ThreadLocalDebugInfo::_peek(place).get() == reports.get())
-            c10::ThreadLocalDebugInfo::_pop(place);
-    } catch (...) {
-        /* Something of the program's lies on top of it. */
-    }
-}
-
 /* ---- the observer ---------------------------------------------------------
  */
 
@@ -373,7 +354,7 @@ std::unique_ptr<at::ObserverContext>
 enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
 {
     const known *what = find(state, fn, now);
-    bool user = fn.scope() == at::RecordScope::USER_SCOPE;
+    bool wanders = fn.scope() == at::RecordScope::USER_SCOPE || fn.isAsync();
     uint32_t words = 0;
     context *opened;
 
@@ -398,7 +379,7 @@ enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
     opened->owner = state;
     opened->generation = now;
     opened->id = what->id;
-    if (user)
+    if (wanders)
         opened->instance = FIRST_INSTANCE | last_instance.fetch_add(
                                                 1, std::memory_order_relaxed);
     std::unique_ptr<at::ObserverContext> result(opened);
@@ -422,7 +403,7 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction &fn)
     state->inside = true;
     try {
         if (wants & WANTS_MEMORY)
-            watch_memory();
+            watch();
         result = enter(state, fn, now);
     } catch (...) {
         /* Out of memory, most likely: the operator is not shown. */
@@ -431,14 +412,20 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction &fn)
     return result;
 }
 
-/* What ends on another thread than it began on is cut by what is around it. */
+/* What may end on another thread has an instance, by which its end is found. If
+ * something else does, it is cut by what is around it. */
 void on_end(const at::RecordFunction &fn, at::ObserverContext *observed)
 {
     auto *opened = static_cast<context *>(observed);
 
-    if (!opened || opened->owner != here ||
+    if (!opened ||
         opened->generation != generation.load(std::memory_order_relaxed))
         return;
+    if (opened->owner != here) {
+        if (opened->instance)
+            api->record_far_end(opened->id, opened->instance);
+        return;
+    }
     if (opened->node_of && !here->inside) {
         here->inside = true;
         graph_exit(api, here->graph, opened->node_of, fn);
@@ -475,7 +462,7 @@ EXPORTED const char *vst_torch_built_for(void)
  */
 EXPORTED void vst_torch_make_way(void)
 {
-    unwatch_memory();
+    unwatch();
 }
 
 EXPORTED void vst_torch_stop(void)
@@ -484,7 +471,9 @@ EXPORTED void vst_torch_stop(void)
     if (callback != at::INVALID_CALLBACK_HANDLE)
         at::removeCallback(callback);
     callback = at::INVALID_CALLBACK_HANDLE;
-    unwatch_memory();
+    unwatch();
+    if (reported)
+        reported->turn(false, api, false, false);
 }
 
 /* Nodes of the execution trace are recorded from now on, for this observer; 0:
@@ -527,10 +516,10 @@ EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
     try {
         api = table;
         wants = flags;
-        if (!reports)
-            reports = std::make_shared<memory_reports>();
-        if (flags & WANTS_MEMORY)
-            watch_memory();
+        if (!reported)
+            reported = std::make_shared<reports>();
+        reported->turn(true, table, flags & WANTS_MEMORY, flags & WANTS_SHAPES);
+        watch();
         place_callback();
     } catch (...) {
         return 1;

@@ -42,12 +42,13 @@ typedef enum vst_fact {
     VST_FACT_DOUBLES = 10,   /* count, doubles */
     VST_FACT_BOOLS = 11,     /* count, bytes */
     VST_FACT_LIST_TEXT = 12, /* text: a list of others */
-    /* text: name; then INTEGER, DOUBLE, BOOL or TEXT with its tag */
+    /* text: name; then INTEGER, DOUBLE, BOOL, TEXT or TEXTS with its tag */
     VST_FACT_NAMED = 13,
     VST_FACT_FLOPS = 14,    /* count: floating point operations */
     VST_FACT_OVERLOAD = 15, /* text: which of the operators of this name */
     VST_FACT_RECORD = 16,   /* count: the framework's number of this call */
-    VST_FACT_TOO_LONG = 17  /* there were inputs, but no room for them */
+    VST_FACT_TOO_LONG = 17, /* there were inputs, but no room for them */
+    VST_FACT_TEXTS = 18     /* count, then so many texts */
 } vst_fact;
 
 enum {

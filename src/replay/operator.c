@@ -293,6 +293,23 @@ static fact_bytes inputs(fact_bytes facts, input_part part, vst__text *text)
 
 /* ---- other facts -------------------------------------------------------- */
 
+static void texts(fact_bytes *facts, vst__text *text)
+{
+    uint64_t left = take_count(facts);
+
+    put(text, "[");
+    for (bool first = true; left != 0 && !facts->broken; left--) {
+        size_t count;
+        const char *bytes = take_text(facts, &count);
+
+        put(text, first ? "\"" : ", \"");
+        put_escaped(text, bytes, count);
+        put(text, "\"");
+        first = false;
+    }
+    put(text, "]");
+}
+
 static void named(fact_bytes *facts, vst__text *text)
 {
     size_t count;
@@ -310,6 +327,8 @@ static void named(fact_bytes *facts, vst__text *text)
     } else if (tag == VST_FACT_DOUBLE) {
         value = take_double(facts);
         put_format(text, isfinite(value) ? "%.17g" : "\"%g\"", value);
+    } else if (tag == VST_FACT_TEXTS) {
+        texts(facts, text);
     } else {
         put(text, "\"");
         one_value(facts, VST_FACT_TEXT, text);

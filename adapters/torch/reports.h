@@ -1,0 +1,94 @@
+/* What torch takes for a profiler of its own while we record: the place where a
+ * thread's allocations are reported, and where _RecordFunctionFast looks before
+ * it does anything. Part of operators.cpp, which alone includes it.
+ *
+ * Any thread reads it; start and stop write it, one thread at a time. */
+#ifndef VESTIGE_TORCH_REPORTS_H
+#define VESTIGE_TORCH_REPORTS_H
+
+#include <memory>
+
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/csrc/profiler/orchestration/observer.h>
+
+#include <vestige/api.h>
+
+namespace
+{
+
+struct reports final : torch::profiler::impl::ProfilerStateBase {
+    const vst_api *api = nullptr;
+    bool memory = false;
+
+    reports()
+        : ProfilerStateBase(torch::profiler::impl::ProfilerConfig(
+              torch::profiler::impl::ProfilerState::Disabled))
+    {
+    }
+
+    /* Threads that keep it after a stop find that it is off. */
+    void turn(bool on, const vst_api *table, bool with_memory, bool with_shapes)
+    {
+        api = table;
+        memory = on && with_memory;
+        config_.report_input_shapes = on && with_shapes;
+        config_.profile_memory = memory;
+        config_.state = on ? torch::profiler::impl::ProfilerState::KINETO
+                           : torch::profiler::impl::ProfilerState::Disabled;
+    }
+
+    bool memoryProfilingEnabled() const override
+    {
+        return memory;
+    }
+
+    void reportMemoryUsage(void *pointer, int64_t size, size_t, size_t,
+                           c10::Device device) override
+    {
+        auto address = reinterpret_cast<uintptr_t>(pointer);
+
+        if (!device.is_cpu() || size == 0 || !memory)
+            return;
+        if (size > 0)
+            api->framework_allocated(address, static_cast<size_t>(size));
+        else
+            api->framework_freed_size(address, static_cast<size_t>(-size));
+    }
+
+    /* It has nothing of what one of torch's own types has. */
+    torch::profiler::impl::ActiveProfilerType profilerType() override
+    {
+        return torch::profiler::impl::ActiveProfilerType::NONE;
+    }
+};
+
+std::shared_ptr<reports> reported; /* made once, never gone */
+
+/* A profiler of torch's own that is there already stays where it is. */
+void watch()
+{
+    const auto place = c10::DebugInfoKind::PROFILER_STATE;
+
+    if (reported && !c10::ThreadLocalDebugInfo::get(place))
+        c10::ThreadLocalDebugInfo::_push(place, reported);
+}
+
+/* Of the calling thread; others keep it, and it says that it is off. */
+void unwatch()
+{
+    const auto place = c10::DebugInfoKind::PROFILER_STATE;
+
+    try {
+        if (reported &&
+            c10::ThreadLocalDebugInfo::get(place) == reported.get() &&
+            c10::ThreadLocalDebugInfo::_peek(place).get() == reported.get())
+            c10::ThreadLocalDebugInfo::_pop(place);
+    } catch (...) {
+        /* Something of the program's lies on top of it. */
+    }
+}
+
+} // namespace
+
+#endif
