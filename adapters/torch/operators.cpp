@@ -214,24 +214,12 @@ __attribute__((noinline)) void define(known *slot, const at::RecordFunction &fn,
         std::memcpy(slot->name, name, length);
 }
 
-/* A keyword makes an annotation of what _RecordFunctionFast is given. */
-bool is_annotation(const at::RecordFunction &fn)
-{
-    if (fn.scope() != at::RecordScope::FUNCTION || !(wants & WANTS_SHAPES) ||
-        fn.operator_name().has_value())
-        return fn.scope() == at::RecordScope::USER_SCOPE;
-    const auto named = fn.kwinputs();
-    auto scope = named.find("scope");
-    return scope != named.end() && scope->second.isString() &&
-           scope->second.toStringRef() == "user_scope";
-}
-
 const known *find(thread_state *state, const at::RecordFunction &fn,
                   uint64_t now)
 {
     const char *name = fn.name();
     size_t length = std::strlen(name);
-    bool user = is_annotation(fn);
+    bool user = fn.scope() == at::RecordScope::USER_SCOPE;
     uint64_t hash = hash_of(name, length, user ? 7 : 0);
     known *slot = &state->cache[hash & (CACHE_SLOTS - 1)];
 
@@ -350,11 +338,21 @@ uint32_t tell(thread_state *state, const at::RecordFunction &fn,
 /* ---- the observer ---------------------------------------------------------
  */
 
+/* Whether it may end on another thread, or after what it began in. Not what
+ * _RecordFunctionFast was given a keyword for: its __exit__ would stand in it.
+ */
+bool may_wander(const at::RecordFunction &fn)
+{
+    if (fn.scope() != at::RecordScope::USER_SCOPE)
+        return fn.isAsync();
+    return !(wants & WANTS_SHAPES) || fn.kwinputs().empty();
+}
+
 std::unique_ptr<at::ObserverContext>
 enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
 {
     const known *what = find(state, fn, now);
-    bool wanders = fn.scope() == at::RecordScope::USER_SCOPE || fn.isAsync();
+    bool wanders = may_wander(fn);
     uint32_t words = 0;
     context *opened;
 

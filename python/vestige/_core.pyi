@@ -101,7 +101,13 @@ class Trace:
     def definitions(self) -> list[tuple[int, str] | None]:
         """Kind and name of what spans are of, by id."""
     def events(
-        self, *, all_windows: bool = False, since: int = -1, calls: bool = True, timeout: float | None = None
+        self,
+        *,
+        all_windows: bool = False,
+        since: int = -1,
+        calls: bool = True,
+        timeout: float | None = None,
+        framework: bool = False,
     ) -> tuple[memoryview, memoryview, bool]:
         """Every span: rows as trace_events.c has them, the text of their arguments, and whether time ran out."""
     def averages(
@@ -113,11 +119,18 @@ class Trace:
         shapes: bool = False,
         overloads: bool = False,
         timeout: float | None = None,
+        framework: bool = False,
     ) -> list[tuple[int, int, int, int, int, int, int, int, str | None, str | None, bool]]:
         """By definition: id, serial of the first, count, own and all ns, own and all bytes, operations, shapes and
         overload as JSON, whether they are beside the stack."""
     def contexts(
-        self, *, all_windows: bool = False, since: int = -1, shapes: bool = False, timeout: float | None = None
+        self,
+        *,
+        all_windows: bool = False,
+        since: int = -1,
+        shapes: bool = False,
+        timeout: float | None = None,
+        framework: bool = False,
     ) -> list[tuple[int, int, str | None, int, int, int, int, int, int, int]]:
         """By what called them, parents first: place of the parent or -1, id, shapes, serial and start of the first,
         count, own and all ns, own and all bytes."""

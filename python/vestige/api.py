@@ -6,6 +6,7 @@ profile, in profiler.py, records; this is what it inherits. The modules that do 
 from __future__ import annotations
 
 import os
+import sys
 
 from ._core import record_function
 from .render import quote
@@ -55,6 +56,8 @@ class TorchProfile:
     _started: bool
     with_stack: bool
     profile_memory: bool
+    _stack_given: bool
+    _torch: dict[str, bool]
 
     def _set_torch_options(self, given: dict[str, Any], torch_mode: bool) -> None:
         for name in ("record_shapes", "with_flops", "with_modules", "acc_events"):
@@ -201,8 +204,14 @@ class TorchProfile:
                 profile_memory=self.profile_memory,
                 with_flops=self.with_flops,
                 timeout=self.post_processing_timeout_s,
+                framework=self._reads_framework(),
+                with_calls=self._stack_given or None,
             )
         return self._results
+
+    def _reads_framework(self) -> bool:
+        """Whether a framework told of its allocations, and they alone are shown."""
+        return self._torch["memory"] and "torch" in sys.modules
 
     def events(self) -> EventList:
         """All that was recorded, as a list of FunctionEvent in order of time: calls too, also where there are
@@ -220,13 +229,30 @@ class TorchProfile:
 
         group_by_input_shape, group_by_overload_name   those of other shapes, or overloads, are apart
         group_by_stack_n    those with other callers are, as far as the n innermost ones go
-        include_python_functions   whether calls are among them. Unless given: as torch has it where operators were
-                            recorded, which is without them, their time being that of what they run in; with them
-                            where there are no operators, or with _ExperimentalConfig(verbose=True)
+        include_python_functions   whether calls are among them. Unless given: if profile() was told with_stack=True, as
+                            in torch; or there are no operators; or with _ExperimentalConfig(verbose=True). Where
+                            they are left out, their time is that of what they run in
         """
         return self._read().key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions
         )
+
+    @property
+    def profiler(self) -> Any:
+        """What torch has below its profile: here the same object, with the names that programs ask for there."""
+        return self if self._cycles else None
+
+    @property
+    def function_events(self) -> EventList:
+        return self.events()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        return self.events().self_cpu_time_total
+
+    def table(self, *args: Any, **kwargs: Any) -> str:
+        """Of all events, as EventList.table()."""
+        return self.events().table(*args, **kwargs)
 
     def total_average(self) -> FunctionEventAvg:
         """The sum of all events."""

@@ -3,7 +3,7 @@ are made, from the extension's sums or from events."""
 
 from __future__ import annotations
 
-from .events import ANNOTATION, CALLS, NATIVE, device_type, flat_shapes, rewrite
+from .events import ANNOTATION, CALLS, LOOSE, NATIVE, OPERATOR, device_type, flat_shapes, rewrite
 from .table import FormattedTimes
 
 TYPE_CHECKING = False
@@ -60,7 +60,7 @@ class FunctionEventAvg(FormattedTimes):
         self.input_shapes: Any = None
         self.overload_name: str | None = None
         self.stack: list[str] | None = None
-        self.scope: int | None = None
+        self._scope: int | None = None
         self.cpu_memory_usage = 0
         self.device_memory_usage = 0
         self.self_cpu_memory_usage = 0
@@ -74,6 +74,17 @@ class FunctionEventAvg(FormattedTimes):
         self.total_cpu_percent: Any = -1
         self.total_device_percent: Any = -1
         self._first: Any = None
+
+    @property
+    def scope(self) -> int | None:
+        """That of the first event."""
+        if self._scope is None and (first := self._first_event()) is not None:
+            self._scope = first.scope
+        return self._scope
+
+    @scope.setter
+    def scope(self, scope: int | None) -> None:
+        self._scope = scope
 
     @property
     def cuda_time_total(self) -> float:
@@ -120,10 +131,12 @@ class FunctionEventAvg(FormattedTimes):
     __iadd__ = add
 
     def __repr__(self) -> str:
+        device = self.use_device or "cuda"
         return (
             f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
-            f"cpu_time={self.cpu_time_str} input_shapes={self.input_shapes} "
-            f"cpu_memory_usage={self.cpu_memory_usage}>"
+            f"cpu_time={self.cpu_time_str}  self_{device}_time={self.self_device_time_total_str} "
+            f"{device}_time={self.device_time_str} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>"
         )
 
 
@@ -145,7 +158,7 @@ def _make(results: Results, kind: int, name: str, serial: int, with_calls: bool)
     row.node_id = -1
     row.stack = []
     row.input_shapes = row.overload_name = ""
-    row.scope = 7 if kind == ANNOTATION else 0
+    row._scope = 7 if kind == ANNOTATION else None if kind == OPERATOR else 0
     row.is_user_annotation = kind == ANNOTATION
     row.is_python_function = kind in CALLS
     row._results = results
@@ -155,6 +168,8 @@ def _make(results: Results, kind: int, name: str, serial: int, with_calls: bool)
 
 
 def _known(results: Results, number: int) -> tuple[int, str]:
+    if number == 0:
+        return LOOSE
     known = results.definitions[number] if number < len(results.definitions) else None
     return known or (NATIVE, f"unknown function {number}")
 

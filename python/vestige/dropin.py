@@ -1,9 +1,11 @@
 """install(): vestige in torch.profiler's place.
 
 The names of torch.profiler, and of torch.profiler.profiler where they are defined, become ours: at once where torch is
-loaded, else when the program loads it; torch is not loaded for it, and need not be there. Defaults and the name under
-which other tools see us become torch's as well. uninstall() puts everything back. What stays torch's own:
-ExecutionTraceObserver, whose objects profile() takes, kineto_available and DeviceType.
+loaded, else when the program loads it; torch is not loaded for it. Where there is no torch, modules that stand in for
+these two let `from torch.profiler import profile` work; there is no stand-in for torch itself, so that a program which
+asks whether it has torch is told the truth, and `import torch.profiler` fails as ever, for it would need one. Defaults
+and the name under which other tools see us become torch's as well. uninstall() puts everything back. What stays torch's
+own: kineto_available and DeviceType.
 """
 
 from __future__ import annotations
@@ -11,11 +13,10 @@ from __future__ import annotations
 import sys
 
 from . import _core
+from .arrival import Arrival
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
 
@@ -36,6 +37,7 @@ NAMES = (
 
 _installed = False
 _originals: list[tuple[ModuleType, str, Any]] = []  # what the patched modules had
+_stand_ins: dict[str, ModuleType] = {}  # by the names that they have in sys.modules
 
 
 def install() -> None:
@@ -48,8 +50,11 @@ def install() -> None:
     module = sys.modules.get(MODULE)
     if module is not None:
         _patch(module)
-    else:
-        sys.meta_path.insert(0, _finder)
+        return
+    if "torch" not in sys.modules and not _has_torch():
+        _stand_in()
+        _torch_arrival.wait()
+    _arrival.wait()
 
 
 def uninstall() -> None:
@@ -59,8 +64,9 @@ def uninstall() -> None:
         return
     _installed = False
     _core.set_torch_mode(False)
-    if _finder in sys.meta_path:
-        sys.meta_path.remove(_finder)
+    _arrival.leave()
+    _torch_arrival.leave()
+    _remove_stand_ins()
     for module, name, original in _originals:
         setattr(module, name, original)
     _originals.clear()
@@ -80,42 +86,43 @@ def _patch(module: ModuleType) -> None:
                 setattr(place, name, getattr(vestige, name))
 
 
-class _Finder:
-    """Waits on sys.meta_path for torch.profiler to be loaded, and leaves."""
+def _has_torch() -> bool:
+    from importlib.util import find_spec
 
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if name != MODULE:
-            return None
-        for finder in list(sys.meta_path):
-            if finder is not self and hasattr(finder, "find_spec"):
-                spec = finder.find_spec(name, path, target)
-                if spec is not None and spec.loader is not None:
-                    spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
-                    return spec
-        return None
+    try:
+        return find_spec("torch") is not None
+    except (ImportError, ValueError):  # something else has the name
+        return True
 
 
-class _Loader:
-    """Loads with the module's own loader, gives it back its place, and patches."""
+def _stand_in() -> None:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
+    import vestige
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        module: ModuleType | None = self._loader.create_module(spec)
-        return module
+    from .events import DeviceType
+    from .steps import _default_schedule_fn
 
-    def exec_module(self, module: ModuleType) -> None:
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        if _finder in sys.meta_path:
-            sys.meta_path.remove(_finder)
-        if _installed:
-            _patch(module)
+    for name in (MODULE, INNER):
+        module = ModuleType(name, "vestige in the place of a torch that is not there.")
+        module.__spec__ = ModuleSpec(name, None)
+        for each in NAMES:
+            setattr(module, each, getattr(vestige, each))
+        module.__dict__.update(
+            DeviceType=DeviceType, kineto_available=lambda: True, _default_schedule_fn=_default_schedule_fn
+        )
+        module.__dict__["__all__"] = [each for each in (*NAMES, "DeviceType", "kineto_available") if each[0] != "_"]
+        sys.modules[name] = _stand_ins[name] = module
+    _stand_ins[MODULE].__dict__["profiler"] = _stand_ins[INNER]
 
 
-_finder = _Finder()
+def _remove_stand_ins() -> None:
+    for name, module in _stand_ins.items():
+        if sys.modules.get(name) is module:
+            del sys.modules[name]
+    _stand_ins.clear()
+
+
+_arrival = Arrival(MODULE, _patch)
+_torch_arrival = Arrival("torch", lambda _: None, before=_remove_stand_ins)  # installed, or found, after all

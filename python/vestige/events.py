@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .results import Results
 
 PYTHON, NATIVE, ANNOTATION, GC, OPERATOR, MODULE = 1, 2, 3, 4, 7, 8  # vst_definition_kind
+LOOSE = 0, "[memory]"  # of the id 0: what a framework allocated outside of all spans, as torch names it
 CALLS = (PYTHON, NATIVE, GC, MODULE)
 ASYNC, RESUMED = 64, 16  # flags of spans
 WORDS, HALVES = 10, 20  # of a row, in 8 and 4 bytes
@@ -74,6 +75,7 @@ class Store:
         self._rows: dict[int, int] = {}  # by serial
         self._events: list[FunctionEvent] | None = None
         self._stacks: dict[int, list[str]] = {}
+        self._flows: dict[int, tuple[int, int, bool]] | None = None
 
     @property
     def events(self) -> list[FunctionEvent]:
@@ -90,6 +92,8 @@ class Store:
 
     def definition(self, row: int) -> tuple[int, str]:
         number = self.halves[row * HALVES + ID]
+        if number == 0:
+            return LOOSE
         known = self.definitions[number] if number < len(self.definitions) else None
         return known or (NATIVE, f"unknown function {number}")
 
@@ -107,6 +111,31 @@ class Store:
             return {}
         at = self.words[row * WORDS + ARGS_AT]
         return read_members(bytes(self.text[at : at + length]).decode(errors="replace"))
+
+    @property
+    def flows(self) -> dict[int, tuple[int, int, bool]]:
+        """Id, type and side of the arrows from operators to those that compute their gradients, by row. As in the
+        exported file: from the last forward operator of a sequence number to the first of the backward pass."""
+        if self._flows is None:
+            forward: dict[int, int] = {}
+            backward: dict[int, int] = {}
+            for row in range(self.count):
+                if self.definition(row)[0] != OPERATOR or self.halves[row * HALVES + FLAGS] >> SCOPE_SHIFT > 1:
+                    continue
+                args = self.args(row)
+                number = args.get("Sequence number", -1)
+                if number < 0:
+                    continue
+                if self.halves[row * HALVES + FLAGS] >> SCOPE_SHIFT == 1 and args.get("Fwd thread id"):
+                    backward.setdefault(number, row)
+                elif not args.get("Fwd thread id"):
+                    forward[number] = row
+            self._flows = {}
+            pairs = [(forward[number], row) for number, row in backward.items() if forward.get(number, row) < row]
+            for number, (start, end) in enumerate(sorted(pairs), 1):
+                self._flows[start] = (number, 1, True)
+                self._flows[end] = (number, 1, False)
+        return self._flows
 
     def stack(self, row: int) -> list[str]:
         """The calls that an event runs in, innermost first; a call is the first of its own."""
@@ -210,8 +239,18 @@ class FunctionEvent(FormattedTimes):
     cuda_time_total = self_cuda_time_total = self_cuda_memory_usage = 0
 
     @property
-    def metadata_json(self) -> str | None:
-        return None
+    def metadata_json(self) -> str:
+        import warnings
+
+        message = "`metadata_json` is deprecated. Use `event_metadata` instead."
+        warnings.warn(message, FutureWarning, stacklevel=2)
+        return ""
+
+    def append_kernel(self, name: str, device: int, duration: float) -> None:
+        """For who has work of a device to add; none is recorded here."""
+        from collections import namedtuple
+
+        self.kernels.append(namedtuple("Kernel", "name device duration")(name, device, duration))
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
         self.cpu_children.append(child)
@@ -220,13 +259,17 @@ class FunctionEvent(FormattedTimes):
         self.cpu_parent = parent
 
     def __repr__(self) -> str:
-        children = [child.id for child in self.cpu_children[:REPR_MAX]]
+        children = ", ".join(str(child.id) for child in self.cpu_children[:REPR_MAX])
         more = ", …" if len(self.cpu_children) > REPR_MAX else ""
+        device = self.use_device
         return (
-            f"<FunctionEvent id={self.id} name={self.name} cpu_time={self.cpu_time_str} "
+            f"<FunctionEvent id={self.id} name={self.name} overload_name={self.overload_name} "
+            f"device_type={self.device_type} node_id={self.node_id} cpu_time={self.cpu_time_str} "
             f"start_us={self.time_range.start} end_us={self.time_range.end} "
-            f"cpu_children=[{', '.join(map(str, children))}{more}] thread={self.thread} "
-            f"input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage} is_async={self.is_async}>"
+            f"cpu_children=[{children}{more}] {device}_time={self.device_time_str} "
+            f"name={self.name} thread={self.thread} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage} "
+            f"is_async={self.is_async} is_remote={self.is_remote} seq_nr={self.sequence_nr} is_legacy={self.is_legacy}>"
         )
 
 
@@ -277,6 +320,44 @@ def _scope(store: Store, row: int) -> int:
     if kind == ANNOTATION:
         return USER_SCOPE
     return store.halves[row * HALVES + FLAGS] >> SCOPE_SHIFT
+
+
+OWN_ARGS = frozenset(  # of operators; others are keyword inputs
+    (
+        "Call stack",
+        "Concrete Inputs",
+        "Flops",
+        "Fwd thread id",
+        "Input Dims",
+        "Input Strides",
+        "Input type",
+        "Inputs",
+        "Module Hierarchy",
+        "Overload name",
+        "Sequence number",
+        "args",
+    )
+)
+
+
+def _keywords(store: Store, row: int) -> dict[str, Any]:
+    if store.definition(row)[0] in CALLS:
+        return {}
+    return {name: value for name, value in store.args(row).items() if name not in OWN_ARGS}
+
+
+def _module_id(store: Store, row: int) -> int:
+    kind, name = store.definition(row)
+    return int(name.rpartition("_")[2]) if kind == MODULE else -1
+
+
+def _trace_name(store: Store, row: int) -> str | None:
+    kind, name = store.definition(row)
+    return name if kind else None
+
+
+def _flow(part: int) -> Any:
+    return lambda store, row: store.flows.get(row, (0, 0, False))[part]
 
 
 def _value(text: str) -> Any:
@@ -346,7 +427,7 @@ FIELDS: dict[str, Any] = {
     **{field: _plain(make) for field, make in PLAIN.items()},
     "id": _half(SERIAL),
     "name": lambda store, row: rewrite(store.definition(row)[1]),
-    "trace_name": lambda store, row: store.definition(row)[1],
+    "trace_name": _trace_name,
     "overload_name": _arg("Overload name", ""),
     "time_range": _time_range,
     "thread": _thread,
@@ -360,7 +441,11 @@ FIELDS: dict[str, Any] = {
     "structured_input_strides": _arg("Input Strides", list),
     "input_dtypes": _arg("Input type", list),
     "concrete_inputs": lambda store, row: [_value(text) for text in store.args(row).get("Concrete Inputs", ())],
-    "kwinputs": dict,
+    "kwinputs": _keywords,
+    "flow_id": _flow(0),
+    "flow_type": _flow(1),
+    "flow_start": _flow(2),
+    "device_index": lambda store, row: store.results.pid if store.definition(row)[0] else 0,
     "stack": lambda store, row: list(store.stack(row)),
     "scope": _scope,
     "cpu_memory_usage": lambda store, row: store.words[row * WORDS + TOTAL_BYTES],
@@ -373,5 +458,5 @@ FIELDS: dict[str, Any] = {
     "external_id": lambda store, row: 0 if store.definition(row)[0] in CALLS else store.halves[row * HALVES + SERIAL],
     "python_id": lambda store, row: store.halves[row * HALVES + SERIAL] if store.definition(row)[0] in CALLS else -1,
     "python_parent_id": _python_parent,
+    "python_module_id": _module_id,
 }
-FIELDS["kwinputs"] = lambda store, row: {}

@@ -135,6 +135,7 @@ class profile(TorchProfile):
 
             warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
         self._activities = chosen
+        self._stack_given = with_stack is True
         if with_stack is None:
             with_stack = not torch_mode
         self.with_stack = with_stack
@@ -166,6 +167,7 @@ class profile(TorchProfile):
         self._torch = {
             "record_shapes": self.record_shapes,
             "with_flops": self.with_flops,
+            "with_modules": self.with_modules,
             "memory": profile_memory and (in_its_place or not memory_native_allocators),
             "overload_names": bool(self._experiment.get("capture_overload_names")),
         }

@@ -26,9 +26,13 @@ class Results:
         profile_memory: bool,
         with_flops: bool,
         timeout: float | None,
+        framework: bool = False,
+        with_calls: bool | None = None,
     ) -> None:
         self.trace = trace
-        self.selection = selection
+        # Which windows; and whether bytes are those that a framework's allocator reported.
+        self.selection = {**selection, "framework": framework}
+        self._with_calls = with_calls
         self.export = export
         self.timeout = timeout
         self.definitions = trace.definitions()
@@ -37,6 +41,10 @@ class Results:
         self._shown: dict[str, Any] = {"profile_memory": profile_memory, "with_flops": with_flops}
         self._store: Store | None = None
         self._events: LazyEvents | None = None
+
+    @property
+    def pid(self) -> int:
+        return int(self.trace.info()["pid"])
 
     @property
     def has_operators(self) -> bool:
@@ -61,6 +69,8 @@ class Results:
     ) -> EventList:
         from .averages import average_events, average_names, average_stacks
 
+        if with_calls is None:
+            with_calls = self._with_calls
         if with_calls is None:
             with_calls = self._verbose or not self.has_operators
         rows: list[Any]

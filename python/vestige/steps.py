@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 import warnings
 
 TYPE_CHECKING = False
@@ -109,6 +110,8 @@ def advance(prof: profile) -> None:
     prof.step_num += 1
     prof.current_action = now
     transit(prof, before, now)
+    if os.environ.get("KINETO_USE_DAEMON"):  # as torch has it
+        KinetoStepTracker.increment_step(STEP_NAME)
     prof._begin_step()
 
 

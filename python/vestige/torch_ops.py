@@ -12,15 +12,14 @@ import os
 import sys
 
 from . import _core
+from .arrival import Arrival
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType
     from typing import Any
 
-SHAPES, FLOPS, MEMORY, OVERLOADS, IDS = 1, 2, 4, 8, 16  # as operators.cpp has them
+SHAPES, FLOPS, MEMORY, OVERLOADS, IDS, MODULES = 1, 2, 4, 8, 16, 32  # as operators.cpp has them
 FLAG, STARTS = "_is_profiler_enabled", "_run_on_profiler_start"  # of torch.autograd.profiler
 
 _library: Any = None  # ctypes' handle, once it is loaded
@@ -50,17 +49,19 @@ def start(
     memory: bool = False,
     overload_names: bool = False,
     ids: bool = False,
+    with_modules: bool = False,
 ) -> None:
     """In a recording that has just begun. Where torch is not there yet, the observer starts when it comes: the recorder
-    sees the call that imports it, if all calls are recorded, else a finder on sys.meta_path waits for it."""
+    sees the call that imports it, if all calls are recorded, else it is waited for."""
     global _flags
     _flags = SHAPES * record_shapes | FLOPS * with_flops | MEMORY * memory | OVERLOADS * overload_names | IDS * ids
+    _flags |= MODULES * with_modules
     if _is_loaded():
         _begin()
     elif calls and not _off:
         _core.await_framework(_arrive)
-    elif _finder not in sys.meta_path and not _off:
-        sys.meta_path.insert(0, _finder)
+    elif not _off:
+        _arrival.wait()
 
 
 def stop() -> None:
@@ -68,8 +69,7 @@ def stop() -> None:
     global _flags
     _flags = None
     _core.await_framework(None)
-    if _finder in sys.meta_path:
-        sys.meta_path.remove(_finder)
+    _arrival.leave()
     if _library is not None:
         _library.vst_torch_stop()
     _announce(None)
@@ -181,44 +181,4 @@ def tell(line: str) -> None:
         pass
 
 
-class _Finder:
-    """Waits on sys.meta_path for torch to be loaded, and leaves."""
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if name != "torch":
-            return None
-        for finder in list(sys.meta_path):
-            if finder is not self and hasattr(finder, "find_spec"):
-                spec = finder.find_spec(name, path, target)
-                if spec is not None and spec.loader is not None:
-                    spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
-                    return spec
-        return None
-
-
-class _Loader:
-    """Loads with the module's own loader, gives it back its place, and begins."""
-
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        module: ModuleType | None = self._loader.create_module(spec)
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        if _finder in sys.meta_path:
-            sys.meta_path.remove(_finder)
-        _arrive()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
-
-
-_finder = _Finder()
+_arrival = Arrival("torch", lambda _: _arrive())
