@@ -72,6 +72,22 @@ static inline uint64_t vst_node_word(uint64_t record, unsigned flags,
            (uint64_t)observer << 56;
 }
 
+/* Parts of word 0. */
+static inline uint64_t vst_node_record(uint64_t word)
+{
+    return word & UINT64_C(0xffffffffffff);
+}
+
+static inline unsigned vst_node_flags(uint64_t word)
+{
+    return (unsigned)(word >> 48 & 0xffu);
+}
+
+static inline unsigned vst_node_observer(uint64_t word)
+{
+    return (unsigned)(word >> 56);
+}
+
 /* Records, by any thread: of the span that it has just entered or is about to
  * leave, a payload as above. Without a recording, nothing. */
 VST_API void vst_record_node(const uint64_t *payload, uint32_t words);

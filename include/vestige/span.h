@@ -31,7 +31,7 @@ typedef struct vst_operator {
     uint32_t thread;  /* as the framework counts, 0: not known */
     uint32_t forward_thread;
     uint32_t scope;
-    uint64_t record; /* the framework's number of this call, 0: none */
+    uint64_t record; /* of a node of the execution trace: its number; 0: none */
 } vst_operator;
 
 typedef struct vst_span {
@@ -97,6 +97,18 @@ typedef struct vst_loose_bytes {
 
 struct vst_far_ends;
 
+/* What is recorded of a node of the execution trace (VST_ESCAPE_NODE, see
+ * graph.h), when it is met: the span is open. Valid during the call. */
+typedef struct vst_node {
+    vst_id id; /* of the span, as serial and thread are */
+    uint32_t thread;
+    uint64_t serial;
+    int64_t time_ns;
+    const vst_operator *op; /* of what it was given, else NULL */
+    const uint64_t *payload;
+    uint32_t words; /* 1 at least */
+} vst_node;
+
 /* Where they go. A function left NULL drops its events. The spans of one thread
  * arrive in the order in which they end, those that another thread ends when
  * they begin. A status other than VST_OK ends the replay and is returned by it.
@@ -106,6 +118,8 @@ typedef struct vst_sink {
     /* Mark spans of functions that are open further out already, which costs a
      * look-up a span. */
     bool recursion;
+    /* Spans without args: text that nobody reads is not made. */
+    bool no_args;
     vst_status (*span)(void *ctx, const vst_span *span);
     vst_status (*instant)(void *ctx, const vst_instant *instant);
     vst_status (*counter)(void *ctx, const vst_counter *counter);
@@ -113,6 +127,7 @@ typedef struct vst_sink {
     vst_status (*loose)(void *ctx, const vst_loose_bytes *loose);
     /* Set by vst_trace_replay in a copy of its own, for the matcher. */
     const struct vst_far_ends *far_ends;
+    vst_status (*node)(void *ctx, const vst_node *node);
 } vst_sink;
 
 #ifdef __cplusplus

@@ -106,6 +106,8 @@ typedef struct vst_export_options {
     bool no_memory_events;
     /* The format's name ("chrome", …); NULL: the suffix of path names it. */
     const char *format;
+    /* Of an execution trace: whose nodes (see graph.h); 0: all. */
+    unsigned observer;
 } vst_export_options;
 
 VST_API vst_status vst_trace_export(vst_trace *trace, const char *path,

@@ -10,6 +10,7 @@
 
 static const vst__exporter *const exporters[] = {
     &vst__exporter_chrome,
+    &vst__exporter_execution_trace,
 };
 
 static bool ends_with(const char *text, size_t length, const char *suffix)

@@ -18,5 +18,6 @@ typedef struct vst__exporter {
 } vst__exporter;
 
 extern const vst__exporter vst__exporter_chrome;
+extern const vst__exporter vst__exporter_execution_trace;
 
 #endif

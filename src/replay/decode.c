@@ -14,7 +14,7 @@ static void open_segment(vst__decoder *decoder)
 {
     const vst__segment *segment = decoder->segment;
 
-    vst__stream_open(&decoder->stream, &decoder->trace->block, segment->offset,
+    vst__stream_open(&decoder->stream, decoder->block, segment->offset,
                      segment->words, segment->start);
     if (segment->guarded)
         vst__stream_guard(&decoder->stream, segment->header, segment->sequence);
@@ -43,6 +43,8 @@ void vst__decoder_open(vst__decoder *decoder, vst_trace *trace,
     };
 
     decoder->trace = trace;
+    if (decoder->block == NULL)
+        decoder->block = &trace->block;
     decoder->segment = segments;
     decoder->end = segments + count;
     decoder->words = 0;

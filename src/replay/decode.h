@@ -14,6 +14,7 @@ enum { VST_BATCH = 4096 };
 
 typedef struct vst__decoder {
     vst_trace *trace;
+    vst__block *block;           /* NULL before it is opened: the trace's own */
     const vst__segment *segment; /* the one being read */
     const vst__segment *end;
     vst__stream stream;

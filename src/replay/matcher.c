@@ -346,11 +346,13 @@ static vst_status escape(vst_matcher *matcher,
                    ? reconcile(matcher, payload, words, previous_ns, sink)
                    : VST_OK;
     if (type == VST_ESCAPE_OPERATOR)
-        return vst__matcher_add_operator(matcher, payload, words);
+        return vst__matcher_add_operator(matcher, payload, words, sink);
     if (type == VST_ESCAPE_SETTLE)
         return vst__matcher_settle(matcher, words != 0, sink);
     if (words == 0)
         return VST_OK;
+    if (type == VST_ESCAPE_NODE)
+        return vst__matcher_add_node(matcher, payload, words, sink);
     if (type == VST_ESCAPE_LOST) {
         int64_t start_ns =
             previous_ns == INT64_MIN ? matcher->last_ns : previous_ns;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <vestige/graph.h>
+
 #include "base/grow.h"
 
 enum {
@@ -84,12 +86,14 @@ vst_status vst__matcher_add_args(vst_matcher *matcher, const char *bytes,
 /* The engine's span around a backward operator has its numbers too. */
 static vst_status tell_engine(vst_matcher *matcher)
 {
+    const vst__frame *engine;
     vst_status status;
 
-    if (matcher->count < 2 ||
-        (matcher->frames[matcher->count - 2].flags & VST_FRAME_OWN) !=
-            VST_FRAME_OPERATOR ||
-        matcher->frames[matcher->count - 2].args != 0)
+    if (matcher->count < 2)
+        return VST_OK;
+    engine = &matcher->frames[matcher->count - 2];
+    if ((engine->flags & VST_FRAME_OWN) != VST_FRAME_OPERATOR ||
+        (engine->args != 0 && matcher->args[engine->args - 1].count != 0))
         return VST_OK;
     matcher->count--;
     status = vst__matcher_add_args(matcher, matcher->text.bytes + 2,
@@ -98,9 +102,56 @@ static vst_status tell_engine(vst_matcher *matcher)
     return status;
 }
 
-vst_status vst__matcher_add_operator(vst_matcher *matcher,
-                                     const uint64_t *payload, uint32_t words)
+/* The numbers of the top span, made if there are none. */
+static vst_operator *find_operator(vst_matcher *matcher)
 {
+    vst__frame *top = &matcher->frames[matcher->count - 1];
+    vst__args *args = top->args != 0 ? &matcher->args[top->args - 1]
+                                     : new_args(matcher, &top->args);
+
+    if (args == NULL)
+        return NULL;
+    if (!args->has_operator)
+        args->op = (vst_operator){.sequence = -1};
+    args->has_operator = true;
+    return &args->op;
+}
+
+vst_status vst__matcher_add_node(vst_matcher *matcher, const uint64_t *payload,
+                                 uint32_t words, const vst_sink *sink)
+{
+    const vst__frame *top;
+    vst_operator *op = NULL;
+
+    if (matcher->count == 0)
+        return VST_OK;
+    /* What it gave may come when its span has ended: in the function that ends
+     * it. */
+    if (!(vst_node_flags(payload[0]) & VST_NODE_OUTPUTS)) {
+        op = find_operator(matcher);
+        if (op == NULL)
+            return VST_E_NOMEM;
+        op->record = vst_node_record(payload[0]);
+    }
+    if (sink->node == NULL)
+        return VST_OK;
+    top = &matcher->frames[matcher->count - 1];
+    return sink->node(sink->ctx, &(vst_node){
+                                     .id = top->id,
+                                     .thread = matcher->thread,
+                                     .serial = top->serial,
+                                     .time_ns = matcher->last_ns,
+                                     .op = op,
+                                     .payload = payload,
+                                     .words = words,
+                                 });
+}
+
+vst_status vst__matcher_add_operator(vst_matcher *matcher,
+                                     const uint64_t *payload, uint32_t words,
+                                     const vst_sink *sink)
+{
+    vst_operator *numbers;
     vst__frame *top;
     vst_operator op;
     vst_status status;
@@ -111,15 +162,24 @@ vst_status vst__matcher_add_operator(vst_matcher *matcher,
     top->flags |= VST_FRAME_OPERATOR;
     if (words == 0)
         return VST_OK;
+    if (sink->no_args) {
+        numbers = find_operator(matcher);
+        if (numbers == NULL)
+            return VST_E_NOMEM;
+        vst__operator_read_head(payload, words, numbers);
+        return VST_OK;
+    }
     if (!vst__operator_read(payload, words, &op, &matcher->text))
         return VST_E_NOMEM;
     /* Without the ", " that it begins with. */
     status = vst__matcher_add_args(
         matcher, matcher->text.count ? matcher->text.bytes + 2 : "",
         matcher->text.count ? matcher->text.count - 2 : 0);
-    if (status == VST_OK && top->args != 0) {
-        matcher->args[top->args - 1].has_operator = true;
-        matcher->args[top->args - 1].op = op;
+    if (status == VST_OK) {
+        numbers = find_operator(matcher);
+        if (numbers == NULL)
+            return VST_E_NOMEM;
+        *numbers = op;
     }
     if (status == VST_OK && op.scope == VST_SCOPE_BACKWARD && op.sequence >= 0)
         status = tell_engine(matcher);

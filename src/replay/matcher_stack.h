@@ -149,7 +149,11 @@ vst_status vst__matcher_add_args(vst_matcher *matcher, const char *bytes,
                                  size_t count);
 /* Makes the top span an operator. */
 vst_status vst__matcher_add_operator(vst_matcher *matcher,
-                                     const uint64_t *payload, uint32_t words);
+                                     const uint64_t *payload, uint32_t words,
+                                     const vst_sink *sink);
+/* Makes it a node of the execution trace; words is not 0. */
+vst_status vst__matcher_add_node(vst_matcher *matcher, const uint64_t *payload,
+                                 uint32_t words, const vst_sink *sink);
 /* Empties the stack without delivering what is on it. */
 void vst__matcher_forget(vst_matcher *matcher);
 /* Forgets everything but serials and counts. */

@@ -368,20 +368,28 @@ static void others(fact_bytes facts, vst_operator *op, vst__text *text)
     }
 }
 
+void vst__operator_read_head(const uint64_t *payload, uint32_t words,
+                             vst_operator *op)
+{
+    *op = (vst_operator){.sequence = -1};
+    if (words < VST_OPERATOR_HEAD_WORDS)
+        return;
+    op->sequence = (int64_t)payload[0];
+    op->thread = payload[1] & 0xffffffu;
+    op->forward_thread = payload[1] >> 24 & 0xffffffu;
+    op->scope = payload[1] >> 48 & 0xffu;
+}
+
 bool vst__operator_read(const uint64_t *payload, uint32_t words,
                         vst_operator *op, vst__text *text)
 {
     fact_bytes all, rest;
 
-    *op = (vst_operator){.sequence = -1};
+    vst__operator_read_head(payload, words, op);
     text->count = text->head = 0;
     text->failed = false;
     if (words < VST_OPERATOR_HEAD_WORDS)
         return true;
-    op->sequence = (int64_t)payload[0];
-    op->thread = payload[1] & 0xffffffu;
-    op->forward_thread = payload[1] >> 24 & 0xffffffu;
-    op->scope = payload[1] >> 48 & 0xffu;
     if (op->sequence >= 0)
         put_format(text, ", \"Sequence number\": %" PRId64, op->sequence);
     if (op->sequence >= 0)

@@ -13,6 +13,9 @@ typedef struct vst__text {
     bool failed; /* there was no memory for all of it */
 } vst__text;
 
+/* Of the payload of a VST_ESCAPE_OPERATOR, its numbers alone. */
+void vst__operator_read_head(const uint64_t *payload, uint32_t words,
+                             vst_operator *op);
 /* The payload of a VST_ESCAPE_OPERATOR: its numbers, and the rest as JSON
  * members, each with ", " before it. False: out of memory. */
 bool vst__operator_read(const uint64_t *payload, uint32_t words,

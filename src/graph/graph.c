@@ -1,0 +1,495 @@
+/* Nodes of the execution trace: who is open, who is whose parent, which id is
+ * next. Ids are as torch's observer gives them: 1 is the process, then one
+ * counter for roots of threads, nodes, tensors and storages, in the order in
+ * which they show.
+ *
+ * A node begins with what it was given, and ends with what it gave or where its
+ * span ends. Its parent is the node that was open last on its thread; that of
+ * the forward thread is its forward parent. Without an end it is told with what
+ * is known, without a beginning not at all. One thread at a time. */
+#include "graph/graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+
+enum {
+    /* How far down a node is looked for that is not the last one. */
+    LOOK_MAX = 1024,
+    TEXT_KEPT = 64 * 1024,
+    PROCESS_ID = 1
+};
+
+/* Of the values of one node: more are cut. */
+#define BYTES_MAX ((size_t)16 << 20)
+
+/* ---- ids ---------------------------------------------------------------- */
+
+static vst_status identify(vst__graph *graph, uint64_t key, uint64_t *id)
+{
+    uint64_t *known = vst__identities_put(&graph->identities, key);
+
+    if (known == NULL)
+        return VST_E_NOMEM;
+    if (*known == 0)
+        *known = ++graph->last_id;
+    *id = *known;
+    return VST_OK;
+}
+
+/* Addresses of tensors and storages are told apart by a bit that none has. */
+static vst_status identify_all(vst__graph *graph, vst__graph_values *values)
+{
+    vst_status status = VST_OK;
+
+    for (size_t i = 0; i < values->count && status == VST_OK; i++) {
+        vst__graph_value *value = &values->items[i];
+        vst__graph_tensor *tensor = &value->tensor;
+
+        if (value->tag == VST_VALUE_TENSOR_UNDEFINED) {
+            status = identify(graph, UINT64_MAX, &tensor->id);
+            continue;
+        }
+        if (value->tag != VST_VALUE_TENSOR &&
+            value->tag != VST_VALUE_TENSOR_NESTED)
+            continue;
+        status = identify(graph, tensor->identity << 1 | 1, &tensor->id);
+        if (status == VST_OK && tensor->storage << 1 != 0)
+            status = identify(graph, tensor->storage << 1, &tensor->storage_id);
+    }
+    return status;
+}
+
+static vst_status read_values(vst__graph *graph, const void *bytes,
+                              size_t count)
+{
+    vst_status status = vst__graph_values_read(&graph->values, bytes, count);
+
+    return status == VST_OK ? identify_all(graph, &graph->values) : status;
+}
+
+/* ---- nodes -------------------------------------------------------------- */
+
+static vst__graph_node *make_node(vst__graph *graph)
+{
+    vst__graph_node *node;
+    vst__text text;
+
+    if (graph->unused_count == 0)
+        return calloc(1, sizeof *node);
+    node = graph->unused[--graph->unused_count];
+    text = node->text;
+    text.count = 0;
+    memset(node, 0, sizeof *node);
+    node->text = text;
+    return node;
+}
+
+static void free_node(vst__graph_node *node)
+{
+    if (node != NULL)
+        free(node->text.bytes);
+    free(node);
+}
+
+/* Kept for the next one, with its memory. */
+static void drop_node(vst__graph *graph, vst__graph_node *node)
+{
+    vst__graph_node **unused;
+
+    unused = vst__grow(graph->unused, &graph->unused_capacity,
+                       graph->unused_count + 1, sizeof(vst__graph_node *));
+    if (unused != NULL)
+        graph->unused = unused;
+    if (unused == NULL || node->text.capacity > TEXT_KEPT)
+        free_node(node);
+    else
+        graph->unused[graph->unused_count++] = node;
+}
+
+static vst_status tell_root(vst__graph *graph, vst__graph_kind kind,
+                            uint64_t id, uint64_t thread)
+{
+    vst__graph_node root = {
+        .kind = kind,
+        .id = id,
+        .parent = PROCESS_ID,
+        .thread = thread,
+        .sequence = -1,
+        .scope = VST_SCOPE_USER,
+    };
+    vst_status status = graph->sink.end(graph->sink.ctx, &root, NULL);
+
+    free(root.text.bytes);
+    return status;
+}
+
+static vst_status end_node(vst__graph *graph, vst__graph_node *node,
+                           const vst__graph_values *outputs)
+{
+    static const vst__graph_values none = {
+        .backend = {"", 0}, .file = {"", 0}, .range = {"", 0}};
+    vst_status status = VST_OK;
+
+    if (!node->has_inputs)
+        status = graph->sink.begin(graph->sink.ctx, node, &none);
+    if (status == VST_OK)
+        status = graph->sink.end(graph->sink.ctx, node, outputs);
+    drop_node(graph, node);
+    return status;
+}
+
+/* ---- threads ------------------------------------------------------------ */
+
+static vst_status make_thread(vst__graph *graph, uint64_t number,
+                              vst__graph_thread **made)
+{
+    vst__graph_thread *thread = calloc(1, sizeof *thread);
+    vst__graph_thread **threads;
+    uint64_t *place;
+
+    threads = vst__grow(graph->threads, &graph->thread_capacity,
+                        graph->thread_count + 1, sizeof(vst__graph_thread *));
+    if (threads != NULL)
+        graph->threads = threads;
+    place = vst__map64_put(&graph->thread_of, number);
+    if (thread == NULL || threads == NULL || place == NULL) {
+        free(thread);
+        return VST_E_NOMEM;
+    }
+    threads[graph->thread_count++] = thread;
+    *place = graph->thread_count;
+    thread->number = number;
+    thread->root = ++graph->last_id;
+    *made = thread;
+    return tell_root(graph, VST_GRAPH_THREAD, thread->root, number);
+}
+
+static vst__graph_thread *find_thread(const vst__graph *graph, uint64_t number)
+{
+    const uint64_t *place = vst__map64_find(&graph->thread_of, number);
+
+    return place != NULL && *place != 0 ? graph->threads[*place - 1] : NULL;
+}
+
+/* The framework's number of a thread, else the system's. */
+static vst_status choose_thread(vst__graph_lane *lane, const vst_operator *op)
+{
+    uint64_t number = op != NULL ? op->thread : 0;
+
+    if (lane->thread != NULL && (number == 0 || lane->thread->number == number))
+        return VST_OK;
+    if (number == 0)
+        number = lane->system_tid;
+    lane->thread = find_thread(lane->graph, number);
+    if (lane->thread != NULL)
+        return VST_OK;
+    return make_thread(lane->graph, number, &lane->thread);
+}
+
+static uint64_t innermost(const vst__graph_thread *thread)
+{
+    return thread->open_count != 0 ? thread->open[thread->open_count - 1]->id
+                                   : thread->root;
+}
+
+static void take_out(vst__graph_thread *thread, size_t index)
+{
+    memmove(thread->open + index, thread->open + index + 1,
+            (thread->open_count - index - 1) * sizeof(vst__graph_node *));
+    thread->open_count--;
+}
+
+/* ---- what a lane tells -------------------------------------------------- */
+
+static vst_status begin_node(vst__graph_lane *lane, const vst_node *seen)
+{
+    vst__graph *graph = lane->graph;
+    vst_status status = choose_thread(lane, seen->op);
+    const vst__graph_thread *forward = NULL;
+    vst__graph_thread *thread = lane->thread;
+    vst__graph_node **open;
+    vst__graph_node *node;
+
+    if (status != VST_OK)
+        return status;
+    open = vst__grow(thread->open, &thread->open_capacity,
+                     thread->open_count + 1, sizeof(vst__graph_node *));
+    if (open != NULL)
+        thread->open = open;
+    node = open != NULL ? make_node(graph) : NULL;
+    if (node == NULL)
+        return VST_E_NOMEM;
+    node->kind = VST_GRAPH_NODE;
+    node->id = ++graph->last_id;
+    node->parent = innermost(thread);
+    node->record = vst_node_record(seen->payload[0]);
+    node->observer = vst_node_observer(seen->payload[0]);
+    node->thread = thread->number;
+    node->sequence = -1;
+    if (seen->op != NULL) {
+        node->sequence = seen->op->sequence;
+        node->scope = seen->op->scope;
+        node->forward_thread = seen->op->forward_thread;
+        if (node->forward_thread != 0)
+            forward = find_thread(graph, node->forward_thread);
+        if (forward != NULL)
+            node->forward_parent = innermost(forward);
+    }
+    node->trace = graph->trace;
+    node->definition = seen->id;
+    node->serial = seen->serial;
+    node->lane = lane;
+    thread->open[thread->open_count++] = node;
+    graph->nodes++;
+    return VST_OK;
+}
+
+static vst_status tell_inputs(vst__graph *graph, vst__graph_node *node,
+                              const void *bytes, size_t count)
+{
+    vst_status status = read_values(graph, bytes, count);
+
+    node->has_inputs = true;
+    node->schema = graph->values.schema;
+    return status == VST_OK
+               ? graph->sink.begin(graph->sink.ctx, node, &graph->values)
+               : status;
+}
+
+static vst_status tell_outputs(vst__graph *graph, vst__graph_node *node,
+                               const void *bytes, size_t count)
+{
+    vst_status status = read_values(graph, bytes, count);
+
+    if (status == VST_OK)
+        return end_node(graph, node, &graph->values);
+    drop_node(graph, node);
+    return status;
+}
+
+/* Index of the node with this number among the last of a list, or `count`. */
+static size_t find_record(vst__graph_node *const *nodes, size_t count,
+                          uint64_t record)
+{
+    for (size_t i = count; i-- != 0 && count - i <= LOOK_MAX;)
+        if (nodes[i]->record == record)
+            return i;
+    return count;
+}
+
+/* All bytes are there, or all that there are. */
+static vst_status tell_values(vst__graph_lane *lane, const void *bytes,
+                              size_t count, uint64_t record, bool outputs)
+{
+    vst__graph *graph = lane->graph;
+    vst__graph_thread *thread = lane->thread;
+    size_t index = thread != NULL
+                       ? find_record(thread->open, thread->open_count, record)
+                       : 0;
+    vst__graph_node *node;
+
+    if (thread != NULL && index != thread->open_count) {
+        node = thread->open[index];
+        if (!outputs)
+            return node->has_inputs ? VST_OK
+                                    : tell_inputs(graph, node, bytes, count);
+        take_out(thread, index);
+        return tell_outputs(graph, node, bytes, count);
+    }
+    index = find_record(graph->left, graph->left_count, record);
+    if (!outputs || index == graph->left_count)
+        return VST_OK;
+    node = graph->left[index];
+    memmove(graph->left + index, graph->left + index + 1,
+            (graph->left_count - index - 1) * sizeof(vst__graph_node *));
+    graph->left_count--;
+    return tell_outputs(graph, node, bytes, count);
+}
+
+/* What was kept for the next escape, though there is none. */
+static vst_status flush(vst__graph_lane *lane)
+{
+    uint64_t record = lane->record;
+
+    lane->record = 0;
+    return record != 0 ? tell_values(lane, lane->bytes, lane->count, record,
+                                     lane->outputs)
+                       : VST_OK;
+}
+
+/* The bytes go on. */
+static vst_status keep(vst__graph_lane *lane, const void *bytes, size_t count,
+                       uint64_t record, bool outputs)
+{
+    unsigned char *grown;
+
+    if (lane->record == 0)
+        lane->count = 0;
+    if (count > BYTES_MAX - lane->count)
+        count = BYTES_MAX - lane->count;
+    grown = vst__grow(lane->bytes, &lane->capacity, lane->count + count + 1, 1);
+    if (grown == NULL)
+        return VST_E_NOMEM;
+    lane->bytes = grown;
+    memcpy(grown + lane->count, bytes, count);
+    lane->count += count;
+    lane->record = record;
+    lane->outputs = outputs;
+    return VST_OK;
+}
+
+static vst_status on_node(void *ctx, const vst_node *seen)
+{
+    vst__graph_lane *lane = ctx;
+    const void *bytes = seen->payload + 1;
+    size_t count = (seen->words - 1) * sizeof(uint64_t);
+    unsigned flags = vst_node_flags(seen->payload[0]);
+    uint64_t record = vst_node_record(seen->payload[0]);
+    bool outputs = (flags & VST_NODE_OUTPUTS) != 0;
+    bool goes_on = lane->record == record && lane->outputs == outputs;
+    vst_status status = VST_OK;
+
+    if (record == 0 ||
+        (lane->graph->observer != 0 &&
+         lane->graph->observer != vst_node_observer(seen->payload[0])))
+        return VST_OK;
+    if (!goes_on) {
+        status = flush(lane);
+        if (status == VST_OK && !outputs)
+            status = begin_node(lane, seen);
+    }
+    if (status != VST_OK)
+        return status;
+    if (!(flags & VST_NODE_MORE) && !goes_on)
+        return tell_values(lane, bytes, count, record, outputs);
+    status = keep(lane, bytes, count, record, outputs);
+    if (status != VST_OK || flags & VST_NODE_MORE)
+        return status;
+    return flush(lane);
+}
+
+static vst_status leave_open(vst__graph *graph, vst__graph_node *node)
+{
+    vst__graph_node **left;
+
+    left = vst__grow(graph->left, &graph->left_capacity, graph->left_count + 1,
+                     sizeof(vst__graph_node *));
+    if (left == NULL) {
+        free_node(node);
+        return VST_E_NOMEM;
+    }
+    graph->left = left;
+    left[graph->left_count++] = node;
+    return VST_OK;
+}
+
+/* Serials grow from the outside to the inside. */
+static vst_status on_span(void *ctx, const vst_span *span)
+{
+    vst__graph_lane *lane = ctx;
+    vst__graph_thread *thread = lane->thread;
+    vst_status status;
+
+    if (thread == NULL || span->flags & VST_SPAN_SUSPENDED)
+        return VST_OK;
+    for (size_t i = thread->open_count; i-- != 0;) {
+        vst__graph_node *node = thread->open[i];
+
+        if (node->lane != lane || node->serial < span->serial)
+            break;
+        if (node->serial != span->serial)
+            continue;
+        status = flush(lane);
+        /* Its outputs may have been what was flushed. */
+        if (status != VST_OK || i >= thread->open_count ||
+            thread->open[i] != node)
+            return status;
+        take_out(thread, i);
+        return span->flags & VST_SPAN_OPEN_AT_END
+                   ? leave_open(lane->graph, node)
+                   : end_node(lane->graph, node, NULL);
+    }
+    return VST_OK;
+}
+
+const vst_sink vst__graph_lane_sink = {
+    .no_args = true,
+    .span = on_span,
+    .node = on_node,
+};
+
+/* What no span ended is on a stack that was switched away. */
+vst_status vst__graph_lane_finish(vst__graph_lane *lane)
+{
+    vst__graph_thread *thread = lane->thread;
+    vst_status status = flush(lane);
+
+    if (thread == NULL)
+        return status;
+    for (size_t i = thread->open_count; status == VST_OK && i-- != 0;) {
+        vst__graph_node *node = thread->open[i];
+
+        if (node->lane != lane)
+            continue;
+        take_out(thread, i);
+        status = leave_open(lane->graph, node);
+    }
+    return status;
+}
+
+void vst__graph_lane_free(vst__graph_lane *lane)
+{
+    free(lane->bytes);
+    memset(lane, 0, sizeof *lane);
+}
+
+/* ---- all of it ---------------------------------------------------------- */
+
+void vst__graph_open(vst__graph *graph, const vst__graph_sink *sink,
+                     unsigned observer)
+{
+    memset(graph, 0, sizeof *graph);
+    graph->sink = *sink;
+    graph->observer = observer;
+    graph->last_id = PROCESS_ID;
+}
+
+vst_status vst__graph_finish(vst__graph *graph)
+{
+    vst_status status = VST_OK;
+
+    for (size_t i = 0; i < graph->left_count; i++)
+        if (status == VST_OK)
+            status = end_node(graph, graph->left[i], NULL);
+        else
+            free_node(graph->left[i]);
+    graph->left_count = 0;
+    if (status == VST_OK)
+        status = tell_root(graph, VST_GRAPH_PROCESS, PROCESS_ID, 0);
+    return status;
+}
+
+void vst__graph_close(vst__graph *graph)
+{
+    for (size_t i = 0; i < graph->thread_count; i++) {
+        vst__graph_thread *thread = graph->threads[i];
+
+        for (size_t k = 0; k < thread->open_count; k++)
+            free_node(thread->open[k]);
+        free(thread->open);
+        free(thread);
+    }
+    for (size_t i = 0; i < graph->left_count; i++)
+        free_node(graph->left[i]);
+    for (size_t i = 0; i < graph->unused_count; i++)
+        free_node(graph->unused[i]);
+    free(graph->threads);
+    free(graph->left);
+    free(graph->unused);
+    vst__map64_free(&graph->thread_of);
+    vst__identities_free(&graph->identities);
+    vst__graph_values_free(&graph->values);
+    memset(graph, 0, sizeof *graph);
+}

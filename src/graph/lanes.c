@@ -1,0 +1,401 @@
+/* The threads of a window, read together: each is a lane that is fed up to what
+ * matters to others, a node that begins or may end, and waits there for its
+ * turn. A lane has memory from its first record to its last. One thread at a
+ * time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <vestige/graph.h>
+
+#include "graph/graph.h"
+#include "replay/decode.h"
+
+enum {
+    BLOCKS_SIZE = 8 * 1024 * 1024, /* of all threads together, about */
+    BLOCK_LEAST = 16 * 1024,
+    PROGRESS_NS = 50000000,
+    KIND_OF_ESCAPE = VST_ESCAPE + 1
+};
+
+/* A thread that is being read. */
+typedef struct lane {
+    vst__graph_lane told;
+    vst_sink sink;
+    vst__block block;
+    vst_matcher *matcher;
+    size_t at, count; /* of the decoder's events */
+    bool waiting;     /* events[at] is for others to wait for */
+    bool last;        /* there are no more events than those */
+    uint64_t words;   /* that were counted for the progress */
+    vst__decoder decoder;
+} lane;
+
+/* A thread of the window. */
+typedef struct stream {
+    const vst__segment *segments;
+    size_t segment_count;
+    uint32_t thread;
+    vst_ticks time; /* no event of it is earlier */
+    lane *lane;     /* NULL: not open */
+} stream;
+
+typedef struct reading {
+    vst__graph *graph;
+    vst_trace *trace;
+    const vst__window *window;
+    vst_time_converter converter;
+    int64_t end_ns;
+    stream *streams; /* sorted by time */
+    size_t count, opened;
+    stream **heap; /* those that wait, the next on top */
+    size_t heap_count;
+    size_t block_size;
+    uint64_t words, words_total;
+    int64_t next_progress_ns;
+} reading;
+
+/* ---- the heap ----------------------------------------------------------- */
+
+static bool comes_before(const stream *a, const stream *b)
+{
+    return a->time != b->time ? a->time < b->time : a->thread < b->thread;
+}
+
+static void sift_down(reading *self)
+{
+    stream *moved = self->heap[0];
+    size_t at = 0, child;
+
+    while ((child = 2 * at + 1) < self->heap_count) {
+        if (child + 1 < self->heap_count &&
+            comes_before(self->heap[child + 1], self->heap[child]))
+            child++;
+        if (!comes_before(self->heap[child], moved))
+            break;
+        self->heap[at] = self->heap[child];
+        at = child;
+    }
+    self->heap[at] = moved;
+}
+
+static void push(reading *self, stream *added)
+{
+    size_t at = self->heap_count++;
+
+    while (at != 0 && comes_before(added, self->heap[(at - 1) / 2])) {
+        self->heap[at] = self->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    self->heap[at] = added;
+}
+
+/* ---- lanes -------------------------------------------------------------- */
+
+static void close_lane(stream *closed)
+{
+    lane *self = closed->lane;
+
+    if (self == NULL)
+        return;
+    vst_matcher_destroy(self->matcher);
+    vst__decoder_close(&self->decoder);
+    vst__block_free(&self->block);
+    vst__graph_lane_free(&self->told);
+    free(self);
+    closed->lane = NULL;
+}
+
+static vst_status open_lane(reading *self, stream *opened)
+{
+    const vst_trace_thread *thread =
+        vst_trace_thread_find(self->trace, opened->thread);
+    lane *made = calloc(1, sizeof *made);
+    vst_status status;
+
+    if (made == NULL)
+        return VST_E_NOMEM;
+    opened->lane = made;
+    made->told.graph = self->graph;
+    made->told.system_tid = thread != NULL && thread->system_tid != 0
+                                ? thread->system_tid
+                                : opened->thread + UINT64_C(1);
+    made->sink = vst__graph_lane_sink;
+    made->sink.ctx = &made->told;
+    vst__block_init(&made->block, &self->trace->source);
+    made->block.file_size = self->trace->block.file_size;
+    made->block.size = self->block_size;
+    made->decoder.block = &made->block;
+    status = vst_matcher_create(&made->matcher);
+    if (status == VST_OK)
+        vst__decoder_open(&made->decoder, self->trace, self->window,
+                          opened->segments, opened->segment_count);
+    return status;
+}
+
+static vst_status tell_progress(reading *self, lane *of)
+{
+    vst_trace *trace = self->trace;
+    uint64_t words = vst__decoder_words(&of->decoder);
+    vst_clock_sample now;
+
+    self->words += words - of->words;
+    of->words = words;
+    if (trace->progress == NULL)
+        return VST_OK;
+    vst_clock_sample_now(&now);
+    if (now.monotonic_ns < self->next_progress_ns)
+        return VST_OK;
+    self->next_progress_ns = now.monotonic_ns + PROGRESS_NS;
+    return trace->progress(trace->progress_ctx,
+                           (double)self->words / (double)self->words_total) == 0
+               ? VST_OK
+               : VST_E_CANCELLED;
+}
+
+static vst_status feed(reading *self, lane *to, size_t count)
+{
+    const vst_compressed_event *events = to->decoder.events + to->at;
+
+    to->at += count;
+    return count != 0 ? vst_matcher_feed(to->matcher, &self->converter, events,
+                                         count, VST_TIME_OPEN, &to->sink)
+                      : VST_OK;
+}
+
+/* What other lanes must not get ahead of. */
+static bool matters(const lane *of, const vst_compressed_event *event)
+{
+    uint32_t kind = vst_trace_key_kind(event->key);
+
+    if (kind == KIND_OF_ESCAPE + VST_ESCAPE_NODE)
+        return true;
+    if (kind == VST_ENTER || of->told.thread == NULL ||
+        of->told.thread->open_count == 0)
+        return false;
+    return kind == VST_EXIT || kind == VST_RAISE ||
+           kind == KIND_OF_ESCAPE + VST_ESCAPE_END ||
+           kind == KIND_OF_ESCAPE + VST_ESCAPE_SETTLE;
+}
+
+/* Feeds up to what matters next; false in *waits: that was all. */
+static vst_status advance(reading *self, stream *moved, bool alone, bool *waits)
+{
+    lane *to = moved->lane;
+    vst_status status = VST_OK;
+
+    *waits = true;
+    if (to->waiting)
+        status = feed(self, to, 1);
+    to->waiting = false;
+    while (status == VST_OK) {
+        size_t next = alone ? to->count : to->at;
+
+        while (next < to->count && !matters(to, &to->decoder.events[next]))
+            next++;
+        status = feed(self, to, next - to->at);
+        if (status != VST_OK)
+            break;
+        if (to->at < to->count) {
+            vst_ticks time = to->decoder.events[to->at].enter_t;
+            if (time > moved->time)
+                moved->time = time;
+            to->waiting = true;
+            return VST_OK;
+        }
+        if (to->last)
+            break;
+        status = vst__decoder_next(&to->decoder, &to->count, &to->last);
+        to->at = 0;
+        if (status != VST_OK)
+            self->trace->block.sys_errno = to->block.sys_errno;
+        else
+            status = tell_progress(self, to);
+    }
+    *waits = false;
+    if (status == VST_OK)
+        status = vst_matcher_feed(to->matcher, &self->converter, NULL, 0,
+                                  self->end_ns, &to->sink);
+    if (status == VST_OK)
+        status = vst__graph_lane_finish(&to->told);
+    return status;
+}
+
+/* ---- a window ----------------------------------------------------------- */
+
+static int by_time(const void *a, const void *b)
+{
+    const stream *x = a, *y = b;
+
+    return comes_before(x, y) ? -1 : comes_before(y, x);
+}
+
+static vst_status find_streams(reading *self)
+{
+    const vst__window *window = self->window;
+    const vst__segment *segments = &self->trace->segments[window->segments];
+    size_t count = 0;
+
+    for (size_t i = 0; i < window->segment_count; i++)
+        count += i == 0 || segments[i].thread != segments[i - 1].thread;
+    self->streams = calloc(count + 1, sizeof *self->streams);
+    self->heap = malloc((count + 1) * sizeof(stream *));
+    if (self->streams == NULL || self->heap == NULL)
+        return VST_E_NOMEM;
+    for (size_t i = 0; i < window->segment_count; i++) {
+        if (i == 0 || segments[i].thread != segments[i - 1].thread)
+            self->streams[self->count++] = (stream){
+                .segments = &segments[i],
+                .thread = segments[i].thread,
+                .time = segments[i].start,
+            };
+        self->streams[self->count - 1].segment_count++;
+    }
+    qsort(self->streams, count, sizeof *self->streams, by_time);
+    self->block_size = BLOCKS_SIZE / (count + 1);
+    if (self->block_size > VST_BLOCK_SIZE)
+        self->block_size = VST_BLOCK_SIZE;
+    if (self->block_size < BLOCK_LEAST)
+        self->block_size = BLOCK_LEAST;
+    self->block_size &= ~(size_t)7;
+    return VST_OK;
+}
+
+/* Opens all threads that may have something that is due now. */
+static vst_status open_due(reading *self)
+{
+    vst_status status = VST_OK;
+
+    while (status == VST_OK && self->opened < self->count) {
+        stream *next = &self->streams[self->opened];
+        bool waits;
+
+        if (self->heap_count != 0 && next->time > self->heap[0]->time)
+            break;
+        self->opened++;
+        status = open_lane(self, next);
+        if (status == VST_OK)
+            status = advance(
+                self, next,
+                self->heap_count == 0 && self->opened == self->count, &waits);
+        if (status == VST_OK && waits)
+            push(self, next);
+        else
+            close_lane(next);
+    }
+    return status;
+}
+
+static vst_status read_window(reading *self)
+{
+    vst_status status = find_streams(self);
+
+    if (status == VST_OK)
+        status = open_due(self);
+    while (status == VST_OK && self->heap_count != 0) {
+        stream *first = self->heap[0];
+        bool alone = self->heap_count == 1 && self->opened == self->count;
+        bool waits;
+
+        status = advance(self, first, alone, &waits);
+        if (status != VST_OK)
+            break;
+        if (!waits) {
+            close_lane(first);
+            self->heap[0] = self->heap[--self->heap_count];
+        }
+        if (self->heap_count != 0)
+            sift_down(self);
+        status = open_due(self);
+    }
+    for (size_t i = 0; i < self->count; i++)
+        close_lane(&self->streams[i]);
+    free(self->streams);
+    free(self->heap);
+    self->streams = NULL;
+    self->heap = NULL;
+    self->count = self->opened = self->heap_count = 0;
+    return status;
+}
+
+static vst_status failed(const vst_trace *trace, vst_status status,
+                         vst_error *error)
+{
+    return vst_error_set(error, status,
+                         status == VST_E_IO ? trace->block.sys_errno : 0, 0);
+}
+
+vst_status vst__graph_read(vst__graph *graph, vst_trace *trace, int window,
+                           vst_error *error)
+{
+    reading self = {
+        .graph = graph,
+        .trace = trace,
+        .converter = vst__clockmap_converter(&trace->clock),
+    };
+    size_t first, count;
+    vst_status status =
+        vst__trace_select_windows(trace, window, &first, &count);
+
+    if (status != VST_OK)
+        return vst_error_set(error, status, 0, 0);
+    graph->trace = trace;
+    for (size_t i = first; i < first + count; i++)
+        self.words_total += trace->windows[i].words;
+    for (size_t i = first; status == VST_OK && i < first + count; i++) {
+        self.window = &trace->windows[i];
+        self.end_ns = vst__clockmap_to_ns(&trace->clock, self.window->last);
+        if (!vst__window_is_gone(trace, self.window))
+            status = read_window(&self);
+    }
+    return failed(trace, status, error);
+}
+
+/* ---- counting ----------------------------------------------------------- */
+
+static vst_status count_segment(vst_trace *trace, const vst__segment *segment,
+                                bool any, uint64_t *count)
+{
+    vst__stream words;
+    const uint64_t *word;
+    bool more = false;
+
+    vst__stream_open(&words, &trace->block, segment->offset, segment->words,
+                     segment->start);
+    if (segment->guarded)
+        vst__stream_guard(&words, segment->header, segment->sequence);
+    while (vst__stream_fill(&words))
+        while ((word = vst__stream_next(&words)) != NULL) {
+            unsigned flags;
+
+            if (vst_word_kind(*word) != VST_ESCAPE ||
+                vst_word_escape_type(*word) != VST_ESCAPE_NODE ||
+                vst_word_escape_words(*word) == 0 || words.now < trace->clip)
+                continue;
+            flags = vst_node_flags(word[1]);
+            if (!(flags & VST_NODE_OUTPUTS) && !more)
+                ++*count;
+            more = (flags & VST_NODE_MORE) != 0;
+            if (any && *count != 0)
+                return VST_OK;
+        }
+    return words.status;
+}
+
+vst_status vst__graph_count(vst_trace *trace, int window, bool any,
+                            uint64_t *count, vst_error *error)
+{
+    size_t first = 0, windows = 0;
+    vst_status status =
+        vst__trace_select_windows(trace, window, &first, &windows);
+
+    *count = 0;
+    for (size_t i = first; status == VST_OK && i < first + windows; i++)
+        for (size_t k = 0;
+             status == VST_OK && k < trace->windows[i].segment_count &&
+             !(any && *count != 0);
+             k++)
+            status = count_segment(
+                trace, &trace->segments[trace->windows[i].segments + k], any,
+                count);
+    return failed(trace, status, error);
+}
