@@ -204,6 +204,15 @@ static void record_arguments(const annotation *self)
         vst_record_args(json.bytes, json.length);
 }
 
+static void begin_node(const annotation *self)
+{
+    vpy_node node;
+
+    vpy_node_prepare(&node, self->args, self->values);
+    vst_record_begin(self->id, self->instance);
+    vpy_node_record(&node);
+}
+
 static PyObject *annotation_enter(PyObject *object, PyObject *unused)
 {
     annotation *self = (annotation *)object;
@@ -216,7 +225,10 @@ static PyObject *annotation_enter(PyObject *object, PyObject *unused)
         self->id = id_of(self->name, self->recording);
         self->instance = ++last_instance;
         if (self->id) {
-            vst_record_begin(self->id, self->instance);
+            if (vpy_graph_observer)
+                begin_node(self);
+            else
+                vst_record_begin(self->id, self->instance);
             self->buffer = vst_thread_buffer;
             self->since = vpy_triggers_want_times() ? vst_clock_ticks() : 0;
             if (self->args != Py_None || self->values || self->stack ||

@@ -119,7 +119,8 @@ static int module_exec(PyObject *module)
         vpy_session_type_init(module) < 0 || vpy_pack_init(module) < 0 ||
         vpy_annotation_init(module) < 0 || vpy_modules_init(module) < 0 ||
         vpy_snapshot_init(module) < 0 || vpy_traceback_init(module) < 0 ||
-        vpy_memory_init(module) < 0 || add_constants(module) < 0)
+        vpy_memory_init(module) < 0 || vpy_nodes_init(module) < 0 ||
+        add_constants(module) < 0)
         return -1;
     vst_tracer_register(vpy_tracer_make);
     return 0;

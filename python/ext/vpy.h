@@ -281,6 +281,22 @@ void vpy_call_stacks_forget(void);
  * bytes, 0 if there is no room. */
 size_t vpy_shapes_put(PyObject *values, char *text, size_t size);
 
+/* nodes.c: annotations as nodes of the execution trace. What was given is
+ * turned into bytes before the annotation is entered: that may run code of the
+ * program's. */
+extern unsigned vpy_graph_observer; /* 0: there are no nodes */
+typedef struct vpy_node {
+    unsigned observer;
+    uint64_t record;
+    bool cut;
+    unsigned char *bytes; /* own or the heap's */
+    size_t count, capacity;
+    unsigned char own[1024];
+} vpy_node;
+void vpy_node_prepare(vpy_node *node, PyObject *text, PyObject *values);
+void vpy_node_record(vpy_node *node);
+int vpy_nodes_init(PyObject *module);
+
 /* json.c */
 typedef struct vpy_json {
     char bytes[8000];

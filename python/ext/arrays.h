@@ -1,0 +1,22 @@
+/* arrays.c: what an object says of itself as an array, in torch's terms. */
+#ifndef VPY_ARRAYS_H
+#define VPY_ARRAYS_H
+
+#include "vpy.h"
+
+enum { VPY_DIMS_MAX = 16 };
+
+typedef struct vpy_array {
+    int dims; /* -1: not an array */
+    long long shape[VPY_DIMS_MAX];
+    long long strides[VPY_DIMS_MAX]; /* in elements */
+    const char *type;                /* "" if it has none */
+    long item_bytes;                 /* of an element */
+    uintptr_t data;                  /* where the first lies; 0: not known */
+} vpy_array;
+
+/* Whether the object has a buffer, an __array_interface__ or speaks DLPack.
+ * Raises nothing; may run code of the program's. */
+bool vpy_array_look_at(PyObject *object, vpy_array *a);
+
+#endif
