@@ -16,6 +16,7 @@ from .annotate import counter, instant
 
 __version__ = "0.1.0"
 __all__ = [
+    "ExecutionTraceObserver",
     "KinetoStepTracker",
     "ProfilerAction",
     "ProfilerActivity",
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from . import itt, memory
     from .activity import ProfilerActivity, supported_activities
     from .dropin import install, uninstall
+    from .execution_trace import ExecutionTraceObserver
     from .experimental import _ExperimentalConfig as _ExperimentalConfig
     from .flight import snapshot
     from .handlers import tensorboard_trace_handler
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from .steps import KinetoStepTracker, ProfilerAction, schedule
 else:
     _HOMES = {
+        "ExecutionTraceObserver": "execution_trace",
         "KinetoStepTracker": "steps",
         "ProfilerAction": "steps",
         "ProfilerActivity": "activity",

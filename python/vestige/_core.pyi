@@ -142,6 +142,9 @@ class Trace:
         """What the allocations come to, as <vestige/memory_report.h> has it; of stacks and lines the first `rows` of
         each view, with -1 all."""
 
+def set_graph(observer: int, thread_function: int = 0) -> None:
+    """Whether annotations are nodes of the execution trace: of which observer, 0: of none."""
+
 def export_traces(
     traces: Sequence[Trace],
     path: str | bytes,

@@ -34,6 +34,7 @@ DEFAULTS: dict[str, Any] = {  # torch.profiler's options that say nothing about 
     "custom_trace_id_callback": None,
     "post_processing_timeout_s": None,
 }
+OBSERVER_VARIABLES = ("ENABLE_PYTORCH_EXECUTION_TRACE", "VESTIGE_EXECUTION_TRACE")
 CYCLES_ARE_CLEARED = (
     "Warning: Profiler clears events at the end of each cycle. Only events from the current cycle will be reported. "
     "To keep events across cycles, set acc_events=True."
@@ -47,6 +48,20 @@ def _always(_: int) -> ProfilerAction:
     from .steps import ProfilerAction
 
     return ProfilerAction.RECORD
+
+
+def _check_observer(given: Any) -> Any:
+    """What starts and stops with the cycles: the one that was given, or one that the environment asks for."""
+    if given is None:
+        if "1" not in (os.environ.get(name) for name in OBSERVER_VARIABLES):
+            return None
+        from .execution_trace import ExecutionTraceObserver
+
+        return ExecutionTraceObserver.build_execution_trace_obs_from_env()
+    missing = [name for name in ("start", "stop", "cleanup") if not callable(getattr(given, name, None))]
+    if missing:
+        raise TypeError(f"execution_trace_observer has no {'() and no '.join(missing)}(): {type(given).__name__}")
+    return given
 
 
 class TorchProfile:
@@ -73,7 +88,7 @@ class TorchProfile:
         self.with_flops: bool = given["with_flops"]
         self.with_modules: bool = given["with_modules"]
         self.acc_events: bool = given["acc_events"]
-        self.execution_trace_observer = given["execution_trace_observer"]
+        self.execution_trace_observer = _check_observer(given["execution_trace_observer"])
         self.experimental_config = given["experimental_config"]
         self.custom_trace_id_callback: Callable[[], str] | None = given["custom_trace_id_callback"]
         self.post_processing_timeout_s: float | None = timeout

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MODULE = "torch.profiler"
 INNER = "torch.profiler.profiler"
 NAMES = (
+    "ExecutionTraceObserver",
     "KinetoStepTracker",
     "ProfilerAction",
     "ProfilerActivity",

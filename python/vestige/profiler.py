@@ -12,7 +12,7 @@ import os
 import sys
 from _weakref import ref
 
-from . import _core, dropin, torch_ops
+from . import _core, dropin, hosting, torch_ops
 from .api import DEFAULTS, TorchProfile
 from .children import follow, name_process, unfollow
 from .metadata import check_json, check_key
@@ -51,7 +51,9 @@ class profile(TorchProfile):
                   what is recorded of a framework's operators
     post_processing_timeout_s   seconds after which reading events ends, with those read so far
     custom_trace_id_callback    gives the id of each cycle
-    execution_trace_observer    its start() and stop() are called with each cycle, cleanup() at the end of the block
+    execution_trace_observer    an ExecutionTraceObserver, or whatever has start(), stop() and cleanup(): it is started
+                  and stopped with each cycle, and cleaned up at the end of the block. Default: one that writes to a
+                  temporary file, where VESTIGE_EXECUTION_TRACE or ENABLE_PYTORCH_EXECUTION_TRACE is 1
     experimental_config         an _ExperimentalConfig, vestige's or torch's
     with_stack    record calls; False leaves annotations, instants and counters. Default True, after install() False
     output        a .vst file to record to, which must not exist unless overwrite is True. It can be read up to the
@@ -280,18 +282,25 @@ class profile(TorchProfile):
         torch_ops.prepare()
         if self._children:
             follow(self)
+        hosts = False
         try:
             self._session.create()
             for key, text in facts.items():
                 self._session.set_metadata(key, text)
-            if self.execution_trace_observer is not None:
+            hosts = hosting.begin(self._session)
+            if self.execution_trace_observer is not None and hosts:
                 self.execution_trace_observer.start()
             self._session.start()
             _core.set_annotation_stacks(self._annotation_stacks)
             torch_ops.start(**self._torch)
         except BaseException:
+            if hosts:
+                if self.execution_trace_observer is not None:
+                    self.execution_trace_observer.stop()
+                hosting.end(self._session)
             self._let_go()
             raise
+        hosting.begun()
         self._first_window = self._windows
         self._windows += 1
         self._tracing = True
@@ -307,12 +316,14 @@ class profile(TorchProfile):
             self._session.stop()
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.stop()
+        hosting.end(self._session)
         self._let_go()
 
     def finish(self) -> None:
         """Stops if need be and completes the file given as `output`. Leaving a with block does it too."""
         if self._tracing:
             torch_ops.stop()
+        was_tracing = self._tracing
         self._running = self._tracing = False
         if self._started and not self._finished:
             self._finished = True
@@ -325,6 +336,10 @@ class profile(TorchProfile):
             except Exception:
                 if not self._is_child:
                     raise
+            finally:
+                if was_tracing and self.execution_trace_observer is not None:
+                    self.execution_trace_observer.stop()
+                hosting.end(self._session)
         self._let_go()
 
     def _let_go(self) -> None:

@@ -27,6 +27,7 @@ _pid = 0  # that tried to load it
 _flags: int | None = None  # of the recording under way
 _off = False  # by the environment
 _table: Any = None  # the address of vst_api
+_thread = 0  # that of the function which numbers threads as torch does
 _announced: ModuleType | None = None  # torch.autograd.profiler, once it was told
 _starts: Any = None  # what it had under STARTS
 _graph: tuple[int, int, bytes | None, bytes | None] = (0, 0, None, None)  # what vst_torch_graph is given
@@ -81,6 +82,7 @@ def set_graph(observer: int, ranges: bool = False, names: Sequence[str] = (), fo
     global _graph
     listed = f",{','.join(names)},".encode() if names and folder else None
     _graph = (observer, int(ranges), listed, os.fsencode(folder) if listed else None)
+    _core.set_graph(observer, _thread)
     if _library is not None and _flags is not None:
         _library.vst_torch_graph(*_graph)
 
@@ -114,6 +116,7 @@ def _begin() -> None:
         _code(annotation, "__exit__"),
     )
     _load()
+    _core.set_graph(_graph[0], _thread)
     _announce(sys.modules.get("torch.autograd.profiler"))
     if _library is not None and (_library.vst_torch_graph(*_graph) or _library.vst_torch_start(_table, _flags)):
         tell("torch's operators are not recorded: its observer could not be placed")
@@ -152,7 +155,7 @@ def _torch_starts(*args: Any, **kwargs: Any) -> Any:
 
 def _load() -> None:
     """Tries once in a process; what went wrong was told."""
-    global _library, _pid, _table
+    global _library, _pid, _table, _thread
     if _library is not None or _pid == os.getpid():
         return
     _pid = os.getpid()
@@ -167,6 +170,7 @@ def _load() -> None:
         _table = get(_core.api, b"vestige._core.api")
         try:
             _library = find(sys.modules["torch"], tell)
+            _thread = ctypes.cast(_library.vst_torch_thread, ctypes.c_void_p).value or 0
         except BuildError as error:
             tell(f"torch's operators are not recorded: {error}")
     except Exception as error:  # never into the program

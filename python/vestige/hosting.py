@@ -1,0 +1,73 @@
+"""Where nodes of the execution trace go: into the recording of a profile while there is one, else into one that the
+observer makes itself. A profile tells of its beginning and its end; the running observer is told.
+
+Loaded with profile; it must cost nothing there.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _weakref import ref
+
+    from . import _core
+    from .execution_trace import ExecutionTraceObserver
+
+NUMBERS = 255  # that observers have in one recording
+
+session: _core.Session | None = None  # of the profile that records or is about to
+running: ref[ExecutionTraceObserver] | None = None  # the observer that runs; the program may drop it
+_last = 0  # number given in the session
+
+
+def _observer() -> ExecutionTraceObserver | None:
+    return None if running is None else running()
+
+
+def begin(new: _core.Session) -> bool:
+    """Before a profile records. False: another one does, and this one will be refused."""
+    global session, _last
+    if session is not None:
+        return False
+    observer = _observer()
+    if observer is not None:
+        observer._leave()
+    session, _last = new, 0
+    if observer is not None:
+        observer._join()
+    return True
+
+
+def begun() -> None:
+    """It records."""
+    observer = _observer()
+    if observer is not None:
+        observer._record_pg_config()
+
+
+def end(old: _core.Session) -> None:
+    """After it stopped: an observer that goes on does so alone."""
+    global session
+    if session is not old:
+        return
+    observer = _observer()
+    if observer is not None:
+        observer._leave()
+    session = None
+    if observer is not None:
+        observer._join()
+
+
+def new_number() -> int:
+    """Of an observer in the profile's recording."""
+    global _last
+    if _last == NUMBERS:
+        raise RuntimeError(f"a recording holds {NUMBERS} execution traces, and they are used up: start a new profile()")
+    _last += 1
+    return _last
+
+
+def after_fork() -> None:
+    """In a child: the recording and the observer are its parent's."""
+    global session, running
+    session = running = None
