@@ -44,9 +44,9 @@ class ExecutionTraceObserver:
         self.extra_resources_collection = False
         self.resources_dir = ""
         self.output_file_path = ""
-        self._pieces: list[tuple[_core.Session, int]] = []  # recordings with nodes in them, in order of time
-        self._files: list[str] = []  # those that are our own
-        self._alone: _core.Session | None = None  # such a one, that records
+        self._number = 0  # that its nodes have
+        self._pieces: list[_core.Session] = []  # recordings with nodes in them
+        self._own: _core.Session | None = None  # the one that is made here, for when there is no profile
         self._integral: tuple[bool, list[str]] = (False, [])
 
     def __del__(self) -> None:
@@ -98,7 +98,7 @@ class ExecutionTraceObserver:
         _check_writable(path)
         self.output_file_path = path
         self.resources_dir = ""
-        self._pieces, self._files, self._alone = [], [], None
+        self._number, self._pieces, self._own = 0, [], None
         names = _value_of("_SAVE_INTEGRAL_TENSOR_DATA").split(",")
         self._integral = (_is_set("_SAVE_INTEGRAL_TENSOR_RANGE"), [name.strip() for name in names if name.strip()])
         self._registered = True
@@ -149,7 +149,7 @@ class ExecutionTraceObserver:
         self._join()
         hosting.running = ref(self)
         self._execution_trace_running = True
-        if self._alone is not None:
+        if hosting.session is None:
             self._record_pg_config()
 
     def stop(self) -> None:
@@ -172,42 +172,41 @@ class ExecutionTraceObserver:
 
     def _join(self) -> None:
         """Nodes go to the profile's recording, or to one of our own."""
+        self._number = self._number or hosting.new_number()
         session = hosting.session
         if session is None:
             self._record_alone()
             return
-        if not self._pieces or self._pieces[-1][0] is not session:
-            self._pieces.append((session, hosting.new_number()))
+        if session not in self._pieces:
+            hosting.join()
+            self._pieces.append(session)
         self._set_graph()
 
     def _leave(self) -> None:
         """Nowhere."""
         torch_ops.set_graph(0)
-        if self._alone is not None:
+        if self._own is not None and self._own.recording:
             torch_ops.stop()
-            if self._alone.recording:
-                self._alone.stop()
-            self._alone = None
+            self._own.stop()
 
     def _record_alone(self) -> None:
-        """One file for all, unless a profile recorded in between."""
-        if not self._pieces or self._pieces[-1][1]:
-            name = f"{self.output_file_path}.{len(self._files) or ''}".rstrip(".") + ".vst"
-            session = _core.Session(name, overwrite=True, gc=False, python=False, native=False)
+        if self._own is None:
+            session = _core.Session(self._file(), overwrite=True, gc=False, python=False, native=False)
             session.create()
-            self._files.append(name)
-            self._pieces.append((session, 0))
-        session = self._pieces[-1][0]
+            self._own = session
+            self._pieces.append(session)
         torch_ops.prepare()
-        session.start()
-        self._alone = session
+        self._own.start()
         self._set_graph()
         torch_ops.start(calls=False)
+
+    def _file(self) -> str:
+        return f"{self.output_file_path}.vst"
 
     def _set_graph(self) -> None:
         ranges, names = self._integral
         folder = self.get_resources_dir_for_et_path(self.output_file_path) if names else None
-        torch_ops.set_graph(self._pieces[-1][1] or 1, ranges, names, folder or "")
+        torch_ops.set_graph(self._number, ranges, names, folder or "")
 
     def _record_pg_config(self) -> None:
         """A node with the process groups there are."""
@@ -224,34 +223,31 @@ class ExecutionTraceObserver:
     # ---- the file ------------------------------------------------------------
 
     def _write(self) -> None:
-        pieces, files = self._pieces, self._files
-        self._pieces, self._files = [], []
-        copies: list[str] = []
+        pieces, own = self._pieces, self._own
+        self._pieces, self._own = [], None
+        copy = f"{self.output_file_path}.{os.getpid()}.vst"  # of a recording that goes on
         try:
-            traces = [self._trace_of(session, number, copies) for session, number in pieces] or [_empty()]
-            _core.export_traces(traces, self.output_file_path, all_windows=True, format=FORMAT)
-        except BaseException as error:
-            if files and isinstance(error, (OSError, _core.TraceError)):
-                raise type(error)(*_explained(error, files)) from None
-            raise
+            if own is not None:
+                own.finish()
+            traces = [self._trace_of(session, copy) for session in pieces] or [_empty()]
+            _core.export_traces(
+                traces, self.output_file_path, all_windows=True, format=FORMAT, observer=self._number or 1
+            )
+        except (OSError, _core.TraceError) as error:
+            if own is None:
+                raise
+            raise type(error)(*_explained(error, self._file())) from None
         finally:
-            for path in copies:
-                os.unlink(path)
-        for path in files:
-            os.unlink(path)
+            if os.path.exists(copy):
+                os.unlink(copy)
+        if own is not None:
+            os.unlink(self._file())
 
-    def _trace_of(self, session: _core.Session, number: int, copies: list[str]) -> _core.Trace:
-        """A recording that goes on is read from a copy."""
-        if not number:
-            session.finish()
-        if session.recording:
-            copies.append(f"{self.output_file_path}.{os.getpid()}.copy.vst")
-            _core.snapshot(copies[-1], overwrite=True)
-            trace = _core.Trace(copies[-1])
-        else:
-            trace = session.trace()
-        trace.select_observer(number or 1)
-        return trace
+    def _trace_of(self, session: _core.Session, copy: str) -> _core.Trace:
+        if not session.recording:
+            return session.trace()
+        _core.snapshot(copy, overwrite=True)
+        return _core.Trace(copy)
 
 
 def _empty() -> _core.Trace:
@@ -261,8 +257,8 @@ def _empty() -> _core.Trace:
     return session.trace()
 
 
-def _explained(error: BaseException, files: list[str]) -> tuple[Any, ...]:
-    hint = f"what was recorded is in {', '.join(files)}: vestige export {files[0]} --to {FORMAT} -o FILE writes it"
+def _explained(error: BaseException, file: str) -> tuple[Any, ...]:
+    hint = f"what was recorded is in {file}: vestige export {file} --to {FORMAT} -o FILE"
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno, f"{error.strerror}; {hint}", error.filename
     return (f"{error}; {hint}",)
@@ -302,12 +298,12 @@ def _after_fork() -> None:
     if observer is not None:
         observer._registered = observer._execution_trace_running = False
         _inherited.append(observer._pieces)
-        observer._pieces, observer._files, observer._alone = [], [], None
+        observer._pieces, observer._own = [], None
     _registered = None
     hosting.after_fork()
     torch_ops.set_graph(0)
 
 
-_inherited: list[Any] = []
+_inherited: list[Any] = []  # of the parent's recordings, which a child must not end
 atexit.register(_write_at_exit)
 os.register_at_fork(after_in_child=_after_fork)

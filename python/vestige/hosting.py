@@ -17,7 +17,8 @@ NUMBERS = 255  # that observers have in one recording
 
 session: _core.Session | None = None  # of the profile that records or is about to
 running: ref[ExecutionTraceObserver] | None = None  # the observer that runs; the program may drop it
-_last = 0  # number given in the session
+_number = 0  # given last
+_joined = 0  # observers with nodes in the session
 
 
 def _observer() -> ExecutionTraceObserver | None:
@@ -26,13 +27,13 @@ def _observer() -> ExecutionTraceObserver | None:
 
 def begin(new: _core.Session) -> bool:
     """Before a profile records. False: another one does, and this one will be refused."""
-    global session, _last
+    global session, _joined
     if session is not None:
         return False
     observer = _observer()
     if observer is not None:
         observer._leave()
-    session, _last = new, 0
+    session, _joined = new, 0
     if observer is not None:
         observer._join()
     return True
@@ -59,12 +60,18 @@ def end(old: _core.Session) -> None:
 
 
 def new_number() -> int:
-    """Of an observer in the profile's recording."""
-    global _last
-    if _last == NUMBERS:
+    """Of an observer, in all recordings that get its nodes."""
+    global _number
+    _number = _number % NUMBERS + 1
+    return _number
+
+
+def join() -> None:
+    """An observer has nodes in the profile's recording, the first time."""
+    global _joined
+    if _joined == NUMBERS:
         raise RuntimeError(f"a recording holds {NUMBERS} execution traces, and they are used up: start a new profile()")
-    _last += 1
-    return _last
+    _joined += 1
 
 
 def after_fork() -> None:
