@@ -134,19 +134,21 @@ static vst_trace **borrow_all(PyObject *traces, PyObject *progress)
 
 PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"traces",   "path",          "all_windows",
-                            "progress", "memory_events", "format",
-                            NULL};
+    static char *names[] = {
+        "traces",        "path",   "all_windows", "progress",
+        "memory_events", "format", "observer",    NULL};
     PyObject *list, *path = NULL, *progress = NULL, *result = NULL;
     const char *format = NULL;
     int all = 0, memory = 1;
+    unsigned observer = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO&|$pOpz:export_traces", names,
-                                     &list, PyUnicode_FSConverter, &path, &all,
-                                     &progress, &memory, &format))
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO&|$pOpzI:export_traces",
+                                     names, &list, PyUnicode_FSConverter, &path,
+                                     &all, &progress, &memory, &format,
+                                     &observer))
         return NULL;
     PyObject *traces = PySequence_Tuple(list);
     if (traces && PyTuple_GET_SIZE(traces) == 0)
@@ -160,6 +162,7 @@ PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
             .window = all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
             .no_memory_events = !memory,
             .format = format,
+            .observer = observer,
         };
         Py_BEGIN_ALLOW_THREADS status = vst_traces_export(
             handles, count, PyBytes_AS_STRING(path), &options, &error);

@@ -153,6 +153,7 @@ def export_traces(
     progress: Progress | None = None,
     memory_events: bool = True,
     format: str | None = None,
+    observer: int = 0,
 ) -> None:
     """Writes several traces as one document."""
 
