@@ -92,6 +92,20 @@ static inline unsigned vst_node_observer(uint64_t word)
  * leave, a payload as above. Without a recording, nothing. */
 VST_API void vst_record_node(const uint64_t *payload, uint32_t words);
 
+/* How many nodes the windows of a trace have; a reading that looks at nothing
+ * else. */
+VST_API vst_status vst_trace_count_nodes(vst_trace *trace, int window,
+                                         uint64_t *count, vst_error *error);
+
+/* Tells of every node its number and the id that it has in the execution trace
+ * that vst_traces_export writes of the same traces, window and observer. A
+ * status other than VST_OK ends it. */
+typedef vst_status (*vst_node_id_fn)(void *ctx, uint64_t record, uint64_t id);
+VST_API vst_status vst_traces_node_ids(vst_trace *const *traces, size_t count,
+                                       int window, unsigned observer,
+                                       vst_node_id_fn fn, void *ctx,
+                                       vst_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -229,6 +229,8 @@ static PyMethodDef trace_methods[] = {
     {"contexts", (PyCFunction)(void (*)(void))vpy_trace_contexts,
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"definitions", vpy_trace_definitions, METH_NOARGS, NULL},
+    {"count_nodes", (PyCFunction)(void (*)(void))vpy_trace_count_nodes,
+     METH_VARARGS | METH_KEYWORDS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -296,6 +298,8 @@ static PyMethodDef functions[] = {
     {"recover", (PyCFunction)(void (*)(void))recover,
      METH_VARARGS | METH_KEYWORDS, recover_doc},
     {"export_traces", (PyCFunction)(void (*)(void))vpy_export_traces,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"node_ids", (PyCFunction)(void (*)(void))vpy_node_ids,
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"export_memory", (PyCFunction)(void (*)(void))vpy_export_memory,
      METH_VARARGS | METH_KEYWORDS, NULL},

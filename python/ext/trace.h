@@ -26,6 +26,10 @@ void vpy_trace_begin(vpy_trace *self, PyObject *progress,
 void vpy_trace_end(vpy_trace *self);
 /* The windows to replay: from a number on, all, or the last. */
 int vpy_trace_window(int all, int since);
+/* The handles of a tuple of traces, each of which is busy until they are given
+ * back; NULL with an exception set, and none busy. */
+vst_trace **vpy_traces_borrow(PyObject *traces, PyObject *progress);
+void vpy_traces_give_back(PyObject *traces, vst_trace **handles);
 /* What the spans of a definition are called. */
 PyObject *vpy_trace_name(const vst_definition *d);
 
@@ -42,6 +46,10 @@ PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_spans(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_names(PyObject *object, PyObject *unused);
 PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw);
+
+/* trace_nodes.c: the same. */
+PyObject *vpy_trace_count_nodes(PyObject *object, PyObject *args, PyObject *kw);
+PyObject *vpy_node_ids(PyObject *module, PyObject *args, PyObject *kw);
 
 /* trace_memory.c: the same. */
 PyObject *vpy_trace_has_memory(PyObject *object, PyObject *unused);

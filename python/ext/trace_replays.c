@@ -66,20 +66,21 @@ static PyObject *say_exported(vst_status status, const vst_error *error,
 
 PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {
-        "path",          "all_windows", "progress", "last_ns",
-        "memory_events", "since",       "format",   NULL};
+    static char *names[] = {"path",    "all_windows",   "progress",
+                            "last_ns", "memory_events", "since",
+                            "format",  "observer",      NULL};
     vpy_trace *self = (vpy_trace *)object;
     PyObject *path = NULL, *progress = NULL;
     const char *format = NULL;
     int all = 0, memory = 1, since = -1;
+    unsigned observer = 0;
     unsigned long long last_ns = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kw, "O&|$pOKpiz:export", names, PyUnicode_FSConverter, &path,
-            &all, &progress, &last_ns, &memory, &since, &format))
+            args, kw, "O&|$pOKpizI:export", names, PyUnicode_FSConverter, &path,
+            &all, &progress, &last_ns, &memory, &since, &format, &observer))
         return NULL;
     if (!vpy_trace_is_usable(self)) {
         Py_DECREF(path);
@@ -90,6 +91,7 @@ PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
         .tracer = self->tracer,
         .no_memory_events = !memory,
         .format = format,
+        .observer = observer,
     };
     vpy_trace_begin(self, progress, last_ns);
     Py_BEGIN_ALLOW_THREADS status = vst_trace_export(
@@ -100,10 +102,8 @@ PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
     return result;
 }
 
-/* The handles of a tuple of traces, each of which is busy from now on; NULL
- * with an exception set, and none busy. One that is there twice is busy the
- * second time it is met. */
-static vst_trace **borrow_all(PyObject *traces, PyObject *progress)
+/* One that is there twice is busy the second time it is met. */
+vst_trace **vpy_traces_borrow(PyObject *traces, PyObject *progress)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(traces), taken = 0;
     vst_trace **handles = calloc((size_t)count + 1, sizeof *handles);
@@ -132,6 +132,13 @@ static vst_trace **borrow_all(PyObject *traces, PyObject *progress)
     return NULL;
 }
 
+void vpy_traces_give_back(PyObject *traces, vst_trace **handles)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(traces); i++)
+        vpy_trace_end((vpy_trace *)PyTuple_GET_ITEM(traces, i));
+    free(handles);
+}
+
 PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
 {
     static char *names[] = {
@@ -154,7 +161,7 @@ PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
     if (traces && PyTuple_GET_SIZE(traces) == 0)
         PyErr_SetString(PyExc_ValueError, "there are no traces to export");
     vst_trace **handles = traces && PyTuple_GET_SIZE(traces) != 0
-                              ? borrow_all(traces, progress)
+                              ? vpy_traces_borrow(traces, progress)
                               : NULL;
     if (handles) {
         size_t count = (size_t)PyTuple_GET_SIZE(traces);
@@ -166,10 +173,8 @@ PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
         };
         Py_BEGIN_ALLOW_THREADS status = vst_traces_export(
             handles, count, PyBytes_AS_STRING(path), &options, &error);
-        Py_END_ALLOW_THREADS for (size_t i = 0; i < count; i++)
-            vpy_trace_end((vpy_trace *)PyTuple_GET_ITEM(traces, (Py_ssize_t)i));
+        Py_END_ALLOW_THREADS vpy_traces_give_back(traces, handles);
         result = say_exported(status, &error, path);
-        free(handles);
     }
     Py_XDECREF(traces);
     Py_DECREF(path);

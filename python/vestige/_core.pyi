@@ -87,7 +87,10 @@ class Trace:
         memory_events: bool = True,
         since: int = -1,
         format: str | None = None,
+        observer: int = 0,
     ) -> None: ...
+    def count_nodes(self, *, all_windows: bool = True) -> int:
+        """How many nodes of execution traces there are."""
     def totals(
         self, *, all_windows: bool = False, progress: Progress | None = None, last_ns: int = 0, memory: bool = False
     ) -> list[tuple[Any, ...]]:
@@ -156,6 +159,10 @@ def export_traces(
     observer: int = 0,
 ) -> None:
     """Writes several traces as one document."""
+
+def node_ids(traces: Sequence[Trace], *, all_windows: bool = True, observer: int = 0) -> dict[int, int]:
+    """By number of the record function: the id of its node in the execution trace of the same traces, if they were
+    exported with the same arguments."""
 
 def export_memory(
     traces: Sequence[Trace],

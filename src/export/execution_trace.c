@@ -220,15 +220,6 @@ static void put_tail(vst__output *output, vst_trace *trace, int window)
     vst__output_text(output, "\n}\n");
 }
 
-static int by_start(const void *a, const void *b)
-{
-    const vst_file_header *x = &(*(vst_trace *const *)a)->header;
-    const vst_file_header *y = &(*(vst_trace *const *)b)->header;
-
-    return (x->start.monotonic_ns > y->start.monotonic_ns) -
-           (x->start.monotonic_ns < y->start.monotonic_ns);
-}
-
 static vst_status write_document(document *self, vst_trace *const *traces,
                                  size_t count,
                                  const vst_export_options *options,
@@ -267,14 +258,9 @@ static vst_status write_execution_trace(vst_trace *const *traces, size_t count,
     vst_status status;
 
     (void)path;
-    for (size_t i = 1; i < count; i++)
-        if (traces[i]->header.pid != traces[0]->header.pid)
-            return vst_error_set(error, VST_E_PROCESSES, 0, 0);
-    sorted = malloc(count * sizeof(vst_trace *));
+    sorted = vst__graph_sort(traces, count, &status);
     if (sorted == NULL)
-        return vst_error_set(error, VST_E_NOMEM, 0, 0);
-    memcpy(sorted, traces, count * sizeof(vst_trace *));
-    qsort(sorted, count, sizeof(vst_trace *), by_start);
+        return vst_error_set(error, status, 0, 0);
     status = write_document(&self, sorted, count, options, error);
     free(self.outputs.bytes);
     free(sorted);

@@ -114,6 +114,13 @@ extern const vst_sink vst__graph_lane_sink;
 vst_status vst__graph_lane_finish(vst__graph_lane *lane);
 void vst__graph_lane_free(vst__graph_lane *lane);
 
+/* ---- nodes.c ------------------------------------------------------------ */
+
+/* The traces in order of time, for the caller to free; NULL with a status:
+ * VST_E_PROCESSES if they are not all of one process. */
+vst_trace **vst__graph_sort(vst_trace *const *traces, size_t count,
+                            vst_status *status);
+
 /* ---- lanes.c ------------------------------------------------------------ */
 
 /* Reads the windows of a trace; traces are read in order of time. */
