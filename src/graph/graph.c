@@ -173,11 +173,22 @@ static vst__graph_thread *find_thread(const vst__graph *graph, uint64_t number)
     return place != NULL && *place != 0 ? graph->threads[*place - 1] : NULL;
 }
 
-/* The framework's number of a thread, else the system's. */
-static vst_status choose_thread(vst__graph_lane *lane, const vst_operator *op)
+/* The framework's number of a thread, else the system's. What is no operator
+ * has it among its values. */
+static vst_status choose_thread(vst__graph_lane *lane, const vst_node *seen)
 {
-    uint64_t number = op != NULL ? op->thread : 0;
+    uint64_t number = seen->op != NULL ? seen->op->thread : 0;
+    vst__graph_values *values = &lane->graph->values;
+    vst_status status;
 
+    if (number == 0) {
+        status = vst__graph_values_read(
+            values, (const unsigned char *)(seen->payload + 1),
+            (seen->words - 1) * sizeof(uint64_t));
+        if (status != VST_OK)
+            return status;
+        number = values->thread;
+    }
     if (lane->thread != NULL && (number == 0 || lane->thread->number == number))
         return VST_OK;
     if (number == 0)
@@ -206,7 +217,7 @@ static void take_out(vst__graph_thread *thread, size_t index)
 static vst_status begin_node(vst__graph_lane *lane, const vst_node *seen)
 {
     vst__graph *graph = lane->graph;
-    vst_status status = choose_thread(lane, seen->op);
+    vst_status status = choose_thread(lane, seen);
     const vst__graph_thread *forward = NULL;
     vst__graph_thread *thread = lane->thread;
     vst__graph_node **open;

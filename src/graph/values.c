@@ -214,10 +214,12 @@ static bool take_attribute(source *from, vst_value tag)
     vst__graph_values *values = from->values;
     vst__graph_text text;
 
-    if (tag == VST_VALUE_SCHEMA) {
-        uint64_t id = take_count(from);
-        if (!from->broken && id <= VST_ID_MAX)
-            values->schema = (vst_id)id;
+    if (tag == VST_VALUE_SCHEMA || tag == VST_VALUE_THREAD) {
+        uint64_t number = take_count(from);
+        if (!from->broken && tag == VST_VALUE_THREAD)
+            values->thread = number;
+        else if (!from->broken && number <= VST_ID_MAX)
+            values->schema = (vst_id)number;
         return true;
     }
     if (tag != VST_VALUE_BACKEND && tag != VST_VALUE_FILE &&
@@ -243,6 +245,7 @@ vst_status vst__graph_values_read(vst__graph_values *values,
 
     values->count = values->number_count = values->top = 0;
     values->schema = 0;
+    values->thread = 0;
     values->backend = values->file = values->range = none;
     while (!from.broken && from.at < from.end && *from.at != VST_VALUE_END) {
         vst_value tag = (vst_value)*from.at++;

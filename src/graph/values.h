@@ -43,6 +43,7 @@ typedef struct vst__graph_values {
     size_t number_count, number_capacity;
     size_t top; /* how many are in no list */
     vst_id schema;
+    uint64_t thread; /* 0: not told */
     vst__graph_text backend, file, range;
     bool cut; /* not all of it could be read */
 } vst__graph_values;

@@ -112,7 +112,7 @@ static vst_operator *find_operator(vst_matcher *matcher)
     if (args == NULL)
         return NULL;
     if (!args->has_operator)
-        args->op = (vst_operator){.sequence = -1};
+        args->op = (vst_operator){.sequence = -1, .scope = VST_SCOPE_USER};
     args->has_operator = true;
     return &args->op;
 }
