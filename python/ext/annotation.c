@@ -209,6 +209,7 @@ static void begin_node(const annotation *self)
     vpy_node node;
 
     vpy_node_prepare(&node, self->args, self->values);
+    vst_thread_enter_free(); /* what that records comes before */
     vst_record_begin(self->id, self->instance);
     vpy_node_record(&node);
 }
