@@ -48,7 +48,7 @@ def rf_ids(nodes):
 
 def timeline_rf_ids(path):
     events = read(path)["traceEvents"]
-    shown = [event for event in events if event.get("cat") in ("cpu_op", "user_annotation")]
+    shown = [event for event in events if event.get("cat") in ("cpu_op", "user_annotation") and event["ph"] != "e"]
     return sorted(event["args"].get("Record function id", 0) for event in shown)
 
 

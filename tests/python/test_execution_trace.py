@@ -1,23 +1,16 @@
 """The execution trace observer with torch: its own tests of torch 2.13, by their names, and what torch's does not stand."""
 
 import glob
-import json
 import os
-import signal
-import subprocess
 import sys
-import textwrap
-import threading
-import warnings
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed for this Python")
 
-from graphs import ATTRIBUTES, THREAD, attribute, children, named, nodes_of, one, read, rf_ids, root_of, timeline_rf_ids
+from graphs import ATTRIBUTES, attribute, named, nodes_of, one, read, rf_ids, root_of, timeline_rf_ids
 from torch.autograd import _record_function_with_args_enter, _record_function_with_args_exit
 
-import vestige
 from vestige import ExecutionTraceObserver, profile, record_function, schedule
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -81,7 +74,9 @@ def same_ids(prof, nodes, tmp_path):
 def test_execution_trace_with_kineto(path, tmp_path):
     ready = []
     observer = ExecutionTraceObserver().register_callback(path)
-    with profile(schedule=skipping(), on_trace_ready=ready.append, execution_trace_observer=observer) as prof:
+    with profile(
+        with_stack=False, schedule=skipping(), on_trace_ready=ready.append, execution_trace_observer=observer
+    ) as prof:
         run_loops(prof)
         assert prof.execution_trace_observer.get_output_file_path() == path
     nodes = nodes_of(path)
@@ -270,10 +265,7 @@ def compiled(tmp_path_factory):
     function = torch.compile(lambda a, b: (a.sin() + b * 1111).cos())
     inputs = torch.randn(4, 4), torch.randn(4, 4)
     with config.patch(compile_threads=1, fx_graph_cache=False, fx_graph_remote_cache=False), torch.no_grad():
-        try:
-            function(*inputs)
-        except Exception as error:
-            pytest.skip(f"torch.compile does not work here: {error}")
+        function(*inputs)
     yield lambda: function(*inputs)
     del os.environ["TORCHINDUCTOR_CACHE_DIR"]
 
@@ -303,7 +295,7 @@ def test_execution_trace_env_enabled_with_pt2(compiled, monkeypatch, tmp_path):
 
 
 def test_triton_fx_graph_with_et(compiled, path):
-    """The generated source is among the resources, with the graph that it came from."""
+    """The generated source is among the resources: all of the graph is in it, in order."""
     observer = ExecutionTraceObserver().register_callback(path)
     observer.set_extra_resource_collection(True)
     with profile(execution_trace_observer=observer), torch.no_grad():
@@ -312,11 +304,9 @@ def test_triton_fx_graph_with_et(compiled, path):
     for name in os.listdir(observer.get_resources_dir()):
         with open(os.path.join(observer.get_resources_dir(), name)) as file:
             texts.append(file.read())
-    text = next(text for text in texts if "# Graph fragment:" in text)
-    lines = [line for line in text.split("# Graph fragment:")[1].splitlines() if line.startswith("#   ")]
-    targets = [line.split("torch.ops.aten.")[1].split("]")[0] for line in lines if "torch.ops.aten." in line]
-    assert targets == ["sin.default", "mul.Tensor", "add.Tensor", "cos.default"]
-    assert 'extern "C"' in text and "1111" in text
+    text = next(text for text in texts if 'extern "C"' in text)
+    steps = [text.index(step) for step in ("cpp_fused_add_cos_mul_sin", ".sin()", "1111", ".cos()")]
+    assert steps == sorted(steps)
 
 
 def test_a_triton_kernels_launch_is_a_node_with_its_file(path):
