@@ -9,13 +9,9 @@
  * Any thread of the program enters the observer, with or without the GIL; start
  * and stop come from one thread at a time. It is never unloaded: an operator
  * that began before a stop may end after it. */
-#include <pthread.h>
-
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
-#include <exception>
-#include <new>
+#include <memory>
 #include <string>
 
 #include <ATen/record_function.h>
@@ -27,7 +23,9 @@
 
 #include "graph.h"
 #include "inputs.h"
+#include "names.h"
 #include "reports.h"
+#include "threads.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -41,193 +39,26 @@ enum {
     WANTS_OVERLOADS = 8,
     WANTS_IDS = 16,
     WANTS_MODULES = 32,
-    CACHE_SLOTS = 512, /* a power of two; names a thread uses often */
-    NAME_MAX_KEPT = 200,
     MODULES_MAX = 1000, /* bytes */
     /* So that no annotation of Python's has the same. */
     FIRST_INSTANCE = 0x80000000u
 };
 
-const vst_api *api;
-unsigned wants;
+/* What every operator asks, in one line of the cache. Written by start and
+ * stop, read relaxed: a hook that sees the old value records into a recording
+ * that is still its own, or finds that there is none. */
+struct alignas(64) settings {
+    std::atomic<uint64_t> generation{0}; /* names the recording, 0: none */
+    std::atomic<bool> plain{false}; /* no more is wanted than when it ran */
+    bool reads_tsc = false;
+    unsigned wants = 0;
+    const uint64_t *epoch = nullptr;
+    const vst_api *api = nullptr;
+} now_set;
+
 at::CallbackHandle callback = at::INVALID_CALLBACK_HANDLE;
-/* Names the recording, 0: none. Written by start and stop, read relaxed: a hook
- * that sees the old value records into a recording that is still its own, or
- * finds that there is none. */
-std::atomic<uint64_t> generation{0};
 uint64_t last_generation;
 std::atomic<uint32_t> last_instance{FIRST_INSTANCE};
-
-/* ---- a thread's own ------------------------------------------------------ */
-
-/* The id of a name, as this thread found it: with a short name one line of the
- * cache. */
-struct alignas(64) known {
-    uint64_t generation;
-    uint64_t hash;
-    vst_id id;
-    uint32_t length;
-    bool has_schema; /* is no name that somebody made up */
-    bool has_flops;
-    char name[NAME_MAX_KEPT];
-};
-
-struct context;
-
-struct thread_state {
-    context *unused;    /* kept for the next operator */
-    graph_state *graph; /* NULL: no node was recorded yet */
-    bool inside;        /* the observer: what it runs itself is not recorded */
-    uint64_t payload[VST_ESCAPE_WORDS_MAX];
-    known cache[CACHE_SLOTS];
-};
-
-/* Between the start of an operator and its end. */
-struct context final : at::ObserverContext {
-    thread_state *owner = nullptr;
-    context *next = nullptr;
-    uint64_t generation = 0;
-    vst_id id = 0;
-    uint32_t instance = 0;
-    unsigned node_of = 0; /* an observer of the execution trace */
-
-    static void operator delete(void *memory) noexcept;
-};
-
-__attribute__((tls_model("initial-exec"))) thread_local thread_state *here;
-pthread_key_t exit_key;
-
-void thread_ends(void *pointer)
-{
-    auto *state = static_cast<thread_state *>(pointer);
-
-    here = nullptr;
-    while (state->unused) {
-        context *next = state->unused->next;
-        ::operator delete(state->unused);
-        state->unused = next;
-    }
-    std::free(state->graph);
-    std::free(state);
-}
-
-__attribute__((noinline)) thread_state *make_state()
-{
-    static const int made = pthread_key_create(&exit_key, thread_ends);
-    auto *state = static_cast<thread_state *>(
-        std::aligned_alloc(alignof(thread_state), sizeof(thread_state)));
-
-    if (!state)
-        return nullptr;
-    std::memset(static_cast<void *>(state), 0, sizeof *state);
-    if (made != 0) {
-        std::free(state);
-        return nullptr;
-    }
-    pthread_setspecific(exit_key, state);
-    try {
-        watch();
-    } catch (...) {
-        /* Out of memory: _RecordFunctionFast does nothing on this thread. */
-    }
-    return here = state;
-}
-
-inline thread_state *own_state()
-{
-    return here ? here : make_state();
-}
-
-/* The destructor ran: it is only memory now, for whichever thread ends it. */
-void context::operator delete(void *memory) noexcept
-{
-    auto *unused = static_cast<context *>(memory);
-
-    if (!here) {
-        ::operator delete(memory);
-        return;
-    }
-    unused->next = here->unused;
-    here->unused = unused;
-}
-
-context *make_context(thread_state *state)
-{
-    void *memory = state->unused;
-
-    if (memory)
-        state->unused = state->unused->next;
-    else
-        memory = ::operator new(sizeof(context), std::nothrow);
-    return memory ? ::new (memory) context : nullptr;
-}
-
-/* ---- names --------------------------------------------------------------- */
-
-uint64_t hash_of(const char *name, size_t length, uint64_t hash)
-{
-    uint64_t word;
-
-    for (; length >= sizeof word; name += sizeof word, length -= sizeof word) {
-        std::memcpy(&word, name, sizeof word);
-        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-        hash ^= hash >> 29;
-    }
-    word = length;
-    std::memcpy(&word, name, length);
-    hash =
-        (hash ^ word ^ (uint64_t)length << 56) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 32;
-}
-
-bool counts_flops(const char *name)
-{
-    static const char *const names[] = {
-        "aten::conv2d",  "aten::mm",  "aten::addmm", "aten::bmm",
-        "aten::baddbmm", "aten::mul", "aten::add",
-    };
-
-    for (const char *known_name : names)
-        if (std::strcmp(name, known_name) == 0)
-            return true;
-    return false;
-}
-
-__attribute__((noinline)) void define(known *slot, const at::RecordFunction &fn,
-                                      const char *name, size_t length,
-                                      uint64_t hash, bool user, uint64_t now)
-{
-    vst_definition definition = {};
-
-    definition.kind = user ? VST_DEF_ANNOTATION : VST_DEF_OPERATOR;
-    definition.name = name;
-    definition.name_len = static_cast<uint32_t>(length);
-    definition.file = "";
-    slot->id = api->recording_define(&definition);
-    slot->hash = hash;
-    slot->has_schema = fn.operator_name().has_value();
-    slot->has_flops = counts_flops(name);
-    /* A name that is too long to compare is looked up each time. */
-    slot->generation = length < NAME_MAX_KEPT && slot->id ? now : 0;
-    slot->length = static_cast<uint32_t>(length);
-    if (length < NAME_MAX_KEPT)
-        std::memcpy(slot->name, name, length);
-}
-
-const known *find(thread_state *state, const at::RecordFunction &fn,
-                  uint64_t now)
-{
-    const char *name = fn.name();
-    size_t length = std::strlen(name);
-    bool user = fn.scope() == at::RecordScope::USER_SCOPE;
-    uint64_t hash = hash_of(name, length, user ? 7 : 0);
-    known *slot = &state->cache[hash & (CACHE_SLOTS - 1)];
-
-    if (slot->generation != now || slot->hash != hash ||
-        slot->length != length || std::memcmp(slot->name, name, length) != 0)
-        define(slot, fn, name, length, hash, user, now);
-    return slot;
-}
 
 /* ---- what is told of an operator -------------------------------------------
  */
@@ -257,13 +88,14 @@ void put_named(facts &out, const at::RecordFunction &fn)
     }
 }
 
-void put_inputs(facts &out, const at::RecordFunction &fn, const known *what)
+void put_inputs(facts &out, const at::RecordFunction &fn,
+                const name_facts &what)
 {
     unsigned char *before = out.mark();
 
     for (const auto &value : fn.inputs())
         put_input(out, value);
-    if (!what->has_schema)
+    if (!what.has_schema)
         put_named(out, fn);
     if (out.full()) {
         out.go_back(before);
@@ -271,11 +103,10 @@ void put_inputs(facts &out, const at::RecordFunction &fn, const known *what)
     }
 }
 
-void put_flops(facts &out, const at::RecordFunction &fn, const known *what)
+void put_flops(facts &out, const at::RecordFunction &fn, const name_facts &what)
 {
     uint64_t flops = torch::profiler::impl::computeFlops(
-        std::string(what->name, what->length),
-        torch::profiler::impl::saveExtraArgs(fn));
+        fn.name(), torch::profiler::impl::saveExtraArgs(fn));
 
     if (flops) {
         out.byte(VST_FACT_FLOPS);
@@ -301,19 +132,19 @@ void put_modules(facts &out)
 
 /* How many words there are to say; room is kept for what follows the inputs. */
 uint32_t tell(thread_state *state, const at::RecordFunction &fn,
-              const known *what)
+              const name_facts &what)
 {
     uint64_t *words = state->payload;
     facts out(words + VST_OPERATOR_HEAD_WORDS,
               VST_ESCAPE_WORDS_MAX - VST_OPERATOR_HEAD_WORDS - 160);
     facts rest(words, VST_ESCAPE_WORDS_MAX);
 
-    if (wants & WANTS_SHAPES)
+    if (now_set.wants & WANTS_SHAPES)
         put_inputs(out, fn, what);
     rest.go_back(out.mark());
-    if (wants & WANTS_FLOPS && what->has_flops)
+    if (now_set.wants & WANTS_FLOPS && what.has_flops)
         put_flops(rest, fn, what);
-    if (wants & WANTS_OVERLOADS && what->has_schema) {
+    if (now_set.wants & WANTS_OVERLOADS && what.has_schema) {
         const char *overload = fn.overload_name();
         size_t length = std::strlen(overload);
         if (length && length < 100) {
@@ -321,10 +152,10 @@ uint32_t tell(thread_state *state, const at::RecordFunction &fn,
             rest.text(overload, length);
         }
     }
-    if (wants & WANTS_MODULES &&
+    if (now_set.wants & WANTS_MODULES &&
         fn.scope() != at::RecordScope::BACKWARD_FUNCTION)
         put_modules(rest);
-    if (wants & WANTS_IDS && fn.handle()) {
+    if (now_set.wants & WANTS_IDS && fn.handle()) {
         rest.byte(VST_FACT_RECORD);
         rest.count(fn.handle());
     }
@@ -345,103 +176,209 @@ bool may_wander(const at::RecordFunction &fn)
 {
     if (fn.scope() != at::RecordScope::USER_SCOPE)
         return fn.isAsync();
-    return !(wants & WANTS_SHAPES) || fn.kwinputs().empty();
+    return !(now_set.wants & WANTS_SHAPES) || fn.kwinputs().empty();
+}
+
+/* The numbers of an operator and what else is to be told of it: how many words.
+ */
+uint32_t put_numbers(thread_state *state, const at::RecordFunction &fn,
+                     const name_facts &what, bool tells)
+{
+    uint32_t words = VST_OPERATOR_HEAD_WORDS;
+
+    state->payload[0] = static_cast<uint64_t>(fn.seqNr());
+    state->payload[1] = vst_operator_word(fn.threadId(), fn.forwardThreadId(),
+                                          static_cast<uint64_t>(fn.scope()));
+    try {
+        if (tells)
+            words = tell(state, fn, what);
+    } catch (...) {
+        /* A tensor that could not say what it is. */
+    }
+    return words;
+}
+
+/* Whether its guard lies on the stack of the thread that runs it. */
+inline bool is_nested(const thread_state *state, const at::RecordFunction &fn)
+{
+    return (fn.scope() == at::RecordScope::FUNCTION ||
+            fn.scope() == at::RecordScope::BACKWARD_FUNCTION) &&
+           state->depth < OPEN_MAX;
 }
 
 std::unique_ptr<at::ObserverContext>
 enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
 {
-    const known *what = find(state, fn, now);
-    bool wanders = may_wander(fn);
+    const vst_api *api = now_set.api;
+    const name_facts what = find_name(api, &state->names, fn, now);
+    unsigned observer = graph_observer.load(std::memory_order_relaxed);
+    bool tells =
+        now_set.wants & ~static_cast<unsigned>(WANTS_MEMORY) || observer;
+    opened begun = {what.id, 0, 0};
     uint32_t words = 0;
-    context *opened;
 
-    if (!what->id)
+    if (!what.id)
         return nullptr;
-    if (fn.seqNr() >= 0 || wants & ~static_cast<unsigned>(WANTS_MEMORY) ||
-        graph_observer.load(std::memory_order_relaxed)) {
-        state->payload[0] = static_cast<uint64_t>(fn.seqNr());
-        state->payload[1] =
-            vst_operator_word(fn.threadId(), fn.forwardThreadId(),
-                              static_cast<uint64_t>(fn.scope()));
-        try {
-            words = tell(state, fn, what);
-        } catch (...) {
-            /* A tensor that could not say what it is. */
-            words = VST_OPERATOR_HEAD_WORDS;
-        }
-    }
-    opened = make_context(state);
-    if (!opened)
+    if (!what.has_schema && may_wander(fn))
+        begun.instance = FIRST_INSTANCE |
+                         last_instance.fetch_add(1, std::memory_order_relaxed);
+    if (fn.seqNr() >= 0 || tells)
+        words = put_numbers(state, fn, what, tells);
+    if (!api->record_operator(begun.id, begun.instance, state->payload, words))
         return nullptr;
-    opened->owner = state;
-    opened->generation = now;
-    opened->id = what->id;
-    if (wanders)
-        opened->instance = FIRST_INSTANCE | last_instance.fetch_add(
-                                                1, std::memory_order_relaxed);
-    std::unique_ptr<at::ObserverContext> result(opened);
-    if (!api->record_operator(opened->id, opened->instance, state->payload,
-                              words))
-        return nullptr;
-    if (graph_observer.load(std::memory_order_relaxed))
-        opened->node_of = graph_enter(api, &state->graph, fn, what->id,
-                                      what->has_schema, now);
-    return result;
+    if (observer)
+        begun.node_of =
+            graph_enter(api, &state->graph, fn, what.id, what.has_schema, now);
+    if (begun.instance || !is_nested(state, fn))
+        return std::unique_ptr<at::ObserverContext>(
+            make_context(state, begun, now));
+    state->open[state->depth++] = {&fn, begun};
+    return nullptr;
 }
 
-std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction &fn)
+__attribute__((noinline)) std::unique_ptr<at::ObserverContext>
+start_any(const at::RecordFunction &fn)
 {
-    uint64_t now = generation.load(std::memory_order_relaxed);
-    thread_state *state = now ? own_state() : nullptr;
+    uint64_t now = now_set.generation.load(std::memory_order_relaxed);
+    thread_state *state = here;
     std::unique_ptr<at::ObserverContext> result;
 
-    if (!state || state->inside)
+    if (!now || (state && state->inside))
         return nullptr;
-    state->inside = true;
     try {
-        if (wants & WANTS_MEMORY)
+        if (!state) {
+            state = make_state(now_set.api);
+            watch();
+        }
+        if (!state)
+            return nullptr;
+        state->inside = true;
+        if (state->generation != now)
+            state->depth = 0;
+        state->generation = now;
+        if (now_set.wants & WANTS_MEMORY)
             watch();
         result = enter(state, fn, now);
     } catch (...) {
         /* Out of memory, most likely: the operator is not shown. */
     }
-    state->inside = false;
+    if (state)
+        state->inside = false;
     return result;
+}
+
+inline vst_ticks ticks()
+{
+#if defined(__x86_64__)
+    if (now_set.reads_tsc)
+        return __builtin_ia32_rdtsc();
+#endif
+    return now_set.api->clock_ticks();
+}
+
+inline uint64_t epoch()
+{
+    return __atomic_load_n(now_set.epoch, __ATOMIC_RELAXED);
+}
+
+/* Most are operators that a thread has run before, of which nothing is wanted
+ * but when they ran. What they need is here, and little of it: between two of
+ * them the program makes the caches its own. */
+std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction &fn)
+{
+    uint64_t now = now_set.generation.load(std::memory_order_relaxed);
+    thread_state *state = here;
+
+    if (!state || state->generation != now || state->inside ||
+        !now_set.plain.load(std::memory_order_relaxed) || !is_nested(state, fn))
+        return start_any(fn);
+    vst_id id = find_place(&state->names, fn.name()) & VST_ID_MAX;
+    const uint64_t head[] = {
+        static_cast<uint64_t>(fn.seqNr()),
+        vst_operator_word(fn.threadId(), fn.forwardThreadId(),
+                          static_cast<uint64_t>(fn.scope())),
+    };
+    if (!id || !vst_operator_enter(*state->buffer, epoch(), ticks(), id, head,
+                                   fn.seqNr() >= 0 ? 2 : 0))
+        return start_any(fn);
+    state->open[state->depth++] = {&fn, {id, 0, 0}};
+    return nullptr;
 }
 
 /* What may end on another thread has an instance, by which its end is found. If
  * something else does, it is cut by what is around it. */
-void on_end(const at::RecordFunction &fn, at::ObserverContext *observed)
+__attribute__((noinline)) void end_any(thread_state *state, const opened &what,
+                                       const at::RecordFunction &fn)
 {
-    auto *opened = static_cast<context *>(observed);
+    const vst_api *api = now_set.api;
 
-    if (!opened ||
-        opened->generation != generation.load(std::memory_order_relaxed))
-        return;
-    if (opened->owner != here) {
-        if (opened->instance)
-            api->record_far_end(opened->id, opened->instance);
-        return;
+    if (what.node_of && !state->inside) {
+        state->inside = true;
+        graph_exit(api, state->graph, what.node_of, fn);
+        state->inside = false;
     }
-    if (opened->node_of && !here->inside) {
-        here->inside = true;
-        graph_exit(api, here->graph, opened->node_of, fn);
-        here->inside = false;
-    }
-    api->record_operator_exit(std::uncaught_exceptions() ? VST_RAISE : VST_EXIT,
-                              opened->id, opened->instance);
+    api->record_operator_exit(state->exceptions->under_way ? VST_RAISE
+                                                           : VST_EXIT,
+                              what.id, what.instance);
 }
 
+void end_handed_on(const context *handed, const at::RecordFunction &fn,
+                   uint64_t now)
+{
+    if (handed->generation != now)
+        return;
+    if (handed->owner == here)
+        end_any(here, handed->what, fn);
+    else if (handed->what.instance)
+        now_set.api->record_far_end(handed->what.id, handed->what.instance);
+}
+
+void on_end(const at::RecordFunction &fn, at::ObserverContext *observed)
+{
+    uint64_t now = now_set.generation.load(std::memory_order_relaxed);
+    thread_state *state = here;
+
+    if (observed) {
+        end_handed_on(static_cast<const context *>(observed), fn, now);
+        return;
+    }
+    if (!state || state->generation != now)
+        return;
+    unsigned depth = state->depth;
+    /* Above it is what ended elsewhere, if anything. */
+    while (depth > 0 && state->open[depth - 1].guard != &fn)
+        depth--;
+    if (depth == 0)
+        return;
+    const opened &what = state->open[depth - 1].what;
+    state->depth = depth - 1;
+    if (what.node_of ||
+        !vst_operator_exit(*state->buffer, epoch(), ticks(),
+                           state->exceptions->under_way ? VST_RAISE : VST_EXIT,
+                           what.id))
+        end_any(state, what, fn);
+}
+
+/* Without the scopes of which a build of torch for servers has none: with every
+ * task autograd's engine goes over the callbacks of each scope. */
 void place_callback()
 {
     bool nodes = graph_observer.load(std::memory_order_relaxed) != 0;
 
+    now_set.plain.store(!nodes && now_set.wants == 0,
+                        std::memory_order_relaxed);
     callback = at::addGlobalCallback(
         at::RecordFunctionCallback(on_start, on_end)
-            .needsInputs(nodes || (wants & (WANTS_SHAPES | WANTS_FLOPS)) != 0)
+            .scopes(
+                {at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION,
+                 at::RecordScope::TORCHSCRIPT_FUNCTION,
+                 at::RecordScope::LITE_INTERPRETER, at::RecordScope::USER_SCOPE,
+                 at::RecordScope::STATIC_RUNTIME_OP,
+                 at::RecordScope::STATIC_RUNTIME_MODEL})
+            .needsInputs(nodes ||
+                         (now_set.wants & (WANTS_SHAPES | WANTS_FLOPS)) != 0)
             .needsOutputs(nodes)
-            .needsIds(nodes || (wants & WANTS_IDS) != 0));
+            .needsIds(nodes || (now_set.wants & WANTS_IDS) != 0));
 }
 
 } // namespace
@@ -465,13 +402,14 @@ EXPORTED void vst_torch_make_way(void)
 
 EXPORTED void vst_torch_stop(void)
 {
-    generation.store(0, std::memory_order_relaxed);
+    now_set.generation.store(0, std::memory_order_relaxed);
+    end_names();
     if (callback != at::INVALID_CALLBACK_HANDLE)
         at::removeCallback(callback);
     callback = at::INVALID_CALLBACK_HANDLE;
     unwatch();
     if (reported)
-        reported->turn(false, api, false, false);
+        reported->turn(false, now_set.api, false, false);
 }
 
 /* Nodes of the execution trace are recorded from now on, for this observer; 0:
@@ -512,16 +450,19 @@ EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
         return 1;
     vst_torch_stop();
     try {
-        api = table;
-        wants = flags;
+        now_set.api = table;
+        now_set.wants = flags;
+        now_set.epoch = table->recording_epoch;
+        now_set.reads_tsc = *table->clock_in_use == VST_CLOCK_TSC;
         if (!reported)
             reported = std::make_shared<reports>();
         reported->turn(true, table, flags & WANTS_MEMORY, flags & WANTS_SHAPES);
         watch();
+        begin_names();
         place_callback();
     } catch (...) {
         return 1;
     }
-    generation.store(++last_generation, std::memory_order_relaxed);
+    now_set.generation.store(++last_generation, std::memory_order_relaxed);
     return 0;
 }

@@ -78,6 +78,57 @@ VST_API bool vst_record_operator(vst_id id, uint32_t instance,
 VST_API void vst_record_operator_exit(vst_kind kind, vst_id id,
                                       uint32_t instance);
 
+/* The same by who knows the calling thread's buffer, the number of the
+ * recording in progress and the time. False: nothing was stored, and the
+ * functions above are to be asked. */
+static inline bool vst_operator_enter(vst_buffer *buffer, uint64_t epoch,
+                                      vst_ticks now, vst_id id,
+                                      const uint64_t *payload, uint32_t words)
+{
+#if defined(__GNUC__)
+    uint64_t *at = buffer->cursor;
+    uint64_t delta = now - buffer->last;
+
+    if (!VST_LIKELY(buffer->free_epoch == epoch &&
+                    buffer->limit - at > (int64_t)words + 1 &&
+                    delta >> 32 == 0))
+        return false;
+    buffer->last = now;
+    buffer->cursor = at + 2 + words;
+    /* The payload before the word that announces it. */
+    __atomic_store_n(at, vst_word(VST_ENTER, id, (uint32_t)delta),
+                     __ATOMIC_RELEASE);
+    for (uint32_t i = 0; i < words; i++)
+        __atomic_store_n(at + 2 + i, payload[i], __ATOMIC_RELEASE);
+    __atomic_store_n(at + 1, vst_word_escape(VST_ESCAPE_OPERATOR, words, 0),
+                     __ATOMIC_RELEASE);
+    return true;
+#else
+    (void)buffer, (void)epoch, (void)now, (void)id, (void)payload, (void)words;
+    return false;
+#endif
+}
+
+static inline bool vst_operator_exit(vst_buffer *buffer, uint64_t epoch,
+                                     vst_ticks now, vst_kind kind, vst_id id)
+{
+#if defined(__GNUC__)
+    uint64_t *at = buffer->cursor;
+    uint64_t delta = now - buffer->last;
+
+    if (!VST_LIKELY(buffer->free_epoch == epoch && at < buffer->limit &&
+                    delta >> 32 == 0))
+        return false;
+    buffer->last = now;
+    buffer->cursor = at + 1;
+    __atomic_store_n(at, vst_word(kind, id, (uint32_t)delta), __ATOMIC_RELEASE);
+    return true;
+#else
+    (void)buffer, (void)epoch, (void)now, (void)kind, (void)id;
+    return false;
+#endif
+}
+
 /* Records, by any thread: a span that another one began with an instance ends
  * here and now. */
 VST_API void vst_record_far_end(vst_id id, uint32_t instance);

@@ -86,6 +86,8 @@ typedef struct vst_buffer {
     uint64_t *limit;  /* where plain records end; a few words lie behind it */
     vst_ticks last;   /* time of the previous word */
     uint64_t epoch;   /* of the recording this buffer was made ready for */
+    /* The same, for records that no tracer's stop() keeps out. */
+    uint64_t free_epoch;
 } vst_buffer;
 
 /* Names the recording in progress, 0 while there is none. It changes when a

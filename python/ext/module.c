@@ -35,6 +35,11 @@ static void framework_freed_size(uintptr_t address, size_t size)
                     vst_clock_ticks());
 }
 
+static vst_buffer **thread_buffer(void)
+{
+    return &vst_thread_buffer;
+}
+
 static const vst_api api = {
     .size = sizeof(vst_api),
     .tracer_register = vst_tracer_register,
@@ -60,6 +65,10 @@ static const vst_api api = {
     .record_node = vst_record_node,
     .record_far_end = vst_record_far_end,
     .framework_freed_size = framework_freed_size,
+    .thread_buffer = thread_buffer,
+    .recording_epoch = &vst_recording_epoch,
+    .clock_in_use = &vst_clock_in_use,
+    .clock_ticks = vst_clock_ticks_portable,
 };
 
 static PyObject *set_torch_mode(PyObject *module, PyObject *on)

@@ -197,7 +197,7 @@ class _Lock:
 def _sources() -> list[str]:
     headers = os.path.join(HOME, "include", "vestige")
     names = sorted(name for name in os.listdir(headers) if name.endswith(".h"))
-    own = [os.path.join(HOME, name) for name in ("graph.h", "inputs.h", "integral.h", "reports.h")]
+    own = [os.path.join(HOME, name) for name in ("graph.h", "inputs.h", "integral.h", "names.h", "reports.h", "threads.h")]
     return [SOURCE, *own, *(os.path.join(headers, name) for name in names)]
 
 

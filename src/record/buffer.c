@@ -11,7 +11,7 @@ enum { ARGS_MAX = (VST_ESCAPE_WORDS_MAX - 1) * 8 };
 
 /* What every thread begins with: never ready, so that the front needs no check
  * for a thread it has not seen. */
-static vst__writer nobody = {.hot = {.epoch = VST_EPOCH_NONE},
+static vst__writer nobody = {.hot = VST_BUFFER_NONE,
                              .memory_epoch = VST_EPOCH_NONE};
 #define no_buffer nobody.hot
 
@@ -44,7 +44,7 @@ static vst__writer *own_writer(void)
     vst__writer *writer = vst__calloc(1, sizeof *writer);
     if (!writer)
         return NULL;
-    writer->hot.epoch = writer->memory_epoch = VST_EPOCH_NONE;
+    vst__writer_unready(writer);
     vst_thread_buffer = &writer->hot;
     vst__os_thread_exit_arg(exit_hook, writer);
     return writer;
@@ -114,6 +114,8 @@ static bool get_ready(vst__writer *writer, bool free_running)
     if (ready) {
         writer->hot.epoch = vst_recording_epoch;
         writer->free_running |= free_running;
+        if (writer->free_running)
+            writer->hot.free_epoch = vst_recording_epoch;
         attention = writer->queue->attention;
         ctx = writer->queue->attention_ctx;
     }
@@ -148,14 +150,12 @@ static bool get_ready_for_memory(vst__writer *writer)
 
 bool vst_thread_enter_free(void)
 {
+    if (VST_LIKELY(vst_thread_buffer->free_epoch == current_epoch()))
+        return true;
     if (current_epoch() == 0 && vst_thread_buffer->epoch == VST_EPOCH_NONE)
         return false;
     vst__writer *writer = own_writer();
-    if (!writer)
-        return false;
-    if (writer->hot.epoch == current_epoch() && writer->free_running)
-        return true;
-    return get_ready(writer, true);
+    return writer && get_ready(writer, true);
 }
 
 /* ---- records ----------------------------------------------------------- */

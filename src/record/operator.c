@@ -39,6 +39,10 @@ bool vst_record_operator(vst_id id, uint32_t instance, const uint64_t *payload,
 {
     if (words > VST_ESCAPE_WORDS_MAX || !vst_thread_enter_free())
         return false;
+    if (VST_LIKELY(!instance) &&
+        vst_operator_enter(vst_thread_buffer, vst_thread_buffer->free_epoch,
+                           vst_clock_ticks(), id, payload, words))
+        return true;
     if (instance)
         vst_record_begin(id, instance);
     else

@@ -365,7 +365,7 @@ void vst_queue_name_thread(vst_queue *queue, uint64_t handle,
 void vst_queue_open_stack(vst_queue *queue, uint64_t handle,
                           uint64_t system_tid, const vst_id *ids, size_t count)
 {
-    vst__writer writer = {.hot = {.epoch = VST_EPOCH_NONE}};
+    vst__writer writer = {.hot = VST_BUFFER_NONE};
 
     vst__recorder_take();
     vst__thread *thread =

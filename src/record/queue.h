@@ -30,10 +30,10 @@ typedef struct vst__writer {
     uint32_t segments;   /* in the chunk */
     uint32_t number;     /* of the thread, in the trace */
     size_t next_words;   /* how large the next chunk shall be */
-    bool free_running;   /* may be writing although the tracer stopped; once
-                          * true it stays so */
     uint64_t lost;       /* records not kept; atomic, relaxed: a plain count */
     vst__thread *thread; /* whose words it writes, NULL: unknown */
+    bool free_running;   /* may be writing although the tracer stopped; once
+                          * true it stays so */
     uint64_t *run;       /* its first word in the chunk, behind the checkpoint;
                           * NULL where there are no checkpoints */
     /* Without a chunk, the owner's own: */
@@ -122,6 +122,17 @@ extern vst_queue *vst__recording; /* NULL while nothing is recorded */
 extern VST_THREAD_LOCAL bool vst__is_forking VST_TLS_MODEL;
 
 #define VST_EPOCH_NONE UINT64_MAX /* of a buffer that is not ready */
+#define VST_BUFFER_NONE                                                        \
+    {                                                                          \
+        .epoch = VST_EPOCH_NONE, .free_epoch = VST_EPOCH_NONE                  \
+    }
+
+/* Before its next record it has to join the recording. */
+static inline void vst__writer_unready(vst__writer *writer)
+{
+    writer->hot.epoch = writer->hot.free_epoch = VST_EPOCH_NONE;
+    writer->memory_epoch = VST_EPOCH_NONE;
+}
 
 vst_status vst__queue_create(const vst_chunk_provider *provider,
                              vst_queue **queue);

@@ -363,7 +363,7 @@ void vst__writer_detach(vst__writer *writer, bool keep_for_others)
         seal(queue, &writer->chunk, writer->hot.cursor, writer->segments);
     queue->lost += __atomic_exchange_n(&writer->lost, 0, __ATOMIC_RELAXED);
     clear_chunk(writer);
-    writer->hot.epoch = writer->memory_epoch = VST_EPOCH_NONE;
+    vst__writer_unready(writer);
     unlink_writer(writer);
 }
 
@@ -372,7 +372,7 @@ void vst__writer_abandon(vst__writer *writer)
     if (writer->chunk.words)
         writer->chunk.release(&writer->chunk);
     clear_chunk(writer);
-    writer->hot.epoch = writer->memory_epoch = VST_EPOCH_NONE;
+    vst__writer_unready(writer);
     if (writer->queue)
         unlink_writer(writer);
 }
@@ -386,7 +386,7 @@ static void tell_again(vst_queue *queue)
     queue->tells_again = true;
     for (vst__thread *t = queue->threads; t; t = t->next) {
         vst__writer writer = {
-            .hot = {.epoch = VST_EPOCH_NONE}, .number = t->number, .thread = t};
+            .hot = VST_BUFFER_NONE, .number = t->number, .thread = t};
         if (!t->gone)
             continue;
         t->gone = false;
