@@ -1,8 +1,8 @@
 /* The Chrome trace format, as torch.profiler writes it: one JSON object, its
  * keys in torch's order. This file writes what is around the events, process
  * after process; chrome_process.c tells about each, chrome_events.c writes the
- * events, chrome_memory.c those of memory, chrome_flows.c what belongs together,
- * chrome_arrows.c who started whom.
+ * events, chrome_memory.c those of memory, chrome_flows.c what belongs
+ * together, chrome_arrows.c who started whom.
  *
  * White space follows every colon (HTA finds the rank by a regular expression
  * that wants it). One thread at a time. */
@@ -13,6 +13,7 @@
 
 #include "export/chrome.h"
 #include "export/exporter.h"
+#include "graph/graph.h"
 
 /* torch counts ts from a multiple of this, a quarter of a year, so that the
  * traces of several ranks share a base. */
@@ -254,6 +255,7 @@ static vst_status write_process(vst__chrome *chrome,
                                 vst_error *error)
 {
     vst_trace *trace = process->trace;
+    uint64_t nodes;
     vst_sink sink;
     vst_status status;
 
@@ -261,6 +263,10 @@ static vst_status write_process(vst__chrome *chrome,
     chrome->trace = trace;
     chrome->has_thread = false;
     process->steps_end_ns = INT64_MIN;
+    status = vst__graph_count(trace, options->window, true, &nodes, error);
+    if (status != VST_OK)
+        return status;
+    chrome->has_nodes = nodes != 0;
     status = vst__chrome_make_heads(chrome);
     if (status != VST_OK)
         return vst_error_set(error, status, 0, 0);

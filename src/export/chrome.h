@@ -83,6 +83,7 @@ typedef struct vst__chrome {
     vst__chrome_head *heads;  /* one for each definition */
     vst__chrome_head unknown; /* for the id that lost its definition last */
     vst_id unknown_id;
+    bool has_nodes; /* of an execution trace */
 
     /* The thread that is being replayed: its number, and the text between an
      * event's head and its time. */

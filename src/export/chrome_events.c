@@ -265,13 +265,19 @@ static char *put_ids(const vst__chrome *chrome, char *at, const vst_span *span,
     } else {
         at = PUT(at, "\"External id\": ");
         memcpy(at, serial, sizeof serial);
-        at = PUT(at + count, ", \"Record function id\": ");
-        if (span->op != NULL && span->op->record != 0) {
-            at = vst__json_u64(at, span->op->record);
+        at += count;
+        /* Where there are nodes of an execution trace these have it, and only
+         * these; else it is never 0, which clients take for none. */
+        if (chrome->has_nodes) {
+            if (span->op != NULL && span->op->record != 0) {
+                at = PUT(at, ", \"Record function id\": ");
+                at = vst__json_u64(at, span->op->record);
+            }
             at = PUT(at, ", \"Ev Idx\": ");
             memcpy(at, serial, sizeof serial);
             return at + count;
         }
+        at = PUT(at, ", \"Record function id\": ");
     }
     memcpy(at, serial, sizeof serial);
     at = PUT(at + count, ", \"Ev Idx\": ");

@@ -17,8 +17,7 @@
 enum {
     /* How far down a node is looked for that is not the last one. */
     LOOK_MAX = 1024,
-    TEXT_KEPT = 64 * 1024,
-    PROCESS_ID = 1
+    TEXT_KEPT = 64 * 1024
 };
 
 /* Of the values of one node: more are cut. */
@@ -108,23 +107,6 @@ static void drop_node(vst__graph *graph, vst__graph_node *node)
         graph->unused[graph->unused_count++] = node;
 }
 
-static vst_status tell_root(vst__graph *graph, vst__graph_kind kind,
-                            uint64_t id, uint64_t thread)
-{
-    vst__graph_node root = {
-        .kind = kind,
-        .id = id,
-        .parent = PROCESS_ID,
-        .thread = thread,
-        .sequence = -1,
-        .scope = VST_SCOPE_USER,
-    };
-    vst_status status = graph->sink.end(graph->sink.ctx, &root, NULL);
-
-    free(root.text.bytes);
-    return status;
-}
-
 static vst_status end_node(vst__graph *graph, vst__graph_node *node,
                            const vst__graph_values *outputs)
 {
@@ -140,64 +122,7 @@ static vst_status end_node(vst__graph *graph, vst__graph_node *node,
     return status;
 }
 
-/* ---- threads ------------------------------------------------------------ */
-
-static vst_status make_thread(vst__graph *graph, uint64_t number,
-                              vst__graph_thread **made)
-{
-    vst__graph_thread *thread = calloc(1, sizeof *thread);
-    vst__graph_thread **threads;
-    uint64_t *place;
-
-    threads = vst__grow(graph->threads, &graph->thread_capacity,
-                        graph->thread_count + 1, sizeof(vst__graph_thread *));
-    if (threads != NULL)
-        graph->threads = threads;
-    place = vst__map64_put(&graph->thread_of, number);
-    if (thread == NULL || threads == NULL || place == NULL) {
-        free(thread);
-        return VST_E_NOMEM;
-    }
-    threads[graph->thread_count++] = thread;
-    *place = graph->thread_count;
-    thread->number = number;
-    thread->root = ++graph->last_id;
-    *made = thread;
-    return tell_root(graph, VST_GRAPH_THREAD, thread->root, number);
-}
-
-static vst__graph_thread *find_thread(const vst__graph *graph, uint64_t number)
-{
-    const uint64_t *place = vst__map64_find(&graph->thread_of, number);
-
-    return place != NULL && *place != 0 ? graph->threads[*place - 1] : NULL;
-}
-
-/* The framework's number of a thread, else the system's. What is no operator
- * has it among its values. */
-static vst_status choose_thread(vst__graph_lane *lane, const vst_node *seen)
-{
-    uint64_t number = seen->op != NULL ? seen->op->thread : 0;
-    vst__graph_values *values = &lane->graph->values;
-    vst_status status;
-
-    if (number == 0) {
-        status = vst__graph_values_read(
-            values, (const unsigned char *)(seen->payload + 1),
-            (seen->words - 1) * sizeof(uint64_t));
-        if (status != VST_OK)
-            return status;
-        number = values->thread;
-    }
-    if (lane->thread != NULL && (number == 0 || lane->thread->number == number))
-        return VST_OK;
-    if (number == 0)
-        number = lane->system_tid;
-    lane->thread = find_thread(lane->graph, number);
-    if (lane->thread != NULL)
-        return VST_OK;
-    return make_thread(lane->graph, number, &lane->thread);
-}
+/* ---- threads ---------------------------------------------------------- */
 
 static uint64_t innermost(const vst__graph_thread *thread)
 {
@@ -217,7 +142,7 @@ static void take_out(vst__graph_thread *thread, size_t index)
 static vst_status begin_node(vst__graph_lane *lane, const vst_node *seen)
 {
     vst__graph *graph = lane->graph;
-    vst_status status = choose_thread(lane, seen);
+    vst_status status = vst__graph_choose_thread(lane, seen);
     const vst__graph_thread *forward = NULL;
     vst__graph_thread *thread = lane->thread;
     vst__graph_node **open;
@@ -244,7 +169,7 @@ static vst_status begin_node(vst__graph_lane *lane, const vst_node *seen)
         node->scope = seen->op->scope;
         node->forward_thread = seen->op->forward_thread;
         if (node->forward_thread != 0)
-            forward = find_thread(graph, node->forward_thread);
+            forward = vst__graph_find_thread(graph, node->forward_thread);
         if (forward != NULL)
             node->forward_parent = innermost(forward);
     }
@@ -464,7 +389,7 @@ void vst__graph_open(vst__graph *graph, const vst__graph_sink *sink,
     memset(graph, 0, sizeof *graph);
     graph->sink = *sink;
     graph->observer = observer;
-    graph->last_id = PROCESS_ID;
+    graph->last_id = VST_GRAPH_PROCESS_ID;
 }
 
 vst_status vst__graph_finish(vst__graph *graph)
@@ -478,7 +403,8 @@ vst_status vst__graph_finish(vst__graph *graph)
             free_node(graph->left[i]);
     graph->left_count = 0;
     if (status == VST_OK)
-        status = tell_root(graph, VST_GRAPH_PROCESS, PROCESS_ID, 0);
+        status = vst__graph_tell_root(graph, VST_GRAPH_PROCESS,
+                                      VST_GRAPH_PROCESS_ID, 0);
     return status;
 }
 

@@ -15,6 +15,9 @@
 #include "graph/values.h"
 #include "replay/operator.h"
 
+/* The id of the process's root. */
+#define VST_GRAPH_PROCESS_ID 1
+
 typedef enum vst__graph_kind {
     VST_GRAPH_PROCESS, /* the root of all */
     VST_GRAPH_THREAD,  /* the root of a thread */
@@ -114,6 +117,19 @@ extern const vst_sink vst__graph_lane_sink;
 vst_status vst__graph_lane_finish(vst__graph_lane *lane);
 void vst__graph_lane_free(vst__graph_lane *lane);
 
+/* ---- threads.c ---------------------------------------------------------- */
+
+/* Tells of a root. */
+vst_status vst__graph_tell_root(vst__graph *graph, vst__graph_kind kind,
+                                uint64_t id, uint64_t thread);
+/* NULL: no node of it was seen. */
+vst__graph_thread *vst__graph_find_thread(const vst__graph *graph,
+                                          uint64_t number);
+/* Sets the lane's thread, by the framework's number of it, else the system's.
+ */
+vst_status vst__graph_choose_thread(vst__graph_lane *lane,
+                                    const vst_node *seen);
+
 /* ---- nodes.c ------------------------------------------------------------ */
 
 /* The traces in order of time, for the caller to free; NULL with a status:
@@ -126,6 +142,8 @@ vst_trace **vst__graph_sort(vst_trace *const *traces, size_t count,
 /* Reads the windows of a trace; traces are read in order of time. */
 vst_status vst__graph_read(vst__graph *graph, vst_trace *trace, int window,
                            vst_error *error);
+/* False: what is defined cannot be nodes. */
+bool vst__graph_may_have_nodes(const vst_trace *trace);
 /* How many nodes a window has, without reading more of it than that takes; with
  * `any`, 1 if there are some. */
 vst_status vst__graph_count(vst_trace *trace, int window, bool any,

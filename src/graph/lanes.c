@@ -381,6 +381,15 @@ static vst_status count_segment(vst_trace *trace, const vst__segment *segment,
     return words.status;
 }
 
+bool vst__graph_may_have_nodes(const vst_trace *trace)
+{
+    for (size_t i = 0; i < trace->definition_count; i++)
+        if (trace->definitions[i].kind == VST_DEF_OPERATOR ||
+            trace->definitions[i].kind == VST_DEF_ANNOTATION)
+            return true;
+    return false;
+}
+
 vst_status vst__graph_count(vst_trace *trace, int window, bool any,
                             uint64_t *count, vst_error *error)
 {
@@ -389,6 +398,8 @@ vst_status vst__graph_count(vst_trace *trace, int window, bool any,
         vst__trace_select_windows(trace, window, &first, &windows);
 
     *count = 0;
+    if (!vst__graph_may_have_nodes(trace))
+        windows = 0;
     for (size_t i = first; status == VST_OK && i < first + windows; i++)
         for (size_t k = 0;
              status == VST_OK && k < trace->windows[i].segment_count &&

@@ -337,7 +337,7 @@ static void named(fact_bytes *facts, vst__text *text)
     }
 }
 
-static void others(fact_bytes facts, vst_operator *op, vst__text *text)
+static void others(fact_bytes facts, vst__text *text)
 {
     size_t count;
     const char *bytes;
@@ -357,7 +357,7 @@ static void others(fact_bytes facts, vst_operator *op, vst__text *text)
             put(text, "\"");
             break;
         case VST_FACT_RECORD:
-            op->record = take_count(&facts);
+            take_count(&facts); /* what is a node says it itself */
             break;
         case VST_FACT_TOO_LONG:
             put(text, ", \"Inputs\": \"too long to record\"");
@@ -402,6 +402,6 @@ bool vst__operator_read(const uint64_t *payload, uint32_t words,
     for (input_part part = VALUES; part < PARTS; part++)
         rest = inputs(all, part, text);
     if (!rest.broken)
-        others(rest, op, text);
+        others(rest, text);
     return !text->failed;
 }

@@ -11,11 +11,13 @@ from .console import Parser, Progress, explain
 from .inputs import Inputs, add_arguments, find_traces
 
 SUFFIXES = (".json", ".json.gz")
-FORMATS = ("chrome",)  # by name, for --to; as exporters have them
+FORMATS = ("chrome", "execution-trace")  # by name, for --to; as exporters have them
+EXECUTION_TRACE = "execution-trace"
 EXAMPLES = """\
   vestige export t.vst                    writes t.json.gz
   vestige export t.vst -o t.json --force
   vestige export t.vst --no-children      without the processes it started
+  vestige export t.vst -o et.json         the execution trace, if one was recorded
 """
 
 
@@ -24,7 +26,9 @@ def main(argv: list[str]) -> int:
         "export",
         f"Write a trace as Chrome JSON ({', '.join(SUFFIXES)}), for ui.perfetto.dev or\n"
         "chrome://tracing. FILE stands for the processes it started too, a folder for\n"
-        "all traces in it: they are one timeline.",
+        "all traces in it: they are one timeline. Nodes that an ExecutionTraceObserver\n"
+        "recorded are written as an execution trace with --to execution-trace, to a file\n"
+        "named et.json or ….et.json, or if FILE is the observer's own.",
         "FILE… [-o OUT] [options]",
         EXAMPLES,
     )
@@ -70,6 +74,10 @@ def write(
 
         for line in align_traces(inputs.sources, traces, align):
             print(line)
+    if format is None and _is_execution_trace(output, inputs):
+        format = EXECUTION_TRACE if any(trace.count_nodes() for trace in traces) else None
+    if format == EXECUTION_TRACE:
+        _check_nodes(inputs, traces)
     progress = Progress(f"writing {output}")
     try:
         export_traces(
@@ -81,6 +89,27 @@ def write(
         raise Failure(explain(inputs.sources[0].path if len(traces) == 1 else output, error)) from None
     finally:
         progress.clear()
+
+
+def _is_execution_trace(output: str, inputs: Inputs) -> bool:
+    """Whether its name says so, or what it is made of: a recording that an observer began for itself."""
+    name = os.path.basename(output).removesuffix(".gz")
+    return name == "et.json" or name.endswith(".et.json") or "vestige.execution_trace" in inputs.sources[0].metadata
+
+
+def _check_nodes(inputs: Inputs, traces: list[Trace]) -> None:
+    pids = {source.facts["pid"] for source in inputs.sources}
+    if len(pids) > 1:
+        raise Failure(
+            f"an execution trace is of one process, and these are {len(pids)}: export them one at a time, with "
+            "--no-children",
+            code=2,
+        )
+    if not any(trace.count_nodes() for trace in traces):
+        raise Failure(
+            f"{inputs.sources[0].path}: no nodes of an execution trace were recorded; an ExecutionTraceObserver does, "
+            "and VESTIGE_EXECUTION_TRACE=1"
+        )
 
 
 def _open_all(inputs: Inputs) -> list[Trace]:

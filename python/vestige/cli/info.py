@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import time
 
+from vestige._core import TraceError
+
 from .console import Parser
 from .inputs import add_arguments, find_traces
 from .report import duration, plural
@@ -20,6 +22,7 @@ EXAMPLES = """\
   vestige info t.vst --json | jq .lost
   vestige info traces/
 """
+NODES_MAX_BYTES = 1 << 28
 ENDS = {
     "clean": "clean",
     "torn": "torn, the process died; everything up to then is here",
@@ -54,7 +57,7 @@ def main(argv: list[str]) -> int:
 
 
 def _as_json(source: Source) -> dict[str, Any]:
-    return {**source.facts, "ended": source.ended, "thread_list": source.threads, "metadata": source.metadata}
+    return {**source.facts, "nodes": _nodes(source), "ended": source.ended, "thread_list": source.threads, "metadata": source.metadata}
 
 
 def _show(source: Source) -> None:
@@ -69,6 +72,9 @@ def _show(source: Source) -> None:
         "records": f"{facts['records']:,}, {_dropped(facts)}{facts['lost']:,} lost",
         "size": _size(facts),
     }
+    nodes = _nodes(source)
+    if nodes:
+        lines["nodes"] = f"{nodes:,} of an execution trace"
     _show_lines(source.path, lines)
     print(f"  threads  {len(source.threads):,}")
     for thread in source.threads:
@@ -107,6 +113,14 @@ def _show_all(sources: list[Source]) -> None:
                 "records": records,
             },
         )
+
+
+def _nodes(source: Source) -> int:
+    """Those are counted by a look at every record: not in a file that takes long to read."""
+    try:
+        return source.open().count_nodes() if source.facts["bytes"] < NODES_MAX_BYTES else 0
+    except (OSError, TraceError):
+        return 0
 
 
 def _show_lines(head: str, lines: dict[str, str]) -> None:
