@@ -229,6 +229,10 @@ class ExecutionTraceObserver:
         try:
             if own is not None:
                 own.finish()
+                if own.lost:
+                    torch_ops.tell(
+                        f"{self.output_file_path}: {own.lost:,} records could not be kept; is the disk full?"
+                    )
             traces = [self._trace_of(session, copy) for session in pieces] or [_empty()]
             _core.export_traces(
                 traces, self.output_file_path, all_windows=True, format=FORMAT, observer=self._number or 1

@@ -282,12 +282,11 @@ class profile(TorchProfile):
         torch_ops.prepare()
         if self._children:
             follow(self)
-        hosts = False
+        hosts = hosting.begin(self._session)
         try:
             self._session.create()
             for key, text in facts.items():
                 self._session.set_metadata(key, text)
-            hosts = hosting.begin(self._session)
             if self.execution_trace_observer is not None and hosts:
                 self.execution_trace_observer.start()
             self._session.start()
