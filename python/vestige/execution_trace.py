@@ -129,9 +129,7 @@ class ExecutionTraceObserver:
         folder = self.get_resources_dir()
         if folder is not None:
             collect_sources(folder)
-        self._write()
-        if folder is not None:
-            name_data(folder, self.output_file_path)
+        self._write(folder)
 
     @property
     def is_registered(self) -> bool:
@@ -193,6 +191,7 @@ class ExecutionTraceObserver:
         if self._own is None:
             session = _core.Session(self._file(), overwrite=True, gc=False, python=False, native=False)
             session.create()
+            session.set_metadata("vestige.execution_trace", "1")
             self._own = session
             self._pieces.append(session)
         torch_ops.prepare()
@@ -222,7 +221,7 @@ class ExecutionTraceObserver:
 
     # ---- the file ------------------------------------------------------------
 
-    def _write(self) -> None:
+    def _write(self, folder: str | None) -> None:
         pieces, own = self._pieces, self._own
         self._pieces, self._own = [], None
         copy = f"{self.output_file_path}.{os.getpid()}.vst"  # of a recording that goes on
@@ -234,9 +233,10 @@ class ExecutionTraceObserver:
                         f"{self.output_file_path}: {own.lost:,} records could not be kept; is the disk full?"
                     )
             traces = [self._trace_of(session, copy) for session in pieces] or [_empty()]
-            _core.export_traces(
-                traces, self.output_file_path, all_windows=True, format=FORMAT, observer=self._number or 1
-            )
+            observer = self._number or 1
+            _core.export_traces(traces, self.output_file_path, all_windows=True, format=FORMAT, observer=observer)
+            if folder is not None:
+                name_data(folder, lambda: _core.node_ids(traces, all_windows=True, observer=observer))
         except (OSError, _core.TraceError) as error:
             if own is None:
                 raise

@@ -8,10 +8,9 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import IO, Any
+    from collections.abc import Callable
+    from typing import Any
 
-ID = re.compile(rb'"id": ?(\d+)')
-RECORD = re.compile(rb'"name": ?"rf_id", ?"type": ?"uint64", ?"value": ?(\d+)')
 DATA = re.compile(r"rf_(\d+)_(tid_\d+\.dat)")
 
 
@@ -48,31 +47,14 @@ def collect_sources(folder: str) -> None:
             warn(f"a generated kernel is not among the resources: {path}: {error.strerror}", stacklevel=4)
 
 
-def name_data(folder: str, path: str) -> None:
-    """Files of tensors are named after the call that got them; now the nodes have their ids."""
-    found = {name: match for name in os.listdir(folder) if (match := DATA.fullmatch(name))}
-    if not found:
-        return
-    wanted = {match[1].encode() for match in found.values()}
-    nodes: dict[bytes, bytes] = {}
-    with _open(path) as file:
-        node = b""
-        for line in file:
-            if match := ID.search(line):
-                node = match[1]
-            if (match := RECORD.search(line)) and match[1] in wanted:
-                nodes[match[1]] = node
-    for name, match in found.items():
-        node = nodes.get(match[1].encode(), b"")
-        if node:
-            os.replace(os.path.join(folder, name), os.path.join(folder, f"nid_{node.decode()}_{match[2]}"))
-        else:  # of a call that never came to be a node
-            os.unlink(os.path.join(folder, name))
-
-
-def _open(path: str) -> IO[bytes]:
-    if path.endswith(".gz"):
-        import gzip
-
-        return gzip.open(path)  # type: ignore[return-value]
-    return open(path, "rb")
+def name_data(folder: str, ids: Callable[[], dict[int, int]]) -> None:
+    """Files of tensors are named after the call that got them; now the nodes have their ids, which the function gives
+    by the number of the call."""
+    found = [match for name in os.listdir(folder) if (match := DATA.fullmatch(name))]
+    nodes = ids() if found else {}
+    for match in found:
+        path, node = os.path.join(folder, match[0]), nodes.get(int(match[1]))
+        if node is None:  # of a call that is no node
+            os.unlink(path)
+        else:
+            os.replace(path, os.path.join(folder, f"nid_{node}_{match[2]}"))
