@@ -56,7 +56,7 @@ def end_ms(turns, nodes):
                 path = f"{folder}/{name}.json.gz"
                 observed = observer().register_callback(path)
                 observed.start()
-                for _ in range(nodes // 56):  # of a step
+                for _ in range(nodes // 117):  # of a step
                     step()
                 stdout = os.dup(1)
                 os.dup2(2, 1)  # torch's tells of the compression there

@@ -16,6 +16,7 @@ from .arrival import Arrival
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import CodeType, ModuleType
     from typing import Any
 

@@ -327,3 +327,69 @@ def test_a_triton_kernels_launch_is_a_node_with_its_file(path):
     assert attribute(node, "kernel_backend") == "triton" and attribute(node, "kernel_file") == "kernel.py"
     assert node["inputs"]["types"] == ["Tensor(float)", "Int", "Int"] and node["inputs"]["values"][1:] == [12, 7]
     assert node["outputs"]["values"] == []
+
+
+# ---- beside torch's own observer, in the same run ----------------------------
+
+
+class Renamed:
+    """Values with ids of theirs, compared with ours: each of theirs stands for one of ours, and doubles are exact."""
+
+    def __init__(self):
+        self.known = {}
+
+    def is_tensor(self, value):
+        return isinstance(value, list) and list(map(type, value)) == [int] * 5 + [str]
+
+    def same(self, theirs, ours):
+        if self.is_tensor(theirs):
+            has_storage = theirs[1] and theirs[3]  # all that have no bytes share one of theirs
+            pairs = [("tensor", theirs[0], ours[0]), *([("storage", theirs[1], ours[1])] if has_storage else [])]
+            return theirs[2:] == ours[2:] and all(self.known.setdefault(p[:2], p[2]) == p[2] for p in pairs)
+        if isinstance(theirs, list) and isinstance(ours, list):
+            return len(theirs) == len(ours) and all(map(self.same, theirs, ours))
+        return theirs == (round(ours, 6) if isinstance(ours, float) else ours)
+
+
+def test_node_for_node_it_is_what_torchs_observer_writes(path, tmp_path):
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.Flatten())
+    optimizer = torch.optim.Adam(net.parameters())
+
+    def work():
+        optimizer.zero_grad()
+        net(torch.randn(2, 3, 8, 8)).log_softmax(1).mean().backward()
+        optimizer.step()
+        torch.nn.functional.embedding(torch.tensor([1, 2]), torch.randn(4, 3))
+        torch.split(torch.arange(10), 3)
+        torch.einsum("ij,jk->ik", torch.ones(2, 3), torch.ones(3, 4))
+        torch.index_put(torch.zeros(4), (torch.tensor([1]),), torch.tensor(1.0))
+        with torch.autograd.profiler.record_function("scope", "text"):
+            torch.topk(torch.randn(5)[None, 1:], 2)
+
+    work()
+    theirs = torch.profiler.ExecutionTraceObserver().register_callback(str(tmp_path / "theirs.json"))
+    ours = ExecutionTraceObserver().register_callback(path)
+    ours.start(), theirs.start()
+    work()
+    theirs.stop(), ours.stop()
+    theirs.unregister_callback(), ours.unregister_callback()
+    expected, found = (
+        {attribute(node, "rf_id"): node for node in nodes_of(name) if attribute(node, "rf_id")}
+        for name in (tmp_path / "theirs.json", path)
+    )
+    assert len(expected) > 100 and set(expected) == set(found)
+    record = [{node["id"]: key for key, node in nodes.items()} for nodes in (expected, found)]
+    names = Renamed()
+    for key in sorted(expected):
+        one, other = expected[key], found[key]
+        assert one["name"] == other["name"] and record[0].get(one["ctrl_deps"]) == record[1].get(other["ctrl_deps"])
+        for side in ("inputs", "outputs"):
+            assert [one[side][part] for part in ("shapes", "types", "strides")] == [
+                other[side][part] for part in ("shapes", "types", "strides")
+            ]
+            assert names.same(one[side]["values"], other[side]["values"]), one["name"]
+        for attr, mine in zip(one["attrs"], other["attrs"], strict=True):
+            if attr["name"] == "fw_parent":
+                assert record[0].get(attr["value"]) == record[1].get(mine["value"])
+            else:
+                assert attr == mine
