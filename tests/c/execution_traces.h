@@ -1,0 +1,142 @@
+/* What the tests of execution traces share: recording one, exporting it, and
+ * what every document must hold. */
+#ifndef VST_TESTS_EXECUTION_TRACES_H
+#define VST_TESTS_EXECUTION_TRACES_H
+
+#include <unistd.h>
+
+#include "export/json.h"
+#include "exported.h"
+#include "node_bytes.h"
+
+static inline vst_session *started(uint64_t max_size)
+{
+    vst_session_options options = {.path = NULL, .max_size = max_size};
+    vst_session *session = NULL;
+
+    CHECK_INT(vst_session_create(&options, &session, NULL), VST_OK);
+    CHECK_INT(vst_session_start(session, NULL), VST_OK);
+    return session;
+}
+
+/* One of a document's nodes: its head. */
+typedef struct node_head {
+    unsigned long long id, parent, record, forward;
+} node_head;
+
+static inline unsigned long long number_behind(const char *text,
+                                               const char *key)
+{
+    const char *at = strstr(text, key);
+
+    return at != NULL ? strtoull(at + strlen(key), NULL, 10) : 0;
+}
+
+/* The nodes of a document, in its order; the caller frees. */
+static inline node_head *heads_of(const char *text, size_t *count)
+{
+    static const char first[] = "\n        \"id\": ";
+    node_head *heads = calloc(strlen(text) / 100 + 1, sizeof *heads);
+
+    *count = 0;
+    for (const char *at = text; (at = strstr(at, first)) != NULL; at++)
+        heads[(*count)++] = (node_head){
+            .id = number_behind(at, "\"id\": "),
+            .parent = number_behind(at, "\"ctrl_deps\": "),
+            .record = number_behind(at, "\"rf_id\", \"type\": \"uint64\", "
+                                        "\"value\": "),
+            .forward = number_behind(at, "\"fw_parent\", \"type\": \"uint64\", "
+                                         "\"value\": "),
+        };
+    return heads;
+}
+
+static inline int by_id(const void *a, const void *b)
+{
+    const node_head *x = a, *y = b;
+
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static inline bool has_id(const node_head *heads, size_t count,
+                          unsigned long long id)
+{
+    node_head wanted = {.id = id};
+
+    return bsearch(&wanted, heads, count, sizeof wanted, by_id) != NULL;
+}
+
+/* JSON; no id twice; the root is 1 and its own parent; every other node has a
+ * parent that is there and that began before it. Gives how many nodes there
+ * are, roots included. */
+static inline size_t check_document(const char *text)
+{
+    size_t count = 0, bad = 0;
+    node_head *heads = text != NULL ? heads_of(text, &count) : NULL;
+
+    CHECK(text != NULL && vst__json_is_value(text, strlen(text)));
+    CHECK(count != 0);
+    if (count == 0)
+        return 0;
+    CHECK_INT(heads[count - 1].id, 1);
+    qsort(heads, count, sizeof *heads, by_id);
+    CHECK_INT(heads[0].parent, 1);
+    for (size_t i = 1; i < count; i++)
+        bad +=
+            heads[i].id == heads[i - 1].id || heads[i].parent >= heads[i].id ||
+            !has_id(heads, count, heads[i].parent) ||
+            (heads[i].forward != 0 && !has_id(heads, count, heads[i].forward));
+    CHECK_INT(bad, 0);
+    free(heads);
+    return count;
+}
+
+static inline char *export_all(vst_trace *const *traces, size_t count,
+                               unsigned observer, vst_status wanted)
+{
+    vst_export_options options = {.window = VST_WINDOW_ALL,
+                                  .format = "execution-trace",
+                                  .observer = observer};
+    char *text;
+
+    CHECK_INT(
+        vst_traces_export(traces, count, in_folder("et.json"), &options, NULL),
+        wanted);
+    if (wanted != VST_OK)
+        return NULL;
+    text = contents(in_folder("et.json"));
+    remove(in_folder("et.json"));
+    return text;
+}
+
+/* Stops, exports and ends; the document is checked, the caller frees it. */
+static inline char *finished(vst_session *session)
+{
+    vst_trace *trace = NULL;
+    char *text;
+
+    CHECK_INT(vst_session_stop(session), VST_OK);
+    CHECK_INT(vst_session_open_trace(session, &trace, NULL), VST_OK);
+    text = export_all(&trace, 1, 0, VST_OK);
+    vst_trace_close(trace);
+    vst_session_destroy(session);
+    check_document(text);
+    return text;
+}
+
+/* The part of a document that is about the node of this number. */
+static inline const char *node_of(const char *text, unsigned long long record)
+{
+    char key[96];
+    const char *at, *begin = NULL;
+
+    snprintf(key, sizeof key,
+             "\"rf_id\", \"type\": \"uint64\", \"value\": %llu}", record);
+    at = strstr(text, key);
+    for (const char *c = text; at != NULL && c != NULL && c < at;
+         c = strstr(c + 1, "\n        \"id\": "))
+        begin = c;
+    return at != NULL ? begin : "";
+}
+
+#endif
