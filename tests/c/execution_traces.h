@@ -3,6 +3,8 @@
 #ifndef VST_TESTS_EXECUTION_TRACES_H
 #define VST_TESTS_EXECUTION_TRACES_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <unistd.h>
 
 #include "export/json.h"
@@ -24,30 +26,59 @@ typedef struct node_head {
     unsigned long long id, parent, record, forward;
 } node_head;
 
-static inline unsigned long long number_behind(const char *text,
+static inline const char *end_of_line(const char *at)
+{
+    while (*at != '\0' && *at != '\n')
+        at++;
+    return at;
+}
+
+/* Within the line that it begins; by memmem, because strstr looks at all of the
+ * text each time where a sanitizer watches it. */
+static inline const char *find_in_line(const char *at, const char *key)
+{
+    return memmem(at, (size_t)(end_of_line(at) - at), key, strlen(key));
+}
+
+static inline unsigned long long number_behind(const char *line,
                                                const char *key)
 {
-    const char *at = strstr(text, key);
+    const char *at = find_in_line(line, key);
 
     return at != NULL ? strtoull(at + strlen(key), NULL, 10) : 0;
 }
 
+static inline bool begins_with(const char *line, const char *text)
+{
+    return strncmp(line, text, strlen(text)) == 0;
+}
+
+static inline const char *next_line(const char *line)
+{
+    const char *end = end_of_line(line);
+
+    return *end != '\0' && end[1] != '\0' ? end + 1 : NULL;
+}
+
+#define ATTRIBUTE_KEY(name) "\"" name "\", \"type\": \"uint64\", \"value\": "
+
 /* The nodes of a document, in its order; the caller frees. */
 static inline node_head *heads_of(const char *text, size_t *count)
 {
-    static const char first[] = "\n        \"id\": ";
     node_head *heads = calloc(strlen(text) / 100 + 1, sizeof *heads);
+    node_head *last = heads;
 
     *count = 0;
-    for (const char *at = text; (at = strstr(at, first)) != NULL; at++)
-        heads[(*count)++] = (node_head){
-            .id = number_behind(at, "\"id\": "),
-            .parent = number_behind(at, "\"ctrl_deps\": "),
-            .record = number_behind(at, "\"rf_id\", \"type\": \"uint64\", "
-                                        "\"value\": "),
-            .forward = number_behind(at, "\"fw_parent\", \"type\": \"uint64\", "
-                                         "\"value\": "),
-        };
+    for (const char *line = text; line != NULL; line = next_line(line)) {
+        if (begins_with(line, "        \"id\": ")) {
+            last = &heads[(*count)++];
+            last->id = number_behind(line, "\"id\": ");
+            last->parent = number_behind(line, "\"ctrl_deps\": ");
+        } else if (begins_with(line, "        \"attrs\": ")) {
+            last->record = number_behind(line, ATTRIBUTE_KEY("rf_id"));
+            last->forward = number_behind(line, ATTRIBUTE_KEY("fw_parent"));
+        }
+    }
     return heads;
 }
 
@@ -124,19 +155,32 @@ static inline char *finished(vst_session *session)
     return text;
 }
 
-/* The part of a document that is about the node of this number. */
+/* The part of a document that is about the node of this number, "" if there is
+ * none: it begins with its id. */
 static inline const char *node_of(const char *text, unsigned long long record)
 {
-    char key[96];
-    const char *at, *begin = NULL;
+    const char *begin = "";
 
-    snprintf(key, sizeof key,
-             "\"rf_id\", \"type\": \"uint64\", \"value\": %llu}", record);
-    at = strstr(text, key);
-    for (const char *c = text; at != NULL && c != NULL && c < at;
-         c = strstr(c + 1, "\n        \"id\": "))
-        begin = c;
-    return at != NULL ? begin : "";
+    for (const char *line = text; line != NULL; line = next_line(line)) {
+        if (begins_with(line, "        \"id\": "))
+            begin = line;
+        else if (begins_with(line, "        \"attrs\": ") &&
+                 number_behind(line, ATTRIBUTE_KEY("rf_id")) == record)
+            return begin;
+    }
+    return "";
+}
+
+/* Of that node: its line of attributes. */
+static inline const char *attributes_of(const char *text,
+                                        unsigned long long record)
+{
+    const char *line = node_of(text, record);
+
+    while (line != NULL && *line != '\0' &&
+           !begins_with(line, "        \"attrs\": "))
+        line = next_line(line);
+    return line != NULL ? line : "";
 }
 
 #endif

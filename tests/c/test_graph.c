@@ -22,8 +22,8 @@ static unsigned long long parent_of(const char *text, unsigned long long record)
 static unsigned long long forward_of(const char *text,
                                      unsigned long long record)
 {
-    return number_behind(node_of(text, record),
-                         "\"fw_parent\", \"type\": \"uint64\", \"value\": ");
+    return number_behind(attributes_of(text, record),
+                         ATTRIBUTE_KEY("fw_parent"));
 }
 
 /* ---- one thread --------------------------------------------------------- */
