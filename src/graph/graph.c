@@ -4,8 +4,8 @@
  * which they show.
  *
  * A node begins with what it was given, and ends with what it gave or where its
- * span ends. Its parent is the node that was open last on its thread; that of
- * the forward thread is its forward parent. Without an end it is told with what
+ * span ends. Its parent is the innermost node open on its thread; that of the
+ * forward thread is its forward parent. Without an end it is told with what
  * is known, without a beginning not at all. One thread at a time. */
 #include "graph/graph.h"
 
@@ -124,10 +124,26 @@ static vst_status end_node(vst__graph *graph, vst__graph_node *node,
 
 /* ---- threads ---------------------------------------------------------- */
 
-static uint64_t innermost(const vst__graph_thread *thread)
+/* What a node of the lane is in: the innermost that is open on the lane itself.
+ * If none is, what the thread is in for whom it works, as gloo's threads do for
+ * who asked them; what they do lasts while that one goes on, and is no parent
+ * of it. */
+static uint64_t innermost(const vst__graph_thread *thread,
+                          const vst__graph_lane *lane)
 {
-    return thread->open_count != 0 ? thread->open[thread->open_count - 1]->id
-                                   : thread->root;
+    uint64_t outer = 0;
+
+    for (size_t i = thread->open_count; i-- != 0;) {
+        const vst__graph_node *node = thread->open[i];
+
+        if (node->lane == lane)
+            return node->id;
+        if (outer == 0 && node->system_tid == thread->home)
+            outer = node->id;
+    }
+    if (lane != NULL && lane->system_tid == thread->home)
+        outer = 0;
+    return outer != 0 ? outer : thread->root;
 }
 
 static void take_out(vst__graph_thread *thread, size_t index)
@@ -159,7 +175,10 @@ static vst_status begin_node(vst__graph_lane *lane, const vst_node *seen)
         return VST_E_NOMEM;
     node->kind = VST_GRAPH_NODE;
     node->id = ++graph->last_id;
-    node->parent = innermost(thread);
+    if (thread->home == 0 && seen->op != NULL &&
+        seen->op->scope != VST_SCOPE_USER)
+        thread->home = lane->system_tid;
+    node->parent = innermost(thread, lane);
     node->record = vst_node_record(seen->payload[0]);
     node->observer = vst_node_observer(seen->payload[0]);
     node->thread = thread->number;
@@ -171,12 +190,14 @@ static vst_status begin_node(vst__graph_lane *lane, const vst_node *seen)
         if (node->forward_thread != 0)
             forward = vst__graph_find_thread(graph, node->forward_thread);
         if (forward != NULL)
-            node->forward_parent = innermost(forward);
+            node->forward_parent =
+                innermost(forward, forward == thread ? lane : NULL);
     }
     node->trace = graph->trace;
     node->definition = seen->id;
     node->serial = seen->serial;
     node->lane = lane;
+    node->system_tid = lane->system_tid;
     thread->open[thread->open_count++] = node;
     graph->nodes++;
     return VST_OK;
@@ -333,10 +354,10 @@ static vst_status on_span(void *ctx, const vst_span *span)
     for (size_t i = thread->open_count; i-- != 0;) {
         vst__graph_node *node = thread->open[i];
 
-        if (node->lane != lane || node->serial < span->serial)
-            break;
-        if (node->serial != span->serial)
+        if (node->lane != lane || node->serial > span->serial)
             continue;
+        if (node->serial < span->serial)
+            break;
         status = flush(lane);
         /* Its outputs may have been what was flushed. */
         if (status != VST_OK || i >= thread->open_count ||

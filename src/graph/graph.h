@@ -44,6 +44,7 @@ typedef struct vst__graph_node {
     /* ---- graph.c's own ---- */
     uint64_t serial;
     const void *lane;
+    uint64_t system_tid; /* the lane's */
     bool has_inputs;
 } vst__graph_node;
 
@@ -65,6 +66,8 @@ typedef struct vst__graph_sink {
 typedef struct vst__graph_thread {
     uint64_t number;
     uint64_t root; /* id of its node */
+    uint64_t home; /* the system's number of the one whose operators came first;
+                      others do work in its name. 0: none came */
     vst__graph_node **open;
     size_t open_count, open_capacity;
 } vst__graph_thread;
