@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-COMMANDS = ("run", "memory", "memory-report", "report", "export", "merge", "info", "recover", "pack")
+COMMANDS = ("run", "memory", "memory-report", "report", "export", "merge", "info", "recover", "pack", "et")
 USAGE = """\
 usage: vestige COMMAND [options] …
 
@@ -25,6 +25,7 @@ usage: vestige COMMAND [options] …
   info     what a trace holds, and how it ended
   recover  a finished copy of a trace whose process died
   pack     make traces small; every command reads them as before
+  et       check or show execution traces: graphs of operators
 
   vestige run script.py --its-options
   vestige export script.1234.vst -o script.json.gz

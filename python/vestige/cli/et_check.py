@@ -1,0 +1,193 @@
+"""`vestige et check`: what is wrong with execution traces, one line a defect."""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+import sys
+
+from . import Failure
+from .console import Parser, Progress, explain
+from .et_graph import Graph
+from .et_node import check_node
+from .et_stream import Broken, Document
+from .et_timeline import Timeline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SCHEMA = "1.1.1-chakra.0.0.4"
+TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+LINES = 50
+EXAMPLES = """\
+  vestige et check et.json                        one line a defect, and how many
+  vestige et check et.json.gz --timeline t.json   and whether the timeline has the same operators
+  vestige et check *.json --max 5                 the first five of each file
+  vestige et check et.json --format json          for programs
+"""
+
+
+def main(argv: list[str]) -> int:
+    parser = Parser(
+        "et check",
+        "Check execution traces, ours or torch's (.json, .json.gz): that they are JSON, that\n"
+        "every node has its fields and attributes and can be reached from the root, that\n"
+        "ids are unique and exist, that values, shapes, strides and types agree. Prints a\n"
+        "line for each defect. Exit code 0 if there are none, 1 if there are.",
+        "FILE… [--timeline T] [--max N] [--format text|json]",
+        EXAMPLES,
+    )
+    parser.add_argument("files", metavar="FILE", nargs="+", help="execution traces (.json, .json.gz)")
+    parser.add_argument(
+        "--timeline", metavar="T", help="Chrome JSON of the same run: ids, names and nesting must be the same"
+    )
+    parser.add_argument("--max", metavar="N", type=int, default=LINES, help=f"lines for a file (default: {LINES}; 0: all)")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="of what is printed")
+    options = parser.parse_args(argv)
+    if options.max < 0:
+        raise Failure(f"--max must be at least 0, not {options.max}", code=2)
+    if options.timeline is not None and len(options.files) > 1:
+        raise Failure("--timeline is of one run: give one FILE with it", code=2)
+    reports = [Report(path, options.max) for path in options.files]
+    for report in reports:
+        _check(report, options.timeline)
+        if options.format == "text":
+            report.print()
+    if options.format == "json":
+        json.dump({"files": [report.document() for report in reports]}, sys.stdout, indent=1)
+        print()
+    return int(any(report.count for report in reports))
+
+
+class Report:
+    """The defects of one file: the first of them, and how many there are."""
+
+    def __init__(self, path: str, most: int) -> None:
+        self.path = path
+        self.count = 0
+        self.graph = Graph()
+        self._most = most or sys.maxsize
+        self._defects: list[tuple[str, int, str]] = []
+
+    def say(self, node: int, what: str) -> None:
+        """A defect of a node, or with 0 of the file."""
+        self.say_in(self.path, node, what)
+
+    def say_in(self, path: str, node: int, what: str) -> None:
+        self.count += 1
+        if len(self._defects) < self._most:
+            self._defects.append((path, node, what))
+
+    def print(self) -> None:
+        for path, node, what in self._defects:
+            print(_one_line(f"{path}: node {node}: {what}" if node else f"{path}: {what}"))
+        if self.count > len(self._defects):
+            print(f"{self.path}: … {self.count - len(self._defects):,} more; --max 0 prints all")
+        nodes, threads, tensors = len(self.graph.ids), self.graph.threads, len(self.graph.tensors - {0})
+        found = "no defects" if not self.count else "1 defect" if self.count == 1 else f"{self.count:,} defects"
+        if not self.count or nodes:
+            parts = (_count(nodes, "node"), _count(threads, "thread"), _count(tensors, "id") + " of tensors and storages")
+            print(f"{self.path}: {', '.join(parts)}; {found}")
+        else:
+            print(f"{self.path}: {found}")
+
+    def document(self) -> dict[str, Any]:
+        defects = [
+            {"file": path, **({"node": node} if node else {}), "what": what} for path, node, what in self._defects
+        ]
+        return {
+            "file": self.path,
+            "nodes": len(self.graph.ids),
+            "threads": self.graph.threads,
+            "count": self.count,
+            "defects": defects,
+        }
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def _one_line(text: str) -> str:
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _check(report: Report, timeline: str | None) -> None:
+    whole = _read(report)
+    if whole:
+        report.graph.check(report.say)
+        if timeline is not None:
+            _compare(report, timeline)
+
+
+def _read(report: Report) -> bool:
+    """Reads a file, and checks each node by itself. Whether all of it could be read."""
+    progress = Progress(f"checking {report.path}")
+    graph, identities = report.graph, report.graph.tensors
+    collecting = gc.isenabled()
+    gc.disable()  # nodes are many objects, none of them in a cycle
+    try:
+        document = Document(report.path, progress)
+        try:
+            for index, node in enumerate(document.elements("nodes")):
+                number = node.get("id") if type(node) is dict else None
+                prefix = "" if type(number) is int and number > 0 else f"nodes[{index}] "
+                shown = 0 if prefix else number
+                graph.add(check_node(node, lambda what: report.say(shown, prefix + what), identities), report.say)
+            _check_fields(document.fields, report)
+            identities.discard(0)
+        finally:
+            document.close()
+    except (OSError, Broken) as error:
+        report.say(0, explain(report.path, error).removeprefix(f"{report.path}: "))
+        return False
+    finally:
+        progress.clear()
+        if collecting:
+            gc.enable()
+    return "nodes" in document.fields
+
+
+def _check_fields(fields: dict[str, Any], report: Report) -> None:
+    """Those beside the nodes."""
+    if "traceEvents" in fields and "nodes" not in fields:
+        report.say(0, "is a timeline, not an execution trace: give it to --timeline")
+        return
+    schema = fields.get("schema")
+    if schema != SCHEMA:
+        report.say(0, f"schema is {schema!r}, not {SCHEMA!r}" if "schema" in fields else "has no schema")
+    for name in ("pid", "start_ts", "finish_ts"):
+        if type(fields.get(name)) is not int or fields[name] < 0:
+            report.say(0, f"{name} is not an unsigned integer" if name in fields else f"has no {name}")
+    time = fields.get("time")
+    if type(time) is not str or not TIME.fullmatch(time):
+        report.say(0, f"time {time!r} is not YYYY-MM-DD HH:MM:SS" if "time" in fields else "has no time")
+    if type(fields.get("nodes")) is not list:
+        report.say(0, "nodes is not an array" if "nodes" in fields else "has no nodes")
+        fields.pop("nodes", None)
+    try:
+        if fields["finish_ts"] < fields["start_ts"]:
+            report.say(0, f"finish_ts {fields['finish_ts']} is before start_ts {fields['start_ts']}")
+    except (KeyError, TypeError):
+        pass
+
+
+def _compare(report: Report, path: str) -> None:
+    progress = Progress(f"reading {path}")
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        timeline = Timeline(path, progress)
+    except (OSError, Broken) as error:
+        report.say_in(path, 0, explain(path, error).removeprefix(f"{path}: "))
+        return
+    finally:
+        progress.clear()
+        if collecting:
+            gc.enable()
+    if not timeline.is_one:
+        report.say_in(path, 0, "has no traceEvents: it is not a timeline")
+        return
+    timeline.compare(report.graph, report.say, lambda what: report.say_in(path, 0, what))

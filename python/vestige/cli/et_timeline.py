@@ -1,0 +1,137 @@
+"""A timeline in Chrome's JSON beside the execution trace of the same run: do they tell of the same operators?
+
+The numbers of record functions ("rf_id" and "Record function id"), names, threads, and who is inside whom.
+"""
+
+from __future__ import annotations
+
+from .et_node import PROCESS
+from .et_stream import Document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .et_graph import Graph
+
+    Say = Callable[[int, str], None]
+
+SLACK = 0.0021  # µs: times are rounded to nanoseconds
+
+
+class Event:
+    """A span of the timeline that has the number of a record function."""
+
+    __slots__ = ("begin", "end", "name", "rf_id", "track")
+
+    def __init__(self, rf_id: int, event: dict[str, Any]) -> None:
+        self.rf_id = rf_id
+        self.name = str(event.get("name"))
+        self.track = (event.get("pid"), event.get("tid"))
+        self.begin = float(event.get("ts", 0))
+        self.end = self.begin + float(event.get("dur", 0))
+
+    def holds(self, other: Event) -> bool:
+        return self.begin <= other.begin + SLACK and other.end <= self.end + SLACK
+
+
+class Timeline:
+    """The events of a file, by number. May raise what Document does."""
+
+    def __init__(self, path: str, progress: Callable[[float], None]) -> None:
+        self.path = path
+        self.events: dict[int, Event] = {}
+        self.repeated: list[Event] = []
+        self.zeros: list[str] = []
+        document = Document(path, progress)
+        try:
+            for event in document.elements("traceEvents"):
+                if type(event) is dict and event.get("ph") == "X":
+                    self._take(event)
+        finally:
+            document.close()
+        self.is_one = "traceEvents" in document.fields
+
+    def _take(self, event: dict[str, Any]) -> None:
+        arguments = event.get("args")
+        rf_id = arguments.get("Record function id") if type(arguments) is dict else None
+        if type(rf_id) is not int:
+            return
+        if not rf_id:
+            self.zeros.append(str(event.get("name")))
+            return
+        found = Event(rf_id, event)
+        if self.events.setdefault(rf_id, found) is not found:
+            self.repeated.append(found)
+
+    def compare(self, graph: Graph, say: Say, say_here: Callable[[str], None]) -> None:
+        """`say` tells of a node, `say_here` of the timeline."""
+        if self.zeros:
+            say_here(f"Record function id is 0 for {len(self.zeros):,} events, such as {self.zeros[0]}")
+        for event in self.repeated:
+            say_here(f"Record function id {event.rf_id} is that of {self.events[event.rf_id].name} and of {event.name}")
+        if self.zeros and not self.events:
+            return
+        places = {rf_id: place for place, rf_id in enumerate(graph.rf_ids) if rf_id}
+        for rf_id, place in places.items():
+            event = self.events.get(rf_id)
+            if event is None:
+                say(graph.ids[place], f"rf_id {rf_id} ({graph.names[place]}) is not on the timeline")
+            elif event.name != graph.names[place]:
+                say(graph.ids[place], f"is {graph.names[place]}, and on the timeline rf_id {rf_id} is {event.name}")
+        for rf_id, event in self.events.items():
+            if rf_id not in places:
+                say_here(f"{event.name} (Record function id {rf_id}) is no node")
+        self._compare_threads(graph, places, say)
+        self._compare_nesting(graph, places, say)
+
+    def _compare_threads(self, graph: Graph, places: dict[int, int], say: Say) -> None:
+        tracks: dict[int, Any] = {}
+        for rf_id, place in places.items():
+            event = self.events.get(rf_id)
+            if event is not None:
+                track = tracks.setdefault(graph.tids[place], event.track)
+                if track != event.track:
+                    say(
+                        graph.ids[place],
+                        f"is on thread {graph.tids[place]}, which is tid {track[1]} on the timeline, and it on {event.track[1]}",
+                    )
+
+    def _compare_nesting(self, graph: Graph, places: dict[int, int], say: Say) -> None:
+        """The event of a node's parent is the innermost that its own is in. Where times are equal either may be."""
+        inside = self._find_outer(places)
+        for rf_id, place in places.items():
+            event = self.events.get(rf_id)
+            above = graph.places.get(graph.parents[place])
+            if event is None or above is None or graph.names[above] == PROCESS:
+                continue
+            outer = inside.get(rf_id)
+            parent = self.events.get(graph.rf_ids[above])
+            if parent is outer or (parent is None and graph.rf_ids[above]):
+                continue
+            if parent is None:
+                if outer is not None and not event.holds(outer):
+                    say(graph.ids[place], f"is the first of its thread, and on the timeline in {outer.name} (rf_id {outer.rf_id})")
+            elif not parent.holds(event) or parent.track != event.track:
+                say(graph.ids[place], f"is not in its parent, node {graph.ids[above]} ({parent.name}), on the timeline")
+            elif outer is not None and not outer.holds(parent) and not event.holds(outer):
+                say(graph.ids[place], f"is in {outer.name} (rf_id {outer.rf_id}) on the timeline, and its parent is {parent.name}")
+
+    def _find_outer(self, places: dict[int, int]) -> dict[int, Event]:
+        """The innermost event around each, of those that are nodes."""
+        tracks: dict[Any, list[Event]] = {}
+        for event in self.events.values():
+            if event.rf_id in places:
+                tracks.setdefault(event.track, []).append(event)
+        inside = {}
+        for events in tracks.values():
+            events.sort(key=lambda event: (event.begin, -event.end, event.rf_id))
+            stack: list[Event] = []
+            for event in events:
+                while stack and not stack[-1].holds(event):
+                    stack.pop()
+                if stack:
+                    inside[event.rf_id] = stack[-1]
+                stack.append(event)
+        return inside
