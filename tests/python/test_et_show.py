@@ -1,0 +1,172 @@
+"""`vestige et show`: the tree on the terminal, and drawings of it."""
+
+import html
+import json
+import re
+import xml.etree.ElementTree as xml
+
+import pytest
+from handmade_graph import find, good_document, node, timeline_of
+
+from vestige.cli import Failure
+from vestige.cli.et import main
+
+TREE = """\
+ 2  thread 1
+10    ## forward ##(True, 2.5, inf, None, cpu, 'a"b')
+11      aten::linear(float[2,8], float[16,8]) → float[2,16]
+12        aten::t(float[16,8]) → float[8,16]
+13        aten::addmm(float[2,8], float[16,8], 1) → float[2,16]
+14      aten::select(float[2,16], 0, 1) → float[16]
+15      aten::cat(float[16], float[2], 0) → float[18]
+16      aten::index(float[2,8], long[3]) → float[18]
+ 3  thread 2
+20    evaluate: AddmmBackward0()
+21      AddmmBackward0(float[2,16])
+"""
+
+
+@pytest.fixture
+def show(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*options, document=None):
+        document = document or good_document()
+        (tmp_path / "et.json").write_text(json.dumps(document))
+        (tmp_path / "t.json").write_text(json.dumps(timeline_of(document)))
+        assert main(["show", "et.json", *options]) == 0
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_the_tree_is_printed_with_ids_and_shapes(show):
+    assert show() == TREE
+
+
+def test_a_tree_is_cut_by_depth_thread_name_and_rows(show):
+    shallow = show("--depth", "2", "--thread", "1").splitlines()
+    assert shallow[2] == "11      aten::linear(float[2,8], float[16,8]) → float[2,16]  + 2 below"
+    assert len(shallow) == 6
+    assert show("--name", "aten::l*").splitlines() == [
+        "11    aten::linear(float[2,8], float[16,8]) → float[2,16]",
+        "12      aten::t(float[16,8]) → float[8,16]",
+        "13      aten::addmm(float[2,8], float[16,8], 1) → float[2,16]",
+    ]
+    assert show("--max", "2").splitlines()[2:] == [
+        "… 9 more; --max 0 prints all, --depth, --name and --thread choose"
+    ]
+    assert show("--max", "0") == TREE
+
+
+def test_times_come_from_the_timeline(show):
+    assert "12     4.0 µs        aten::t(float[16,8]) → float[8,16]" in show("--timeline", "t.json").splitlines()
+
+
+def test_a_name_with_line_breaks_stays_on_its_line(show):
+    document = good_document()
+    find(document, 14)["name"] = "a\nb\x1b"
+    assert "14      a\\nb\\x1b(float[2,16], 0, 1) → float[16]" in show(document=document).splitlines()
+
+
+def test_nodes_that_hang_nowhere_are_told(show):
+    document = good_document()
+    find(document, 11)["ctrl_deps"] = 13
+    assert "3 nodes cannot be reached from a thread: see vestige et check et.json" in show(document=document)
+
+
+# ---- drawings ------------------------------------------------------------
+
+
+def drawn_as_svg(path):
+    """Names of boxes, and arrows as pairs of names with what goes along them."""
+    space = "{http://www.w3.org/2000/svg}"
+    root = xml.fromstring(path.read_text())
+    boxes = {
+        group.get("id"): group.find(f"{space}text").text
+        for group in root.iter(f"{space}g")
+        if (group.get("class") or "").startswith("box")
+    }
+    arrows = set()
+    for path in root.iter(f"{space}path"):
+        words = (path.get("class") or "").split()
+        if words[0] == "edge":
+            arrows.add((boxes["b" + words[1][1:]], boxes["b" + words[2][1:]], path.find(f"{space}title").text))
+    return list(boxes.values()), arrows
+
+
+def test_operators_and_the_tensors_between_them_are_drawn(show, tmp_path):
+    out = show("-o", "et.svg")
+    assert out == "folded: boxes marked +N stand for 2 more operators that these called; --depth N unfolds\n"
+    boxes, arrows = drawn_as_svg(tmp_path / "et.svg")
+    assert sorted(boxes) == ["AddmmBackward0", "aten::cat", "aten::index", "aten::linear", "aten::select"]
+    assert arrows == {
+        ("aten::linear", "aten::select", "float[2,16]"),
+        ("aten::linear", "AddmmBackward0", "float[2,16]"),
+        ("aten::select", "aten::cat", "float[16]"),
+    }
+
+
+def test_a_drawing_is_unfolded_and_folded_by_depth(show, tmp_path):
+    show("-o", "deep.svg", "--depth", "3")
+    assert drawn_as_svg(tmp_path / "deep.svg")[0][:2] == ["aten::t", "aten::addmm"]
+    assert "+6" in (show("-o", "flat.svg", "--depth", "1"), (tmp_path / "flat.svg").read_text())[1]
+    assert drawn_as_svg(tmp_path / "flat.svg")[0] == ["## forward ##", "evaluate: AddmmBackward0"]
+    out = show("-o", "few.svg", "--max", "1")
+    assert "the first 1 of 2 operators; --max draws more, --name and --thread choose" in out
+
+
+def test_a_drawing_for_graphviz_has_the_same_boxes_and_arrows(show, tmp_path):
+    show("-o", "et.dot", "--timeline", "t.json")
+    text = (tmp_path / "et.dot").read_text()
+    assert text.startswith('digraph "et.json: 5 operators drawn of 9" {')
+    assert r'b0 [label="aten::linear\n#11 +2\nfloat[2,16]\n40.0 µs"];' in text
+    assert 'b0 -> b1 [label="float[2,16]"];' in text
+    assert text.count("->") == 3
+
+
+def test_a_page_holds_all_operators_and_loads_nothing(show, tmp_path):
+    document = good_document()
+    find(document, 14)["name"] = "</script><b>&\"'"
+    show("-o", "et.html", "--timeline", "t.json", document=document)
+    text = (tmp_path / "et.html").read_text()
+    assert text.count("</script>") == 1
+    assert html.escape("</script><b>&\"", quote=True) in text
+    rows = json.loads(re.search(r" of (\[\[.*\]\])\) \{", text).group(1).replace("<\\/", "</"))
+    assert [row[2] for row in rows][:4] == ["thread 1", "thread 2", "## forward ##", "aten::linear"]
+    assert "</script><b>&\"'" in [row[2] for row in rows]
+    assert not re.search(r"(src|href)\s*=|https?://(?!www\.w3\.org/2000/svg)", text)
+
+
+def test_a_large_graph_is_folded_until_it_can_be_drawn(show, tmp_path):
+    document = good_document()
+    for k in range(30):
+        document["nodes"].append(node(100 + 20 * k, f"step {k}", 2, rf_id=100 + 20 * k, scope=7))
+        for m in range(1, 11):
+            document["nodes"].append(node(100 + 20 * k + m, "aten::relu", 100 + 20 * k, rf_id=100 + 20 * k + m))
+    out = show("-o", "et.svg", document=document)
+    assert "--max" not in out and "307 more operators" in out
+    assert len(drawn_as_svg(tmp_path / "et.svg")[0]) == 32
+
+
+# ---- how it is asked -----------------------------------------------------
+
+
+def test_wrong_usage_and_files_that_are_none_are_one_line(show, tmp_path):
+    show()
+    for code, words in (
+        (2, ["et.json", "--depth", "0"]),
+        (2, ["et.json", "-o", "et.png"]),
+        (2, ["et.json", "-o", "t.json"]),
+        (1, ["et.json", "--thread", "7"]),
+        (1, ["et.json", "--name", "none"]),
+        (1, ["t.json"]),
+        (1, ["none.json"]),
+        (1, ["et.json", "-o", "no/folder.svg"]),
+    ):
+        with pytest.raises(Failure) as failure:
+            main(["show", *words])
+        assert failure.value.code == code and "\n" not in str(failure.value), words
+    (tmp_path / "et.svg").write_text("precious")
+    with pytest.raises(Failure, match="already exists"):
+        main(["show", "et.json", "-o", "et.svg"])
