@@ -41,7 +41,10 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("files", metavar="FILE", nargs="+", help="execution traces (.json, .json.gz)")
     parser.add_argument(
-        "--timeline", metavar="T", help="Chrome JSON of the same run: ids, names and nesting must be the same"
+        "--timeline",
+        metavar="T",
+        action="append",
+        help="Chrome JSON of the same run: ids, names and nesting must be the same; once for each window",
     )
     parser.add_argument("--max", metavar="N", type=int, default=LINES, help=f"lines for a file (default: {LINES}; 0: all)")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="of what is printed")
@@ -114,12 +117,12 @@ def _one_line(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def _check(report: Report, timeline: str | None) -> None:
+def _check(report: Report, timelines: list[str] | None) -> None:
     whole = _read(report)
     if whole:
         report.graph.check(report.say)
-        if timeline is not None:
-            _compare(report, timeline)
+        if timelines is not None:
+            _compare(report, timelines)
 
 
 def _read(report: Report) -> bool:
@@ -174,20 +177,23 @@ def _check_fields(fields: dict[str, Any], report: Report) -> None:
         pass
 
 
-def _compare(report: Report, path: str) -> None:
-    progress = Progress(f"reading {path}")
+def _compare(report: Report, paths: list[str]) -> None:
+    timeline = Timeline()
     collecting = gc.isenabled()
     gc.disable()
-    try:
-        timeline = Timeline(path, progress)
-    except (OSError, Broken) as error:
-        report.say_in(path, 0, explain(path, error).removeprefix(f"{path}: "))
-        return
-    finally:
-        progress.clear()
-        if collecting:
-            gc.enable()
-    if not timeline.is_one:
-        report.say_in(path, 0, "has no traceEvents: it is not a timeline")
-        return
-    timeline.compare(report.graph, report.say, lambda what: report.say_in(path, 0, what))
+    for path in paths:
+        progress = Progress(f"reading {path}")
+        try:
+            good = timeline.read(path, progress)
+            what = "has no traceEvents: it is not a timeline"
+        except (OSError, Broken) as error:
+            good = False
+            what = explain(path, error).removeprefix(f"{path}: ")
+        finally:
+            progress.clear()
+            if collecting:
+                gc.enable()
+        if not good:
+            report.say_in(path, 0, what)
+            return
+    timeline.compare(report.graph, report.say, report.say_in)

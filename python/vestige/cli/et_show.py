@@ -49,7 +49,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--max", metavar="N", type=int, help=f"rows to print (default: {ROWS}; 0: all), or operators to draw"
     )
-    parser.add_argument("--timeline", metavar="T", help="Chrome JSON of the same run, for the time each took")
+    parser.add_argument(
+        "--timeline", metavar="T", action="append", help="Chrome JSON of the same run, for the time each took"
+    )
     parser.add_argument("-o", "--output", metavar="OUT", help=f"draw into a file: {', '.join(SUFFIXES)}")
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
     options = parser.parse_args(argv)
@@ -84,8 +86,11 @@ def _read(options: Namespace) -> Tree:
         if not tree.is_one:
             raise Failure(f"{path}: it has no nodes: it is not an execution trace")
         if options.timeline is not None:
-            path = options.timeline
-            tree.add_times(Timeline(path, progress))
+            timeline = Timeline()
+            for path in options.timeline:
+                if not timeline.read(path, progress):
+                    raise Failure(f"{path}: it has no traceEvents: it is not a timeline")
+            tree.add_times(timeline)
     except (OSError, Broken) as error:
         raise Failure(explain(path, error)) from None
     finally:

@@ -1,4 +1,4 @@
-"""A timeline in Chrome's JSON beside the execution trace of the same run: do they tell of the same operators?
+"""Timelines in Chrome's JSON beside the execution trace of the same run: do they tell of the same operators?
 
 The numbers of record functions ("rf_id" and "Record function id"), names, threads, and who is inside whom.
 """
@@ -23,9 +23,10 @@ SLACK = 0.0021  # µs: times are rounded to nanoseconds
 class Event:
     """A span of the timeline that has the number of a record function."""
 
-    __slots__ = ("begin", "end", "name", "rf_id", "track")
+    __slots__ = ("begin", "end", "name", "path", "rf_id", "track")
 
-    def __init__(self, rf_id: int, event: dict[str, Any]) -> None:
+    def __init__(self, path: str, rf_id: int, event: dict[str, Any]) -> None:
+        self.path = path
         self.rf_id = rf_id
         self.name = str(event.get("name"))
         self.track = (event.get("pid"), event.get("tid"))
@@ -37,41 +38,44 @@ class Event:
 
 
 class Timeline:
-    """The events of a file, by number. May raise what Document does."""
+    """The events of files, which are windows of one run, by number. May raise what Document does."""
 
-    def __init__(self, path: str, progress: Callable[[float], None]) -> None:
-        self.path = path
+    def __init__(self) -> None:
         self.events: dict[int, Event] = {}
-        self.repeated: list[Event] = []
-        self.zeros: list[str] = []
+        self._repeated: list[Event] = []
+        self._zeros: dict[str, list[str]] = {}  # by file
+
+    def read(self, path: str, progress: Callable[[float], None]) -> bool:
+        """Adds a file. Whether it is a timeline."""
         document = Document(path, progress)
         try:
             for event in document.elements("traceEvents"):
                 if type(event) is dict and event.get("ph") == "X":
-                    self._take(event)
+                    self._take(path, event)
         finally:
             document.close()
-        self.is_one = "traceEvents" in document.fields
+        return "traceEvents" in document.fields
 
-    def _take(self, event: dict[str, Any]) -> None:
+    def _take(self, path: str, event: dict[str, Any]) -> None:
         arguments = event.get("args")
         rf_id = arguments.get("Record function id") if type(arguments) is dict else None
         if type(rf_id) is not int:
             return
         if not rf_id:
-            self.zeros.append(str(event.get("name")))
+            self._zeros.setdefault(path, []).append(str(event.get("name")))
             return
-        found = Event(rf_id, event)
+        found = Event(path, rf_id, event)
         if self.events.setdefault(rf_id, found) is not found:
-            self.repeated.append(found)
+            self._repeated.append(found)
 
-    def compare(self, graph: Graph, say: Say, say_here: Callable[[str], None]) -> None:
-        """`say` tells of a node, `say_here` of the timeline."""
-        if self.zeros:
-            say_here(f"Record function id is 0 for {len(self.zeros):,} events, such as {self.zeros[0]}")
-        for event in self.repeated:
-            say_here(f"Record function id {event.rf_id} is that of {self.events[event.rf_id].name} and of {event.name}")
-        if self.zeros and not self.events:
+    def compare(self, graph: Graph, say: Say, say_in: Callable[[str, int, str], None]) -> None:
+        """`say` tells of a node, `say_in` of a timeline."""
+        for path, names in self._zeros.items():
+            say_in(path, 0, f"Record function id is 0 for {len(names):,} events, such as {names[0]}")
+        for event in self._repeated:
+            other = self.events[event.rf_id].name
+            say_in(event.path, 0, f"Record function id {event.rf_id} is that of {other} and of {event.name}")
+        if self._zeros and not self.events:
             return
         places = {rf_id: place for place, rf_id in enumerate(graph.rf_ids) if rf_id}
         for rf_id, place in places.items():
@@ -82,7 +86,7 @@ class Timeline:
                 say(graph.ids[place], f"is {graph.names[place]}, and on the timeline rf_id {rf_id} is {event.name}")
         for rf_id, event in self.events.items():
             if rf_id not in places:
-                say_here(f"{event.name} (Record function id {rf_id}) is no node")
+                say_in(event.path, 0, f"{event.name} (Record function id {rf_id}) is no node")
         self._compare_threads(graph, places, say)
         self._compare_nesting(graph, places, say)
 
@@ -123,7 +127,7 @@ class Timeline:
         tracks: dict[Any, list[Event]] = {}
         for event in self.events.values():
             if event.rf_id in places:
-                tracks.setdefault(event.track, []).append(event)
+                tracks.setdefault((event.path, event.track), []).append(event)
         inside = {}
         for events in tracks.values():
             events.sort(key=lambda event: (event.begin, -event.end, event.rf_id))
