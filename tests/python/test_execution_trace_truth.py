@@ -153,20 +153,26 @@ def forest(nodes):
     return Counter(grow(node)[1] for node in nodes if node["name"] == THREAD)
 
 
+NO_STORAGE = ["a tensor without a storage"]
+
+
 def details(node):
-    """The rest of it: all but numbers that a run gives out, and the digits that torch does not write."""
+    """The rest of it: all but numbers that a run gives out, digits that torch does not write, and what it does not tell
+    of tensors without a storage."""
     sides = []
-    for side in ("inputs", "outputs"):
-        sides.append(
-            (node[side]["shapes"], node[side]["types"], node[side]["strides"], [_plain(v) for v in node[side]["values"]])
-        )
+    for side in (node["inputs"], node["outputs"]):
+        values = [_plain(value) for value in side["values"]]
+        strides = [[] if value == NO_STORAGE else steps for value, steps in zip(values, side["strides"])]
+        sides.append((side["shapes"], side["types"], strides, values))
     return identity(node), sides, [attribute(node, name) for name in ("scope", "fw_tid", "kernel_backend", "kernel_file")]
 
 
 def _plain(value):
     if isinstance(value, list):
         is_tensor = len(value) == 6 and isinstance(value[5], str) and all(isinstance(v, int) for v in value[:5])
-        return ["tensor", bool(value[1]), *value[2:]] if is_tensor else [_plain(one) for one in value]
+        if is_tensor:
+            return ["tensor", *value[2:]] if value[1] else NO_STORAGE
+        return [_plain(one) for one in value]
     return round(value, 6) if isinstance(value, float) else value
 
 

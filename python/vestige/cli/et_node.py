@@ -256,6 +256,8 @@ def _check_tensor(value: Any, shape: Any, strides: Any, itemsize: int, kind: str
         return ": has no device"
     if itemsize and value[4] != itemsize:
         return f": itemsize is {value[4]}, and the type {kind}"
+    if not value[1] and not strides:  # a sparse tensor has none
+        strides = [0] * len(shape)
     nested = bool(shape) and type(shape[0]) is list
     parts = zip(shape, strides) if nested else ((shape, strides),)
     if nested and len(shape) != len(strides):
