@@ -1,5 +1,5 @@
 """One rank of a training on two, profiled twice: by torch's own profiler, then by ours in its place. Each leaves what its
-tensorboard_trace_handler writes in a folder of its own.
+tensorboard_trace_handler writes in a folder of its own, and beside that the execution trace, FOLDER/torch.RANK.et.json.
 
     python training.py RANK FOLDER
 """
@@ -41,7 +41,8 @@ class Net(nn.Module):
 
 def train(rank, folder):
     """As a program written for torch does it; whose profiler it is, it does not know."""
-    from torch.profiler import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
+    from torch.profiler import ExecutionTraceObserver, ProfilerActivity, profile, record_function, schedule
+    from torch.profiler import tensorboard_trace_handler
 
     torch.manual_seed(0)
     net = DistributedDataParallel(Net())
@@ -56,6 +57,7 @@ def train(rank, folder):
         with_stack=True,
         with_flops=True,
         with_modules=True,
+        execution_trace_observer=ExecutionTraceObserver().register_callback(f"{folder}.{rank}.et.json"),
     ) as prof:
         for x, y in batches:
             with record_function("## forward ##"):

@@ -295,8 +295,8 @@ TIMELINE_DAMAGES = {
         "et.json: node 14: is in aten::index (rf_id 7) on the timeline, and its parent is ## forward ##",
     ),
     "another thread": (
-        lambda timeline: [event(timeline, rf_id).update(tid=300) for rf_id in (8,)],
-        "et.json: node 21: is on thread 2, which is tid 300 on the timeline, and it on 200",
+        lambda timeline: event(timeline, 5).update(tid=300),
+        "et.json: node 14: is on thread 1, which is tid 100 on the timeline, and it on 300",
     ),
 }
 
@@ -310,6 +310,14 @@ def test_a_timeline_that_differs_is_told(check, name):
     assert code == 1
     assert lines[0] == expected
     assert len(lines) == (2 if name == "another thread" else 1)  # it is not in its parent either
+
+
+def test_work_that_runs_for_a_thread_on_another_is_no_defect(check):
+    document = good_document()
+    document["nodes"].insert(0, node(60, "gloo:all_reduce", 10, rf_id=60, scope=7))
+    timeline = timeline_of(document)
+    timeline["traceEvents"].append({**event(timeline, 8), "name": "gloo:all_reduce", "tid": 300, "args": {"Record function id": 60}})
+    assert check(document, timeline=timeline)[:2] == (0, [])
 
 
 # ---- how it is asked -----------------------------------------------------

@@ -6,6 +6,7 @@ import gc
 import json
 import re
 import sys
+from functools import partial
 
 from . import Failure
 from .console import Parser, Progress, explain
@@ -72,20 +73,20 @@ class Report:
         self.count = 0
         self.graph = Graph()
         self._most = most or sys.maxsize
-        self._defects: list[tuple[str, int, str]] = []
+        self._defects: list[tuple[str, int | None, str]] = []
 
-    def say(self, node: int, what: str) -> None:
-        """A defect of a node, or with 0 of the file."""
+    def say(self, node: int | None, what: str) -> None:
+        """A defect of a node, or with None of the file."""
         self.say_in(self.path, node, what)
 
-    def say_in(self, path: str, node: int, what: str) -> None:
+    def say_in(self, path: str, node: int | None, what: str) -> None:
         self.count += 1
         if len(self._defects) < self._most:
             self._defects.append((path, node, what))
 
     def print(self) -> None:
         for path, node, what in self._defects:
-            print(_one_line(f"{path}: node {node}: {what}" if node else f"{path}: {what}"))
+            print(_one_line(f"{path}: node {node}: {what}" if node is not None else f"{path}: {what}"))
         if self.count > len(self._defects):
             print(f"{self.path}: … {self.count - len(self._defects):,} more; --max 0 prints all")
         nodes, threads, tensors = len(self.graph.ids), self.graph.threads, len(self.graph.tensors - {0})
@@ -98,7 +99,7 @@ class Report:
 
     def document(self) -> dict[str, Any]:
         defects = [
-            {"file": path, **({"node": node} if node else {}), "what": what} for path, node, what in self._defects
+            {"file": path, **({} if node is None else {"node": node}), "what": what} for path, node, what in self._defects
         ]
         return {
             "file": self.path,
@@ -136,15 +137,15 @@ def _read(report: Report) -> bool:
         try:
             for index, node in enumerate(document.elements("nodes")):
                 number = node.get("id") if type(node) is dict else None
-                prefix = "" if type(number) is int and number > 0 else f"nodes[{index}] "
-                shown = 0 if prefix else number
-                graph.add(check_node(node, lambda what: report.say(shown, prefix + what), identities), report.say)
+                known = type(number) is int and number >= 0
+                say = partial(report.say, number) if known else partial(_say_of_place, report, index)
+                graph.add(check_node(node, say, identities), report.say)
             _check_fields(document.fields, report)
             identities.discard(0)
         finally:
             document.close()
     except (OSError, Broken) as error:
-        report.say(0, explain(report.path, error).removeprefix(f"{report.path}: "))
+        report.say(None, explain(report.path, error).removeprefix(f"{report.path}: "))
         return False
     finally:
         progress.clear()
@@ -153,26 +154,31 @@ def _read(report: Report) -> bool:
     return "nodes" in document.fields
 
 
+def _say_of_place(report: Report, index: int, what: str) -> None:
+    """Of a node without a number."""
+    report.say(None, f"nodes[{index}] {what}")
+
+
 def _check_fields(fields: dict[str, Any], report: Report) -> None:
     """Those beside the nodes."""
     if "traceEvents" in fields and "nodes" not in fields:
-        report.say(0, "is a timeline, not an execution trace: give it to --timeline")
+        report.say(None, "is a timeline, not an execution trace: give it to --timeline")
         return
     schema = fields.get("schema")
     if schema != SCHEMA:
-        report.say(0, f"schema is {schema!r}, not {SCHEMA!r}" if "schema" in fields else "has no schema")
+        report.say(None, f"schema is {schema!r}, not {SCHEMA!r}" if "schema" in fields else "has no schema")
     for name in ("pid", "start_ts", "finish_ts"):
         if type(fields.get(name)) is not int or fields[name] < 0:
-            report.say(0, f"{name} is not an unsigned integer" if name in fields else f"has no {name}")
+            report.say(None, f"{name} is not an unsigned integer" if name in fields else f"has no {name}")
     time = fields.get("time")
     if type(time) is not str or not TIME.fullmatch(time):
-        report.say(0, f"time {time!r} is not YYYY-MM-DD HH:MM:SS" if "time" in fields else "has no time")
+        report.say(None, f"time {time!r} is not YYYY-MM-DD HH:MM:SS" if "time" in fields else "has no time")
     if type(fields.get("nodes")) is not list:
-        report.say(0, "nodes is not an array" if "nodes" in fields else "has no nodes")
+        report.say(None, "nodes is not an array" if "nodes" in fields else "has no nodes")
         fields.pop("nodes", None)
     try:
         if fields["finish_ts"] < fields["start_ts"]:
-            report.say(0, f"finish_ts {fields['finish_ts']} is before start_ts {fields['start_ts']}")
+            report.say(None, f"finish_ts {fields['finish_ts']} is before start_ts {fields['start_ts']}")
     except (KeyError, TypeError):
         pass
 
@@ -194,6 +200,6 @@ def _compare(report: Report, paths: list[str]) -> None:
             if collecting:
                 gc.enable()
         if not good:
-            report.say_in(path, 0, what)
+            report.say_in(path, None, what)
             return
     timeline.compare(report.graph, report.say, report.say_in)

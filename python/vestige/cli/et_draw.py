@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 
-from .et_node import THREAD
-from .et_tree import USER, shown_time
+from .et_node import THREAD, USER
+from .et_tree import shown_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .et_node import Facts
 
-    Say = Callable[[int, str], None]
+    Say = Callable[[int | None, str], None]
 
 UNKNOWN, GOOD, BAD, ON_PATH = range(4)
 
@@ -31,6 +31,7 @@ class Graph:
         self.parents = array("Q")  # their ids
         self.rf_ids = array("Q")
         self.tids = array("Q")
+        self.scopes = bytearray()
         self.names: list[str] = []
         self.tensors: set[int] = set()  # ids of tensors and storages
         self._fw_parents: dict[int, int] = {}
@@ -47,6 +48,7 @@ class Graph:
         self.parents.append(facts.parent)
         self.rf_ids.append(facts.rf_id)
         self.tids.append(facts.tid)
+        self.scopes.append(min(facts.scope, 255))
         self.names.append(sys.intern(facts.name))
         if facts.fw_parent:
             self._fw_parents[place] = facts.fw_parent
@@ -85,7 +87,7 @@ class Graph:
             if self.places[self.ids[place]] == place:
                 say(self.ids[place], f"is a second root of the process, after node {self.ids[self._roots[0]]}")
         if not self._roots and not self._broken:
-            say(0, f"there is no root of the process, {PROCESS}")
+            say(None, f"there is no root of the process, {PROCESS}")
 
     def _check_parents(self, say: Say) -> bytearray:
         """Whether each node can be reached from the root. A state for each place."""

@@ -34,6 +34,7 @@ ATTRIBUTES = (
 ORDER = [name for name, _ in ATTRIBUTES]
 TYPES = [kind for _, kind in ATTRIBUTES]
 SCOPES = 10  # at::RecordScope
+USER = 7
 SIDES = ("inputs", "outputs")
 PARTS = ("values", "shapes", "types", "strides")
 ITEMSIZES = {
@@ -57,13 +58,13 @@ DOUBLES = ("inf", "-inf", "nan")
 class Facts:
     """Of a node, what the graph is checked with."""
 
-    __slots__ = ("fw_parent", "id", "name", "parent", "rf_id", "tid")
+    __slots__ = ("fw_parent", "id", "name", "parent", "rf_id", "scope", "tid")
 
     def __init__(self, number: int, name: str, parent: int, values: list[Any]) -> None:
         self.id = number
         self.name = name
         self.parent = parent
-        self.rf_id, self.fw_parent, self.tid = values[0], values[1], values[4]
+        self.rf_id, self.fw_parent, _, self.scope, self.tid = values[:5]
 
 
 def check_node(node: Any, say: Say, identities: set[int]) -> Facts | None:

@@ -5,7 +5,9 @@ The numbers of record functions ("rf_id" and "Record function id"), names, threa
 
 from __future__ import annotations
 
-from .et_node import PROCESS
+from collections import Counter
+
+from .et_node import PROCESS, USER
 from .et_stream import Document
 
 TYPE_CHECKING = False
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
     from .et_graph import Graph
 
-    Say = Callable[[int, str], None]
+    Say = Callable[[int | None, str], None]
 
 SLACK = 0.0021  # µs: times are rounded to nanoseconds
 
@@ -68,13 +70,13 @@ class Timeline:
         if self.events.setdefault(rf_id, found) is not found:
             self._repeated.append(found)
 
-    def compare(self, graph: Graph, say: Say, say_in: Callable[[str, int, str], None]) -> None:
+    def compare(self, graph: Graph, say: Say, say_in: Callable[[str, int | None, str], None]) -> None:
         """`say` tells of a node, `say_in` of a timeline."""
         for path, names in self._zeros.items():
-            say_in(path, 0, f"Record function id is 0 for {len(names):,} events, such as {names[0]}")
+            say_in(path, None, f"Record function id is 0 for {len(names):,} events, such as {names[0]}")
         for event in self._repeated:
             other = self.events[event.rf_id].name
-            say_in(event.path, 0, f"Record function id {event.rf_id} is that of {other} and of {event.name}")
+            say_in(event.path, None, f"Record function id {event.rf_id} is that of {other} and of {event.name}")
         if self._zeros and not self.events:
             return
         places = {rf_id: place for place, rf_id in enumerate(graph.rf_ids) if rf_id}
@@ -86,21 +88,34 @@ class Timeline:
                 say(graph.ids[place], f"is {graph.names[place]}, and on the timeline rf_id {rf_id} is {event.name}")
         for rf_id, event in self.events.items():
             if rf_id not in places:
-                say_in(event.path, 0, f"{event.name} (Record function id {rf_id}) is no node")
-        self._compare_threads(graph, places, say)
+                say_in(event.path, None, f"{event.name} (Record function id {rf_id}) is no node")
+        for place in self._compare_threads(graph, places, say):
+            del places[graph.rf_ids[place]]
         self._compare_nesting(graph, places, say)
 
-    def _compare_threads(self, graph: Graph, places: dict[int, int], say: Say) -> None:
-        tracks: dict[int, Any] = {}
+    def _compare_threads(self, graph: Graph, places: dict[int, int], say: Say) -> set[int]:
+        """Gives the places of what runs for a thread on another one, as the work of process groups does: it has the
+        number of the thread that asked for it, and no operators below it."""
+        tracks: dict[int, Counter[Any]] = {}
         for rf_id, place in places.items():
             event = self.events.get(rf_id)
             if event is not None:
-                track = tracks.setdefault(graph.tids[place], event.track)
-                if track != event.track:
-                    say(
-                        graph.ids[place],
-                        f"is on thread {graph.tids[place]}, which is tid {track[1]} on the timeline, and it on {event.track[1]}",
-                    )
+                tracks.setdefault(graph.tids[place], Counter())[event.track] += 1
+        own = {tid: found.most_common(1)[0][0] for tid, found in tracks.items()}
+        parents: set[int] | None = None
+        elsewhere = set()
+        for rf_id, place in places.items():
+            event = self.events.get(rf_id)
+            if event is None or event.track == own[graph.tids[place]]:
+                continue
+            parents = set(graph.parents) if parents is None else parents
+            if graph.scopes[place] == USER and graph.ids[place] not in parents:
+                elsewhere.add(place)
+                continue
+            tid = graph.tids[place]
+            there = f"which is tid {own[tid][1]} on the timeline, and it on {event.track[1]}"
+            say(graph.ids[place], f"is on thread {tid}, {there}")
+        return elsewhere
 
     def _compare_nesting(self, graph: Graph, places: dict[int, int], say: Say) -> None:
         """The event of a node's parent is the innermost that its own is in. Where times are equal either may be."""

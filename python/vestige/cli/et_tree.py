@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from .et_timeline import Timeline
 
-OPERATOR, BACKWARD, USER = 0, 1, 7
-
 
 class Operator:
     """A node."""
