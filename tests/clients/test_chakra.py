@@ -59,7 +59,10 @@ def test_the_converter_keeps_every_node(training, tmp_path, rank):
 
 def test_what_the_converter_makes_of_ours_is_what_it_makes_of_torchs(training, tmp_path):
     ours, torchs = (converted(training / f"{name}.0.et.json", tmp_path) for name in ("vestige", "torch"))
-    seen = [Counter((node.name, node.type, node.inputs.shapes, node.inputs.types) for node in nodes) for nodes in (ours, torchs)]
+    seen = [
+        Counter((node.name, node.type, node.inputs.shapes, node.inputs.types) for node in nodes)
+        for nodes in (ours, torchs)
+    ]
     assert seen[0] == seen[1]
 
 

@@ -90,7 +90,9 @@ def test_files_load_with_times_rounded_as_well(training):
 def test_operators_and_annotations_are_those_that_torch_records(ours, torchs):
     for rank in range(2):
         assert names(ours, rank, "cpu_op") == names(torchs, rank, "cpu_op")
-        assert names(ours, rank, "user_annotation") == names(torchs, rank, "user_annotation")
+        annotations = names(ours, rank, "user_annotation")
+        del annotations["## process_group:init ##"]  # the execution trace's; torch begins it and never ends it
+        assert annotations == names(torchs, rank, "user_annotation")
 
 
 def test_operators_have_the_shapes_that_torch_records(ours, torchs):

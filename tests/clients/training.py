@@ -41,8 +41,14 @@ class Net(nn.Module):
 
 def train(rank, folder):
     """As a program written for torch does it; whose profiler it is, it does not know."""
-    from torch.profiler import ExecutionTraceObserver, ProfilerActivity, profile, record_function, schedule
-    from torch.profiler import tensorboard_trace_handler
+    from torch.profiler import (
+        ExecutionTraceObserver,
+        ProfilerActivity,
+        profile,
+        record_function,
+        schedule,
+        tensorboard_trace_handler,
+    )
 
     torch.manual_seed(0)
     net = DistributedDataParallel(Net())

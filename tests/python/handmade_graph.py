@@ -52,11 +52,19 @@ def good_document():
     """Children before their parents and the root last, as torch writes them."""
     x, w, y = tensor(30, 31, (2, 8)), tensor(32, 33, (16, 8)), tensor(34, 35, (2, 16))
     row, z = tensor(36, 35, (16,), offset=16), tensor(37, 38, (18,))
+    across = tensor(41, 33, (8, 16), strides=[1, 8])
     index = tensor(39, 40, (3,), kind="long int")
-    scalars = (True, "Bool"), (2.5, "Double"), ("inf", "Double"), ("<None>", "None"), ("cpu", "Device"), ("a\"b", "String")
+    scalars = (
+        (True, "Bool"),
+        (2.5, "Double"),
+        ("inf", "Double"),
+        ("<None>", "None"),
+        ("cpu", "Device"),
+        ('a"b', "String"),
+    )
     nodes = [
         node(2, THREAD, 1, scope=7, tid=1),
-        node(12, "aten::t", 11, side(w), side(tensor(41, 33, (8, 16), strides=[1, 8])), rf_id=3, op_schema="aten::t(…)"),
+        node(12, "aten::t", 11, side(w), side(across), rf_id=3, op_schema="aten::t(…)"),
         node(13, "aten::addmm", 11, side(x, w, (1, "Int")), side(y), rf_id=4, seq_id=7),
         node(11, "aten::linear", 10, side(x, w), side(y), rf_id=2),
         node(14, "aten::select", 10, side(y, (0, "Int"), (1, "Int")), side(row), rf_id=5),

@@ -217,7 +217,11 @@ def test_what_torch_writes_of_values_is_no_defect(check):
 # What is done to the text; behind which words, or at which place from the end, it breaks; what is said of it.
 BROKEN = {
     "a quote in a name": (lambda t: t.replace("aten::select", 'aten::"select'), 'aten::"', "expecting ',' delimiter"),
-    "a line break in a name": (lambda t: t.replace("aten::sel", "aten:: \n"), "aten:: ", "invalid control character at"),
+    "a line break in a name": (
+        lambda t: t.replace("aten::sel", "aten:: \n"),
+        "aten:: ",
+        "invalid control character at",
+    ),
     "NaN": (lambda t: t.replace("2.5", "NaN"), "    true,\n     ", "NaN is not JSON"),
     "a comma too many": (lambda t: t.replace("4711,", "4711,,"), "4711,", "expecting value"),
     "cut off in a node": (lambda t: t[:9000], 0, "the file is cut off"),
@@ -316,7 +320,9 @@ def test_work_that_runs_for_a_thread_on_another_is_no_defect(check):
     document = good_document()
     document["nodes"].insert(0, node(60, "gloo:all_reduce", 10, rf_id=60, scope=7))
     timeline = timeline_of(document)
-    timeline["traceEvents"].append({**event(timeline, 8), "name": "gloo:all_reduce", "tid": 300, "args": {"Record function id": 60}})
+    timeline["traceEvents"].append(
+        {**event(timeline, 8), "name": "gloo:all_reduce", "tid": 300, "args": {"Record function id": 60}}
+    )
     assert check(document, timeline=timeline)[:2] == (0, [])
 
 

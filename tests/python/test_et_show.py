@@ -53,9 +53,7 @@ def test_a_tree_is_cut_by_depth_thread_name_and_rows(show):
         "12      aten::t(float[16,8]) → float[8,16]",
         "13      aten::addmm(float[2,8], float[16,8], 1) → float[2,16]",
     ]
-    assert show("--max", "2").splitlines()[2:] == [
-        "… 9 more; --max 0 prints all, --depth, --name and --thread choose"
-    ]
+    assert show("--max", "2").splitlines()[2:] == ["… 9 more; --max 0 prints all, --depth, --name and --thread choose"]
     assert show("--max", "0") == TREE
 
 
@@ -88,10 +86,10 @@ def drawn_as_svg(path):
         if (group.get("class") or "").startswith("box")
     }
     arrows = set()
-    for path in root.iter(f"{space}path"):
-        words = (path.get("class") or "").split()
-        if words[0] == "edge":
-            arrows.add((boxes["b" + words[1][1:]], boxes["b" + words[2][1:]], path.find(f"{space}title").text))
+    for line in root.iter(f"{space}path"):
+        kind, *ends = (line.get("class") or "").split()
+        if kind == "edge":
+            arrows.add((*(boxes["b" + end[1:]] for end in ends), line.find(f"{space}title").text))
     return list(boxes.values()), arrows
 
 
@@ -131,7 +129,7 @@ def test_a_page_holds_all_operators_and_loads_nothing(show, tmp_path):
     show("-o", "et.html", "--timeline", "t.json", document=document)
     text = (tmp_path / "et.html").read_text()
     assert text.count("</script>") == 1
-    assert html.escape("</script><b>&\"", quote=True) in text
+    assert html.escape('</script><b>&"', quote=True) in text
     rows = json.loads(re.search(r" of (\[\[.*\]\])\) \{", text).group(1).replace("<\\/", "</"))
     assert [row[2] for row in rows][:4] == ["thread 1", "thread 2", "## forward ##", "aten::linear"]
     assert "</script><b>&\"'" in [row[2] for row in rows]

@@ -164,7 +164,11 @@ def details(node):
         values = [_plain(value) for value in side["values"]]
         strides = [[] if value == NO_STORAGE else steps for value, steps in zip(values, side["strides"])]
         sides.append((side["shapes"], side["types"], strides, values))
-    return identity(node), sides, [attribute(node, name) for name in ("scope", "fw_tid", "kernel_backend", "kernel_file")]
+    return (
+        identity(node),
+        sides,
+        [attribute(node, name) for name in ("scope", "fw_tid", "kernel_backend", "kernel_file")],
+    )
 
 
 def _plain(value):
@@ -202,7 +206,9 @@ def share(nodes):
         pattern = []
         for side in ("inputs", "outputs"):
             for tensor in _tensors(node[side]["values"]):
-                pattern.append((numbers.setdefault(tensor[0], len(numbers)), storages.setdefault(tensor[1], len(storages))))
+                pattern.append(
+                    (numbers.setdefault(tensor[0], len(numbers)), storages.setdefault(tensor[1], len(storages)))
+                )
         found.append((node["name"], pattern))
     return found
 

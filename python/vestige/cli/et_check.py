@@ -47,7 +47,9 @@ def main(argv: list[str]) -> int:
         action="append",
         help="Chrome JSON of the same run: ids, names and nesting must be the same; once for each window",
     )
-    parser.add_argument("--max", metavar="N", type=int, default=LINES, help=f"lines for a file (default: {LINES}; 0: all)")
+    parser.add_argument(
+        "--max", metavar="N", type=int, default=LINES, help=f"lines for a file (default: {LINES}; 0: all)"
+    )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="of what is printed")
     options = parser.parse_args(argv)
     if options.max < 0:
@@ -89,17 +91,18 @@ class Report:
             print(_one_line(f"{path}: node {node}: {what}" if node is not None else f"{path}: {what}"))
         if self.count > len(self._defects):
             print(f"{self.path}: … {self.count - len(self._defects):,} more; --max 0 prints all")
-        nodes, threads, tensors = len(self.graph.ids), self.graph.threads, len(self.graph.tensors - {0})
-        found = "no defects" if not self.count else "1 defect" if self.count == 1 else f"{self.count:,} defects"
-        if not self.count or nodes:
-            parts = (_count(nodes, "node"), _count(threads, "thread"), _count(tensors, "id") + " of tensors and storages")
-            print(f"{self.path}: {', '.join(parts)}; {found}")
-        else:
+        found = _count(self.count, "defect") if self.count else "no defects"
+        if self.count and not self.graph.ids:
             print(f"{self.path}: {found}")
+            return
+        nodes, threads = _count(len(self.graph.ids), "node"), _count(self.graph.threads, "thread")
+        tensors = _count(len(self.graph.tensors - {0}), "id")
+        print(f"{self.path}: {nodes}, {threads}, {tensors} of tensors and storages; {found}")
 
     def document(self) -> dict[str, Any]:
         defects = [
-            {"file": path, **({} if node is None else {"node": node}), "what": what} for path, node, what in self._defects
+            {"file": path, **({} if node is None else {"node": node}), "what": what}
+            for path, node, what in self._defects
         ]
         return {
             "file": self.path,

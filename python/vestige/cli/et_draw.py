@@ -1,4 +1,4 @@
-"""What a drawing of an execution trace shows: boxes for operators, arrows for tensors from who made them to who uses them.
+"""What a drawing of an execution trace shows: boxes for operators, arrows for tensors between them.
 
 A large graph is folded: a box then stands for all that is below it. Where boxes go is et_layout.py's, how they look
 et_svg.py's.

@@ -164,7 +164,8 @@ class Graph:
                     say(self.ids[start], "is below the process's root, and no thread's")
             elif above[start] > 0 and self.tids[start] != self.tids[above[start] - 1]:
                 root = above[start] - 1
-                say(self.ids[start], f"tid is {self.tids[start]}, and its thread's (node {self.ids[root]}) {self.tids[root]}")
+                thread = f"its thread's (node {self.ids[root]}) {self.tids[root]}"
+                say(self.ids[start], f"tid is {self.tids[start]}, and {thread}")
 
     def _check_records(self, say: Say) -> None:
         """The number of its record function is an operator's own."""

@@ -74,7 +74,9 @@ def check_node(node: Any, say: Say, identities: set[int]) -> Facts | None:
     if type(node) is not dict:
         say(f"is {_kind(node)}, not an object")
         return None
-    number, name, parent = node.get("id"), node.get("name"), node.get("ctrl_deps")
+    number: Any = node.get("id")
+    name: Any = node.get("name")
+    parent: Any = node.get("ctrl_deps")
     sound = _is_field(node, "id", _unsigned(number), "an unsigned integer", say)
     sound &= _is_field(node, "name", type(name) is str, "a string", say)
     sound &= _is_field(node, "ctrl_deps", _unsigned(parent), "an unsigned integer", say)
@@ -92,7 +94,7 @@ def check_node(node: Any, say: Say, identities: set[int]) -> Facts | None:
         return None
     if attributes[9]:
         _check_range(attributes[9], node["inputs"], say)
-    return Facts(number, name, parent, attributes)  # type: ignore[arg-type]
+    return Facts(number, name, parent, attributes)
 
 
 def _unsigned(value: Any) -> bool:
@@ -117,7 +119,7 @@ def _kind(value: Any) -> str:
 
 def _check_attributes(node: dict[str, Any], say: Say) -> list[Any] | None:
     """Their values, in order; None if they are not there. More may follow the ten."""
-    attributes = node.get("attrs")
+    attributes: Any = node.get("attrs")
     if not _is_field(node, "attrs", type(attributes) is list, "an array", say):
         return None
     try:
@@ -170,7 +172,7 @@ def _check_range(text: str, inputs: dict[str, Any], say: Say) -> None:
 def _check_side(node: dict[str, Any], side: str, say: Say) -> list[Any]:
     """The tensors among the inputs or outputs, each with the bytes of its storage where it begins and ends."""
     found: list[Any] = []
-    fields = node.get(side)
+    fields: Any = node.get(side)
     if not _is_field(node, side, type(fields) is dict, "an object", say):
         return found
     try:
@@ -239,7 +241,8 @@ def _check_list(value: Any, shape: Any, strides: Any, kinds: list[str], kind: st
 def _check_tensor(value: Any, shape: Any, strides: Any, itemsize: int, kind: str, found: list[Any]) -> str | None:
     """A tensor is [its id, its storage's, offset, elements, bytes of an element, device]."""
     if type(value) is not list or len(value) != 6:
-        return f": is {_kind(value) if type(value) is not list else f'an array of {len(value)}'}, not a tensor's six fields"
+        what = f"an array of {len(value)}" if type(value) is list else _kind(value)
+        return f": is {what}, not a tensor's six fields"
     *numbers, device = value
     for number in numbers:
         if type(number) is not int or not 0 <= number < UNSIGNED:

@@ -151,7 +151,9 @@ class Document:
             if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
                 raise
             cut = isinstance(error, EOFError)
-            raise self._error("the compressed file " + ("is cut off" if cut else f"is damaged: {error}"), None) from None
+            raise self._error(
+                "the compressed file " + ("is cut off" if cut else f"is damaged: {error}"), None
+            ) from None
         try:
             text = self._decoder.decode(data, not data)
         except UnicodeDecodeError as error:

@@ -81,11 +81,11 @@ class Timeline:
             return
         places = {rf_id: place for place, rf_id in enumerate(graph.rf_ids) if rf_id}
         for rf_id, place in places.items():
-            event = self.events.get(rf_id)
-            if event is None:
+            found = self.events.get(rf_id)
+            if found is None:
                 say(graph.ids[place], f"rf_id {rf_id} ({graph.names[place]}) is not on the timeline")
-            elif event.name != graph.names[place]:
-                say(graph.ids[place], f"is {graph.names[place]}, and on the timeline rf_id {rf_id} is {event.name}")
+            elif found.name != graph.names[place]:
+                say(graph.ids[place], f"is {graph.names[place]}, and on the timeline rf_id {rf_id} is {found.name}")
         for rf_id, event in self.events.items():
             if rf_id not in places:
                 say_in(event.path, None, f"{event.name} (Record function id {rf_id}) is no node")
@@ -131,11 +131,13 @@ class Timeline:
                 continue
             if parent is None:
                 if outer is not None and not event.holds(outer):
-                    say(graph.ids[place], f"is the first of its thread, and on the timeline in {outer.name} (rf_id {outer.rf_id})")
+                    where = f"{outer.name} (rf_id {outer.rf_id})"
+                    say(graph.ids[place], f"is the first of its thread, and on the timeline in {where}")
             elif not parent.holds(event) or parent.track != event.track:
                 say(graph.ids[place], f"is not in its parent, node {graph.ids[above]} ({parent.name}), on the timeline")
             elif outer is not None and not outer.holds(parent) and not event.holds(outer):
-                say(graph.ids[place], f"is in {outer.name} (rf_id {outer.rf_id}) on the timeline, and its parent is {parent.name}")
+                where = f"{outer.name} (rf_id {outer.rf_id})"
+                say(graph.ids[place], f"is in {where} on the timeline, and its parent is {parent.name}")
 
     def _find_outer(self, places: dict[int, int]) -> dict[int, Event]:
         """The innermost event around each, of those that are nodes."""

@@ -33,10 +33,10 @@ class Operator:
         self.parent: Any = node.get("ctrl_deps")
         self.given = list(_arguments(node.get("inputs")))
         self.gave = list(_arguments(node.get("outputs")))
-        self.rf_id = attributes.get("rf_id")
-        self.scope = attributes.get("scope", 0)
-        self.tid = attributes.get("tid", 0)
-        self.seq_id = attributes.get("seq_id", -1)
+        self.rf_id = _number(attributes.get("rf_id"), 0)
+        self.scope = _number(attributes.get("scope"), 0)
+        self.tid = _number(attributes.get("tid"), 0)
+        self.seq_id = _number(attributes.get("seq_id"), -1)
         self.schema = str(attributes.get("op_schema", ""))
         self.children: list[Operator] = []
         self.depth = 0  # 1 below a thread
@@ -103,7 +103,7 @@ class Tree:
 
     def add_times(self, timeline: Timeline) -> None:
         for operator in self.walk():
-            event = timeline.events.get(operator.rf_id)  # type: ignore[arg-type]
+            event = timeline.events.get(operator.rf_id)
             if event is not None:
                 operator.begin, operator.duration = event.begin, event.end - event.begin
 
@@ -115,6 +115,10 @@ class Tree:
             if operator.name != THREAD:
                 yield operator
             stack.extend(reversed(operator.children))
+
+
+def _number(value: Any, otherwise: int) -> int:
+    return value if type(value) is int else otherwise
 
 
 def _arguments(side: Any) -> Iterator[tuple[int, str]]:
@@ -141,9 +145,8 @@ def _argument(value: Any, shape: Any, kind: str) -> Iterator[tuple[int, str]]:
 
 def describe(kind: str, shape: Any) -> str:
     """`float[2,16]`."""
-    name = kind[len("Tensor(") : -1].removeprefix("c10::")
-    name = {"long int": "long", "nullptr (uninitialized)": "undefined", "nullptr (uninitialized": "undefined"}.get(name, name)
-    return name + str(shape).replace(" ", "")
+    name = kind[len("Tensor(") : -1].removeprefix("c10::").removesuffix(" int")
+    return ("undefined" if name.startswith("nullptr") else name) + str(shape).replace(" ", "")
 
 
 def shown_time(microseconds: float | None) -> str:
