@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 GAP_X, GAP_Y = 22, 46
 WIDE = 9  # boxes of a layer; more go to a layer of their own
+BEFORE_MAX = 4  # layers that what begins a path may be above the operator before it
 POINTS_MAX = 40000
 SWEEPS = 6
 
@@ -133,8 +134,9 @@ def _apart(first: Place, second: Place) -> float:
 
 
 def _assign(drawing: Drawing) -> dict[Box, int]:
-    """A layer for each box, one below all that it uses. One without arrows stays with the operator before it. An arrow
-    that would lead up (of threads that run at once) is left out."""
+    """A layer for each box, one below all that it uses. One without arrows stays with the operator before it, and one
+    that uses nothing is not much above it: time goes down. An arrow that would lead up (of threads that run at once) is
+    left out."""
     layers = dict.fromkeys(drawing.boxes, 0)
     used: set[Box] = set()
     for box in drawing.boxes:
@@ -143,14 +145,14 @@ def _assign(drawing: Drawing) -> dict[Box, int]:
         used.update(box.edges)
     latest = 0
     for box in drawing.boxes:
-        if box not in used and not box.edges:
-            layers[box] = latest
+        if box not in used:
+            layers[box] = max(latest - BEFORE_MAX, 0) if box.edges else latest
         for other in box.edges:
             layers[other] = max(layers[other], layers[box] + 1)
         latest = layers[box]
     for box in reversed(drawing.boxes):  # what begins a path is as near to who uses it as can be
         if box not in used and box.edges:
-            layers[box] = max(min(layers[other] for other in box.edges) - 1, 0)
+            layers[box] = max(layers[box], min(layers[other] for other in box.edges) - 1)
     return _narrow(layers)
 
 

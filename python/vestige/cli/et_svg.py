@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
-from .et_draw import edge_text
+from .et_draw import ENGINE, edge_text
 from .et_layout import Layout
 from .et_tree import shown_time
 
@@ -82,7 +82,7 @@ def _texts(box: Box) -> list[str]:
     operator = box.operator
     gave = ", ".join(text for _, text in operator.gave)
     facts = "  ".join(text for text in (f"#{operator.id}", shown_time(operator.duration), gave and f"→ {gave}") if text)
-    lines = [_short(operator.name), _short(facts, 46)]
+    lines = [_short(operator.name.removeprefix(ENGINE)), _short(facts, 46)]
     if box.before:
         lines.append(_short("uses " + ", ".join(box.before.values()), 46))
     return [*lines, *([f"in {_short(box.caption, 42)}"] if box.caption else [])]
