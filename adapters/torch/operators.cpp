@@ -25,6 +25,7 @@
 #include "inputs.h"
 #include "names.h"
 #include "reports.h"
+#include "storages.h"
 #include "threads.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
@@ -39,7 +40,8 @@ enum {
     WANTS_OVERLOADS = 8,
     WANTS_IDS = 16,
     WANTS_MODULES = 32,
-    MODULES_MAX = 1000, /* bytes */
+    WANTS_STORAGES = 64, /* with WANTS_SHAPES */
+    MODULES_MAX = 1000,  /* bytes */
     /* So that no annotation of Python's has the same. */
     FIRST_INSTANCE = 0x80000000u
 };
@@ -229,6 +231,10 @@ enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
     if (observer)
         begun.node_of =
             graph_enter(api, &state->graph, fn, what.id, what.has_schema, now);
+    if (now_set.wants & WANTS_STORAGES &&
+        fn.scope() != at::RecordScope::USER_SCOPE)
+        record_inputs(storages(state->payload, api->record_storages), fn,
+                      what.has_schema, state->written, now);
     if (begun.instance || !is_nested(state, fn))
         return std::unique_ptr<at::ObserverContext>(
             make_context(state, begun, now));

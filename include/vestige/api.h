@@ -10,6 +10,7 @@
 #include "operator.h"
 #include "record.h"
 #include "replay.h"
+#include "storage.h"
 #include "traceback.h"
 #include "tracer.h"
 
@@ -65,6 +66,8 @@ typedef struct vst_api {
     const uint64_t *recording_epoch;
     const vst_clock_kind *clock_in_use;
     vst_ticks (*clock_ticks)(void);
+    /* As storage.h has it. */
+    void (*record_storages)(const uint64_t *payload, uint32_t words);
 } vst_api;
 
 #ifdef __cplusplus

@@ -14,6 +14,7 @@
 #include "session.h"
 #include "span.h"
 #include "status.h"
+#include "storage.h"
 #include "trace.h"
 #include "traceback.h"
 #include "tracer.h"

@@ -93,6 +93,8 @@ typedef enum vst_escape {
     /* id | instance << 32: a span that another thread began (BEGIN) ends now.
      * Where there are any, there is a definition of VST_DEF_FAR_ENDS */
     VST_ESCAPE_FAR_END = 18,
+    /* see storage.h: what the span on top was given, or the program has */
+    VST_ESCAPE_STORAGES = 19,
 
     VST_ESCAPE_FIXED = 0x80,
     /* An allocation (vst_memory_kind, see memory.h) of less than 32 KiB.

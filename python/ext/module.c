@@ -69,6 +69,7 @@ static const vst_api api = {
     .recording_epoch = &vst_recording_epoch,
     .clock_in_use = &vst_clock_in_use,
     .clock_ticks = vst_clock_ticks_portable,
+    .record_storages = vst_record_storages,
 };
 
 static PyObject *set_torch_mode(PyObject *module, PyObject *on)
@@ -127,6 +128,7 @@ static int module_exec(PyObject *module)
         vpy_engine_init(module) < 0 || vpy_trace_type_init(module) < 0 ||
         vpy_session_type_init(module) < 0 || vpy_pack_init(module) < 0 ||
         vpy_annotation_init(module) < 0 || vpy_modules_init(module) < 0 ||
+        vpy_tensors_init(module) < 0 ||
         vpy_snapshot_init(module) < 0 || vpy_traceback_init(module) < 0 ||
         vpy_memory_init(module) < 0 || vpy_nodes_init(module) < 0 ||
         add_constants(module) < 0)

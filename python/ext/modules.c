@@ -123,6 +123,8 @@ static VST_COLD vst_id add(PyObject *self)
         count += old == NULL;
         *entry = (module_entry){self, weakref, id};
         weakref = old;
+        if (id)
+            vpy_tensors_of_module(self);
     }
     Py_XDECREF(weakref);
     PyErr_Clear();

@@ -196,6 +196,10 @@ bool vpy_imports_framework(const char *file, uint32_t length, PyObject *name);
 void vpy_framework_imported(void);
 void vpy_modules_end(void); /* forgets which there were */
 
+/* tensors.c: what its modules and optimizers hold. */
+int vpy_tensors_init(PyObject *module);
+void vpy_tensors_of_module(PyObject *self); /* raises nothing */
+
 /* gc.c */
 int vpy_gc_init(void);
 int vpy_gc_start(vpy_tracer *tracer);

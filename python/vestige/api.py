@@ -281,10 +281,13 @@ class TorchProfile:
 
     def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
         """Writes the memory in use over time, as torch.profiler does. The suffix says how: .html is a page with a plot,
-        .json and .json.gz are times in µs and bytes by category, .raw.json.gz single events."""
+        .json and .json.gz are times in µs and bytes by category, .raw.json.gz single events.
+
+        What memory is for is known with torch and record_shapes=True; with_stack=True adds the parameters of modules
+        that no optimizer has. Else what was freed while recording went on is TEMPORARY, and the rest not known.
+        """
         if not self.profile_memory:
             raise ValueError("profile_memory=True required for memory profiling.")
-        from ._core import memory_events
         from .timeline import write_timeline
 
-        write_timeline(os.fspath(path), memory_events(self._read().trace), device or "cpu")
+        write_timeline(os.fspath(path), self._read().trace, self._selection(), device)

@@ -197,7 +197,8 @@ class _Lock:
 def _sources() -> list[str]:
     headers = os.path.join(HOME, "include", "vestige")
     names = sorted(name for name in os.listdir(headers) if name.endswith(".h"))
-    own = [os.path.join(HOME, name) for name in ("graph.h", "inputs.h", "integral.h", "names.h", "reports.h", "threads.h")]
+    parts = ("graph.h", "inputs.h", "integral.h", "names.h", "reports.h", "storages.h", "threads.h")
+    own = [os.path.join(HOME, name) for name in parts]
     return [SOURCE, *own, *(os.path.join(headers, name) for name in names)]
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
     from typing import Any
 
-SHAPES, FLOPS, MEMORY, OVERLOADS, IDS, MODULES = 1, 2, 4, 8, 16, 32  # as operators.cpp has them
+SHAPES, FLOPS, MEMORY, OVERLOADS, IDS, MODULES, STORAGES = 1, 2, 4, 8, 16, 32, 64  # as operators.cpp has them
 FLAG, STARTS = "_is_profiler_enabled", "_run_on_profiler_start"  # of torch.autograd.profiler
 
 _library: Any = None  # ctypes' handle, once it is loaded
@@ -33,6 +33,7 @@ _announced: ModuleType | None = None  # torch.autograd.profiler, once it was tol
 _starts: Any = None  # what it had under STARTS
 _graph: tuple[int, int, bytes | None, bytes | None] = (0, 0, None, None)  # what vst_torch_graph is given
 _set_flag = False  # it had no profiler before
+_step_hook: Any = None  # that torch calls after an optimizer's step, while it is placed
 
 
 def prepare() -> None:
@@ -58,6 +59,8 @@ def start(
     global _flags
     _flags = SHAPES * record_shapes | FLOPS * with_flops | MEMORY * memory | OVERLOADS * overload_names | IDS * ids
     _flags |= MODULES * with_modules
+    if memory and record_shapes:
+        _flags |= STORAGES
     if _is_loaded():
         _begin()
     elif calls and not _off:
@@ -74,6 +77,7 @@ def stop() -> None:
     _arrival.leave()
     if _library is not None:
         _library.vst_torch_stop()
+    _watch_tensors(None)
     _announce(None)
 
 
@@ -121,6 +125,28 @@ def _begin() -> None:
     _announce(sys.modules.get("torch.autograd.profiler"))
     if _library is not None and (_library.vst_torch_graph(*_graph) or _library.vst_torch_start(_table, _flags)):
         tell("torch's operators are not recorded: its observer could not be placed")
+    elif _library is not None and _flags & STORAGES:
+        _watch_tensors(sys.modules["torch"])
+
+
+def _watch_tensors(torch: Any) -> None:
+    """Notes which tensors modules and optimizers hold, so that memory can be classified; None: no more."""
+    global _step_hook
+    if torch is None:
+        if _step_hook is not None:
+            _step_hook.remove()
+            _step_hook = None
+        _core.set_framework_tensors(None, 0, 0)
+        return
+    import ctypes
+
+    hush, note = (
+        ctypes.cast(function, ctypes.c_void_p).value for function in (_library.vst_torch_hush, _library.vst_torch_note)
+    )
+    _core.set_framework_tensors(torch.Tensor, hush or 0, note or 0)
+    optimizer = sys.modules.get("torch.optim.optimizer")
+    if optimizer is not None and _step_hook is None:
+        _step_hook = optimizer.register_optimizer_step_post_hook(_core.note_optimizer)
 
 
 def _code(owner: object, name: str) -> CodeType | None:

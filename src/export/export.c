@@ -11,6 +11,7 @@
 static const vst__exporter *const exporters[] = {
     &vst__exporter_chrome,
     &vst__exporter_execution_trace,
+    &vst__exporter_memory_timeline,
 };
 
 static bool ends_with(const char *text, size_t length, const char *suffix)

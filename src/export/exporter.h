@@ -19,5 +19,6 @@ typedef struct vst__exporter {
 
 extern const vst__exporter vst__exporter_chrome;
 extern const vst__exporter vst__exporter_execution_trace;
+extern const vst__exporter vst__exporter_memory_timeline;
 
 #endif

@@ -3,6 +3,7 @@
  * Any thread, each on its own buffer. */
 #include <vestige/graph.h>
 #include <vestige/operator.h>
+#include <vestige/storage.h>
 
 #include "record/queue.h"
 
@@ -81,6 +82,12 @@ void vst_record_node(const uint64_t *payload, uint32_t words)
 {
     if (words <= VST_ESCAPE_WORDS_MAX && vst_thread_enter_free())
         record_payload(VST_ESCAPE_NODE, payload, words);
+}
+
+void vst_record_storages(const uint64_t *payload, uint32_t words)
+{
+    if (words <= VST_ESCAPE_WORDS_MAX && vst_thread_enter_free())
+        record_payload(VST_ESCAPE_STORAGES, payload, words);
 }
 
 void vst_record_settle(bool ends)

@@ -1,0 +1,243 @@
+/* Which tensors modules and optimizers of a framework hold: parameters, and
+ * what optimizers keep for each. Their numbers are recorded at once, by the
+ * framework's adapter: a module's when it is called for the first time in a
+ * recording, an optimizer's after a step, if it holds others than before.
+ *
+ * Only dictionaries and lists are looked into, and no code of the program's
+ * runs. Optimizers are known by address and weak reference: none is kept alive.
+ * With the GIL. */
+#include "vpy.h"
+
+#include <stdlib.h>
+
+#include <vestige/storage.h>
+
+/* Of the adapter. The first turns what subclasses of tensors do off (1) or as
+ * it was before, which it returns. */
+typedef int (*hush_fn)(int state);
+typedef void (*note_fn)(const uintptr_t *tensors, const unsigned char *roles,
+                        size_t count,
+                        void (*record)(const uint64_t *, uint32_t));
+
+enum { DEPTH_MAX = 3, HUSHED = 2 };
+
+/* Tensors that were found. */
+typedef struct found {
+    uintptr_t *tensors;
+    unsigned char *roles;
+    size_t count, capacity;
+    uint64_t hash;  /* of the objects, in order */
+    bool only_hash; /* nothing else is wanted */
+} found;
+
+typedef struct optimizer {
+    PyObject *self; /* borrowed: only compared */
+    PyObject *weakref;
+    uint64_t hash; /* of what was noted last */
+} optimizer;
+
+static PyTypeObject *tensor_type; /* NULL: nothing is noted */
+static hush_fn hush;
+static note_fn note;
+static optimizer *optimizers;
+static size_t optimizer_count;
+
+/* ---- finding them -------------------------------------------------------- */
+
+static void add(found *out, PyObject *tensor, vst_storage_role role)
+{
+    PyObject *address;
+
+    out->hash = (out->hash ^ (uintptr_t)tensor) * UINT64_C(0x9e3779b97f4a7c15);
+    if (out->only_hash)
+        return;
+    if (out->count == out->capacity) {
+        size_t size = out->capacity ? 2 * out->capacity : 64;
+        uintptr_t *tensors = realloc(out->tensors, size * sizeof *tensors);
+        if (tensors)
+            out->tensors = tensors;
+        unsigned char *roles = tensors ? realloc(out->roles, size) : NULL;
+        if (!roles)
+            return;
+        out->roles = roles;
+        out->capacity = size;
+    }
+    address = PyObject_GetAttrString(tensor, "_cdata");
+    void *impl = address ? PyLong_AsVoidPtr(address) : NULL;
+    Py_XDECREF(address);
+    if (!impl) {
+        PyErr_Clear();
+        return;
+    }
+    out->tensors[out->count] = (uintptr_t)impl;
+    out->roles[out->count++] = (unsigned char)role;
+}
+
+/* A tensor, or what holds some. */
+static void look(found *out, PyObject *value, vst_storage_role role, int depth)
+{
+    Py_ssize_t at = 0;
+    PyObject *key, *item;
+
+    if (PyObject_TypeCheck(value, tensor_type)) {
+        add(out, value, role);
+    } else if (depth == DEPTH_MAX) {
+        return;
+    } else if (PyDict_Check(value)) {
+        while (PyDict_Next(value, &at, &key, &item))
+            look(out, item, role, depth + 1);
+    } else if (PyList_Check(value)) {
+        for (; at < PyList_GET_SIZE(value); at++)
+            look(out, PyList_GET_ITEM(value, at), role, depth + 1);
+    } else if (PyTuple_Check(value)) {
+        for (; at < PyTuple_GET_SIZE(value); at++)
+            look(out, PyTuple_GET_ITEM(value, at), role, depth + 1);
+    }
+}
+
+/* What an instance has under a name, without asking its class: borrowed. */
+static PyObject *member(PyObject *self, const char *name)
+{
+    PyObject *members = PyObject_GenericGetDict(self, NULL);
+    PyObject *value = members ? PyDict_GetItemString(members, name) : NULL;
+
+    Py_XDECREF(members); /* the instance has it */
+    PyErr_Clear();
+    return value;
+}
+
+static void look_in_optimizer(found *out, PyObject *self)
+{
+    PyObject *groups = member(self, "param_groups");
+    PyObject *state = member(self, "state");
+
+    for (Py_ssize_t i = 0;
+         groups && PyList_Check(groups) && i < PyList_GET_SIZE(groups); i++) {
+        PyObject *group = PyList_GET_ITEM(groups, i);
+        PyObject *params =
+            PyDict_Check(group) ? PyDict_GetItemString(group, "params") : NULL;
+        if (params)
+            look(out, params, VST_STORAGE_PARAMETER, DEPTH_MAX - 1);
+    }
+    PyErr_Clear();
+    if (state)
+        look(out, state, VST_STORAGE_OPTIMIZER, 0);
+}
+
+static void record(found *out)
+{
+    if (out->count)
+        note(out->tensors, out->roles, out->count, vst_record_storages);
+    free(out->tensors);
+    free(out->roles);
+}
+
+/* ---- when ---------------------------------------------------------------- */
+
+void vpy_tensors_of_module(PyObject *self)
+{
+    found out = {0};
+    PyObject *parameters = tensor_type ? member(self, "_parameters") : NULL;
+
+    if (!parameters)
+        return;
+    int before = hush(HUSHED);
+    look(&out, parameters, VST_STORAGE_PARAMETER, DEPTH_MAX - 1);
+    hush(before);
+    record(&out);
+}
+
+/* The entry of an optimizer, made if there is none; NULL without memory. */
+static optimizer *entry_of(PyObject *self)
+{
+    for (size_t i = 0; i < optimizer_count; i++)
+        if (optimizers[i].self == self) {
+            if (vpy_weakref_is_to(optimizers[i].weakref, self))
+                return &optimizers[i];
+            Py_DECREF(optimizers[i].weakref); /* another lay here */
+            optimizers[i] = optimizers[--optimizer_count];
+            break;
+        }
+    optimizer *grown =
+        realloc(optimizers, (optimizer_count + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    optimizers = grown;
+    PyObject *weakref = PyWeakref_NewRef(self, NULL);
+    if (!weakref)
+        return NULL;
+    grown[optimizer_count] = (optimizer){self, weakref, 0};
+    return &grown[optimizer_count++];
+}
+
+static PyObject *note_optimizer(PyObject *module, PyObject *const *args,
+                                Py_ssize_t count)
+{
+    found out = {.only_hash = true};
+    optimizer *entry;
+
+    (void)module;
+    if (count < 1 || !tensor_type)
+        Py_RETURN_NONE;
+    look_in_optimizer(&out, args[0]);
+    entry = entry_of(args[0]);
+    PyErr_Clear();
+    if (entry && entry->hash == out.hash)
+        Py_RETURN_NONE;
+    if (entry)
+        entry->hash = out.hash;
+    out.only_hash = false;
+    int before = hush(HUSHED);
+    look_in_optimizer(&out, args[0]);
+    hush(before);
+    record(&out);
+    Py_RETURN_NONE;
+}
+
+/* ---- the framework --------------------------------------------------------
+ */
+
+static PyObject *set_framework_tensors(PyObject *module, PyObject *args)
+{
+    PyObject *type;
+    unsigned long long hush_at, note_at;
+    PyTypeObject *old = tensor_type;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OKK:set_framework_tensors", &type, &hush_at,
+                          &note_at))
+        return NULL;
+    if (type != Py_None && !PyType_Check(type)) {
+        PyErr_SetString(PyExc_TypeError,
+                        "set_framework_tensors takes a class or None");
+        return NULL;
+    }
+    for (size_t i = 0; i < optimizer_count; i++)
+        Py_DECREF(optimizers[i].weakref);
+    free(optimizers);
+    optimizers = NULL;
+    optimizer_count = 0;
+    hush = (hush_fn)(uintptr_t)hush_at;
+    note = (note_fn)(uintptr_t)note_at;
+    tensor_type = type != Py_None && hush && note ? (PyTypeObject *)type : NULL;
+    Py_XINCREF(tensor_type);
+    Py_XDECREF(old);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"set_framework_tensors", set_framework_tensors, METH_VARARGS,
+     PyDoc_STR("set_framework_tensors(type, hush, note)\n--\n\nThe class of a "
+               "framework's tensors, and functions of its adapter by address; "
+               "None: parameters are not noted.")},
+    {"note_optimizer", (PyCFunction)(void (*)(void))note_optimizer,
+     METH_FASTCALL,
+     PyDoc_STR("note_optimizer(optimizer, args, kwargs)\n--\n\nRecords which "
+               "tensors it holds, if these are others than before.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_tensors_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,223 @@
+/* The page of a memory timeline: one file that needs nothing else, an area for
+ * each category on top of the others, a legend and the most that was in use. A
+ * column of the plot shows the moment in it at which most was. One thread at a
+ * time. */
+#include "export/timeline.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    COLUMNS = 1200,
+    SCALE = 10, /* units a column */
+    WIDTH = COLUMNS * SCALE,
+    HEIGHT = 5000,
+    GRID = 5 /* lines */
+};
+
+/* As torch.profiler draws them. */
+static const char *const colours[VST_CATEGORIES] = {
+    "darkgreen", "goldenrod",  "black",     "mediumpurple",
+    "red",       "mediumblue", "royalblue", "grey",
+};
+
+static const char head[] =
+    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+    "<title>Memory timeline</title>\n<style>\n"
+    "body { font: 14px sans-serif; margin: 2em; color: #222 }\n"
+    "figure { position: relative; margin: 1em 0 2.5em 6em; height: 65vh; "
+    "border: 1px solid #999 }\n"
+    "svg { width: 100%; height: 100%; display: block }\n"
+    ".y, .x { position: absolute; color: #555; white-space: nowrap }\n"
+    ".y { right: 100%; margin-right: .5em; transform: translateY(50%) }\n"
+    ".x { top: 100%; margin-top: .4em; transform: translateX(-50%) }\n"
+    "td, th { padding: .15em 1em .15em 0; text-align: right }\n"
+    "td:first-child, th:first-child { text-align: left }\n"
+    ".c { display: inline-block; width: .9em; height: .9em; margin-right: "
+    ".5em; opacity: .7; vertical-align: -1px }\n"
+    "</style></head><body>\n<h1>Memory in use on cpu</h1>\n";
+
+typedef struct column {
+    int64_t total;
+    int64_t bytes[VST_CATEGORIES];
+} column;
+
+typedef struct plot {
+    column columns[COLUMNS];
+    column most; /* the moment at which most is in use */
+    int64_t most_us;
+    int64_t peaks[VST_CATEGORIES];
+    int64_t first_us, length_us;
+} plot;
+
+static void put(vst__output *output, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void put(vst__output *output, const char *format, ...)
+{
+    char text[512];
+    va_list values;
+
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    vst__output_text(output, text);
+}
+
+/* Bytes for people to read, with one decimal. */
+static const char *size_text(char *text, size_t room, int64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int64_t tenths = bytes * 10;
+    size_t unit = 0;
+
+    while (tenths >= 10240 && unit < 4) {
+        tenths = (tenths + 512) / 1024;
+        unit++;
+    }
+    if (unit == 0)
+        snprintf(text, room, "%lld B", (long long)bytes);
+    else
+        snprintf(text, room, "%lld.%lld %s", (long long)(tenths / 10),
+                 (long long)(tenths % 10), units[unit]);
+    return text;
+}
+
+/* ---- what is shown ------------------------------------------------------- */
+
+static column sum(const vst__timeline_point *point)
+{
+    column all = {0};
+
+    for (size_t i = 0; i < VST_CATEGORIES; i++) {
+        all.bytes[i] = point->bytes[i] > 0 ? point->bytes[i] : 0;
+        all.total += all.bytes[i];
+    }
+    return all;
+}
+
+static void take(plot *self, const vst__memory_rows *rows)
+{
+    vst__timeline_point point = {0};
+    column now = {0};
+    size_t reached = 0; /* columns before it are done */
+
+    for (size_t at = 0; vst__timeline_next(rows, &at, &point);) {
+        int64_t time_us =
+            point.time_us == VST_TIME_BEFORE ? self->first_us : point.time_us;
+        size_t place = (size_t)((time_us - self->first_us) * (COLUMNS - 1) /
+                                self->length_us);
+
+        while (reached < place)
+            self->columns[++reached] = now;
+        now = sum(&point);
+        if (now.total >= self->columns[place].total)
+            self->columns[place] = now;
+        if (now.total > self->most.total) {
+            self->most = now;
+            self->most_us = time_us;
+        }
+        for (size_t i = 0; i < VST_CATEGORIES; i++)
+            if (now.bytes[i] > self->peaks[i])
+                self->peaks[i] = now.bytes[i];
+    }
+    while (reached + 1 < COLUMNS)
+        self->columns[++reached] = now;
+}
+
+/* ---- the page ------------------------------------------------------------ */
+
+static int64_t height(const plot *self, const column *of, size_t categories)
+{
+    int64_t bytes = 0, most = self->most.total > 0 ? self->most.total : 1;
+
+    for (size_t i = 0; i < categories; i++)
+        bytes += of->bytes[i];
+    return HEIGHT - (int64_t)((double)bytes / (double)most * (HEIGHT * 0.95));
+}
+
+/* The upper edge from left to right, the lower one back. */
+static void put_area(vst__output *output, const plot *self, size_t category)
+{
+    put(output, "<path fill=\"%s\" fill-opacity=\".7\" d=\"M0 %lld",
+        colours[category],
+        (long long)height(self, &self->columns[0], category));
+    for (int i = 0; i < COLUMNS; i++)
+        put(output, "L%d %lldH%d", i * SCALE,
+            (long long)height(self, &self->columns[i], category + 1),
+            (i + 1) * SCALE);
+    for (int i = COLUMNS; i-- != 0;)
+        put(output, "L%d %lldH%d", (i + 1) * SCALE,
+            (long long)height(self, &self->columns[i], category), i * SCALE);
+    put(output, "Z\"><title>%s</title></path>\n",
+        vst__category_names[category]);
+}
+
+static void put_plot(vst__output *output, const plot *self)
+{
+    char text[32];
+
+    put(output,
+        "<figure><svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" "
+        "role=\"img\" aria-label=\"bytes in use by category over time\">\n",
+        WIDTH, HEIGHT);
+    for (size_t i = 0; i < VST_CATEGORIES; i++)
+        if (self->peaks[i] > 0)
+            put_area(output, self, i);
+    vst__output_text(output, "</svg>\n");
+    for (int i = 0; i <= GRID; i++)
+        put(output, "<span class=\"y\" style=\"bottom: %d%%\">%s</span>\n",
+            95 * i / GRID,
+            size_text(text, sizeof text, self->most.total * i / GRID));
+    for (int i = 0; i <= GRID; i++) {
+        long long us = (long long)(self->length_us * i / GRID);
+        put(output,
+            "<span class=\"x\" style=\"left: %d%%\">%lld.%03lld ms</span>\n",
+            100 * i / GRID, us / 1000, us % 1000);
+    }
+    vst__output_text(output, "</figure>\n");
+}
+
+static void put_legend(vst__output *output, const plot *self)
+{
+    char peak[32], then[32];
+
+    vst__output_text(output, "<table><tr><th>category</th><th>at most</th>"
+                             "<th>at the maximum</th></tr>\n");
+    for (size_t i = 0; i < VST_CATEGORIES; i++)
+        put(output,
+            "<tr><td><span class=\"c\" style=\"background: %s\"></span>%s</td>"
+            "<td>%s</td><td>%s</td></tr>\n",
+            colours[i], vst__category_names[i],
+            size_text(peak, sizeof peak, self->peaks[i]),
+            size_text(then, sizeof then, self->most.bytes[i]));
+    vst__output_text(output, "</table>\n</body></html>\n");
+}
+
+vst_status vst__timeline_page(const vst__memory_rows *rows, int64_t first_us,
+                              vst__output *output)
+{
+    plot *self = calloc(1, sizeof *self);
+    char text[32];
+    long long after_us;
+
+    if (self == NULL)
+        return VST_E_NOMEM;
+    self->first_us = self->most_us = first_us;
+    if (rows->count != 0 && rows->rows[rows->count - 1].time_ns >= 0)
+        self->length_us = rows->rows[rows->count - 1].time_ns / 1000 - first_us;
+    if (self->length_us < 1)
+        self->length_us = 1;
+    take(self, rows);
+    after_us = (long long)(self->most_us - first_us);
+    vst__output_text(output, head);
+    put(output,
+        "<p>Maximum: <b>%s</b> (%lld bytes) after %lld.%03lld ms.</p>\n",
+        size_text(text, sizeof text, self->most.total),
+        (long long)self->most.total, after_us / 1000, after_us % 1000);
+    put_plot(output, self);
+    put_legend(output, self);
+    free(self);
+    return VST_OK;
+}

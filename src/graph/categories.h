@@ -1,0 +1,66 @@
+/* What memory was for: each storage, and each version of one that operators
+ * wrote to, has a category. And memory in use over time, by them, as rows. One
+ * thread at a time. */
+#ifndef VST_GRAPH_CATEGORIES_H
+#define VST_GRAPH_CATEGORIES_H
+
+#include "graph/flow.h"
+
+/* As files number them. */
+typedef enum vst__category {
+    VST_CATEGORY_PARAMETER,
+    VST_CATEGORY_OPTIMIZER,
+    VST_CATEGORY_INPUT,
+    VST_CATEGORY_TEMPORARY,
+    VST_CATEGORY_ACTIVATION,
+    VST_CATEGORY_GRADIENT,
+    VST_CATEGORY_AUTOGRAD,
+    VST_CATEGORY_UNKNOWN,
+    VST_CATEGORIES
+} vst__category;
+
+extern const char *const vst__category_names[VST_CATEGORIES];
+
+typedef enum vst__memory_action {
+    VST_ACTION_PREEXISTING = 1,
+    VST_ACTION_CREATE = 2,
+    VST_ACTION_INCREMENT_VERSION = 3, /* two rows: the old one's, the new's */
+    VST_ACTION_DESTROY = 4
+} vst__memory_action;
+
+#define VST_TIME_BEFORE INT64_C(-1) /* of what was there already */
+
+typedef struct vst__memory_row {
+    int64_t time_ns;
+    int64_t bytes; /* below 0: so many less */
+    uint8_t action, category;
+} vst__memory_row;
+
+/* In order of time. All zero is empty. */
+typedef struct vst__memory_rows {
+    vst__memory_row *rows;
+    size_t count, capacity;
+} vst__memory_rows;
+
+/* Of a window. Where a framework told of its blocks these alone are counted:
+ * the others hold them. Where it did not say what operators were given, what
+ * was freed while recording went on is TEMPORARY and the rest UNKNOWN. */
+vst_status vst__memory_rows_read(vst__memory_rows *rows, vst_trace *trace,
+                                 int window, vst_error *error);
+void vst__memory_rows_free(vst__memory_rows *rows);
+
+/* categories.c: the category of each version of each key, by key.first; the
+ * caller frees it. NULL without memory. */
+uint8_t *vst__flow_classify(vst__flow *flow);
+
+static inline uint8_t vst__category_of(const vst__flow *flow,
+                                       const uint8_t *versions, uint32_t key,
+                                       uint32_t version)
+{
+    const vst__flow_key *of = &flow->keys[key];
+
+    return of->category != VST_CATEGORY_UNKNOWN ? of->category
+                                                : versions[of->first + version];
+}
+
+#endif

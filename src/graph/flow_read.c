@@ -1,0 +1,401 @@
+/* Reads the flow of a trace: once its operators, through a tracer that makes no
+ * spans, and once its memory. One thread at a time. */
+#include "graph/flow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <vestige/memory.h>
+#include <vestige/operator.h>
+
+#include "base/grow.h"
+#include "base/map64.h"
+
+/* What a definition is. */
+enum { KIND_NEW, KIND_OTHER, KIND_OPERATOR, KIND_ACCUMULATES, KIND_TAKES };
+
+enum { KIND_OF_ESCAPE = VST_ESCAPE + 1 };
+
+/* A call that is open. */
+typedef struct frame {
+    int64_t start_ns;
+    vst_id id;
+    uint8_t kind;
+    bool gave;        /* an operator was called by it */
+    bool is_gradient; /* its first input is a gradient */
+    size_t outer;     /* the operator around it: place + 1, 0: none */
+} frame;
+
+typedef struct reader {
+    vst_tracer tracer; /* first */
+    vst__flow *flow;
+    const vst_trace *trace;
+    uint8_t *kinds; /* by definition id */
+    vst_id kinds_max;
+    frame *frames;
+    size_t depth, capacity;
+    size_t inner; /* the innermost operator: place + 1, 0: none */
+    size_t leaf;  /* the frame of the node that is open, likewise */
+    uint32_t node;
+} reader;
+
+static vst_status add_touch(vst__flow *flow, int64_t time_ns, uint64_t storage,
+                            uint64_t bytes, uint32_t node)
+{
+    vst__flow_touch *touches =
+        vst__grow(flow->touches, &flow->touch_capacity, flow->touch_count + 1,
+                  sizeof *touches);
+
+    if (touches == NULL || flow->touch_count >= UINT32_MAX)
+        return VST_E_NOMEM;
+    flow->touches = touches;
+    touches[flow->touch_count] = (vst__flow_touch){
+        time_ns, storage, bytes, node, (uint32_t)flow->touch_count};
+    flow->touch_count++;
+    return VST_OK;
+}
+
+static vst_status add_node(vst__flow *flow, int64_t start_ns, uint32_t thread,
+                           bool backward)
+{
+    vst__flow_node *nodes = vst__grow(flow->nodes, &flow->node_capacity,
+                                      flow->node_count + 1, sizeof *nodes);
+
+    if (nodes == NULL || flow->node_count >= UINT32_MAX - 1)
+        return VST_E_NOMEM;
+    flow->nodes = nodes;
+    nodes[flow->node_count++] = (vst__flow_node){
+        .start_ns = start_ns,
+        .end_ns = start_ns,
+        .thread = thread,
+        .backward = backward,
+    };
+    return VST_OK;
+}
+
+/* ---- operators ---------------------------------------------------------- */
+
+static bool is_named(const vst_definition *definition, const char *name)
+{
+    return definition->name_len == strlen(name) &&
+           memcmp(definition->name, name, definition->name_len) == 0;
+}
+
+static uint8_t kind_of(reader *self, vst_id id)
+{
+    const vst_definition *known;
+
+    if (id > self->kinds_max)
+        return KIND_OTHER;
+    if (self->kinds[id] != KIND_NEW)
+        return self->kinds[id];
+    known = vst_trace_definition(self->trace, id);
+    self->kinds[id] = KIND_OTHER;
+    if (known != NULL && known->kind == VST_DEF_OPERATOR) {
+        self->kinds[id] = KIND_OPERATOR;
+        if (is_named(known, "torch::autograd::AccumulateGrad"))
+            self->kinds[id] = KIND_ACCUMULATES;
+        else if (is_named(known, "aten::detach") ||
+                 is_named(known, "aten::add_"))
+            self->kinds[id] = KIND_TAKES;
+    }
+    return self->kinds[id];
+}
+
+static vst_status enter(reader *self, vst_id id, int64_t now_ns)
+{
+    frame *frames = vst__grow(self->frames, &self->capacity, self->depth + 1,
+                              sizeof *frames);
+    frame *added;
+
+    if (frames == NULL)
+        return VST_E_NOMEM;
+    self->frames = frames;
+    added = &frames[self->depth++];
+    *added = (frame){.start_ns = now_ns,
+                     .id = id,
+                     .kind = kind_of(self, id),
+                     .outer = self->inner};
+    if (added->kind == KIND_OTHER)
+        return VST_OK;
+    if (self->inner != 0) {
+        frame *around = &frames[self->inner - 1];
+        added->is_gradient = around->kind == KIND_ACCUMULATES &&
+                             !around->gave && added->kind == KIND_TAKES;
+        around->gave = true;
+    }
+    self->inner = self->depth;
+    return VST_OK;
+}
+
+/* Closes all calls from a place on. */
+static void close_from(reader *self, size_t place, int64_t now_ns)
+{
+    if (self->leaf > place) {
+        self->flow->nodes[self->node].end_ns = now_ns;
+        self->leaf = 0;
+    }
+    while (self->inner > place)
+        self->inner = self->frames[self->inner - 1].outer;
+    self->depth = place;
+}
+
+static void leave(reader *self, vst_id id, int64_t now_ns)
+{
+    for (size_t i = self->depth; i-- != 0;)
+        if (self->frames[i].id == id) {
+            close_from(self, i, now_ns);
+            return;
+        }
+}
+
+/* The operator on top is a node, unless one around it is. */
+static vst_status begin_node(reader *self, uint32_t thread, bool backward)
+{
+    vst_status status;
+
+    if (self->leaf != 0 || self->inner == 0 || self->inner != self->depth)
+        return VST_OK;
+    status = add_node(self->flow, self->frames[self->inner - 1].start_ns,
+                      thread, backward);
+    if (status == VST_OK) {
+        self->leaf = self->inner;
+        self->node = (uint32_t)(self->flow->node_count - 1);
+    }
+    return status;
+}
+
+static vst_status take_storages(reader *self, const vst_compressed_event *event,
+                                int64_t now_ns)
+{
+    const uint64_t *words = event->payload;
+    uint32_t count = event->payload_words / 2;
+    vst_status status = VST_OK;
+    bool on_top = self->inner != 0 && self->inner == self->depth;
+
+    if (count == 0 || words[0] >> 56 < VST_STORAGE_GIVEN)
+        status = begin_node(self, event->where.resource, false);
+    for (uint32_t i = 0; i < count && status == VST_OK; i++) {
+        uint64_t word = words[2 * i], role = word >> 56;
+        bool is_input = role < VST_STORAGE_PARAMETER;
+        uint32_t node =
+            is_input && self->leaf != 0 ? self->node : VST_FLOW_NONE;
+
+        if (role > VST_STORAGE_OPTIMIZER)
+            continue;
+        status = add_touch(self->flow, now_ns, word, words[2 * i + 1], node);
+        if (i == 0 && is_input && on_top && status == VST_OK &&
+            self->frames[self->depth - 1].is_gradient) {
+            self->frames[self->depth - 1].is_gradient = false;
+            status = add_touch(self->flow, now_ns,
+                               vst_storage_word(word, VST_STORAGE_GRADIENT),
+                               words[1], VST_FLOW_NONE);
+        }
+    }
+    return status;
+}
+
+static vst_status escape(reader *self, const vst_compressed_event *event,
+                         int64_t now_ns)
+{
+    switch (vst_trace_key_kind(event->key) - KIND_OF_ESCAPE) {
+    case VST_ESCAPE_OPERATOR:
+        if (event->payload_words >= VST_OPERATOR_HEAD_WORDS &&
+            (event->payload[1] >> 48 & 0xff) == VST_SCOPE_BACKWARD)
+            return begin_node(self, event->where.resource, true);
+        return VST_OK;
+    case VST_ESCAPE_STORAGES:
+        return take_storages(self, event, now_ns);
+    case VST_ESCAPE_STACK:
+    case VST_ESCAPE_SWITCH:
+    case VST_ESCAPE_DROPPED:
+    case VST_ESCAPE_GAP:
+        close_from(self, 0, now_ns);
+        return VST_OK;
+    default:
+        return VST_OK;
+    }
+}
+
+static vst_status get_events(vst_tracer *tracer,
+                             const vst_time_converter *converter,
+                             const vst_compressed_event *events, size_t count,
+                             int64_t end_ns, const vst_sink *sink)
+{
+    reader *self = (reader *)tracer;
+    vst_status status = VST_OK;
+
+    (void)sink;
+    for (size_t i = 0; i < count && status == VST_OK; i++) {
+        uint32_t kind = vst_trace_key_kind(events[i].key);
+        vst_id id = vst_trace_key_id(events[i].key);
+        int64_t now_ns;
+
+        if (kind >= KIND_OF_ESCAPE + VST_ESCAPE_FIXED)
+            continue;
+        now_ns = converter->to_ns(converter->ctx, events[i].enter_t);
+        if (kind == VST_ENTER)
+            status = enter(self, id, now_ns);
+        else if (kind == VST_EXIT || kind == VST_RAISE)
+            leave(self, id, now_ns);
+        else
+            status = escape(self, &events[i], now_ns);
+    }
+    if (end_ns != VST_TIME_OPEN)
+        close_from(self, 0, end_ns);
+    return status;
+}
+
+static vst_status read_operators(vst__flow *flow, vst_trace *trace, int window,
+                                 vst_error *error)
+{
+    static const vst_tracer_ops ops = {.get_events = get_events};
+    static const vst_sink sink = {0};
+    reader self = {.tracer = {&ops},
+                   .flow = flow,
+                   .trace = trace,
+                   .kinds_max = vst_trace_definition_max(trace)};
+    vst_status status;
+
+    self.kinds = calloc((size_t)self.kinds_max + 1, 1);
+    if (self.kinds == NULL)
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    status = vst_trace_replay(trace, window, &self.tracer, &sink, error);
+    free(self.kinds);
+    free(self.frames);
+    return status;
+}
+
+/* ---- memory ------------------------------------------------------------- */
+
+typedef struct memory_reader {
+    vst__flow *flow;
+    bool framework;     /* only its own blocks */
+    vst__map64 tensors; /* else those at addresses that operators were given */
+    /* The operators' nodes by thread, then time. */
+    const vst__flow_node **by_thread;
+    size_t count;
+} memory_reader;
+
+static int compare_threads(const void *a, const void *b)
+{
+    const vst__flow_node *x = *(const vst__flow_node *const *)a;
+    const vst__flow_node *y = *(const vst__flow_node *const *)b;
+
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+/* The node that a thread was in, or NULL. */
+static const vst__flow_node *find_node(const memory_reader *self,
+                                       uint32_t thread, int64_t time_ns)
+{
+    size_t low = 0, high = self->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const vst__flow_node *one = self->by_thread[middle];
+        if (one->thread < thread ||
+            (one->thread == thread && one->start_ns <= time_ns))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0 || self->by_thread[low - 1]->thread != thread ||
+        self->by_thread[low - 1]->end_ns < time_ns)
+        return NULL;
+    return self->by_thread[low - 1];
+}
+
+/* A framework that is not asked for its blocks gets them, aligned, from the
+ * system's allocator. */
+static bool is_wanted(const memory_reader *self, const vst_memory_event *event)
+{
+    if (self->framework)
+        return event->kind == VST_MEMORY_FRAMEWORK ||
+               event->kind == VST_MEMORY_FRAMEWORK_FREE;
+    return vst__map64_find(&self->tensors,
+                           event->address & VST_STORAGE_ADDRESS) != NULL;
+}
+
+static vst_status take_memory(void *ctx, const vst_memory_event *event)
+{
+    memory_reader *self = ctx;
+    vst__flow *flow = self->flow;
+    const vst__flow_node *in;
+    uint64_t role =
+        event->flags & VST_MEMORY_FREES ? VST_TOUCH_FREED : VST_TOUCH_ALLOCATED;
+    uint32_t node;
+    vst_status status = VST_OK;
+
+    if (!is_wanted(self, event))
+        return VST_OK;
+    flow->has_memory = true;
+    in = find_node(self, event->thread, event->time_ns);
+    if (in != NULL) {
+        node = (uint32_t)in->edges;
+    } else {
+        node = (uint32_t)flow->node_count;
+        status = add_node(flow, event->time_ns, event->thread, false);
+    }
+    return status == VST_OK
+               ? add_touch(flow, event->time_ns,
+                           (event->address & VST_STORAGE_ADDRESS) | role << 56,
+                           event->size, node)
+               : status;
+}
+
+static vst_status find_tensors(memory_reader *self)
+{
+    for (size_t i = 0; i < self->flow->touch_count; i++)
+        if (vst__map64_put(&self->tensors, self->flow->touches[i].storage &
+                                               VST_STORAGE_ADDRESS) == NULL)
+            return VST_E_NOMEM;
+    return VST_OK;
+}
+
+static vst_status read_memory(vst__flow *flow, vst_trace *trace, int window,
+                              vst_error *error)
+{
+    memory_reader self = {
+        .flow = flow, .framework = true, .count = flow->node_count};
+    vst__flow_node *copy = malloc((self.count + 1) * sizeof *copy);
+    const vst_memory_sink sink = {.ctx = &self, .event = take_memory};
+    vst_status status = VST_E_NOMEM;
+
+    self.by_thread = malloc((self.count + 1) * sizeof *self.by_thread);
+    if (copy != NULL && self.by_thread != NULL) {
+        for (size_t i = 0; i < self.count; i++) {
+            copy[i] = flow->nodes[i];
+            copy[i].edges = i; /* which it is, until there are edges */
+            self.by_thread[i] = &copy[i];
+        }
+        qsort(self.by_thread, self.count, sizeof *self.by_thread,
+              compare_threads);
+        status = vst_trace_replay_memory(trace, window, &sink, error);
+        if (status == VST_OK && !flow->has_memory && flow->touch_count != 0) {
+            self.framework = false;
+            status = find_tensors(&self);
+            if (status == VST_OK)
+                status = vst_trace_replay_memory(trace, window, &sink, error);
+            else
+                vst_error_set(error, status, 0, 0);
+        }
+    } else {
+        vst_error_set(error, status, 0, 0);
+    }
+    vst__map64_free(&self.tensors);
+    free(self.by_thread);
+    free(copy);
+    return status;
+}
+
+vst_status vst__flow_read(vst__flow *flow, vst_trace *trace, int window,
+                          vst_error *error)
+{
+    vst_status status = read_operators(flow, trace, window, error);
+
+    flow->has_tensors = flow->touch_count != 0;
+    return status == VST_OK ? read_memory(flow, trace, window, error) : status;
+}
