@@ -171,6 +171,7 @@ class profile(TorchProfile):
             "with_flops": self.with_flops,
             "with_modules": self.with_modules,
             "memory": profile_memory and (in_its_place or not memory_native_allocators),
+            "storages": profile_memory,
             "overload_names": bool(self._experiment.get("capture_overload_names")),
         }
         self._ranks = check_ranks(rank, local_rank, world_size)

@@ -53,13 +53,14 @@ def start(
     overload_names: bool = False,
     ids: bool = False,
     with_modules: bool = False,
+    storages: bool = False,
 ) -> None:
     """In a recording that has just begun. Where torch is not there yet, the observer starts when it comes: the recorder
     sees the call that imports it, if all calls are recorded, else it is waited for."""
     global _flags
     _flags = SHAPES * record_shapes | FLOPS * with_flops | MEMORY * memory | OVERLOADS * overload_names | IDS * ids
     _flags |= MODULES * with_modules
-    if memory and record_shapes:
+    if storages and record_shapes:
         _flags |= STORAGES
     if _is_loaded():
         _begin()

@@ -24,13 +24,18 @@ static uint32_t role_of(const vst__flow_touch *touch)
     return (uint32_t)(touch->storage >> 56);
 }
 
+static bool allocates(uint32_t role)
+{
+    return role == VST_TOUCH_ALLOCATED || role == VST_TOUCH_FOUND;
+}
+
 /* At the same time memory comes first: what is told of a storage is told with
  * the time of the record before. */
 static int rank(const vst__flow_touch *touch)
 {
     uint32_t role = role_of(touch);
 
-    return role == VST_TOUCH_FREED ? 0 : role == VST_TOUCH_ALLOCATED ? 1 : 2;
+    return role == VST_TOUCH_FREED ? 0 : allocates(role) ? 1 : 2;
 }
 
 static int by_time(const void *a, const void *b)
@@ -61,7 +66,8 @@ static void note(vst__flow_key *key, const vst__flow_touch *touch)
 {
     uint32_t role = role_of(touch);
 
-    if (role == VST_TOUCH_ALLOCATED) {
+    if (allocates(role)) {
+        key->found = role == VST_TOUCH_FOUND;
         key->created_ns = touch->time_ns;
         key->bytes = touch->bytes;
     } else if (role == VST_TOUCH_FREED) {
@@ -91,7 +97,7 @@ static vst_status make_keys(vst__flow *flow)
             status = VST_E_NOMEM;
             break;
         }
-        if (*place == 0 || role_of(touch) == VST_TOUCH_ALLOCATED) {
+        if (*place == 0 || allocates(role_of(touch))) {
             status = add_key(flow);
             *place = flow->key_count;
         }
@@ -157,6 +163,7 @@ static uint32_t did(uint32_t role)
     case VST_STORAGE_GIVEN:
         return VST_EDGE_GIVEN;
     case VST_TOUCH_ALLOCATED:
+    case VST_TOUCH_FOUND:
         return VST_EDGE_CREATES;
     default:
         return VST_EDGE_DESTROYS;

@@ -11,8 +11,9 @@
 #define VST_FLOW_NONE UINT32_MAX
 #define VST_FLOW_NEVER INT64_MIN
 
-/* Roles of a touch beyond a vst_storage_role. */
-enum { VST_TOUCH_ALLOCATED = 16, VST_TOUCH_FREED = 17 };
+/* Roles of a touch beyond a vst_storage_role. FOUND is an allocation that
+ * counts only if it is a tensor's. */
+enum { VST_TOUCH_ALLOCATED = 16, VST_TOUCH_FREED = 17, VST_TOUCH_FOUND = 18 };
 
 /* Something happened to a storage. */
 typedef struct vst__flow_touch {
@@ -55,6 +56,7 @@ typedef struct vst__flow_key {
     uint32_t versions; /* how many */
     bool is_tensor;    /* it was given to an operator, or is one's below */
     bool has_edges;
+    bool found;       /* counts only if it is a tensor */
     uint8_t noted;    /* 1 << vst_storage_role, from PARAMETER on */
     uint8_t category; /* of all versions, or UNKNOWN: each has its own */
 } vst__flow_key;

@@ -308,15 +308,25 @@ static const vst__flow_node *find_node(const memory_reader *self,
     return self->by_thread[low - 1];
 }
 
-/* A framework that is not asked for its blocks gets them, aligned, from the
- * system's allocator. */
-static bool is_wanted(const memory_reader *self, const vst_memory_event *event)
+/* What an event is to the flow, 0: nothing. A framework that does not tell of
+ * its blocks gets them from the system's allocator, aligned; what lies at the
+ * address of a tensor otherwise may be one's, or come after it. */
+static uint64_t role_of(memory_reader *self, const vst_memory_event *event)
 {
+    bool frees = event->flags & VST_MEMORY_FREES;
+    uint64_t address = event->address & VST_STORAGE_ADDRESS;
+    uint64_t own = frees ? VST_TOUCH_FREED : VST_TOUCH_ALLOCATED;
+
     if (self->framework)
         return event->kind == VST_MEMORY_FRAMEWORK ||
-               event->kind == VST_MEMORY_FRAMEWORK_FREE;
-    return vst__map64_find(&self->tensors,
-                           event->address & VST_STORAGE_ADDRESS) != NULL;
+                       event->kind == VST_MEMORY_FRAMEWORK_FREE
+                   ? own
+                   : 0;
+    if (event->kind == VST_MEMORY_POSIX_MEMALIGN)
+        return vst__map64_put(&self->tensors, address) != NULL ? own : 0;
+    if (vst__map64_find(&self->tensors, address) == NULL)
+        return 0;
+    return frees ? own : VST_TOUCH_FOUND;
 }
 
 static vst_status take_memory(void *ctx, const vst_memory_event *event)
@@ -324,12 +334,11 @@ static vst_status take_memory(void *ctx, const vst_memory_event *event)
     memory_reader *self = ctx;
     vst__flow *flow = self->flow;
     const vst__flow_node *in;
-    uint64_t role =
-        event->flags & VST_MEMORY_FREES ? VST_TOUCH_FREED : VST_TOUCH_ALLOCATED;
+    uint64_t role = role_of(self, event);
     uint32_t node;
     vst_status status = VST_OK;
 
-    if (!is_wanted(self, event))
+    if (role == 0)
         return VST_OK;
     flow->has_memory = true;
     in = find_node(self, event->thread, event->time_ns);

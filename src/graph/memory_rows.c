@@ -35,6 +35,8 @@ static vst_status add_key(vst__memory_rows *rows, const vst__flow *flow,
     uint8_t category = vst__category_of(flow, categories, number, 0);
     vst_status status = VST_OK;
 
+    if (key->found && !key->is_tensor)
+        return VST_OK;
     if (key->created_ns != VST_FLOW_NEVER)
         status = add(rows, key->created_ns, VST_ACTION_CREATE, bytes, category);
     else if (key->has_edges ? key->is_tensor : key->noted != 0)
