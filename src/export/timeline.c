@@ -24,7 +24,10 @@ bool vst__timeline_next(const vst__memory_rows *rows, size_t *at,
         if ((row->time_ns < 0 ? VST_TIME_BEFORE : row->time_ns / 1000) !=
             point->time_us)
             break;
-        point->bytes[row->category] += row->bytes;
+        /* A damaged file may say anything: sums wrap around. */
+        point->bytes[row->category] =
+            (int64_t)((uint64_t)point->bytes[row->category] +
+                      (uint64_t)row->bytes);
     }
     return true;
 }

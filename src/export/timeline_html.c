@@ -69,18 +69,20 @@ static void put(vst__output *output, const char *format, ...)
 static const char *size_text(char *text, size_t room, int64_t bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    int64_t tenths = bytes * 10;
+    double value = (double)bytes;
     size_t unit = 0;
+    long long tenths;
 
-    while (tenths >= 10240 && unit < 4) {
-        tenths = (tenths + 512) / 1024;
+    while (value >= 1024 && unit < 4) {
+        value /= 1024;
         unit++;
     }
+    tenths = (long long)(value * 10 + 0.5);
     if (unit == 0)
         snprintf(text, room, "%lld B", (long long)bytes);
     else
-        snprintf(text, room, "%lld.%lld %s", (long long)(tenths / 10),
-                 (long long)(tenths % 10), units[unit]);
+        snprintf(text, room, "%lld.%lld %s", tenths / 10, tenths % 10,
+                 units[unit]);
     return text;
 }
 
@@ -92,7 +94,7 @@ static column sum(const vst__timeline_point *point)
 
     for (size_t i = 0; i < VST_CATEGORIES; i++) {
         all.bytes[i] = point->bytes[i] > 0 ? point->bytes[i] : 0;
-        all.total += all.bytes[i];
+        all.total = (int64_t)((uint64_t)all.total + (uint64_t)all.bytes[i]);
     }
     return all;
 }
@@ -106,8 +108,8 @@ static void take(plot *self, const vst__memory_rows *rows)
     for (size_t at = 0; vst__timeline_next(rows, &at, &point);) {
         int64_t time_us =
             point.time_us == VST_TIME_BEFORE ? self->first_us : point.time_us;
-        size_t place = (size_t)((time_us - self->first_us) * (COLUMNS - 1) /
-                                self->length_us);
+        size_t place = (size_t)((double)(time_us - self->first_us) *
+                                (COLUMNS - 1) / (double)self->length_us);
 
         while (reached < place)
             self->columns[++reached] = now;
@@ -128,29 +130,40 @@ static void take(plot *self, const vst__memory_rows *rows)
 
 /* ---- the page ------------------------------------------------------------ */
 
-static int64_t height(const plot *self, const column *of, size_t categories)
+/* Where the upper edge of so many categories is. */
+static int height(const plot *self, int column_at, size_t categories)
 {
-    int64_t bytes = 0, most = self->most.total > 0 ? self->most.total : 1;
+    double bytes = 0,
+           most = self->most.total > 0 ? (double)self->most.total : 1;
 
     for (size_t i = 0; i < categories; i++)
-        bytes += of->bytes[i];
-    return HEIGHT - (int64_t)((double)bytes / (double)most * (HEIGHT * 0.95));
+        bytes += (double)self->columns[column_at].bytes[i];
+    bytes = bytes > most ? most : bytes;
+    return HEIGHT - (int)(bytes / most * (HEIGHT * 0.95));
 }
 
 /* The upper edge from left to right, the lower one back. */
 static void put_area(vst__output *output, const plot *self, size_t category)
 {
-    put(output, "<path fill=\"%s\" fill-opacity=\".7\" d=\"M0 %lld",
-        colours[category],
-        (long long)height(self, &self->columns[0], category));
-    for (int i = 0; i < COLUMNS; i++)
-        put(output, "L%d %lldH%d", i * SCALE,
-            (long long)height(self, &self->columns[i], category + 1),
-            (i + 1) * SCALE);
-    for (int i = COLUMNS; i-- != 0;)
-        put(output, "L%d %lldH%d", (i + 1) * SCALE,
-            (long long)height(self, &self->columns[i], category), i * SCALE);
-    put(output, "Z\"><title>%s</title></path>\n",
+    int at = height(self, 0, category + 1);
+
+    put(output, "<path fill=\"%s\" fill-opacity=\".7\" d=\"M0 %d",
+        colours[category], at);
+    for (int i = 1; i < COLUMNS; i++) {
+        int next = height(self, i, category + 1);
+        if (next != at)
+            put(output, "H%dV%d", i * SCALE, next);
+        at = next;
+    }
+    at = height(self, COLUMNS - 1, category);
+    put(output, "H%dV%d", WIDTH, at);
+    for (int i = COLUMNS - 1; i-- != 0;) {
+        int next = height(self, i, category);
+        if (next != at)
+            put(output, "H%dV%d", (i + 1) * SCALE, next);
+        at = next;
+    }
+    put(output, "H0Z\"><title>%s</title></path>\n",
         vst__category_names[category]);
 }
 
@@ -169,7 +182,8 @@ static void put_plot(vst__output *output, const plot *self)
     for (int i = 0; i <= GRID; i++)
         put(output, "<span class=\"y\" style=\"bottom: %d%%\">%s</span>\n",
             95 * i / GRID,
-            size_text(text, sizeof text, self->most.total * i / GRID));
+            size_text(text, sizeof text,
+                      (int64_t)((double)self->most.total * i / GRID)));
     for (int i = 0; i <= GRID; i++) {
         long long us = (long long)(self->length_us * i / GRID);
         put(output,

@@ -104,33 +104,46 @@ static bool is_of_gradients(uint8_t category)
            category == VST_CATEGORY_PARAMETER;
 }
 
+/* Whether a node takes something that depends on a gradient; marks it. */
+static bool takes_dependant(const work *self, size_t node, size_t *found)
+{
+    bool any = false;
+
+    FOR_EDGES(edge, self->flow, node)
+    {
+        if (!vst__edge_is_input(edge))
+            continue;
+        if (!self->depends[edge->key] &&
+            is_of_gradients(category_in(self, edge))) {
+            self->depends[edge->key] = 1;
+            ++*found;
+        }
+        any = any || self->depends[edge->key];
+    }
+    return any;
+}
+
 /* Which keys depend on a gradient, or will: until no more are found. */
 static void find_dependants(const work *self)
 {
     const vst__flow *flow = self->flow;
-    bool more = true;
+    size_t found;
 
     memset(self->depends, 0, flow->key_count);
-    while (more) {
-        more = false;
+    do {
+        found = 0;
         for (size_t i = 0; i < flow->node_count; i++) {
-            bool any = false;
-            FOR_EDGES(edge, flow, i)
-            {
-                if (!vst__edge_is_input(edge))
-                    continue;
-                if (!self->depends[edge->key] &&
-                    is_of_gradients(category_in(self, edge)))
-                    more = self->depends[edge->key] = 1;
-                any = any || self->depends[edge->key];
-            }
-            if (!any)
+            if (!takes_dependant(self, i, &found))
                 continue;
             FOR_EDGES(edge, flow, i)
-            if (vst__edge_is_output(edge) && !self->depends[edge->key])
-                more = self->depends[edge->key] = 1;
+            {
+                if (!vst__edge_is_output(edge) || self->depends[edge->key])
+                    continue;
+                self->depends[edge->key] = 1;
+                found++;
+            }
         }
-    }
+    } while (found != 0);
 }
 
 /* Whether something that a node takes or gives helps to make a gradient. */

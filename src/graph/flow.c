@@ -72,6 +72,8 @@ static void note(vst__flow_key *key, const vst__flow_touch *touch)
         key->bytes = touch->bytes;
     } else if (role == VST_TOUCH_FREED) {
         key->destroyed_ns = touch->time_ns;
+        if (key->created_ns == VST_FLOW_NEVER && touch->bytes > key->bytes)
+            key->bytes = touch->bytes;
     } else {
         key->is_tensor = true;
         if (role >= VST_STORAGE_PARAMETER)

@@ -25,13 +25,19 @@ static vst_status add(vst__memory_rows *rows, int64_t time_ns,
     return VST_OK;
 }
 
+/* Of a damaged file it may be anything. */
+static int64_t size_of(uint64_t bytes)
+{
+    return bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
+}
+
 /* ---- of a flow ---------------------------------------------------------- */
 
 static vst_status add_key(vst__memory_rows *rows, const vst__flow *flow,
                           const uint8_t *categories, uint32_t number)
 {
     const vst__flow_key *key = &flow->keys[number];
-    int64_t bytes = (int64_t)key->bytes;
+    int64_t bytes = size_of(key->bytes);
     uint8_t category = vst__category_of(flow, categories, number, 0);
     vst_status status = VST_OK;
 
@@ -39,10 +45,11 @@ static vst_status add_key(vst__memory_rows *rows, const vst__flow *flow,
         return VST_OK;
     if (key->created_ns != VST_FLOW_NEVER)
         status = add(rows, key->created_ns, VST_ACTION_CREATE, bytes, category);
-    else if (key->has_edges ? key->is_tensor : key->noted != 0)
+    else if (key->has_edges || key->noted != 0 ||
+             (!key->is_tensor && key->bytes != 0))
         status =
             add(rows, VST_TIME_BEFORE, VST_ACTION_PREEXISTING, bytes, category);
-    else /* of which nothing is known, not even how large it is */
+    else /* of which nothing is known, or which nothing was done with */
         return VST_OK;
     if (status == VST_OK && key->destroyed_ns != VST_FLOW_NEVER)
         status =
@@ -56,7 +63,7 @@ static vst_status add_version(vst__memory_rows *rows, const vst__flow *flow,
                               const vst__flow_edge *edge)
 {
     int64_t time_ns = flow->nodes[edge->node].start_ns;
-    int64_t bytes = (int64_t)flow->keys[edge->key].bytes;
+    int64_t bytes = size_of(flow->keys[edge->key].bytes);
     vst_status status =
         add(rows, time_ns, VST_ACTION_INCREMENT_VERSION, -bytes,
             vst__category_of(flow, categories, edge->key, edge->version));
@@ -112,16 +119,16 @@ static vst_status take_plain(void *ctx, const vst_memory_event *event)
             return VST_OK;
         /* A munmap may free a part of it. */
         self->rows->rows[*place - 1].category = VST_CATEGORY_TEMPORARY;
-        if ((int64_t)event->size == self->rows->rows[*place - 1].bytes)
+        if (size_of(event->size) == self->rows->rows[*place - 1].bytes)
             vst__map64_remove(&self->live, event->serial);
         return add(self->rows, event->time_ns, VST_ACTION_DESTROY,
-                   -(int64_t)event->size, VST_CATEGORY_TEMPORARY);
+                   -size_of(event->size), VST_CATEGORY_TEMPORARY);
     }
     place = vst__map64_put(&self->live, event->serial);
     if (place == NULL)
         return VST_E_NOMEM;
     status = add(self->rows, event->time_ns, VST_ACTION_CREATE,
-                 (int64_t)event->size, VST_CATEGORY_UNKNOWN);
+                 size_of(event->size), VST_CATEGORY_UNKNOWN);
     *place = self->rows->count;
     return status;
 }
