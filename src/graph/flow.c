@@ -38,15 +38,77 @@ static int rank(const vst__flow_touch *touch)
     return role == VST_TOUCH_FREED ? 0 : allocates(role) ? 1 : 2;
 }
 
-static int by_time(const void *a, const void *b)
+static bool comes_before(const vst__flow_touch *x, const vst__flow_touch *y)
 {
-    const vst__flow_touch *x = a, *y = b;
-
     if (x->time_ns != y->time_ns)
-        return x->time_ns < y->time_ns ? -1 : 1;
+        return x->time_ns < y->time_ns;
     if (rank(x) != rank(y))
-        return rank(x) - rank(y);
-    return (x->order > y->order) - (x->order < y->order);
+        return rank(x) < rank(y);
+    return x < y;
+}
+
+/* Touches lie as they were read, thread after thread: a few runs, each in order
+ * of time. A heap of runs gives them in the order of all. */
+typedef struct run {
+    vst__flow_touch *at, *end;
+} run;
+
+typedef struct runs {
+    run *heap;
+    size_t count, capacity;
+} runs;
+
+static void sift_down(runs *self, size_t at)
+{
+    run moved = self->heap[at];
+    size_t child;
+
+    while ((child = 2 * at + 1) < self->count) {
+        if (child + 1 < self->count &&
+            comes_before(self->heap[child + 1].at, self->heap[child].at))
+            child++;
+        if (!comes_before(self->heap[child].at, moved.at))
+            break;
+        self->heap[at] = self->heap[child];
+        at = child;
+    }
+    self->heap[at] = moved;
+}
+
+static vst_status find_runs(runs *self, const vst__flow *flow)
+{
+    vst__flow_touch *at = flow->touches, *end = at + flow->touch_count;
+
+    while (at != end) {
+        run *heap = vst__grow(self->heap, &self->capacity, self->count + 1,
+                              sizeof *heap);
+        vst__flow_touch *next = at + 1;
+
+        if (heap == NULL)
+            return VST_E_NOMEM;
+        while (next != end && next[-1].time_ns <= next->time_ns)
+            next++;
+        self->heap = heap;
+        heap[self->count++] = (run){at, next};
+        at = next;
+    }
+    for (size_t i = self->count / 2; i-- != 0;)
+        sift_down(self, i);
+    return VST_OK;
+}
+
+static vst__flow_touch *next_touch(runs *self)
+{
+    vst__flow_touch *next;
+
+    if (self->count == 0)
+        return NULL;
+    next = self->heap[0].at++;
+    if (self->heap[0].at == self->heap[0].end)
+        self->heap[0] = self->heap[--self->count];
+    if (self->count > 1)
+        sift_down(self, 0);
+    return next;
 }
 
 static vst_status add_key(vst__flow *flow)
@@ -88,10 +150,11 @@ static void note(vst__flow_key *key, const vst__flow_touch *touch)
 static vst_status make_keys(vst__flow *flow)
 {
     vst__map64 live = {0}; /* address: key + 1 */
-    vst_status status = VST_OK;
+    runs all = {0};
+    vst_status status = find_runs(&all, flow);
+    vst__flow_touch *touch;
 
-    for (size_t i = 0; i < flow->touch_count && status == VST_OK; i++) {
-        vst__flow_touch *touch = &flow->touches[i];
+    while (status == VST_OK && (touch = next_touch(&all)) != NULL) {
         uint64_t *place =
             vst__map64_put(&live, touch->storage & VST_STORAGE_ADDRESS);
 
@@ -111,6 +174,7 @@ static vst_status make_keys(vst__flow *flow)
             vst__map64_remove(&live, touch->storage & VST_STORAGE_ADDRESS);
     }
     vst__map64_free(&live);
+    free(all.heap);
     return status;
 }
 
@@ -172,21 +236,35 @@ static uint32_t did(uint32_t role)
     }
 }
 
-/* An edge for each touch by a node, of tensors alone. */
+static bool makes_edge(const vst__flow *flow, const vst__flow_touch *touch)
+{
+    return touch->node != VST_FLOW_NONE && flow->keys[touch->bytes].is_tensor;
+}
+
+/* An edge for each touch by a node, of tensors alone: counted by node, put
+ * there, and sorted among the few that a node has. */
 static vst_status make_edges(vst__flow *flow)
 {
     size_t count = 0;
 
+    for (size_t i = 0; i < flow->node_count; i++)
+        flow->nodes[i].edges = 0;
     for (size_t i = 0; i < flow->touch_count; i++)
-        count += flow->touches[i].node != VST_FLOW_NONE &&
-                 flow->keys[flow->touches[i].bytes].is_tensor;
+        if (makes_edge(flow, &flow->touches[i]))
+            flow->nodes[flow->touches[i].node].edges++;
+    for (size_t i = 0; i < flow->node_count; i++) {
+        size_t own = flow->nodes[i].edges;
+        flow->nodes[i].edges = count;
+        count += own;
+    }
     flow->edges = malloc((count + 1) * sizeof *flow->edges);
     if (flow->edges == NULL)
         return VST_E_NOMEM;
+    flow->edge_count = count;
     for (size_t i = 0; i < flow->touch_count; i++) {
         const vst__flow_touch *touch = &flow->touches[i];
-        if (touch->node != VST_FLOW_NONE && flow->keys[touch->bytes].is_tensor)
-            flow->edges[flow->edge_count++] =
+        if (makes_edge(flow, touch))
+            flow->edges[flow->nodes[touch->node].edges++] =
                 (vst__flow_edge){.node = touch->node,
                                  .key = (uint32_t)touch->bytes,
                                  .did = did(role_of(touch))};
@@ -194,7 +272,13 @@ static vst_status make_edges(vst__flow *flow)
     free(flow->touches);
     flow->touches = NULL;
     flow->touch_count = flow->touch_capacity = 0;
-    qsort(flow->edges, flow->edge_count, sizeof *flow->edges, by_node);
+    /* Where a node's edges end is where the next one's begin. */
+    for (size_t i = 0, at = 0; i < flow->node_count; i++) {
+        size_t end = flow->nodes[i].edges;
+        if (end - at > 1)
+            qsort(flow->edges + at, end - at, sizeof *flow->edges, by_node);
+        at = end;
+    }
     return VST_OK;
 }
 
@@ -241,11 +325,8 @@ static void number_versions(vst__flow *flow)
 
 vst_status vst__flow_link(vst__flow *flow)
 {
-    vst_status status;
+    vst_status status = make_keys(flow);
 
-    if (flow->touch_count != 0)
-        qsort(flow->touches, flow->touch_count, sizeof *flow->touches, by_time);
-    status = make_keys(flow);
     if (status == VST_OK)
         status = sort_nodes(flow);
     if (status == VST_OK)

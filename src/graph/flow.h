@@ -21,7 +21,6 @@ typedef struct vst__flow_touch {
     uint64_t storage; /* as vst_storage_word has it */
     uint64_t bytes;
     uint32_t node; /* whose doing it was, or NONE */
-    uint32_t order;
 } vst__flow_touch;
 
 /* An operator that no other one runs, with all that it runs; or an allocation

@@ -49,8 +49,8 @@ static vst_status add_touch(vst__flow *flow, int64_t time_ns, uint64_t storage,
     if (touches == NULL || flow->touch_count >= UINT32_MAX)
         return VST_E_NOMEM;
     flow->touches = touches;
-    touches[flow->touch_count] = (vst__flow_touch){
-        time_ns, storage, bytes, node, (uint32_t)flow->touch_count};
+    touches[flow->touch_count] =
+        (vst__flow_touch){time_ns, storage, bytes, node};
     flow->touch_count++;
     return VST_OK;
 }
