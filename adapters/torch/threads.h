@@ -16,6 +16,7 @@
 
 #include "graph.h"
 #include "names.h"
+#include "storages.h"
 
 namespace
 {
