@@ -226,10 +226,9 @@ static int tell_half(void *ctx, double done)
     return self->fn(self->ctx, self->before + done / 2);
 }
 
-/* The spans, then the memory. */
-static vst_status write_events(vst__chrome *chrome,
-                               const vst_export_options *options,
-                               const vst_sink *sink, vst_error *error)
+vst_status vst__chrome_replay(vst__chrome *chrome,
+                              const vst_export_options *options,
+                              const vst_sink *sink, vst_error *error)
 {
     vst_trace *trace = chrome->trace;
     half told = {trace->progress, trace->progress_ctx, 0};
@@ -273,7 +272,7 @@ static vst_status write_process(vst__chrome *chrome,
     vst__chrome_put_process(chrome);
     vst__chrome_sink(chrome, &sink);
     vst__chrome_watch(chrome, &sink);
-    status = write_events(chrome, options, &sink, error);
+    status = vst__chrome_replay(chrome, options, &sink, error);
     vst__chrome_free_heads(chrome);
     if (status == VST_OK)
         vst__chrome_put_flows(chrome);
@@ -283,17 +282,41 @@ static vst_status write_process(vst__chrome *chrome,
     return status;
 }
 
+vst_status vst__chrome_begin(vst__chrome *chrome, vst_trace *const *traces,
+                             size_t count, int window)
+{
+    vst_status status;
+
+    chrome->processes = calloc(count, sizeof *chrome->processes);
+    if (chrome->processes == NULL)
+        return VST_E_NOMEM;
+    chrome->process_count = count;
+    for (size_t i = 0; i < count; i++)
+        chrome->processes[i].trace = traces[i];
+    status = select_windows(chrome, window);
+    if (status == VST_OK)
+        status = vst__chrome_assign(chrome);
+    if (status == VST_OK)
+        vst__chrome_find_parents(chrome);
+    return status;
+}
+
+void vst__chrome_end_all(vst__chrome *chrome)
+{
+    vst__chrome_forget_flows(chrome);
+    for (size_t i = 0; i < chrome->process_count; i++) {
+        free(chrome->processes[i].tracks);
+        free(chrome->processes[i].starts);
+    }
+    free(chrome->processes);
+}
+
 static vst_status write_document(vst__chrome *chrome,
                                  const vst_export_options *options,
                                  const char *path, vst_error *error)
 {
-    vst_status status = select_windows(chrome, options->window);
+    vst_status status = VST_OK;
 
-    if (status == VST_OK)
-        status = vst__chrome_assign(chrome);
-    if (status != VST_OK)
-        return vst_error_set(error, status, 0, 0);
-    vst__chrome_find_parents(chrome);
     put_head(chrome);
     for (size_t i = 0; status == VST_OK && i < chrome->process_count; i++)
         status = write_process(chrome, &chrome->processes[i], options, error);
@@ -313,21 +336,19 @@ static vst_status write_chrome(vst_trace *const *traces, size_t count,
                                const char *path, vst__output *output,
                                vst_error *error)
 {
-    vst__chrome chrome = {.output = output, .process_count = count};
-    vst_status status;
+    static const vst__drawing drawing = {
+        .span = vst__chrome_write_span,
+        .end = vst__chrome_put_end,
+        .point = vst__chrome_put_point,
+        .memory = vst__chrome_put_memory_instant,
+    };
+    vst__chrome chrome = {.drawing = &drawing, .output = output};
+    vst_status status =
+        vst__chrome_begin(&chrome, traces, count, options->window);
 
-    chrome.processes = calloc(count, sizeof *chrome.processes);
-    if (chrome.processes == NULL)
-        return vst_error_set(error, VST_E_NOMEM, 0, 0);
-    for (size_t i = 0; i < count; i++)
-        chrome.processes[i].trace = traces[i];
-    status = write_document(&chrome, options, path, error);
-    vst__chrome_forget_flows(&chrome);
-    for (size_t i = 0; i < count; i++) {
-        free(chrome.processes[i].tracks);
-        free(chrome.processes[i].starts);
-    }
-    free(chrome.processes);
+    status = status == VST_OK ? write_document(&chrome, options, path, error)
+                              : vst_error_set(error, status, 0, 0);
+    vst__chrome_end_all(&chrome);
     return status;
 }
 

@@ -1,9 +1,13 @@
 /* The inside of the Chrome exporter, shared by chrome.c (the document),
  * chrome_process.c (what is said of processes and threads), chrome_events.c
  * (the events of a replay), chrome_memory.c (allocations and frees) and
- * chrome_arrows.c (who started whom). One thread at a time. */
+ * chrome_arrows.c (who started whom). Which processes, threads and arrows there
+ * are is the same in Perfetto's own format: its exporter (perfetto.h) uses
+ * these files and puts a drawing of its own. One thread at a time. */
 #ifndef VST_EXPORT_CHROME_H
 #define VST_EXPORT_CHROME_H
+
+#include <vestige/memory.h>
 
 #include "base/map64.h"
 #include "export/json.h"
@@ -69,7 +73,33 @@ typedef struct vst__chrome_process {
     size_t start_count, start_capacity;
 } vst__chrome_process;
 
-typedef struct vst__chrome {
+typedef struct vst__chrome vst__chrome;
+
+/* One end of an arrow. */
+typedef struct vst__chrome_end {
+    const vst__chrome_process *process;
+    uint32_t tid;
+    int64_t time_ns;
+    const char *category, *name;
+    uint64_t id; /* both ends have it, no other arrow of the category */
+    bool is_head;
+} vst__chrome_end;
+
+/* How the parts of a timeline are written. */
+typedef struct vst__drawing {
+    vst_status (*span)(vst__chrome *chrome, const vst_span *span);
+    void (*end)(vst__chrome *chrome, const vst__chrome_end *end);
+    /* A value of a counter of the process. */
+    void (*point)(vst__chrome *chrome, const char *name, int64_t time_ns,
+                  uint64_t bytes);
+    /* An allocation or a free; its size and live_bytes may be estimates, size
+     * is that of the block. */
+    void (*memory)(vst__chrome *chrome, const char *name,
+                   const vst_memory_event *event, uint64_t size);
+} vst__drawing;
+
+struct vst__chrome {
+    const vst__drawing *drawing;
     vst__output *output;
     int64_t base_ns; /* what ts counts from */
     vst__chrome_process *processes;
@@ -98,7 +128,7 @@ typedef struct vst__chrome {
     size_t flow_count, flow_capacity;
     vst__map64 flow_of; /* thread and sequence number -> 1 + index */
     uint64_t last_flow; /* of all processes */
-} vst__chrome;
+};
 
 /* A time as the document has it. Two traces of which one is damaged may be
  * further apart than 64 bits tell. */
@@ -109,6 +139,14 @@ static inline int64_t vst__chrome_time(const vst__chrome *chrome, int64_t ns)
 
 /* ---- chrome.c ----------------------------------------------------------- */
 
+/* One for each trace, the windows of each and what times count from. */
+vst_status vst__chrome_begin(vst__chrome *chrome, vst_trace *const *traces,
+                             size_t count, int window);
+void vst__chrome_end_all(vst__chrome *chrome);
+/* Replays chrome->trace: the spans, then the memory. */
+vst_status vst__chrome_replay(vst__chrome *chrome,
+                              const vst_export_options *options,
+                              const vst_sink *sink, vst_error *error);
 void vst__chrome_put_u64(vst__output *output, uint64_t value);
 void vst__chrome_put_us(vst__output *output, int64_t ns);
 /* A value that somebody else made: as it is if it is JSON, else as text. */
@@ -118,6 +156,12 @@ void vst__chrome_put_value(vst__output *output, const char *json);
 
 /* Gives every process its pid and every thread its tid. */
 vst_status vst__chrome_assign(vst__chrome *chrome);
+/* The name of chrome->process in a document of several, as JSON, of less than
+ * VST_CHROME_NAME_MAX bytes. */
+#define VST_CHROME_NAME_MAX ((size_t)4096)
+void vst__chrome_put_long_name(vst__chrome *chrome, vst__output *output);
+/* The same of what else tells it apart. */
+void vst__chrome_put_labels(vst__chrome *chrome, vst__output *output);
 /* Names and places of chrome->process and its threads; the first event of the
  * document has no comma before it. */
 void vst__chrome_put_process(vst__chrome *chrome);
@@ -128,6 +172,14 @@ void vst__chrome_put_process(vst__chrome *chrome);
  * with a comma. */
 void vst__chrome_sink(vst__chrome *chrome, vst_sink *sink);
 vst_status vst__chrome_write_span(vst__chrome *chrome, const vst_span *span);
+/* What clients call spans of this kind. */
+const char *vst__chrome_category(vst_definition_kind kind);
+bool vst__chrome_is_step(const vst_definition *definition);
+/* A step that a callback begins and another one ends overlaps these calls, but
+ * clients look for steps among the spans that are whole. They follow each
+ * other, so there is room for them where the windows are; false: not for this
+ * one. */
+bool vst__chrome_make_room_for_step(vst__chrome *chrome, const vst_span *span);
 /* Has chrome->thread_text be that of a thread. */
 void vst__chrome_set_thread(vst__chrome *chrome, uint32_t number);
 /* Room for the heads of chrome->trace, and their end. */
@@ -141,6 +193,15 @@ void vst__chrome_free_heads(vst__chrome *chrome);
 vst_status vst__chrome_put_memory(vst__chrome *chrome,
                                   const vst_export_options *options,
                                   vst_error *error);
+void vst__chrome_put_point(vst__chrome *chrome, const char *name,
+                           int64_t time_ns, uint64_t bytes);
+void vst__chrome_put_memory_instant(vst__chrome *chrome, const char *name,
+                                    const vst_memory_event *event,
+                                    uint64_t size);
+/* The innermost frame of the language; NULL: none. */
+const vst_stack *vst__chrome_find_place(const vst_trace *trace,
+                                        vst_stack_id id);
+
 /* ---- chrome_flows.c ----------------------------------------------------- */
 
 /* span->op is not NULL; tid is shown. */
@@ -152,6 +213,7 @@ void vst__chrome_forget_flows(vst__chrome *chrome);
 
 /* ---- chrome_arrows.c ---------------------------------------------------- */
 
+void vst__chrome_put_end(vst__chrome *chrome, const vst__chrome_end *end);
 /* Finds each process's parent. */
 void vst__chrome_find_parents(vst__chrome *chrome);
 /* Has the sink note what the arrows of chrome->process need. */

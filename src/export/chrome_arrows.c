@@ -176,7 +176,7 @@ static vst_status watch_span(void *ctx, const vst_span *span)
     vst_status status = VST_OK;
 
     if (span->flags & VST_SPAN_ASYNC)
-        return vst__chrome_write_span(chrome, span);
+        return chrome->drawing->span(chrome, span);
     for (size_t i = 0; i < VST_CHROME_STARTERS && process->starters[i] != 0;
          i++)
         if (process->starters[i] == span->id)
@@ -185,7 +185,7 @@ static vst_status watch_span(void *ctx, const vst_span *span)
         process->first_ns = span->start_ns;
         process->first_tid = shown_tid(process, span->thread);
     }
-    return status == VST_OK ? vst__chrome_write_span(chrome, span) : status;
+    return status == VST_OK ? chrome->drawing->span(chrome, span) : status;
 }
 
 void vst__chrome_watch(vst__chrome *chrome, vst_sink *sink)
@@ -250,24 +250,24 @@ static vst__chrome_start *take_start(vst__chrome_process *parent, uint32_t how,
     return NULL;
 }
 
-static void put_end(vst__chrome *chrome, const char *phase,
-                    const vst__chrome_process *process, uint32_t tid,
-                    int64_t time_ns, const char *how, uint64_t id)
+void vst__chrome_put_end(vst__chrome *chrome, const vst__chrome_end *end)
 {
     vst__output *output = chrome->output;
 
     vst__output_text(output, ",\n{\"ph\": \"");
-    vst__output_text(output, phase);
-    vst__output_text(output, "\", \"cat\": \"process\", \"name\": \"");
-    vst__output_text(output, how);
+    vst__output_text(output, end->is_head ? "f\", \"bp\": \"e" : "s");
+    vst__output_text(output, "\", \"cat\": \"");
+    vst__output_text(output, end->category);
+    vst__output_text(output, "\", \"name\": \"");
+    vst__output_text(output, end->name);
     vst__output_text(output, "\", \"id\": ");
-    vst__chrome_put_u64(output, id);
+    vst__chrome_put_u64(output, end->id);
     vst__output_text(output, ", \"pid\": ");
-    vst__chrome_put_u64(output, process->pid);
+    vst__chrome_put_u64(output, end->process->pid);
     vst__output_text(output, ", \"tid\": ");
-    vst__chrome_put_u64(output, tid);
+    vst__chrome_put_u64(output, end->tid);
     vst__output_text(output, ", \"ts\": ");
-    vst__chrome_put_us(output, vst__chrome_time(chrome, time_ns));
+    vst__chrome_put_us(output, vst__chrome_time(chrome, end->time_ns));
     vst__output_text(output, "}");
 }
 
@@ -302,9 +302,23 @@ static void put_arrow(vst__chrome *chrome, vst__chrome_process *child,
     /* Viewers ignore arrows that point back in time. */
     if (from_ns > child->first_ns)
         from_ns = child->first_ns;
-    put_end(chrome, "s", parent, from_tid, from_ns, names[child->how], id);
-    put_end(chrome, "f\", \"bp\": \"e", child, child->first_tid,
-            child->first_ns, names[child->how], id);
+    chrome->drawing->end(chrome, &(vst__chrome_end){
+                                     .process = parent,
+                                     .tid = from_tid,
+                                     .time_ns = from_ns,
+                                     .category = "process",
+                                     .name = names[child->how],
+                                     .id = id,
+                                 });
+    chrome->drawing->end(chrome, &(vst__chrome_end){
+                                     .process = child,
+                                     .tid = child->first_tid,
+                                     .time_ns = child->first_ns,
+                                     .category = "process",
+                                     .name = names[child->how],
+                                     .id = id,
+                                     .is_head = true,
+                                 });
 }
 
 /* Where a child stands among those of its parent: pids count up, and begin anew

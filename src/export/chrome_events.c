@@ -21,7 +21,7 @@ enum { EVENT_MAX = 768 };
 
 /* ---- heads -------------------------------------------------------------- */
 
-static const char *category(vst_definition_kind kind)
+const char *vst__chrome_category(vst_definition_kind kind)
 {
     switch (kind) {
     case VST_DEF_PYTHON:
@@ -70,7 +70,7 @@ static char *put_name(char *at, const vst_definition *definition)
     return put_escaped(at, definition->name, definition->name_len);
 }
 
-static bool is_step(const vst_definition *definition)
+bool vst__chrome_is_step(const vst_definition *definition)
 {
     static const char prefix[] = "ProfilerStep#";
 
@@ -91,7 +91,7 @@ static vst_status make_head(vst__chrome *chrome,
         return VST_E_NOMEM;
     /* The phase stands where set_phase() finds it. */
     at = PUT(head->bytes, ",\n{\"ph\": \"X\", \"cat\": \"");
-    at = put_text(at, category(definition->kind));
+    at = put_text(at, vst__chrome_category(definition->kind));
     at = PUT(at, "\", \"name\": \"");
     at = put_name(at, definition);
     at = PUT(at, "\", \"pid\": ");
@@ -99,7 +99,7 @@ static vst_status make_head(vst__chrome *chrome,
     at = PUT(at, ", \"tid\": ");
     head->count = (size_t)(at - head->bytes);
     head->kind = definition->kind;
-    head->is_step = is_step(definition);
+    head->is_step = vst__chrome_is_step(definition);
     head->line = definition->line;
     at = realloc(head->bytes, head->count);
     if (at != NULL)
@@ -323,11 +323,7 @@ static vst_status write_async(vst__chrome *chrome, const vst__chrome_head *head,
     return chrome->output->status;
 }
 
-/* A step that a callback begins and another one ends overlaps these calls, but
- * clients look for steps among the spans that are whole. They follow each
- * other, so there is room for them where the windows are; false: not for this
- * one. */
-static bool make_room_for_step(vst__chrome *chrome, const vst_span *span)
+bool vst__chrome_make_room_for_step(vst__chrome *chrome, const vst_span *span)
 {
     vst__chrome_process *process = chrome->process;
 
@@ -349,7 +345,7 @@ vst_status vst__chrome_write_span(vst__chrome *chrome, const vst_span *span)
     if (chrome->serials_before + span->serial > chrome->serial_max)
         chrome->serial_max = chrome->serials_before + span->serial;
     if (span->flags & VST_SPAN_ASYNC) {
-        if (!head->is_step || !make_room_for_step(chrome, span))
+        if (!head->is_step || !vst__chrome_make_room_for_step(chrome, span))
             return write_async(chrome, head, span);
         thread = NO_THREAD;
     }

@@ -68,24 +68,6 @@ vst_status vst__chrome_note_operator(vst__chrome *chrome, const vst_span *span,
     return VST_OK;
 }
 
-static void put_end(vst__chrome *chrome, const char *phase, uint64_t id,
-                    uint32_t tid, int64_t time_ns)
-{
-    vst__output *output = chrome->output;
-
-    vst__output_text(output, ",\n{\"ph\": \"");
-    vst__output_text(output, phase);
-    vst__output_text(output, "\", \"id\": ");
-    vst__chrome_put_u64(output, id);
-    vst__output_text(output, ", \"pid\": ");
-    vst__chrome_put_u64(output, chrome->process->pid);
-    vst__output_text(output, ", \"tid\": ");
-    vst__chrome_put_u64(output, tid);
-    vst__output_text(output, ", \"ts\": ");
-    vst__chrome_put_us(output, vst__chrome_time(chrome, time_ns));
-    vst__output_text(output, ", \"cat\": \"fwdbwd\", \"name\": \"fwdbwd\"}");
-}
-
 void vst__chrome_put_flows(vst__chrome *chrome)
 {
     for (size_t i = 0; i < chrome->flow_count; i++) {
@@ -95,10 +77,19 @@ void vst__chrome_put_flows(vst__chrome *chrome)
             flow->forward_ns > flow->backward_ns)
             continue;
         chrome->last_flow++;
-        put_end(chrome, "s", chrome->last_flow, flow->forward_tid,
-                flow->forward_ns);
-        put_end(chrome, "f\", \"bp\": \"e", chrome->last_flow,
-                flow->backward_tid, flow->backward_ns);
+        vst__chrome_end end = {
+            .process = chrome->process,
+            .tid = flow->forward_tid,
+            .time_ns = flow->forward_ns,
+            .category = "fwdbwd",
+            .name = "fwdbwd",
+            .id = chrome->last_flow,
+        };
+        chrome->drawing->end(chrome, &end);
+        end.tid = flow->backward_tid;
+        end.time_ns = flow->backward_ns;
+        end.is_head = true;
+        chrome->drawing->end(chrome, &end);
     }
     vst__chrome_forget_flows(chrome);
 }

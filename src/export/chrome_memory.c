@@ -63,23 +63,29 @@ static char *put_text(char *at, const char *text)
 
 /* ---- the counters ------------------------------------------------------- */
 
-static void write_point(vst__chrome *chrome, curve *live, const point *p)
+void vst__chrome_put_point(vst__chrome *chrome, const char *name,
+                           int64_t time_ns, uint64_t bytes)
 {
     char *at = vst__output_reserve(chrome->output, EVENT_MAX);
 
     at = PUT(at, ",\n{\"ph\": \"C\", \"cat\": \"counter\", "
                  "\"name\": \"");
-    at = put_text(at, live->name);
+    at = put_text(at, name);
     at = PUT(at, "\", \"pid\": ");
     at = vst__json_u64(at, chrome->process->pid);
     at = PUT(at, ", \"tid\": ");
     at = vst__json_u64(at, chrome->process->windows_tid);
     at = PUT(at, ", \"ts\": ");
-    at = vst__json_us(at, vst__chrome_time(chrome, p->time_ns));
+    at = vst__json_us(at, vst__chrome_time(chrome, time_ns));
     at = PUT(at, ", \"args\": {\"bytes\": ");
-    at = vst__json_u64(at, p->bytes);
+    at = vst__json_u64(at, bytes);
     at = PUT(at, "}}");
     vst__output_commit(chrome->output, at);
+}
+
+static void write_point(vst__chrome *chrome, curve *live, const point *p)
+{
+    chrome->drawing->point(chrome, live->name, p->time_ns, p->bytes);
     live->written = *p;
     live->begun = true;
 }
@@ -128,8 +134,7 @@ static void add_point(vst__chrome *chrome, curve *live, int64_t time_ns,
 
 /* ---- instants ----------------------------------------------------------- */
 
-/* The innermost frame of the language; NULL: none. */
-static const vst_stack *find_place(const vst_trace *trace, vst_stack_id id)
+const vst_stack *vst__chrome_find_place(const vst_trace *trace, vst_stack_id id)
 {
     const vst_stack *stack = vst_trace_stack(trace, id);
 
@@ -167,11 +172,12 @@ static char *put_place(const vst_trace *trace, char *at, const vst_stack *stack)
     return PUT(at, "\", ");
 }
 
-/* event's size and live_bytes may be estimates, size is that of the block. */
-static void write_instant(vst__chrome *chrome, const char *name,
-                          const vst_memory_event *event, uint64_t size)
+void vst__chrome_put_memory_instant(vst__chrome *chrome, const char *name,
+                                    const vst_memory_event *event,
+                                    uint64_t size)
 {
-    const vst_stack *stack = find_place(chrome->trace, event->stack);
+    const vst_stack *stack =
+        vst__chrome_find_place(chrome->trace, event->stack);
     bool frees = (event->flags & VST_MEMORY_FREES) != 0;
     char *at = vst__output_reserve(
         chrome->output, EVENT_MAX + (2 * TEXT_MAX + 2) * VST_JSON_ESCAPE_MAX);
@@ -260,10 +266,10 @@ static vst_status add_event(void *ctx, const vst_memory_event *event)
     estimate(self, live, &told);
     add_point(self->chrome, live, told.time_ns, told.live_bytes);
     if (self->instants)
-        write_instant(self->chrome,
-                      self->has_framework && !framework ? "[system memory]"
-                                                        : "[memory]",
-                      &told, event->size);
+        self->chrome->drawing->memory(
+            self->chrome,
+            self->has_framework && !framework ? "[system memory]" : "[memory]",
+            &told, event->size);
     return self->chrome->output->status;
 }
 

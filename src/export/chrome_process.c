@@ -232,9 +232,8 @@ static bool is_telling(vst__json_part name, vst__json_part command)
 
 /* `rank 3: ForkPoolWorker-1: python train.py --steps 10`: what is known of it,
  * and a name of its own only where the command line does not have it. */
-static void put_long_name(vst__chrome *chrome)
+void vst__chrome_put_long_name(vst__chrome *chrome, vst__output *output)
 {
-    vst__output *output = chrome->output;
     vst__json_part name = vst__json_inside(
         metadata(chrome->trace, VST_CHROME_INTERNAL "process_name"));
     vst__json_part command =
@@ -274,16 +273,15 @@ static void put_name(vst__chrome *chrome)
         vst_trace_metadata(chrome->trace, VST_CHROME_INTERNAL "process_name");
 
     if (chrome->process_count > 1)
-        put_long_name(chrome);
+        vst__chrome_put_long_name(chrome, chrome->output);
     else if (name != NULL && name[0] == '"')
         vst__chrome_put_value(chrome->output, name);
     else
         vst__output_text(chrome->output, "\"python\"");
 }
 
-static void put_labels(vst__chrome *chrome)
+void vst__chrome_put_labels(vst__chrome *chrome, vst__output *output)
 {
-    vst__output *output = chrome->output;
     vst__json_part host = metadata(chrome->trace, "host_name");
     vst__json_part first = metadata(chrome->processes[0].trace, "host_name");
     int64_t rank;
@@ -321,7 +319,7 @@ void vst__chrome_put_process(vst__chrome *chrome)
     put_name(chrome);
     vst__output_text(output, "}},\n");
     put_about(chrome, "process_labels", 0, "labels");
-    put_labels(chrome);
+    vst__chrome_put_labels(chrome, output);
     vst__output_text(output, "}},\n");
     put_about(chrome, "process_sort_index", 0, "sort_index");
     vst__chrome_put_u64(output,

@@ -114,9 +114,9 @@ static void an_arrow_leads_from_the_inner_forward_to_the_backward(void)
     CHECK_INT(pthread_create(&thread, NULL, run_backward, &backward), 0);
     pthread_join(thread, NULL);
     char *text = exported(session);
-    CHECK(time_of(text, "{\"ph\": \"s\", \"id\": 1") ==
+    CHECK(time_of(text, "{\"ph\": \"s\", \"cat\": \"fwdbwd\"") ==
           time_of(text, "\"aten::t\""));
-    CHECK(time_of(text, "{\"ph\": \"f\", \"bp\": \"e\", \"id\": 1") ==
+    CHECK(time_of(text, "{\"ph\": \"f\", \"bp\": \"e\", \"cat\": \"fwdbwd\"") ==
           time_of(text, "\"TBackward0\""));
     CHECK(strstr(text, "\"id\": 2, \"pid\"") == NULL);
     free(text);
