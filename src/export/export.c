@@ -12,6 +12,7 @@ static const vst__exporter *const exporters[] = {
     &vst__exporter_chrome,
     &vst__exporter_execution_trace,
     &vst__exporter_memory_timeline,
+    &vst__exporter_perfetto,
 };
 
 static bool ends_with(const char *text, size_t length, const char *suffix)
@@ -21,21 +22,52 @@ static bool ends_with(const char *text, size_t length, const char *suffix)
     return length > count && memcmp(text + length - count, suffix, count) == 0;
 }
 
+static bool begins_with(const char *path, const char *prefix)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* How many characters of the path say that it is this format's: the suffix
+ * .speedscope.json says more than .json does. */
+static size_t count_said(const vst__exporter *one, const char *path,
+                         size_t length)
+{
+    const char *suffixes[] = {one->suffix, one->also};
+    size_t most = 0;
+
+    for (size_t i = 0; i < 2; i++)
+        if (suffixes[i] != NULL && ends_with(path, length, suffixes[i]) &&
+            strlen(suffixes[i]) > most)
+            most = strlen(suffixes[i]);
+    if (one->prefix != NULL && begins_with(path, one->prefix) &&
+        strlen(one->prefix) > most)
+        most = strlen(one->prefix);
+    return most;
+}
+
 static const vst__exporter *choose(const char *path, const char *format,
                                    bool *gzip)
 {
-    size_t length = strlen(path);
+    size_t length = strlen(path), most = 0;
+    const vst__exporter *chosen = NULL;
 
     *gzip = ends_with(path, length, ".gz");
     if (*gzip)
         length -= strlen(".gz");
     for (size_t i = 0; i < sizeof exporters / sizeof exporters[0]; i++) {
         const vst__exporter *one = exporters[i];
-        if (format ? strcmp(format, one->name) == 0
-                   : one->suffix && ends_with(path, length, one->suffix))
-            return one;
+        size_t said = format == NULL ? count_said(one, path, length)
+                                     : strcmp(format, one->name) == 0;
+
+        if (said > most) {
+            most = said;
+            chosen = one;
+        }
     }
-    return NULL;
+    return chosen;
 }
 
 /* ---- progress ----------------------------------------------------------- */

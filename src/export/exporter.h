@@ -15,10 +15,13 @@ typedef struct vst__exporter {
     vst_status (*write)(vst_trace *const *traces, size_t count,
                         const vst_export_options *options, const char *path,
                         vst__output *output, vst_error *error);
+    const char *also;   /* another suffix; NULL: none */
+    const char *prefix; /* of the file's name; NULL: none */
 } vst__exporter;
 
 extern const vst__exporter vst__exporter_chrome;
 extern const vst__exporter vst__exporter_execution_trace;
 extern const vst__exporter vst__exporter_memory_timeline;
+extern const vst__exporter vst__exporter_perfetto;
 
 #endif

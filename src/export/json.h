@@ -94,6 +94,10 @@ vst__json_part vst__json_member(vst__json_part object, const char *key);
 /* One item of a list after the other; *at is NULL before the first. Of an
  * object, keys and values in turn. */
 bool vst__json_next(vst__json_part list, const char **at, vst__json_part *item);
+/* One of the members that vst__json_is_members knows after the other; *at is
+ * where they begin before the first. */
+bool vst__json_next_member(vst__json_part members, const char **at,
+                           vst__json_part *key, vst__json_part *value);
 bool vst__json_integer(vst__json_part part, int64_t *value);
 /* A string without its quotes; none if it is no string. */
 vst__json_part vst__json_inside(vst__json_part part);

@@ -76,6 +76,26 @@ bool vst__json_next(vst__json_part list, const char **at, vst__json_part *item)
     return true;
 }
 
+bool vst__json_next_member(vst__json_part members, const char **at,
+                           vst__json_part *key, vst__json_part *value)
+{
+    const char *end = members.at + members.count;
+    const char *from = skip_space(*at, end);
+
+    if (from != end && *from == ',')
+        from = skip_space(from + 1, end);
+    if (from == end)
+        return false;
+    *at = skip_string(from, end);
+    *key = (vst__json_part){from, (size_t)(*at - from)};
+    from = skip_space(*at, end);
+    if (from != end)
+        from = skip_space(from + 1, end); /* the colon */
+    *at = skip_value(from, end);
+    *value = (vst__json_part){from, (size_t)(*at - from)};
+    return true;
+}
+
 vst__json_part vst__json_member(vst__json_part object, const char *key)
 {
     vst__json_part name, value = {NULL, 0};

@@ -10,39 +10,63 @@ from . import Failure
 from .console import Parser, Progress, explain
 from .inputs import Inputs, add_arguments, find_traces
 
-SUFFIXES = (".json", ".json.gz")
-FORMATS = ("chrome", "execution-trace")  # by name, for --to; as exporters have them
-EXECUTION_TRACE = "execution-trace"
+DEFAULT = ".json.gz"
+# What the exporters are called, the names that stand for them, and who reads them. Each may have .gz behind.
+FORMATS = {
+    "chrome": ((".json",), "ui.perfetto.dev, chrome://tracing, HTA, TensorBoard"),
+    "perfetto": ((".pftrace", ".perfetto-trace"), "ui.perfetto.dev and trace_processor: small, and quickest to load"),
+}
 EXAMPLES = """\
   vestige export t.vst                    writes t.json.gz
-  vestige export t.vst -o t.json --force
+  vestige export t.vst -o t.pftrace --force
+  vestige export t.vst --to perfetto      writes t.pftrace
   vestige export t.vst --no-children      without the processes it started
-  vestige export t.vst -o et.json         the execution trace, if one was recorded
 """
+
+
+def table() -> str:
+    """The formats, for help."""
+    lines = [(name, " ".join(patterns(name)), readers) for name, (_, readers) in FORMATS.items()]
+    width = max(len(names) for _, names, _ in lines)
+    return "\n".join(f"  {name:<10} {names:<{width}}  {readers}" for name, names, readers in lines)
 
 
 def main(argv: list[str]) -> int:
     parser = Parser(
         "export",
-        f"Write a trace as Chrome JSON ({', '.join(SUFFIXES)}), for ui.perfetto.dev or\n"
-        "chrome://tracing. FILE stands for the processes it started too, a folder for\n"
-        "all traces in it: they are one timeline. Nodes that an ExecutionTraceObserver\n"
-        "recorded are written as an execution trace with --to execution-trace, to a file\n"
-        "named et.json or ….et.json, or if FILE is the observer's own.",
+        "Write a trace as a file for other programs, in the format that OUT's suffix names.\n"
+        "FILE stands for the processes it started too, a folder for all traces in it: they\n"
+        f"are one file. Formats, each also with .gz behind it:\n\n{table()}",
         "FILE… [-o OUT] [options]",
         EXAMPLES,
     )
-    parser.add_argument("-o", "--output", metavar="OUT", help="default: FILE's name with .json.gz")
-    parser.add_argument("--to", metavar="FORMAT", choices=FORMATS, help=f"{', '.join(FORMATS)}; default: by OUT's suffix")
+    parser.add_argument("-o", "--output", metavar="OUT", help=f"default: FILE's name with {DEFAULT}, or the format's")
+    parser.add_argument("--to", metavar="FORMAT", choices=FORMATS, help="one of those above; default: by OUT's suffix")
     add_options(parser)
     options = parser.parse_args(argv)
     if options.output is None and (len(options.files) > 1 or os.path.isdir(options.files[0])):
         raise Failure("several traces need a name for the file to write: -o OUT", code=2)
-    output = options.output or os.path.splitext(options.files[0])[0] + ".json.gz"
+    output = options.output or default_output(options.files[0], options.to)
     check_output(output, force=options.force, format=options.to)
     inputs = find_traces(options.files, children=not options.no_children)
     write(inputs, output, options.align, memory_events=not options.no_memory_events, format=options.to)
     return int(inputs.failed)
+
+
+def default_output(file: str, format: str | None) -> str:
+    suffix = DEFAULT if format in (None, "chrome") else FORMATS[format][0][0]
+    return os.path.splitext(file)[0] + suffix
+
+
+def patterns(format: str) -> list[str]:
+    """As help shows them: `.json`, `callgrind.out.*`."""
+    return [name if name.startswith(".") else f"{name}*" for name in FORMATS[format][0]]
+
+
+def is_known(output: str) -> bool:
+    name = os.path.basename(output).removesuffix(".gz")
+    known = [one for names, _ in FORMATS.values() for one in names]
+    return any(name.endswith(one) if one.startswith(".") else name.startswith(one) for one in known)
 
 
 def add_options(parser: Parser) -> None:
@@ -58,8 +82,9 @@ def add_options(parser: Parser) -> None:
 
 
 def check_output(output: str, *, force: bool, format: str | None = None) -> None:
-    if format is None and not output.endswith(SUFFIXES):
-        raise Failure(f"{output}: no format has this suffix; there are {' and '.join(SUFFIXES)}", code=2)
+    if format is None and not is_known(output):
+        there = ", ".join(one for name in FORMATS for one in patterns(name))
+        raise Failure(f"{output}: no format has this suffix; there are {there}, each also with .gz", code=2)
     if os.path.lexists(output) and not force:
         raise Failure(f"{output}: already exists; --force overwrites it", code=2)
 
@@ -74,10 +99,6 @@ def write(
 
         for line in align_traces(inputs.sources, traces, align):
             print(line)
-    if format is None and _is_execution_trace(output, inputs):
-        format = EXECUTION_TRACE if any(trace.count_nodes() for trace in traces) else None
-    if format == EXECUTION_TRACE:
-        _check_nodes(inputs, traces)
     progress = Progress(f"writing {output}")
     try:
         export_traces(
@@ -89,27 +110,6 @@ def write(
         raise Failure(explain(inputs.sources[0].path if len(traces) == 1 else output, error)) from None
     finally:
         progress.clear()
-
-
-def _is_execution_trace(output: str, inputs: Inputs) -> bool:
-    """Whether its name says so, or what it is made of: a recording that an observer began for itself."""
-    name = os.path.basename(output).removesuffix(".gz")
-    return name == "et.json" or name.endswith(".et.json") or "vestige.execution_trace" in inputs.sources[0].metadata
-
-
-def _check_nodes(inputs: Inputs, traces: list[Trace]) -> None:
-    pids = {source.facts["pid"] for source in inputs.sources}
-    if len(pids) > 1:
-        raise Failure(
-            f"an execution trace is of one process, and these are {len(pids)}: export them one at a time, with "
-            "--no-children",
-            code=2,
-        )
-    if not any(trace.count_nodes() for trace in traces):
-        raise Failure(
-            f"{inputs.sources[0].path}: no nodes of an execution trace were recorded; an ExecutionTraceObserver does, "
-            "and VESTIGE_EXECUTION_TRACE=1"
-        )
 
 
 def _open_all(inputs: Inputs) -> list[Trace]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .console import Parser
-from .export import SUFFIXES, add_options, check_output, write
+from .export import add_options, check_output, write
 from .inputs import find_traces
 
 EXAMPLES = """\
@@ -16,9 +16,9 @@ EXAMPLES = """\
 def main(argv: list[str]) -> int:
     parser = Parser(
         "merge",
-        f"Write several traces as one timeline ({', '.join(SUFFIXES)}), with a process for each\n"
-        "and arrows from those that started others. FILE stands for the processes it\n"
-        "started too, a folder for all traces in it.",
+        "Write several traces as one timeline, with a process for each and arrows from\n"
+        "those that started others, in any format of `vestige export`. FILE stands for the\n"
+        "processes it started too, a folder for all traces in it.",
         "FILE… -o OUT [options]",
         EXAMPLES,
     )
