@@ -4,6 +4,7 @@
 
 #include "api.h"
 #include "clock.h"
+#include "contexts.h"
 #include "flight.h"
 #include "graph.h"
 #include "memory.h"

@@ -9,10 +9,12 @@
 #include "store/reader.h"
 
 static const vst__exporter *const exporters[] = {
-    &vst__exporter_chrome,
-    &vst__exporter_execution_trace,
-    &vst__exporter_memory_timeline,
-    &vst__exporter_perfetto,
+    &vst__exporter_chrome,          &vst__exporter_execution_trace,
+    &vst__exporter_memory_timeline, &vst__exporter_perfetto,
+    &vst__exporter_speedscope,      &vst__exporter_flame,
+    &vst__exporter_folded,          &vst__exporter_folded_ns,
+    &vst__exporter_pprof,           &vst__exporter_pstats,
+    &vst__exporter_callgrind,
 };
 
 static bool ends_with(const char *text, size_t length, const char *suffix)

@@ -19,9 +19,16 @@ typedef struct vst__exporter {
     const char *prefix; /* of the file's name; NULL: none */
 } vst__exporter;
 
+extern const vst__exporter vst__exporter_callgrind;
 extern const vst__exporter vst__exporter_chrome;
 extern const vst__exporter vst__exporter_execution_trace;
 extern const vst__exporter vst__exporter_memory_timeline;
+extern const vst__exporter vst__exporter_flame;
+extern const vst__exporter vst__exporter_folded;
+extern const vst__exporter vst__exporter_folded_ns;
 extern const vst__exporter vst__exporter_perfetto;
+extern const vst__exporter vst__exporter_pprof;
+extern const vst__exporter vst__exporter_pstats;
+extern const vst__exporter vst__exporter_speedscope;
 
 #endif

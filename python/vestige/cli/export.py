@@ -14,7 +14,14 @@ DEFAULT = ".json.gz"
 # What the exporters are called, the names that stand for them, and who reads them. Each may have .gz behind.
 FORMATS = {
     "chrome": ((".json",), "ui.perfetto.dev, chrome://tracing, HTA, TensorBoard"),
-    "perfetto": ((".pftrace", ".perfetto-trace"), "ui.perfetto.dev and trace_processor: small, and quickest to load"),
+    "perfetto": ((".pftrace", ".perfetto-trace"), "ui.perfetto.dev, trace_processor: the smallest timeline"),
+    "speedscope": ((".speedscope.json",), "speedscope.app: a timeline a thread"),
+    "flamegraph": ((".svg",), "any browser: a flame graph to zoom and search"),
+    "folded": ((".folded",), "flamegraph.pl and others: stacks and µs; folded-ns: ns"),
+    "folded-ns": ((), ""),
+    "pprof": ((".pb", ".pprof"), "pprof: calls, time, allocations"),
+    "pstats": ((".pstats", ".prof"), "pstats, snakeviz, gprof2dot: as cProfile writes it"),
+    "callgrind": ((".callgrind", "callgrind.out."), "KCachegrind, callgrind_annotate"),
 }
 EXAMPLES = """\
   vestige export t.vst                    writes t.json.gz
@@ -26,7 +33,7 @@ EXAMPLES = """\
 
 def table() -> str:
     """The formats, for help."""
-    lines = [(name, " ".join(patterns(name)), readers) for name, (_, readers) in FORMATS.items()]
+    lines = [(name, " ".join(patterns(name)), readers) for name, (_, readers) in FORMATS.items() if readers]
     width = max(len(names) for _, names, _ in lines)
     return "\n".join(f"  {name:<10} {names:<{width}}  {readers}" for name, names, readers in lines)
 
@@ -54,8 +61,8 @@ def main(argv: list[str]) -> int:
 
 
 def default_output(file: str, format: str | None) -> str:
-    suffix = DEFAULT if format in (None, "chrome") else FORMATS[format][0][0]
-    return os.path.splitext(file)[0] + suffix
+    special = {None: DEFAULT, "chrome": DEFAULT, "pprof": ".pb.gz", "folded-ns": ".folded"}
+    return os.path.splitext(file)[0] + (special.get(format) or FORMATS[format or "chrome"][0][0])
 
 
 def patterns(format: str) -> list[str]:

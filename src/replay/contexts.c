@@ -1,0 +1,368 @@
+/* vst_contexts: the tree of calling contexts, built from spans in the order of
+ * their ends. Nodes are numbered, 0 is none; children are lists. What is
+ * waiting for its parent to end hangs on the level that it lies on. Nothing
+ * recurses. One thread at a time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <vestige/contexts.h>
+
+#include "base/grow.h"
+
+/* Nodes whose enclosing span is still open. */
+typedef struct level {
+    uint32_t list;
+    uint64_t owner; /* serial of that span */
+} level;
+
+/* A list that is to be merged into another, or to become rows. */
+typedef struct task {
+    uint32_t *into;
+    uint32_t from;
+} task;
+
+struct vst_contexts {
+    vst_context *nodes;
+    uint32_t count, unused;
+    size_t capacity;
+    level *levels;
+    size_t top, level_capacity;
+    task *tasks;
+    size_t task_capacity;
+    uint32_t roots;
+    uint32_t thread;
+
+    vst_context_row *rows;
+    size_t row_count, row_capacity;
+    uint32_t *family; /* children of one node, while they are put in order */
+    size_t family_capacity;
+};
+
+vst_status vst_contexts_create(vst_contexts **contexts)
+{
+    *contexts = calloc(1, sizeof **contexts);
+    return *contexts != NULL ? VST_OK : VST_E_NOMEM;
+}
+
+void vst_contexts_destroy(vst_contexts *contexts)
+{
+    if (contexts == NULL)
+        return;
+    free(contexts->nodes);
+    free(contexts->levels);
+    free(contexts->tasks);
+    free(contexts->rows);
+    free(contexts->family);
+    free(contexts);
+}
+
+/* ---- lists of nodes ----------------------------------------------------- */
+
+static uint32_t make_node(vst_contexts *c)
+{
+    uint32_t index = c->unused;
+    vst_context *nodes;
+
+    if (index != 0) {
+        c->unused = c->nodes[index].next;
+        return index;
+    }
+    if (c->count >= UINT32_MAX - 2)
+        return 0;
+    nodes =
+        vst__grow(c->nodes, &c->capacity, (size_t)c->count + 2, sizeof *nodes);
+    if (nodes == NULL)
+        return 0;
+    c->nodes = nodes;
+    return ++c->count;
+}
+
+/* The node of the same function in a list, which comes to its front. */
+static uint32_t find(vst_contexts *c, uint32_t *list, const vst_context *key)
+{
+    uint32_t *link = list;
+
+    for (uint32_t at = *list; at != 0; at = *link) {
+        vst_context *n = &c->nodes[at];
+
+        if (n->id == key->id && n->key == key->key) {
+            *link = n->next;
+            n->next = *list;
+            *list = at;
+            return at;
+        }
+        link = &n->next;
+    }
+    return 0;
+}
+
+static void add_to(vst_context *sum, const vst_context *n)
+{
+    sum->count += n->count;
+    sum->self_ns += n->self_ns;
+    sum->total_ns += n->total_ns;
+    sum->self_bytes += n->self_bytes;
+    sum->total_bytes += n->total_bytes;
+    sum->self_allocations += n->self_allocations;
+    if (n->first_ns < sum->first_ns) {
+        sum->first_ns = n->first_ns;
+        sum->serial = n->serial;
+    }
+}
+
+static bool push_task(vst_contexts *c, size_t count, uint32_t *into,
+                      uint32_t from)
+{
+    task *tasks =
+        vst__grow(c->tasks, &c->task_capacity, count + 1, sizeof *tasks);
+
+    if (tasks == NULL)
+        return false;
+    c->tasks = tasks;
+    tasks[count] = (task){into, from};
+    return true;
+}
+
+/* Moves a list into another, with all that hangs on it. Makes no nodes, so
+ * that pointers into them hold. */
+static bool merge(vst_contexts *c, uint32_t *into, uint32_t from)
+{
+    size_t count = 0;
+
+    if (*into == 0) {
+        *into = from;
+        return true;
+    }
+    if (!push_task(c, count++, into, from))
+        return false;
+    while (count != 0) {
+        task now = c->tasks[--count];
+
+        while (now.from != 0) {
+            uint32_t at = now.from;
+            vst_context *n = &c->nodes[at];
+            uint32_t same = *now.into != 0 ? find(c, now.into, n) : 0;
+
+            now.from = n->next;
+            if (same == 0) {
+                n->next = *now.into;
+                *now.into = at;
+                continue;
+            }
+            add_to(&c->nodes[same], n);
+            if (n->first != 0 &&
+                !push_task(c, count++, &c->nodes[same].first, n->first))
+                return false;
+            n->next = c->unused;
+            c->unused = at;
+        }
+    }
+    return true;
+}
+
+/* ---- spans -------------------------------------------------------------- */
+
+static bool reserve_level(vst_contexts *c, size_t depth)
+{
+    size_t before = c->level_capacity;
+    level *levels =
+        vst__grow(c->levels, &c->level_capacity, depth + 1, sizeof *levels);
+
+    if (levels == NULL)
+        return false;
+    c->levels = levels;
+    memset(levels + before, 0, (c->level_capacity - before) * sizeof *levels);
+    return true;
+}
+
+/* A list of children of `owner`, which lies a level further out. */
+static bool add_list(vst_contexts *c, size_t depth, uint32_t list,
+                     uint64_t owner)
+{
+    level *l = &c->levels[depth];
+
+    if (depth >= c->top)
+        c->top = depth + 1;
+    while (l->list != 0 && l->owner < owner) {
+        level stale = *l;
+
+        *l = (level){list, owner};
+        if (depth == 0)
+            return merge(c, &c->roots, stale.list);
+        l = &c->levels[--depth];
+        list = stale.list;
+        owner = stale.owner;
+    }
+    l->owner = owner;
+    return merge(c, &l->list, list);
+}
+
+/* All that is waiting has no more to wait for. */
+static bool close_levels(vst_contexts *c)
+{
+    while (c->top != 0) {
+        level *l = &c->levels[--c->top];
+        uint32_t list = l->list;
+
+        l->list = 0;
+        if (list != 0 && !merge(c, &c->roots, list))
+            return false;
+    }
+    return true;
+}
+
+/* A node for a span with what waits for it. 0: out of memory. */
+static uint32_t node_of(vst_contexts *c, const vst_span *span, uint32_t key)
+{
+    int64_t duration = span->end_ns - span->start_ns;
+    uint32_t index = make_node(c);
+
+    if (index == 0)
+        return 0;
+    c->nodes[index] = (vst_context){
+        .id = span->id,
+        .key = key,
+        .count = !(span->flags & VST_SPAN_RESUMED),
+        .total_ns = duration,
+        .self_ns =
+            duration > span->children_ns ? duration - span->children_ns : 0,
+        .self_bytes = (int64_t)span->self_bytes,
+        .total_bytes = (int64_t)span->total_bytes,
+        .self_allocations = span->self_allocations,
+        .first_ns = span->start_ns,
+        .serial = span->serial,
+    };
+    return index;
+}
+
+vst_status vst_contexts_add(vst_contexts *c, const vst_span *span, uint32_t key)
+{
+    uint32_t index;
+
+    if (c->thread != span->thread) {
+        c->thread = span->thread;
+        if (!close_levels(c))
+            return VST_E_NOMEM;
+    }
+    index = node_of(c, span, key);
+    if (index == 0)
+        return VST_E_NOMEM;
+    if (span->flags & VST_SPAN_ASYNC) {
+        c->nodes[index].self_ns = 0;
+        return merge(c, &c->roots, index) ? VST_OK : VST_E_NOMEM;
+    }
+    if (!reserve_level(c, span->depth))
+        return VST_E_NOMEM;
+    while (c->top > (size_t)span->depth + 1) {
+        level l = c->levels[--c->top];
+
+        c->levels[c->top].list = 0;
+        if (l.list != 0 && l.owner >= span->serial) {
+            if (!merge(c, &c->nodes[index].first, l.list))
+                return VST_E_NOMEM;
+        } else if (l.list != 0 &&
+                   !add_list(c, span->depth, l.list, span->parent)) {
+            return VST_E_NOMEM;
+        }
+    }
+    return add_list(c, span->depth, index, span->parent) ? VST_OK : VST_E_NOMEM;
+}
+
+/* ---- rows --------------------------------------------------------------- */
+
+/* Of two siblings, whether one began before the other. */
+static bool is_before(const vst_contexts *c, uint32_t a, uint32_t b)
+{
+    return c->nodes[a].serial < c->nodes[b].serial;
+}
+
+/* Puts a list in order, by merging ever longer runs of it. */
+static uint32_t put_in_order(vst_contexts *c, uint32_t list)
+{
+    size_t count = 0, width;
+
+    for (uint32_t at = list; at != 0; at = c->nodes[at].next) {
+        uint32_t *family = vst__grow(c->family, &c->family_capacity,
+                                     2 * (count + 1), sizeof *family);
+        if (family == NULL)
+            return 0;
+        c->family = family;
+        family[count++] = at;
+    }
+    for (width = 1; width < count; width *= 2) {
+        uint32_t *sorted = c->family + count;
+
+        for (size_t i = 0; i < count; i += 2 * width) {
+            size_t a = i, b = i + width < count ? i + width : count;
+            size_t a_end = b;
+            size_t b_end = b + width < count ? b + width : count;
+
+            for (size_t k = i; k < b_end; k++)
+                sorted[k] =
+                    b == b_end || (a != a_end &&
+                                   !is_before(c, c->family[b], c->family[a]))
+                        ? c->family[a++]
+                        : c->family[b++];
+        }
+        memcpy(c->family, sorted, count * sizeof *sorted);
+    }
+    for (size_t i = 0; i < count; i++)
+        c->nodes[c->family[i]].next = i + 1 < count ? c->family[i + 1] : 0;
+    return c->family[0];
+}
+
+static bool add_row(vst_contexts *c, uint32_t index, uint32_t parent)
+{
+    vst_context_row *rows =
+        vst__grow(c->rows, &c->row_capacity, c->row_count + 1, sizeof *rows);
+
+    if (rows == NULL)
+        return false;
+    c->rows = rows;
+    rows[c->row_count++] = (vst_context_row){parent, c->nodes[index]};
+    return true;
+}
+
+/* A task here is what remains of a list whose node has children: they come
+ * first. */
+vst_status vst_contexts_finish(vst_contexts *c, const vst_context_row **rows,
+                               size_t *count)
+{
+    size_t waiting = 0;
+    uint32_t *parents = NULL; /* of the lists that wait */
+    size_t parent_capacity = 0;
+    bool failed = !close_levels(c);
+    uint32_t list = c->roots != 0 && !failed ? put_in_order(c, c->roots) : 0;
+    uint32_t parent = 0;
+
+    failed |= c->roots != 0 && list == 0;
+    while (!failed && (list != 0 || waiting != 0)) {
+        uint32_t at, *grown;
+
+        if (list == 0) {
+            list = c->tasks[--waiting].from;
+            parent = parents[waiting];
+            continue;
+        }
+        at = list;
+        list = c->nodes[at].next;
+        if (!add_row(c, at, parent)) {
+            failed = true;
+        } else if (c->nodes[at].first != 0) {
+            grown = vst__grow(parents, &parent_capacity, waiting + 1,
+                              sizeof *parents);
+            failed = grown == NULL || !push_task(c, waiting, NULL, list);
+            parents = grown != NULL ? grown : parents;
+            if (failed)
+                break;
+            parents[waiting++] = parent;
+            list = put_in_order(c, c->nodes[at].first);
+            parent = (uint32_t)c->row_count;
+            failed = list == 0;
+        }
+    }
+    free(parents);
+    *rows = c->rows;
+    *count = c->row_count;
+    return failed ? VST_E_NOMEM : VST_OK;
+}
