@@ -115,7 +115,9 @@ static vst_status put_function(const vst__tree *tree, uint32_t index,
 
     vst__proto_u64(message, 1, (uint64_t)index + 1);
     vst__proto_u64(message, 2, name);
-    vst__proto_u64(message, 3, name);
+    /* No other name in the system: pprof would take ours for C++ and leave out
+     * what is between < and >. */
+    vst__proto_u64(message, 3, 0);
     vst__proto_u64(message, 4, name + 1);
     vst__proto_i64(message, 5, line);
     status = vst__proto_write(message, PROFILE_FUNCTION, output);

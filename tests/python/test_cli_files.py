@@ -62,7 +62,10 @@ def test_export_does_not_overwrite_without_force(traced):
 def test_export_to_an_unknown_suffix_lists_the_known_ones(traced, name):
     result = traced.vestige("export", "t.vst", "-o", name)
     assert result.returncode == 2
-    assert result.stderr == f"vestige: {name}: no format has this suffix; there are .json and .json.gz\n"
+    assert result.stderr == (
+        f"vestige: {name}: no format has this suffix; there are .json, .pftrace, .perfetto-trace, .speedscope.json, "
+        ".svg, .folded, .pb, .pprof, .pstats, .prof, .callgrind, callgrind.out.*, each also with .gz\n"
+    )
 
 
 @pytest.mark.parametrize(

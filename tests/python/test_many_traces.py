@@ -9,6 +9,7 @@ from traces import family, patch, record, steps
 
 from vestige import Trace
 from vestige._core import export_traces
+from vestige.cli.export import FORMATS, patterns
 
 
 def pids(workplace, *args):
@@ -158,12 +159,16 @@ def test_each_process_is_named_by_rank_and_command_line(workplace):
     assert document["distributedInfo"] == {"rank": 0, "world_size": 2}
 
 
+def there_are():
+    return f"there are {', '.join(one for name in FORMATS for one in patterns(name))}, each also with .gz"
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
         (["merge", "t.vst"], "the following arguments are required: -o/--output; see vestige merge --help"),
         (["merge", "-o", "x.json"], "the following arguments are required: FILE; see vestige merge --help"),
-        (["merge", "t.vst", "-o", "x.xml"], "x.xml: no format has this suffix; there are .json and .json.gz"),
+        (["merge", "t.vst", "-o", "x.xml"], f"x.xml: no format has this suffix; {there_are()}"),
         (["merge", "t.vst", "-o", "t.json"], "t.json: already exists; --force overwrites it"),
         (["export", "t.vst", "u.vst"], "several traces need a name for the file to write: -o OUT"),
         (["export", "."], "several traces need a name for the file to write: -o OUT"),
