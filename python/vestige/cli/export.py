@@ -13,14 +13,14 @@ from .inputs import Inputs, add_arguments, find_traces
 DEFAULT = ".json.gz"
 # What the exporters are called, the names that stand for them, and who reads them. Each may have .gz behind.
 FORMATS = {
-    "chrome": ((".json",), "ui.perfetto.dev, chrome://tracing, HTA, TensorBoard"),
-    "perfetto": ((".pftrace", ".perfetto-trace"), "ui.perfetto.dev, trace_processor: the smallest timeline"),
-    "speedscope": ((".speedscope.json",), "speedscope.app: a timeline a thread"),
-    "flamegraph": ((".svg",), "any browser: a flame graph to zoom and search"),
-    "folded": ((".folded",), "flamegraph.pl and others: stacks and µs; folded-ns: ns"),
+    "chrome": ((".json",), "ui.perfetto.dev, HTA, TensorBoard"),
+    "perfetto": ((".pftrace", ".perfetto-trace"), "ui.perfetto.dev: small, quick"),
+    "speedscope": ((".speedscope.json",), "speedscope.app"),
+    "flamegraph": ((".svg",), "any browser: to zoom and search"),
+    "folded": ((".folded",), "flamegraph.pl, in µs; folded-ns: in ns"),
     "folded-ns": ((), ""),
     "pprof": ((".pb", ".pprof"), "pprof: calls, time, allocations"),
-    "pstats": ((".pstats", ".prof"), "pstats, snakeviz, gprof2dot: as cProfile writes it"),
+    "pstats": ((".pstats", ".prof"), "pstats, snakeviz, gprof2dot"),
     "callgrind": ((".callgrind", "callgrind.out."), "KCachegrind, callgrind_annotate"),
 }
 EXAMPLES = """\
@@ -41,8 +41,8 @@ def table() -> str:
 def main(argv: list[str]) -> int:
     parser = Parser(
         "export",
-        "Write a trace as a file for other programs, in the format that OUT's suffix names.\n"
-        "FILE stands for the processes it started too, a folder for all traces in it: they\n"
+        "Write a trace as a file for other programs, in the format of OUT's suffix. FILE\n"
+        "stands for the processes it started too, a folder for all traces in it: they\n"
         f"are one file. Formats, each also with .gz behind it:\n\n{table()}",
         "FILE… [-o OUT] [options]",
         EXAMPLES,

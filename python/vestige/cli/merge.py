@@ -17,8 +17,8 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         "merge",
         "Write several traces as one timeline, with a process for each and arrows from\n"
-        "those that started others, in any format of `vestige export`. FILE stands for the\n"
-        "processes it started too, a folder for all traces in it.",
+        "those that started others, in a format of `vestige export`. FILE stands for\n"
+        "the processes it started too, a folder for all traces in it.",
         "FILE… -o OUT [options]",
         EXAMPLES,
     )
