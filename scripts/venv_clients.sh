@@ -12,3 +12,8 @@ rm -rf .venv/clients
     -r tests/clients/requirements.txt
 site='import sysconfig; print(sysconfig.get_path("purelib"))'
 "$python" -c "$site" >"$(.venv/clients/bin/python -c "$site")/vestige-base.pth"
+# speedscope is a page: the tests open it in a browser.
+if command -v npm >/dev/null; then
+    npm install --silent --no-fund --no-audit --prefix .venv/clients \
+        speedscope@1.25.0 >/dev/null || echo 'no speedscope: its test is skipped'
+fi

@@ -289,8 +289,8 @@ static void put_arrow(vst__chrome *chrome, vst__chrome_process *child,
         /* A fork is told by the clock of the child, a little late. */
         if (child->how != HOW_FORK)
             from_ns = start->start_ns;
-        else if (from_ns > start->end_ns)
-            from_ns = start->end_ns;
+        else if (from_ns >= start->end_ns) /* where it is still open */
+            from_ns = start->end_ns - (start->end_ns > start->start_ns);
     }
     if (child->first_tid == 0) { /* no spans: its window is all there is */
         child->first_tid = child->windows_tid;

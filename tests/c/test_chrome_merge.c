@@ -309,7 +309,7 @@ static void a_fork_is_an_arrow_from_the_forking_thread(void)
     text = merged((builder *[]){&a, &b}, 2);
     expect_line(text, ",\n{\"ph\": \"s\", \"cat\": \"process\", "
                       "\"name\": \"fork\", \"id\": 1, \"pid\": 100, "
-                      "\"tid\": 101, \"ts\": 3813830000002.500},\n"
+                      "\"tid\": 101, \"ts\": 3813830000002.499},\n"
                       "{\"ph\": \"f\", \"bp\": \"e\", \"cat\": \"process\", "
                       "\"name\": \"fork\", \"id\": 1, \"pid\": 200, "
                       "\"tid\": 200, \"ts\": 3813830000002.700}");

@@ -29,7 +29,7 @@ def vestige(*arguments, cwd):
     return result
 
 
-@pytest.fixture(scope="module", params=["json", "json.gz"])
+@pytest.fixture(scope="module", params=["json.gz", "pftrace"])
 def processor(request, tmp_path_factory):
     try:
         find_node(), find_engine()

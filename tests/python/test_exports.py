@@ -10,11 +10,10 @@ import pstats
 import re
 import struct
 import threading
-import xml.etree.ElementTree as ElementTree
 from collections import Counter, defaultdict
+from xml.etree import ElementTree
 
 import pytest
-
 from vestige import Trace, profile, record_function
 from vestige._core import export_traces
 
@@ -277,7 +276,9 @@ def test_pprof_has_the_calls_and_the_time_of_every_stack(export, spans):
 
 
 def packed(data):
-    return (value for _, value in fields(b"".join(b"\x08" + one for one in re.findall(rb"[\x80-\xff]*[\x00-\x7f]", data))))
+    return (
+        value for _, value in fields(b"".join(b"\x08" + one for one in re.findall(rb"[\x80-\xff]*[\x00-\x7f]", data)))
+    )
 
 
 def read_pstats(data):

@@ -108,9 +108,7 @@ def write(
             print(line)
     progress = Progress(f"writing {output}")
     try:
-        export_traces(
-            traces, output, all_windows=True, progress=progress, memory_events=memory_events, format=format
-        )
+        export_traces(traces, output, all_windows=True, progress=progress, memory_events=memory_events, format=format)
     except OSError as error:
         raise Failure(explain(output, error)) from None
     except TraceError as error:
