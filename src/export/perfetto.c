@@ -244,8 +244,11 @@ static vst_status write_process(vst__perfetto *self,
     if (status == VST_OK)
         vst__chrome_put_flows(timeline);
     timeline->serials_before = timeline->serial_max;
-    for (size_t i = 0; status == VST_OK && i < process->window_count; i++)
+    for (size_t i = 0; status == VST_OK && i < process->window_count; i++) {
         status = put_window(self, &trace->windows[process->first_window + i]);
+        if (status != VST_OK)
+            vst_error_set(error, status, 0, 0);
+    }
     vst__pf_free_names(self);
     return status;
 }
@@ -275,6 +278,8 @@ static vst_status write_document(vst__perfetto *self,
     vst__chrome *timeline = &self->timeline;
     vst_status status = put_trace_id(self);
 
+    if (status != VST_OK)
+        return vst_error_set(error, status, 0, 0);
     for (size_t i = 0; status == VST_OK && i < timeline->process_count; i++)
         status = write_process(self, &timeline->processes[i], options, error);
     if (status != VST_OK)

@@ -301,6 +301,25 @@ static void any_call_of_an_export_may_fail(void)
     try_all(open_and_export, check_export, expected);
 }
 
+static void check_other_export(bool worked)
+{
+    CHECK(holds(torn_path, torn, torn_size));
+    check_folder(worked);
+}
+
+static void any_call_of_an_export_for_another_tool_may_fail(void)
+{
+    static const char *const names[] = {
+        "t.pftrace", "t.speedscope.json", "t.folded",   "t.svg",
+        "t.pb",      "t.pstats",          "t.callgrind"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        name_other(names[i]);
+        try_all(open_and_export, check_other_export,
+                reading() | one(FAULT_FWRITE) | one(FAULT_RENAME));
+    }
+}
+
 /* ---- recovering --------------------------------------------------------- */
 
 static const char precious[] = "precious";
@@ -369,6 +388,7 @@ int main(void)
     TEST(a_file_copied_while_it_is_recorded_is_torn);
     TEST(any_call_of_opening_and_replaying_may_fail);
     TEST(any_call_of_an_export_may_fail);
+    TEST(any_call_of_an_export_for_another_tool_may_fail);
     TEST(any_call_of_a_recovery_may_fail);
     unlink(torn_path);
     CHECK_INT(rmdir(folder), 0);
