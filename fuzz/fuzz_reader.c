@@ -166,6 +166,25 @@ static void export(vst_trace *trace)
     unlink(path);
 }
 
+/* One of the other formats, whichever the input's size says. */
+static void export_otherwise(vst_trace *trace, size_t size)
+{
+    static const char *const suffixes[] = {
+        "pftrace", "speedscope.json", "folded",    "svg",
+        "pb",      "pstats",          "callgrind",
+    };
+    const char *suffix = suffixes[size % (sizeof suffixes / sizeof *suffixes)];
+    vst_export_options options = {.window = VST_WINDOW_ALL};
+    char path[96];
+
+    snprintf(path, sizeof path, "/tmp/vestige-fuzz-%d.%s", (int)getpid(),
+             suffix);
+    MUST(vst_trace_export(trace, path, &options, NULL) == VST_OK);
+    if (strcmp(suffix, "speedscope.json") == 0)
+        check_json(path);
+    unlink(path);
+}
+
 /* What memory comes to adds up, whatever its stacks are. */
 static void summarize(vst_trace *trace)
 {
@@ -214,8 +233,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         return 0;
     }
     ask(trace);
-    if (replay(trace) && trace->window_count <= WINDOWS_MAX)
+    if (replay(trace) && trace->window_count <= WINDOWS_MAX) {
         export(trace);
+        export_otherwise(trace, size);
+    }
     replay_memory(trace);
     summarize(trace);
     clip(trace);
