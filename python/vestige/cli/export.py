@@ -22,12 +22,15 @@ FORMATS = {
     "pprof": ((".pb", ".pprof"), "pprof: calls, time, allocations"),
     "pstats": ((".pstats", ".prof"), "pstats, snakeviz, gprof2dot"),
     "callgrind": ((".callgrind", "callgrind.out."), "KCachegrind, callgrind_annotate"),
+    "execution-trace": ((".et.json", "et.json"), "Chakra, et_replay; see vestige et"),
 }
+EXECUTION_TRACE = "execution-trace"
 EXAMPLES = """\
   vestige export t.vst                    writes t.json.gz
   vestige export t.vst -o t.pftrace --force
   vestige export t.vst --to perfetto      writes t.pftrace
   vestige export t.vst --no-children      without the processes it started
+  vestige export t.vst -o et.json         the execution trace, if one was recorded
 """
 
 
@@ -35,7 +38,7 @@ def table() -> str:
     """The formats, for help."""
     lines = [(name, " ".join(patterns(name)), readers) for name, (_, readers) in FORMATS.items() if readers]
     width = max(len(names) for _, names, _ in lines)
-    return "\n".join(f"  {name:<10} {names:<{width}}  {readers}" for name, names, readers in lines)
+    return "\n".join(f"  {name:<15} {names:<{width}}  {readers}" for name, names, readers in lines)
 
 
 def main(argv: list[str]) -> int:
@@ -67,7 +70,7 @@ def default_output(file: str, format: str | None) -> str:
 
 def patterns(format: str) -> list[str]:
     """As help shows them: `.json`, `callgrind.out.*`."""
-    return [name if name.startswith(".") else f"{name}*" for name in FORMATS[format][0]]
+    return [f"{name}*" if name.endswith(".") else name for name in FORMATS[format][0]]
 
 
 def is_known(output: str) -> bool:
@@ -106,6 +109,10 @@ def write(
 
         for line in align_traces(inputs.sources, traces, align):
             print(line)
+    if format is None and _is_execution_trace(output, inputs):
+        format = EXECUTION_TRACE if any(trace.count_nodes() for trace in traces) else None
+    if format == EXECUTION_TRACE:
+        _check_nodes(inputs, traces)
     progress = Progress(f"writing {output}")
     try:
         export_traces(traces, output, all_windows=True, progress=progress, memory_events=memory_events, format=format)
@@ -115,6 +122,51 @@ def write(
         raise Failure(explain(inputs.sources[0].path if len(traces) == 1 else output, error)) from None
     finally:
         progress.clear()
+
+
+def _open_all(inputs: Inputs) -> list[Trace]:
+    """All at once: each is a file that stays open."""
+    _allow_files(len(inputs.sources) + 64)
+    traces = []
+    for source in list(inputs.sources):
+        try:
+            traces.append(source.open())
+        except (OSError, TraceError) as error:
+            inputs.fail(source, error)
+            inputs.sources.remove(source)
+    if not traces:
+        raise Failure("none of the traces can be read")
+    return traces
+
+
+def _allow_files(count: int) -> None:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < count:
+        limit = hard if hard != resource.RLIM_INFINITY and hard < count else count
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+
+
+def _is_execution_trace(output: str, inputs: Inputs) -> bool:
+    """Whether its name says so, or what it is made of: a recording that an observer began for itself."""
+    name = os.path.basename(output).removesuffix(".gz")
+    return name == "et.json" or name.endswith(".et.json") or "vestige.execution_trace" in inputs.sources[0].metadata
+
+
+def _check_nodes(inputs: Inputs, traces: list[Trace]) -> None:
+    pids = {source.facts["pid"] for source in inputs.sources}
+    if len(pids) > 1:
+        raise Failure(
+            f"an execution trace is of one process, and these are {len(pids)}: export them one at a time, with "
+            "--no-children",
+            code=2,
+        )
+    if not any(trace.count_nodes() for trace in traces):
+        raise Failure(
+            f"{inputs.sources[0].path}: no nodes of an execution trace were recorded; an ExecutionTraceObserver does, "
+            "and VESTIGE_EXECUTION_TRACE=1"
+        )
 
 
 def _open_all(inputs: Inputs) -> list[Trace]:
