@@ -168,8 +168,10 @@ static void nobody_is_asked_for_a_stack_after_stop(void)
         pthread_create(&threads[i], NULL, run_on, NULL);
     for (int i = 0; i < 10; i++) {
         may_be_told = true;
+        int before = told;
         memory_begin(&options);
-        usleep(200);
+        for (int wait = 0; wait < 50000 && told == before; wait++)
+            usleep(200);
         vst_memory_stop();
         may_be_told = false;
         memory_end();
