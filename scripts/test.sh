@@ -24,7 +24,10 @@ for part in $parts; do
 done
 seconds=$(($(date +%s) - started))
 if [ -n "$failed" ]; then
-    [ -z "$show" ] || cat "$show"
+    [ -z "$show" ] || tail -n 20 "$show"
+    for part in $failed; do
+        sed "s/^/$part: /" "build/test/$part.failed" 2>/dev/null || true
+    done
     echo "FAILED after $seconds s:$failed"
     exit 1
 fi

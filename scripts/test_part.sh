@@ -1,5 +1,6 @@
 #!/bin/bash
-# Runs one part of the tests; its output is shown if it fails.
+# Runs one part of the tests. If it fails, what failed is shown, names first;
+# all of its output is in build/test/<part>.log.
 set -eu
 unset MAKEFLAGS # ninja would take make's jobs for its own
 
@@ -32,14 +33,32 @@ run() {
     esac
 }
 
+# Lines of the log, none longer than a screen is wide.
+lines() {
+    grep -E "$1" "$log" | cut -c 1-200 | awk '!seen[$0]++' | head -n "$2"
+}
+
+# What failed: tests as Meson and pytest name them, files as the compiler does.
+failures() {
+    lines '(^|[^a-z]) (FAIL|TIMEOUT|ERROR) +[0-9.]+s|^(FAILED|ERROR) |: (fatal )?error: ' 12
+}
+
+# What they said: failed checks, sanitizers' reports, exceptions.
+reasons() {
+    lines '^(not ok|# |E  )|ERROR: |SUMMARY: |WARNING: Thread|Sanitizer:' 24
+}
+
 mkdir -p build/test
-rm -f "build/test/$part.ok"
+rm -f "build/test/$part.ok" "build/test/$part.failed"
 started=$SECONDS
 if (run) >"$log" 2>&1; then
     touch "build/test/$part.ok"
     echo "ok    $part ($((SECONDS - started)) s)"
 else
     echo "FAIL  $part ($((SECONDS - started)) s), see $log:"
-    tail -n 60 "$log"
+    failures >"build/test/$part.failed" || true
+    cat "build/test/$part.failed"
+    reasons || true
+    [ -s "build/test/$part.failed" ] || tail -n 20 "$log" | cut -c 1-200
     exit 1
 fi
