@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 from tree import calls, load, read, short
 from vestige import Trace, profile, record_function
+from vestige._core import instant
 from vestige.units import parse_file_bound, parse_size, parse_time
 
 MIB = 1 << 20
 COUNT = 100  # functions that are called in turn
+TEXT = '"text": "' + 4000 * "x" + '"'
 
 
 def numbered(count=COUNT):
@@ -32,6 +34,20 @@ def run_in_turn(functions, rounds):
     for _ in range(rounds):
         for function in functions:
             function()
+
+
+def fill():
+    """As many bytes as 250 calls take: files are full, and their slots in use again, after calls that are soon read."""
+    instant("filler", TEXT)
+
+
+def run_and_fill(functions, rounds):
+    """A round takes 18 KiB."""
+    for _ in range(rounds):
+        for number, function in enumerate(functions):
+            function()
+            if number % 25 == 0:
+                fill()
 
 
 def numbers_of(trace, prefix="f"):
@@ -89,7 +105,7 @@ def test_a_file_keeps_the_newest_within_its_bound(tmp_path):
 def test_without_a_file_the_bound_holds_for_the_temporary_one(bound):
     functions = numbered()
     with profile(max_size=bound) as prof:
-        run_in_turn(functions, 1000)
+        run_and_fill(functions, 200)
     facts = prof._session.trace().info()
     assert facts["bytes"] <= MIB and facts["dropped"] > 0
     (numbers,) = numbers_of(load(prof)).values()
@@ -114,7 +130,7 @@ def test_deep_recursion_stays_nested(tmp_path):
         if depth:
             deeper(depth - 1)
         else:
-            run_in_turn(functions, 1500)
+            run_and_fill(functions, 200)
 
     with profile(output=path, max_size="1M") as prof:
         deeper(700)
@@ -129,7 +145,7 @@ def test_annotations_that_began_before_are_there(tmp_path):
     with profile(max_size="1M") as prof, record_function("around"):
         with record_function("over before"):
             run_in_turn(functions, 10)
-        run_in_turn(functions, 2000)
+        run_and_fill(functions, 200)
     trace = load(prof)
     named = {event["name"]: event for event in trace["traceEvents"] if event.get("cat") == "user_annotation"}
     assert "over before" not in named
@@ -141,14 +157,13 @@ def test_annotations_that_began_before_are_there(tmp_path):
 def test_generators_and_coroutines_are_resumed_in_what_is_kept():
     def generate(functions):
         while True:
-            for function in functions:
-                function()
+            run_and_fill(functions, 1)
             yield
 
     functions = numbered()
     with profile(max_size="1M") as prof:
         generator = generate(functions)
-        for _ in range(2000):
+        for _ in range(200):
             next(generator)
         generator.close()
     (numbers,) = numbers_of(load(prof)).values()
@@ -175,7 +190,7 @@ def test_greenlets_that_wait_are_known_when_they_go_on():
         main = greenlet.getcurrent()
         other = greenlet.greenlet(waiting)
         other.switch()
-        run_in_turn(functions, 2000)
+        run_and_fill(functions, 200)
         other.switch()
 
     main = None
@@ -192,7 +207,7 @@ def test_greenlets_that_wait_are_known_when_they_go_on():
 
 def test_each_thread_keeps_its_newest(tmp_path):
     path = tmp_path / "t.vst"
-    threads = [threading.Thread(target=run_in_turn, args=[numbered(), 500], name=f"thread {n}") for n in range(4)]
+    threads = [threading.Thread(target=run_and_fill, args=[numbered(), 150], name=f"thread {n}") for n in range(4)]
     with profile(output=path, max_size="2M"):
         for thread in threads:
             thread.start()
@@ -202,7 +217,7 @@ def test_each_thread_keeps_its_newest(tmp_path):
     trace = export(path)
     for numbers in numbers_of(trace).values():
         assert_contiguous(numbers)
-    assert sum(map(len, numbers_of(trace).values())) > 80_000
+    assert sum(map(len, numbers_of(trace).values())) > 6_000
     names = {event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "thread_name"}
     assert any(name.startswith("thread ") for name in names)
 
@@ -231,9 +246,11 @@ from vestige import profile
 space = {}
 exec("\\n".join(f"def f{n}(): pass" for n in range(100)), space)
 functions = [space[f"f{n}"] for n in range(100)]
-count, until = 0, time.monotonic() + 0.4
+count = 0
 with profile(output=sys.argv[1], keep_last="20ms"):
-    while time.monotonic() < until:
+    until = time.monotonic() + 0.4
+    # However slow it is here: until most of it is dropped, or plainly never will be.
+    while time.monotonic() < until or (os.stat(sys.argv[1]).st_size >= count * 8 and count < 10_000_000):
         for function in functions:
             function()
         count += 100
@@ -328,22 +345,25 @@ def size_of(program):
 
 def recorded(program, **bounds):
     """The names of the calls in the order in which they ended, without those that end with the recording."""
+    size = size_of(program)
     gc.disable()
     try:
         with profile(**bounds) as prof:
-            for _ in range(80_000 // size_of(program)):
+            for number in range(10_000 // size):
                 walk(program)
+                for _ in range(max(1, size // 25) if number % max(1, 25 // size) == 0 else 0):
+                    fill()
     finally:
         gc.enable()
     return [short(event["name"]) for event in calls(load(prof)) if "open at end" not in event["args"]]
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from([a, b, c]), steps), min_size=1, max_size=6))
 def test_a_bounded_recording_is_the_tail_of_the_whole_one(program):
     recorded(program)  # what is new is so once
     whole, part = recorded(program), recorded(program, max_size="1M")
-    assert 50_000 < len(part) < len(whole)
+    assert 3_000 < len(part) < len(whole)
     assert part == whole[len(whole) - len(part) :]
 
 
@@ -368,35 +388,39 @@ def memory():
 with profile(output=sys.argv[1], max_size="4M") as prof:
     go(300_000)
     before = memory()
-    go(10_000_000)
+    go(2_500_000)
     after = memory()
     size = os.stat(sys.argv[1]).st_size
 print(after[0] - before[0], after[1] - before[1], size)
 """
 
 
-def test_twenty_million_records_leave_file_and_memory_bounded(tmp_path):
+def test_five_million_records_leave_file_and_memory_bounded(tmp_path):
     path = tmp_path / "t.vst"
     result = subprocess.run([PYTHON, "-c", ENDLESS, str(path)], capture_output=True, text=True, check=True)
     anonymous, resident, size = map(int, result.stdout.split())
     assert size <= 4 * MIB and path.stat().st_size <= 4 * MIB
     assert anonymous <= MIB and resident <= 2 * MIB
     facts = Trace(str(path)).info()
-    assert facts["dropped"] > 19_000_000 and facts["lost"] == 0
+    assert facts["dropped"] > 4_400_000 and facts["lost"] == 0
 
 
 KILLED = """
 import os, sys
 from vestige import profile
+from vestige._core import instant
 space = {}
 exec("\\n".join(f"def f{n}(): pass" for n in range(100)), space)
 functions = [space[f"f{n}"] for n in range(100)]
+text = '"text": "' + 4000 * "x" + '"'
 
 def work(pipe):
     count = 0
     while True:
-        for function in functions:
+        for number, function in enumerate(functions):
             function()
+            if number % 25 == 0:
+                instant("filler", text)
         count += 100
         os.write(pipe, b"%d\\n" % count)
 
@@ -412,7 +436,7 @@ def test_killed_at_any_moment_the_newest_records_are_there(tmp_path, tries):
     process = subprocess.Popen([PYTHON, "-c", KILLED, str(path), "1M", str(theirs)], pass_fds=[theirs])
     os.close(theirs)
     told = b""
-    while told.count(b"\n") < 1500 + 137 * tries:
+    while told.count(b"\n") < 300 + 37 * tries:
         told += os.read(pipe, 4096)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -426,10 +450,10 @@ def test_killed_at_any_moment_the_newest_records_are_there(tmp_path, tries):
     trace = export(path)
     (numbers,) = numbers_of(trace).values()
     assert_contiguous(numbers)
-    assert len(numbers) > 30_000
+    assert len(numbers) > 3_000
     # All that it told of is there, and no more than can have been under way.
     extra = len(numbers) - 1 - max(at for at, number in enumerate(numbers) if number == COUNT - 1)
-    assert 0 <= extra < COUNT and count >= 150_000
+    assert 0 <= extra < COUNT and count >= 30_000
     work = [event for event in calls(trace) if short(event["name"]) == "work"]
     assert [event["args"]["open at start"] for event in work] == [1]
 
@@ -442,7 +466,7 @@ def test_a_recovered_copy_says_the_same(tmp_path):
     process = subprocess.Popen([PYTHON, "-c", KILLED, str(path), "1M", str(theirs)], pass_fds=[theirs])
     os.close(theirs)
     told = 0
-    while told < 1200:
+    while told < 240:
         told += os.read(pipe, 4096).count(b"\n")
     process.kill()
     process.wait()
