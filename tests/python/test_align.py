@@ -9,6 +9,8 @@ from traces import patch, record, steps, trace_id
 from vestige import Trace, record_function
 from vestige._core import export_traces
 
+pytestmark = pytest.mark.any_python
+
 HOUR = 3_600_000_000_000
 
 

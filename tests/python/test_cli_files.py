@@ -11,6 +11,8 @@ from conftest import COMMAND
 
 import vestige
 
+pytestmark = pytest.mark.any_python
+
 PROGRAM = """\
     import threading
 

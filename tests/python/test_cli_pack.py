@@ -14,6 +14,8 @@ from conftest import COMMAND
 import vestige
 from vestige._core import pack, unpack
 
+pytestmark = pytest.mark.any_python
+
 PROGRAMS = {
     "threads": """\
         import json, threading

@@ -11,6 +11,8 @@ import pytest
 
 from vestige import Trace
 
+pytestmark = pytest.mark.any_python
+
 CALLS = 300_000
 MODES = ("run", "run -q", "profile")
 

@@ -11,6 +11,8 @@ from vestige import Trace
 from vestige._core import export_traces
 from vestige.cli.export import FORMATS, patterns
 
+pytestmark = pytest.mark.any_python
+
 
 def pids(workplace, *args):
     """The processes that a command sees, in its order."""

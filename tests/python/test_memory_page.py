@@ -9,7 +9,10 @@ import subprocess
 import pytest
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(not BROWSER, reason="no Chromium is installed (Debian's package chromium)")
+pytestmark = [
+    pytest.mark.any_python,
+    pytest.mark.skipif(not BROWSER, reason="no Chromium is installed (Debian's package chromium)"),
+]
 
 OPTIONS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "

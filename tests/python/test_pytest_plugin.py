@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.any_python
+
 TESTS = """
 import gc, sys, threading, unittest
 import pytest

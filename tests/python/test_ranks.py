@@ -10,6 +10,8 @@ import pytest
 
 from vestige import Trace, profile
 
+pytestmark = pytest.mark.any_python
+
 NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 
 
