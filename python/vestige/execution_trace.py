@@ -147,7 +147,7 @@ class ExecutionTraceObserver:
         self._join()
         hosting.running = ref(self)
         self._execution_trace_running = True
-        if hosting.session is None:
+        if hosting.session() is None:
             self._record_pg_config()
 
     def stop(self) -> None:
@@ -171,7 +171,7 @@ class ExecutionTraceObserver:
     def _join(self) -> None:
         """Nodes go to the profile's recording, or to one of our own."""
         self._number = self._number or hosting.new_number()
-        session = hosting.session
+        session = hosting.session()
         if session is None:
             self._record_alone()
             return
@@ -232,8 +232,8 @@ class ExecutionTraceObserver:
                     torch_ops.tell(
                         f"{self.output_file_path}: {own.lost:,} records could not be kept; is the disk full?"
                     )
-            traces = [self._trace_of(session, copy) for session in pieces] or [_empty()]
-            observer = self._number or 1
+            traces = [self._trace_of(session, copy) for session in pieces] or [_empty(copy)]
+            observer = self._number or hosting.new_number()
             _core.export_traces(traces, self.output_file_path, all_windows=True, format=FORMAT, observer=observer)
             if folder is not None:
                 name_data(folder, lambda: _core.node_ids(traces, all_windows=True, observer=observer))
@@ -254,8 +254,11 @@ class ExecutionTraceObserver:
         return _core.Trace(copy)
 
 
-def _empty() -> _core.Trace:
-    """Nothing was recorded, which is a graph as well."""
+def _empty(copy: str) -> _core.Trace:
+    """Nothing was recorded for this observer, which is a graph as well."""
+    if _core.recording():
+        _core.snapshot(copy, overwrite=True)
+        return _core.Trace(copy)
     session = _core.Session(None, gc=False, python=False, native=False)
     session.create()
     return session.trace()

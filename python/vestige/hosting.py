@@ -6,6 +6,8 @@ Loaded with profile; it must cost nothing there.
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _weakref import ref
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
 
 NUMBERS = 255  # that observers have in one recording
 
-session: _core.Session | None = None  # of the profile that records or is about to
+_session: _core.Session | None = None  # of the profile that records or is about to
+_pid = 0  # in which it does: a child has only a copy
 running: ref[ExecutionTraceObserver] | None = None  # the observer that runs; the program may drop it
 _number = 0  # given last
 _joined = 0  # observers with nodes in the session
@@ -25,15 +28,20 @@ def _observer() -> ExecutionTraceObserver | None:
     return None if running is None else running()
 
 
+def session() -> _core.Session | None:
+    """That of the profile which records, or is about to."""
+    return _session if _pid == os.getpid() else None
+
+
 def begin(new: _core.Session) -> bool:
     """Before a profile records. False: another one does, and this one will be refused."""
-    global session, _joined
-    if session is not None:
+    global _session, _pid, _joined
+    if session() is not None:
         return False
     observer = _observer()
     if observer is not None:
         observer._leave()
-    session, _joined = new, 0
+    _session, _pid, _joined = new, os.getpid(), 0
     if observer is not None:
         observer._join()
     return True
@@ -48,15 +56,22 @@ def begun() -> None:
 
 def end(old: _core.Session) -> None:
     """After it stopped: an observer that goes on does so alone."""
-    global session
-    if session is not old:
+    global _session
+    if session() is not old:
         return
     observer = _observer()
     if observer is not None:
         observer._leave()
-    session = None
-    if observer is not None:
+    _session = None
+    if observer is None:
+        return
+    try:
         observer._join()
+    except (OSError, RuntimeError) as error:  # which is no trouble of the profile's
+        from .torch_ops import tell
+
+        observer.stop()
+        tell(f"{observer.output_file_path}: the execution trace ends here: {error}")
 
 
 def new_number() -> int:
@@ -76,5 +91,5 @@ def join() -> None:
 
 def after_fork() -> None:
     """In a child: the recording and the observer are its parent's."""
-    global session, running
-    session = running = None
+    global _session, running
+    _session = running = None

@@ -141,6 +141,41 @@ def test_nothing_is_left_when_it_stops(observer):
     assert named(written(observer), "later") == []
 
 
+def test_one_that_recorded_nothing_is_written_while_a_profile_goes_on(observer, tmp_path):
+    with profile(with_stack=False):
+        assert [node["name"] for node in written(observer)] == [PROCESS]
+        with record_function("later"):
+            pass
+    assert os.listdir(tmp_path) == ["t.json"]
+
+
+def test_a_child_of_a_recorded_program_can_observe(workplace):
+    workplace.write(
+        "p.py",
+        """
+        import os
+        from vestige import profile, record_function
+        with profile(with_stack=False):
+            child = os.fork()
+            if child == 0:
+                from vestige import ExecutionTraceObserver
+                observer = ExecutionTraceObserver().register_callback("child.json")
+                observer.start()
+                with record_function("alone"):
+                    pass
+                with profile(with_stack=False, execution_trace_observer=observer):
+                    with record_function("in a profile"):
+                        pass
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+        """,
+    )
+    done = workplace.python("p.py")
+    assert done.returncode == 0, done.stderr
+    nodes = nodes_of(workplace.path / "child.json")
+    assert len(named(nodes, "alone")) == len(named(nodes, "in a profile")) == 1
+
+
 def test_the_environment_attaches_one(workplace):
     workplace.write(
         "p.py",
