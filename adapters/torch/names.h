@@ -22,45 +22,42 @@ namespace
 {
 
 enum {
-    PLACE_SETS = 128, /* powers of two */
-    TEXT_SETS = 64,
-    SET_PLACES = 4,
-    SET_TEXTS = 2,
-    TEXT_MAX_KEPT = 104 /* with the zero behind it */
+    NAMES_MAX = 255,
+    NAME_SLOTS = 512,   /* a power of two, twice as many and more */
+    TEXTS_BYTES = 8192, /* of all texts together */
+    TEXT_BYTES_MAX = 255,
+    NAME_IS_TEXT = 1,
+    NAME_HAS_SCHEMA = 2, /* is no name that somebody made up */
+    NAME_HAS_FLOPS = 4
 };
 
-/* Counts recordings, and operators that were taken out: what a thread knows of
- * places is good for one number. Read relaxed: who runs an operator that lies
- * where another one did has heard of its registration, and so of this. */
-std::atomic<uint32_t> places_number{1};
+/* Counts recordings, and operators that were taken out: what a thread knows is
+ * good for one number. Read relaxed: who runs an operator that lies where
+ * another one did has heard of its registration, and so of this. */
+std::atomic<uint32_t> names_number{1};
 
-struct name_facts {
-    vst_id id;       /* 0: there is none */
-    bool has_schema; /* is no name that somebody made up */
-    bool has_flops;
-};
-
-struct known_place {
-    const char *place;
-    uint32_t number; /* of places */
-    uint32_t id;     /* and the top bit: has_flops */
-};
-
-/* Four of them are one line of the cache. */
-struct alignas(64) place_set {
-    known_place of[SET_PLACES];
-};
-
-struct alignas(64) known_text {
-    uint64_t hash;
-    uint64_t generation;
-    name_facts facts;
-    char text[TEXT_MAX_KEPT];
+/* Four of them are one line of the cache. They lie in the order in which they
+ * came, which is that in which they come again, in most programs. */
+struct known_name {
+    uint64_t key; /* the place, or a hash of the text */
+    vst_id id;
+    uint16_t text; /* where it begins */
+    uint8_t length;
+    uint8_t flags;
 };
 
 struct known_names {
-    place_set places[PLACE_SETS];
-    known_text texts[TEXT_SETS][SET_TEXTS];
+    uint32_t number; /* that all of it is good for */
+    uint32_t count;
+    uint32_t text_count;       /* bytes */
+    uint8_t slots[NAME_SLOTS]; /* 1 + index of a name, 0: empty */
+    known_name of[NAMES_MAX];
+    char texts[TEXTS_BYTES];
+};
+
+struct name_facts {
+    vst_id id; /* 0: there is none */
+    uint8_t flags;
 };
 
 class removal_listener final : public c10::OpRegistrationListener
@@ -70,7 +67,7 @@ class removal_listener final : public c10::OpRegistrationListener
     }
     void onOperatorDeregistered(const c10::OperatorHandle &) override
     {
-        places_number.fetch_add(1, std::memory_order_relaxed);
+        names_number.fetch_add(1, std::memory_order_relaxed);
     }
 };
 
@@ -79,7 +76,7 @@ std::optional<c10::RegistrationHandleRAII> removals;
 /* With a recording. May throw. */
 void begin_names()
 {
-    places_number.fetch_add(1, std::memory_order_relaxed);
+    names_number.fetch_add(1, std::memory_order_relaxed);
     removals.emplace(c10::Dispatcher::singleton().addRegistrationListener(
         std::make_unique<removal_listener>()));
 }
@@ -127,91 +124,126 @@ bool has_schema(const at::RecordFunction &fn)
     return fn.overload_name() != none;
 }
 
-name_facts define(const vst_api *api, const at::RecordFunction &fn,
-                  const char *name, size_t length)
+inline uint64_t slot_of(uint64_t key)
 {
-    bool is_user = fn.scope() == at::RecordScope::USER_SCOPE;
+    return key * UINT64_C(0x9e3779b97f4a7c15) >> 40;
+}
+
+inline bool is_user(const at::RecordFunction &fn)
+{
+    return fn.scope() == at::RecordScope::USER_SCOPE;
+}
+
+/* Of an operator whose name lies there. NULL: not known. */
+inline const known_name *find_place(const known_names *names, const char *place)
+{
+    auto key = reinterpret_cast<uint64_t>(place);
+
+    if (names->number != names_number.load(std::memory_order_relaxed))
+        return nullptr;
+    for (uint64_t slot = slot_of(key);; slot++) {
+        unsigned index = names->slots[slot & (NAME_SLOTS - 1)];
+        if (index == 0)
+            return nullptr;
+        const known_name *name = &names->of[index - 1];
+        if (name->key == key && !(name->flags & NAME_IS_TEXT))
+            return name;
+    }
+}
+
+inline const known_name *find_text(const known_names *names, const char *text,
+                                   size_t length, uint64_t hash)
+{
+    if (names->number != names_number.load(std::memory_order_relaxed))
+        return nullptr;
+    for (uint64_t slot = slot_of(hash);; slot++) {
+        unsigned index = names->slots[slot & (NAME_SLOTS - 1)];
+        if (index == 0)
+            return nullptr;
+        const known_name *name = &names->of[index - 1];
+        if (name->key == hash && name->flags & NAME_IS_TEXT &&
+            name->length == length &&
+            std::memcmp(names->texts + name->text, text, length) == 0)
+            return name;
+    }
+}
+
+/* Where there is no more room, all are forgotten. */
+void keep(known_names *names, uint64_t key, const name_facts &facts,
+          const char *text, size_t length, uint32_t number)
+{
+    if (length > TEXT_BYTES_MAX)
+        return;
+    if (names->number != number || names->count == NAMES_MAX ||
+        names->text_count + length > TEXTS_BYTES) {
+        std::memset(names->slots, 0, sizeof names->slots);
+        names->count = names->text_count = 0;
+        names->number = number;
+    }
+    names->of[names->count++] = {key, facts.id,
+                                 static_cast<uint16_t>(names->text_count),
+                                 static_cast<uint8_t>(length), facts.flags};
+    std::memcpy(names->texts + names->text_count, text, length);
+    names->text_count += static_cast<uint32_t>(length);
+    uint64_t slot = slot_of(key);
+    while (names->slots[slot & (NAME_SLOTS - 1)])
+        slot++;
+    names->slots[slot & (NAME_SLOTS - 1)] = static_cast<uint8_t>(names->count);
+}
+
+name_facts define(const vst_api *api, const at::RecordFunction &fn,
+                  const char *name, size_t length, unsigned flags)
+{
     vst_definition definition = {};
 
-    definition.kind = is_user ? VST_DEF_ANNOTATION : VST_DEF_OPERATOR;
+    definition.kind = is_user(fn) ? VST_DEF_ANNOTATION : VST_DEF_OPERATOR;
     definition.name = name;
     definition.name_len = static_cast<uint32_t>(length);
     definition.file = "";
-    return {api->recording_define(&definition), has_schema(fn),
-            counts_flops(name)};
+    if (counts_flops(name))
+        flags |= NAME_HAS_FLOPS;
+    return {api->recording_define(&definition), static_cast<uint8_t>(flags)};
 }
 
-inline const place_set *set_of(const known_names *names, const char *place)
+/* Of the operator that a thread is about to run. */
+name_facts find_name(const vst_api *api, known_names *names,
+                     const at::RecordFunction &fn)
 {
-    auto bits = reinterpret_cast<uint64_t>(place);
+    uint32_t number = names_number.load(std::memory_order_relaxed);
+    const char *name = fn.name();
+    const known_name *known = find_place(names, name);
 
-    return &names->places[bits * UINT64_C(0x9e3779b97f4a7c15) >> 48 &
-                          (PLACE_SETS - 1)];
-}
-
-/* The one that was added first goes. */
-void keep_place(known_names *names, const char *place, const name_facts &facts,
-                uint32_t number)
-{
-    auto *set = const_cast<place_set *>(set_of(names, place));
-
-    std::memmove(&set->of[1], &set->of[0],
-                 (SET_PLACES - 1) * sizeof(known_place));
-    set->of[0] = {place, number,
-                  facts.id | (facts.has_flops ? 0x80000000u : 0)};
-}
-
-name_facts find_text(const vst_api *api, known_names *names,
-                     const at::RecordFunction &fn, const char *name,
-                     uint64_t generation)
-{
+    if (known)
+        return {known->id, known->flags};
     size_t length = std::strlen(name);
-    uint64_t hash = hash_of(name, length, static_cast<uint64_t>(fn.scope()));
-    known_text *set = names->texts[hash & (TEXT_SETS - 1)];
-
-    for (known_text *text = set; text < set + SET_TEXTS; text++)
-        if (text->hash == hash && text->generation == generation &&
-            std::strcmp(text->text, name) == 0)
-            return text->facts;
-    name_facts facts = define(api, fn, name, length);
-    if (length < TEXT_MAX_KEPT && facts.id) {
-        set[1] = set[0];
-        set[0].hash = hash;
-        set[0].generation = generation;
-        set[0].facts = facts;
-        std::memcpy(set[0].text, name, length + 1);
+    if (has_schema(fn) && !is_user(fn)) {
+        name_facts facts = define(api, fn, name, length, NAME_HAS_SCHEMA);
+        if (facts.id)
+            keep(names, reinterpret_cast<uint64_t>(name), facts, "", 0, number);
+        return facts;
     }
+    uint64_t hash = hash_of(name, length, is_user(fn));
+    known = find_text(names, name, length, hash);
+    if (known)
+        return {known->id, known->flags};
+    name_facts facts = define(api, fn, name, length, NAME_IS_TEXT);
+    if (facts.id)
+        keep(names, hash, facts, name, length, number);
     return facts;
 }
 
-/* Of a registered operator whose name lies there, if it is known: its id, and
- * the top bit if it has_flops. 0: it is not. */
-inline uint32_t find_place(const known_names *names, const char *place)
-{
-    uint32_t number = places_number.load(std::memory_order_relaxed);
-
-    for (const known_place &known : set_of(names, place)->of)
-        if (known.place == place && known.number == number)
-            return known.id;
-    return 0;
-}
-
-/* Of the operator that a thread is about to run, in a recording that has this
- * generation. */
-name_facts find_name(const vst_api *api, known_names *names,
-                     const at::RecordFunction &fn, uint64_t generation)
+/* The same, as long as it is known and nests within others; 0: not so. An
+ * operator of the same name that has no schema has the same id. */
+inline vst_id find_known(const known_names *names, const at::RecordFunction &fn)
 {
     const char *name = fn.name();
-    uint32_t number = places_number.load(std::memory_order_relaxed);
+    const known_name *known = find_place(names, name);
 
-    if (uint32_t found = find_place(names, name))
-        return {found & VST_ID_MAX, true, found >> 31 != 0};
-    if (!has_schema(fn) || fn.scope() == at::RecordScope::USER_SCOPE)
-        return find_text(api, names, fn, name, generation);
-    name_facts facts = define(api, fn, name, std::strlen(name));
-    if (facts.id)
-        keep_place(names, name, facts, number);
-    return facts;
+    if (known)
+        return known->id;
+    size_t length = std::strlen(name);
+    known = find_text(names, name, length, hash_of(name, length, is_user(fn)));
+    return known && !fn.isAsync() ? known->id : 0;
 }
 
 } // namespace

@@ -97,7 +97,7 @@ void put_inputs(facts &out, const at::RecordFunction &fn,
 
     for (const auto &value : fn.inputs())
         put_input(out, value);
-    if (!what.has_schema)
+    if (!(what.flags & NAME_HAS_SCHEMA))
         put_named(out, fn);
     if (out.full()) {
         out.go_back(before);
@@ -144,9 +144,9 @@ uint32_t tell(thread_state *state, const at::RecordFunction &fn,
     if (now_set.wants & WANTS_SHAPES)
         put_inputs(out, fn, what);
     rest.go_back(out.mark());
-    if (now_set.wants & WANTS_FLOPS && what.has_flops)
+    if (now_set.wants & WANTS_FLOPS && what.flags & NAME_HAS_FLOPS)
         put_flops(rest, fn, what);
-    if (now_set.wants & WANTS_OVERLOADS && what.has_schema) {
+    if (now_set.wants & WANTS_OVERLOADS && what.flags & NAME_HAS_SCHEMA) {
         const char *overload = fn.overload_name();
         size_t length = std::strlen(overload);
         if (length && length < 100) {
@@ -212,7 +212,7 @@ std::unique_ptr<at::ObserverContext>
 enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
 {
     const vst_api *api = now_set.api;
-    const name_facts what = find_name(api, &state->names, fn, now);
+    const name_facts what = find_name(api, &state->names, fn);
     unsigned observer = graph_observer.load(std::memory_order_relaxed);
     bool tells =
         now_set.wants & ~static_cast<unsigned>(WANTS_MEMORY) || observer;
@@ -221,7 +221,7 @@ enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
 
     if (!what.id)
         return nullptr;
-    if (!what.has_schema && may_wander(fn))
+    if (!(what.flags & NAME_HAS_SCHEMA) && may_wander(fn))
         begun.instance = FIRST_INSTANCE |
                          last_instance.fetch_add(1, std::memory_order_relaxed);
     if (fn.seqNr() >= 0 || tells)
@@ -229,12 +229,12 @@ enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
     if (!api->record_operator(begun.id, begun.instance, state->payload, words))
         return nullptr;
     if (observer)
-        begun.node_of =
-            graph_enter(api, &state->graph, fn, what.id, what.has_schema, now);
+        begun.node_of = graph_enter(api, &state->graph, fn, what.id,
+                                    what.flags & NAME_HAS_SCHEMA, now);
     if (now_set.wants & WANTS_STORAGES &&
         fn.scope() != at::RecordScope::USER_SCOPE)
         record_inputs(storages(state->payload, api->record_storages), fn,
-                      what.has_schema, state->written, now);
+                      what.flags & NAME_HAS_SCHEMA, state->written, now);
     if (begun.instance || !is_nested(state, fn))
         return std::unique_ptr<at::ObserverContext>(
             make_context(state, begun, now));
@@ -298,7 +298,7 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction &fn)
     if (!state || state->generation != now || state->inside ||
         !now_set.plain.load(std::memory_order_relaxed) || !is_nested(state, fn))
         return start_any(fn);
-    vst_id id = find_place(&state->names, fn.name()) & VST_ID_MAX;
+    vst_id id = find_known(&state->names, fn);
     const uint64_t head[] = {
         static_cast<uint64_t>(fn.seqNr()),
         vst_operator_word(fn.threadId(), fn.forwardThreadId(),
