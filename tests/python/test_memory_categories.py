@@ -219,6 +219,34 @@ def test_blocks_of_an_earlier_recording_were_there_before(tmp_path):
     assert found[0] == found[1] and found[1][DESTROY, UNKNOWN, "-"] <= -800
 
 
+def test_what_was_there_counts_whole_and_is_seen_to_go(tmp_path):
+    """On purpose unlike torch: a slice stands for its whole storage, and malloc's hooks see it freed."""
+    found = []
+    for make, options in ((torch.profiler.profile, ALL), (vestige.profile, ALL)):
+        part = [torch.ones(1000)[:10]]
+        with make(**options) as prof:
+            part[0].add_(torch.ones(10))
+            part.clear()
+        found.append(totals(raw_events(prof, tmp_path)))
+    sizes = [(each[PREEXISTING, UNKNOWN, "+"], each[DESTROY, UNKNOWN, "-"]) for each in found]
+    assert sizes == [(40, -40), (4000, -4040)]
+
+
+def test_the_command_line_writes_it_from_a_file(tmp_path, capsys):
+    from vestige.cli import Failure, export
+
+    file, page = tmp_path / "t.vst", tmp_path / "t.html"
+    with vestige.profile(output=file, **REPORTS):
+        PROGRAMS["inference"]()()
+    assert export.main([str(file), "--to", "memory-timeline", "-o", str(page)]) == 0
+    assert "<title>PARAMETER</title>" in page.read_text()
+    with pytest.raises(Failure, match="a memory timeline ends in .html"):
+        export.main([str(file), "--to", "memory-timeline", "-o", str(tmp_path / "t.png")])
+    (tmp_path / "u.vst").write_bytes(file.read_bytes())
+    with pytest.raises(Failure, match="a memory timeline is of one process"):
+        export.main([str(file), str(tmp_path / "u.vst"), "--to", "memory-timeline", "-o", str(tmp_path / "t.json")])
+
+
 def test_unchanged_programs_get_the_last_cycle(tmp_path):
     vestige.install()
     try:

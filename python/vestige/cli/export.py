@@ -23,14 +23,16 @@ FORMATS = {
     "pstats": ((".pstats", ".prof"), "pstats, snakeviz, gprof2dot"),
     "callgrind": ((".callgrind", "callgrind.out."), "KCachegrind, callgrind_annotate"),
     "execution-trace": ((".et.json", "et.json"), "Chakra, et_replay; see vestige et"),
+    "memory-timeline": ((), "by --to only: .html .json .raw.json.gz"),
 }
-EXECUTION_TRACE = "execution-trace"
+EXECUTION_TRACE, MEMORY_TIMELINE = "execution-trace", "memory-timeline"
 EXAMPLES = """\
   vestige export t.vst                    writes t.json.gz
   vestige export t.vst -o t.pftrace --force
   vestige export t.vst --to perfetto      writes t.pftrace
   vestige export t.vst --no-children      without the processes it started
   vestige export t.vst -o et.json         the execution trace, if one was recorded
+  vestige export t.vst --to memory-timeline -o t.html
 """
 
 
@@ -59,12 +61,14 @@ def main(argv: list[str]) -> int:
     output = options.output or default_output(options.files[0], options.to)
     check_output(output, force=options.force, format=options.to)
     inputs = find_traces(options.files, children=not options.no_children)
+    if options.to == MEMORY_TIMELINE and len(inputs.sources) > 1:
+        raise Failure("a memory timeline is of one process: name one file, with --no-children", code=2)
     write(inputs, output, options.align, memory_events=not options.no_memory_events, format=options.to)
     return int(inputs.failed)
 
 
 def default_output(file: str, format: str | None) -> str:
-    special = {None: DEFAULT, "chrome": DEFAULT, "pprof": ".pb.gz", "folded-ns": ".folded"}
+    special = {None: DEFAULT, "chrome": DEFAULT, "pprof": ".pb.gz", "folded-ns": ".folded", MEMORY_TIMELINE: ".html"}
     return os.path.splitext(file)[0] + (special.get(format) or FORMATS[format or "chrome"][0][0])
 
 
@@ -95,6 +99,8 @@ def check_output(output: str, *, force: bool, format: str | None = None) -> None
     if format is None and not is_known(output):
         there = ", ".join(one for name in FORMATS for one in patterns(name))
         raise Failure(f"{output}: no format has this suffix; there are {there}, each also with .gz", code=2)
+    if format == MEMORY_TIMELINE and not output.endswith((".html", ".json", ".json.gz")):
+        raise Failure(f"{output}: a memory timeline ends in .html, .json, .json.gz or .raw.json.gz", code=2)
     if os.path.lexists(output) and not force:
         raise Failure(f"{output}: already exists; --force overwrites it", code=2)
 
