@@ -194,6 +194,8 @@ def test_what_torch_writes_of_values_is_no_defect(check):
     rows = [
         ([80, 0, 0, 0, 0, ""], [], "Tensor(nullptr (uninitialized))", []),
         ([81, 0, 0, 0, 0, ""], [2, 2], "Tensor(float)", [0, 0]),  # sparse
+        ([92, 0, 0, 4, 4, "cpu"], [2, 2], "Tensor(float)", []),  # the same, ours
+        ([93, 0, 0, 0, 4, "cpu"], [], "Tensor(float)", []),  # sizes that are symbols
         ([82, 83, 0, 18, 4, "cpu"], [[2, 3], [4, 3]], "Tensor(float)", [[3, 1], [3, 1]]),  # nested
         ([84, 85, 3, 0, 4, "cpu"], [0, 3], "Tensor(float)", [3, 1]),
         ([86, 87, 0, 15, 4, "cpu"], [3, 5], "Tensor(float)", [1, 0]),  # expanded
@@ -267,6 +269,17 @@ def test_a_file_that_is_missing_or_a_timeline_is_told_and_the_others_are_checked
 
 def test_a_timeline_of_the_same_run_agrees(check):
     assert check(good_document(), timeline=timeline_of(good_document()))[:2] == (0, [])
+
+
+def test_spans_that_begin_and_end_in_events_of_their_own_count_too(check):
+    timeline = timeline_of(good_document())
+    outer = event(timeline, 1)
+    end = outer["ts"] + outer.pop("dur")
+    outer.update(ph="b", id=5)
+    timeline["traceEvents"].append({"ph": "e", "cat": outer["cat"], "name": "", "pid": 1, "tid": 100, "ts": end, "id": 5})
+    assert check(good_document(), timeline=timeline)[:2] == (0, [])
+    timeline["traceEvents"][-1]["ts"] = 60
+    assert [line.split(": ")[1] for line in check(good_document(), timeline=timeline)[1]] == ["node 15", "node 16"]
 
 
 def event(timeline, rf_id):

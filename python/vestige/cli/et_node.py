@@ -251,7 +251,8 @@ def _check_tensor(value: Any, shape: Any, strides: Any, itemsize: int, kind: str
         return f": a tensor's device is {_kind(device)}, not a string"
     if type(shape) is not list or type(strides) is not list:
         return ": shape or strides are no array"
-    if value[1:] == NO_STORAGE:  # of sparse tensors, wrappers and undefined ones nothing more is known
+    if value[1:] == NO_STORAGE or (value[1] == value[3] == 0 and not shape):
+        # Of sparse tensors, wrappers, undefined ones and sizes that are symbols nothing more is known.
         found.append((value[0], 0, value, 0, 0))
         return None
     if itemsize < 0:

@@ -50,15 +50,21 @@ class Timeline:
     def read(self, path: str, progress: Callable[[float], None]) -> bool:
         """Adds a file. Whether it is a timeline."""
         document = Document(path, progress)
+        open_: dict[Any, Event] = {}  # spans whose end is an event of its own
         try:
             for event in document.elements("traceEvents"):
-                if type(event) is dict and event.get("ph") == "X":
-                    self._take(path, event)
+                if type(event) is dict and event.get("ph") in ("X", "b", "e"):
+                    self._take(path, event, open_)
         finally:
             document.close()
         return "traceEvents" in document.fields
 
-    def _take(self, path: str, event: dict[str, Any]) -> None:
+    def _take(self, path: str, event: dict[str, Any], open_: dict[Any, Event]) -> None:
+        key = event.get("pid"), event.get("cat"), event.get("id")
+        if event["ph"] == "e":
+            if key in open_:
+                open_.pop(key).end = float(event.get("ts", 0))
+            return
         arguments = event.get("args")
         rf_id = arguments.get("Record function id") if type(arguments) is dict else None
         if type(rf_id) is not int:
@@ -67,6 +73,8 @@ class Timeline:
             self._zeros.setdefault(path, []).append(str(event.get("name")))
             return
         found = Event(path, rf_id, event)
+        if event["ph"] == "b":
+            open_[key] = found
         if self.events.setdefault(rf_id, found) is not found:
             self._repeated.append(found)
 
