@@ -276,7 +276,9 @@ def test_spans_that_begin_and_end_in_events_of_their_own_count_too(check):
     outer = event(timeline, 1)
     end = outer["ts"] + outer.pop("dur")
     outer.update(ph="b", id=5)
-    timeline["traceEvents"].append({"ph": "e", "cat": outer["cat"], "name": "", "pid": 1, "tid": 100, "ts": end, "id": 5})
+    timeline["traceEvents"].append(
+        {"ph": "e", "cat": outer["cat"], "name": "", "pid": 1, "tid": 100, "ts": end, "id": 5}
+    )
     assert check(good_document(), timeline=timeline)[:2] == (0, [])
     timeline["traceEvents"][-1]["ts"] = 60
     assert [line.split(": ")[1] for line in check(good_document(), timeline=timeline)[1]] == ["node 15", "node 16"]

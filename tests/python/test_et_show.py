@@ -3,10 +3,13 @@
 import html
 import json
 import re
+import sys
 import xml.etree.ElementTree as xml
 
 import pytest
 from handmade_graph import find, good_document, node, timeline_of
+
+from test_memory_page import BROWSER, open_page
 
 from vestige.cli import Failure
 from vestige.cli.et import main
@@ -145,6 +148,46 @@ def test_a_large_graph_is_folded_until_it_can_be_drawn(show, tmp_path):
     out = show("-o", "et.svg", document=document)
     assert "--max" not in out and "307 more operators" in out
     assert len(drawn_as_svg(tmp_path / "et.svg")[0]) == 32
+
+
+ACTIONS = """<script>
+const result = {};
+try {
+  const $ = name => document.querySelector(name), count = name => document.querySelectorAll(name).length;
+  result.boxes = count("g.box"); result.rows = count("#tree summary, #tree .leaf");
+  $("#b0").dispatchEvent(new MouseEvent("click", {bubbles: true}));
+  result.chosen = [$("#facts h2").textContent, $("#tree .chosen span").textContent, count("path.near")];
+  const search = $("#search"), before = $("main svg").getAttribute("viewBox");
+  search.value = "long"; search.dispatchEvent(new Event("input"));
+  search.value = "addmmback"; search.dispatchEvent(new Event("input"));
+  search.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter"}));
+  result.found = [$("#facts h2").textContent, $("#facts dl").textContent, $("main svg").getAttribute("viewBox") !== before];
+  $("main svg").dispatchEvent(new MouseEvent("click", {bubbles: true}));
+  result.left = [count(".chosen"), $("#facts").textContent];
+  result.images = count("img");
+} catch (error) { result.error = String(error.stack); }
+const told = document.createElement("pre");
+told.id = "result"; told.textContent = JSON.stringify(result);
+document.body.replaceChildren(told);
+</script></body>"""
+
+
+@pytest.mark.skipif(not BROWSER, reason="no Chromium is installed (Debian's package chromium)")
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="a page is the same on every Python")
+def test_a_page_can_be_used_in_a_browser(show, tmp_path):
+    document = good_document()
+    find(document, 14)["name"] = "</script><img src=x onerror=alert(1)>"
+    show("-o", "et.html", document=document)
+    page = tmp_path / "used.html"
+    page.write_text((tmp_path / "et.html").read_text().replace("</body>", ACTIONS))
+    result = json.loads(
+        html.unescape(re.search('<pre id="result">(.*?)</pre>', open_page(page, tmp_path), re.DOTALL)[1])
+    )
+    assert "error" not in result, result["error"]
+    assert (result["boxes"], result["rows"], result["images"]) == (5, 4, 0)
+    assert result["chosen"] == ["aten::linear", "aten::linear", 2]
+    assert result["found"][0] == "AddmmBackward0" and "sequence7" in result["found"][1] and result["found"][2]
+    assert result["left"] == [0, "Choose an operator."]
 
 
 # ---- how it is asked -----------------------------------------------------
