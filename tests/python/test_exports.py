@@ -179,6 +179,31 @@ def test_perfettos_format_has_the_same_spans_to_the_nanosecond(export, spans, su
     assert [(tid, name, start - base, duration) for tid, name, start, duration in found] == spans
 
 
+def chrome_spans(path):
+    document = json.loads(path.read_bytes())
+    return sorted(
+        (event["tid"], event["name"], ns(event["ts"]) + document["baseTimeNanoseconds"], ns(event["dur"]))
+        for event in document["traceEvents"]
+        if event["ph"] == "X" and event["cat"] != "Trace"
+    )
+
+
+def test_perfettos_format_takes_up_a_thread_again_in_every_window(tmp_path):
+    prof = profile(output=str(tmp_path / "t.vst"))
+    for _ in range(3):
+        prof.start()
+        thread = threading.Thread(target=work)
+        thread.start()
+        work()
+        thread.join()
+        prof.stop()
+    for name in ("t.json", "t.pftrace"):
+        export_traces([Trace(str(tmp_path / "t.vst"))], str(tmp_path / name), all_windows=True)
+    expected = chrome_spans(tmp_path / "t.json")
+    assert sorted(read_perfetto((tmp_path / "t.pftrace").read_bytes())) == expected
+    assert sum(name.endswith(": work") for _, name, _, _ in expected) == 6
+
+
 def test_speedscope_opens_and_closes_the_same_spans(export, spans):
     document = json.loads(export(".speedscope.json"))
     assert document["$schema"] == "https://www.speedscope.app/file-format-schema.json"
@@ -248,8 +273,9 @@ def test_a_flame_graph_shows_every_stack_as_wide_as_its_time(export, spans):
     }
 
 
-def test_pprof_has_the_calls_and_the_time_of_every_stack(export, spans):
-    profile_ = list(fields(export(".pb.gz")))
+def read_pprof(data):
+    """The names of what was sampled, and {stack: values}."""
+    profile_ = list(fields(data))
     strings = [value.decode() for number, value in profile_ if number == 6]
     functions = {one[1]: one for one in (dict(fields(value)) for number, value in profile_ if number == 5)}
     locations = {}
@@ -257,22 +283,43 @@ def test_pprof_has_the_calls_and_the_time_of_every_stack(export, spans):
         if number == 4:
             location = dict(fields(value))
             locations[location[1]] = functions[dict(fields(location[4]))[1]]
-    types = [
-        (strings[one[1]], strings[one[2]]) for one in (dict(fields(value)) for number, value in profile_ if number == 1)
-    ]
-    assert types == [("calls", "count"), ("wall", "nanoseconds")]
+    types = [dict(fields(value)) for number, value in profile_ if number == 1]
     assert strings[0] == ""
     found = {}
     for number, value in profile_:
         if number == 2:
             sample = dict(fields(value))
             names = tuple(strings[locations[one][2]] for one in reversed(list(packed(sample[1]))))
-            found[names] = [a + b for a, b in zip(found.get(names, [0, 0]), packed(sample[2]))]
+            found[names] = [a + b for a, b in zip(found.get(names, [0] * len(types)), packed(sample[2]), strict=False)]
+    return [f"{strings[one[1]]}/{strings[one[2]]}" for one in types], found
+
+
+def test_pprof_has_the_calls_and_the_time_of_every_stack(export, spans):
+    types, found = read_pprof(export(".pb.gz"))
+    assert types == ["calls/count", "wall/nanoseconds"]
     expected = {}
     for stack, values in stacks(spans).items():
         names = tuple(name.partition("): ")[2] or name for name in stack)
-        expected[names] = [a + b for a, b in zip(expected.get(names, [0, 0]), values)]
+        expected[names] = [a + b for a, b in zip(expected.get(names, [0, 0]), values, strict=True)]
     assert found == expected
+
+
+def test_pprof_has_what_was_allocated(tmp_path):
+    def hoard():
+        return [bytes(5000) for _ in range(7)]
+
+    with profile(output=str(tmp_path / "t.vst"), profile_memory=True, memory_native_allocators=False):
+        hoard()
+    for name in ("t.json", "t.pb"):
+        export_traces([Trace(str(tmp_path / "t.vst"))], str(tmp_path / name), all_windows=True)
+    types, found = read_pprof((tmp_path / "t.pb").read_bytes())
+    assert types[2:] == ["alloc_objects/count", "alloc_space/bytes"]
+    inside = [value for stack, value in found.items() if any(name.endswith("hoard") for name in stack)]
+    assert sum(objects for _, _, objects, _ in inside) >= 7
+    assert sum(size for _, _, _, size in inside) >= 35000
+    events = json.loads((tmp_path / "t.json").read_bytes())["traceEvents"]
+    own = sum(event["args"].get("Self Allocated Bytes", 0) for event in events if event["ph"] == "X")
+    assert sum(value[3] for value in found.values()) == own
 
 
 def packed(data):
