@@ -153,7 +153,10 @@ static vst_status find_first(vst__merge *merge, vst__merge_stream *of)
 static vst_status find_streams(vst__merge *merge)
 {
     const vst__window *window = merge->window;
-    const vst__segment *segments = &merge->trace->segments[window->segments];
+    const vst__segment *segments =
+        merge->trace->segments != NULL
+            ? &merge->trace->segments[window->segments]
+            : NULL;
     vst_status status = VST_OK;
     size_t count = 0;
 
