@@ -159,4 +159,4 @@ static vst_status write_callgrind(vst_trace *const *traces, size_t count,
 }
 
 const vst__exporter vst__exporter_callgrind = {
-    "callgrind", ".callgrind", write_callgrind, NULL, "callgrind.out."};
+    "callgrind", ".callgrind callgrind.out.*", write_callgrind};

@@ -352,5 +352,4 @@ static vst_status write_chrome(vst_trace *const *traces, size_t count,
     return status;
 }
 
-const vst__exporter vst__exporter_chrome = {"chrome", ".json", write_chrome,
-                                            NULL, NULL};
+const vst__exporter vst__exporter_chrome = {"chrome", ".json", write_chrome};

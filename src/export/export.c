@@ -17,19 +17,18 @@ static const vst__exporter *const exporters[] = {
     &vst__exporter_callgrind,
 };
 
-static bool ends_with(const char *text, size_t length, const char *suffix)
+static bool ends_with(const char *text, size_t length, const char *suffix,
+                      size_t count)
 {
-    size_t count = strlen(suffix);
-
     return length > count && memcmp(text + length - count, suffix, count) == 0;
 }
 
-static bool begins_with(const char *path, const char *prefix)
+static bool begins_with(const char *path, const char *prefix, size_t count)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
 
-    return strncmp(name, prefix, strlen(prefix)) == 0;
+    return strncmp(name, prefix, count) == 0;
 }
 
 /* How many characters of the path say that it is this format's: the suffix
@@ -37,16 +36,18 @@ static bool begins_with(const char *path, const char *prefix)
 static size_t count_said(const vst__exporter *one, const char *path,
                          size_t length)
 {
-    const char *suffixes[] = {one->suffix, one->also};
     size_t most = 0;
 
-    for (size_t i = 0; i < 2; i++)
-        if (suffixes[i] != NULL && ends_with(path, length, suffixes[i]) &&
-            strlen(suffixes[i]) > most)
-            most = strlen(suffixes[i]);
-    if (one->prefix != NULL && begins_with(path, one->prefix) &&
-        strlen(one->prefix) > most)
-        most = strlen(one->prefix);
+    for (const char *at = one->suffix; at != NULL && *at != '\0';) {
+        size_t count = strcspn(at, " ");
+        bool prefix = at[count - 1] == '*';
+        size_t said = count - prefix;
+
+        if (said > most && (prefix ? begins_with(path, at, said)
+                                   : ends_with(path, length, at, said)))
+            most = said;
+        at += count + (at[count] == ' ');
+    }
     return most;
 }
 
@@ -56,7 +57,7 @@ static const vst__exporter *choose(const char *path, const char *format,
     size_t length = strlen(path), most = 0;
     const vst__exporter *chosen = NULL;
 
-    *gzip = ends_with(path, length, ".gz");
+    *gzip = ends_with(path, length, ".gz", strlen(".gz"));
     if (*gzip)
         length -= strlen(".gz");
     for (size_t i = 0; i < sizeof exporters / sizeof exporters[0]; i++) {

@@ -8,15 +8,15 @@
 #include "export/output.h"
 
 typedef struct vst__exporter {
-    const char *name;   /* what options call it */
-    const char *suffix; /* of the path, before a ".gz"; NULL: only by name */
+    const char *name; /* what options call it */
+    /* Of the path, before a ".gz"; NULL: only by name. Several have blanks
+     * between them, and one with * behind it is how the file's name begins. */
+    const char *suffix;
     /* Writes the whole document; each trace is replayed once. path is only
      * there to be mentioned. */
     vst_status (*write)(vst_trace *const *traces, size_t count,
                         const vst_export_options *options, const char *path,
                         vst__output *output, vst_error *error);
-    const char *also;   /* another suffix; NULL: none */
-    const char *prefix; /* of the file's name; NULL: none */
 } vst__exporter;
 
 extern const vst__exporter vst__exporter_callgrind;

@@ -295,5 +295,4 @@ static vst_status write_flame(vst_trace *const *traces, size_t count,
     return status;
 }
 
-const vst__exporter vst__exporter_flame = {"flamegraph", ".svg", write_flame,
-                                           NULL, NULL};
+const vst__exporter vst__exporter_flame = {"flamegraph", ".svg", write_flame};

@@ -109,7 +109,5 @@ static vst_status write_ns(vst_trace *const *traces, size_t count,
     return write_with(traces, count, options, output, 1, error);
 }
 
-const vst__exporter vst__exporter_folded = {"folded", ".folded", write_us, NULL,
-                                            NULL};
-const vst__exporter vst__exporter_folded_ns = {"folded-ns", NULL, write_ns,
-                                               NULL, NULL};
+const vst__exporter vst__exporter_folded = {"folded", ".folded", write_us};
+const vst__exporter vst__exporter_folded_ns = {"folded-ns", NULL, write_ns};

@@ -331,4 +331,4 @@ static vst_status write_perfetto(vst_trace *const *traces, size_t count,
 }
 
 const vst__exporter vst__exporter_perfetto = {
-    "perfetto", ".pftrace", write_perfetto, ".perfetto-trace", NULL};
+    "perfetto", ".pftrace .perfetto-trace", write_perfetto};

@@ -77,7 +77,8 @@ static void put_clock(vst__proto *packet, uint64_t id, int64_t ns,
     vst__proto_close(packet, clock);
 }
 
-static void put_categories(vst__proto *packet)
+/* Only spans are on the sequences of a depth. */
+static void put_categories(vst__proto *packet, bool all)
 {
     static const char *const names[VST_PF_CATEGORIES] = {
         [VST_PF_PYTHON] = "python_function",
@@ -92,7 +93,8 @@ static void put_categories(vst__proto *packet)
     };
     size_t interned = vst__proto_open(packet, VST_PF_PACKET_INTERNED_DATA);
 
-    for (uint32_t i = 1; i < VST_PF_CATEGORIES; i++) {
+    for (uint32_t i = 1;
+         i <= (all ? VST_PF_CATEGORIES - 1u : VST_PF_ANNOTATION); i++) {
         size_t one = vst__proto_open(packet, VST_PF_INTERNED_CATEGORIES);
 
         vst__proto_u64(packet, VST_PF_INTERNED_IID, i);
@@ -127,7 +129,7 @@ vst_status vst__pf_begin_sequence(vst__perfetto *self, uint32_t number,
         vst__proto_close(packet, defaults);
     }
     vst__proto_close(packet, message);
-    put_categories(packet);
+    put_categories(packet, number == VST_PERFETTO_BESIDE);
     self->sequences[number].begun = true;
     self->sequences[number].last_ns = base_ns;
     return vst__proto_write(packet, VST_PF_PACKET, self->timeline.output);

@@ -219,5 +219,4 @@ static vst_status write_pprof(vst_trace *const *traces, size_t count,
     return status;
 }
 
-const vst__exporter vst__exporter_pprof = {"pprof", ".pb", write_pprof,
-                                           ".pprof", NULL};
+const vst__exporter vst__exporter_pprof = {"pprof", ".pb .pprof", write_pprof};

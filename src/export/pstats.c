@@ -171,5 +171,5 @@ static vst_status write_pstats(vst_trace *const *traces, size_t count,
     return status;
 }
 
-const vst__exporter vst__exporter_pstats = {"pstats", ".pstats", write_pstats,
-                                            ".prof", NULL};
+const vst__exporter vst__exporter_pstats = {"pstats", ".pstats .prof",
+                                            write_pstats};

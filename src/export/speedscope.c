@@ -296,4 +296,4 @@ static vst_status write_speedscope(vst_trace *const *traces, size_t count,
 }
 
 const vst__exporter vst__exporter_speedscope = {
-    "speedscope", ".speedscope.json", write_speedscope, NULL, NULL};
+    "speedscope", ".speedscope.json", write_speedscope};
