@@ -123,7 +123,7 @@ void put_modules(facts &out)
     std::string text;
 
     for (const auto &module : modules)
-        text += text.empty() ? module : "." + module;
+        text += module + "."; /* as torch joins them */
     if (!text.empty() && text.size() < MODULES_MAX) {
         out.byte(VST_FACT_NAMED);
         out.text("Module Hierarchy", 16);
@@ -171,14 +171,13 @@ uint32_t tell(thread_state *state, const at::RecordFunction &fn,
 /* ---- the observer ---------------------------------------------------------
  */
 
-/* Whether it may end on another thread, or after what it began in. Not what
- * _RecordFunctionFast was given a keyword for: its __exit__ would stand in it.
- */
+/* Whether it may end on another thread, or after what it began in: an
+ * annotation, or what _RecordFunctionFast names. */
 bool may_wander(const at::RecordFunction &fn)
 {
-    if (fn.scope() != at::RecordScope::USER_SCOPE)
-        return fn.isAsync();
-    return !(now_set.wants & WANTS_SHAPES) || fn.kwinputs().empty();
+    return fn.scope() == at::RecordScope::USER_SCOPE || fn.isAsync() ||
+           (fn.scope() == at::RecordScope::FUNCTION &&
+            !std::strstr(fn.name(), "::"));
 }
 
 /* The numbers of an operator and what else is to be told of it: how many words.
