@@ -20,12 +20,37 @@ class ProfilerActivity(enum.Enum):
     PrivateUse1 = 5
 
 
+CPU_TYPES = frozenset(  # what torch knows of the CPU's
+    (
+        "CPU_INSTANT_EVENT",
+        "CPU_OP",
+        "CUDA_DRIVER",
+        "CUDA_RUNTIME",
+        "EXTERNAL_CORRELATION",
+        "PRIVATEUSE1_DRIVER",
+        "PRIVATEUSE1_RUNTIME",
+        "PYTHON_FUNCTION",
+        "USER_ANNOTATION",
+        "XPU_DRIVER",
+        "XPU_RUNTIME",
+    )
+)
+
 _warned = False
 
 
 def supported_activities() -> set[ProfilerActivity]:
     """The activities that can be collected: the CPU's."""
     return {ProfilerActivity.CPU}
+
+
+def listed(activities: Iterable[object]) -> list[object]:
+    """What can be gone over twice."""
+    try:
+        return list(activities)
+    except TypeError:
+        kind = type(activities).__name__
+        raise TypeError(f"activities must be a list or set of ProfilerActivity, not {kind}") from None
 
 
 def check_activities(activities: Iterable[object] | None) -> frozenset[ProfilerActivity]:
@@ -35,14 +60,9 @@ def check_activities(activities: Iterable[object] | None) -> frozenset[ProfilerA
     """
     if activities is None:
         return frozenset({ProfilerActivity.CPU})
-    try:
-        wanted = list(activities)
-    except TypeError:
-        kind = type(activities).__name__
-        raise TypeError(f"activities must be a list or set of ProfilerActivity, not {kind}") from None
     chosen: list[ProfilerActivity] = []
     strangers: list[object] = []
-    for item in wanted:
+    for item in activities:
         for member in item if isinstance(item, dict) else (item,):
             activity = _member(member)
             if activity is None:
@@ -58,6 +78,20 @@ def check_activities(activities: Iterable[object] | None) -> frozenset[ProfilerA
     if set(chosen) != {ProfilerActivity.CPU}:
         _warn_of_devices(chosen)
     return frozenset(chosen)
+
+
+def check_filters(activities: Iterable[object]) -> dict[ProfilerActivity, set[str]]:
+    """The names of what to collect of each activity, where there are some. All is collected here; names that torch
+    does not know are refused, as torch does when it starts."""
+    filters: dict[ProfilerActivity, set[str]] = {}
+    for item in activities:
+        for member, names in item.items() if isinstance(item, dict) else ():
+            activity = _member(member)
+            if activity is not None:
+                filters[activity] = set(names)
+    for name in sorted(filters.get(ProfilerActivity.CPU, set()) - CPU_TYPES):
+        raise RuntimeError(f"Unknown or non-member activity type name: '{name}'")
+    return filters
 
 
 def _member(activity: object) -> ProfilerActivity | None:

@@ -129,9 +129,11 @@ class profile(TorchProfile):
         torch_mode = dropin.installed()
         chosen: frozenset[ProfilerActivity] | None = None
         if activities is not None:  # their module loads enum, which a program that names none is spared
-            from .activity import check_activities
+            from .activity import check_activities, listed
 
+            activities = listed(activities)
             chosen = check_activities(activities)
+        self._given_activities = activities
         if use_cuda is not None:
             import warnings
 
@@ -249,6 +251,10 @@ class profile(TorchProfile):
             raise RuntimeError("this profile is recording already")
         if self._finished:
             raise RuntimeError(f"{self._place()} is finished; use a new profile()")
+        if self._given_activities is not None:
+            from .activity import check_filters
+
+            check_filters(self._given_activities)
         if self._action is None:
             self._prepare_trace()
             self._start_trace()

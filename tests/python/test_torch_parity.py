@@ -316,7 +316,7 @@ def test_operators_are_averaged_as_torch_does():
         return prof
 
     run_with(vestige)  # what is done once only is done now
-    ours, theirs = run_with(vestige, with_stack=True), run_with(torch.profiler)
+    ours, theirs = run_with(vestige), run_with(torch.profiler)
     for grouping in ({}, {"group_by_input_shape": True}):
         assert counted(ours.key_averages(**grouping)) == counted(theirs.key_averages(**grouping))
     mine, other = ({row.key: row.flops for row in prof.key_averages() if row.flops} for prof in (ours, theirs))
