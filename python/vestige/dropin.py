@@ -52,7 +52,7 @@ def install() -> None:
     if module is not None:
         _patch(module)
         return
-    if "torch" not in sys.modules and not _has_torch():
+    if sys.modules.get("torch") is None and not _has_torch():
         _stand_in()
         _torch_arrival.wait()
     _arrival.wait()

@@ -35,7 +35,7 @@ def main(folder):
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     profiler = PyTorchProfiler(
-        dirpath=folder, filename="fit", record_shapes=True, with_stack=True, group_by_input_shapes=True
+        dirpath=folder, filename="fit", record_shapes=True, with_stack=True, group_by_input_shapes=True, row_limit=-1
     )
     trainer = L.Trainer(
         max_epochs=1,

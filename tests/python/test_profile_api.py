@@ -483,6 +483,46 @@ def test_install_works_without_torch(tmp_path):
     assert (result.returncode, result.stdout, result.stderr) == (0, "as without us\n", "")
 
 
+def test_without_torch_the_names_of_its_profiler_can_be_imported(tmp_path):
+    package = tmp_path / "torch"
+    package.mkdir()
+    (package / "__init__.py").write_text("from torch import profiler")
+    (package / "profiler.py").write_text("def profile(): pass\nown = 5\n")
+    code = """
+        import importlib.util, sys
+        sys.modules["torch"] = None  # as where it is not installed
+        import vestige
+        before, meta_path = set(sys.modules), list(sys.meta_path)
+        vestige.install()
+        from torch.profiler import *
+        from torch.profiler import ProfilerActivity, itt, kineto_available, profile, record_function, schedule
+        from torch.profiler.profiler import ProfilerAction, _default_schedule_fn
+        assert profile is vestige.profile and record_function is vestige.record_function and itt is vestige.itt
+        assert schedule(wait=0, warmup=1, active=1)(0) is ProfilerAction.WARMUP and kineto_available()
+        with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as prof, record_function("step", b"123"):
+            pass
+        assert [event.name for event in prof.events()] == ["step"] and not prof.with_stack
+        try:  # a program that asks whether there is torch is told the truth
+            import torch
+        except ImportError:
+            print("no torch")
+        assert importlib.util.find_spec("torch") is None
+        vestige.uninstall()
+        assert not [name for name in set(sys.modules) - before if name.startswith("torch")]
+        assert sys.meta_path == meta_path
+
+        vestige.install()  # and it may come after all
+        del sys.modules["torch"]
+        sys.path.insert(0, sys.argv[1])
+        import torch.profiler
+        assert torch.profiler.own == 5 and torch.profiler.profile is vestige.profile
+        vestige.uninstall()
+        assert torch.profiler.profile is not vestige.profile and sys.modules["torch.profiler"].own == 5
+        """
+    result = run_python(code, str(tmp_path), cwd=tmp_path.parent)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "no torch\n", "")
+
+
 # ---- importing ---------------------------------------------------------
 
 
