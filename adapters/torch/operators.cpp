@@ -21,6 +21,7 @@
 
 #include <vestige/api.h>
 
+#include "far.h"
 #include "graph.h"
 #include "inputs.h"
 #include "names.h"
@@ -263,6 +264,10 @@ start_any(const at::RecordFunction &fn)
         state->generation = now;
         if (now_set.wants & WANTS_MEMORY)
             watch();
+        if (far_count.load(std::memory_order_relaxed))
+            for (const far_end &end : far_take(state))
+                now_set.api->record_operator_exit(VST_EXIT, end.id,
+                                                  end.instance);
         result = enter(state, fn, now);
     } catch (...) {
         /* Out of memory, most likely: the operator is not shown. */
@@ -327,6 +332,16 @@ __attribute__((noinline)) void end_any(thread_state *state, const opened &what,
                               what.id, what.instance);
 }
 
+void end_far(const context *handed)
+{
+    now_set.api->record_far_end(handed->what.id, handed->what.instance);
+    try {
+        far_note(handed->owner, handed->what.id, handed->what.instance);
+    } catch (...) {
+        /* Out of memory; it is only kept longer than need be. */
+    }
+}
+
 void end_handed_on(const context *handed, const at::RecordFunction &fn,
                    uint64_t now)
 {
@@ -335,7 +350,7 @@ void end_handed_on(const context *handed, const at::RecordFunction &fn,
     if (handed->owner == here)
         end_any(here, handed->what, fn);
     else if (handed->what.instance)
-        now_set.api->record_far_end(handed->what.id, handed->what.instance);
+        end_far(handed);
 }
 
 void on_end(const at::RecordFunction &fn, at::ObserverContext *observed)
@@ -362,6 +377,15 @@ void on_end(const at::RecordFunction &fn, at::ObserverContext *observed)
                            state->exceptions->under_way ? VST_RAISE : VST_EXIT,
                            what.id))
         end_any(state, what, fn);
+}
+
+/* What torch is told of us; with nodes _RecordFunctionFast tells its inputs. */
+void report()
+{
+    bool inputs = now_set.wants & WANTS_SHAPES ||
+                  graph_observer.load(std::memory_order_relaxed) != 0;
+
+    reported->turn(true, now_set.api, now_set.wants & WANTS_MEMORY, inputs);
 }
 
 /* Without the scopes of which a build of torch for servers has none: with every
@@ -433,8 +457,10 @@ EXPORTED int vst_torch_graph(unsigned observer, int ranges, const char *names,
         callback = at::INVALID_CALLBACK_HANDLE;
         integral_wish(ranges != 0, names, folder);
         graph_observer.store(observer, std::memory_order_relaxed);
-        if (placed)
+        if (placed) {
+            report();
             place_callback();
+        }
     } catch (...) {
         return 1;
     }
@@ -461,7 +487,8 @@ EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
         now_set.reads_tsc = *table->clock_in_use == VST_CLOCK_TSC;
         if (!reported)
             reported = std::make_shared<reports>();
-        reported->turn(true, table, flags & WANTS_MEMORY, flags & WANTS_SHAPES);
+        far_forget();
+        report();
         watch();
         begin_names();
         place_callback();

@@ -214,6 +214,42 @@ static void begin_node(const annotation *self)
     vpy_node_record(&node);
 }
 
+/* The thread that began a span is told of its end, and says so as well when it
+ * comes by: else a recording of bounded size, which keeps what is open, would
+ * keep it for ever. Guarded by the GIL. */
+enum { FAR_MAX = 1024 };
+
+static struct far_end {
+    const void *buffer; /* of the thread that began it */
+    vst_id id;
+    uint32_t instance, recording;
+} far_ends[FAR_MAX];
+static unsigned far_count;
+
+static void end_far(const annotation *self)
+{
+    unsigned at = far_count < FAR_MAX ? far_count++ : 0;
+
+    vst_record_far_end(self->id, self->instance);
+    far_ends[at] = (struct far_end){self->buffer, self->id, self->instance,
+                                    self->recording};
+}
+
+VST_COLD static void settle_far_ends(uint32_t recording)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < far_count; i++) {
+        if (far_ends[i].recording != recording)
+            continue;
+        if (far_ends[i].buffer == vst_thread_buffer)
+            vst_record_end(far_ends[i].id, far_ends[i].instance);
+        else
+            far_ends[kept++] = far_ends[i];
+    }
+    far_count = kept;
+}
+
 static PyObject *annotation_enter(PyObject *object, PyObject *unused)
 {
     annotation *self = (annotation *)object;
@@ -223,6 +259,8 @@ static PyObject *annotation_enter(PyObject *object, PyObject *unused)
     self->open_ended = false;
     if (vpy_recording_queue && self->name) {
         self->recording = current_recording();
+        if (far_count)
+            settle_far_ends(self->recording);
         self->id = id_of(self->name, self->recording);
         self->instance = ++last_instance;
         if (self->id) {
@@ -248,7 +286,7 @@ static void end_annotation(annotation *self)
         if (VST_LIKELY(self->buffer == vst_thread_buffer))
             vst_record_end(self->id, self->instance);
         else
-            vst_record_far_end(self->id, self->instance);
+            end_far(self);
         if (self->since)
             vpy_triggers_annotation_ends(self->name, self->since);
     }

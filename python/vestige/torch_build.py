@@ -197,8 +197,7 @@ class _Lock:
 def _sources() -> list[str]:
     headers = os.path.join(HOME, "include", "vestige")
     names = sorted(name for name in os.listdir(headers) if name.endswith(".h"))
-    parts = ("graph.h", "inputs.h", "integral.h", "names.h", "reports.h", "storages.h", "threads.h")
-    own = [os.path.join(HOME, name) for name in parts]
+    own = [os.path.join(HOME, name) for name in sorted(os.listdir(HOME)) if name.endswith(".h")]
     return [SOURCE, *own, *(os.path.join(headers, name) for name in names)]
 
 

@@ -171,12 +171,15 @@ vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair,
 {
     vst__slot *slot = take_slot(matcher, pair);
     vst__slot_state state = slot != NULL ? slot->state : VST_SLOT_FREE;
+    int64_t end_ns;
 
     if (slot != NULL)
         slot->state = VST_SLOT_FREE;
     switch (state) {
-    case VST_SLOT_FREE:
-        matcher->counts.unmatched_exits++;
+    case VST_SLOT_FREE: /* another thread's END may have come before */
+        if (sink->far_ends == NULL ||
+            !vst__far_ends_find(sink->far_ends, pair, &end_ns))
+            matcher->counts.unmatched_exits++;
         return VST_OK;
     case VST_SLOT_ON_STACK:
         if (slot->index + 1 == matcher->count)

@@ -184,6 +184,7 @@ static void a_span_that_another_thread_ends_has_its_true_times(void)
     pthread_join(thread, NULL);
     vst_record_operator(after, 0, NULL, 0);
     vst_record_operator_exit(VST_EXIT, after, 0);
+    vst_record_operator_exit(VST_EXIT, far, 77); /* it says so too, late */
     CHECK_INT(vst_session_stop(session), VST_OK);
     seen s = seen_in(session, (seen){
                                   .far_id = far,
