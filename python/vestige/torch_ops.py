@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 SHAPES, FLOPS, MEMORY, OVERLOADS, IDS, MODULES, STORAGES = 1, 2, 4, 8, 16, 32, 64  # as operators.cpp has them
-FLAG, STARTS = "_is_profiler_enabled", "_run_on_profiler_start"  # of torch.autograd.profiler
+FLAG = "_is_profiler_enabled"  # of torch.autograd.profiler
+STARTS = (  # what torch's own profilers call when they start
+    ("torch.autograd.profiler", "_run_on_profiler_start"),
+    ("torch.autograd.profiler_legacy", "_enable_profiler_legacy"),
+)
 
 _library: Any = None  # ctypes' handle, once it is loaded
 _pid = 0  # that tried to load it
@@ -30,7 +34,7 @@ _off = False  # by the environment
 _table: Any = None  # the address of vst_api
 _thread = 0  # that of the function which numbers threads as torch does
 _announced: ModuleType | None = None  # torch.autograd.profiler, once it was told
-_starts: Any = None  # what it had under STARTS
+_starts: list[tuple[ModuleType, str, Any, Any]] = []  # module, name, what it had and what it has
 _graph: tuple[int, int, bytes | None, bytes | None] = (0, 0, None, None)  # what vst_torch_graph is given
 _set_flag = False  # it had no profiler before
 _step_hook: Any = None  # that torch calls after an optimizer's step, while it is placed
@@ -155,30 +159,40 @@ def _code(owner: object, name: str) -> CodeType | None:
 
 
 def _announce(module: ModuleType | None) -> None:
-    """Tells torch of a profiler; None: no more. It then annotates compiled code, and its own profiler finds the place
-    where allocations are reported free when it starts."""
-    global _announced, _starts, _set_flag
+    """Tells torch of a profiler; None: no more. It then annotates compiled code, and its own profilers find the place
+    where allocations are reported free when they start."""
+    global _announced, _set_flag
     if module is not None and _announced is None:
         _announced = module
         _set_flag = getattr(module, FLAG, None) is False
         if _set_flag:
             setattr(module, FLAG, True)
-        _starts = getattr(module, STARTS, None)
-        if _starts is not None:
-            setattr(module, STARTS, _torch_starts)
+        for home, name in STARTS:
+            place = sys.modules.get(home)
+            original = getattr(place, name, None)
+            if place is not None and original is not None:
+                ours = _after_making_way(original)
+                _starts.append((place, name, original, ours))
+                setattr(place, name, ours)
     elif module is None and _announced is not None:
         if _set_flag:
             setattr(_announced, FLAG, False)
-        if getattr(_announced, STARTS, None) is _torch_starts:
-            setattr(_announced, STARTS, _starts)
+        for place, name, original, ours in _starts:
+            if getattr(place, name, None) is ours:
+                setattr(place, name, original)
+        _starts.clear()
         _announced = None
 
 
-def _torch_starts(*args: Any, **kwargs: Any) -> Any:
-    """In the place of what torch's profiler calls first."""
-    if _library is not None:
-        _library.vst_torch_make_way()
-    return _starts(*args, **kwargs)
+def _after_making_way(original: Any) -> Any:
+    """In the place of what a profiler of torch's calls when it starts."""
+
+    def start(*args: Any, **kwargs: Any) -> Any:
+        if _library is not None:
+            _library.vst_torch_make_way()
+        return original(*args, **kwargs)
+
+    return start
 
 
 def _load() -> None:

@@ -76,3 +76,20 @@ def test_steps_that_a_callback_counts_are_slices(path, lightning):
 
 def test_no_slice_lasts_a_negative_time_or_is_left_open(processor):
     assert rows(processor, "SELECT name FROM slice WHERE dur < 0") == []
+
+
+def test_collectives_last_until_their_thread_ends_them(training, events):
+    """gloo ends them on a thread of its own; torch has them as long as we."""
+
+    def lengths(found):
+        begun = {e["id"]: e["ts"] for e in found if e["name"].startswith("gloo:") and e["ph"] == "b"}
+        ended = {e["id"]: e["ts"] for e in found if e["name"].startswith("gloo:") and e["ph"] == "e"}
+        whole = [e["dur"] for e in found if e["name"].startswith("gloo:") and e["ph"] == "X"]
+        assert begun.keys() == ended.keys()
+        return [*whole, *(ended[key] - begun[key] for key in begun)]
+
+    ours = lengths(events)
+    theirs = lengths(document(only(training / "torch", "worker0.*"))["traceEvents"])
+    assert len(ours) == len(theirs) == len(RECORDED)
+    assert all(0 < length < 40_000 for length in ours)  # a step sleeps for longer
+    assert not [e for e in events if e["name"].startswith("gloo:") and "open at end" in e["args"]]

@@ -422,6 +422,13 @@ def test_it_runs_beside_torchs_own_profiler(tmp_path):
         torch.cos(torch.ones(3))
     assert {"aten::sin", "aten::cos"} <= {e.name for e in outer.events()}
     assert "aten::sin" in names(events(inner, tmp_path / "b.json"))
+    with profile(with_stack=False) as outer:
+        with torch.autograd.profiler_legacy.profile() as inner:
+            torch.sin(torch.ones(3))
+        with torch.autograd.profiler.emit_itt():
+            torch.cos(torch.ones(3))
+    assert "aten::sin" in {e.name for e in inner.function_events}
+    assert {"aten::sin", "aten::cos"} <= set(names(events(outer, tmp_path / "c.json")))
     assert not torch.autograd._profiler_enabled()
 
 
