@@ -143,7 +143,7 @@ static vst_status see(void *ctx, const vst_span *span)
     if (span->id == s->far_id) {
         s->far = *span;
         s->far_count++;
-        if (span->args_len < sizeof s->far_args)
+        if (span->args_len != 0 && span->args_len < sizeof s->far_args)
             memcpy(s->far_args, span->args, span->args_len);
     }
     return VST_OK;
