@@ -169,31 +169,49 @@ static vst_status write_node(void *ctx, vst__graph_node *node,
 
 /* ---- the document ------------------------------------------------------- */
 
-/* Of the windows that are written: MONOTONIC, in milliseconds. */
-static int64_t monotonic_ms(vst_trace *trace, vst_ticks ticks)
-{
-    const vst_clock_sample *start = &trace->header.start;
+/* When what is written began and ended, of all traces. */
+typedef struct stretch {
+    int64_t start_ns, end_ns; /* MONOTONIC */
+    int64_t wall_ns;          /* of the start */
+} stretch;
 
-    return (vst__clockmap_to_ns(&trace->clock, ticks) - trace->clock.offset_ns -
-            (start->realtime_ns - start->monotonic_ns)) /
-           1000000;
+static vst_status measure(vst_trace *const *traces, size_t count, int window,
+                          stretch *all)
+{
+    *all = (stretch){INT64_MAX, INT64_MIN, 0};
+    for (size_t i = 0; i < count; i++) {
+        vst_trace *trace = traces[i];
+        vst_ticks began = trace->header.start.ticks, ended = began;
+        size_t first, windows;
+        vst_status status =
+            vst__trace_select_windows(trace, window, &first, &windows);
+        int64_t began_ns, ended_ns;
+
+        if (status != VST_OK)
+            return status;
+        if (windows != 0) {
+            began = trace->windows[first].first;
+            ended = trace->windows[first + windows - 1].last;
+        }
+        began_ns = vst__graph_monotonic(trace, began);
+        ended_ns = vst__graph_monotonic(trace, ended);
+        if (began_ns < all->start_ns) {
+            all->start_ns = began_ns;
+            all->wall_ns = vst__clockmap_to_ns(&trace->clock, began);
+        }
+        if (ended_ns > all->end_ns)
+            all->end_ns = ended_ns;
+    }
+    return VST_OK;
 }
 
-static vst_status put_head(vst__output *output, vst_trace *trace, int window)
+static void put_head(vst__output *output, const vst_trace *trace,
+                     const stretch *all)
 {
     char when[64] = "";
     struct tm local;
-    time_t seconds;
-    size_t first, count;
-    vst_ticks began = trace->header.start.ticks;
-    vst_status status =
-        vst__trace_select_windows(trace, window, &first, &count);
+    time_t seconds = (time_t)(all->wall_ns / 1000000000);
 
-    if (status != VST_OK)
-        return status;
-    if (count != 0)
-        began = trace->windows[first].first;
-    seconds = (time_t)(vst__clockmap_to_ns(&trace->clock, began) / 1000000000);
     if (localtime_r(&seconds, &local) != NULL)
         strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &local);
     vst__output_text(output, "{\n  \"schema\": \"1.1.1-chakra.0.0.4\", "
@@ -202,49 +220,36 @@ static vst_status put_head(vst__output *output, vst_trace *trace, int window)
     vst__output_text(output, ", \"time\": \"");
     vst__output_text(output, when);
     vst__output_text(output, "\", \"start_ts\": ");
-    put_i64(output, monotonic_ms(trace, began));
+    put_i64(output, all->start_ns / 1000000);
     vst__output_text(output, ",\n  \"nodes\": [");
-    return VST_OK;
 }
 
-static void put_tail(vst__output *output, vst_trace *trace, int window)
+static void put_tail(vst__output *output, const stretch *all)
 {
-    vst_ticks ended = trace->header.start.ticks;
-    size_t first, count;
-
-    if (vst__trace_select_windows(trace, window, &first, &count) == VST_OK &&
-        count != 0)
-        ended = trace->windows[first + count - 1].last;
     vst__output_text(output, "\n  ],\n  \"finish_ts\": ");
-    put_i64(output, monotonic_ms(trace, ended));
+    put_i64(output, all->end_ns / 1000000);
     vst__output_text(output, "\n}\n");
 }
 
-static vst_status write_document(document *self, vst_trace *const *traces,
-                                 size_t count,
-                                 const vst_export_options *options,
-                                 vst_error *error)
+static vst_status write_nodes(document *self, vst_trace *const *traces,
+                              size_t count, const vst_export_options *options,
+                              vst_error *error)
 {
     vst__graph_sink sink = {
         .ctx = self,
         .begin = keep_inputs,
         .end = write_node,
     };
-    vst_status status = put_head(self->output, traces[0], options->window);
+    vst_status status;
     vst__graph graph;
 
-    if (status != VST_OK)
-        return vst_error_set(error, status, 0, 0);
     vst__graph_open(&graph, &sink, options->observer);
-    for (size_t i = 0; i < count && status == VST_OK; i++)
-        status = vst__graph_read(&graph, traces[i], options->window, error);
+    status = vst__graph_read(&graph, traces, count, options->window, error);
     if (status == VST_OK) {
         status = vst__graph_finish(&graph);
         vst_error_set(error, status, 0, 0);
     }
     vst__graph_close(&graph);
-    if (status == VST_OK)
-        put_tail(self->output, traces[count - 1], options->window);
     return status;
 }
 
@@ -254,16 +259,19 @@ static vst_status write_execution_trace(vst_trace *const *traces, size_t count,
                                         vst_error *error)
 {
     document self = {.output = output};
-    vst_trace **sorted;
-    vst_status status;
+    vst_status status = vst__graph_check(traces, count);
+    stretch all;
 
     (void)path;
-    sorted = vst__graph_sort(traces, count, &status);
-    if (sorted == NULL)
+    if (status == VST_OK)
+        status = measure(traces, count, options->window, &all);
+    if (status != VST_OK)
         return vst_error_set(error, status, 0, 0);
-    status = write_document(&self, sorted, count, options, error);
+    put_head(output, traces[0], &all);
+    status = write_nodes(&self, traces, count, options, error);
     free(self.outputs.bytes);
-    free(sorted);
+    if (status == VST_OK)
+        put_tail(output, &all);
     return status;
 }
 

@@ -132,8 +132,9 @@ static uint64_t innermost(const vst__graph_thread *thread,
                           const vst__graph_lane *lane)
 {
     uint64_t outer = 0;
+    size_t count = thread->open_count;
 
-    for (size_t i = thread->open_count; i-- != 0;) {
+    for (size_t i = count; i-- != 0 && count - i <= LOOK_MAX;) {
         const vst__graph_node *node = thread->open[i];
 
         if (node->lane == lane)
@@ -347,11 +348,12 @@ static vst_status on_span(void *ctx, const vst_span *span)
 {
     vst__graph_lane *lane = ctx;
     vst__graph_thread *thread = lane->thread;
+    size_t count = thread != NULL ? thread->open_count : 0;
     vst_status status;
 
     if (thread == NULL || span->flags & VST_SPAN_SUSPENDED)
         return VST_OK;
-    for (size_t i = thread->open_count; i-- != 0;) {
+    for (size_t i = count; i-- != 0 && count - i <= LOOK_MAX;) {
         vst__graph_node *node = thread->open[i];
 
         if (node->lane != lane || node->serial > span->serial)

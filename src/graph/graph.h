@@ -135,16 +135,16 @@ vst_status vst__graph_choose_thread(vst__graph_lane *lane,
 
 /* ---- nodes.c ------------------------------------------------------------ */
 
-/* The traces in order of time, for the caller to free; NULL with a status:
- * VST_E_PROCESSES if they are not all of one process. */
-vst_trace **vst__graph_sort(vst_trace *const *traces, size_t count,
-                            vst_status *status);
+/* VST_E_PROCESSES if the traces are not all of one process. */
+vst_status vst__graph_check(vst_trace *const *traces, size_t count);
+/* The clock that all traces of a process have in common, in nanoseconds. */
+int64_t vst__graph_monotonic(vst_trace *trace, vst_ticks ticks);
 
 /* ---- lanes.c ------------------------------------------------------------ */
 
-/* Reads the windows of a trace; traces are read in order of time. */
-vst_status vst__graph_read(vst__graph *graph, vst_trace *trace, int window,
-                           vst_error *error);
+/* Reads windows of all traces, in order of time. */
+vst_status vst__graph_read(vst__graph *graph, vst_trace *const *traces,
+                           size_t count, int window, vst_error *error);
 /* False: what is defined cannot be nodes. */
 bool vst__graph_may_have_nodes(const vst_trace *trace);
 /* How many nodes a window has, without reading more of it than that takes; with

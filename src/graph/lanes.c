@@ -324,30 +324,86 @@ static vst_status failed(const vst_trace *trace, vst_status status,
                          status == VST_E_IO ? trace->block.sys_errno : 0, 0);
 }
 
-vst_status vst__graph_read(vst__graph *graph, vst_trace *trace, int window,
-                           vst_error *error)
-{
-    reading self = {
-        .graph = graph,
-        .trace = trace,
-        .converter = vst__clockmap_converter(&trace->clock),
-    };
-    size_t first, count;
-    vst_status status =
-        vst__trace_select_windows(trace, window, &first, &count);
+/* ---- all windows -------------------------------------------------------- */
 
-    if (status != VST_OK)
-        return vst_error_set(error, status, 0, 0);
-    graph->trace = trace;
-    for (size_t i = first; i < first + count; i++)
-        self.words_total += trace->windows[i].words;
-    for (size_t i = first; status == VST_OK && i < first + count; i++) {
-        self.window = &trace->windows[i];
-        self.end_ns = vst__clockmap_to_ns(&trace->clock, self.window->last);
-        if (!vst__window_is_gone(trace, self.window))
-            status = read_window(&self);
+/* A window of one of the traces. */
+typedef struct piece {
+    reading *of;
+    const vst__window *window;
+    int64_t began_ns;
+} piece;
+
+static int by_beginning(const void *a, const void *b)
+{
+    const piece *x = a, *y = b;
+
+    if (x->began_ns != y->began_ns)
+        return x->began_ns < y->began_ns ? -1 : 1;
+    return (x->window > y->window) - (x->window < y->window);
+}
+
+static vst_status add_pieces(reading *of, int window, piece *pieces,
+                             size_t *count)
+{
+    vst_trace *trace = of->trace;
+    size_t first = 0, windows = 0;
+    vst_status status =
+        vst__trace_select_windows(trace, window, &first, &windows);
+
+    for (size_t i = first; status == VST_OK && i < first + windows; i++) {
+        of->words_total += trace->windows[i].words;
+        if (!vst__window_is_gone(trace, &trace->windows[i]))
+            pieces[(*count)++] = (piece){
+                .of = of,
+                .window = &trace->windows[i],
+                .began_ns =
+                    vst__graph_monotonic(trace, trace->windows[i].began),
+            };
     }
-    return failed(trace, status, error);
+    return status;
+}
+
+static vst_status read_piece(const piece *next)
+{
+    reading *self = next->of;
+
+    self->window = next->window;
+    self->end_ns = vst__clockmap_to_ns(&self->trace->clock, next->window->last);
+    self->graph->trace = self->trace;
+    return read_window(self);
+}
+
+vst_status vst__graph_read(vst__graph *graph, vst_trace *const *traces,
+                           size_t count, int window, vst_error *error)
+{
+    reading *readings = calloc(count + 1, sizeof *readings);
+    size_t piece_count = 0, most = 1;
+    piece *pieces;
+    vst_status status = VST_OK;
+
+    for (size_t i = 0; i < count; i++)
+        most += traces[i]->window_count;
+    pieces = calloc(most, sizeof *pieces);
+    if (readings == NULL || pieces == NULL)
+        status = vst_error_set(error, VST_E_NOMEM, 0, 0);
+    for (size_t i = 0; status == VST_OK && i < count; i++) {
+        readings[i] = (reading){
+            .graph = graph,
+            .trace = traces[i],
+            .converter = vst__clockmap_converter(&traces[i]->clock),
+        };
+        status = add_pieces(&readings[i], window, pieces, &piece_count);
+        vst_error_set(error, status, 0, 0);
+    }
+    if (status == VST_OK)
+        qsort(pieces, piece_count, sizeof *pieces, by_beginning);
+    for (size_t i = 0; status == VST_OK && i < piece_count; i++) {
+        status = read_piece(&pieces[i]);
+        failed(pieces[i].of->trace, status, error);
+    }
+    free(pieces);
+    free(readings);
+    return status;
 }
 
 /* ---- counting ----------------------------------------------------------- */

@@ -1,39 +1,25 @@
 /* What graph.h and <vestige/graph.h> tell of nodes without writing them. One
  * thread at a time. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "graph/graph.h"
 #include "store/reader.h"
 
-static int by_start(const void *a, const void *b)
+vst_status vst__graph_check(vst_trace *const *traces, size_t count)
 {
-    const vst_file_header *x = &(*(vst_trace *const *)a)->header;
-    const vst_file_header *y = &(*(vst_trace *const *)b)->header;
-
-    return (x->start.monotonic_ns > y->start.monotonic_ns) -
-           (x->start.monotonic_ns < y->start.monotonic_ns);
-}
-
-vst_trace **vst__graph_sort(vst_trace *const *traces, size_t count,
-                            vst_status *status)
-{
-    vst_trace **sorted = NULL;
-
-    *status = VST_OK;
     for (size_t i = 1; i < count; i++)
         if (traces[i]->header.pid != traces[0]->header.pid)
-            *status = VST_E_PROCESSES;
-    if (*status == VST_OK) {
-        sorted = malloc((count + 1) * sizeof(vst_trace *));
-        if (sorted == NULL)
-            *status = VST_E_NOMEM;
-    }
-    if (sorted != NULL) {
-        memcpy(sorted, traces, count * sizeof(vst_trace *));
-        qsort(sorted, count, sizeof(vst_trace *), by_start);
-    }
-    return sorted;
+            return VST_E_PROCESSES;
+    return VST_OK;
+}
+
+/* What a damaged file says may be further apart than 64 bits tell. */
+int64_t vst__graph_monotonic(vst_trace *trace, vst_ticks ticks)
+{
+    const vst_clock_sample *start = &trace->header.start;
+
+    return (int64_t)((uint64_t)vst__clockmap_to_ns(&trace->clock, ticks) -
+                     (uint64_t)trace->clock.offset_ns -
+                     (uint64_t)start->realtime_ns +
+                     (uint64_t)start->monotonic_ns);
 }
 
 vst_status vst_trace_count_nodes(vst_trace *trace, int window, uint64_t *count,
@@ -75,20 +61,17 @@ vst_status vst_traces_node_ids(vst_trace *const *traces, size_t count,
 {
     listing to = {fn, ctx};
     vst__graph_sink sink = {.ctx = &to, .begin = pass, .end = tell};
-    vst_status status;
-    vst_trace **sorted = vst__graph_sort(traces, count, &status);
+    vst_status status = vst__graph_check(traces, count);
     vst__graph graph;
 
-    if (sorted == NULL)
+    if (status != VST_OK)
         return vst_error_set(error, status, 0, 0);
     vst__graph_open(&graph, &sink, observer);
-    for (size_t i = 0; i < count && status == VST_OK; i++)
-        status = vst__graph_read(&graph, sorted[i], window, error);
+    status = vst__graph_read(&graph, traces, count, window, error);
     if (status == VST_OK) {
         status = vst__graph_finish(&graph);
         vst_error_set(error, status, 0, 0);
     }
     vst__graph_close(&graph);
-    free(sorted);
     return status;
 }

@@ -295,6 +295,32 @@ static void pieces_of_a_process_are_one_document(void)
         vst_trace_close(traces[i]);
 }
 
+/* A recording that makes way for another and then goes on. */
+static void windows_of_several_traces_are_in_order_of_time(void)
+{
+    vst_session *session = started(0);
+    vst_id id = define(VST_DEF_OPERATOR, "aten::sum");
+    vst_trace *traces[2] = {NULL, NULL};
+
+    enter_node(id, 11, NULL);
+    leave_node(id, 11, NULL);
+    CHECK_INT(vst_session_stop(session), VST_OK);
+    traces[1] = piece(12);
+    CHECK_INT(vst_session_start(session, NULL), VST_OK);
+    enter_node(id, 13, NULL);
+    leave_node(id, 13, NULL);
+    CHECK_INT(vst_session_stop(session), VST_OK);
+    CHECK_INT(vst_session_open_trace(session, &traces[0], NULL), VST_OK);
+    char *text = export_all(traces, 2, 0, VST_OK);
+    CHECK_INT(check_document(text), 5);
+    CHECK(id_of(text, 11) < id_of(text, 12));
+    CHECK(id_of(text, 12) < id_of(text, 13));
+    free(text);
+    vst_trace_close(traces[0]);
+    vst_trace_close(traces[1]);
+    vst_session_destroy(session);
+}
+
 static void several_processes_are_an_error(void)
 {
     vst_trace *traces[2] = {piece(1), NULL};
@@ -419,6 +445,7 @@ int main(void)
     TEST(a_forward_parent_is_what_is_open_there_then);
     TEST(threads_have_roots_and_every_node_its_own);
     TEST(pieces_of_a_process_are_one_document);
+    TEST(windows_of_several_traces_are_in_order_of_time);
     TEST(several_processes_are_an_error);
     TEST(a_bounded_recording_has_the_last_nodes);
     TEST(any_cut_or_change_gives_a_whole_document);
