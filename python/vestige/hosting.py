@@ -7,17 +7,17 @@ Loaded with profile; it must cost nothing there.
 from __future__ import annotations
 
 import os
+from _weakref import ref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from _weakref import ref
-
     from . import _core
     from .execution_trace import ExecutionTraceObserver
+    from .profiler import profile
 
 NUMBERS = 255  # that observers have in one recording
 
-_session: _core.Session | None = None  # of the profile that records or is about to
+_host: ref[profile] | None = None  # the profile that records or is about to; one that is dropped stops
 _pid = 0  # in which it does: a child has only a copy
 running: ref[ExecutionTraceObserver] | None = None  # the observer that runs; the program may drop it
 _number = 0  # given last
@@ -30,18 +30,19 @@ def _observer() -> ExecutionTraceObserver | None:
 
 def session() -> _core.Session | None:
     """That of the profile which records, or is about to."""
-    return _session if _pid == os.getpid() else None
+    host = None if _host is None or _pid != os.getpid() else _host()
+    return None if host is None else host._session
 
 
-def begin(new: _core.Session) -> bool:
+def begin(prof: profile) -> bool:
     """Before a profile records. False: another one does, and this one will be refused."""
-    global _session, _pid, _joined
+    global _host, _pid, _joined
     if session() is not None:
         return False
     observer = _observer()
     if observer is not None:
         observer._leave()
-    _session, _pid, _joined = new, os.getpid(), 0
+    _host, _pid, _joined = ref(prof), os.getpid(), 0
     if observer is not None:
         observer._join()
     return True
@@ -54,15 +55,15 @@ def begun() -> None:
         observer._record_pg_config()
 
 
-def end(old: _core.Session) -> None:
+def end(prof: profile) -> None:
     """After it stopped: an observer that goes on does so alone."""
-    global _session
-    if session() is not old:
+    global _host
+    if session() is not prof._session:
         return
     observer = _observer()
     if observer is not None:
         observer._leave()
-    _session = None
+    _host = None
     if observer is None:
         return
     try:
@@ -91,5 +92,5 @@ def join() -> None:
 
 def after_fork() -> None:
     """In a child: the recording and the observer are its parent's."""
-    global _session, running
-    _session = running = None
+    global _host, running
+    _host = running = None

@@ -289,7 +289,7 @@ class profile(TorchProfile):
         torch_ops.prepare()
         if self._children:
             follow(self)
-        hosts = hosting.begin(self._session)
+        hosts = hosting.begin(self)
         try:
             self._session.create()
             for key, text in facts.items():
@@ -303,7 +303,7 @@ class profile(TorchProfile):
             if hosts:
                 if self.execution_trace_observer is not None:
                     self.execution_trace_observer.stop()
-                hosting.end(self._session)
+                hosting.end(self)
             self._let_go()
             raise
         hosting.begun()
@@ -322,7 +322,7 @@ class profile(TorchProfile):
             self._session.stop()
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.stop()
-        hosting.end(self._session)
+        hosting.end(self)
         self._let_go()
 
     def finish(self) -> None:
@@ -345,7 +345,7 @@ class profile(TorchProfile):
             finally:
                 if was_tracing and self.execution_trace_observer is not None:
                     self.execution_trace_observer.stop()
-                hosting.end(self._session)
+                hosting.end(self)
         self._let_go()
 
     def _let_go(self) -> None:
