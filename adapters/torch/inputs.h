@@ -4,6 +4,7 @@
 #ifndef VESTIGE_TORCH_INPUTS_H
 #define VESTIGE_TORCH_INPUTS_H
 
+#include <array>
 #include <cstring>
 #include <sstream>
 #include <string>
@@ -55,6 +56,26 @@ class facts
         std::memcpy(at_, from, length);
         at_ += length;
     }
+    /* Behind what was made sure of: that many bytes are there, and a few. */
+    bool has_room(size_t length) const
+    {
+        return static_cast<size_t>(end_ - at_) > length + 16;
+    }
+    void put_integer(int64_t value)
+    {
+        auto rest = static_cast<uint64_t>(value) << 1 ^
+                    static_cast<uint64_t>(value >> 63);
+
+        for (; rest >= 0x80; rest >>= 7)
+            *at_++ = static_cast<unsigned char>(rest | 0x80);
+        *at_++ = static_cast<unsigned char>(rest);
+    }
+    void put_integers(c10::IntArrayRef values)
+    {
+        *at_++ = static_cast<unsigned char>(values.size());
+        for (int64_t value : values)
+            put_integer(value);
+    }
     void text(const char *from, size_t length)
     {
         count(length);
@@ -93,6 +114,36 @@ class facts
     bool full_ = false;
 };
 
+/* A type's name as it is written, with its length before it. 0: too long. */
+struct type_text {
+    unsigned char length;
+    char bytes[31];
+};
+
+const type_text &text_of(caffe2::TypeMeta type)
+{
+    enum { KNOWN = static_cast<int>(at::ScalarType::NumOptions) };
+    static const type_text none = {};
+    static const auto texts = [] {
+        std::array<type_text, KNOWN> made = {};
+        for (int i = 0; i < KNOWN; i++) {
+            auto scalar = static_cast<at::ScalarType>(i);
+            if (scalar == at::ScalarType::Undefined)
+                continue;
+            auto name = c10::scalarTypeToTypeMeta(scalar).name();
+            if (name.size() >= sizeof made[0].bytes)
+                continue;
+            made[i].bytes[0] = static_cast<char>(name.size());
+            std::memcpy(made[i].bytes + 1, name.data(), name.size());
+            made[i].length = static_cast<unsigned char>(name.size() + 1);
+        }
+        return made;
+    }();
+    auto scalar = c10::optTypeMetaToScalarType(type);
+
+    return scalar ? texts[static_cast<size_t>(*scalar)] : none;
+}
+
 /* As torch: what has no sizes of its own is told of as if it were not there. */
 void put_tensor(facts &out, const at::Tensor &tensor)
 {
@@ -101,10 +152,19 @@ void put_tensor(facts &out, const at::Tensor &tensor)
         out.byte(VST_FACT_OTHER);
         return;
     }
-    auto type = tensor.dtype().name();
+    const type_text &type = text_of(tensor.dtype());
+    auto sizes = tensor.sizes();
     out.byte(VST_FACT_TENSOR);
-    out.text(type.data(), type.size());
-    out.integers(tensor.sizes());
+    if (type.length && sizes.size() < 0x80 && tensor.layout() == at::kStrided &&
+        out.has_room(sizeof type.bytes + sizes.size() * 20)) {
+        out.bytes(type.bytes, type.length);
+        out.put_integers(sizes);
+        out.put_integers(tensor.strides());
+        return;
+    }
+    auto name = tensor.dtype().name();
+    out.text(name.data(), name.size());
+    out.integers(sizes);
     if (tensor.layout() == at::kStrided)
         out.integers(tensor.strides());
     else

@@ -98,7 +98,8 @@ void put_inputs(facts &out, const at::RecordFunction &fn,
 
     for (const auto &value : fn.inputs())
         put_input(out, value);
-    if (!(what.flags & NAME_HAS_SCHEMA))
+    /* They are copied to be looked at; what autograd runs has none. */
+    if (!(what.flags & NAME_HAS_SCHEMA) && fn.seqNr() < 0)
         put_named(out, fn);
     if (out.full()) {
         out.go_back(before);
@@ -172,6 +173,20 @@ uint32_t tell(thread_state *state, const at::RecordFunction &fn,
 /* ---- the observer ---------------------------------------------------------
  */
 
+inline vst_ticks ticks()
+{
+#if defined(__x86_64__)
+    if (now_set.reads_tsc)
+        return __builtin_ia32_rdtsc();
+#endif
+    return now_set.api->clock_ticks();
+}
+
+inline uint64_t epoch()
+{
+    return __atomic_load_n(now_set.epoch, __ATOMIC_RELAXED);
+}
+
 /* Whether it may end on another thread, or after what it began in: an
  * annotation, or what _RecordFunctionFast names. */
 bool may_wander(const at::RecordFunction &fn)
@@ -226,7 +241,10 @@ enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
                          last_instance.fetch_add(1, std::memory_order_relaxed);
     if (fn.seqNr() >= 0 || tells)
         words = put_numbers(state, fn, what, tells);
-    if (!api->record_operator(begun.id, begun.instance, state->payload, words))
+    if ((begun.instance ||
+         !vst_operator_enter(*state->buffer, epoch(), ticks(), begun.id,
+                             state->payload, words)) &&
+        !api->record_operator(begun.id, begun.instance, state->payload, words))
         return nullptr;
     if (observer)
         begun.node_of = graph_enter(api, &state->graph, fn, what.id,
@@ -275,20 +293,6 @@ start_any(const at::RecordFunction &fn)
     if (state)
         state->inside = false;
     return result;
-}
-
-inline vst_ticks ticks()
-{
-#if defined(__x86_64__)
-    if (now_set.reads_tsc)
-        return __builtin_ia32_rdtsc();
-#endif
-    return now_set.api->clock_ticks();
-}
-
-inline uint64_t epoch()
-{
-    return __atomic_load_n(now_set.epoch, __ATOMIC_RELAXED);
 }
 
 /* Most are operators that a thread has run before, of which nothing is wanted
