@@ -214,9 +214,8 @@ static void begin_node(const annotation *self)
     vpy_node_record(&node);
 }
 
-/* The thread that began a span is told of its end, and says so as well when it
- * comes by: else a recording of bounded size, which keeps what is open, would
- * keep it for ever. Guarded by the GIL. */
+/* The thread that began a span says its end as well when it comes by: else a
+ * bounded recording would keep it as open for ever. Guarded by the GIL. */
 enum { FAR_MAX = 1024 };
 
 static struct far_end {
