@@ -18,7 +18,8 @@ def write_timeline(path: str, trace: _core.Trace, selection: dict[str, Any], dev
     if device is not None and str(device) != "cpu":
         raise ValueError(f'device {str(device)!r}: only the memory of "cpu" is recorded')
     if not path.endswith(SUFFIXES):
-        raise ValueError(f"{path}: unknown format; give the file a name that ends in {', '.join(SUFFIXES)} or .raw.json.gz")
+        endings = ", ".join(SUFFIXES)
+        raise ValueError(f"{path}: unknown format; give the file a name that ends in {endings} or .raw.json.gz")
     if os.path.isdir(path):
         raise IsADirectoryError(f"{path} is a directory; give the name of a file")
     trace.export(path, format="memory-timeline", **selection)

@@ -149,9 +149,9 @@ def _watch_tensors(torch: Any) -> None:
         ctypes.cast(function, ctypes.c_void_p).value for function in (_library.vst_torch_hush, _library.vst_torch_note)
     )
     _core.set_framework_tensors(torch.Tensor, hush or 0, note or 0)
-    optimizer = sys.modules.get("torch.optim.optimizer")
-    if optimizer is not None and _step_hook is None:
-        _step_hook = optimizer.register_optimizer_step_post_hook(_core.note_optimizer)
+    register = getattr(sys.modules.get("torch.optim.optimizer"), "register_optimizer_step_post_hook", None)
+    if register is not None and _step_hook is None:
+        _step_hook = register(_core.note_optimizer)
 
 
 def _code(owner: object, name: str) -> CodeType | None:
