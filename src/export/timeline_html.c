@@ -26,7 +26,7 @@ static const char head[] =
     "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
     "<title>Memory timeline</title>\n<style>\n"
     "body { font: 14px sans-serif; margin: 2em; color: #222 }\n"
-    "figure { position: relative; margin: 1em 0 2.5em 6em; height: 65vh; "
+    "figure { position: relative; margin: 1em 3em 2.5em 6em; height: 65vh; "
     "border: 1px solid #999 }\n"
     "svg { width: 100%; height: 100%; display: block }\n"
     ".y, .x { position: absolute; color: #555; white-space: nowrap }\n"
