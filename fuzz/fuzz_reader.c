@@ -163,6 +163,9 @@ static void export(vst_trace *trace)
     snprintf(path, sizeof path, "/tmp/vestige-fuzz-%d.json", (int)getpid());
     MUST(vst_trace_export(trace, path, &options, NULL) == VST_OK);
     check_json(path);
+    options.format = "execution-trace";
+    MUST(vst_trace_export(trace, path, &options, NULL) == VST_OK);
+    check_json(path);
     unlink(path);
 }
 

@@ -68,8 +68,12 @@ def main(argv: list[str]) -> int:
 
 
 def default_output(file: str, format: str | None) -> str:
+    """What an observer records for et.json is in et.json.vst."""
+    stem = os.path.splitext(file)[0]
+    if format in (None, EXECUTION_TRACE) and stem.endswith((".json", ".json.gz")):
+        return stem
     special = {None: DEFAULT, "chrome": DEFAULT, "pprof": ".pb.gz", "folded-ns": ".folded", MEMORY_TIMELINE: ".html"}
-    return os.path.splitext(file)[0] + (special.get(format) or FORMATS[format or "chrome"][0][0])
+    return stem + (special.get(format) or FORMATS[format or "chrome"][0][0])
 
 
 def patterns(format: str) -> list[str]:
