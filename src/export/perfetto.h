@@ -1,6 +1,7 @@
 /* The inside of the exporter for Perfetto's own format, shared by perfetto.c
- * (the document), perfetto_events.c (the events of a replay) and
- * perfetto_args.c (packets and their arguments). One thread at a time.
+ * (the document), perfetto_events.c (the events of a replay), perfetto_beside.c
+ * (arrows and memory) and perfetto_args.c (packets and their arguments). One
+ * thread at a time.
  *
  * A file is a list of packets. Each belongs to a sequence, and a sequence has
  * memory: names are sent once and then called by number, a time is what has
@@ -182,10 +183,20 @@ void vst__pf_arg_json(vst__perfetto *self, uint32_t number, const char *key,
 
 /* ---- perfetto_events.c -------------------------------------------------- */
 
-extern const vst__drawing vst__perfetto_drawing;
 void vst__perfetto_sink(vst__perfetto *self, vst_sink *sink);
+vst_status vst__pf_draw_span(vst__chrome *timeline, const vst_span *span);
+/* An instant on a thread's own track, up to its name. */
+void vst__pf_open_on_thread(vst__perfetto *self, uint32_t thread,
+                            vst__pf_category category);
+/* Of a counter. A value is whole if it can be, which is shorter. */
+vst_status vst__pf_write_value(vst__perfetto *self, uint64_t track,
+                               int64_t time_ns, double value);
 /* Another process is replayed: nothing is known of it. */
 vst_status vst__pf_make_names(vst__perfetto *self);
 void vst__pf_free_names(vst__perfetto *self);
+
+/* ---- perfetto_beside.c -------------------------------------------------- */
+
+extern const vst__drawing vst__perfetto_drawing;
 
 #endif
