@@ -177,7 +177,7 @@ static void no_more_are_written_than_allowed(void)
 static void files_of_an_earlier_run_are_passed_over(void)
 {
     vst_flight *flight = armed(10, 0);
-    char path[80];
+    char path[100];
 
     for (int i = 1; i <= 3; i++) {
         snprintf(path, sizeof path, "%s-snapshot%d.vst", stem, i);
