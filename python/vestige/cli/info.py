@@ -57,7 +57,13 @@ def main(argv: list[str]) -> int:
 
 
 def _as_json(source: Source) -> dict[str, Any]:
-    return {**source.facts, "nodes": _nodes(source), "ended": source.ended, "thread_list": source.threads, "metadata": source.metadata}
+    return {
+        **source.facts,
+        "nodes": _nodes(source),
+        "ended": source.ended,
+        "thread_list": source.threads,
+        "metadata": source.metadata,
+    }
 
 
 def _show(source: Source) -> None:
