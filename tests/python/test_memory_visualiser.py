@@ -1,4 +1,4 @@
-"""torch's memory visualiser reads what `vestige report` writes for it."""
+"""torch's memory visualiser reads what `vestige memory-report` writes for it."""
 
 import os
 
@@ -9,7 +9,7 @@ def test_torchs_memory_visualiser_reads_the_pickle(workplace):
     pytest.importorskip("torch", reason="the visualiser is part of torch")
     workplace.write("app.py", "keep = [bytes(5000) for _ in range(30)]\nfor _ in range(20):\n    bytes(4000)\n")
     workplace.vestige("memory", "-q", "-o", "m.vst", "app.py")
-    assert workplace.vestige("report", "m.vst", "-o", "m.pickle").returncode == 0
+    assert workplace.vestige("memory-report", "m.vst", "-o", "m.pickle").returncode == 0
     script = workplace.write(".cache/flamegraph.pl", "#!/bin/sh\ncat\n")
     script.chmod(0o755)
     commands = [
