@@ -11,6 +11,7 @@
 
 #include <ATen/core/TensorBody.h>
 #include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
 
 #include <vestige/operator.h>
 
@@ -262,6 +263,31 @@ void put_input(facts &out, const c10::IValue &value)
         put_list(out, value);
     } else {
         out.byte(VST_FACT_OTHER);
+    }
+}
+
+void put_named(facts &out, const at::RecordFunction &fn)
+{
+    for (const auto &[name, value] : fn.kwinputs()) {
+        unsigned tag = number_tag(value);
+        bool texts = value.isList() && is_of_texts(value);
+
+        if (!tag && !value.isString() && !texts)
+            continue;
+        out.byte(VST_FACT_NAMED);
+        out.text(name.data(), name.size());
+        if (texts) {
+            out.byte(VST_FACT_TEXTS);
+            out.count(value.toListRef().size());
+            for (const auto &item : value.toListRef())
+                out.text(item.toStringRef().data(), item.toStringRef().size());
+            continue;
+        }
+        out.byte(tag ? tag : static_cast<unsigned>(VST_FACT_TEXT));
+        if (tag)
+            put_number(out, value);
+        else
+            out.text(value.toStringRef().data(), value.toStringRef().size());
     }
 }
 

@@ -28,7 +28,8 @@ enum {
     TEXT_BYTES_MAX = 255,
     NAME_IS_TEXT = 1,
     NAME_HAS_SCHEMA = 2, /* is no name that somebody made up */
-    NAME_HAS_FLOPS = 4
+    NAME_HAS_FLOPS = 4,
+    NAME_HAS_COLONS = 8 /* "::": a name that torch gives */
 };
 
 /* Counts recordings, and operators that were taken out: what a thread knows is
@@ -202,6 +203,8 @@ name_facts define(const vst_api *api, const at::RecordFunction &fn,
     definition.file = "";
     if (counts_flops(name))
         flags |= NAME_HAS_FLOPS;
+    if (std::strstr(name, "::"))
+        flags |= NAME_HAS_COLONS;
     return {api->recording_define(&definition), static_cast<uint8_t>(flags)};
 }
 
@@ -243,7 +246,11 @@ inline vst_id find_known(const known_names *names, const at::RecordFunction &fn)
         return known->id;
     size_t length = std::strlen(name);
     known = find_text(names, name, length, hash_of(name, length, is_user(fn)));
-    return known && !fn.isAsync() ? known->id : 0;
+    if (!known || fn.isAsync() ||
+        (fn.scope() == at::RecordScope::FUNCTION &&
+         !(known->flags & NAME_HAS_COLONS)))
+        return 0;
+    return known->id;
 }
 
 } // namespace

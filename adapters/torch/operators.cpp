@@ -66,31 +66,6 @@ std::atomic<uint32_t> last_instance{FIRST_INSTANCE};
 /* ---- what is told of an operator -------------------------------------------
  */
 
-void put_named(facts &out, const at::RecordFunction &fn)
-{
-    for (const auto &[name, value] : fn.kwinputs()) {
-        unsigned tag = number_tag(value);
-        bool texts = value.isList() && is_of_texts(value);
-
-        if (!tag && !value.isString() && !texts)
-            continue;
-        out.byte(VST_FACT_NAMED);
-        out.text(name.data(), name.size());
-        if (texts) {
-            out.byte(VST_FACT_TEXTS);
-            out.count(value.toListRef().size());
-            for (const auto &item : value.toListRef())
-                out.text(item.toStringRef().data(), item.toStringRef().size());
-            continue;
-        }
-        out.byte(tag ? tag : static_cast<unsigned>(VST_FACT_TEXT));
-        if (tag)
-            put_number(out, value);
-        else
-            out.text(value.toStringRef().data(), value.toStringRef().size());
-    }
-}
-
 void put_inputs(facts &out, const at::RecordFunction &fn,
                 const name_facts &what)
 {
