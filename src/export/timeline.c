@@ -10,25 +10,31 @@
 #include "export/exporter.h"
 #include "export/json.h"
 
-bool vst__timeline_next(const vst__memory_rows *rows, size_t *at,
-                        vst__timeline_point *point)
+static int64_t microseconds(const vst__memory_row *row)
 {
-    int64_t time_ns;
+    return row->time_ns < 0 ? VST_TIME_BEFORE : row->time_ns / 1000;
+}
 
+void vst__timeline_add(vst__timeline_point *point, const vst__memory_row *row)
+{
+    int64_t *bytes = &point->bytes[row->category];
+
+    point->time_us = microseconds(row);
+    /* A damaged file may say anything: sums wrap around. */
+    *bytes = (int64_t)((uint64_t)*bytes + (uint64_t)row->bytes);
+}
+
+/* The point that follows, of all rows in one microsecond; `point` is the one
+ * before, all zero at first. False after the last. */
+static bool next_point(const vst__memory_rows *rows, size_t *at,
+                       vst__timeline_point *point)
+{
     if (*at == rows->count)
         return false;
-    time_ns = rows->rows[*at].time_ns;
-    point->time_us = time_ns < 0 ? VST_TIME_BEFORE : time_ns / 1000;
-    for (; *at < rows->count; ++*at) {
-        const vst__memory_row *row = &rows->rows[*at];
-        if ((row->time_ns < 0 ? VST_TIME_BEFORE : row->time_ns / 1000) !=
-            point->time_us)
-            break;
-        /* A damaged file may say anything: sums wrap around. */
-        point->bytes[row->category] =
-            (int64_t)((uint64_t)point->bytes[row->category] +
-                      (uint64_t)row->bytes);
-    }
+    do
+        vst__timeline_add(point, &rows->rows[(*at)++]);
+    while (*at < rows->count &&
+           microseconds(&rows->rows[*at]) == point->time_us);
     return true;
 }
 
@@ -60,14 +66,13 @@ static void put_points(vst__output *output, const vst__memory_rows *rows,
     vst__timeline_point point = {0};
     const char *before = "[[";
 
-    for (size_t at = 0; vst__timeline_next(rows, &at, &point); before = ", ")
+    for (size_t at = 0; next_point(rows, &at, &point); before = ", ")
         put_number(output, before,
                    point.time_us == VST_TIME_BEFORE ? first_us : point.time_us);
     vst__output_text(output, rows->count != 0 ? "], [" : "[[], [");
     memset(&point, 0, sizeof point);
     before = "[0";
-    for (size_t at = 0; vst__timeline_next(rows, &at, &point);
-         before = ", [0") {
+    for (size_t at = 0; next_point(rows, &at, &point); before = ", [0") {
         vst__output_text(output, before);
         for (size_t i = 0; i < VST_CATEGORIES; i++)
             put_number(output, ", ", point.bytes[i]);

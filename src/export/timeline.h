@@ -12,10 +12,8 @@ typedef struct vst__timeline_point {
     int64_t bytes[VST_CATEGORIES];
 } vst__timeline_point;
 
-/* The point that follows, of all rows in one microsecond; `point` is the one
- * before, all zero at first. False after the last. */
-bool vst__timeline_next(const vst__memory_rows *rows, size_t *at,
-                        vst__timeline_point *point);
+/* The point after a row; `point` is the one before, all zero at first. */
+void vst__timeline_add(vst__timeline_point *point, const vst__memory_row *row);
 
 /* timeline_html.c: a page with a plot. first_us stands for what was there
  * already. */

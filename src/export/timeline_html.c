@@ -105,12 +105,15 @@ static void take(plot *self, const vst__memory_rows *rows)
     column now = {0};
     size_t reached = 0; /* columns before it are done */
 
-    for (size_t at = 0; vst__timeline_next(rows, &at, &point);) {
-        int64_t time_us =
-            point.time_us == VST_TIME_BEFORE ? self->first_us : point.time_us;
-        size_t place = (size_t)((double)(time_us - self->first_us) *
-                                (COLUMNS - 1) / (double)self->length_us);
+    for (size_t at = 0; at < rows->count; at++) {
+        int64_t time_us;
+        size_t place;
 
+        vst__timeline_add(&point, &rows->rows[at]);
+        time_us =
+            point.time_us == VST_TIME_BEFORE ? self->first_us : point.time_us;
+        place = (size_t)((double)(time_us - self->first_us) * (COLUMNS - 1) /
+                         (double)self->length_us);
         while (reached < place)
             self->columns[++reached] = now;
         now = sum(&point);
