@@ -6,6 +6,7 @@
 #define VST_TESTS_CHECK_H
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int checks_passed, checks_failed, checks_bad;
@@ -18,6 +19,18 @@ static int checks_passed, checks_failed, checks_bad;
 #define CHECK_TEXT(value, expected)                                            \
     check_text((value), (expected), #value, __FILE__, __LINE__)
 #define TEST(function) check_run(function, #function)
+
+/* How far apart the cases are that a test tries: all of them with VESTIGE_LONG
+ * in the environment (make check-long), else as many as there is time for. */
+static inline unsigned check_step(unsigned usual, unsigned sanitized)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    usual = sanitized;
+#else
+    (void)sanitized;
+#endif
+    return getenv("VESTIGE_LONG") ? 1 : usual;
+}
 
 static inline int check_that(int holds, const char *what, const char *file,
                              int line)

@@ -537,16 +537,11 @@ static void a_cut_chunk_keeps_the_records_before_the_cut(void)
     builder_free(&b);
 }
 
-/* Under a sanitizer every third: it takes ten times as long. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { FLIP_STEP = 3 };
-#else
-enum { FLIP_STEP = 1 };
-#endif
-
 static void flip_each_bit(int fd, builder *b, size_t offset, size_t count)
 {
-    for (size_t bit = 0; checks_bad == 0 && bit < count * 8; bit += FLIP_STEP) {
+    const size_t step = check_step(1, 11);
+
+    for (size_t bit = 0; checks_bad == 0 && bit < count * 8; bit += step) {
         size_t at = offset + bit / 8;
         unsigned char flipped = (unsigned char)(b->bytes[at] ^ 1u << bit % 8);
 

@@ -16,14 +16,14 @@ FORMATS = {
     "chrome": ((".json",), "ui.perfetto.dev, HTA, TensorBoard"),
     "perfetto": ((".pftrace", ".perfetto-trace"), "ui.perfetto.dev: small, quick"),
     "speedscope": ((".speedscope.json",), "speedscope.app"),
-    "flamegraph": ((".svg",), "any browser: to zoom and search"),
-    "folded": ((".folded",), "flamegraph.pl, in µs; folded-ns: in ns"),
+    "flamegraph": ((".svg",), "any browser"),
+    "folded": ((".folded",), "flamegraph.pl; folded-ns: in ns"),
     "folded-ns": ((), ""),
     "pprof": ((".pb", ".pprof"), "pprof: calls, time, allocations"),
     "pstats": ((".pstats", ".prof"), "pstats, snakeviz, gprof2dot"),
     "callgrind": ((".callgrind", "callgrind.out."), "KCachegrind, callgrind_annotate"),
     "execution-trace": ((".et.json", "et.json"), "Chakra, et_replay; see vestige et"),
-    "memory-timeline": ((), "by --to only: .html .json .raw.json.gz"),
+    "memory-timeline": ((), "(by --to) memory over time"),
 }
 EXECUTION_TRACE, MEMORY_TIMELINE = "execution-trace", "memory-timeline"
 EXAMPLES = """\
@@ -31,7 +31,7 @@ EXAMPLES = """\
   vestige export t.vst -o t.pftrace --force
   vestige export t.vst --to perfetto      writes t.pftrace
   vestige export t.vst --no-children      without the processes it started
-  vestige export t.vst -o et.json         the execution trace, if one was recorded
+  vestige export t.vst -o et.json         the execution trace, if there is one
   vestige export t.vst --to memory-timeline -o t.html
 """
 
