@@ -143,7 +143,9 @@ def main():
     check_build()
     check_headers()
     warn_about_long_files()
-    print(f"looked at {len(sources(PUBLIC, CORE, EXT, ADAPTERS))} files: layers, Python.h, PY_VERSION_HEX, Meson's lists;")
+    print(
+        f"looked at {len(sources(PUBLIC, CORE, EXT, ADAPTERS))} files: layers, Python.h, PY_VERSION_HEX, Meson's lists;"
+    )
     print(f"compiled {len(list(PUBLIC.glob('*.h')))} public headers alone, as C11 and C++17")
     for line in problems:
         print(line)

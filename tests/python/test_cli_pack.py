@@ -140,9 +140,7 @@ def test_several_files_are_packed_and_those_that_cannot_be_are_told(small):
     result = small.vestige("pack", "t.vst", "absent.vst", "work.py", "u.vst")
     assert result.returncode == 1
     assert [line.partition(":")[0] for line in result.stdout.splitlines()] == ["t.vst", "u.vst"]
-    assert result.stderr == (
-        "vestige: absent.vst: No such file or directory\nvestige: work.py: not a vestige trace\n"
-    )
+    assert result.stderr == ("vestige: absent.vst: No such file or directory\nvestige: work.py: not a vestige trace\n")
     assert read(small, "t.vst") == read(small, "u.vst")
     assert names(small) == ["t.vst", "u.vst", "work.py"]
 

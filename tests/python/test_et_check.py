@@ -9,6 +9,8 @@ from handmade_graph import attribute, find, good_document, node, tensor, timelin
 from vestige.cli import Failure, et_stream
 from vestige.cli.et import main
 
+pytestmark = pytest.mark.any_python
+
 
 @pytest.fixture
 def check(tmp_path, capsys, monkeypatch):

@@ -14,6 +14,8 @@ from test_memory_page import BROWSER, open_page
 from vestige.cli import Failure
 from vestige.cli.et import main
 
+pytestmark = pytest.mark.any_python
+
 TREE = """\
  2  thread 1
 10    ## forward ##(True, 2.5, inf, None, cpu, 'a"b')
@@ -173,7 +175,6 @@ document.body.replaceChildren(told);
 
 
 @pytest.mark.skipif(not BROWSER, reason="no Chromium is installed (Debian's package chromium)")
-@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="a page is the same on every Python")
 def test_a_page_can_be_used_in_a_browser(show, tmp_path):
     document = good_document()
     find(document, 14)["name"] = "</script><img src=x onerror=alert(1)>"

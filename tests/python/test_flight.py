@@ -703,7 +703,16 @@ def test_the_command_says_what_was_written(workplace):
         """,
     )
     done = workplace.vestige(
-        "run", "-o", "t.vst", "--trigger", "step>1ms", "--trigger", "raise:Nothing", "--max-snapshots", "3", "program.py"
+        "run",
+        "-o",
+        "t.vst",
+        "--trigger",
+        "step>1ms",
+        "--trigger",
+        "raise:Nothing",
+        "--max-snapshots",
+        "3",
+        "program.py",
     )
     assert done.returncode == 0
     lines = done.stderr.splitlines()
@@ -737,7 +746,22 @@ def test_triggers_are_understood(text, meaning):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "step", "step>", ">3ms", "step>fast", "step>-3ms", "step>3", "step<3ms", "raise:", "raise:1x", "rss>", "rss>2X", "rss>2s"]
+    "text",
+    [
+        "",
+        "step",
+        "step>",
+        ">3ms",
+        "step>fast",
+        "step>-3ms",
+        "step>3",
+        "step<3ms",
+        "raise:",
+        "raise:1x",
+        "rss>",
+        "rss>2X",
+        "rss>2s",
+    ],
 )
 def test_triggers_that_make_no_sense_are_told_of(workplace, text):
     with pytest.raises(ValueError, match="trigger"):
@@ -771,5 +795,3 @@ def test_wrong_options_are_told_of():
         profile(triggers=["rss>1G"] * 64)
     with pytest.raises(ValueError, match="with_stack"):
         profile(triggers=["raise:ValueError"], with_stack=False)
-
-

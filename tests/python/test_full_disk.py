@@ -107,4 +107,3 @@ def test_a_file_that_cannot_grow_ends_the_recording_not_the_program(workplace, r
     assert json.loads(info.stdout)["lost"] == facts["lost"]
     report = workplace.vestige("report", trace)
     assert f"{facts['lost']:,} records could not be kept and are missing here" in report.stdout
-

@@ -424,9 +424,13 @@ class MemoryGroup:
             pytest.skip(f"no OOM kill here: no group can be made in {root}: {error.strerror}")
 
     def limit(self):
-        limit, swap = ("memory.max", "memory.swap.max") if self._new else (
-            "memory.limit_in_bytes",
-            "memory.memsw.limit_in_bytes",  # memory and swap together
+        limit, swap = (
+            ("memory.max", "memory.swap.max")
+            if self._new
+            else (
+                "memory.limit_in_bytes",
+                "memory.memsw.limit_in_bytes",  # memory and swap together
+            )
         )
         (self.path / limit).write_text(self.SIZE)
         with contextlib.suppress(OSError):  # there may be no swap to limit

@@ -151,9 +151,7 @@ def test_two_ranks_have_files_of_their_own_and_say_which_they_are(tmp_path):
     env = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
     command = [sys.executable, "-W", "ignore", "-c", RANKS, str(tmp_path / "t.rank{rank}.vst")]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    running = [
-        subprocess.Popen(command, env={**env, "RANK": str(rank)}, cwd=tmp_path, **pipes) for rank in range(2)
-    ]
+    running = [subprocess.Popen(command, env={**env, "RANK": str(rank)}, cwd=tmp_path, **pipes) for rank in range(2)]
     for process in running:
         finish(process)
     assert sorted(path.name for path in tmp_path.glob("*.vst")) == ["t.rank0.vst", "t.rank1.vst"]

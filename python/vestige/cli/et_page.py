@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 ROWS = 20000  # operators of the tree beside the picture
 
+
 def write_page(drawing: Drawing, file: TextIO) -> None:
     with open(os.path.join(os.path.dirname(__file__), "et_page.html"), encoding="utf-8") as template:
         parts = re.split(r"{{(\w+)}}", template.read())

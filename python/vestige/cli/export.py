@@ -177,27 +177,3 @@ def _check_nodes(inputs: Inputs, traces: list[Trace]) -> None:
             f"{inputs.sources[0].path}: no nodes of an execution trace were recorded; an ExecutionTraceObserver does, "
             "and VESTIGE_EXECUTION_TRACE=1"
         )
-
-
-def _open_all(inputs: Inputs) -> list[Trace]:
-    """All at once: each is a file that stays open."""
-    _allow_files(len(inputs.sources) + 64)
-    traces = []
-    for source in list(inputs.sources):
-        try:
-            traces.append(source.open())
-        except (OSError, TraceError) as error:
-            inputs.fail(source, error)
-            inputs.sources.remove(source)
-    if not traces:
-        raise Failure("none of the traces can be read")
-    return traces
-
-
-def _allow_files(count: int) -> None:
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < count:
-        limit = hard if hard != resource.RLIM_INFINITY and hard < count else count
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
