@@ -497,11 +497,12 @@ static void survive(int fd)
 /* With a stride, only every so many of the zeros behind a page's used part. */
 static void cut_at_each_byte(builder *b, size_t stride)
 {
+    const size_t step = check_step(1, 5);
     int fd = builder_file(b);
-    size_t size = b->size;
 
-    while (checks_bad == 0 && size-- != 0) {
-        if (size % 4096 > 700 && size % stride != 0)
+    for (size_t size = b->size; checks_bad == 0 && size != 0;) {
+        size -= size < step ? size : step;
+        if (size % 4096 > 700 && size % stride >= step)
             continue;
         CHECK_INT(vst__os_file_truncate(fd, size), 0);
         survive(fd);
