@@ -598,12 +598,18 @@ static void two_snapshots_at_once_do_not_meet(void)
     CHECK_INT(files_in_folder(), 2);
 }
 
-static pthread_t slow_taker;
+static _Thread_local bool is_slow;
 static atomic_bool writing, may_write;
+
+static void *take_slowly(void *argument)
+{
+    is_slow = true;
+    return take(argument);
+}
 
 static void wait_in_write(void)
 {
-    if (!pthread_equal(pthread_self(), slow_taker))
+    if (!is_slow)
         return;
     atomic_store(&writing, true);
     while (!atomic_load(&may_write))
@@ -623,8 +629,7 @@ static void threads_record_on_while_a_snapshot_hangs_in_a_write(void)
     atomic_store(&writing, false);
     atomic_store(&may_write, false);
     before_write = wait_in_write;
-    pthread_create(&slow.thread, NULL, take, &slow);
-    slow_taker = slow.thread;
+    pthread_create(&slow.thread, NULL, take_slowly, &slow);
     while (!atomic_load(&writing))
         usleep(100);
     atomic_fetch_add(&allowed, 5 * CALLS);
