@@ -4,10 +4,12 @@
 set -eu
 
 default=$(scripts/find_python.sh --default)
-parts="layers c asan tsan install clients"
-for version in $(scripts/find_python.sh --all); do
-    parts="$parts python-$version"
+# The longest first, so that both processors have work until the end.
+parts="layers asan c python-$default tsan install"
+for version in $(scripts/find_python.sh --all | sort -rV); do
+    [ "$version" = "$default" ] || parts="$parts python-$version"
 done
+parts="$parts clients"
 
 rm -rf build/test
 mkdir -p build/test
