@@ -9,6 +9,8 @@ import sys
 import pytest
 from conftest import COMMAND
 
+pytestmark = pytest.mark.any_python
+
 KILLED = """
 import os, signal, sys
 from vestige import ExecutionTraceObserver, record_function

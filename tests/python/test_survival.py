@@ -21,6 +21,8 @@ from conftest import COMMAND, PYTHON
 from vestige import Trace
 from vestige._core import recover
 
+pytestmark = pytest.mark.any_python
+
 BATCH = 50
 MODES = ("run", "profile")
 MEMORY_MODES = ("memory", "track")
