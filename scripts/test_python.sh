@@ -4,6 +4,7 @@
 set -eu
 
 PATH="$PWD/.venv/$1/bin:$PATH"
+export OMP_NUM_THREADS=1 # other parts run meanwhile: torch's threads would spin
 python -m vestige.torch_build # where torch is: tests do not wait for it
 newest=$(scripts/find_python.sh --all | tail -n 1)
 [ "$1" = "$newest" ] && marked= || marked="not any_python"
