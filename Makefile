@@ -50,8 +50,8 @@ need:
 	@touch $@
 
 .venv/%/.test-tools: .venv/%/.tools tests/requirements.txt tests/requirements-torch.txt
-	@.venv/$*/bin/pip install -qq --disable-pip-version-check -r tests/requirements.txt
-	@.venv/$*/bin/pip install -qq --disable-pip-version-check -r tests/requirements-torch.txt 2>/dev/null || \
+	@.venv/$*/bin/pip install -qq --disable-pip-version-check --no-compile -r tests/requirements.txt
+	@.venv/$*/bin/pip install -qq --disable-pip-version-check --no-compile -r tests/requirements-torch.txt 2>/dev/null || \
 		echo 'no torch for Python $*: its tests are skipped'
 	@touch $@
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs all parts of the tests, two at a time, and sums up. A part's output is
-# in build/test/<part>.log.
+# Runs all parts of the tests, three at a time, since each waits now and then,
+# and sums up. A part's output is in build/test/<part>.log.
 set -eu
 
 default=$(scripts/find_python.sh --default)
@@ -15,7 +15,7 @@ rm -rf build/test
 mkdir -p build/test
 started=$(date +%s)
 # shellcheck disable=SC2086 # a list of parts
-${MAKE:-make} --no-print-directory --keep-going -j2 PY="$default" \
+${MAKE:-make} --no-print-directory --keep-going -j3 PY="$default" \
     $(printf 'test-%s ' $parts) 2>build/test/make.log || true
 
 failed=

@@ -22,13 +22,13 @@ run() {
     case $part in
     layers) python3 scripts/check_layers.py ;;
     c) core "" -Dbench=true ;;
-    # Little optimized, they are compiled in half the time; what the compiler
-    # then takes for possible is no warning.
-    asan) core "" -Dlibrary=false -Doptimization=1 -Ddebug=true \
-        -Dc_args='-Wno-format-truncation -Wno-maybe-uninitialized' \
+    # Little optimized and with line numbers alone, they are compiled in half the
+    # time; what the compiler then takes for possible is no warning.
+    asan) core "" -Dlibrary=false -Doptimization=1 \
+        -Dc_args='-g1 -Wno-format-truncation -Wno-maybe-uninitialized' \
         -Db_sanitize=address,undefined -Disal=disabled ;; # zlib's turn
-    tsan) core "--suite tsan" -Dlibrary=false -Doptimization=1 -Ddebug=true \
-        -Dc_args='-Wno-format-truncation -Wno-maybe-uninitialized' \
+    tsan) core "--suite tsan" -Dlibrary=false -Doptimization=1 \
+        -Dc_args='-g1 -Wno-format-truncation -Wno-maybe-uninitialized' \
         -Db_sanitize=thread -Dzstd=disabled -Dunwind=disabled \
         -Dsymbols=disabled ;; # a build without them
     install) scripts/test_install.sh build/c "$prefix" ;;

@@ -77,6 +77,7 @@ def export(path):
 # ---- by size -----------------------------------------------------------
 
 
+@pytest.mark.any_python
 def test_a_file_keeps_the_newest_within_its_bound(tmp_path):
     path, functions = tmp_path / "t.vst", numbered()
 
@@ -101,6 +102,7 @@ def test_a_file_keeps_the_newest_within_its_bound(tmp_path):
     assert span["args"]["open at start"] == 1 and span["ts"] - first < 1
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("bound", [1 << 20, "1MiB", "1024k"])
 def test_without_a_file_the_bound_holds_for_the_temporary_one(bound):
     functions = numbered()
@@ -222,6 +224,7 @@ def test_each_thread_keeps_its_newest(tmp_path):
     assert any(name.startswith("thread ") for name in names)
 
 
+@pytest.mark.any_python
 def test_new_functions_all_along_keep_their_names(tmp_path):
     path = tmp_path / "t.vst"
     with profile(output=path, max_size="1M"):
@@ -259,6 +262,7 @@ print(count, size)
 """
 
 
+@pytest.mark.any_python
 def test_only_the_last_moments_are_shown(tmp_path):
     path = tmp_path / "t.vst"
     result = subprocess.run([PYTHON, "-c", BY_TIME, str(path)], capture_output=True, text=True, check=True)
@@ -275,6 +279,7 @@ def test_only_the_last_moments_are_shown(tmp_path):
     assert size <= told * 16 / 2 + MIB
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("keep", ["1m", 60, 60.0, timedelta(minutes=1)])
 def test_how_long_is_kept_can_be_said_in_several_ways(tmp_path, keep):
     path = tmp_path / "t.vst"
@@ -285,6 +290,7 @@ def test_how_long_is_kept_can_be_said_in_several_ways(tmp_path, keep):
     assert len(numbers) == 20 * COUNT
 
 
+@pytest.mark.any_python
 def test_a_report_of_the_end_alone(tmp_path):
     """Of any trace; what is open then is there."""
     path, functions = tmp_path / "t.vst", numbered()
@@ -358,6 +364,7 @@ def recorded(program, **bounds):
     return [short(event["name"]) for event in calls(load(prof)) if "open at end" not in event["args"]]
 
 
+@pytest.mark.any_python
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from([a, b, c]), steps), min_size=1, max_size=6))
 def test_a_bounded_recording_is_the_tail_of_the_whole_one(program):
@@ -395,6 +402,7 @@ print(after[0] - before[0], after[1] - before[1], size)
 """
 
 
+@pytest.mark.any_python
 def test_five_million_records_leave_file_and_memory_bounded(tmp_path):
     path = tmp_path / "t.vst"
     result = subprocess.run([PYTHON, "-c", ENDLESS, str(path)], capture_output=True, text=True, check=True)
@@ -429,6 +437,7 @@ with profile(output=sys.argv[1], max_size=sys.argv[2]):
 """
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("tries", range(3))
 def test_killed_at_any_moment_the_newest_records_are_there(tmp_path, tries):
     path = tmp_path / "t.vst"
@@ -458,6 +467,7 @@ def test_killed_at_any_moment_the_newest_records_are_there(tmp_path, tries):
     assert [event["args"]["open at start"] for event in work] == [1]
 
 
+@pytest.mark.any_python
 def test_a_recovered_copy_says_the_same(tmp_path):
     from vestige._core import recover
 
@@ -493,6 +503,7 @@ LOOP = """\
     """
 
 
+@pytest.mark.any_python
 def test_the_command_bounds_the_file_and_tells(workplace):
     workplace.write("loop.py", LOOP)
     result = workplace.vestige("run", "--max-size", "1M", "-o", "t.vst", "loop.py")
@@ -508,6 +519,7 @@ def test_the_command_bounds_the_file_and_tells(workplace):
     assert "dropped" not in workplace.vestige("report", "u.vst").stdout
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize(
     ("options", "message"),
     [

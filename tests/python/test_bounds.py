@@ -67,6 +67,7 @@ print(grown, os.stat(sys.argv[1]).st_size, Trace(sys.argv[1]).info()["records"])
     assert grown <= 4 * MIB
 
 
+@pytest.mark.any_python
 def test_ten_thousand_short_threads_take_at_most_6_4_mib_of_file(tmp_path):
     path = tmp_path / "t.vst"
     size, threads = run(
@@ -89,6 +90,7 @@ print(os.stat(sys.argv[1]).st_size, Trace(sys.argv[1]).info()["threads"])
     assert size <= 6.4 * MIB
 
 
+@pytest.mark.any_python
 def test_a_threading_thread_takes_little_beyond_the_records_of_its_calls(tmp_path):
     path = tmp_path / "t.vst"
     size, records = run(

@@ -63,6 +63,7 @@ def test_a_child_sees_what_it_would_without_us(workplace, launch):
     assert child.name == "show"
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("path", ["one:two", ":one", "one:", ""])
 def test_the_search_path_of_the_user_is_kept(workplace, launch, path):
     workplace.write("show.py", SHOW)
@@ -140,6 +141,7 @@ def test_modules_that_a_child_has_besides_are_few(workplace):
 # ---- where it is not followed --------------------------------------------
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("flag", ["-I", "-E", "-S", "-IS"])
 def test_a_child_that_ignores_the_environment_runs_as_without_us(workplace, launch, flag):
     workplace.write("show.py", "import sys; print(sys.argv, 'site' in sys.modules, 'vestige' in sys.modules)")
@@ -153,6 +155,7 @@ def test_an_emptied_environment_is_not_followed(workplace, launch):
     assert others == []
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("version", other_pythons() or [pytest.param("", marks=pytest.mark.skip(reason="no others"))])
 def test_another_python_runs_as_without_us(workplace, launch, version):
     python = other_pythons()[version]
@@ -168,6 +171,7 @@ def test_children_that_are_not_python_run_as_without_us(launch):
     assert (plain.stdout, plain.stderr, plain.returncode, others) == ("out\n", "err\n", 7, [])
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("value", ["", "{", "null", '{"abi": "%s", ', '{"abi": "%s", "root": 3}', '{"abi": "other", '])
 def test_a_variable_that_makes_no_sense_is_passed_over(workplace, value):
     workplace.write("show.py", "print('ran')")

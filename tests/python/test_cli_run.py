@@ -33,6 +33,7 @@ def names(workplace, file="t.vst"):
 # ---- the program's surroundings ----------------------------------------
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("path", ["show.py", "./show.py", "sub/../show.py", "link.py", "sub/linked.py"])
 def test_a_script_finds_itself_as_without_us(workplace, same, path):
     workplace.write("show.py", SHOW)
@@ -129,6 +130,7 @@ def test_sources_in_other_encodings_run(workplace, same):
 # ---- how it ends -------------------------------------------------------
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize("value", ["", "None", "0", "3", "-1", "True", "'a message'", "256", "(1, 2)", "2.5"])
 def test_exit_values_are_kept(workplace, same, value):
     workplace.write("leave.py", f"import sys\nsys.exit({value})")
@@ -430,6 +432,7 @@ def test_the_trace_says_where_it_comes_from(workplace):
 # ---- what goes wrong ---------------------------------------------------
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize(
     ("args", "message"),
     [

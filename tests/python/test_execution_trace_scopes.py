@@ -279,6 +279,7 @@ except OSError as error:
     assert counted(workplace.path / "et.json") == 1020
 
 
+@pytest.mark.any_python
 def test_a_disk_that_is_full_while_recording_loses_records_and_says_so(workplace):
     done = run(
         workplace,

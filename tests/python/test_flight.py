@@ -105,6 +105,7 @@ def test_what_went_wrong_with_one_that_nobody_waited_for_is_told_at_the_end(work
     assert Trace(str(workplace.path / "s.vst")).info()["clean"]
 
 
+@pytest.mark.any_python
 def test_threads_run_on_while_a_snapshot_is_taken(run):
     found = run(
         """
@@ -583,6 +584,7 @@ def test_a_debuggers_trace_function_has_its_thread(run):
     ) == [True]
 
 
+@pytest.mark.any_python
 def test_too_much_memory_fires_once(run):
     assert run(
         """
@@ -690,6 +692,7 @@ def test_a_fork_is_no_fork_of_several_threads(workplace):
     assert reason(workplace.path / "t-snapshot1.vst")["reason"] == "signal USR2"
 
 
+@pytest.mark.any_python
 def test_the_command_says_what_was_written(workplace):
     workplace.write(
         "program.py",
@@ -745,6 +748,7 @@ def test_triggers_are_understood(text, meaning):
     assert parse_trigger(text) == (*meaning, text)
 
 
+@pytest.mark.any_python
 @pytest.mark.parametrize(
     "text",
     [

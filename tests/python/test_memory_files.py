@@ -77,6 +77,7 @@ print(grown, os.stat(sys.argv[1]).st_size)
     assert len(blocks(tmp_path / "t.vst", 600)) == 401_000
 
 
+@pytest.mark.any_python
 def test_a_bounded_file_keeps_the_newest_allocations(tmp_path):
     path = tmp_path / "t.vst"
     early = []
