@@ -217,8 +217,9 @@ typedef struct vst_memory_sink {
 
 /* All threads' allocations and frees in order of time, in a window or all. Each
  * window begins with nothing: between two nobody looked. Where a trace is
- * bounded or clipped, what was allocated before is not known. Within a thread
- * the order is that of its records, and times never go back. */
+ * bounded or a range of it is shown, what was allocated before is not known; a
+ * free behind the range is not seen. Within a thread the order is that of its
+ * records, and times never go back. */
 VST_API vst_status vst_trace_replay_memory(vst_trace *trace, int window,
                                            const vst_memory_sink *sink,
                                            vst_error *error);

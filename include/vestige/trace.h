@@ -29,7 +29,7 @@ typedef struct vst_trace_info {
     uint64_t bytes;      /* size of the file */
     uint64_t damaged_at; /* no byte from here on can be read, in a bounded file
                           * some that follow; 0: undamaged */
-    int64_t start_ns;    /* wall clock, of what is there to show */
+    int64_t start_ns;    /* wall clock, of what is there to show: the range */
     int64_t complete_ns; /* nothing was dropped from here on */
     int64_t end_ns;
     vst_clock_kind clock;
@@ -81,10 +81,17 @@ VST_API vst_status vst_trace_replay(vst_trace *trace, int window,
                                     vst_tracer *tracer, const vst_sink *sink,
                                     vst_error *error);
 
-/* Shows only what was open then or came after, in replays and exports; a file
- * that is bounded in time has such a clip of its own. What came before is
- * counted as dropped. INT64_MIN: shows all there is. */
-VST_API void vst_trace_set_clip(vst_trace *trace, int64_t from_ns);
+/* Shows only what was open or happened from then to then, both included, in
+ * replays and exports. What came before is counted as dropped, and what was
+ * open has VST_SPAN_OPEN_AT_START; what goes on after the range ends with it
+ * and has VST_SPAN_OPEN_AT_END, with the arguments and the memory that were
+ * recorded by then. A block that is freed after the range is not freed in it.
+ * No more of the file is read than it takes to know what was open; of what
+ * comes after the range, nothing. INT64_MIN, INT64_MAX: no such bound; a file
+ * bounded in time has one of its own. Times are as the offset has them that was
+ * set last before. */
+VST_API void vst_trace_set_range(vst_trace *trace, int64_t from_ns,
+                                 int64_t to_ns);
 
 /* What replay's own matcher counted in the last vst_trace_replay. */
 VST_API uint64_t vst_trace_unmatched_exits(const vst_trace *trace);

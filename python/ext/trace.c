@@ -207,11 +207,41 @@ static PyObject *trace_set_offset(PyObject *object, PyObject *ns)
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(set_range_doc,
+             "set_range(from_ns=None, to_ns=None)\n--\n\nShow only what was "
+             "open or happened from then to then.");
+
+static bool get_bound(PyObject *value, int64_t *ns)
+{
+    if (value == Py_None)
+        return true;
+    *ns = PyLong_AsLongLong(value);
+    return !(*ns == -1 && PyErr_Occurred());
+}
+
+static PyObject *trace_set_range(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"from_ns", "to_ns", NULL};
+    trace *self = (trace *)object;
+    PyObject *from = Py_None, *to = Py_None;
+    int64_t from_ns = INT64_MIN, to_ns = INT64_MAX;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|OO:set_range", names, &from,
+                                     &to) ||
+        !get_bound(from, &from_ns) || !get_bound(to, &to_ns) ||
+        !vpy_trace_is_usable(self))
+        return NULL;
+    vst_trace_set_range(self->handle, from_ns, to_ns);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef trace_methods[] = {
     {"info", trace_info, METH_NOARGS, NULL},
     {"threads", trace_threads, METH_NOARGS, NULL},
     {"metadata", trace_metadata, METH_NOARGS, NULL},
     {"set_offset", trace_set_offset, METH_O, set_offset_doc},
+    {"set_range", (PyCFunction)(void (*)(void))trace_set_range,
+     METH_VARARGS | METH_KEYWORDS, set_range_doc},
     {"export", (PyCFunction)(void (*)(void))vpy_trace_export,
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"totals", (PyCFunction)(void (*)(void))vpy_trace_totals,

@@ -19,10 +19,8 @@ typedef struct vpy_trace {
 bool vpy_trace_is_usable(vpy_trace *self);
 PyObject *vpy_trace_text(const char *bytes, size_t length);
 
-/* Around each replay, which runs without the GIL. last_ns: only the end of the
- * trace, 0 for all of it. */
-void vpy_trace_begin(vpy_trace *self, PyObject *progress,
-                     unsigned long long last_ns);
+/* Around each replay, which runs without the GIL. */
+void vpy_trace_begin(vpy_trace *self, PyObject *progress);
 void vpy_trace_end(vpy_trace *self);
 /* The windows to replay: from a number on, all, or the last. */
 int vpy_trace_window(int all, int since);

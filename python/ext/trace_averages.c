@@ -271,7 +271,7 @@ PyObject *vpy_trace_averages(PyObject *object, PyObject *args, PyObject *kw)
     if (!note_kinds(self, &a))
         return PyErr_NoMemory();
     vst_sink sink = {.ctx = &a, .span = add_span, .loose = add_loose};
-    vpy_trace_begin(self, NULL, 0);
+    vpy_trace_begin(self, NULL);
     Py_BEGIN_ALLOW_THREADS status =
         vst_trace_replay(self->handle, vpy_trace_window(all, since),
                          self->tracer, &sink, &error);

@@ -86,7 +86,7 @@ PyObject *vpy_trace_contexts(PyObject *object, PyObject *args, PyObject *kw)
     vst_sink sink = {.ctx = &c, .span = add_span};
     if (vst_contexts_create(&c.tree) != VST_OK)
         return PyErr_NoMemory();
-    vpy_trace_begin(self, NULL, 0);
+    vpy_trace_begin(self, NULL);
     Py_BEGIN_ALLOW_THREADS status =
         vst_trace_replay(self->handle, vpy_trace_window(all, since),
                          self->tracer, &sink, &error);

@@ -325,7 +325,7 @@ PyObject *vpy_trace_events(PyObject *object, PyObject *args, PyObject *kw)
     e.framework = framework;
     if (!mark_calls(self, &e))
         return PyErr_NoMemory();
-    vpy_trace_begin(self, NULL, 0);
+    vpy_trace_begin(self, NULL);
     Py_BEGIN_ALLOW_THREADS status =
         gather(self, &e, vpy_trace_window(all, since), &error);
     Py_END_ALLOW_THREADS vpy_trace_end(self);

@@ -19,7 +19,7 @@ PyObject *vpy_trace_count_nodes(PyObject *object, PyObject *args, PyObject *kw)
                                      &all) ||
         !vpy_trace_is_usable(self))
         return NULL;
-    vpy_trace_begin(self, NULL, 0);
+    vpy_trace_begin(self, NULL);
     Py_BEGIN_ALLOW_THREADS status = vst_trace_count_nodes(
         self->handle, vpy_trace_window(all, -1), &count, &error);
     Py_END_ALLOW_THREADS vpy_trace_end(self);

@@ -19,17 +19,9 @@ int vpy_report_progress(void *function, double done)
     return failed;
 }
 
-/* last_ns: only the end of the trace, 0 for all of it. */
-void vpy_trace_begin(vpy_trace *self, PyObject *progress,
-                     unsigned long long last_ns)
+void vpy_trace_begin(vpy_trace *self, PyObject *progress)
 {
-    vst_trace_info info;
-
     self->busy = true;
-    if (last_ns && last_ns < INT64_MAX / 2) {
-        vst_trace_get_info(self->handle, &info);
-        vst_trace_set_clip(self->handle, info.end_ns - (int64_t)last_ns);
-    }
     if (progress && progress != Py_None)
         vst_trace_set_progress(self->handle, vpy_report_progress, progress);
 }
@@ -37,7 +29,6 @@ void vpy_trace_begin(vpy_trace *self, PyObject *progress,
 void vpy_trace_end(vpy_trace *self)
 {
     vst_trace_set_progress(self->handle, NULL, NULL);
-    vst_trace_set_clip(self->handle, INT64_MIN);
     self->busy = false;
 }
 
@@ -66,21 +57,19 @@ static PyObject *say_exported(vst_status status, const vst_error *error,
 
 PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"path",    "all_windows",   "progress",
-                            "last_ns", "memory_events", "since",
-                            "format",  "observer",      NULL};
+    static char *names[] = {"path",  "all_windows", "progress", "memory_events",
+                            "since", "format",      "observer", NULL};
     vpy_trace *self = (vpy_trace *)object;
     PyObject *path = NULL, *progress = NULL;
     const char *format = NULL;
     int all = 0, memory = 1, since = -1;
     unsigned observer = 0;
-    unsigned long long last_ns = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kw, "O&|$pOKpizI:export", names, PyUnicode_FSConverter, &path,
-            &all, &progress, &last_ns, &memory, &since, &format, &observer))
+            args, kw, "O&|$pOpizI:export", names, PyUnicode_FSConverter, &path,
+            &all, &progress, &memory, &since, &format, &observer))
         return NULL;
     if (!vpy_trace_is_usable(self)) {
         Py_DECREF(path);
@@ -93,7 +82,7 @@ PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
         .format = format,
         .observer = observer,
     };
-    vpy_trace_begin(self, progress, last_ns);
+    vpy_trace_begin(self, progress);
     Py_BEGIN_ALLOW_THREADS status = vst_trace_export(
         self->handle, PyBytes_AS_STRING(path), &options, &error);
     Py_END_ALLOW_THREADS vpy_trace_end(self);
@@ -121,7 +110,7 @@ vst_trace **vpy_traces_borrow(PyObject *traces, PyObject *progress)
         }
         if (!vpy_trace_is_usable(one))
             break;
-        vpy_trace_begin(one, taken == 0 ? progress : NULL, 0);
+        vpy_trace_begin(one, taken == 0 ? progress : NULL);
         handles[taken] = one->handle;
     }
     if (taken == count)
@@ -261,17 +250,15 @@ static PyObject *list_totals(vpy_trace *self, const totals *t, bool memory)
 
 PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"all_windows", "progress", "last_ns", "memory",
-                            NULL};
+    static char *names[] = {"all_windows", "progress", "memory", NULL};
     vpy_trace *self = (vpy_trace *)object;
     PyObject *progress = NULL, *list = NULL;
     int all = 0, memory = 0;
-    unsigned long long last_ns = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pOKp:totals", names, &all,
-                                     &progress, &last_ns, &memory) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pOp:totals", names, &all,
+                                     &progress, &memory) ||
         !vpy_trace_is_usable(self))
         return NULL;
     totals t = {NULL, vst_trace_definition_max(self->handle)};
@@ -279,7 +266,7 @@ PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw)
     if (!t.of)
         return PyErr_NoMemory();
     vst_sink sink = {.ctx = &t, .recursion = true, .span = add_span};
-    vpy_trace_begin(self, progress, last_ns);
+    vpy_trace_begin(self, progress);
     Py_BEGIN_ALLOW_THREADS status =
         vst_trace_replay(self->handle, all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
                          self->tracer, &sink, &error);
@@ -460,7 +447,7 @@ PyObject *vpy_trace_spans(PyObject *object, PyObject *args, PyObject *kw)
         PyErr_NoMemory();
     } else if (mark(self, &s, name, (size_t)name_len)) {
         vst_sink sink = {.ctx = &s, .span = find_span};
-        vpy_trace_begin(self, progress, 0);
+        vpy_trace_begin(self, progress);
         Py_BEGIN_ALLOW_THREADS status = vst_trace_replay(
             self->handle, VST_WINDOW_ALL, self->tracer, &sink, &error);
         Py_END_ALLOW_THREADS vpy_trace_end(self);

@@ -83,7 +83,6 @@ class Trace:
         *,
         all_windows: bool = False,
         progress: Progress | None = None,
-        last_ns: int = 0,
         memory_events: bool = True,
         since: int = -1,
         format: str | None = None,
@@ -92,12 +91,15 @@ class Trace:
     def count_nodes(self, *, all_windows: bool = True) -> int:
         """How many nodes of execution traces there are."""
     def totals(
-        self, *, all_windows: bool = False, progress: Progress | None = None, last_ns: int = 0, memory: bool = False
+        self, *, all_windows: bool = False, progress: Progress | None = None, memory: bool = False
     ) -> list[tuple[Any, ...]]:
         """Of each function: name, calls, ns by itself, ns in all; with `memory` also bytes allocated by itself, in all,
         and its own allocations."""
     def set_offset(self, ns: int) -> None:
         """Moves the whole trace in time, by so much from what its own clock says."""
+    def set_range(self, from_ns: int | None = None, to_ns: int | None = None) -> None:
+        """From now on shows only what was open or happened from then to then, both included: in every method here, in
+        exports, and in the times that info() tells. None: no such bound. After set_offset, if that is called."""
     def spans(self, name: str, *, limit: int = 100_000, progress: Progress | None = None) -> list[tuple[int, int]]:
         """Start and end of the spans of a name, those that end first, in the order of their ends. A name is one as
         shown (`f.py(3): C.f`), a qualified one (`C.f`) or its last part (`f`), whichever there is first."""

@@ -21,7 +21,7 @@ def parse_size(name: str, value: str | int) -> int:
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise TypeError(f"{name} must be a str such as '256M' or a number of bytes, not {type(value).__name__}")
     if isinstance(value, str):
-        number, unit = _split(value)
+        number, unit = split_unit(value)
         unit = unit.upper()
         if unit != "B":
             unit = unit.removesuffix("B").removesuffix("I") if len(unit) > 1 else unit
@@ -46,7 +46,7 @@ def parse_file_bound(name: str, value: str | int) -> int:
 def parse_time(name: str, value: str | float | timedelta) -> int:
     """Nanoseconds: a number of seconds, a timedelta, or a text such as "30s", "500ms", "2m"."""
     if isinstance(value, str):
-        number, unit = _split(value)
+        number, unit = split_unit(value)
         time = _scaled(number, TIMES.get(unit.lower()))
         if time is None:
             raise ValueError(f"{name}: not a time: {value!r}; write a number and ms, s, m or h, such as 30s")
@@ -69,7 +69,7 @@ def _refuse(name: str, value: object, number: int) -> NoReturn:
     raise ValueError(f"{name} must be more than 0, not {value!r}" if number <= 0 else f"{name}: {value!r} is too much")
 
 
-def _split(text: str) -> tuple[str, str]:
+def split_unit(text: str) -> tuple[str, str]:
     """The number and what follows it."""
     text = text.strip()
     at = 0

@@ -425,7 +425,8 @@ static vst_status count_segment(vst_trace *trace, const vst__segment *segment,
 
             if (vst_word_kind(*word) != VST_ESCAPE ||
                 vst_word_escape_type(*word) != VST_ESCAPE_NODE ||
-                vst_word_escape_words(*word) == 0 || words.now < trace->clip)
+                vst_word_escape_words(*word) == 0 || words.now < trace->clip ||
+                words.now > trace->until)
                 continue;
             flags = vst_node_flags(word[1]);
             if (!(flags & VST_NODE_OUTPUTS) && !more)

@@ -26,6 +26,7 @@ void vst__memory_cursor_open(vst__memory_cursor *cursor, vst_trace *trace,
     memset(cursor, 0, sizeof *cursor);
     cursor->trace = trace;
     cursor->clip = trace->clip;
+    cursor->until = trace->until;
     cursor->window_ends = window->last;
     cursor->segment = segments;
     cursor->end = segments + count;
@@ -94,7 +95,9 @@ static bool checkpoint(vst__memory_cursor *cursor, const uint64_t *word)
     }
     missing += cursor->hidden;
     cursor->hidden = 0;
-    return lose(cursor, VST_LOSS_DROPPED, cursor->known, cursor->stream.now,
+    return lose(cursor, VST_LOSS_DROPPED, cursor->known,
+                cursor->stream.now < cursor->until ? cursor->stream.now
+                                                   : cursor->until,
                 missing);
 }
 
@@ -201,6 +204,33 @@ static bool is_hidden(const vst__memory_cursor *cursor, vst_ticks now)
     return now < cursor->clip;
 }
 
+/* What a checkpoint tells has no time of its own. */
+static bool is_behind(const vst__memory_cursor *cursor, const uint64_t *word)
+{
+    return !(cursor->at_head && is_checkpoint(word)) &&
+           words_left(cursor) < cursor->skip_to;
+}
+
+/* The first word behind the range, and the last of the thread that is looked
+ * at: only a loss it tells of lies before it. */
+static bool end_thread(vst__memory_cursor *cursor, const uint64_t *word)
+{
+    vst__stream *stream = &cursor->stream;
+
+    while (cursor->segment + 1 != cursor->end)
+        cursor->words += cursor->segment++->words;
+    stream->ended = true;
+    stream->at = stream->end;
+    if (cursor->hidden != 0)
+        return lose(cursor, VST_LOSS_DROPPED, cursor->known, cursor->clip,
+                    cursor->hidden);
+    return vst_word_kind(*word) == VST_ESCAPE &&
+           vst_word_escape_type(*word) == VST_ESCAPE_LOST &&
+           vst_word_escape_words(*word) != 0 &&
+           lose(cursor, VST_LOSS_RECORDS, cursor->known, cursor->until,
+                word[1] != 0 ? word[1] : 1);
+}
+
 static bool take_view(vst__memory_cursor *cursor)
 {
     vst__stream *stream = &cursor->stream;
@@ -209,6 +239,8 @@ static bool take_view(vst__memory_cursor *cursor)
     while ((word = vst__stream_next(stream)) != NULL) {
         bool made;
 
+        if (stream->now > cursor->until && is_behind(cursor, word))
+            return end_thread(cursor, word);
         if (vst_word_kind(*word) != VST_ESCAPE && !cursor->at_head &&
             stream->now >= cursor->clip)
             continue;

@@ -25,7 +25,8 @@ typedef struct vst__memory_record {
 
 typedef struct vst__memory_cursor {
     vst_trace *trace;
-    vst_ticks clip; /* what was before is left out */
+    vst_ticks clip;  /* what was before is left out */
+    vst_ticks until; /* as is what comes after */
     vst_ticks window_ends;
     const vst__segment *segment; /* the one being read */
     const vst__segment *end;

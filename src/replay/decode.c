@@ -86,6 +86,14 @@ static bool next_segment(vst__decoder *decoder)
 
 /* ---- events ------------------------------------------------------------- */
 
+/* Leaves out what follows. */
+static void end_thread(vst__decoder *decoder)
+{
+    while (decoder->segment + 1 != decoder->end)
+        decoder->words += decoder->segment++->words;
+    decoder->stream.ended = true;
+}
+
 /* False if the word ends what belongs to this thread. */
 static bool decode_escape(const uint64_t *word, vst_compressed_event *event)
 {
@@ -140,6 +148,8 @@ static size_t decode_checkpoint(vst__decoder *decoder, const uint64_t *word,
     }
     decoder->told[0] = missing;
     decoder->told[1] = decoder->known;
+    if (event->enter_t > decoder->trace->until)
+        event->enter_t = decoder->trace->until;
     event->key =
         vst_trace_key_make(vst_trace_key_kind_of_escape(VST_ESCAPE_DROPPED), 0);
     event->payload = decoder->told;
@@ -212,7 +222,12 @@ static bool fold_view(vst__decoder *decoder, vst_status *status)
         if (decoder->at_head && is_checkpoint(word)) {
             decoder->at_head = false;
             decode_checkpoint(decoder, word, NULL);
-            continue;
+            if (decoder->shown <= decoder->trace->until)
+                continue;
+            decoder->shown = decoder->trace->until;
+            *status = begin_showing(decoder);
+            end_thread(decoder);
+            return true;
         }
         decoder->at_head = false;
         uint64_t left = words_left(decoder);
@@ -250,6 +265,18 @@ static size_t decode_head(vst__decoder *decoder, const uint64_t *word,
     return 0;
 }
 
+/* The first word behind the range: only a loss it tells of lies before it.
+ * Gives how many events there are: 0 or 1. */
+static size_t decode_behind(vst__decoder *decoder, const uint64_t *word,
+                            vst_compressed_event *event)
+{
+    event->enter_t = decoder->trace->until;
+    end_thread(decoder);
+    return vst_word_kind(*word) == VST_ESCAPE &&
+           vst_word_escape_type(*word) == VST_ESCAPE_LOST &&
+           decode_escape(word, event);
+}
+
 /* Decodes what is in view; true if the segment's words end here. */
 static bool decode_view(vst__decoder *decoder, size_t *count)
 {
@@ -257,6 +284,7 @@ static bool decode_view(vst__decoder *decoder, size_t *count)
     vst_compressed_event *event = decoder->events + *count;
     vst_compressed_event *end = decoder->events + VST_BATCH;
     const uint64_t *word;
+    vst_ticks until = decoder->trace->until;
     bool heading =
         decoder->at_head || decoder->skip_to < decoder->segment->words;
 
@@ -270,6 +298,10 @@ static bool decode_view(vst__decoder *decoder, size_t *count)
             heading = taken;
             if (taken)
                 continue;
+        }
+        if (stream->now > until) {
+            event += decode_behind(decoder, word, event);
+            break;
         }
         if (kind != VST_ESCAPE) {
             event->key = vst_trace_key_make((uint32_t)kind, vst_word_id(*word));

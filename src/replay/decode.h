@@ -1,6 +1,7 @@
 /* Words to compressed events: one thread of one window, batch by batch. What
- * was dropped of it, and what lies before the clip, is one event DROPPED and
- * then what was open when the rest begins. One thread at a time. */
+ * was dropped of it, and what lies before the range that is shown, is one event
+ * DROPPED and then what was open when the rest begins; what lies behind it is
+ * left out. One thread at a time. */
 #ifndef VST_REPLAY_DECODE_H
 #define VST_REPLAY_DECODE_H
 

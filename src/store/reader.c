@@ -280,28 +280,39 @@ static vst_status walk_chunks(vst_trace *trace, vst_error *error)
 
 bool vst__window_is_gone(const vst_trace *trace, const vst__window *window)
 {
-    return window->last < trace->clip ||
+    return window->ended < trace->clip || window->kept > trace->until ||
+           trace->until < trace->clip ||
            (window->segment_count == 0 && trace->header.dropped != 0);
 }
 
-static void clip_at(vst_trace *trace, vst_ticks clip)
+static void show(vst_trace *trace, vst_ticks from, vst_ticks until)
 {
-    trace->clip = clip > trace->keep_clip ? clip : trace->keep_clip;
+    trace->clip = from > trace->keep_clip ? from : trace->keep_clip;
+    trace->until = until;
     for (size_t i = 0; i < trace->window_count; i++) {
         vst__window *window = &trace->windows[i];
 
         window->first = window->kept;
         if (window->first < trace->clip)
             window->first =
-                trace->clip < window->last ? trace->clip : window->last;
+                trace->clip < window->ended ? trace->clip : window->ended;
+        window->last = window->ended;
+        if (window->last > until)
+            window->last = until > window->first ? until : window->first;
     }
 }
 
-void vst_trace_set_clip(vst_trace *trace, int64_t from_ns)
+void vst_trace_set_range(vst_trace *trace, int64_t from_ns, int64_t to_ns)
 {
-    clip_at(trace, from_ns == INT64_MIN
-                       ? 0
-                       : vst__clockmap_to_ticks(&trace->clock, from_ns));
+    vst_ticks from = 0, until = UINT64_MAX;
+
+    if (from_ns != INT64_MIN)
+        from = vst__clockmap_to_ticks(&trace->clock, from_ns);
+    if (to_ns != INT64_MAX)
+        until = vst__clockmap_to_ticks(&trace->clock, to_ns + 1);
+    if (to_ns != INT64_MAX && until != 0)
+        until--;
+    show(trace, from, until);
 }
 
 /* A file bounded in time may hold more than it was asked for. */
@@ -318,7 +329,7 @@ static vst_status clip_as_asked(vst_trace *trace)
         int64_t last_ns = vst__clockmap_to_ns(&trace->clock, last);
         trace->keep_clip =
             vst__clockmap_to_ticks(&trace->clock, last_ns - (int64_t)keep_ns);
-        clip_at(trace, 0);
+        show(trace, 0, UINT64_MAX);
     }
     return status;
 }
@@ -343,6 +354,7 @@ static vst_status load(vst_trace *trace, int fd, vst_error *error)
         status =
             vst__clockmap_build(&trace->clock, trace->header.ticks_per_second,
                                 &trace->header.start);
+    trace->until = UINT64_MAX;
     if (status == VST_OK)
         status = clip_as_asked(trace);
     if (status != VST_OK)
@@ -459,12 +471,12 @@ void vst_trace_get_info(const vst_trace *trace, vst_trace_info *info)
         vst__clockmap_to_ns(clock, header->start.ticks);
     info->complete_ns = info->start_ns;
     if (trace->window_count != 0) {
-        const vst__window *first = trace->windows;
-        const vst__window *last = first + trace->window_count - 1;
+        size_t at, count;
+        vst__trace_shown_windows(trace, &at, &count);
+        const vst__window *first = trace->windows + at;
+        const vst__window *last = first + count - 1;
         vst_ticks complete = 0;
 
-        while (first != last && vst__window_is_gone(trace, first))
-            first++;
         for (const vst__window *w = first; w <= last; w++)
             if (w->complete > complete)
                 complete = w->complete;

@@ -33,8 +33,9 @@ typedef struct vst__window {
     vst_ticks began;
     vst_ticks kept;     /* what was not dropped begins here, or later */
     vst_ticks complete; /* from here on nothing was dropped */
-    vst_ticks first;    /* what is shown begins here */
-    vst_ticks last;
+    vst_ticks ended;
+    vst_ticks first;      /* what is shown begins here */
+    vst_ticks last;       /* and ends here */
     size_t segments;      /* index of its first one */
     size_t segment_count; /* sorted by thread, then time */
     uint64_t words;
@@ -67,6 +68,7 @@ struct vst_trace {
     uint64_t damaged_at; /* is here; in a bounded file more may follow */
     vst_ticks clip;      /* what was before is not shown; 0: all is */
     vst_ticks keep_clip; /* the same, as the file asks for it */
+    vst_ticks until;     /* what comes after is not shown */
 
     vst__segment *segments;
     size_t segment_count, segment_capacity;
@@ -100,9 +102,13 @@ struct vst_trace {
 vst_status vst__trace_find_chunk(vst_trace *trace, uint64_t *offset,
                                  vst_chunk_header *chunk, uint64_t *room,
                                  bool *found);
-/* All of it was dropped, or lies before the clip. */
+/* All of it was dropped, or lies outside of the range. */
 bool vst__window_is_gone(const vst_trace *trace, const vst__window *window);
 
+/* From the first window of which something is left to show to the last; one
+ * where there is none. */
+void vst__trace_shown_windows(const vst_trace *trace, size_t *first,
+                              size_t *count);
 /* The windows that a window number or VST_WINDOW_* names: `count` of
  * trace->windows from `first`. */
 vst_status vst__trace_select_windows(const vst_trace *trace, int window,

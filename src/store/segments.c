@@ -243,6 +243,7 @@ static vst_status finish_window(vst_trace *trace, vst__window *window)
         window->kept = window->first = oldest;
     if (window->last < window->first)
         window->last = window->first;
+    window->ended = window->last;
     if (window->complete < window->kept)
         window->complete = window->kept;
     return VST_OK;
@@ -326,16 +327,26 @@ vst_status vst__segments_finish(vst_trace *trace)
     return status;
 }
 
+void vst__trace_shown_windows(const vst_trace *trace, size_t *first,
+                              size_t *count)
+{
+    size_t end = trace->window_count;
+
+    *first = 0;
+    while (*first + 1 < end &&
+           vst__window_is_gone(trace, &trace->windows[*first]))
+        ++*first;
+    while (end > *first + 1 && trace->windows[end - 1].kept > trace->until)
+        end--;
+    *count = end - *first;
+}
+
 vst_status vst__trace_select_windows(const vst_trace *trace, int window,
                                      size_t *first, size_t *count)
 {
     *first = *count = 0;
     if (window == VST_WINDOW_ALL) {
-        /* The first of which something is left to show. */
-        while (*first + 1 < trace->window_count &&
-               vst__window_is_gone(trace, &trace->windows[*first]))
-            ++*first;
-        *count = trace->window_count - *first;
+        vst__trace_shown_windows(trace, first, count);
         return VST_OK;
     }
     if (window == VST_WINDOW_LAST) {

@@ -376,7 +376,37 @@ static void losses_are_passed_on(void)
     heard_free(&all);
 }
 
-static void what_lies_before_the_clip_is_not_known(void)
+static void a_loss_that_reaches_over_the_end_of_the_range_ends_there(void)
+{
+    vst_trace *trace;
+    heard all;
+    builder b;
+
+    builder_init(&b);
+    builder_records(&b, 0, 1, 1000, 1);
+    put_alloc(&b, 1, 1, 10);
+    builder_escape(&b, VST_ESCAPE_LOST, 100, (uint64_t[]){5}, 1);
+    builder_escape(&b, VST_ESCAPE_GAP, 10, (uint64_t[]){0}, 1);
+    builder_escape(&b, VST_ESCAPE_GAP, 100, (uint64_t[]){1}, 1);
+    CHECK_INT(builder_open(&b, &trace, NULL), VST_OK);
+    vst_trace_set_range(trace, INT64_MIN, BUILDER_EPOCH_NS + 1050);
+    hear_trace(trace, VST_WINDOW_LAST, &all);
+    CHECK_TEXT(text_of(&all), "+1@1");
+    CHECK_INT(all.loss_count, 1);
+    CHECK_INT(all.losses[0].kind, VST_LOSS_RECORDS);
+    CHECK_INT(all.losses[0].end_ns, BUILDER_EPOCH_NS + 1050);
+    heard_free(&all);
+    vst_trace_set_range(trace, INT64_MIN, BUILDER_EPOCH_NS + 1150);
+    hear_trace(trace, VST_WINDOW_LAST, &all);
+    CHECK_INT(all.loss_count, 2);
+    CHECK_INT(all.losses[1].kind, VST_LOSS_GAP);
+    CHECK_INT(all.losses[1].end_ns, BUILDER_EPOCH_NS + 1150);
+    heard_free(&all);
+    vst_trace_close(trace);
+    builder_free(&b);
+}
+
+static void what_lies_outside_of_the_range_is_not_known(void)
 {
     vst_trace *trace;
     vst_error error;
@@ -391,14 +421,26 @@ static void what_lies_before_the_clip_is_not_known(void)
     put_free(&b, 2, 1000);
     put_alloc(&b, 3, 3, 0);
     CHECK_INT(builder_open(&b, &trace, &error), VST_OK);
-    vst_trace_set_clip(trace, BUILDER_EPOCH_NS + 2500);
+    vst_trace_set_range(trace, BUILDER_EPOCH_NS + 2500, INT64_MAX);
     hear_trace(trace, VST_WINDOW_LAST, &all);
     CHECK_TEXT(text_of(&all), "+2@1 -0?@1 -2@1 +3@1");
     CHECK_INT(all.loss_count, 1);
     CHECK_INT(all.losses[0].kind, VST_LOSS_DROPPED);
     CHECK_INT(all.losses[0].records, 2);
     heard_free(&all);
-    vst_trace_set_clip(trace, INT64_MIN);
+    vst_trace_set_range(trace, BUILDER_EPOCH_NS + 2000,
+                        BUILDER_EPOCH_NS + 4000);
+    hear_trace(trace, VST_WINDOW_LAST, &all);
+    CHECK_TEXT(text_of(&all), "+1@1 +2@1 -1@1");
+    CHECK_INT(all.loss_count, 0);
+    heard_free(&all);
+    vst_trace_set_range(trace, BUILDER_EPOCH_NS + 3500,
+                        BUILDER_EPOCH_NS + 3600);
+    hear_trace(trace, VST_WINDOW_LAST, &all);
+    CHECK_INT(all.count, 0);
+    CHECK_INT(all.loss_count, 1);
+    heard_free(&all);
+    vst_trace_set_range(trace, INT64_MIN, INT64_MAX);
     hear_trace(trace, VST_WINDOW_LAST, &all);
     CHECK_INT(all.count, 5);
     heard_free(&all);
@@ -515,7 +557,8 @@ int main(void)
     TEST(what_was_sampled_stands_for_more);
     TEST(each_window_begins_with_nothing);
     TEST(losses_are_passed_on);
-    TEST(what_lies_before_the_clip_is_not_known);
+    TEST(a_loss_that_reaches_over_the_end_of_the_range_ends_there);
+    TEST(what_lies_outside_of_the_range_is_not_known);
     TEST(a_bounded_recording_knows_its_newest_part);
     TEST(ten_thousand_threads_need_little_memory);
     TEST(progress_is_told_and_cancels);

@@ -6,9 +6,13 @@ import os
 
 from vestige._core import Trace, TraceError, export_traces
 
-from . import Failure
+from . import Failure, ranges
 from .console import Parser, Progress, explain
 from .inputs import Inputs, add_arguments, find_traces
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 DEFAULT = ".json.gz"
 # What the exporters are called, the names that stand for them, and who reads them. Each may have .gz behind.
@@ -31,6 +35,7 @@ EXAMPLES = """\
   vestige export t.vst -o t.pftrace --force
   vestige export t.vst --to perfetto      writes t.pftrace
   vestige export t.vst --no-children      without the processes it started
+  vestige export t.vst --from 2s --until 3s -o third.json.gz
   vestige export t.vst -o et.json         the execution trace, if there is one
   vestige export t.vst --to memory-timeline -o t.html
 """
@@ -63,7 +68,7 @@ def main(argv: list[str]) -> int:
     inputs = find_traces(options.files, children=not options.no_children)
     if options.to == MEMORY_TIMELINE and len(inputs.sources) > 1:
         raise Failure("a memory timeline is of one process: name one file, with --no-children", code=2)
-    write(inputs, output, options.align, memory_events=not options.no_memory_events, format=options.to)
+    write(inputs, output, options, format=options.to)
     return int(inputs.failed)
 
 
@@ -90,6 +95,7 @@ def is_known(output: str) -> bool:
 def add_options(parser: Parser) -> None:
     """Those of `vestige merge` too."""
     add_arguments(parser)
+    ranges.add_arguments(parser, to=False)
     parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
     parser.add_argument(
         "--no-memory-events",
@@ -109,23 +115,29 @@ def check_output(output: str, *, force: bool, format: str | None = None) -> None
         raise Failure(f"{output}: already exists; --force overwrites it", code=2)
 
 
-def write(
-    inputs: Inputs, output: str, align: str | None, *, memory_events: bool = True, format: str | None = None
-) -> None:
-    """Writes all of the inputs as one document."""
+def write(inputs: Inputs, output: str, options: Namespace, *, format: str | None = None) -> None:
+    """Writes all of the inputs as one document, as add_options' options say."""
     traces = _open_all(inputs)
-    if align is not None:
+    if options.align is not None:
         from .align import align_traces
 
-        for line in align_traces(inputs.sources, traces, align):
+        for line in align_traces(inputs.sources, traces, options.align):
             print(line)
+    ranges.apply(options, traces)
     if format is None and _is_execution_trace(output, inputs):
         format = EXECUTION_TRACE if any(trace.count_nodes() for trace in traces) else None
     if format == EXECUTION_TRACE:
         _check_nodes(inputs, traces)
     progress = Progress(f"writing {output}")
     try:
-        export_traces(traces, output, all_windows=True, progress=progress, memory_events=memory_events, format=format)
+        export_traces(
+            traces,
+            output,
+            all_windows=True,
+            progress=progress,
+            memory_events=not options.no_memory_events,
+            format=format,
+        )
     except OSError as error:
         raise Failure(explain(output, error)) from None
     except TraceError as error:

@@ -27,5 +27,5 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     check_output(options.output, force=options.force)
     inputs = find_traces(options.files, children=not options.no_children)
-    write(inputs, options.output, options.align, memory_events=not options.no_memory_events)
+    write(inputs, options.output, options)
     return int(inputs.failed)
