@@ -12,8 +12,10 @@ rm -rf .venv/clients
     -r tests/clients/requirements.txt
 site='import sysconfig; print(sysconfig.get_path("purelib"))'
 "$python" -c "$site" >"$(.venv/clients/bin/python -c "$site")/vestige-base.pth"
-# speedscope is a page: the tests open it in a browser.
+# speedscope is a page: the tests open it in a browser. Firefox's profiler is one
+# too, but what it makes of a profile is to be had as a command.
 if command -v npm >/dev/null; then
     npm install --silent --no-fund --no-audit --prefix .venv/clients \
-        speedscope@1.25.0 >/dev/null || echo 'no speedscope: its test is skipped'
+        speedscope@1.25.0 @firefox-devtools/profiler-cli@0.10.0 >/dev/null ||
+        echo 'no speedscope, no profiler-cli: their tests are skipped'
 fi

@@ -1,22 +1,15 @@
 /* speedscope's own format: for each thread a profile of events that open and
  * close frames, in whole nanoseconds since the first trace began.
  *
- * Spans come in the order of their ends, the format wants them in order of
- * time: those of one thread are kept until it is done, in 32 bytes each. Spans
- * that overlap their neighbours cannot be shown and are left out. One thread at
- * a time. */
+ * Spans that overlap their neighbours cannot be shown and are left out. One
+ * thread at a time. */
 #include <stdlib.h>
 
 #include "base/grow.h"
 #include "export/exporter.h"
 #include "export/json.h"
+#include "export/kept.h"
 #include "store/reader.h"
-
-typedef struct kept {
-    int64_t start_ns, end_ns;
-    uint64_t serial;
-    uint32_t frame, depth;
-} kept;
 
 typedef struct speedscope {
     vst__output *output;
@@ -33,20 +26,12 @@ typedef struct speedscope {
 
     /* Of the thread that is being replayed. */
     uint32_t thread;
-    kept *spans;
-    size_t count, capacity;
-    const kept **open;
-    size_t open_capacity;
+    vst__kept kept;
+    int64_t start_ns, end_ns;
+    bool any_event;
 } speedscope;
 
 /* ---- a profile ---------------------------------------------------------- */
-
-static int by_serial(const void *a, const void *b)
-{
-    const kept *x = a, *y = b;
-
-    return (x->serial > y->serial) - (x->serial < y->serial);
-}
 
 static void put_i64(vst__output *output, int64_t value)
 {
@@ -56,13 +41,13 @@ static void put_i64(vst__output *output, int64_t value)
                       (size_t)(vst__json_i64(number, value) - number));
 }
 
-static void put_event(speedscope *self, char type, uint32_t index,
-                      int64_t time_ns, bool first)
+static vst_status put_event(speedscope *self, char type, uint32_t index,
+                            int64_t time_ns)
 {
     enum { EVENT_MAX = 128 };
     static const char head[] = ",\n{\"type\":\"O\",\"frame\":";
     char *at = vst__output_reserve(self->output, EVENT_MAX);
-    size_t skip = first ? 1 : 0; /* the comma */
+    size_t skip = self->any_event ? 0 : 1; /* the comma */
 
     memcpy(at, head + skip, sizeof head - 1 - skip);
     at[sizeof ",\n{\"type\":\"" - 1 - skip] = type;
@@ -71,6 +56,18 @@ static void put_event(speedscope *self, char type, uint32_t index,
     at = vst__json_i64(at + 6, time_ns - self->base_ns);
     *at++ = '}';
     vst__output_commit(self->output, at);
+    self->any_event = true;
+    return self->output->status;
+}
+
+static vst_status put_open(void *ctx, const vst__kept_span *span)
+{
+    return put_event(ctx, 'O', span->function, span->start_ns);
+}
+
+static vst_status put_close(void *ctx, const vst__kept_span *span)
+{
+    return put_event(ctx, 'C', span->function, span->end_ns);
 }
 
 static void put_profile_name(speedscope *self)
@@ -102,65 +99,28 @@ static void put_profile_name(speedscope *self)
     free(text);
 }
 
-/* Closes what is open at a depth and deeper; how much is open then. A depth
- * that is missing is that of a span which was left out. */
-static size_t close_frames(speedscope *self, size_t open, uint32_t depth)
-{
-    while (open != 0 && self->open[open - 1]->depth >= depth) {
-        const kept *span = self->open[--open];
-
-        put_event(self, 'C', span->frame, span->end_ns, false);
-    }
-    return open;
-}
-
-static vst_status write_events(speedscope *self)
-{
-    size_t open = 0;
-
-    for (size_t i = 0; i < self->count; i++) {
-        const kept *span = &self->spans[i];
-        const kept **grown = vst__grow(self->open, &self->open_capacity,
-                                       open + 1, sizeof *grown);
-
-        if (grown == NULL)
-            return VST_E_NOMEM;
-        self->open = grown;
-        open = close_frames(self, open, span->depth);
-        put_event(self, 'O', span->frame, span->start_ns, i == 0);
-        self->open[open++] = span;
-        if (self->output->status != VST_OK)
-            return self->output->status;
-    }
-    close_frames(self, open, 0);
-    return self->output->status;
-}
-
 /* All that was kept of a thread. */
 static vst_status write_profile(speedscope *self)
 {
     vst__output *output = self->output;
-    int64_t end_ns = INT64_MIN;
+    vst__kept_walk walk = {self, put_open, put_close};
     vst_status status;
 
-    if (self->count == 0)
+    if (self->kept.count == 0)
         return VST_OK;
-    qsort(self->spans, self->count, sizeof *self->spans, by_serial);
-    for (size_t i = 0; i < self->count; i++)
-        if (self->spans[i].end_ns > end_ns)
-            end_ns = self->spans[i].end_ns;
     vst__output_text(output, self->any ? ",\n" : "\n");
     self->any = true;
     vst__output_text(output, "{\"type\":\"evented\",\"name\":");
     put_profile_name(self);
     vst__output_text(output, ",\"unit\":\"nanoseconds\",\"startValue\":");
-    put_i64(output, self->spans[0].start_ns - self->base_ns);
+    put_i64(output, self->start_ns - self->base_ns);
     vst__output_text(output, ",\"endValue\":");
-    put_i64(output, end_ns - self->base_ns);
+    put_i64(output, self->end_ns - self->base_ns);
     vst__output_text(output, ",\"events\":[");
-    status = write_events(self);
+    self->any_event = false;
+    status = vst__kept_tell(&self->kept, &walk);
     vst__output_text(output, "]}");
-    self->count = 0;
+    self->kept.count = 0;
     return status;
 }
 
@@ -193,7 +153,6 @@ static vst_status keep_span(void *ctx, const vst_span *span)
     speedscope *self = ctx;
     vst_status status = VST_OK;
     uint32_t index;
-    kept *spans;
 
     if (span->flags & VST_SPAN_ASYNC)
         return VST_OK;
@@ -201,15 +160,15 @@ static vst_status keep_span(void *ctx, const vst_span *span)
         status = write_profile(self);
         self->thread = span->thread;
     }
-    spans =
-        vst__grow(self->spans, &self->capacity, self->count + 1, sizeof *spans);
-    if (spans != NULL)
-        self->spans = spans;
-    if (spans == NULL || !find_frame(self, span->id, &index))
+    if (status != VST_OK)
+        return status;
+    if (self->kept.count == 0 || span->start_ns < self->start_ns)
+        self->start_ns = span->start_ns;
+    if (self->kept.count == 0 || span->end_ns > self->end_ns)
+        self->end_ns = span->end_ns;
+    if (!find_frame(self, span->id, &index))
         return VST_E_NOMEM;
-    spans[self->count++] =
-        (kept){span->start_ns, span->end_ns, span->serial, index, span->depth};
-    return status;
+    return vst__kept_add(&self->kept, span, index);
 }
 
 /* ---- the document ------------------------------------------------------- */
@@ -290,8 +249,7 @@ static vst_status write_speedscope(vst_trace *const *traces, size_t count,
     put_frames(&self);
     vst__output_text(output, "]}}\n");
     free(self.frames);
-    free(self.spans);
-    free(self.open);
+    vst__kept_free(&self.kept);
     return status;
 }
 

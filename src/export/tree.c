@@ -85,6 +85,12 @@ static vst_status find_defined(vst__tree *tree, const vst_definition *d,
     return find_function(tree, &f, index);
 }
 
+vst_status vst__tree_find_function(vst__tree *tree, const vst_definition *d,
+                                   uint32_t *index)
+{
+    return d != NULL ? find_defined(tree, d, index) : find_unknown(tree, index);
+}
+
 /* ---- nodes -------------------------------------------------------------- */
 
 static vst__tree_node *add_node(vst__tree *tree)
@@ -120,8 +126,7 @@ static vst_status add_rows(vst__tree *tree, const vst_trace *trace,
         node->total_ns = rows[i].node.total_ns;
         node->self_bytes = (uint64_t)rows[i].node.self_bytes;
         node->self_allocations = rows[i].node.self_allocations;
-        status = d != NULL ? find_defined(tree, d, &node->function)
-                           : find_unknown(tree, &node->function);
+        status = vst__tree_find_function(tree, d, &node->function);
         if (status != VST_OK)
             return status;
     }

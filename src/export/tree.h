@@ -53,6 +53,12 @@ vst_status vst__tree_make(vst__tree *tree, vst_trace *const *traces,
                           bool processes, vst_error *error);
 void vst__tree_free(vst__tree *tree);
 
+/* The function that a definition stands for, NULL for one that was lost; the
+ * same one for that of another trace. Of the tree only `known` must be there.
+ */
+vst_status vst__tree_find_function(vst__tree *tree, const vst_definition *d,
+                                   uint32_t *index);
+
 /* `app.py(3): main`, as other formats show it. Its escapes are those that the
  * writer makes of each byte string. */
 typedef void (*vst__tree_put)(vst__output *output, const char *bytes,

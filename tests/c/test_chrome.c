@@ -9,25 +9,15 @@
 
 #include "check.h"
 #include "export/json.h"
-#include "exported.h"
-#include "trace_builder.h"
+#include "export_built.h"
 
 /* Exports, reads back, and leaves nothing behind. */
 static char *exported(const builder *b, const char *name, int window)
 {
-    vst_export_options options = {.window = window};
-    const char *path = in_folder(name);
-    vst_trace *trace;
-    char *text;
+    char *text = export_built(b, name, NULL, window);
 
-    if (!CHECK_INT(builder_open(b, &trace, NULL), VST_OK))
-        return calloc(1, 1);
-    CHECK_INT(vst_trace_export(trace, path, &options, NULL), VST_OK);
-    vst_trace_close(trace);
-    text = contents(path);
-    CHECK(text != NULL && vst__json_is_value(text, strlen(text)));
-    CHECK_INT(remove(path), 0);
-    return text != NULL ? text : calloc(1, 1);
+    CHECK(vst__json_is_value(text, strlen(text)));
+    return text;
 }
 
 static void begin(builder *b)

@@ -7,23 +7,11 @@
 #include <vestige/trace.h>
 
 #include "export/json.h"
-#include "exported.h"
-#include "trace_builder.h"
+#include "export_built.h"
 
 static char *exported_as(const builder *b, const char *name, const char *format)
 {
-    vst_export_options options = {.window = VST_WINDOW_ALL, .format = format};
-    const char *path = in_folder(name);
-    vst_trace *trace;
-    char *text;
-
-    if (!CHECK_INT(builder_open(b, &trace, NULL), VST_OK))
-        return calloc(1, 1);
-    CHECK_INT(vst_trace_export(trace, path, &options, NULL), VST_OK);
-    vst_trace_close(trace);
-    text = contents(path);
-    CHECK_INT(remove(path), 0);
-    return text != NULL ? text : calloc(1, 1);
+    return export_built(b, name, format, VST_WINDOW_ALL);
 }
 
 /* main (1000) calls itself (500), which calls f (100) twice; another thread
@@ -188,7 +176,7 @@ static void an_empty_trace_has_files_of_every_format(void)
 {
     static const char *const names[] = {
         "t.folded", "t.svg",     "t.speedscope.json", "t.pb",
-        "t.pstats", "t.pftrace", "t.callgrind",
+        "t.pstats", "t.pftrace", "t.callgrind",       "t.firefox.json",
     };
     builder b;
 

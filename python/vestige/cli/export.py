@@ -20,6 +20,7 @@ FORMATS = {
     "chrome": ((".json",), "ui.perfetto.dev, HTA, TensorBoard"),
     "perfetto": ((".pftrace", ".perfetto-trace"), "ui.perfetto.dev: small, quick"),
     "speedscope": ((".speedscope.json",), "speedscope.app"),
+    "firefox": ((".firefox.json",), "profiler.firefox.com"),
     "flamegraph": ((".svg",), "any browser"),
     "folded": ((".folded",), "flamegraph.pl; folded-ns: in ns"),
     "folded-ns": ((), ""),
