@@ -34,6 +34,8 @@ VST_API void vst_contexts_destroy(vst_contexts *contexts);
  * counted where it ran. */
 VST_API vst_status vst_contexts_add(vst_contexts *contexts,
                                     const vst_span *span, uint32_t key);
+/* What vst_sink's leave is told. */
+VST_API vst_status vst_contexts_leave(vst_contexts *contexts, uint32_t depth);
 
 /* A node of the finished tree. */
 typedef struct vst_context_row {

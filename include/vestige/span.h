@@ -40,8 +40,10 @@ typedef struct vst_span {
     int64_t start_ns;
     int64_t end_ns;
     uint64_t serial; /* 1, 2, 3 … in order of entering, over all threads */
-    uint64_t parent; /* serial of the enclosing span, 0 at a root */
-    uint64_t caller; /* the same, but of the nearest one that is a call */
+    /* Serial of the enclosing span, 0 at a root. That one may leave the stack
+     * (see vst_sink) and be VST_SPAN_ASYNC in the end. */
+    uint64_t parent;
+    uint64_t caller;     /* the same, but of the nearest one that is a call */
     int64_t children_ns; /* time spent in direct children */
     /* What it allocated by itself, and with all that it called. */
     uint64_t self_bytes, total_bytes;
@@ -121,6 +123,11 @@ typedef struct vst_sink {
     /* Spans without args: text that nobody reads is not made. */
     bool no_args;
     vst_status (*span)(void *ctx, const vst_span *span);
+    /* What lay at this depth of the stack is taken off it and is no span there:
+     * it goes on beside the stack, or did. What ended inside it was inside what
+     * lies below it. With this, who keeps for each depth the spans that wait
+     * for the one around them knows the whole tree. */
+    vst_status (*leave)(void *ctx, uint32_t depth);
     vst_status (*instant)(void *ctx, const vst_instant *instant);
     vst_status (*counter)(void *ctx, const vst_counter *counter);
     vst_status (*loss)(void *ctx, const vst_loss *loss);

@@ -203,7 +203,22 @@ static bool reserve(vpy_pending *pending, size_t depth)
     return true;
 }
 
-/* Children of a span that lies a level further out. */
+/* What waits deeper than `depth`. */
+static struct vpy_pending_level gather(vpy_pending *pending, size_t depth)
+{
+    struct vpy_pending_level sum = {.ns = 0};
+
+    while (pending->top > depth + 1) {
+        struct vpy_pending_level *level = &pending->levels[--pending->top];
+        sum.ns += level->ns;
+        sum.count += level->count;
+        if (level->count)
+            sum.last = level->last;
+        *level = (struct vpy_pending_level){.ns = 0};
+    }
+    return sum;
+}
+
 static void add(vpy_pending *pending, size_t depth,
                 struct vpy_pending_level more)
 {
@@ -211,27 +226,17 @@ static void add(vpy_pending *pending, size_t depth,
 
     if (depth >= pending->top)
         pending->top = depth + 1;
-    while (level->ns && level->owner < more.owner) {
-        /* Those of an earlier owner, which became no span: they belong to what
-         * enclosed it. */
-        struct vpy_pending_level stale = *level;
-        *level = more;
-        if (depth == 0)
-            return;
-        level = &pending->levels[--depth];
-        more = stale;
-    }
-    level->count = (level->ns ? level->count : 0) + more.count;
-    level->last = more.last;
     level->ns += more.ns;
-    level->owner = more.owner;
+    level->count += more.count;
+    if (more.count)
+        level->last = more.last;
 }
 
 bool vpy_pending_end(vpy_pending *pending, const vst_span *span, bool shown,
                      int64_t *self_ns)
 {
     int64_t duration = span->end_ns - span->start_ns;
-    struct vpy_pending_level inside = {.ns = 0}, more = {.ns = 0};
+    struct vpy_pending_level inside;
 
     *self_ns = duration;
     pending->children = 0;
@@ -244,22 +249,18 @@ bool vpy_pending_end(vpy_pending *pending, const vst_span *span, bool shown,
         memset(pending->levels, 0, pending->capacity * sizeof *pending->levels);
         pending->top = 0;
     }
-    while (pending->top > (size_t)span->depth + 1) {
-        struct vpy_pending_level *level = &pending->levels[--pending->top];
-        struct vpy_pending_level *sum =
-            level->owner >= span->serial ? &inside : &more;
-        sum->ns += level->ns;
-        sum->count += level->count;
-        sum->last = level->last;
-        level->ns = 0;
-    }
+    inside = gather(pending, span->depth);
     *self_ns = duration > inside.ns ? duration - inside.ns : 0;
     pending->children = inside.count;
     pending->child = inside.last;
-    more.owner = span->parent;
-    more.ns += shown ? duration : inside.ns;
-    more.count += shown ? 1 : inside.count;
-    more.last = shown ? 0 : inside.last;
-    add(pending, span->depth, more);
+    if (shown)
+        inside = (struct vpy_pending_level){.ns = duration, .count = 1};
+    add(pending, span->depth, inside);
     return true;
+}
+
+void vpy_pending_leave(vpy_pending *pending, uint32_t depth)
+{
+    if (pending->top > (size_t)depth + 1)
+        add(pending, depth, gather(pending, depth));
 }

@@ -48,17 +48,15 @@ static inline bool vpy_deadline_is_over(vpy_deadline *deadline)
 
 /* Time that children which are shown took, while what encloses them is still
  * open: by depth. Spans come in the order of their ends, thread after thread.
- * Not every frame that had children becomes a span on the stack; whose children
- * they were is told by serials, which grow inwards. */
+ */
 typedef struct vpy_pending {
     struct vpy_pending_level {
         int64_t ns;
-        uint64_t owner; /* serial of the enclosing span */
         uint32_t count; /* of children that are shown */
         uint32_t last;  /* what was noted of the last of them */
     } * levels;
     size_t capacity;
-    size_t top; /* no level from here on has time */
+    size_t top; /* no level from here on has anything */
     uint32_t thread;
     uint32_t children, child; /* count and last of the span that ended */
 } vpy_pending;
@@ -76,6 +74,8 @@ static inline void vpy_pending_note(vpy_pending *pending, const vst_span *span,
  * memory. */
 bool vpy_pending_end(vpy_pending *pending, const vst_span *span, bool shown,
                      int64_t *self_ns);
+/* What vst_sink's leave is told. */
+void vpy_pending_leave(vpy_pending *pending, uint32_t depth);
 
 /* Bytes of a span: of a framework's allocator, or of all others. */
 static inline int64_t vpy_self_bytes(const vst_span *span, bool framework)

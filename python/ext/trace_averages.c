@@ -176,6 +176,12 @@ static vst_status add_span(void *ctx, const vst_span *span)
     return VST_OK;
 }
 
+static vst_status leave(void *ctx, uint32_t depth)
+{
+    vpy_pending_leave(&((averages *)ctx)->pending, depth);
+    return VST_OK;
+}
+
 /* What a framework allocates outside of all spans has a row under no id. */
 static vst_status add_loose(void *ctx, const vst_loose_bytes *loose)
 {
@@ -270,7 +276,8 @@ PyObject *vpy_trace_averages(PyObject *object, PyObject *args, PyObject *kw)
     a.by_overload = overloads;
     if (!note_kinds(self, &a))
         return PyErr_NoMemory();
-    vst_sink sink = {.ctx = &a, .span = add_span, .loose = add_loose};
+    vst_sink sink = {
+        .ctx = &a, .span = add_span, .leave = leave, .loose = add_loose};
     vpy_trace_begin(self, NULL);
     Py_BEGIN_ALLOW_THREADS status =
         vst_trace_replay(self->handle, vpy_trace_window(all, since),

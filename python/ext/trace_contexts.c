@@ -33,17 +33,22 @@ static vst_status add_span(void *ctx, const vst_span *span)
     return vst_contexts_add(c->tree, &own, shapes);
 }
 
+static vst_status leave(void *ctx, uint32_t depth)
+{
+    return vst_contexts_leave(((contexts *)ctx)->tree, depth);
+}
+
 static PyObject *entry_of(const vst_context_row *row, PyObject *texts)
 {
     const vst_context *n = &row->node;
 
-    return Py_BuildValue(
-        "(LIOKLKLLLL)", (long long)row->parent - 1, (unsigned)n->id,
-        n->key ? PyList_GET_ITEM(texts, n->key - 1) : Py_None,
-        (unsigned long long)n->serial, (long long)n->first_ns,
-        (unsigned long long)n->count, (long long)n->self_ns,
-        (long long)n->total_ns, (long long)n->self_bytes,
-        (long long)n->total_bytes);
+    return Py_BuildValue("(LIOKLKLLLL)", (long long)row->parent - 1,
+                         (unsigned)n->id,
+                         n->key ? PyList_GET_ITEM(texts, n->key - 1) : Py_None,
+                         (unsigned long long)n->serial, (long long)n->first_ns,
+                         (unsigned long long)n->count, (long long)n->self_ns,
+                         (long long)n->total_ns, (long long)n->self_bytes,
+                         (long long)n->total_bytes);
 }
 
 /* Parents before their children. */
@@ -83,7 +88,7 @@ PyObject *vpy_trace_contexts(PyObject *object, PyObject *args, PyObject *kw)
         return NULL;
     c.by_shapes = shapes;
     c.framework = framework;
-    vst_sink sink = {.ctx = &c, .span = add_span};
+    vst_sink sink = {.ctx = &c, .span = add_span, .leave = leave};
     if (vst_contexts_create(&c.tree) != VST_OK)
         return PyErr_NoMemory();
     vpy_trace_begin(self, NULL);

@@ -14,7 +14,7 @@ typedef struct row {
     uint64_t args_at; /* in the texts */
     int64_t self_bytes, total_bytes;
     uint32_t serial, id;
-    int32_t parent, first, next; /* rows, -1: none; after the replay */
+    int32_t parent, first, next; /* rows, -1: none */
     uint32_t thread, flags, args_length;
 } row;
 
@@ -23,10 +23,17 @@ enum {
     SCOPE_SHIFT = 24 /* of an operator, above the flags of its span */
 };
 
+/* Rows whose parent is still open, linked by `next`. */
+typedef struct waiting {
+    int32_t first, last;
+} waiting;
+
 typedef struct events {
     row *rows;
     size_t count, capacity;
-    uint64_t *enclosing; /* serials: of the parent, and of the calling span */
+    waiting *waiting; /* by depth; none from `top` on */
+    size_t top, depths;
+    uint32_t thread; /* that they are of */
     char *text;
     size_t text_length, text_capacity;
     unsigned char *is_call; /* by definition id */
@@ -107,7 +114,6 @@ static bool reserve_row(events *e)
 {
     size_t capacity = e->capacity ? e->capacity + e->capacity / 2 : 4096;
     row *rows;
-    uint64_t *enclosing;
 
     if (e->count < e->capacity)
         return true;
@@ -115,11 +121,25 @@ static bool reserve_row(events *e)
     if (!rows)
         return false;
     e->rows = rows;
-    enclosing = realloc(e->enclosing, 2 * capacity * sizeof *enclosing);
-    if (!enclosing)
-        return false;
-    e->enclosing = enclosing;
     e->capacity = capacity;
+    return true;
+}
+
+static bool reserve_depth(events *e, size_t depth)
+{
+    size_t depths = e->depths ? e->depths : 64;
+    waiting *grown;
+
+    if (depth < e->depths)
+        return true;
+    while (depths <= depth)
+        depths *= 2;
+    grown = realloc(e->waiting, depths * sizeof *grown);
+    if (!grown)
+        return false;
+    memset(grown + e->depths, 0xff, (depths - e->depths) * sizeof *grown);
+    e->waiting = grown;
+    e->depths = depths;
     return true;
 }
 
@@ -139,6 +159,61 @@ static bool keep_args(events *e, row *r, const vst_span *span)
     r->args_at = e->text_length;
     r->args_length = (uint32_t)span->args_len;
     e->text_length += span->args_len;
+    return true;
+}
+
+/* What waits deeper than `depth` lies in the row. */
+static void adopt(events *e, size_t depth, int32_t parent)
+{
+    while (e->top > depth + 1) {
+        waiting *deeper = &e->waiting[--e->top];
+        for (int32_t i = deeper->first; i >= 0; i = e->rows[i].next)
+            e->rows[i].parent = parent;
+        *deeper = (waiting){-1, -1};
+    }
+}
+
+static void append(events *e, size_t depth, waiting more)
+{
+    waiting *list = &e->waiting[depth];
+
+    if (depth >= e->top)
+        e->top = depth + 1;
+    if (list->first < 0)
+        list->first = more.first;
+    else
+        e->rows[list->last].next = more.first;
+    list->last = more.last;
+}
+
+static vst_status leave(void *ctx, uint32_t depth)
+{
+    events *e = ctx;
+
+    vpy_pending_leave(&e->pending, depth);
+    while (e->top > (size_t)depth + 1) {
+        waiting list = e->waiting[--e->top];
+        e->waiting[e->top] = (waiting){-1, -1};
+        if (list.first >= 0)
+            append(e, depth, list);
+    }
+    return VST_OK;
+}
+
+/* What is beside the stack is nobody's parent, and has none. */
+static bool place(events *e, const vst_span *span, int32_t at)
+{
+    if (span->flags & VST_SPAN_ASYNC)
+        return true;
+    if (!reserve_depth(e, span->depth))
+        return false;
+    if (e->thread != span->thread) {
+        e->thread = span->thread;
+        memset(e->waiting, 0xff, e->depths * sizeof *e->waiting);
+        e->top = 0;
+    }
+    adopt(e, span->depth, at);
+    append(e, span->depth, (waiting){at, at});
     return true;
 }
 
@@ -165,15 +240,14 @@ static vst_status take_span(void *ctx, const vst_span *span)
         .total_bytes = vpy_total_bytes(span, e->framework),
         .serial = (uint32_t)span->serial,
         .id = span->id,
-        .parent = (int32_t)e->count, /* where its enclosing ones stand */
-        .first = -1,
+        .parent = -1,
+        .first = (int32_t)e->count, /* where it stands, until it is sorted */
         .next = -1,
         .thread = span->thread,
         .flags = span->flags | (span->op ? span->op->scope << SCOPE_SHIFT : 0),
     };
-    e->enclosing[2 * e->count] = span->parent;
-    e->enclosing[2 * e->count + 1] = span->caller;
-    e->count++;
+    if (!place(e, span, (int32_t)e->count++))
+        return VST_E_NOMEM;
     return keep_args(e, r, span) ? VST_OK : VST_E_NOMEM;
 }
 
@@ -191,12 +265,11 @@ static vst_status take_loose(void *ctx, const vst_loose_bytes *loose)
         .end_ns = loose->time_ns,
         .self_bytes = loose->bytes,
         .total_bytes = loose->bytes,
-        .parent = (int32_t)e->count,
-        .first = -1,
+        .parent = -1,
+        .first = (int32_t)e->count,
         .next = -1,
         .thread = loose->thread,
     };
-    e->enclosing[2 * e->count] = e->enclosing[2 * e->count + 1] = 0;
     e->count++;
     return VST_OK;
 }
@@ -214,47 +287,28 @@ static int by_time(const void *a, const void *b)
     return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-static int32_t find_row(const events *e, const int32_t *row_of, uint32_t max,
-                        uint64_t serial)
-{
-    if (serial == 0 || serial > max || row_of[serial] < 0 ||
-        e->rows[row_of[serial]].flags & VST_SPAN_ASYNC)
-        return -1;
-    return row_of[serial];
-}
-
-/* What is beside the stack is nobody's parent: its children are their
- * caller's. */
+/* Puts the rows in order; parents were named by where they stood before. */
 static bool link_rows(events *e)
 {
-    uint32_t max = 0;
-    int32_t *row_of;
+    int32_t *moved = malloc((e->count + 1) * sizeof *moved);
 
+    if (!moved)
+        return false;
     if (e->count)
         qsort(e->rows, e->count, sizeof *e->rows, by_time);
-    for (size_t i = 0; i < e->count; i++)
-        if (e->rows[i].serial > max)
-            max = e->rows[i].serial;
-    row_of = malloc(((size_t)max + 1) * sizeof *row_of);
-    if (!row_of)
-        return false;
-    memset(row_of, 0xff, ((size_t)max + 1) * sizeof *row_of);
-    for (size_t i = 0; i < e->count; i++)
-        row_of[e->rows[i].serial] = (int32_t)i;
+    for (size_t i = 0; i < e->count; i++) {
+        moved[e->rows[i].first] = (int32_t)i;
+        e->rows[i].first = e->rows[i].next = -1;
+    }
     for (size_t i = e->count; i-- > 0;) {
         row *r = &e->rows[i];
-        const uint64_t *around = &e->enclosing[2 * (size_t)r->parent];
-        r->parent = find_row(e, row_of, max, around[0]);
-        if (r->parent < 0)
-            r->parent = find_row(e, row_of, max, around[1]);
-        if (r->flags & VST_SPAN_ASYNC)
-            r->parent = -1;
         if (r->parent < 0)
             continue;
+        r->parent = moved[r->parent];
         r->next = e->rows[r->parent].first;
         e->rows[r->parent].first = (int32_t)i;
     }
-    free(row_of);
+    free(moved);
     return true;
 }
 
@@ -274,7 +328,8 @@ static bool mark_calls(vpy_trace *self, events *e)
 static vst_status gather(vpy_trace *self, events *e, int window,
                          vst_error *error)
 {
-    vst_sink sink = {.ctx = e, .span = take_span, .loose = take_loose};
+    vst_sink sink = {
+        .ctx = e, .span = take_span, .leave = leave, .loose = take_loose};
     vst_status status =
         vst_trace_replay(self->handle, window, self->tracer, &sink, error);
 
@@ -332,7 +387,7 @@ PyObject *vpy_trace_events(PyObject *object, PyObject *args, PyObject *kw)
     result =
         status == VST_OK ? give(&e) : vpy_raise(status, &error, self->path);
     free(e.rows);
-    free(e.enclosing);
+    free(e.waiting);
     free(e.text);
     free(e.is_call);
     free(e.pending.levels);

@@ -151,6 +151,11 @@ static vst_status add_span(void *ctx, const vst_span *span)
     return vst_contexts_add(ctx, span, 0);
 }
 
+static vst_status leave(void *ctx, uint32_t depth)
+{
+    return vst_contexts_leave(ctx, depth);
+}
+
 static vst_status add_trace(vst__tree *tree, vst_trace *trace,
                             const vst_export_options *options, bool process,
                             vst_error *error)
@@ -160,7 +165,7 @@ static vst_status add_trace(vst__tree *tree, vst_trace *trace,
     size_t count, first = tree->node_count;
     vst_contexts *contexts;
     vst_status status = vst_contexts_create(&contexts);
-    vst_sink sink = {.ctx = contexts, .span = add_span};
+    vst_sink sink = {.ctx = contexts, .span = add_span, .leave = leave};
 
     if (status == VST_OK)
         status = vst_trace_replay(trace, options->window, options->tracer,

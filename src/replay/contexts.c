@@ -1,19 +1,13 @@
 /* vst_contexts: the tree of calling contexts, built from spans in the order of
- * their ends. Nodes are numbered, 0 is none; children are lists. What is
- * waiting for its parent to end hangs on the level that it lies on. Nothing
- * recurses. One thread at a time. */
+ * their ends. Nodes are numbered, 0 is none; children are lists. What waits for
+ * its parent to end hangs on a list of its depth. Nothing recurses. One thread
+ * at a time. */
 #include <stdlib.h>
 #include <string.h>
 
 #include <vestige/contexts.h>
 
 #include "base/grow.h"
-
-/* Nodes whose enclosing span is still open. */
-typedef struct level {
-    uint32_t list;
-    uint64_t owner; /* serial of that span */
-} level;
 
 /* A list that is to be merged into another, or to become rows. */
 typedef struct task {
@@ -25,8 +19,8 @@ struct vst_contexts {
     vst_context *nodes;
     uint32_t count, unused;
     size_t capacity;
-    level *levels;
-    size_t top, level_capacity;
+    uint32_t *waiting; /* by depth: nodes whose enclosing span is open */
+    size_t top, waiting_capacity;
     task *tasks;
     size_t task_capacity;
     uint32_t roots;
@@ -49,7 +43,7 @@ void vst_contexts_destroy(vst_contexts *contexts)
     if (contexts == NULL)
         return;
     free(contexts->nodes);
-    free(contexts->levels);
+    free(contexts->waiting);
     free(contexts->tasks);
     free(contexts->rows);
     free(contexts->family);
@@ -162,53 +156,46 @@ static bool merge(vst_contexts *c, uint32_t *into, uint32_t from)
 
 /* ---- spans -------------------------------------------------------------- */
 
-static bool reserve_level(vst_contexts *c, size_t depth)
+static bool reserve_depth(vst_contexts *c, size_t depth)
 {
-    size_t before = c->level_capacity;
-    level *levels =
-        vst__grow(c->levels, &c->level_capacity, depth + 1, sizeof *levels);
+    size_t before = c->waiting_capacity;
+    uint32_t *waiting =
+        vst__grow(c->waiting, &c->waiting_capacity, depth + 1, sizeof *waiting);
 
-    if (levels == NULL)
+    if (waiting == NULL)
         return false;
-    c->levels = levels;
-    memset(levels + before, 0, (c->level_capacity - before) * sizeof *levels);
+    c->waiting = waiting;
+    memset(waiting + before, 0,
+           (c->waiting_capacity - before) * sizeof *waiting);
     return true;
 }
 
-/* A list of children of `owner`, which lies a level further out. */
-static bool add_list(vst_contexts *c, size_t depth, uint32_t list,
-                     uint64_t owner)
+/* What waits deeper than `depth` goes into a list. */
+static bool gather(vst_contexts *c, size_t depth, uint32_t *into)
 {
-    level *l = &c->levels[depth];
+    while (c->top > depth + 1) {
+        uint32_t list = c->waiting[--c->top];
 
-    if (depth >= c->top)
-        c->top = depth + 1;
-    while (l->list != 0 && l->owner < owner) {
-        level stale = *l;
-
-        *l = (level){list, owner};
-        if (depth == 0)
-            return merge(c, &c->roots, stale.list);
-        l = &c->levels[--depth];
-        list = stale.list;
-        owner = stale.owner;
-    }
-    l->owner = owner;
-    return merge(c, &l->list, list);
-}
-
-/* All that is waiting has no more to wait for. */
-static bool close_levels(vst_contexts *c)
-{
-    while (c->top != 0) {
-        level *l = &c->levels[--c->top];
-        uint32_t list = l->list;
-
-        l->list = 0;
-        if (list != 0 && !merge(c, &c->roots, list))
+        c->waiting[c->top] = 0;
+        if (list != 0 && !merge(c, into, list))
             return false;
     }
     return true;
+}
+
+/* All that waits has no more to wait for. */
+static bool gather_all(vst_contexts *c)
+{
+    uint32_t list;
+
+    if (c->top == 0)
+        return true;
+    if (!gather(c, 0, &c->waiting[0]))
+        return false;
+    list = c->waiting[0];
+    c->waiting[0] = 0;
+    c->top = 0;
+    return list == 0 || merge(c, &c->roots, list);
 }
 
 /* A node for a span with what waits for it. 0: out of memory. */
@@ -241,7 +228,7 @@ vst_status vst_contexts_add(vst_contexts *c, const vst_span *span, uint32_t key)
 
     if (c->thread != span->thread) {
         c->thread = span->thread;
-        if (!close_levels(c))
+        if (!gather_all(c))
             return VST_E_NOMEM;
     }
     index = node_of(c, span, key);
@@ -251,21 +238,19 @@ vst_status vst_contexts_add(vst_contexts *c, const vst_span *span, uint32_t key)
         c->nodes[index].self_ns = 0;
         return merge(c, &c->roots, index) ? VST_OK : VST_E_NOMEM;
     }
-    if (!reserve_level(c, span->depth))
+    if (!reserve_depth(c, span->depth) ||
+        !gather(c, span->depth, &c->nodes[index].first))
         return VST_E_NOMEM;
-    while (c->top > (size_t)span->depth + 1) {
-        level l = c->levels[--c->top];
+    if (c->top <= span->depth)
+        c->top = (size_t)span->depth + 1;
+    return merge(c, &c->waiting[span->depth], index) ? VST_OK : VST_E_NOMEM;
+}
 
-        c->levels[c->top].list = 0;
-        if (l.list != 0 && l.owner >= span->serial) {
-            if (!merge(c, &c->nodes[index].first, l.list))
-                return VST_E_NOMEM;
-        } else if (l.list != 0 &&
-                   !add_list(c, span->depth, l.list, span->parent)) {
-            return VST_E_NOMEM;
-        }
-    }
-    return add_list(c, span->depth, index, span->parent) ? VST_OK : VST_E_NOMEM;
+vst_status vst_contexts_leave(vst_contexts *c, uint32_t depth)
+{
+    if (c->top <= (size_t)depth + 1)
+        return VST_OK;
+    return gather(c, depth, &c->waiting[depth]) ? VST_OK : VST_E_NOMEM;
 }
 
 /* ---- rows --------------------------------------------------------------- */
@@ -331,7 +316,7 @@ vst_status vst_contexts_finish(vst_contexts *c, const vst_context_row **rows,
     size_t waiting = 0;
     uint32_t *parents = NULL; /* of the lists that wait */
     size_t parent_capacity = 0;
-    bool failed = !close_levels(c);
+    bool failed = !gather_all(c);
     uint32_t list = c->roots != 0 && !failed ? put_in_order(c, c->roots) : 0;
     uint32_t parent = 0;
 

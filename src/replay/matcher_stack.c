@@ -318,7 +318,7 @@ static void add_allocated(vst__frame *below, const vst__frame *top)
 
 /* Takes the top frame away; what its children took is left to the one below,
  * which they ran in as well. */
-static void drop(vst_matcher *matcher)
+static vst_status drop(vst_matcher *matcher, const vst_sink *sink)
 {
     const vst__frame *top = &matcher->frames[--matcher->count];
 
@@ -327,6 +327,9 @@ static void drop(vst_matcher *matcher)
         below->children_ns += top->children_ns;
         add_allocated(below, top);
     }
+    return sink->leave != NULL
+               ? sink->leave(sink->ctx, (uint32_t)matcher->count)
+               : VST_OK;
 }
 
 vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
@@ -350,9 +353,9 @@ vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
     if (matcher->indexed && !(top->flags & VST_FRAME_BEGIN))
         uncount_open(matcher, top->id);
     status = vst__matcher_deliver(matcher, top, &span, sink);
-    while (matcher->count != 0 &&
+    while (status == VST_OK && matcher->count != 0 &&
            matcher->frames[matcher->count - 1].flags & VST_FRAME_DEAD)
-        drop(matcher);
+        status = drop(matcher, sink);
     return status;
 }
 
@@ -370,7 +373,7 @@ vst_status vst__matcher_cut(vst_matcher *matcher, size_t count, int64_t end_ns,
         }
         if (!(top->flags & VST_FRAME_DEAD))
             vst__matcher_detach(matcher, matcher->count - 1);
-        drop(matcher);
+        status = drop(matcher, sink);
     }
     return status;
 }

@@ -24,6 +24,8 @@ typedef struct span_tree {
     size_t points_seen;
     int64_t last_end_ns;
     uint32_t last_thread;
+    int64_t *waiting_ns; /* by depth: of spans whose parent is still open */
+    size_t depths, top;
 } span_tree;
 
 static inline void tree_print(span_tree *tree, const char *format,
@@ -50,10 +52,56 @@ static inline const char *tree_name(const span_tree *tree, vst_id id)
     return letter;
 }
 
+/* What waits deeper than `depth`. */
+static inline int64_t tree_gather(span_tree *tree, size_t depth)
+{
+    int64_t sum = 0;
+
+    while (tree->top > depth + 1) {
+        sum += tree->waiting_ns[--tree->top];
+        tree->waiting_ns[tree->top] = 0;
+    }
+    return sum;
+}
+
+/* Whoever follows spans and what leaves the stack finds the tree that the
+ * matcher has: each span's children took what it says. */
+static inline void tree_follow(span_tree *tree, const vst_span *span)
+{
+    size_t depths = tree->depths != 0 ? tree->depths : 64;
+
+    if (span->flags & VST_SPAN_ASYNC)
+        return;
+    while (depths <= span->depth)
+        depths *= 2;
+    if (depths != tree->depths) {
+        tree->waiting_ns = realloc(tree->waiting_ns, depths * sizeof(int64_t));
+        if (tree->waiting_ns == NULL)
+            abort();
+        memset(tree->waiting_ns + tree->depths, 0,
+               (depths - tree->depths) * sizeof(int64_t));
+        tree->depths = depths;
+    }
+    CHECK_INT(tree_gather(tree, span->depth), span->children_ns);
+    if (tree->top <= span->depth)
+        tree->top = span->depth + 1;
+    tree->waiting_ns[span->depth] += span->end_ns - span->start_ns;
+}
+
+static inline vst_status tree_leave(void *ctx, uint32_t depth)
+{
+    span_tree *tree = ctx;
+
+    if (tree->top > (size_t)depth + 1)
+        tree->waiting_ns[depth] += tree_gather(tree, depth);
+    return VST_OK;
+}
+
 static inline vst_status tree_span(void *ctx, const vst_span *span)
 {
     span_tree *tree = ctx;
 
+    tree_follow(tree, span);
     CHECK(span->end_ns >= span->start_ns);
     if (tree->count != 0 && tree->last_thread == span->thread)
         CHECK(span->end_ns >= tree->last_end_ns || tree->last_end_ns == 0);
@@ -131,6 +179,7 @@ static inline vst_sink tree_sink(span_tree *tree)
     vst_sink sink = {
         .ctx = tree,
         .span = tree_span,
+        .leave = tree_leave,
         .instant = tree_instant,
         .counter = tree_counter,
         .loss = tree_loss,
@@ -243,6 +292,7 @@ static inline void tree_free(span_tree *tree)
                 free((char *)(uintptr_t)tree->spans[i].args);
     free(tree->spans);
     free(tree->text);
+    free(tree->waiting_ns);
 }
 
 #endif

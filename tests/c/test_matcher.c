@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <vestige/contexts.h>
 #include <vestige/memory.h>
 #include <vestige/replay.h>
 
@@ -633,6 +634,83 @@ static void an_end_without_a_begin_is_counted(void)
     CHECK_INT(counts.unmatched_exits, 1);
 }
 
+static vst_status add_context(void *ctx, const vst_span *span)
+{
+    return vst_contexts_add(ctx, span, 0);
+}
+
+static vst_status leave_context(void *ctx, uint32_t depth)
+{
+    return vst_contexts_leave(ctx, depth);
+}
+
+/* "name in parent: own time", parents first. */
+static void expect_contexts(const char *text, const char *golden)
+{
+    script s = parse(text);
+    const vst_context_row *rows;
+    vst_contexts *contexts;
+    vst_matcher *matcher;
+    char found[512];
+    size_t count, at = 0;
+
+    if (vst_contexts_create(&contexts) != VST_OK ||
+        vst_matcher_create(&matcher) != VST_OK)
+        abort();
+    vst_sink sink = {
+        .ctx = contexts, .span = add_context, .leave = leave_context};
+    CHECK_INT(
+        vst_matcher_feed(matcher, &converter, s.events, s.count, 1000, &sink),
+        VST_OK);
+    CHECK_INT(vst_contexts_finish(contexts, &rows, &count), VST_OK);
+    for (size_t i = 0; i < count && at + 32 < sizeof found; i++)
+        at += (size_t)snprintf(
+            found + at, 32, "%c in %c: %lld\n", 'a' + rows[i].node.id - 1,
+            rows[i].parent ? 'a' + rows[rows[i].parent - 1].node.id - 1 : '-',
+            (long long)rows[i].node.self_ns);
+    found[at] = '\0';
+    CHECK_TEXT(found, golden);
+    vst_contexts_destroy(contexts);
+    vst_matcher_destroy(matcher);
+    free_script(&s);
+}
+
+static void
+an_annotation_that_leaves_the_stack_leaves_its_children_to_what_is_below(void)
+{
+    /* b has ended in a before s began; c ended in s, which left then. */
+    expect_contexts("10 stack a\n20 enter b\n25 exit b\n30 begin s1\n"
+                    "40 enter c\n50 end s1\n60 exit c\n"
+                    "70 enter d\n71 enter e\n73 exit e\n80 exit d\n"
+                    "100 exit a\n",
+                    "a in -: 56\n"
+                    "b in a: 5\n"
+                    "c in a: 20\n"
+                    "d in a: 8\n"
+                    "e in d: 2\n"
+                    "s in -: 0\n");
+    /* The one below is an annotation too, and stays. */
+    expect_contexts("10 enter a\n20 begin t1\n30 begin s1\n40 enter c\n"
+                    "50 end s1\n60 exit c\n70 end t1\n80 exit a\n",
+                    "a in -: 20\n"
+                    "t in a: 30\n"
+                    "c in t: 20\n"
+                    "s in -: 0\n");
+    /* Two leave at once. */
+    expect_contexts("10 enter a\n15 enter b\n16 exit b\n20 begin t1\n"
+                    "30 begin s1\n40 enter c\n50 end s1\n55 end t1\n"
+                    "60 exit c\n70 enter d\n71 begin u1\n72 enter e\n"
+                    "74 exit e\n75 exit d\n80 exit a\n90 end u1\n",
+                    "a in -: 44\n"
+                    "b in a: 1\n"
+                    "c in a: 20\n"
+                    "d in a: 3\n"
+                    "e in d: 2\n"
+                    "t in -: 0\n"
+                    "s in -: 0\n"
+                    "u in -: 0\n");
+}
+
 /* ---- switching ---------------------------------------------------------- */
 
 static void greenlets_take_turns_in_pieces(void)
@@ -759,7 +837,7 @@ static void random_event(uint64_t *seed, vst_compressed_event *event,
                          uint64_t *payload)
 {
     uint32_t choice = random_below(seed, 100);
-    vst_escape type = (vst_escape)(1 + random_below(seed, 14));
+    vst_escape type = (vst_escape)(1 + random_below(seed, 19));
     uint32_t words = 1 + random_below(seed, 4);
 
     event->where.resource = 3;
@@ -880,6 +958,8 @@ int main(void)
     TEST(an_annotation_beside_the_stack_takes_no_time_from_it);
     TEST(annotations_still_open_at_the_end_are_closed_there);
     TEST(an_end_without_a_begin_is_counted);
+    TEST(
+        an_annotation_that_leaves_the_stack_leaves_its_children_to_what_is_below);
     TEST(greenlets_take_turns_in_pieces);
     TEST(an_annotation_goes_with_its_greenlet);
     TEST(an_annotation_ended_from_another_greenlet_is_not_resumed);

@@ -496,11 +496,16 @@ def test_any_program_adds_up_in_every_view(seed, overlap):
                 grow(depth - 1)
             else:
                 with record_function(f"leaf{chance.randrange(3)}"):
-                    len("x")
+                    kept.append([[] for _ in range(5)])
 
-    gc.collect()
-    with profile() as prof:
-        grow(4)
+    kept = []
+    thresholds = gc.get_threshold()
+    gc.set_threshold(3)  # collections everywhere, also while the profile starts
+    try:
+        with profile() as prof:
+            grow(4)
+    finally:
+        gc.set_threshold(*thresholds)
     events = prof.events()
     for calls in (True, False):
         flat = prof.key_averages(include_python_functions=calls)
@@ -512,6 +517,12 @@ def test_any_program_adds_up_in_every_view(seed, overlap):
     assert events.self_cpu_time_total == pytest.approx(prof.key_averages().self_cpu_time_total)
     roots = sum(e.cpu_time_total for e in events if e.cpu_parent is None and not e.is_async)
     assert events.self_cpu_time_total == pytest.approx(roots, abs=0.001)
+    for event in events:
+        inside = sum(child.cpu_time_total for child in event.cpu_children)
+        if event.is_async:
+            assert not event.cpu_children
+        else:
+            assert event.self_cpu_time_total + inside == pytest.approx(event.cpu_time_total, abs=0.001)
 
 
 def test_the_rows_say_what_the_extension_has():
