@@ -29,7 +29,6 @@ enum {
     GRAPH_LIST_MAX = 4097, /* items of a list, as torch's observer has them */
     GRAPH_TEXT_MAX = 1 << 20,
     GRAPH_DEPTH_MAX = 32,
-    GRAPH_SCHEMAS = 256, /* a power of two; schemas a thread uses often */
     /* Words behind those of one escape: what is written before it is looked
      * whether the escape is full. */
     GRAPH_SPARE_WORDS = 32
@@ -42,11 +41,6 @@ std::atomic<unsigned> graph_observer{0};
 /* A thread's own, made when it records its first node. */
 struct graph_state {
     uint64_t words[VST_ESCAPE_WORDS_MAX + GRAPH_SPARE_WORDS];
-    struct {
-        const char *overload; /* of a schema: where it is kept */
-        uint64_t generation;
-        vst_id name, id;
-    } schemas[GRAPH_SCHEMAS];
 };
 
 /* ---- bytes --------------------------------------------------------------- */
@@ -342,19 +336,14 @@ void put_value(values &out, const c10::IValue &value, integral *numbers,
 /* ---- nodes ---------------------------------------------------------------
  */
 
-/* A name has several schemas, one an overload; where the overload's name is
- * kept tells them apart. */
-vst_id schema_id(const vst_api *api, graph_state *state,
-                 const at::RecordFunction &fn, vst_id name, uint64_t generation)
+/* Of the operator's schema, which tells the overloads of a name apart. `kept`
+ * is where the thread has it, if anywhere. */
+vst_id schema_id(const vst_api *api, const at::RecordFunction &fn, vst_id *kept)
 {
-    const char *overload = fn.overload_name();
-    auto place = reinterpret_cast<uintptr_t>(overload);
-    auto &slot =
-        state->schemas[(place >> 4 ^ place >> 12) & (GRAPH_SCHEMAS - 1)];
+    vst_id id;
 
-    if (slot.overload == overload && slot.generation == generation &&
-        slot.name == name)
-        return slot.id;
+    if (kept && *kept)
+        return *kept;
     const auto schema = fn.operator_schema();
     if (!schema.has_value())
         return 0;
@@ -364,11 +353,10 @@ vst_id schema_id(const vst_api *api, graph_state *state,
     definition.name = text.data();
     definition.name_len = static_cast<uint32_t>(text.size());
     definition.file = "";
-    slot.id = api->recording_define(&definition);
-    slot.overload = overload;
-    slot.name = name;
-    slot.generation = slot.id ? generation : 0;
-    return slot.id;
+    id = api->recording_define(&definition);
+    if (kept)
+        *kept = id;
+    return id;
 }
 
 /* A kernel that was generated: what its launcher says of it. */
@@ -408,16 +396,15 @@ graph_state *make_graph_state()
     return state;
 }
 
-void put_node(values &out, const vst_api *api, graph_state *state,
-              const at::RecordFunction &fn, vst_id name, bool has_schema,
-              uint64_t generation)
+void put_node(values &out, const vst_api *api, const at::RecordFunction &fn,
+              bool has_schema, vst_id *schema)
 {
     const auto inputs = fn.inputs();
     size_t count = fn.num_inputs();
     integral numbers(fn);
 
     if (has_schema) {
-        vst_id id = schema_id(api, state, fn, name, generation);
+        vst_id id = schema_id(api, fn, schema);
         if (id) {
             out.tag(VST_VALUE_SCHEMA);
             out.count(id);
@@ -439,8 +426,8 @@ void put_node(values &out, const vst_api *api, graph_state *state,
 
 /* Behind the record that it was entered: the observer whose node it is now. */
 unsigned graph_enter(const vst_api *api, graph_state **state,
-                     const at::RecordFunction &fn, vst_id name, bool has_schema,
-                     uint64_t generation)
+                     const at::RecordFunction &fn, bool has_schema,
+                     vst_id *schema)
 {
     unsigned observer = graph_observer.load(std::memory_order_relaxed);
 
@@ -449,7 +436,7 @@ unsigned graph_enter(const vst_api *api, graph_state **state,
         return 0;
     values out(api, (*state)->words, fn.handle(), 0, observer);
     try {
-        put_node(out, api, *state, fn, name, has_schema, generation);
+        put_node(out, api, fn, has_schema, schema);
     } catch (...) {
         out.cut(); /* Out of memory, most likely. */
     }

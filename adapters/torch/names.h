@@ -29,7 +29,8 @@ enum {
     NAME_IS_TEXT = 1,
     NAME_HAS_SCHEMA = 2, /* is no name that somebody made up */
     NAME_HAS_FLOPS = 4,
-    NAME_HAS_COLONS = 8 /* "::": a name that torch gives */
+    NAME_HAS_COLONS = 8, /* "::": a name that torch gives */
+    NAME_WRITES = 16     /* its schema says that it writes to an argument */
 };
 
 /* Counts recordings, and operators that were taken out: what a thread knows is
@@ -54,11 +55,15 @@ struct known_names {
     uint8_t slots[NAME_SLOTS]; /* 1 + index of a name, 0: empty */
     known_name of[NAMES_MAX];
     char texts[TEXTS_BYTES];
+    uint64_t written[NAMES_MAX]; /* of those with NAME_WRITES */
+    vst_id schemas[NAMES_MAX];   /* the whole schema's, 0: not asked for yet */
 };
 
 struct name_facts {
     vst_id id; /* 0: there is none */
     uint8_t flags;
+    uint64_t written; /* a bit for each argument that it writes to */
+    vst_id *schema;   /* where its schema's id is kept, NULL: nowhere */
 };
 
 class removal_listener final : public c10::OpRegistrationListener
@@ -181,6 +186,8 @@ void keep(known_names *names, uint64_t key, const name_facts &facts,
         names->count = names->text_count = 0;
         names->number = number;
     }
+    names->written[names->count] = facts.written;
+    names->schemas[names->count] = 0;
     names->of[names->count++] = {key, facts.id,
                                  static_cast<uint16_t>(names->text_count),
                                  static_cast<uint8_t>(length), facts.flags};
@@ -205,30 +212,69 @@ name_facts define(const vst_api *api, const at::RecordFunction &fn,
         flags |= NAME_HAS_FLOPS;
     if (std::strstr(name, "::"))
         flags |= NAME_HAS_COLONS;
-    return {api->recording_define(&definition), static_cast<uint8_t>(flags)};
+    return {api->recording_define(&definition), static_cast<uint8_t>(flags), 0,
+            nullptr};
+}
+
+/* Which arguments an operator writes to. torch makes a copy of the schema for
+ * who asks, with all that is in it. */
+uint64_t written_by(const at::RecordFunction &fn)
+{
+    auto schema = fn.operator_schema();
+    uint64_t mask = 0;
+
+    if (!schema)
+        return 0;
+    for (size_t i = 0; i < schema->arguments().size() && i < 64; i++) {
+        auto *alias = schema->arguments()[i].alias_info();
+        if (alias && alias->isWrite())
+            mask |= UINT64_C(1) << i;
+    }
+    return mask;
+}
+
+__attribute__((noinline)) name_facts new_name(const vst_api *api,
+                                              known_names *names,
+                                              const at::RecordFunction &fn,
+                                              bool wants_written)
+{
+    uint32_t number = names_number.load(std::memory_order_relaxed);
+    const char *name = fn.name();
+    name_facts facts =
+        define(api, fn, name, std::strlen(name), NAME_HAS_SCHEMA);
+
+    if (wants_written)
+        facts.written = written_by(fn);
+    if (facts.written)
+        facts.flags |= NAME_WRITES;
+    if (facts.id) {
+        keep(names, reinterpret_cast<uint64_t>(name), facts, "", 0, number);
+        facts.schema = &names->schemas[names->count - 1];
+    }
+    return facts;
 }
 
 /* Of the operator that a thread is about to run. */
-name_facts find_name(const vst_api *api, known_names *names,
-                     const at::RecordFunction &fn)
+inline name_facts find_name(const vst_api *api, known_names *names,
+                            const at::RecordFunction &fn, bool wants_written)
 {
     uint32_t number = names_number.load(std::memory_order_relaxed);
     const char *name = fn.name();
     const known_name *known = find_place(names, name);
 
-    if (known)
-        return {known->id, known->flags};
-    size_t length = std::strlen(name);
-    if (has_schema(fn) && !is_user(fn)) {
-        name_facts facts = define(api, fn, name, length, NAME_HAS_SCHEMA);
-        if (facts.id)
-            keep(names, reinterpret_cast<uint64_t>(name), facts, "", 0, number);
-        return facts;
+    if (known) {
+        auto index = known - names->of;
+        return {known->id, known->flags,
+                known->flags & NAME_WRITES ? names->written[index] : 0,
+                &names->schemas[index]};
     }
+    if (has_schema(fn) && !is_user(fn))
+        return new_name(api, names, fn, wants_written);
+    size_t length = std::strlen(name);
     uint64_t hash = hash_of(name, length, is_user(fn));
     known = find_text(names, name, length, hash);
     if (known)
-        return {known->id, known->flags};
+        return {known->id, known->flags, 0, nullptr};
     name_facts facts = define(api, fn, name, length, NAME_IS_TEXT);
     if (facts.id)
         keep(names, hash, facts, name, length, number);

@@ -202,7 +202,8 @@ std::unique_ptr<at::ObserverContext>
 enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
 {
     const vst_api *api = now_set.api;
-    const name_facts what = find_name(api, &state->names, fn);
+    const name_facts what =
+        find_name(api, &state->names, fn, now_set.wants & WANTS_STORAGES);
     unsigned observer = graph_observer.load(std::memory_order_relaxed);
     bool tells =
         now_set.wants & ~static_cast<unsigned>(WANTS_MEMORY) || observer;
@@ -222,12 +223,12 @@ enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
         !api->record_operator(begun.id, begun.instance, state->payload, words))
         return nullptr;
     if (observer)
-        begun.node_of = graph_enter(api, &state->graph, fn, what.id,
-                                    what.flags & NAME_HAS_SCHEMA, now);
+        begun.node_of = graph_enter(api, &state->graph, fn,
+                                    what.flags & NAME_HAS_SCHEMA, what.schema);
     if (now_set.wants & WANTS_STORAGES &&
         fn.scope() != at::RecordScope::USER_SCOPE)
         record_inputs(storages(state->payload, api->record_storages), fn,
-                      what.flags & NAME_HAS_SCHEMA, state->written, now);
+                      what.flags & NAME_HAS_SCHEMA, what.written);
     if (begun.instance || !is_nested(state, fn))
         return std::unique_ptr<at::ObserverContext>(
             make_context(state, begun, now));

@@ -7,7 +7,6 @@
 
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/core/TensorBody.h>
-#include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
 
@@ -15,48 +14,6 @@
 
 namespace
 {
-
-/* Which arguments an operator writes to, as this thread found it. An operator
- * is known by where its schema has its name. */
-class written_arguments
-{
-  public:
-    uint64_t of(const at::RecordFunction &fn, uint64_t generation)
-    {
-        const char *name = fn.name();
-        entry &slot = slots_[reinterpret_cast<uintptr_t>(name) / 16 % SLOTS];
-
-        if (slot.name != name || slot.generation != generation)
-            slot = {name, generation, look_up(fn)};
-        return slot.mask;
-    }
-
-  private:
-    enum { SLOTS = 256 };
-    struct entry {
-        const char *name;
-        uint64_t generation;
-        uint64_t mask;
-    };
-
-    static __attribute__((noinline)) uint64_t
-    look_up(const at::RecordFunction &fn)
-    {
-        auto schema = fn.operator_schema();
-        uint64_t mask = 0;
-
-        if (!schema)
-            return 0;
-        for (size_t i = 0; i < schema->arguments().size() && i < 64; i++) {
-            auto *alias = schema->arguments()[i].alias_info();
-            if (alias && alias->isWrite())
-                mask |= UINT64_C(1) << i;
-        }
-        return mask;
-    }
-
-    entry slots_[SLOTS];
-};
 
 /* Gathers pairs and records them as often as there is no room left. */
 class storages
@@ -121,12 +78,11 @@ class storages
 
 /* Behind the record of an operator; what cannot be asked is left out. */
 void record_inputs(storages out, const at::RecordFunction &fn, bool has_schema,
-                   written_arguments &known, uint64_t generation)
+                   uint64_t written)
 {
     size_t i = 0;
 
     try {
-        uint64_t written = has_schema ? known.of(fn, generation) : 0;
         for (const c10::IValue &value : fn.inputs()) {
             vst_storage_role role = VST_STORAGE_GIVEN;
             if (has_schema)

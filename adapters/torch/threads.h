@@ -16,7 +16,6 @@
 
 #include "graph.h"
 #include "names.h"
-#include "storages.h"
 
 namespace
 {
@@ -59,7 +58,6 @@ struct thread_state {
     open_operator open[OPEN_MAX];
     uint64_t payload[VST_ESCAPE_WORDS_MAX];
     known_names names;
-    written_arguments written;
 };
 
 /* The same for what may end in another order or on another thread. */
