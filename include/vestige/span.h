@@ -53,6 +53,7 @@ typedef struct vst_span {
     int64_t self_framework_bytes, total_framework_bytes;
     uint32_t depth; /* 0 at a root */
     uint32_t flags;
+    uint32_t place;   /* in the tree of calls, if the sink has one; else 0 */
     const char *args; /* JSON members, NULL if none; valid during the call */
     size_t args_len;
     const vst_operator *op; /* NULL: no operator; valid during the call */
@@ -98,6 +99,7 @@ typedef struct vst_loose_bytes {
 } vst_loose_bytes;
 
 struct vst_far_ends;
+struct vst_places;
 
 /* What is recorded of a node of the execution trace (VST_ESCAPE_NODE, see
  * graph.h), when it is met: the span is open. Valid during the call. */
@@ -135,6 +137,9 @@ typedef struct vst_sink {
     /* Set by vst_trace_replay in a copy of its own, for the matcher. */
     const struct vst_far_ends *far_ends;
     vst_status (*node)(void *ctx, const vst_node *node);
+    /* Of the core's own: where spans are counted by who called whom; NULL:
+     * nobody wants to know. */
+    struct vst_places *places;
 } vst_sink;
 
 #ifdef __cplusplus

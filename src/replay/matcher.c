@@ -482,6 +482,7 @@ vst_status vst_matcher_feed(vst_matcher *matcher,
     }
     if (sink->recursion && !matcher->indexed)
         vst__matcher_build_index(matcher);
+    matcher->places = sink->places;
     if (count != 0)
         matcher->thread = events[0].where.resource;
     status = feed(matcher, converter, events, count, sink);

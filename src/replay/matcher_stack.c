@@ -9,6 +9,7 @@
 #include <vestige/graph.h>
 
 #include "base/grow.h"
+#include "replay/places.h"
 
 enum {
     /* An exit that walked further than this in vain has ids counted. */
@@ -232,6 +233,21 @@ size_t vst__matcher_find(vst_matcher *matcher, vst_id id)
 
 /* ---- the stack ---------------------------------------------------------- */
 
+/* Of the top frame. */
+static vst_status find_place(vst_matcher *matcher)
+{
+    vst__frame *top = &matcher->frames[matcher->count - 1];
+    uint32_t around = matcher->count > 1 ? (top - 1)->place : 0;
+
+    top->place = vst__places_enter(matcher->places, around, top->id);
+    if (top->place == 0)
+        return VST_E_NOMEM;
+    if (!(top->flags & VST_FRAME_BEGIN) &&
+        matcher->places->items[top->place].recursive)
+        top->flags |= VST_SPAN_RECURSIVE;
+    return VST_OK;
+}
+
 vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)
 {
     vst__frame *frame;
@@ -266,10 +282,11 @@ vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)
     frame->flags = flags;
     frame->slot = 0;
     frame->args = 0;
+    frame->place = 0;
     if (matcher->indexed && !(flags & VST_FRAME_BEGIN) &&
         count_open(matcher, id))
         frame->flags |= VST_SPAN_RECURSIVE;
-    return VST_OK;
+    return matcher->places != NULL ? find_place(matcher) : VST_OK;
 }
 
 vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
@@ -281,6 +298,7 @@ vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
     span->thread = matcher->thread;
     span->start_ns = frame->start_ns;
     span->serial = frame->serial;
+    span->place = frame->place;
     span->children_ns = frame->children_ns;
     span->self_bytes = frame->self_bytes;
     span->total_bytes = frame->self_bytes + frame->inner_bytes;

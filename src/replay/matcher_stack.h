@@ -39,6 +39,7 @@ typedef struct vst__frame {
     uint32_t flags;
     uint32_t slot; /* of a BEGIN */
     uint32_t args; /* 1 + index of its arguments, 0: none */
+    uint32_t place;
 } vst__frame;
 
 typedef enum vst__slot_state {
@@ -110,7 +111,8 @@ struct vst_matcher {
     vst__args *args;
     size_t args_count, args_capacity;
     uint32_t free_args;
-    vst__text text; /* of an operator, while it is read */
+    vst__text text;            /* of an operator, while it is read */
+    struct vst_places *places; /* the sink's, NULL: none */
 
     vst_matcher_counts counts;
     uint64_t spans_before; /* counted before this thread, or a DROPPED */

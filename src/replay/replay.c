@@ -1,6 +1,8 @@
 /* Replays a trace: window by window, thread by thread, batch by batch, through
  * a tracer or the matcher. Memory is bounded by a batch and what is open at one
  * moment. One thread at a time uses a trace. */
+#include "replay/replay.h"
+
 #include <stdlib.h>
 
 #include <vestige/replay.h>
@@ -10,24 +12,30 @@
 
 enum { PROGRESS_NS = 50000000 };
 
-/* One vst_trace_replay. */
-typedef struct replay {
+struct vst__replay {
     vst_trace *trace;
     vst_tracer *tracer;
     vst_matcher *matcher; /* where there is no tracer */
     vst_sink sink;        /* the caller's, and far_ends */
     vst_far_ends far_ends;
     vst_time_converter converter;
-    vst__decoder *decoder;
     uint64_t words_total;
     uint64_t words_before; /* of the threads that are done */
     int64_t next_progress_ns;
-} replay;
+
+    /* Where it is. */
+    const vst__window *window, *last_window;     /* behind the last one */
+    const vst__segment *segments, *last_segment; /* of the window: the next */
+    bool in_window, in_thread;
+    vst__decoder decoder;
+};
+
+typedef struct vst__replay replay;
 
 static vst_status tell_progress(replay *self)
 {
     vst_trace *trace = self->trace;
-    uint64_t words = self->words_before + vst__decoder_words(self->decoder);
+    uint64_t words = self->words_before + vst__decoder_words(&self->decoder);
     vst_clock_sample now;
 
     if (trace->progress == NULL)
@@ -52,106 +60,143 @@ static vst_status feed(replay *self, const vst_compressed_event *events,
                             end_ns, &self->sink);
 }
 
-static vst_status replay_thread(replay *self, const vst__window *window,
-                                const vst__segment *segments, size_t count)
+/* ---- steps -------------------------------------------------------------- */
+
+static vst_status open_window(replay *self)
 {
-    int64_t end_ns = self->converter.to_ns(self->converter.ctx, window->last);
-    bool last = false;
+    const vst__window *window = self->window;
 
-    vst__decoder_open(self->decoder, self->trace, window, segments, count);
-    while (!last) {
-        size_t events;
-        vst_status status = vst__decoder_next(self->decoder, &events, &last);
-
-        if (status == VST_OK)
-            status = feed(self, self->decoder->events, events,
-                          last ? end_ns : VST_TIME_OPEN);
-        if (status == VST_OK)
-            status = tell_progress(self);
-        if (status != VST_OK)
-            return status;
-    }
-    self->words_before += vst__decoder_words(self->decoder);
-    return VST_OK;
-}
-
-static vst_status replay_window(replay *self, const vst__window *window)
-{
-    size_t next = window->segments, left = window->segment_count;
-
+    self->in_window = true;
+    self->segments = &self->trace->segments[window->segments];
+    self->last_segment = self->segments;
     if (vst__window_is_gone(self->trace, window))
-        left = 0;
-    if (self->sink.far_ends != NULL && left != 0) {
-        vst_status status =
-            vst__far_ends_collect(&self->far_ends, self->trace, window,
-                                  self->decoder, &self->converter);
-        if (status != VST_OK)
-            return status;
-    }
-    while (left != 0) {
-        const vst__segment *segments = &self->trace->segments[next];
-        size_t count = 1;
-        vst_status status;
-
-        while (count < left && segments[count].thread == segments->thread)
-            count++;
-        status = replay_thread(self, window, segments, count);
-        if (status != VST_OK)
-            return status;
-        next += count;
-        left -= count;
-    }
-    return VST_OK;
+        return VST_OK;
+    self->last_segment += window->segment_count;
+    if (self->sink.far_ends == NULL || window->segment_count == 0)
+        return VST_OK;
+    return vst__far_ends_collect(&self->far_ends, self->trace, window,
+                                 &self->decoder, &self->converter);
 }
 
-static vst_status replay_windows(replay *self, size_t first, size_t count)
+static void open_thread(replay *self)
 {
-    const vst_trace *trace = self->trace;
-    vst_status status = VST_OK;
+    size_t left = (size_t)(self->last_segment - self->segments), count = 1;
 
+    while (count < left &&
+           self->segments[count].thread == self->segments->thread)
+        count++;
+    vst__decoder_open(&self->decoder, self->trace, self->window, self->segments,
+                      count);
+    self->segments += count;
+    self->in_thread = true;
+}
+
+static vst_status step_thread(replay *self)
+{
+    int64_t end_ns = VST_TIME_OPEN;
+    bool last = false;
+    size_t events;
+    vst_status status = vst__decoder_next(&self->decoder, &events, &last);
+
+    if (last)
+        end_ns = self->converter.to_ns(self->converter.ctx, self->window->last);
+    if (status == VST_OK)
+        status = feed(self, self->decoder.events, events, end_ns);
+    if (status == VST_OK)
+        status = tell_progress(self);
+    if (status == VST_OK && last) {
+        self->words_before += vst__decoder_words(&self->decoder);
+        self->in_thread = false;
+    }
+    return status;
+}
+
+vst_status vst__replay_step(replay *self, bool *done)
+{
+    *done = false;
+    while (!self->in_thread) {
+        if (!self->in_window) {
+            vst_status status = VST_OK;
+
+            *done = self->window == self->last_window;
+            if (!*done)
+                status = open_window(self);
+            if (*done || status != VST_OK)
+                return status;
+        } else if (self->segments == self->last_segment) {
+            self->in_window = false;
+            self->window++;
+        } else {
+            open_thread(self);
+        }
+    }
+    return step_thread(self);
+}
+
+/* ---- the whole ---------------------------------------------------------- */
+
+vst_status vst__replay_begin(vst_trace *trace, int window, vst_tracer *tracer,
+                             const vst_sink *sink, replay **result)
+{
+    size_t first, count;
+    vst_status status =
+        vst__trace_select_windows(trace, window, &first, &count);
+    replay *self;
+
+    *result = NULL;
+    if (status != VST_OK)
+        return status;
+    self = calloc(1, sizeof *self);
+    if (self == NULL)
+        return VST_E_NOMEM;
+    self->trace = trace;
+    self->tracer = tracer;
+    self->sink = *sink;
+    self->converter = vst__clockmap_converter(&trace->clock);
+    self->sink.far_ends =
+        vst__trace_has_far_ends(trace) ? &self->far_ends : NULL;
+    self->window = trace->windows + first;
+    self->last_window = self->window + count;
     for (size_t i = first; i < first + count; i++)
         self->words_total += trace->windows[i].words;
-    for (size_t i = first; status == VST_OK && i < first + count; i++)
-        status = replay_window(self, &trace->windows[i]);
+    if (tracer == NULL)
+        status = vst_matcher_create(&self->matcher);
+    if (status == VST_OK)
+        status = feed(self, NULL, 0, VST_TIME_OPEN);
+    *result = self;
+    if (status != VST_OK) {
+        vst__replay_end(self);
+        *result = NULL;
+    }
     return status;
+}
+
+void vst__replay_end(replay *self)
+{
+    if (self == NULL)
+        return;
+    if (self->matcher != NULL) {
+        vst_matcher_counts counts;
+        vst_matcher_count(self->matcher, &counts);
+        self->trace->unmatched_exits = counts.unmatched_exits;
+    }
+    vst_matcher_destroy(self->matcher);
+    vst__decoder_close(&self->decoder);
+    vst__far_ends_free(&self->far_ends);
+    free(self);
 }
 
 vst_status vst_trace_replay(vst_trace *trace, int window, vst_tracer *tracer,
                             const vst_sink *sink, vst_error *error)
 {
-    replay self = {
-        .trace = trace,
-        .tracer = tracer,
-        .sink = *sink,
-        .converter = vst__clockmap_converter(&trace->clock),
-    };
-    size_t first, count;
-    vst_status status =
-        vst__trace_select_windows(trace, window, &first, &count);
+    replay *self;
+    bool done = false;
+    vst_status status = vst__replay_begin(trace, window, tracer, sink, &self);
 
     vst_error_set(error, VST_OK, 0, 0);
-    if (status != VST_OK)
-        return vst_error_set(error, status, 0, 0);
-    self.sink.far_ends = vst__trace_has_far_ends(trace) ? &self.far_ends : NULL;
-    if (tracer == NULL)
-        status = vst_matcher_create(&self.matcher);
-    self.decoder = calloc(1, sizeof *self.decoder);
-    if (self.decoder == NULL)
-        status = VST_E_NOMEM;
-    if (status == VST_OK)
-        status = feed(&self, NULL, 0, VST_TIME_OPEN);
-    if (status == VST_OK)
-        status = replay_windows(&self, first, count);
-    if (self.matcher != NULL) {
-        vst_matcher_counts counts;
-        vst_matcher_count(self.matcher, &counts);
-        trace->unmatched_exits = counts.unmatched_exits;
-    }
-    vst_matcher_destroy(self.matcher);
-    if (self.decoder != NULL)
-        vst__decoder_close(self.decoder);
-    free(self.decoder);
-    vst__far_ends_free(&self.far_ends);
+    while (status == VST_OK && !done)
+        status = vst__replay_step(self, &done);
+    vst__replay_end(self);
     if (status != VST_OK)
         vst_error_set(error, status,
                       status == VST_E_IO ? trace->block.sys_errno : 0, 0);

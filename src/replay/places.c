@@ -1,0 +1,69 @@
+/* places.h. */
+#include "replay/places.h"
+
+#include <stdlib.h>
+
+#include "base/grow.h"
+
+/* Those that are recursive need not be looked at: their function is further out
+ * again. So a walk is as long as there are functions, however deep it is. */
+static bool is_around(const vst_places *places, uint32_t at, vst_id id)
+{
+    for (; at != 0; at = places->items[at].outer)
+        if (places->items[at].id == id)
+            return true;
+    return false;
+}
+
+static bool add(vst_places *places, uint32_t parent, vst_id id)
+{
+    uint32_t outer = parent;
+    vst__place *items = vst__grow(places->items, &places->capacity,
+                                  places->count + 2, sizeof *items);
+
+    if (items == NULL || places->count >= UINT32_MAX - 2)
+        return false;
+    places->items = items;
+    if (places->count == 0)
+        items[places->count++] = (vst__place){0};
+    if (items[parent].recursive)
+        outer = items[parent].outer;
+    items[places->count] = (vst__place){
+        .id = id,
+        .parent = parent,
+        .depth = parent != 0 ? items[parent].depth + 1 : 0,
+        .outer = outer,
+        .recursive = is_around(places, outer, id),
+    };
+    places->count++;
+    return true;
+}
+
+uint32_t vst__places_find(vst_places *places, uint32_t parent, vst_id id)
+{
+    uint64_t *number =
+        vst__map64_put(&places->children, (uint64_t)parent << 32 | id);
+
+    if (number == NULL)
+        return 0;
+    if (*number == 0) {
+        if (!add(places, parent, id))
+            return 0;
+        *number = places->count - 1;
+    }
+    places->items[parent].recent = (uint32_t)*number;
+    return (uint32_t)*number;
+}
+
+void vst__places_clear(vst_places *places)
+{
+    places->count = 0;
+    vst__map64_clear(&places->children);
+}
+
+void vst__places_free(vst_places *places)
+{
+    free(places->items);
+    vst__map64_free(&places->children);
+    *places = (vst_places){0};
+}
