@@ -336,6 +336,18 @@ static inline bool vpy_weakref_is_to(PyObject *weakref, PyObject *object)
 #endif
 }
 
+/* Whether the calling thread, Python's or not, holds the GIL. The public way
+ * says yes to everybody once there are sub-interpreters. */
+static inline bool vpy_holds_gil(void)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    PyThreadState *current = PyThreadState_GetUnchecked();
+#else
+    PyThreadState *current = _PyThreadState_UncheckedGet();
+#endif
+    return current != NULL && current == PyGILState_GetThisThreadState();
+}
+
 /* ---- monitoring -------------------------------------------------------- */
 
 /* torch takes tool id 2 on 3.12 before 3.12.5 and none after. */

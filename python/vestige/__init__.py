@@ -42,6 +42,7 @@ VestigeError = TraceError
 TYPE_CHECKING = False  # as typing has it, without loading typing
 if TYPE_CHECKING:
     from . import itt, memory
+    from . import tables as tables
     from .activity import ProfilerActivity, supported_activities
     from .dropin import install, uninstall
     from .execution_trace import ExecutionTraceObserver
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from .handlers import tensorboard_trace_handler
     from .profiler import profile
     from .steps import KinetoStepTracker, ProfilerAction, schedule
+    from .tables import open as open  # not in __all__: it would hide the builtin
 else:
     _HOMES = {
         "ExecutionTraceObserver": "execution_trace",
@@ -58,6 +60,7 @@ else:
         "ProfilerActivity": "activity",
         "_ExperimentalConfig": "experimental",
         "install": "dropin",
+        "open": "tables",
         "profile": "profiler",
         "schedule": "steps",
         "snapshot": "flight",
@@ -67,7 +70,7 @@ else:
     }
 
     def __getattr__(name):
-        if name in ("itt", "memory"):  # modules, which their import puts here
+        if name in ("itt", "memory", "tables"):  # modules, which their import puts here
             return __import__(f"{__name__}.{name}", fromlist=[name])
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -69,6 +69,29 @@ class Session:
     @property
     def engine(self) -> str: ...
 
+table_names: tuple[str, ...]
+"""The tables that there are, see vestige.tables."""
+
+class Table:
+    """A table of traces, which hands out Arrow streams."""
+
+    def __init__(
+        self,
+        name: str,
+        sources: Iterable[
+            tuple[str | bytes, int, int, int, int, int, str | None, str | None, str | None, str | None]
+        ],
+    ) -> None:
+        """A source is (path, process, offset_ns, parent_pid, rank, world_size, host, name, command, ended); a number
+        that is not known is -1."""
+    @property
+    def name(self) -> str: ...
+    @property
+    def columns(self) -> list[tuple[str, str, bool]]:
+        """Of each its name, its type (int32, int64, float64, bool, text, name) and whether it may be null."""
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+
 @final
 class Trace:
     """A recorded trace: a file, or what a session recorded so far."""

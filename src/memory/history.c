@@ -14,10 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/history.h"
 #include "memory/live.h"
 #include "memory/merge.h"
 
-enum { PROGRESS_NS = 50000000, PROGRESS_RECORDS = 16384 };
+enum { PROGRESS_NS = 50000000, RECORDS_A_STEP = 4096 };
 
 /* A framework's blocks lie in blocks of the system's: they are counted apart.
  */
@@ -26,17 +27,18 @@ typedef struct group {
     uint64_t bytes, count;
 } group;
 
-typedef struct history {
+typedef struct vst__history {
     vst_trace *trace;
-    const vst_memory_sink *sink;
+    vst_memory_sink sink;
     vst_time_converter converter;
     vst__merge merge;
     group groups[2];
     uint64_t serial;
     double sample_bytes;                /* 0: all */
     uint64_t words_total, words_before; /* the windows that are done */
-    uint32_t until_progress;
     int64_t next_progress_ns;
+    const vst__window *window, *last_window; /* behind the last one */
+    bool in_window;
 } history;
 
 /* ---- events ------------------------------------------------------------- */
@@ -73,8 +75,8 @@ static vst_status tell(history *self, const group *of, vst_memory_event *event)
     event->live_bytes = of->bytes;
     event->live_count = of->count;
     event->weight = weight_of(self, event->size);
-    return self->sink->event != NULL ? self->sink->event(self->sink->ctx, event)
-                                     : VST_OK;
+    return self->sink.event != NULL ? self->sink.event(self->sink.ctx, event)
+                                    : VST_OK;
 }
 
 static vst_status tell_free(history *self, const vst__merge_stream *from,
@@ -248,8 +250,8 @@ static vst_status tell_loss(history *self, const vst__merge_stream *from)
         .records = record->size,
     };
 
-    return self->sink->loss != NULL ? self->sink->loss(self->sink->ctx, &loss)
-                                    : VST_OK;
+    return self->sink.loss != NULL ? self->sink.loss(self->sink.ctx, &loss)
+                                   : VST_OK;
 }
 
 /* *waits: it is not its turn yet. */
@@ -277,7 +279,6 @@ static vst_status tell_progress(history *self)
     uint64_t words = self->words_before + vst__merge_words(&self->merge);
     vst_clock_sample now;
 
-    self->until_progress = PROGRESS_RECORDS;
     if (trace->progress == NULL)
         return VST_OK;
     vst_clock_sample_now(&now);
@@ -290,40 +291,51 @@ static vst_status tell_progress(history *self)
                : VST_E_CANCELLED;
 }
 
-static vst_status replay_merged(history *self)
-{
-    vst__merge_stream *first;
-    vst_status status = VST_OK;
-
-    while (status == VST_OK &&
-           (first = vst__merge_first(&self->merge)) != NULL) {
-        bool waits;
-
-        status = handle(self, first, &waits);
-        if (status == VST_OK && !waits)
-            status = vst__merge_next(&self->merge);
-        if (status == VST_OK && --self->until_progress == 0)
-            status = tell_progress(self);
-    }
-    return status;
-}
-
 /* Between windows blocks come and go unseen: each begins with nothing. */
-static vst_status replay_window(history *self, const vst__window *window)
+static vst_status open_window(history *self)
 {
-    vst_status status;
-
     for (int i = 0; i < 2; i++) {
         vst__live_clear(&self->groups[i].live);
         self->groups[i].bytes = self->groups[i].count = 0;
     }
-    if (vst__window_is_gone(self->trace, window))
+    self->in_window = true;
+    if (vst__window_is_gone(self->trace, self->window))
         return VST_OK;
-    status = vst__merge_open(&self->merge, self->trace, window);
-    if (status == VST_OK)
-        status = replay_merged(self);
+    return vst__merge_open(&self->merge, self->trace, self->window);
+}
+
+static void close_window(history *self)
+{
     vst__merge_close(&self->merge);
-    self->words_before += window->words;
+    self->words_before += self->window->words;
+    self->window++;
+    self->in_window = false;
+}
+
+vst_status vst__history_step(history *self, bool *done)
+{
+    vst__merge_stream *first = NULL;
+    vst_status status = VST_OK;
+
+    *done = !self->in_window && self->window == self->last_window;
+    if (*done)
+        return VST_OK;
+    if (!self->in_window)
+        status = open_window(self);
+    for (size_t i = 0; status == VST_OK && i < RECORDS_A_STEP; i++) {
+        bool waits;
+
+        first = vst__merge_first(&self->merge);
+        if (first == NULL)
+            break;
+        status = handle(self, first, &waits);
+        if (status == VST_OK && !waits)
+            status = vst__merge_next(&self->merge);
+    }
+    if (status == VST_OK)
+        status = tell_progress(self);
+    if (status == VST_OK && first == NULL)
+        close_window(self);
     return status;
 }
 
@@ -338,33 +350,54 @@ static double sample_bytes_of(const vst_trace *trace)
     return value > 0 && value < 1e18 ? value : 0;
 }
 
-vst_status vst_trace_replay_memory(vst_trace *trace, int window,
-                                   const vst_memory_sink *sink,
-                                   vst_error *error)
+vst_status vst__history_begin(vst_trace *trace, int window,
+                              const vst_memory_sink *sink, history **result)
 {
     size_t first, count;
     vst_status status =
         vst__trace_select_windows(trace, window, &first, &count);
     history *self;
 
-    vst_error_set(error, VST_OK, 0, 0);
+    *result = NULL;
     if (status != VST_OK)
-        return vst_error_set(error, status, 0, 0);
+        return status;
     self = calloc(1, sizeof *self);
     if (self == NULL)
-        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+        return VST_E_NOMEM;
     self->trace = trace;
-    self->sink = sink;
+    self->sink = *sink;
     self->converter = vst__clockmap_converter(&trace->clock);
     self->sample_bytes = sample_bytes_of(trace);
-    self->until_progress = PROGRESS_RECORDS;
+    self->window = trace->windows + first;
+    self->last_window = self->window + count;
     for (size_t i = first; i < first + count; i++)
         self->words_total += trace->windows[i].words;
-    for (size_t i = first; status == VST_OK && i < first + count; i++)
-        status = replay_window(self, &trace->windows[i]);
+    *result = self;
+    return VST_OK;
+}
+
+void vst__history_end(history *self)
+{
+    if (self == NULL)
+        return;
+    vst__merge_close(&self->merge);
     vst__live_free(&self->groups[0].live);
     vst__live_free(&self->groups[1].live);
     free(self);
+}
+
+vst_status vst_trace_replay_memory(vst_trace *trace, int window,
+                                   const vst_memory_sink *sink,
+                                   vst_error *error)
+{
+    history *self;
+    bool done = false;
+    vst_status status = vst__history_begin(trace, window, sink, &self);
+
+    vst_error_set(error, VST_OK, 0, 0);
+    while (status == VST_OK && !done)
+        status = vst__history_step(self, &done);
+    vst__history_end(self);
     if (status != VST_OK)
         vst_error_set(error, status,
                       status == VST_E_IO ? trace->block.sys_errno : 0, 0);

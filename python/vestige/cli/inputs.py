@@ -191,16 +191,27 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--no-children", action="store_true", help="only FILE itself, not the processes it started")
 
 
-def find_traces(paths: Iterable[str], *, children: bool = True) -> Inputs:
+def find_traces(paths: Iterable[str], *, children: bool = True, inputs: Inputs | None = None) -> Inputs:
     """What the paths stand for, in the order in which to show it: at least one trace."""
-    inputs = Inputs()
-    for path in paths:
+    inputs = inputs or Inputs()
+    for path in _expand(paths):
         if os.path.isdir(path):
             inputs.add_folder(path, children=children)
         else:
             inputs.add(path, children=children)
     inputs.finish()
     return inputs
+
+
+def _expand(paths: Iterable[str]) -> Iterable[str]:
+    """Patterns that the shell did not expand stand for what they match; one that matches nothing is told of."""
+    for path in paths:
+        matches: list[str] = []
+        if any(sign in path for sign in "*?[") and not os.path.lexists(path):
+            from glob import glob
+
+            matches = sorted(glob(path, recursive=True))
+        yield from matches or [path]
 
 
 def is_open_in(pid: int, path: str) -> bool:

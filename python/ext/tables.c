@@ -1,0 +1,331 @@
+/* vestige._core.Table: a table of traces as a Python object, which hands out
+ * streams of record batches by Arrow's PyCapsule interface. Streams read the
+ * files by themselves: nothing in them is Python's, and any thread may read
+ * one, with the GIL or without. */
+#include "vpy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct table {
+    PyObject_HEAD const char *name; /* the core's */
+    PyObject *texts;                /* what the sources point into */
+    vst_table_source *sources;
+    Py_ssize_t count;
+} table;
+
+/* ---- sources ----------------------------------------------------------- */
+
+/* A path as the system has it, kept with the others. */
+static const char *keep_path(table *self, PyObject *path)
+{
+    PyObject *bytes = NULL;
+
+    if (!PyUnicode_FSConverter(path, &bytes))
+        return NULL;
+    int failed = PyList_Append(self->texts, bytes) < 0;
+    Py_DECREF(bytes); /* the list has it */
+    return failed ? NULL : PyBytes_AS_STRING(bytes);
+}
+
+static bool take_source(table *self, PyObject *facts, vst_table_source *to)
+{
+    PyObject *path;
+    long long offset, parent_pid;
+
+    if (!PyTuple_Check(facts)) {
+        PyErr_SetString(PyExc_TypeError, "a source is a tuple");
+        return false;
+    }
+    if (!PyArg_ParseTuple(facts, "OiLLiizzzz:Table", &path, &to->process,
+                          &offset, &parent_pid, &to->rank, &to->world_size,
+                          &to->host, &to->name, &to->command, &to->ended))
+        return false;
+    to->offset_ns = offset;
+    to->parent_pid = parent_pid;
+    to->path = keep_path(self, path);
+    return to->path && PyList_Append(self->texts, facts) == 0;
+}
+
+static const char *find_name(const char *name)
+{
+    const char *known;
+
+    for (size_t i = 0; (known = vst_table_name(i)) != NULL; i++)
+        if (strcmp(known, name) == 0)
+            return known;
+    PyErr_Format(PyExc_ValueError, "there is no table %s", name);
+    return NULL;
+}
+
+static int table_init(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"name", "sources", NULL};
+    table *self = (table *)object;
+    const char *name;
+    PyObject *list;
+
+    if (self->texts) {
+        PyErr_SetString(PyExc_RuntimeError, "the table is there already");
+        return -1;
+    }
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "sO:Table", names, &name, &list))
+        return -1;
+    self->name = find_name(name);
+    PyObject *sources = self->name ? PySequence_Tuple(list) : NULL;
+    if (!sources)
+        return -1;
+    self->texts = PyList_New(0);
+    self->sources =
+        calloc((size_t)PyTuple_GET_SIZE(sources) + 1, sizeof *self->sources);
+    if (!self->sources)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; self->texts && self->sources &&
+                           i < PyTuple_GET_SIZE(sources) && !PyErr_Occurred();
+         i++)
+        if (take_source(self, PyTuple_GET_ITEM(sources, i), &self->sources[i]))
+            self->count++;
+    Py_DECREF(sources);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static void table_dealloc(PyObject *object)
+{
+    table *self = (table *)object;
+    PyTypeObject *type = Py_TYPE(object);
+
+    Py_CLEAR(self->texts);
+    free(self->sources);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+/* ---- streams ----------------------------------------------------------- */
+
+static int get_schema(vst_arrow_stream *arrow, vst_arrow_schema *out)
+{
+    vst_arrow_stream *inner = arrow->private_data;
+
+    return inner->get_schema(inner, out);
+}
+
+/* Whoever reads need not have let go of the GIL. */
+static int get_next(vst_arrow_stream *arrow, vst_arrow_array *out)
+{
+    vst_arrow_stream *inner = arrow->private_data;
+    PyThreadState *state = vpy_holds_gil() ? PyEval_SaveThread() : NULL;
+    int result = inner->get_next(inner, out);
+
+    if (state)
+        PyEval_RestoreThread(state);
+    return result;
+}
+
+static const char *get_last_error(vst_arrow_stream *arrow)
+{
+    vst_arrow_stream *inner = arrow->private_data;
+
+    return inner->get_last_error(inner);
+}
+
+static void release(vst_arrow_stream *arrow)
+{
+    vst_arrow_stream *inner = arrow->private_data;
+
+    inner->release(inner);
+    free(inner);
+    arrow->release = NULL;
+}
+
+static void free_stream_capsule(PyObject *capsule)
+{
+    vst_arrow_stream *arrow =
+        PyCapsule_GetPointer(capsule, "arrow_array_stream");
+
+    if (arrow->release) /* nobody took it */
+        arrow->release(arrow);
+    free(arrow);
+}
+
+static PyObject *table_stream(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"requested_schema", NULL};
+    table *self = (table *)object;
+    PyObject *requested = NULL; /* a wish that need not be granted */
+    vst_arrow_stream *inner, *arrow;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|O:__arrow_c_stream__", names,
+                                     &requested))
+        return NULL;
+    inner = calloc(1, sizeof *inner);
+    arrow = calloc(1, sizeof *arrow);
+    vst_status status = VST_E_NOMEM;
+    if (inner && arrow)
+        status = vst_table_stream(self->name, self->sources,
+                                  (size_t)self->count, inner);
+    if (status != VST_OK) {
+        free(inner);
+        free(arrow);
+        return vpy_raise(status, NULL, NULL);
+    }
+    *arrow = (vst_arrow_stream){.get_schema = get_schema,
+                                .get_next = get_next,
+                                .get_last_error = get_last_error,
+                                .release = release,
+                                .private_data = inner};
+    PyObject *capsule =
+        PyCapsule_New(arrow, "arrow_array_stream", free_stream_capsule);
+    if (!capsule) {
+        arrow->release(arrow);
+        free(arrow);
+    }
+    return capsule;
+}
+
+static void free_schema_capsule(PyObject *capsule)
+{
+    vst_arrow_schema *schema = PyCapsule_GetPointer(capsule, "arrow_schema");
+
+    if (schema->release)
+        schema->release(schema);
+    free(schema);
+}
+
+static PyObject *table_schema(PyObject *object, PyObject *unused)
+{
+    table *self = (table *)object;
+    vst_arrow_schema *schema = calloc(1, sizeof *schema);
+    vst_status status =
+        schema ? vst_table_schema(self->name, schema) : VST_E_NOMEM;
+
+    (void)unused;
+    if (status != VST_OK) {
+        free(schema);
+        return vpy_raise(status, NULL, NULL);
+    }
+    PyObject *capsule =
+        PyCapsule_New(schema, "arrow_schema", free_schema_capsule);
+    if (!capsule) {
+        schema->release(schema);
+        free(schema);
+    }
+    return capsule;
+}
+
+/* ---- facts ------------------------------------------------------------- */
+
+static const char *type_of(const vst_arrow_schema *column)
+{
+    static const struct {
+        const char *format, *type;
+    } types[] = {
+        {"i", "int32"}, {"l", "int64"}, {"g", "float64"},
+        {"b", "bool"},  {"u", "text"},
+    };
+
+    if (column->dictionary)
+        return "name";
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (strcmp(types[i].format, column->format) == 0)
+            return types[i].type;
+    return "?";
+}
+
+/* [(name, type, may be null)] */
+static PyObject *table_columns(PyObject *object, void *unused)
+{
+    table *self = (table *)object;
+    vst_arrow_schema schema;
+    vst_status status = vst_table_schema(self->name, &schema);
+    PyObject *list;
+
+    (void)unused;
+    if (status != VST_OK)
+        return vpy_raise(status, NULL, NULL);
+    list = PyList_New(0);
+    for (int64_t i = 0; list && i < schema.n_children; i++) {
+        const vst_arrow_schema *column = schema.children[i];
+        PyObject *entry = Py_BuildValue(
+            "(ssO)", column->name, type_of(column),
+            column->flags & VST_ARROW_NULLABLE ? Py_True : Py_False);
+        if (!entry || PyList_Append(list, entry) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(entry);
+    }
+    schema.release(&schema);
+    return list;
+}
+
+static PyObject *table_name(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyUnicode_FromString(((table *)object)->name);
+}
+
+/* ---- the type ---------------------------------------------------------- */
+
+static PyMethodDef methods[] = {
+    {"__arrow_c_stream__", (PyCFunction)(void (*)(void))table_stream,
+     METH_VARARGS | METH_KEYWORDS,
+     PyDoc_STR("A new stream of all rows, for whatever takes Arrow's "
+               "PyCapsules.")},
+    {"__arrow_c_schema__", table_schema, METH_NOARGS,
+     PyDoc_STR("The columns, the same way.")},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef properties[] = {
+    {"name", table_name, NULL, NULL, NULL},
+    {"columns", table_columns, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyDoc_STRVAR(table_doc,
+             "Table(name, sources)\n--\n\nA table of traces. A source is "
+             "(path, process, offset_ns, parent_pid, rank, world_size, host, "
+             "name, command, ended).");
+
+static PyType_Slot slots[] = {
+    {Py_tp_init, table_init},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, table_dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, properties},
+    {Py_tp_doc, (void *)table_doc},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "vestige._core.Table",
+    .basicsize = sizeof(table),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .slots = slots,
+};
+
+static int add_names(PyObject *module)
+{
+    PyObject *list = PyList_New(0), *all = NULL;
+    const char *name;
+    int failed = list == NULL;
+
+    for (size_t i = 0; !failed && (name = vst_table_name(i)) != NULL; i++) {
+        PyObject *text = PyUnicode_FromString(name);
+        failed = !text || PyList_Append(list, text) < 0;
+        Py_XDECREF(text);
+    }
+    if (!failed)
+        all = PyList_AsTuple(list);
+    Py_XDECREF(list);
+    failed = !all || PyModule_AddObjectRef(module, "table_names", all) < 0;
+    Py_XDECREF(all);
+    return failed ? -1 : 0;
+}
+
+int vpy_tables_init(PyObject *module)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, &spec, NULL);
+    int failed = !type || PyModule_AddType(module, (PyTypeObject *)type) < 0;
+
+    Py_XDECREF(type);
+    return failed ? -1 : add_names(module);
+}

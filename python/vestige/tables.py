@@ -1,0 +1,171 @@
+"""Traces as tables, for programs that think in tables: polars, pandas, DuckDB, pyarrow.
+
+    import vestige
+
+    with vestige.open("traces/") as traces:
+        polars.DataFrame(traces.span)
+        duckdb.sql("select name, sum(self_ns) from span group by name", ...)
+
+A table is read anew whenever somebody asks for it, as a stream that holds a batch at a time: nothing is copied, and
+no pyarrow is needed. docs/tables.md tells what the columns mean.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ._core import Table as _Table
+from ._core import TraceError, table_names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from types import TracebackType
+    from typing import Any
+
+    from .cli.inputs import Source
+
+    Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+TABLES = table_names
+
+
+class Table(_Table):
+    """One table of the traces: an Arrow stream to whoever asks for one."""
+
+    def __init__(self, traces: Traces, name: str, sources: Iterable[Any]) -> None:
+        super().__init__(name, sources)
+        self._traces = traces
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        self._traces._check_open()
+        return super().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{name} {kind}{'?' if nullable else ''}" for name, kind, nullable in self.columns)
+        return f"<vestige table {self.name}: {columns}>"
+
+    def to_arrow(self) -> Any:
+        """A pyarrow.Table."""
+        return _import("pyarrow").table(self)
+
+    def to_polars(self) -> Any:
+        """A polars.DataFrame."""
+        return _import("polars").DataFrame(self)
+
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame; names are categories."""
+        return self.to_arrow().to_pandas()
+
+
+class Traces:
+    """Traces that are read together, each of one process: an attribute for each table."""
+
+    process: Table
+    thread: Table
+    func: Table
+    stack: Table
+    span: Table
+    op: Table
+    alloc: Table
+    counter: Table
+    instant: Table
+    lost: Table
+
+    def __init__(self, sources: Sequence[Source], offsets: Sequence[int] = ()) -> None:
+        """`offsets`: by how many ns each is moved in time."""
+        if not sources:
+            raise ValueError("there are no traces to read")
+        self.sources = list(sources)
+        self.closed = False
+        facts = [
+            _facts(source, number, offsets[number] if offsets else 0) for number, source in enumerate(self.sources)
+        ]
+        self.tables = {name: Table(self, name, facts) for name in TABLES}
+        self.__dict__.update(self.tables)
+
+    @property
+    def files(self) -> list[str]:
+        """Their files; a process's number is its place here."""
+        return [source.path for source in self.sources]
+
+    def close(self) -> None:
+        """No stream can be begun any more. Those that were go on."""
+        self.closed = True
+
+    def __enter__(self) -> Traces:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        first = self.sources[0].path
+        files = repr(first) if len(self.sources) == 1 else f"{first!r} and {len(self.sources) - 1:,} more"
+        return f"<vestige traces {files}{', closed' if self.closed else ''}: {', '.join(TABLES)}>"
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("the traces are closed")
+
+
+def open(files: Files, *, children: bool = True) -> Traces:
+    """The traces that files, folders and patterns stand for, as tables. A file stands for the processes it started too,
+    unless `children` is false. What cannot be read is warned of, if there is anything else."""
+    from .cli import Failure
+    from .cli.inputs import Inputs, find_traces
+
+    class Warning(Inputs):
+        def tell(self, line: str, *, failed: bool = True) -> None:
+            import warnings
+
+            self.failed |= failed
+            warnings.warn(line, stacklevel=5)
+
+    paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    if not paths:
+        raise ValueError("no files were given")
+    try:
+        inputs = find_traces(map(os.fspath, paths), children=children, inputs=Warning())
+    except Failure as failure:
+        raise TraceError(str(failure)) from None
+    return Traces(inputs.sources)
+
+
+def _facts(source: Source, number: int, offset: int) -> tuple[Any, ...]:
+    """As _core.Table wants them."""
+    info = source.metadata.get("distributedInfo")
+    world_size = info.get("world_size") if isinstance(info, dict) else None
+    host = source.metadata.get("host_name")
+    return (
+        source.path,
+        number,
+        offset,
+        -1 if source.parent_pid is None else source.parent_pid,
+        _small(source.rank),
+        _small(world_size),
+        None if host is None else _text(str(host)),
+        _text(source.name),
+        _text(source.command),
+        source.ended,
+    )
+
+
+def _small(number: object) -> int:
+    return number if isinstance(number, int) and 0 <= number < 1 << 31 else -1
+
+
+def _text(text: str) -> str:
+    """Without what cannot be UTF-8, or ends a text in C."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+def _import(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(f"this needs {name}: pip install {name}") from error

@@ -1,0 +1,21 @@
+/* A history of memory that goes step by step, for who takes events when there
+ * is room for them: vst_trace_replay_memory is a loop over it. The trace must
+ * not be used for anything else that reads it meanwhile. One thread at a time.
+ */
+#ifndef VST_MEMORY_HISTORY_H
+#define VST_MEMORY_HISTORY_H
+
+#include <vestige/memory.h>
+
+typedef struct vst__history vst__history;
+
+/* As vst_trace_replay_memory; the sink is copied. *history is NULL if it
+ * fails. */
+vst_status vst__history_begin(vst_trace *trace, int window,
+                              const vst_memory_sink *sink,
+                              vst__history **history);
+/* Delivers some thousand records; *done: there are no more. */
+vst_status vst__history_step(vst__history *history, bool *done);
+void vst__history_end(vst__history *history); /* at any time; NULL: nothing */
+
+#endif

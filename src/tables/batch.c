@@ -1,0 +1,330 @@
+/* batch.h: columns that grow, and the arrays that they become. An array owns
+ * its buffers by itself, since who is given a batch may take single columns out
+ * of it; names share what their dictionary holds. */
+#include "tables/batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "base/grow.h"
+#include "export/json.h"
+
+enum { ROWS_MIN = 1024 };
+
+/* ---- room --------------------------------------------------------------- */
+
+static size_t bits(size_t rows)
+{
+    return (rows + 7) / 8;
+}
+
+/* Bytes of a column's values. */
+static size_t size_of(vst__column_type type, size_t rows)
+{
+    switch (type) {
+    case VST_COLUMN_I32:
+    case VST_COLUMN_NAME:
+        return rows * sizeof(int32_t);
+    case VST_COLUMN_TEXT:
+        return (rows + 1) * sizeof(int32_t);
+    case VST_COLUMN_I64:
+    case VST_COLUMN_F64:
+        break;
+    case VST_COLUMN_BOOL:
+        return bits(rows);
+    }
+    return rows * sizeof(int64_t);
+}
+
+static bool resize(void **memory, size_t size)
+{
+    void *moved = realloc(*memory, size);
+
+    if (moved != NULL)
+        *memory = moved;
+    return moved != NULL;
+}
+
+static bool widen_bits(uint8_t **of, size_t before, size_t after)
+{
+    void *memory = *of;
+
+    if (!resize(&memory, bits(after)))
+        return false;
+    *of = memory;
+    memset(*of + bits(before), 0, bits(after) - bits(before));
+    return true;
+}
+
+static bool widen(vst__column *column, const vst__column_spec *spec,
+                  size_t before, size_t after)
+{
+    uint8_t *flags = column->values;
+    bool done;
+
+    if (spec->type == VST_COLUMN_BOOL) {
+        done = widen_bits(&flags, before, after);
+        column->values = flags;
+    } else {
+        done = resize(&column->values, size_of(spec->type, after));
+    }
+    if (!done)
+        return false;
+    if (spec->type == VST_COLUMN_TEXT && before == 0)
+        *(int32_t *)column->values = 0;
+    return !spec->nullable || widen_bits(&column->valid, before, after);
+}
+
+vst_status vst__batch_make_room(vst__batch *self)
+{
+    size_t wanted = self->capacity != 0 ? 2 * self->capacity : self->usual;
+
+    if (wanted < ROWS_MIN)
+        wanted = ROWS_MIN;
+    if (wanted > INT32_MAX / 8)
+        return VST_E_NOMEM;
+    for (size_t i = 0; i < self->column_count; i++)
+        if (!widen(&self->columns[i], &self->specs[i], self->capacity, wanted))
+            return VST_E_NOMEM;
+    self->capacity = wanted;
+    return VST_OK;
+}
+
+/* ---- texts -------------------------------------------------------------- */
+
+static bool put(vst__batch *self, vst__column *column, const char *bytes,
+                size_t count)
+{
+    char *grown = vst__grow(column->bytes, &column->byte_capacity,
+                            column->byte_count + count + 1, 1);
+
+    if (grown == NULL)
+        return false;
+    column->bytes = grown;
+    memcpy(grown + column->byte_count, bytes, count);
+    column->byte_count += count;
+    self->text += count;
+    return true;
+}
+
+static bool put_utf8(vst__batch *self, vst__column *column, const char *bytes,
+                     size_t count)
+{
+    const unsigned char *at = (const unsigned char *)bytes, *from = at;
+    const unsigned char *end = at + count;
+
+    while (at != end) {
+        size_t length = vst__json_utf8(at, end);
+
+        if (length != 0) {
+            at += length;
+            continue;
+        }
+        if (!put(self, column, (const char *)from, (size_t)(at - from)) ||
+            !put(self, column, "\xef\xbf\xbd", 3))
+            return false;
+        from = ++at;
+    }
+    return put(self, column, (const char *)from, (size_t)(at - from));
+}
+
+static bool has_room(const vst__column *column, size_t count)
+{
+    return count < VST_BATCH_TEXT_MAX / VST_JSON_ESCAPE_MAX &&
+           column->byte_count < VST_BATCH_TEXT_MAX;
+}
+
+static void finish_text(vst__batch *self, unsigned column, bool there)
+{
+    vst__batch_no_text(self, column);
+    if (self->specs[column].nullable)
+        vst__batch_valid(self, column, there);
+}
+
+vst_status vst__batch_text(vst__batch *self, unsigned column, const char *bytes,
+                           size_t count)
+{
+    vst__column *c = &self->columns[column];
+    bool there = bytes != NULL && has_room(c, count);
+
+    if (there && !put_utf8(self, c, bytes, count))
+        return VST_E_NOMEM;
+    finish_text(self, column, there);
+    return VST_OK;
+}
+
+/* As the Chrome export has it. */
+static bool put_string(vst__batch *self, vst__column *c, const char *bytes,
+                       size_t count)
+{
+    const char *end = bytes + count;
+    char piece[512];
+
+    if (!put(self, c, "\"args\": \"", strlen("\"args\": \"")))
+        return false;
+    while (bytes != end) {
+        char *to = vst__json_escape(piece, piece + sizeof piece, &bytes, end);
+        if (!put(self, c, piece, (size_t)(to - piece)))
+            return false;
+    }
+    return put(self, c, "\"", 1);
+}
+
+vst_status vst__batch_members(vst__batch *self, unsigned column,
+                              const char *members, size_t count)
+{
+    vst__column *c = &self->columns[column];
+    bool there = count != 0 && has_room(c, count);
+
+    if (there) {
+        bool is_json = vst__json_is_members(members, count);
+
+        if (!put(self, c, "{", 1) ||
+            !(is_json ? put(self, c, members, count)
+                      : put_string(self, c, members, count)) ||
+            !put(self, c, "}", 1))
+            return VST_E_NOMEM;
+    }
+    finish_text(self, column, there);
+    return VST_OK;
+}
+
+/* ---- arrays ------------------------------------------------------------- */
+
+/* What a column's array owns. */
+typedef struct owned {
+    const void *buffers[3];
+    vst_arrow_array dictionary;
+} owned;
+
+static void release_column(vst_arrow_array *array)
+{
+    owned *own = array->private_data;
+
+    for (size_t i = 0; i < 3; i++)
+        free((void *)(uintptr_t)own->buffers[i]);
+    if (own->dictionary.release != NULL)
+        own->dictionary.release(&own->dictionary);
+    free(own);
+    array->release = NULL;
+}
+
+/* The array of structs: its columns, and pointers to them. */
+typedef struct root {
+    const void *buffers[1];
+    vst_arrow_array *children[VST_BATCH_COLUMNS_MAX];
+    vst_arrow_array columns[];
+} root;
+
+static void release_root(vst_arrow_array *array)
+{
+    root *all = array->private_data;
+
+    for (int64_t i = 0; i < array->n_children; i++)
+        if (all->columns[i].release != NULL)
+            all->columns[i].release(&all->columns[i]);
+    free(all);
+    array->release = NULL;
+}
+
+/* The array of a column, without buffers: those are given when nothing can fail
+ * any more. */
+static vst_status make_column(const vst__column_spec *spec,
+                              vst__dictionary *dictionaries,
+                              vst_arrow_array *array)
+{
+    owned *own = calloc(1, sizeof *own);
+
+    if (own == NULL)
+        return VST_E_NOMEM;
+    *array = (vst_arrow_array){
+        .n_buffers = spec->type == VST_COLUMN_TEXT ? 3 : 2,
+        .buffers = own->buffers,
+        .release = release_column,
+        .private_data = own,
+    };
+    if (spec->type != VST_COLUMN_NAME)
+        return VST_OK;
+    array->dictionary = &own->dictionary;
+    return vst__dictionary_array(&dictionaries[spec->names], &own->dictionary);
+}
+
+static void fill_column(vst__column *column, const vst__column_spec *spec,
+                        size_t rows, vst_arrow_array *array)
+{
+    owned *own = array->private_data;
+
+    array->length = (int64_t)rows;
+    array->null_count = (int64_t)column->nulls;
+    if (column->nulls == 0) {
+        free(column->valid);
+        column->valid = NULL;
+    }
+    own->buffers[0] = column->valid;
+    own->buffers[1] = column->values;
+    if (spec->type == VST_COLUMN_TEXT)
+        own->buffers[2] = column->bytes;
+    *column = (vst__column){0};
+}
+
+/* A buffer of no text must be there all the same. */
+static vst_status complete(vst__batch *self)
+{
+    for (size_t i = 0; i < self->column_count; i++) {
+        vst__column *c = &self->columns[i];
+
+        if (self->specs[i].type == VST_COLUMN_TEXT && c->bytes == NULL &&
+            !put(self, c, "", 0))
+            return VST_E_NOMEM;
+    }
+    return VST_OK;
+}
+
+vst_status vst__batch_take(vst__batch *self, vst__dictionary *dictionaries,
+                           vst_arrow_array *array)
+{
+    vst_status status = complete(self);
+    root *all =
+        calloc(1, sizeof *all + self->column_count * sizeof *all->columns);
+
+    *array = (vst_arrow_array){
+        .length = (int64_t)self->rows,
+        .n_buffers = 1,
+        .n_children = (int64_t)self->column_count,
+        .release = release_root,
+        .private_data = all,
+    };
+    if (all == NULL) {
+        array->release = NULL;
+        return VST_E_NOMEM;
+    }
+    array->buffers = all->buffers;
+    array->children = all->children;
+    for (size_t i = 0; i < self->column_count && status == VST_OK; i++) {
+        all->children[i] = &all->columns[i];
+        status = make_column(&self->specs[i], dictionaries, &all->columns[i]);
+    }
+    if (status != VST_OK) {
+        release_root(array);
+        return status;
+    }
+    for (size_t i = 0; i < self->column_count; i++)
+        fill_column(&self->columns[i], &self->specs[i], self->rows,
+                    &all->columns[i]);
+    self->usual =
+        self->capacity < VST_BATCH_ROWS ? self->capacity : VST_BATCH_ROWS;
+    self->rows = self->capacity = self->text = 0;
+    return VST_OK;
+}
+
+void vst__batch_free(vst__batch *self)
+{
+    for (size_t i = 0; i < self->column_count; i++) {
+        free(self->columns[i].values);
+        free(self->columns[i].valid);
+        free(self->columns[i].bytes);
+        self->columns[i] = (vst__column){0};
+    }
+    self->rows = self->capacity = self->text = 0;
+}

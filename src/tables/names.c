@@ -1,0 +1,91 @@
+/* What definitions are called in tables. A name has one number in all traces of
+ * a stream, so a row needs no more than a look-up by its definition's id. One
+ * thread at a time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/json.h"
+#include "tables/table.h"
+
+/* ---- kinds -------------------------------------------------------------- */
+
+/* By vst_definition_kind. */
+static const char *const kinds[] = {
+    "unknown", "python",  "native",   "annotation", "gc",
+    "instant", "counter", "operator", "module",
+};
+
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+vst_status vst__names_add(vst__table_stream *stream, vst__names to,
+                          const char *const *names, size_t count)
+{
+    vst__dictionary *dictionary = &stream->dictionaries[to];
+    vst_status status = VST_OK;
+    int32_t number;
+
+    for (size_t i = dictionary->count; i < count && status == VST_OK; i++)
+        status = vst__dictionary_add(dictionary, names[i], strlen(names[i]),
+                                     &number);
+    return status;
+}
+
+/* ---- definitions -------------------------------------------------------- */
+
+static vst_status add_shown(vst__dictionary *to, const vst_definition *d,
+                            int32_t *number)
+{
+    char line[VST_JSON_NUMBER_MAX + 8] = "(";
+    char *end = vst__json_i64(line + 1, d->line);
+    vst_status status = VST_OK;
+
+    vst__dictionary_begin(to);
+    memcpy(end, "): ", 3);
+    if (d->kind == VST_DEF_PYTHON) {
+        status = vst__dictionary_put(to, d->file + d->file_skip,
+                                     d->file_len - d->file_skip);
+        if (status == VST_OK)
+            status = vst__dictionary_put(to, line, (size_t)(end + 3 - line));
+    }
+    if (status == VST_OK)
+        status = vst__dictionary_put(to, d->name, d->name_len);
+    return status == VST_OK ? vst__dictionary_finish(to, number) : status;
+}
+
+/* Ids that a torn file has lost the definition of. */
+static vst_status add_unknown(vst__table_stream *stream)
+{
+    static const char name[] = "unknown function";
+
+    if (stream->unknown.shown >= 0)
+        return VST_OK;
+    return vst__dictionary_add(&stream->dictionaries[VST_NAMES_SHOWN], name,
+                               sizeof name - 1, &stream->unknown.shown);
+}
+
+vst_status vst__names_define(vst__table_stream *stream)
+{
+    const vst_trace *trace = stream->trace;
+    vst_id max = vst_trace_definition_max(trace);
+    vst__defined *defined =
+        realloc(stream->defined, ((size_t)max + 1) * sizeof *defined);
+    vst_status status = vst__names_add(stream, VST_NAMES_KINDS, kinds, KINDS);
+
+    if (defined == NULL)
+        return VST_E_NOMEM;
+    stream->defined = defined;
+    stream->defined_max = max;
+    if (status == VST_OK)
+        status = add_unknown(stream);
+    for (size_t i = 0; i <= max; i++)
+        defined[i] = stream->unknown;
+    for (size_t i = 0; i < trace->definition_count && status == VST_OK; i++) {
+        const vst_definition *d = &trace->definitions[i];
+        vst__defined *to = &defined[trace->definition_ids[i]];
+
+        to->kind = (size_t)d->kind < KINDS ? (int32_t)d->kind : 0;
+        status =
+            add_shown(&stream->dictionaries[VST_NAMES_SHOWN], d, &to->shown);
+    }
+    return status;
+}

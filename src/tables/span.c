@@ -1,0 +1,109 @@
+/* The table of spans, in the order in which they end, and what it shares with
+ * the others that replay a trace. One thread at a time. */
+#include "tables/table.h"
+
+vst_status vst__replayed_begin(vst__table_stream *stream, const vst_sink *sink)
+{
+    vst_status status = vst__names_define(stream);
+
+    return status == VST_OK ? vst__replay_begin(stream->trace, VST_WINDOW_ALL,
+                                                NULL, sink, &stream->replay)
+                            : status;
+}
+
+vst_status vst__replayed_step(vst__table_stream *stream, bool *done)
+{
+    return vst__replay_step(stream->replay, done);
+}
+
+/* ---- span --------------------------------------------------------------- */
+
+enum {
+    SPAN_PROCESS,
+    SPAN_THREAD,
+    SPAN_SPAN,
+    SPAN_PARENT,
+    SPAN_FUNC,
+    SPAN_NAME,
+    SPAN_KIND,
+    SPAN_START,
+    SPAN_DURATION,
+    SPAN_SELF,
+    SPAN_DEPTH,
+    SPAN_STACK,
+    SPAN_FLAGS,
+    SPAN_ARGS
+};
+
+static const vst__column_spec span_columns[] = {
+    [SPAN_PROCESS] = {"process", VST_COLUMN_I32, false, 0},
+    [SPAN_THREAD] = {"thread", VST_COLUMN_I32, false, 0},
+    [SPAN_SPAN] = {"span", VST_COLUMN_I64, false, 0},
+    [SPAN_PARENT] = {"parent", VST_COLUMN_I64, true, 0},
+    [SPAN_FUNC] = {"func", VST_COLUMN_I32, false, 0},
+    [SPAN_NAME] = {"name", VST_COLUMN_NAME, false, VST_NAMES_SHOWN},
+    [SPAN_KIND] = {"kind", VST_COLUMN_NAME, false, VST_NAMES_KINDS},
+    [SPAN_START] = {"start_ns", VST_COLUMN_I64, false, 0},
+    [SPAN_DURATION] = {"duration_ns", VST_COLUMN_I64, false, 0},
+    [SPAN_SELF] = {"self_ns", VST_COLUMN_I64, false, 0},
+    [SPAN_DEPTH] = {"depth", VST_COLUMN_I32, false, 0},
+    [SPAN_STACK] = {"stack", VST_COLUMN_I32, false, 0},
+    [SPAN_FLAGS] = {"flags", VST_COLUMN_I32, false, 0},
+    [SPAN_ARGS] = {"args", VST_COLUMN_TEXT, true, 0},
+};
+
+int64_t vst__span_self(const vst_span *span)
+{
+    return span->flags & VST_SPAN_ASYNC
+               ? 0
+               : span->end_ns - span->start_ns - span->children_ns;
+}
+
+static vst_status add_span(void *ctx, const vst_span *span)
+{
+    vst__table_stream *stream = ctx;
+    vst__batch *batch = &stream->batch;
+    const vst__defined *defined = vst__names_of(stream, span->id);
+    vst_status status = vst__batch_reserve(batch);
+
+    if (status != VST_OK)
+        return status;
+    vst__batch_i32(batch, SPAN_PROCESS, stream->source->process);
+    vst__batch_i32(batch, SPAN_THREAD, (int32_t)span->thread);
+    vst__batch_i64(batch, SPAN_SPAN, (int64_t)span->serial);
+    vst__batch_i64_or_null(batch, SPAN_PARENT, span->parent != 0,
+                           (int64_t)span->parent);
+    vst__batch_i32(batch, SPAN_FUNC, (int32_t)span->id);
+    vst__batch_i32(batch, SPAN_NAME, defined->shown);
+    vst__batch_i32(batch, SPAN_KIND, defined->kind);
+    vst__batch_i64(batch, SPAN_START, span->start_ns);
+    vst__batch_i64(batch, SPAN_DURATION, span->end_ns - span->start_ns);
+    vst__batch_i64(batch, SPAN_SELF, vst__span_self(span));
+    vst__batch_i32(batch, SPAN_DEPTH, (int32_t)span->depth);
+    vst__batch_i32(batch, SPAN_STACK, (int32_t)span->place);
+    vst__batch_i32(batch, SPAN_FLAGS, (int32_t)span->flags);
+    if (VST_LIKELY(span->args_len == 0)) {
+        vst__batch_no_text(batch, SPAN_ARGS);
+        vst__batch_valid(batch, SPAN_ARGS, false);
+    } else {
+        status =
+            vst__batch_members(batch, SPAN_ARGS, span->args, span->args_len);
+    }
+    vst__batch_add(batch);
+    return status;
+}
+
+static vst_status begin_span(vst__table_stream *stream)
+{
+    vst_sink sink = {
+        .ctx = stream, .span = add_span, .places = &stream->places};
+
+    return vst__replayed_begin(stream, &sink);
+}
+
+const vst__table vst__table_span = {
+    .name = "span",
+    VST_COLUMNS(span_columns),
+    .begin = begin_span,
+    .step = vst__replayed_step,
+};
