@@ -6,7 +6,7 @@ PY := $(shell scripts/find_python.sh --default)
 endif
 SOURCES := pyproject.toml meson.build meson_options.txt \
            $(shell find adapters include src python -name '*.[ch]' -o -name '*.cpp' -o -name '*.py' \
-             -o -name '*.pyi' -o -name '*.html' -o -name py.typed -o -name meson.build)
+             -o -name '*.pyi' -o -name '*.html' -o -name '*.sql' -o -name py.typed -o -name meson.build)
 
 help:
 	@echo 'make develop [PY=3.12]  build and install vestige into .venv/<version>'

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-COMMANDS = ("run", "memory", "memory-report", "report", "export", "merge", "info", "recover", "pack", "et")
+COMMANDS = ("run", "memory", "memory-report", "report", "export", "merge", "info", "recover", "pack", "et", "query")
 USAGE = """\
 usage: vestige COMMAND [options] …
 
@@ -26,6 +26,7 @@ usage: vestige COMMAND [options] …
   recover  a finished copy of a trace whose process died
   pack     make traces small; every command reads them as before
   et       check or show execution traces: graphs of operators
+  query    ask one trace or thousands in SQL; questions that are ready
 
   vestige run script.py --its-options
   vestige export script.1234.vst -o script.json.gz

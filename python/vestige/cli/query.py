@@ -1,0 +1,249 @@
+"""`vestige query`: SQL over one trace or thousands, and ready questions."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from contextlib import contextmanager
+
+from . import Failure
+from .console import Parser, Progress, explain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+    from typing import TextIO
+
+    from vestige.query.answer import Answer
+    from vestige.query.questions import Question
+    from vestige.query.tables import Tables
+
+ROWS = 100
+FORMATS = ("table", "csv", "json", "parquet")
+EXAMPLES = """\
+  vestige query --list                            the ready questions
+  vestige query top-functions runs/
+  vestige query slowest-calls t.vst -p function=load -p rows=5
+  vestige query growth before.vst after.vst
+  vestige query 'select name, count(*) from span group by name' 'runs/*.vst'
+  vestige query --show-sql stragglers             to start from
+  vestige query --schema                          tables and columns
+  vestige query stragglers exported/ --engine spark --master spark://host:7077
+"""
+
+
+def main(argv: list[str]) -> int:
+    parser = Parser(
+        "query",
+        "Ask traces in SQL. SQL is a query, `@FILE` that holds one, or the name of a\n"
+        "ready question. FILE stands for the processes it started too, a folder for all\n"
+        "traces in it or for tables that `vestige export` wrote; quoted patterns are\n"
+        "expanded. All processes are in the same tables, told apart by `process`.",
+        "SQL FILE… [options]",
+        EXAMPLES,
+    )
+    add_options(parser)
+    options = parser.parse_intermixed_args(argv)
+    options.sql, options.files = (options.words or [None])[0], options.words[1:]
+    if options.list:
+        _list()
+    elif options.schema:
+        _show_schema()
+    elif options.show_sql is not None:
+        print(_ready(options.show_sql).text, end="")
+    elif options.sql is None:
+        parser.error("what is asked? SQL, or the name of a ready question (--list)")
+    elif not options.files:
+        parser.error(_no_files(options.sql))
+    else:
+        return _ask(options)
+    return 0
+
+
+def add_options(parser: Parser) -> None:
+    parser.add_argument("words", metavar="SQL FILE…", nargs="*", help="what is asked, and of which traces or tables")
+    parser.add_argument("-p", "--param", metavar="NAME=VALUE", action="append", default=[], help="for :NAME in the SQL")
+    parser.add_argument("-n", "--rows", metavar="N", type=int, help=f"rows to show, 0: all (default: {ROWS} in a table)")
+    parser.add_argument("-f", "--format", choices=FORMATS, help="default: that of OUT's suffix, else a table")
+    parser.add_argument("-o", "--output", metavar="OUT", help="write to a file")
+    parser.add_argument("--force", action="store_true", help="overwrite OUT")
+    parser.add_argument("--raw", action="store_true", help="numbers in tables as they are: times in ns")
+    parser.add_argument("--no-children", action="store_true", help="without the processes that a FILE started")
+    parser.add_argument("--list", action="store_true", help="list the ready questions and their parameters")
+    parser.add_argument("--show-sql", metavar="NAME", help="print the SQL of a ready question")
+    parser.add_argument("--schema", action="store_true", help="print the tables and their columns")
+    parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb", help="who answers (default: duckdb)")
+    parser.add_argument("--master", metavar="URL", help="of a Spark that runs: spark://host:7077, local[2]")
+    parser.add_argument("--conf", metavar="KEY=VALUE", action="append", default=[], help="a setting of Spark's")
+    parser.add_argument("--memory-limit", metavar="SIZE", help="that DuckDB may take; it goes on on disk (default: 80 %%)")
+
+
+def _ready(name: str) -> Question:
+    from vestige.query.questions import load
+
+    questions = load()
+    if name not in questions:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, questions, n=1)
+        raise Failure(
+            f"no question {name!r} is ready; " + (f"did you mean {near[0]!r}?" if near else "see vestige query --list"),
+            code=2,
+        )
+    return questions[name]
+
+
+def _list() -> None:
+    from vestige.query.questions import load
+
+    for question in load().values():
+        needs = f" (of {question.runs} runs)" if question.runs > 1 else ""
+        print(f"{question.name:<15} {question.about}{needs}")
+        for parameter in question.parameters.values():
+            default = "" if parameter.default is None else f"={parameter.default}"
+            print(f"{'':<15}   -p {parameter.name}{default}: {parameter.about}")
+
+
+def _show_schema() -> None:
+    from vestige.query.schema import lines
+
+    for line in lines():
+        print(line)
+
+
+def _no_files(sql: str) -> str:
+    return f"{sql!r} of what? name traces, folders or exported tables" if len(sql) < 40 else "name traces to ask"
+
+
+def _ask(options: Namespace) -> int:
+    values = _pairs("-p", options.param)
+    limit = _limit(options)
+    format = _format(options)
+    if options.output is not None and os.path.lexists(options.output) and not options.force:
+        raise Failure(f"{options.output}: already exists; --force overwrites it", code=2)
+    _check_engine(options)
+    sql, question = _sql(options.sql, values, spark=options.engine == "spark")
+    if question is not None and question.runs != len(options.files) and question.runs > 1:
+        raise Failure(f"{question.name} compares {question.runs} runs: name a file or folder for each", code=2)
+
+    from vestige.query.tables import find_tables
+
+    tables = find_tables(options.files, children=not options.no_children)
+    with _answer(sql, tables, options) as answer:
+        _write(answer, options, format, limit)
+    return int(tables.failed)
+
+
+def _pairs(option: str, given: list[str]) -> dict[str, str]:
+    pairs = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise Failure(f"{option} takes NAME=VALUE, not {text!r}", code=2)
+        pairs[name] = value
+    return pairs
+
+
+def _limit(options: Namespace) -> int:
+    if options.rows is not None and options.rows < 0:
+        raise Failure(f"-n must be 0 or more, not {options.rows}", code=2)
+    if options.rows is None:
+        return ROWS if _format(options) == "table" and options.output is None else 0
+    return int(options.rows)
+
+
+def _format(options: Namespace) -> str:
+    if options.format is not None:
+        if options.format == "parquet" and options.output is None:
+            raise Failure("--format parquet needs a file to write: -o OUT", code=2)
+        return str(options.format)
+    if options.output is None:
+        return "table"
+    suffix = os.path.splitext(options.output)[1].removeprefix(".")
+    if suffix in FORMATS[1:]:
+        return suffix
+    if suffix in ("", "txt"):
+        return "table"
+    raise Failure(f"{options.output}: no format has this suffix; there are .csv, .json, .parquet and .txt", code=2)
+
+
+def _check_engine(options: Namespace) -> None:
+    if options.engine == "spark":
+        if options.master is None:
+            raise Failure("--engine spark needs the address of a Spark: --master spark://host:7077, or local[2]", code=2)
+        if options.memory_limit is not None:
+            raise Failure("--memory-limit is DuckDB's; Spark has --conf spark.driver.memory=…", code=2)
+    elif options.master is not None or options.conf:
+        raise Failure("--master and --conf are for --engine spark", code=2)
+
+
+def _sql(text: str, values: dict[str, str], *, spark: bool) -> tuple[str, Question | None]:
+    """A question by its name, SQL as it is. A word alone is a name."""
+    from vestige.query.questions import fill_own
+
+    if text.startswith("@"):
+        try:
+            with open(text[1:], encoding="utf-8") as file:
+                text = file.read()
+        except (OSError, ValueError) as error:
+            raise Failure(explain(text[1:], error), code=2) from None
+    elif len(text.split()) == 1 and not text.startswith("("):
+        question = _ready(text)
+        return question.sql(values, backslashes=spark), question
+    return fill_own(text, values, backslashes=spark), None
+
+
+def _answer(sql: str, tables: Tables, options: Namespace) -> Answer:
+    """Of the engine; traces are made ready for it."""
+    if options.engine == "spark":
+        from vestige.query.spark import SparkAnswer
+
+        return SparkAnswer(sql, tables, master=options.master, conf=_pairs("--conf", options.conf))
+    from vestige.query.duck import DuckAnswer, load
+
+    load()
+    return DuckAnswer(sql, tables, memory=options.memory_limit, progress=Progress("asking"))
+
+
+def _write(answer: Answer, options: Namespace, format: str, limit: int) -> None:
+    from vestige.query.show import write_csv, write_json, write_table
+
+    if format == "parquet":
+        answer.write_parquet(options.output)
+        return
+    terminal = options.output is None and sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if terminal else None
+    with _opened(options.output) as out:
+        more = 0
+        if format == "csv":
+            more = write_csv(answer, out, limit=limit)
+        elif format == "json":
+            more = write_json(answer, out, limit=limit)
+        else:
+            write_table(answer, out, limit=limit, width=width, bold=terminal and not _plain(), raw=options.raw)
+    if more:
+        print(f"vestige: … {more:,} more rows", file=sys.stderr)
+
+
+@contextmanager
+def _opened(path: str | None) -> Iterator[TextIO]:
+    """A file, which a failure takes away again, or stdout."""
+    if path is None:
+        yield sys.stdout
+        return
+    try:
+        file = open(path, "w", encoding="utf-8", newline="")
+    except OSError as error:
+        raise Failure(explain(path, error)) from None
+    try:
+        with file:
+            yield file
+    except BaseException:
+        os.unlink(path)
+        raise
+
+
+def _plain() -> bool:
+    return bool(os.environ.get("NO_COLOR"))

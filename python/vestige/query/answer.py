@@ -1,0 +1,40 @@
+"""What an engine answers: columns, and rows as they come."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from typing_extensions import Self
+
+BATCH = 10_000
+
+
+class Answer:
+    """Rows can be gone through once. Engines keep what they need alive until it is closed."""
+
+    columns: list[str]
+
+    def batches(self) -> Iterator[list[tuple[Any, ...]]]:
+        """Rows, many at a time."""
+        raise NotImplementedError
+
+    def write_parquet(self, path: str) -> None:
+        """Instead of going through them."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Lets go of the engine."""
+
+    @property
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        for batch in self.batches():
+            yield from batch
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

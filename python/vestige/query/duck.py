@@ -1,0 +1,156 @@
+"""DuckDB answers, in this process."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+
+from vestige.cli import Failure
+
+from .answer import BATCH, Answer
+from .questions import quote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from .tables import Part, Tables
+
+WAIT_S = 0.2
+LONGEST = 400  # of a message, in characters
+FILE_ERRORS = ("IOException", "OutOfMemoryException", "InternalException")
+
+
+class DuckAnswer(Answer):
+    """A connection of its own, with the tables in it. What the SQL says is done when it is made; rows come later."""
+
+    def __init__(
+        self, sql: str, tables: Tables, *, memory: str | None, progress: Callable[[float], None] | None
+    ) -> None:
+        self._duckdb = duckdb = load()
+        self._progress = progress
+        config: dict[str, Any] = {"temp_directory": os.path.join(tempfile.gettempdir(), f"vestige-{os.getpid()}")}
+        if memory is not None:
+            config["memory_limit"] = memory
+        self._connection = duckdb.connect(":memory:", config=config)
+        self._sql = sql
+        try:
+            self._register(tables)
+            self._statements = self._connection.extract_statements(sql)
+            if not self._statements:
+                raise Failure("there is no SQL in the query", code=2)
+            self.columns: list[str] = []
+        except duckdb.Error as error:
+            self.close()
+            raise explain(error) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def _register(self, tables: Tables) -> None:
+        for name, stream in tables.streams.items():
+            self._connection.register(name, stream)
+        if tables.parts:
+            self._register_parts(tables.parts)
+        if tables.runs:
+            rows = ", ".join(f"({process}, {run}, {_text(path)})" for process, run, path in tables.runs)
+            self._connection.execute(f"create table run (process int, run int, path text); insert into run values {rows}")
+
+    def _register_parts(self, parts: list[Part]) -> None:
+        """Each table of all parts together; processes of later ones get numbers after those of the earlier."""
+        first = 0
+        selects: dict[str, list[str]] = {}
+        for part in parts:
+            for name, files in part.files.items():
+                source = f"read_parquet([{', '.join(map(_text, files))}])"
+                select = f"select * replace (cast(process + {first} as int) as process) from {source}"
+                selects.setdefault(name, []).append(select if first else f"select * from {source}")
+            source = f"read_parquet([{', '.join(map(_text, part.files.get('process') or part.files['span']))}])"
+            if part.run is not None:
+                here = f"select distinct cast(process + {first} as int) as process, {part.run} as run"
+                selects.setdefault("run", []).append(f"{here}, {_text(part.path)} as path from {source}")
+            if len(parts) > 1:
+                highest = self._connection.execute(f"select max(process) from {source}").fetchone()[0]
+                first += 0 if highest is None else highest + 1
+        for name, several in selects.items():
+            self._connection.execute(f"create view {name} as {' union all by name '.join(several)}")
+
+    def _execute(self, statements: Any) -> None:
+        with Watch(self._connection, self._progress):
+            for statement in statements:
+                self._connection.execute(statement)
+
+    def batches(self) -> Iterator[list[tuple[Any, ...]]]:
+        try:
+            self._execute(self._statements)
+            self.columns = [column[0] for column in self._connection.description or ()]
+            while True:
+                batch = self._connection.fetchmany(BATCH)
+                if not batch:
+                    return
+                yield batch
+        except self._duckdb.Error as error:
+            raise explain(error) from None
+
+    def write_parquet(self, path: str) -> None:
+        last = self._statements[-1]
+        try:
+            self._execute(self._statements[:-1])
+            target = path.replace("'", "''")
+            text = last.query.strip().rstrip(";")
+            with Watch(self._connection, self._progress):
+                self._connection.execute(f"copy ({text}\n) to '{target}' (format parquet, compression zstd)")
+        except self._duckdb.Error as error:
+            raise explain(error) from None
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class Watch:
+    """Tells how far a query is while it runs."""
+
+    def __init__(self, connection: Any, progress: Callable[[float], None] | None) -> None:
+        self._connection = connection
+        self._progress = progress
+        self._done = threading.Event()
+
+    def __enter__(self) -> None:
+        if self._progress is not None:
+            self._thread = threading.Thread(target=self._look, daemon=True)
+            self._thread.start()
+
+    def __exit__(self, *exc: object) -> None:
+        if self._progress is not None:
+            self._done.set()
+            self._thread.join()
+
+    def _look(self) -> None:
+        assert self._progress is not None
+        while not self._done.wait(WAIT_S):
+            self._progress(max(0.0, self._connection.query_progress() / 100))
+
+
+def load() -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise Failure(
+            "SQL is answered by DuckDB, which is not installed here: pip install duckdb, or 'vestige[sql]'"
+        ) from None
+    return duckdb
+
+
+def _text(value: str) -> str:
+    return quote(value, backslashes=False)
+
+
+def explain(error: Exception) -> Failure:
+    """One line of what DuckDB says in several."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    kept = [line for line in lines if line and not line.startswith(("LINE ", "^"))]
+    text = " ".join(kept)
+    usage = type(error).__name__ not in FILE_ERRORS
+    return Failure(text[:LONGEST], code=2 if usage else 1)
