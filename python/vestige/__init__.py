@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .experimental import _ExperimentalConfig as _ExperimentalConfig
     from .flight import snapshot
     from .handlers import tensorboard_trace_handler
+    from .notebook import load_ipython_extension as load_ipython_extension
     from .profiler import profile
     from .steps import KinetoStepTracker, ProfilerAction, schedule
     from .tables import open as open  # not in __all__: it would hide the builtin
@@ -61,6 +62,7 @@ else:
         "_ExperimentalConfig": "experimental",
         "install": "dropin",
         "open": "tables",
+        "load_ipython_extension": "notebook",
         "profile": "profiler",
         "schedule": "steps",
         "snapshot": "flight",

@@ -252,6 +252,14 @@ class TorchProfile:
             group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions
         )
 
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows of it; None before there is anything."""
+        if self._tracing or not self._started or self._experiment.get("trace_only"):
+            return None
+        from .overview import of_profile
+
+        return of_profile(self).html()
+
     @property
     def profiler(self) -> Any:
         """What torch has below its profile: here the same object, with the names that programs ask for there."""

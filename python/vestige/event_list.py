@@ -34,6 +34,12 @@ class EventList(list):  # type: ignore[type-arg]
     def __str__(self) -> str:
         return self.table()
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it: names by their own time."""
+        from .overview import of_events
+
+        return of_events(self).html(20)
+
     @property
     def self_cpu_time_total(self) -> float:
         """The own times of all, in µs."""

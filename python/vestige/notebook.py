@@ -1,0 +1,186 @@
+"""`%load_ext vestige` in IPython and Jupyter: `%%vestige` records a cell, `%vestige` a statement, and shows the result.
+
+IPython is loaded by whoever loads the extension, and named here only then.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+
+from . import TraceError
+from .overview import ROWS, of_trace
+from .profiler import profile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+    from .overview import Overview
+
+LONG = ("rows=", "memory", "output=", "force", "no-c", "quiet")
+USAGE = "see %vestige?"
+VARIABLE = "_vestige"
+
+
+class Result:
+    """What a cell did; in a notebook it is shown as a table."""
+
+    def __init__(self, overview: Overview, rows: int) -> None:
+        self._overview = overview
+        self._rows = rows
+
+    def _repr_html_(self) -> str:
+        return self._overview.html(self._rows)
+
+    def __repr__(self) -> str:
+        return self._overview.text(self._rows)
+
+
+class CellSyntaxError(Exception):
+    """A cell that does not compile; IPython shows it as it shows its SyntaxError."""
+
+
+def load_ipython_extension(shell: Any) -> None:
+    from IPython.core.magic import Magics, line_cell_magic, magics_class
+
+    @magics_class
+    class VestigeMagics(Magics):
+        @line_cell_magic
+        def vestige(self, line: str, cell: str | None = None) -> None:
+            """Record every call of a cell or a statement, and show where the time went.
+
+                %%vestige [-n ROWS] [--memory] [--no-c] [-o FILE.vst [--force]] [-q]
+                %vestige [options] statement
+
+            -n, --rows     how many functions to show (12)
+            --memory       record allocations too
+            --no-c         leave functions written in C out
+            -o, --output   keep the trace in a file; --force overwrites it
+            -q, --quiet    show nothing; the profile is in `_vestige`, as it always is afterwards
+            """
+            options, rest = self.parse_options(
+                line, "n:o:q", *LONG, posix=True, strict=False, preserve_non_opts=True
+            )
+            if cell is not None and rest.strip():
+                raise _usage(f"%%vestige takes options alone, not {rest.strip()!r}; {USAGE}")
+            if cell is None and not rest.strip():
+                raise _usage(f"%vestige needs a statement to record, %%vestige a cell; {USAGE}")
+            run(self.shell, cell if cell is not None else rest, options)
+
+    shell.register_magics(VestigeMagics)
+
+
+def _usage(message: str) -> Exception:
+    from IPython.core.error import UsageError
+
+    error: Exception = UsageError(message)
+    return error
+
+
+def run(shell: Any, source: str, options: dict[str, Any]) -> None:
+    rows = _rows(options)
+    output = options.get("o", options.get("output"))
+    name, parts = _compile(shell, source)
+    try:
+        prof = profile(
+            profile_memory="memory" in options,
+            c_functions="no-c" not in options,
+            output=None if output is None else os.path.expanduser(output),
+            overwrite="force" in options,
+        )
+        prof.start()
+    except (TraceError, OSError, RuntimeError, ValueError) as error:
+        raise _usage(f"%%vestige: {error}") from None
+    shell.user_ns[VARIABLE] = prof
+    value, error = None, None
+    try:
+        for code in parts:
+            value = _execute(shell, code, shell.user_ns)
+    except BaseException as caught:
+        error = caught
+    finally:
+        prof.stop()
+        if output is not None:
+            prof.finish()
+    if value is not None and error is None and not source.rstrip().endswith(";"):
+        sys.displayhook(value)
+    if "q" not in options and "quiet" not in options:
+        _show(prof, name, rows, error, output)
+    if error is not None:
+        _show_as_without(shell, error, name)
+        raise error
+
+
+def _rows(options: dict[str, Any]) -> int:
+    text = options.get("n", options.get("rows", str(ROWS)))
+    if not text.isdigit() or int(text) < 1:
+        raise _usage(f"-n takes a number of rows, not {text!r}; {USAGE}")
+    return int(text)
+
+
+def _compile(shell: Any, source: str) -> tuple[str, list[Any]]:
+    """The name that the code goes by, and the pieces of it. What the last expression gives is shown after recording."""
+    try:
+        text = shell.transform_cell(source)
+        name = shell.compile.cache(text, shell.execution_count, raw_code=source)
+        tree = shell.transform_ast(shell.compile.ast_parse(text, filename=name))
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        last = tree.body[-1] if tree.body else None
+        pieces: list[tuple[ast.AST, str]] = []
+        if isinstance(last, ast.Expr) and shell.ast_node_interactivity != "none":
+            tree.body.pop()
+            pieces.append((ast.Expression(last.value), "eval"))
+        if tree.body:
+            pieces.insert(0, (tree, "exec"))
+        with shell.compile.extra_flags(flags):
+            parts = [shell.compile(piece, name, mode) for piece, mode in pieces]
+    except (SyntaxError, OverflowError, ValueError, TypeError, MemoryError) as error:
+        failure = CellSyntaxError(str(error))
+        if isinstance(error, SyntaxError):
+            lines = shell.SyntaxTB.structured_traceback(type(error), error, [])
+            failure._render_traceback_ = lambda: lines  # type: ignore[attr-defined]
+        raise failure from None
+    return os.path.basename(name), parts
+
+
+def _execute(shell: Any, code: Any, names: dict[str, Any]) -> Any:
+    import inspect
+
+    if not code.co_flags & inspect.CO_COROUTINE:
+        return eval(code, names)
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return shell.loop_runner(eval(code, names))
+    raise _usage("%%vestige cannot record `await` at the top level here: put it into a function, or use profile()")
+
+
+def _show(prof: profile, name: str, rows: int, error: BaseException | None, output: str | None) -> None:
+    from IPython.display import display
+
+    results = prof._read()
+    overview = of_trace(results.trace, results.selection, memory=prof.profile_memory, cell=name)
+    if error is not None:
+        overview.note = f"up to {type(error).__name__}"
+    elif output is not None:
+        overview.note = f"recorded in {output}"
+    display(Result(overview, rows))
+
+
+def _show_as_without(shell: Any, error: BaseException, name: str) -> None:
+    """Has IPython show it from the cell's own frame on."""
+    traceback: TracebackType | None = error.__traceback__
+    while traceback is not None and os.path.basename(traceback.tb_frame.f_code.co_filename) != name:
+        traceback = traceback.tb_next
+    if traceback is None or isinstance(error, SyntaxError):
+        return
+    lines = shell.InteractiveTB.structured_traceback(type(error), error, traceback, tb_offset=0)
+    try:
+        error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]
+    except AttributeError:
+        pass
