@@ -61,9 +61,7 @@ def load_ipython_extension(shell: Any) -> None:
             -o, --output   keep the trace in a file; --force overwrites it
             -q, --quiet    show nothing; the profile is in `_vestige`, as it always is afterwards
             """
-            options, rest = self.parse_options(
-                line, "n:o:q", *LONG, posix=True, strict=False, preserve_non_opts=True
-            )
+            options, rest = self.parse_options(line, "n:o:q", *LONG, posix=True, strict=False, preserve_non_opts=True)
             if cell is not None and rest.strip():
                 raise _usage(f"%%vestige takes options alone, not {rest.strip()!r}; {USAGE}")
             if cell is None and not rest.strip():

@@ -101,7 +101,9 @@ class Overview:
             lines.append(f"{'calls':>11} {'self':>8} {'%':>4} {'total':>8}{memory}  function")
         for name, calls, own, total, *sizes in self.rows[:count]:
             more = "".join(f" {size(number):>8}" for number in sizes) if self.memory else ""
-            lines.append(f"{calls:>11,} {duration(own):>8} {own / whole:4.0%} {duration(total):>8}{more}  {_fit(name, width)}")
+            lines.append(
+                f"{calls:>11,} {duration(own):>8} {own / whole:4.0%} {duration(total):>8}{more}  {_fit(name, width)}"
+            )
         return "\n".join([*lines, *self._notes(count)])
 
     def _notes(self, count: int) -> list[str]:

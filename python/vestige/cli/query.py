@@ -65,7 +65,9 @@ def main(argv: list[str]) -> int:
 def add_options(parser: Parser) -> None:
     parser.add_argument("words", metavar="SQL FILE…", nargs="*", help="what is asked, and of which traces or tables")
     parser.add_argument("-p", "--param", metavar="NAME=VALUE", action="append", default=[], help="for :NAME in the SQL")
-    parser.add_argument("-n", "--rows", metavar="N", type=int, help=f"rows to show, 0: all (default: {ROWS} in a table)")
+    parser.add_argument(
+        "-n", "--rows", metavar="N", type=int, help=f"rows to show, 0: all (default: {ROWS} in a table)"
+    )
     parser.add_argument("-f", "--format", choices=FORMATS, help="default: that of OUT's suffix, else a table")
     parser.add_argument("-o", "--output", metavar="OUT", help="write to a file")
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
@@ -77,7 +79,9 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb", help="who answers (default: duckdb)")
     parser.add_argument("--master", metavar="URL", help="of a Spark that runs: spark://host:7077, local[2]")
     parser.add_argument("--conf", metavar="KEY=VALUE", action="append", default=[], help="a setting of Spark's")
-    parser.add_argument("--memory-limit", metavar="SIZE", help="that DuckDB may take; it goes on on disk (default: 80 %%)")
+    parser.add_argument(
+        "--memory-limit", metavar="SIZE", help="that DuckDB may take; it goes on on disk (default: 80 %%)"
+    )
 
 
 def _ready(name: str) -> Question:
@@ -172,7 +176,9 @@ def _format(options: Namespace) -> str:
 def _check_engine(options: Namespace) -> None:
     if options.engine == "spark":
         if options.master is None:
-            raise Failure("--engine spark needs the address of a Spark: --master spark://host:7077, or local[2]", code=2)
+            raise Failure(
+                "--engine spark needs the address of a Spark: --master spark://host:7077, or local[2]", code=2
+            )
         if options.memory_limit is not None:
             raise Failure("--memory-limit is DuckDB's; Spark has --conf spark.driver.memory=…", code=2)
     elif options.master is not None or options.conf:

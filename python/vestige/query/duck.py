@@ -56,7 +56,9 @@ class DuckAnswer(Answer):
             self._register_parts(tables.parts)
         if tables.runs:
             rows = ", ".join(f"({process}, {run}, {_text(path)})" for process, run, path in tables.runs)
-            self._connection.execute(f"create table run (process int, run int, path text); insert into run values {rows}")
+            self._connection.execute(
+                f"create table run (process int, run int, path text); insert into run values {rows}"
+            )
 
     def _register_parts(self, parts: list[Part]) -> None:
         """Each table of all parts together; processes of later ones get numbers after those of the earlier."""
