@@ -13,11 +13,10 @@ select cast(sum(called.calls) as bigint) as calls,
        cast(sum(called.self_ns) as bigint) as self_ns,
        count(distinct called.process) as processes,
        called.name as function,
-       coalesce(func.name, '(nobody)') as caller
+       coalesce(above.name, '(nobody)') as caller
 from called
 join stack on stack.process = called.process and stack.stack = called.stack
 left join stack above on above.process = stack.process and above.stack = stack.parent
-left join func on func.process = above.process and func.func = above.func
-group by called.name, func.name
+group by called.name, above.name
 order by total_ns desc, calls desc, called.name, caller
 limit :rows

@@ -1,0 +1,38 @@
+"""The tables and their columns, as text. What they mean is told in docs/tables.md."""
+
+from __future__ import annotations
+
+from vestige._core import Table, table_names
+
+WIDTH = 88
+# What `vestige query` adds.
+RUN = ("run", [("process", "int32", False), ("run", "int32", False), ("path", "text", False)])
+ABOUT = {
+    "process": "one row a process; `process` is its number among those asked together",
+    "thread": "its threads",
+    "func": "what spans are of: functions, annotations, operators …",
+    "stack": "places in the tree of calls; `parent` is the place of the caller",
+    "span": "every call, annotation and collection",
+    "op": "a framework's operators, with what they were given",
+    "alloc": "allocations, where memory was recorded",
+    "counter": "values of counters",
+    "instant": "moments",
+    "lost": "stretches in which records are missing",
+    "run": "which of the command's paths a process came from: 0, 1, …",
+}
+
+
+def lines() -> list[str]:
+    """`?` is behind what may be null."""
+    text = []
+    for name, columns in [*((name, Table(name, ()).columns) for name in table_names), RUN]:
+        text.append(f"{name}: {ABOUT.get(name, '')}")
+        line = "   "
+        for column, kind, nullable in columns:
+            word = f" {column} {kind}{'?' if nullable else ''},"
+            if len(line) + len(word) > WIDTH:
+                text.append(line)
+                line = "   "
+            line += word
+        text.append(line.rstrip(","))
+    return text
