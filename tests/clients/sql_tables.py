@@ -25,11 +25,22 @@ SCHEMAS = {
         [("process", I32), ("func", I32), ("kind", NAME), ("name", NAME), ("qualname", TEXT), ("file", NAME),
          ("line", I32)]
     ),
-    "stack": pa.schema([("process", I32), ("stack", I32), ("parent", I32), ("func", I32), ("depth", I32)]),
+    "stack": pa.schema(
+        [("process", I32), ("stack", I32), ("parent", I32), ("func", I32), ("name", NAME), ("depth", I32),
+         ("recursive", pa.bool_())]
+    ),
     "span": pa.schema(
         [("process", I32), ("thread", I32), ("span", I64), ("parent", I64), ("func", I32), ("name", NAME),
          ("kind", NAME), ("start_ns", I64), ("duration_ns", I64), ("self_ns", I64), ("depth", I32), ("stack", I32),
          ("flags", I32), ("args", TEXT)]
+    ),
+    "op": pa.schema(
+        [("process", I32), ("span", I64), ("name", NAME), ("start_ns", I64), ("duration_ns", I64), ("self_ns", I64),
+         ("flags", I32), ("self_bytes", I64)]
+    ),
+    "alloc": pa.schema(
+        [("process", I32), ("framework", pa.bool_()), ("size", I64), ("weight", pa.float64()), ("freed_ns", I64),
+         ("name", NAME)]
     ),
     "lost": pa.schema(
         [("process", I32), ("thread", I32), ("kind", NAME), ("start_ns", I64), ("duration_ns", I64), ("records", I64)]
@@ -65,8 +76,13 @@ def write(folder, *, slow_ms=40, scale=1):
         rows["thread"].append([process, 0, 1000 + process, "MainThread", 24])
         rows["func"] += [[process, number, kind, name, name.rpartition(": ")[2], file, line]
                          for number, (kind, name, file, line) in FUNCS.items()]  # fmt: skip
-        rows["stack"] += [[process, stack, parent, func, DEPTHS[(stack - 1) % 6]]
+        rows["stack"] += [[process, stack, parent, func, FUNCS[func][1], DEPTHS[(stack - 1) % 6], (stack - 1) % 6 == 3]
                           for stack, (parent, func) in STACKS.items()]  # fmt: skip
+        rows["op"] += [
+            [process, 50 + at, "aten::add" if at else "aten::mm", START, 2 * MS, MS, 0, 64] for at in range(3)
+        ]
+        rows["alloc"] += [[process, False, 1000, 2.0, None if at else START, "train.py(20): load" if at < 2 else None]
+                          for at in range(3)]  # fmt: skip
         serial = 0
         for step in (2, 3):
             sleep = 10 + (slow_ms if (process, step) == (2, 3) else 0)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import threading
 
+from vestige._core import table_names
 from vestige.cli import Failure
 
 from .answer import BATCH, Answer
@@ -14,34 +16,40 @@ from .questions import quote
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
     from .tables import Part, Tables
 
 WAIT_S = 0.2
 LONGEST = 400  # of a message, in characters
 FILE_ERRORS = ("IOException", "OutOfMemoryException", "InternalException")
+STREAM = re.compile("reading the stream registered as '[^']*' failed: ")
 
 
 class DuckAnswer(Answer):
-    """A connection of its own, with the tables in it. What the SQL says is done when it is made; rows come later."""
+    """A connection of its own, with the tables in it. It begins to compute when rows are asked for."""
 
     def __init__(
         self, sql: str, tables: Tables, *, memory: str | None, progress: Callable[[float], None] | None
     ) -> None:
         self._duckdb = duckdb = load()
         self._progress = progress
+        self._tables = tables
+        self.columns: list[str] = []
         config: dict[str, Any] = {"temp_directory": os.path.join(tempfile.gettempdir(), f"vestige-{os.getpid()}")}
         if memory is not None:
             config["memory_limit"] = memory
-        self._connection = duckdb.connect(":memory:", config=config)
-        self._sql = sql
         try:
-            self._register(tables)
+            self._connection = duckdb.connect(":memory:", config=config)
+        except duckdb.Error as error:
+            raise explain(error) from None
+        try:
+            self._register()
             self._statements = self._connection.extract_statements(sql)
             if not self._statements:
                 raise Failure("there is no SQL in the query", code=2)
-            self.columns: list[str] = []
         except duckdb.Error as error:
             self.close()
             raise explain(error) from None
@@ -49,16 +57,18 @@ class DuckAnswer(Answer):
             self.close()
             raise
 
-    def _register(self, tables: Tables) -> None:
-        for name, stream in tables.streams.items():
-            self._connection.register(name, stream)
-        if tables.parts:
-            self._register_parts(tables.parts)
-        if tables.runs:
-            rows = ", ".join(f"({process}, {run}, {_text(path)})" for process, run, path in tables.runs)
-            self._connection.execute(
-                f"create table run (process int, run int, path text); insert into run values {rows}"
-            )
+    def _register(self) -> None:
+        for name, streams in self._tables.streams(os.cpu_count() or 1).items():
+            for number, stream in enumerate(streams):
+                self._connection.register(f"{name}_{number}", stream)
+            parts = " union all ".join(f"select * from {name}_{number}" for number in range(len(streams)))
+            self._connection.execute(f"create or replace view {name} as {parts}")
+        if self._tables.parts:
+            self._register_parts(self._tables.parts)
+        if self._tables.runs:
+            rows = ", ".join(f"({process}, {run}, {_text(path)})" for process, run, path in self._tables.runs)
+            self._connection.execute("create or replace table run (process int, run int, path text)")
+            self._connection.execute(f"insert into run values {rows}")
 
     def _register_parts(self, parts: list[Part]) -> None:
         """Each table of all parts together; processes of later ones get numbers after those of the earlier."""
@@ -86,26 +96,37 @@ class DuckAnswer(Answer):
 
     def batches(self) -> Iterator[list[tuple[Any, ...]]]:
         try:
-            self._execute(self._statements)
-            self.columns = [column[0] for column in self._connection.description or ()]
-            while True:
-                batch = self._connection.fetchmany(BATCH)
-                if not batch:
-                    return
+            batch = self._without_broken(self._begin)
+            while batch:
                 yield batch
+                batch = self._connection.fetchmany(BATCH)
         except self._duckdb.Error as error:
             raise explain(error) from None
 
+    def _begin(self) -> list[tuple[Any, ...]]:
+        self._execute(self._statements)
+        self.columns = [column[0] for column in self._connection.description or ()]
+        first: list[tuple[Any, ...]] = self._connection.fetchmany(BATCH) if self.columns else []
+        return first
+
     def write_parquet(self, path: str) -> None:
-        last = self._statements[-1]
+        target = path.replace("'", "''")
+        text = self._statements[-1].query.strip().rstrip(";")
+        copy = f"copy ({text}\n) to '{target}' (format parquet, compression zstd)"
         try:
-            self._execute(self._statements[:-1])
-            target = path.replace("'", "''")
-            text = last.query.strip().rstrip(";")
-            with Watch(self._connection, self._progress):
-                self._connection.execute(f"copy ({text}\n) to '{target}' (format parquet, compression zstd)")
+            self._without_broken(lambda: self._execute([*self._statements[:-1], copy]))
         except self._duckdb.Error as error:
             raise explain(error) from None
+
+    def _without_broken(self, do: Callable[[], T]) -> T:
+        """Once more, as long as that leaves a trace out which cannot be read."""
+        while True:
+            try:
+                return do()
+            except self._duckdb.Error as error:
+                if not self._tables.leave_out(str(error)):
+                    raise
+                self._register()
 
     def close(self) -> None:
         self._connection.close()
@@ -154,5 +175,10 @@ def explain(error: Exception) -> Failure:
     lines = [line.strip() for line in str(error).splitlines()]
     kept = [line for line in lines if line and not line.startswith(("LINE ", "^"))]
     text = " ".join(kept)
+    stream = STREAM.search(text)
+    if stream is not None:
+        return Failure(text[stream.end() :][:LONGEST])
+    if type(error).__name__ == "CatalogException" and "Table with name" in text:
+        text = f"{text.partition('!')[0]}; there are {', '.join((*table_names, 'run'))}"
     usage = type(error).__name__ not in FILE_ERRORS
     return Failure(text[:LONGEST], code=2 if usage else 1)

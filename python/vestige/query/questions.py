@@ -1,8 +1,8 @@
 """Questions that are ready: the .sql files in `ready`, what they are about and their parameters.
 
-A file begins with comments: what it answers, then a line for each parameter, `-- rows = 20: how many`; without `= value`
-it must be given, and what is left of an empty value is a text. `-- runs: 2` is how many runs it compares. In the SQL
-`:rows` stands for the value. Values become literals here, because engines differ in how they take parameters.
+A file begins with comments: what it answers, then a line for each parameter, `-- rows = 20: how many`; without a value
+it must be given. `-- runs: 2` is how many runs it compares. In the SQL `:rows` stands for the value. Values become
+literals here, because engines differ in how they take parameters.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from .tables import Part, Tables
+    from .tables import Tables
 
 LONGEST = 400
 QUIET = {

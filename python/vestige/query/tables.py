@@ -1,6 +1,7 @@
 """What a query is about: traces, or folders of tables that were exported from them.
 
-Traces are read as they are, by streams, or through Parquet files that are made of them (cache.py). All processes of all
+Traces are read as they are, by streams, which hold a batch each and give ten million spans a second: a copy of them in
+Parquet pays from about the fifth question on. Who wants that exports them, and asks the folder. All processes of all
 paths are one set, in which each has a number; `run` tells which path a process came from.
 """
 
@@ -9,8 +10,10 @@ from __future__ import annotations
 import glob
 import os
 
+from vestige._core import Table, table_names
 from vestige.cli import Failure
 from vestige.cli.inputs import Inputs
+from vestige.tables import _facts as facts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,13 +21,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 SUFFIX = ".parquet"
-TABLES = ("process", "thread", "func", "stack", "span", "op", "alloc", "counter", "lost")
 WILD = "*?["
 
 
 class Part:
     """Parquet files whose processes are numbered together. `run` is the number of the path they stand for, None where
-    there are several of these in one, which `Tables.runs` tells then."""
+    they are of several, which `Tables.runs` tells then."""
 
     def __init__(self, path: str, files: dict[str, list[str]], run: int | None) -> None:
         self.path = path
@@ -38,57 +40,65 @@ class Tables:
     def __init__(self) -> None:
         self.inputs: Inputs | None = None
         self.parts: list[Part] = []
-        self.streams: dict[str, Any] = {}  # of traces that are read as they are
         self.runs: list[tuple[int, int, str]] = []  # process, number of the path, path; of traces
-        self.paths: list[str] = []
+        self._facts: list[Any] = []  # of traces, as the extension wants them; the second of each is its number
 
     @property
     def failed(self) -> bool:
         return self.inputs is not None and self.inputs.failed
 
+    def streams(self, count: int) -> dict[str, list[Table]]:
+        """Each table of the traces in so many streams, which can be read at the same time."""
+        shares: list[list[Any]] = [[] for _ in range(max(1, min(count, len(self._facts))))]
+        for number, facts in enumerate(self._facts):
+            shares[number % len(shares)].append(facts)
+        return {name: [Table(name, share) for share in shares] for name in table_names} if self._facts else {}
+
+    def leave_out(self, message: str) -> bool:
+        """The trace that an error tells of is told of and left out, if there are others; whether there was one."""
+        for facts in self._facts:
+            if f"{facts[0]}: " in message and len(self._facts) > 1:
+                assert self.inputs is not None
+                self.inputs.tell(message[message.index(f"{facts[0]}: ") :])
+                self._facts.remove(facts)
+                self.runs = [run for run in self.runs if run[0] != facts[1]]
+                return True
+        return False
+
+    def set_traces(self, inputs: Inputs, runs: list[tuple[int, str]]) -> None:
+        """`runs` are the number and the path of each source."""
+        self.inputs = inputs
+        self._facts = [facts_of(source, number, 0) for number, source in enumerate(inputs.sources)]
+        self.runs = [(process, number, path) for process, (number, path) in enumerate(runs)]
+
 
 def find_tables(paths: Sequence[str], *, children: bool) -> Tables:
     """What the paths stand for. Patterns that the shell left alone are expanded."""
     tables = Tables()
-    exported = []
-    for number, path in enumerate(paths):
-        found = _expand(path)
-        tables.paths.append(path)
-        for one in found:
-            files = exported_tables(one)
-            if files:
-                tables.parts.append(Part(one, files, number))
-                exported.append(one)
-    if not exported:
-        _find_traces(tables, children=children)
-    elif len(exported) < sum(len(_expand(path)) for path in paths):
-        raise Failure(f"{exported[0]} holds tables, others are traces: ask about one or the other", code=2)
+    found = [(number, one) for number, path in enumerate(paths) for one in _expand(path)]
+    for number, one in found:
+        files = exported_tables(one)
+        if files:
+            tables.parts.append(Part(one, files, number))
+    if not tables.parts:
+        _find_traces(tables, paths, found, children=children)
+    elif len(tables.parts) < len(found):
+        raise Failure(f"{tables.parts[0].path} holds tables, others are traces: ask about one or the other", code=2)
     return tables
 
 
-def _find_traces(tables: Tables, *, children: bool) -> None:
+def _find_traces(tables: Tables, paths: Sequence[str], found: list[tuple[int, str]], *, children: bool) -> None:
     inputs = Inputs()
-    of: dict[str, int] = {}
-    for number, path in enumerate(tables.paths):
-        for one in _expand(path):
-            if os.path.isdir(one):
-                inputs.add_folder(one, children=children)
-            else:
-                inputs.add(one, children=children)
-        for source in inputs.sources:
-            of.setdefault(source.path, number)
+    of: dict[str, int] = {}  # number of the path that a source came with first
+    for number, one in found:
+        if os.path.isdir(one):
+            inputs.add_folder(one, children=children)
+        else:
+            inputs.add(one, children=children)
+        for source in inputs.sources[len(of) :]:
+            of[source.path] = number
     inputs.finish()
-    tables.inputs = inputs
-    number_runs(tables, of)
-
-
-def number_runs(tables: Tables, of: dict[str, int]) -> None:
-    """The order of the sources is that of their processes."""
-    assert tables.inputs is not None
-    tables.runs = [
-        (process, of[source.path], tables.paths[of[source.path]])
-        for process, source in enumerate(tables.inputs.sources)
-    ]
+    tables.set_traces(inputs, [(of[source.path], paths[of[source.path]]) for source in inputs.sources])
 
 
 def _expand(path: str) -> list[str]:
@@ -105,9 +115,9 @@ def exported_tables(path: str) -> dict[str, list[str]]:
     after, or spans."""
     if path.endswith(SUFFIX) and not os.path.isdir(path):
         name = os.path.basename(path).removesuffix(SUFFIX)
-        return {name if name in TABLES else "span": [path]}
+        return {name if name in table_names else "span": [path]}
     files = {}
-    for name in TABLES:
+    for name in table_names:
         single = os.path.join(path, name + SUFFIX)
         inside = sorted(glob.glob(os.path.join(glob.escape(os.path.join(path, name)), "*" + SUFFIX)))
         if os.path.isfile(single):
