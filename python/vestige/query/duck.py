@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .tables import Part, Tables
 
 WAIT_S = 0.2
+OLDEST = [1, 5]
 LONGEST = 400  # of a message, in characters
 FILE_ERRORS = ("IOException", "OutOfMemoryException", "InternalException")
 STREAM = re.compile("reading the stream registered as '[^']*' failed: ")
@@ -157,12 +158,15 @@ class Watch:
 
 
 def load() -> Any:
+    """The package; older ones can read a stream only once."""
     try:
         import duckdb
     except ImportError:
         raise Failure(
             "SQL is answered by DuckDB, which is not installed here: pip install duckdb, or 'vestige[sql]'"
         ) from None
+    if [int(number) for number in duckdb.__version__.split(".")[:2]] < OLDEST:
+        raise Failure(f"DuckDB {duckdb.__version__} is too old, 1.5 or later is needed: pip install -U duckdb")
     return duckdb
 
 
