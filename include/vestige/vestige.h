@@ -20,6 +20,7 @@
 #include "trace.h"
 #include "traceback.h"
 #include "tracer.h"
+#include "view.h"
 #include "wire.h"
 
 #endif

@@ -128,6 +128,7 @@ static int module_exec(PyObject *module)
         vpy_engine_init(module) < 0 || vpy_trace_type_init(module) < 0 ||
         vpy_session_type_init(module) < 0 || vpy_pack_init(module) < 0 ||
         vpy_tables_init(module) < 0 ||
+        vpy_view_init(module) < 0 ||
         vpy_annotation_init(module) < 0 || vpy_modules_init(module) < 0 ||
         vpy_tensors_init(module) < 0 ||
         vpy_snapshot_init(module) < 0 || vpy_traceback_init(module) < 0 ||

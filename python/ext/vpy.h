@@ -327,6 +327,7 @@ int vpy_session_type_init(PyObject *module);
 int vpy_trace_type_init(PyObject *module);
 int vpy_pack_init(PyObject *module);
 int vpy_tables_init(PyObject *module);
+int vpy_view_init(PyObject *module);
 int vpy_annotation_init(PyObject *module);
 int vpy_traceback_init(PyObject *module);
 void vpy_traceback_after_fork(void);

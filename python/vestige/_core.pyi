@@ -259,6 +259,68 @@ def note_optimizer(optimizer: object, args: object, kwargs: object, /) -> None: 
 def set_torch_mode(on: bool) -> None: ...
 
 @final
+class View:
+    """Pictures of a trace, from an index that is built once and kept beside the file (<vestige/view.h>). Any thread may
+    ask, several at once. Progress is told about every 50 ms; what it raises ends the answer."""
+
+    def __init__(
+        self,
+        path: str | bytes,
+        *,
+        index: str | bytes | None = None,
+        keep: bool = True,
+        progress: Progress | None = None,
+        workers: int = 0,
+    ) -> None: ...
+    def info(self) -> dict[str, Any]:
+        """start_ns, end_ns, records, spans, index_bytes, index_path (None: in memory), built (now, and not found), clean,
+        damaged_at, lost, dropped, pid."""
+    def threads(self) -> list[dict[str, Any]]:
+        """number, tid, name, depth (rows: `levels` of the stack, then those of spans beside it), start_ns, end_ns, spans,
+        records."""
+    def set_offset(self, ns: int) -> None:
+        """Moves all of it in time, by so much from what the trace's own clock says. Not while others ask."""
+    def window(
+        self, from_ns: int, to_ns: int, pixels: int, *, threads: Sequence[int] | None = None, max_depth: int = 0
+    ) -> bytes: ...
+    def span_at(self, thread: int, depth: int, time_ns: int) -> dict[str, Any] | None:
+        """id, thread, start_ns, end_ns, self_ns, depth, flags, args (JSON members), self_bytes (None: not known, of spans
+        of very many records), total_bytes, allocations, parents: (id, start_ns, end_ns), outermost first."""
+    def flame(
+        self,
+        from_ns: int,
+        to_ns: int,
+        *,
+        threads: Sequence[int] | None = None,
+        progress: Progress | None = None,
+    ) -> list[tuple[int, int, int, int, int, int]]: ...
+    def find(
+        self,
+        ids: Iterable[int],
+        from_ns: int,
+        to_ns: int,
+        pixels: int,
+        *,
+        threads: Sequence[int] | None = None,
+        progress: Progress | None = None,
+    ) -> bytes: ...
+    def next(
+        self,
+        ids: Iterable[int],
+        thread: int | None,
+        after_ns: int,
+        *,
+        back: bool = False,
+        progress: Progress | None = None,
+    ) -> dict[str, Any] | None: ...
+    def counters(
+        self, from_ns: int, to_ns: int, pixels: int, *, progress: Progress | None = None
+    ) -> list[dict[str, Any]]:
+        """kind (counter, memory, framework), id, thread, unit, before (the value at from_ns, None: not known), points:
+        `<I4xddd` each, in order: pixel, least, most, last."""
+    def losses(self, from_ns: int, to_ns: int) -> list[dict[str, Any]]: ...
+
+@final
 class Traceback:
     """A stack, as gather_traceback gives it: equal stacks are the same object."""
 

@@ -1,0 +1,211 @@
+/* Pictures of a trace: what a screen can show of a window of time, at any zoom,
+ * from an index that is built once and kept beside the file. A view is of one
+ * trace, one process; a picture is made of rectangles.
+ *
+ * Any thread may use a view, several at once; a view of a packed trace lets one
+ * in at a time. Times are nanoseconds of the wall clock, moved by the offset.
+ * What an answer points to is the caller's to free. */
+#ifndef VESTIGE_VIEW_H
+#define VESTIGE_VIEW_H
+
+#include "span.h"
+#include "trace.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct vst_view vst_view;
+
+typedef struct vst_view_options {
+    /* Where the index is kept; NULL: beside the trace, t.vst in t.vst.view. One
+     * that is stale, torn or foreign is built again. */
+    const char *index;
+    bool no_file; /* it lives in memory, as it does where it finds no room */
+    unsigned workers; /* threads that build it; 0: as many as processors */
+    vst_progress_fn progress;
+    void *progress_ctx;
+} vst_view_options;
+
+typedef struct vst_view_info {
+    vst_trace_info trace; /* times without the offset */
+    uint64_t records;     /* words of records that the index covers */
+    uint64_t spans;
+    uint64_t index_bytes;
+    const char *index_path; /* NULL: in memory */
+    bool built;             /* now, and not found */
+    int64_t start_ns, end_ns;
+} vst_view_info;
+
+/* A thread's rows: `levels` of its stack, then `beside` of spans that overlap
+ * their neighbours (VST_SPAN_ASYNC), the first of them at depth `levels`. */
+typedef struct vst_view_thread {
+    uint32_t number;
+    uint64_t system_tid;
+    const char *name;
+    size_t name_len;
+    uint32_t levels, beside;
+    uint64_t spans, records;
+    int64_t start_ns, end_ns; /* of its spans; 0 if it has none */
+} vst_view_thread;
+
+VST_API vst_status vst_view_open(const char *path,
+                                 const vst_view_options *options,
+                                 vst_view **view, vst_error *error);
+VST_API void vst_view_close(vst_view *view);
+VST_API void vst_view_get_info(const vst_view *view, vst_view_info *info);
+VST_API size_t vst_view_thread_count(const vst_view *view);
+VST_API void vst_view_get_thread(const vst_view *view, size_t index,
+                                 vst_view_thread *thread);
+/* As vst_trace_set_offset does. Not while others use the view. */
+VST_API vst_status vst_view_set_offset(vst_view *view, int64_t offset_ns);
+
+/* What a question is about. A window may reach beyond the trace. */
+typedef struct vst_view_range {
+    int64_t from_ns, to_ns;
+    uint32_t pixels;         /* columns */
+    const uint32_t *threads; /* numbers; NULL: all */
+    size_t thread_count;
+    uint32_t max_depth; /* of the stack; 0: all */
+    /* Of what reads many records. */
+    vst_progress_fn progress;
+    void *progress_ctx;
+} vst_view_range;
+
+/* ---- a window ----------------------------------------------------------- */
+
+/* The answer is one block: a head, rows, rectangles. Spans of less than a pixel
+ * are merged with their neighbours in runs of at most a pixel, and further
+ * where there would be more than VST_VIEW_RECTS_MAX. */
+#define VST_VIEW_MAGIC 0x4e495756u /* "VWIN" */
+#define VST_VIEW_RECTS_MAX 20000u
+/* Wide enough for every row, narrow enough for a machine. */
+#define VST_VIEW_PIXELS_MAX 65536u
+
+typedef struct vst_view_head {
+    uint32_t magic;
+    uint32_t rows, rects;
+    uint32_t level; /* 0: all from the records; else the coarsest level */
+    int64_t from_ns, to_ns;
+} vst_view_head;
+
+typedef struct vst_view_row {
+    uint32_t thread;
+    uint32_t depth;
+    uint32_t first, rects;
+} vst_view_row;
+
+enum { /* of a rectangle's id */
+       VST_VIEW_RAISED = 1 << 24,
+       VST_VIEW_BESIDE = 1 << 25,        /* overlaps its neighbours */
+       VST_VIEW_OPEN_AT_START = 1 << 26, /* of the recording */
+       VST_VIEW_OPEN_AT_END = 1 << 27
+};
+#define VST_VIEW_ID_MASK 0xffffffu
+
+typedef struct vst_view_rect {
+    uint32_t start, end; /* 0: from_ns, UINT32_MAX: to_ns */
+    uint32_t id;         /* of a definition, and flags; of a run the one that
+                          * took most of it, without flags but BESIDE */
+    uint16_t busy;       /* 65535: spans fill it */
+    uint16_t count;      /* 1: a span; more: a run of so many; 65535: or more */
+} vst_view_rect;
+
+VST_API vst_status vst_view_window(vst_view *view, const vst_view_range *range,
+                                   void **bytes, size_t *count,
+                                   vst_error *error);
+
+/* ---- spans -------------------------------------------------------------- */
+
+typedef struct vst_view_parent {
+    vst_id id;
+    int64_t start_ns, end_ns;
+} vst_view_parent;
+
+typedef struct vst_view_span {
+    vst_id id;
+    uint32_t thread, depth, flags; /* VST_SPAN_… */
+    int64_t start_ns, end_ns, self_ns;
+    /* What it allocated; self_bytes is UINT64_MAX where that is not known: of
+     * spans of very many records. */
+    uint64_t self_bytes, total_bytes, allocations;
+    char *args; /* JSON members, NULL: none */
+    size_t args_len;
+    vst_view_parent *parents; /* outermost first */
+    size_t parent_count;
+} vst_view_span;
+
+/* The span of a row at a time; VST_E_ARGUMENT: there is none. */
+VST_API vst_status vst_view_span_at(vst_view *view, uint32_t thread,
+                                    uint32_t depth, int64_t time_ns,
+                                    vst_view_span *span, vst_error *error);
+VST_API void vst_view_span_free(vst_view_span *span);
+
+typedef struct vst_view_ids {
+    const vst_id *ids;
+    size_t count;
+} vst_view_ids;
+
+/* How many spans of those ids begin in each pixel: `pixels` counts. */
+VST_API vst_status vst_view_find(vst_view *view, const vst_view_range *range,
+                                 const vst_view_ids *ids, uint32_t *counts,
+                                 vst_error *error);
+/* The first span of those ids that begins after from_ns, or the last that
+ * begins before it; args and parents are not filled. VST_E_ARGUMENT: none. */
+VST_API vst_status vst_view_next(vst_view *view, const vst_view_range *range,
+                                 const vst_view_ids *ids, bool back,
+                                 vst_view_span *span, vst_error *error);
+
+/* A tree of calls; parents come before their children. */
+typedef struct vst_view_flame_row {
+    int64_t parent; /* row, -1 of a root */
+    vst_id id;
+    uint64_t count;            /* spans of which something lies in the range */
+    int64_t self_ns, total_ns; /* as far as in the range */
+    uint64_t self_bytes;       /* allocated in the range */
+} vst_view_flame_row;
+
+VST_API vst_status vst_view_flame(vst_view *view, const vst_view_range *range,
+                                  vst_view_flame_row **rows, size_t *count,
+                                  vst_error *error);
+
+/* ---- tracks ------------------------------------------------------------- */
+
+typedef enum vst_view_track {
+    VST_VIEW_COUNTER = 1,   /* of the program's; id names it */
+    VST_VIEW_MEMORY = 2,    /* bytes that are allocated */
+    VST_VIEW_FRAMEWORK = 3, /* the same of a framework's allocator */
+} vst_view_track;
+
+/* Of the columns in which something changed. */
+typedef struct vst_view_point {
+    uint32_t pixel;
+    double min, max, last;
+} vst_view_point;
+
+typedef struct vst_view_series {
+    vst_view_track track;
+    vst_id id;
+    uint32_t thread; /* of a COUNTER */
+    bool known;      /* there is a value before the first point */
+    double before;
+    vst_view_point *points;
+    size_t count, capacity;
+} vst_view_series;
+
+VST_API vst_status vst_view_counters(vst_view *view,
+                                     const vst_view_range *range,
+                                     vst_view_series **series, size_t *count,
+                                     vst_error *error);
+VST_API void vst_view_series_free(vst_view_series *series, size_t count);
+
+/* Stretches about which the trace knows nothing, of which some lies in the
+ * range. */
+VST_API vst_status vst_view_losses(vst_view *view, const vst_view_range *range,
+                                   vst_loss **losses, size_t *count,
+                                   vst_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

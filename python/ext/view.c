@@ -1,0 +1,632 @@
+/* vestige._core.View: pictures of a trace (<vestige/view.h>) as Python objects.
+ * Every question is answered without the GIL; several threads may ask at once.
+ */
+#include "vpy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <vestige/view.h>
+
+typedef struct view {
+    PyObject_HEAD vst_view *handle;
+    PyObject *path;   /* bytes */
+    Py_ssize_t users; /* questions being answered */
+} view;
+
+/* What most questions are about, as Python gives it. */
+typedef struct question {
+    vst_view_range range;
+    uint32_t *threads;
+    vst_id *ids;
+    size_t id_count;
+} question;
+
+static bool is_usable(const view *self)
+{
+    if (!self->handle)
+        PyErr_SetString(PyExc_RuntimeError, "the view is not open");
+    return self->handle != NULL;
+}
+
+/* A list of numbers below 2^32; NULL with an exception set. */
+static uint32_t *to_numbers(PyObject *object, size_t *count)
+{
+    PyObject *items =
+        PySequence_Fast(object, "a sequence of numbers is needed");
+    uint32_t *numbers;
+
+    if (!items)
+        return NULL;
+    *count = (size_t)PySequence_Fast_GET_SIZE(items);
+    numbers = calloc(*count + 1, sizeof *numbers);
+    if (!numbers)
+        PyErr_NoMemory();
+    for (size_t i = 0; numbers && i < *count; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(items, (Py_ssize_t)i);
+        unsigned long number = PyLong_AsUnsignedLong(item);
+        if (number > UINT32_MAX && !PyErr_Occurred())
+            PyErr_SetString(PyExc_OverflowError, "number is too big");
+        if (PyErr_Occurred()) {
+            free(numbers);
+            numbers = NULL;
+        } else {
+            numbers[i] = (uint32_t)number;
+        }
+    }
+    Py_DECREF(items);
+    return numbers;
+}
+
+static bool set_threads(question *q, PyObject *threads)
+{
+    if (!threads || threads == Py_None)
+        return true;
+    q->threads = to_numbers(threads, &q->range.thread_count);
+    q->range.threads = q->threads;
+    return q->threads != NULL;
+}
+
+static bool set_ids(question *q, PyObject *ids)
+{
+    PyObject *list = PySequence_List(ids);
+
+    if (list)
+        q->ids = to_numbers(list, &q->id_count);
+    Py_XDECREF(list);
+    return q->ids != NULL;
+}
+
+static void set_progress(question *q, PyObject *progress)
+{
+    if (progress && progress != Py_None) {
+        q->range.progress = vpy_report_progress;
+        q->range.progress_ctx = progress;
+    }
+}
+
+static bool check_range(const question *q, bool pixels)
+{
+    if (q->range.to_ns <= q->range.from_ns) {
+        PyErr_SetString(PyExc_ValueError, "a range must end after it begins");
+        return false;
+    }
+    if (pixels &&
+        (q->range.pixels == 0 || q->range.pixels > VST_VIEW_PIXELS_MAX)) {
+        PyErr_Format(PyExc_ValueError, "pixels must be 1 to %u, not %u",
+                     VST_VIEW_PIXELS_MAX, q->range.pixels);
+        return false;
+    }
+    return true;
+}
+
+static void question_free(question *q)
+{
+    free(q->threads);
+    free(q->ids);
+}
+
+/* Appends to a list; takes over the item. */
+static bool append(PyObject *list, PyObject *item)
+{
+    bool failed = !item || PyList_Append(list, item) < 0;
+
+    Py_XDECREF(item);
+    return !failed;
+}
+
+/* ---- the object --------------------------------------------------------- */
+
+static int view_init(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"path",     "index",   "keep",
+                            "progress", "workers", NULL};
+    view *self = (view *)object;
+    PyObject *index = NULL, *index_bytes = NULL, *progress = NULL;
+    int keep = 1;
+    unsigned workers = 0;
+    vst_error error = {VST_OK, 0, 0};
+    vst_status status;
+
+    if (self->handle || self->path) {
+        PyErr_SetString(PyExc_RuntimeError, "the view is open already");
+        return -1;
+    }
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$OpOI:View", names,
+                                     PyUnicode_FSConverter, &self->path, &index,
+                                     &keep, &progress, &workers))
+        return -1;
+    if (index && index != Py_None &&
+        !PyUnicode_FSConverter(index, &index_bytes))
+        return -1;
+    vst_view_options options = {
+        .index = index_bytes ? PyBytes_AS_STRING(index_bytes) : NULL,
+        .no_file = !keep,
+        .workers = workers,
+    };
+    if (progress && progress != Py_None) {
+        options.progress = vpy_report_progress;
+        options.progress_ctx = progress;
+    }
+    Py_BEGIN_ALLOW_THREADS status = vst_view_open(
+        PyBytes_AS_STRING(self->path), &options, &self->handle, &error);
+    Py_END_ALLOW_THREADS Py_XDECREF(index_bytes);
+    if (status == VST_OK)
+        return 0;
+    self->handle = NULL;
+    vpy_raise(status, &error, self->path);
+    return -1;
+}
+
+static void view_dealloc(PyObject *object)
+{
+    view *self = (view *)object;
+    PyTypeObject *type = Py_TYPE(object);
+
+    if (self->handle)
+        vst_view_close(self->handle);
+    Py_CLEAR(self->path);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static PyObject *view_info(PyObject *object, PyObject *unused)
+{
+    view *self = (view *)object;
+    vst_view_info info;
+
+    (void)unused;
+    if (!is_usable(self))
+        return NULL;
+    vst_view_get_info(self->handle, &info);
+    return Py_BuildValue(
+        "{s:L,s:L,s:K,s:K,s:K,s:N,s:O,s:O,s:K,s:K,s:K,s:I}", "start_ns",
+        (long long)info.start_ns, "end_ns", (long long)info.end_ns, "records",
+        (unsigned long long)info.records, "spans",
+        (unsigned long long)info.spans, "index_bytes",
+        (unsigned long long)info.index_bytes, "index_path",
+        info.index_path ? PyUnicode_DecodeFSDefault(info.index_path)
+                        : Py_NewRef(Py_None),
+        "built", info.built ? Py_True : Py_False, "clean",
+        info.trace.clean ? Py_True : Py_False, "damaged_at",
+        (unsigned long long)info.trace.damaged_at, "lost",
+        (unsigned long long)info.trace.lost, "dropped",
+        (unsigned long long)info.trace.dropped, "pid", info.trace.pid);
+}
+
+static PyObject *view_threads(PyObject *object, PyObject *unused)
+{
+    view *self = (view *)object;
+    PyObject *list;
+
+    (void)unused;
+    if (!is_usable(self) || !(list = PyList_New(0)))
+        return NULL;
+    for (size_t i = 0; i < vst_view_thread_count(self->handle); i++) {
+        vst_view_thread t;
+        vst_view_get_thread(self->handle, i, &t);
+        if (!append(
+                list,
+                Py_BuildValue(
+                    "{s:I,s:K,s:N,s:I,s:I,s:L,s:L,s:K,s:K}", "number", t.number,
+                    "tid", (unsigned long long)t.system_tid, "name",
+                    PyUnicode_DecodeUTF8(t.name, (Py_ssize_t)t.name_len,
+                                         "replace"),
+                    "depth", t.levels + t.beside, "levels", t.levels,
+                    "start_ns", (long long)t.start_ns, "end_ns",
+                    (long long)t.end_ns, "spans", (unsigned long long)t.spans,
+                    "records", (unsigned long long)t.records))) {
+            Py_DECREF(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static PyObject *view_set_offset(PyObject *object, PyObject *ns)
+{
+    view *self = (view *)object;
+    long long offset = PyLong_AsLongLong(ns);
+    vst_status status;
+
+    if ((offset == -1 && PyErr_Occurred()) || !is_usable(self))
+        return NULL;
+    if (self->users) {
+        PyErr_SetString(PyExc_RuntimeError, "another thread uses this view");
+        return NULL;
+    }
+    status = vst_view_set_offset(self->handle, offset);
+    if (status != VST_OK)
+        return vpy_raise(status, NULL, self->path);
+    Py_RETURN_NONE;
+}
+
+/* ---- questions ---------------------------------------------------------- */
+
+PyDoc_STRVAR(window_doc,
+             "window(from_ns, to_ns, pixels, *, threads=None, max_depth=0)\n"
+             "--\n\nWhat a window of time looks like: see <vestige/view.h>.");
+
+static PyObject *view_window(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"from_ns", "to_ns",     "pixels",
+                            "threads", "max_depth", NULL};
+    view *self = (view *)object;
+    PyObject *threads = NULL, *result = NULL;
+    vst_error error = {VST_OK, 0, 0};
+    long long from_ns, to_ns;
+    question q = {0};
+    void *bytes = NULL;
+    size_t count = 0;
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "LLI|$OI:window", names,
+                                     &from_ns, &to_ns, &q.range.pixels,
+                                     &threads, &q.range.max_depth))
+        return NULL;
+    q.range.from_ns = from_ns;
+    q.range.to_ns = to_ns;
+    if (!is_usable(self) || !check_range(&q, true) || !set_threads(&q, threads))
+        return NULL;
+    self->users++;
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_view_window(self->handle, &q.range, &bytes, &count, &error);
+    Py_END_ALLOW_THREADS self->users--;
+    result = status == VST_OK
+                 ? PyBytes_FromStringAndSize(bytes, (Py_ssize_t)count)
+                 : vpy_raise(status, &error, self->path);
+    free(bytes);
+    question_free(&q);
+    return result;
+}
+
+static PyObject *text_or_none(const char *text, size_t length)
+{
+    if (!text)
+        Py_RETURN_NONE;
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)length, "replace");
+}
+
+static PyObject *to_parents(const vst_view_span *span)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list && i < span->parent_count; i++) {
+        const vst_view_parent *parent = &span->parents[i];
+        if (!append(list, Py_BuildValue("(ILL)", parent->id,
+                                        (long long)parent->start_ns,
+                                        (long long)parent->end_ns)))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+PyDoc_STRVAR(span_at_doc,
+             "span_at(thread, depth, time_ns)\n--\n\nThe span that is there.");
+
+static PyObject *view_span_at(PyObject *object, PyObject *args)
+{
+    view *self = (view *)object;
+    vst_error error = {VST_OK, 0, 0};
+    vst_view_span span = {0};
+    unsigned thread, depth;
+    long long time_ns;
+    vst_status status;
+    PyObject *result;
+
+    if (!PyArg_ParseTuple(args, "IIL:span_at", &thread, &depth, &time_ns) ||
+        !is_usable(self))
+        return NULL;
+    self->users++;
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_view_span_at(self->handle, thread, depth, time_ns, &span, &error);
+    Py_END_ALLOW_THREADS self->users--;
+    if (status == VST_E_ARGUMENT)
+        Py_RETURN_NONE;
+    if (status != VST_OK)
+        return vpy_raise(status, &error, self->path);
+    result = Py_BuildValue(
+        "{s:I,s:I,s:L,s:L,s:L,s:I,s:I,s:N,s:N,s:K,s:K,s:N}", "id", span.id,
+        "thread", span.thread, "start_ns", (long long)span.start_ns, "end_ns",
+        (long long)span.end_ns, "self_ns", (long long)span.self_ns, "depth",
+        span.depth, "flags", span.flags, "args",
+        text_or_none(span.args, span.args_len), "self_bytes",
+        span.self_bytes == UINT64_MAX
+            ? Py_NewRef(Py_None)
+            : PyLong_FromUnsignedLongLong(span.self_bytes),
+        "total_bytes", (unsigned long long)span.total_bytes, "allocations",
+        (unsigned long long)span.allocations, "parents", to_parents(&span));
+    vst_view_span_free(&span);
+    return result;
+}
+
+PyDoc_STRVAR(flame_doc,
+             "flame(from_ns, to_ns, *, threads=None, progress=None)\n--\n\n"
+             "The tree of calls of a range: (parent row or -1, id, count, "
+             "self_ns, total_ns, self_bytes).");
+
+static PyObject *to_flame(const vst_view_flame_row *rows, size_t count)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list && i < count; i++) {
+        const vst_view_flame_row *row = &rows[i];
+        if (!append(list, Py_BuildValue("(LIKLLK)", (long long)row->parent,
+                                        row->id, (unsigned long long)row->count,
+                                        (long long)row->self_ns,
+                                        (long long)row->total_ns,
+                                        (unsigned long long)row->self_bytes)))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *view_flame(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"from_ns", "to_ns", "threads", "progress", NULL};
+    view *self = (view *)object;
+    PyObject *threads = NULL, *progress = NULL, *result;
+    vst_error error = {VST_OK, 0, 0};
+    vst_view_flame_row *rows = NULL;
+    long long from_ns, to_ns;
+    question q = {0};
+    size_t count = 0;
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "LL|$OO:flame", names, &from_ns,
+                                     &to_ns, &threads, &progress))
+        return NULL;
+    q.range.from_ns = from_ns;
+    q.range.to_ns = to_ns;
+    set_progress(&q, progress);
+    if (!is_usable(self) || !check_range(&q, false) ||
+        !set_threads(&q, threads))
+        return NULL;
+    self->users++;
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_view_flame(self->handle, &q.range, &rows, &count, &error);
+    Py_END_ALLOW_THREADS self->users--;
+    result = status == VST_OK ? to_flame(rows, count)
+                              : vpy_raise(status, &error, self->path);
+    free(rows);
+    question_free(&q);
+    return result;
+}
+
+PyDoc_STRVAR(find_doc,
+             "find(ids, from_ns, to_ns, pixels, *, threads=None, "
+             "progress=None)\n--\n\n"
+             "How many spans of those ids begin in each pixel, as uint32.");
+
+static PyObject *view_find(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"ids",     "from_ns",  "to_ns", "pixels",
+                            "threads", "progress", NULL};
+    view *self = (view *)object;
+    PyObject *ids, *threads = NULL, *progress = NULL, *result = NULL;
+    vst_error error = {VST_OK, 0, 0};
+    long long from_ns, to_ns;
+    question q = {0};
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "OLLI|$OO:find", names, &ids,
+                                     &from_ns, &to_ns, &q.range.pixels,
+                                     &threads, &progress))
+        return NULL;
+    q.range.from_ns = from_ns;
+    q.range.to_ns = to_ns;
+    set_progress(&q, progress);
+    if (is_usable(self) && check_range(&q, true) && set_ids(&q, ids) &&
+        set_threads(&q, threads))
+        result = PyBytes_FromStringAndSize(
+            NULL, (Py_ssize_t)(q.range.pixels * sizeof(uint32_t)));
+    if (result) {
+        uint32_t *counts = (uint32_t *)(void *)PyBytes_AS_STRING(result);
+        vst_view_ids wanted = {q.ids, q.id_count};
+        self->users++;
+        Py_BEGIN_ALLOW_THREADS status =
+            vst_view_find(self->handle, &q.range, &wanted, counts, &error);
+        Py_END_ALLOW_THREADS self->users--;
+        if (status != VST_OK) {
+            Py_CLEAR(result);
+            vpy_raise(status, &error, self->path);
+        }
+    }
+    question_free(&q);
+    return result;
+}
+
+PyDoc_STRVAR(next_doc,
+             "next(ids, thread, after_ns, *, back=False, progress=None)\n"
+             "--\n\nThe next span of those ids in order of time, or None.");
+
+static PyObject *view_next(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"ids",  "thread",   "after_ns",
+                            "back", "progress", NULL};
+    view *self = (view *)object;
+    PyObject *ids, *thread, *progress = NULL, *result = NULL;
+    vst_error error = {VST_OK, 0, 0};
+    vst_view_span span = {0};
+    long long after_ns;
+    question q = {0};
+    int back = 0;
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "OOL|$pO:next", names, &ids,
+                                     &thread, &after_ns, &back, &progress))
+        return NULL;
+    q.range.from_ns = after_ns;
+    set_progress(&q, progress);
+    if (thread != Py_None) {
+        PyObject *one = PyTuple_Pack(1, thread);
+        bool set = one && set_threads(&q, one);
+        Py_XDECREF(one);
+        if (!set)
+            return NULL;
+    }
+    if (is_usable(self) && set_ids(&q, ids)) {
+        vst_view_ids wanted = {q.ids, q.id_count};
+        self->users++;
+        Py_BEGIN_ALLOW_THREADS status =
+            vst_view_next(self->handle, &q.range, &wanted, back, &span, &error);
+        Py_END_ALLOW_THREADS self->users--;
+        if (status == VST_OK)
+            result = Py_BuildValue("{s:I,s:I,s:L,s:L,s:I}", "thread",
+                                   span.thread, "depth", span.depth, "start_ns",
+                                   (long long)span.start_ns, "end_ns",
+                                   (long long)span.end_ns, "id", span.id);
+        else if (status == VST_E_ARGUMENT)
+            result = Py_NewRef(Py_None);
+        else
+            vpy_raise(status, &error, self->path);
+    }
+    question_free(&q);
+    return result;
+}
+
+/* ---- tracks ------------------------------------------------------------- */
+
+static PyObject *to_series(const vst_view_series *series)
+{
+    static const char *const kinds[] = {"", "counter", "memory", "framework"};
+    bool counter = series->track == VST_VIEW_COUNTER;
+
+    return Py_BuildValue(
+        "{s:s,s:I,s:N,s:s,s:N,s:N}", "kind", kinds[series->track], "id",
+        series->id, "thread",
+        counter ? PyLong_FromUnsignedLong(series->thread) : Py_NewRef(Py_None),
+        "unit", counter ? "" : "bytes", "before",
+        series->known ? PyFloat_FromDouble(series->before) : Py_NewRef(Py_None),
+        "points",
+        PyBytes_FromStringAndSize(
+            (const char *)series->points,
+            (Py_ssize_t)(series->count * sizeof *series->points)));
+}
+
+PyDoc_STRVAR(counters_doc,
+             "counters(from_ns, to_ns, pixels, *, progress=None)\n--\n\n"
+             "Curves: points are <I4xddd, pixel, least, most, last.");
+
+static PyObject *view_counters(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"from_ns", "to_ns", "pixels", "progress", NULL};
+    view *self = (view *)object;
+    PyObject *progress = NULL, *result = NULL;
+    vst_error error = {VST_OK, 0, 0};
+    vst_view_series *series = NULL;
+    long long from_ns, to_ns;
+    question q = {0};
+    size_t count = 0;
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "LLI|$O:counters", names,
+                                     &from_ns, &to_ns, &q.range.pixels,
+                                     &progress))
+        return NULL;
+    q.range.from_ns = from_ns;
+    q.range.to_ns = to_ns;
+    set_progress(&q, progress);
+    if (!is_usable(self) || !check_range(&q, true))
+        return NULL;
+    self->users++;
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_view_counters(self->handle, &q.range, &series, &count, &error);
+    Py_END_ALLOW_THREADS self->users--;
+    if (status != VST_OK)
+        vpy_raise(status, &error, self->path);
+    else
+        result = PyList_New(0);
+    for (size_t i = 0; result && i < count; i++)
+        if (!append(result, to_series(&series[i])))
+            Py_CLEAR(result);
+    vst_view_series_free(series, count);
+    return result;
+}
+
+PyDoc_STRVAR(losses_doc, "losses(from_ns, to_ns)\n--\n\n"
+                         "Stretches about which the trace knows nothing.");
+
+static PyObject *view_losses(PyObject *object, PyObject *args)
+{
+    static const char *const kinds[] = {"", "lost", "gap", "dropped"};
+    view *self = (view *)object;
+    PyObject *result = NULL;
+    vst_error error = {VST_OK, 0, 0};
+    vst_loss *losses = NULL;
+    long long from_ns, to_ns;
+    question q = {0};
+    size_t count = 0;
+    vst_status status;
+
+    if (!PyArg_ParseTuple(args, "LL:losses", &from_ns, &to_ns))
+        return NULL;
+    q.range.from_ns = from_ns;
+    q.range.to_ns = to_ns;
+    if (!is_usable(self) || !check_range(&q, false))
+        return NULL;
+    self->users++;
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_view_losses(self->handle, &q.range, &losses, &count, &error);
+    Py_END_ALLOW_THREADS self->users--;
+    if (status != VST_OK)
+        vpy_raise(status, &error, self->path);
+    else
+        result = PyList_New(0);
+    for (size_t i = 0; result && i < count; i++)
+        if (!append(result,
+                    Py_BuildValue("{s:I,s:s,s:L,s:L,s:K}", "thread",
+                                  losses[i].thread, "kind",
+                                  kinds[losses[i].kind & 3], "start_ns",
+                                  (long long)losses[i].start_ns, "end_ns",
+                                  (long long)losses[i].end_ns, "records",
+                                  (unsigned long long)losses[i].records)))
+            Py_CLEAR(result);
+    free(losses);
+    return result;
+}
+
+#define KEYWORDS(function)                                                     \
+    (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
+
+static PyMethodDef methods[] = {
+    {"info", view_info, METH_NOARGS, NULL},
+    {"threads", view_threads, METH_NOARGS, NULL},
+    {"set_offset", view_set_offset, METH_O, NULL},
+    {"window", KEYWORDS(view_window), window_doc},
+    {"span_at", view_span_at, METH_VARARGS, span_at_doc},
+    {"flame", KEYWORDS(view_flame), flame_doc},
+    {"find", KEYWORDS(view_find), find_doc},
+    {"next", KEYWORDS(view_next), next_doc},
+    {"counters", KEYWORDS(view_counters), counters_doc},
+    {"losses", view_losses, METH_VARARGS, losses_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(view_doc,
+             "View(path, *, index=None, keep=True, progress=None, workers=0)\n"
+             "--\n\nPictures of a trace, from an index that is kept.");
+
+static PyType_Slot view_slots[] = {
+    {Py_tp_init, view_init},       {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, view_dealloc}, {Py_tp_methods, methods},
+    {Py_tp_doc, (void *)view_doc}, {0, NULL},
+};
+
+static PyType_Spec view_spec = {
+    .name = "vestige._core.View",
+    .basicsize = sizeof(view),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = view_slots,
+};
+
+int vpy_view_init(PyObject *module)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, &view_spec, NULL);
+
+    if (!type)
+        return -1;
+    int failed = PyModule_AddType(module, (PyTypeObject *)type);
+    Py_DECREF(type);
+    return failed;
+}

@@ -1,0 +1,38 @@
+/* The picture of a window: rows of runs, merged as they come to what a pixel
+ * can show, and further where there are too many. One thread at a time. */
+#ifndef VST_VIEW_PICTURE_H
+#define VST_VIEW_PICTURE_H
+
+#include <stddef.h>
+
+#include <vestige/view.h>
+
+#include "view/run.h"
+
+typedef struct vst__picture_row {
+    uint32_t thread, depth;
+    bool beside;
+    size_t first, count;
+} vst__picture_row;
+
+typedef struct vst__picture {
+    int64_t from_ns, to_ns;
+    int64_t pixel_ns;
+    vst__run *runs;
+    size_t count, capacity;
+    vst__picture_row *rows;
+    size_t row_count, row_capacity;
+} vst__picture;
+
+void vst__picture_init(vst__picture *picture, int64_t from_ns, int64_t to_ns,
+                       uint32_t pixels);
+void vst__picture_free(vst__picture *picture);
+/* The runs that follow are this row's, in order of time. */
+vst_status vst__picture_row_begin(vst__picture *picture, uint32_t thread,
+                                  uint32_t depth, bool beside);
+vst_status vst__picture_add(vst__picture *picture, const vst__run *run);
+/* The answer of vst_view_window, moved by the offset. */
+vst_status vst__picture_encode(vst__picture *picture, uint32_t level,
+                               int64_t offset_ns, void **bytes, size_t *count);
+
+#endif

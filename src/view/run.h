@@ -1,0 +1,50 @@
+/* A run: a span, or neighbours of one row merged into what is drawn as one
+ * rectangle. Its count and its busy time are exact sums, its id the one that a
+ * vote weighted by time elects: who has more than half of it always wins. */
+#ifndef VST_VIEW_RUN_H
+#define VST_VIEW_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <vestige/wire.h>
+
+typedef struct vst__run {
+    int64_t start_ns, end_ns;
+    int64_t busy_ns;
+    uint64_t count; /* 0: there is none */
+    int64_t votes;
+    vst_id id;
+    uint32_t flags; /* VST_SPAN_… of a single span */
+} vst__run;
+
+static inline vst__run vst__run_of_span(int64_t start_ns, int64_t end_ns,
+                                        vst_id id, uint32_t flags)
+{
+    return (vst__run){
+        start_ns, end_ns, end_ns - start_ns, 1, end_ns - start_ns + 1,
+        id,       flags};
+}
+
+/* `next` lies behind `run`, and together they are not too wide: it goes in. */
+static inline bool vst__run_merge(vst__run *run, const vst__run *next,
+                                  int64_t width_ns)
+{
+    if (next->end_ns - run->start_ns > width_ns)
+        return false;
+    run->end_ns = next->end_ns;
+    run->busy_ns += next->busy_ns;
+    run->count += next->count;
+    run->flags = 0;
+    if (run->id == next->id) {
+        run->votes += next->votes;
+    } else if (run->votes >= next->votes) {
+        run->votes -= next->votes;
+    } else {
+        run->id = next->id;
+        run->votes = next->votes - run->votes;
+    }
+    return true;
+}
+
+#endif

@@ -1,0 +1,509 @@
+/* A view by plain replay: every span is kept in memory, every question looks at
+ * all of them. One thread at a time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "os/os.h"
+#include "view/picture.h"
+#include "view/track.h"
+
+typedef struct kept {
+    vst_span span; /* args is an offset */
+    uint64_t args_at;
+    uint32_t row;
+} kept;
+
+typedef struct slow_thread {
+    uint32_t number, levels, beside;
+    int64_t lanes[64];
+    kept *spans;
+    size_t count, capacity;
+    int64_t start_ns, end_ns;
+} slow_thread;
+
+struct vst_view {
+    vst_trace *trace;
+    char *path;
+    slow_thread *threads;
+    size_t thread_count;
+    char *text;
+    size_t text_count, text_capacity;
+    vst_loss *losses;
+    size_t loss_count, loss_capacity;
+    vst__tracks tracks;
+    uint64_t spans;
+    int64_t offset_ns;
+};
+
+static slow_thread *thread_of(vst_view *view, uint32_t number)
+{
+    for (size_t i = 0; i < view->thread_count; i++)
+        if (view->threads[i].number == number)
+            return &view->threads[i];
+    return NULL;
+}
+
+static vst_status take_span(void *ctx, const vst_span *span)
+{
+    vst_view *view = ctx;
+    slow_thread *thread = thread_of(view, span->thread);
+    kept *spans;
+
+    if (thread == NULL)
+        return VST_OK;
+    spans = vst__grow(thread->spans, &thread->capacity, thread->count + 1,
+                      sizeof *spans);
+    if (spans == NULL)
+        return VST_E_NOMEM;
+    thread->spans = spans;
+    spans += thread->count++;
+    *spans = (kept){.span = *span, .args_at = view->text_count};
+    spans->row = span->depth;
+    if (span->flags & VST_SPAN_ASYNC) {
+        uint32_t lane = 0;
+        while (lane < thread->beside && thread->lanes[lane] > span->start_ns)
+            lane++;
+        if (lane == 64)
+            lane = 63;
+        if (lane == thread->beside)
+            thread->beside++;
+        thread->lanes[lane] = span->end_ns;
+        spans->row = lane;
+    } else if (span->depth >= thread->levels) {
+        thread->levels = span->depth + 1;
+    }
+    if (thread->count == 1 || span->start_ns < thread->start_ns)
+        thread->start_ns = span->start_ns;
+    if (thread->count == 1 || span->end_ns > thread->end_ns)
+        thread->end_ns = span->end_ns;
+    view->spans++;
+    if (span->args_len != 0) {
+        char *text = vst__grow(view->text, &view->text_capacity,
+                               view->text_count + span->args_len, 1);
+        if (text == NULL)
+            return VST_E_NOMEM;
+        view->text = text;
+        memcpy(text + view->text_count, span->args, span->args_len);
+        view->text_count += span->args_len;
+    }
+    return VST_OK;
+}
+
+static vst_status take_loss(void *ctx, const vst_loss *loss)
+{
+    vst_view *view = ctx;
+    vst_loss *losses = vst__grow(view->losses, &view->loss_capacity,
+                                 view->loss_count + 1, sizeof *losses);
+
+    if (losses == NULL)
+        return VST_E_NOMEM;
+    view->losses = losses;
+    losses[view->loss_count++] = *loss;
+    return VST_OK;
+}
+
+static vst_status take_counter(void *ctx, const vst_counter *counter)
+{
+    vst_view *view = ctx;
+
+    return vst__tracks_add(&view->tracks, VST_VIEW_COUNTER, counter->id,
+                           counter->thread, counter->time_ns, counter->value);
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const kept *x = a, *y = b;
+
+    if ((x->span.flags ^ y->span.flags) & VST_SPAN_ASYNC)
+        return x->span.flags & VST_SPAN_ASYNC ? 1 : -1;
+    if (x->row != y->row)
+        return x->row < y->row ? -1 : 1;
+    if (x->span.start_ns != y->span.start_ns)
+        return x->span.start_ns < y->span.start_ns ? -1 : 1;
+    return (x->span.serial > y->span.serial) -
+           (x->span.serial < y->span.serial);
+}
+
+static vst_status load(vst_view *view, const vst_view_options *options,
+                       vst_error *error)
+{
+    vst_sink sink = {.ctx = view,
+                     .span = take_span,
+                     .loss = take_loss,
+                     .counter = take_counter};
+    vst_status status;
+
+    view->thread_count = vst_trace_thread_count(view->trace);
+    view->threads = calloc(view->thread_count + 1, sizeof *view->threads);
+    if (view->threads == NULL)
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    for (size_t i = 0; i < view->thread_count; i++)
+        view->threads[i].number = vst_trace_thread_at(view->trace, i)->number;
+    vst_trace_set_progress(view->trace, options->progress,
+                           options->progress_ctx);
+    status = vst_trace_replay(view->trace, VST_WINDOW_ALL, NULL, &sink, error);
+    vst_trace_set_progress(view->trace, NULL, NULL);
+    if (status == VST_OK)
+        status = vst__tracks_read_memory(&view->tracks, view->trace, error);
+    for (size_t i = 0; i < view->thread_count; i++) {
+        slow_thread *thread = &view->threads[i];
+        if (thread->count > 1)
+            qsort(thread->spans, thread->count, sizeof *thread->spans,
+                  by_start);
+        for (size_t j = 0; j < thread->count; j++)
+            if (thread->spans[j].span.flags & VST_SPAN_ASYNC)
+                thread->spans[j].row += thread->levels;
+    }
+    return status;
+}
+
+vst_status vst_view_open(const char *path, const vst_view_options *options,
+                         vst_view **out, vst_error *error)
+{
+    vst_view *view = calloc(1, sizeof *view);
+    vst_status status;
+
+    if (view == NULL)
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    status = vst_trace_open(path, &view->trace, error);
+    if (status == VST_OK)
+        status = load(view, options, error);
+    if (status != VST_OK) {
+        vst_view_close(view);
+        return status;
+    }
+    *out = view;
+    return VST_OK;
+}
+
+void vst_view_close(vst_view *view)
+{
+    if (view == NULL)
+        return;
+    for (size_t i = 0; i < view->thread_count; i++)
+        free(view->threads[i].spans);
+    free(view->threads);
+    free(view->text);
+    free(view->losses);
+    vst__tracks_free(&view->tracks);
+    vst_trace_close(view->trace);
+    free(view);
+}
+
+void vst_view_get_info(const vst_view *view, vst_view_info *info)
+{
+    memset(info, 0, sizeof *info);
+    vst_trace_get_info(view->trace, &info->trace);
+    info->records = info->trace.words;
+    info->spans = view->spans;
+    info->built = true;
+    info->start_ns = info->trace.start_ns + view->offset_ns;
+    info->end_ns = info->trace.end_ns + view->offset_ns;
+}
+
+size_t vst_view_thread_count(const vst_view *view)
+{
+    return view->thread_count;
+}
+
+void vst_view_get_thread(const vst_view *view, size_t index,
+                         vst_view_thread *thread)
+{
+    const slow_thread *own = &view->threads[index];
+    const vst_trace_thread *known = vst_trace_thread_at(view->trace, index);
+
+    *thread = (vst_view_thread){
+        .number = own->number,
+        .system_tid = known->system_tid,
+        .name = known->name,
+        .name_len = known->name_len,
+        .levels = own->levels,
+        .beside = own->beside,
+        .spans = own->count,
+        .records = known->words,
+        .start_ns = own->count ? own->start_ns + view->offset_ns : 0,
+        .end_ns = own->count ? own->end_ns + view->offset_ns : 0,
+    };
+}
+
+vst_status vst_view_set_offset(vst_view *view, int64_t offset_ns)
+{
+    view->offset_ns = offset_ns;
+    return VST_OK;
+}
+
+static bool is_wanted(const vst_view_range *range, uint32_t thread)
+{
+    if (range->threads == NULL)
+        return true;
+    for (size_t i = 0; i < range->thread_count; i++)
+        if (range->threads[i] == thread)
+            return true;
+    return false;
+}
+
+vst_status vst_view_window(vst_view *view, const vst_view_range *range,
+                           void **bytes, size_t *count, vst_error *error)
+{
+    vst__picture picture;
+    vst_status status = VST_OK;
+
+    if (range->to_ns <= range->from_ns || range->pixels == 0)
+        return vst_error_set(error, VST_E_ARGUMENT, 0, 0);
+    vst__picture_init(&picture, range->from_ns - view->offset_ns,
+                      range->to_ns - view->offset_ns, range->pixels);
+    for (size_t i = 0; i < view->thread_count; i++) {
+        const slow_thread *thread = &view->threads[i];
+
+        if (!is_wanted(range, thread->number))
+            continue;
+        for (size_t j = 0; status == VST_OK && j < thread->count; j++) {
+            const vst_span *span = &thread->spans[j].span;
+            vst__run run = vst__run_of_span(span->start_ns, span->end_ns,
+                                            span->id, span->flags);
+            if (range->max_depth && span->depth >= range->max_depth)
+                continue;
+            if (j == 0 || thread->spans[j - 1].row != thread->spans[j].row ||
+                picture.row_count == 0)
+                status = vst__picture_row_begin(&picture, thread->number,
+                                                thread->spans[j].row,
+                                                span->flags & VST_SPAN_ASYNC);
+            if (status == VST_OK)
+                status = vst__picture_add(&picture, &run);
+        }
+    }
+    if (status == VST_OK)
+        status =
+            vst__picture_encode(&picture, 0, view->offset_ns, bytes, count);
+    vst__picture_free(&picture);
+    return vst_error_set(error, status, 0, 0);
+}
+
+static const kept *find_at(const slow_thread *thread, uint32_t depth,
+                           int64_t time_ns)
+{
+    for (size_t i = 0; i < thread->count; i++) {
+        const kept *one = &thread->spans[i];
+        if (one->row == depth && one->span.start_ns <= time_ns &&
+            (time_ns < one->span.end_ns || time_ns == one->span.start_ns))
+            return one;
+    }
+    return NULL;
+}
+
+static void fill(const vst_view *view, const kept *one, vst_view_span *span)
+{
+    *span = (vst_view_span){
+        .id = one->span.id,
+        .thread = one->span.thread,
+        .depth = one->row,
+        .flags = one->span.flags,
+        .start_ns = one->span.start_ns + view->offset_ns,
+        .end_ns = one->span.end_ns + view->offset_ns,
+        .self_ns =
+            one->span.end_ns - one->span.start_ns - one->span.children_ns,
+        .self_bytes = one->span.self_bytes,
+        .total_bytes = one->span.total_bytes,
+        .allocations = one->span.total_allocations,
+    };
+}
+
+vst_status vst_view_span_at(vst_view *view, uint32_t thread, uint32_t depth,
+                            int64_t time_ns, vst_view_span *span,
+                            vst_error *error)
+{
+    const slow_thread *of = thread_of(view, thread);
+    const kept *one = of ? find_at(of, depth, time_ns - view->offset_ns) : NULL;
+
+    if (one == NULL)
+        return vst_error_set(error, VST_E_ARGUMENT, 0, 0);
+    fill(view, one, span);
+    if (one->span.args_len) {
+        span->args = malloc(one->span.args_len);
+        if (span->args == NULL)
+            return vst_error_set(error, VST_E_NOMEM, 0, 0);
+        memcpy(span->args, view->text + one->args_at, one->span.args_len);
+        span->args_len = one->span.args_len;
+    }
+    if (one->span.flags & VST_SPAN_ASYNC || depth == 0)
+        return VST_OK;
+    span->parents = calloc(depth, sizeof *span->parents);
+    if (span->parents == NULL)
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    for (uint32_t i = 0; i < depth; i++) {
+        const kept *parent = find_at(of, i, one->span.start_ns);
+        if (parent)
+            span->parents[span->parent_count++] = (vst_view_parent){
+                parent->span.id, parent->span.start_ns + view->offset_ns,
+                parent->span.end_ns + view->offset_ns};
+    }
+    return VST_OK;
+}
+
+void vst_view_span_free(vst_view_span *span)
+{
+    free(span->args);
+    free(span->parents);
+    memset(span, 0, sizeof *span);
+}
+
+static bool is_among(const vst_view_ids *ids, vst_id id)
+{
+    for (size_t i = 0; i < ids->count; i++)
+        if (ids->ids[i] == id)
+            return true;
+    return false;
+}
+
+__extension__ typedef unsigned __int128 u128;
+
+vst_status vst_view_find(vst_view *view, const vst_view_range *range,
+                         const vst_view_ids *ids, uint32_t *counts,
+                         vst_error *error)
+{
+    int64_t from = range->from_ns - view->offset_ns;
+    int64_t to = range->to_ns - view->offset_ns;
+
+    memset(counts, 0, range->pixels * sizeof *counts);
+    for (size_t i = 0; i < view->thread_count; i++) {
+        const slow_thread *thread = &view->threads[i];
+        if (!is_wanted(range, thread->number))
+            continue;
+        for (size_t j = 0; j < thread->count; j++) {
+            const vst_span *span = &thread->spans[j].span;
+            if (span->start_ns < from || span->start_ns >= to ||
+                !is_among(ids, span->id))
+                continue;
+            counts[(u128)(span->start_ns - from) * range->pixels /
+                   (u128)(to - from)]++;
+        }
+    }
+    return vst_error_set(error, VST_OK, 0, 0);
+}
+
+vst_status vst_view_next(vst_view *view, const vst_view_range *range,
+                         const vst_view_ids *ids, bool back,
+                         vst_view_span *span, vst_error *error)
+{
+    const kept *best = NULL;
+    int64_t from = range->from_ns - view->offset_ns;
+
+    for (size_t i = 0; i < view->thread_count; i++) {
+        const slow_thread *thread = &view->threads[i];
+        if (!is_wanted(range, thread->number))
+            continue;
+        for (size_t j = 0; j < thread->count; j++) {
+            const kept *one = &thread->spans[j];
+            int64_t start = one->span.start_ns;
+            if (!is_among(ids, one->span.id) ||
+                (back ? start >= from : start <= from))
+                continue;
+            if (best == NULL || (back ? start > best->span.start_ns
+                                      : start < best->span.start_ns))
+                best = one;
+        }
+    }
+    if (best == NULL)
+        return vst_error_set(error, VST_E_ARGUMENT, 0, 0);
+    fill(view, best, span);
+    return vst_error_set(error, VST_OK, 0, 0);
+}
+
+static int64_t clipped(const vst_span *span, int64_t from, int64_t to)
+{
+    int64_t start = span->start_ns > from ? span->start_ns : from;
+    int64_t end = span->end_ns < to ? span->end_ns : to;
+
+    return end > start ? end - start : 0;
+}
+
+vst_status vst_view_flame(vst_view *view, const vst_view_range *range,
+                          vst_view_flame_row **rows, size_t *count,
+                          vst_error *error)
+{
+    int64_t from = range->from_ns - view->offset_ns;
+    int64_t to = range->to_ns - view->offset_ns;
+    size_t capacity = 0;
+
+    *rows = NULL;
+    *count = 0;
+    for (size_t i = 0; i < view->thread_count; i++) {
+        const slow_thread *thread = &view->threads[i];
+        if (!is_wanted(range, thread->number))
+            continue;
+        for (size_t j = 0; j < thread->count; j++) {
+            const kept *one = &thread->spans[j];
+            int64_t parent = -1;
+            if (one->span.end_ns < from || one->span.start_ns >= to ||
+                (one->span.flags & VST_SPAN_ASYNC))
+                continue;
+            for (uint32_t d = 0; d <= one->row; d++) {
+                const kept *at = d == one->row
+                                     ? one
+                                     : find_at(thread, d, one->span.start_ns);
+                size_t k = 0;
+                if (at == NULL)
+                    continue;
+                while (k < *count && ((*rows)[k].parent != parent ||
+                                      (*rows)[k].id != at->span.id))
+                    k++;
+                if (k == *count) {
+                    vst_view_flame_row *grown =
+                        vst__grow(*rows, &capacity, k + 1, sizeof *grown);
+                    if (grown == NULL)
+                        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+                    *rows = grown;
+                    grown[k] = (vst_view_flame_row){.parent = parent,
+                                                    .id = at->span.id};
+                    ++*count;
+                }
+                if (d == one->row) {
+                    int64_t ns = clipped(&one->span, from, to);
+                    (*rows)[k].count++;
+                    (*rows)[k].total_ns += ns;
+                    (*rows)[k].self_ns += ns;
+                    (*rows)[k].self_bytes += one->span.self_bytes;
+                    if (parent >= 0)
+                        (*rows)[parent].self_ns -= ns;
+                }
+                parent = (int64_t)k;
+            }
+        }
+    }
+    return vst_error_set(error, VST_OK, 0, 0);
+}
+
+vst_status vst_view_counters(vst_view *view, const vst_view_range *range,
+                             vst_view_series **series, size_t *count,
+                             vst_error *error)
+{
+    vst_status status = VST_OK;
+
+    *series = calloc(view->tracks.count + 1, sizeof **series);
+    if (*series == NULL)
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    *count = view->tracks.count;
+    for (size_t i = 0; status == VST_OK && i < *count; i++)
+        status = vst__track_show(
+            &view->tracks.tracks[i], range->from_ns - view->offset_ns,
+            range->to_ns - view->offset_ns, range->pixels, *series + i);
+    return vst_error_set(error, status, 0, 0);
+}
+
+vst_status vst_view_losses(vst_view *view, const vst_view_range *range,
+                           vst_loss **losses, size_t *count, vst_error *error)
+{
+    *losses = calloc(view->loss_count + 1, sizeof **losses);
+    *count = 0;
+    if (*losses == NULL)
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    for (size_t i = 0; i < view->loss_count; i++) {
+        vst_loss loss = view->losses[i];
+        loss.start_ns += view->offset_ns;
+        loss.end_ns += view->offset_ns;
+        if (loss.end_ns >= range->from_ns && loss.start_ns <= range->to_ns)
+            (*losses)[(*count)++] = loss;
+    }
+    return vst_error_set(error, VST_OK, 0, 0);
+}

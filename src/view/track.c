@@ -1,0 +1,189 @@
+/* See track.h. */
+#include "view/track.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <vestige/memory.h>
+
+#include "base/grow.h"
+
+__extension__ typedef unsigned __int128 u128;
+
+void vst__tracks_free(vst__tracks *tracks)
+{
+    for (size_t i = 0; i < tracks->count; i++)
+        free(tracks->tracks[i].points);
+    free(tracks->tracks);
+    memset(tracks, 0, sizeof *tracks);
+}
+
+static vst__track *find(vst__tracks *tracks, vst_view_track kind, vst_id id,
+                        uint32_t thread)
+{
+    vst__track *track;
+
+    for (size_t i = tracks->count; i-- != 0;) {
+        track = &tracks->tracks[i];
+        if (track->kind == (uint32_t)kind && track->id == id &&
+            track->thread == thread)
+            return track;
+    }
+    track = vst__grow(tracks->tracks, &tracks->capacity, tracks->count + 1,
+                      sizeof *track);
+    if (track == NULL)
+        return NULL;
+    tracks->tracks = track;
+    track += tracks->count++;
+    *track = (vst__track){
+        .kind = (uint32_t)kind, .id = id, .thread = thread, .every = 1};
+    return track;
+}
+
+static void take_in(vst__track_point *point, const vst__track_point *next)
+{
+    point->last_ns = next->last_ns;
+    point->last = next->last;
+    if (next->min < point->min)
+        point->min = next->min;
+    if (next->max > point->max)
+        point->max = next->max;
+}
+
+/* Half as many points, of twice as many values. */
+static void halve(vst__track *track)
+{
+    size_t half = track->count / 2;
+
+    for (size_t i = 0; i < half; i++) {
+        track->points[i] = track->points[2 * i];
+        take_in(&track->points[i], &track->points[2 * i + 1]);
+    }
+    track->count = half;
+    track->every *= 2;
+    track->in_last = track->every;
+}
+
+vst_status vst__tracks_add(vst__tracks *tracks, vst_view_track kind, vst_id id,
+                           uint32_t thread, int64_t time_ns, double value)
+{
+    vst__track_point point = {time_ns, time_ns, value, value, value};
+    vst__track *track = find(tracks, kind, id, thread);
+    vst__track_point *points;
+
+    if (track == NULL)
+        return VST_E_NOMEM;
+    if (track->count != 0 && track->in_last < track->every) {
+        take_in(&track->points[track->count - 1], &point);
+        track->in_last++;
+        return VST_OK;
+    }
+    if (track->count == VST_TRACK_POINTS_MAX)
+        halve(track);
+    points = vst__grow(track->points, &track->capacity, track->count + 1,
+                       sizeof *points);
+    if (points == NULL)
+        return VST_E_NOMEM;
+    track->points = points;
+    points[track->count++] = point;
+    track->in_last = 1;
+    return VST_OK;
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+static vst_status take_event(void *ctx, const vst_memory_event *event)
+{
+    bool framework = event->kind == VST_MEMORY_FRAMEWORK ||
+                     event->kind == VST_MEMORY_FRAMEWORK_FREE;
+
+    return vst__tracks_add(ctx,
+                           framework ? VST_VIEW_FRAMEWORK : VST_VIEW_MEMORY, 0,
+                           0, event->time_ns, (double)event->live_bytes);
+}
+
+vst_status vst__tracks_read_memory(vst__tracks *tracks, vst_trace *trace,
+                                   vst_error *error)
+{
+    vst_memory_sink sink = {.ctx = tracks, .event = take_event};
+
+    if (!vst_trace_has_memory(trace))
+        return VST_OK;
+    return vst_trace_replay_memory(trace, VST_WINDOW_ALL, &sink, error);
+}
+
+/* ---- showing ------------------------------------------------------------- */
+
+/* The first point that does not end before. */
+static size_t first_at(const vst__track *track, int64_t from_ns)
+{
+    size_t low = 0, high = track->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (track->points[middle].last_ns < from_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static vst_status show_point(vst_view_series *series, uint32_t pixel,
+                             const vst__track_point *point)
+{
+    vst_view_point *points = series->points;
+
+    if (series->count != 0 && points[series->count - 1].pixel == pixel) {
+        vst_view_point *last = &points[series->count - 1];
+        last->last = point->last;
+        if (point->min < last->min)
+            last->min = point->min;
+        if (point->max > last->max)
+            last->max = point->max;
+        return VST_OK;
+    }
+    points =
+        vst__grow(points, &series->capacity, series->count + 1, sizeof *points);
+    if (points == NULL)
+        return VST_E_NOMEM;
+    series->points = points;
+    points[series->count++] =
+        (vst_view_point){pixel, point->min, point->max, point->last};
+    return VST_OK;
+}
+
+vst_status vst__track_show(const vst__track *track, int64_t from_ns,
+                           int64_t to_ns, uint32_t pixels,
+                           vst_view_series *series)
+{
+    size_t i = first_at(track, from_ns);
+    vst_status status = VST_OK;
+
+    series->track = (vst_view_track)track->kind;
+    series->id = track->id;
+    series->thread = track->thread;
+    if (i != 0) {
+        series->known = true;
+        series->before = track->points[i - 1].last;
+    }
+    for (; status == VST_OK && i < track->count; i++) {
+        const vst__track_point *point = &track->points[i];
+        int64_t at = point->first_ns > from_ns ? point->first_ns - from_ns : 0;
+
+        if (point->first_ns >= to_ns)
+            break;
+        status = show_point(
+            series, (uint32_t)((u128)at * pixels / (u128)(to_ns - from_ns)),
+            point);
+    }
+    return status;
+}
+
+void vst_view_series_free(vst_view_series *series, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(series[i].points);
+    free(series);
+}
