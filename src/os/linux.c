@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/magic.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,16 @@ uint64_t vst__os_thread_id(void)
 uint64_t vst__os_thread_handle(void)
 {
     return (uint64_t)(uintptr_t)pthread_self();
+}
+
+unsigned vst__os_processors(void)
+{
+    cpu_set_t set;
+    int count = 0;
+
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        count = CPU_COUNT(&set);
+    return count > 0 ? (unsigned)count : 1;
 }
 
 uint32_t vst__os_process_id(void)
@@ -207,6 +218,16 @@ int vst__os_file_size(int fd, uint64_t *size)
     return 0;
 }
 
+int vst__os_file_modified(int fd, int64_t *time_ns)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return errno;
+    *time_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    return 0;
+}
+
 void vst__os_file_identify(int fd, vst__os_identity *identity)
 {
     struct stat st = {.st_ino = 0};
@@ -337,6 +358,16 @@ int vst__os_map_shared(int fd, uint64_t offset, size_t size, void **address)
     int error = errno;
     munmap(*address, size);
     return error;
+}
+
+int vst__os_map_read(int fd, size_t size, const void **address)
+{
+    void *mapped = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+
+    if (mapped == MAP_FAILED)
+        return errno;
+    *address = mapped;
+    return 0;
 }
 
 void vst__os_unmap(const void *address, size_t size)

@@ -15,6 +15,8 @@ void vst__os_random(void *bytes, size_t count);
 /* Memory of this process that is in RAM; 0 if that is not known. */
 uint64_t vst__os_resident_bytes(void);
 
+unsigned vst__os_processors(void); /* that this process may use */
+
 /* Where processors are short, the calling thread lets the others go first. */
 void vst__os_thread_defer(void);
 
@@ -55,6 +57,8 @@ int vst__os_file_open(const char *path, int *fd);
 int vst__os_file_duplicate(int fd, int *copy);
 void vst__os_file_close(int fd);
 int vst__os_file_size(int fd, uint64_t *size);
+/* When it was written last, in ns since 1970. */
+int vst__os_file_modified(int fd, int64_t *time_ns);
 /* A program may close descriptors that it did not open, as daemons do, and get
  * the number again for a file of its own. */
 typedef struct vst__os_identity {
@@ -81,6 +85,8 @@ int vst__os_file_may_reach(uint64_t size);
 int vst__os_file_allocate(int fd, uint64_t offset, uint64_t size);
 /* Maps with its pages present and writable. */
 int vst__os_map_shared(int fd, uint64_t offset, size_t size, void **address);
+/* Maps for reading; pages come as they are touched. */
+int vst__os_map_read(int fd, size_t size, const void **address);
 void vst__os_unmap(const void *address, size_t size);
 
 #endif

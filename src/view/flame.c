@@ -1,0 +1,159 @@
+/* See flame.h. */
+#include "view/flame.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+
+#define NO_ROW UINT32_MAX
+
+void vst__flame_free(vst__flame *tree)
+{
+    free(tree->rows);
+    free(tree->last_child);
+    free(tree->frames);
+    vst__map64_free(&tree->children);
+    memset(tree, 0, sizeof *tree);
+}
+
+static vst_status add_row(vst__flame *tree, uint32_t parent, vst_id id)
+{
+    vst_view_flame_row *rows;
+    uint32_t *last;
+
+    if (tree->count == VST_FLAME_ROWS_MAX)
+        return VST_E_NOMEM;
+    rows =
+        vst__grow(tree->rows, &tree->capacity, tree->count + 1, sizeof *rows);
+    if (rows == NULL)
+        return VST_E_NOMEM;
+    tree->rows = rows;
+    last = vst__grow(tree->last_child, &tree->last_capacity, tree->count + 1,
+                     sizeof *last);
+    if (last == NULL)
+        return VST_E_NOMEM;
+    tree->last_child = last;
+    last[tree->count] = NO_ROW;
+    rows[tree->count++] = (vst_view_flame_row){
+        .parent = parent == NO_ROW ? -1 : (int64_t)parent, .id = id};
+    return VST_OK;
+}
+
+static vst_status find_child(vst__flame *tree, uint32_t parent, vst_id id,
+                             uint32_t *row)
+{
+    uint64_t key = (uint64_t)(parent + 1) << 32 | id;
+    uint64_t *place;
+
+    if (parent != NO_ROW && tree->last_child[parent] != NO_ROW &&
+        tree->rows[tree->last_child[parent]].id == id) {
+        *row = tree->last_child[parent];
+        return VST_OK;
+    }
+    place = vst__map64_put(&tree->children, key);
+    if (place == NULL)
+        return VST_E_NOMEM;
+    if (*place == 0) {
+        vst_status status = add_row(tree, parent, id);
+        if (status != VST_OK)
+            return status;
+        *place = tree->count;
+    }
+    *row = (uint32_t)(*place - 1);
+    if (parent != NO_ROW)
+        tree->last_child[parent] = *row;
+    return VST_OK;
+}
+
+vst_status vst__flame_push(vst__flame *tree, vst_id id, int64_t start_ns)
+{
+    uint32_t parent = tree->frame_count != 0
+                          ? tree->frames[tree->frame_count - 1].node
+                          : NO_ROW;
+    vst__flame_frame *frames = vst__grow(tree->frames, &tree->frame_capacity,
+                                         tree->frame_count + 1, sizeof *frames);
+    uint32_t row;
+    vst_status status;
+
+    if (frames == NULL)
+        return VST_E_NOMEM;
+    tree->frames = frames;
+    status = find_child(tree, parent, id, &row);
+    if (status != VST_OK)
+        return status;
+    frames[tree->frame_count++] =
+        (vst__flame_frame){.start_ns = start_ns, .node = row};
+    return VST_OK;
+}
+
+void vst__flame_pop(vst__flame *tree, int64_t end_ns)
+{
+    const vst__flame_frame *top = &tree->frames[--tree->frame_count];
+    int64_t start =
+        top->start_ns > tree->from_ns ? top->start_ns : tree->from_ns;
+    int64_t end = end_ns < tree->to_ns ? end_ns : tree->to_ns;
+    vst_view_flame_row *row = &tree->rows[top->node];
+
+    if (end_ns < tree->from_ns || top->start_ns >= tree->to_ns)
+        return;
+    row->count++;
+    row->total_ns += end > start ? end - start : 0;
+}
+
+void vst__flame_drop(vst__flame *tree)
+{
+    tree->frame_count--;
+}
+
+void vst__flame_allocated(vst__flame *tree, int64_t time_ns, uint64_t bytes)
+{
+    if (tree->frame_count != 0 && time_ns >= tree->from_ns &&
+        time_ns < tree->to_ns)
+        tree->rows[tree->frames[tree->frame_count - 1].node].self_bytes +=
+            bytes;
+}
+
+void vst__flame_end(vst__flame *tree)
+{
+    while (tree->frame_count != 0)
+        vst__flame_pop(tree, tree->to_ns);
+}
+
+/* Rows of which nothing lies in the range go; a child always comes behind its
+ * parent. */
+static void leave_out_empty(vst__flame *tree)
+{
+    uint32_t *moved = tree->last_child; /* nobody looks up any more */
+    size_t to = 0;
+
+    for (size_t i = 0; i < tree->count; i++) {
+        vst_view_flame_row row = tree->rows[i];
+
+        if (row.count == 0 && row.total_ns == 0 && row.self_bytes == 0) {
+            moved[i] = NO_ROW;
+            continue;
+        }
+        if (row.parent >= 0)
+            row.parent =
+                moved[row.parent] == NO_ROW ? -1 : (int64_t)moved[row.parent];
+        moved[i] = (uint32_t)to;
+        tree->rows[to++] = row;
+    }
+    tree->count = to;
+}
+
+void vst__flame_finish(vst__flame *tree)
+{
+    /* Meanwhile self_ns is what the children took. */
+    for (size_t i = tree->count; i-- != 0;) {
+        vst_view_flame_row *row = &tree->rows[i];
+
+        if (row->total_ns < row->self_ns) /* went on beside the stack */
+            row->total_ns = row->self_ns;
+        if (row->parent >= 0)
+            tree->rows[row->parent].self_ns += row->total_ns;
+        row->self_ns = row->total_ns - row->self_ns;
+    }
+    leave_out_empty(tree);
+}

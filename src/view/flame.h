@@ -1,0 +1,42 @@
+/* A tree of calls that a walk fills, for the part of it that lies in a range:
+ * the flame graph. One thread at a time. */
+#ifndef VST_VIEW_FLAME_H
+#define VST_VIEW_FLAME_H
+
+#include <vestige/view.h>
+
+#include "base/map64.h"
+
+typedef struct vst__flame_frame {
+    int64_t start_ns;
+    uint64_t serial; /* of the matcher's frame, while it matches */
+    uint32_t node;
+} vst__flame_frame;
+
+typedef struct vst__flame {
+    int64_t from_ns, to_ns;
+    vst_view_flame_row *rows;
+    size_t count, capacity;
+    vst__map64 children;  /* parent + 1, id -> 1 + row */
+    uint32_t *last_child; /* of each row, the one that was looked up last */
+    size_t last_capacity;
+    /* What is open, and the rows of it. */
+    vst__flame_frame *frames;
+    size_t frame_count, frame_capacity;
+} vst__flame;
+
+enum { VST_FLAME_ROWS_MAX = 1 << 22 };
+
+void vst__flame_free(vst__flame *tree);
+vst_status vst__flame_push(vst__flame *tree, vst_id id, int64_t start_ns);
+/* The innermost ends. */
+void vst__flame_pop(vst__flame *tree, int64_t end_ns);
+/* It is gone, and was none: what was seen in it stays. */
+void vst__flame_drop(vst__flame *tree);
+void vst__flame_allocated(vst__flame *tree, int64_t time_ns, uint64_t bytes);
+/* Ends all that is open at the end of the range. */
+void vst__flame_end(vst__flame *tree);
+/* Own times from those of the children. */
+void vst__flame_finish(vst__flame *tree);
+
+#endif

@@ -1,0 +1,502 @@
+/* Builds the index of a trace: each thread of it by itself, several at a time.
+ * The caller waits, tells how far it is, and may be told to stop; workers share
+ * nothing but the writer, the list of threads and two counters. */
+#include "view/index_build.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/grow.h"
+#include "os/os.h"
+
+enum {
+    WORKERS_MAX = 64,
+    PROGRESS_NS = 50000000,
+    /* The first threshold, in median times between two records, and its most
+     * samples. */
+    THRESHOLD_DELTAS = 512,
+    SAMPLES_MAX = 8192,
+    SAMPLE_WORDS = 256,
+    /* The last threshold is so often in the thread's time. */
+    COARSEST = 256
+};
+
+typedef struct build {
+    const vst__index_job *job;
+    vst__index_writer writer;
+    vst__index_parts parts;
+    size_t *order;  /* threads, those of most records first */
+    size_t next;    /* atomic: into order */
+    uint64_t words; /* atomic: that were read */
+    int stop;       /* atomic */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned running;  /* under the lock */
+    vst_status status; /* under the lock: the first trouble */
+    int sys_errno;
+} build;
+
+/* ---- one thread ------------------------------------------------------------
+ */
+
+static vst_status take_loss(void *ctx, const vst_loss *loss)
+{
+    vst__thread_part *part = ctx;
+    vst__index_loss *losses = vst__grow(part->losses, &part->loss_capacity,
+                                        part->loss_count + 1, sizeof *losses);
+
+    if (losses == NULL)
+        return VST_E_NOMEM;
+    part->losses = losses;
+    losses[part->loss_count++] =
+        (vst__index_loss){(uint32_t)loss->kind, loss->thread, loss->start_ns,
+                          loss->end_ns, loss->records};
+    return VST_OK;
+}
+
+static vst_status take_counter(void *ctx, const vst_counter *counter)
+{
+    vst__thread_part *part = ctx;
+
+    return vst__tracks_add(&part->tracks, VST_VIEW_COUNTER, counter->id,
+                           counter->thread, counter->time_ns, counter->value);
+}
+
+static bool is_same(const vst__open *a, const vst__open *b)
+{
+    return a->start_ns == b->start_ns && a->id == b->id && a->pair == b->pair &&
+           a->flags == b->flags;
+}
+
+/* How many frames two checkpoints share. A frame that is open in both has the
+ * same frames below it. */
+static size_t find_kept(const vst__open *before, size_t before_count,
+                        const vst__open *now, size_t count)
+{
+    size_t low = 0, high = before_count < count ? before_count : count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (is_same(&before[middle], &now[middle]))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+typedef struct last_open {
+    vst__open *frames;
+    size_t count, capacity;
+} last_open;
+
+static vst_status add_checkpoint(vst__stretch_part *part, last_open *last,
+                                 const vst__place *place, uint64_t words)
+{
+    size_t kept =
+        find_kept(last->frames, last->count, place->open, place->open_count);
+    size_t fresh = place->open_count - kept;
+    vst__checkpoint *checkpoints =
+        vst__grow(part->checkpoints, &part->capacity, part->count + 1,
+                  sizeof *checkpoints);
+    vst__open *frames =
+        vst__grow(part->frames, &part->frame_capacity,
+                  part->frame_count + fresh + 1, sizeof *frames);
+    vst__open *open = vst__grow(last->frames, &last->capacity,
+                                place->open_count + 1u, sizeof *open);
+
+    if (checkpoints != NULL)
+        part->checkpoints = checkpoints;
+    if (frames != NULL)
+        part->frames = frames;
+    if (open != NULL)
+        last->frames = open;
+    if (checkpoints == NULL || frames == NULL || open == NULL)
+        return VST_E_NOMEM;
+    checkpoints[part->count++] = (vst__checkpoint){
+        .segment = place->segment,
+        .word = place->word,
+        .ticks = place->ticks,
+        .records = place->records,
+        .last_ns = place->last_ns,
+        .bytes = place->bytes,
+        .allocations = place->allocations,
+        .words = words,
+        .first_frame = part->frame_count,
+        .kept = (uint32_t)kept,
+        .open_count = place->open_count,
+        .delivered = place->delivered,
+    };
+    if (fresh != 0) {
+        memcpy(frames + part->frame_count, place->open + kept,
+               fresh * sizeof *frames);
+        memcpy(open + kept, place->open + kept, fresh * sizeof *open);
+    }
+    part->frame_count += fresh;
+    last->count = place->open_count;
+    return VST_OK;
+}
+
+static vst_status add_spans(vst__thread_part *part, vst__pyramid *pyramid,
+                            const vst__walk *walk)
+{
+    vst__index_thread *thread = &part->thread;
+    vst_status status = VST_OK;
+
+    for (size_t i = 0; i < walk->span_count; i++) {
+        const vst__walk_span *span = &walk->spans[i];
+
+        if (span->start_ns < thread->start_ns || thread->spans == 0)
+            thread->start_ns = span->start_ns;
+        if (span->end_ns > thread->end_ns || thread->spans == 0)
+            thread->end_ns = span->end_ns;
+        thread->spans++;
+        if (span->depth >= thread->levels && !(span->flags & VST_SPAN_ASYNC))
+            thread->levels = span->depth + 1;
+        status = vst__pyramid_add(pyramid, span);
+        if (status != VST_OK)
+            break;
+    }
+    return status;
+}
+
+static vst_status index_stretch(build *self, vst__walk *walk, size_t number,
+                                vst__thread_part *part, vst__pyramid *pyramid,
+                                last_open *last)
+{
+    const vst__stretch *stretch = &self->job->stretches[number];
+    uint64_t before = 0, next = VST_CHECKPOINT_RECORDS;
+    vst_status status = vst__walk_open(walk, stretch, NULL, SIZE_MAX);
+    bool ends = false;
+
+    last->count = 0;
+    while (status == VST_OK && !ends) {
+        vst__place place;
+        uint64_t words;
+
+        status = vst__walk_next(walk, &ends);
+        if (status == VST_OK)
+            status = add_spans(part, pyramid, walk);
+        words = vst__walk_words(walk);
+        __atomic_add_fetch(&self->words, words - before, __ATOMIC_RELAXED);
+        before = words;
+        if (__atomic_load_n(&self->stop, __ATOMIC_RELAXED))
+            return VST_E_CANCELLED;
+        if (status == VST_OK && words >= next && !ends &&
+            walk->last_ns != INT64_MIN && vst__walk_place(walk, &place)) {
+            status = add_checkpoint(&self->parts.stretches[number], last,
+                                    &place, words);
+            next = words + VST_CHECKPOINT_RECORDS;
+        }
+    }
+    return status;
+}
+
+/* ---- the threshold ----------------------------------------------------------
+ */
+
+static int by_value(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* Deltas at the heads of segments, which are words of records for sure. */
+static size_t sample_segment(vst__walk *walk, const vst__segment *segment,
+                             uint32_t *samples)
+{
+    vst__stream stream;
+    const uint64_t *word;
+    size_t count = 0, words = SAMPLE_WORDS;
+
+    if (words > segment->words)
+        words = (size_t)segment->words;
+    walk->block.size = SAMPLE_WORDS * sizeof(uint64_t);
+    vst__stream_open(&stream, &walk->block, segment->offset, words, 0);
+    while (vst__stream_fill(&stream))
+        while ((word = vst__stream_next(&stream)) != NULL)
+            if (vst_word_kind(*word) != VST_ESCAPE && count < SAMPLE_WORDS)
+                samples[count++] = vst_word_delta(*word);
+    walk->block.size = VST_BLOCK_SIZE;
+    walk->block.count = 0;
+    return count;
+}
+
+static int64_t find_threshold(build *self, vst__walk *walk,
+                              const vst__stretch *stretch)
+{
+    uint32_t *samples = malloc(SAMPLES_MAX * sizeof *samples);
+    size_t step = stretch->segment_count / (SAMPLES_MAX / SAMPLE_WORDS) + 1;
+    double ns_per_tick = 1e9 / self->job->trace->header.ticks_per_second;
+    double threshold = 0;
+    size_t count = 0;
+
+    if (samples == NULL)
+        return 0;
+    for (size_t i = 0;
+         i < stretch->segment_count && count + SAMPLE_WORDS <= SAMPLES_MAX;
+         i += step)
+        count += sample_segment(walk, &stretch->segments[i], samples + count);
+    if (count != 0) {
+        qsort(samples, count, sizeof *samples, by_value);
+        threshold = samples[count / 2] * ns_per_tick * THRESHOLD_DELTAS;
+    }
+    free(samples);
+    if (threshold > 1e15)
+        threshold = 1e15;
+    return threshold > 1000 ? (int64_t)threshold : 1000;
+}
+
+/* The stretch of most records stands for the thread. */
+static void choose_levels(build *self, vst__walk *walk, uint32_t number,
+                          vst__index_thread *thread)
+{
+    const vst__index_job *job = self->job;
+    const vst__stretch *most = NULL;
+    int64_t first_ns = INT64_MAX, last_ns = INT64_MIN, threshold_ns;
+
+    for (size_t i = 0; i < job->stretch_count; i++) {
+        const vst__stretch *stretch = &job->stretches[i];
+        int64_t start_ns, end_ns;
+
+        if (stretch->thread != number)
+            continue;
+        thread->records += stretch->words;
+        if (most == NULL || stretch->words > most->words)
+            most = stretch;
+        start_ns = vst__clockmap_to_ns(&walk->clock, stretch->segments->start);
+        end_ns = vst__clockmap_to_ns(&walk->clock, stretch->window->last);
+        if (start_ns < first_ns)
+            first_ns = start_ns;
+        if (end_ns > last_ns)
+            last_ns = end_ns;
+    }
+    if (thread->records <= VST_PYRAMID_RECORDS || last_ns <= first_ns)
+        return;
+    threshold_ns = find_threshold(self, walk, most);
+    if (threshold_ns == 0)
+        return;
+    thread->threshold_ns = threshold_ns;
+    thread->level_count = 1;
+    while (thread->level_count < VST_LEVELS_MAX - 1 &&
+           threshold_ns < (last_ns - first_ns) / COARSEST / 4) {
+        threshold_ns *= 4;
+        thread->level_count++;
+    }
+}
+
+static vst_status index_thread(build *self, vst__walk *walk, size_t index)
+{
+    vst__thread_part *part = &self->parts.threads[index];
+    vst_sink also = {.ctx = part, .loss = take_loss, .counter = take_counter};
+    vst__pyramid pyramid;
+    last_open last = {NULL, 0, 0};
+    vst_status status = VST_OK;
+
+    choose_levels(self, walk, part->thread.number, &part->thread);
+    vst__pyramid_init(&pyramid, part->thread.threshold_ns,
+                      part->thread.level_count, vst__index_append,
+                      &self->writer);
+    walk->also = &also;
+    for (size_t i = 0; status == VST_OK && i < self->job->stretch_count; i++)
+        if (self->job->stretches[i].thread == part->thread.number)
+            status = index_stretch(self, walk, i, part, &pyramid, &last);
+    walk->also = NULL;
+    if (status == VST_OK)
+        status = vst__pyramid_finish(&pyramid);
+    part->thread.beside = pyramid.lane_count;
+    part->blocks = pyramid.blocks;
+    part->block_count = pyramid.block_count;
+    pyramid.blocks = NULL;
+    vst__pyramid_free(&pyramid);
+    free(last.frames);
+    return status;
+}
+
+/* ---- workers
+ * ------------------------------------------------------------------ */
+
+static void note(build *self, vst_status status, int sys_errno)
+{
+    if (status == VST_OK)
+        return;
+    __atomic_store_n(&self->stop, 1, __ATOMIC_RELAXED);
+    pthread_mutex_lock(&self->lock);
+    if (self->status == VST_OK) {
+        self->status = status;
+        self->sys_errno = sys_errno;
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+static void *work(void *arg)
+{
+    build *self = arg;
+    vst__walk walk;
+    vst_status status = vst__walk_init(&walk, self->job->reading);
+
+    while (status == VST_OK) {
+        size_t next = __atomic_fetch_add(&self->next, 1, __ATOMIC_RELAXED);
+
+        if (next >= self->parts.thread_count)
+            break;
+        status = index_thread(self, &walk, self->order[next]);
+    }
+    note(self, status, status == VST_E_IO ? walk.block.sys_errno : 0);
+    vst__walk_free(&walk);
+    pthread_mutex_lock(&self->lock);
+    self->running--;
+    pthread_cond_signal(&self->changed);
+    pthread_mutex_unlock(&self->lock);
+    return NULL;
+}
+
+static void tell(build *self, uint64_t total)
+{
+    uint64_t words = __atomic_load_n(&self->words, __ATOMIC_RELAXED);
+
+    if (self->job->progress != NULL && total != 0 &&
+        self->job->progress(self->job->progress_ctx,
+                            (double)words / (double)total) != 0)
+        note(self, VST_E_CANCELLED, 0);
+}
+
+static void wait_for(build *self)
+{
+    uint64_t total = 0;
+
+    for (size_t i = 0; i < self->job->stretch_count; i++)
+        total += self->job->stretches[i].words;
+    pthread_mutex_lock(&self->lock);
+    while (self->running != 0) {
+        struct timespec until;
+
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += PROGRESS_NS;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_nsec -= 1000000000;
+            until.tv_sec++;
+        }
+        if (pthread_cond_timedwait(&self->changed, &self->lock, &until) ==
+            ETIMEDOUT) {
+            pthread_mutex_unlock(&self->lock);
+            tell(self, total);
+            pthread_mutex_lock(&self->lock);
+        }
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* One that cannot be started is none; without any the caller works. */
+static void run_workers(build *self)
+{
+    unsigned wanted = self->job->workers, started = 0;
+    pthread_t threads[WORKERS_MAX];
+
+    if (wanted == 0)
+        wanted = vst__os_processors();
+    if (self->job->trace->source.packed != NULL)
+        wanted = 1;
+    if (wanted > WORKERS_MAX)
+        wanted = WORKERS_MAX;
+    if (wanted > self->parts.thread_count)
+        wanted = (unsigned)self->parts.thread_count;
+    for (; started < wanted; started++) {
+        pthread_mutex_lock(&self->lock);
+        self->running++;
+        pthread_mutex_unlock(&self->lock);
+        if (pthread_create(&threads[started], NULL, work, self) != 0) {
+            pthread_mutex_lock(&self->lock);
+            self->running--;
+            pthread_mutex_unlock(&self->lock);
+            break;
+        }
+    }
+    if (started == 0 && wanted != 0) {
+        self->running = 1;
+        work(self);
+    }
+    wait_for(self);
+    while (started != 0)
+        pthread_join(threads[--started], NULL);
+}
+
+/* ---- all of it
+ * ------------------------------------------------------------------ */
+
+static vst_status prepare(build *self)
+{
+    const vst_trace *trace = self->job->trace;
+    vst__index_parts *parts = &self->parts;
+
+    parts->job = self->job;
+    parts->threads = calloc(trace->thread_count + 1, sizeof *parts->threads);
+    parts->stretches =
+        calloc(self->job->stretch_count + 1, sizeof *parts->stretches);
+    self->order = calloc(trace->thread_count + 1, sizeof *self->order);
+    if (parts->threads == NULL || parts->stretches == NULL ||
+        self->order == NULL)
+        return VST_E_NOMEM;
+    parts->thread_count = trace->thread_count;
+    for (size_t i = 0; i < parts->thread_count; i++) {
+        size_t at = i;
+
+        parts->threads[i].thread.number = trace->threads[i].number;
+        while (at != 0 && trace->threads[self->order[at - 1]].words <
+                              trace->threads[i].words) {
+            self->order[at] = self->order[at - 1];
+            at--;
+        }
+        self->order[at] = i;
+    }
+    return VST_OK;
+}
+
+static void free_all(build *self)
+{
+    vst__index_parts *parts = &self->parts;
+
+    for (size_t i = 0; i < parts->thread_count; i++) {
+        free(parts->threads[i].blocks);
+        free(parts->threads[i].losses);
+        vst__tracks_free(&parts->threads[i].tracks);
+    }
+    for (size_t i = 0; parts->stretches && i < self->job->stretch_count; i++) {
+        free(parts->stretches[i].checkpoints);
+        free(parts->stretches[i].frames);
+    }
+    free(parts->threads);
+    free(parts->stretches);
+    free(self->order);
+    vst__index_writer_free(&self->writer);
+    pthread_mutex_destroy(&self->lock);
+    pthread_cond_destroy(&self->changed);
+}
+
+vst_status vst__index_build(const vst__index_job *job, int fd, vst_error *error)
+{
+    build self = {.job = job};
+    vst_status status;
+
+    pthread_mutex_init(&self.lock, NULL);
+    pthread_cond_init(&self.changed, NULL);
+    status = vst__index_writer_init(&self.writer, fd);
+    if (status == VST_OK)
+        status = prepare(&self);
+    if (status == VST_OK) {
+        run_workers(&self);
+        status = self.status;
+    }
+    if (status == VST_OK) {
+        status = vst__index_write(&self.writer, &self.parts);
+        self.sys_errno = self.writer.sys_errno;
+    } else if (self.writer.status != VST_OK) {
+        self.sys_errno = self.writer.sys_errno;
+    }
+    free_all(&self);
+    return vst_error_set(error, status, self.sys_errno, 0);
+}

@@ -1,0 +1,56 @@
+/* Between index_build.c, which has the threads of a trace indexed, and
+ * index_write.c, which writes what they give. */
+#ifndef VST_VIEW_INDEX_BUILD_H
+#define VST_VIEW_INDEX_BUILD_H
+
+#include <pthread.h>
+
+#include "view/index.h"
+#include "view/pyramid.h"
+
+/* Appends to the index. Several threads do, each under the lock. */
+typedef struct vst__index_writer {
+    pthread_mutex_t lock;
+    int fd;
+    uint64_t offset; /* of what is appended next */
+    unsigned char *buffer;
+    size_t count;
+    vst_status status; /* the first trouble */
+    int sys_errno;
+} vst__index_writer;
+
+vst_status vst__index_writer_init(vst__index_writer *writer, int fd);
+void vst__index_writer_free(vst__index_writer *writer);
+vst_status vst__index_append(void *writer, const void *bytes, size_t count,
+                             uint64_t *offset);
+
+/* What is found out about a stretch. */
+typedef struct vst__stretch_part {
+    vst__checkpoint *checkpoints;
+    size_t count, capacity;
+    vst__open *frames; /* first_frame counts in here until they are written */
+    size_t frame_count, frame_capacity;
+} vst__stretch_part;
+
+/* And about a thread. */
+typedef struct vst__thread_part {
+    vst__index_thread thread;
+    vst__block_of *blocks; /* sorted by row, level and time */
+    size_t block_count;
+    vst__tracks tracks;
+    vst__index_loss *losses;
+    size_t loss_count, loss_capacity;
+} vst__thread_part;
+
+typedef struct vst__index_parts {
+    const vst__index_job *job;
+    vst__thread_part *threads;
+    size_t thread_count;
+    vst__stretch_part *stretches; /* as many as the job's */
+} vst__index_parts;
+
+/* Writes the tables, and the header at last. */
+vst_status vst__index_write(vst__index_writer *writer,
+                            const vst__index_parts *parts);
+
+#endif

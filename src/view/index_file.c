@@ -1,0 +1,273 @@
+/* An index as a file: what it is of, and whether it is whole. Once loaded,
+ * nothing in it points outside of it, whoever wrote it. Any thread. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "os/os.h"
+#include "view/index.h"
+
+/* No honest time is further from 1970 (clockmap.c), and differences fit. */
+#define TIME_LIMIT ((int64_t)1 << 62)
+
+/* ---- sums ------------------------------------------------------------------
+ */
+
+#define MULTIPLIER 0x9e3779b97f4a7c15u
+
+/* Not for locks: for bytes that changed by accident. Each step can be undone,
+ * so two texts that differ in one word never have the same sum. */
+uint64_t vst__index_checksum(const void *bytes, size_t count, uint64_t sum)
+{
+    const unsigned char *at = bytes;
+    uint64_t lanes[4] = {sum, 1, 2, 3}, word;
+    size_t i = 0;
+
+    for (; i + 32 <= count; i += 32)
+        for (size_t lane = 0; lane < 4; lane++) {
+            memcpy(&word, at + i + 8 * lane, sizeof word);
+            lanes[lane] = (lanes[lane] ^ word) * MULTIPLIER;
+            lanes[lane] ^= lanes[lane] >> 29;
+        }
+    for (; i < count; i++)
+        lanes[i & 3] = (lanes[i & 3] ^ at[i]) * MULTIPLIER;
+    sum = count;
+    for (size_t lane = 0; lane < 4; lane++)
+        sum = (sum ^ lanes[lane]) * MULTIPLIER;
+    return sum ^ sum >> 32;
+}
+
+static uint64_t add(uint64_t sum, uint64_t value)
+{
+    sum = (sum ^ value) * MULTIPLIER;
+    return sum ^ sum >> 29;
+}
+
+vst_status vst__index_identify(vst_trace *trace, const vst__stretch *stretches,
+                               size_t count, vst__index_identity *identity)
+{
+    uint64_t sum = 0;
+    int failed;
+
+    memset(identity, 0, sizeof *identity);
+    memcpy(identity->trace_id, trace->header.trace_id,
+           sizeof identity->trace_id);
+    identity->checksum = trace->header.checksum;
+    identity->state = trace->header.state;
+    identity->clip = trace->clip;
+    identity->file_size = trace->source.file_size;
+    failed = vst__os_file_modified(trace->source.fd, &identity->modified_ns);
+    for (size_t i = 0; i < count; i++) {
+        const vst__stretch *stretch = &stretches[i];
+
+        identity->words += stretch->words;
+        sum = add(sum, stretch->thread);
+        sum = add(sum, stretch->window->last);
+        for (size_t j = 0; j < stretch->segment_count; j++) {
+            const vst__segment *segment = &stretch->segments[j];
+            sum = add(sum, segment->offset);
+            sum = add(sum, segment->words);
+            sum = add(sum, segment->start);
+            sum = add(sum, segment->sequence);
+        }
+    }
+    for (size_t i = 0; i < trace->clock.count; i++) {
+        sum = add(sum, trace->clock.pieces[i].start);
+        sum = add(sum, (uint64_t)(trace->clock.pieces[i].base_ns -
+                                  trace->clock.offset_ns));
+        sum = add(sum, trace->clock.pieces[i].mult);
+    }
+    identity->segments = sum;
+    return failed == 0 ? VST_OK : VST_E_IO;
+}
+
+/* ---- what is in it ---------------------------------------------------------
+ */
+
+uint64_t vst__index_sum(const unsigned char *bytes, size_t size)
+{
+    vst__index_header plain;
+    uint64_t sum;
+
+    memcpy(&plain, bytes, sizeof plain);
+    plain.checksum = 0;
+    sum = vst__index_checksum(&plain, sizeof plain, 0);
+    return vst__index_checksum(bytes + sizeof plain, size - sizeof plain, sum);
+}
+
+static bool is_header(const vst__index *index)
+{
+    const vst__index_header *header = index->header;
+
+    return memcmp(header->magic, VST_INDEX_MAGIC, sizeof header->magic) == 0 &&
+           header->version == VST_INDEX_VERSION &&
+           header->byte_order == VST_FILE_BYTE_ORDER &&
+           header->size == index->size &&
+           header->checksum == vst__index_sum(index->bytes, index->size);
+}
+
+static bool is_in(uint64_t first, uint64_t count, uint64_t all)
+{
+    return first <= all && count <= all - first;
+}
+
+static bool is_table(const vst__index *index, const vst__index_table *table,
+                     size_t size)
+{
+    return table->offset % 8 == 0 && table->offset >= sizeof *index->header &&
+           table->offset <= index->size &&
+           table->count <= (index->size - table->offset) / size;
+}
+
+static bool find_tables(vst__index *index)
+{
+    const vst__index_header *header = index->header;
+
+#define FIND(name, type)                                                       \
+    if (!is_table(index, &header->name, sizeof(type)))                         \
+        return false;                                                          \
+    index->name =                                                              \
+        (const type *)(const void *)(index->bytes + header->name.offset);
+    VST_INDEX_TABLES(FIND)
+#undef FIND
+    return true;
+}
+
+static bool is_time(int64_t time_ns)
+{
+    return time_ns > -TIME_LIMIT && time_ns < TIME_LIMIT;
+}
+
+static bool are_threads(const vst__index *index, const vst_trace *trace)
+{
+    const vst__index_header *header = index->header;
+
+    if (header->threads.count != trace->thread_count)
+        return false;
+    for (size_t i = 0; i < header->threads.count; i++) {
+        const vst__index_thread *thread = &index->threads[i];
+
+        if (thread->number != trace->threads[i].number ||
+            thread->level_count >= VST_LEVELS_MAX ||
+            thread->beside > VST_LANES_MAX ||
+            thread->levels > trace->block.file_size / 8 ||
+            thread->threshold_ns < 0 ||
+            thread->threshold_ns > TIME_LIMIT >> 2 * thread->level_count ||
+            !is_time(thread->start_ns) || !is_time(thread->end_ns) ||
+            !is_in(thread->first_stream, thread->streams,
+                   header->streams.count))
+            return false;
+    }
+    for (size_t i = 0; i < header->streams.count; i++)
+        if (!is_in(index->streams[i].first_block, index->streams[i].blocks,
+                   header->blocks.count))
+            return false;
+    for (size_t i = 0; i < header->blocks.count; i++)
+        if (!is_in(index->blocks[i].offset, index->blocks[i].bytes,
+                   index->size) ||
+            !is_time(index->blocks[i].start_ns))
+            return false;
+    return true;
+}
+
+static bool are_checkpoints(const vst__index *index,
+                            const vst__index_stretch *kept,
+                            const vst__stretch *stretch)
+{
+    const vst__index_header *header = index->header;
+    const vst__checkpoint *checkpoint =
+        index->checkpoints + kept->first_checkpoint;
+    uint32_t before = 0;
+
+    for (uint64_t i = 0; i < kept->checkpoints; i++, checkpoint++) {
+        if (checkpoint->segment >= stretch->segment_count ||
+            checkpoint->word >= stretch->segments[checkpoint->segment].words ||
+            checkpoint->kept > before ||
+            checkpoint->kept > checkpoint->open_count ||
+            checkpoint->words > stretch->words ||
+            !is_time(checkpoint->last_ns) ||
+            !is_in(checkpoint->first_frame,
+                   checkpoint->open_count - checkpoint->kept,
+                   header->frames.count))
+            return false;
+        before = checkpoint->open_count;
+    }
+    return true;
+}
+
+static bool are_stretches(const vst__index *index,
+                          const vst__stretch *stretches, size_t count)
+{
+    const vst__index_header *header = index->header;
+
+    if (header->stretches.count != count)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const vst__index_stretch *kept = &index->stretches[i];
+
+        if (kept->words != stretches[i].words ||
+            !is_in(kept->first_checkpoint, kept->checkpoints,
+                   header->checkpoints.count) ||
+            !are_checkpoints(index, kept, &stretches[i]))
+            return false;
+    }
+    for (size_t i = 0; i < header->frames.count; i++)
+        if (!is_time(index->frames[i].start_ns) ||
+            index->frames[i].id > VST_ID_MAX ||
+            index->frames[i].flags & (VST_FRAME_DEAD | VST_FRAME_UNSEEN))
+            return false;
+    return true;
+}
+
+static bool are_tracks(const vst__index *index)
+{
+    const vst__index_header *header = index->header;
+
+    for (size_t i = 0; i < header->tracks.count; i++)
+        if (!is_in(index->tracks[i].first_point, index->tracks[i].points,
+                   header->points.count) ||
+            index->tracks[i].kind < VST_VIEW_COUNTER ||
+            index->tracks[i].kind > VST_VIEW_FRAMEWORK)
+            return false;
+    for (size_t i = 0; i < header->points.count; i++)
+        if (!is_time(index->points[i].first_ns) ||
+            !is_time(index->points[i].last_ns))
+            return false;
+    for (size_t i = 0; i < header->losses.count; i++)
+        if (!is_time(index->losses[i].start_ns) ||
+            !is_time(index->losses[i].end_ns) || index->losses[i].kind > 3)
+            return false;
+    return true;
+}
+
+vst_status vst__index_load(vst__index *index, int fd, const vst_trace *trace,
+                           const vst__index_identity *identity,
+                           const vst__stretch *stretches, size_t count)
+{
+    const void *bytes;
+    uint64_t size;
+
+    memset(index, 0, sizeof *index);
+    if (vst__os_file_size(fd, &size) != 0)
+        return VST_E_IO;
+    if (size < sizeof *index->header || size > SIZE_MAX / 2)
+        return VST_E_DAMAGED;
+    if (vst__os_map_read(fd, (size_t)size, &bytes) != 0)
+        return VST_E_IO;
+    index->bytes = bytes;
+    index->size = (size_t)size;
+    index->header = bytes;
+    if (is_header(index) &&
+        memcmp(&index->header->identity, identity, sizeof *identity) == 0 &&
+        find_tables(index) && are_threads(index, trace) &&
+        are_stretches(index, stretches, count) && are_tracks(index))
+        return VST_OK;
+    vst__index_unload(index);
+    return VST_E_DAMAGED;
+}
+
+void vst__index_unload(vst__index *index)
+{
+    if (index->bytes != NULL)
+        vst__os_unmap(index->bytes, index->size);
+    memset(index, 0, sizeof *index);
+}

@@ -1,0 +1,162 @@
+/* A walk through a part of a trace, from the checkpoint before it: what all
+ * questions begin with that are answered from the records. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "view/view_inside.h"
+
+enum { PROGRESS_NS = 50000000 };
+
+void vst__view_enter(vst_view *view)
+{
+    if (view->reading.source.packed != NULL)
+        pthread_mutex_lock(&view->lock);
+}
+
+void vst__view_leave(vst_view *view)
+{
+    if (view->reading.source.packed != NULL)
+        pthread_mutex_unlock(&view->lock);
+}
+
+/* No further than any honest time, so that differences fit. */
+static int64_t clean_time(int64_t time_ns, int64_t offset_ns)
+{
+    const int64_t limit = (int64_t)1 << 61;
+
+    if (time_ns < -limit)
+        time_ns = -limit;
+    if (time_ns > limit)
+        time_ns = limit;
+    return time_ns - offset_ns;
+}
+
+vst_status vst__view_clean_range(const vst_view *view,
+                                 const vst_view_range *range,
+                                 vst_view_range *clean)
+{
+    *clean = *range;
+    clean->from_ns = clean_time(range->from_ns, view->offset_ns);
+    clean->to_ns = clean_time(range->to_ns, view->offset_ns);
+    return clean->to_ns > clean->from_ns && range->pixels != 0 &&
+                   range->pixels <= VST_VIEW_PIXELS_MAX
+               ? VST_OK
+               : VST_E_ARGUMENT;
+}
+
+bool vst__view_wants(const vst_view_range *range, uint32_t thread)
+{
+    if (range->threads == NULL)
+        return true;
+    for (size_t i = 0; i < range->thread_count; i++)
+        if (range->threads[i] == thread)
+            return true;
+    return false;
+}
+
+bool vst__view_touches(vst_view *view, size_t stretch, int64_t from_ns,
+                       int64_t to_ns)
+{
+    const vst__stretch *of = &view->stretches[stretch];
+    vst__clockmap clock = view->reading.clock;
+
+    /* What is open at the start begins a little before, one by one. */
+    return vst__clockmap_to_ns(&clock, of->window->last) >= from_ns &&
+           vst__clockmap_to_ns(&clock, of->window->began) - 1000000 <= to_ns;
+}
+
+/* The first checkpoint behind to_ns, or as many as there are. */
+static uint64_t checkpoint_behind(const vst_view *view, size_t stretch,
+                                  int64_t to_ns)
+{
+    return (uint64_t)(vst__checkpoint_before(&view->index, stretch, to_ns + 1) +
+                      1);
+}
+
+uint64_t vst__view_words(const vst_view *view, size_t stretch, int64_t from_ns,
+                         int64_t to_ns)
+{
+    const vst__index_stretch *of = &view->index.stretches[stretch];
+    const vst__checkpoint *all = view->index.checkpoints + of->first_checkpoint;
+    int64_t first = vst__checkpoint_before(&view->index, stretch, from_ns);
+    uint64_t last = checkpoint_behind(view, stretch, to_ns);
+    uint64_t before = first >= 0 ? all[first].words : 0;
+    uint64_t behind = last < of->checkpoints ? all[last].words : of->words;
+
+    return behind > before ? behind - before : 0;
+}
+
+vst_status vst__pass_init(vst__pass *pass, vst_view *view)
+{
+    memset(pass, 0, sizeof *pass);
+    pass->view = view;
+    return vst__walk_init(&pass->walk, &view->reading);
+}
+
+void vst__pass_free(vst__pass *pass)
+{
+    vst__walk_free(&pass->walk);
+    free(pass->open);
+}
+
+vst_status vst__pass_open(vst__pass *pass, size_t stretch, int64_t from_ns,
+                          int64_t to_ns)
+{
+    const vst__index *index = &pass->view->index;
+    const vst__index_stretch *of = &index->stretches[stretch];
+    int64_t number = vst__checkpoint_before(index, stretch, from_ns);
+    uint64_t behind = checkpoint_behind(pass->view, stretch, to_ns);
+    size_t last = SIZE_MAX;
+    vst__place place;
+
+    /* Some more, for who goes on until something ends. */
+    if (behind < of->checkpoints)
+        last =
+            (size_t)index->checkpoints[of->first_checkpoint + behind].segment;
+    if (number < 0)
+        return vst__walk_open(&pass->walk, &pass->view->stretches[stretch],
+                              NULL, last);
+    vst_status status = vst__checkpoint_place(
+        index, stretch, number, &place, &pass->open, &pass->open_capacity);
+    if (status != VST_OK)
+        return status;
+    return vst__walk_open(&pass->walk, &pass->view->stretches[stretch], &place,
+                          last);
+}
+
+static vst_status tell(vst__pass *pass)
+{
+    vst_clock_sample now;
+    double done;
+
+    if (pass->progress == NULL || pass->words_total == 0)
+        return VST_OK;
+    vst_clock_sample_now(&now);
+    if (now.monotonic_ns < pass->next_progress_ns)
+        return VST_OK;
+    pass->next_progress_ns = now.monotonic_ns + PROGRESS_NS;
+    done = (double)pass->words / (double)pass->words_total;
+    return pass->progress(pass->progress_ctx, done < 1 ? done : 1) == 0
+               ? VST_OK
+               : VST_E_CANCELLED;
+}
+
+vst_status vst__pass_next(vst__pass *pass, int64_t to_ns, bool *ends)
+{
+    uint64_t before = vst__walk_words(&pass->walk);
+    vst_status status = vst__walk_next(&pass->walk, ends);
+
+    pass->words += vst__walk_words(&pass->walk) - before;
+    if (pass->walk.last_ns > to_ns && pass->walk.plain)
+        *ends = true;
+    if (!pass->walk.plain && pass->walk.matcher->last_ns > to_ns)
+        *ends = true;
+    return status == VST_OK ? tell(pass) : status;
+}
+
+vst_status vst__pass_error(const vst__pass *pass, vst_status status,
+                           vst_error *error)
+{
+    return vst_error_set(
+        error, status, status == VST_E_IO ? pass->walk.block.sys_errno : 0, 0);
+}

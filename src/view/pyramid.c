@@ -1,0 +1,259 @@
+/* See pyramid.h. Each level is made of what leaves the one before it, so every
+ * span is looked at once, and nothing is sorted but the blocks at the end. */
+#include "view/pyramid.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+
+enum { RUN_BYTES_MAX = 50, FIRST_BYTES = 64 };
+
+void vst__pyramid_init(vst__pyramid *pyramid, int64_t threshold_ns,
+                       uint32_t level_count, vst__append_fn append, void *ctx)
+{
+    memset(pyramid, 0, sizeof *pyramid);
+    pyramid->append = append;
+    pyramid->append_ctx = ctx;
+    pyramid->level_count = level_count;
+    pyramid->lanes[0].threshold_ns = -1; /* nothing is merged */
+    for (uint32_t i = 0; i < level_count; i++) {
+        pyramid->stack[i].threshold_ns = threshold_ns;
+        pyramid->lanes[i + 1].threshold_ns = threshold_ns;
+        threshold_ns *= 4;
+    }
+}
+
+static void free_level(vst__level *level)
+{
+    for (size_t i = 0; i < level->count; i++)
+        free(level->rows[i].bytes);
+    free(level->rows);
+}
+
+void vst__pyramid_free(vst__pyramid *pyramid)
+{
+    for (size_t i = 0; i < VST_LEVELS_MAX; i++) {
+        free_level(&pyramid->stack[i]);
+        free_level(&pyramid->lanes[i]);
+    }
+    free(pyramid->blocks);
+    memset(pyramid, 0, sizeof *pyramid);
+}
+
+/* ---- blocks -------------------------------------------------------------- */
+
+static unsigned char *put(unsigned char *at, uint64_t value)
+{
+    while (value >= 0x80) {
+        *at++ = (unsigned char)(value | 0x80);
+        value >>= 7;
+    }
+    *at++ = (unsigned char)value;
+    return at;
+}
+
+static uint64_t zigzag(int64_t value)
+{
+    return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+}
+
+static vst_status end_block(vst__pyramid *pyramid, vst__level_row *row,
+                            uint32_t number, uint32_t level)
+{
+    vst__block_of *blocks = vst__grow(pyramid->blocks, &pyramid->block_capacity,
+                                      pyramid->block_count + 1, sizeof *blocks);
+    uint64_t offset;
+    vst_status status;
+
+    if (blocks == NULL)
+        return VST_E_NOMEM;
+    pyramid->blocks = blocks;
+    status =
+        pyramid->append(pyramid->append_ctx, row->bytes, row->count, &offset);
+    if (status != VST_OK)
+        return status;
+    blocks[pyramid->block_count] = (vst__block_of){
+        number,
+        level,
+        pyramid->block_count,
+        {row->start_ns, offset, row->count, row->runs},
+    };
+    pyramid->block_count++;
+    row->count = row->runs = 0;
+    return VST_OK;
+}
+
+static vst_status put_run(vst__pyramid *pyramid, vst__level_row *row,
+                          uint32_t number, uint32_t level, const vst__run *run)
+{
+    int64_t width_ns = run->end_ns - run->start_ns;
+    bool single = run->count == 1;
+    unsigned char *at;
+
+    if (row->count + RUN_BYTES_MAX > row->capacity) {
+        uint32_t capacity =
+            row->capacity != 0 ? row->capacity * 2 : FIRST_BYTES;
+        at = realloc(row->bytes, capacity);
+        if (at == NULL)
+            return VST_E_NOMEM;
+        row->bytes = at;
+        row->capacity = capacity;
+    }
+    if (row->runs == 0)
+        row->start_ns = row->before_ns = run->start_ns;
+    at = row->bytes + row->count;
+    at = put(at, zigzag(run->start_ns - row->before_ns));
+    at = put(at, (uint64_t)width_ns);
+    at = put(at, (uint64_t)(width_ns - run->busy_ns));
+    at = put(at, (uint64_t)run->id << 1 | single);
+    at = put(at, single ? run->flags : run->count);
+    row->count = (uint32_t)(at - row->bytes);
+    row->before_ns = run->end_ns;
+    row->runs++;
+    return row->count + RUN_BYTES_MAX > VST_INDEX_BLOCK
+               ? end_block(pyramid, row, number, level)
+               : VST_OK;
+}
+
+/* ---- levels -------------------------------------------------------------- */
+
+static vst__level_row *find_row(vst__level *level, size_t number)
+{
+    vst__level_row *rows;
+
+    if (number < level->count)
+        return &level->rows[number];
+    rows = vst__grow(level->rows, &level->capacity, number + 1, sizeof *rows);
+    if (rows == NULL)
+        return NULL;
+    level->rows = rows;
+    memset(rows + level->count, 0, (number + 1 - level->count) * sizeof *rows);
+    level->count = number + 1;
+    return &rows[number];
+}
+
+/* A run reaches levels[at]: it grows the one that is there, or takes its place;
+ * that one is put down and goes on to the next level. */
+static vst_status feed(vst__pyramid *pyramid, vst__level *levels, uint32_t at,
+                       uint32_t end, uint32_t row, const vst__run *run)
+{
+    bool lane = levels == pyramid->lanes;
+    vst__run here = *run, there;
+
+    for (; at < end; at++) {
+        vst__level *level = &levels[at];
+        vst__level_row *place = find_row(level, row);
+        vst_status status;
+
+        if (place == NULL)
+            return VST_E_NOMEM;
+        if (place->run.count != 0 &&
+            vst__run_merge(&place->run, &here, level->threshold_ns))
+            return VST_OK;
+        there = place->run;
+        place->run = here;
+        if (there.count == 0)
+            return VST_OK;
+        status = put_run(pyramid, place, lane ? row | VST_ROW_BESIDE : row,
+                         lane ? at : at + 1, &there);
+        if (status != VST_OK)
+            return status;
+        here = there;
+    }
+    return VST_OK;
+}
+
+/* The first lane that is free then; in the last one, if none is, it begins
+ * where that ends. */
+static uint32_t find_lane(vst__pyramid *pyramid, vst__run *run)
+{
+    uint32_t lane = 0;
+
+    while (lane < pyramid->lane_count &&
+           pyramid->lane_ends[lane] > run->start_ns)
+        lane++;
+    if (lane == VST_LANES_MAX) {
+        lane--;
+        if (run->end_ns < pyramid->lane_ends[lane])
+            run->end_ns = pyramid->lane_ends[lane];
+        run->start_ns = pyramid->lane_ends[lane];
+        run->busy_ns = run->end_ns - run->start_ns;
+    }
+    if (lane == pyramid->lane_count)
+        pyramid->lane_count++;
+    pyramid->lane_ends[lane] = run->end_ns;
+    return lane;
+}
+
+vst_status vst__pyramid_add(vst__pyramid *pyramid, const vst__walk_span *span)
+{
+    int64_t end_ns =
+        span->end_ns > span->start_ns ? span->end_ns : span->start_ns;
+    vst__run run =
+        vst__run_of_span(span->start_ns, end_ns, span->id, span->flags);
+    vst__level *level = &pyramid->stack[0];
+
+    if (span->flags & VST_SPAN_ASYNC)
+        return feed(pyramid, pyramid->lanes, 0, pyramid->level_count + 1,
+                    find_lane(pyramid, &run), &run);
+    if (span->depth >= VST_ROWS_MAX || pyramid->level_count == 0)
+        return VST_OK;
+    /* Nearly always it goes into the run that is there. */
+    if (VST_LIKELY(span->depth < level->count &&
+                   level->rows[span->depth].run.count != 0 &&
+                   vst__run_merge(&level->rows[span->depth].run, &run,
+                                  level->threshold_ns)))
+        return VST_OK;
+    return feed(pyramid, pyramid->stack, 0, pyramid->level_count, span->depth,
+                &run);
+}
+
+static vst_status finish_levels(vst__pyramid *pyramid, vst__level *levels,
+                                uint32_t end)
+{
+    bool lane = levels == pyramid->lanes;
+    vst_status status = VST_OK;
+
+    for (uint32_t at = 0; at < end; at++)
+        for (uint32_t i = 0; i < levels[at].count && status == VST_OK; i++) {
+            vst__level_row *row = &levels[at].rows[i];
+            uint32_t number = lane ? i | VST_ROW_BESIDE : i;
+            uint32_t level = lane ? at : at + 1;
+
+            if (row->run.count != 0) {
+                vst__run run = row->run;
+                status = put_run(pyramid, row, number, level, &run);
+                if (status == VST_OK)
+                    status = feed(pyramid, levels, at + 1, end, i, &run);
+            }
+            if (status == VST_OK && row->runs != 0)
+                status = end_block(pyramid, row, number, level);
+        }
+    return status;
+}
+
+static int in_order(const void *a, const void *b)
+{
+    const vst__block_of *x = a, *y = b;
+
+    if (x->row != y->row)
+        return x->row < y->row ? -1 : 1;
+    if (x->level != y->level)
+        return x->level < y->level ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+vst_status vst__pyramid_finish(vst__pyramid *pyramid)
+{
+    vst_status status =
+        finish_levels(pyramid, pyramid->stack, pyramid->level_count);
+
+    if (status == VST_OK)
+        status =
+            finish_levels(pyramid, pyramid->lanes, pyramid->level_count + 1);
+    if (pyramid->block_count > 1)
+        qsort(pyramid->blocks, pyramid->block_count, sizeof *pyramid->blocks,
+              in_order);
+    return status;
+}

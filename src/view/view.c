@@ -1,0 +1,348 @@
+/* Opens a view: finds its index, or has it built, and tells what it is. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "os/os.h"
+#include "store/whole.h"
+#include "view/view_inside.h"
+
+/* ---- stretches
+ * ---------------------------------------------------------------- */
+
+static vst_status find_stretches(vst_view *view)
+{
+    const vst_trace *trace = view->trace;
+    size_t capacity = 0, first, count;
+    vst_status status =
+        vst__trace_select_windows(trace, VST_WINDOW_ALL, &first, &count);
+
+    if (status != VST_OK)
+        return status;
+    for (size_t i = first; i < first + count; i++) {
+        const vst__window *window = &trace->windows[i];
+        size_t next = window->segments, left = window->segment_count;
+
+        if (vst__window_is_gone(trace, window))
+            left = 0;
+        while (left != 0) {
+            const vst__segment *segments = &trace->segments[next];
+            vst__stretch *stretches =
+                vst__grow(view->stretches, &capacity, view->stretch_count + 1,
+                          sizeof *stretches);
+            vst__stretch stretch = {.window = window, .segments = segments};
+
+            if (stretches == NULL)
+                return VST_E_NOMEM;
+            stretch.thread = segments->thread;
+            do
+                stretch.words += segments[stretch.segment_count++].words;
+            while (stretch.segment_count < left &&
+                   segments[stretch.segment_count].thread == stretch.thread);
+            view->stretches = stretches;
+            stretches[view->stretch_count++] = stretch;
+            next += stretch.segment_count;
+            left -= stretch.segment_count;
+        }
+    }
+    return VST_OK;
+}
+
+/* ---- ends on other threads
+ * ------------------------------------------------------- */
+
+static vst_status make_far_ends(vst_view *view)
+{
+    const vst_trace *trace = view->trace;
+
+    if (!vst__trace_has_far_ends(trace))
+        return VST_OK;
+    view->far_ends = calloc(trace->window_count + 1, sizeof *view->far_ends);
+    if (view->far_ends == NULL)
+        return VST_E_NOMEM;
+    for (size_t i = 0; i < view->stretch_count; i++)
+        view->stretches[i].far_ends =
+            &view->far_ends[view->stretches[i].window - trace->windows];
+    return VST_OK;
+}
+
+static vst_status read_far_ends(vst_view *view)
+{
+    vst_trace *trace = view->trace;
+    vst_time_converter converter = vst__clockmap_converter(&trace->clock);
+    vst__decoder *decoder;
+    vst_status status = VST_OK;
+
+    if (view->far_ends == NULL)
+        return VST_OK;
+    decoder = calloc(1, sizeof *decoder);
+    if (decoder == NULL)
+        return VST_E_NOMEM;
+    for (size_t i = 0; status == VST_OK && i < trace->window_count; i++)
+        if (!vst__window_is_gone(trace, &trace->windows[i]))
+            status =
+                vst__far_ends_collect(&view->far_ends[i], trace,
+                                      &trace->windows[i], decoder, &converter);
+    vst__decoder_close(decoder);
+    free(decoder);
+    return status;
+}
+
+static vst_status load_far_ends(vst_view *view)
+{
+    const vst__index *index = &view->index;
+
+    if (view->far_ends == NULL)
+        return VST_OK;
+    for (size_t i = 0; i < index->header->far_ends.count; i++) {
+        const vst__index_far_end *end = &index->far_ends[i];
+        uint64_t *place;
+
+        if (end->window >= view->trace->window_count)
+            continue;
+        place = vst__map64_put(&view->far_ends[end->window].ends, end->pair);
+        if (place == NULL)
+            return VST_E_NOMEM;
+        *place = (uint64_t)end->end_ns;
+    }
+    return VST_OK;
+}
+
+/* ---- the index
+ * -------------------------------------------------------------------- */
+
+typedef struct making {
+    vst_view *view;
+    const vst_view_options *options;
+    vst__index_identity identity;
+} making;
+
+static vst_status build_into(void *ctx, int fd, vst_error *error)
+{
+    making *self = ctx;
+    vst__index_job job = {
+        .trace = self->view->trace,
+        .reading = &self->view->reading,
+        .stretches = self->view->stretches,
+        .stretch_count = self->view->stretch_count,
+        .far_ends = self->view->far_ends,
+        .identity = &self->identity,
+        .workers = self->options->workers,
+        .progress = self->options->progress,
+        .progress_ctx = self->options->progress_ctx,
+    };
+
+    return vst__index_build(&job, fd, error);
+}
+
+static vst_status load_from(making *self, int fd)
+{
+    vst_view *view = self->view;
+
+    return vst__index_load(&view->index, fd, view->trace, &self->identity,
+                           view->stretches, view->stretch_count);
+}
+
+/* An index that is there already. *replace: what is there may be replaced,
+ * because it was an index. */
+static vst_status find_index(making *self, bool *replace)
+{
+    const char *path = self->view->index_path;
+    char magic[sizeof VST_INDEX_MAGIC - 1];
+    vst_status status;
+    size_t got;
+    int fd;
+
+    *replace = true;
+    if (!vst__os_file_exists(path))
+        return VST_E_DAMAGED;
+    *replace = false;
+    if (vst__os_file_open(path, &fd) != 0)
+        return VST_E_DAMAGED;
+    status = load_from(self, fd);
+    if (vst__os_file_read(fd, magic, sizeof magic, 0, &got) == 0)
+        *replace = got == 0 || memcmp(magic, VST_INDEX_MAGIC, got) == 0;
+    vst__os_file_close(fd);
+    return status;
+}
+
+static vst_status build_in_memory(making *self, vst_error *error)
+{
+    vst_status status;
+    int fd, failed = vst__os_file_create_temporary(&fd);
+
+    if (failed != 0)
+        failed = vst__os_file_create_in_memory(&fd);
+    if (failed != 0)
+        return vst_error_set(error, VST_E_IO, failed, 0);
+    status = build_into(self, fd, error);
+    if (status == VST_OK)
+        status = load_from(self, fd);
+    vst__os_file_close(fd);
+    free(self->view->index_path);
+    self->view->index_path = NULL;
+    return status;
+}
+
+static vst_status build_file(making *self, vst_error *error)
+{
+    vst_status status =
+        vst__write_whole(self->view->index_path, true, build_into, self, error);
+    bool replace;
+
+    return status == VST_OK ? find_index(self, &replace) : status;
+}
+
+static vst_status get_index(making *self, vst_error *error)
+{
+    vst_view *view = self->view;
+    bool replace = false;
+    vst_status status = VST_E_DAMAGED;
+
+    if (!self->options->no_file) {
+        status = find_index(self, &replace);
+        if (status == VST_OK)
+            return load_far_ends(view);
+        if (status == VST_E_NOMEM)
+            return status;
+    }
+    view->built = true;
+    status = read_far_ends(view);
+    if (status != VST_OK)
+        return vst_error_set(error, status, view->trace->block.sys_errno, 0);
+    status = replace ? build_file(self, error) : VST_E_IO;
+    /* No room or no right to keep it; if it was the trace that could not be
+     * read, that is found out again. */
+    if (status == VST_E_IO || status == VST_E_EXISTS || status == VST_E_DAMAGED)
+        status = build_in_memory(self, error);
+    return status;
+}
+
+/* ---- the view
+ * ----------------------------------------------------------------------- */
+
+static vst_status set_up(vst_view *view, const char *path,
+                         const vst_view_options *options, vst_error *error)
+{
+    making self = {.view = view, .options = options};
+    vst_status status = vst_trace_open(path, &view->trace, error);
+    size_t size;
+
+    if (status != VST_OK)
+        return status;
+    if (!options->no_file) {
+        size = strlen(options->index ? options->index : path) + 6;
+        view->index_path = malloc(size);
+        if (view->index_path == NULL)
+            return vst_error_set(error, VST_E_NOMEM, 0, 0);
+        snprintf(view->index_path, size, "%s%s",
+                 options->index ? options->index : path,
+                 options->index ? "" : ".view");
+    }
+    vst_trace_get_info(view->trace, &view->info);
+    vst__reading_init(&view->reading, view->trace);
+    status = find_stretches(view);
+    if (status == VST_OK)
+        status = make_far_ends(view);
+    if (status == VST_OK)
+        status = vst__index_identify(view->trace, view->stretches,
+                                     view->stretch_count, &self.identity);
+    if (status != VST_OK)
+        return vst_error_set(error, status, 0, 0);
+    status = get_index(&self, error);
+    if (status != VST_OK && error != NULL && error->status == VST_OK)
+        vst_error_set(error, status, 0, 0);
+    return status;
+}
+
+vst_status vst_view_open(const char *path, const vst_view_options *options,
+                         vst_view **out, vst_error *error)
+{
+    static const vst_view_options usual;
+    vst_view *view = calloc(1, sizeof *view);
+    vst_status status;
+
+    vst_error_set(error, VST_OK, 0, 0);
+    if (view == NULL)
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    pthread_mutex_init(&view->lock, NULL);
+    status = set_up(view, path, options != NULL ? options : &usual, error);
+    if (status != VST_OK) {
+        vst_view_close(view);
+        return status;
+    }
+    vst_error_set(error, VST_OK, 0, 0);
+    *out = view;
+    return VST_OK;
+}
+
+void vst_view_close(vst_view *view)
+{
+    if (view == NULL)
+        return;
+    vst__index_unload(&view->index);
+    if (view->far_ends != NULL)
+        for (size_t i = 0; i < view->trace->window_count; i++)
+            vst__far_ends_free(&view->far_ends[i]);
+    free(view->far_ends);
+    free(view->stretches);
+    free(view->index_path);
+    vst__tracks_free(&view->memory);
+    vst_trace_close(view->trace);
+    pthread_mutex_destroy(&view->lock);
+    free(view);
+}
+
+void vst_view_get_info(const vst_view *view, vst_view_info *info)
+{
+    const vst__index_header *header = view->index.header;
+
+    memset(info, 0, sizeof *info);
+    info->trace = view->info;
+    info->records = header->identity.words;
+    info->spans = header->spans;
+    info->index_bytes = header->size;
+    info->index_path = view->index_path;
+    info->built = view->built;
+    info->start_ns = info->trace.start_ns + view->offset_ns;
+    info->end_ns = info->trace.end_ns + view->offset_ns;
+}
+
+size_t vst_view_thread_count(const vst_view *view)
+{
+    return (size_t)view->index.header->threads.count;
+}
+
+void vst_view_get_thread(const vst_view *view, size_t number,
+                         vst_view_thread *thread)
+{
+    const vst__index_thread *of = &view->index.threads[number];
+    const vst_trace_thread *known = vst_trace_thread_at(view->trace, number);
+
+    *thread = (vst_view_thread){
+        .number = of->number,
+        .system_tid = known->system_tid,
+        .name = known->name,
+        .name_len = known->name_len,
+        .levels = of->levels,
+        .beside = of->beside,
+        .spans = of->spans,
+        .records = known->words,
+    };
+    if (of->spans != 0) {
+        thread->start_ns = of->start_ns + view->offset_ns;
+        thread->end_ns = of->end_ns + view->offset_ns;
+    }
+}
+
+vst_status vst_view_set_offset(vst_view *view, int64_t offset_ns)
+{
+    const int64_t limit = (int64_t)1 << 60;
+
+    if (offset_ns < -limit || offset_ns > limit)
+        return VST_E_ARGUMENT;
+    view->offset_ns = offset_ns;
+    return VST_OK;
+}

@@ -1,0 +1,75 @@
+/* The inside of a vst_view, shared by the files that answer questions. Once it
+ * is open nothing in it changes but the offset and the curves of memory, which
+ * have a lock; whoever reads records does so with a walk of his own. */
+#ifndef VST_VIEW_INSIDE_H
+#define VST_VIEW_INSIDE_H
+
+#include <pthread.h>
+
+#include <vestige/view.h>
+
+#include "view/index.h"
+#include "view/walk.h"
+
+struct vst_view {
+    vst_trace *trace;
+    vst__reading reading;
+    vst_trace_info info;
+    char *index_path; /* NULL: in memory */
+    bool built;
+    vst__stretch *stretches; /* by window, then thread */
+    size_t stretch_count;
+    vst_far_ends *far_ends; /* by window; NULL: none */
+    vst__index index;
+    int64_t offset_ns;
+    /* Of a packed trace, which lets one in at a time, and of `memory`. */
+    pthread_mutex_t lock;
+    bool has_memory_tracks;
+    vst__tracks memory;
+};
+
+/* Around every walk. */
+void vst__view_enter(vst_view *view);
+void vst__view_leave(vst_view *view);
+
+/* The range without the offset; VST_E_ARGUMENT: it is none. */
+vst_status vst__view_clean_range(const vst_view *view,
+                                 const vst_view_range *range,
+                                 vst_view_range *clean);
+bool vst__view_wants(const vst_view_range *range, uint32_t thread);
+
+/* Whether a stretch has something in a range. */
+bool vst__view_touches(vst_view *view, size_t stretch, int64_t from_ns,
+                       int64_t to_ns);
+/* About how many words a walk through a range reads. */
+uint64_t vst__view_words(const vst_view *view, size_t stretch, int64_t from_ns,
+                         int64_t to_ns);
+
+/* A walk through a range of a stretch, and beyond its ends as far as it takes.
+ */
+typedef struct vst__pass {
+    vst_view *view;
+    vst__walk walk;
+    vst__open *open; /* of checkpoints */
+    size_t open_capacity;
+    vst_progress_fn progress;
+    void *progress_ctx;
+    uint64_t words, words_total;
+    int64_t next_progress_ns;
+} vst__pass;
+
+vst_status vst__pass_init(vst__pass *pass, vst_view *view);
+void vst__pass_free(vst__pass *pass);
+/* Begins at the last checkpoint before from_ns. */
+vst_status vst__pass_open(vst__pass *pass, size_t stretch, int64_t from_ns,
+                          int64_t to_ns);
+/* The next batch; *ends: what follows is behind to_ns. */
+vst_status vst__pass_next(vst__pass *pass, int64_t to_ns, bool *ends);
+/* Finds the end of a span of the stack by its row and start (view_span.c). */
+vst_status vst__view_find_end(vst_view *view, vst_view_span *span,
+                              vst_error *error);
+/* Fills error, and the errno of what could not be read. */
+vst_status vst__pass_error(const vst__pass *pass, vst_status status,
+                           vst_error *error);
+
+#endif

@@ -1,0 +1,490 @@
+/* The span at a place: where it lies is found by a walk from the checkpoint
+ * before it, its far end in a level of the index if it is long, and what it
+ * holds by replaying it. Of a span of very many records only its edges are
+ * read. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "view/view_inside.h"
+
+enum {
+    WHOLE_WORDS_MAX = 8000000, /* of a span that is replayed */
+    HEAD_NS = 1                /* of one that is not: until it began */
+};
+
+typedef struct found {
+    int64_t start_ns, end_ns; /* end_ns INT64_MAX: not known yet */
+    vst_id id;
+    uint32_t flags;
+    bool is;
+} found;
+
+typedef struct looking {
+    vst_view *view;
+    vst__pass pass;
+    const vst__index_thread *thread;
+    size_t stretch;
+    uint32_t depth;
+    int64_t time_ns;
+    found *at; /* by depth, up to and with the one looked for */
+} looking;
+
+/* ---- where it is
+ * ----------------------------------------------------------------- */
+
+/* A span of no width is at its start. */
+static bool covers(int64_t start_ns, int64_t end_ns, int64_t time_ns)
+{
+    return start_ns <= time_ns &&
+           (time_ns < end_ns || (time_ns == start_ns && time_ns == end_ns));
+}
+
+static void take_batch(looking *self)
+{
+    const vst__walk *walk = &self->pass.walk;
+
+    for (size_t i = 0; i < walk->span_count; i++) {
+        const vst__walk_span *span = &walk->spans[i];
+        found *at = self->at + span->depth;
+
+        if (span->flags & VST_SPAN_ASYNC || span->depth > self->depth ||
+            !covers(span->start_ns, span->end_ns, self->time_ns))
+            continue;
+        *at =
+            (found){span->start_ns, span->end_ns, span->id, span->flags, true};
+    }
+}
+
+static vst_status take_open(looking *self)
+{
+    size_t count;
+    const vst__open *open = vst__walk_open_spans(&self->pass.walk, &count);
+
+    if (open == NULL)
+        return VST_E_NOMEM;
+    for (size_t i = 0; i < count && i <= self->depth; i++)
+        if (!(open[i].flags & VST_FRAME_DEAD) &&
+            open[i].start_ns <= self->time_ns)
+            self->at[i] =
+                (found){open[i].start_ns, INT64_MAX, open[i].id,
+                        open[i].flags & ~(uint32_t)VST_FRAME_OWN, true};
+    return VST_OK;
+}
+
+/* A long span is in the levels as it was. */
+static bool find_in_levels(const looking *self, uint32_t depth, found *at)
+{
+    vst__runs runs;
+    vst__run run;
+
+    if (self->thread->level_count == 0 || depth >= VST_ROWS_MAX ||
+        !vst__runs_open(&runs, &self->view->index, self->thread, depth, 1,
+                        at->start_ns))
+        return false;
+    while (vst__runs_next(&runs, &run) && run.start_ns <= at->start_ns)
+        if (run.start_ns == at->start_ns && run.count == 1 &&
+            run.id == at->id && run.end_ns > self->time_ns) {
+            at->end_ns = run.end_ns;
+            at->flags = run.flags;
+            return true;
+        }
+    return false;
+}
+
+static size_t unknown_ends(looking *self)
+{
+    size_t unknown = 0;
+
+    for (uint32_t i = 0; i <= self->depth; i++)
+        if (self->at[i].is && self->at[i].end_ns == INT64_MAX &&
+            !find_in_levels(self, i, &self->at[i]))
+            unknown++;
+    return unknown;
+}
+
+/* A short one ends soon; so the walk goes on until all have. */
+static vst_status find_ends(looking *self)
+{
+    vst_status status = VST_OK;
+    size_t unknown = unknown_ends(self);
+    bool ends = self->pass.walk.finished;
+
+    if (unknown == 0 || ends)
+        return VST_OK;
+    /* The walk may have been bounded by its segments. */
+    status = vst__pass_open(&self->pass, self->stretch, self->time_ns,
+                            INT64_MAX / 4);
+    while (status == VST_OK && unknown != 0 && !ends) {
+        const vst__walk *walk = &self->pass.walk;
+
+        status = vst__pass_next(&self->pass, INT64_MAX / 4, &ends);
+        for (size_t i = 0; status == VST_OK && i < walk->span_count; i++) {
+            const vst__walk_span *span = &walk->spans[i];
+            found *at = self->at + span->depth;
+
+            if (span->flags & VST_SPAN_ASYNC || span->depth > self->depth ||
+                !at->is || at->end_ns != INT64_MAX ||
+                at->start_ns != span->start_ns || at->id != span->id)
+                continue;
+            at->end_ns = span->end_ns;
+            at->flags = span->flags;
+            unknown--;
+        }
+    }
+    return status;
+}
+
+static vst_status find_in_stretch(looking *self)
+{
+    bool ends = false;
+    vst_status status = vst__pass_open(&self->pass, self->stretch,
+                                       self->time_ns, self->time_ns);
+
+    memset(self->at, 0, ((size_t)self->depth + 1) * sizeof *self->at);
+    while (status == VST_OK && !ends) {
+        status = vst__pass_next(&self->pass, self->time_ns, &ends);
+        if (status == VST_OK)
+            take_batch(self);
+    }
+    if (status == VST_OK && !self->pass.walk.finished)
+        status = take_open(self);
+    if (status == VST_OK && self->at[self->depth].is)
+        status = find_ends(self);
+    return status;
+}
+
+/* In any of the thread's stretches. */
+static vst_status find_on_stack(looking *self)
+{
+    vst_view *view = self->view;
+    vst_status status = VST_OK;
+
+    for (size_t i = 0; status == VST_OK && i < view->stretch_count; i++) {
+        if (view->stretches[i].thread != self->thread->number ||
+            !vst__view_touches(view, i, self->time_ns, self->time_ns))
+            continue;
+        self->stretch = i;
+        status = find_in_stretch(self);
+        if (status == VST_OK && self->at[self->depth].is)
+            return VST_OK;
+    }
+    return status == VST_OK ? VST_E_ARGUMENT : status;
+}
+
+/* ---- what it holds
+ * ------------------------------------------------------------------ */
+
+typedef struct capture {
+    const found *wanted;
+    uint32_t depth;
+    bool beside, done;
+    vst_view_span *span;
+} capture;
+
+static vst_status keep_args(vst_view_span *span, const char *args, size_t count)
+{
+    free(span->args);
+    span->args = NULL;
+    span->args_len = 0;
+    if (count == 0)
+        return VST_OK;
+    span->args = malloc(count);
+    if (span->args == NULL)
+        return VST_E_NOMEM;
+    memcpy(span->args, args, count);
+    span->args_len = count;
+    return VST_OK;
+}
+
+static vst_status take_whole(void *ctx, const vst_span *span)
+{
+    capture *self = ctx;
+    vst_view_span *into = self->span;
+
+    if (self->done || span->id != self->wanted->id ||
+        span->start_ns != self->wanted->start_ns ||
+        span->end_ns != self->wanted->end_ns ||
+        ((span->flags & VST_SPAN_ASYNC) != 0) != self->beside ||
+        (!self->beside && span->depth != self->depth))
+        return VST_OK;
+    self->done = true;
+    into->flags = span->flags;
+    into->self_ns = span->end_ns - span->start_ns - span->children_ns;
+    into->self_bytes = span->self_bytes;
+    into->total_bytes = span->total_bytes;
+    into->allocations = span->total_allocations;
+    return keep_args(into, span->args, span->args_len);
+}
+
+static vst_status replay(looking *self, const found *wanted, bool beside,
+                         vst_view_span *span)
+{
+    capture ctx = {wanted, self->depth, beside, false, span};
+    vst_sink sink = {.ctx = &ctx, .span = take_whole};
+    vst__walk *walk = &self->pass.walk;
+    vst_status status;
+    bool ends = false;
+
+    walk->always_matcher = true;
+    walk->whole_sink = &sink;
+    status = vst__pass_open(&self->pass, self->stretch, wanted->start_ns,
+                            wanted->end_ns);
+    while (status == VST_OK && !ends && !ctx.done)
+        status = vst__pass_next(&self->pass, wanted->end_ns, &ends);
+    walk->always_matcher = false;
+    walk->whole_sink = NULL;
+    return status;
+}
+
+/* ---- of very many records
+ * ------------------------------------------------------------- */
+
+/* How long spans of a depth that begin in a range took; what was allocated
+ * before its end. */
+static vst_status sum_children(looking *self, uint32_t depth, int64_t from_ns,
+                               int64_t to_ns, int64_t *sum_ns)
+{
+    bool ends = false;
+    vst_status status =
+        vst__pass_open(&self->pass, self->stretch, from_ns, to_ns);
+
+    while (status == VST_OK && !ends) {
+        const vst__walk *walk = &self->pass.walk;
+
+        status = vst__pass_next(&self->pass, to_ns, &ends);
+        for (size_t i = 0; status == VST_OK && i < walk->span_count; i++) {
+            const vst__walk_span *span = &walk->spans[i];
+            if (span->depth == depth && !(span->flags & VST_SPAN_ASYNC) &&
+                span->start_ns >= from_ns && span->end_ns <= to_ns)
+                *sum_ns += span->end_ns - span->start_ns;
+        }
+    }
+    return status;
+}
+
+/* Runs of the row below it: those that lie inside of it, and of those at its
+ * edges the part that does. */
+static vst_status children_of(looking *self, const found *at, int64_t *sum_ns)
+{
+    vst__runs runs;
+    vst__run run;
+    vst_status status = VST_OK;
+
+    if (!vst__runs_open(&runs, &self->view->index, self->thread,
+                        self->depth + 1, 1, at->start_ns))
+        return VST_OK;
+    while (status == VST_OK && vst__runs_next(&runs, &run) &&
+           run.start_ns < at->end_ns) {
+        if (run.start_ns >= at->start_ns && run.end_ns <= at->end_ns)
+            *sum_ns += run.busy_ns;
+        else if (run.end_ns > at->start_ns)
+            status = sum_children(
+                self, self->depth + 1,
+                run.start_ns > at->start_ns ? run.start_ns : at->start_ns,
+                run.end_ns < at->end_ns ? run.end_ns : at->end_ns, sum_ns);
+    }
+    return status;
+}
+
+static vst_status allocated_until(looking *self, int64_t time_ns,
+                                  uint64_t *bytes, uint64_t *allocations)
+{
+    vst__walk *walk = &self->pass.walk;
+    vst_status status;
+    bool ends = false;
+
+    walk->count_until_ns = time_ns;
+    status = vst__pass_open(&self->pass, self->stretch, time_ns, time_ns);
+    while (status == VST_OK && !ends)
+        status = vst__pass_next(&self->pass, time_ns, &ends);
+    walk->count_until_ns = INT64_MAX;
+    *bytes = walk->bytes;
+    *allocations = walk->allocations;
+    return status;
+}
+
+/* Arguments are recorded when a span begins. */
+static vst_status args_of(looking *self, const found *at, vst_view_span *span)
+{
+    vst__walk *walk = &self->pass.walk;
+    vst_status status;
+    bool ends = false;
+
+    walk->always_matcher = walk->keep_args = true;
+    status = vst__pass_open(&self->pass, self->stretch, at->start_ns,
+                            at->start_ns + HEAD_NS);
+    while (status == VST_OK && !ends)
+        status = vst__pass_next(&self->pass, at->start_ns + HEAD_NS, &ends);
+    if (status == VST_OK && walk->matcher != NULL &&
+        self->depth < walk->matcher->count) {
+        const vst__frame *frame = &walk->matcher->frames[self->depth];
+        if (frame->args != 0 && frame->start_ns == at->start_ns)
+            status = keep_args(span, walk->matcher->args[frame->args - 1].bytes,
+                               walk->matcher->args[frame->args - 1].count);
+    }
+    walk->always_matcher = walk->keep_args = false;
+    return status;
+}
+
+static vst_status read_edges(looking *self, const found *at,
+                             vst_view_span *span)
+{
+    uint64_t bytes = 0, allocations = 0;
+    int64_t children_ns = 0;
+    vst_status status = children_of(self, at, &children_ns);
+
+    span->self_ns = at->end_ns - at->start_ns - children_ns;
+    span->self_bytes = vst_trace_has_memory(self->view->trace) ? UINT64_MAX : 0;
+    if (status == VST_OK && span->self_bytes != 0)
+        status = allocated_until(self, at->start_ns, &bytes, &allocations);
+    if (status == VST_OK && span->self_bytes != 0)
+        status = allocated_until(self, at->end_ns, &span->total_bytes,
+                                 &span->allocations);
+    span->total_bytes -= bytes;
+    span->allocations -= allocations;
+    return status == VST_OK ? args_of(self, at, span) : status;
+}
+
+/* ---- the answer
+ * ------------------------------------------------------------------------ */
+
+static void fill(const vst_view *view, const found *at, vst_view_span *span)
+{
+    span->id = at->id;
+    span->flags = at->flags;
+    span->start_ns = at->start_ns + view->offset_ns;
+    span->end_ns = at->end_ns + view->offset_ns;
+    span->self_ns = at->end_ns - at->start_ns;
+}
+
+static vst_status fill_parents(looking *self, vst_view_span *span)
+{
+    if (self->depth == 0)
+        return VST_OK;
+    span->parents = calloc(self->depth, sizeof *span->parents);
+    if (span->parents == NULL)
+        return VST_E_NOMEM;
+    for (uint32_t i = 0; i < self->depth; i++)
+        if (self->at[i].is)
+            span->parents[span->parent_count++] = (vst_view_parent){
+                self->at[i].id, self->at[i].start_ns + self->view->offset_ns,
+                self->at[i].end_ns + self->view->offset_ns};
+    return VST_OK;
+}
+
+static vst_status answer_stack(looking *self, vst_view_span *span)
+{
+    vst_status status;
+    const found *at;
+
+    self->at = calloc((size_t)self->depth + 1, sizeof *self->at);
+    if (self->at == NULL)
+        return VST_E_NOMEM;
+    status = find_on_stack(self);
+    if (status != VST_OK)
+        return status;
+    at = &self->at[self->depth];
+    fill(self->view, at, span);
+    status = fill_parents(self, span);
+    if (status != VST_OK || at->end_ns == INT64_MAX)
+        return status;
+    if (self->thread->level_count == 0 || self->depth + 1 >= VST_ROWS_MAX ||
+        vst__view_words(self->view, self->stretch, at->start_ns, at->end_ns) <=
+            WHOLE_WORDS_MAX)
+        return replay(self, at, false, span);
+    return read_edges(self, at, span);
+}
+
+static vst_status answer_lane(looking *self, uint32_t lane, vst_view_span *span)
+{
+    vst_view *view = self->view;
+    found at = {.is = false};
+    vst_status status = VST_OK;
+    vst__runs runs;
+    vst__run run;
+
+    if (!vst__runs_open(&runs, &view->index, self->thread,
+                        VST_ROW_BESIDE | lane, 0, self->time_ns))
+        return VST_E_ARGUMENT;
+    while (vst__runs_next(&runs, &run) && run.start_ns <= self->time_ns)
+        if (covers(run.start_ns, run.end_ns, self->time_ns))
+            at = (found){run.start_ns, run.end_ns, run.id, run.flags, true};
+    if (!at.is)
+        return VST_E_ARGUMENT;
+    fill(view, &at, span);
+    for (size_t i = 0; status == VST_OK && i < view->stretch_count; i++) {
+        if (view->stretches[i].thread != self->thread->number ||
+            !vst__view_touches(view, i, at.start_ns, at.end_ns) ||
+            vst__view_words(view, i, at.start_ns, at.end_ns) > WHOLE_WORDS_MAX)
+            continue;
+        self->stretch = i;
+        status = replay(self, &at, true, span);
+    }
+    return status;
+}
+
+/* The row's part of a question, with the view entered. */
+static vst_status look(vst_view *view, uint32_t number, uint32_t depth,
+                       int64_t time_ns, vst_view_span *span, bool only_end,
+                       vst_error *error)
+{
+    looking self = {.view = view, .depth = depth};
+    vst_view_range range = {.from_ns = time_ns, .pixels = 1};
+    vst_view_range clean;
+    vst_status status;
+
+    range.to_ns = time_ns < INT64_MAX ? time_ns + 1 : time_ns;
+    self.thread = vst__index_thread_find(&view->index, number);
+    if (self.thread == NULL ||
+        vst__view_clean_range(view, &range, &clean) != VST_OK ||
+        depth >= self.thread->levels + self.thread->beside)
+        return vst_error_set(error, VST_E_ARGUMENT, 0, 0);
+    self.time_ns = clean.from_ns;
+    vst__view_enter(view);
+    status = vst__pass_init(&self.pass, view);
+    span->thread = number;
+    span->depth = depth;
+    if (status == VST_OK && depth >= self.thread->levels) {
+        status = answer_lane(&self, depth - self.thread->levels, span);
+    } else if (status == VST_OK && only_end) {
+        self.at = calloc((size_t)depth + 1, sizeof *self.at);
+        status = self.at != NULL ? find_on_stack(&self) : VST_E_NOMEM;
+        if (status == VST_OK)
+            fill(view, &self.at[depth], span);
+    } else if (status == VST_OK) {
+        status = answer_stack(&self, span);
+    }
+    status = vst__pass_error(&self.pass, status, error);
+    vst__pass_free(&self.pass);
+    vst__view_leave(view);
+    free(self.at);
+    return status;
+}
+
+vst_status vst_view_span_at(vst_view *view, uint32_t thread, uint32_t depth,
+                            int64_t time_ns, vst_view_span *span,
+                            vst_error *error)
+{
+    vst_status status;
+
+    memset(span, 0, sizeof *span);
+    status = look(view, thread, depth, time_ns, span, false, error);
+    if (status != VST_OK)
+        vst_view_span_free(span);
+    return status;
+}
+
+vst_status vst__view_find_end(vst_view *view, vst_view_span *span,
+                              vst_error *error)
+{
+    return look(view, span->thread, span->depth, span->start_ns, span, true,
+                error);
+}
+
+void vst_view_span_free(vst_view_span *span)
+{
+    free(span->args);
+    free(span->parents);
+    memset(span, 0, sizeof *span);
+}

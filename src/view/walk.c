@@ -1,0 +1,217 @@
+/* See walk.h: where a walk begins and goes on. What events mean is told in
+ * walk_match.c. */
+#include "view/walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "view/walk_match.h"
+
+void vst__reading_init(vst__reading *reading, vst_trace *trace)
+{
+    *reading = (vst__reading){trace, trace->source, trace->clock};
+}
+
+vst_status vst__walk_init(vst__walk *walk, const vst__reading *reading)
+{
+    vst_trace *trace = reading->trace;
+
+    memset(walk, 0, sizeof *walk);
+    walk->trace = trace;
+    /* A packed trace is unpacked in one place; others are read by whoever
+     * wants to. */
+    walk->source = reading->source;
+    vst__block_init(&walk->block, reading->source.packed != NULL
+                                      ? &trace->source
+                                      : &walk->source);
+    walk->block.file_size = trace->block.file_size;
+    walk->clock = reading->clock;
+    walk->converter = vst__clockmap_converter(&walk->clock);
+    walk->count_until_ns = INT64_MAX;
+    walk->decoder = calloc(1, sizeof *walk->decoder);
+    return walk->decoder != NULL ? VST_OK : VST_E_NOMEM;
+}
+
+void vst__walk_free(vst__walk *walk)
+{
+    if (walk->decoder != NULL)
+        vst__decoder_close(walk->decoder);
+    free(walk->decoder);
+    vst_matcher_destroy(walk->matcher);
+    vst__block_free(&walk->block);
+    free(walk->segments);
+    free(walk->open);
+    free(walk->spans);
+    memset(walk, 0, sizeof *walk);
+}
+
+/* The segments from a place on, the first as if it began there. */
+static vst_status take_segments(vst__walk *walk, const vst__place *place,
+                                size_t last)
+{
+    const vst__stretch *stretch = walk->stretch;
+    size_t first = place != NULL ? (size_t)place->segment : 0;
+    vst__segment *segments;
+
+    if (last >= stretch->segment_count)
+        last = stretch->segment_count - 1;
+    if (first > last)
+        return VST_E_DAMAGED;
+    walk->segment_first = first;
+    walk->segment_count = last - first + 1;
+    segments = vst__grow(walk->segments, &walk->segment_capacity,
+                         walk->segment_count, sizeof *segments);
+    if (segments == NULL)
+        return VST_E_NOMEM;
+    walk->segments = segments;
+    memcpy(segments, stretch->segments + first,
+           walk->segment_count * sizeof *segments);
+    walk->words_before = 0;
+    for (size_t i = 0; i < first; i++)
+        walk->words_before += stretch->segments[i].words;
+    if (place == NULL || place->word == 0)
+        return VST_OK;
+    if (place->word >= segments->words)
+        return VST_E_DAMAGED;
+    segments->offset += place->word * sizeof(uint64_t);
+    segments->words -= place->word;
+    segments->start = place->ticks;
+    segments->checkpoint = 0;
+    walk->words_before += place->word;
+    return VST_OK;
+}
+
+static vst_status take_open(vst__walk *walk, const vst__place *place)
+{
+    vst__open *open =
+        vst__grow(walk->open, &walk->open_capacity,
+                  place != NULL ? place->open_count : 1, sizeof *open);
+
+    if (open == NULL)
+        return VST_E_NOMEM;
+    walk->open = open;
+    walk->open_count = walk->begun = 0;
+    if (place == NULL || place->open_count == 0)
+        return VST_OK;
+    walk->open_count = place->open_count;
+    memcpy(open, place->open, walk->open_count * sizeof *open);
+    for (size_t i = 0; i < walk->open_count; i++)
+        walk->begun += (open[i].flags & VST_FRAME_BEGIN) != 0;
+    return VST_OK;
+}
+
+static vst_status fill_tree(vst__walk *walk)
+{
+    vst_status status = VST_OK;
+
+    if (walk->tree == NULL)
+        return VST_OK;
+    walk->tree->frame_count = 0;
+    for (size_t i = 0; status == VST_OK && i < walk->open_count; i++)
+        status = vst__flame_push(walk->tree, walk->open[i].id,
+                                 walk->open[i].start_ns);
+    return status;
+}
+
+vst_status vst__walk_open(vst__walk *walk, const vst__stretch *stretch,
+                          const vst__place *place, size_t last)
+{
+    vst__decoder *decoder = walk->decoder;
+    vst_status status;
+
+    walk->stretch = stretch;
+    walk->window = *stretch->window;
+    walk->plain = true;
+    walk->finished = false;
+    walk->delivered = place != NULL && place->delivered;
+    walk->last_ns = place != NULL ? place->last_ns : INT64_MIN;
+    walk->bytes = place != NULL ? place->bytes : 0;
+    walk->allocations = place != NULL ? place->allocations : 0;
+    walk->span_count = 0;
+    status = take_segments(walk, place, last);
+    if (status == VST_OK)
+        status = take_open(walk, place);
+    if (status == VST_OK)
+        status = fill_tree(walk);
+    if (status != VST_OK)
+        return status;
+    if (place != NULL) /* the clip lies before it */
+        walk->window.began = UINT64_MAX;
+    decoder->block = &walk->block;
+    vst__decoder_open(decoder, walk->trace, &walk->window, walk->segments,
+                      walk->segment_count);
+    if (place != NULL) {
+        decoder->records = place->records;
+        decoder->known = place->ticks;
+        decoder->at_head = place->word == 0;
+    }
+    return walk->always_matcher ? vst__walk_to_matcher(walk) : VST_OK;
+}
+
+/* Words of the segment being read that were not decoded. */
+static uint64_t words_left(const vst__decoder *decoder)
+{
+    const vst__stream *stream = &decoder->stream;
+
+    return stream->left + (uint64_t)(stream->end - stream->at);
+}
+
+bool vst__walk_place(const vst__walk *walk, vst__place *place)
+{
+    const vst__decoder *decoder = walk->decoder;
+    size_t index = (size_t)(decoder->segment - walk->segments);
+    uint64_t left = words_left(decoder);
+
+    if (!walk->plain || walk->finished || decoder->folding ||
+        decoder->pending_at != decoder->pending_count ||
+        decoder->segment == decoder->end ||
+        (!decoder->at_head && (left > decoder->run_left || left == 0)))
+        return false;
+    *place = (vst__place){
+        .segment = walk->segment_first + index,
+        .word = 0,
+        .ticks = decoder->known,
+        .records = decoder->records,
+        .last_ns = walk->last_ns,
+        .bytes = walk->bytes,
+        .allocations = walk->allocations,
+        .delivered = walk->delivered,
+        .open_count = (uint32_t)walk->open_count,
+        .open = walk->open,
+    };
+    if (decoder->at_head)
+        return true;
+    /* In the whole segment, of which this may be the rest. */
+    place->word = walk->stretch->segments[place->segment].words - left;
+    place->ticks = decoder->stream.now;
+    place->records += decoder->run_left - left;
+    return true;
+}
+
+uint64_t vst__walk_words(const vst__walk *walk)
+{
+    return walk->words_before + vst__decoder_words(walk->decoder);
+}
+
+vst_status vst__walk_next(vst__walk *walk, bool *ends)
+{
+    bool reaches_end = walk->segment_first + walk->segment_count ==
+                       walk->stretch->segment_count;
+    vst_status status = VST_OK;
+    size_t count;
+    bool last;
+
+    walk->span_count = 0;
+    *ends = true;
+    if (walk->finished)
+        return VST_OK;
+    status = vst__decoder_next(walk->decoder, &count, &last);
+    if (status == VST_OK && count != 0)
+        status = vst__walk_match(walk, walk->decoder->events, count);
+    if (status == VST_OK && last && reaches_end)
+        status = vst__walk_finish(walk);
+    walk->finished = last || status != VST_OK;
+    *ends = walk->finished;
+    return status;
+}

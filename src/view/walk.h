@@ -1,0 +1,121 @@
+/* A pass over the records of one thread that is made for speed: it gives the
+ * spans, batch by batch, in the order in which they end.
+ *
+ * Calls and spans that BEGIN opened and that nest are matched here, on a stack
+ * of small frames. Whatever else there is (stacks that are switched, gaps, what
+ * was dropped, ends that come in another order) is given to replay's matcher,
+ * together with all that is open, and comes back once it is plain again: so
+ * what is a span, and from when to when, is the matcher's word always.
+ *
+ * A walk begins at the head of a thread's words or at a place where another
+ * walk has been. One thread at a time uses a walk; several may walk in one
+ * trace that nobody changes, if it is not packed. */
+#ifndef VST_VIEW_WALK_H
+#define VST_VIEW_WALK_H
+
+#include <vestige/replay.h>
+
+#include "replay/decode.h"
+#include "replay/far_ends.h"
+#include "view/flame.h"
+
+/* A span that is open. */
+typedef struct vst__open {
+    int64_t start_ns;
+    uint64_t pair; /* of a BEGIN, else 0 */
+    vst_id id;
+    uint32_t flags; /* VST_SPAN_… and VST_FRAME_… */
+} vst__open;
+
+typedef struct vst__walk_span {
+    int64_t start_ns, end_ns;
+    vst_id id;
+    uint32_t flags;
+    uint32_t depth; /* of VST_SPAN_ASYNC: 0 */
+    uint32_t reserved;
+} vst__walk_span;
+
+/* What walks share and nobody changes: others may use the trace meanwhile. */
+typedef struct vst__reading {
+    vst_trace *trace;
+    vst__source source;
+    vst__clockmap clock; /* the pieces are the trace's */
+} vst__reading;
+
+/* All records of a thread in a window of the trace. */
+typedef struct vst__stretch {
+    const vst__window *window;
+    const vst__segment *segments;
+    size_t segment_count;
+    uint32_t thread;
+    uint64_t words;
+    const struct vst_far_ends *far_ends; /* NULL: the trace has none */
+} vst__stretch;
+
+/* Where a walk is, between two batches. */
+typedef struct vst__place {
+    uint64_t segment, word;
+    uint64_t ticks; /* of the word before; at a segment's head: of what is
+                     * known of the thread */
+    uint64_t records;
+    int64_t last_ns;
+    uint64_t bytes, allocations; /* since the stretch began */
+    uint32_t delivered;          /* spans were, since the last DROPPED */
+    uint32_t open_count;
+    const vst__open *open;
+} vst__place;
+
+typedef struct vst__walk {
+    vst_trace *trace;
+    vst__source source;
+    vst__block block;
+    vst__clockmap clock; /* a copy; the pieces are the trace's */
+    vst_time_converter converter;
+    vst__decoder *decoder;
+    vst_matcher *matcher; /* NULL until it is needed */
+
+    const vst__stretch *stretch;
+    vst__window window;
+    vst__segment *segments; /* those to be read */
+    size_t segment_capacity;
+    size_t segment_first, segment_count;
+    uint64_t words_before; /* of the stretch, before segments */
+
+    bool plain; /* open is what is open, else the matcher knows */
+    bool delivered;
+    bool finished;
+    bool always_matcher;    /* so that whole_sink gets every span */
+    bool keep_args;         /* there, also without one */
+    int64_t count_until_ns; /* what is allocated later is not counted */
+    int64_t last_ns;
+    vst__open *open;
+    size_t open_count, open_capacity;
+    size_t begun; /* frames of BEGIN among them */
+    uint64_t bytes, allocations;
+
+    vst__walk_span *spans; /* of the last batch */
+    size_t span_count, span_capacity;
+
+    vst__flame *tree;     /* NULL: nobody wants one */
+    const vst_sink *also; /* losses and counters, may be NULL */
+    const vst_sink *whole_sink;
+} vst__walk;
+
+void vst__reading_init(vst__reading *reading, vst_trace *trace);
+vst_status vst__walk_init(vst__walk *walk, const vst__reading *reading);
+void vst__walk_free(vst__walk *walk);
+/* From a place, or from the head (NULL), up to the segment `last`. */
+vst_status vst__walk_open(vst__walk *walk, const vst__stretch *stretch,
+                          const vst__place *place, size_t last);
+/* The next batch; *ends: none follows. If the segments are the stretch's last,
+ * what is open then is closed. */
+vst_status vst__walk_next(vst__walk *walk, bool *ends);
+/* Tells where the walk is; false where that cannot be told. */
+bool vst__walk_place(const vst__walk *walk, vst__place *place);
+/* Words of the stretch before where the walk is. */
+uint64_t vst__walk_words(const vst__walk *walk);
+/* What is open, outermost first; good until the next batch. NULL without
+ * memory. */
+const vst__open *vst__walk_open_spans(vst__walk *walk, size_t *count);
+
+#endif

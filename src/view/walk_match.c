@@ -1,0 +1,336 @@
+/* The fast side of a walk: enters and exits that nest. It follows the rules of
+ * replay's matcher (matcher.c), on frames of 24 bytes, and gives up before the
+ * first event that is anything else: walk_odd.c goes on with the matcher
+ * itself.
+ */
+#include "view/walk_match.h"
+
+#include <string.h>
+
+#include <vestige/memory.h>
+
+#include "base/grow.h"
+
+__extension__ typedef unsigned __int128 u128;
+
+enum { KIND_OF_ESCAPE = VST_ESCAPE + 1 };
+
+#define FRAME_OWN ((uint32_t)VST_FRAME_OWN)
+
+static inline int64_t to_ns(vst__clockmap *clock, vst_ticks ticks)
+{
+    const vst__clock_piece *piece = &clock->current;
+    uint64_t delta = ticks - piece->start;
+
+    if (VST_LIKELY(ticks >= piece->start && delta < piece->span)) {
+        u128 ns = (u128)delta * piece->mult >> piece->shift;
+        if (VST_LIKELY(ns >> 56 == 0)) /* more is for the map to bound */
+            return piece->base_ns + (int64_t)ns;
+    }
+    return vst__clockmap_to_ns(clock, ticks);
+}
+
+/* ---- escapes that leave the stack alone ---------------------------------- */
+
+static vst_status lose(const vst__walk *walk, const vst_compressed_event *event,
+                       int64_t previous_ns)
+{
+    vst_loss loss = {
+        .kind = VST_LOSS_RECORDS,
+        .thread = walk->stretch->thread,
+        .start_ns = previous_ns == INT64_MIN ? walk->last_ns : previous_ns,
+        .end_ns = walk->last_ns,
+        .records = event->payload[0] != 0 ? event->payload[0] : 1,
+    };
+
+    return walk->also != NULL && walk->also->loss != NULL
+               ? walk->also->loss(walk->also->ctx, &loss)
+               : VST_OK;
+}
+
+static vst_status count_counter(const vst__walk *walk,
+                                const vst_compressed_event *event)
+{
+    vst_counter sample = {
+        .id = (vst_id)(event->payload[0] & VST_ID_MAX),
+        .thread = walk->stretch->thread,
+        .time_ns = walk->last_ns,
+    };
+
+    if (walk->also == NULL || walk->also->counter == NULL)
+        return VST_OK;
+    memcpy(&sample.value, &event->payload[1], sizeof sample.value);
+    return walk->also->counter(walk->also->ctx, &sample);
+}
+
+/* What the matcher counts as allocated by the span on top. */
+static void allocated(vst__walk *walk, const vst_compressed_event *event,
+                      uint32_t type)
+{
+    vst_id head = vst_trace_key_id(event->key);
+    uint64_t size = head >> 7;
+
+    if (type == VST_ESCAPE_ALLOC_LARGE)
+        size = event->payload_words > 1 ? event->payload[1] : 0;
+    if ((head & 31u) == VST_MEMORY_FRAMEWORK ||
+        walk->last_ns > walk->count_until_ns)
+        return;
+    walk->bytes += size;
+    walk->allocations++;
+    if (walk->tree != NULL)
+        vst__flame_allocated(walk->tree, walk->last_ns, size);
+}
+
+/* ---- BEGIN and END that nest --------------------------------------------- */
+
+static vst_status push(vst__walk *walk, vst_id id, uint64_t pair,
+                       uint32_t flags)
+{
+    vst__open *open = vst__grow(walk->open, &walk->open_capacity,
+                                walk->open_count + 1, sizeof *open);
+
+    if (open == NULL)
+        return VST_E_NOMEM;
+    walk->open = open;
+    open += walk->open_count;
+    if (walk->open_count != 0 && walk->last_ns <= open[-1].start_ns)
+        walk->last_ns = open[-1].start_ns + 1;
+    *open = (vst__open){walk->last_ns, pair, id, flags};
+    walk->open_count++;
+    return walk->tree != NULL ? vst__flame_push(walk->tree, id, walk->last_ns)
+                              : VST_OK;
+}
+
+static void pop(vst__walk *walk)
+{
+    const vst__open *top = &walk->open[--walk->open_count];
+
+    walk->spans[walk->span_count++] = (vst__walk_span){
+        .start_ns = top->start_ns,
+        .end_ns = walk->last_ns,
+        .id = top->id,
+        .flags = top->flags & ~FRAME_OWN,
+        .depth = (uint32_t)walk->open_count,
+    };
+    walk->delivered = true;
+    if (walk->tree != NULL)
+        vst__flame_pop(walk->tree, walk->last_ns);
+}
+
+static bool is_odd_begin(const vst__walk *walk,
+                         const vst_compressed_event *event)
+{
+    int64_t end_ns;
+
+    return event->payload_words > 1 ||
+           (walk->stretch->far_ends != NULL &&
+            vst__far_ends_find(walk->stretch->far_ends, event->payload[0],
+                               &end_ns));
+}
+
+/* An escape; *odd: it is the matcher's business, nothing was done. */
+static vst_status escape(vst__walk *walk, const vst_compressed_event *event,
+                         int64_t previous_ns, bool *odd)
+{
+    uint32_t type = vst_trace_key_kind(event->key) - KIND_OF_ESCAPE;
+    const vst__open *top = walk->open + walk->open_count - 1;
+
+    switch (type) {
+    case VST_ESCAPE_ALLOC:
+    case VST_ESCAPE_ALLOC_LARGE:
+        allocated(walk, event, type);
+        return VST_OK;
+    case VST_ESCAPE_STACK:
+    case VST_ESCAPE_STACK_MORE:
+        *odd = true;
+        return VST_OK;
+    case VST_ESCAPE_SETTLE: /* nothing is beside the stack */
+        *odd = event->payload_words != 0;
+        return VST_OK;
+    case VST_ESCAPE_OPERATOR:
+        if (walk->open_count != 0)
+            walk->open[walk->open_count - 1].flags |= VST_FRAME_OPERATOR;
+        return VST_OK;
+    default:
+        break;
+    }
+    if (event->payload_words == 0)
+        return VST_OK;
+    switch (type) {
+    case VST_ESCAPE_GAP:
+    case VST_ESCAPE_DROPPED:
+    case VST_ESCAPE_SWITCH:
+        *odd = true;
+        return VST_OK;
+    case VST_ESCAPE_LOST:
+        return lose(walk, event, previous_ns);
+    case VST_ESCAPE_COUNTER:
+        return event->payload_words > 1 ? count_counter(walk, event) : VST_OK;
+    case VST_ESCAPE_BEGIN:
+        if ((event->payload[0] & VST_ID_MAX) == 0)
+            return VST_OK;
+        *odd = is_odd_begin(walk, event);
+        if (*odd)
+            return VST_OK;
+        walk->begun++;
+        return push(walk, (vst_id)(event->payload[0] & VST_ID_MAX),
+                    event->payload[0], VST_FRAME_BEGIN);
+    case VST_ESCAPE_END:
+        if (walk->begun == 0)
+            return VST_OK;
+        *odd =
+            !(top->flags & VST_FRAME_BEGIN) || top->pair != event->payload[0];
+        if (*odd)
+            return VST_OK;
+        walk->begun--;
+        pop(walk);
+        return VST_OK;
+    default:
+        return VST_OK;
+    }
+}
+
+/* ---- enters and exits -----------------------------------------------------
+ */
+
+/* Room for what a batch can open and close, so that nobody has to look. */
+static vst_status make_room(vst__walk *walk, size_t count)
+{
+    vst__open *open = vst__grow(walk->open, &walk->open_capacity,
+                                walk->open_count + count + 1, sizeof *open);
+    vst__walk_span *spans =
+        vst__grow(walk->spans, &walk->span_capacity,
+                  walk->span_count + count + 1, sizeof *spans);
+
+    if (open != NULL)
+        walk->open = open;
+    if (spans != NULL)
+        walk->spans = spans;
+    return open != NULL && spans != NULL ? VST_OK : VST_E_NOMEM;
+}
+
+/* Matches up to the first event that is odd, and tells how many. */
+static vst_status match_plain(vst__walk *walk,
+                              const vst_compressed_event *events, size_t count,
+                              size_t *matched)
+{
+    vst__open *open = walk->open;
+    vst__walk_span *span = walk->spans + walk->span_count;
+    size_t depth = walk->open_count;
+    int64_t last_ns = walk->last_ns;
+    vst_status status = VST_OK;
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        const vst_compressed_event *event = &events[i];
+        int64_t now_ns = to_ns(&walk->clock, event->enter_t);
+        uint32_t kind = vst_trace_key_kind(event->key);
+        vst_id id = vst_trace_key_id(event->key);
+        int64_t previous_ns = last_ns;
+
+        if (now_ns > last_ns)
+            last_ns = now_ns;
+        if (kind == VST_ENTER) {
+            if (depth != 0 && last_ns <= open[depth - 1].start_ns)
+                last_ns = open[depth - 1].start_ns + 1;
+            open[depth++] = (vst__open){last_ns, 0, id, 0};
+            if (walk->tree != NULL) {
+                status = vst__flame_push(walk->tree, id, last_ns);
+                if (status != VST_OK)
+                    break;
+            }
+            continue;
+        }
+        if (kind <= VST_RAISE) {
+            const vst__open *top = &open[depth - 1];
+            if (depth == 0 || top->id != id || top->flags & VST_FRAME_BEGIN)
+                break;
+            depth--;
+            *span++ =
+                (vst__walk_span){top->start_ns,
+                                 last_ns,
+                                 id,
+                                 (top->flags & ~FRAME_OWN) |
+                                     (kind == VST_RAISE ? VST_SPAN_RAISED : 0u),
+                                 (uint32_t)depth,
+                                 0};
+            if (walk->tree != NULL)
+                vst__flame_pop(walk->tree, last_ns);
+            continue;
+        }
+        bool odd = false;
+        walk->open_count = depth;
+        walk->last_ns = last_ns;
+        walk->span_count = (size_t)(span - walk->spans);
+        status = escape(walk, event, previous_ns, &odd);
+        depth = walk->open_count;
+        last_ns = walk->last_ns;
+        span = walk->spans + walk->span_count;
+        open = walk->open;
+        if (odd || status != VST_OK) {
+            last_ns = previous_ns; /* it did not happen yet */
+            break;
+        }
+    }
+    walk->open_count = depth;
+    walk->span_count = (size_t)(span - walk->spans);
+    walk->last_ns = last_ns;
+    walk->delivered |= walk->span_count != 0;
+    *matched = i;
+    return status;
+}
+
+/* Sums that the matcher keeps to itself. */
+static void count_allocated(vst__walk *walk, const vst_compressed_event *events,
+                            size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t type = vst_trace_key_kind(events[i].key) - KIND_OF_ESCAPE;
+
+        if (type == VST_ESCAPE_ALLOC || type == VST_ESCAPE_ALLOC_LARGE) {
+            walk->last_ns = to_ns(&walk->clock, events[i].enter_t);
+            allocated(walk, &events[i], type);
+        }
+    }
+}
+
+vst_status vst__walk_match(vst__walk *walk, const vst_compressed_event *events,
+                           size_t count)
+{
+    vst_status status = VST_OK;
+    size_t matched = 0;
+
+    if (!walk->plain && !walk->always_matcher)
+        status = vst__walk_from_matcher(walk);
+    if (status == VST_OK)
+        status = make_room(walk, count);
+    if (status == VST_OK && walk->plain)
+        status = match_plain(walk, events, count, &matched);
+    if (status != VST_OK || matched == count)
+        return status;
+    if (walk->plain)
+        status = vst__walk_to_matcher(walk);
+    if (status != VST_OK)
+        return status;
+    if (walk->tree == NULL) {
+        count_allocated(walk, events + matched, count - matched);
+        return vst__walk_feed(walk, events + matched, count - matched,
+                              VST_TIME_OPEN);
+    }
+    for (; status == VST_OK && matched < count; matched++) {
+        status = vst__walk_feed(walk, events + matched, 1, VST_TIME_OPEN);
+        count_allocated(walk, events + matched, 1);
+    }
+    return status;
+}
+
+vst_status vst__walk_finish(vst__walk *walk)
+{
+    int64_t end_ns =
+        vst__clockmap_to_ns(&walk->clock, walk->stretch->window->last);
+    vst_status status = VST_OK;
+
+    if (walk->plain)
+        status = vst__walk_to_matcher(walk);
+    return status == VST_OK ? vst__walk_feed(walk, NULL, 0, end_ns) : status;
+}

@@ -1,0 +1,20 @@
+/* What events mean to a walk; between walk.c and walk_match.c. */
+#ifndef VST_VIEW_WALK_MATCH_H
+#define VST_VIEW_WALK_MATCH_H
+
+#include "replay/matcher_stack.h"
+#include "view/walk.h"
+
+vst_status vst__walk_match(vst__walk *walk, const vst_compressed_event *events,
+                           size_t count);
+/* The thread ends: what is open is closed. */
+vst_status vst__walk_finish(vst__walk *walk);
+
+/* walk_odd.c: from here on the matcher matches. */
+vst_status vst__walk_to_matcher(vst__walk *walk);
+/* Takes back what is open, if it is plain. */
+vst_status vst__walk_from_matcher(vst__walk *walk);
+vst_status vst__walk_feed(vst__walk *walk, const vst_compressed_event *events,
+                          size_t count, int64_t end_ns);
+
+#endif

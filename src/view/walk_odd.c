@@ -1,0 +1,222 @@
+/* The side of a walk that is not plain: what is open goes over to replay's
+ * matcher, and back when nothing is open that a plain stack cannot tell. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "view/walk_match.h"
+
+/* ---- there --------------------------------------------------------------- */
+
+static vst_status push(vst_matcher *matcher, const vst__open *open)
+{
+    uint32_t flags = open->flags;
+    vst_status status;
+
+    status = flags & VST_FRAME_BEGIN
+                 ? vst__matcher_begin(matcher, open->pair, 0)
+                 : vst__matcher_push(matcher, open->id, 0);
+    if (status == VST_OK) {
+        vst__frame *frame = &matcher->frames[matcher->count - 1];
+        frame->start_ns = open->start_ns;
+        frame->flags |= flags;
+    }
+    return status;
+}
+
+vst_status vst__walk_to_matcher(vst__walk *walk)
+{
+    vst_matcher *matcher;
+    vst_status status = VST_OK;
+
+    if (walk->matcher == NULL)
+        status = vst_matcher_create(&walk->matcher);
+    if (status != VST_OK)
+        return status;
+    matcher = walk->matcher;
+    vst__matcher_reset(matcher);
+    matcher->serial = 0;
+    matcher->thread = walk->stretch->thread;
+    matcher->counts = (vst_matcher_counts){.spans = walk->delivered};
+    matcher->spans_before = 0;
+    for (size_t i = 0; status == VST_OK && i < walk->open_count; i++)
+        status = push(matcher, &walk->open[i]);
+    matcher->last_ns = walk->last_ns;
+    walk->plain = false;
+    if (walk->tree != NULL)
+        for (size_t i = 0; i < walk->open_count; i++)
+            walk->tree->frames[i].serial = matcher->frames[i].serial;
+    return status;
+}
+
+/* ---- and back ------------------------------------------------------------ */
+
+static bool is_plain(const vst_matcher *matcher)
+{
+    if (matcher->reconciling || matcher->in_gap || matcher->after_gap ||
+        matcher->begun_far || matcher->stack != 0 || matcher->stacks.count != 0)
+        return false;
+    for (size_t i = 0; i < matcher->slot_count; i++)
+        if (matcher->slots[i].state != VST_SLOT_FREE &&
+            matcher->slots[i].state != VST_SLOT_ON_STACK)
+            return false;
+    for (size_t i = 0; i < matcher->count; i++)
+        if (matcher->frames[i].flags & VST_FRAME_DEAD)
+            return false;
+    return true;
+}
+
+/* Frames do not know their pairs; the table of pairs knows its frames. */
+static void find_pairs(vst__walk *walk)
+{
+    const vst_matcher *matcher = walk->matcher;
+
+    for (size_t i = 0; i < matcher->pairs.capacity; i++) {
+        const vst__map64_entry *entry = &matcher->pairs.entries[i];
+        uint32_t number = entry->full ? (uint32_t)entry->value : 0;
+
+        while (number != 0) {
+            const vst__slot *slot = &matcher->slots[number - 1];
+            if (slot->state == VST_SLOT_ON_STACK)
+                walk->open[slot->index].pair = entry->key;
+            number = slot->next;
+        }
+    }
+}
+
+static vst_status copy_frames(vst__walk *walk)
+{
+    const vst_matcher *matcher = walk->matcher;
+    vst__open *open = vst__grow(walk->open, &walk->open_capacity,
+                                matcher->count + 1, sizeof *open);
+
+    if (open == NULL)
+        return VST_E_NOMEM;
+    walk->open = open;
+    walk->open_count = matcher->count;
+    walk->begun = 0;
+    for (size_t i = 0; i < matcher->count; i++) {
+        const vst__frame *frame = &matcher->frames[i];
+
+        open[i] = (vst__open){frame->start_ns, 0, frame->id, frame->flags};
+        walk->begun += (frame->flags & VST_FRAME_BEGIN) != 0;
+    }
+    if (walk->begun != 0)
+        find_pairs(walk);
+    return VST_OK;
+}
+
+vst_status vst__walk_from_matcher(vst__walk *walk)
+{
+    const vst_matcher *matcher = walk->matcher;
+    vst_status status;
+
+    if (!is_plain(matcher))
+        return VST_OK;
+    status = copy_frames(walk);
+    if (status != VST_OK)
+        return status;
+    walk->plain = true;
+    walk->last_ns = matcher->last_ns;
+    walk->delivered = matcher->counts.spans != matcher->spans_before;
+    return VST_OK;
+}
+
+const vst__open *vst__walk_open_spans(vst__walk *walk, size_t *count)
+{
+    if (!walk->plain && copy_frames(walk) != VST_OK)
+        return NULL;
+    *count = walk->open_count;
+    return walk->open;
+}
+
+/* ---- meanwhile ------------------------------------------------------------
+ */
+
+static vst_status take_span(void *ctx, const vst_span *span)
+{
+    vst__walk *walk = ctx;
+    vst__walk_span *spans = vst__grow(walk->spans, &walk->span_capacity,
+                                      walk->span_count + 1, sizeof *spans);
+
+    if (spans == NULL)
+        return VST_E_NOMEM;
+    walk->spans = spans;
+    spans[walk->span_count++] = (vst__walk_span){
+        span->start_ns, span->end_ns, span->id, span->flags, span->depth, 0};
+    if (walk->whole_sink != NULL)
+        return walk->whole_sink->span(walk->whole_sink->ctx, span);
+    return VST_OK;
+}
+
+static vst_status take_loss(void *ctx, const vst_loss *loss)
+{
+    const vst_sink *also = ((vst__walk *)ctx)->also;
+
+    return also != NULL && also->loss != NULL ? also->loss(also->ctx, loss)
+                                              : VST_OK;
+}
+
+static vst_status take_counter(void *ctx, const vst_counter *counter)
+{
+    const vst_sink *also = ((vst__walk *)ctx)->also;
+
+    return also != NULL && also->counter != NULL
+               ? also->counter(also->ctx, counter)
+               : VST_OK;
+}
+
+/* After an event the tree has what the matcher has: what is there no more
+ * ends, what is new begins. */
+static vst_status follow(vst__walk *walk, size_t spans_before)
+{
+    vst__flame *tree = walk->tree;
+    const vst_matcher *matcher = walk->matcher;
+    size_t same =
+        tree->frame_count < matcher->count ? tree->frame_count : matcher->count;
+    size_t span = spans_before;
+
+    while (same != 0 &&
+           tree->frames[same - 1].serial != matcher->frames[same - 1].serial)
+        same--;
+    while (tree->frame_count > same) {
+        uint32_t depth = (uint32_t)tree->frame_count - 1;
+        while (span < walk->span_count &&
+               (walk->spans[span].depth != depth ||
+                walk->spans[span].flags & VST_SPAN_ASYNC))
+            span++;
+        if (span < walk->span_count)
+            vst__flame_pop(tree, walk->spans[span++].end_ns);
+        else
+            vst__flame_drop(tree);
+    }
+    for (size_t i = same; i < matcher->count; i++) {
+        const vst__frame *frame = &matcher->frames[i];
+        vst_status status = vst__flame_push(tree, frame->id, frame->start_ns);
+        if (status != VST_OK)
+            return status;
+        tree->frames[i].serial = frame->serial;
+    }
+    return VST_OK;
+}
+
+vst_status vst__walk_feed(vst__walk *walk, const vst_compressed_event *events,
+                          size_t count, int64_t end_ns)
+{
+    size_t spans_before = walk->span_count;
+    vst_sink sink = {
+        .ctx = walk,
+        .no_args = walk->whole_sink == NULL && !walk->keep_args,
+        .span = take_span,
+        .loss = take_loss,
+        .counter = take_counter,
+        .far_ends = walk->stretch->far_ends,
+    };
+    vst_status status;
+
+    status = vst_matcher_feed(walk->matcher, &walk->converter, events, count,
+                              end_ns, &sink);
+    if (status == VST_OK && walk->tree != NULL)
+        status = follow(walk, spans_before);
+    return status;
+}
