@@ -259,6 +259,7 @@ static PyMethodDef trace_methods[] = {
     {"contexts", (PyCFunction)(void (*)(void))vpy_trace_contexts,
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"definitions", vpy_trace_definitions, METH_NOARGS, NULL},
+    {"places", vpy_trace_places, METH_NOARGS, NULL},
     {"count_nodes", (PyCFunction)(void (*)(void))vpy_trace_count_nodes,
      METH_VARARGS | METH_KEYWORDS, NULL},
     {NULL, NULL, 0, NULL},

@@ -36,6 +36,7 @@ PyObject *vpy_trace_events(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_averages(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_contexts(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_definitions(PyObject *object, PyObject *unused);
+PyObject *vpy_trace_places(PyObject *object, PyObject *unused);
 int vpy_trace_events_init(void);
 
 /* trace_replays.c: methods, and a function of the module. */

@@ -12,7 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-COMMANDS = ("run", "memory", "memory-report", "report", "export", "merge", "info", "recover", "pack", "et", "query")
+COMMANDS = (
+    "run", "memory", "memory-report", "report", "view", "export", "merge", "query", "info", "recover", "pack", "et",
+)  # fmt: skip
 USAGE = """\
 usage: vestige COMMAND [options] …
 
@@ -20,6 +22,7 @@ usage: vestige COMMAND [options] …
   memory   the same, and record every allocation instead
   memory-report  what held memory, what was never freed; pages, tables, files
   report   where a recorded program spent its time
+  view     look at traces of any size in the browser
   export   turn a trace into a file for ui.perfetto.dev or chrome://tracing
   merge    the same for several traces: one file, one timeline
   info     what a trace holds, and how it ended

@@ -1,0 +1,170 @@
+"""`vestige view`: traces in the browser, or as one page in a file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from threading import Thread
+
+from . import Failure
+from .console import Parser, Progress, explain
+from .inputs import add_arguments, find_traces
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from vestige.viewer.server import Server
+    from vestige.viewer.traces import Traces
+
+    from .inputs import Inputs
+
+EXAMPLES = """\
+  vestige view t.vst                  opens the browser; Ctrl-C ends it
+  vestige view rank0.vst rank1.vst    side by side, on one timeline
+  vestige view traces/ --no-browser   only prints the address
+  vestige view t.vst --html t.html    one page to keep or to send, without a server
+"""
+
+
+def main(argv: list[str]) -> int:
+    parser = Parser(
+        "view",
+        "Show traces in the browser: their timeline at any zoom, search, flame graphs of a\n"
+        "range, memory. Serves this machine only, at an address that nobody can guess. FILE\n"
+        "stands for the processes it started too, a folder for all traces in it: they are\n"
+        "shown on one timeline. An index is built once and kept beside FILE (FILE.view).",
+        "FILE… [options]",
+        EXAMPLES,
+    )
+    add_arguments(parser)
+    parser.add_argument("--port", metavar="N", type=int, default=0, help="default: one that is free")
+    parser.add_argument("--no-browser", action="store_true", help="print the address, and let the user open it")
+    parser.add_argument("--html", metavar="OUT", help="write one page that needs no server; for smaller traces")
+    parser.add_argument("--force", action="store_true", help="overwrite OUT")
+    index = parser.add_mutually_exclusive_group()
+    index.add_argument("--no-index", action="store_true", help="keep the index in memory, write no file")
+    index.add_argument("--index", metavar="FOLDER", help="keep the index there, not beside FILE")
+    options = parser.parse_args(argv)
+    if not 0 <= options.port <= 65535:
+        raise Failure(f"--port {options.port}: a port is a number up to 65535", code=2)
+    if options.index is not None and not os.path.isdir(options.index):
+        raise Failure(f"--index {options.index}: there is no such folder", code=2)
+    if options.html is not None and os.path.lexists(options.html) and not options.force:
+        raise Failure(f"{options.html}: already exists; --force overwrites it", code=2)
+    inputs = find_traces(options.files, children=not options.no_children)
+    traces = open_traces(inputs, keep=not options.no_index and options.html is None, folder=options.index)
+    if options.html is not None:
+        write_page(inputs, traces, options.html)
+        return int(inputs.failed)
+    serve(traces, options.port, browser=not options.no_browser)
+    return int(inputs.failed)
+
+
+def open_traces(inputs: Inputs, *, keep: bool, folder: str | None) -> Traces:
+    from vestige.viewer.traces import Traces
+
+    return Traces(inputs.sources, keep=keep, folder=folder)
+
+
+# ---- the server
+
+
+def serve(traces: Traces, port: int, *, browser: bool) -> None:
+    """Until Ctrl-C."""
+    from vestige.viewer.api import Api
+    from vestige.viewer.pages import read_pages
+    from vestige.viewer.server import Server
+
+    api = Api(traces)
+    try:
+        server = Server(api, read_pages(), port)
+    except OSError as error:
+        raise Failure(f"port {port}: {error.strerror}; without --port a free one is taken", code=2) from None
+    api.base = server.base
+    signal.signal(signal.SIGTERM, _interrupt)
+    traces.build_in_background()
+    _announce(traces, server)
+    if browser:
+        _open_browser(server.address)
+    watcher = Thread(target=_watch, args=(traces,), name="vestige-progress", daemon=True)
+    watcher.start()
+    try:
+        server.serve_forever(poll_interval=0.5)
+    except KeyboardInterrupt:
+        pass  # the way to end it
+    finally:
+        server.end()
+        traces.stop()
+        watcher.join()
+
+
+def _announce(traces: Traces, server: Server) -> None:
+    paths = [shown.source.path for shown in traces]
+    what = paths[0] if len(paths) == 1 else f"{len(paths)} traces"
+    print(f"vestige: showing {what} to this machine only, until Ctrl-C:\n{server.address}", flush=True)
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _watch(traces: Traces) -> None:
+    """A line on the terminal while indexes are built, and one for each that cannot be."""
+    progress = Progress("building the index")
+    while not traces.finished and not traces.stopping:
+        traces.wait(1)
+        progress(traces.share)
+    progress.clear()
+    for shown in traces:
+        if shown.error is not None:
+            print(f"vestige: {shown.error}", file=sys.stderr, flush=True)
+
+
+def _open_browser(address: str) -> None:
+    """Only one with a window: one for terminals would take ours."""
+    there = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in there):
+        return
+    import webbrowser
+
+    Thread(target=webbrowser.open, args=(address,), name="vestige-browser", daemon=True).start()
+
+
+# ---- one page
+
+
+def write_page(inputs: Inputs, traces: Traces, output: str) -> None:
+    from vestige.viewer.embed import BYTES_MAX, TooLarge, pack
+    from vestige.viewer.onefile import one_file
+
+    build(traces)
+    for shown in traces:
+        if shown.error is not None:
+            inputs.tell(shown.error)
+    if not any(shown.ready for shown in traces):
+        raise Failure("none of the traces can be read")
+    try:
+        page = one_file(pack(traces), os.path.basename(traces.all[0].source.path)).encode()
+        if len(page) > BYTES_MAX:
+            raise TooLarge(f"more than {BYTES_MAX >> 20} MB")
+    except TooLarge as error:
+        files = " ".join(shown.source.path for shown in traces if shown.source.is_root)
+        raise Failure(f"{output}: {error}, too much for one page; to see all of it: vestige view {files}") from None
+    try:
+        with open(output, "wb") as file:
+            file.write(page)
+    except OSError as error:
+        raise Failure(explain(output, error)) from None
+    spans = sum(shown.facts["spans"] for shown in traces if shown.ready)
+    print(f"{output}: {spans:,} spans, {len(page) / 1e6:.1f} MB")
+
+
+def build(traces: Traces) -> None:
+    """With a line about it; Ctrl-C ends it."""
+    traces.build_in_background()
+    try:
+        _watch(traces)
+    finally:
+        traces.stop()

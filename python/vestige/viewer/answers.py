@@ -1,0 +1,89 @@
+"""What the server sends: an answer, or a problem told in a line."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+JSON = "application/json; charset=utf-8"
+BINARY = "application/octet-stream"
+
+
+class Answer:
+    """Bytes, or a file that is read as it is sent."""
+
+    def __init__(
+        self,
+        body: bytes = b"",
+        type: str = BINARY,
+        *,
+        status: int = 200,
+        headers: Iterable[tuple[str, str]] = (),
+        is_page: bool = False,
+        file: str | None = None,
+        close: Callable[[], None] | None = None,
+    ) -> None:
+        self.status = status
+        self.type = type
+        self.headers = list(headers)
+        self.is_page = is_page
+        self._body = body
+        self._file = open(file, "rb") if file is not None else None  # noqa: SIM115 (closed by close())
+        self.length = len(body) if self._file is None else os.fstat(self._file.fileno()).st_size
+        self._close = close
+
+    def pieces(self, size: int) -> Iterator[bytes | memoryview]:
+        if self._file is None:
+            body = memoryview(self._body)
+            for at in range(0, len(body), size):
+                yield body[at : at + size]
+            return
+        left = self.length
+        while left > 0 and (piece := self._file.read(min(size, left))):
+            left -= len(piece)
+            yield piece
+
+    def close(self) -> None:
+        """When it was sent, or nobody wants it."""
+        if self._file is not None:
+            self._file.close()
+        if self._close is not None:
+            self._close()
+
+
+class Problem(Exception):
+    """Why there is no answer, in one line for the user."""
+
+    def __init__(self, status: int, message: str, *, headers: Iterable[tuple[str, str]] = ()) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = list(headers)
+
+    def answer(self) -> Answer:
+        return as_json({"error": str(self)}, status=self.status, headers=self.headers)
+
+
+def as_json(value: Any, *, status: int = 200, headers: Iterable[tuple[str, str]] = ()) -> Answer:
+    return Answer(to_json(value).encode(), JSON, status=status, headers=headers)
+
+
+def to_json(value: Any) -> str:
+    """As JavaScript reads it: what is no number there is null."""
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), separators=(",", ":"))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(member) for key, member in value.items()}
+    return [_finite(member) for member in value] if isinstance(value, (list, tuple)) else value

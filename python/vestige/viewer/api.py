@@ -1,0 +1,351 @@
+"""What the page can ask, and the answers: names and numbers turned into calls of views, and back.
+
+Times are nanoseconds from where the timeline begins (the earliest trace), so that JavaScript's numbers hold them
+exactly. Threads of the server enter here at once; what they share is traces, which have locks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+
+from .answers import Answer, Problem, as_json
+from .exports import Tickets, Wanted
+from .fields import Fields
+from .sources import Sources
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .server import Request
+    from .traces import Shown, Traces
+
+KINDS = {
+    1: "python",
+    2: "native",
+    3: "annotation",
+    4: "gc",
+    5: "instant",
+    6: "counter",
+    7: "operator",
+    8: "module",
+}
+FLAGS = {
+    1: "open at start",
+    2: "open at end",
+    4: "raised",
+    8: "cut",
+    16: "resumed",
+    32: "suspended",
+    64: "beside the stack",
+}
+LOSSES = {1: "lost", 2: "gap", 3: "dropped"}
+WAIT = 1.0  # seconds, for news of an index
+ROWS, ROWS_MAX = 20_000, 200_000  # of a flame graph
+POINT = struct.Struct("<IIddd")  # of a counter: pixel, 0, least, most, last
+
+
+class Api:
+    """Answers for a set of traces."""
+
+    def __init__(self, traces: Traces) -> None:
+        self.traces = traces
+        self.base = ""  # our own address, without the token
+        self._sources = Sources()
+        self._tickets = Tickets()
+        self._calls: dict[tuple[str, str], Callable[[Request, Fields], Answer]] = {
+            ("GET", "info"): self._info,
+            ("GET", "progress"): self._progress,
+            ("GET", "names"): self._names,
+            ("GET", "window"): self._window,
+            ("GET", "span"): self._span,
+            ("GET", "source"): self._source,
+            ("GET", "flame"): self._flame,
+            ("POST", "find"): self._find,
+            ("POST", "next"): self._next,
+            ("GET", "counters"): self._counters,
+            ("GET", "losses"): self._losses,
+            ("GET", "export"): self._export,
+            ("GET", "handover"): self._handover,
+        }
+
+    def answer(self, request: Request) -> Answer:
+        name = request.path.removeprefix("/api/")
+        call = self._calls.get((request.method, name))
+        if call is None:
+            if any(known == name for _, known in self._calls):
+                raise Problem(405, f"{request.path} is not asked by {request.method}")
+            raise Problem(404, "there is nothing at this address")
+        return call(request, Fields(request.fields if request.method == "GET" else request.body))
+
+    def handed_over(self, method: str, path: str, origin: str | None, check: Callable[[float], None]) -> Answer:
+        """A file that another viewer fetches."""
+        return self._tickets.redeem(method, path, origin, check)
+
+    # ---- about the traces
+
+    def _info(self, request: Request, fields: Fields) -> Answer:
+        return as_json(describe(self.traces))
+
+    def _progress(self, request: Request, fields: Fields) -> Answer:
+        if fields.flag("wait"):
+            self.traces.wait(WAIT)
+        current = self.traces.working_on
+        rows = [
+            {"trace": shown.number, "share": round(shown.share, 4), "ready": shown.ready, "error": shown.error}
+            for shown in self.traces
+        ]
+        return as_json(
+            {
+                "ready": self.traces.finished,
+                "share": round(self.traces.share, 4),
+                "what": f"indexing {os.path.basename(current.source.path)}" if current else "",
+                "traces": rows,
+            }
+        )
+
+    def _names(self, request: Request, fields: Fields) -> Answer:
+        return as_json(name_table(self._shown(fields)))
+
+    # ---- what is drawn
+
+    def _window(self, request: Request, fields: Fields) -> Answer:
+        shown = self._shown(fields)
+        start, end = fields.range()
+        pixels = fields.pixels()
+        threads = fields.numbers("threads")
+        depth = fields.number("depth", 0, 1 << 20, default=0)
+        with shown.use() as view:
+            data = view.window(self._absolute(start), self._absolute(end), pixels, threads=threads, max_depth=depth)
+        answer = bytearray(data)
+        struct.pack_into("<qq", answer, 16, start, end)
+        return Answer(bytes(answer))
+
+    def _counters(self, request: Request, fields: Fields) -> Answer:
+        shown = self._shown(fields)
+        start, end = fields.range()
+        pixels = fields.pixels()
+        with shown.use() as view:
+            tracks = view.counters(self._absolute(start), self._absolute(end), pixels)
+        for track in tracks:
+            track["points"] = [(at, least, most, last) for at, _, least, most, last in POINT.iter_unpack(track["points"])]
+        return as_json(tracks)
+
+    def _losses(self, request: Request, fields: Fields) -> Answer:
+        shown = self._shown(fields)
+        start, end = fields.range()
+        with shown.use() as view:
+            rows = view.losses(self._absolute(start), self._absolute(end))
+        return as_json([describe_loss(row, self.traces.start_ns) for row in rows])
+
+    # ---- about spans
+
+    def _span(self, request: Request, fields: Fields) -> Answer:
+        shown = self._shown(fields)
+        thread, depth = fields.number("thread", 0, (1 << 32) - 1), fields.number("depth", 0, 1 << 20)
+        time = self._absolute(fields.number("time"))
+        with shown.use() as view:
+            span = view.span_at(thread, depth, time)
+        return as_json(None if span is None else self._describe_span(shown, span))
+
+    def _describe_span(self, shown: Shown, span: dict[str, Any]) -> dict[str, Any]:
+        base = self.traces.start_ns
+        number = span["id"]
+        kind, name, file, line = place_of(shown, number)
+        parents = [
+            {"id": one, "name": place_of(shown, one)[1], "start_ns": start - base, "end_ns": end - base, "depth": depth}
+            for depth, (one, start, end) in enumerate(span["parents"])
+        ]
+        return {
+            **span,
+            "kind": KINDS.get(kind, "?"),
+            "name": name,
+            "file": file,
+            "line": line,
+            "start_ns": span["start_ns"] - base,
+            "end_ns": span["end_ns"] - base,
+            "flags": flag_names(span["flags"]),
+            "args": read_args(span["args"]),
+            "parents": parents,
+            "source": self._lines(shown, number),
+        }
+
+    def _source(self, request: Request, fields: Fields) -> Answer:
+        return as_json(self._lines(self._shown(fields), fields.number("id", 0, (1 << 32) - 1)))
+
+    def _lines(self, shown: Shown, number: int) -> dict[str, Any] | None:
+        return source_of(self._sources, shown, number)
+
+    def _flame(self, request: Request, fields: Fields) -> Answer:
+        shown = self._shown(fields)
+        start, end = fields.range()
+        threads = fields.numbers("threads")
+        limit = fields.number("limit", 1, ROWS_MAX, default=ROWS)
+        with shown.use(slow=True) as view:
+            rows = view.flame(self._absolute(start), self._absolute(end), threads=threads, progress=request.check)
+        kept = largest(rows, limit)
+        return as_json({"rows": kept, "left_out": len(rows) - len(kept)})
+
+    # ---- search
+
+    def _find(self, request: Request, fields: Fields) -> Answer:
+        shown = self._shown(fields)
+        ids = fields.numbers("ids") or []
+        start, end = fields.range()
+        pixels = fields.pixels()
+        threads = fields.numbers("threads")
+        with shown.use(slow=True) as view:
+            counts = view.find(
+                ids, self._absolute(start), self._absolute(end), pixels, threads=threads, progress=request.check
+            )
+        numbers = [count for (count,) in struct.iter_unpack("<I", counts)]
+        return as_json({"total": sum(numbers), "counts": numbers})
+
+    def _next(self, request: Request, fields: Fields) -> Answer:
+        shown = self._shown(fields)
+        ids = fields.numbers("ids") or []
+        thread = fields.optional("thread", 0, (1 << 32) - 1)
+        after = self._absolute(fields.number("after"))
+        with shown.use(slow=True) as view:
+            found = view.next(ids, thread, after, back=fields.flag("back"))
+        if found is not None:
+            base = self.traces.start_ns
+            found = {**found, "start_ns": found["start_ns"] - base, "end_ns": found["end_ns"] - base}
+        return as_json(found)
+
+    # ---- for other viewers
+
+    def _export(self, request: Request, fields: Fields) -> Answer:
+        return self._wanted(fields).write(request.check)
+
+    def _handover(self, request: Request, fields: Fields) -> Answer:
+        return as_json(self._tickets.give(self._wanted(fields), self.base))
+
+    def _wanted(self, fields: Fields) -> Wanted:
+        numbers = fields.numbers("traces")
+        traces = [self.traces[number] for number in numbers] if numbers else self.traces.all
+        start, end = fields.optional("from"), fields.optional("to_ns")
+        if start is not None and end is not None and start >= end:
+            raise Problem(400, "from must be less than to_ns")
+        return Wanted(
+            fields.text("to"),
+            traces,
+            None if start is None else self._absolute(start),
+            None if end is None else self._absolute(end),
+        )
+
+    # ---- what they share
+
+    def _shown(self, fields: Fields) -> Shown:
+        return self.traces[fields.number("trace", 0, 1 << 20, default=0)]
+
+    def _absolute(self, time: int) -> int:
+        return self.traces.start_ns + time
+
+
+def describe(traces: Traces) -> dict[str, Any]:
+    """What there is, before any of it is looked at."""
+    from vestige import __version__
+
+    return {
+        "version": __version__,
+        "start_ns": str(traces.start_ns),
+        "duration_ns": traces.end_ns - traces.start_ns,
+        "ready": traces.finished,
+        "traces": [_describe_trace(shown, traces.start_ns) for shown in traces],
+    }
+
+
+def _describe_trace(shown: Shown, base: int) -> dict[str, Any]:
+    source, facts = shown.source, shown.source.facts
+    index = None
+    if shown.ready:
+        index = {"path": shown.facts["index_path"], "bytes": shown.facts["index_bytes"], "built": shown.facts["built"]}
+    return {
+        "trace": shown.number,
+        "title": source.title,
+        "name": source.name,
+        "file": source.path,
+        "pid": facts["pid"],
+        "rank": source.rank,
+        "start_ns": facts["start_ns"] - base,
+        "end_ns": facts["end_ns"] - base,
+        "ready": shown.ready,
+        "error": shown.error,
+        "records": facts["records"],
+        "spans": shown.facts.get("spans", 0),
+        "ended": source.ended,
+        "lost": facts["lost"],
+        "dropped": facts["dropped"],
+        "damaged_at": facts["damaged_at"],
+        "windows": facts["windows"],
+        "bytes": facts["bytes"],
+        "index": index,
+        "threads": [_describe_thread(thread, facts, base) for thread in shown.threads or source.threads],
+    }
+
+
+def _describe_thread(thread: dict[str, Any], facts: dict[str, Any], base: int) -> dict[str, Any]:
+    return {
+        "number": thread["number"],
+        "tid": thread["tid"],
+        "name": thread["name"],
+        "depth": thread.get("depth", 0),
+        "start_ns": thread.get("start_ns", facts["start_ns"]) - base,
+        "end_ns": thread.get("end_ns", facts["end_ns"]) - base,
+        "spans": thread.get("spans", 0),
+    }
+
+
+def describe_loss(row: dict[str, Any], base: int) -> dict[str, Any]:
+    kind = LOSSES.get(row["kind"], "lost")
+    return {**row, "kind": kind, "start_ns": row["start_ns"] - base, "end_ns": row["end_ns"] - base}
+
+
+def name_table(shown: Shown) -> dict[str, Any]:
+    """What ids stand for."""
+    return {"kinds": {str(number): kind for number, kind in KINDS.items()}, "names": shown.places}
+
+
+def place_of(shown: Shown, number: int) -> tuple[int, str, str | None, int]:
+    place = shown.places[number] if 0 <= number < len(shown.places) else None
+    return place or (0, f"unknown function {number}", None, 0)
+
+
+def source_of(sources: Sources, shown: Shown, number: int) -> dict[str, Any] | None:
+    _, _, file, line = place_of(shown, number)
+    folder = os.path.dirname(shown.source.path) or "."
+    return sources.lines(file, line, shown.source.facts["end_ns"], folder)
+
+
+def flag_names(flags: int) -> list[str]:
+    return [name for bit, name in FLAGS.items() if flags & bit]
+
+
+def read_args(text: str | None) -> dict[str, Any] | None:
+    """A span's arguments are members of a JSON object."""
+    if not text:
+        return None
+    try:
+        members = json.loads("{" + text + "}")
+    except ValueError:
+        return {"args": text}
+    return members if isinstance(members, dict) else None
+
+
+def largest(rows: list[tuple[int, ...]], limit: int) -> list[tuple[int, ...]]:
+    """The rows of a tree with the largest totals; a parent's is never less than its child's, so a tree stays."""
+    if len(rows) <= limit:
+        return rows
+    order = sorted(range(len(rows)), key=lambda row: (-rows[row][4], row))[:limit]
+    places: dict[int, int] = {-1: -1}
+    kept = []
+    for row in sorted(order):
+        parent = rows[row][0]
+        if parent in places:
+            places[row] = len(kept)
+            kept.append((places[parent], *rows[row][1:]))
+    return kept

@@ -1,0 +1,188 @@
+"""Traces as data inside of one page, for `vestige view --html`: every span exactly, and all that the server would tell.
+
+A container is a length (u32), that many bytes of JSON, zeros up to a multiple of 8, and a blob to which the JSON refers
+by [offset, length]. Spans lie in rows, by thread and depth; a row is varints (7 bits each, low first), three a span in
+order of start: the gap since the span before it ended (the first: since the timeline began), its duration, and its id
+with flags above bit 24 as the server's rectangles have them. Spans of a row never overlap: what does, lies further down.
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from array import array
+
+from .answers import to_json
+from .api import POINT, describe, describe_loss, name_table, read_args, source_of
+from .sources import Sources
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from .traces import Shown, Traces
+
+SPANS_MAX = 2_000_000
+BYTES_MAX = 50 << 20  # of the page
+ARGS_MAX = 8 << 20  # bytes of text, of all arguments
+PIXELS = 1 << 14  # times that a counter is told of
+# Rows of Trace.events(), see python/ext/trace_events.c: ten words of 8 bytes, or twenty of 4.
+WORDS, HALVES = 10, 20
+START, END, ARGS_AT, SELF_BYTES, TOTAL_BYTES = 0, 1, 3, 4, 5
+ID, PARENT, THREAD, FLAGS, ARGS_LENGTH = 13, 14, 17, 18, 19
+RAISED, ASYNC = 4, 64
+RAISED_BIT, BESIDE_BIT = 1 << 24, 1 << 25
+
+
+class TooLarge(Exception):
+    """More than a page should hold."""
+
+
+def pack(traces: Traces) -> bytes:
+    """All of it, compressed. The indexes must have been built."""
+    blob = Blob()
+    if sum(shown.facts.get("spans", 0) for shown in traces) > SPANS_MAX:
+        raise TooLarge(f"more than {SPANS_MAX:,} spans")
+    body = to_json({"info": describe(traces), "traces": [_pack_trace(shown, traces, blob) for shown in traces]}).encode()
+    head = struct.pack("<I", len(body)) + body
+    return gzip.compress(head + bytes(-len(head) % 8) + bytes(blob.bytes), compresslevel=6, mtime=0)
+
+
+class Blob:
+    """Bytes, in pieces that begin at multiples of 8."""
+
+    def __init__(self) -> None:
+        self.bytes = bytearray()
+
+    def add(self, piece: bytes | bytearray) -> list[int]:
+        at = len(self.bytes)
+        self.bytes += piece
+        self.bytes += bytes(-len(self.bytes) % 8)
+        return [at, len(piece)]
+
+
+def _pack_trace(shown: Shown, traces: Traces, blob: Blob) -> dict[str, Any]:
+    if not shown.ready:
+        nothing: dict[str, Any] = {"rows": [], "memory": None, "args": [], "counters": [], "losses": [], "sources": {}}
+        return {"names": name_table(shown), **nothing}
+    trace = shown.source.open()
+    block, text, _ = trace.events(all_windows=True)
+    rows = Rows(block)
+    ranks = sorted(rows.lanes)
+    start, end = traces.start_ns, max(traces.end_ns, traces.start_ns + 1)
+    with shown.use() as view:
+        counters = view.counters(start, end, PIXELS)
+        losses = view.losses(start, end)
+    sources = Sources()
+    found = {number: source_of(sources, shown, number) for number in rows.ids()}
+    return {
+        "names": name_table(shown),
+        "rows": [[*rank, len(rows.lanes[rank]), *blob.add(rows.spans(rank, start))] for rank in ranks],
+        "memory": [blob.add(rows.memory(rank)) for rank in ranks] if shown.source.facts["memory"] else None,
+        "args": list(_args(rows, ranks, text)),
+        "counters": [_pack_counter(track, start, end, traces.start_ns, blob) for track in counters],
+        "losses": [describe_loss(row, traces.start_ns) for row in losses],
+        "sources": {str(number): lines for number, lines in found.items() if lines is not None},
+    }
+
+
+class Rows:
+    """The spans of a trace, by where they are drawn: (thread, depth) to their numbers, in order of start."""
+
+    def __init__(self, block: memoryview) -> None:
+        self.words = block.cast("q")
+        self.halves = block.cast("i")
+        self.count = len(self.words) // WORDS
+        self.lanes: dict[tuple[int, int], array[int]] = {}
+        self._ends: dict[tuple[int, int], int] = {}
+        self._place()
+
+    def ids(self) -> Iterable[int]:
+        return sorted(set(self.halves[ID::HALVES]))
+
+    def spans(self, rank: tuple[int, int], base: int) -> bytearray:
+        packed = bytearray()
+        before = base
+        for span in self.lanes[rank]:
+            start, end = self.words[span * WORDS + START], self.words[span * WORDS + END]
+            flags = self.halves[span * HALVES + FLAGS]
+            bits = (RAISED_BIT if flags & RAISED else 0) | (BESIDE_BIT if flags & ASYNC else 0)
+            put(packed, start - before)
+            put(packed, end - start)
+            put(packed, self.halves[span * HALVES + ID] | bits)
+            before = end
+        return packed
+
+    def memory(self, rank: tuple[int, int]) -> bytearray:
+        packed = bytearray()
+        for span in self.lanes[rank]:
+            put(packed, max(self.words[span * WORDS + SELF_BYTES], 0))
+            put(packed, max(self.words[span * WORDS + TOTAL_BYTES], 0))
+        return packed
+
+    def _place(self) -> None:
+        """Parents come before their children, so a span lies below its parent. Those beside the stack lie below all
+        of their thread's."""
+        depths = array("i", bytes(4 * self.count))
+        beside = []
+        for span in range(self.count):
+            half = span * HALVES
+            parent = self.halves[half + PARENT]
+            if self.halves[half + FLAGS] & ASYNC:
+                beside.append(span)
+                depths[span] = depths[parent] if parent >= 0 else -1  # as if it were not there
+                continue
+            depth = 0
+            if parent >= 0 and self.halves[parent * HALVES + THREAD] == self.halves[half + THREAD]:
+                depth = depths[parent] + 1
+            depths[span] = self._put(span, depth)
+        floors: dict[int, int] = {}
+        for thread, depth in self.lanes:
+            floors[thread] = max(floors.get(thread, 0), depth + 1)
+        for span in beside:
+            self._put(span, floors.get(self.halves[span * HALVES + THREAD], 0))
+
+    def _put(self, span: int, depth: int) -> int:
+        """At that depth, or the next below where there is room."""
+        thread = self.halves[span * HALVES + THREAD]
+        start, end = self.words[span * WORDS + START], self.words[span * WORDS + END]
+        while self._ends.get((thread, depth), start) > start:
+            depth += 1
+        self._ends[thread, depth] = end
+        self.lanes.setdefault((thread, depth), array("I")).append(span)
+        return depth
+
+
+def _args(rows: Rows, ranks: list[tuple[int, int]], text: memoryview) -> Iterable[list[Any]]:
+    """As many as fit."""
+    left = ARGS_MAX
+    for number, rank in enumerate(ranks):
+        for k, span in enumerate(rows.lanes[rank]):
+            length = rows.halves[span * HALVES + ARGS_LENGTH]
+            if 0 < length <= left:
+                left -= length
+                at = rows.words[span * WORDS + ARGS_AT]
+                yield [number, k, read_args(bytes(text[at : at + length]).decode("utf-8", "replace"))]
+
+
+def _pack_counter(track: dict[str, Any], start: int, end: int, base: int, blob: Blob) -> dict[str, Any]:
+    points = list(POINT.iter_unpack(track["points"]))
+    times = array("d", (start - base + (end - start) * point[0] / PIXELS for point in points))
+    values = array("d", (point[4] for point in points))
+    return {
+        "name": track["name"],
+        "thread": track["thread"],
+        "unit": track["unit"],
+        "count": len(points),
+        "times": blob.add(times.tobytes())[0],
+        "values": blob.add(values.tobytes())[0],
+    }
+
+
+def put(packed: bytearray, value: int) -> None:
+    """A varint."""
+    while value > 127:
+        packed.append(value & 127 | 128)
+        value >>= 7
+    packed.append(value)

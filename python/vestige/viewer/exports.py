@@ -1,0 +1,116 @@
+"""Files for other viewers: the whole of the traces or a range, written when they are asked for and deleted once sent.
+
+Perfetto is handed its file by the page, as https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui has it.
+speedscope fetches its own from an address (`#profileURL=`): for that there are tickets, each good for one file and for
+a while, which nobody but https://www.speedscope.app may read from another origin.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import time
+from urllib.parse import quote
+
+from vestige._core import TraceError, export_traces
+
+from .answers import BINARY, JSON, Answer, Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .traces import Shown
+
+# What can be asked for: the suffix, which names the format to the exporters, and the type.
+FORMATS = {
+    "perfetto": (".pftrace", BINARY),
+    "speedscope": (".speedscope.json", JSON),
+    "chrome": (".json.gz", "application/gzip"),
+    "flamegraph": (".svg", "image/svg+xml"),
+    "folded": (".folded", "text/plain; charset=utf-8"),
+    "pprof": (".pb.gz", "application/gzip"),
+    "callgrind": (".callgrind", BINARY),
+}
+SPEEDSCOPE = "https://www.speedscope.app"
+TICKET_SECONDS = 600
+TICKETS_MAX = 16
+
+
+class Wanted:
+    """What is to be written."""
+
+    def __init__(self, format: str, traces: Sequence[Shown], start_ns: int | None, end_ns: int | None) -> None:
+        """Times are absolute; None: the beginning, the end."""
+        if format not in FORMATS:
+            raise Problem(400, f"no format {format!r}; there are {', '.join(FORMATS)}")
+        self.format = format
+        self.traces = traces
+        self.start_ns = start_ns
+        self.end_ns = end_ns
+
+    @property
+    def name(self) -> str:
+        stem = os.path.splitext(os.path.basename(self.traces[0].source.path))[0]
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip("._-") or "trace"
+        part = "" if self.start_ns is None and self.end_ns is None else "-range"
+        return f"{stem}{part}{FORMATS[self.format][0]}"
+
+    def write(self, check: Callable[[float], None]) -> Answer:
+        """In a folder that goes away with the answer."""
+        folder = tempfile.mkdtemp(prefix="vestige-")
+        try:
+            path = os.path.join(folder, self.name)
+            traces = [shown.source.open() for shown in self.traces]
+            if self.start_ns is not None or self.end_ns is not None:
+                for trace in traces:
+                    trace.set_range(self.start_ns, self.end_ns)
+            export_traces(traces, path, all_windows=True, progress=check, format=self.format)
+            disposition = "Content-Disposition", f'attachment; filename="{self.name}"'
+            return Answer(
+                type=FORMATS[self.format][1], headers=[disposition], file=path, close=lambda: shutil.rmtree(folder, True)
+            )
+        except BaseException as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, (OSError, TraceError, ValueError)):
+                raise Problem(500, f"{self.name} cannot be written: {error}") from None
+            raise
+
+
+class Tickets:
+    """Files that wait to be fetched from another origin."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, tuple[float, Wanted]] = {}
+
+    def give(self, wanted: Wanted, base: str) -> dict[str, str]:
+        """The address of the file, and the one to open so that it is fetched."""
+        now = time.monotonic()
+        alive = [(key, value) for key, value in self._waiting.items() if value[0] > now]
+        key = secrets.token_urlsafe(24)
+        self._waiting = dict([*alive[-TICKETS_MAX + 1 :], (key, (now + TICKET_SECONDS, wanted))])
+        url = f"{base}/handover/{key}/{wanted.name}"
+        return {"url": url, "open": f"{SPEEDSCOPE}/#profileURL={quote(url, safe='')}&title={quote(wanted.name, safe='')}"}
+
+    def redeem(self, method: str, path: str, origin: str | None, check: Callable[[float], None]) -> Answer:
+        """The path is /handover/KEY/NAME. Browsers ask first (OPTIONS) whether a public page may ask a local one."""
+        if origin is not None and origin != SPEEDSCOPE:
+            raise Problem(403, "pages of other sites cannot ask here")
+        key, _, name = path.removeprefix("/handover/").partition("/")
+        until, wanted = self._waiting.get(key, (0.0, None))
+        if wanted is None or until < time.monotonic() or name != wanted.name:
+            raise Problem(404, "there is no such file to hand over any more: open it from the viewer again")
+        headers = [("Vary", "Origin"), ("Cross-Origin-Resource-Policy", "cross-origin")]
+        if origin is not None:
+            headers.append(("Access-Control-Allow-Origin", origin))
+        if method == "OPTIONS":
+            private = ("Access-Control-Allow-Private-Network", "true")
+            return Answer(status=204, headers=[*headers, ("Access-Control-Allow-Methods", "GET"), private])
+        if method != "GET":
+            raise Problem(405, f"{method} is not answered here")
+        answer = wanted.write(check)
+        answer.headers += headers
+        return answer

@@ -1,0 +1,398 @@
+"""HTTP on 127.0.0.1: connections, limits, and who may ask.
+
+What is asked and answered is `api.py`'s. A thread a connection, at most CONNECTIONS of them; each phase of a request has
+a deadline, and whoever passes it is cut off, so a client that stops sending or reading costs nothing for long. Nothing
+that a client does ends the server.
+
+Who may ask: one who knows the token (every page that was told the address; compared in constant time), who calls us by
+our own name (a foreign name that points here is a foreign page's), and is not a page of another origin. The page's own
+files hold no data and need no token.
+"""
+
+from __future__ import annotations
+
+import hmac
+import http.client
+import json
+import secrets
+import select
+import socket
+import socketserver
+import time
+from http.server import BaseHTTPRequestHandler
+from threading import Lock
+from urllib.parse import parse_qsl
+
+from .answers import Answer, Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, BinaryIO
+
+    from .api import Api
+
+HOST = "127.0.0.1"
+CONNECTIONS = 64
+HEAD_MAX = 64 << 10  # bytes of a request's line and headers
+BODY_MAX = 8 << 20
+FIELDS_MAX = 64  # of a query
+IDLE, RECEIVE, SEND = 60.0, 10.0, 20.0  # seconds: between requests; for a request to arrive; for a piece to leave
+STOP = 2.0
+PIECE = 256 << 10
+TOKEN_HEADER = "X-Vestige-Token"
+
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    "worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+DATA_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox"
+HEADERS = (
+    ("Cache-Control", "no-store"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Opener-Policy", "same-origin-allow-popups"),
+)
+
+
+class ClientGone(Exception):
+    """Nobody waits for the answer any more."""
+
+
+class Request:
+    """What was asked, after the checks."""
+
+    def __init__(self, method: str, path: str, fields: dict[str, str], body: Any, check: Callable[[float], None]) -> None:
+        self.method = method
+        self.path = path
+        self.fields = fields
+        self.body = body
+        self.check = check
+        """To be called now and then while something is computed: raises once the client is gone."""
+
+
+class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    """Listens from the moment it is made; serve_forever() answers."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = CONNECTIONS
+
+    def __init__(self, api: Api, pages: dict[str, Answer], port: int = 0) -> None:
+        self.api = api
+        self.pages = pages
+        self.token = secrets.token_urlsafe(24)
+        self._lock = Lock()
+        self._handlers: set[Handler] = set()
+        self.stopping = False
+        super().__init__((HOST, port), Handler)
+        self.port: int = self.server_address[1]
+        self.base = f"http://{HOST}:{self.port}"
+        self.names = {f"{HOST}:{self.port}", f"localhost:{self.port}"}
+        self.origins = {f"http://{name}" for name in self.names}
+
+    @property
+    def address(self) -> str:
+        """What the user opens."""
+        return f"{self.base}/?token={self.token}"
+
+    def knows(self, token: str) -> bool:
+        return hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode())
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """In the thread that accepts."""
+        with self._lock:
+            full = len(self._handlers) >= CONNECTIONS
+        if full and not self._drop_idle():
+            refuse(request, 503, "too many connections")
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Called about twice a second by serve_forever()."""
+        now = time.monotonic()
+        with self._lock:
+            late = [handler for handler in self._handlers if handler.deadline < now]
+        for handler in late:
+            handler.cut_off()
+
+    def _drop_idle(self) -> bool:
+        """Makes room by ending the connection that has waited longest for its next request."""
+        with self._lock:
+            idle = [handler for handler in self._handlers if handler.idle]
+            oldest = min(idle, key=lambda handler: handler.deadline, default=None)
+            if oldest is not None:
+                self._handlers.discard(oldest)
+        if oldest is not None:
+            oldest.cut_off()
+        return oldest is not None
+
+    def end(self) -> None:
+        """After serve_forever(): nobody is answered any more. Threads that compute notice it, and leave nothing
+        behind; they are given a moment for that."""
+        self.stopping = True
+        self.server_close()
+        until = time.monotonic() + STOP
+        while time.monotonic() < until:
+            with self._lock:
+                handlers = list(self._handlers)
+            if not handlers:
+                break
+            for handler in handlers:
+                handler.cut_off()
+            time.sleep(0.01)
+
+    def enter(self, handler: Handler) -> None:
+        with self._lock:
+            self._handlers.add(handler)
+
+    def leave(self, handler: Handler) -> None:
+        with self._lock:
+            self._handlers.discard(handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Connections break; that is all that gets here."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    """A connection, in a thread of its own."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1  # head and body leave together
+    timeout = IDLE + RECEIVE  # of a single call; deadlines are shorter
+    server: Server
+
+    def setup(self) -> None:
+        self.deadline = time.monotonic() + IDLE
+        self.idle = True
+        self.receiving = True
+        super().setup()
+        self.connection.settimeout(self.timeout)
+        self._plain = self.rfile
+        self.server.enter(self)
+
+    def finish(self) -> None:
+        self.server.leave(self)
+        try:
+            super().finish()
+        except OSError:
+            pass
+
+    def handle_one_request(self) -> None:
+        self.rfile = self._plain
+        self.deadline = time.monotonic() + IDLE
+        self.idle = self.receiving = True
+        try:
+            if not self.rfile.peek(1):  # type: ignore[attr-defined]
+                self.close_connection = True
+                return
+            self.idle = False
+            self.deadline = time.monotonic() + RECEIVE
+            self.rfile = Head(self._plain)  # type: ignore[assignment]
+            super().handle_one_request()
+        except http.client.LineTooLong:
+            self.send_error(431)
+        except (OSError, ClientGone):
+            self.close_connection = True
+
+    def cut_off(self) -> None:
+        """By another thread: ends what this one waits for."""
+        try:
+            if self.receiving and not self.idle:
+                refuse(self.connection, 408, "the request did not arrive in time")
+            self.connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+    # ---- methods
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    do_POST = do_HEAD = do_OPTIONS = do_GET
+
+    def _answer(self) -> None:
+        self.rfile = self._plain
+        try:
+            answer = self._find_answer()
+        except Problem as problem:
+            answer = problem.answer()
+        except ClientGone:
+            self.close_connection = True
+            return
+        except Exception as error:  # whatever it is, the next request must not suffer
+            answer = Problem(500, f"{type(error).__name__}: {error}").answer()
+        self._send(answer)
+
+    def _find_answer(self) -> Answer:
+        path, _, query = self.path.partition("?")
+        body = self._read_body()
+        self.receiving = False
+        self.deadline = float("inf")
+        self._check_host()
+        if path.startswith("/handover/"):
+            return self.server.api.handed_over(self.command, path, self.headers.get("Origin"), self._check_client)
+        self._check_origin(path)
+        if self.command not in ("GET", "HEAD", "POST"):
+            raise Problem(405, f"{self.command} is not answered here")
+        if not path.startswith("/api/"):
+            return self._page(path)
+        fields = self._fields(query)
+        token = fields.pop("token", "")
+        if not self.server.knows(self.headers.get(TOKEN_HEADER, token)):
+            raise Problem(403, "the token is missing or wrong: open the address that vestige view printed")
+        if self.command == "HEAD":
+            raise Problem(405, "HEAD is not answered here")
+        return self.server.api.answer(Request(self.command, path, fields, body, self._check_client))
+
+    def _page(self, path: str) -> Answer:
+        page = self.server.pages.get(path)
+        if page is None:
+            raise Problem(404, "there is nothing at this address")
+        if self.command == "POST":
+            raise Problem(405, "POST is not answered here")
+        return page
+
+    # ---- checks
+
+    def _check_host(self) -> None:
+        hosts = self.headers.get_all("Host", [])
+        if len(hosts) != 1 or hosts[0].strip().lower() not in self.server.names:
+            port = self.server.port
+            raise Problem(
+                403,
+                f"ask for http://{HOST}:{port}, by that name; through ssh, forward the same port: "
+                f"ssh -L {port}:{HOST}:{port}",
+            )
+
+    def _check_origin(self, path: str) -> None:
+        """A page of another origin gets nothing; a link on one may lead here, where there is no data."""
+        origins = self.headers.get_all("Origin", [])
+        foreign = any(origin not in self.server.origins for origin in origins)
+        site = self.headers.get("Sec-Fetch-Site", "none")
+        is_link = path == "/" and self.headers.get("Sec-Fetch-Mode") == "navigate" and not origins
+        if foreign or (site not in ("none", "same-origin") and not is_link):
+            raise Problem(403, "pages of other sites cannot ask here")
+
+    def _check_client(self, share: float = 0) -> None:
+        if self.server.stopping:
+            raise ClientGone
+        readable, _, _ = select.select([self.connection], [], [], 0)
+        if readable and self.connection.recv(1, socket.MSG_PEEK) == b"":
+            raise ClientGone
+
+    # ---- what was sent
+
+    def _read_body(self) -> Any:
+        """JSON of a POST. After anything else that has a body, the connection cannot go on."""
+        lengths = self.headers.get_all("Content-Length", [])
+        if "Transfer-Encoding" in self.headers or len(lengths) > 1 or not all(map(is_number, lengths)):
+            self.close_connection = True
+            raise Problem(400, "a body must have one Content-Length")
+        length = int(lengths[0]) if lengths else 0
+        if length > BODY_MAX:
+            self.close_connection = True
+            raise Problem(413, f"a body has at most {BODY_MAX:,} bytes")
+        data = self.rfile.read(length)
+        if len(data) < length:
+            raise ClientGone
+        if self.command != "POST":
+            return None
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError):
+            raise Problem(400, "the body is not JSON") from None
+
+    def _fields(self, query: str) -> dict[str, str]:
+        try:
+            pairs = parse_qsl(query, keep_blank_values=True, errors="replace", max_num_fields=FIELDS_MAX)
+        except ValueError:
+            raise Problem(400, f"a query has at most {FIELDS_MAX} fields") from None
+        if len(dict(pairs)) < len(pairs):
+            raise Problem(400, "a field is given twice")
+        return dict(pairs)
+
+    # ---- what is sent
+
+    def _send(self, answer: Answer) -> None:
+        try:
+            self._send_head(answer)
+            if self.command != "HEAD":
+                self._send_body(answer)
+            self.wfile.flush()
+        except OSError:
+            self.close_connection = True
+        finally:
+            answer.close()
+
+    def _send_head(self, answer: Answer) -> None:
+        self.deadline = time.monotonic() + SEND
+        if answer.status >= 400 and answer.status not in (404, 503):
+            self.close_connection = True
+        self.send_response(answer.status)
+        policy = PAGE_POLICY if answer.is_page else DATA_POLICY
+        headers = [*HEADERS, ("Content-Security-Policy", policy), *answer.headers]
+        if not any(name == "Cross-Origin-Resource-Policy" for name, _ in headers):
+            headers.append(("Cross-Origin-Resource-Policy", "same-origin"))
+        if answer.status != 204:
+            headers += [("Content-Type", answer.type), ("Content-Length", str(answer.length))]
+        if self.close_connection:
+            headers.append(("Connection", "close"))
+        for name, value in headers:
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _send_body(self, answer: Answer) -> None:
+        for piece in answer.pieces(PIECE):
+            self.deadline = time.monotonic() + SEND
+            self.wfile.write(piece)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the base class has to say about requests it cannot read."""
+        self.close_connection = True
+        if not hasattr(self, "command") or self.command is None:
+            self.command = ""
+        text = message or http.client.responses.get(code, "the request cannot be read")
+        self._send(Problem(code, text).answer())
+
+    def version_string(self) -> str:
+        return "vestige"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """The terminal is the user's."""
+
+
+class Head:
+    """Reads the lines of a request's head, and no more than HEAD_MAX bytes of them."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._left = HEAD_MAX
+
+    def readline(self, limit: int = -1) -> bytes:
+        line = self._file.readline(self._left + 1 if limit < 0 else min(limit, self._left + 1))
+        self._left -= len(line)
+        if self._left < 0:
+            raise http.client.LineTooLong("header")
+        return line
+
+
+def is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 16
+
+
+def refuse(connection: socket.socket, status: int, message: str) -> None:
+    """A few bytes to one that does not get a thread; not sent if that would take time."""
+    body = json.dumps({"error": message}).encode()
+    head = (
+        f"HTTP/1.1 {status} {http.client.responses[status]}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    try:
+        connection.send(head.encode() + body, socket.MSG_DONTWAIT)
+    except OSError:
+        pass

@@ -1,0 +1,182 @@
+"""The traces that are shown: each with its index, which is built in the background, one after the other.
+
+A view is used by one thread at a time: its lock is held for the length of a question. Slow questions (flame graphs of a
+long range) ask a second reader of the same index, where there is one, so that they do not hold up the drawing.
+"""
+
+from __future__ import annotations
+
+import os
+from threading import Condition, Lock, Thread
+
+from vestige._core import TraceError, View
+
+from .answers import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from vestige.cli.inputs import Source
+
+    Place = tuple[int, str, str | None, int]
+
+SUFFIX = ".view"
+
+
+class Stopped(Exception):
+    """The server ends while an index is being built."""
+
+
+class Shown:
+    """A trace, and its view once there is one."""
+
+    def __init__(self, number: int, source: Source) -> None:
+        self.number = number
+        self.source = source
+        self.places: list[Place | None] = source.open().places()
+        self.share = 0.0
+        self.error: str | None = None
+        self.facts: dict[str, Any] = {}
+        self.threads: list[dict[str, Any]] = []
+        self._view: View | None = None
+        self._slow: View | None = None
+        self._locks = Lock(), Lock()
+
+    @property
+    def ready(self) -> bool:
+        return self._view is not None
+
+    def take(self, view: View) -> None:
+        """The index is there."""
+        self.facts = view.info()
+        self.threads = view.threads()
+        self._slow = view.another() if hasattr(view, "another") else None
+        self._view = view
+        self.share = 1.0
+
+    def use(self, *, slow: bool = False) -> AbstractContextManager[View]:
+        """The view, for the caller alone."""
+        if self.error is not None:
+            raise Problem(500, self.error)
+        if self._view is None:
+            raise Problem(
+                503, f"{os.path.basename(self.source.path)}: the index is being built", headers=[("Retry-After", "1")]
+            )
+        if slow and self._slow is not None:
+            return Held(self._slow, self._locks[1])
+        return Held(self._view, self._locks[0])
+
+
+class Held:
+    """A view with its lock, for a with statement."""
+
+    def __init__(self, view: View, lock: Lock) -> None:  # type: ignore[valid-type]
+        self._view = view
+        self._lock = lock
+
+    def __enter__(self) -> View:
+        self._lock.acquire()  # type: ignore[attr-defined]
+        return self._view
+
+    def __exit__(self, *exc: object) -> None:
+        self._lock.release()  # type: ignore[attr-defined]
+
+
+class Traces:
+    """All that are shown, on one timeline that begins with the earliest."""
+
+    def __init__(self, sources: Sequence[Source], *, keep: bool = True, folder: str | None = None) -> None:
+        self.all = [Shown(number, source) for number, source in enumerate(sources)]
+        self.start_ns: int = min(source.facts["start_ns"] for source in sources)
+        self.end_ns: int = max(source.facts["end_ns"] for source in sources)
+        self._keep = keep
+        self._folder = folder
+        self._changed = Condition()
+        self.stopping = False
+        self._thread: Thread | None = None
+
+    def __iter__(self) -> Iterator[Shown]:
+        return iter(self.all)
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def __getitem__(self, number: int) -> Shown:
+        if not 0 <= number < len(self.all):
+            raise Problem(404, f"there is no trace {number}")
+        return self.all[number]
+
+    @property
+    def finished(self) -> bool:
+        """Whether each has its index, or cannot have one."""
+        return all(shown.ready or shown.error is not None for shown in self.all)
+
+    @property
+    def share(self) -> float:
+        """Of the work, by the size of the files."""
+        sizes = [max(shown.source.facts["bytes"], 1) for shown in self.all]
+        done = [1.0 if shown.error is not None else shown.share for shown in self.all]
+        return sum(size * share for size, share in zip(sizes, done)) / sum(sizes)
+
+    @property
+    def working_on(self) -> Shown | None:
+        return next((shown for shown in self.all if not shown.ready and shown.error is None), None)
+
+    def wait(self, seconds: float) -> None:
+        """Until an index has grown, at most so long."""
+        with self._changed:
+            if not self.finished and not self.stopping:
+                self._changed.wait(seconds)
+
+    # ---- building
+
+    def build(self) -> None:
+        """All indexes, here and now."""
+        for shown in self.all:
+            if self.stopping:
+                return
+            try:
+                shown.take(self._open(shown))
+            except Stopped:
+                return
+            except (OSError, TraceError, MemoryError, ValueError) as error:
+                from vestige.cli.console import explain
+
+                shown.error = explain(shown.source.path, error)
+            self._tell()
+
+    def build_in_background(self) -> None:
+        self._thread = Thread(target=self.build, name="vestige-index", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the building, and waits for that: nothing half-written stays behind."""
+        self.stopping = True
+        self._tell()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _open(self, shown: Shown) -> View:
+        def progress(share: float) -> None:
+            if self.stopping:
+                raise Stopped
+            shown.share = min(share, 0.999)
+            self._tell()
+
+        return View(shown.source.path, index=self._index_of(shown), keep=self._keep, progress=progress)
+
+    def _index_of(self, shown: Shown) -> str | None:
+        """Where it is kept; None: beside the file. In a folder, files of one name are told apart by their path."""
+        if self._folder is None:
+            return None
+        from zlib import crc32
+
+        path = os.path.abspath(shown.source.path)
+        return os.path.join(self._folder, f"{os.path.basename(path)}.{crc32(os.fsencode(path)):08x}{SUFFIX}")
+
+    def _tell(self) -> None:
+        with self._changed:
+            self._changed.notify_all()

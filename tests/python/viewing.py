@@ -1,0 +1,104 @@
+"""What tests of the viewer share: a server in this process, and clients for it, well-behaved and not."""
+
+import contextlib
+import http.client
+import json
+import socket
+import struct
+import threading
+from collections import namedtuple
+
+from vestige.cli.inputs import find_traces
+from vestige.viewer import server as transport
+from vestige.viewer.api import Api
+from vestige.viewer.pages import read_pages
+from vestige.viewer.traces import Traces
+
+Got = namedtuple("Got", "status headers body")
+Rect = namedtuple("Rect", "thread depth start end id flags busy count")
+
+
+class Client:
+    """Asks as the page does, over one connection."""
+
+    def __init__(self, server):
+        self.server = server
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+
+    def ask(self, path, method="GET", body=None, **headers):
+        headers = {"X-Vestige-Token": self.server.token, **{name.replace("_", "-"): v for name, v in headers.items()}}
+        body = json.dumps(body) if body is not None else None
+        self.connection.request(method, path, body, {name: value for name, value in headers.items() if value is not None})
+        response = self.connection.getresponse()
+        return Got(response.status, dict(response.getheaders()), response.read())
+
+    def get(self, call, **fields):
+        """JSON of an answer that must be there."""
+        got = self.ask(f"/api/{call}?" + "&".join(f"{name.strip('_')}={value}" for name, value in fields.items()))
+        assert got.status == 200, got.body
+        return json.loads(got.body)
+
+    def post(self, call, **members):
+        got = self.ask(f"/api/{call}", "POST", {name.strip("_"): value for name, value in members.items()})
+        assert got.status == 200, got.body
+        return json.loads(got.body)
+
+    def window(self, start, end, pixels=1000, **fields):
+        """The rectangles, with times in nanoseconds."""
+        more = "".join(f"&{name}={value}" for name, value in fields.items())
+        got = self.ask(f"/api/window?from={start}&to={end}&pixels={pixels}{more}")
+        assert got.status == 200, got.body
+        return read_window(got.body)
+
+    def error(self, path, method="GET", body=None, **headers):
+        """Status and the line of one that is refused."""
+        got = self.ask(path, method, body, **headers)
+        return got.status, json.loads(got.body)["error"]
+
+
+def read_window(data):
+    magic, rows, rects, _level, start, end = struct.unpack_from("<4sIIIqq", data)
+    assert magic == b"VWIN" and len(data) == 32 + 16 * (rows + rects)
+    unit = (end - start) / ((1 << 32) - 1)
+    found = []
+    for at in range(rows):
+        thread, depth, first, count = struct.unpack_from("<IIII", data, 32 + 16 * at)
+        for rect in range(first, first + count):
+            begin, stop, word, busy, merged = struct.unpack_from("<IIIHH", data, 32 + 16 * (rows + rect))
+            times = start + begin * unit, start + stop * unit
+            found.append(Rect(thread, depth, *times, word & 0xFFFFFF, word >> 24, busy, merged))
+    return found
+
+
+@contextlib.contextmanager
+def serving(*paths, build=True, keep=False, folder=None, pages=None):
+    """A server for traces, without `build` before there is an index."""
+    traces = Traces(find_traces([str(path) for path in paths]).sources, keep=keep, folder=folder)
+    if build:
+        traces.build()
+    api = Api(traces)
+    server = transport.Server(api, pages if pages is not None else read_pages())
+    api.base = server.base
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.end()
+        traces.stop()
+        thread.join()
+
+
+def raw(server, data, *, close=False):
+    """Sends bytes as they are, and returns all that comes back until the server closes."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        with contextlib.suppress(OSError):
+            connection.sendall(data)
+            if close:
+                connection.shutdown(socket.SHUT_WR)
+        got = b""
+        with contextlib.suppress(ConnectionResetError):
+            while piece := connection.recv(1 << 16):
+                got += piece
+        return got
