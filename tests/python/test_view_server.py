@@ -61,7 +61,8 @@ def events(path, tmp_path_factory):
     """What the exported file says of spans."""
     output = tmp_path_factory.mktemp("export") / "t.json"
     Trace(str(path)).export(str(output), all_windows=True)
-    return [event for event in json.loads(output.read_text())["traceEvents"] if event.get("ph") == "X"]
+    found = json.loads(output.read_text())["traceEvents"]
+    return [event for event in found if event.get("ph") == "X" and event.get("cat") != "Trace"]
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +148,8 @@ def test_a_span_is_told_with_its_parents_source_and_arguments(client, whole, ids
     assert all(one["start_ns"] <= span["start_ns"] and span["end_ns"] <= one["end_ns"] for one in span["parents"])
     assert span["source"]["lines"] == ["def leaf(n):", "    return sum(range(n))"]
     assert span["source"]["file"] == __file__ and span["source"]["first"] == leaf.__code__.co_firstlineno
-    inside = client.get("span", thread=found["thread"], depth=found["depth"] + 1, time=found["end_ns"] - 1)
-    assert span["self_ns"] == span["end_ns"] - span["start_ns"] - (inside["end_ns"] - inside["start_ns"] if inside else 0)
+    inside = client.post("next", ids=[ids["<built-in function sum>"]], after=span["start_ns"])
+    assert span["self_ns"] == span["end_ns"] - span["start_ns"] - (inside["end_ns"] - inside["start_ns"])
     found = client.post("next", ids=[ids["load"]], after=0)
     span = client.get("span", thread=found["thread"], depth=found["depth"], time=found["start_ns"])
     assert (span["kind"], span["source"]) == ("annotation", None)
@@ -232,7 +233,8 @@ def test_an_undamaged_trace_has_no_losses(client, whole):
 @pytest.mark.parametrize("format, suffix", [("perfetto", ".pftrace"), ("speedscope", ".speedscope.json")])
 def test_an_export_is_the_file_that_vestige_export_writes(client, path, tmp_path, format, suffix):
     got = client.ask(f"/api/export?to={format}")
-    assert got.status == 200 and got.headers["Content-Disposition"] == f'attachment; filename="t{suffix}"'
+    assert got.status == 200, got.body
+    assert got.headers["Content-Disposition"] == f'attachment; filename="t{suffix}"'
     expected = tmp_path / f"t{suffix}"
     Trace(str(path)).export(str(expected), all_windows=True, format=format)
     assert strip_name(got.body) == strip_name(expected.read_bytes())
@@ -338,7 +340,7 @@ def test_answers_say_what_browsers_may_do_with_them(client):
 
 
 @pytest.mark.parametrize(
-    "path",
+    "target",
     [
         "/../../../etc/passwd",
         "/%2e%2e/%2e%2e/etc/passwd",
@@ -354,8 +356,8 @@ def test_answers_say_what_browsers_may_do_with_them(client):
         "/handover/../api/info",
     ],
 )
-def test_no_path_leads_out(client, path):
-    assert client.error(path)[0] == 404
+def test_no_path_leads_out(client, target):
+    assert client.error(target)[0] == 404
 
 
 def test_an_address_of_another_server_is_not_ours(server):
@@ -448,7 +450,7 @@ def test_a_ticket_ends(client, monkeypatch):
         "window?from=nan&to=10&pixels=5",
         "window?from=0&to=99999999999999999999&pixels=5",
         "window?from=0&to=9007199254740993&pixels=5",
-        "window?from=0&to=1٣&pixels=5",
+        "window?from=0&to=1%D9%A3&pixels=5",
         "window?from=0&to=10&pixels=5&threads=1,,2",
         "window?from=0&to=10&pixels=5&threads=-1",
         "window?from=0&to=10&pixels=5&depth=-1",
@@ -465,7 +467,7 @@ def test_a_ticket_ends(client, monkeypatch):
     ],
 )
 def test_wrong_numbers_get_one_clear_line(client, query):
-    status, line = client.error(f"/api/{query}".encode().decode("latin-1"))
+    status, line = client.error(f"/api/{query}")
     assert status == 400 and line and "\n" not in line
 
 
@@ -685,7 +687,8 @@ def test_the_page_opens_while_the_index_is_built(path, monkeypatch):
 
 def test_a_trace_that_cannot_be_indexed_says_why_and_the_others_are_shown(path, tmp_path, monkeypatch):
     real = shown_traces.View
-    other = patch(record(tmp_path / "other.vst", work), pid=1)
+    other = tmp_path / "other.vst"
+    other.write_bytes(path.read_bytes())
 
     def failing(path, **options):
         if path == str(other):
@@ -746,7 +749,9 @@ def test_the_index_is_kept_and_used_again_until_the_file_changes(path, tmp_path)
 
 
 def test_several_traces_share_a_timeline(path, tmp_path):
-    later = patch(record(tmp_path / "later.vst", work), shift_ns=5_000_000_000, pid=77)
+    later = tmp_path / "later.vst"
+    later.write_bytes(path.read_bytes())
+    patch(later, shift_ns=5_000_000_000, pid=77, trace_id="1" * 32)
     with serving(path, later) as server:
         client = Client(server)
         info = client.get("info")

@@ -42,10 +42,10 @@ FLAGS = {
     32: "suspended",
     64: "beside the stack",
 }
-LOSSES = {1: "lost", 2: "gap", 3: "dropped"}
 WAIT = 1.0  # seconds, for news of an index
 ROWS, ROWS_MAX = 20_000, 200_000  # of a flame graph
-POINT = struct.Struct("<IIddd")  # of a counter: pixel, 0, least, most, last
+POINT = struct.Struct("<I4xddd")  # of a counter: pixel, least, most, last
+TRACKS = {"memory": "memory", "framework": "memory of the framework"}
 
 
 class Api:
@@ -118,8 +118,7 @@ class Api:
         pixels = fields.pixels()
         threads = fields.numbers("threads")
         depth = fields.number("depth", 0, 1 << 20, default=0)
-        with shown.use() as view:
-            data = view.window(self._absolute(start), self._absolute(end), pixels, threads=threads, max_depth=depth)
+        data = shown.view.window(self._absolute(start), self._absolute(end), pixels, threads=threads, max_depth=depth)
         answer = bytearray(data)
         struct.pack_into("<qq", answer, 16, start, end)
         return Answer(bytes(answer))
@@ -128,17 +127,13 @@ class Api:
         shown = self._shown(fields)
         start, end = fields.range()
         pixels = fields.pixels()
-        with shown.use() as view:
-            tracks = view.counters(self._absolute(start), self._absolute(end), pixels)
-        for track in tracks:
-            track["points"] = [(at, least, most, last) for at, _, least, most, last in POINT.iter_unpack(track["points"])]
-        return as_json(tracks)
+        tracks = shown.view.counters(self._absolute(start), self._absolute(end), pixels, progress=request.check)
+        return as_json([{**describe_track(shown, track), "points": read_points(track)} for track in tracks])
 
     def _losses(self, request: Request, fields: Fields) -> Answer:
         shown = self._shown(fields)
         start, end = fields.range()
-        with shown.use() as view:
-            rows = view.losses(self._absolute(start), self._absolute(end))
+        rows = shown.view.losses(self._absolute(start), self._absolute(end))
         return as_json([describe_loss(row, self.traces.start_ns) for row in rows])
 
     # ---- about spans
@@ -147,8 +142,7 @@ class Api:
         shown = self._shown(fields)
         thread, depth = fields.number("thread", 0, (1 << 32) - 1), fields.number("depth", 0, 1 << 20)
         time = self._absolute(fields.number("time"))
-        with shown.use() as view:
-            span = view.span_at(thread, depth, time)
+        span = shown.view.span_at(thread, depth, time)
         return as_json(None if span is None else self._describe_span(shown, span))
 
     def _describe_span(self, shown: Shown, span: dict[str, Any]) -> dict[str, Any]:
@@ -184,8 +178,7 @@ class Api:
         start, end = fields.range()
         threads = fields.numbers("threads")
         limit = fields.number("limit", 1, ROWS_MAX, default=ROWS)
-        with shown.use(slow=True) as view:
-            rows = view.flame(self._absolute(start), self._absolute(end), threads=threads, progress=request.check)
+        rows = shown.view.flame(self._absolute(start), self._absolute(end), threads=threads, progress=request.check)
         kept = largest(rows, limit)
         return as_json({"rows": kept, "left_out": len(rows) - len(kept)})
 
@@ -197,10 +190,9 @@ class Api:
         start, end = fields.range()
         pixels = fields.pixels()
         threads = fields.numbers("threads")
-        with shown.use(slow=True) as view:
-            counts = view.find(
-                ids, self._absolute(start), self._absolute(end), pixels, threads=threads, progress=request.check
-            )
+        counts = shown.view.find(
+            ids, self._absolute(start), self._absolute(end), pixels, threads=threads, progress=request.check
+        )
         numbers = [count for (count,) in struct.iter_unpack("<I", counts)]
         return as_json({"total": sum(numbers), "counts": numbers})
 
@@ -209,8 +201,7 @@ class Api:
         ids = fields.numbers("ids") or []
         thread = fields.optional("thread", 0, (1 << 32) - 1)
         after = self._absolute(fields.number("after"))
-        with shown.use(slow=True) as view:
-            found = view.next(ids, thread, after, back=fields.flag("back"))
+        found = shown.view.next(ids, thread, after, back=fields.flag("back"), progress=request.check)
         if found is not None:
             base = self.traces.start_ns
             found = {**found, "start_ns": found["start_ns"] - base, "end_ns": found["end_ns"] - base}
@@ -294,15 +285,26 @@ def _describe_thread(thread: dict[str, Any], facts: dict[str, Any], base: int) -
         "tid": thread["tid"],
         "name": thread["name"],
         "depth": thread.get("depth", 0),
+        "levels": thread.get("levels", 0),
         "start_ns": thread.get("start_ns", facts["start_ns"]) - base,
         "end_ns": thread.get("end_ns", facts["end_ns"]) - base,
         "spans": thread.get("spans", 0),
     }
 
 
+def describe_track(shown: Shown, track: dict[str, Any]) -> dict[str, Any]:
+    """A counter has the name that the program gave it."""
+    kind = track["kind"]
+    name = TRACKS.get(kind) or place_of(shown, track["id"])[1]
+    return {"name": name, "kind": kind, "thread": track["thread"], "unit": track["unit"], "before": track["before"]}
+
+
+def read_points(track: dict[str, Any]) -> list[tuple[int, float, float, float]]:
+    return list(POINT.iter_unpack(track["points"]))
+
+
 def describe_loss(row: dict[str, Any], base: int) -> dict[str, Any]:
-    kind = LOSSES.get(row["kind"], "lost")
-    return {**row, "kind": kind, "start_ns": row["start_ns"] - base, "end_ns": row["end_ns"] - base}
+    return {**row, "start_ns": row["start_ns"] - base, "end_ns": row["end_ns"] - base}
 
 
 def name_table(shown: Shown) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import struct
 from array import array
 
 from .answers import to_json
-from .api import POINT, describe, describe_loss, name_table, read_args, source_of
+from .api import describe, describe_loss, describe_track, name_table, read_args, read_points, source_of
 from .sources import Sources
 
 TYPE_CHECKING = False
@@ -31,8 +31,8 @@ PIXELS = 1 << 14  # times that a counter is told of
 WORDS, HALVES = 10, 20
 START, END, ARGS_AT, SELF_BYTES, TOTAL_BYTES = 0, 1, 3, 4, 5
 ID, PARENT, THREAD, FLAGS, ARGS_LENGTH = 13, 14, 17, 18, 19
-RAISED, ASYNC = 4, 64
-RAISED_BIT, BESIDE_BIT = 1 << 24, 1 << 25
+ASYNC = 64
+BITS = {4: 1 << 24, ASYNC: 1 << 25, 1: 1 << 26, 2: 1 << 27}  # flags of spans, and of rectangles
 
 
 class TooLarge(Exception):
@@ -71,9 +71,8 @@ def _pack_trace(shown: Shown, traces: Traces, blob: Blob) -> dict[str, Any]:
     rows = Rows(block)
     ranks = sorted(rows.lanes)
     start, end = traces.start_ns, max(traces.end_ns, traces.start_ns + 1)
-    with shown.use() as view:
-        counters = view.counters(start, end, PIXELS)
-        losses = view.losses(start, end)
+    counters = shown.view.counters(start, end, PIXELS)
+    losses = shown.view.losses(start, end)
     sources = Sources()
     found = {number: source_of(sources, shown, number) for number in rows.ids()}
     return {
@@ -81,7 +80,7 @@ def _pack_trace(shown: Shown, traces: Traces, blob: Blob) -> dict[str, Any]:
         "rows": [[*rank, len(rows.lanes[rank]), *blob.add(rows.spans(rank, start))] for rank in ranks],
         "memory": [blob.add(rows.memory(rank)) for rank in ranks] if shown.source.facts["memory"] else None,
         "args": list(_args(rows, ranks, text)),
-        "counters": [_pack_counter(track, start, end, traces.start_ns, blob) for track in counters],
+        "counters": [_pack_counter(shown, track, end - start, blob) for track in counters],
         "losses": [describe_loss(row, traces.start_ns) for row in losses],
         "sources": {str(number): lines for number, lines in found.items() if lines is not None},
     }
@@ -107,7 +106,7 @@ class Rows:
         for span in self.lanes[rank]:
             start, end = self.words[span * WORDS + START], self.words[span * WORDS + END]
             flags = self.halves[span * HALVES + FLAGS]
-            bits = (RAISED_BIT if flags & RAISED else 0) | (BESIDE_BIT if flags & ASYNC else 0)
+            bits = sum(bit for flag, bit in BITS.items() if flags & flag)
             put(packed, start - before)
             put(packed, end - start)
             put(packed, self.halves[span * HALVES + ID] | bits)
@@ -166,14 +165,13 @@ def _args(rows: Rows, ranks: list[tuple[int, int]], text: memoryview) -> Iterabl
                 yield [number, k, read_args(bytes(text[at : at + length]).decode("utf-8", "replace"))]
 
 
-def _pack_counter(track: dict[str, Any], start: int, end: int, base: int, blob: Blob) -> dict[str, Any]:
-    points = list(POINT.iter_unpack(track["points"]))
-    times = array("d", (start - base + (end - start) * point[0] / PIXELS for point in points))
-    values = array("d", (point[4] for point in points))
+def _pack_counter(shown: Shown, track: dict[str, Any], length: int, blob: Blob) -> dict[str, Any]:
+    """Its last value in each of many short stretches."""
+    points = read_points(track)
+    times = array("d", (length * point[0] / PIXELS for point in points))
+    values = array("d", (point[3] for point in points))
     return {
-        "name": track["name"],
-        "thread": track["thread"],
-        "unit": track["unit"],
+        **describe_track(shown, track),
         "count": len(points),
         "times": blob.add(times.tobytes())[0],
         "values": blob.add(values.tobytes())[0],

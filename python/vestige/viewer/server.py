@@ -36,9 +36,10 @@ HOST = "127.0.0.1"
 CONNECTIONS = 64
 HEAD_MAX = 64 << 10  # bytes of a request's line and headers
 BODY_MAX = 8 << 20
+LINGER_MAX = 16 << 20
 FIELDS_MAX = 64  # of a query
 IDLE, RECEIVE, SEND = 60.0, 10.0, 20.0  # seconds: between requests; for a request to arrive; for a piece to leave
-STOP = 2.0
+STOP, ROOM, LINGER = 2.0, 0.25, 1.0  # for threads to end; for a connection to end; for a client to hear why
 PIECE = 256 << 10
 TOKEN_HEADER = "X-Vestige-Token"
 
@@ -86,6 +87,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self.token = secrets.token_urlsafe(24)
         self._lock = Lock()
         self._handlers: set[Handler] = set()
+        self._count = 0  # of connections, also of those that have no handler yet
         self.stopping = False
         super().__init__((HOST, port), Handler)
         self.port: int = self.server_address[1]
@@ -103,13 +105,18 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """In the thread that accepts."""
-        with self._lock:
-            full = len(self._handlers) >= CONNECTIONS
-        if full and not self._drop_idle():
+        if self._make_room():
+            super().process_request(request, client_address)
+        else:
             refuse(request, 503, "too many connections")
             self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            with self._lock:
+                self._count -= 1
 
     def service_actions(self) -> None:
         """Called about twice a second by serve_forever()."""
@@ -119,16 +126,20 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         for handler in late:
             handler.cut_off()
 
-    def _drop_idle(self) -> bool:
-        """Makes room by ending the connection that has waited longest for its next request."""
-        with self._lock:
-            idle = [handler for handler in self._handlers if handler.idle]
-            oldest = min(idle, key=lambda handler: handler.deadline, default=None)
-            if oldest is not None:
-                self._handlers.discard(oldest)
-        if oldest is not None:
-            oldest.cut_off()
-        return oldest is not None
+    def _make_room(self) -> bool:
+        """Where there is none, by ending the connection that has waited longest for its next request."""
+        until = time.monotonic() + ROOM
+        while True:
+            with self._lock:
+                if self._count < CONNECTIONS:
+                    self._count += 1
+                    return True
+                idle = [handler for handler in self._handlers if handler.idle]
+            if time.monotonic() > until:
+                return False
+            if idle:
+                min(idle, key=lambda handler: handler.deadline).cut_off()
+            time.sleep(0.005)
 
     def end(self) -> None:
         """After serve_forever(): nobody is answered any more. Threads that compute notice it, and leave nothing
@@ -170,22 +181,35 @@ class Handler(BaseHTTPRequestHandler):
         self.deadline = time.monotonic() + IDLE
         self.idle = True
         self.receiving = True
+        self._refused = False
         super().setup()
         self.connection.settimeout(self.timeout)
         self._plain = self.rfile
         self.server.enter(self)
 
     def finish(self) -> None:
-        self.server.leave(self)
         try:
             super().finish()
+            if self._refused:
+                self._linger()
         except OSError:
             pass
+        finally:
+            self.server.leave(self)
+
+    def _linger(self) -> None:
+        """A connection that is closed with something unread is reset, and the client never hears why."""
+        self.deadline = time.monotonic() + LINGER
+        self.connection.shutdown(socket.SHUT_WR)
+        left = LINGER_MAX
+        while left > 0 and (piece := self.connection.recv(PIECE)):
+            left -= len(piece)
 
     def handle_one_request(self) -> None:
         self.rfile = self._plain
         self.deadline = time.monotonic() + IDLE
         self.idle = self.receiving = True
+        self.command, self.requestline, self.request_version = "", "", self.protocol_version
         try:
             if not self.rfile.peek(1):  # type: ignore[attr-defined]
                 self.close_connection = True
@@ -332,7 +356,7 @@ class Handler(BaseHTTPRequestHandler):
     def _send_head(self, answer: Answer) -> None:
         self.deadline = time.monotonic() + SEND
         if answer.status >= 400 and answer.status not in (404, 503):
-            self.close_connection = True
+            self.close_connection = self._refused = True
         self.send_response(answer.status)
         policy = PAGE_POLICY if answer.is_page else DATA_POLICY
         headers = [*HEADERS, ("Content-Security-Policy", policy), *answer.headers]
@@ -354,8 +378,6 @@ class Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What the base class has to say about requests it cannot read."""
         self.close_connection = True
-        if not hasattr(self, "command") or self.command is None:
-            self.command = ""
         text = message or http.client.responses.get(code, "the request cannot be read")
         self._send(Problem(code, text).answer())
 

@@ -1,13 +1,12 @@
 """The traces that are shown: each with its index, which is built in the background, one after the other.
 
-A view is used by one thread at a time: its lock is held for the length of a question. Slow questions (flame graphs of a
-long range) ask a second reader of the same index, where there is one, so that they do not hold up the drawing.
+Once it is there, any number of the server's threads ask a view at once.
 """
 
 from __future__ import annotations
 
 import os
-from threading import Condition, Lock, Thread
+from threading import Condition, Thread
 
 from vestige._core import TraceError, View
 
@@ -16,7 +15,6 @@ from .answers import Problem
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
     from typing import Any
 
     from vestige.cli.inputs import Source
@@ -42,8 +40,6 @@ class Shown:
         self.facts: dict[str, Any] = {}
         self.threads: list[dict[str, Any]] = []
         self._view: View | None = None
-        self._slow: View | None = None
-        self._locks = Lock(), Lock()
 
     @property
     def ready(self) -> bool:
@@ -53,36 +49,17 @@ class Shown:
         """The index is there."""
         self.facts = view.info()
         self.threads = view.threads()
-        self._slow = view.another() if hasattr(view, "another") else None
         self._view = view
         self.share = 1.0
 
-    def use(self, *, slow: bool = False) -> AbstractContextManager[View]:
-        """The view, for the caller alone."""
+    @property
+    def view(self) -> View:
         if self.error is not None:
             raise Problem(500, self.error)
         if self._view is None:
-            raise Problem(
-                503, f"{os.path.basename(self.source.path)}: the index is being built", headers=[("Retry-After", "1")]
-            )
-        if slow and self._slow is not None:
-            return Held(self._slow, self._locks[1])
-        return Held(self._view, self._locks[0])
-
-
-class Held:
-    """A view with its lock, for a with statement."""
-
-    def __init__(self, view: View, lock: Lock) -> None:  # type: ignore[valid-type]
-        self._view = view
-        self._lock = lock
-
-    def __enter__(self) -> View:
-        self._lock.acquire()  # type: ignore[attr-defined]
+            name = os.path.basename(self.source.path)
+            raise Problem(503, f"{name}: the index is being built", headers=[("Retry-After", "1")])
         return self._view
-
-    def __exit__(self, *exc: object) -> None:
-        self._lock.release()  # type: ignore[attr-defined]
 
 
 class Traces:
