@@ -1,0 +1,279 @@
+// The page: opens the source, makes the parts and joins them. Parts draw and decide; what several of them need to know of
+// each other is here.
+
+import { Banners, emptyNote } from "./banners.js";
+import { Counters } from "./counters.js";
+import { Details } from "./details.js";
+import { Flame } from "./flame.js";
+import { Help } from "./help.js";
+import { Input } from "./input.js";
+import { Names } from "./names.js";
+import { OpenIn } from "./open_in.js";
+import { Panel } from "./panel.js";
+import { Search } from "./search.js";
+import { EmbeddedSource } from "./source_embedded.js";
+import { HttpSource } from "./source_http.js";
+import { Stage } from "./stage.js";
+import { Theme } from "./theme.js";
+import { Timeline } from "./timeline.js";
+import { Tip } from "./tip.js";
+import { formatMoment, formatTime } from "./units.js";
+import { View } from "./view.js";
+import { Windows } from "./windows.js";
+
+const element = (id) => document.getElementById(id);
+
+class App {
+  constructor(source) {
+    this.source = source;
+    this.banners = new Banners(element("banners"));
+    this.tip = new Tip(element("tip"));
+    this.names = new Names();
+    this.theme = new Theme(() => this.themeChanged());
+    source.onGone = () => this.gone();
+    source.onBack = () => this.back();
+  }
+
+  get colors() {
+    return this.theme.colors;
+  }
+
+  get width() {
+    return this.stage.width;
+  }
+
+  async open() {
+    this.info = await this.awaitIndex();
+    const { info } = this;
+    await Promise.all(info.traces.filter((trace) => !trace.error).map(async ({ trace }) => this.names.add(trace, await this.source.names(trace))));
+    document.title = `${titleOf(info)} · vestige`;
+    element("title").textContent = titleOf(info);
+    element("title").title = info.traces.map((trace) => trace.file ?? trace.title).join("\n");
+    this.banners.showTraces(info.traces);
+    this.banners.show("empty", emptyNote(info));
+    this.make(info);
+    element("loading").hidden = true;
+    await this.loadRest();
+  }
+
+  make(info) {
+    const shown = info.traces.filter((trace) => !trace.error);
+    this.view = new View(info.duration_ns);
+    this.timeline = new Timeline(shown);
+    this.windows = new Windows(this.source, info.duration_ns, () => this.stage.invalidate(), (error) => this.say(error.message));
+    this.counters = new Counters(this.source, info.duration_ns, () => this.stage.invalidate());
+    this.stage = new Stage(this);
+    this.panel = new Panel(this);
+    this.details = new Details(this);
+    this.flame = new Flame(this);
+    this.flame.fillScopes(shown);
+    this.search = new Search(this);
+    this.help = new Help(this);
+    this.openIn = new OpenIn(this);
+    this.input = new Input(this);
+    this.listen();
+    this.stage.start();
+  }
+
+  listen() {
+    const { view } = this;
+    view.addEventListener("move", () => this.moved());
+    view.addEventListener("range", () => {
+      this.stage.invalidate("overlay");
+      this.updateLater();
+    });
+    view.addEventListener("span", () => this.stage.invalidate("overlay"));
+    element("fit").addEventListener("click", () => view.fit());
+    element("undo").addEventListener("click", () => view.undo());
+    element("reset").addEventListener("click", () => view.reset());
+    element("theme").addEventListener("click", () => this.theme.toggle());
+  }
+
+  /** Asks again until every index is there, and shows how far it is. */
+  async awaitIndex() {
+    for (;;) {
+      const info = await this.source.info();
+      if (info.ready) return info;
+      let progress;
+      do {
+        progress = await this.source.progress();
+        element("loading-told").textContent = "Indexing the trace, once";
+        element("loading-what").textContent = `${progress.what} · ${Math.floor(100 * progress.share)} %`;
+        element("loading-share").value = progress.share;
+      } while (!progress.ready);
+    }
+  }
+
+  /** What the first picture can do without. */
+  async loadRest() {
+    const { traces } = this.timeline;
+    await this.stage.overview.load(this.source, traces, this.info.duration_ns).catch(() => {});
+    this.stage.invalidate();
+    for (const { trace } of traces) {
+      try {
+        this.stage.losses.set(trace, await this.source.losses(trace, 0, Math.max(1, Math.ceil(this.info.duration_ns))));
+        if (this.timeline.setCounters(trace, await this.counters.load(trace))) this.stage.arranged();
+      } catch (error) {
+        this.say(error.message);
+      }
+    }
+    this.stage.invalidate();
+  }
+
+  moved() {
+    element("undo").disabled = !this.view.past.length;
+    this.stage.invalidate();
+    this.stage.want();
+    this.updateLater();
+  }
+
+  /** What follows the range, once it stands still. */
+  updateLater() {
+    clearTimeout(this.later);
+    this.later = setTimeout(() => {
+      this.search.count();
+      this.flame.update();
+    }, 200);
+  }
+
+  themeChanged() {
+    this.stage?.forget();
+    this.flame?.draw();
+  }
+
+  matchesChanged() {
+    this.stage.forget();
+    this.flame.draw();
+  }
+
+  showMarks(marks) {
+    this.stage.ruler.marks = marks;
+    this.stage.invalidate();
+  }
+
+  resized() {
+    this.stage.invalidate();
+  }
+
+  center() {
+    return this.stage.pointerTime() ?? (this.view.from + this.view.to) / 2;
+  }
+
+  point(event) {
+    this.stage.point(event);
+  }
+
+  hit(event) {
+    return this.stage.hit(event);
+  }
+
+  async click(event) {
+    const place = this.hit(event);
+    element("rows").focus({ preventScroll: true });
+    if (place === null || place.rect < 0) {
+      this.view.selectSpan(null);
+      if (this.view.range) this.view.selectRange(null);
+      return;
+    }
+    await this.select(place);
+  }
+
+  /** Selects the span at a place of a rectangle; in a run of many, the one there or else its first. */
+  async select({ trace, thread, depth, time, start }) {
+    const found = await this.details.load(trace, thread, depth, time)
+      ?? await this.details.load(trace, thread, depth, Math.ceil(start));
+    if (!found) return null;
+    this.view.selectSpan({ trace, thread, depth, start: found.start_ns, end: found.end_ns, id: found.id });
+    this.panel.open("details");
+    const name = found.name || this.names.get(trace, found.id).name;
+    this.say(`${name}, ${formatTime(found.end_ns - found.start_ns)}, begins at ${formatMoment(found.start_ns)}, depth ${depth}`);
+    return found;
+  }
+
+  /** Shows a span wherever it is, and selects it. */
+  async goTo(trace, thread, depth, start, end, id) {
+    if (this.timeline.unfold(trace, thread)) this.stage.arranged();
+    this.view.selectSpan({ trace, thread, depth, start, end, id });
+    this.view.reveal(start, end);
+    await this.select({ trace, thread, depth, time: start, start });
+    this.stage.scrollTo(trace, thread, depth);
+  }
+
+  /** Shift with an arrow: to a neighbour, the caller, the first callee. */
+  async walk(key) {
+    const { span } = this.view;
+    const next = span ? this.stage.neighbour(span, key) : this.stage.firstShown();
+    if (!next) return this.say(span ? "No span there." : "No span is shown.");
+    if (await this.select(next)) {
+      this.view.reveal(this.view.span.start, this.view.span.end);
+      this.stage.scrollTo(next.trace, next.thread, next.depth);
+    }
+  }
+
+  rangeChosen() {
+    if (!this.view.range) return;
+    const { from, to } = this.view.range;
+    this.say(`Selected ${formatTime(to - from)} from ${formatMoment(from)}`);
+    if (this.panel.tab === null) this.panel.open("flame");
+  }
+
+  openSandwich(one) {
+    this.flame.one = one;
+    this.panel.open("sandwich");
+  }
+
+  focusSearch() {
+    element("query").focus();
+    element("query").select();
+  }
+
+  foldAll() {
+    this.timeline.toggleAll();
+    this.stage.arranged();
+  }
+
+  escape() {
+    if (this.view.range) this.view.selectRange(null);
+    else if (this.view.span) this.view.selectSpan(null);
+    else this.panel.close();
+  }
+
+  say(text) {
+    element("status").textContent = text;
+  }
+
+  gone() {
+    this.banners.show("gone", "The server does not answer: vestige view was stopped, or the connection is lost. What was fetched stays; start it again to go on.", "error");
+    clearTimeout(this.knock);
+    this.knock = setTimeout(() => this.source.info().catch(() => {}), 2000);
+  }
+
+  back() {
+    if (!element("banners").querySelector('[data-key="gone"]')) return;
+    this.banners.show("gone", null);
+    this.stage?.want();
+  }
+}
+
+function titleOf(info) {
+  const [first] = info.traces;
+  const name = first?.name || first?.file || first?.title || "trace";
+  return info.traces.length > 1 ? `${name} (${info.traces.length} processes)` : name;
+}
+
+async function main() {
+  const data = element("vestige-data");
+  const token = new URLSearchParams(location.search).get("token") ?? "";
+  const app = new App(data ? new EmbeddedSource(data.textContent) : new HttpSource(token));
+  window.vestige = app; // for the console, and for tests
+  try {
+    await app.open();
+  } catch (error) {
+    element("loading-told").textContent = "The trace cannot be shown";
+    element("loading-what").textContent = error.message;
+    element("loading-share").hidden = true;
+    throw error;
+  }
+}
+
+main();

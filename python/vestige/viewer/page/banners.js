@@ -1,0 +1,62 @@
+// What is wrong with a trace or the connection, said plainly above the timeline.
+
+import { formatCount, formatMoment } from "./units.js";
+
+export class Banners {
+  constructor(element) {
+    this.element = element;
+  }
+
+  show(key, text, kind = "note") {
+    let banner = this.element.querySelector(`[data-key="${key}"]`);
+    if (!text) {
+      banner?.remove();
+      return;
+    }
+    if (!banner) {
+      banner = document.createElement("div");
+      banner.dataset.key = key;
+      const told = document.createElement("span");
+      const close = document.createElement("button");
+      close.type = "button";
+      close.className = "icon";
+      close.textContent = "×";
+      close.setAttribute("aria-label", "Dismiss this note");
+      close.addEventListener("click", () => banner.remove());
+      banner.append(told, close);
+      this.element.append(banner);
+    }
+    banner.className = `banner ${kind}`;
+    banner.setAttribute("role", kind === "error" ? "alert" : "note");
+    banner.firstChild.textContent = text;
+  }
+
+  /** One line for each trace that is not whole. */
+  showTraces(traces) {
+    for (const trace of traces) {
+      const lines = notesOf(trace);
+      const name = traces.length > 1 ? `${trace.title}: ` : "";
+      if (lines.length) this.show(`trace${trace.trace}`, name + lines.join(" "), trace.error ? "error" : "note");
+    }
+  }
+}
+
+export function notesOf(trace) {
+  const lines = [];
+  if (trace.error) lines.push(`This trace cannot be shown: ${trace.error}`);
+  if (trace.ended === "torn") lines.push("The program did not end its recording (it was killed or crashed): what it recorded until then is shown.");
+  if (trace.ended === "recording") lines.push("The program is still recording: what it recorded until now is shown.");
+  if (trace.ended === "damaged") {
+    const where = trace.damaged_at ? ` at byte ${formatCount(trace.damaged_at)}` : "";
+    lines.push(`The file is damaged${where}: what comes before that is shown.`);
+  }
+  if (trace.lost) lines.push(`${formatCount(trace.lost)} records were lost; the gaps are hatched.`);
+  if (trace.dropped) lines.push(`${formatCount(trace.dropped)} older records were dropped to stay within a bound.`);
+  return lines;
+}
+
+/** What there is to say of a trace without any span. */
+export function emptyNote(info) {
+  if (info.traces.some((trace) => trace.spans > 0)) return null;
+  return info.traces.length ? `Nothing was recorded: the trace has no spans${info.duration_ns > 0 ? ` in ${formatMoment(info.duration_ns)}` : ""}.` : "There is no trace to show.";
+}

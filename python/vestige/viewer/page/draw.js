@@ -1,0 +1,215 @@
+// Rectangles to pixels. All spans of one depth share a height, so each row is painted as one line of pixels that is then
+// copied downwards; that, and not calls of fillRect, is what makes 20,000 rectangles cheap. Labels follow as text.
+
+import { ROW, foldedRow, foldedRows } from "./timeline.js";
+import { mix } from "./theme.js";
+import { RAISED } from "./window_data.js";
+
+const FONT = 11.5;
+const LABEL_LEAST = 22; // CSS pixels of a rectangle that is worth a label
+const FAINTEST = 0.3; // of a merged run's colour, however idle the run
+
+export class Painter {
+  constructor(canvas) {
+    this.canvas = canvas;
+    this.context = canvas.getContext("2d", { alpha: false });
+    this.widths = new Map(); // text width by letter
+    this.tables = new Map(); // colours by id, of each trace
+  }
+
+  resize(width, height, ratio) {
+    this.ratio = ratio;
+    this.width = Math.max(1, Math.round(width * ratio));
+    this.height = Math.max(1, Math.round(height * ratio));
+    this.canvas.width = this.width;
+    this.canvas.height = this.height;
+    this.image = this.context.createImageData(this.width, this.height);
+    this.pixels = new Uint32Array(this.image.data.buffer);
+    this.lines = [0, 1, 2].map(() => new Uint32Array(this.width)); // upper edge, middle, lower edge of a row
+  }
+
+  /** Colours are kept until the theme or the matches change. */
+  forget() {
+    this.tables.clear();
+  }
+
+  /** scene: {view, tracks, top, windows, names, palette, matches (trace -> Set of ids) | null, marks} */
+  draw(scene) {
+    const started = performance.now();
+    this.scene = scene;
+    this.back = scene.palette.back;
+    this.pixels.fill(this.back);
+    this.labels = [];
+    this.scale = this.width / scene.view.width; // device pixels a ns
+    for (const track of scene.tracks) if (track.type === "thread") this.drawThread(track);
+    this.context.putImageData(this.image, 0, 0);
+    this.drawLabels();
+    this.took = performance.now() - started;
+  }
+
+  drawThread(track) {
+    const trace = track.trace.trace, thread = track.thread.number;
+    const { exact, wide } = this.scene.windows.of(trace);
+    const table = this.table(trace);
+    const parts = [];
+    const ready = exact && exact.asked.has(thread);
+    const [left, right] = ready ? this.span(exact) : [0, 0];
+    if (wide && wide.asked.has(thread)) {
+      if (!ready) parts.push([wide, 0, this.width]);
+      else {
+        if (left > 0) parts.push([wide, 0, Math.min(left, this.width)]);
+        if (right < this.width) parts.push([wide, Math.max(right, 0), this.width]);
+      }
+    }
+    if (ready) parts.push([exact, Math.max(left, 0), Math.min(right, this.width)]);
+    const height = track.folded ? foldedRow(track) : ROW;
+    const last = track.folded ? foldedRows(track) : track.rows;
+    for (const [data, clipLeft, clipRight] of parts) {
+      if (clipRight <= clipLeft) continue;
+      for (const [depth, first, count] of data.threads.get(thread) ?? []) {
+        if (depth >= last) continue;
+        const y = (track.top - this.scene.top + (track.folded ? 2 : 0) + depth * height) * this.ratio;
+        if (y >= this.height || y + height * this.ratio <= 0) continue;
+        this.drawRow(data, first, count, table, y, height, clipLeft, clipRight, !track.folded);
+      }
+    }
+  }
+
+  span(data) {
+    const { from } = this.scene.view;
+    return [Math.round((data.from - from) * this.scale), Math.round((data.to - from) * this.scale)];
+  }
+
+  drawRow(data, first, count, table, y, height, clipLeft, clipRight, labelled) {
+    for (const line of this.lines) line.fill(this.back, clipLeft, clipRight);
+    this.paintLine(data, first, count, table, clipLeft, clipRight, labelled ? y : NaN);
+    const gap = height > 4 ? Math.max(1, Math.round(this.ratio)) : 0;
+    const top = Math.round(y), bottom = Math.round(y + height * this.ratio) - gap;
+    const edge = height > 8 ? Math.round(2 * this.ratio) : 0;
+    for (let line = Math.max(top, 0); line < Math.min(bottom, this.height); line++) {
+      const from = line - top < edge ? this.lines[0] : bottom - line <= edge ? this.lines[2] : this.lines[1];
+      this.pixels.set(from.subarray(clipLeft, clipRight), line * this.width + clipLeft);
+    }
+  }
+
+  /** The heart of it: the rectangles of one row into the three lines. */
+  paintLine(data, first, count, table, clipLeft, clipRight, labelY) {
+    const { words } = data;
+    const [upper, middle, lower] = this.lines;
+    const base = (data.from - this.scene.view.from) * this.scale, unit = data.scale * this.scale;
+    const end = first + count;
+    const least = LABEL_LEAST * this.ratio;
+    for (let rect = firstVisible(words, first, end, (clipLeft - base) / unit); rect < end; rect++) {
+      const at = rect * 4;
+      const left = base + words[at] * unit, right = base + words[at + 1] * unit;
+      if (left >= clipRight) break;
+      const word = words[at + 2], id = word & 0xffffff, tail = words[at + 3], runs = tail >>> 16;
+      const fill = table.fill[id] ?? table.other;
+      const busy = runs > 1 ? FAINTEST + (1 - FAINTEST) * ((tail & 0xffff) / 65535) : 1;
+      if (right - left < 1.5) {
+        const x = Math.floor(left < clipLeft ? clipLeft : left);
+        const share = Math.max(FAINTEST, Math.min(1, right - left) * busy);
+        upper[x] = middle[x] = lower[x] = mix(fill, middle[x], share);
+        continue;
+      }
+      const x0 = Math.max(Math.round(left), clipLeft);
+      let x1 = Math.min(Math.round(right), clipRight);
+      const ends = x1 === Math.round(right);
+      if (ends && right - left >= 4) x1 -= 1;
+      const color = runs > 1 ? mix(fill, this.back, busy) : fill;
+      middle.fill(color, x0, x1);
+      upper.fill(runs === 1 ? table.upper[id] || color : color, x0, x1);
+      lower.fill(runs === 1 ? table.lower[id] || color : color, x0, x1);
+      if (runs > 1) this.grain(x0, x1, color);
+      else if (word & RAISED && ends && right - left >= 6) {
+        for (const line of this.lines) line.fill(table.raised, Math.max(x0, x1 - Math.round(2 * this.ratio)), x1);
+      }
+      if (labelY === labelY && x1 - x0 >= least) this.labels.push(x0, x1, labelY, id, runs, table);
+    }
+  }
+
+  /** A run of many short spans is not one long span: a fine grain says so. */
+  grain(x0, x1, color) {
+    const lighter = mix(color, this.back, 0.72);
+    const step = Math.max(3, Math.round(3 * this.ratio));
+    for (let x = x0 + (step - (x0 % step)); x < x1; x += step) {
+      this.lines[0][x] = this.lines[1][x] = this.lines[2][x] = lighter;
+    }
+  }
+
+  table(trace) {
+    let table = this.tables.get(trace);
+    if (table) return table;
+    const { names, palette, matches, css } = this.scene;
+    const found = matches?.get(trace);
+    const functions = names.table(trace);
+    const size = functions.length;
+    table = { fill: new Uint32Array(size), upper: new Uint32Array(size), lower: new Uint32Array(size), faded: new Uint8Array(size), functions };
+    functions.forEach((one, id) => {
+      if (!one) return;
+      let fill = palette.fill(one.family, one.shade);
+      const strong = css[one.family];
+      if (matches && !found?.has(id)) {
+        fill = mix(fill, this.back, 0.28);
+        table.faded[id] = 1;
+      } else if (matches) {
+        fill = css.match;
+        table.faded[id] = 2;
+      } else if (one.family === "annotation") table.upper[id] = strong;
+      else if (one.family === "operator" || one.family === "module") table.lower[id] = strong;
+      table.fill[id] = fill;
+    });
+    table.other = palette.fill("native", 0);
+    table.raised = css.raised;
+    this.tables.set(trace, table);
+    return table;
+  }
+
+  drawLabels() {
+    const { context, labels, ratio } = this;
+    context.font = `${FONT * ratio}px system-ui, sans-serif`;
+    context.textBaseline = "middle";
+    const { text, faint, matchText } = this.scene;
+    const pad = 4 * ratio;
+    for (let at = 0; at < labels.length; at += 6) {
+      const x0 = labels[at], x1 = labels[at + 1], y = labels[at + 2], id = labels[at + 3], runs = labels[at + 4], table = labels[at + 5];
+      const one = table.functions[id];
+      if (!one) continue;
+      const name = runs > 1 ? `${runs >= 65535 ? "65 535+" : runs} × ${one.name}` : one.name;
+      const shown = this.shorten(name, x1 - x0 - 2 * pad);
+      if (!shown) continue;
+      context.fillStyle = table.faded[id] === 1 ? faint : table.faded[id] === 2 ? matchText : text;
+      context.fillText(shown, x0 + pad, y + (ROW / 2) * ratio);
+    }
+  }
+
+  /** As much of a text as fits, letters measured once. */
+  shorten(text, room) {
+    let width = 0;
+    const dots = this.letter("…");
+    for (let at = 0, cut = -1; at < text.length; at++) {
+      if (width + dots <= room) cut = at;
+      width += this.letter(text[at]);
+      if (width > room) return cut >= 2 ? text.slice(0, cut) + "…" : "";
+    }
+    return text;
+  }
+
+  letter(letter) {
+    const key = letter + this.ratio;
+    let width = this.widths.get(key);
+    if (width === undefined) this.widths.set(key, (width = this.context.measureText(letter).width));
+    return width;
+  }
+}
+
+/** The first rectangle that ends past a place (in units of the window). */
+function firstVisible(words, first, end, place) {
+  let low = first, high = end;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (words[middle * 4 + 1] < place) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

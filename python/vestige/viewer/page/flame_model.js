@@ -1,0 +1,135 @@
+// Trees of calls: several traces' as one, the table of functions, and the callers and callees of one function. A node has
+// its function, what it took by itself and in all, its calls, the bytes it allocated. No drawing here.
+
+function makeNode(one, parent) {
+  return { one, parent, children: new Map(), self: 0, total: 0, count: 0, bytes: 0, value: 0 };
+}
+
+function childOf(node, one) {
+  let child = node.children.get(one.index);
+  if (!child) node.children.set(one.index, (child = makeNode(one, node)));
+  return child;
+}
+
+/** answers: [{trace, rows}] as the source gives them, parents first. */
+export function buildTree(answers, names) {
+  const root = makeNode(null, null);
+  for (const { trace, rows } of answers) {
+    const nodes = [];
+    for (const [parent, id, count, self, total, bytes] of rows) {
+      const node = childOf(parent < 0 ? root : nodes[parent], names.get(trace, id));
+      nodes.push(node);
+      node.count += count;
+      node.self += self;
+      node.total += total;
+      node.bytes += bytes;
+      if (parent < 0) root.total += total;
+    }
+  }
+  return root;
+}
+
+const OWN = { time: (node) => node.self, count: (node) => node.count, bytes: (node) => node.bytes };
+
+/** Sets each node's value: what it and all below it weigh. */
+export function weigh(root, weight) {
+  const own = OWN[weight];
+  const order = [root];
+  for (let at = 0; at < order.length; at++) for (const child of order[at].children.values()) order.push(child);
+  for (let at = order.length - 1; at >= 0; at--) {
+    const node = order[at];
+    node.own = node.one ? Math.max(0, own(node)) : 0;
+    node.value = node.own;
+    for (const child of node.children.values()) node.value += child.value;
+  }
+  return root;
+}
+
+/** Of each function: own and all weight (a recursion counts once), calls; the heaviest first. Needs weigh(). */
+export function listFunctions(root) {
+  const found = new Map();
+  const open = new Map();
+  const stack = [[root, false]];
+  while (stack.length) {
+    const [node, leaving] = stack.pop();
+    const key = node.one?.index;
+    if (leaving) {
+      open.set(key, open.get(key) - 1);
+      continue;
+    }
+    if (node.one) {
+      let row = found.get(key);
+      if (!row) found.set(key, (row = { one: node.one, self: 0, total: 0, count: 0 }));
+      row.self += node.own;
+      row.count += node.count;
+      if (!open.get(key)) row.total += node.value;
+      open.set(key, (open.get(key) ?? 0) + 1);
+      stack.push([node, true]);
+    }
+    for (const child of node.children.values()) stack.push([child, false]);
+  }
+  return [...found.values()].sort((a, b) => b.self - a.self);
+}
+
+/** The nodes of a function that are not inside another of it. */
+function outermost(root, index) {
+  const found = [];
+  const stack = [root];
+  while (stack.length) {
+    const node = stack.pop();
+    if (node.one?.index === index) found.push(node);
+    else stack.push(...node.children.values());
+  }
+  return found;
+}
+
+/** Who calls a function: a tree that begins at it and goes to its callers. Needs weigh(). */
+export function callersOf(root, one) {
+  const tree = makeNode(one, null);
+  for (const node of outermost(root, one.index)) {
+    let place = tree;
+    place.value += node.value;
+    place.count += node.count;
+    for (let above = node.parent; above?.one; above = above.parent) {
+      place = childOf(place, above.one);
+      place.value += node.value;
+      place.count += node.count;
+    }
+    place.own = (place.own ?? 0) + node.value;
+  }
+  return tree;
+}
+
+/** What a function calls: its calls everywhere as one tree. Needs weigh(). */
+export function calleesOf(root, one) {
+  const tree = makeNode(one, null);
+  const stack = outermost(root, one.index).map((node) => [node, tree]);
+  while (stack.length) {
+    const [from, into] = stack.pop();
+    into.value += from.value;
+    into.own = (into.own ?? 0) + from.own;
+    into.count += from.count;
+    for (const child of from.children.values()) stack.push([child, childOf(into, child.one)]);
+  }
+  return tree;
+}
+
+/** Boxes of a tree between two x: [{node, x, width, level}], the heaviest child first. Thin ones are left out. */
+export function layOut(root, x, width, least) {
+  const boxes = [];
+  const stack = [[root, x, width, 0]];
+  while (stack.length) {
+    const [node, left, wide, level] = stack.pop();
+    boxes.push({ node, x: left, width: wide, level });
+    if (!node.value) continue;
+    let at = left;
+    const children = [...node.children.values()].sort((a, b) => b.value - a.value);
+    for (const child of children) {
+      const part = (child.value / node.value) * wide;
+      if (part < least) break;
+      stack.push([child, at, part, level + 1]);
+      at += part;
+    }
+  }
+  return boxes;
+}

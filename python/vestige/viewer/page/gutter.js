@@ -1,0 +1,79 @@
+// The names at the left: processes, threads and counters, those in sight alone. Each is a button that folds or unfolds.
+
+import { formatBytes, formatCount, formatValue } from "./units.js";
+
+export class Gutter {
+  constructor(element, onToggle) {
+    this.element = element;
+    this.made = new Map(); // key -> element
+    element.addEventListener("click", (event) => {
+      const button = event.target.closest("button[data-key]");
+      if (button) onToggle(button.dataset.key);
+    });
+  }
+
+  /** Elements of tracks in sight stay; others go. */
+  draw(tracks, folded, values) {
+    const seen = new Set();
+    for (const track of tracks) {
+      seen.add(track.key);
+      let item = this.made.get(track.key);
+      if (!item) {
+        item = make(track);
+        this.made.set(track.key, item);
+        this.element.append(item);
+      }
+      item.style.top = `${track.top}px`;
+      item.style.height = `${track.height}px`;
+      const button = item.firstChild;
+      button.setAttribute("aria-expanded", String(!folded.has(track.key)));
+      if (track.type === "counter") item.lastChild.textContent = values(track);
+    }
+    for (const [key, item] of this.made) {
+      if (seen.has(key) || item.contains(document.activeElement)) continue;
+      item.remove();
+      this.made.delete(key);
+    }
+  }
+
+  clear() {
+    this.made.forEach((item) => item.remove());
+    this.made.clear();
+  }
+}
+
+function make(track) {
+  const item = document.createElement("div");
+  item.className = `track ${track.type}`;
+  item.setAttribute("role", "listitem");
+  const button = document.createElement("button");
+  button.type = "button";
+  button.dataset.key = track.key;
+  const [name, note, title] = describe(track);
+  const bold = document.createElement("span");
+  bold.className = "name";
+  bold.textContent = name;
+  button.append(bold);
+  button.title = title;
+  item.append(button);
+  const small = document.createElement("span");
+  small.className = "note";
+  small.textContent = note;
+  item.append(small);
+  return item;
+}
+
+function describe(track) {
+  if (track.type === "process") {
+    const { title, pid, spans, file, bytes } = track.trace;
+    const name = title || `process ${pid}`;
+    return [name, "", `${name}\n${file ?? ""}${bytes ? ` (${formatBytes(bytes)})` : ""}\npid ${pid}, ${formatCount(spans)} spans`];
+  }
+  if (track.type === "thread") {
+    const { name, tid, spans, depth } = track.thread;
+    const shown = name || `thread ${tid}`;
+    return [shown, track.folded ? "" : formatCount(spans), `${shown} (tid ${tid})\n${formatCount(spans)} spans, ${depth} deep`];
+  }
+  const { name, unit } = track.counter;
+  return [name, formatValue(0, unit), `${name}${unit ? ` in ${unit}` : ""}`];
+}

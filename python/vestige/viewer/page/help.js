@@ -1,0 +1,67 @@
+// The overlay with all keys and what colours mean.
+
+import { toCss } from "./theme.js";
+
+const KEYS = [
+  ["Drag, A D, ← →", "pan in time"],
+  ["Wheel, pinch, W S", "zoom at the pointer"],
+  ["↑ ↓, Shift + wheel", "scroll; the wheel over the names too"],
+  ["Shift + drag", "select a range of time"],
+  ["Click, Shift + arrows", "select a span, go to its neighbour, caller, callee"],
+  ["Double click, f", "zoom to the span or the range"],
+  ["0", "show the whole trace"],
+  ["u, Backspace", "back to where you were before"],
+  ["/ or Ctrl + F", "search; n and N, Enter: next, previous"],
+  ["g, c, i", "flame graph, callers and callees, details"],
+  ["[ ]", "fold or unfold all threads; a name: that one"],
+  ["t", "light or dark"],
+  ["Esc", "deselect, close the panel"],
+];
+const COLOURS = [
+  ["python", "Python functions, one hue a file"], ["native", "functions in C"],
+  ["operator", "operators: a line beneath"], ["module", "modules of a model"],
+  ["annotation", "annotations of yours: a line above"], ["gc", "garbage collections"],
+];
+
+export class Help {
+  constructor(app) {
+    this.app = app;
+    this.dialog = document.getElementById("keys");
+    document.getElementById("help").addEventListener("click", () => this.toggle());
+    this.dialog.addEventListener("click", (event) => event.target === this.dialog && this.dialog.close());
+  }
+
+  toggle() {
+    if (this.dialog.open) return this.dialog.close();
+    this.fill();
+    this.dialog.showModal();
+  }
+
+  fill() {
+    const title = make("h2", "Keys");
+    title.id = "keys-title";
+    const keys = make("dl");
+    for (const [key, what] of KEYS) keys.append(make("dt", key), make("dd", what));
+    const colours = make("dl");
+    colours.className = "colours";
+    for (const [family, what] of COLOURS) {
+      const swatch = make("dt", "");
+      swatch.style.background = toCss(this.app.theme.palette.fill(family, 2));
+      const strong = toCss(this.app.colors[family] ?? 0);
+      if (family === "annotation") swatch.style.borderTop = `2px solid ${strong}`;
+      if (family === "operator" || family === "module") swatch.style.borderBottom = `2px solid ${strong}`;
+      colours.append(swatch, make("dd", what));
+    }
+    const note = make("p", "Paler and grained: many short spans drawn as one, the paler the idler. Hatched: records are missing there. A red end: left by an exception.");
+    const close = make("button", "Close");
+    close.type = "button";
+    close.addEventListener("click", () => this.dialog.close());
+    this.dialog.replaceChildren(title, keys, make("h2", "Colours"), colours, note, close);
+  }
+}
+
+function make(tag, text) {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  return element;
+}

@@ -1,0 +1,86 @@
+// The panel beneath the timeline: its tabs, its height, opening and closing.
+
+import { formatTime } from "./units.js";
+
+const NAMES = ["details", "flame", "sandwich"];
+
+export class Panel {
+  constructor(app) {
+    this.app = app;
+    this.tab = null; // the open one
+    this.element = document.getElementById("panel");
+    this.splitter = document.getElementById("splitter");
+    this.height = 236;
+    for (const name of NAMES) document.getElementById(`tab-${name}`).addEventListener("click", () => this.open(name));
+    document.getElementById("tabs").addEventListener("keydown", (event) => this.key(event));
+    document.getElementById("close").addEventListener("click", () => this.close());
+    this.splitter.addEventListener("pointerdown", (event) => this.drag(event));
+    this.splitter.addEventListener("keydown", (event) => {
+      const step = { ArrowUp: 24, ArrowDown: -24 }[event.key];
+      if (!step) return;
+      this.resize(this.height + step);
+      event.preventDefault();
+      event.stopPropagation();
+    });
+    this.close();
+  }
+
+  open(name) {
+    const before = this.tab;
+    this.tab = name;
+    this.element.hidden = this.splitter.hidden = false;
+    for (const one of NAMES) {
+      const chosen = one === name;
+      const tab = document.getElementById(`tab-${one}`);
+      tab.setAttribute("aria-selected", String(chosen));
+      tab.tabIndex = chosen ? 0 : -1;
+      document.getElementById(one).hidden = !chosen;
+    }
+    document.getElementById("scope-box").hidden = name === "details";
+    this.resize(this.height);
+    if (before !== name) this.app.flame?.update();
+  }
+
+  close() {
+    this.tab = null;
+    this.element.hidden = this.splitter.hidden = true;
+    this.app.resized();
+  }
+
+  resize(height) {
+    const room = document.getElementById("main").clientHeight;
+    this.height = Math.round(Math.min(Math.max(height, 120), Math.max(room - 160, 120)));
+    this.element.style.height = `${this.height}px`;
+    this.splitter.setAttribute("aria-valuenow", String(this.height));
+    this.app.resized();
+    this.app.flame?.draw();
+  }
+
+  drag(event) {
+    const start = event.clientY, height = this.height;
+    const move = (moved) => this.resize(height + start - moved.clientY);
+    const end = () => {
+      this.splitter.removeEventListener("pointermove", move);
+      this.splitter.removeEventListener("pointerup", end);
+    };
+    this.splitter.setPointerCapture(event.pointerId);
+    this.splitter.addEventListener("pointermove", move);
+    this.splitter.addEventListener("pointerup", end);
+  }
+
+  key(event) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step || event.target.getAttribute("role") !== "tab") return;
+    const next = NAMES[(NAMES.indexOf(this.tab) + step + NAMES.length) % NAMES.length];
+    this.open(next);
+    document.getElementById(`tab-${next}`).focus();
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  tellRange(from, to) {
+    const { view } = this.app;
+    const what = view.range ? "the selected" : view.isWhole() ? "all" : "the shown";
+    document.getElementById("range-told").textContent = `${what} ${formatTime(to - from)}`;
+  }
+}

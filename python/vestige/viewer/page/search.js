@@ -1,0 +1,123 @@
+// Search: names that match, in all traces; their spans stand out, the others fade, the ruler shows where they are, and one
+// goes from match to match in the order of time. A text matches anywhere, whatever its case; /…/ is a regular expression.
+
+import { formatCount } from "./units.js";
+
+const WAIT = 150;
+
+export class Search {
+  constructor(app) {
+    this.app = app;
+    this.query = document.getElementById("query");
+    this.output = document.getElementById("matches");
+    this.buttons = { next: document.getElementById("next"), previous: document.getElementById("previous") };
+    this.ids = null; // trace -> Set of ids; null: no search
+    this.functions = new Set();
+    this.at = null; // the match that was gone to
+    this.query.addEventListener("input", () => {
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.run(), WAIT);
+    });
+    document.getElementById("search").addEventListener("submit", (event) => event.preventDefault());
+    this.query.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") this.go(event.shiftKey);
+      if (event.key === "Escape") {
+        this.query.value = "";
+        this.run();
+        document.getElementById("rows").focus();
+      }
+      event.stopPropagation();
+    });
+    this.buttons.next.addEventListener("click", () => this.go(false));
+    this.buttons.previous.addEventListener("click", () => this.go(true));
+  }
+
+  run() {
+    clearTimeout(this.timer);
+    const text = this.query.value.trim();
+    const test = matcher(text);
+    this.ids = null;
+    this.functions = new Set();
+    this.at = null;
+    this.query.setAttribute("aria-invalid", String(test === undefined));
+    if (test) {
+      this.ids = new Map();
+      for (const { trace } of this.app.info.traces) {
+        const found = new Set();
+        this.app.names.table(trace).forEach((one, id) => {
+          if (!one || !test(one.name)) return;
+          found.add(id);
+          this.functions.add(one.index);
+        });
+        this.ids.set(trace, found);
+      }
+    }
+    const any = this.functions.size > 0;
+    this.buttons.next.disabled = this.buttons.previous.disabled = !any;
+    this.output.textContent = test === undefined ? "not a pattern" : !test ? "" : any ? "…" : "no match";
+    this.app.matchesChanged();
+    this.count();
+  }
+
+  /** How many begin in each pixel of what is shown, and in all of it. */
+  async count() {
+    this.abort?.abort();
+    if (!this.functions.size) return this.app.showMarks(null);
+    const abort = (this.abort = new AbortController());
+    const from = Math.max(0, Math.floor(this.app.view.from));
+    const to = Math.min(Math.ceil(this.app.view.duration), Math.ceil(this.app.view.to));
+    const pixels = Math.max(1, Math.round(this.app.width / 2));
+    if (to <= from) return;
+    try {
+      const answers = await Promise.all([...this.ids].filter(([, ids]) => ids.size)
+        .map(([trace, ids]) => this.app.source.find(trace, [...ids], from, to, pixels, abort.signal)));
+      const counts = new Float64Array(pixels);
+      for (const answer of answers) answer.counts.forEach((count, at) => (counts[at] += count));
+      const total = answers.reduce((sum, answer) => sum + answer.total, 0);
+      this.output.textContent = `${formatCount(total)} here`;
+      this.output.title = `${formatCount(total)} spans of ${formatCount(this.functions.size)} functions begin in what is shown`;
+      this.app.showMarks({ from, to, counts });
+    } catch (error) {
+      if (error.name !== "AbortError") this.output.textContent = "";
+    }
+  }
+
+  /** To the next match after the last one gone to, else after the left edge of what is shown; past the end, around. */
+  async go(back) {
+    if (this.timer && this.query.value.trim() && !this.ids) this.run();
+    if (!this.functions.size) return;
+    const { view } = this.app;
+    const start = this.at ? this.at.start_ns : back ? Math.ceil(view.to) : Math.floor(view.from) - 1;
+    let found = await this.nearest(start, back);
+    const around = !found;
+    if (around) found = await this.nearest(back ? Math.ceil(view.duration) + 1 : -1, back);
+    if (!found) return this.app.say("No match.");
+    this.at = found;
+    this.app.goTo(found.trace, found.thread, found.depth, found.start_ns, found.end_ns, found.id);
+    if (around) this.app.say(back ? "Went on from the end." : "Went on from the beginning.");
+  }
+
+  async nearest(after, back) {
+    const answers = await Promise.all([...this.ids].filter(([, ids]) => ids.size).map(async ([trace, ids]) => {
+      const found = await this.app.source.next(trace, [...ids], after, back);
+      return found && { ...found, trace };
+    }));
+    return answers.filter(Boolean).sort((a, b) => (back ? b.start_ns - a.start_ns : a.start_ns - b.start_ns))[0] ?? null;
+  }
+}
+
+/** A test of names; null for an empty text, undefined for a wrong expression. */
+function matcher(text) {
+  if (!text) return null;
+  const pattern = text.match(/^\/(.+)\/([a-z]*)$/);
+  if (pattern) {
+    try {
+      const expression = new RegExp(pattern[1], pattern[2].includes("i") ? "i" : "");
+      return (name) => expression.test(name);
+    } catch {
+      return undefined;
+    }
+  }
+  const low = text.toLowerCase();
+  return (name) => name.toLowerCase().includes(low);
+}

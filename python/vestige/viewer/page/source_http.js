@@ -1,0 +1,116 @@
+// The trace as `vestige view` serves it. The other source, source_embedded.js, answers the same calls from the page itself.
+
+export class Gone extends Error {}
+
+export class HttpSource {
+  constructor(token) {
+    this.token = token;
+    this.canExport = true;
+    this.onGone = () => {};
+    this.onBack = () => {};
+  }
+
+  info(signal) {
+    return this.json("/api/info", {}, signal);
+  }
+
+  progress() {
+    return this.json("/api/progress", { wait: 1 });
+  }
+
+  names(trace) {
+    return this.json("/api/names", { trace });
+  }
+
+  async window({ trace, from, to, pixels, threads, depth }, signal) {
+    const asked = { trace, from, to, pixels, threads: threads?.join(",") };
+    if (depth) asked.depth = depth;
+    return (await this.get("/api/window", asked, signal)).arrayBuffer();
+  }
+
+  span(trace, thread, depth, time, signal) {
+    return this.json("/api/span", { trace, thread, depth, time: Math.floor(time) }, signal);
+  }
+
+  source(trace, id) {
+    return this.json("/api/source", { trace, id });
+  }
+
+  flame(trace, from, to, threads, signal) {
+    return this.json("/api/flame", { trace, from, to, threads: threads?.join(","), limit: 20000 }, signal);
+  }
+
+  find(trace, ids, from, to, pixels, signal) {
+    return this.post("/api/find", { trace, ids, from, to, pixels }, signal);
+  }
+
+  next(trace, ids, after, back, signal) {
+    return this.post("/api/next", { trace, ids, after, back }, signal);
+  }
+
+  counters(trace, from, to, pixels, signal) {
+    return this.json("/api/counters", { trace, from, to, pixels }, signal);
+  }
+
+  losses(trace, from, to, signal) {
+    return this.json("/api/losses", { trace, from, to }, signal);
+  }
+
+  /** The address of a file in another tool's format; range is {from, to} or null for the whole. */
+  exportAddress(format, range) {
+    return this.address("/api/export", { to: format, from: range?.from, to_ns: range?.to, token: this.token });
+  }
+
+  async exportBytes(format, range) {
+    const asked = { to: format, from: range?.from, to_ns: range?.to };
+    return (await this.get("/api/export", asked)).arrayBuffer();
+  }
+
+  handover(range) {
+    return this.json("/api/handover", { to: "speedscope", from: range?.from, to_ns: range?.to });
+  }
+
+  address(path, asked) {
+    const query = Object.entries(asked).filter(([, value]) => value !== undefined && value !== null);
+    return query.length ? `${path}?${new URLSearchParams(query.map(([key, value]) => [key, String(value)]))}` : path;
+  }
+
+  async json(path, asked, signal) {
+    return (await this.get(path, asked, signal)).json();
+  }
+
+  get(path, asked, signal) {
+    return this.send(this.address(path, asked), { signal });
+  }
+
+  async post(path, body, signal) {
+    const headers = { "Content-Type": "application/json" };
+    return (await this.send(path, { method: "POST", body: JSON.stringify(body), headers, signal })).json();
+  }
+
+  async send(address, options) {
+    const headers = { ...options.headers, "X-Vestige-Token": this.token };
+    for (;;) {
+      const answer = await this.reach(address, { ...options, headers, cache: "no-store" });
+      if (answer.ok) return answer;
+      if (answer.status === 503) { // the index of this trace is still being built
+        await new Promise((done) => setTimeout(done, 1000 * (Number(answer.headers.get("Retry-After")) || 1)));
+        continue;
+      }
+      const told = await answer.json().catch(() => null);
+      throw new Error(told?.error ?? `The server answered ${answer.status}.`);
+    }
+  }
+
+  async reach(address, options) {
+    try {
+      const answer = await fetch(address, options);
+      this.onBack();
+      return answer;
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      this.onGone();
+      throw new Gone("The server does not answer.");
+    }
+  }
+}

@@ -1,0 +1,281 @@
+// The canvases of the timeline and what is drawn when. A frame is drawn when something changed and never otherwise.
+
+import { Gutter } from "./gutter.js";
+import { Overlay } from "./overlay.js";
+import { Overview } from "./overview.js";
+import { Painter } from "./draw.js";
+import { Ruler, ticksOf } from "./ruler.js";
+import { ROW } from "./timeline.js";
+import { placeOf } from "./names.js";
+import { formatCount, formatMoment, formatTime } from "./units.js";
+
+const element = (id) => document.getElementById(id);
+const NEAR = 3; // CSS pixels from the pointer within which a thin span is taken
+
+export class Stage {
+  constructor(app) {
+    this.app = app;
+    this.rows = element("rows");
+    this.box = element("stage");
+    this.painter = new Painter(element("spans"));
+    this.overlay = new Overlay(element("overlay"));
+    this.ruler = new Ruler(element("ruler"));
+    this.overview = new Overview(element("overview"), app.view);
+    this.gutter = new Gutter(element("gutter"), (key) => {
+      app.timeline.toggle(key);
+      this.arranged();
+    });
+    this.losses = new Map();
+    this.hover = null;
+    this.pointer = null; // x of the pointer, CSS pixels
+    this.width = this.height = 0;
+    this.pending = null;
+    this.rows.addEventListener("scroll", () => {
+      this.point(null);
+      this.invalidate();
+      this.want();
+    });
+    new ResizeObserver(() => this.invalidate()).observe(this.rows);
+  }
+
+  start() {
+    element("content").style.height = `${this.app.timeline.height}px`;
+    this.measure();
+    this.want();
+    this.invalidate();
+  }
+
+  /** what: "overlay" if only that changed. */
+  invalidate(what = "all") {
+    if (this.pending === null) requestAnimationFrame(() => this.frame());
+    this.pending = this.pending === "all" || what === "all" ? "all" : what;
+  }
+
+  forget() {
+    this.painter.forget();
+    this.invalidate();
+  }
+
+  arranged() {
+    element("content").style.height = `${this.app.timeline.height}px`;
+    this.gutter.clear();
+    this.want();
+    this.invalidate();
+  }
+
+  measure() {
+    const ratio = window.devicePixelRatio || 1;
+    const width = Math.max(50, this.rows.clientWidth - element("gutter").offsetWidth), height = Math.max(1, this.rows.clientHeight);
+    if (width === this.width && height === this.height && ratio === this.ratio) return false;
+    Object.assign(this, { width, height, ratio });
+    this.box.style.width = `${width}px`;
+    this.box.style.height = `${height}px`;
+    this.painter.resize(width, height, ratio);
+    this.overlay.resize(width, height, ratio);
+    this.ruler.resize(width, element("ruler").clientHeight, ratio);
+    this.overview.resize(width, element("overview").clientHeight, ratio);
+    return true;
+  }
+
+  shownTracks(margin = 0) {
+    const top = this.rows.scrollTop;
+    return this.app.timeline.between(top - margin, top + this.height + margin);
+  }
+
+  /** Asks for what is in sight, and one screen above and below it. */
+  want() {
+    const { view, windows, counters } = this.app;
+    const wishes = new Map();
+    const bottom = this.rows.scrollTop + 2 * this.height;
+    for (const track of this.shownTracks(this.height)) {
+      if (track.type === "counter") counters.want(track.trace.trace, view.from, view.to, Math.round(this.width));
+      if (track.type !== "thread") continue;
+      const { trace } = track.trace;
+      if (!wishes.has(trace)) wishes.set(trace, { trace, from: view.from, to: view.to, pixels: Math.round(this.width * this.ratio), threads: [], depth: 32 });
+      const wish = wishes.get(trace);
+      wish.threads.push(track.thread.number);
+      if (!track.folded) wish.depth = Math.max(wish.depth, Math.ceil(Math.min(track.rows, (bottom - track.top) / ROW) / 32) * 32);
+    }
+    for (const wish of wishes.values()) windows.want(wish);
+  }
+
+  frame() {
+    const all = this.pending === "all";
+    this.pending = null;
+    if (this.measure()) this.want();
+    const { app } = this, { view, timeline, theme } = app;
+    const css = theme.colors, top = this.rows.scrollTop;
+    const ticks = ticksOf(view, this.width);
+    if (all) {
+      const tracks = this.shownTracks();
+      const matches = app.search?.ids ?? null;
+      this.painter.draw({
+        view, tracks, top, windows: app.windows, names: app.names, palette: theme.palette, matches, css,
+        text: css.text, faint: css.faint, matchText: css.matchText,
+      });
+      this.drawTracks(tracks, top);
+      element("scale").textContent = this.ruler.draw(view, ticks, css);
+      this.overview.draw(css);
+      this.gutter.draw(tracks, timeline.folded, (track) => app.counters.told(track, this.pointerTime()));
+    }
+    this.overlay.draw({ view, timeline, top, hover: this.hover, pointer: this.pointer, ticks: ticks.ticks, css });
+    if (all && app.windows.settled) document.dispatchEvent(new Event("vestige-settled"));
+  }
+
+  /** What is drawn over the spans: processes' lines, losses, counters. */
+  drawTracks(tracks, top) {
+    const { context, ratio } = this.painter, css = this.app.colors;
+    for (const track of tracks) {
+      const y = track.top - top;
+      if (track.type === "process") {
+        context.fillStyle = css.band[0];
+        context.globalAlpha = 0.18;
+        context.fillRect(0, Math.round((y + 3) * ratio), this.painter.width, Math.round((track.height - 6) * ratio));
+        context.globalAlpha = 1;
+      } else if (track.type === "counter") {
+        context.fillStyle = css.edge;
+        context.fillRect(0, Math.round((y + track.height - 2) * ratio), this.painter.width, 1);
+        this.app.counters.draw(context, track, this.app.view, y, this.width, ratio, css);
+      } else this.drawLosses(track, y);
+    }
+  }
+
+  drawLosses(track, y) {
+    const found = this.losses.get(track.trace.trace)?.filter((one) => one.thread === track.thread.number || one.thread === null);
+    if (!found?.length) return;
+    const { context, ratio } = this.painter, { view } = this.app;
+    context.save();
+    context.scale(ratio, ratio);
+    for (const { start_ns, end_ns } of found) {
+      const left = Math.max(this.x(start_ns), -2), right = Math.min(Math.max(this.x(end_ns), this.x(start_ns) + 3), this.width + 2);
+      if (right < 0 || left > this.width || end_ns < view.from) continue;
+      context.fillStyle = this.hatch();
+      context.fillRect(left, y, right - left, track.height);
+    }
+    context.restore();
+  }
+
+  hatch() {
+    const color = this.app.colors.loss;
+    if (this.hatched?.color === color) return this.hatched.pattern;
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = 8;
+    const context = tile.getContext("2d");
+    context.strokeStyle = color;
+    context.lineWidth = 2;
+    for (const shift of [-8, 0, 8]) {
+      context.moveTo(shift - 1, 9);
+      context.lineTo(shift + 9, -1);
+    }
+    context.stroke();
+    this.hatched = { color, pattern: this.painter.context.createPattern(tile, "repeat") };
+    return this.hatched.pattern;
+  }
+
+  x(ns) {
+    return ((ns - this.app.view.from) / this.app.view.width) * this.width;
+  }
+
+  pointerTime() {
+    return this.pointer === null ? null : this.app.view.from + (this.pointer / this.width) * this.app.view.width;
+  }
+
+  /** What lies under the pointer: null outside of threads, with rect -1 where there is no span. */
+  hit(event) {
+    const box = this.box.getBoundingClientRect();
+    const x = event.clientX - box.left, y = event.clientY - box.top + this.rows.scrollTop;
+    const track = this.app.timeline.at(y);
+    if (track?.type !== "thread") return null;
+    const depth = this.app.timeline.depthAt(track, y);
+    const time = this.app.view.from + (x / this.width) * this.app.view.width;
+    return this.rectAt(track, depth, time, (NEAR / this.width) * this.app.view.width);
+  }
+
+  rectAt(track, depth, time, slack) {
+    const trace = track.trace.trace, thread = track.thread.number;
+    const { exact, wide } = this.app.windows.of(trace);
+    for (const data of [exact, wide]) {
+      const rect = data?.find(thread, depth, time, slack) ?? -1;
+      if (rect >= 0) return describe(data, rect, { trace, thread, depth, time });
+    }
+    return { trace, thread, depth, time, rect: -1 };
+  }
+
+  point(event) {
+    const place = event ? this.hit(event) : null;
+    const box = this.box.getBoundingClientRect();
+    this.pointer = event ? event.clientX - box.left : null;
+    const found = place && place.rect >= 0 ? place : null;
+    this.hover = found;
+    this.box.classList.toggle("over", Boolean(found));
+    this.app.tip.show(found ? this.tipOf(found) : event ? this.lossTip(place) : null, event);
+    this.invalidate(this.app.timeline.counters.size ? "all" : "overlay");
+  }
+
+  tipOf({ trace, id, start, end, count, busy, raised }) {
+    const one = this.app.names.get(trace, id);
+    const title = count > 1 ? `${count >= 65535 ? "65 535 or more" : formatCount(count)} spans, mostly ${one.name}` : one.name;
+    const lines = [placeOf(one), `${formatTime(end - start)}${count > 1 ? `, busy ${Math.round(busy * 100)} %` : ""} · at ${formatMoment(start)}`];
+    if (raised) lines.push("left by an exception");
+    return { title, lines };
+  }
+
+  lossTip(place) {
+    const loss = place && this.losses.get(place.trace)?.find((one) => (one.thread === place.thread || one.thread === null)
+      && place.time >= one.start_ns && place.time <= one.end_ns);
+    if (!loss) return null;
+    const what = { lost: "records could not be kept", dropped: "records were dropped to stay within a bound", gap: "not recorded here" }[loss.kind] ?? loss.kind;
+    return { title: loss.kind === "gap" ? "Not recorded here" : `${loss.records ? formatCount(loss.records) + " " : ""}${what}`, lines: [formatTime(loss.end_ns - loss.start_ns)] };
+  }
+
+  /** The span beside, above or below another; null where there is none. */
+  neighbour({ trace, thread, depth, start, end }, key) {
+    const track = this.app.timeline.thread(trace, thread);
+    if (!track) return null;
+    const { exact } = this.app.windows.of(trace);
+    const middle = Math.max(start, Math.min((start + end) / 2, end));
+    if (key === "ArrowUp") return depth > 0 ? found(this.rectAt(track, depth - 1, middle, 1)) : null;
+    const row = exact?.threads.get(thread)?.find(([one]) => one === (key === "ArrowDown" ? depth + 1 : depth));
+    if (!row) return null;
+    const [level, first, count] = row;
+    for (let step = 0; step < count; step++) {
+      const rect = key === "ArrowLeft" ? first + count - 1 - step : first + step;
+      const from = exact.start(rect), to = exact.end(rect), slack = exact.scale * 2;
+      const fits = key === "ArrowLeft" ? from < start - slack && to <= start + slack
+        : key === "ArrowRight" ? from >= end - slack && from > start + slack : to > start && from >= start - slack && from < end;
+      if (fits) return describe(exact, rect, { trace, thread, depth: level, time: Math.ceil(from) });
+    }
+    return null;
+  }
+
+  firstShown() {
+    for (const track of this.shownTracks()) {
+      if (track.type !== "thread") continue;
+      const { exact } = this.app.windows.of(track.trace.trace);
+      const row = exact?.threads.get(track.thread.number)?.[0];
+      if (row?.[2]) return describe(exact, row[1], { trace: track.trace.trace, thread: track.thread.number, depth: row[0], time: Math.ceil(exact.start(row[1])) });
+    }
+    return null;
+  }
+
+  scrollTo(trace, thread, depth) {
+    const track = this.app.timeline.thread(trace, thread);
+    if (!track) return;
+    const y = track.top + (track.folded ? 0 : depth * ROW);
+    const { scrollTop } = this.rows;
+    if (y < scrollTop + ROW) this.rows.scrollTop = y - 3 * ROW;
+    else if (y + ROW > scrollTop + this.rows.clientHeight) this.rows.scrollTop = y - this.rows.clientHeight + 4 * ROW;
+  }
+}
+
+function found(place) {
+  return place.rect >= 0 ? place : null;
+}
+
+function describe(data, rect, place) {
+  return {
+    ...place, rect, start: data.start(rect), end: data.end(rect), id: data.id(rect),
+    count: data.count(rect), busy: data.busy(rect), raised: (data.flags(rect) & (1 << 24)) !== 0,
+  };
+}
+

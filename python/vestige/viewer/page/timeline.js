@@ -1,0 +1,130 @@
+// Which rows there are and where: processes, their threads with a row for each depth, their counters beneath. Positions
+// are CSS pixels from the top of all rows; only what is in sight is ever looked at one by one.
+
+export const ROW = 18;
+const PROCESS = 26;
+const THREAD_GAP = 8;
+const FOLDED = 22;
+const COUNTER = 46;
+const MANY = 40; // threads; with more, only the first few of each process begin unfolded
+const DEEPEST = 4096;
+
+export class Timeline {
+  constructor(traces) {
+    this.traces = traces;
+    this.folded = new Set(); // keys of tracks
+    this.counters = new Map(); // trace -> [{name, unit, thread}]
+    const all = traces.reduce((sum, trace) => sum + trace.threads.length, 0);
+    for (const trace of traces) {
+      trace.threads.forEach((thread, at) => {
+        if (all > MANY && at >= Math.max(1, Math.floor(MANY / 4 / traces.length))) this.folded.add(threadKey(trace, thread));
+      });
+    }
+    this.arrange();
+  }
+
+  arrange() {
+    this.tracks = [];
+    this.places = new Map();
+    let top = 0;
+    for (const trace of this.traces) {
+      const key = `p${trace.trace}`;
+      top = this.add({ type: "process", key, trace, top, height: PROCESS }, 0);
+      if (this.folded.has(key)) continue;
+      for (const thread of trace.threads) top = this.addThread(trace, thread, top);
+      for (const counter of this.counters.get(trace.trace) ?? []) {
+        const counterKey = `c${trace.trace}:${counter.thread ?? ""}:${counter.name}`;
+        const height = this.folded.has(counterKey) ? FOLDED : COUNTER;
+        top = this.add({ type: "counter", key: counterKey, trace, counter, top, height }, 4);
+      }
+      top += 10;
+    }
+    this.height = top;
+  }
+
+  addThread(trace, thread, top) {
+    const key = threadKey(trace, thread);
+    const folded = this.folded.has(key);
+    const rows = Math.min(Math.max(thread.depth, 1), DEEPEST);
+    const height = folded ? FOLDED : rows * ROW;
+    return this.add({ type: "thread", key, trace, thread, top, rows, folded, height }, folded ? 2 : THREAD_GAP);
+  }
+
+  add(track, gap) {
+    this.tracks.push(track);
+    this.places.set(track.key, track);
+    return track.top + track.height + gap;
+  }
+
+  /** Tracks that are at least partly between two heights, in order. */
+  between(top, bottom) {
+    let low = 0, high = this.tracks.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.tracks[middle].top + this.tracks[middle].height <= top) low = middle + 1;
+      else high = middle;
+    }
+    const found = [];
+    while (low < this.tracks.length && this.tracks[low].top < bottom) found.push(this.tracks[low++]);
+    return found;
+  }
+
+  at(y) {
+    return this.between(y, y + 0.5).find((track) => y >= track.top) ?? null;
+  }
+
+  /** The depth at a height of a thread's track, or -1 where there is none. */
+  depthAt(track, y) {
+    if (track.folded) return Math.min(track.rows - 1, Math.floor((y - track.top) / foldedRow(track)));
+    const depth = Math.floor((y - track.top) / ROW);
+    return depth < track.rows ? depth : -1;
+  }
+
+  thread(trace, number) {
+    return this.places.get(`t${trace}:${number}`) ?? null;
+  }
+
+  toggle(key) {
+    if (!this.folded.delete(key)) this.folded.add(key);
+    this.arrange();
+  }
+
+  /** Folds every thread and counter, or unfolds all if none is unfolded. */
+  toggleAll() {
+    const keys = this.traces.flatMap((trace) => trace.threads.map((thread) => threadKey(trace, thread)));
+    const open = keys.some((key) => !this.folded.has(key));
+    for (const key of keys) {
+      if (open) this.folded.add(key);
+      else this.folded.delete(key);
+    }
+    this.arrange();
+  }
+
+  unfold(trace, number) {
+    const changed = this.folded.delete(`p${trace}`) | this.folded.delete(`t${trace}:${number}`);
+    if (changed) this.arrange();
+    return Boolean(changed);
+  }
+
+  setCounters(trace, counters) {
+    const told = counters.map(({ name, unit, thread }) => ({ name, unit, thread }));
+    if (JSON.stringify(told) === JSON.stringify(this.counters.get(trace) ?? [])) return false;
+    this.counters.set(trace, told);
+    this.arrange();
+    return true;
+  }
+}
+
+function threadKey(trace, thread) {
+  return `t${trace.trace}:${thread.number}`;
+}
+
+/** The height of one depth in a folded thread. */
+export function foldedRow(track) {
+  return Math.max(2, Math.min(6, Math.floor((FOLDED - 4) / track.rows)));
+}
+
+/** How many depths a folded thread shows. */
+export function foldedRows(track) {
+  return Math.min(track.rows, Math.floor((FOLDED - 2) / foldedRow(track)));
+}

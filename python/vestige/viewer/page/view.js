@@ -1,0 +1,109 @@
+// What is looked at: the range of time that is shown, the range that is selected, the span that is selected. Nothing is
+// drawn here; who cares is told of changes.
+
+const NARROWEST = 40; // ns
+const PAUSE = 700; // ms without a change, after which the next change is a step of its own for undo
+
+export class View extends EventTarget {
+  constructor(duration) {
+    super();
+    this.duration = Math.max(duration, 1);
+    const air = this.duration * 0.01;
+    this.least = -air;
+    this.most = this.duration + air;
+    this.from = this.least;
+    this.to = this.most;
+    this.range = null; // {from, to}: selected by shift-drag
+    this.span = null; // the selected one: {trace, thread, depth, start, end, id}
+    this.past = [];
+    this.moved = -Infinity;
+  }
+
+  get width() {
+    return this.to - this.from;
+  }
+
+  tell(what) {
+    this.dispatchEvent(new Event(what));
+  }
+
+  show(from, to, { step = false, remember = true } = {}) {
+    let width = Math.min(Math.max(to - from, NARROWEST), this.most - this.least);
+    const middle = (from + to) / 2;
+    let start = to - from === width ? from : middle - width / 2;
+    start = Math.min(Math.max(start, this.least), this.most - width);
+    if (start === this.from && start + width === this.to) return;
+    const now = performance.now();
+    if (remember && (step || now - this.moved > PAUSE)) {
+      this.past.push([this.from, this.to]);
+      if (this.past.length > 200) this.past.shift();
+    }
+    this.moved = step ? -Infinity : now;
+    this.from = start;
+    this.to = start + width;
+    this.tell("move");
+  }
+
+  /** factor < 1 zooms in; `at` (ns) stays where it is. */
+  zoom(factor, at, options) {
+    const width = Math.min(Math.max(this.width * factor, NARROWEST), this.most - this.least);
+    const share = (at - this.from) / this.width;
+    const from = at - share * width;
+    this.show(from, from + width, options);
+  }
+
+  pan(ns, options) {
+    const by = Math.min(Math.max(ns, this.least - this.from), this.most - this.to);
+    this.show(this.from + by, this.to + by, options);
+  }
+
+  reset() {
+    this.show(this.least, this.most, { step: true });
+  }
+
+  undo() {
+    const last = this.past.pop();
+    if (last) this.show(last[0], last[1], { step: true, remember: false });
+  }
+
+  /** Zooms to the selected range, else the selected span, else shows everything. */
+  fit() {
+    const target = this.range ?? (this.span && { from: this.span.start, to: this.span.end });
+    if (!target) return this.reset();
+    const air = Math.max((target.to - target.from) * (this.range ? 0 : 0.05), NARROWEST / 4);
+    this.show(target.from - air, target.to + air, { step: true });
+  }
+
+  selectRange(range) {
+    this.range = range && range.to - range.from >= 1 ? range : null;
+    this.tell("range");
+  }
+
+  selectSpan(span) {
+    this.span = span;
+    this.tell("span");
+  }
+
+  /** Moves as little as is needed to have a span in sight. */
+  reveal(start, end) {
+    const inside = end > this.from && start < this.to;
+    const wide = end - start > this.width * 0.01;
+    if (inside && wide && (start >= this.from || end <= this.to)) return;
+    if (inside && start >= this.from && end <= this.to) return;
+    const width = Math.min(this.width, Math.max((end - start) * 8, NARROWEST));
+    const middle = (start + Math.min(end, start + width)) / 2;
+    this.show(middle - width / 2, middle + width / 2, { step: true });
+  }
+
+  /** What flame graphs and exports are of: the selected range, else what is shown. In whole ns within the trace. */
+  scope() {
+    const { from, to } = this.range ?? this;
+    const start = Math.max(0, Math.floor(from));
+    return { from: start, to: Math.max(start + 1, Math.min(Math.ceil(this.duration), Math.ceil(to))) };
+  }
+
+  isWhole() {
+    const { from, to } = this.scope();
+    return from <= 0 && to >= Math.ceil(this.duration);
+  }
+}

@@ -1,0 +1,103 @@
+// The binary answer to "what is between from and to": rows of 16-byte rectangles. See include/vestige/view.h.
+
+const MAGIC = 0x4e495756; // "VWIN"
+export const RAISED = 1 << 24;
+export const ASIDE = 1 << 25; // beside the stack: a span that need not nest
+const UNIT = 2 ** 32 - 1;
+
+/** One answer, read in place. Rectangle i of a row: start, end (parts of the window), id and flags, busy, count. */
+export class WindowData {
+  constructor(buffer) {
+    const view = new DataView(buffer);
+    if (buffer.byteLength < 32 || view.getUint32(0, true) !== MAGIC) throw new Error("The answer is not a window of a trace.");
+    const rows = view.getUint32(4, true), rects = view.getUint32(8, true);
+    this.level = view.getUint32(12, true);
+    this.from = Number(view.getBigInt64(16, true));
+    this.to = Number(view.getBigInt64(24, true));
+    this.words = new Uint32Array(buffer, 32 + rows * 16, rects * 4);
+    this.rects = rects;
+    const heads = new Uint32Array(buffer, 32, rows * 4);
+    this.threads = new Map(); // thread -> [[depth, first, count], …]
+    for (let at = 0; at < heads.length; at += 4) {
+      const found = this.threads.get(heads[at]);
+      const row = [heads[at + 1], heads[at + 2], heads[at + 3]];
+      if (found) found.push(row);
+      else this.threads.set(heads[at], [row]);
+    }
+    this.scale = (this.to - this.from) / UNIT; // ns a unit
+  }
+
+  start(rect) {
+    return this.from + this.words[rect * 4] * this.scale;
+  }
+
+  end(rect) {
+    return this.from + this.words[rect * 4 + 1] * this.scale;
+  }
+
+  id(rect) {
+    return this.words[rect * 4 + 2] & 0xffffff;
+  }
+
+  flags(rect) {
+    return this.words[rect * 4 + 2] & 0xff000000;
+  }
+
+  busy(rect) {
+    return (this.words[rect * 4 + 3] & 0xffff) / 65535;
+  }
+
+  count(rect) {
+    return this.words[rect * 4 + 3] >>> 16;
+  }
+
+  /** The rectangle of a thread and depth that covers a time, or is at most `slack` ns away: its number, or -1. */
+  find(thread, depth, time, slack) {
+    const row = this.threads.get(thread)?.find(([one]) => one === depth);
+    if (!row) return -1;
+    let low = row[1], high = row[1] + row[2] - 1;
+    while (low < high) { // the last one that begins at or before time
+      const middle = (low + high + 1) >> 1;
+      if (this.start(middle) <= time) low = middle;
+      else high = middle - 1;
+    }
+    let best = -1, nearest = slack;
+    for (const rect of [low, low + 1]) {
+      if (rect >= row[1] + row[2]) continue;
+      const away = Math.max(this.start(rect) - time, time - this.end(rect), 0);
+      if (away < nearest || away === 0) {
+        best = rect;
+        nearest = away;
+        if (away === 0) break;
+      }
+    }
+    return best;
+  }
+}
+
+/** Builds such an answer; for traces that lie in the page. rows: [[thread, depth, [[start, end, word, busy, count], …]], …] */
+export function packWindow(from, to, level, rows) {
+  const count = rows.reduce((sum, row) => sum + row[2].length, 0);
+  const buffer = new ArrayBuffer(32 + rows.length * 16 + count * 16);
+  const view = new DataView(buffer);
+  view.setUint32(0, MAGIC, true);
+  view.setUint32(4, rows.length, true);
+  view.setUint32(8, count, true);
+  view.setUint32(12, level, true);
+  view.setBigInt64(16, BigInt(from), true);
+  view.setBigInt64(24, BigInt(to), true);
+  const words = new Uint32Array(buffer, 32);
+  let at = rows.length * 4, first = 0;
+  const units = UNIT / (to - from);
+  rows.forEach(([thread, depth, rects], row) => {
+    words.set([thread, depth, first, rects.length], row * 4);
+    first += rects.length;
+    for (const [start, end, word, busy, runs] of rects) {
+      words[at++] = Math.max(0, Math.min(UNIT, Math.round((start - from) * units)));
+      words[at++] = Math.max(0, Math.min(UNIT, Math.round((end - from) * units)));
+      words[at++] = word;
+      words[at++] = Math.round(busy * 65535) | (Math.min(runs, 65535) << 16);
+    }
+  });
+  return buffer;
+}
