@@ -83,21 +83,21 @@ def serve(traces: Traces, port: int, *, browser: bool) -> None:
     except OSError as error:
         raise Failure(f"port {port}: {error.strerror}; without --port a free one is taken", code=2) from None
     api.base = server.base
-    signal.signal(signal.SIGTERM, _interrupt)
-    traces.build_in_background()
-    _announce(traces, server)
-    if browser:
-        _open_browser(server.address)
     watcher = Thread(target=_watch, args=(traces,), name="vestige-progress", daemon=True)
-    watcher.start()
     try:
+        signal.signal(signal.SIGTERM, _interrupt)
+        traces.build_in_background()
+        watcher.start()
+        _announce(traces, server)
+        if browser:
+            _open_browser(server.address)
         server.serve_forever(poll_interval=0.5)
     except KeyboardInterrupt:
         pass  # the way to end it
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is ending
         server.end()
         traces.stop()
-        watcher.join()
 
 
 def _announce(traces: Traces, server: Server) -> None:
@@ -136,7 +136,7 @@ def _open_browser(address: str) -> None:
 
 
 def write_page(inputs: Inputs, traces: Traces, output: str) -> None:
-    from vestige.viewer.embed import BYTES_MAX, TooLarge, pack
+    from vestige.viewer import embed
     from vestige.viewer.onefile import one_file
 
     build(traces)
@@ -146,10 +146,10 @@ def write_page(inputs: Inputs, traces: Traces, output: str) -> None:
     if not any(shown.ready for shown in traces):
         raise Failure("none of the traces can be read")
     try:
-        page = one_file(pack(traces), os.path.basename(traces.all[0].source.path)).encode()
-        if len(page) > BYTES_MAX:
-            raise TooLarge(f"more than {BYTES_MAX >> 20} MB")
-    except TooLarge as error:
+        page = one_file(embed.pack(traces), os.path.basename(traces.all[0].source.path)).encode()
+        if len(page) > embed.BYTES_MAX:
+            raise embed.TooLarge(f"more than {embed.BYTES_MAX >> 20} MB")
+    except embed.TooLarge as error:
         files = " ".join(shown.source.path for shown in traces if shown.source.is_root)
         raise Failure(f"{output}: {error}, too much for one page; to see all of it: vestige view {files}") from None
     try:

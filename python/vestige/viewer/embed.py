@@ -74,7 +74,7 @@ def _pack_trace(shown: Shown, traces: Traces, blob: Blob) -> dict[str, Any]:
     counters = shown.view.counters(start, end, PIXELS)
     losses = shown.view.losses(start, end)
     sources = Sources()
-    found = {number: source_of(sources, shown, number) for number in rows.ids()}
+    found = {number: source_of(sources, shown, number) for number in sorted(set(rows.ids))}
     return {
         "names": name_table(shown),
         "rows": [[*rank, len(rows.lanes[rank]), *blob.add(rows.spans(rank, start))] for rank in ranks],
@@ -90,67 +90,68 @@ class Rows:
     """The spans of a trace, by where they are drawn: (thread, depth) to their numbers, in order of start."""
 
     def __init__(self, block: memoryview) -> None:
-        self.words = block.cast("q")
-        self.halves = block.cast("i")
-        self.count = len(self.words) // WORDS
+        words, halves = block.cast("q"), block.cast("i")
+        self.starts, self.ends = words[START::WORDS].tolist(), words[END::WORDS].tolist()
+        self.self_bytes, self.total_bytes = words[SELF_BYTES::WORDS], words[TOTAL_BYTES::WORDS]
+        self.args_at, self.args_length = words[ARGS_AT::WORDS], halves[ARGS_LENGTH::HALVES].tolist()
+        self.ids, self.flags = halves[ID::HALVES].tolist(), halves[FLAGS::HALVES].tolist()
+        self.threads, self.parents = halves[THREAD::HALVES].tolist(), halves[PARENT::HALVES].tolist()
         self.lanes: dict[tuple[int, int], array[int]] = {}
-        self._ends: dict[tuple[int, int], int] = {}
+        self._last: dict[tuple[int, int], int] = {}  # when the last span of a lane ends
         self._place()
-
-    def ids(self) -> Iterable[int]:
-        return sorted(set(self.halves[ID::HALVES]))
 
     def spans(self, rank: tuple[int, int], base: int) -> bytearray:
         packed = bytearray()
+        starts, ends, ids, flags = self.starts, self.ends, self.ids, self.flags
+        bits = [sum(bit for flag, bit in BITS.items() if value & flag) for value in range(128)]
         before = base
         for span in self.lanes[rank]:
-            start, end = self.words[span * WORDS + START], self.words[span * WORDS + END]
-            flags = self.halves[span * HALVES + FLAGS]
-            bits = sum(bit for flag, bit in BITS.items() if flags & flag)
-            put(packed, start - before)
-            put(packed, end - start)
-            put(packed, self.halves[span * HALVES + ID] | bits)
+            start, end = starts[span], ends[span]
+            for value in (start - before, end - start, ids[span] | bits[flags[span] & 127]):
+                while value > 127:
+                    packed.append(value & 127 | 128)
+                    value >>= 7
+                packed.append(value)
             before = end
         return packed
 
     def memory(self, rank: tuple[int, int]) -> bytearray:
         packed = bytearray()
         for span in self.lanes[rank]:
-            put(packed, max(self.words[span * WORDS + SELF_BYTES], 0))
-            put(packed, max(self.words[span * WORDS + TOTAL_BYTES], 0))
+            put(packed, max(self.self_bytes[span], 0))
+            put(packed, max(self.total_bytes[span], 0))
         return packed
 
     def _place(self) -> None:
         """Parents come before their children, so a span lies below its parent. Those beside the stack lie below all
         of their thread's."""
-        depths = array("i", bytes(4 * self.count))
+        depths: list[int] = []
         beside = []
-        for span in range(self.count):
-            half = span * HALVES
-            parent = self.halves[half + PARENT]
-            if self.halves[half + FLAGS] & ASYNC:
+        for span, (parent, thread, flags) in enumerate(zip(self.parents, self.threads, self.flags)):
+            depth = depths[parent] + 1 if parent >= 0 and self.threads[parent] == thread else 0
+            if flags & ASYNC:
                 beside.append(span)
-                depths[span] = depths[parent] if parent >= 0 else -1  # as if it were not there
-                continue
-            depth = 0
-            if parent >= 0 and self.halves[parent * HALVES + THREAD] == self.halves[half + THREAD]:
-                depth = depths[parent] + 1
-            depths[span] = self._put(span, depth)
+                depths.append(depth - 1)  # as if it were not there
+            else:
+                depths.append(self._put(span, depth))
         floors: dict[int, int] = {}
         for thread, depth in self.lanes:
             floors[thread] = max(floors.get(thread, 0), depth + 1)
         for span in beside:
-            self._put(span, floors.get(self.halves[span * HALVES + THREAD], 0))
+            self._put(span, floors.get(self.threads[span], 0))
 
     def _put(self, span: int, depth: int) -> int:
         """At that depth, or the next below where there is room."""
-        thread = self.halves[span * HALVES + THREAD]
-        start, end = self.words[span * WORDS + START], self.words[span * WORDS + END]
-        while self._ends.get((thread, depth), start) > start:
-            depth += 1
-        self._ends[thread, depth] = end
-        self.lanes.setdefault((thread, depth), array("I")).append(span)
-        return depth
+        rank = self.threads[span], depth
+        start = self.starts[span]
+        while self._last.get(rank, start) > start:
+            rank = rank[0], rank[1] + 1
+        self._last[rank] = self.ends[span]
+        lane = self.lanes.get(rank)
+        if lane is None:
+            lane = self.lanes[rank] = array("I")
+        lane.append(span)
+        return rank[1]
 
 
 def _args(rows: Rows, ranks: list[tuple[int, int]], text: memoryview) -> Iterable[list[Any]]:
@@ -158,10 +159,10 @@ def _args(rows: Rows, ranks: list[tuple[int, int]], text: memoryview) -> Iterabl
     left = ARGS_MAX
     for number, rank in enumerate(ranks):
         for k, span in enumerate(rows.lanes[rank]):
-            length = rows.halves[span * HALVES + ARGS_LENGTH]
+            length = rows.args_length[span]
             if 0 < length <= left:
                 left -= length
-                at = rows.words[span * WORDS + ARGS_AT]
+                at = rows.args_at[span]
                 yield [number, k, read_args(bytes(text[at : at + length]).decode("utf-8", "replace"))]
 
 

@@ -1,0 +1,290 @@
+"""`vestige view` as a command: the server's life, the page in one file, wrong usage."""
+
+import base64
+import gzip
+import json
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+from conftest import COMMAND
+from traces import family, patch, record
+
+import vestige
+from vestige import Trace, record_function
+from vestige.cli.inputs import find_traces
+from vestige.viewer import embed
+from vestige.viewer.traces import Traces
+
+pytestmark = pytest.mark.any_python
+
+
+def leaf(n):
+    return abs(n)
+
+
+def work():
+    for n in range(20):
+        leaf(n)
+    with record_function("load", "the first"):
+        leaf(1)
+    vestige.counter("queue", 4.0)
+    vestige.counter("queue", 7.0)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return record(tmp_path_factory.mktemp("view") / "t.vst", work)
+
+
+# ---- the server
+
+
+def test_it_prints_its_address_and_serves_until_it_is_interrupted(path, tmp_path):
+    copy = tmp_path / "t.vst"
+    copy.write_bytes(path.read_bytes())
+    opened = tmp_path / "opened"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.part && mv {opened}.part {opened}\n')
+    browser.chmod(0o755)
+    environment = {**os.environ, "BROWSER": f"{browser} %s"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([COMMAND, "view", "t.vst"], cwd=tmp_path, env=environment, **pipes)
+    try:
+        said, address = process.stdout.readline(), process.stdout.readline().strip()
+        assert said == "vestige: showing t.vst to this machine only, until Ctrl-C:\n"
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{32,}", address)
+        page = urllib.request.urlopen(address).read()
+        assert b"<html" in page
+        base, _, token = address.partition("?token=")
+        request = urllib.request.Request(f"{base}api/info", headers={"X-Vestige-Token": token})
+        assert json.load(urllib.request.urlopen(request))["traces"][0]["file"] == "t.vst"
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(f"{base}api/info")
+        for _ in range(1000):
+            if opened.exists():
+                break
+            signal.sigtimedwait([], 0.02)
+        assert opened.read_text().strip() == address
+    finally:
+        process.send_signal(signal.SIGINT)
+        rest = process.communicate(timeout=30)
+    assert rest == ("", "") and process.returncode == 0
+
+
+def test_it_ends_like_that_when_it_is_told_to_terminate(path, tmp_path):
+    command = [COMMAND, "view", str(path), "--no-browser", "--index", str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.readline()
+    process.terminate()
+    assert process.communicate(timeout=30)[1] == b"" and process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "arguments, line",
+    [
+        ([], "the following arguments are required: FILE"),
+        (["t.vst", "--port", "70000"], "--port 70000: a port is a number up to 65535"),
+        (["t.vst", "--port", "x"], "argument --port: invalid int value: 'x'"),
+        (["t.vst", "--index", "missing"], "--index missing: there is no such folder"),
+        (["t.vst", "--index", ".", "--no-index"], "not allowed with argument"),
+        (["t.vst", "--html", "there.html"], "there.html: already exists; --force overwrites it"),
+    ],
+)
+def test_wrong_usage_is_told_in_a_line(arguments, line, tmp_path, monkeypatch):
+    from vestige.cli import Failure, view
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.html").touch()
+    with pytest.raises(Failure, match=re.escape(line)) as failure:
+        view.main(arguments)
+    assert failure.value.code == 2
+
+
+def test_a_port_that_is_taken_is_told_of(path, tmp_path):
+    import socket
+
+    from vestige.cli import Failure, view
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(Failure, match=f"port {port}: Address already in use; without --port") as failure:
+            view.main([str(path), "--no-browser", "--no-index", "--port", str(port)])
+    assert failure.value.code == 2
+
+
+def test_files_that_are_no_traces_are_told_of(tmp_path):
+    from vestige.cli import Failure, view
+
+    (tmp_path / "t.vst").write_text("text")
+    for file, line in [("t.vst", "not a vestige trace"), ("missing.vst", "No such file")]:
+        with pytest.raises(Failure, match=line) as failure:
+            view.main([str(tmp_path / file)])
+        assert failure.value.code == 1
+
+
+# ---- one page
+
+
+def opened(*paths, **options):
+    traces = Traces(find_traces([str(path) for path in paths], **options).sources, keep=False)
+    traces.build()
+    return traces
+
+
+def unpack(data):
+    """JSON, and the blob."""
+    data = gzip.decompress(data)
+    (length,) = struct.unpack_from("<I", data)
+    return json.loads(data[4 : 4 + length]), data[(4 + length + 7) // 8 * 8 :]
+
+
+def varints(data):
+    value = shift = 0
+    for byte in data:
+        value |= (byte & 127) << shift
+        shift += 7
+        if not byte & 128:
+            yield value
+            value = shift = 0
+
+
+def read_rows(trace, blob):
+    """(thread, depth) to (start, end, id, flags) of their spans."""
+    rows = {}
+    for thread, depth, count, offset, length in trace["rows"]:
+        numbers = list(varints(blob[offset : offset + length]))
+        assert len(numbers) == 3 * count
+        at, spans = 0, []
+        for gap, duration, word in zip(*[iter(numbers)] * 3):
+            spans.append((at + gap, at + gap + duration, word & 0xFFFFFF, word >> 24))
+            at += gap + duration
+        rows[thread, depth] = spans
+    return rows
+
+
+def exported(path, folder):
+    """Start and end of each span and what it is, as the exported file has it."""
+    output = folder / "t.json"
+    Trace(str(path)).export(str(output), all_windows=True)
+    document = json.loads(output.read_text())
+    found = [event for event in document["traceEvents"] if event.get("ph") == "X" and event.get("cat") != "Trace"]
+    base = min(round(event["ts"] * 1000) for event in found)
+    starts = [round(event["ts"] * 1000) - base for event in found]
+    return sorted((start, start + round(event["dur"] * 1000), event["name"]) for start, event in zip(starts, found))
+
+
+def test_the_data_of_a_page_has_every_span_exactly(path, tmp_path):
+    data, blob = unpack(embed.pack(opened(path)))
+    (trace,) = data["traces"]
+    rows = read_rows(trace, blob)
+    names = trace["names"]["names"]
+    spans = sorted((start, end, names[number][1]) for row in rows.values() for start, end, number, _ in row)
+    first = spans[0][0]
+    expected = exported(path, tmp_path)
+    assert [(start - first, end - first) for start, end, _ in spans] == [(start, end) for start, end, _ in expected]
+    assert all(one[2].endswith(other[2]) for one, other in zip(sorted(expected), sorted(spans)) if one[0] != one[1])
+    for (thread, depth), row in rows.items():
+        assert all(before[1] <= after[0] for before, after in zip(row, row[1:]))  # none overlaps
+        for start, end, _, _ in row if depth else ():
+            assert any(one[0] <= start and end <= one[1] for one in rows[thread, depth - 1])
+
+
+def test_the_data_of_a_page_has_what_the_server_would_tell(path):
+    data, blob = unpack(embed.pack(opened(path)))
+    (trace,) = data["traces"]
+    assert data["info"]["traces"][0]["ready"] and data["info"]["traces"][0]["ended"] == "clean"
+    assert trace["losses"] == [] and trace["memory"] is None
+    ids = {entry[1]: number for number, entry in enumerate(trace["names"]["names"]) if entry is not None}
+    assert trace["sources"][str(ids["leaf"])]["lines"] == ["def leaf(n):", "    return abs(n)"]
+    ((row, k, args),) = [entry for entry in trace["args"] if "the first" in json.dumps(entry)]
+    thread, depth = trace["rows"][row][:2]
+    assert read_rows(trace, blob)[thread, depth][k][2] == ids["load"] and args
+    (counter,) = [track for track in trace["counters"] if track["kind"] == "counter"]
+    values = struct.unpack_from(f"<{counter['count']}d", blob, counter["values"])
+    times = struct.unpack_from(f"<{counter['count']}d", blob, counter["times"])
+    assert counter["name"] == "queue" and values[-1] == 7.0 and list(times) == sorted(times)
+    assert 0 <= times[0] <= times[-1] <= data["info"]["duration_ns"]
+
+
+def test_spans_that_overlap_lie_in_rows_of_their_own(tmp_path):
+    def overlapping():
+        first, second = record_function("first"), record_function("second")
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        leaf(1)
+        second.__exit__(None, None, None)
+
+    data, blob = unpack(embed.pack(opened(record(tmp_path / "t.vst", overlapping))))
+    (trace,) = data["traces"]
+    names = trace["names"]["names"]
+    for row in read_rows(trace, blob).values():
+        assert all(before[1] <= after[0] for before, after in zip(row, row[1:]))
+    found = [names[span[2]][1] for row in read_rows(trace, blob).values() for span in row]
+    assert found.count("first") == found.count("second") == 1
+
+
+def test_the_data_of_a_page_has_all_processes(tmp_path):
+    paths = family(tmp_path, 1001, 1002)
+    data, blob = unpack(embed.pack(opened(paths[0])))
+    assert [trace["pid"] for trace in data["info"]["traces"]] == [1000, 1001, 1002]
+    assert all(read_rows(trace, blob) for trace in data["traces"])
+    data, _ = unpack(embed.pack(opened(paths[0], children=False)))
+    assert [trace["pid"] for trace in data["info"]["traces"]] == [1000]
+
+
+def test_large_numbers_survive(tmp_path, path):
+    later = tmp_path / "later.vst"
+    later.write_bytes(path.read_bytes())
+    patch(later, shift_ns=10**14, pid=2, trace_id="2" * 32)
+    data, blob = unpack(embed.pack(opened(path, later)))
+    first, second = (min(row[0][0] for row in read_rows(trace, blob).values()) for trace in data["traces"])
+    assert second - first == 10**14
+
+
+def test_html_writes_one_page_that_needs_nothing_else(path, tmp_path, monkeypatch, capsys):
+    from vestige.cli import view
+
+    output = tmp_path / "out.html"
+    assert view.main([str(path), "--html", str(output)]) == 0
+    page = output.read_text()
+    assert re.match(rf"{output}: \d+ spans, \d+\.\d MB\n", capsys.readouterr().out)
+    found = re.search(r'<script type="application/gzip\+base64" id="vestige-data">(.*?)</script>', page, re.DOTALL)
+    data, _ = unpack(base64.b64decode(found[1]))
+    assert data["info"]["traces"][0]["file"] == str(path)
+    assert not re.search(r"""(src|href)\s*=\s*["'](?!data:|#)""", page) and "Content-Security-Policy" in page
+    assert os.listdir(path.parent) == [path.name]  # no index is left
+    assert view.main([str(path), "--html", str(output), "--force"]) == 0
+
+
+@pytest.mark.parametrize("limit, line", [("SPANS_MAX", "more than 3 spans"), ("BYTES_MAX", "more than 0 MB")])
+def test_what_is_too_large_for_a_page_is_not_written(path, tmp_path, monkeypatch, limit, line):
+    from vestige.cli import Failure, view
+
+    monkeypatch.setattr(embed, limit, 3)
+    with pytest.raises(Failure, match=line) as failure:
+        view.main([str(path), "--html", str(tmp_path / "out.html")])
+    assert f"vestige view {path}" in str(failure.value) and not os.listdir(tmp_path) and failure.value.code == 1
+
+
+def test_a_page_that_cannot_be_written_is_told_of(path, tmp_path):
+    from vestige.cli import Failure, view
+
+    with pytest.raises(Failure, match="No such file or directory"):
+        view.main([str(path), "--html", str(tmp_path / "missing" / "out.html")])
+
+
+def test_help_shows_what_there_is():
+    done = subprocess.run([sys.executable, "-m", "vestige", "view", "--help"], capture_output=True, text=True)
+    assert done.returncode == 0
+    for option in ("--port N", "--no-browser", "--html OUT", "--no-index", "--index FOLDER", "--no-children"):
+        assert option in done.stdout
