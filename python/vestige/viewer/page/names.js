@@ -25,7 +25,7 @@ export class Names {
       const family = familyOf(kind);
       // Functions of one file are of one hue; their lightness differs.
       const place = hash(file ?? name) % 8, tone = hash(name) % (SHADES / 8);
-      one = { index: this.functions.length, kind, name: name || NO_NAME, file, line, family, shade: tone * 8 + place };
+      one = { index: this.functions.length, kind, name: shorten(name), file, line, family, shade: tone * 8 + place };
       this.functions.push(one);
       this.byKey.set(key, one);
     }
@@ -39,6 +39,11 @@ export class Names {
   table(trace) {
     return this.traces.get(trace) ?? [];
   }
+}
+
+/** "<built-in function sleep>" and its like say "sleep": the colour says the rest. */
+function shorten(name) {
+  return name?.match(/^<(?:built-in|method|slot wrapper|bound) (?:function |method )?'?([^\s'>]+)/)?.[1] ?? (name || NO_NAME);
 }
 
 function familyOf(kind) {

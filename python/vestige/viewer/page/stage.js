@@ -72,6 +72,7 @@ export class Stage {
     this.box.style.height = `${height}px`;
     this.painter.resize(width, height, ratio);
     this.overlay.resize(width, height, ratio);
+    element("ruler").style.width = element("overview").style.width = `${width}px`;
     this.ruler.resize(width, element("ruler").clientHeight, ratio);
     this.overview.resize(width, element("overview").clientHeight, ratio);
     return true;

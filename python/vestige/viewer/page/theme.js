@@ -10,7 +10,7 @@ const FAMILIES = {
   native: { from: 208, to: 226, strength: 0.22 },
   module: { from: 18, to: 38, strength: 0.75 },
   operator: { from: 36, to: 54, strength: 1.25 },
-  annotation: { from: 288, to: 322, strength: 1.1 },
+  annotation: { from: 284, to: 320, strength: 0.95 },
   gc: { from: 350, to: 358, strength: 1.2 },
 };
 const LOOK = {
