@@ -89,10 +89,10 @@ export class Counters {
     let previous = null;
     const points = counter.points;
     const first = Math.max(toX(points[0][0]), 0);
-    curve.moveTo(first, toY(low));
     for (const [pixel, least, most, last] of points) {
       const x = Math.max(toX(pixel), 0);
-      if (previous !== null) curve.lineTo(x, toY(previous));
+      if (previous === null) curve.moveTo(x, toY(most));
+      else curve.lineTo(x, toY(previous));
       curve.lineTo(x, toY(most));
       if (least !== most) curve.lineTo(x, toY(least));
       curve.lineTo(x, toY(last));
@@ -100,11 +100,13 @@ export class Counters {
     }
     const end = Math.min(toX(data.pixels), width);
     curve.lineTo(end, toY(previous));
-    curve.lineTo(end, toY(low));
+    const area = new Path2D(curve);
+    area.lineTo(end, toY(low));
+    area.lineTo(first, toY(low));
     context.save();
     context.scale(ratio, ratio);
     context.fillStyle = css.area;
-    context.fill(curve);
+    context.fill(area);
     context.strokeStyle = toCss(css.curve);
     context.lineWidth = 1.25;
     context.stroke(curve);

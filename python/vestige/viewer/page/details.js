@@ -70,7 +70,7 @@ export class Details {
     box.append(listOf(rows));
     if (span.args && Object.keys(span.args).length) {
       box.append(make("h3", "", "Arguments"));
-      box.append(listOf(Object.entries(span.args).map(([key, value]) => [key, typeof value === "string" ? value : JSON.stringify(value)]), "args"));
+      box.append(listOf(flatten(span.args), "args"));
     }
     const button = make("button", "", "Callers and callees");
     button.type = "button";
@@ -119,6 +119,15 @@ export class Details {
     const { start_ns, end_ns, depth, id } = this.span.parents[at];
     this.app.goTo(this.place.trace, this.place.thread, depth, start_ns, end_ns, id);
   }
+}
+
+/** Arguments by name are rows of their own; anything deeper stays JSON. */
+function flatten(args) {
+  const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+  return Object.entries(args).flatMap(([key, value]) => {
+    const named = key === "arguments" && value !== null && typeof value === "object" && !Array.isArray(value);
+    return named ? Object.entries(value).map(([name, one]) => [name, text(one)]) : [[key, text(value)]];
+  });
 }
 
 function make(tag, className = "", text = "") {

@@ -118,7 +118,7 @@ export class Flame {
       if (chosen) line.scrollIntoView({ block: "nearest" });
     }
     const callees = calleesOf(this.root, one);
-    this.both.show([{ root: callersOf(this.root, one), up: true }, { root: callees, up: false }]);
+    this.both.show([{ root: callersOf(this.root, one), up: true }, { root: callees, up: false }], callees);
     this.bothTold.textContent = `Callers above, callees below · ${this.summary(callees)}`;
     const room = this.both.canvas.parentElement;
     const row = this.both.boxes.find((box) => box.node === callees)?.row ?? 0;

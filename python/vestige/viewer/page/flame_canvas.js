@@ -23,10 +23,10 @@ export class FlameCanvas {
     canvas.addEventListener("keydown", (event) => this.key(event));
   }
 
-  show(trees) {
+  show(trees, current = null) {
     this.trees = trees;
     this.focus = null;
-    this.current = null;
+    this.current = current;
     this.draw();
   }
 
