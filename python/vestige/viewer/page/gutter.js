@@ -1,6 +1,6 @@
 // The names at the left: processes, threads and counters, those in sight alone. Each is a button that folds or unfolds.
 
-import { formatBytes, formatCount, formatValue } from "./units.js";
+import { formatBytes, formatCount } from "./units.js";
 
 export class Gutter {
   constructor(element, onToggle) {
@@ -74,6 +74,6 @@ function describe(track) {
     const shown = name || `thread ${tid}`;
     return [shown, track.folded ? "" : formatCount(spans), `${shown} (tid ${tid})\n${formatCount(spans)} spans, ${depth} deep`];
   }
-  const { name, unit } = track.counter;
-  return [name, formatValue(0, unit), `${name}${unit ? ` in ${unit}` : ""}`];
+  const { title, unit } = track.counter;
+  return [title, "", `${title}${unit ? ` in ${unit}` : ""}`];
 }

@@ -9,13 +9,13 @@ const FAMILIES = {
   python: { from: 165, to: 262, strength: 1 },
   native: { from: 208, to: 226, strength: 0.22 },
   module: { from: 18, to: 38, strength: 0.75 },
-  operator: { from: 36, to: 54, strength: 1.25 },
+  operator: { from: 36, to: 54, strength: 1.25, deep: 0.8 },
   annotation: { from: 284, to: 320, strength: 0.95 },
   gc: { from: 350, to: 358, strength: 1.2 },
 };
 const LOOK = {
-  light: { strength: 42, light: [80, 84, 76], back: "#ffffff", text: "#14202b" },
-  dark: { strength: 30, light: [31, 27, 35], back: "#15191e", text: "#eef2f6" },
+  light: { strength: 42, light: [80, 84, 76], dark: false, back: "#ffffff", text: "#14202b" },
+  dark: { strength: 30, light: [31, 27, 35], dark: true, back: "#15191e", text: "#eef2f6" },
 };
 
 export class Theme {
@@ -69,11 +69,11 @@ class Palette {
     this.back = pack(parse(look.back));
     this.text = look.text;
     this.fills = {};
-    for (const [family, { from, to, strength }] of Object.entries(FAMILIES)) {
+    for (const [family, { from, to, strength, deep = 1 }] of Object.entries(FAMILIES)) {
       this.fills[family] = new Uint32Array(SHADES);
       for (let shade = 0; shade < SHADES; shade++) {
         const hue = from + ((to - from) * (shade % 8)) / 7;
-        const light = look.light[Math.floor(shade / 8)];
+        const light = look.light[Math.floor(shade / 8)] * (look.dark ? deep : 1); // yellows are bright
         this.fills[family][shade] = pack(fromHsl(hue, Math.min(look.strength * strength, 90), light));
       }
     }

@@ -107,7 +107,11 @@ export class Timeline {
   }
 
   setCounters(trace, counters) {
-    const told = counters.map(({ name, unit, thread }) => ({ name, unit, thread }));
+    const times = (name) => counters.filter((one) => one.name === name).length;
+    const { threads } = this.traces.find((one) => one.trace === trace);
+    const title = ({ name, thread }) => (times(name) < 2 ? name
+      : `${name} · ${threads.find((one) => one.number === thread)?.name ?? "process"}`);
+    const told = counters.map((one) => ({ name: one.name, unit: one.unit, thread: one.thread, title: title(one) }));
     if (JSON.stringify(told) === JSON.stringify(this.counters.get(trace) ?? [])) return false;
     this.counters.set(trace, told);
     this.arrange();

@@ -1,0 +1,494 @@
+"""The viewer's page in a real browser: Chromium without a window, against a real server, and as one file."""
+
+import json
+import re
+import signal
+import subprocess
+
+import pytest
+from browser import BROWSER, Browser
+from conftest import COMMAND, Workplace
+
+pytestmark = [
+    pytest.mark.any_python,
+    pytest.mark.skipif(not BROWSER, reason="no Chromium is installed (Debian's package chromium)"),
+]
+
+PROGRAM = """\
+    import os
+    import signal
+    import sys
+    import threading
+    import time
+
+    import vestige
+
+    def tiny():
+        pass
+
+    def busy(count):
+        for _ in range(count):
+            tiny()
+
+    def linger(seconds):
+        time.sleep(seconds)
+
+    def fail():
+        time.sleep(0.004)
+        raise ValueError
+
+    def outer(mode, level=3):
+        with vestige.record_function("phase"):
+            linger(0.03)
+            vestige.counter("queue", 5)
+            busy(3000)
+            vestige.counter("queue", 2)
+            try:
+                fail()
+            except ValueError:
+                pass
+
+    thread = threading.Thread(target=outer, args=("<img src=x onerror=alert(1)>",), name="helper")
+    thread.start()
+    thread.join()
+    time.sleep(0.02)
+    outer("main")
+    if sys.argv[1:] == ["die"]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+GUTTER, ROW, PROCESS = 200, 18, 26
+READY = "document.getElementById('loading').hidden && vestige.windows.settled && vestige.counters.whole.size > 0"
+
+
+class Served:
+    """`vestige view`, until it is stopped."""
+
+    def __init__(self, folder, *files):
+        command = [COMMAND, "view", *files, "--no-browser"]
+        self.process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for line in self.process.stdout:
+            found = re.search(r"http://127\.0\.0\.1:\d+/\S*", line)
+            if found:
+                self.url = found[0]
+                return
+        raise AssertionError("the server gave no address")
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        self.process.communicate(timeout=20)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    workplace = Workplace(tmp_path_factory.mktemp("view"))
+    workplace.write("app.py", PROGRAM)
+    common = ["run", "-q", "--record-args", "outer"]
+    assert workplace.vestige(*common, "-o", "t.vst", "app.py").returncode == 0
+    assert workplace.vestige(*common, "-o", "torn.vst", "app.py", "die").returncode != 0
+    nothing = ["run", "-q", "--no-c", "--no-gc", "--include", "nothing", "-o", "empty.vst", "-c", "pass"]
+    assert workplace.vestige(*nothing).returncode == 0
+    return workplace
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="module")
+def server(place):
+    server = Served(place.path, "t.vst")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def opened(browser, server):
+    page = browser.open(server.url)
+    page.set_size(1366, 768)
+    page.wait(READY)
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def page(opened):
+    """The trace as if just opened."""
+    opened.eval(
+        """document.getElementById('query').value = ''; vestige.search.run(); vestige.view.selectRange(null);
+        vestige.view.selectSpan(null); vestige.panel.close(); vestige.view.reset(); vestige.view.past = [];
+        vestige.flame.key = ''; vestige.flame.root = vestige.flame.one = null; document.getElementById('rows').focus()"""
+    )
+    settle(opened)
+    yield opened
+    assert opened.errors() == []
+
+
+def span_of(place, name, which=0):
+    """Start and end of a span, as the trace itself tells them; relative to its first record."""
+    from vestige._core import Trace, View
+
+    trace = Trace(str(place.path / "t.vst"))
+    start, end = trace.spans(name)[which]
+    base = View(str(place.path / "t.vst"), keep=False).info()["start_ns"]
+    return start - base, end - base
+
+
+def x_of(page, ns):
+    """Where a moment is on the page."""
+    left, right, width = page.eval("[vestige.view.from, vestige.view.to, vestige.stage.width]")
+    return GUTTER + (ns - left) / (right - left) * width
+
+
+def y_of(page, thread, depth, trace=0):
+    """The middle of a row, from the top of the page."""
+    top = page.eval(
+        f"document.getElementById('rows').getBoundingClientRect().top + vestige.timeline.thread({trace}, {thread}).top"
+        " - vestige.stage.rows.scrollTop"
+    )
+    return top + depth * ROW + ROW / 2
+
+
+def thread_named(page, name):
+    return page.eval(f"vestige.info.traces[0].threads.find(one => one.name === {json.dumps(name)}).number")
+
+
+def fill_of(page, name):
+    """The colour that spans of a function must have."""
+    packed = page.eval(
+        "(() => { const one = vestige.names.functions.find(one => one.name === "
+        f"{json.dumps(name)}); return vestige.theme.palette.fill(one.family, one.shade); }})()"
+    )
+    return packed & 255, packed >> 8 & 255, packed >> 16 & 255
+
+
+def close_to(pixel, colour, most=12):
+    """But for the faint lines of the ruler, which lie over spans."""
+    return all(abs(a - b) <= most for a, b in zip(pixel, colour, strict=True))
+
+
+def settle(page):
+    page.wait("vestige.windows.settled && vestige.stage.pending === null")
+
+
+def text(page, selector):
+    return re.sub("[ \xa0]+", " ", page.eval(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
+
+
+def select(page, place, name):
+    """Clicks a span of the main thread."""
+    start, end = span_of(place, name, -1)
+    depth = {"outer": 1, "phase": 2, "linger": 3, "busy": 3, "fail": 3}[name]
+    page.click(x_of(page, (start + end) / 2), y_of(page, 1, depth))
+    page.wait("vestige.view.span && !document.getElementById('panel').hidden")
+
+
+def test_spans_are_where_their_times_say(page, place):
+    picture = page.screenshot()
+    back = (255, 255, 255)
+    helper = thread_named(page, "helper")
+    for thread, which, deeper in ((1, -1, 0), (helper, 0, 2)):
+        start, end = span_of(place, "linger", which)
+        x0, x1, y = x_of(page, start), x_of(page, end), y_of(page, thread, 3 + deeper)
+        assert x1 - x0 > 100
+        colour = fill_of(page, "linger")
+        assert close_to(picture.at(x0 + 3, y + 5), colour), (picture.at(x0 + 3, y + 5), colour)
+        assert close_to(picture.at(x1 - 4, y + 5), colour)
+        assert close_to(picture.at(x0 - 8, y + 5), back)
+        # An annotation has its own colour, and a line above.
+        y = y_of(page, thread, 2 + deeper)
+        assert close_to(picture.at(x0 + 60, y + 5), fill_of(page, "phase"))
+        assert close_to(picture.at(x0 + 60, y - 9), (0xA2, 0x1C, 0xAF))
+
+
+def test_threads_and_counters_are_listed(page):
+    assert page.eval("[...document.querySelectorAll('.track .name')].map(one => one.textContent)")[1:] == [
+        "MainThread",
+        "helper",
+        "queue · MainThread",
+        "queue · helper",
+    ]
+    tree = page.tree()
+    assert any(name.startswith("MainThread") for role, name in tree if role in ("button", "DisclosureTriangle")), tree
+    assert any(role == "searchbox" and name == "Search names of spans" for role, name in tree)
+    assert page.eval("document.title") == "app.py · vestige"
+
+
+def test_the_wheel_zooms_at_the_pointer_and_u_goes_back(page, place):
+    start, _ = span_of(place, "busy", -1)
+    before = page.eval("[vestige.view.from, vestige.view.to]")
+    x = round(x_of(page, start))
+    left, right, width = page.eval("[vestige.view.from, vestige.view.to, vestige.stage.width]")
+    start = left + (x - GUTTER) / width * (right - left)  # what is under that pixel
+    for _ in range(12):
+        page.wheel(x, 300, -240)
+    settle(page)
+    left, right = page.eval("[vestige.view.from, vestige.view.to]")
+    assert right - left < (before[1] - before[0]) / 100
+    assert abs(x_of(page, start) - x) < 2  # what was under the pointer still is
+    # Zoomed in a hundred times, the edge of the span is still where its time says.
+    edge = span_of(place, "busy", -1)[0]
+    page.eval(f"vestige.view.pan({edge} - (vestige.view.from + vestige.view.to) / 2)")
+    settle(page)
+    x, y = x_of(page, edge), y_of(page, 1, 3) + 5
+    picture = page.screenshot()
+    assert close_to(picture.at(x + 4, y), fill_of(page, "busy"))
+    assert not close_to(picture.at(x - 4, y), fill_of(page, "busy"))
+    page.key("u")
+    settle(page)
+    assert page.eval("[vestige.view.from, vestige.view.to]") == pytest.approx(before)
+
+
+def test_keys_and_drags_pan(page):
+    page.key("w")
+    page.key("w")
+    settle(page)
+    left, right = page.eval("[vestige.view.from, vestige.view.to]")
+    page.drag([(900, 300), (850, 300), (700, 300)])
+    settle(page)
+    moved, end = page.eval("[vestige.view.from, vestige.view.to]")
+    width = page.eval("vestige.stage.width")
+    assert abs(moved - left - 200 * (right - left) / width) < (right - left) / width
+    assert abs((end - moved) - (right - left)) < 1
+    page.key("a")
+    settle(page)
+    assert page.eval("vestige.view.from") < moved
+    page.key("0")
+    settle(page)
+    assert page.eval("vestige.view.from < 0 && vestige.view.to > vestige.view.duration")
+
+
+def test_many_short_calls_are_drawn_as_runs_that_count_them(page, place):
+    start, end = span_of(place, "busy", -1)
+    depth, thread = 4, 1
+    runs = page.eval(
+        f"""(() => {{ const data = vestige.windows.of(0).exact, found = [];
+        for (const [depth, first, count] of data.threads.get({thread})) if (depth === {depth})
+          for (let rect = first; rect < first + count; rect++)
+            if (data.start(rect) >= {start} - 1e5 && data.end(rect) <= {end} + 1e5) found.push(data.count(rect));
+        return found; }})()"""
+    )
+    assert sum(runs) == 3000
+    assert len(runs) < 1000
+    page.mouse("mouseMoved", x_of(page, (start + end) / 2), y_of(page, thread, depth))
+    page.wait("!document.getElementById('tip').hidden")
+    assert "tiny" in text(page, "#tip")
+
+
+def test_a_span_tells_all_about_itself(page, place):
+    select(page, place, "outer")
+    start, end = span_of(place, "outer", -1)
+    told = text(page, "#details")
+    assert "outer" in told and "app.py:23" in told and "Python function" in told
+    assert f"{end - start}" in re.sub(r"\D", "", told)
+    assert re.search(r"mode\s+'main'", told) and re.search(r"level\s+3", told)
+    assert "<module>" in text(page, "#details .parents")
+    assert text(page, "#details .line.here").split() == ["23", "def", "outer(mode,", "level=3):"]
+    assert text(page, "#status").startswith("outer, ")
+    page.key("ArrowDown", shift=True)
+    page.wait("document.querySelector('#details h2')?.textContent === 'phase'")
+    page.key("ArrowUp", shift=True)
+    page.wait("document.querySelector('#details h2')?.textContent === 'outer'")
+    assert page.eval("document.images.length") == 0
+
+
+def test_search_marks_matches_and_goes_through_them(page, place):
+    page.key("/")
+    page.type("LINGER")
+    page.wait("vestige.search.ids && vestige.stage.ruler.marks")
+    settle(page)
+    start, end = span_of(place, "linger", -1)
+    picture = page.screenshot()
+    x = x_of(page, (start + end) / 2)
+    assert close_to(picture.at(x, y_of(page, 1, 3) + 5), (0xFF, 0xD5, 0x4D))
+    assert not close_to(picture.at(x, y_of(page, 1, 2) + 5), fill_of(page, "phase"), 6)  # what does not match fades
+    assert text(page, "#matches") == "2 here"
+    found = []
+    for _ in range(3):
+        page.key("Enter")
+        page.wait(f"vestige.view.span && vestige.view.span.start !== {found[-1] if found else -1}")
+        found.append(page.eval("vestige.view.span.start"))
+    assert found == [span_of(place, "linger", 0)[0], start, span_of(place, "linger", 0)[0]]
+    assert text(page, "#details h2") == "linger"
+    page.eval("document.getElementById('query').value = '/^l.nger$/'; vestige.search.run()")
+    page.wait("document.getElementById('matches').textContent.endsWith('here')")
+    page.eval("document.getElementById('query').value = '/(/'; vestige.search.run()")
+    assert text(page, "#matches") == "not a pattern"
+
+
+def test_the_flame_graph_is_of_the_selected_range(page, place):
+    start, end = span_of(place, "linger", -1)
+    y = y_of(page, 1, 3)
+    page.drag([(x_of(page, start) + 4, y), (600, y), (x_of(page, end) - 4, y)], shift=True)
+    page.wait("vestige.flame.root && vestige.flame.canvas.boxes.length")
+    boxes = page.eval("vestige.flame.canvas.boxes.map(box => [box.node.one?.name ?? 'all', box.level, box.node.total])")
+    names = [name for name, *_ in boxes]
+    assert names == ["all", "<module>", "outer", "phase", "linger", "sleep"]
+    chosen = page.eval("vestige.view.scope().to - vestige.view.scope().from")
+    assert all(total == chosen for _, _, total in boxes)
+    assert 0.9 * (end - start) < chosen < end - start
+    assert text(page, "#flame-told").startswith("All: ")
+    box = page.eval("(() => { const box = document.getElementById('flame-canvas').getBoundingClientRect(); return [box.x, box.y]; })()")
+    page.click(box[0] + 300, box[1] + 4 * 20 + 10)  # the fifth row
+    assert text(page, "#flame-told").startswith("linger app.py:16")
+    colour = page.screenshot().at(box[0] + 300, box[1] + 4 * 20 + 15)
+    assert close_to(colour, fill_of(page, "linger"))
+
+
+def test_the_sandwich_shows_callers_and_callees(page):
+    page.key("c")
+    page.wait("document.querySelectorAll('#functions tr[data-one]').length > 5")
+    page.eval(
+        "[...document.querySelectorAll('#functions tr[data-one]')]"
+        ".find(row => row.lastChild.textContent === 'phase').click()"
+    )
+    rows = page.eval("vestige.flame.both.boxes.map(box => [box.row, box.node.one.name])")
+    centre = next(row for row, name in rows if name == "phase")
+    assert {name for row, name in rows if row == centre - 1} == {"outer"}
+    assert {"linger", "busy", "fail"} <= {name for row, name in rows if row == centre + 1}
+    calls = page.eval(
+        "[...document.querySelectorAll('#functions tr[data-one]')]"
+        ".find(row => row.lastChild.textContent === 'tiny').cells[3].textContent"
+    )
+    assert re.sub(r"\D", "", calls) == "6000"
+
+
+def test_dark_and_light_are_followed_and_chosen(page):
+    page.set_dark(True)
+    page.wait("document.documentElement.dataset.theme === 'dark'")
+    settle(page)
+    assert page.screenshot().at(1300, 700) == (0x15, 0x19, 0x1E)
+    page.key("t")
+    settle(page)
+    assert page.screenshot().at(1300, 700) == (255, 255, 255)
+    page.eval("localStorage.clear(); vestige.theme.chosen = null")
+    page.set_dark(False)
+
+
+def test_text_on_every_span_can_be_read(page):
+    """A contrast of 4.5, in both themes and for all shades."""
+    least = page.eval(
+        """(() => {
+        const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+          .reduce((sum, v, at) => sum + v * [0.2126, 0.7152, 0.0722][at], 0);
+        const contrast = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
+        const parse = hex => [1, 3, 5].map(at => parseInt(hex.slice(at, at + 2), 16));
+        const found = [];
+        for (let turn = 0; turn < 2; turn++) {
+          const { palette, colors } = vestige.theme;
+          for (const fills of Object.values(palette.fills)) for (const fill of fills)
+            found.push([contrast([fill & 255, fill >> 8 & 255, fill >> 16 & 255], parse(colors.text)), fill.toString(16)]);
+          const style = getComputedStyle(document.documentElement);
+          const css = name => parse(style.getPropertyValue('--' + name).trim());
+          for (const [text, back] of [['text', 'back'], ['faint', 'back'], ['faint', 'bar'], ['note-text', 'note'], ['error-text', 'error'],
+            ['match-text', 'match'], ['on-accent', 'accent'], ['accent', 'back'], ['text', 'here']]) found.push([contrast(css(text), css(back)), text, back]);
+          vestige.theme.toggle();
+        }
+        localStorage.clear();
+        vestige.theme.chosen = null;
+        return found.sort((a, b) => a[0] - b[0])[0];
+        })()"""
+    )
+    assert least[0] >= 4.5, least
+
+
+def test_help_lists_the_keys(page):
+    page.key("?")
+    page.wait("document.getElementById('keys').open")
+    assert "zoom at the pointer" in text(page, "#keys")
+    page.key("Escape")
+    page.wait("!document.getElementById('keys').open")
+
+
+def test_perfetto_is_handed_the_bytes_after_it_answered(page):
+    page.eval(
+        """window.open = () => ({ closed: false, postMessage(data, origin) {
+          if (data === 'PING') window.dispatchEvent(new MessageEvent('message', { data: 'PONG', origin: 'https://ui.perfetto.dev' }));
+          else window.handed = { origin, title: data.perfetto.title, bytes: data.perfetto.buffer.byteLength };
+        } }); document.getElementById('open-in').click()"""
+    )
+    items = page.eval("[...document.querySelectorAll('#menu [role=menuitem]')].map(one => one.textContent)")
+    assert items[:2] == ["Perfetto, whole trace", "speedscope, whole trace"]
+    page.eval("document.querySelector('#menu [role=menuitem]').click()")
+    handed = page.wait("window.handed")
+    assert handed["origin"] == "https://ui.perfetto.dev" and handed["title"] == "app.py" and handed["bytes"] > 1000
+
+
+def test_a_torn_file_and_several_processes(browser, place):
+    server = Served(place.path, "t.vst", "torn.vst")
+    try:
+        page = browser.open(server.url, dark=True)
+        page.set_size(1366, 768)
+        page.wait(READY.replace("> 0", "=== 2"))
+        banner = text(page, "#banners")
+        assert "did not end its recording" in banner
+        assert banner.count("did not end") == 1
+        assert page.eval("vestige.timeline.tracks.filter(one => one.type === 'process').length") == 2
+        rows = page.eval("vestige.timeline.tracks.filter(one => one.type === 'thread').map(one => one.thread.name)")
+        assert rows == ["MainThread", "helper"] * 2
+        page.key("c")
+        page.wait("document.querySelectorAll('#functions tr[data-one]').length > 5")
+        calls = page.eval(
+            "[...document.querySelectorAll('#functions tr[data-one]')]"
+            ".find(row => row.lastChild.textContent === 'tiny').cells[3].textContent"
+        )
+        assert re.sub(r"\D", "", calls) == "12000"  # of both processes
+        folded = page.eval("document.querySelector('.track.process button').click(); vestige.timeline.tracks.length")
+        assert folded == 1 + 5  # its header, and the other with two threads and two counters
+    finally:
+        server.stop()
+    # What was fetched stays, and the page says that the server is gone.
+    page.eval("vestige.view.zoom(0.5, 1e6)")
+    page.wait("document.querySelector('.banner.error') !== null")
+    assert "server does not answer" in text(page, "#banners")
+    assert page.eval("vestige.windows.of(1).exact.rects") > 10
+    page.close()
+
+
+def test_an_empty_trace_says_so(browser, place):
+    server = Served(place.path, "empty.vst")
+    try:
+        page = browser.open(server.url)
+        page.set_size(1366, 768)
+        page.wait("document.getElementById('loading').hidden")
+        assert "Nothing was recorded" in text(page, "#banners")
+        page.key("g")
+        page.wait("document.getElementById('flame-told').textContent === 'Nothing ran here.'")
+        assert page.errors() == []
+        page.close()
+    finally:
+        server.stop()
+
+
+def test_a_wrong_token_is_said_plainly(browser, server):
+    page = browser.open(server.url.split("?")[0] + "?token=wrong")
+    page.wait("document.getElementById('loading-told').textContent === 'The trace cannot be shown'")
+    page.close()
+
+
+def test_one_file_shows_the_same(browser, server, place):
+    assert place.vestige("view", "t.vst", "--html", "t.html").returncode == 0
+    whole = (place.path / "t.html").read_text()
+    assert not re.search(r'(src|href)\s*=\s*"(?!data:)', whole) and "default-src 'none'" in whole
+    told = []
+    for url in (server.url, (place.path / "t.html").as_uri()):
+        page = browser.open(url)
+        page.set_size(1366, 768)
+        page.wait(READY)
+        settle(page)
+        select(page, place, "outer")
+        details = text(page, "#details")
+        page.key("c")
+        page.wait("document.querySelectorAll('#functions tr[data-one]').length > 5")
+        table = text(page, "#functions")
+        page.key("/")
+        page.type("tiny")
+        page.wait("document.getElementById('matches').textContent.endsWith('here')")
+        curve = page.eval("vestige.counters.whole.get(0).counters.map(one => [one.name, one.least, one.most])")
+        told.append((details, table, text(page, "#matches"), curve))
+        assert page.errors() == []
+        page.close()
+    assert told[0] == told[1]
+    assert told[0][2].startswith("6") and told[0][3] == [["queue", 2, 5]] * 2
