@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import struct
 import threading
 import time
@@ -251,7 +252,10 @@ def test_the_export_of_a_range_has_what_ran_then(client, ids):
     document = json.loads(got.body)
     frames = [frame["name"] for frame in document["shared"]["frames"]]
     opened = Counter(
-        frames[event["frame"]] for profile in document["profiles"] for event in profile["events"] if event["type"] == "O"
+        frames[event["frame"]]
+        for profile in document["profiles"]
+        for event in profile["events"]
+        if event["type"] == "O"
     )
     assert sum(count for name, count in opened.items() if name.endswith("leaf")) == 2
     assert "t-range.speedscope.json" in got.headers["Content-Disposition"]
@@ -278,7 +282,9 @@ def test_every_server_has_a_token_of_its_own(path, server):
         assert Client(other).error("/api/info", X_Vestige_Token=server.token)[0] == 403
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "", "[::1]:{port}"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "", "[::1]:{port}"]
+)
 def test_by_a_foreign_name_there_is_nothing(client, server, host):
     for path in ("/", "/api/info"):
         status, line = client.error(path, Host=host.format(port=server.port))
@@ -377,12 +383,10 @@ def test_only_python_source_is_read_and_changes_are_noted(tmp_path):
     (tmp_path / "broken.py").write_text("def broken(\n\n")
     (tmp_path / "latin.py").write_bytes(b"# -*- coding: latin-1 -*-\ndef latin():\n    return '\xe9'\n")
     os.mkfifo(tmp_path / "pipe.py")
-    sources = {}
 
     def make(name, first):
         path = str(tmp_path / name)
-        exec(compile("\n" * (first - 1) + f"def {first and 'f'}(): pass\nf()", path, "exec"), {})
-        sources[name] = first
+        exec(compile("\n" * (first - 1) + "def f(): pass\nf()", path, "exec"), {})  # noqa: S102
 
     def work():
         for name, first in [("secret.txt", 1), ("script", 2), ("broken.py", 1), ("latin.py", 2), ("pipe.py", 1)]:
@@ -471,7 +475,9 @@ def test_wrong_numbers_get_one_clear_line(client, query):
     assert status == 400 and line and "\n" not in line
 
 
-@pytest.mark.parametrize("call", ["window?trace=7&from=0&to=1&pixels=1", "names?trace=7", "export?to=perfetto&traces=9"])
+@pytest.mark.parametrize(
+    "call", ["window?trace=7&from=0&to=1&pixels=1", "names?trace=7", "export?to=perfetto&traces=9"]
+)
 def test_a_trace_that_is_not_there_is_not_found(client, call):
     assert client.error(f"/api/{call}")[0] == 404
 
@@ -535,6 +541,21 @@ def test_a_malformed_request_is_refused_and_the_server_lives_on(server, client, 
     assert client.get("info")["ready"]
 
 
+def test_requests_that_are_a_little_wrong_all_get_an_answer(server, client):
+    token = f"Host: 127.0.0.1:{server.port}\r\nX-Vestige-Token: {server.token}\r\n"
+    whole = f"POST /api/find HTTP/1.1\r\n{token}Content-Length: 47\r\n\r\n".encode()
+    whole += json.dumps({"ids": [1, 2], "from": 0, "to": 10, "pixels": 4}).encode()
+    chance = random.Random(7)
+    for _ in range(100):
+        request = bytearray(whole)
+        for _ in range(chance.randint(1, 4)):
+            at = chance.randrange(len(request))
+            request[at : at + chance.randint(0, 3)] = chance.randbytes(chance.randint(0, 3))
+        got = raw(server, bytes(request), close=True)
+        assert got == b"" or b'"error":' in got or b'"total":' in got  # nothing: it said that more would come
+    assert client.get("info")["ready"]
+
+
 def test_deep_json_is_refused(server, client):
     body = b"[" * 200_000
     head = f"POST /api/find HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nX-Vestige-Token: {server.token}\r\n"
@@ -578,7 +599,9 @@ def own_server(path, monkeypatch):
         wait_until(lambda: not server._handlers)
 
 
-@pytest.mark.parametrize("sent", [b"G", b"GET / HTTP/1.1\r\nHost: x\r\n", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"])
+@pytest.mark.parametrize(
+    "sent", [b"G", b"GET / HTTP/1.1\r\nHost: x\r\n", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"]
+)
 def test_a_request_that_does_not_arrive_is_given_up(own_server, sent):
     assert raw(own_server, sent).startswith(b"HTTP/1.1 408 ")
 
@@ -781,6 +804,26 @@ def test_an_empty_trace_is_shown_as_such(tmp_path):
         assert client.get("counters", from_=0, to=1000, pixels=10) == []
         assert client.post("next", ids=[1], after=0) is None
         assert client.ask("/api/export?to=perfetto").status == 200
+
+
+def test_memory_is_shown_as_a_curve_and_of_spans(tmp_path):
+    def allocate():
+        return [bytearray(1 << 20) for _ in range(4)]
+
+    path = tmp_path / "t.vst"
+    with vestige.profile(output=str(path), profile_memory=True):
+        allocate()
+    with serving(path) as server:
+        client = Client(server)
+        end = client.get("info")["duration_ns"] + 1
+        curves = {curve["kind"]: curve for curve in client.get("counters", from_=0, to=end, pixels=500)}
+        assert max(point[2] for point in curves["memory"]["points"]) >= 4 << 20
+        assert (curves["memory"]["unit"], curves["memory"]["thread"]) == ("bytes", None)
+        names = [entry and entry[1] for entry in client.get("names")["names"]]
+        number = next(number for number, name in enumerate(names) if name and name.endswith("allocate"))
+        found = client.post("next", ids=[number], after=-1)
+        span = client.get("span", thread=found["thread"], depth=found["depth"], time=found["start_ns"])
+        assert span["total_bytes"] >= 4 << 20 and span["allocations"] >= 4
 
 
 def test_a_torn_file_is_shown_up_to_where_it_ends(path, tmp_path):

@@ -28,7 +28,9 @@ class Client:
     def ask(self, path, method="GET", body=None, **headers):
         headers = {"X-Vestige-Token": self.server.token, **{name.replace("_", "-"): v for name, v in headers.items()}}
         body = json.dumps(body) if body is not None else None
-        self.connection.request(method, path, body, {name: value for name, value in headers.items() if value is not None})
+        self.connection.request(
+            method, path, body, {name: value for name, value in headers.items() if value is not None}
+        )
         response = self.connection.getresponse()
         return Got(response.status, dict(response.getheaders()), response.read())
 

@@ -9,6 +9,7 @@ from threading import Thread
 
 from . import Failure
 from .console import Parser, Progress, explain
+from .export import _allow_files
 from .inputs import add_arguments, find_traces
 
 TYPE_CHECKING = False
@@ -65,6 +66,7 @@ def main(argv: list[str]) -> int:
 def open_traces(inputs: Inputs, *, keep: bool, folder: str | None) -> Traces:
     from vestige.viewer.traces import Traces
 
+    _allow_files(3 * len(inputs.sources) + 128)
     return Traces(inputs.sources, keep=keep, folder=folder)
 
 

@@ -17,7 +17,7 @@ from .sources import Sources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from .server import Request
@@ -338,13 +338,13 @@ def read_args(text: str | None) -> dict[str, Any] | None:
     return members if isinstance(members, dict) else None
 
 
-def largest(rows: list[tuple[int, ...]], limit: int) -> list[tuple[int, ...]]:
+def largest(rows: Sequence[tuple[int, ...]], limit: int) -> list[tuple[int, ...]]:
     """The rows of a tree with the largest totals; a parent's is never less than its child's, so a tree stays."""
     if len(rows) <= limit:
-        return rows
+        return list(rows)
     order = sorted(range(len(rows)), key=lambda row: (-rows[row][4], row))[:limit]
     places: dict[int, int] = {-1: -1}
-    kept = []
+    kept: list[tuple[int, ...]] = []
     for row in sorted(order):
         parent = rows[row][0]
         if parent in places:

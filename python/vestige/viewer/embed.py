@@ -44,7 +44,9 @@ def pack(traces: Traces) -> bytes:
     blob = Blob()
     if sum(shown.facts.get("spans", 0) for shown in traces) > SPANS_MAX:
         raise TooLarge(f"more than {SPANS_MAX:,} spans")
-    body = to_json({"info": describe(traces), "traces": [_pack_trace(shown, traces, blob) for shown in traces]}).encode()
+    body = to_json(
+        {"info": describe(traces), "traces": [_pack_trace(shown, traces, blob) for shown in traces]}
+    ).encode()
     head = struct.pack("<I", len(body)) + body
     return gzip.compress(head + bytes(-len(head) % 8) + bytes(blob.bytes), compresslevel=6, mtime=0)
 

@@ -71,7 +71,10 @@ class Wanted:
             export_traces(traces, path, all_windows=True, progress=check, format=self.format)
             disposition = "Content-Disposition", f'attachment; filename="{self.name}"'
             return Answer(
-                type=FORMATS[self.format][1], headers=[disposition], file=path, close=lambda: shutil.rmtree(folder, True)
+                type=FORMATS[self.format][1],
+                headers=[disposition],
+                file=path,
+                close=lambda: shutil.rmtree(folder, True),
             )
         except BaseException as error:
             shutil.rmtree(folder, ignore_errors=True)
@@ -93,7 +96,10 @@ class Tickets:
         key = secrets.token_urlsafe(24)
         self._waiting = dict([*alive[-TICKETS_MAX + 1 :], (key, (now + TICKET_SECONDS, wanted))])
         url = f"{base}/handover/{key}/{wanted.name}"
-        return {"url": url, "open": f"{SPEEDSCOPE}/#profileURL={quote(url, safe='')}&title={quote(wanted.name, safe='')}"}
+        return {
+            "url": url,
+            "open": f"{SPEEDSCOPE}/#profileURL={quote(url, safe='')}&title={quote(wanted.name, safe='')}",
+        }
 
     def redeem(self, method: str, path: str, origin: str | None, check: Callable[[float], None]) -> Answer:
         """The path is /handover/KEY/NAME. Browsers ask first (OPTIONS) whether a public page may ask a local one."""

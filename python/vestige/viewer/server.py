@@ -28,7 +28,8 @@ from .answers import Answer, Problem
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, BinaryIO
+    from io import BufferedIOBase
+    from typing import Any
 
     from .api import Api
 
@@ -64,7 +65,9 @@ class ClientGone(Exception):
 class Request:
     """What was asked, after the checks."""
 
-    def __init__(self, method: str, path: str, fields: dict[str, str], body: Any, check: Callable[[float], None]) -> None:
+    def __init__(
+        self, method: str, path: str, fields: dict[str, str], body: Any, check: Callable[[float], None]
+    ) -> None:
         self.method = method
         self.path = path
         self.fields = fields
@@ -248,7 +251,7 @@ class Handler(BaseHTTPRequestHandler):
         except ClientGone:
             self.close_connection = True
             return
-        except Exception as error:  # whatever it is, the next request must not suffer
+        except Exception as error:  # noqa: BLE001 (whatever it is, the next request must not suffer)
             answer = Problem(500, f"{type(error).__name__}: {error}").answer()
         self._send(answer)
 
@@ -391,7 +394,7 @@ class Handler(BaseHTTPRequestHandler):
 class Head:
     """Reads the lines of a request's head, and no more than HEAD_MAX bytes of them."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BufferedIOBase) -> None:
         self._file = file
         self._left = HEAD_MAX
 

@@ -94,7 +94,7 @@ class Traces:
     @property
     def share(self) -> float:
         """Of the work, by the size of the files."""
-        sizes = [max(shown.source.facts["bytes"], 1) for shown in self.all]
+        sizes: list[int] = [max(shown.source.facts["bytes"], 1) for shown in self.all]
         done = [1.0 if shown.error is not None else shown.share for shown in self.all]
         return sum(size * share for size, share in zip(sizes, done)) / sum(sizes)
 
