@@ -212,6 +212,7 @@ class Handler(BaseHTTPRequestHandler):
         self.rfile = self._plain
         self.deadline = time.monotonic() + IDLE
         self.idle = self.receiving = True
+        self._unread = False
         self.command, self.requestline, self.request_version = "", "", self.protocol_version
         try:
             if not self.rfile.peek(1):  # type: ignore[attr-defined]
@@ -256,25 +257,24 @@ class Handler(BaseHTTPRequestHandler):
         self._send(answer)
 
     def _find_answer(self) -> Answer:
+        self._unread = "Content-Length" in self.headers or "Transfer-Encoding" in self.headers
         path, _, query = self.path.partition("?")
-        body = self._read_body()
-        self.receiving = False
-        self.deadline = float("inf")
         self._check_host()
         if path.startswith("/handover/"):
+            self._read_body()
             return self.server.api.handed_over(self.command, path, self.headers.get("Origin"), self._check_client)
         self._check_origin(path)
         if self.command not in ("GET", "HEAD", "POST"):
             raise Problem(405, f"{self.command} is not answered here")
         if not path.startswith("/api/"):
             return self._page(path)
+        if self.command == "HEAD":
+            raise Problem(405, "HEAD is not answered here")
         fields = self._fields(query)
         token = fields.pop("token", "")
         if not self.server.knows(self.headers.get(TOKEN_HEADER, token)):
             raise Problem(403, "the token is missing or wrong: open the address that vestige view printed")
-        if self.command == "HEAD":
-            raise Problem(405, "HEAD is not answered here")
-        return self.server.api.answer(Request(self.command, path, fields, body, self._check_client))
+        return self.server.api.answer(Request(self.command, path, fields, self._read_body(), self._check_client))
 
     def _page(self, path: str) -> Answer:
         page = self.server.pages.get(path)
@@ -308,25 +308,26 @@ class Handler(BaseHTTPRequestHandler):
     def _check_client(self, share: float = 0) -> None:
         if self.server.stopping:
             raise ClientGone
-        readable, _, _ = select.select([self.connection], [], [], 0)
-        if readable and self.connection.recv(1, socket.MSG_PEEK) == b"":
+        poll = select.poll()
+        poll.register(self.connection, select.POLLIN)
+        if poll.poll(0) and self.connection.recv(1, socket.MSG_PEEK) == b"":
             raise ClientGone
 
     # ---- what was sent
 
     def _read_body(self) -> Any:
-        """JSON of a POST. After anything else that has a body, the connection cannot go on."""
+        """JSON of a POST."""
         lengths = self.headers.get_all("Content-Length", [])
         if "Transfer-Encoding" in self.headers or len(lengths) > 1 or not all(map(is_number, lengths)):
-            self.close_connection = True
             raise Problem(400, "a body must have one Content-Length")
         length = int(lengths[0]) if lengths else 0
         if length > BODY_MAX:
-            self.close_connection = True
             raise Problem(413, f"a body has at most {BODY_MAX:,} bytes")
         data = self.rfile.read(length)
         if len(data) < length:
             raise ClientGone
+        self._unread = self.receiving = False
+        self.deadline = float("inf")
         if self.command != "POST":
             return None
         try:
@@ -357,9 +358,10 @@ class Handler(BaseHTTPRequestHandler):
             answer.close()
 
     def _send_head(self, answer: Answer) -> None:
+        self.receiving = False
         self.deadline = time.monotonic() + SEND
-        if answer.status >= 400 and answer.status not in (404, 503):
-            self.close_connection = self._refused = True
+        if self._unread or (answer.status >= 400 and answer.status not in (404, 503)):
+            self.close_connection = self._refused = True  # what follows may not be a request
         self.send_response(answer.status)
         policy = PAGE_POLICY if answer.is_page else DATA_POLICY
         headers = [*HEADERS, ("Content-Security-Policy", policy), *answer.headers]
