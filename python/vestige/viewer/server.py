@@ -175,6 +175,7 @@ class Handler(BaseHTTPRequestHandler):
     """A connection, in a thread of its own."""
 
     protocol_version = "HTTP/1.1"
+    default_request_version = "HTTP/1.0"  # of a request that does not say; older ones had answers without a head
     disable_nagle_algorithm = True
     wbufsize = -1  # head and body leave together
     timeout = IDLE + RECEIVE  # of a single call; deadlines are shorter
