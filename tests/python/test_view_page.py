@@ -1,9 +1,12 @@
 """The viewer's page in a real browser: Chromium without a window, against a real server, and as one file."""
 
+import functools
+import http.server
 import json
 import re
 import signal
 import subprocess
+import threading
 
 import pytest
 from browser import BROWSER, Browser
@@ -65,7 +68,9 @@ class Served:
 
     def __init__(self, folder, *files):
         command = [COMMAND, "view", *files, "--no-browser"]
-        self.process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.process = subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         for line in self.process.stdout:
             found = re.search(r"http://127\.0\.0\.1:\d+/\S*", line)
             if found:
@@ -330,7 +335,9 @@ def test_the_flame_graph_is_of_the_selected_range(page, place):
     assert all(total == chosen for _, _, total in boxes)
     assert 0.9 * (end - start) < chosen < end - start
     assert text(page, "#flame-told").startswith("All: ")
-    box = page.eval("(() => { const box = document.getElementById('flame-canvas').getBoundingClientRect(); return [box.x, box.y]; })()")
+    box = page.eval(
+        "(() => { const box = document.getElementById('flame-canvas').getBoundingClientRect(); return [box.x, box.y]; })()"
+    )
     page.click(box[0] + 300, box[1] + 4 * 20 + 10)  # the fifth row
     assert text(page, "#flame-told").startswith("linger app.py:16")
     colour = page.screenshot().at(box[0] + 300, box[1] + 4 * 20 + 15)
@@ -466,6 +473,55 @@ def test_a_wrong_token_is_said_plainly(browser, server):
     page = browser.open(server.url.split("?")[0] + "?token=wrong")
     page.wait("document.getElementById('loading-told').textContent === 'The trace cannot be shown'")
     page.close()
+
+
+FOREIGN = """\
+(async () => {
+  const [, base, token] = %s.match(/(.*)\\/\\?token=(.*)/);
+  const tried = {};
+  const attempt = async (name, how) => { try { tried[name] = String(await how()); } catch (error) { tried[name] = 'refused'; } };
+  const load = (tag, address) => new Promise((done, fail) => {
+    const one = document.createElement(tag);
+    one.onload = () => done('loaded');
+    one.onerror = fail;
+    one.src = address;
+    document.body.append(one);
+  });
+  const data = `${base}/api/info?token=${token}`;
+  await attempt('header', async () => (await fetch(`${base}/api/info`, { headers: { 'X-Vestige-Token': token } })).text());
+  await attempt('query', async () => (await fetch(data)).text());
+  await attempt('opaque', async () => (await fetch(data, { mode: 'no-cors' })).text());
+  await attempt('script', () => load('script', data));
+  await attempt('image', () => load('img', `${base}/api/export?to=flamegraph&token=${token}`));
+  await attempt('frame', async () => { const one = document.createElement('iframe'); one.src = `${base}/?token=${token}`;
+    document.body.append(one); await new Promise((done) => { one.onload = done; }); return one.contentDocument.title; });
+  await attempt('module', () => import(`${base}/app.js`));
+  return tried;
+})()"""
+
+
+def test_a_page_of_another_origin_gets_nothing_even_with_the_token(browser, server, place):
+    """A server of another port: to browsers a page of it is of the same site, and yet a stranger."""
+    (place.path / "foreign.html").write_text("<!doctype html><body>")
+    foreign = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(place.path)))
+    thread = threading.Thread(target=foreign.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        page = browser.open(f"http://127.0.0.1:{foreign.server_port}/foreign.html")
+        page.wait("document.body !== null && location.href.startsWith('http')")
+        tried = page.eval(FOREIGN % json.dumps(server.url))
+        page.close()
+    finally:
+        foreign.shutdown()
+        foreign.server_close()
+        thread.join()
+    assert tried.pop("opaque") in ("", "refused")  # what there was to read
+    assert len(tried) == 6 and set(tried.values()) == {"refused"}
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
 
 
 def test_one_file_shows_the_same(browser, server, place):
