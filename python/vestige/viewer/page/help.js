@@ -18,7 +18,7 @@ const KEYS = [
   ["Esc", "deselect, close the panel"],
 ];
 const COLOURS = [
-  ["python", "Python functions, one hue a file"], ["native", "functions in C"],
+  ["python", "Python functions, near hues for one file"], ["native", "functions in C"],
   ["operator", "operators: a line beneath"], ["module", "modules of a model"],
   ["annotation", "annotations of yours: a line above"], ["gc", "garbage collections"],
 ];

@@ -23,8 +23,8 @@ export class Names {
     let one = this.byKey.get(key);
     if (!one) {
       const family = familyOf(kind);
-      // Functions of one file are of one hue; their lightness differs.
-      const place = hash(file ?? name) % 8, tone = hash(name) % (SHADES / 8);
+      // Functions of one file are of near hues; their lightness differs.
+      const own = hash(name), place = (hash(file ?? name) + (own >>> 8) % 3) % 8, tone = own % (SHADES / 8);
       one = { index: this.functions.length, kind, name: shorten(name), file, line, family, shade: tone * 8 + place };
       this.functions.push(one);
       this.byKey.set(key, one);

@@ -163,7 +163,7 @@ export class Stage {
     tile.width = tile.height = 8;
     const context = tile.getContext("2d");
     context.strokeStyle = color;
-    context.lineWidth = 2;
+    context.lineWidth = 1.4;
     for (const shift of [-8, 0, 8]) {
       context.moveTo(shift - 1, 9);
       context.lineTo(shift + 9, -1);

@@ -91,7 +91,7 @@ export function formatTick(ns, base, step) {
 
 function tickText(ns, step) {
   if (ns === 0) return "0";
-  if (Math.abs(ns) >= 60e9 && step >= 1e9) return formatTime(ns);
+  if (Math.abs(ns) >= 60e9 && step >= 1e9) return formatTime(ns).replace(/ 00 (s|min)$/, "");
   let unit = UNITS[0];
   for (const one of UNITS) if (Math.abs(ns) >= one[0]) unit = one;
   const digits = Math.max(0, Math.ceil(-Math.log10(step / unit[0]) - 1e-9));
