@@ -1,5 +1,6 @@
 """`vestige view`: what the server answers, and to whom."""
 
+import errno
 import json
 import os
 import random
@@ -239,6 +240,23 @@ def test_an_export_is_the_file_that_vestige_export_writes(client, path, tmp_path
     expected = tmp_path / f"t{suffix}"
     Trace(str(path)).export(str(expected), all_windows=True, format=format)
     assert strip_name(got.body) == strip_name(expected.read_bytes())
+
+
+def test_files_of_exports_go_away_however_it_went(path, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with serving(path) as server:
+        client = Client(server)
+        assert client.ask("/api/export?to=perfetto").status == 200
+        monkeypatch.setattr("vestige.viewer.exports.export_traces", no_room)
+        status, line = client.error("/api/export?to=perfetto")
+        assert (status, line) == (500, "t.pftrace cannot be written: [Errno 28] No space left on device")
+    assert os.listdir(tmp_path) == []
+
+
+def no_room(traces, output, **options):
+    with open(output, "w") as file:
+        file.write("a part")
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def strip_name(data):

@@ -45,6 +45,10 @@ class Shown:
     def ready(self) -> bool:
         return self._view is not None
 
+    @property
+    def end_ns(self) -> int:
+        return max(self.source.facts["end_ns"], self.facts.get("end_ns", 0))
+
     def take(self, view: View) -> None:
         """The index is there."""
         self.facts = view.info()
@@ -68,7 +72,6 @@ class Traces:
     def __init__(self, sources: Sequence[Source], *, keep: bool = True, folder: str | None = None) -> None:
         self.all = [Shown(number, source) for number, source in enumerate(sources)]
         self.start_ns: int = min(source.facts["start_ns"] for source in sources)
-        self.end_ns: int = max(source.facts["end_ns"] for source in sources)
         self._keep = keep
         self._folder = folder
         self._changed = Condition()
@@ -85,6 +88,11 @@ class Traces:
         if not 0 <= number < len(self.all):
             raise Problem(404, f"there is no trace {number}")
         return self.all[number]
+
+    @property
+    def end_ns(self) -> int:
+        """Of the latest; one that is still being recorded has grown until its index was built."""
+        return max(shown.end_ns for shown in self.all)
 
     @property
     def finished(self) -> bool:
