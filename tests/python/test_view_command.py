@@ -17,9 +17,11 @@ from itertools import pairwise
 import pytest
 from conftest import COMMAND
 from traces import family, patch, record
+from viewing import Client, serving
 
 import vestige
 from vestige import Trace, record_function
+from vestige.cli import Failure, view
 from vestige.cli.inputs import find_traces
 from vestige.viewer import embed
 from vestige.viewer.traces import Traces
@@ -100,8 +102,6 @@ def test_it_ends_like_that_when_it_is_told_to_terminate(path, tmp_path):
     ],
 )
 def test_wrong_usage_is_told_in_a_line(arguments, line, tmp_path, monkeypatch):
-    from vestige.cli import Failure, view
-
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there.html").touch()
     with pytest.raises(Failure, match=re.escape(line)) as failure:
@@ -111,8 +111,6 @@ def test_wrong_usage_is_told_in_a_line(arguments, line, tmp_path, monkeypatch):
 
 def test_a_port_that_is_taken_is_told_of(path, tmp_path):
     import socket
-
-    from vestige.cli import Failure, view
 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -124,8 +122,6 @@ def test_a_port_that_is_taken_is_told_of(path, tmp_path):
 
 
 def test_files_that_are_no_traces_are_told_of(tmp_path):
-    from vestige.cli import Failure, view
-
     (tmp_path / "t.vst").write_text("text")
     for file, line in [("t.vst", "not a vestige trace"), ("missing.vst", "No such file")]:
         with pytest.raises(Failure, match=line) as failure:
@@ -253,9 +249,30 @@ def test_large_numbers_survive(tmp_path, path):
     assert second - first == 10**14
 
 
-def test_html_writes_one_page_that_needs_nothing_else(path, tmp_path, monkeypatch, capsys):
-    from vestige.cli import view
+def test_traces_of_clocks_that_differ_can_be_aligned(tmp_path):
+    first = record(tmp_path / "first.vst", work)
+    second = tmp_path / "second.vst"
+    second.write_bytes(first.read_bytes())
+    patch(second, shift_ns=3_000_000, pid=2, trace_id="2" * 32)
+    inputs = find_traces([str(first), str(second)])
+    offsets = view.find_offsets(inputs, "load")
+    assert offsets == [0, -3_000_000]
+    traces = Traces(inputs.sources, keep=False, offsets_ns=offsets)
+    traces.build()
+    data, blob = unpack(embed.pack(traces))
+    one, other = (read_rows(trace, blob) for trace in data["traces"])
+    assert one == other
+    with serving(traces) as server:
+        client = Client(server)
+        spans = [client.window(0, data["info"]["duration_ns"], trace=number) for number in (0, 1)]
+        assert spans[0] == spans[1] != []
+        half = data["info"]["duration_ns"] // 2
+        got = [client.ask(f"/api/export?to=speedscope&traces={number}&to_ns={half}").body for number in (0, 1)]
+        profiles = [json.loads(body)["profiles"] for body in got]
+        assert [len(one["events"]) for one in profiles[0]] == [len(one["events"]) for one in profiles[1]]
 
+
+def test_html_writes_one_page_that_needs_nothing_else(path, tmp_path, monkeypatch, capsys):
     output = tmp_path / "out.html"
     assert view.main([str(path), "--html", str(output)]) == 0
     page = output.read_text()
@@ -270,8 +287,6 @@ def test_html_writes_one_page_that_needs_nothing_else(path, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("limit, line", [("SPANS_MAX", "more than 3 spans"), ("BYTES_MAX", "more than 0 MB")])
 def test_what_is_too_large_for_a_page_is_not_written(path, tmp_path, monkeypatch, limit, line):
-    from vestige.cli import Failure, view
-
     monkeypatch.setattr(embed, limit, 3)
     with pytest.raises(Failure, match=line) as failure:
         view.main([str(path), "--html", str(tmp_path / "out.html")])
@@ -279,8 +294,6 @@ def test_what_is_too_large_for_a_page_is_not_written(path, tmp_path, monkeypatch
 
 
 def test_a_page_that_cannot_be_written_is_told_of(path, tmp_path):
-    from vestige.cli import Failure, view
-
     with pytest.raises(Failure, match="No such file or directory"):
         view.main([str(path), "--html", str(tmp_path / "missing" / "out.html")])
 

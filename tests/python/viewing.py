@@ -74,9 +74,11 @@ def read_window(data):
 
 @contextlib.contextmanager
 def serving(*paths, build=True, keep=False, folder=None, pages=None):
-    """A server for traces, without `build` before there is an index."""
-    traces = Traces(find_traces([str(path) for path in paths]).sources, keep=keep, folder=folder)
-    if build:
+    """A server for traces, without `build` before there is an index; also for Traces that are made already."""
+    traces = paths[0]
+    if not isinstance(traces, Traces):
+        traces = Traces(find_traces([str(path) for path in paths]).sources, keep=keep, folder=folder)
+    if build and not traces.finished:
         traces.build()
     api = Api(traces)
     server = transport.Server(api, pages if pages is not None else read_pages())

@@ -40,6 +40,7 @@ def main(argv: list[str]) -> int:
         EXAMPLES,
     )
     add_arguments(parser)
+    parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
     parser.add_argument("--port", metavar="N", type=int, default=0, help="default: one that is free")
     parser.add_argument("--no-browser", action="store_true", help="print the address, and let the user open it")
     parser.add_argument("--html", metavar="OUT", help="write one page that needs no server; for smaller traces")
@@ -55,7 +56,8 @@ def main(argv: list[str]) -> int:
     if options.html is not None and os.path.lexists(options.html) and not options.force:
         raise Failure(f"{options.html}: already exists; --force overwrites it", code=2)
     inputs = find_traces(options.files, children=not options.no_children)
-    traces = open_traces(inputs, keep=not options.no_index and options.html is None, folder=options.index)
+    keep = not options.no_index and options.html is None
+    traces = open_traces(inputs, keep=keep, folder=options.index, align=options.align)
     if options.html is not None:
         write_page(inputs, traces, options.html)
         return int(inputs.failed)
@@ -63,11 +65,22 @@ def main(argv: list[str]) -> int:
     return int(inputs.failed)
 
 
-def open_traces(inputs: Inputs, *, keep: bool, folder: str | None) -> Traces:
+def open_traces(inputs: Inputs, *, keep: bool, folder: str | None, align: str | None) -> Traces:
     from vestige.viewer.traces import Traces
 
     _allow_files(3 * len(inputs.sources) + 128)
-    return Traces(inputs.sources, keep=keep, folder=folder)
+    offsets = None if align is None else find_offsets(inputs, align)
+    return Traces(inputs.sources, keep=keep, folder=folder, offsets_ns=offsets)
+
+
+def find_offsets(inputs: Inputs, name: str) -> list[int]:
+    """How far to move each trace, so that the spans of that name end together."""
+    from .align import align_traces
+
+    traces = [source.open() for source in inputs.sources]
+    for line in align_traces(inputs.sources, traces, name):
+        print(line)
+    return [trace.info()["start_ns"] - source.facts["start_ns"] for trace, source in zip(traces, inputs.sources)]
 
 
 # ---- the server

@@ -262,7 +262,7 @@ def _describe_trace(shown: Shown, base: int) -> dict[str, Any]:
         "file": source.path,
         "pid": facts["pid"],
         "rank": source.rank,
-        "start_ns": facts["start_ns"] - base,
+        "start_ns": shown.start_ns - base,
         "end_ns": shown.end_ns - base,
         "ready": shown.ready,
         "error": shown.error,
@@ -275,19 +275,19 @@ def _describe_trace(shown: Shown, base: int) -> dict[str, Any]:
         "windows": facts["windows"],
         "bytes": facts["bytes"],
         "index": index,
-        "threads": [_describe_thread(thread, facts, base) for thread in shown.threads or source.threads],
+        "threads": [_describe_thread(thread, shown, base) for thread in shown.threads or source.threads],
     }
 
 
-def _describe_thread(thread: dict[str, Any], facts: dict[str, Any], base: int) -> dict[str, Any]:
+def _describe_thread(thread: dict[str, Any], shown: Shown, base: int) -> dict[str, Any]:
     return {
         "number": thread["number"],
         "tid": thread["tid"],
         "name": thread["name"],
         "depth": thread.get("depth", 0),
         "levels": thread.get("levels", 0),
-        "start_ns": thread.get("start_ns", facts["start_ns"]) - base,
-        "end_ns": thread.get("end_ns", facts["end_ns"]) - base,
+        "start_ns": thread.get("start_ns", shown.start_ns) - base,
+        "end_ns": thread.get("end_ns", shown.end_ns) - base,
         "spans": thread.get("spans", 0),
     }
 

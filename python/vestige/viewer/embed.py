@@ -68,8 +68,7 @@ def _pack_trace(shown: Shown, traces: Traces, blob: Blob) -> dict[str, Any]:
     if not shown.ready:
         nothing: dict[str, Any] = {"rows": [], "memory": None, "args": [], "counters": [], "losses": [], "sources": {}}
         return {"names": name_table(shown), **nothing}
-    trace = shown.source.open()
-    block, text, _ = trace.events(all_windows=True)
+    block, text, _ = shown.open().events(all_windows=True)
     rows = Rows(block)
     ranks = sorted(rows.lanes)
     start, end = traces.start_ns, max(traces.end_ns, traces.start_ns + 1)

@@ -64,7 +64,7 @@ class Wanted:
         folder = tempfile.mkdtemp(prefix="vestige-")
         try:
             path = os.path.join(folder, self.name)
-            traces = [shown.source.open() for shown in self.traces]
+            traces = [shown.open() for shown in self.traces]
             if self.start_ns is not None or self.end_ns is not None:
                 for trace in traces:
                     trace.set_range(self.start_ns, self.end_ns)

@@ -192,6 +192,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.enter(self)
 
     def finish(self) -> None:
+        self.rfile = self._plain
         try:
             super().finish()
             if self._refused:

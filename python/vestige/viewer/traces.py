@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from threading import Condition, Thread
 
-from vestige._core import TraceError, View
+from vestige._core import Trace, TraceError, View
 
 from .answers import Problem
 
@@ -31,10 +31,11 @@ class Stopped(Exception):
 class Shown:
     """A trace, and its view once there is one."""
 
-    def __init__(self, number: int, source: Source) -> None:
+    def __init__(self, number: int, source: Source, offset_ns: int = 0) -> None:
         self.number = number
         self.source = source
         self.places: list[Place | None] = source.open().places()
+        self._offset_ns = offset_ns  # how far it is moved from what its own clock says
         self.share = 0.0
         self.error: str | None = None
         self.facts: dict[str, Any] = {}
@@ -46,11 +47,22 @@ class Shown:
         return self._view is not None
 
     @property
+    def start_ns(self) -> int:
+        return int(self.source.facts["start_ns"]) + self._offset_ns
+
+    @property
     def end_ns(self) -> int:
-        return max(self.source.facts["end_ns"], self.facts.get("end_ns", 0))
+        return max(int(self.source.facts["end_ns"]) + self._offset_ns, int(self.facts.get("end_ns", 0)))
+
+    def open(self) -> Trace:
+        """The trace itself, for a pass of its own."""
+        trace = self.source.open()
+        trace.set_offset(self._offset_ns)
+        return trace
 
     def take(self, view: View) -> None:
         """The index is there."""
+        view.set_offset(self._offset_ns)
         self.facts = view.info()
         self.threads = view.threads()
         self._view = view
@@ -69,9 +81,17 @@ class Shown:
 class Traces:
     """All that are shown, on one timeline that begins with the earliest."""
 
-    def __init__(self, sources: Sequence[Source], *, keep: bool = True, folder: str | None = None) -> None:
-        self.all = [Shown(number, source) for number, source in enumerate(sources)]
-        self.start_ns: int = min(source.facts["start_ns"] for source in sources)
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        *,
+        keep: bool = True,
+        folder: str | None = None,
+        offsets_ns: Sequence[int] | None = None,
+    ) -> None:
+        offsets_ns = offsets_ns or [0] * len(sources)
+        self.all = [Shown(number, source, offset) for number, (source, offset) in enumerate(zip(sources, offsets_ns))]
+        self.start_ns: int = min(shown.start_ns for shown in self.all)
         self._keep = keep
         self._folder = folder
         self._changed = Condition()
