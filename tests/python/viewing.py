@@ -92,6 +92,7 @@ def serving(*paths, build=True, keep=False, folder=None, pages=None):
         server.end()
         traces.stop()
         thread.join()
+    assert not server.faults
 
 
 def raw(server, data, *, close=False):

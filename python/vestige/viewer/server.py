@@ -18,7 +18,9 @@ import secrets
 import select
 import socket
 import socketserver
+import sys
 import time
+from collections import deque
 from http.server import BaseHTTPRequestHandler
 from threading import Lock
 from urllib.parse import parse_qsl
@@ -92,6 +94,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self._handlers: set[Handler] = set()
         self._count = 0  # of connections, also of those that have no handler yet
         self.stopping = False
+        self.faults: deque[BaseException | None] = deque(maxlen=10)
         super().__init__((HOST, port), Handler)
         self.port: int = self.server_address[1]
         self.base = f"http://{HOST}:{self.port}"
@@ -168,7 +171,11 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             self._handlers.discard(handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Connections break; that is all that gets here."""
+        """Connections break, which is no news; anything else is a fault of ours."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, (OSError, ClientGone)):
+            self.faults.append(error)
+            print(f"vestige: a connection ended by {type(error).__name__}: {error}", file=sys.stderr, flush=True)
 
 
 class Handler(BaseHTTPRequestHandler):
