@@ -1,5 +1,6 @@
 """What the tests of the command share: programs written to a folder, run plainly and under `vestige run`."""
 
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -7,6 +8,9 @@ import textwrap
 from pathlib import Path
 
 import pytest
+
+# A shell starts what runs in the background with interrupts ignored, and programs inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 COMMAND = str(Path(sysconfig.get_path("scripts")) / "vestige")
 
