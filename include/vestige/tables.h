@@ -74,6 +74,8 @@ typedef struct vst_table_source {
     const char *path;
     int32_t process;   /* its number among those read together */
     int64_t offset_ns; /* as vst_trace_set_offset has it */
+    /* As vst_trace_set_range has them; 0: no bound. */
+    int64_t from_ns, to_ns;
     int64_t parent_pid;
     int32_t rank, world_size;
     const char *host, *name, *command;

@@ -31,17 +31,20 @@ static const char *keep_path(table *self, PyObject *path)
 static bool take_source(table *self, PyObject *facts, vst_table_source *to)
 {
     PyObject *path;
-    long long offset, parent_pid;
+    long long offset, from, until, parent_pid;
 
     if (!PyTuple_Check(facts)) {
         PyErr_SetString(PyExc_TypeError, "a source is a tuple");
         return false;
     }
-    if (!PyArg_ParseTuple(facts, "OiLLiizzzz:Table", &path, &to->process,
-                          &offset, &parent_pid, &to->rank, &to->world_size,
-                          &to->host, &to->name, &to->command, &to->ended))
+    if (!PyArg_ParseTuple(facts, "OiLLLLiizzzz:Table", &path, &to->process,
+                          &offset, &from, &until, &parent_pid, &to->rank,
+                          &to->world_size, &to->host, &to->name, &to->command,
+                          &to->ended))
         return false;
     to->offset_ns = offset;
+    to->from_ns = from;
+    to->to_ns = until;
     to->parent_pid = parent_pid;
     to->path = keep_path(self, path);
     return to->path && PyList_Append(self->texts, facts) == 0;
@@ -282,8 +285,8 @@ static PyGetSetDef properties[] = {
 
 PyDoc_STRVAR(table_doc,
              "Table(name, sources)\n--\n\nA table of traces. A source is "
-             "(path, process, offset_ns, parent_pid, rank, world_size, host, "
-             "name, command, ended).");
+             "(path, process, offset_ns, from_ns, to_ns, parent_pid, rank, "
+             "world_size, host, name, command, ended).");
 
 static PyType_Slot slots[] = {
     {Py_tp_init, table_init},

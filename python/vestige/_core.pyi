@@ -79,11 +79,13 @@ class Table:
         self,
         name: str,
         sources: Iterable[
-            tuple[str | bytes, int, int, int, int, int, str | None, str | None, str | None, str | None]
+            tuple[
+                str | bytes, int, int, int, int, int, int, int, str | None, str | None, str | None, str | None
+            ]
         ],
     ) -> None:
-        """A source is (path, process, offset_ns, parent_pid, rank, world_size, host, name, command, ended); a number
-        that is not known is -1."""
+        """A source is (path, process, offset_ns, from_ns, to_ns, parent_pid, rank, world_size, host, name, command,
+        ended); a number that is not known is -1, and a bound that there is not 0."""
     @property
     def name(self) -> str: ...
     @property

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from ._core import Progress
     from .cli.inputs import Source
 
     Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -72,14 +73,17 @@ class Traces:
     instant: Table
     lost: Table
 
-    def __init__(self, sources: Sequence[Source], offsets: Sequence[int] = ()) -> None:
-        """`offsets`: by how many ns each is moved in time."""
+    def __init__(
+        self, sources: Sequence[Source], *, offsets: Sequence[int] = (), from_ns: int = 0, to_ns: int = 0
+    ) -> None:
+        """`offsets`: by how many ns each is moved in time. What was before from_ns or after to_ns is left out."""
         if not sources:
             raise ValueError("there are no traces to read")
         self.sources = list(sources)
         self.closed = False
         facts = [
-            _facts(source, number, offsets[number] if offsets else 0) for number, source in enumerate(self.sources)
+            _facts(source, (number, offsets[number] if offsets else 0, from_ns, to_ns))
+            for number, source in enumerate(self.sources)
         ]
         self.tables = {name: Table(self, name, facts) for name in TABLES}
         self.__dict__.update(self.tables)
@@ -111,9 +115,10 @@ class Traces:
             raise ValueError("the traces are closed")
 
 
-def open(files: Files, *, children: bool = True) -> Traces:
+def open(files: Files, *, children: bool = True, from_ns: int = 0, to_ns: int = 0) -> Traces:
     """The traces that files, folders and patterns stand for, as tables. A file stands for the processes it started too,
-    unless `children` is false. What cannot be read is warned of, if there is anything else."""
+    unless `children` is false; what was before from_ns or after to_ns (ns since 1970, 0: no bound) is left out. What
+    cannot be read is warned of, if there is anything else."""
     from .cli import Failure
     from .cli.inputs import Inputs, find_traces
 
@@ -131,18 +136,34 @@ def open(files: Files, *, children: bool = True) -> Traces:
         inputs = find_traces(map(os.fspath, paths), children=children, inputs=Warning())
     except Failure as failure:
         raise TraceError(str(failure)) from None
-    return Traces(inputs.sources)
+    return Traces(inputs.sources, from_ns=from_ns, to_ns=to_ns)
 
 
-def _facts(source: Source, number: int, offset: int) -> tuple[Any, ...]:
+def write(
+    traces: Traces | Files,
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    tables: Iterable[str] | None = None,
+    progress: Progress | None = None,
+) -> list[str]:
+    """Writes tables as Parquet or Arrow IPC files, by pyarrow; returns the files. A path that ends in .parquet or .arrow
+    gets the spans, or the one table of `tables`; any other is a folder, which gets a file for each of `tables`, or for
+    all, in `format`."""
+    from .table_files import write_tables
+
+    traces = traces if isinstance(traces, Traces) else open(traces)
+    return write_tables(traces, os.fspath(path), format=format, tables=tables, progress=progress)
+
+
+def _facts(source: Source, numbers: tuple[int, int, int, int]) -> tuple[Any, ...]:
     """As _core.Table wants them."""
     info = source.metadata.get("distributedInfo")
     world_size = info.get("world_size") if isinstance(info, dict) else None
     host = source.metadata.get("host_name")
     return (
         source.path,
-        number,
-        offset,
+        *numbers,
         -1 if source.parent_pid is None else source.parent_pid,
         _small(source.rank),
         _small(world_size),

@@ -208,9 +208,10 @@ static vst_status begin_alloc(vst__table_stream *stream)
     self = stream->own = calloc(1, sizeof *self);
     if (self == NULL)
         return VST_E_NOMEM;
-    return status == VST_OK ? vst__history_begin(stream->trace, VST_WINDOW_ALL,
-                                                 &sink, &self->history)
-                            : status;
+    if (status != VST_OK || !vst_trace_has_memory(stream->trace))
+        return status;
+    return vst__history_begin(stream->trace, VST_WINDOW_ALL, &sink,
+                              &self->history);
 }
 
 static vst_status step_alloc(vst__table_stream *stream, bool *done)
@@ -219,7 +220,9 @@ static vst_status step_alloc(vst__table_stream *stream, bool *done)
     vst_status status = VST_OK;
     size_t rows = 0;
 
-    *done = false;
+    *done = self->history == NULL;
+    if (*done)
+        return VST_OK;
     if (!self->read)
         return vst__history_step(self->history, &self->read);
     for (; rows < ROWS_A_STEP && self->told < self->count && status == VST_OK;
@@ -249,6 +252,7 @@ static void end_alloc(vst__table_stream *stream)
 const vst__table vst__table_alloc = {
     .name = "alloc",
     VST_COLUMNS(alloc_columns),
+    .has_names = true,
     .begin = begin_alloc,
     .step = step_alloc,
     .end = end_alloc,

@@ -37,6 +37,14 @@ static size_t size_of(vst__column_type type, size_t rows)
     return rows * sizeof(int64_t);
 }
 
+static vst__buffer_kind kind_of(vst__column_type type)
+{
+    return type == VST_COLUMN_BOOL ? VST_BUFFER_BITS
+           : type == VST_COLUMN_I64 || type == VST_COLUMN_F64
+               ? VST_BUFFER_WIDE
+               : VST_BUFFER_NARROW;
+}
+
 static bool resize(void **memory, size_t size)
 {
     void *moved = realloc(*memory, size);
@@ -76,6 +84,25 @@ static bool widen(vst__column *column, const vst__column_spec *spec,
     return !spec->nullable || widen_bits(&column->valid, before, after);
 }
 
+/* A batch of the usual size, of buffers that may have been used before. */
+static bool begin(vst__batch *self, vst__column *column,
+                  const vst__column_spec *spec)
+{
+    if (column->values == NULL)
+        column->values = vst__buffers_take(self->buffers, kind_of(spec->type));
+    if (spec->nullable && column->valid == NULL)
+        column->valid = vst__buffers_take(self->buffers, VST_BUFFER_BITS);
+    if (column->values == NULL || (spec->nullable && column->valid == NULL))
+        return false;
+    if (spec->type == VST_COLUMN_BOOL)
+        memset(column->values, 0, bits(VST_BATCH_ROWS));
+    if (spec->type == VST_COLUMN_TEXT)
+        *(int32_t *)column->values = 0;
+    if (spec->nullable)
+        memset(column->valid, 0, bits(VST_BATCH_ROWS));
+    return true;
+}
+
 vst_status vst__batch_make_room(vst__batch *self)
 {
     size_t wanted = self->capacity != 0 ? 2 * self->capacity : self->usual;
@@ -85,7 +112,10 @@ vst_status vst__batch_make_room(vst__batch *self)
     if (wanted > INT32_MAX / 8)
         return VST_E_NOMEM;
     for (size_t i = 0; i < self->column_count; i++)
-        if (!widen(&self->columns[i], &self->specs[i], self->capacity, wanted))
+        if (!(self->capacity == 0 && wanted == VST_BATCH_ROWS
+                  ? begin(self, &self->columns[i], &self->specs[i])
+                  : widen(&self->columns[i], &self->specs[i], self->capacity,
+                          wanted)))
             return VST_E_NOMEM;
     self->capacity = wanted;
     return VST_OK;
@@ -196,14 +226,29 @@ vst_status vst__batch_members(vst__batch *self, unsigned column,
 typedef struct owned {
     const void *buffers[3];
     vst_arrow_array dictionary;
+    vst__buffers *from; /* where the first two go; NULL: they are freed */
+    vst__buffer_kind kind;
 } owned;
+
+static void *writable(const void *buffer)
+{
+    return (void *)(uintptr_t)buffer;
+}
 
 static void release_column(vst_arrow_array *array)
 {
     owned *own = array->private_data;
 
-    for (size_t i = 0; i < 3; i++)
-        free((void *)(uintptr_t)own->buffers[i]);
+    if (own->from != NULL) {
+        vst__buffers_give(own->from, VST_BUFFER_BITS,
+                          writable(own->buffers[0]));
+        vst__buffers_give(own->from, own->kind, writable(own->buffers[1]));
+        vst__buffers_let_go(own->from);
+    } else {
+        free(writable(own->buffers[0]));
+        free(writable(own->buffers[1]));
+    }
+    free(writable(own->buffers[2]));
     if (own->dictionary.release != NULL)
         own->dictionary.release(&own->dictionary);
     free(own);
@@ -250,15 +295,23 @@ static vst_status make_column(const vst__column_spec *spec,
     return vst__dictionary_array(&dictionaries[spec->names], &own->dictionary);
 }
 
-static void fill_column(vst__column *column, const vst__column_spec *spec,
-                        size_t rows, vst_arrow_array *array)
+static void fill_column(vst__batch *self, size_t index, vst_arrow_array *array)
 {
+    const vst__column_spec *spec = &self->specs[index];
+    vst__column *column = &self->columns[index];
     owned *own = array->private_data;
 
-    array->length = (int64_t)rows;
+    array->length = (int64_t)self->rows;
     array->null_count = (int64_t)column->nulls;
+    if (self->capacity == VST_BATCH_ROWS) {
+        own->from = vst__buffers_hold(self->buffers);
+        own->kind = kind_of(spec->type);
+    }
     if (column->nulls == 0) {
-        free(column->valid);
+        if (own->from != NULL)
+            vst__buffers_give(own->from, VST_BUFFER_BITS, column->valid);
+        else
+            free(column->valid);
         column->valid = NULL;
     }
     own->buffers[0] = column->valid;
@@ -310,8 +363,7 @@ vst_status vst__batch_take(vst__batch *self, vst__dictionary *dictionaries,
         return status;
     }
     for (size_t i = 0; i < self->column_count; i++)
-        fill_column(&self->columns[i], &self->specs[i], self->rows,
-                    &all->columns[i]);
+        fill_column(self, i, &all->columns[i]);
     self->usual =
         self->capacity < VST_BATCH_ROWS ? self->capacity : VST_BATCH_ROWS;
     self->rows = self->capacity = self->text = 0;

@@ -8,6 +8,7 @@
 
 #include <vestige/tables.h>
 
+#include "tables/buffers.h"
 #include "tables/dictionary.h"
 
 enum {
@@ -50,13 +51,14 @@ typedef struct vst__column {
     size_t byte_count, byte_capacity;
 } vst__column;
 
-/* All zero but for specs and column_count before the first time. */
+/* All zero but for specs, column_count and buffers before the first time. */
 typedef struct vst__batch {
     const vst__column_spec *specs;
     size_t column_count;
     size_t rows, capacity;
     size_t usual; /* capacity of the one that was given away before */
     size_t text;  /* bytes of it */
+    vst__buffers *buffers;
     vst__column columns[VST_BATCH_COLUMNS_MAX];
 } vst__batch;
 

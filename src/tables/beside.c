@@ -45,12 +45,13 @@ static vst_status begin_counter(vst__table_stream *stream)
 {
     vst_sink sink = {.ctx = stream, .no_args = true, .counter = add_counter};
 
-    return vst__replayed_begin(stream, &sink);
+    return vst__replayed_begin(stream, &sink, VST_DEF_COUNTER);
 }
 
 const vst__table vst__table_counter = {
     .name = "counter",
     VST_COLUMNS(counter_columns),
+    .has_names = true,
     .begin = begin_counter,
     .step = vst__replayed_step,
 };
@@ -99,12 +100,13 @@ static vst_status begin_instant(vst__table_stream *stream)
 {
     vst_sink sink = {.ctx = stream, .no_args = true, .instant = add_instant};
 
-    return vst__replayed_begin(stream, &sink);
+    return vst__replayed_begin(stream, &sink, VST_DEF_INSTANT);
 }
 
 const vst__table vst__table_instant = {
     .name = "instant",
     VST_COLUMNS(instant_columns),
+    .has_names = true,
     .begin = begin_instant,
     .step = vst__replayed_step,
 };

@@ -199,11 +199,7 @@ static vst_status add_func(vst__table_stream *stream, const vst_definition *d,
     vst__batch *batch = &stream->batch;
     const vst__defined *defined = vst__names_of(stream, id);
     vst_status status = vst__batch_reserve(batch);
-    int32_t file = 0;
 
-    if (status == VST_OK && d->file_len != 0)
-        status = vst__dictionary_add(&stream->dictionaries[VST_NAMES_FILES],
-                                     d->file, d->file_len, &file);
     if (status != VST_OK)
         return status;
     vst__batch_i32(batch, FUNC_PROCESS, stream->source->process);
@@ -211,7 +207,7 @@ static vst_status add_func(vst__table_stream *stream, const vst_definition *d,
     vst__batch_i32(batch, FUNC_KIND, defined->kind);
     vst__batch_i32(batch, FUNC_NAME, defined->shown);
     status = vst__batch_text(batch, FUNC_QUALNAME, d->name, d->name_len);
-    vst__batch_i32_or_null(batch, FUNC_FILE, d->file_len != 0, file);
+    vst__batch_i32_or_null(batch, FUNC_FILE, d->file_len != 0, defined->file);
     vst__batch_i32_or_null(batch, FUNC_LINE,
                            d->kind == VST_DEF_PYTHON && d->line > 0, d->line);
     vst__batch_add(batch);
@@ -236,6 +232,7 @@ static vst_status step_func(vst__table_stream *stream, bool *done)
 const vst__table vst__table_func = {
     .name = "func",
     VST_COLUMNS(func_columns),
+    .has_names = true,
     .begin = vst__names_define,
     .step = step_func,
 };

@@ -155,12 +155,13 @@ static vst_status begin_op(vst__table_stream *stream)
 {
     vst_sink sink = {.ctx = stream, .span = add_op, .places = &stream->places};
 
-    return vst__replayed_begin(stream, &sink);
+    return vst__replayed_begin(stream, &sink, VST_DEF_OPERATOR);
 }
 
 const vst__table vst__table_op = {
     .name = "op",
     VST_COLUMNS(op_columns),
+    .has_names = true,
     .begin = begin_op,
     .step = vst__replayed_step,
 };

@@ -2,18 +2,29 @@
  * the others that replay a trace. One thread at a time. */
 #include "tables/table.h"
 
-vst_status vst__replayed_begin(vst__table_stream *stream, const vst_sink *sink)
+static bool has_kind(const vst_trace *trace, int kind)
+{
+    for (size_t i = 0; i < trace->definition_count; i++)
+        if ((int)trace->definitions[i].kind == kind)
+            return true;
+    return kind == 0;
+}
+
+vst_status vst__replayed_begin(vst__table_stream *stream, const vst_sink *sink,
+                               int kind)
 {
     vst_status status = vst__names_define(stream);
 
-    return status == VST_OK ? vst__replay_begin(stream->trace, VST_WINDOW_ALL,
-                                                NULL, sink, &stream->replay)
-                            : status;
+    if (status != VST_OK || !has_kind(stream->trace, kind))
+        return status;
+    return vst__replay_begin(stream->trace, VST_WINDOW_ALL, NULL, sink,
+                             &stream->replay);
 }
 
 vst_status vst__replayed_step(vst__table_stream *stream, bool *done)
 {
-    return vst__replay_step(stream->replay, done);
+    *done = stream->replay == NULL;
+    return *done ? VST_OK : vst__replay_step(stream->replay, done);
 }
 
 /* ---- span --------------------------------------------------------------- */
@@ -98,12 +109,13 @@ static vst_status begin_span(vst__table_stream *stream)
     vst_sink sink = {
         .ctx = stream, .span = add_span, .places = &stream->places};
 
-    return vst__replayed_begin(stream, &sink);
+    return vst__replayed_begin(stream, &sink, 0);
 }
 
 const vst__table vst__table_span = {
     .name = "span",
     VST_COLUMNS(span_columns),
+    .has_names = true,
     .begin = begin_span,
     .step = vst__replayed_step,
 };

@@ -104,7 +104,7 @@ static vst_status begin_stack(vst__table_stream *stream)
                      .span = ignore,
                      .places = &stream->places};
 
-    return vst__replayed_begin(stream, &sink);
+    return vst__replayed_begin(stream, &sink, 0);
 }
 
 /* Those recorded first; then the replay is stepped until there are places that
@@ -131,6 +131,7 @@ static vst_status step_stack(vst__table_stream *stream, bool *done)
 const vst__table vst__table_stack = {
     .name = "stack",
     VST_COLUMNS(stack_columns),
+    .has_names = true,
     .begin = begin_stack,
     .step = step_stack,
 };

@@ -71,24 +71,56 @@ static void close_trace(stream *self)
     self->trace = NULL;
 }
 
-static vst_status open_trace(stream *self)
+static vst_status open_trace(stream *self, size_t index)
 {
+    const vst_table_source *source = &self->sources[index];
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    self->source = &self->sources[self->next];
-    status = vst_trace_open(self->source->path, &self->trace, &error);
+    self->source = source;
+    status = vst_trace_open(source->path, &self->trace, &error);
     if (status != VST_OK) {
         self->trace = NULL;
         return fail(self, status, error.sys_errno);
     }
-    if (self->source->offset_ns != 0)
-        status = vst_trace_set_offset(self->trace, self->source->offset_ns);
-    self->next++;
-    self->at = 0;
-    if (status == VST_OK)
-        status = self->table->begin(self);
+    if (source->offset_ns != 0)
+        status = vst_trace_set_offset(self->trace, source->offset_ns);
+    if (source->from_ns != 0 || source->to_ns != 0)
+        vst_trace_set_range(self->trace,
+                            source->from_ns != 0 ? source->from_ns : INT64_MIN,
+                            source->to_ns != 0 ? source->to_ns : INT64_MAX);
     return status == VST_OK ? VST_OK : fail(self, status, 0);
+}
+
+static vst_status begin_trace(stream *self)
+{
+    vst_status status = open_trace(self, self->next++);
+
+    self->at = 0;
+    if (status == VST_OK) {
+        status = self->table->begin(self);
+        if (status != VST_OK)
+            fail(self, status, 0);
+    }
+    return status;
+}
+
+/* So that all batches have the same dictionary, also those of several traces:
+ * files of Arrow's have one, and a group of rows of Parquet. */
+static vst_status find_names(stream *self)
+{
+    vst_status status = VST_OK;
+
+    for (size_t i = 0; status == VST_OK && i < self->source_count; i++) {
+        status = open_trace(self, i);
+        if (status == VST_OK) {
+            status = vst__names_define(self);
+            if (status != VST_OK)
+                fail(self, status, 0);
+        }
+        close_trace(self);
+    }
+    return status;
 }
 
 static bool is_full(const stream *self)
@@ -100,6 +132,13 @@ static bool is_full(const stream *self)
 /* Adds rows until a batch is full or no trace is left. */
 static vst_status fill(stream *self)
 {
+    if (!self->named && self->table->has_names && self->source_count > 1) {
+        vst_status status = find_names(self);
+
+        if (status != VST_OK)
+            return status;
+    }
+    self->named = true;
     while (!is_full(self)) {
         bool done = false;
         vst_status status = VST_OK;
@@ -107,7 +146,7 @@ static vst_status fill(stream *self)
         if (self->trace == NULL) {
             if (self->next == self->source_count)
                 return VST_OK;
-            status = open_trace(self);
+            status = begin_trace(self);
             if (status != VST_OK)
                 return status;
         }
@@ -169,6 +208,9 @@ static void destroy(stream *self)
     for (size_t i = 0; i < VST_NAMES_COUNT; i++)
         vst__dictionary_free(&self->dictionaries[i]);
     vst__batch_free(&self->batch);
+    if (self->batch.buffers != NULL)
+        vst__buffers_close(self->batch.buffers);
+    vst__buffers_let_go(self->batch.buffers);
     vst__places_free(&self->places);
     free(self->sources);
     free(self->defined);
@@ -198,12 +240,13 @@ vst_status vst_table_stream(const char *name, const vst_table_source *sources,
     self->unknown.shown = -1;
     self->batch.specs = table->columns;
     self->batch.column_count = table->column_count;
+    self->batch.buffers = vst__buffers_create();
     self->sources = calloc(count + 1, sizeof *self->sources);
     for (size_t i = 0; self->sources != NULL && i < count && copied; i++) {
         copied = copy_source(&self->sources[i], &sources[i]);
         self->source_count++;
     }
-    if (self->sources == NULL || !copied) {
+    if (self->sources == NULL || self->batch.buffers == NULL || !copied) {
         destroy(self);
         return VST_E_NOMEM;
     }

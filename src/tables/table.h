@@ -16,6 +16,7 @@
 typedef struct vst__defined {
     int32_t shown; /* in VST_NAMES_SHOWN; -1: the trace does not say */
     int32_t kind;  /* in VST_NAMES_KINDS */
+    int32_t file;  /* in VST_NAMES_FILES, for who asks */
 } vst__defined;
 
 typedef struct vst__table_stream {
@@ -28,6 +29,7 @@ typedef struct vst__table_stream {
     /* The trace being read, NULL between two. */
     vst_trace *trace;
     const vst_table_source *source;
+    bool named; /* the names of all traces are known */
     vst__replay *replay;
     vst_places places;
     size_t at;             /* where a table is that goes without a replay */
@@ -45,6 +47,7 @@ typedef struct vst__table {
     const char *name;
     const vst__column_spec *columns;
     size_t column_count;
+    bool has_names; /* of definitions */
     /* The trace was opened. */
     vst_status (*begin)(vst__table_stream *stream);
     /* Adds rows, some thousand as a rule; *done: there are no more. */
@@ -77,8 +80,10 @@ vst_status vst__names_add(vst__table_stream *stream, vst__names to,
 
 /* What ran while a span was open beside the stack is counted where it ran. */
 int64_t vst__span_self(const vst_span *span);
-/* What a table does that reads spans: steps the replay. */
-vst_status vst__replayed_begin(vst__table_stream *stream, const vst_sink *sink);
+/* What a table does that reads spans: steps the replay. Without a definition of
+ * `kind` there is nothing to read; 0: there is in any case. */
+vst_status vst__replayed_begin(vst__table_stream *stream, const vst_sink *sink,
+                               int kind);
 vst_status vst__replayed_step(vst__table_stream *stream, bool *done);
 
 #endif
