@@ -60,9 +60,7 @@ def require_pyarrow() -> None:
         ) from error
 
 
-def _write_folder(
-    traces: Traces, folder: str, format: str, names: list[str], progress: Progress | None
-) -> list[str]:
+def _write_folder(traces: Traces, folder: str, format: str, names: list[str], progress: Progress | None) -> list[str]:
     os.makedirs(folder, exist_ok=True)
     written = []
     share = SHARE_OF_SPANS if len(names) > 1 else 1.0

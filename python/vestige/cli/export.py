@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from vestige._core import Trace, TraceError, export_traces
+from vestige._core import Trace, TraceError, export_traces, table_names
+from vestige.table_files import is_folder
 
 from . import Failure, ranges
 from .console import Parser, Progress, explain
@@ -29,8 +30,11 @@ FORMATS = {
     "callgrind": ((".callgrind", "callgrind.out."), "KCachegrind, callgrind_annotate"),
     "execution-trace": ((".et.json", "et.json"), "Chakra, et_replay; see vestige et"),
     "memory-timeline": ((), "(by --to) memory over time"),
+    "parquet": ((".parquet",), "DuckDB, Spark, polars: the spans; OUT/: all tables"),
+    "arrow": ((".arrow", ".feather"), "the same, to be mapped into memory"),
 }
 EXECUTION_TRACE, MEMORY_TIMELINE = "execution-trace", "memory-timeline"
+TABLES = ("parquet", "arrow")  # of rows and columns: not of the core's, nor with .gz
 EXAMPLES = """\
   vestige export t.vst                    writes t.json.gz
   vestige export t.vst -o t.pftrace --force
@@ -39,6 +43,8 @@ EXAMPLES = """\
   vestige export t.vst --from 2s --until 3s -o third.json.gz
   vestige export t.vst -o et.json         the execution trace, if there is one
   vestige export t.vst --to memory-timeline -o t.html
+  vestige export traces/ -o spans.parquet
+  vestige export traces/ --to parquet -o tables/
 """
 
 
@@ -54,7 +60,7 @@ def main(argv: list[str]) -> int:
         "export",
         "Write a trace as a file for other programs, in the format of OUT's suffix. FILE\n"
         "stands for the processes it started too, a folder for all traces in it: they\n"
-        f"are one file. Formats, each also with .gz behind it:\n\n{table()}",
+        f"are one file. Formats, each but the last two also with .gz behind it:\n\n{table()}",
         "FILE… [-o OUT] [options]",
         EXAMPLES,
     )
@@ -88,9 +94,18 @@ def patterns(format: str) -> list[str]:
 
 
 def is_known(output: str) -> bool:
-    name = os.path.basename(output).removesuffix(".gz")
-    known = [one for names, _ in FORMATS.values() for one in names]
+    name = os.path.basename(output)
+    if as_tables(output, None):
+        return True
+    name = name.removesuffix(".gz")
+    known = [one for format, (names, _) in FORMATS.items() for one in names if format not in TABLES]
     return any(name.endswith(one) if one.startswith(".") else name.startswith(one) for one in known)
+
+
+def as_tables(output: str, format: str | None) -> str | None:
+    """The format, if it is one of tables."""
+    suffix = os.path.splitext(output)[1]
+    return next((name for name in TABLES if name == format or (format is None and suffix in FORMATS[name][0])), None)
 
 
 def add_options(parser: Parser) -> None:
@@ -112,18 +127,34 @@ def check_output(output: str, *, force: bool, format: str | None = None) -> None
         raise Failure(f"{output}: no format has this suffix; there are {there}, each also with .gz", code=2)
     if format == MEMORY_TIMELINE and not output.endswith((".html", ".json", ".json.gz")):
         raise Failure(f"{output}: a memory timeline ends in .html, .json, .json.gz or .raw.json.gz", code=2)
-    if os.path.lexists(output) and not force:
+    if as_tables(output, format) and is_folder(output):
+        check_folder(output, f".{format}", force=force)
+    elif os.path.lexists(output) and not force:
         raise Failure(f"{output}: already exists; --force overwrites it", code=2)
+
+
+def check_folder(folder: str, suffix: str, *, force: bool) -> None:
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise Failure(f"{folder}: not a folder", code=2)
+    there = [name + suffix for name in table_names if os.path.lexists(os.path.join(folder, name + suffix))]
+    if there and not force:
+        raise Failure(f"{os.path.join(folder, there[0])}: already exists; --force overwrites it", code=2)
 
 
 def write(inputs: Inputs, output: str, options: Namespace, *, format: str | None = None) -> None:
     """Writes all of the inputs as one document, as add_options' options say."""
+    tables = as_tables(output, format)
+    if tables:
+        require_pyarrow()
     traces = _open_all(inputs)
     if options.align is not None:
         from .align import align_traces
 
         for line in align_traces(inputs.sources, traces, options.align):
             print(line)
+    if tables:
+        _write_tables(inputs, traces, output, tables, options)
+        return
     ranges.apply(options, traces)
     if format is None and _is_execution_trace(output, inputs):
         format = EXECUTION_TRACE if any(trace.count_nodes() for trace in traces) else None
@@ -143,6 +174,37 @@ def write(inputs: Inputs, output: str, options: Namespace, *, format: str | None
         raise Failure(explain(output, error)) from None
     except TraceError as error:
         raise Failure(explain(inputs.sources[0].path if len(traces) == 1 else output, error)) from None
+    finally:
+        progress.clear()
+
+
+def require_pyarrow() -> None:
+    from vestige import table_files
+
+    try:
+        table_files.require_pyarrow()
+    except ImportError as error:
+        raise Failure(str(error)) from None
+
+
+def _write_tables(inputs: Inputs, traces: list[Trace], output: str, format: str, options: Namespace) -> None:
+    """By pyarrow, from streams that open the files themselves."""
+    from vestige.tables import Traces
+    from vestige.tables import write as write_tables
+
+    facts = [trace.info() for trace in traces]
+    offsets = [info["start_ns"] - source.facts["start_ns"] for info, source in zip(facts, inputs.sources)]
+    between = (0, 0)
+    if ranges.is_given(options):
+        start, end = min(each["start_ns"] for each in facts), max(each["end_ns"] for each in facts)
+        between = ranges.read(options, start, end)
+    traces.clear()  # and with them their files
+    progress = Progress(f"writing {output}")
+    try:
+        shown = Traces(inputs.sources, offsets=offsets, from_ns=between[0], to_ns=between[1])
+        write_tables(shown, output, format=format, progress=progress)
+    except OSError as error:
+        raise Failure(explain(output, error)) from None
     finally:
         progress.clear()
 
