@@ -86,6 +86,10 @@ vst_status vst__names_define(vst__table_stream *stream)
         to->kind = (size_t)d->kind < KINDS ? (int32_t)d->kind : 0;
         status =
             add_shown(&stream->dictionaries[VST_NAMES_SHOWN], d, &to->shown);
+        if (status == VST_OK && d->file_len != 0 &&
+            stream->table == &vst__table_func)
+            status = vst__dictionary_add(&stream->dictionaries[VST_NAMES_FILES],
+                                         d->file, d->file_len, &to->file);
     }
     return status;
 }

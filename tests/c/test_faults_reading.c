@@ -6,6 +6,7 @@
 #include "faults.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -320,6 +321,61 @@ static void any_call_of_an_export_for_another_tool_may_fail(void)
     }
 }
 
+/* ---- tables ------------------------------------------------------------- */
+
+/* A stream tells an errno, and in words what it was. */
+static vst_status told_by(vst_arrow_stream *stream, int failed,
+                          vst_error *error)
+{
+    const char *text = stream->get_last_error(stream);
+
+    error->status = failed == ENOMEM ? VST_E_NOMEM : VST_E_IO;
+    for (int i = 0; i < FAULT_KINDS; i++)
+        if (faults_told[i].sys_errno != 0 &&
+            strstr(text, strerror(faults_told[i].sys_errno)) != NULL)
+            error->sys_errno = faults_told[i].sys_errno;
+    return error->status;
+}
+
+static const char *streamed; /* table */
+
+static vst_status read_stream(vst_error *error)
+{
+    vst_table_source source = {.path = torn_path};
+    vst_arrow_stream stream;
+    vst_arrow_schema schema;
+    vst_arrow_array batch;
+    vst_status status = vst_table_stream(streamed, &source, 1, &stream);
+    int failed;
+
+    if (status != VST_OK) {
+        error->status = status;
+        return status;
+    }
+    failed = stream.get_schema(&stream, &schema);
+    if (failed == 0)
+        schema.release(&schema);
+    while (failed == 0) {
+        failed = stream.get_next(&stream, &batch);
+        if (batch.release == NULL)
+            break;
+        batch.release(&batch);
+    }
+    status = failed != 0 ? told_by(&stream, failed, error) : VST_OK;
+    stream.release(&stream);
+    return status;
+}
+
+static void any_call_of_a_stream_may_fail(void)
+{
+    static const char *const tables[] = {"span", "func", "alloc"};
+
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        streamed = tables[i];
+        try_all(read_stream, check_reading, reading());
+    }
+}
+
 /* ---- recovering --------------------------------------------------------- */
 
 static const char precious[] = "precious";
@@ -389,6 +445,7 @@ int main(void)
     TEST(any_call_of_opening_and_replaying_may_fail);
     TEST(any_call_of_an_export_may_fail);
     TEST(any_call_of_an_export_for_another_tool_may_fail);
+    TEST(any_call_of_a_stream_may_fail);
     TEST(any_call_of_a_recovery_may_fail);
     unlink(torn_path);
     CHECK_INT(rmdir(folder), 0);
