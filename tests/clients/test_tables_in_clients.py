@@ -1,0 +1,188 @@
+"""Tables, read by those who think in tables: pyarrow, DuckDB, polars and pandas take them from vestige.open without a
+file between, and find the same in Parquet and Arrow files. Counts and times are those of Trace.totals.
+"""
+
+import json
+import os
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+import vestige
+from vestige import Trace
+from vestige.cli import export
+from vestige.tables import write
+
+from .conftest import run
+
+PROGRAM = Path(__file__).with_name("timeline.py")
+SUMS = """
+    select name, count(*) filter (flags & 16 = 0) as calls, sum(self_ns)::bigint as self_ns,
+           coalesce(sum(duration_ns) filter (flags & 128 = 0), 0)::bigint as total_ns
+    from span where flags & 64 = 0 group by name
+"""
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    run(PROGRAM, folder / "t.vst", cwd=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def traces(folder):
+    return vestige.open(folder / "t.vst")
+
+
+@pytest.fixture(scope="module")
+def totals(folder):
+    rows = Trace(str(folder / "t.vst")).totals(all_windows=True)
+    assert sum(calls for _, calls, _, _ in rows) > 20
+    return {name: (calls, self_ns, total_ns) for name, calls, self_ns, total_ns in rows}
+
+
+@pytest.fixture(scope="module")
+def written(folder, traces):
+    """The folder of all tables in either format, and a file of the spans alone."""
+    for format in ("parquet", "arrow"):
+        files = write(traces, folder / format, format=format)
+        assert [os.path.basename(file) for file in files] == [f"{name}.{format}" for name in traces.tables]
+    assert export.main([str(folder / "t.vst"), "-o", str(folder / "t.parquet")]) == 0
+    return folder
+
+
+def sums(columns):
+    """As totals has them, of {column: values}."""
+    found = defaultdict(lambda: [0, 0, 0])
+    for name, flags, self_ns, duration in zip(*(columns[key] for key in ("name", "flags", "self_ns", "duration_ns"))):
+        if not flags & 64:
+            of = found[name]
+            of[0] += not flags & 16
+            of[1] += self_ns
+            of[2] += 0 if flags & 128 else duration
+    return {name: tuple(of) for name, of in found.items()}
+
+
+def call(x):
+    return len(x)
+
+
+def by_duckdb(duckdb, span):
+    return {name: tuple(rest) for name, *rest in duckdb.sql(SUMS).fetchall()}
+
+
+# ---- without a file ----------------------------------------------------------
+
+
+def test_pyarrow_reads_every_table(traces, totals):
+    for name, table in traces.tables.items():
+        read = pyarrow.table(table)
+        read.validate(full=True)
+        assert read.column_names == [column for column, _, _ in table.columns]
+        assert read.schema == pyarrow.schema(table), name
+    assert sums(pyarrow.table(traces.span).to_pydict()) == totals
+
+
+def test_a_batch_outlives_its_stream_and_its_traces(folder):
+    traces = vestige.open(folder / "t.vst")
+    batch = next(iter(pyarrow.RecordBatchReader.from_stream(traces.span)))
+    wanted = batch.to_pydict()
+    traces.close()
+    del traces
+    assert batch.to_pydict() == wanted
+
+
+def test_duckdb_joins_and_sums_them(traces, totals):
+    duckdb = pytest.importorskip("duckdb")
+    span, func, stack, process = traces.span, traces.func, traces.stack, traces.process
+    assert by_duckdb(duckdb, span) == totals
+    joined = duckdb.sql("""
+        select count(*), count(*) filter (func.name = span.name and stack.func = span.func and process.pid > 0)
+        from span join func using (process, func) join stack using (process, stack) join process using (process)
+    """)
+    rows = pyarrow.table(span).num_rows
+    assert joined.fetchall() == [(rows, rows)]
+    assert func and stack and process
+
+
+def test_polars_takes_them_as_they_are(traces, totals):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(traces.span)
+    assert sums(frame.to_dict(as_series=False)) == totals
+    assert traces.func.to_polars().shape[0] == pyarrow.table(traces.func).num_rows
+
+
+def test_pandas_gets_names_as_categories(traces, totals):
+    frame = traces.span.to_pandas()
+    assert frame["name"].dtype == "category"
+    assert sums(frame.to_dict("list")) == totals
+
+
+def test_arguments_are_json(traces):
+    args = [text for text in pyarrow.table(traces.span)["args"].to_pylist() if text is not None]
+    assert args and all(isinstance(json.loads(text), dict) for text in args)
+
+
+# ---- files -------------------------------------------------------------------
+
+
+def test_parquet_and_arrow_files_hold_the_same(traces, written):
+    for name, table in traces.tables.items():
+        wanted = pyarrow.table(table)
+        assert parquet.read_table(written / "parquet" / f"{name}.parquet").to_pydict() == wanted.to_pydict()
+        with pyarrow.memory_map(str(written / "arrow" / f"{name}.arrow")) as file:
+            read = pyarrow.ipc.open_file(file).read_all()
+            assert read.schema == wanted.schema and read.to_pydict() == wanted.to_pydict()
+    assert parquet.read_table(written / "t.parquet").to_pydict() == pyarrow.table(traces.span).to_pydict()
+
+
+def test_duckdb_and_polars_read_the_files(written, totals):
+    duckdb = pytest.importorskip("duckdb")
+    polars = pytest.importorskip("polars")
+    span = duckdb.read_parquet(str(written / "t.parquet"))
+    assert by_duckdb(duckdb, span) == totals
+    assert sums(polars.read_parquet(written / "t.parquet").to_dict(as_series=False)) == totals
+    assert sums(polars.read_ipc(written / "arrow" / "span.arrow").to_dict(as_series=False)) == totals
+
+
+def test_several_processes_share_a_file_and_its_names(tmp_path):
+    """Names that one process has and the other has not are in the one dictionary of the file."""
+    for path, name in ((tmp_path / "a.vst", "one"), (tmp_path / "b.vst", "two")):
+        with vestige.profile(output=str(path)), vestige.record_function(name):
+            len([])
+    traces = vestige.open([tmp_path / "a.vst", tmp_path / "b.vst"])
+    for format in ("parquet", "arrow"):
+        write(traces, tmp_path / f"all.{format}")
+    tables = [parquet.read_table(tmp_path / "all.parquet")]
+    with pyarrow.memory_map(str(tmp_path / "all.arrow")) as file:
+        tables.append(pyarrow.ipc.open_file(file).read_all())
+        for table in tables:
+            rows = zip(table["process"].to_pylist(), table["name"].to_pylist())
+            assert sorted(row for row in rows if row[1] in ("one", "two")) == [(0, "one"), (1, "two")]
+    metadata = parquet.ParquetFile(tmp_path / "all.parquet").metadata
+    names = metadata.row_group(0).column(5)
+    assert names.path_in_schema == "name" and names.has_dictionary_page
+    assert "RLE_DICTIONARY" in names.encodings
+
+
+def test_files_are_small_and_in_groups_of_rows(tmp_path):
+    with vestige.profile(output=str(tmp_path / "many.vst")):
+        for _ in range(100_000):
+            call("")
+    (path,) = write(tmp_path / "many.vst", tmp_path / "many.parquet")
+    metadata = parquet.ParquetFile(path).metadata
+    assert metadata.num_rows >= 200_000 and metadata.num_row_groups >= 2
+    assert os.path.getsize(path) / metadata.num_rows < 12
+    assert not [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
+
+
+def test_a_time_range_and_force_are_heeded(folder, tmp_path, capsys):
+    output = tmp_path / "some.parquet"
+    output.write_text("old")
+    assert export.main([str(folder / "t.vst"), "-o", str(output), "--force", "--from", "50%"]) == 0
+    some, every = parquet.read_table(output), pyarrow.table(vestige.open(folder / "t.vst").span)
+    assert 0 < some.num_rows < every.num_rows
+    assert capsys.readouterr().err == ""
