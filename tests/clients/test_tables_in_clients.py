@@ -4,6 +4,7 @@ file between, and find the same in Parquet and Arrow files. Counts and times are
 
 import json
 import os
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from vestige.tables import write
 
 from .conftest import run
 
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "tables.md"
 PROGRAM = Path(__file__).with_name("timeline.py")
 SUMS = """
     select name, count(*) filter (flags & 16 = 0) as calls, sum(self_ns)::bigint as self_ns,
@@ -106,6 +108,16 @@ def test_duckdb_joins_and_sums_them(traces, totals):
     rows = pyarrow.table(span).num_rows
     assert joined.fetchall() == [(rows, rows)]
     assert func and stack and process
+
+
+def test_the_questions_in_the_documentation_have_answers(traces):
+    duckdb = pytest.importorskip("duckdb")
+    span, process = traces.span, traces.process
+    questions = re.findall(r"```sql\n(.*?)```", DOCUMENTATION.read_text(), re.DOTALL)
+    assert len(questions) == 2
+    for question in questions:
+        assert duckdb.sql(question).fetchall()
+    assert span and process
 
 
 def test_polars_takes_them_as_they_are(traces, totals):

@@ -5,10 +5,12 @@ read here by ctypes; data frames and databases read them in tests/clients.
 import gc
 import json
 import os
+import re
 import sys
 import threading
 import warnings
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import pytest
 import vestige
@@ -256,6 +258,16 @@ def test_tables_are_as_they_say(path):
         traces.span.__arrow_c_stream__()
     del traces, capsule, table
     gc.collect()
+
+
+def test_every_column_is_documented(path):
+    text = (Path(__file__).parents[2] / "docs" / "tables.md").read_text()
+    documented = {}
+    for section in text.split("\n## ")[1:]:
+        rows = re.findall(r"^\| `(\w+)` \| (\w+)(\??) \|", section, re.MULTILINE)
+        if rows:
+            documented[section.partition("\n")[0]] = [(name, kind, bool(null)) for name, kind, null in rows]
+    assert documented == {name: table.columns for name, table in vestige.open(path).tables.items()}
 
 
 def test_bad_arguments_are_refused():
