@@ -9,6 +9,7 @@ for version in ${PY:-3.11 3.12 3.13}; do
     pip="./.venv/$version/bin/pip install -qq --disable-pip-version-check"
     $pip viztracer==1.1.1
     $pip memray==1.20.0 numpy || echo "memray could not be installed: left out"
+    $pip pyarrow || echo "pyarrow could not be installed: left out"
     if [ "$version" = 3.11 ]; then
         $pip torch==2.13.0 numpy || echo "torch could not be installed: left out"
     fi

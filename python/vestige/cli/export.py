@@ -30,8 +30,8 @@ FORMATS = {
     "callgrind": ((".callgrind", "callgrind.out."), "KCachegrind, callgrind_annotate"),
     "execution-trace": ((".et.json", "et.json"), "Chakra, et_replay; see vestige et"),
     "memory-timeline": ((), "(by --to) memory over time"),
-    "parquet": ((".parquet",), "DuckDB, Spark, polars: the spans; OUT/: all tables"),
-    "arrow": ((".arrow", ".feather"), "the same, to be mapped into memory"),
+    "parquet": ((".parquet",), "DuckDB, Spark; into OUT/: tables"),
+    "arrow": ((".arrow", ".feather"), "the same, to be memory-mapped"),
 }
 EXECUTION_TRACE, MEMORY_TIMELINE = "execution-trace", "memory-timeline"
 TABLES = ("parquet", "arrow")  # of rows and columns: not of the core's, nor with .gz
