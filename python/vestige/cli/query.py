@@ -78,6 +78,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--schema", action="store_true", help="print the tables and their columns")
     parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb", help="who answers (default: duckdb)")
     parser.add_argument("--master", metavar="URL", help="of a Spark that runs: spark://host:7077, local[2]")
+    parser.add_argument("--tables", metavar="DIR", help="where tables are written for Spark, and stay (default: nowhere)")
     parser.add_argument("--conf", metavar="KEY=VALUE", action="append", default=[], help="a setting of Spark's")
     parser.add_argument(
         "--memory-limit", metavar="SIZE", help="that DuckDB may take; it goes on on disk (default: 80 %%)"
@@ -135,8 +136,11 @@ def _ask(options: Namespace) -> int:
     from vestige.query.tables import find_tables
 
     tables = find_tables(options.files, children=not options.no_children)
-    with _answer(sql, tables, options) as answer:
-        _write(answer, options, format, limit)
+    try:
+        with _answer(sql, tables, options) as answer:
+            _write(answer, options, format, limit)
+    finally:
+        tables.close()
     return int(tables.failed)
 
 
@@ -181,8 +185,8 @@ def _check_engine(options: Namespace) -> None:
             )
         if options.memory_limit is not None:
             raise Failure("--memory-limit is DuckDB's; Spark has --conf spark.driver.memory=…", code=2)
-    elif options.master is not None or options.conf:
-        raise Failure("--master and --conf are for --engine spark", code=2)
+    elif options.master is not None or options.conf or options.tables is not None:
+        raise Failure("--master, --conf and --tables are for --engine spark", code=2)
 
 
 def _sql(text: str, values: dict[str, str], *, spark: bool) -> tuple[str, Question | None]:
@@ -204,8 +208,10 @@ def _sql(text: str, values: dict[str, str], *, spark: bool) -> tuple[str, Questi
 def _answer(sql: str, tables: Tables, options: Namespace) -> Answer:
     """Of the engine; traces are made ready for it."""
     if options.engine == "spark":
+        from vestige.query.parquet import make_parquet
         from vestige.query.spark import SparkAnswer
 
+        make_parquet(sql, tables, options.tables, Progress("writing tables"))
         return SparkAnswer(sql, tables, master=options.master, conf=_pairs("--conf", options.conf))
     from vestige.query.duck import DuckAnswer, load
 

@@ -30,10 +30,10 @@ QUIET = {
 
 
 class SparkAnswer(Answer):
-    """A session of its own, which ends with it."""
+    """A session of its own, which ends with it; one that the program has already stays."""
 
     def __init__(self, sql: str, tables: Tables, *, master: str, conf: Mapping[str, str]) -> None:
-        self._session = _connect(master, conf)
+        self._session, self._is_own = _connect(master, conf)
         self._errors = _errors()
         self._frame: Any = None
         self.columns: list[str] = []
@@ -95,8 +95,9 @@ class SparkAnswer(Answer):
             raise explain(error) from None
 
     def close(self) -> None:
-        with _hushed():
-            self._session.stop()
+        if self._is_own:
+            with _hushed():
+                self._session.stop()
 
 
 def _constant(text: str) -> Any:
@@ -105,11 +106,15 @@ def _constant(text: str) -> Any:
     return lit(text)
 
 
-def _connect(master: str, conf: Mapping[str, str]) -> Any:
+def _connect(master: str, conf: Mapping[str, str]) -> tuple[Any, bool]:
+    """The session, and whether it was begun here."""
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise Failure("--engine spark needs PySpark, which is not installed here: pip install pyspark") from None
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active, False
     builder = SparkSession.builder.master(master).appName("vestige query")
     for key, value in {**QUIET, **conf}.items():
         builder = builder.config(key, value)
@@ -119,7 +124,7 @@ def _connect(master: str, conf: Mapping[str, str]) -> Any:
         except Exception as error:  # Java's, Python's and the gateway's have nothing in common
             raise Failure(f"no Spark at {master}: {_reason(said(), error)}") from None
         session.sparkContext.setLogLevel("ERROR")
-    return session
+    return session, True
 
 
 @contextmanager

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import glob
 import os
+import shutil
 
-from vestige._core import Table, table_names
+from vestige._core import table_names
 from vestige.cli import Failure
 from vestige.cli.inputs import Inputs
-from vestige.tables import _facts as facts_of
+from vestige.tables import Traces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+
+    from vestige.tables import Table
 
 SUFFIX = ".parquet"
 WILD = "*?["
@@ -35,41 +37,51 @@ class Part:
 
 
 class Tables:
-    """`inputs` are traces, `parts` is Parquet; there is one of the two."""
+    """`traces`, or Parquet in `parts`."""
 
     def __init__(self) -> None:
-        self.inputs: Inputs | None = None
+        self.traces: Traces | None = None
         self.parts: list[Part] = []
         self.runs: list[tuple[int, int, str]] = []  # process, number of the path, path; of traces
-        self._facts: list[Any] = []  # of traces, as the extension wants them; the second of each is its number
+        self.folder: str | None = None  # goes when this is closed
+        self._inputs: Inputs | None = None
+        self._places: list[int] = []  # numbers of the processes of `traces`
 
     @property
     def failed(self) -> bool:
-        return self.inputs is not None and self.inputs.failed
-
-    def streams(self, count: int) -> dict[str, list[Table]]:
-        """Each table of the traces in so many streams, which can be read at the same time."""
-        shares: list[list[Any]] = [[] for _ in range(max(1, min(count, len(self._facts))))]
-        for number, facts in enumerate(self._facts):
-            shares[number % len(shares)].append(facts)
-        return {name: [Table(name, share) for share in shares] for name in table_names} if self._facts else {}
-
-    def leave_out(self, message: str) -> bool:
-        """The trace that an error tells of is told of and left out, if there are others; whether there was one."""
-        for facts in self._facts:
-            if f"{facts[0]}: " in message and len(self._facts) > 1:
-                assert self.inputs is not None
-                self.inputs.tell(message[message.index(f"{facts[0]}: ") :])
-                self._facts.remove(facts)
-                self.runs = [run for run in self.runs if run[0] != facts[1]]
-                return True
-        return False
+        return self._inputs is not None and self._inputs.failed
 
     def set_traces(self, inputs: Inputs, runs: list[tuple[int, str]]) -> None:
         """`runs` are the number and the path of each source."""
-        self.inputs = inputs
-        self._facts = [facts_of(source, number, 0) for number, source in enumerate(inputs.sources)]
+        self._inputs = inputs
+        self._all = self.traces = Traces(inputs.sources)
+        self._places = list(range(len(inputs.sources)))
         self.runs = [(process, number, path) for process, (number, path) in enumerate(runs)]
+
+    def streams(self, count: int) -> dict[str, list[Table]]:
+        """Each table of the traces in so many streams, which can be read at the same time."""
+        if self.traces is None:
+            return {}
+        count = min(count, len(self._places))
+        shares = [self._all.some(self._places[first::count]) for first in range(count)]
+        return {name: [share.tables[name] for share in shares] for name in table_names}
+
+    def leave_out(self, message: str) -> bool:
+        """The trace that an error tells of is told of and left out, if there are others; whether there was one."""
+        for place in self._places if len(self._places) > 1 else ():
+            start = message.find(f"{self._all.sources[place].path}: ")
+            if start >= 0:
+                assert self._inputs is not None
+                self._inputs.tell(message[start:])
+                self._places.remove(place)
+                self.traces = self._all.some(self._places)
+                self.runs = [run for run in self.runs if run[0] != place]
+                return True
+        return False
+
+    def close(self) -> None:
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def find_tables(paths: Sequence[str], *, children: bool) -> Tables:

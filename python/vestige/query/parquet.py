@@ -1,0 +1,46 @@
+"""Traces as Parquet, for an engine that reads nothing else: those tables of them that the SQL names."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+
+from vestige._core import TraceError, table_names
+from vestige.cli import Failure
+from vestige.cli.console import explain
+from vestige.tables import write
+
+from .tables import Part, exported_tables
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vestige.cli.console import Progress
+
+    from .tables import Tables
+
+WORD = re.compile(r"\w+")
+
+
+def make_parquet(sql: str, tables: Tables, folder: str | None, progress: Progress) -> None:
+    """Nothing, where there is Parquet. A `folder` stays; without one they go when `tables` is closed."""
+    if tables.parts:
+        return
+    if folder is None:
+        folder = tables.folder = tempfile.mkdtemp(prefix="vestige-")
+    elif exported_tables(folder):
+        raise Failure(f"{folder}: there are tables in it already; ask it in place of the traces, or remove it", code=2)
+    words = set(WORD.findall(sql.lower()))
+    names = [name for name in table_names if name in words] or ["process"]
+    while True:
+        try:
+            write(tables.traces, os.path.join(folder, ""), format="parquet", tables=names, progress=progress)
+            break
+        except ImportError as error:
+            raise Failure(str(error)) from None
+        except (OSError, TraceError, ValueError) as error:  # pyarrow's are of these
+            if not tables.leave_out(str(error)):
+                raise Failure(explain(folder, error)) from None
+        finally:
+            progress.clear()
+    tables.parts = [Part(folder, exported_tables(folder), None)]
