@@ -25,6 +25,7 @@ STYLE = (
     ".vestige i{display:inline-block;height:.7em;background:#d9822b;vertical-align:middle;margin-left:6px;"
     "border-radius:1px}.vestige b{font-weight:600}.vestige small{opacity:.7}</style>"
 )
+RECORDS_MAX = 20_000_000  # that are read for a look
 BAR = 60  # pixels for the whole
 NOTEBOOK = ("IPython/", "ipykernel/", "zmq/", "tornado/", "jupyter_client/")  # files of threads that are its own
 
@@ -186,6 +187,20 @@ def of_traces(traces: Iterable[Trace], *, memory: bool = False) -> Overview:
     overview.threads = sum(each["threads"] for each in facts)
     overview.lost = sum(each["lost"] for each in facts)
     overview.dropped = sum(each["dropped"] for each in facts)
+    return overview
+
+
+def of_sources(sources: Sequence[Any]) -> Overview:
+    """Of traces that are read together. Where that takes long, of as many of the first as it does not."""
+    taken, records = [], 0
+    for source in sources:
+        records += source.facts["records"]
+        if taken and records > RECORDS_MAX:
+            break
+        taken.append(source)
+    overview = of_traces((source.open() for source in taken), memory=any(each.facts["memory"] for each in taken))
+    if len(taken) < len(sources):
+        overview.note = f"the first {len(taken):,} of {len(sources):,} traces"
     return overview
 
 

@@ -85,8 +85,25 @@ class Traces:
             _facts(source, (number, offsets[number] if offsets else 0, from_ns, to_ns))
             for number, source in enumerate(self.sources)
         ]
+        self._set_tables(facts)
+
+    def _set_tables(self, facts: list[tuple[Any, ...]]) -> None:
+        self._facts = facts
         self.tables = {name: Table(self, name, facts) for name in TABLES}
         self.__dict__.update(self.tables)
+
+    def some(self, places: Iterable[int]) -> Traces:
+        """Only these sources, whose processes keep the numbers that they have here."""
+        places = list(places)
+        part = Traces([self.sources[place] for place in places])
+        part._set_tables([self._facts[place] for place in places])
+        return part
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it."""
+        from .overview import of_sources
+
+        return of_sources(self.sources).html()
 
     @property
     def files(self) -> list[str]:

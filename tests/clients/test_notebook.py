@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+import vestige
 from vestige import Trace, profile
 
 interactiveshell = pytest.importorskip("IPython.core.interactiveshell")
@@ -196,3 +197,12 @@ def test_averages_and_events_show_the_same_names():
     assert rows(averages) == rows(events)
     assert any(row[0] == "177" for row in rows(averages))
     assert prof.key_averages()[:0] == []
+
+
+def test_opened_traces_show_the_functions_of_all(tmp_path):
+    for number in range(3):
+        with profile(output=tmp_path / f"{number}.vst"):
+            abs(number)
+    html = vestige.open(tmp_path)._repr_html_()
+    assert "3 processes" in html
+    assert {row[-1]: row[0] for row in rows(html)}["&lt;built-in function abs&gt;"] == "3"
