@@ -64,7 +64,14 @@ def test_traces_are_written_as_parquet_for_it_and_go_again(spark, ranks, tmp_pat
         assert rows(question, ranks, *SPARK) == rows(question, ranks)
     assert list((tmp_path / "tmp").glob("vestige-*")) == []
     assert rows("stragglers", ranks, *SPARK, "--tables", tmp_path / "kept") == rows("stragglers", ranks)
-    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["process.parquet", "span.parquet"]
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == [
+        "process.parquet",
+        "run.parquet",
+        "span.parquet",
+    ]
+    assert rows("growth", ranks / "r0.vst", ranks / "r1.vst", *SPARK) == rows(
+        "growth", ranks / "r0.vst", ranks / "r1.vst"
+    )
     count = "select count(*) as n from span"
     assert rows(count, tmp_path / "kept") == rows(count, ranks)
     with pytest.raises(Failure, match="there are tables in it already"):
@@ -73,11 +80,14 @@ def test_traces_are_written_as_parquet_for_it_and_go_again(spark, ranks, tmp_pat
 
 def test_text_and_numbers_of_parameters_arrive_as_they_are(spark, hand):
     wild = ["-p", r"t=a\b'c\"", "-p", "n=7"]
-    assert rows("select :t as t, :n as n, ':t' as same", hand[0], *wild, *SPARK) == [{"t": r"a\b'c\"", "n": 7, "same": ":t"}]
+    assert rows("select :t as t, :n as n, ':t' as same", hand[0], *wild, *SPARK) == [
+        {"t": r"a\b'c\"", "n": 7, "same": ":t"}
+    ]
 
 
 @pytest.mark.parametrize(
-    ("query", "message"), [("selec 1", "PARSE_SYNTAX_ERROR"), ("select * from spam", "spam"), ("select x from span", "x")]
+    ("query", "message"),
+    [("selec 1", "PARSE_SYNTAX_ERROR"), ("select * from spam", "spam"), ("select x from span", "x")],
 )
 def test_wrong_sql_is_one_line(spark, hand, query, message):
     with pytest.raises(Failure, match=message) as caught:

@@ -78,7 +78,9 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--schema", action="store_true", help="print the tables and their columns")
     parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb", help="who answers (default: duckdb)")
     parser.add_argument("--master", metavar="URL", help="of a Spark that runs: spark://host:7077, local[2]")
-    parser.add_argument("--tables", metavar="DIR", help="where tables are written for Spark, and stay (default: nowhere)")
+    parser.add_argument(
+        "--tables", metavar="DIR", help="where tables are written for Spark, and stay (default: nowhere)"
+    )
     parser.add_argument("--conf", metavar="KEY=VALUE", action="append", default=[], help="a setting of Spark's")
     parser.add_argument(
         "--memory-limit", metavar="SIZE", help="that DuckDB may take; it goes on on disk (default: 80 %%)"

@@ -12,6 +12,7 @@ from vestige.cli import Failure
 
 from .answer import BATCH, Answer
 from .questions import quote
+from .tables import RUN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class DuckAnswer(Answer):
             self._connection.execute(f"create or replace view {name} as {parts}")
         if self._tables.parts:
             self._register_parts(self._tables.parts)
-        if self._tables.runs:
+        elif self._tables.runs:
             rows = ", ".join(f"({process}, {run}, {_text(path)})" for process, run, path in self._tables.runs)
             self._connection.execute("create or replace table run (process int, run int, path text)")
             self._connection.execute(f"insert into run values {rows}")
@@ -81,9 +82,9 @@ class DuckAnswer(Answer):
                 select = f"select * replace (cast(process + {first} as int) as process) from {source}"
                 selects.setdefault(name, []).append(select if first else f"select * from {source}")
             source = f"read_parquet([{', '.join(map(_text, part.files.get('process') or part.files['span']))}])"
-            if part.run is not None:
+            if RUN not in part.files:
                 here = f"select distinct cast(process + {first} as int) as process, {part.run} as run"
-                selects.setdefault("run", []).append(f"{here}, {_text(part.path)} as path from {source}")
+                selects.setdefault(RUN, []).append(f"{here}, {_text(part.path)} as path from {source}")
             if len(parts) > 1:
                 highest = self._connection.execute(f"select max(process) from {source}").fetchone()[0]
                 first += 0 if highest is None else highest + 1
@@ -183,6 +184,6 @@ def explain(error: Exception) -> Failure:
     if stream is not None:
         return Failure(text[stream.end() :][:LONGEST])
     if type(error).__name__ == "CatalogException" and "Table with name" in text:
-        text = f"{text.partition('!')[0]}; there are {', '.join((*table_names, 'run'))}"
+        text = f"{text.partition('!')[0]}; there are {', '.join((*table_names, RUN))}"
     usage = type(error).__name__ not in FILE_ERRORS
     return Failure(text[:LONGEST], code=2 if usage else 1)

@@ -11,7 +11,7 @@ from vestige.cli import Failure
 from vestige.cli.console import explain
 from vestige.tables import write
 
-from .tables import Part, exported_tables
+from .tables import RUN, SUFFIX, Part, exported_tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,4 +43,14 @@ def make_parquet(sql: str, tables: Tables, folder: str | None, progress: Progres
                 raise Failure(explain(folder, error)) from None
         finally:
             progress.clear()
-    tables.parts = [Part(folder, exported_tables(folder), None)]
+    _write_runs(tables, os.path.join(folder, RUN + SUFFIX))
+    tables.parts = [Part(folder, exported_tables(folder), 0)]
+
+
+def _write_runs(tables: Tables, path: str) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    schema = pyarrow.schema([("process", pyarrow.int32()), ("run", pyarrow.int32()), ("path", pyarrow.string())])
+    columns = [pyarrow.array(column, field.type) for column, field in zip(zip(*tables.runs), schema)]
+    parquet.write_table(pyarrow.table(columns, schema=schema), path)

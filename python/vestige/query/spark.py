@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from vestige.cli import Failure
 
 from .answer import BATCH, Answer
+from .tables import RUN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ class SparkAnswer(Answer):
         for part in tables.parts:
             read = {name: self._session.read.parquet(*files) for name, files in part.files.items()}
             who = read.get("process", read.get("span")).select("process").distinct()
-            if part.run is not None:
-                read["run"] = who.selectExpr("process", f"{part.run} as run").withColumn("path", _constant(part.path))
+            if RUN not in read:
+                read[RUN] = who.selectExpr("process", f"{part.run} as run").withColumn("path", _constant(part.path))
             for name, frame in read.items():
                 if first:
                     frame = frame.withColumn("process", (frame["process"] + first).cast("int"))
@@ -69,8 +70,6 @@ class SparkAnswer(Answer):
             if len(tables.parts) > 1:
                 highest = who.selectExpr("max(process)").collect()[0][0]
                 first += 0 if highest is None else highest + 1
-        if tables.runs:
-            frames["run"] = self._session.createDataFrame(tables.runs, "process int, run int, path string")
         for name, frame in frames.items():
             frame.createOrReplaceTempView(name)
 

@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from vestige.tables import Table
 
 SUFFIX = ".parquet"
+RUN = "run"  # the table that is not a trace's
 WILD = "*?["
 
 
 class Part:
-    """Parquet files whose processes are numbered together. `run` is the number of the path they stand for, None where
-    they are of several, which `Tables.runs` tells then."""
+    """Parquet files whose processes are numbered together. `run` is the number of the path they stand for; one that is
+    asked by itself may have a table of runs of its own."""
 
-    def __init__(self, path: str, files: dict[str, list[str]], run: int | None) -> None:
+    def __init__(self, path: str, files: dict[str, list[str]], run: int) -> None:
         self.path = path
         self.files = files
         self.run = run
@@ -96,6 +97,9 @@ def find_tables(paths: Sequence[str], *, children: bool) -> Tables:
         _find_traces(tables, paths, found, children=children)
     elif len(tables.parts) < len(found):
         raise Failure(f"{tables.parts[0].path} holds tables, others are traces: ask about one or the other", code=2)
+    elif len(tables.parts) > 1:
+        for part in tables.parts:
+            part.files.pop(RUN, None)
     return tables
 
 
@@ -129,7 +133,7 @@ def exported_tables(path: str) -> dict[str, list[str]]:
         name = os.path.basename(path).removesuffix(SUFFIX)
         return {name if name in table_names else "span": [path]}
     files = {}
-    for name in table_names:
+    for name in (*table_names, RUN):
         single = os.path.join(path, name + SUFFIX)
         inside = sorted(glob.glob(os.path.join(glob.escape(os.path.join(path, name)), "*" + SUFFIX)))
         if os.path.isfile(single):
