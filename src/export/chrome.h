@@ -122,6 +122,10 @@ struct vst__chrome {
     char thread_text[48];
     size_t thread_count;
     uint32_t thread_tid; /* shown */
+    /* Behind it the digits that times have in common while they differ by less
+     * than VST_JSON_EIGHT nanoseconds; 0: there are none. */
+    uint64_t time_from;
+    size_t time_count; /* of the text with these digits */
 
     /* ---- for chrome_flows.c: of the process that is being replayed ---- */
     vst__chrome_flow *flows;

@@ -180,6 +180,29 @@ void vst__chrome_set_thread(vst__chrome *chrome, uint32_t number)
     chrome->thread_count = (size_t)(at - chrome->thread_text);
     chrome->thread = number;
     chrome->has_thread = true;
+    chrome->time_from = 0;
+}
+
+/* A time at the end of the thread's text, which is at `at`. One after the other
+ * they begin with the same digits. */
+static char *put_time(vst__chrome *chrome, char *at, int64_t time_ns)
+{
+    int64_t shown_ns = vst__chrome_time(chrome, time_ns);
+    uint64_t behind = (uint64_t)shown_ns - chrome->time_from;
+
+    if (behind >= VST_JSON_EIGHT || chrome->time_from == 0) {
+        char *end = chrome->thread_text + chrome->thread_count;
+
+        if (shown_ns < (int64_t)VST_JSON_EIGHT)
+            return vst__json_us(at + chrome->thread_count, shown_ns);
+        behind = (uint64_t)shown_ns % VST_JSON_EIGHT;
+        chrome->time_from = (uint64_t)shown_ns - behind;
+        end = vst__json_u64(end, chrome->time_from / VST_JSON_EIGHT);
+        chrome->time_count = (size_t)(end - chrome->thread_text);
+        memcpy(at, chrome->thread_text, sizeof chrome->thread_text);
+    }
+    return vst__json_point(at + chrome->time_count,
+                           vst__json_eight((uint32_t)behind), 0);
 }
 
 /* Writes an event up to its time, and returns where to go on: there is room for
@@ -204,8 +227,7 @@ static char *begin_event(vst__chrome *chrome, const vst__chrome_head *head,
     }
     /* A constant size is a few moves; the rest is overwritten. */
     memcpy(at, chrome->thread_text, sizeof chrome->thread_text);
-    return vst__json_us(at + chrome->thread_count,
-                        vst__chrome_time(chrome, time_ns));
+    return put_time(chrome, at, time_ns);
 }
 
 static char *put_flags(char *at, uint32_t flags)
@@ -247,9 +269,7 @@ static char *put_ids(const vst__chrome *chrome, char *at, const vst_span *span,
 {
     vst_definition_kind kind = head->kind;
     uint64_t before = chrome->serials_before;
-    char serial[VST_JSON_NUMBER_MAX];
-    size_t count =
-        (size_t)(vst__json_u64(serial, before + span->serial) - serial);
+    uint64_t serial = before + span->serial;
     bool call = kind == VST_DEF_PYTHON || kind == VST_DEF_NATIVE ||
                 kind == VST_DEF_GC || kind == VST_DEF_MODULE;
 
@@ -264,8 +284,7 @@ static char *put_ids(const vst__chrome *chrome, char *at, const vst_span *span,
         at = PUT(at, ", \"Python id\": ");
     } else {
         at = PUT(at, "\"External id\": ");
-        memcpy(at, serial, sizeof serial);
-        at += count;
+        at = vst__json_u64(at, serial);
         /* Where there are nodes of an execution trace these have it, and only
          * these; else it is never 0, which clients take for none. */
         if (chrome->has_nodes) {
@@ -274,15 +293,13 @@ static char *put_ids(const vst__chrome *chrome, char *at, const vst_span *span,
                 at = vst__json_u64(at, span->op->record);
             }
             at = PUT(at, ", \"Ev Idx\": ");
-            memcpy(at, serial, sizeof serial);
-            return at + count;
+            return vst__json_u64(at, serial);
         }
         at = PUT(at, ", \"Record function id\": ");
     }
-    memcpy(at, serial, sizeof serial);
-    at = PUT(at + count, ", \"Ev Idx\": ");
-    memcpy(at, serial, sizeof serial);
-    return at + count;
+    at = vst__json_u64(at, serial);
+    at = PUT(at, ", \"Ev Idx\": ");
+    return vst__json_u64(at, serial);
 }
 
 static char *finish_args(vst__chrome *chrome, char *at, const vst_span *span)

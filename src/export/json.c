@@ -1,4 +1,4 @@
-/* The slower half of json.h: strings and doubles. Any thread. */
+/* The slower half of json.h: long numbers, strings and doubles. Any thread. */
 #include "export/json.h"
 
 #include <math.h>
@@ -10,6 +10,13 @@ const char vst__json_pairs[200] = {
     "25262728293031323334353637383940414243444546474849"
     "50515253545556575859606162636465666768697071727374"
     "75767778798081828384858687888990919293949596979899"};
+
+char *vst__json_u64_long(char *at, uint64_t value)
+{
+    at = vst__json_u64(at, value / VST_JSON_EIGHT);
+    vst__json_store(at, vst__json_eight((uint32_t)(value % VST_JSON_EIGHT)));
+    return at + 8;
+}
 
 static char *text(char *at, const char *bytes)
 {

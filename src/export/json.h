@@ -20,28 +20,47 @@ enum {
 /* "00" "01" … "99" */
 extern const char vst__json_pairs[200];
 
-/* May write up to VST_JSON_DIGITS bytes, whatever it returns. */
+#define VST_JSON_EIGHT 100000000u /* the least number of nine digits */
+#define VST_JSON_RARELY(x) __builtin_expect(!!(x), 0)
+
+/* The eight digits of a number below VST_JSON_EIGHT, a byte each and the first
+ * in the lowest: halves of four digits, then of two, then of one, all parts of
+ * a size at once by multiplying with a fraction's inverse. */
+static inline uint64_t vst__json_eight(uint32_t value)
+{
+    uint64_t parts = value / 10000 | (uint64_t)(value % 10000) << 32;
+    uint64_t high = parts * 10486 >> 20 & UINT64_C(0x7f0000007f);
+
+    parts = high | (parts - high * 100) << 16;
+    high = parts * 103 >> 10 & UINT64_C(0x000f000f000f000f);
+    return high | (parts - high * 10) << 8;
+}
+
+/* Digits as text, from the lowest byte on. */
+static inline void vst__json_store(char *at, uint64_t digits)
+{
+    digits |= UINT64_C(0x3030303030303030);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    digits = __builtin_bswap64(digits);
+#endif
+    memcpy(at, &digits, sizeof digits);
+}
+
+char *vst__json_u64_long(char *at, uint64_t value); /* of nine digits or more */
+
+/* May write up to VST_JSON_DIGITS bytes, whatever it returns: what is behind
+ * the number is overwritten by whatever comes next. */
 static inline char *vst__json_u64(char *at, uint64_t value)
 {
-    char digits[2 * VST_JSON_DIGITS];
-    size_t i = VST_JSON_DIGITS;
+    uint64_t digits;
+    unsigned zeros;
 
-    while (value >= 100) {
-        uint64_t rest = value / 100;
-        i -= 2;
-        memcpy(digits + i, vst__json_pairs + 2 * (value - rest * 100), 2);
-        value = rest;
-    }
-    if (value >= 10) {
-        i -= 2;
-        memcpy(digits + i, vst__json_pairs + 2 * value, 2);
-    } else {
-        digits[--i] = (char)('0' + value);
-    }
-    /* A copy of constant size is a few moves; what is behind the number is
-     * overwritten by whatever comes next. */
-    memcpy(at, digits + i, VST_JSON_DIGITS);
-    return at + (VST_JSON_DIGITS - i);
+    if (VST_JSON_RARELY(value >= VST_JSON_EIGHT))
+        return vst__json_u64_long(at, value);
+    digits = vst__json_eight((uint32_t)value);
+    zeros = (unsigned)__builtin_ctzll(digits | UINT64_C(1) << 56) / 8;
+    vst__json_store(at, digits >> 8 * zeros);
+    return at + (8 - zeros);
 }
 
 static inline char *vst__json_i64(char *at, int64_t value)
@@ -52,20 +71,31 @@ static inline char *vst__json_i64(char *at, int64_t value)
     return vst__json_u64(at, 0 - (uint64_t)value);
 }
 
+/* Microseconds with three decimals, of eight digits of nanoseconds of which
+ * `zeros` are left out in front: not more than four. */
+static inline char *vst__json_point(char *at, uint64_t digits, unsigned zeros)
+{
+    vst__json_store(at, digits >> 8 * zeros);
+    at += 5 - zeros;
+    at[0] = '.';
+    vst__json_store(at + 1, digits >> 40);
+    return at + 4;
+}
+
 /* Nanoseconds as microseconds with exactly three decimals. */
 static inline char *vst__json_us(char *at, int64_t ns)
 {
     uint64_t value = ns >= 0 ? (uint64_t)ns : 0 - (uint64_t)ns;
-    uint32_t rest;
+    uint64_t digits = vst__json_eight((uint32_t)(value % VST_JSON_EIGHT));
+    unsigned zeros = 0;
 
     if (ns < 0)
         *at++ = '-';
-    rest = (uint32_t)(value % 1000);
-    at = vst__json_u64(at, value / 1000);
-    at[0] = '.';
-    at[1] = (char)('0' + rest / 100);
-    memcpy(at + 2, vst__json_pairs + 2 * (rest % 100), 2);
-    return at + 4;
+    if (VST_JSON_RARELY(value >= VST_JSON_EIGHT))
+        at = vst__json_u64(at, value / VST_JSON_EIGHT);
+    else
+        zeros = (unsigned)__builtin_ctzll(digits | UINT64_C(1) << 32) / 8;
+    return vst__json_point(at, digits, zeros);
 }
 
 /* Nanoseconds as milliseconds with exactly six decimals. */

@@ -311,6 +311,7 @@ vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
     span->flags |= frame->flags & ~(uint32_t)VST_FRAME_OWN;
     span->args = NULL;
     span->args_len = 0;
+    span->op = NULL;
     if (frame->args != 0) {
         const vst__args *args = &matcher->args[frame->args - 1];
         span->args = args->bytes;
@@ -354,14 +355,14 @@ vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
                               uint32_t flags, const vst_sink *sink)
 {
     vst__frame *top = &matcher->frames[--matcher->count];
-    vst_span span = {
-        .end_ns = end_ns,
-        .depth = (uint32_t)matcher->count,
-        .caller = top->caller,
-        .flags = flags,
-    };
+    vst_span span; /* the other fields are those of the frame */
     vst_status status;
 
+    span.end_ns = end_ns;
+    span.depth = (uint32_t)matcher->count;
+    span.parent = 0;
+    span.caller = top->caller;
+    span.flags = flags;
     if (matcher->count != 0) {
         vst__frame *parent = top - 1;
         parent->children_ns += end_ns - top->start_ns;
