@@ -76,6 +76,40 @@ static void numbers_are_written_exactly(void)
                      "0.000 0.007 1234.567 -1.001");
 }
 
+/* Each number of digits, its least and its greatest, and some between. */
+static void numbers_of_any_length_are_written_as_printf_does(void)
+{
+    uint64_t least = 1, some = 88172645463325252u;
+
+    for (int digits = 1; digits <= 19; digits++, least *= 10)
+        for (int i = 0; i < 2000; i++) {
+            char text[VST_JSON_NUMBER_MAX + 8], expected[64];
+            uint64_t value = i == 0 ? least : least * 10 - 1;
+
+            some ^= some << 13;
+            some ^= some >> 7;
+            some ^= some << 17;
+            if (i > 1)
+                value = least + some % (9 * least);
+            *vst__json_u64(text, value) = '\0';
+            snprintf(expected, sizeof expected, "%llu",
+                     (unsigned long long)value);
+            CHECK_TEXT(text, expected);
+            if (value > INT64_MAX)
+                continue;
+            *vst__json_us(text, -(int64_t)value) = '\0';
+            snprintf(expected, sizeof expected, "-%llu.%03llu",
+                     (unsigned long long)(value / 1000),
+                     (unsigned long long)(value % 1000));
+            CHECK_TEXT(text, expected);
+            *vst__json_ms(text, (int64_t)value) = '\0';
+            snprintf(expected, sizeof expected, "%llu.%06llu",
+                     (unsigned long long)(value / 1000000),
+                     (unsigned long long)(value % 1000000));
+            CHECK_TEXT(text, expected);
+        }
+}
+
 static void doubles_are_written_as_short_as_they_can_be(void)
 {
     static const double values[] = {0.1,  -3,   1e300, 0.1 + 0.2, -0.0,
@@ -554,6 +588,7 @@ int main(void)
     if (mkdtemp(folder) == NULL)
         return 2;
     TEST(numbers_are_written_exactly);
+    TEST(numbers_of_any_length_are_written_as_printf_does);
     TEST(doubles_are_written_as_short_as_they_can_be);
     TEST(strings_are_escaped_and_bad_bytes_replaced);
     TEST(the_checker_knows_json_from_what_is_not);

@@ -3,6 +3,7 @@ shows every function; Firefox's profiler, callgrind_annotate, pprof and flamegra
 """
 
 import base64
+import html
 import json
 import os
 import re
@@ -124,6 +125,22 @@ def test_perfetto_reads_the_same_counters_threads_and_arrows(both, document):
         assert perfetto[what] == chrome[what]
 
 
+def test_perfetto_reads_clocks_and_a_compressed_file(both, folder):
+    """Times are those of the wall clock, which each sequence says of its own."""
+    _, perfetto = both
+    totals = "SELECT count(*) AS n, sum(dur) AS ns, min(ts) AS first FROM slice"
+    with TraceProcessor.open(folder / "t.pftrace.gz") as tp:
+        assert problems(tp) == []
+        ((count, total, first),) = rows(tp, totals)
+        clocks = rows(tp, "SELECT DISTINCT clock_id, clock_value - ts AS ahead FROM clock_snapshot WHERE clock_id < 64")
+    slices = [shown for shown, _ in perfetto["slices"]]
+    assert (count, total) == (len(slices), sum(shown[2] for shown in slices))
+    assert first == min(shown[1] for shown in slices)
+    facts = Trace(str(folder / "t.vst")).info()
+    assert facts["start_ns"] <= first <= facts["end_ns"]
+    assert clocks and {ahead for _, ahead in clocks} == {0}
+
+
 def test_speedscope_itself_shows_the_functions(folder):
     if not BROWSER or not SPEEDSCOPE.exists():
         pytest.skip("speedscope (npm) or Chromium is not installed")
@@ -216,6 +233,7 @@ def test_firefox_itself_adds_up_the_self_times_and_shows_the_markers(folder, doc
         markers = firefox.ask("thread", "markers", "--thread", threads["MainThread"]["threadHandle"])
         counts = {one["markerName"]: one["count"] for one in markers["byType"]}
         assert counts["annotated"] == counts["first"] == counts["second"] == counts["a mark"] == 1
+        assert {"a counter", "live memory"} <= {one["name"] for one in process["counters"]}
 
 
 def test_callgrind_annotate_adds_up_the_self_times(folder, document):
@@ -245,27 +263,41 @@ def own_time(document):
     return total
 
 
-def test_pprof_itself_adds_up_calls_and_time(folder, document):
+def test_pprof_itself_adds_up_calls_time_and_memory(folder, document):
     pprof = [shutil.which("pprof")] if shutil.which("pprof") else ["go", "tool", "pprof"]
     if shutil.which(pprof[0] or "") is None:
         pytest.skip("neither pprof nor go is installed")
     env = {**os.environ, "PPROF_TMPDIR": str(folder)}
-    calls = sum(event["ph"] in "Xb" and event["cat"] != "Trace" for event in document["traceEvents"])
-    for index, total in {"calls": calls, "wall": own_time(document)}.items():
+    spans = [event for event in document["traceEvents"] if event["ph"] in "Xb" and event["cat"] != "Trace"]
+    expected = {
+        "calls": len(spans),
+        "wall": own_time(document),
+        "alloc_space": sum(event["args"].get("Self Allocated Bytes", 0) for event in spans),
+    }
+    for index, total in expected.items():
         command = [*pprof, "-raw", f"-sample_index={index}", folder / "t.pb.gz"]
         said = subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
         header, samples = said.split("\n", 1)[1].split("Samples:\n")[1].split("\n", 1)
         column = [name.split("/")[0] for name in header.split()].index(index)
         values = [line.split(":")[0].split() for line in samples.split("Locations")[0].splitlines() if ":" in line]
-        assert sum(int(value[column]) for value in values) == total
+        assert sum(int(value[column]) for value in values) == total > 0
     said = subprocess.run([*pprof, "-top", folder / "t.pb.gz"], capture_output=True, text=True, check=True, env=env)
     assert "fall" in said.stdout
 
 
-def test_flamegraph_pl_draws_the_folded_stacks(folder):
+def test_flamegraph_pl_draws_the_folded_stacks_as_wide_as_they_are(folder):
     script = shutil.which("flamegraph.pl")
     if script is None:
         pytest.skip("flamegraph.pl is not on PATH")
-    drawn = subprocess.run([script, folder / "t.folded"], capture_output=True, text=True, check=True)
-    assert "fall" in drawn.stdout
+    command = [script, "--minwidth=0", "--countname=us", folder / "t.folded"]
+    drawn = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "ignored" not in drawn.stderr.lower()
+    expected = Counter()
+    for line in (folder / "t.folded").read_text().splitlines():
+        stack, _, value = line.rpartition(" ")
+        names = stack.split(";")
+        for depth in range(len(names) + 1):
+            expected[tuple(names[:depth])] += int(value)
+    titles = re.findall(r"<title>(.*) \(([\d,]+) us, ", drawn.stdout)
+    found = Counter((html.unescape(name), int(value.replace(",", ""))) for name, value in titles)
+    assert found == Counter((stack[-1] if stack else "all", value) for stack, value in expected.items())
