@@ -62,6 +62,12 @@ class facts
     {
         return static_cast<size_t>(end_ - at_) > length + 16;
     }
+    /* Bytes of which 16 can be read. */
+    void put_short(const void *from, size_t length)
+    {
+        std::memcpy(at_, from, 16);
+        at_ += length;
+    }
     void put_integer(int64_t value)
     {
         auto rest = static_cast<uint64_t>(value) << 1 ^
@@ -158,7 +164,10 @@ void put_tensor(facts &out, const at::Tensor &tensor)
     out.byte(VST_FACT_TENSOR);
     if (type.length && sizes.size() < 0x80 && tensor.layout() == at::kStrided &&
         out.has_room(sizeof type.bytes + sizes.size() * 20)) {
-        out.bytes(type.bytes, type.length);
+        if (type.length <= 16)
+            out.put_short(type.bytes, type.length);
+        else
+            out.bytes(type.bytes, type.length);
         out.put_integers(sizes);
         out.put_integers(tensor.strides());
         return;
@@ -248,22 +257,35 @@ void put_tensors(facts &out, const c10::IValue &value)
         put_tensor(out, item.toTensor());
 }
 
-void put_input(facts &out, const c10::IValue &value)
+/* What is no tensor. To ask a list what it is of takes long, its first item
+ * tells most of the time. */
+void put_other(facts &out, const c10::IValue &value)
 {
-    if (value.isTensor()) {
-        put_tensor(out, value.toTensor());
+    if (value.isNone()) {
+        out.byte(VST_FACT_OTHER);
     } else if (unsigned tag = number_tag(value)) {
         out.byte(tag);
         put_number(out, value);
     } else if (value.isScalar()) {
         put_as_text(out, VST_FACT_TEXT, value);
-    } else if (value.isTensorList()) {
-        put_tensors(out, value);
-    } else if (value.isList()) {
-        put_list(out, value);
-    } else {
+    } else if (!value.isList()) {
         out.byte(VST_FACT_OTHER);
+    } else {
+        auto items = value.toListRef();
+        bool numbers = !items.empty() && number_tag(items[0]);
+        if (!numbers && value.isTensorList())
+            put_tensors(out, value);
+        else
+            put_list(out, value);
     }
+}
+
+inline void put_input(facts &out, const c10::IValue &value)
+{
+    if (value.isTensor())
+        put_tensor(out, value.toTensor());
+    else
+        put_other(out, value);
 }
 
 void put_named(facts &out, const at::RecordFunction &fn)

@@ -66,13 +66,23 @@ std::atomic<uint32_t> last_instance{FIRST_INSTANCE};
 /* ---- what is told of an operator -------------------------------------------
  */
 
+/* What is wanted of its inputs' storages, if anything. */
+struct wanted_storages {
+    storages found;
+    input_roles roles;
+};
+
 void put_inputs(facts &out, const at::RecordFunction &fn,
-                const name_facts &what)
+                const name_facts &what, wanted_storages *also)
 {
     unsigned char *before = out.mark();
+    size_t i = 0;
 
-    for (const auto &value : fn.inputs())
+    for (const auto &value : fn.inputs()) {
+        if (also)
+            also->found.add(value, also->roles.of(i++));
         put_input(out, value);
+    }
     /* They are copied to be looked at; what autograd runs has none. */
     if (!(what.flags & NAME_HAS_SCHEMA) && fn.seqNr() < 0)
         put_named(out, fn);
@@ -111,7 +121,7 @@ void put_modules(facts &out)
 
 /* How many words there are to say; room is kept for what follows the inputs. */
 uint32_t tell(thread_state *state, const at::RecordFunction &fn,
-              const name_facts &what)
+              const name_facts &what, wanted_storages *also)
 {
     uint64_t *words = state->payload;
     facts out(words + VST_OPERATOR_HEAD_WORDS,
@@ -119,7 +129,7 @@ uint32_t tell(thread_state *state, const at::RecordFunction &fn,
     facts rest(words, VST_ESCAPE_WORDS_MAX);
 
     if (now_set.wants & WANTS_SHAPES)
-        put_inputs(out, fn, what);
+        put_inputs(out, fn, what, also);
     rest.go_back(out.mark());
     if (now_set.wants & WANTS_FLOPS && what.flags & NAME_HAS_FLOPS)
         put_flops(rest, fn, what);
@@ -164,17 +174,17 @@ inline uint64_t epoch()
 
 /* Whether it may end on another thread, or after what it began in: an
  * annotation, or what _RecordFunctionFast names. */
-bool may_wander(const at::RecordFunction &fn)
+bool may_wander(const at::RecordFunction &fn, const name_facts &what)
 {
     return fn.scope() == at::RecordScope::USER_SCOPE || fn.isAsync() ||
            (fn.scope() == at::RecordScope::FUNCTION &&
-            !std::strstr(fn.name(), "::"));
+            !(what.flags & NAME_HAS_COLONS));
 }
 
 /* The numbers of an operator and what else is to be told of it: how many words.
  */
 uint32_t put_numbers(thread_state *state, const at::RecordFunction &fn,
-                     const name_facts &what, bool tells)
+                     const name_facts &what, bool tells, wanted_storages *also)
 {
     uint32_t words = VST_OPERATOR_HEAD_WORDS;
 
@@ -183,11 +193,27 @@ uint32_t put_numbers(thread_state *state, const at::RecordFunction &fn,
                                           static_cast<uint64_t>(fn.scope()));
     try {
         if (tells)
-            words = tell(state, fn, what);
+            words = tell(state, fn, what, also);
     } catch (...) {
         /* A tensor that could not say what it is. */
+        if (also)
+            also->found.leave_out();
     }
     return words;
+}
+
+/* Behind the record of an operator. */
+inline void put_storages(thread_state *state, const at::RecordFunction &fn,
+                         const wanted_storages &wanted)
+{
+    uint32_t words = wanted.found.words();
+
+    if (wanted.found.lacks_some())
+        record_inputs(storages(state->storages, now_set.api->record_storages),
+                      fn, wanted.roles);
+    else if ((words || wanted.roles.has_schema()) &&
+             !vst_storages_add(*state->buffer, epoch(), state->storages, words))
+        now_set.api->record_storages(state->storages, words);
 }
 
 /* Whether its guard lies on the stack of the thread that runs it. */
@@ -209,14 +235,18 @@ enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
         now_set.wants & ~static_cast<unsigned>(WANTS_MEMORY) || observer;
     opened begun = {what.id, 0, 0};
     uint32_t words = 0;
+    wanted_storages wanted = {
+        storages(state->storages),
+        input_roles(what.flags & NAME_HAS_SCHEMA, what.written)};
+    bool wants = now_set.wants & WANTS_STORAGES && !is_user(fn);
 
     if (!what.id)
         return nullptr;
-    if (!(what.flags & NAME_HAS_SCHEMA) && may_wander(fn))
+    if (!(what.flags & NAME_HAS_SCHEMA) && may_wander(fn, what))
         begun.instance = FIRST_INSTANCE |
                          last_instance.fetch_add(1, std::memory_order_relaxed);
     if (fn.seqNr() >= 0 || tells)
-        words = put_numbers(state, fn, what, tells);
+        words = put_numbers(state, fn, what, tells, wants ? &wanted : nullptr);
     if ((begun.instance ||
          !vst_operator_enter(*state->buffer, epoch(), ticks(), begun.id,
                              state->payload, words)) &&
@@ -225,10 +255,8 @@ enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
     if (observer)
         begun.node_of = graph_enter(api, &state->graph, fn,
                                     what.flags & NAME_HAS_SCHEMA, what.schema);
-    if (now_set.wants & WANTS_STORAGES &&
-        fn.scope() != at::RecordScope::USER_SCOPE)
-        record_inputs(storages(state->payload, api->record_storages), fn,
-                      what.flags & NAME_HAS_SCHEMA, what.written);
+    if (wants)
+        put_storages(state, fn, wanted);
     if (begun.instance || !is_nested(state, fn))
         return std::unique_ptr<at::ObserverContext>(
             make_context(state, begun, now));

@@ -15,13 +15,15 @@
 namespace
 {
 
-/* Gathers pairs and records them as often as there is no room left. */
+/* Gathers pairs. Where there is no room left, they are recorded, or the rest is
+ * left out. */
 class storages
 {
   public:
     using record_fn = void (*)(const uint64_t *, uint32_t);
 
-    storages(uint64_t *words, record_fn record) : words_(words), record_(record)
+    explicit storages(uint64_t *words, record_fn record = nullptr)
+        : words_(words), record_(record)
     {
     }
 
@@ -29,18 +31,19 @@ class storages
      * be there if it is not. */
     void add(const c10::TensorImpl *impl, vst_storage_role role)
     {
-        if (!impl || !impl->has_storage() || !impl->device().is_cpu())
-            return;
         c10::StorageImpl *storage =
             impl->unsafe_storage().unsafeGetStorageImpl();
-        if (!storage)
+
+        if (!storage || !impl->device().is_cpu())
             return;
         auto address = reinterpret_cast<uintptr_t>(
             storage->_mutable_data_ptr_no_checks().get());
         if (!address)
             return;
-        if (count_ == 2 * VST_STORAGES_MAX)
-            flush();
+        if (count_ == 2 * VST_STORAGES_MAX && !flush()) {
+            lacks_some_ = true;
+            return;
+        }
         words_[count_++] = vst_storage_word(address, role);
         words_[count_++] = static_cast<uint64_t>(
             storage->sym_nbytes().maybe_as_int().value_or(0));
@@ -52,49 +55,90 @@ class storages
     }
     void add(const c10::IValue &value, vst_storage_role role)
     {
-        if (value.isTensor()) {
+        if (value.isTensor())
             add(value.toTensor(), role);
-        } else if (value.isTensorList() || value.isOptionalTensorList()) {
-            for (const c10::IValue &item : value.toListRef())
-                if (item.isTensor())
-                    add(item.toTensor(), role);
-        }
+        else if (value.isList())
+            add_all(value, role);
     }
-    bool empty() const
+    /* False: nobody takes them. */
+    bool flush()
     {
-        return count_ == 0;
-    }
-    void flush()
-    {
+        if (!record_)
+            return false;
         record_(words_, count_);
         count_ = 0;
+        return true;
+    }
+    uint32_t words() const
+    {
+        return count_;
+    }
+    void leave_out()
+    {
+        lacks_some_ = true;
+    }
+    bool lacks_some() const
+    {
+        return lacks_some_;
     }
 
   private:
+    __attribute__((noinline)) void add_all(const c10::IValue &value,
+                                           vst_storage_role role)
+    {
+        for (const c10::IValue &item : value.toListRef())
+            if (item.isTensor())
+                add(item.toTensor(), role);
+            else if (!item.isNone())
+                return; /* a list of others */
+    }
+
     uint64_t *words_;
     record_fn record_;
     uint32_t count_ = 0;
+    bool lacks_some_ = false;
 };
 
-/* Behind the record of an operator; what cannot be asked is left out. */
-void record_inputs(storages out, const at::RecordFunction &fn, bool has_schema,
-                   uint64_t written)
+/* What an operator does with its inputs. */
+class input_roles
+{
+  public:
+    input_roles(bool has_schema, uint64_t written)
+        : has_schema_(has_schema), written_(written)
+    {
+    }
+    bool has_schema() const
+    {
+        return has_schema_;
+    }
+    vst_storage_role of(size_t index) const
+    {
+        if (!has_schema_)
+            return VST_STORAGE_GIVEN;
+        return index < 64 && written_ >> index & 1 ? VST_STORAGE_WRITTEN
+                                                   : VST_STORAGE_READ;
+    }
+
+  private:
+    bool has_schema_;
+    uint64_t written_; /* a bit for each of the first */
+};
+
+/* Behind the record of an operator, in as many pieces as it takes; what cannot
+ * be asked is left out. */
+__attribute__((noinline)) void record_inputs(storages out,
+                                             const at::RecordFunction &fn,
+                                             const input_roles &roles)
 {
     size_t i = 0;
 
     try {
-        for (const c10::IValue &value : fn.inputs()) {
-            vst_storage_role role = VST_STORAGE_GIVEN;
-            if (has_schema)
-                role = i < 64 && written >> i & 1 ? VST_STORAGE_WRITTEN
-                                                  : VST_STORAGE_READ;
-            out.add(value, role);
-            i++;
-        }
+        for (const c10::IValue &value : fn.inputs())
+            out.add(value, roles.of(i++));
     } catch (...) {
         /* A tensor that could not say what it is. */
     }
-    if (has_schema || !out.empty())
+    if (roles.has_schema() || out.words())
         out.flush();
 }
 
@@ -105,11 +149,12 @@ void record_tensors(storages out, const uintptr_t *tensors,
 {
     for (size_t i = 0; i < count; i++) {
         auto *impl = reinterpret_cast<const c10::TensorImpl *>(tensors[i]);
-        out.add(impl, static_cast<vst_storage_role>(roles[i]));
-        if (roles[i] == VST_STORAGE_PARAMETER)
+        if (impl)
+            out.add(impl, static_cast<vst_storage_role>(roles[i]));
+        if (impl && roles[i] == VST_STORAGE_PARAMETER)
             out.add(impl->grad(), VST_STORAGE_GRADIENT);
     }
-    if (!out.empty())
+    if (out.words())
         out.flush();
 }
 

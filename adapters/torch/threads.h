@@ -57,6 +57,7 @@ struct thread_state {
     graph_state *graph; /* NULL: no node was recorded yet */
     open_operator open[OPEN_MAX];
     uint64_t payload[VST_ESCAPE_WORDS_MAX];
+    uint64_t storages[VST_ESCAPE_WORDS_MAX];
     known_names names;
 };
 

@@ -43,6 +43,31 @@ static inline uint64_t vst_storage_word(uint64_t address, vst_storage_role role)
 /* Records a payload as above, by any thread. Without a recording, nothing. */
 VST_API void vst_record_storages(const uint64_t *payload, uint32_t words);
 
+/* The same by who knows the calling thread's buffer and the number of the
+ * recording in progress. False: nothing was stored, and the function above is
+ * to be asked. */
+static inline bool vst_storages_add(vst_buffer *buffer, uint64_t epoch,
+                                    const uint64_t *payload, uint32_t words)
+{
+#if defined(__GNUC__)
+    uint64_t *at = buffer->cursor;
+
+    if (!VST_LIKELY(buffer->free_epoch == epoch &&
+                    buffer->limit - at > (int64_t)words))
+        return false;
+    /* The payload before the word that announces it. */
+    for (uint32_t i = 0; i < words; i++)
+        __atomic_store_n(at + 1 + i, payload[i], __ATOMIC_RELEASE);
+    __atomic_store_n(at, vst_word_escape(VST_ESCAPE_STORAGES, words, 0),
+                     __ATOMIC_RELEASE);
+    buffer->cursor = at + 1 + words;
+    return true;
+#else
+    (void)buffer, (void)epoch, (void)payload, (void)words;
+    return false;
+#endif
+}
+
 #ifdef __cplusplus
 }
 #endif
