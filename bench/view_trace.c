@@ -41,17 +41,22 @@ static void *record(void *arg)
     const work *w = arg;
     vst_id stack[DEPTH_MAX];
     uint64_t state = w->seed, left = w->records;
-    unsigned depth = 0, aim = 8;
+    unsigned depth = 0, aim = 8, part = 0;
 
     while (left > depth) {
         uint64_t dice = random_next(&state);
 
         if ((dice & 1023) == 0) /* on to another part of the program */
-            aim = 2 + (unsigned)(dice >> 20) % (DEPTH_MAX - 4);
+            aim = 2 + (unsigned)(dice >> 20) % (DEPTH_MAX - 4),
+            part = (unsigned)(dice >> 40) % 16 * 32;
         if (depth < DEPTH_MAX &&
             (depth == 0 ||
              (depth < aim ? (dice >> 10 & 7) < 6 : (dice >> 10 & 7) < 2))) {
-            stack[depth] = w->ids[(dice >> 32) % (FUNCTIONS / 2) + depth];
+            /* Each part of the program has its own way down, and a few
+             * functions at the end of it. */
+            stack[depth] = w->ids[(depth < aim ? part + depth
+                                               : part + 40 + (dice >> 32) % 8) %
+                                  FUNCTIONS];
             vst_record(VST_ENTER, stack[depth++]);
         } else {
             vst_record(VST_EXIT, stack[--depth]);

@@ -22,8 +22,6 @@ static vst_status add_row(vst__flame *tree, uint32_t parent, vst_id id)
     vst_view_flame_row *rows;
     uint32_t *last;
 
-    if (tree->count == VST_FLAME_ROWS_MAX)
-        return VST_E_NOMEM;
     rows =
         vst__grow(tree->rows, &tree->capacity, tree->count + 1, sizeof *rows);
     if (rows == NULL)
@@ -49,6 +47,11 @@ static vst_status find_child(vst__flame *tree, uint32_t parent, vst_id id,
     if (parent != NO_ROW && tree->last_child[parent] != NO_ROW &&
         tree->rows[tree->last_child[parent]].id == id) {
         *row = tree->last_child[parent];
+        return VST_OK;
+    }
+    if (tree->count == VST_FLAME_ROWS_MAX && parent != NO_ROW) {
+        place = vst__map64_find(&tree->children, key);
+        *row = place != NULL ? (uint32_t)(*place - 1) : parent;
         return VST_OK;
     }
     place = vst__map64_put(&tree->children, key);
@@ -82,8 +85,8 @@ vst_status vst__flame_push(vst__flame *tree, vst_id id, int64_t start_ns)
     status = find_child(tree, parent, id, &row);
     if (status != VST_OK)
         return status;
-    frames[tree->frame_count++] =
-        (vst__flame_frame){.start_ns = start_ns, .node = row};
+    frames[tree->frame_count++] = (vst__flame_frame){
+        .start_ns = start_ns, .node = row, .part = row == parent};
     return VST_OK;
 }
 
@@ -95,7 +98,7 @@ void vst__flame_pop(vst__flame *tree, int64_t end_ns)
     int64_t end = end_ns < tree->to_ns ? end_ns : tree->to_ns;
     vst_view_flame_row *row = &tree->rows[top->node];
 
-    if (end_ns < tree->from_ns || top->start_ns >= tree->to_ns)
+    if (top->part || end_ns < tree->from_ns || top->start_ns >= tree->to_ns)
         return;
     row->count++;
     row->total_ns += end > start ? end - start : 0;

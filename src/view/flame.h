@@ -11,6 +11,7 @@ typedef struct vst__flame_frame {
     int64_t start_ns;
     uint64_t serial; /* of the matcher's frame, while it matches */
     uint32_t node;
+    bool part; /* of its parent: there was no room for a row */
 } vst__flame_frame;
 
 typedef struct vst__flame {
@@ -25,7 +26,8 @@ typedef struct vst__flame {
     size_t frame_count, frame_capacity;
 } vst__flame;
 
-enum { VST_FLAME_ROWS_MAX = 1 << 22 };
+/* Past these, calls are part of what called them. */
+enum { VST_FLAME_ROWS_MAX = 1 << 20 };
 
 void vst__flame_free(vst__flame *tree);
 vst_status vst__flame_push(vst__flame *tree, vst_id id, int64_t start_ns);

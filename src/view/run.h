@@ -36,14 +36,12 @@ static inline bool vst__run_merge(vst__run *run, const vst__run *next,
     run->busy_ns += next->busy_ns;
     run->count += next->count;
     run->flags = 0;
-    if (run->id == next->id) {
-        run->votes += next->votes;
-    } else if (run->votes >= next->votes) {
-        run->votes -= next->votes;
-    } else {
-        run->id = next->id;
-        run->votes = next->votes - run->votes;
-    }
+    /* Who votes for whom is a coin's toss: no branches. */
+    int64_t left = run->votes - next->votes;
+    bool same = run->id == next->id;
+    run->id = same || left >= 0 ? run->id : next->id;
+    left = left >= 0 ? left : -left;
+    run->votes = same ? run->votes + next->votes : left;
     return true;
 }
 

@@ -17,16 +17,54 @@ enum { KIND_OF_ESCAPE = VST_ESCAPE + 1 };
 
 #define FRAME_OWN ((uint32_t)VST_FRAME_OWN)
 
-static inline int64_t to_ns(vst__clockmap *clock, vst_ticks ticks)
+/* The current piece of the clock's map, made ready for one multiplication: the
+ * same number comes out as from the map itself. */
+typedef struct ruler {
+    vst_ticks start;
+    uint64_t limit; /* ticks that it is good for */
+    uint64_t mult;
+    int64_t base_ns;
+    uint32_t left;
+} ruler;
+
+static ruler make_ruler(const vst__clockmap *clock)
 {
     const vst__clock_piece *piece = &clock->current;
-    uint64_t delta = ticks - piece->start;
+    /* Less than 2^56 ns: more is for the map to bound. */
+    u128 limit = ((u128)1 << (56 + piece->shift)) / (piece->mult | 1);
+    ruler made = {piece->start, piece->span, piece->mult, piece->base_ns,
+                  64 - piece->shift};
 
-    if (VST_LIKELY(ticks >= piece->start && delta < piece->span)) {
-        u128 ns = (u128)delta * piece->mult >> piece->shift;
-        if (VST_LIKELY(ns >> 56 == 0)) /* more is for the map to bound */
-            return piece->base_ns + (int64_t)ns;
-    }
+    if (limit < made.limit)
+        made.limit = (uint64_t)limit;
+    if (made.limit > (uint64_t)1 << piece->shift)
+        made.limit = (uint64_t)1 << piece->shift;
+    if (piece->shift == 0 || piece->shift > 60)
+        made.limit = 0;
+    return made;
+}
+
+static VST_COLD int64_t measure_anew(vst__clockmap *clock, vst_ticks ticks,
+                                     ruler *made)
+{
+    int64_t time_ns = vst__clockmap_to_ns(clock, ticks);
+
+    *made = make_ruler(clock);
+    return time_ns;
+}
+
+static inline int64_t measure(vst__clockmap *clock, ruler *now, vst_ticks ticks)
+{
+    uint64_t delta = ticks - now->start; /* huge, if it lies before */
+
+    if (VST_LIKELY(delta < now->limit))
+        return now->base_ns +
+               (int64_t)((u128)(delta << now->left) * now->mult >> 64);
+    return measure_anew(clock, ticks, now);
+}
+
+static int64_t to_ns(vst__clockmap *clock, vst_ticks ticks)
+{
     return vst__clockmap_to_ns(clock, ticks);
 }
 
@@ -209,7 +247,9 @@ static vst_status make_room(vst__walk *walk, size_t count)
     return open != NULL && spans != NULL ? VST_OK : VST_E_NOMEM;
 }
 
-/* Matches up to the first event that is odd, and tells how many. */
+/* Matches up to the first event that is odd, and tells how many. Whether a call
+ * begins or ends is a coin's toss to the processor, so both are prepared and
+ * one of them counts. */
 static vst_status match_plain(vst__walk *walk,
                               const vst_compressed_event *events, size_t count,
                               size_t *matched)
@@ -218,46 +258,46 @@ static vst_status match_plain(vst__walk *walk,
     vst__walk_span *span = walk->spans + walk->span_count;
     size_t depth = walk->open_count;
     int64_t last_ns = walk->last_ns;
+    ruler clock = make_ruler(&walk->clock);
     vst_status status = VST_OK;
     size_t i;
 
     for (i = 0; i < count; i++) {
         const vst_compressed_event *event = &events[i];
-        int64_t now_ns = to_ns(&walk->clock, event->enter_t);
+        int64_t now_ns = measure(&walk->clock, &clock, event->enter_t);
         uint32_t kind = vst_trace_key_kind(event->key);
         vst_id id = vst_trace_key_id(event->key);
         int64_t previous_ns = last_ns;
 
-        if (now_ns > last_ns)
-            last_ns = now_ns;
-        if (kind == VST_ENTER) {
-            if (depth != 0 && last_ns <= open[depth - 1].start_ns)
-                last_ns = open[depth - 1].start_ns + 1;
-            open[depth++] = (vst__open){last_ns, 0, id, 0};
-            if (walk->tree != NULL) {
-                status = vst__flame_push(walk->tree, id, last_ns);
-                if (status != VST_OK)
-                    break;
-            }
-            continue;
-        }
-        if (kind <= VST_RAISE) {
-            const vst__open *top = &open[depth - 1];
-            if (depth == 0 || top->id != id || top->flags & VST_FRAME_BEGIN)
+        last_ns = now_ns > last_ns ? now_ns : last_ns;
+        if (VST_LIKELY(kind <= VST_RAISE && depth != 0)) {
+            const vst__open top = open[depth - 1];
+            int64_t least_ns = kind == VST_ENTER ? top.start_ns + 1 : last_ns;
+            bool fits = kind == VST_ENTER ||
+                        (top.id == id && !(top.flags & VST_FRAME_BEGIN));
+
+            if (!fits)
                 break;
-            depth--;
-            *span++ =
-                (vst__walk_span){top->start_ns,
+            last_ns = least_ns > last_ns ? least_ns : last_ns;
+            open[depth] = (vst__open){last_ns, 0, id, 0};
+            *span =
+                (vst__walk_span){top.start_ns,
                                  last_ns,
                                  id,
-                                 (top->flags & ~FRAME_OWN) |
+                                 (top.flags & ~FRAME_OWN) |
                                      (kind == VST_RAISE ? VST_SPAN_RAISED : 0u),
-                                 (uint32_t)depth,
+                                 (uint32_t)depth - 1,
                                  0};
-            if (walk->tree != NULL)
-                vst__flame_pop(walk->tree, last_ns);
+            span += kind != VST_ENTER;
+            depth += kind == VST_ENTER ? 1 : (size_t)-1;
             continue;
         }
+        if (kind == VST_ENTER) {
+            open[depth++] = (vst__open){last_ns, 0, id, 0};
+            continue;
+        }
+        if (kind <= VST_RAISE)
+            break;
         bool odd = false;
         walk->open_count = depth;
         walk->last_ns = last_ns;
@@ -276,6 +316,44 @@ static vst_status match_plain(vst__walk *walk,
     walk->span_count = (size_t)(span - walk->spans);
     walk->last_ns = last_ns;
     walk->delivered |= walk->span_count != 0;
+    *matched = i;
+    return status;
+}
+
+/* The same, slower, for who wants the tree of calls. */
+static vst_status match_tree(vst__walk *walk,
+                             const vst_compressed_event *events, size_t count,
+                             size_t *matched)
+{
+    vst_status status = VST_OK;
+    size_t i;
+
+    for (i = 0; status == VST_OK && i < count; i++) {
+        const vst_compressed_event *event = &events[i];
+        int64_t now_ns = to_ns(&walk->clock, event->enter_t);
+        int64_t previous_ns = walk->last_ns;
+        uint32_t kind = vst_trace_key_kind(event->key);
+        vst_id id = vst_trace_key_id(event->key);
+        bool odd = false;
+
+        if (now_ns > walk->last_ns)
+            walk->last_ns = now_ns;
+        if (kind == VST_ENTER) {
+            status = push(walk, id, 0, 0);
+        } else if (kind <= VST_RAISE) {
+            const vst__open *top = walk->open + walk->open_count - 1;
+            odd = walk->open_count == 0 || top->id != id ||
+                  top->flags & VST_FRAME_BEGIN;
+            if (!odd)
+                pop(walk);
+        } else {
+            status = escape(walk, event, previous_ns, &odd);
+        }
+        if (odd) {
+            walk->last_ns = previous_ns;
+            break;
+        }
+    }
     *matched = i;
     return status;
 }
@@ -305,7 +383,9 @@ vst_status vst__walk_match(vst__walk *walk, const vst_compressed_event *events,
     if (status == VST_OK)
         status = make_room(walk, count);
     if (status == VST_OK && walk->plain)
-        status = match_plain(walk, events, count, &matched);
+        status = walk->tree != NULL
+                     ? match_tree(walk, events, count, &matched)
+                     : match_plain(walk, events, count, &matched);
     if (status != VST_OK || matched == count)
         return status;
     if (walk->plain)
