@@ -139,15 +139,16 @@ static vst_view_rect to_rect(const vst__picture *picture, const vst__run *run,
                              bool beside)
 {
     int64_t width_ns = run->end_ns - run->start_ns;
+    u128 busy = FULL;
 
+    if (run->busy_ns < width_ns)
+        busy = (u128)run->busy_ns * FULL / (u128)width_ns;
     return (vst_view_rect){
         .start = place(picture, run->start_ns),
         .end = place(picture, run->end_ns),
         .id = rect_id(run, beside),
-        .busy = run->busy_ns >= width_ns
-                    ? FULL
-                    : (uint16_t)((u128)run->busy_ns * FULL / (u128)width_ns),
-        .count = run->count < FULL ? (uint16_t)run->count : FULL,
+        .busy = (uint16_t)busy,
+        .count = (uint16_t)(run->count < FULL ? run->count : FULL),
     };
 }
 

@@ -9,6 +9,8 @@
 #include "store/whole.h"
 #include "view/view_inside.h"
 
+enum { WINDOW_WORDS_MAX = 1000000, SPAN_WORDS_MAX = 8000000 };
+
 /* ---- stretches
  * ---------------------------------------------------------------- */
 
@@ -268,6 +270,8 @@ vst_status vst_view_open(const char *path, const vst_view_options *options,
     if (view == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     pthread_mutex_init(&view->lock, NULL);
+    view->window_words_max = WINDOW_WORDS_MAX;
+    view->span_words_max = SPAN_WORDS_MAX;
     status = set_up(view, path, options != NULL ? options : &usual, error);
     if (status != VST_OK) {
         vst_view_close(view);

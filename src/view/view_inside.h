@@ -22,6 +22,8 @@ struct vst_view {
     vst_far_ends *far_ends; /* by window; NULL: none */
     vst__index index;
     int64_t offset_ns;
+    /* So many words are read for a window, and for a span; tests read less. */
+    uint64_t window_words_max, span_words_max;
     /* Of a packed trace, which lets one in at a time, and of `memory`. */
     pthread_mutex_t lock;
     bool has_memory_tracks;

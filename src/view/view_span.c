@@ -8,10 +8,7 @@
 #include "base/grow.h"
 #include "view/view_inside.h"
 
-enum {
-    WHOLE_WORDS_MAX = 8000000, /* of a span that is replayed */
-    HEAD_NS = 1                /* of one that is not: until it began */
-};
+enum { HEAD_NS = 1 }; /* of a span that is not replayed: until it began */
 
 typedef struct found {
     int64_t start_ns, end_ns; /* end_ns INT64_MAX: not known yet */
@@ -391,7 +388,7 @@ static vst_status answer_stack(looking *self, vst_view_span *span)
         return status;
     if (self->thread->level_count == 0 || self->depth + 1 >= VST_ROWS_MAX ||
         vst__view_words(self->view, self->stretch, at->start_ns, at->end_ns) <=
-            WHOLE_WORDS_MAX)
+            self->view->span_words_max)
         return replay(self, at, false, span);
     return read_edges(self, at, span);
 }
@@ -416,7 +413,8 @@ static vst_status answer_lane(looking *self, uint32_t lane, vst_view_span *span)
     for (size_t i = 0; status == VST_OK && i < view->stretch_count; i++) {
         if (view->stretches[i].thread != self->thread->number ||
             !vst__view_touches(view, i, at.start_ns, at.end_ns) ||
-            vst__view_words(view, i, at.start_ns, at.end_ns) > WHOLE_WORDS_MAX)
+            vst__view_words(view, i, at.start_ns, at.end_ns) >
+                view->span_words_max)
             continue;
         self->stretch = i;
         status = replay(self, &at, true, span);

@@ -7,8 +7,6 @@
 #include "view/picture.h"
 #include "view/view_inside.h"
 
-enum { WORDS_MAX = 1000000 /* that a window reads */ };
-
 /* The rows of a thread while its records are read. */
 typedef struct row {
     vst__run *runs;
@@ -188,9 +186,9 @@ static vst_status draw_levels(drawing *self, const vst__index_thread *thread)
     return status;
 }
 
-static vst_status draw_lanes(drawing *self, const vst__index_thread *thread)
+static vst_status draw_lanes(drawing *self, const vst__index_thread *thread,
+                             uint32_t level)
 {
-    uint32_t level = choose_level(self, thread, 0);
     vst_status status = VST_OK;
 
     for (uint32_t i = 0; status == VST_OK && i < thread->beside; i++)
@@ -218,15 +216,17 @@ static uint64_t words_of(drawing *self, const vst__index_thread *thread)
 static vst_status draw_thread(drawing *self, const vst__index_thread *thread)
 {
     uint64_t words = words_of(self, thread);
+    uint32_t level = 0;
     vst_status status = VST_OK;
 
     if (thread->level_count == 0 || words <= self->share) {
         if (words != 0)
             status = draw_records(self, thread);
     } else {
+        level = choose_level(self, thread, 0);
         status = draw_levels(self, thread);
     }
-    return status == VST_OK ? draw_lanes(self, thread) : status;
+    return status == VST_OK ? draw_lanes(self, thread, level) : status;
 }
 
 /* How much may be read of each, and how fine it is drawn: a row needs no more
@@ -252,7 +252,9 @@ static void plan(drawing *self)
         rows += levels + thread->beside;
         threads++;
     }
-    self->share = all <= WORDS_MAX ? UINT64_MAX : WORDS_MAX / threads;
+    self->share = all <= self->view->window_words_max
+                      ? UINT64_MAX
+                      : self->view->window_words_max / threads;
     self->pixel_ns = self->picture.pixel_ns;
     fine_ns = (int64_t)((double)width_ns * (double)rows / VST_VIEW_RECTS_MAX);
     if (fine_ns > self->pixel_ns)

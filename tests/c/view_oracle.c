@@ -1,42 +1,16 @@
-/* A view by plain replay: every span is kept in memory, every question looks at
- * all of them. One thread at a time. */
+/* The oracle of view_oracle.h. */
+#include "view_oracle.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/map64.h"
 #include "os/os.h"
 #include "view/picture.h"
 #include "view/track.h"
 
-typedef struct kept {
-    vst_span span; /* args is an offset */
-    uint64_t args_at;
-    uint32_t row;
-} kept;
-
-typedef struct slow_thread {
-    uint32_t number, levels, beside;
-    int64_t lanes[64];
-    kept *spans;
-    size_t count, capacity;
-    int64_t start_ns, end_ns;
-} slow_thread;
-
-struct vst_view {
-    vst_trace *trace;
-    char *path;
-    slow_thread *threads;
-    size_t thread_count;
-    char *text;
-    size_t text_count, text_capacity;
-    vst_loss *losses;
-    size_t loss_count, loss_capacity;
-    vst__tracks tracks;
-    uint64_t spans;
-    int64_t offset_ns;
-};
-
-static slow_thread *thread_of(vst_view *view, uint32_t number)
+static oracle_thread *thread_of(oracle *view, uint32_t number)
 {
     for (size_t i = 0; i < view->thread_count; i++)
         if (view->threads[i].number == number)
@@ -46,9 +20,9 @@ static slow_thread *thread_of(vst_view *view, uint32_t number)
 
 static vst_status take_span(void *ctx, const vst_span *span)
 {
-    vst_view *view = ctx;
-    slow_thread *thread = thread_of(view, span->thread);
-    kept *spans;
+    oracle *view = ctx;
+    oracle_thread *thread = thread_of(view, span->thread);
+    oracle_span *spans;
 
     if (thread == NULL)
         return VST_OK;
@@ -58,7 +32,7 @@ static vst_status take_span(void *ctx, const vst_span *span)
         return VST_E_NOMEM;
     thread->spans = spans;
     spans += thread->count++;
-    *spans = (kept){.span = *span, .args_at = view->text_count};
+    *spans = (oracle_span){.span = *span, .args_at = view->text_count};
     spans->row = span->depth;
     if (span->flags & VST_SPAN_ASYNC) {
         uint32_t lane = 0;
@@ -92,7 +66,7 @@ static vst_status take_span(void *ctx, const vst_span *span)
 
 static vst_status take_loss(void *ctx, const vst_loss *loss)
 {
-    vst_view *view = ctx;
+    oracle *view = ctx;
     vst_loss *losses = vst__grow(view->losses, &view->loss_capacity,
                                  view->loss_count + 1, sizeof *losses);
 
@@ -105,7 +79,7 @@ static vst_status take_loss(void *ctx, const vst_loss *loss)
 
 static vst_status take_counter(void *ctx, const vst_counter *counter)
 {
-    vst_view *view = ctx;
+    oracle *view = ctx;
 
     return vst__tracks_add(&view->tracks, VST_VIEW_COUNTER, counter->id,
                            counter->thread, counter->time_ns, counter->value);
@@ -113,7 +87,7 @@ static vst_status take_counter(void *ctx, const vst_counter *counter)
 
 static int by_start(const void *a, const void *b)
 {
-    const kept *x = a, *y = b;
+    const oracle_span *x = a, *y = b;
 
     if ((x->span.flags ^ y->span.flags) & VST_SPAN_ASYNC)
         return x->span.flags & VST_SPAN_ASYNC ? 1 : -1;
@@ -125,7 +99,7 @@ static int by_start(const void *a, const void *b)
            (x->span.serial < y->span.serial);
 }
 
-static vst_status load(vst_view *view, const vst_view_options *options,
+static vst_status load(oracle *view, const vst_view_options *options,
                        vst_error *error)
 {
     vst_sink sink = {.ctx = view,
@@ -147,7 +121,7 @@ static vst_status load(vst_view *view, const vst_view_options *options,
     if (status == VST_OK)
         status = vst__tracks_read_memory(&view->tracks, view->trace, error);
     for (size_t i = 0; i < view->thread_count; i++) {
-        slow_thread *thread = &view->threads[i];
+        oracle_thread *thread = &view->threads[i];
         if (thread->count > 1)
             qsort(thread->spans, thread->count, sizeof *thread->spans,
                   by_start);
@@ -158,10 +132,10 @@ static vst_status load(vst_view *view, const vst_view_options *options,
     return status;
 }
 
-vst_status vst_view_open(const char *path, const vst_view_options *options,
-                         vst_view **out, vst_error *error)
+vst_status oracle_open(const char *path, const vst_view_options *options,
+                       oracle **out, vst_error *error)
 {
-    vst_view *view = calloc(1, sizeof *view);
+    oracle *view = calloc(1, sizeof *view);
     vst_status status;
 
     if (view == NULL)
@@ -170,14 +144,14 @@ vst_status vst_view_open(const char *path, const vst_view_options *options,
     if (status == VST_OK)
         status = load(view, options, error);
     if (status != VST_OK) {
-        vst_view_close(view);
+        oracle_close(view);
         return status;
     }
     *out = view;
     return VST_OK;
 }
 
-void vst_view_close(vst_view *view)
+void oracle_close(oracle *view)
 {
     if (view == NULL)
         return;
@@ -191,48 +165,6 @@ void vst_view_close(vst_view *view)
     free(view);
 }
 
-void vst_view_get_info(const vst_view *view, vst_view_info *info)
-{
-    memset(info, 0, sizeof *info);
-    vst_trace_get_info(view->trace, &info->trace);
-    info->records = info->trace.words;
-    info->spans = view->spans;
-    info->built = true;
-    info->start_ns = info->trace.start_ns + view->offset_ns;
-    info->end_ns = info->trace.end_ns + view->offset_ns;
-}
-
-size_t vst_view_thread_count(const vst_view *view)
-{
-    return view->thread_count;
-}
-
-void vst_view_get_thread(const vst_view *view, size_t index,
-                         vst_view_thread *thread)
-{
-    const slow_thread *own = &view->threads[index];
-    const vst_trace_thread *known = vst_trace_thread_at(view->trace, index);
-
-    *thread = (vst_view_thread){
-        .number = own->number,
-        .system_tid = known->system_tid,
-        .name = known->name,
-        .name_len = known->name_len,
-        .levels = own->levels,
-        .beside = own->beside,
-        .spans = own->count,
-        .records = known->words,
-        .start_ns = own->count ? own->start_ns + view->offset_ns : 0,
-        .end_ns = own->count ? own->end_ns + view->offset_ns : 0,
-    };
-}
-
-vst_status vst_view_set_offset(vst_view *view, int64_t offset_ns)
-{
-    view->offset_ns = offset_ns;
-    return VST_OK;
-}
-
 static bool is_wanted(const vst_view_range *range, uint32_t thread)
 {
     if (range->threads == NULL)
@@ -243,8 +175,8 @@ static bool is_wanted(const vst_view_range *range, uint32_t thread)
     return false;
 }
 
-vst_status vst_view_window(vst_view *view, const vst_view_range *range,
-                           void **bytes, size_t *count, vst_error *error)
+vst_status oracle_window(oracle *view, const vst_view_range *range,
+                         void **bytes, size_t *count, vst_error *error)
 {
     vst__picture picture;
     vst_status status = VST_OK;
@@ -254,7 +186,7 @@ vst_status vst_view_window(vst_view *view, const vst_view_range *range,
     vst__picture_init(&picture, range->from_ns - view->offset_ns,
                       range->to_ns - view->offset_ns, range->pixels);
     for (size_t i = 0; i < view->thread_count; i++) {
-        const slow_thread *thread = &view->threads[i];
+        const oracle_thread *thread = &view->threads[i];
 
         if (!is_wanted(range, thread->number))
             continue;
@@ -280,11 +212,11 @@ vst_status vst_view_window(vst_view *view, const vst_view_range *range,
     return vst_error_set(error, status, 0, 0);
 }
 
-static const kept *find_at(const slow_thread *thread, uint32_t depth,
-                           int64_t time_ns)
+static const oracle_span *find_at(const oracle_thread *thread, uint32_t depth,
+                                  int64_t time_ns)
 {
     for (size_t i = 0; i < thread->count; i++) {
-        const kept *one = &thread->spans[i];
+        const oracle_span *one = &thread->spans[i];
         if (one->row == depth && one->span.start_ns <= time_ns &&
             (time_ns < one->span.end_ns || time_ns == one->span.start_ns))
             return one;
@@ -292,7 +224,8 @@ static const kept *find_at(const slow_thread *thread, uint32_t depth,
     return NULL;
 }
 
-static void fill(const vst_view *view, const kept *one, vst_view_span *span)
+static void fill(const oracle *view, const oracle_span *one,
+                 vst_view_span *span)
 {
     *span = (vst_view_span){
         .id = one->span.id,
@@ -309,12 +242,13 @@ static void fill(const vst_view *view, const kept *one, vst_view_span *span)
     };
 }
 
-vst_status vst_view_span_at(vst_view *view, uint32_t thread, uint32_t depth,
-                            int64_t time_ns, vst_view_span *span,
-                            vst_error *error)
+vst_status oracle_span_at(oracle *view, uint32_t thread, uint32_t depth,
+                          int64_t time_ns, vst_view_span *span,
+                          vst_error *error)
 {
-    const slow_thread *of = thread_of(view, thread);
-    const kept *one = of ? find_at(of, depth, time_ns - view->offset_ns) : NULL;
+    const oracle_thread *of = thread_of(view, thread);
+    const oracle_span *one =
+        of ? find_at(of, depth, time_ns - view->offset_ns) : NULL;
 
     if (one == NULL)
         return vst_error_set(error, VST_E_ARGUMENT, 0, 0);
@@ -332,20 +266,13 @@ vst_status vst_view_span_at(vst_view *view, uint32_t thread, uint32_t depth,
     if (span->parents == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     for (uint32_t i = 0; i < depth; i++) {
-        const kept *parent = find_at(of, i, one->span.start_ns);
+        const oracle_span *parent = find_at(of, i, one->span.start_ns);
         if (parent)
             span->parents[span->parent_count++] = (vst_view_parent){
                 parent->span.id, parent->span.start_ns + view->offset_ns,
                 parent->span.end_ns + view->offset_ns};
     }
     return VST_OK;
-}
-
-void vst_view_span_free(vst_view_span *span)
-{
-    free(span->args);
-    free(span->parents);
-    memset(span, 0, sizeof *span);
 }
 
 static bool is_among(const vst_view_ids *ids, vst_id id)
@@ -358,16 +285,16 @@ static bool is_among(const vst_view_ids *ids, vst_id id)
 
 __extension__ typedef unsigned __int128 u128;
 
-vst_status vst_view_find(vst_view *view, const vst_view_range *range,
-                         const vst_view_ids *ids, uint32_t *counts,
-                         vst_error *error)
+vst_status oracle_find(oracle *view, const vst_view_range *range,
+                       const vst_view_ids *ids, uint32_t *counts,
+                       vst_error *error)
 {
     int64_t from = range->from_ns - view->offset_ns;
     int64_t to = range->to_ns - view->offset_ns;
 
     memset(counts, 0, range->pixels * sizeof *counts);
     for (size_t i = 0; i < view->thread_count; i++) {
-        const slow_thread *thread = &view->threads[i];
+        const oracle_thread *thread = &view->threads[i];
         if (!is_wanted(range, thread->number))
             continue;
         for (size_t j = 0; j < thread->count; j++) {
@@ -382,19 +309,19 @@ vst_status vst_view_find(vst_view *view, const vst_view_range *range,
     return vst_error_set(error, VST_OK, 0, 0);
 }
 
-vst_status vst_view_next(vst_view *view, const vst_view_range *range,
-                         const vst_view_ids *ids, bool back,
-                         vst_view_span *span, vst_error *error)
+vst_status oracle_next(oracle *view, const vst_view_range *range,
+                       const vst_view_ids *ids, bool back, vst_view_span *span,
+                       vst_error *error)
 {
-    const kept *best = NULL;
+    const oracle_span *best = NULL;
     int64_t from = range->from_ns - view->offset_ns;
 
     for (size_t i = 0; i < view->thread_count; i++) {
-        const slow_thread *thread = &view->threads[i];
+        const oracle_thread *thread = &view->threads[i];
         if (!is_wanted(range, thread->number))
             continue;
         for (size_t j = 0; j < thread->count; j++) {
-            const kept *one = &thread->spans[j];
+            const oracle_span *one = &thread->spans[j];
             int64_t start = one->span.start_ns;
             if (!is_among(ids, one->span.id) ||
                 (back ? start >= from : start <= from))
@@ -418,65 +345,81 @@ static int64_t clipped(const vst_span *span, int64_t from, int64_t to)
     return end > start ? end - start : 0;
 }
 
-vst_status vst_view_flame(vst_view *view, const vst_view_range *range,
-                          vst_view_flame_row **rows, size_t *count,
-                          vst_error *error)
+/* The row of a span, and those of all that it was called by; -1: no memory. */
+static int64_t row_of(oracle *view, const oracle_span *one,
+                      const oracle_span **by_serial, vst__map64 *rows_of,
+                      vst_view_flame_row **rows, size_t *count,
+                      size_t *capacity)
 {
-    int64_t from = range->from_ns - view->offset_ns;
-    int64_t to = range->to_ns - view->offset_ns;
+    const oracle_span *caller = by_serial[one->span.parent];
+    int64_t parent = caller != NULL ? row_of(view, caller, by_serial, rows_of,
+                                             rows, count, capacity)
+                                    : -1;
+    uint64_t *place =
+        vst__map64_put(rows_of, (uint64_t)(parent + 1) << 32 | one->span.id);
+
+    if (place == NULL)
+        return -1;
+    if (*place == 0) {
+        vst_view_flame_row *grown =
+            vst__grow(*rows, capacity, *count + 1, sizeof *grown);
+        if (grown == NULL)
+            return -1;
+        *rows = grown;
+        grown[(*count)++] =
+            (vst_view_flame_row){.parent = parent, .id = one->span.id};
+        *place = *count;
+    }
+    return (int64_t)*place - 1;
+}
+
+vst_status oracle_flame(oracle *view, const vst_view_range *range,
+                        vst_view_flame_row **rows, size_t *count,
+                        vst_error *error)
+{
+    const oracle_span **by_serial = calloc(view->spans + 1, sizeof *by_serial);
+    vst__map64 rows_of = {NULL, 0, 0};
     size_t capacity = 0;
 
     *rows = NULL;
     *count = 0;
+    if (by_serial == NULL)
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    for (size_t i = 0; i < view->thread_count; i++)
+        for (size_t j = 0; j < view->threads[i].count; j++)
+            by_serial[view->threads[i].spans[j].span.serial] =
+                &view->threads[i].spans[j];
     for (size_t i = 0; i < view->thread_count; i++) {
-        const slow_thread *thread = &view->threads[i];
-        if (!is_wanted(range, thread->number))
-            continue;
+        const oracle_thread *thread = &view->threads[i];
+
         for (size_t j = 0; j < thread->count; j++) {
-            const kept *one = &thread->spans[j];
-            int64_t parent = -1;
-            if (one->span.end_ns < from || one->span.start_ns >= to ||
-                (one->span.flags & VST_SPAN_ASYNC))
+            const oracle_span *one = &thread->spans[j];
+            int64_t ns = clipped(&one->span, range->from_ns, range->to_ns);
+            int64_t row;
+
+            if (one->span.end_ns < range->from_ns ||
+                one->span.start_ns >= range->to_ns ||
+                (one->span.flags & VST_SPAN_ASYNC) ||
+                !is_wanted(range, thread->number))
                 continue;
-            for (uint32_t d = 0; d <= one->row; d++) {
-                const kept *at = d == one->row
-                                     ? one
-                                     : find_at(thread, d, one->span.start_ns);
-                size_t k = 0;
-                if (at == NULL)
-                    continue;
-                while (k < *count && ((*rows)[k].parent != parent ||
-                                      (*rows)[k].id != at->span.id))
-                    k++;
-                if (k == *count) {
-                    vst_view_flame_row *grown =
-                        vst__grow(*rows, &capacity, k + 1, sizeof *grown);
-                    if (grown == NULL)
-                        return vst_error_set(error, VST_E_NOMEM, 0, 0);
-                    *rows = grown;
-                    grown[k] = (vst_view_flame_row){.parent = parent,
-                                                    .id = at->span.id};
-                    ++*count;
-                }
-                if (d == one->row) {
-                    int64_t ns = clipped(&one->span, from, to);
-                    (*rows)[k].count++;
-                    (*rows)[k].total_ns += ns;
-                    (*rows)[k].self_ns += ns;
-                    (*rows)[k].self_bytes += one->span.self_bytes;
-                    if (parent >= 0)
-                        (*rows)[parent].self_ns -= ns;
-                }
-                parent = (int64_t)k;
-            }
+            row =
+                row_of(view, one, by_serial, &rows_of, rows, count, &capacity);
+            (*rows)[row].count++;
+            (*rows)[row].total_ns += ns;
+            (*rows)[row].self_ns += ns;
+            (*rows)[row].self_bytes += one->span.self_bytes;
+            if ((*rows)[row].parent >= 0)
+                (*rows)[(*rows)[row].parent].self_ns -= ns;
         }
     }
+    free(by_serial);
+    vst__map64_free(&rows_of);
     return vst_error_set(error, VST_OK, 0, 0);
 }
 
-vst_status vst_view_counters(vst_view *view, const vst_view_range *range,
-                             vst_view_series **series, size_t *count,
-                             vst_error *error)
+vst_status oracle_counters(oracle *view, const vst_view_range *range,
+                           vst_view_series **series, size_t *count,
+                           vst_error *error)
 {
     vst_status status = VST_OK;
 
@@ -491,8 +434,8 @@ vst_status vst_view_counters(vst_view *view, const vst_view_range *range,
     return vst_error_set(error, status, 0, 0);
 }
 
-vst_status vst_view_losses(vst_view *view, const vst_view_range *range,
-                           vst_loss **losses, size_t *count, vst_error *error)
+vst_status oracle_losses(oracle *view, const vst_view_range *range,
+                         vst_loss **losses, size_t *count, vst_error *error)
 {
     *losses = calloc(view->loss_count + 1, sizeof **losses);
     *count = 0;

@@ -1,0 +1,517 @@
+/* Views of random traces answer what a look at every span answers. */
+#include <unistd.h>
+
+#include "check.h"
+#include "view/view_inside.h"
+#include "view_oracle.h"
+#include "view_random.h"
+
+typedef struct pair {
+    char path[64], index[80];
+    vst_view *view;
+    oracle *truth;
+    view_random random;
+} pair;
+
+static bool open_pair(pair *p, const view_random *random, unsigned workers)
+{
+    vst_view_options options = {.workers = workers};
+    vst_error error;
+    builder b;
+
+    p->random = *random;
+    p->random.state = p->random.state * 0x9e3779b97f4a7c15u | 1;
+    random_trace(&b, &p->random);
+    snprintf(p->path, sizeof p->path, "/tmp/vestige-view-XXXXXX");
+    random_file(&b, p->path);
+    builder_free(&b);
+    snprintf(p->index, sizeof p->index, "%s.view", p->path);
+    p->view = NULL;
+    p->truth = NULL;
+    return CHECK_INT(vst_view_open(p->path, &options, &p->view, &error),
+                     VST_OK) &&
+           CHECK_INT(oracle_open(p->path, &options, &p->truth, &error), VST_OK);
+}
+
+static void close_pair(pair *p)
+{
+    vst_view_close(p->view);
+    oracle_close(p->truth);
+    unlink(p->path);
+    unlink(p->index);
+}
+
+/* ---- the whole
+ * --------------------------------------------------------------- */
+
+static void check_threads(pair *p)
+{
+    vst_view_info info;
+
+    vst_view_get_info(p->view, &info);
+    CHECK(info.built);
+    CHECK_TEXT(info.index_path, p->index);
+    CHECK_INT(info.spans, p->truth->spans);
+    CHECK_INT(vst_view_thread_count(p->view), p->truth->thread_count);
+    for (size_t i = 0; i < p->truth->thread_count; i++) {
+        const oracle_thread *truth = &p->truth->threads[i];
+        vst_view_thread thread;
+
+        vst_view_get_thread(p->view, i, &thread);
+        CHECK_INT(thread.number, truth->number);
+        CHECK_INT(thread.levels, truth->levels);
+        CHECK_INT(thread.beside, truth->beside);
+        CHECK_INT(thread.spans, truth->count);
+        CHECK_INT(thread.start_ns, truth->start_ns);
+        CHECK_INT(thread.end_ns, truth->end_ns);
+    }
+}
+
+/* ---- levels
+ * ------------------------------------------------------------------- */
+
+/* Takes from `spans`, which are a row's, all that a run stands for. */
+static size_t check_run_of(const vst__run *run, const oracle_span *spans,
+                           size_t count, int64_t threshold_ns)
+{
+    int64_t busy_ns = 0;
+    size_t taken = 0;
+
+    while (taken < count && taken < run->count) {
+        const vst_span *span = &spans[taken++].span;
+        busy_ns += span->end_ns - span->start_ns;
+    }
+    CHECK_INT(taken, run->count);
+    if (taken == 0)
+        return 1;
+    CHECK_INT(run->busy_ns, busy_ns);
+    CHECK_INT(run->start_ns, spans[0].span.start_ns);
+    CHECK_INT(run->end_ns, spans[taken - 1].span.end_ns);
+    if (run->count == 1) {
+        CHECK_INT(run->id, spans[0].span.id);
+        CHECK_INT(run->flags, spans[0].span.flags);
+    } else {
+        CHECK(run->end_ns - run->start_ns <= threshold_ns);
+    }
+    return taken;
+}
+
+/* Who has more than half of the time of a run is named. */
+static void check_majority(const vst__run *run, const oracle_span *spans,
+                           size_t count)
+{
+    int64_t of[64] = {0}, all = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        int64_t weight = spans[i].span.end_ns - spans[i].span.start_ns + 1;
+        of[spans[i].span.id & 63] += weight;
+        all += weight;
+    }
+    for (vst_id id = 0; id < 64; id++)
+        if (of[id] * 2 > all)
+            CHECK_INT(run->id, id);
+}
+
+static void check_row(pair *p, const vst__index_thread *thread, uint32_t row,
+                      const oracle_span *spans, size_t count, uint32_t level)
+{
+    bool beside = spans->span.flags & VST_SPAN_ASYNC;
+    uint32_t kept_as = beside ? VST_ROW_BESIDE | (row - thread->levels) : row;
+    int64_t threshold_ns = vst__index_threshold(thread, level);
+    size_t at = 0;
+    vst__runs runs;
+    vst__run run;
+
+    if (!CHECK(vst__runs_open(&runs, &p->view->index, thread, kept_as, level,
+                              INT64_MIN)))
+        return;
+    while (at < count && vst__runs_next(&runs, &run)) {
+        size_t taken = check_run_of(&run, spans + at, count - at, threshold_ns);
+        check_majority(&run, spans + at, taken);
+        at += taken;
+        if (checks_bad > 10)
+            return;
+    }
+    CHECK_INT(at, count);
+    CHECK(!vst__runs_next(&runs, &run));
+}
+
+static void check_levels(pair *p)
+{
+    for (size_t i = 0; i < p->truth->thread_count; i++) {
+        const oracle_thread *truth = &p->truth->threads[i];
+        const vst__index_thread *thread =
+            vst__index_thread_find(&p->view->index, truth->number);
+
+        for (size_t j = 0, next; j < truth->count; j = next) {
+            const oracle_span *spans = &truth->spans[j];
+            bool beside = spans->span.flags & VST_SPAN_ASYNC;
+
+            for (next = j;
+                 next < truth->count && truth->spans[next].row == spans->row;
+                 next++)
+                continue;
+            for (uint32_t level = beside ? 0 : 1; level <= thread->level_count;
+                 level++)
+                check_row(p, thread, spans->row, spans, next - j, level);
+            if (checks_bad > 10)
+                return;
+        }
+    }
+}
+
+/* ---- windows
+ * -------------------------------------------------------------------- */
+
+static vst_view_range some_range(pair *p, uint32_t pixels)
+{
+    int64_t start = p->view->info.start_ns, width;
+    int64_t all = p->view->info.end_ns - start;
+    vst_view_range range = {.pixels = pixels};
+
+    width = all >> random_number(&p->random) % 12;
+    range.from_ns =
+        start - 1000 + (int64_t)(random_number(&p->random) % (uint64_t)all);
+    range.to_ns = range.from_ns + width + 1;
+    return range;
+}
+
+/* Where a row's spans go on behind the window, it is not known how far. */
+static bool are_same(const vst_view_rect *a, const vst_view_rect *b,
+                     const vst_view_range *range)
+{
+    uint32_t edge = UINT32_MAX - UINT32_MAX / range->pixels - 2;
+
+    return a->end >= edge || b->end >= edge || memcmp(a, b, sizeof *a) == 0;
+}
+
+static void check_window(pair *p, const vst_view_range *range)
+{
+    void *bytes[2];
+    size_t counts[2];
+    const vst_view_head *head[2];
+    const vst_view_row *rows[2];
+    const vst_view_rect *rects[2];
+
+    if (!CHECK_INT(vst_view_window(p->view, range, &bytes[0], &counts[0], NULL),
+                   VST_OK) ||
+        !CHECK_INT(oracle_window(p->truth, range, &bytes[1], &counts[1], NULL),
+                   VST_OK))
+        return;
+    for (int i = 0; i < 2; i++) {
+        head[i] = bytes[i];
+        rows[i] = (const vst_view_row *)(const void *)(head[i] + 1);
+        rects[i] =
+            (const vst_view_rect *)(const void *)(rows[i] + head[i]->rows);
+        CHECK_INT(counts[i], sizeof *head[0] + head[i]->rows * sizeof *rows[0] +
+                                 head[i]->rects * sizeof *rects[0]);
+        CHECK(head[i]->rects <= VST_VIEW_RECTS_MAX);
+    }
+    CHECK_INT(head[0]->level, 0);
+    CHECK_INT(head[0]->rows, head[1]->rows);
+    for (uint32_t i = 0; i < head[0]->rows && i < head[1]->rows; i++) {
+        const vst_view_row *a = &rows[0][i], *b = &rows[1][i];
+        CHECK_INT(a->thread, b->thread);
+        CHECK_INT(a->depth, b->depth);
+        for (uint32_t j = 0; j < a->rects && j < b->rects; j++)
+            if (!CHECK(are_same(&rects[0][a->first + j],
+                                &rects[1][b->first + j], range)) ||
+                rects[0][a->first + j].end == UINT32_MAX)
+                break;
+        if (checks_bad > 10)
+            break;
+    }
+    free(bytes[0]);
+    free(bytes[1]);
+}
+
+/* From the levels: what is drawn of a row stands for all its spans. */
+static void check_coarse_window(pair *p)
+{
+    vst_view_range range = {.from_ns = p->view->info.start_ns - 100000,
+                            .to_ns = p->view->info.end_ns + 100000,
+                            .pixels = 100};
+    uint64_t before = p->view->window_words_max;
+    const vst_view_head *head;
+    const vst_view_row *rows;
+    const vst_view_rect *rects;
+    void *bytes;
+    size_t count;
+
+    p->view->window_words_max = 1;
+    if (!CHECK_INT(vst_view_window(p->view, &range, &bytes, &count, NULL),
+                   VST_OK))
+        return;
+    p->view->window_words_max = before;
+    head = bytes;
+    rows = (const vst_view_row *)(const void *)(head + 1);
+    rects = (const vst_view_rect *)(const void *)(rows + head->rows);
+    CHECK(head->level > 0);
+    for (uint32_t i = 0; i < head->rows; i++) {
+        uint64_t drawn = 0, truth = 0;
+
+        for (uint32_t j = 0; j < rows[i].rects; j++)
+            drawn += rects[rows[i].first + j].count;
+        for (size_t t = 0; t < p->truth->thread_count; t++)
+            for (size_t j = 0; j < p->truth->threads[t].count; j++)
+                truth += p->truth->threads[t].number == rows[i].thread &&
+                         p->truth->threads[t].spans[j].row == rows[i].depth;
+        CHECK_INT(drawn, truth);
+    }
+    free(bytes);
+}
+
+/* ---- spans
+ * ------------------------------------------------------------------------ */
+
+static const oracle_span *some_span(pair *p)
+{
+    const oracle_thread *thread =
+        &p->truth->threads[random_number(&p->random) % p->truth->thread_count];
+
+    if (thread->count == 0)
+        return NULL;
+    return &thread->spans[random_number(&p->random) % thread->count];
+}
+
+static void check_spans(pair *p, bool edges)
+{
+    for (int i = 0; i < 60 && checks_bad < 10; i++) {
+        const oracle_span *at = some_span(p);
+        vst_view_span span, truth;
+        int64_t time_ns;
+
+        if (at == NULL || at->span.end_ns == at->span.start_ns)
+            continue;
+        time_ns = at->span.start_ns +
+                  (int64_t)(random_number(&p->random) %
+                            (uint64_t)(at->span.end_ns - at->span.start_ns));
+        CHECK_INT(vst_view_span_at(p->view, at->span.thread, at->row, time_ns,
+                                   &span, NULL),
+                  VST_OK);
+        CHECK_INT(oracle_span_at(p->truth, at->span.thread, at->row, time_ns,
+                                 &truth, NULL),
+                  VST_OK);
+        CHECK_INT(span.id, truth.id);
+        CHECK_INT(span.start_ns, truth.start_ns);
+        CHECK_INT(span.end_ns, truth.end_ns);
+        CHECK_INT(span.flags, truth.flags);
+        CHECK_INT(span.self_ns, truth.self_ns);
+        CHECK_INT(span.parent_count, truth.parent_count);
+        for (size_t j = 0; j < span.parent_count && j < truth.parent_count; j++)
+            CHECK(memcmp(&span.parents[j], &truth.parents[j],
+                         sizeof span.parents[j]) == 0);
+        CHECK_INT(span.total_bytes, truth.total_bytes);
+        CHECK_INT(span.allocations, truth.allocations);
+        if (!edges) {
+            CHECK_INT(span.self_bytes, truth.self_bytes);
+            CHECK_INT(span.args_len, truth.args_len);
+        }
+        vst_view_span_free(&span);
+        vst_view_span_free(&truth);
+    }
+}
+
+static void check_search(pair *p)
+{
+    const vst_id wanted[] = {3, 7};
+    const vst_view_ids ids = {wanted, 2};
+
+    for (int i = 0; i < 20; i++) {
+        vst_view_range range = some_range(p, 50);
+        uint32_t counts[50], truth[50];
+        vst_view_span span, other;
+        bool back = i & 1;
+
+        CHECK_INT(vst_view_find(p->view, &range, &ids, counts, NULL), VST_OK);
+        CHECK_INT(oracle_find(p->truth, &range, &ids, truth, NULL), VST_OK);
+        CHECK(memcmp(counts, truth, sizeof counts) == 0);
+        if (CHECK_INT(
+                vst_view_next(p->view, &range, &ids, back, &span, NULL),
+                oracle_next(p->truth, &range, &ids, back, &other, NULL)) &&
+            other.id != 0) {
+            CHECK_INT(span.start_ns, other.start_ns);
+            CHECK(span.id == 3 || span.id == 7);
+        }
+    }
+}
+
+/* A row's path, from its parent's, which comes before it. */
+static uint64_t path_of(const vst_view_flame_row *row, const uint64_t *paths)
+{
+    uint64_t above =
+        row->parent >= 0 ? paths[row->parent] : 0xcbf29ce484222325u;
+
+    return (above ^ row->id) * 0x9e3779b97f4a7c15u + (above >> 29);
+}
+
+static vst__map64 map_rows(const vst_view_flame_row *rows, size_t count,
+                           uint64_t *paths)
+{
+    vst__map64 map = {NULL, 0, 0};
+
+    for (size_t i = 0; i < count; i++) {
+        paths[i] = path_of(&rows[i], paths);
+        *vst__map64_put(&map, paths[i]) = i + 1;
+    }
+    return map;
+}
+
+static void check_flame(pair *p)
+{
+    for (int i = 0; i < 6; i++) {
+        vst_view_range range = some_range(p, 1);
+        vst_view_flame_row *rows, *truth;
+        size_t count, truth_count;
+
+        CHECK_INT(vst_view_flame(p->view, &range, &rows, &count, NULL), VST_OK);
+        CHECK_INT(oracle_flame(p->truth, &range, &truth, &truth_count, NULL),
+                  VST_OK);
+        CHECK_INT(count, truth_count);
+        uint64_t *paths = calloc(count + truth_count + 1, sizeof *paths);
+        vst__map64 map = map_rows(truth, truth_count, paths);
+        for (size_t j = 0; j < count && checks_bad < 10; j++) {
+            CHECK(rows[j].parent < (int64_t)j);
+            paths[j] = path_of(&rows[j], paths);
+            const uint64_t *place = vst__map64_find(&map, paths[j]);
+            if (!CHECK(place != NULL))
+                continue;
+            CHECK_INT(rows[j].count, truth[*place - 1].count);
+            CHECK_INT(rows[j].total_ns, truth[*place - 1].total_ns);
+            CHECK_INT(rows[j].self_ns, truth[*place - 1].self_ns);
+        }
+        vst__map64_free(&map);
+        free(paths);
+        free(rows);
+        free(truth);
+    }
+}
+
+static void check_tracks(pair *p)
+{
+    for (int i = 0; i < 6; i++) {
+        vst_view_range range = some_range(p, 40);
+        vst_view_series *series, *truth;
+        vst_loss *losses, *truth_losses;
+        size_t count, truth_count;
+
+        CHECK_INT(vst_view_counters(p->view, &range, &series, &count, NULL),
+                  VST_OK);
+        CHECK_INT(oracle_counters(p->truth, &range, &truth, &truth_count, NULL),
+                  VST_OK);
+        CHECK_INT(count, truth_count);
+        for (size_t j = 0; j < count; j++)
+            for (size_t k = 0; k < truth_count; k++)
+                if (series[j].track == truth[k].track &&
+                    series[j].thread == truth[k].thread) {
+                    CHECK_INT(series[j].count, truth[k].count);
+                    CHECK(series[j].count == 0 ||
+                          memcmp(series[j].points, truth[k].points,
+                                 series[j].count * sizeof *series[j].points) ==
+                              0);
+                }
+        vst_view_series_free(series, count);
+        vst_view_series_free(truth, truth_count);
+        CHECK_INT(vst_view_losses(p->view, &range, &losses, &count, NULL),
+                  VST_OK);
+        CHECK_INT(
+            oracle_losses(p->truth, &range, &truth_losses, &truth_count, NULL),
+            VST_OK);
+        CHECK_INT(count, truth_count);
+        free(losses);
+        free(truth_losses);
+    }
+}
+
+static void check_all(const view_random *random, bool tree)
+{
+    pair p;
+
+    if (open_pair(&p, random, 2)) {
+        check_threads(&p);
+        check_levels(&p);
+        for (int i = 0; i < 30 && checks_bad < 10; i++) {
+            vst_view_range range = some_range(&p, i % 3 == 0 ? 2000 : 100);
+            check_window(&p, &range);
+        }
+        check_coarse_window(&p);
+        check_spans(&p, false);
+        check_search(&p);
+        check_tracks(&p);
+        if (tree)
+            check_flame(&p);
+    }
+    if (checks_bad)
+        printf("# seed %llu, odd %u\n", (unsigned long long)random->state,
+               random->odd);
+    close_pair(&p);
+}
+
+/* ---- tests
+ * ---------------------------------------------------------------------------
+ */
+
+static void traces_of_calls_look_as_they_are(void)
+{
+    for (unsigned i = 1; i <= 4; i++)
+        check_all(&(view_random){.state = i,
+                                 .threads = 1 + i % 3,
+                                 .windows = 1 + i % 2,
+                                 .pages = 8 + i,
+                                 .chunks = 4},
+                  true);
+}
+
+static void traces_of_anything_look_as_replay_says(void)
+{
+    unsigned step = check_step(1, 2);
+
+    for (unsigned i = 1; i <= 8 && !checks_bad; i += step)
+        check_all(&(view_random){.state = 100 + i,
+                                 .threads = 1 + i % 3,
+                                 .windows = 1 + i % 2,
+                                 .pages = 8 + i,
+                                 .chunks = 3,
+                                 .odd = i % 4 == 0 ? 300 : i % 3 * 5 + 1,
+                                 .far_ends = i % 2},
+                  false);
+}
+
+static void what_lies_before_the_clip_is_not_shown(void)
+{
+    for (unsigned i = 1; i <= 3 && !checks_bad; i++)
+        check_all(&(view_random){.state = 200 + i,
+                                 .threads = 2,
+                                 .windows = 1,
+                                 .pages = 12,
+                                 .chunks = 4,
+                                 .odd = i % 2 * 20,
+                                 .keep_ns = 3000000 * i},
+                  false);
+}
+
+static void long_spans_are_known_from_their_edges(void)
+{
+    pair p;
+
+    if (open_pair(&p,
+                  &(view_random){.state = 7,
+                                 .threads = 2,
+                                 .windows = 1,
+                                 .pages = 32,
+                                 .chunks = 4},
+                  1)) {
+        p.view->span_words_max = 1;
+        check_spans(&p, true);
+    }
+    close_pair(&p);
+}
+
+int main(void)
+{
+    TEST(traces_of_calls_look_as_they_are);
+    TEST(traces_of_anything_look_as_replay_says);
+    TEST(what_lies_before_the_clip_is_not_shown);
+    TEST(long_spans_are_known_from_their_edges);
+    return checks_end();
+}
