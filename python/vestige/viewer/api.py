@@ -178,7 +178,11 @@ class Api:
         start, end = fields.range()
         threads = fields.numbers("threads")
         limit = fields.number("limit", 1, ROWS_MAX, default=ROWS)
-        rows = shown.view.flame(self._absolute(start), self._absolute(end), threads=threads, progress=request.check)
+        view = shown.view
+        try:
+            rows = view.flame(self._absolute(start), self._absolute(end), threads=threads, progress=request.check)
+        except MemoryError:
+            raise Problem(500, "too many different stacks in this range: select a shorter one") from None
         kept = largest(rows, limit)
         return as_json({"rows": kept, "left_out": len(rows) - len(kept)})
 
