@@ -190,6 +190,9 @@ def test_the_data_of_a_page_has_every_span_exactly(path, tmp_path):
     expected = exported(path, tmp_path)
     assert [(start - first, end - first) for start, end, _ in spans] == [(start, end) for start, end, _ in expected]
     assert all(one[2].endswith(other[2]) for one, other in zip(sorted(expected), sorted(spans)) if one[0] != one[1])
+    assert len(spans) == data["info"]["traces"][0]["spans"]
+    depths = {thread["number"]: thread["depth"] for thread in data["info"]["traces"][0]["threads"]}
+    assert all(depth < depths[thread] for thread, depth in rows)
     for (thread, depth), row in rows.items():
         assert all(before[1] <= after[0] for before, after in pairwise(row))  # none overlaps
         for start, end, _, _ in row if depth else ():
@@ -229,6 +232,8 @@ def test_spans_that_overlap_lie_in_rows_of_their_own(tmp_path):
         assert all(before[1] <= after[0] for before, after in pairwise(row))
     found = [names[span[2]][1] for row in read_rows(trace, blob).values() for span in row]
     assert found.count("first") == found.count("second") == 1
+    (thread,) = data["info"]["traces"][0]["threads"]
+    assert thread["depth"] == thread["levels"] + 1 == 1 + max(row[1] for row in trace["rows"])
 
 
 def test_the_data_of_a_page_has_all_processes(tmp_path):

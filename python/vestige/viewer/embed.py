@@ -44,9 +44,9 @@ def pack(traces: Traces) -> bytes:
     blob = Blob()
     if sum(shown.facts.get("spans", 0) for shown in traces) > SPANS_MAX:
         raise TooLarge(f"more than {SPANS_MAX:,} spans")
-    body = to_json(
-        {"info": describe(traces), "traces": [_pack_trace(shown, traces, blob) for shown in traces]}
-    ).encode()
+    info = describe(traces)
+    packed = [_pack_trace(shown, traces, facts, blob) for shown, facts in zip(traces, info["traces"])]
+    body = to_json({"info": info, "traces": packed}).encode()
     head = struct.pack("<I", len(body)) + body
     return gzip.compress(head + bytes(-len(head) % 8) + bytes(blob.bytes), compresslevel=6, mtime=0)
 
@@ -64,13 +64,17 @@ class Blob:
         return [at, len(piece)]
 
 
-def _pack_trace(shown: Shown, traces: Traces, blob: Blob) -> dict[str, Any]:
+def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob) -> dict[str, Any]:
+    """Threads have as many rows as are needed here: `facts` is told."""
     if not shown.ready:
         nothing: dict[str, Any] = {"rows": [], "memory": None, "args": [], "counters": [], "losses": [], "sources": {}}
         return {"names": name_table(shown), **nothing}
     block, text, _ = shown.open().events(all_windows=True)
     rows = Rows(block)
     ranks = sorted(rows.lanes)
+    depths = rows.depths()
+    for thread in facts["threads"]:
+        thread["depth"], thread["levels"] = depths.get(thread["number"], 0), rows.levels.get(thread["number"], 0)
     start, end = traces.start_ns, max(traces.end_ns, traces.start_ns + 1)
     counters = shown.view.counters(start, end, PIXELS)
     losses = shown.view.losses(start, end)
@@ -135,11 +139,16 @@ class Rows:
                 depths.append(depth - 1)  # as if it were not there
             else:
                 depths.append(self._put(span, depth))
-        floors: dict[int, int] = {}
-        for thread, depth in self.lanes:
-            floors[thread] = max(floors.get(thread, 0), depth + 1)
+        self.levels = self.depths()
         for span in beside:
-            self._put(span, floors.get(self.threads[span], 0))
+            self._put(span, self.levels.get(self.threads[span], 0))
+
+    def depths(self) -> dict[int, int]:
+        """How many rows threads have so far."""
+        found: dict[int, int] = {}
+        for thread, depth in self.lanes:
+            found[thread] = max(found.get(thread, 0), depth + 1)
+        return found
 
     def _put(self, span: int, depth: int) -> int:
         """At that depth, or the next below where there is room."""
