@@ -840,7 +840,9 @@ def test_memory_is_shown_as_a_curve_and_of_spans(tmp_path):
         allocate()
     with serving(path) as server:
         client = Client(server)
-        end = client.get("info")["duration_ns"] + 1
+        info = client.get("info")
+        end = info["duration_ns"] + 1
+        assert all(0 <= thread["start_ns"] <= thread["end_ns"] <= end for thread in info["traces"][0]["threads"])
         curves = {curve["kind"]: curve for curve in client.get("counters", from_=0, to=end, pixels=500)}
         assert max(point[2] for point in curves["memory"]["points"]) >= 4 << 20
         assert (curves["memory"]["unit"], curves["memory"]["thread"]) == ("bytes", None)

@@ -284,15 +284,17 @@ def _describe_trace(shown: Shown, base: int) -> dict[str, Any]:
 
 
 def _describe_thread(thread: dict[str, Any], shown: Shown, base: int) -> dict[str, Any]:
+    """One without spans, or whose spans are not counted yet, is as long as its trace."""
+    spans = thread.get("spans", 0)
     return {
         "number": thread["number"],
         "tid": thread["tid"],
         "name": thread["name"],
         "depth": thread.get("depth", 0),
         "levels": thread.get("levels", 0),
-        "start_ns": thread.get("start_ns", shown.start_ns) - base,
-        "end_ns": thread.get("end_ns", shown.end_ns) - base,
-        "spans": thread.get("spans", 0),
+        "start_ns": (thread["start_ns"] if spans else shown.start_ns) - base,
+        "end_ns": (thread["end_ns"] if spans else shown.end_ns) - base,
+        "spans": spans,
     }
 
 
