@@ -25,17 +25,18 @@ EXAMPLES = """\
   vestige view t.vst                  opens the browser; Ctrl-C ends it
   vestige view rank0.vst rank1.vst    side by side, on one timeline
   vestige view traces/ --no-browser   only prints the address
-  vestige view t.vst --html t.html    one page to keep or to send, without a server
+  vestige view t.vst --html t.html    one page to keep or send, without a server
 """
 
 
 def main(argv: list[str]) -> int:
     parser = Parser(
         "view",
-        "Show traces in the browser: their timeline at any zoom, search, flame graphs of a\n"
-        "range, memory. Serves this machine only, at an address that nobody can guess. FILE\n"
-        "stands for the processes it started too, a folder for all traces in it: they are\n"
-        "shown on one timeline. An index is built once and kept beside FILE (FILE.view).",
+        "Show traces in the browser: their timeline at any zoom, search, flame graphs of\n"
+        "a range, memory. Serves this machine only, at an address that nobody can guess.\n"
+        "FILE stands for the processes it started too, a folder for all traces in it:\n"
+        "they are shown on one timeline. An index is built once and kept beside FILE\n"
+        "(FILE.view).",
         "FILE… [options]",
         EXAMPLES,
     )
