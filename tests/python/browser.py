@@ -181,11 +181,14 @@ class Page:
     def type(self, text: str) -> None:
         self.send("Input.insertText", text=text)
 
-    def screenshot(self, path: Path | None = None) -> "Picture":
-        data = base64.b64decode(self.send("Page.captureScreenshot", format="png", optimizeForSpeed=True)["data"])
-        if path:
-            path.write_bytes(data)
-        return Picture(data)
+    def screenshot(self) -> "Picture":
+        return Picture(self._capture(optimizeForSpeed=True))
+
+    def save_screenshot(self, path: Path) -> None:
+        path.write_bytes(self._capture(optimizeForSpeed=False))
+
+    def _capture(self, **options: object) -> bytes:
+        return base64.b64decode(self.send("Page.captureScreenshot", format="png", **options)["data"])
 
     def tree(self) -> list[tuple[str, str]]:
         """Role and name of what a screen reader is told."""
