@@ -175,7 +175,9 @@ def close_to(pixel, colour, most=12):
 
 
 def settle(page):
+    """Until all is fetched, drawn, and on the screen."""
     page.wait("vestige.windows.settled && vestige.stage.pending === null")
+    page.eval("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def text(page, selector):
@@ -302,7 +304,7 @@ def test_a_span_tells_all_about_itself(page, place):
 def test_search_marks_matches_and_goes_through_them(page, place):
     page.key("/")
     page.type("LINGER")
-    page.wait("vestige.search.ids && vestige.stage.ruler.marks")
+    page.wait("vestige.search.ids?.get(0).size === 1 && vestige.stage.ruler.marks")
     settle(page)
     start, end = span_of(place, "linger", -1)
     picture = page.screenshot()

@@ -14,6 +14,10 @@ export class Timeline {
     this.traces = traces;
     this.folded = new Set(); // keys of tracks
     this.counters = new Map(); // trace -> [{name, unit, thread}]
+    for (const trace of traces) { // those that only allocated, or did nothing, come last
+      trace.threads.sort((a, b) => (b.spans > 0) - (a.spans > 0));
+      for (const thread of trace.threads) if (!thread.spans) this.folded.add(threadKey(trace, thread));
+    }
     const all = traces.reduce((sum, trace) => sum + trace.threads.length, 0);
     for (const trace of traces) {
       trace.threads.forEach((thread, at) => {
