@@ -171,6 +171,12 @@ class Page:
     def wheel(self, x: float, y: float, delta: float, *, shift: bool = False) -> None:
         self.mouse("mouseWheel", x, y, deltaX=0, deltaY=delta, modifiers=8 if shift else 0)
 
+    def pinch(self, before: list[tuple[float, float]], after: list[tuple[float, float]]) -> None:
+        """Two fingers, from two places to two others."""
+        for kind, places in (("touchStart", before), ("touchMove", after), ("touchEnd", [])):
+            points = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(places)]
+            self.send("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+
     def key(self, key: str, *, shift: bool = False) -> None:
         code = KEYS.get(key, ord(key.upper()[0]))
         common = {"key": key, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}

@@ -267,6 +267,15 @@ def test_keys_and_drags_pan(page):
     assert page.eval("vestige.view.from < 0 && vestige.view.to > vestige.view.duration")
 
 
+def test_two_fingers_zoom_and_what_is_under_them_stays(page):
+    left, right, width = page.eval("[vestige.view.from, vestige.view.to, vestige.stage.width]")
+    under = [left + (x - GUTTER) / width * (right - left) for x in (500, 700)]
+    page.pinch([(500, 300), (700, 300)], [(300, 300), (900, 300)])
+    settle(page)
+    assert page.eval("vestige.view.width") == pytest.approx((right - left) / 3, rel=0.02)
+    assert [x_of(page, ns) for ns in under] == pytest.approx([300, 900], abs=3)
+
+
 def test_many_short_calls_are_drawn_as_runs_that_count_them(page, place):
     start, end = span_of(place, "busy", -1)
     depth, thread = 4, 1

@@ -98,7 +98,8 @@ export class Counters {
       curve.lineTo(x, toY(last));
       previous = last;
     }
-    const end = Math.min(toX(data.pixels), width);
+    const ended = ((track.trace.end_ns - view.from) / view.width) * width;
+    const end = Math.max(Math.min(toX(data.pixels), width, ended), Math.max(toX(points[points.length - 1][0]), 0));
     curve.lineTo(end, toY(previous));
     const area = new Path2D(curve);
     area.lineTo(end, toY(low));

@@ -37,7 +37,7 @@ export class Ruler {
       context.fillStyle = css.edge;
       context.fillRect(x, height - 8, 1, 8);
       context.fillStyle = css.faint;
-      context.fillText(formatTick(tick, base, step), x + 4, height / 2 + 1);
+      context.fillText(formatTick(tick, base, step), x + 4, height / 2 + 3);
     }
     if (this.marks) this.drawMarks(view, css.matchMark);
     return base ? `${formatMoment(base)} +` : "";
@@ -50,7 +50,7 @@ export class Ruler {
     for (let at = 0; at < counts.length; at++) {
       if (!counts[at]) continue;
       const x = ((from + (at + 0.5) * pixel - view.from) / view.width) * this.width;
-      const tall = Math.min(9, 4 + Math.log2(counts[at]));
+      const tall = Math.min(6, 3 + Math.log2(counts[at]) / 3);
       this.context.fillRect(Math.round(x) - 1, 0, 2, tall);
     }
   }

@@ -8,6 +8,7 @@ const FOLDED = 22;
 const COUNTER = 46;
 const MANY = 40; // threads; with more, only the first few of each process begin unfolded
 const DEEPEST = 4096;
+const TALL = 2400; // of several processes, some three screens
 
 export class Timeline {
   constructor(traces) {
@@ -25,6 +26,7 @@ export class Timeline {
       });
     }
     this.arrange();
+    if (traces.length > 1 && this.height > TALL) this.toggleAll(); // side by side first; a name unfolds
   }
 
   arrange() {
