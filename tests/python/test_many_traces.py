@@ -9,7 +9,7 @@ from traces import family, patch, record, steps
 
 from vestige import Trace
 from vestige._core import export_traces
-from vestige.cli.export import FORMATS, patterns
+from vestige.cli.export import FORMATS, TABLES, patterns
 
 pytestmark = pytest.mark.any_python
 
@@ -162,7 +162,9 @@ def test_each_process_is_named_by_rank_and_command_line(workplace):
 
 
 def there_are():
-    return f"there are {', '.join(one for name in FORMATS for one in patterns(name))}, each also with .gz"
+    files = [one for name in FORMATS if name not in TABLES for one in patterns(name)]
+    tables = [one for name in TABLES for one in patterns(name)]
+    return f"there are {', '.join(files)}, each also with .gz, and {', '.join(tables)}"
 
 
 @pytest.mark.parametrize(

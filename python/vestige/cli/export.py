@@ -123,8 +123,11 @@ def add_options(parser: Parser) -> None:
 
 def check_output(output: str, *, force: bool, format: str | None = None) -> None:
     if format is None and not is_known(output):
-        there = ", ".join(one for name in FORMATS for one in patterns(name))
-        raise Failure(f"{output}: no format has this suffix; there are {there}, each also with .gz", code=2)
+        there = ", ".join(one for name in FORMATS if name not in TABLES for one in patterns(name))
+        tables = ", ".join(one for name in TABLES for one in patterns(name))
+        raise Failure(
+            f"{output}: no format has this suffix; there are {there}, each also with .gz, and {tables}", code=2
+        )
     if format == MEMORY_TIMELINE and not output.endswith((".html", ".json", ".json.gz")):
         raise Failure(f"{output}: a memory timeline ends in .html, .json, .json.gz or .raw.json.gz", code=2)
     if as_tables(output, format) and is_folder(output):
