@@ -4,9 +4,9 @@
     python bench/run.py [FAMILY ...] [--quick] [--markdown] [--json FILE]
 
 Families: calls (what a hook costs), file (recording for long), store (the file beside memory, opening a torn one), stop
-(start, stop, import), export, exports (files for every tool), tables (Arrow, Parquet), pack (traces at rest), snapshot
-(what it holds up), tracebacks, memory (allocations), torch_ops (operators), execution_trace. Each says in its module how
-it measures. The last lines name every bar that was missed; the exit code stays 0.
+(start, stop, import), export, exports (files for every tool), reports (in the terminal), tables (Arrow, Parquet), pack
+(traces at rest), snapshot (what it holds up), tracebacks, memory (allocations), torch_ops (operators), execution_trace.
+Each says in its module how it measures. The last lines name every bar that was missed; the exit code stays 0.
 """
 
 import argparse
@@ -20,8 +20,8 @@ import machine
 import peers
 from report import say
 
-FAMILIES = ["calls", "file", "store", "stop", "export", "exports", "tables", "pack", "snapshot", "tracebacks", "memory"]
-FAMILIES += ["torch_ops", "execution_trace"]
+FAMILIES = ["calls", "file", "store", "stop", "export", "exports", "reports", "tables", "pack", "snapshot"]
+FAMILIES += ["tracebacks", "memory", "torch_ops", "execution_trace"]
 
 
 def parse_arguments():

@@ -8,5 +8,5 @@ rm -f build/demo.vst build/demo.json.gz
 "$vestige" run -o build/demo.vst examples/demo.py
 "$vestige" export build/demo.vst -o build/demo.json.gz
 echo
-echo "The trace is build/demo.vst; '$vestige report build/demo.vst' tells more."
+echo "The trace is build/demo.vst; '$vestige report build/demo.vst' lists every function."
 echo "For a timeline open build/demo.json.gz at https://ui.perfetto.dev."

@@ -46,6 +46,10 @@ PyObject *vpy_trace_spans(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_names(PyObject *object, PyObject *unused);
 PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw);
 
+/* trace_report.c: methods. */
+PyObject *vpy_trace_report(PyObject *object, PyObject *args, PyObject *kw);
+PyObject *vpy_trace_functions(PyObject *object, PyObject *unused);
+
 /* trace_nodes.c: the same. */
 PyObject *vpy_trace_count_nodes(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_node_ids(PyObject *module, PyObject *args, PyObject *kw);

@@ -166,6 +166,29 @@ class Trace:
     ) -> list[tuple[int, int, str | None, int, int, int, int, int, int, int]]:
         """By what called them, parents first: place of the parent or -1, id, shapes, serial and start of the first,
         count, own and all ns, own and all bytes."""
+    def functions(self) -> list[tuple[int, str, str, str, int] | None]:
+        """By id: kind, name, file, what is shown of the file, line."""
+    def report(
+        self,
+        *,
+        functions: bool = False,
+        spread: bool = False,
+        tree: bool = False,
+        threads: bool = False,
+        gc: bool = False,
+        marks: bytes | None = None,
+        only_threads: Sequence[int] | None = None,
+        min_ns: int = 0,
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """What was asked for, of all windows, from one reading. `marks` says of each id: 1 it is left out, and its time
+        is its caller's, 2 it waits, 4 it is a garbage collection. `functions`: (id, calls, those not inside another,
+        own and all ns, own and all bytes, own allocations, then of own ns and of all ns, with `spread`: standard error
+        of the mean of a call, the median, its standard error; -1 where that cannot be told). `tree`: (place of the parent or -1, id, calls, own and all ns, own
+        and all bytes, own allocations), parents first, without what took less than `min_ns`. `threads`: (number, calls,
+        own ns, of these waiting, of these collecting, first and last ns, id of the function that it spent most time in). `gc`: by generation (which, count, ns, the
+        longest, collected, uncollectable) and the longest (start, ns, thread, generation, collected); with `tree`,
+        `gc_in`: (id or 0, count, ns) of what they interrupted."""
     def names(self) -> set[str]:
         """The last parts of all names that spans() may find."""
     def has_memory(self) -> bool:

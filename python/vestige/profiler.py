@@ -448,6 +448,7 @@ class profile(TorchProfile):
             "vestige.engine": quote(self._session.engine),
             "vestige.process_name": quote(name),
             "vestige.python": quote(sys.version.split()[0]),
+            "vestige.stdlib": quote(os.path.dirname(getattr(os, "__file__", ""))),
         }
         if self.with_stack:
             facts["with_stack"] = "1"

@@ -1,6 +1,8 @@
 """The commands that read traces, and what the command says when it is used wrongly."""
 
+import contextlib
 import gzip
+import importlib
 import json
 import os
 import subprocess
@@ -10,6 +12,7 @@ import pytest
 from conftest import COMMAND
 
 import vestige
+from vestige import cli
 
 pytestmark = pytest.mark.any_python
 
@@ -241,12 +244,24 @@ def test_without_a_command_the_usage_is_shown(workplace):
     assert "vestige run script.py" in result.stderr
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["export"], ["merge"], ["info"], ["report"], ["recover"], ["pack"]])
-def test_every_command_has_help_with_examples(workplace, command):
+@pytest.mark.parametrize("command", [[], ["run"], ["export"]])
+def test_the_command_prints_its_help(workplace, command):
     result = workplace.vestige(*command, "--help")
     assert (result.returncode, result.stderr) == (0, "")
     assert "  vestige " in result.stdout
-    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+
+
+@pytest.mark.parametrize("command", [*([name] for name in cli.COMMANDS), ["et", "check"], ["et", "show"]], ids=" ".join)
+def test_every_command_has_help_with_examples(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with contextlib.suppress(SystemExit):
+        if command[0] in ("run", "memory"):
+            importlib.import_module(f"vestige.cli.{command[0]}").prepare(["--help"])
+        else:
+            cli._dispatch([*command, "--help"])
+    text = capsys.readouterr().out
+    assert f"  vestige {' '.join(command)} " in text
+    assert all(len(line) <= 80 for line in text.splitlines())
 
 
 def test_the_version_is_that_of_the_package(workplace):

@@ -1,20 +1,24 @@
-"""What the commands share: argparse in our manner, errors in a line, and a progress line."""
+"""What the commands share: argparse in our manner, and errors in a line; terminal.py has progress and colours."""
 
 from __future__ import annotations
 
 import argparse
-import sys
-import time
 
 from . import Failure
+from .terminal import Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from collections.abc import Iterable, Sequence
+    from typing import Any, NoReturn
+
+__all__ = ["Parser", "Progress", "explain"]
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors are one line, nothing is abbreviated, examples close the help."""
+    """Errors are one line and name what is near, nothing is abbreviated, examples close the help."""
+
+    asked: type[Asked] | None = None  # set: every parser raises it instead of parsing, to be looked at
 
     def __init__(self, command: str, summary: str, usage: str, examples: str) -> None:
         super().__init__(
@@ -26,8 +30,40 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
 
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        if Parser.asked is not None:
+            raise Parser.asked(self)
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            near = [did_you_mean(word.partition("=")[0], self._option_string_actions) for word in unknown]
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{next(filter(None, near), '')}")
+        return options
+
     def error(self, message: str) -> NoReturn:
         raise Failure(f"{message}; see {self.prog} --help", code=2)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """A choice: the near one is named."""
+        if action.choices is not None and value not in action.choices:
+            there = ", ".join(map(str, action.choices))
+            near = did_you_mean(str(value), map(str, action.choices))
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r} (choose from {there}){near}")
+
+
+class Asked(Exception):
+    """A parser, instead of what it would have parsed."""
+
+    def __init__(self, parser: Parser) -> None:
+        super().__init__()
+        self.parser = parser
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`, did you mean X?`, or nothing."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, list(known), n=1, cutoff=0.7) if word.startswith("--") or word.isalnum() else []
+    return f", did you mean {near[0]}?" if near else ""
 
 
 def explain(path: str, error: Exception) -> str:
@@ -35,26 +71,3 @@ def explain(path: str, error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{path}: {error.strerror}"
     return str(error) if path in str(error) else f"{path}: {error}"
-
-
-class Progress:
-    """A line on the terminal for what takes longer than a second; nothing elsewhere."""
-
-    def __init__(self, what: str, before: float = 0, part: float = 1) -> None:
-        """What is done is `part` of a whole of which `before` was done before."""
-        self._what = what
-        self._before = before
-        self._part = part
-        self._begun = time.monotonic()
-        self._shown = False
-        self._terminal = sys.stderr is not None and sys.stderr.isatty()
-
-    def __call__(self, share: float) -> None:
-        if self._terminal and time.monotonic() - self._begun > 1:
-            self._shown = True
-            share = self._before + self._part * share
-            print(f"\r{self._what} … {share:4.0%}", end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        if self._shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)

@@ -23,20 +23,20 @@ SCHEMA = "1.1.1-chakra.0.0.4"
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 LINES = 50
 EXAMPLES = """\
-  vestige et check et.json                        one line a defect, and how many
-  vestige et check et.json.gz --timeline t.json   and whether the timeline has the same operators
-  vestige et check *.json --max 5                 the first five of each file
-  vestige et check et.json --format json          for programs
+  vestige et check et.json                  one line a defect, and how many
+  vestige et check et.json --timeline t.json   and that both have the same nodes
+  vestige et check *.json --max 5           the first five of each file
+  vestige et check et.json --format json    for programs
 """
 
 
 def main(argv: list[str]) -> int:
     parser = Parser(
         "et check",
-        "Check execution traces, ours or torch's (.json, .json.gz): that they are JSON, that\n"
-        "every node has its fields and attributes and can be reached from the root, that\n"
-        "ids are unique and exist, that values, shapes, strides and types agree. Prints a\n"
-        "line for each defect. Exit code 0 if there are none, 1 if there are.",
+        "Check execution traces, ours or torch's (.json, .json.gz): that they are JSON,\n"
+        "that every node has its fields and attributes and can be reached from the root,\n"
+        "that ids are unique and exist, that values, shapes, strides and types agree.\n"
+        "Prints a line for each defect. Exit code 0 if there are none, 1 if there are.",
         "FILE… [--timeline T] [--max N] [--format text|json]",
         EXAMPLES,
     )

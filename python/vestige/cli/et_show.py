@@ -28,16 +28,16 @@ EXAMPLES = """\
   vestige et show et.json --depth 2 --thread 1
   vestige et show et.json --name 'aten::*mm'     those, and what is below them
   vestige et show et.json --timeline t.json      with the time each took
-  vestige et show et.json -o et.html             a drawing: operators, and tensors between them
+  vestige et show et.json -o et.html             a drawing of it
 """
 
 
 def main(argv: list[str]) -> int:
     parser = Parser(
         "et show",
-        "Print the tree of operators of an execution trace, ours or torch's, with their ids,\n"
-        "what they were given and what they gave; or draw it: boxes are operators, arrows\n"
-        "the tensors that one made and another used.",
+        "Print the tree of operators of an execution trace, ours or torch's, with their\n"
+        "ids, what they were given and what they gave; or draw it: boxes are operators,\n"
+        "arrows the tensors that one made and another used.",
         "FILE [--depth N] [--thread N] [--name PATTERN] [--max N]\n"
         "                       [--timeline T] [-o OUT] [--force]",
         EXAMPLES,

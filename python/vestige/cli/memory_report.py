@@ -28,7 +28,7 @@ TEMPORARY_MAX = 65536
 EXAMPLES = """\
   vestige memory-report m.vst                    all of it on one screen
   vestige memory-report m.vst --leaks -n 50      more of one part
-  vestige memory-report m.vst -o m.html          a page: usage over time, flame graphs
+  vestige memory-report m.vst -o m.html          a page: over time, flame graphs
   vestige memory-report m.vst -o m.pickle        for torch's memory visualizer
   vestige memory-report m.vst --format json      the report for programs
 """
@@ -64,8 +64,9 @@ def _parser() -> Parser:
         "held it, what was never freed, what was freed at once, sizes, and the lines that\n"
         "allocate most; or write it as a file in another format. FILE stands for the\n"
         "processes it started too, a folder for all traces in it.",
-        "FILE… [--peak] [--leaks] [--temporary [K]] [--histogram] [--lines]\n"
-        "                             [--threads] [--allocators] [-n ROWS]\n"
+        "FILE… [--peak] [--leaks] [--temporary [K]]\n"
+        "                             [--histogram] [--lines] [--threads]\n"
+        "                             [--allocators] [-n ROWS]\n"
         "                             [--format text|json|csv] [-o OUT] [--force]",
         EXAMPLES,
     )

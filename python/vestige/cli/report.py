@@ -1,183 +1,283 @@
-"""`vestige report`, and the report after `vestige run`: where the time went, as a table 80 columns wide."""
+"""`vestige report`: where the time went, by function, as a tree, by thread; garbage collections; memory."""
 
 from __future__ import annotations
 
+import sys
+
+from vestige._core import TraceError
+
+from . import Failure, ranges
+from .console import Parser, Progress
+from .inputs import Inputs, add_arguments, find_traces
+from .patterns import Patterns, add_patterns
+from .quantities import duration, plural, size
+from .report_data import Data
+from .report_tables import (
+    show_collections,
+    show_functions,
+    show_head,
+    show_processes,
+    show_threads,
+    span_of,
+)
+from .terminal import Paint, width_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TextIO
+    from argparse import Namespace
+    from typing import Any
 
     from vestige._core import Trace
 
-    from .inputs import Inputs, Source
+    from .inputs import Source
+    from .report_data import Entry, Thread
 
-    # name, calls, self_ns, total_ns; and where memory was recorded self_bytes, total_bytes, allocations
-    Totals = list[tuple[Any, ...]]
+__all__ = ["duration", "main", "plural", "size"]
 
 EXAMPLES = """\
-  vestige report t.vst
-  vestige report t.vst -n 40
-  vestige report t.vst --sort memory     by bytes allocated, callees included
-  vestige report traces/
+  vestige report t.vst                   functions by their own time
+  vestige report t.vst --tree            who called whom; libraries folded
+  vestige report t.vst --tree --all --min 0.1%
+  vestige report t.vst --threads         what each did, and how long it waited
+  vestige report t.vst --from 1.5s --to 2s --thread 'worker*'
+  vestige report t.vst --exclude '*/site-packages/*' -n 40
+  vestige report t.vst --format json | jq '.functions[0]'
+  vestige report traces/ --sort total
+
+What --include and --exclude leave out counts as its caller's own time. PATTERN
+is that of a file, as in `vestige run`, or of a function's name ('parse*').
 """
-ROWS = 12
-NAME_WIDTH = 44
-NAME_WIDTH_MEMORY = 26
-SORTS = {"self": 2, "total": 3, "calls": 1, "self-memory": 4, "memory": 5}
-COMMAND_WIDTH = 34
+VIEWS = ("flat", "tree", "threads", "gc", "memory")
+SORTS = ("self", "total", "calls", "name", "self-memory", "memory")
+ROWS = {"tree": 60}
+ROWS_ELSE = 30
+NONE = 1 << 62  # ns: no branch of the tree is that long
 
 
 def main(argv: list[str]) -> int:
-    import sys
-
-    from . import Failure
-    from .console import Parser
-    from .inputs import add_arguments, find_traces
-
-    parser = Parser(
-        "report",
-        "List the functions that took most time themselves, and where memory was\n"
-        "recorded the bytes that each allocated, freed or not. FILE stands for the\n"
-        "processes it started too, a folder for all traces in it; the figures are then\n"
-        "those of all of them together.",
-        "FILE… [--no-children] [-n N] [--sort BY]",
-        EXAMPLES,
-    )
-    add_arguments(parser)
-    parser.add_argument("-n", metavar="N", type=int, default=30, help="functions to list (default: 30)")
-    parser.add_argument(
-        "--sort", metavar="BY", choices=SORTS, default="self", help=f"{', '.join(SORTS)} (default: self)"
-    )
-    options = parser.parse_args(argv)
-    if options.n < 1:
-        raise Failure(f"-n must be at least 1, not {options.n}", code=2)
-
+    options = _parser().parse_args(argv)
+    _check(options)
     inputs = find_traces(options.files, children=not options.no_children)
-    if SORTS[options.sort] > 3 and not any(source.facts["memory"] for source in inputs.sources):
-        raise Failure(f"--sort {options.sort}: no memory was recorded here; see vestige memory --help")
-    totals, calls = _read_all(inputs)
-    if calls:
-        _show_head([source.facts for source, _ in calls], totals, sys.stdout)
-        _show_functions(totals, options.n, sys.stdout, options.sort)
-        if len(inputs.sources) > 1:
-            _show_processes(calls, sys.stdout)
+    if (options.view == "memory" or options.sort in ("memory", "self-memory")) and not any(
+        source.facts["memory"] for source in inputs.sources
+    ):
+        asked = "--memory" if options.view == "memory" else f"--sort {options.sort}"
+        raise Failure(f"{asked}: no memory was recorded here; see vestige memory --help")
+    reading = Reading(inputs, options)
+    if not reading.read:
+        return 1
+    if options.format == "text":
+        _show(reading, options)
+    else:
+        from .report_files import write
+
+        write(reading, options, sys.stdout)
     return int(inputs.failed)
 
 
-def show(trace: Trace, totals: Totals, rows: int, out: TextIO) -> None:
-    """The table of one trace."""
-    _show_head([trace.info()], totals, out)
-    _show_functions(totals, rows, out)
+def _parser() -> Parser:
+    parser = Parser(
+        "report",
+        "Tell where the time went: by function, as a tree of calls, by thread; what the\n"
+        "garbage collector took; and where memory was recorded, who allocated. FILE\n"
+        "stands for the processes it started too, a folder for all traces in it; the\n"
+        "figures are then those of all of them together.",
+        "FILE… [--tree | --threads | --gc | --memory] [options]",
+        EXAMPLES,
+    )
+    add_arguments(parser)
+    views = parser.add_mutually_exclusive_group()
+    texts = {
+        "flat": "functions, those that took most time themselves first (default)",
+        "tree": "calls by what called them, libraries folded",
+        "threads": "what each thread did, and how long it waited",
+        "gc": "garbage collections: how many, how long, where",
+        "memory": "functions, or lines, that allocated most, where memory was recorded",
+    }
+    for view, text in texts.items():
+        views.add_argument(f"--{view}", dest="view", action="store_const", const=view, default="flat", help=text)
+    parser.add_argument("-n", metavar="N", type=int, help="lines to show (default: 30, of a tree 60; in files all)")
+    parser.add_argument("--sort", metavar="BY", choices=SORTS, help=f"{', '.join(SORTS)} (default: self; trees: total)")
+    parser.add_argument("--all", action="store_true", help="the tree with the frames of libraries")
+    parser.add_argument("--min", metavar="SHARE", help="leave out branches of the tree below it (default: 1%%)")
+    parser.add_argument(
+        "--thread", metavar="NAME", action="append", help="only threads of this name (a pattern) or id; may be repeated"
+    )
+    ranges.add_arguments(parser)
+    add_patterns(parser)
+    parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="of what is printed")
+    return parser
 
 
-def duration(ns: int) -> str:
-    """Three digits that matter, with their unit."""
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if abs(ns) >= size:
-            value = ns / size
-            return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
-    return f"{ns} ns"
+def _check(options: Namespace) -> None:
+    if options.n is not None and options.n < 1:
+        raise Failure(f"-n must be at least 1, not {options.n}", code=2)
+    options.min = 0.01 if options.min is None else share("--min", options.min)
+    if options.format != "text":
+        options.rows = options.n  # None: all of them
+    else:
+        options.rows = options.n or ROWS.get(options.view, ROWS_ELSE)
 
 
-def size(count: int) -> str:
-    """Three digits that matter, with their unit, a power of 1024 each."""
-    for unit, one in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
-        if count >= one:
-            value = count / one
-            return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
-    return f"{count} B"
+def share(option: str, text: str) -> float:
+    """`10%` as 0.1"""
+    try:
+        value = float(text.removesuffix("%").strip()) / 100
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e6:
+        raise Failure(f"{option}: not a share: {text!r}; write 10% or 0.5%", code=2)
+    return value
 
 
-def plural(count: int, one: str, more: str = "") -> str:
-    return f"{count:,} {one if count == 1 else more or one + 's'}"
+class Reading:
+    """All that the options ask for, of all traces that can be read."""
 
+    def __init__(self, inputs: Inputs, options: Namespace) -> None:
+        self.data = Data()
+        self.read: list[tuple[Source, int]] = []
+        self.memory: list[tuple[Source, dict[str, Any]]] = []
+        self._inputs = inputs
+        self._options = options
+        self._between = self._range()
+        self._patterns = Patterns(options.include, options.exclude)
+        self._threads = self._find_threads()
+        records = sum(source.facts["records"] for source in inputs.sources) or 1
+        done = 0
+        for source in inputs.sources:
+            progress = Progress(f"reading {source.path}", done / records, source.facts["records"] / records)
+            done += source.facts["records"]
+            try:
+                self._add(source, progress)
+            except (OSError, TraceError) as error:
+                inputs.fail(source, error)
+            finally:
+                progress.clear()
+        if self.read:
+            self._patterns.check(inputs)
 
-def _read_all(inputs: Inputs) -> tuple[Totals, list[tuple[Source, int]]]:
-    """Totals by function over all traces, and the calls of each."""
-    from vestige._core import TraceError
+    @property
+    def facts(self) -> list[dict[str, Any]]:
+        """Of what was read; times are those of the range."""
+        facts = [dict(source.facts) for source, _ in self.read]
+        if self._between is not None:
+            for each in facts:
+                each["start_ns"], each["end_ns"] = self._between
+                each["dropped"] = 0
+        return facts
 
-    from .console import Progress
+    @property
+    def has_memory(self) -> bool:
+        return any(source.facts["memory"] for source, _ in self.read)
 
-    sums: dict[str, list[int]] = {}
-    read: list[tuple[Source, int]] = []
-    totals: Totals = []
-    records = sum(source.facts["records"] for source in inputs.sources) or 1
-    memory = any(source.facts["memory"] for source in inputs.sources)
-    done = 0
-    for source in inputs.sources:
-        progress = Progress(f"reading {source.path}", done / records, source.facts["records"] / records)
-        done += source.facts["records"]
-        try:
-            totals = source.open().totals(all_windows=True, progress=progress, memory=memory)
-        except (OSError, TraceError) as error:
-            inputs.fail(source, error)
-            continue
-        finally:
-            progress.clear()
-        read.append((source, sum(entry[1] for entry in totals)))
-        if len(inputs.sources) > 1:
-            for name, *numbers in totals:
-                sums[name] = [a + b for a, b in zip(sums.get(name, [0] * len(numbers)), numbers)]
-    if len(inputs.sources) > 1:
-        totals = [(name, *numbers) for name, numbers in sums.items()]
-    return totals, read
+    @property
+    def whole_ns(self) -> int:
+        """What shares are of: the own times of all functions, or of a tree the time that passed."""
+        if self._options.view == "flat":
+            return sum(entry.self_ns for entry in self.data.functions.values())
+        return span_of(self.facts)
 
+    def _range(self) -> tuple[int, int] | None:
+        if not ranges.is_given(self._options):
+            return None
+        facts = [source.facts for source in self._inputs.sources]
+        start, end = min(each["start_ns"] for each in facts), max(each["end_ns"] for each in facts)
+        between = ranges.read(self._options, start, end)
+        return between[0], min(between[1], end)
 
-def _show_head(facts: list[dict[str, Any]], totals: Totals, out: TextIO) -> None:
-    span = max(each["end_ns"] for each in facts) - min(each["start_ns"] for each in facts)
-    calls = f"{sum(entry[1] for entry in totals):,} calls"
-    processes = f", {len(facts):,} processes" if len(facts) > 1 else ""
-    threads = plural(sum(each["threads"] for each in facts), "thread")
-    print(f"{duration(span)}, {calls}{processes}, {threads}", file=out)
-    lost = sum(each["lost"] for each in facts)
-    if lost:
-        print(f"{lost:,} records could not be kept and are missing here", file=out)
-    if any(each["dropped"] for each in facts):
-        print(_dropped(facts), file=out)
-
-
-def _dropped(facts: list[dict[str, Any]]) -> str:
-    count = sum(each["dropped"] for each in facts)
-    complete = duration(max(each["end_ns"] for each in facts) - max(each["complete_ns"] for each in facts))
-    return f"{count:,} older records were dropped to stay within the bound; the last {complete} are complete"
-
-
-def _show_functions(totals: Totals, rows: int, out: TextIO, sort: str = "self") -> None:
-    whole = sum(entry[2] for entry in totals) or 1
-    if not totals:
-        return
-    memory = len(totals[0]) > 4
-    width = NAME_WIDTH_MEMORY if memory else NAME_WIDTH
-    more = f" {'self mem':>8} {'all mem':>8}" if memory else ""
-    print(f"{'calls':>11} {'self':>8} {'%':>4} {'total':>8}{more}  function", file=out)
-    by = SORTS[sort]
-    ranked = sorted(totals, key=lambda entry: (-entry[by], -entry[2], entry[0]))
-    for name, count, self_ns, total_ns, *bytes_ in ranked[:rows]:
-        share = f"{self_ns / whole:4.0%}"
-        more = "".join(f" {size(number):>8}" for number in bytes_[:2])
-        print(
-            f"{count:>11,} {duration(self_ns):>8} {share} {duration(total_ns):>8}{more}  {_fit(name, width)}", file=out
+    def _add(self, source: Source, progress: Progress) -> None:
+        trace = source.open()
+        if self._between is not None:
+            trace.set_range(*self._between)
+        options, view = self._options, self._options.view
+        text = options.format == "text"
+        span = span_of([source.facts]) if self._between is None else self._between[1] - self._between[0]
+        calls = self.data.add(
+            trace,
+            source.metadata,
+            choose=self._patterns.left_out,
+            only_threads=self._threads.get(source.path) if options.thread else None,
+            together=len(self._inputs.sources) > 1,
+            functions=view in ("flat", "memory"),
+            tree=view in ("tree", "gc"),
+            min_ns=NONE if view == "gc" else int(options.min * span / 4) if text else 0,
+            progress=progress,
         )
-    if len(ranked) > rows:
-        print(f"{'':>11} and {len(ranked) - rows:,} more functions", file=out)
+        if view == "memory" and source.facts["memory"]:
+            self._add_memory(source, trace, calls)
+        self.read.append((source, calls))
+
+    def _add_memory(self, source: Source, trace: Trace, calls: int) -> None:
+        self.memory.append((source, trace.memory(rows=0 if calls else -1)))
+
+    # ---- what is chosen ------------------------------------------------------
+
+    def _find_threads(self) -> dict[str, list[int]]:
+        from fnmatch import fnmatchcase
+
+        found: dict[str, list[int]] = {}
+        for asked in self._options.thread or ():
+            matched = False
+            for source in self._inputs.sources:
+                numbers = found.setdefault(source.path, [])
+                for thread in source.threads:
+                    if asked == str(thread["tid"]) or fnmatchcase(thread["name"] or "(unnamed)", asked):
+                        numbers.append(thread["number"])
+                        matched = True
+            if not matched:
+                names = [thread["name"] or "(unnamed)" for source in self._inputs.sources for thread in source.threads]
+                there = ", ".join(dict.fromkeys(names[:100]))
+                there = there if len(there) < 200 else there[:200] + "…"
+                raise Failure(f"--thread {asked!r}: no thread has this name or id; there are {there}", code=2)
+        return found
+
+    # ---- in order --------------------------------------------------------------
+
+    def functions(self) -> list[Entry]:
+        by = self._options.sort or ("memory" if self._options.view == "memory" else "self")
+        keys = {"self": "self_ns", "total": "total_ns", "calls": "calls", "name": "name"}
+        key = keys.get(by) or {"self-memory": "self_bytes", "memory": "total_bytes"}[by]
+        entries = [entry for entry in self.data.functions.values() if entry.calls]
+        if by == "name":
+            return sorted(entries, key=lambda entry: entry.shown)
+        return sorted(entries, key=lambda entry: (-getattr(entry, key), -entry.self_ns, entry.shown))
+
+    def threads(self) -> list[Thread]:
+        by = self._options.sort or "self"
+        if by == "name":
+            return sorted(self.data.threads, key=lambda thread: thread.name)
+        key = "calls" if by == "calls" else "self_ns"
+        return sorted(self.data.threads, key=lambda thread: (-getattr(thread, key), thread.first_ns))
 
 
-def _show_processes(calls: list[tuple[Source, int]], out: TextIO) -> None:
-    print(f"\n{'calls':>11} {'time':>8} {'pid':>7} {'rank':>4} {'ended':<9}  process", file=out)
-    for source, count in calls:
-        span = duration(source.facts["end_ns"] - source.facts["start_ns"])
-        rank = "" if source.rank is None else str(source.rank)
-        where = f"{source.facts['pid']:>7} {rank:>4} {source.ended:<9}"
-        print(f"{count:>11,} {span:>8} {where}  {_cut(source.name, COMMAND_WIDTH)}", file=out)
+def _show(reading: Reading, options: Namespace) -> None:
+    out, data = sys.stdout, reading.data
+    show_head(reading.facts, data, out, every_thread=not options.thread)
+    whole, rows = reading.whole_ns, options.rows
+    if options.view == "flat":
+        show_functions(reading.functions(), whole, rows, out, memory=reading.has_memory)
+    elif options.view == "tree":
+        _show_tree(reading, options)
+    elif options.view == "threads":
+        show_threads(reading.threads(), whole, rows, out)
+    elif options.view == "gc":
+        show_collections(data, min(each["start_ns"] for each in reading.facts), whole, rows, out)
+    else:
+        from .report_memory import show_memory
+
+        show_memory(reading, rows, out)
+    if len(reading.read) > 1:
+        show_processes(reading.read, out)
 
 
-def _fit(name: str, width: int) -> str:
-    """A long name loses the part that tells least: a path its beginning, a C function's `… object>`."""
-    name = " ".join(name.split())
-    if len(name) <= width or name.startswith("<built-in"):
-        return _cut(name, width)
-    return "…" + name[1 - width :]
+def _show_tree(reading: Reading, options: Namespace) -> None:
+    from .report_tree import choose, draw, fold, sort
 
-
-def _cut(text: str, width: int) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= width else text[: width - 1] + "…"
+    out, whole = sys.stdout, reading.whole_ns
+    lines = fold(reading.data.tree, libraries=not options.all)
+    sort(lines, options.sort or "total")
+    chosen = choose(lines, options.rows, options.min * whole)
+    for line in draw(lines, whole, chosen, width_of(out), Paint(out)):
+        print(line, file=out)
+    if not chosen and lines:
+        print(f"nothing took {options.min:.1%} of the time; --min 0 shows all", file=out)

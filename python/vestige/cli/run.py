@@ -158,6 +158,7 @@ class Recording:
             self._profile = self._make(options)
         except ValueError as error:
             raise Failure(str(error), code=2) from None
+        self._command = program.command
         command = ", ".join(map(quote, program.command))
         self._profile._set_metadata("vestige.command", f"[{command}]")
         self._profile._set_metadata("vestige.process_name", quote(program.name))
@@ -232,13 +233,15 @@ class Recording:
 
         from vestige._core import Trace
 
-        from .report import ROWS, show
+        from .libraries import STDLIB
+        from .report_end import show
 
         self._tell_snapshots(out)
         trace = Trace(self._path)
-        facts = trace.info()
-        if facts["records"] <= RECORDS_TO_REPORT:
-            show(trace, trace.totals(all_windows=True, memory=facts["memory"]), ROWS, out)
+        if trace.info()["records"] <= RECORDS_TO_REPORT:
+            show(trace, {STDLIB: os.path.dirname(getattr(os, "__file__", "")), "vestige.command": self._command}, out)
+            print(f"vestige report {quote(self._shown)}   # every function; also --tree, --threads, --gc", file=out)
+            print(f"vestige view {quote(self._shown)}   # the timeline, in the browser", file=out)
         else:
             print(f"a large trace; for a report:  vestige report {quote(self._shown)}", file=out)
         self._tell_children(trace, out)

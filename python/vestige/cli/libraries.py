@@ -1,0 +1,103 @@
+"""Which functions are the user's own, and which are of libraries.
+
+A library is what lies in site-packages or dist-packages, wherever those are, or in the standard library of the Python
+that recorded, which the trace names. So what is installed in a venv inside of the project is a library, and a project
+that is installed with `pip install -e`, or lies below the prefix of Python, is not; an archive is what it lies in.
+Functions in C and code that was generated are of whoever called them. If no code but libraries' ran, the package that
+the program was started with is the user's.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    # kind, name, file, what is shown of the file, line
+    Function = tuple[int, str, str, str, int]
+
+PYTHON, NATIVE, ANNOTATION, GC, INSTANT, COUNTER, OPERATOR, MODULE = range(1, 9)  # kinds of definitions
+OWN, LIBRARY, FOLLOWS = "own", "library", "follows"
+PACKAGES = ("site-packages", "dist-packages")
+TYPED_IN = ("<stdin>", "<ipython-input-", "<doctest ", "<python-input-", "<console>")
+STDLIB = "vestige.stdlib"  # key of the metadata
+
+
+def classify(functions: Sequence[Function | None], metadata: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """By id: whose it is, and the library's name."""
+    stdlib = metadata.get(STDLIB)
+    stdlib = stdlib if isinstance(stdlib, str) else ""
+    command = metadata.get("vestige.command")
+    words = [str(word) for word in command] if isinstance(command, list) else []
+    kinds, names = [], []
+    for function in functions:
+        kind, name = _classify(function, stdlib, words) if function else (FOLLOWS, "")
+        kinds.append(kind)
+        names.append(name)
+    _find_own(functions, kinds, names, words)
+    return kinds, names
+
+
+def library_of(file: str, stdlib: str = "") -> str:
+    """The name of the library that a file belongs to; "" if it is none's."""
+    if file.startswith("<frozen "):
+        return file[8:].rstrip(">").partition(".")[0]
+    parts = file.split("/")
+    for at in range(len(parts) - 1, 0, -1):
+        if parts[at - 1] in PACKAGES:
+            inside = parts[at:]
+            if inside[0].endswith((".egg", ".zip", ".whl", ".pyz")) and len(inside) > 1:
+                inside = inside[1:]
+            return _stem(inside[0])
+    if stdlib and file.startswith(stdlib + "/"):
+        return _stem(file[len(stdlib) + 1 :].partition("/")[0])
+    for at in range(len(parts) - 1):
+        if parts[at] in ("lib", "lib64") and _is_python(parts[at + 1]) and len(parts) > at + 2:
+            inside = parts[at + 2 :]
+            return _stem(inside[1] if inside[0] == "lib-dynload" and len(inside) > 1 else inside[0])
+    return ""
+
+
+def _is_python(folder: str) -> bool:
+    """python3.12, python3.13t, python312.zip"""
+    version = folder.removeprefix("python").removesuffix(".zip").rstrip("td")
+    return folder.startswith("python3") and version.replace(".", "").isdigit() and ("." in version or len(version) > 1)
+
+
+def _stem(name: str) -> str:
+    return name[:-3] if name.endswith(".py") else name.partition(".")[0] or name
+
+
+def _classify(function: Function, stdlib: str, words: list[str]) -> tuple[str, str]:
+    kind, _, file, _, _ = function
+    if kind != PYTHON:
+        return (FOLLOWS, "") if kind in (NATIVE, OPERATOR) else (OWN, "")
+    name = library_of(file, stdlib)
+    if name:
+        return LIBRARY, name
+    if file.startswith("<") and not file.startswith(TYPED_IN):
+        return (OWN if file == "<string>" and "-c" in words[:4] else FOLLOWS), ""
+    return OWN, ""
+
+
+def _find_own(functions: Sequence[Function | None], kinds: list[str], names: list[str], words: list[str]) -> None:
+    """Where all is of libraries, the package that the program began with is the user's: that of -m, or the first."""
+    python = [i for i, f in enumerate(functions) if f and f[0] == PYTHON]
+    own = [i for i in python if kinds[i] == OWN and not _is_launcher(functions[i])]
+    if own or not python:
+        return
+    first = words[words.index("-m") + 1].partition(".")[0] if "-m" in words[:-1] else ""
+    if not first or first not in [names[i] for i in python]:
+        installed = [names[i] for i in python if any(f"/{p}/" in functions[i][2] for p in PACKAGES)]  # type: ignore[index]
+        first = installed[0] if installed else ""
+    for i in python:
+        if first and names[i] == first:
+            kinds[i] = OWN
+
+
+def _is_launcher(function: Function | None) -> bool:
+    """A script that pip writes, such as .venv/bin/tool."""
+    assert function is not None
+    parts = function[2].split("/")
+    return len(parts) > 2 and parts[-2] == "bin" and not parts[-1].endswith(".py")

@@ -1,0 +1,61 @@
+"""--include and --exclude of commands that read traces: which functions they leave out."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from . import Failure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .console import Parser
+    from .inputs import Inputs
+    from .libraries import Function
+
+
+def add_patterns(parser: Parser) -> None:
+    parser.add_argument("--include", metavar="PATTERN", action="append", help="only these functions; may be repeated")
+    parser.add_argument("--exclude", metavar="PATTERN", action="append", help="not these; may be repeated")
+
+
+class Patterns:
+    """Shell patterns: of a file, where there is a slash in it of all of its path, or of a function's name."""
+
+    def __init__(self, include: list[str] | None, exclude: list[str] | None) -> None:
+        self._include = include or []
+        self._exclude = exclude or []
+        self._matched: set[str] = set()
+
+    def left_out(self, functions: Sequence[Function | None]) -> list[int]:
+        """The ids of those that are."""
+        if not self._include and not self._exclude:
+            return []
+        left = []
+        for number, function in enumerate(functions):
+            if function is None:
+                continue
+            excluded = [self._fits(function, pattern) for pattern in self._exclude]
+            included = [self._fits(function, pattern) for pattern in self._include]
+            if any(excluded) or (included and not any(included)):
+                left.append(number)
+        return left
+
+    def _fits(self, function: Function, pattern: str) -> bool:
+        _, name, file, shown, line = function
+        texts = [name, f"{shown}({line}): {name}"]
+        texts += [file, shown] if "/" in pattern else [file.rpartition("/")[2]]
+        if any(text and fnmatchcase(text, pattern) for text in texts):
+            self._matched.add(pattern)
+            return True
+        return False
+
+    def check(self, inputs: Inputs) -> None:
+        """Once all is read: a pattern that fits nothing is wrong."""
+        for pattern in self._include:
+            if pattern not in self._matched:
+                raise Failure(f"--include {pattern!r}: no function or file here fits it", code=2)
+        for pattern in self._exclude:
+            if pattern not in self._matched:
+                inputs.tell(f"--exclude {pattern!r}: no function or file here fits it", failed=False)

@@ -1,0 +1,74 @@
+"""The report after `vestige run`: one screen of 80 columns. It is made inside the program's process, at its very end, so
+it imports little, starts no thread, and is done in one reading of the trace.
+"""
+
+from __future__ import annotations
+
+from .quantities import duration, plural
+from .report_data import Data
+from .report_tables import show_head, span_of
+from .report_tree import choose, draw, fold, shorten
+from .terminal import Paint, Progress, cells, cut, width_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TextIO
+
+    from vestige._core import Trace
+
+ROWS = 14  # of the tree
+MIN_SHARE = 0.01
+WAITING = 0.05  # of a thread's time: then it is worth a word
+
+
+def show(trace: Trace, metadata: dict[str, Any], out: TextIO) -> None:
+    """Where the time went, as a tree; threads; garbage collections; what is missing."""
+    facts = trace.info()
+    whole = span_of([facts])
+    data = Data()
+    progress = Progress("making the report", rich=False)
+    try:
+        data.add(trace, metadata, tree=True, min_ns=int(MIN_SHARE * whole / 4), progress=progress)
+    finally:
+        progress.clear()
+    show_head([facts], data, out)
+    paint, width = Paint(out), width_of(out)
+    for line in _tree(data, whole, width, paint):
+        print(line, file=out)
+    for line in (_threads(data, width), _collections(data, whole)):
+        if line:
+            print(line, file=out)
+
+
+def _tree(data: Data, whole: int, width: int, paint: Paint) -> list[str]:
+    lines = fold(data.tree)
+    chosen = choose(lines, ROWS, MIN_SHARE * whole)
+    if len(chosen) == ROWS:  # it is full: what only passes on gives way
+        shorten(lines)
+        chosen = choose(lines, ROWS, MIN_SHARE * whole)
+    return draw(lines, whole, chosen, width, paint)
+
+
+def _threads(data: Data, width: int) -> str:
+    """`4 threads: MainThread 16 ms (7 ms waiting), worker 0 5 ms, …`"""
+    if len(data.threads) < 2:
+        return ""
+    ranked = sorted(data.threads, key=lambda thread: (-thread.self_ns, thread.first_ns))
+    line = "threads:"
+    for number, thread in enumerate(ranked):
+        waiting = f" ({duration(thread.waiting_ns)} waiting)" if thread.waiting_ns >= WAITING * thread.self_ns else ""
+        part = f"{',' if number else ''} {cut(thread.name, 20)} {duration(thread.self_ns)}{waiting}"
+        more = f", {len(ranked) - number:,} more"
+        room = width if number == len(ranked) - 1 else width - len(more)
+        if cells(line + part) > room:
+            return line + more
+        line += part
+    return line
+
+
+def _collections(data: Data, whole: int) -> str:
+    count = sum(sums[0] for sums in data.generations.values())
+    if not count:
+        return ""
+    share = data.gc_ns / (whole or 1)
+    return f"{plural(count, 'garbage collection')}: {duration(data.gc_ns)}, {share:.1%} of the time"

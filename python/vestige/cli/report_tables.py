@@ -1,0 +1,134 @@
+"""The tables of `vestige report`, 80 columns wide or as wide as the terminal. Used by the report after `vestige run`, so
+it imports little.
+"""
+
+from __future__ import annotations
+
+from .quantities import duration, plural, size
+from .terminal import Paint, cut, fit, pad, width_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TextIO
+
+    from .inputs import Source
+    from .report_data import Data, Entry, Thread
+
+HOT = 0.25  # of the time, in a strong colour
+THREAD_NAME = 20
+
+
+def show_head(facts: Sequence[dict[str, Any]], data: Data, out: TextIO, *, every_thread: bool = True) -> None:
+    """How long, how much, and what must be known to read the rest."""
+    paint = Paint(out)
+    processes = f", {len(facts):,} processes" if len(facts) > 1 else ""
+    threads = sum(each["threads"] for each in facts) if every_thread else len(data.threads)
+    print(
+        paint(f"{duration(span_of(facts))}, {data.calls:,} calls{processes}, {plural(threads, 'thread')}", "head"),
+        file=out,
+    )
+    for line in notes(facts):
+        print(paint(line, "worse"), file=out)
+
+
+def span_of(facts: Sequence[dict[str, Any]]) -> int:
+    return max(each["end_ns"] for each in facts) - min(each["start_ns"] for each in facts) if facts else 0
+
+
+def notes(facts: Sequence[dict[str, Any]]) -> list[str]:
+    lines = []
+    lost = sum(each["lost"] for each in facts)
+    if lost:
+        lines.append(f"{lost:,} records could not be kept and are missing here")
+    if any(each["dropped"] for each in facts):
+        count = sum(each["dropped"] for each in facts)
+        complete = duration(max(each["end_ns"] for each in facts) - max(each["complete_ns"] for each in facts))
+        lines.append(f"{count:,} older records were dropped to stay within the bound; the last {complete} are complete")
+    for each in facts:
+        if each["damaged_at"]:
+            lines.append(f"process {each['pid']}: damaged at byte {each['damaged_at']:,}; what can be read is here")
+    return lines
+
+
+# ---- functions ---------------------------------------------------------------
+
+
+def show_functions(entries: Sequence[Entry], whole_ns: int, rows: int, out: TextIO, *, memory: bool) -> None:
+    if not entries:
+        return
+    paint, width = Paint(out), width_of(out)
+    more = f" {'self mem':>8} {'all mem':>8}" if memory else ""
+    head = f"{'calls':>11} {'self':>8} {'%':>4} {'total':>8}{more}"
+    print(paint(f"{head}  function", "head"), file=out)
+    for entry in entries[:rows]:
+        share = entry.self_ns / (whole_ns or 1)
+        style = "hot" if share >= HOT else None
+        more = f" {size(entry.self_bytes):>8} {size(entry.total_bytes):>8}" if memory else ""
+        own = paint(f"{duration(entry.self_ns):>8} {share:4.0%}", style)
+        name = paint(fit(entry.shown, width - len(head) - 2), style or ("dim" if entry.library else None))
+        print(f"{entry.calls:>11,} {own} {duration(entry.total_ns):>8}{more}  {name}", file=out)
+    if len(entries) > rows:
+        print(paint(f"{'':>11} and {len(entries) - rows:,} more functions", "dim"), file=out)
+
+
+def show_processes(calls: Sequence[tuple[Source, int]], out: TextIO) -> None:
+    paint, width = Paint(out), width_of(out)
+    head = f"{'calls':>11} {'time':>8} {'pid':>7} {'rank':>4} {'ended':<9}"
+    print("\n" + paint(f"{head}  process", "head"), file=out)
+    for source, count in calls:
+        span = duration(source.facts["end_ns"] - source.facts["start_ns"])
+        rank = "" if source.rank is None else str(source.rank)
+        where = f"{source.facts['pid']:>7} {rank:>4} {source.ended:<9}"
+        print(f"{count:>11,} {span:>8} {where}  {cut(source.name, width - len(head) - 2)}", file=out)
+
+
+# ---- threads -------------------------------------------------------------------
+
+
+def show_threads(threads: Sequence[Thread], whole_ns: int, rows: int, out: TextIO) -> None:
+    paint, width = Paint(out), width_of(out)
+    pids = len({thread.pid for thread in threads}) > 1
+    head = f"{'calls':>11} {'time':>8} {'%':>4} {'waiting':>8} {'GC':>8}" + (f" {'pid':>7}" if pids else "")
+    print(paint(f"{head}  {'thread':<{THREAD_NAME}} most time in", "head"), file=out)
+    room = width - len(head) - THREAD_NAME - 3
+    for thread in threads[:rows]:
+        share = thread.self_ns / (whole_ns or 1)
+        own = paint(f"{duration(thread.self_ns):>8} {share:4.0%}", "hot" if share >= HOT else None)
+        waiting = duration(thread.waiting_ns) if thread.waiting_ns else "-"
+        gc = duration(thread.gc_ns) if thread.gc_ns else "-"
+        pid = f" {thread.pid:>7}" if pids else ""
+        name = pad(cut(thread.name, THREAD_NAME), THREAD_NAME)
+        print(f"{thread.calls:>11,} {own} {waiting:>8} {gc:>8}{pid}  {name} {fit(thread.top, room)}", file=out)
+    if len(threads) > rows:
+        print(paint(f"{'':>11} and {len(threads) - rows:,} more threads", "dim"), file=out)
+
+
+# ---- garbage collections ---------------------------------------------------------
+
+
+def show_collections(data: Data, start_ns: int, whole_ns: int, rows: int, out: TextIO) -> None:
+    paint, width = Paint(out), width_of(out)
+    if not data.generations:
+        print("no garbage collection was recorded", file=out)
+        return
+    count = sum(sums[0] for sums in data.generations.values())
+    share = data.gc_ns / (whole_ns or 1)
+    print(f"{plural(count, 'garbage collection')}, {duration(data.gc_ns)}, {share:.1%} of the time\n", file=out)
+    print(paint(f"{'generation':>11} {'count':>9} {'time':>8} {'longest':>8}  collected", "head"), file=out)
+    for generation, (count, ns, longest, collected, bad) in sorted(data.generations.items()):
+        which = "?" if generation < 0 else str(generation)
+        more = f", {bad:,} uncollectable" if bad else ""
+        print(f"{which:>11} {count:>9,} {duration(ns):>8} {duration(longest):>8}  {collected:,}{more}", file=out)
+    print("\n" + paint(f"{'count':>11} {'time':>8}  they began in", "head"), file=out)
+    callers = sorted(data.gc_in.items(), key=lambda item: (-item[1][1], item[0]))
+    for name, (count, ns) in callers[:rows]:
+        print(f"{count:>11,} {duration(ns):>8}  {fit(name, width - 22)}", file=out)
+    if len(callers) > rows:
+        print(paint(f"{'':>11} and {len(callers) - rows:,} more functions", "dim"), file=out)
+    print("\n" + paint(f"{'longest':>11} {'after':>8} {'generation':>10} {'collected':>10}  thread", "head"), file=out)
+    for start, ns, thread, generation, collected in data.longest[: min(rows, 5)]:
+        which = "?" if generation < 0 else str(generation)
+        found = f"{collected:,}" if collected >= 0 else "?"
+        name = cut(thread, width - 46)
+        print(f"{duration(ns):>11} {duration(start - start_ns):>8} {which:>10} {found:>10}  {name}", file=out)

@@ -1,0 +1,359 @@
+"""`vestige report`, and the report after `vestige run`: what they say of programs whose calls are known."""
+
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import sys
+
+import pytest
+
+import vestige
+from vestige import cli
+
+pytestmark = pytest.mark.any_python
+
+# Known calls: spin() takes nearly all of the time, in lib.py of site-packages called through three frames.
+PROGRAM = """\
+import gc, json, os, sys, threading, time
+sys.path.insert(0, os.path.abspath("site-packages"))
+import lib
+
+def spin(n):
+    total = 0
+    for i in range(n):
+        total += i
+    return total
+
+def callback():
+    return spin(300_000)
+
+def recurse(n):
+    return recurse(n - 1) if n else spin(200_000)
+
+def worker():
+    time.sleep(0.01)
+    spin(50_000)
+
+def main():
+    lib.outer(callback)
+    recurse(5)
+    thread = threading.Thread(target=worker, name="a worker")
+    thread.start()
+    thread.join()
+    gc.collect()
+
+main()
+"""
+LIBRARY = """\
+def outer(f): return middle(f)
+def middle(f): return inner(f)
+def inner(f): return f()
+"""
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory):
+    """The program, recorded once, and what `vestige run` said."""
+    from conftest import Workplace
+
+    workplace = Workplace(tmp_path_factory.mktemp("report"))
+    workplace.write("site-packages/lib.py", LIBRARY)
+    workplace.write("work.py", PROGRAM)
+    workplace.said = workplace.vestige("run", "-o", "t.vst", "work.py")
+    assert workplace.said.returncode == 0, workplace.said.stderr
+    return workplace
+
+
+@pytest.fixture
+def report(traced, monkeypatch, capsys):
+    """The command, in this process: what it prints, or with code=… what it says on stderr."""
+    monkeypatch.chdir(traced.path)
+
+    def run(*words, code=0, command="report"):
+        try:
+            got = cli._dispatch([command, *words])
+        except cli.Failure as failure:
+            print(f"vestige: {failure}", file=sys.stderr)
+            got = failure.code
+        out, err = capsys.readouterr()
+        assert got == code, err
+        if code == 0 and "--format" not in words:
+            assert all(len(line) <= 80 for line in out.splitlines()), out
+        return err if code else out
+
+    return run
+
+
+def names(text):
+    """The functions of a tree, in order, with their depths."""
+    found = re.findall(r"^ *[\d.]+ \w+ +\d+%  ([│├└─ ]*)(.+)$", text, re.MULTILINE)
+    return [(len(indent) // 3, name.split("  [")[0]) for indent, name in found]
+
+
+# ---- after the run ------------------------------------------------------------
+
+
+def test_the_end_of_a_run_is_one_screen(traced):
+    lines = traced.said.stderr.splitlines()
+    assert len(lines) <= 24
+    assert all(len(line) <= 80 for line in lines[:-1])
+    assert re.fullmatch(r"[\d.]+ m?s, [\d,]+ calls, 2 threads", lines[0])
+    text = traced.said.stderr
+    assert "\033" not in text
+    assert re.search(r"^threads: MainThread [\d.]+ m?s( \(.* waiting\))?, a worker ", text, re.MULTILINE)
+    assert re.search(r"^[12] garbage collections?: [\d.]+ .s, [\d.]+% of the time$", text, re.MULTILINE)
+    assert lines[-3].startswith("vestige report t.vst")
+    assert lines[-1] == "vestige export t.vst -o t.json.gz   # open it at ui.perfetto.dev"
+
+
+def test_the_end_of_a_run_folds_libraries_and_recursion(traced):
+    text = traced.said.stderr
+    (outer,) = [line for line in text.splitlines() if "lib.py(1): outer" in line]
+    assert outer.endswith("lib.py(1): outer  [2 frames hidden]")
+    assert "inner" not in text
+    (recurse,) = [line for line in text.splitlines() if "recurse" in line]
+    assert recurse.endswith("work.py(14): recurse  [recursive]")
+    tree = names(text)
+    depths = {name: depth for depth, name in tree}
+    assert depths["work.py(11): callback"] == depths["site-packages/lib.py(1): outer"] + 1
+    assert depths["work.py(1): <module>"] == 0
+    assert depths["work.py(21): main"] == 1
+
+
+# ---- views ----------------------------------------------------------------------
+
+
+def test_functions_are_listed_by_their_own_time(report):
+    lines = report("t.vst").splitlines()
+    assert lines[1].split() == ["calls", "self", "%", "total", "function"]
+    assert lines[2].endswith("work.py(5): spin")
+    assert lines[2].split()[0] == "3"
+
+
+def test_a_tree_shows_who_called_whom(report):
+    tree = names(report("t.vst", "--tree"))
+    assert tree[:2] == [(0, "work.py(1): <module>"), (1, "work.py(21): main")]
+    everything = names(report("t.vst", "--tree", "--all", "--min", "0", "-n", "1000"))
+    assert {name for _, name in everything} >= {"site-packages/lib.py(2): middle", "site-packages/lib.py(3): inner"}
+    assert len(everything) > len(tree)
+    assert len(names(report("t.vst", "--tree", "-n", "3"))) == 3
+
+
+def test_threads_tell_what_they_did_and_how_long_they_waited(report):
+    lines = report("t.vst", "--threads").splitlines()
+    assert lines[1].split() == ["calls", "time", "%", "waiting", "GC", "thread", "most", "time", "in"]
+    assert sum("a worker" in line for line in lines) == 1
+    rows = json.loads(report("t.vst", "--threads", "--format", "json"))["threads"]
+    by_name = {row["thread"]: row for row in rows}
+    assert by_name["a worker"]["waiting_ns"] >= 10_000_000
+    assert by_name["MainThread"]["most_in"] == "spin"
+    assert by_name["MainThread"]["gc_ns"] > 0 == by_name["a worker"]["gc_ns"]
+    assert by_name["MainThread"]["time_ns"] >= by_name["MainThread"]["waiting_ns"] >= 0
+
+
+def test_garbage_collections_are_counted_timed_and_placed(report):
+    text = report("t.vst", "--gc")
+    assert "they began in" in text and "<built-in function collect>" in text
+    document = json.loads(report("t.vst", "--gc", "--format", "json"))
+    (full,) = [row for row in document["generations"] if row["generation"] == 2]
+    assert full["count"] == 1 and full["time_ns"] == full["longest_ns"] > 0
+    assert document["gc_ns"] == sum(row["time_ns"] for row in document["generations"])
+    assert document["longest"][0]["time_ns"] >= document["longest"][-1]["time_ns"]
+
+
+def test_every_view_has_every_format(report):
+    for view in ("flat", "tree", "threads", "gc"):
+        document = json.loads(report("t.vst", f"--{view}", "--format", "json"))
+        assert document["view"] == view and document["processes"][0]["file"] == "t.vst"
+        table = next(value for key, value in document.items() if isinstance(value, list) and key != "processes")
+        rows = list(csv.reader(io.StringIO(report("t.vst", f"--{view}", "--format", "csv"))))
+        assert rows[0] == list(table[0])
+        assert len(rows) - 1 == len(table) >= 1
+        assert rows[1] == ["" if value is None else str(value) for value in table[0].values()]
+
+
+def test_the_tree_for_programs_adds_up(report):
+    rows = json.loads(report("t.vst", "--tree", "--format", "json"))["tree"]
+    flat = json.loads(report("t.vst", "--format", "json"))["functions"]
+    for row in rows:
+        below = sum(other["total_ns"] for other in rows if other["parent"] == row["id"])
+        assert row["self_ns"] + below == row["total_ns"]
+        assert row["parent"] < row["id"]
+    own, calls = {}, {}
+    for row in rows:
+        own[row["function"]] = own.get(row["function"], 0) + row["self_ns"]
+        calls[row["function"]] = calls.get(row["function"], 0) + row["calls"]
+    for row in flat:  # C functions of two modules may have the same name
+        own[row["function"]] -= row["self_ns"]
+        calls[row["function"]] -= row["calls"]
+    assert not any(own.values()) and not any(calls.values())
+    totals = sorted(vestige.Trace("t.vst").totals(all_windows=True))
+    assert totals == sorted((row["function"], row["calls"], row["self_ns"], row["total_ns"]) for row in flat)
+
+
+# ---- what is chosen -----------------------------------------------------------------
+
+
+def functions(text):
+    return {row["function"]: row for row in json.loads(text)["functions"]}
+
+
+def test_what_is_left_out_counts_for_its_caller(report):
+    every = functions(report("t.vst", "--format", "json"))
+    some = functions(report("t.vst", "--format", "json", "--exclude", "spin"))
+    assert set(every) - set(some) == {"work.py(5): spin"}
+    assert sum(row["self_ns"] for row in some.values()) == sum(row["self_ns"] for row in every.values())
+    callback = "work.py(11): callback"
+    assert some[callback]["self_ns"] == some[callback]["total_ns"] == every[callback]["total_ns"]
+    mine = functions(report("t.vst", "--format", "json", "--include", "work.py"))
+    assert {name.partition("(")[0] for name in mine} == {"work.py"}
+    tree = json.loads(report("t.vst", "--tree", "--format", "json", "--exclude", "*/site-packages/*"))["tree"]
+    (row,) = [row for row in tree if row["function"] == callback]
+    assert tree[row["parent"]]["function"] == "work.py(21): main"
+
+
+def test_a_thread_is_chosen_by_name_pattern_or_id(report):
+    rows = json.loads(report("t.vst", "--threads", "--format", "json"))["threads"]
+    tid = str(next(row["tid"] for row in rows if row["thread"] == "a worker"))
+    for chosen in ("a worker", "*work*", tid):
+        text = report("t.vst", "--thread", chosen, "--tree")
+        assert text.splitlines()[0].endswith(", 1 thread")
+        assert "worker" in text and "main" not in text
+    both = json.loads(report("t.vst", "--thread", "a worker", "--thread", "Main*", "--threads", "--format", "json"))
+    assert len(both["threads"]) == 2
+
+
+def test_a_range_of_time_is_all_that_counts(report):
+    whole = json.loads(report("t.vst", "--format", "json"))
+    half = json.loads(report("t.vst", "--format", "json", "--from", "0%", "--to", "50%"))
+    assert abs(half["duration_ns"] * 2 - whole["duration_ns"]) <= 2
+    assert sum(row["self_ns"] for row in half["functions"]) < sum(row["self_ns"] for row in whole["functions"])
+    assert report("t.vst", "--tree", "--from", "-10ms").startswith("10.0 ms, ")
+
+
+def test_the_order_is_as_asked(report):
+    for by, key in (("calls", "calls"), ("total", "total_ns"), ("self", "self_ns")):
+        rows = json.loads(report("t.vst", "--sort", by, "--format", "json"))["functions"]
+        assert [row[key] for row in rows] == sorted((row[key] for row in rows), reverse=True)
+    rows = json.loads(report("t.vst", "--sort", "name", "--format", "json"))["functions"]
+    assert [row["function"] for row in rows] == sorted(row["function"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--include", "no*such"], "--include 'no*such': no function or file here fits it"),
+        (["--thread", "no"], "--thread 'no': no thread has this name or id; there are MainThread, a worker"),
+        (["--tree", "--min", "some"], "--min: not a share: 'some'; write 10% or 0.5%"),
+        (["--tree", "--gc"], "argument --gc: not allowed with argument --tree; see vestige report --help"),
+        (["--srot", "self"], "unrecognized arguments: --srot self, did you mean --sort?; see vestige report --help"),
+        (["--from", "9s"], r"--from 9s: nothing of the "),
+    ],
+)
+def test_wrong_usage_is_one_line_and_code_2(report, words, message):
+    text = report("t.vst", *words, code=2)
+    assert text.startswith(f"vestige: {message}") and text.count("\n") == 1
+
+
+def test_a_near_choice_is_named(report):
+    assert "did you mean total?" in report("t.vst", "--sort", "totl", code=2)
+
+
+def test_an_exclusion_that_fits_nothing_is_told_and_no_error(report, capsys):
+    cli._dispatch(["report", "t.vst", "--exclude", "no*such"])
+    out, err = capsys.readouterr()
+    assert "spin" in out
+    assert err == "vestige: --exclude 'no*such': no function or file here fits it\n"
+
+
+def test_memory_that_was_not_recorded_is_one_line(report):
+    for words in (["--memory"], ["--sort", "memory"]):
+        assert report("t.vst", *words, code=1).endswith("no memory was recorded here; see vestige memory --help\n")
+
+
+# ---- files that are not as they should be ---------------------------------------------
+
+
+def test_an_empty_trace_has_empty_views(report, traced):
+    with vestige.profile(output=str(traced.path / "empty.vst"), overwrite=True, with_stack=False, gc=False):
+        pass
+    for view in ("flat", "tree", "threads", "gc"):
+        assert ", 0 calls, 0 threads" in report("empty.vst", f"--{view}")
+        assert json.loads(report("empty.vst", f"--{view}", "--format", "json"))["calls"] == 0
+        header = report("empty.vst", f"--{view}", "--format", "csv")
+        assert header.count("\n") == 1 and "," in header
+    report("empty.vst", "empty.vst", command="diff")
+
+
+def test_a_torn_and_a_damaged_file_are_read_as_far_as_they_go(report, traced):
+    whole = (traced.path / "t.vst").read_bytes()
+    (traced.path / "cut.vst").write_bytes(whole[: len(whole) * 2 // 3])
+    text = report("cut.vst", "--tree")
+    assert re.search(r"damaged at byte [\d,]+; what can be read is here", text)
+    (traced.path / "bent.vst").write_bytes(whole[:4100] + b"?" + whole[4101:])
+    assert report("bent.vst", "--tree", code=1) == "vestige: bent.vst: the trace is damaged (at byte 4096)\n"
+
+
+def test_several_files_are_one_report(report, traced):
+    shutil.copy(traced.path / "t.vst", traced.path / "copy.vst")
+    for view in ("flat", "tree", "threads", "gc"):
+        one = json.loads(report("t.vst", f"--{view}", "--format", "json"))
+        two = json.loads(report("t.vst", "copy.vst", f"--{view}", "--format", "json"))
+        assert two["calls"] == 2 * one["calls"] and two["gc_ns"] == 2 * one["gc_ns"]
+        assert len(two["processes"]) == 2
+    one, two = (names(report(*files, "--tree")) for files in (["t.vst"], ["t.vst", "copy.vst"]))
+    assert set(one) <= set(two)
+    os.unlink(traced.path / "copy.vst")
+
+
+def test_names_that_are_wide_or_hostile_keep_their_columns(workplace):
+    source = (
+        "def 計算する関数の長い名前を持つ場合の表示(): pass\ndef f(): 計算する関数の長い名前を持つ場合の表示()\nf()\n"
+    )
+    source += "import vestige\nwith vestige.record_function('\\x1b[31mred\\x07 ' + 'x' * 200): f()\n"
+    workplace.write("wide.py", source)
+    text = workplace.vestige("run", "-o", "t.vst", "wide.py").stderr
+    text += workplace.vestige("report", "t.vst", "--tree", "--min", "0").stdout
+    text += workplace.vestige("report", "t.vst").stdout
+    from vestige.cli.terminal import cells
+
+    assert "計算" in text
+    assert "\x1b" not in text and "\x07" not in text
+    assert all(cells(line) <= 80 for line in text.splitlines() if not line.startswith("vestige export")), text
+
+
+# ---- memory -------------------------------------------------------------------------
+
+
+def test_memory_by_function_and_by_line(workplace):
+    workplace.write(
+        "hold.py",
+        """\
+        import sys
+        import vestige
+        def hold():
+            return bytearray(3_000_000)
+        def main():
+            kept = [hold() for _ in range(4)]
+        prof = vestige.profile(output=sys.argv[1], profile_memory=True, with_stack=sys.argv[2] == "1")
+        with prof:
+            main()
+        """,
+    )
+    for name, stack in (("calls.vst", "1"), ("lines.vst", "0")):
+        assert workplace.python("hold.py", name, stack).returncode == 0
+    text = workplace.vestige("report", "calls.vst", "--memory").stdout
+    assert re.search(r"^peak 11\.\d MiB, in all ", text, re.MULTILINE)
+    rows = functions(workplace.vestige("report", "calls.vst", "--memory", "--format", "json").stdout)
+    assert rows["hold.py(3): hold"]["self_bytes"] >= 12_000_000
+    assert rows["hold.py(5): main"]["total_bytes"] >= 12_000_000 > rows["hold.py(5): main"]["self_bytes"]
+    text = workplace.vestige("report", "lines.vst", "--memory").stdout
+    assert re.search(r"^ +11\.\d M +\d+ +11\.\d M +0 B  hold\.py\(4\): hold$", text, re.MULTILINE)
+    document = json.loads(workplace.vestige("report", "lines.vst", "--memory", "--format", "json").stdout)
+    assert document["lines"][0]["self_bytes"] >= 12_000_000
+    assert document["memory"]["peak_bytes"] >= 12_000_000
+    header = workplace.vestige("report", "lines.vst", "--memory", "--format", "csv").stdout.splitlines()[0]
+    assert header == "line,self_bytes,allocations,peak_bytes,not_freed_bytes"
