@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 COMMANDS = (
-    "run", "memory", "memory-report", "report", "view", "export", "merge", "query", "info", "recover", "pack", "et",
+    "run", "memory", "memory-report", "report", "diff", "view", "export", "merge", "query", "info", "recover", "pack",
+    "et",
 )  # fmt: skip
 USAGE = """\
 usage: vestige COMMAND [options] …
@@ -22,6 +23,7 @@ usage: vestige COMMAND [options] …
   memory   the same, and record every allocation instead
   memory-report  what held memory, what was never freed; pages, tables, files
   report   where a recorded program spent its time
+  diff     what got slower from one recording to the next
   view     look at traces of any size in the browser
   export   turn a trace into a file for ui.perfetto.dev or chrome://tracing
   merge    the same for several traces: one file, one timeline
