@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     "run", "memory", "memory-report", "report", "diff", "view", "export", "merge", "query", "info", "recover", "pack",
-    "et",
+    "et", "completion",
 )  # fmt: skip
 USAGE = """\
 usage: vestige COMMAND [options] …
@@ -32,6 +32,7 @@ usage: vestige COMMAND [options] …
   pack     make traces small; every command reads them as before
   et       check or show execution traces: graphs of operators
   query    ask one trace or thousands in SQL; questions that are ready
+  completion  a script that completes commands and options in a shell
 
   vestige run script.py --its-options
   vestige export script.1234.vst -o script.json.gz

@@ -6,9 +6,10 @@ import sys
 
 from . import Failure
 
+COMMANDS = ("check", "show")
 USAGE = """\
 usage: vestige et check FILE… [options]    what is wrong with execution traces
-       vestige et show FILE [options]      the tree of operators, or a drawing of it
+       vestige et show FILE [options]      the tree of operators, or a drawing
 
   vestige et check et.json --timeline t.json
   vestige et show et.json --depth 2
