@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, TypeVar
 
+    from vestige.cli.console import Progress
+
     T = TypeVar("T")
 
     from .tables import Part, Tables
@@ -33,9 +35,7 @@ STREAM = re.compile("reading the stream registered as '[^']*' failed: ")
 class DuckAnswer(Answer):
     """A connection of its own, with the tables in it. It begins to compute when rows are asked for."""
 
-    def __init__(
-        self, sql: str, tables: Tables, *, memory: str | None, progress: Callable[[float], None] | None
-    ) -> None:
+    def __init__(self, sql: str, tables: Tables, *, memory: str | None, progress: Progress | None) -> None:
         self._duckdb = duckdb = load()
         self._progress = progress
         self._tables = tables
@@ -92,9 +92,8 @@ class DuckAnswer(Answer):
             self._connection.execute(f"create view {name} as {' union all by name '.join(several)}")
 
     def _execute(self, statements: Any) -> None:
-        with Watch(self._connection, self._progress):
-            for statement in statements:
-                self._connection.execute(statement)
+        for statement in statements:
+            self._connection.execute(statement)
 
     def batches(self) -> Iterator[list[tuple[Any, ...]]]:
         try:
@@ -124,7 +123,8 @@ class DuckAnswer(Answer):
         """Once more, as long as that leaves a trace out which cannot be read."""
         while True:
             try:
-                return do()
+                with Watch(self._connection, self._progress):
+                    return do()
             except self._duckdb.Error as error:
                 if not self._tables.leave_out(str(error)):
                     raise
@@ -135,9 +135,9 @@ class DuckAnswer(Answer):
 
 
 class Watch:
-    """Tells how far a query is while it runs."""
+    """Tells how far a query is while it runs, where DuckDB knows: of Parquet, and not of streams."""
 
-    def __init__(self, connection: Any, progress: Callable[[float], None] | None) -> None:
+    def __init__(self, connection: Any, progress: Progress | None) -> None:
         self._connection = connection
         self._progress = progress
         self._done = threading.Event()
@@ -151,6 +151,7 @@ class Watch:
         if self._progress is not None:
             self._done.set()
             self._thread.join()
+            self._progress.clear()
 
     def _look(self) -> None:
         assert self._progress is not None
