@@ -48,15 +48,15 @@ class Overview:
     @property
     def head(self) -> str:
         """`16.0 ms, 6,815 calls, 4 threads, 23% garbage collection`."""
-        from .cli.report import duration, plural
+        from .query.show import duration
 
         if self.title:
             return self.title
-        parts = [duration(self.duration_ns), plural(sum(row[1] for row in self.rows), "call")]
+        parts = [duration(self.duration_ns), _count(sum(row[1] for row in self.rows), "call")]
         if self.processes > 1:
-            parts.append(plural(self.processes, "process", "processes"))
+            parts.append(_count(self.processes, "process", "processes"))
         if self.threads > 1:
-            parts.append(plural(self.threads, "thread"))
+            parts.append(_count(self.threads, "thread"))
         whole = sum(row[2] for row in self.rows)
         if self.gc_ns and whole:
             parts.append(f"{self.gc_ns / whole:.0%} garbage collection")
@@ -70,7 +70,8 @@ class Overview:
         """A piece of a page, which needs nothing else."""
         from html import escape
 
-        from .cli.report import duration, size
+        from .cli.memory_tables import size
+        from .query.show import duration
 
         whole = sum(row[2] for row in self.rows) or 1
         memory = "<th>own bytes</th><th>bytes</th>" if self.memory else ""
@@ -92,7 +93,8 @@ class Overview:
 
     def text(self, count: int = ROWS) -> str:
         """As `vestige report` has it."""
-        from .cli.report import _fit, duration, size
+        from .cli.memory_tables import size
+        from .query.show import cut, duration
 
         whole = sum(row[2] for row in self.rows) or 1
         memory = f" {'self mem':>8} {'all mem':>8}" if self.memory else ""
@@ -103,7 +105,7 @@ class Overview:
         for name, calls, own, total, *sizes in self.rows[:count]:
             more = "".join(f" {size(number):>8}" for number in sizes) if self.memory else ""
             lines.append(
-                f"{calls:>11,} {duration(own):>8} {own / whole:4.0%} {duration(total):>8}{more}  {_fit(name, width)}"
+                f"{calls:>11,} {duration(own):>8} {own / whole:4.0%} {duration(total):>8}{more}  {cut(name, width)}"
             )
         return "\n".join([*lines, *self._notes(count)])
 
@@ -111,6 +113,10 @@ class Overview:
         more = len(self.rows) - count
         notes = [f"and {more:,} more function{'s' if more > 1 else ''}"] if more > 0 else []
         return [*notes, self.note] if self.note else notes
+
+
+def _count(number: int, one: str, more: str = "") -> str:
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
 def of_trace(trace: Trace, selection: dict[str, Any], *, memory: bool = False, cell: str | None = None) -> Overview:

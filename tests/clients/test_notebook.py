@@ -95,7 +95,7 @@ def test_memory_has_columns_of_its_own(notebook):
     assert done
     head, first, *_ = rows(notebook.html)
     assert head[4:6] == ["own bytes", "bytes"]
-    assert first[4] == "3.00 M"
+    assert first[4] == "3.00 MiB"
 
 
 def test_the_trace_is_kept_where_it_is_asked_for(notebook, tmp_path):

@@ -27,10 +27,10 @@ EXAMPLES = """\
   vestige query top-functions runs/
   vestige query slowest-calls t.vst -p function=load -p rows=5
   vestige query growth before.vst after.vst
-  vestige query 'select name, count(*) from span group by name' 'runs/*.vst'
+  vestige query 'select name, count(*) from span group by 1' 'runs/*.vst'
   vestige query --show-sql stragglers             to start from
   vestige query --schema                          tables and columns
-  vestige query stragglers exported/ --engine spark --master spark://host:7077
+  vestige query stragglers tables/ --engine spark --master spark://host:7077
 """
 
 
@@ -110,7 +110,7 @@ def _list() -> None:
         print(f"{question.name:<15} {question.about}{needs}")
         for parameter in question.parameters.values():
             default = "" if parameter.default is None else f"={parameter.default}"
-            print(f"{'':<15}   -p {parameter.name}{default}: {parameter.about}")
+            print(f"{'':<15} -p {parameter.name}{default}: {parameter.about}")
 
 
 def _show_schema() -> None:

@@ -156,7 +156,9 @@ class Watch:
     def _look(self) -> None:
         assert self._progress is not None
         while not self._done.wait(WAIT_S):
-            self._progress(max(0.0, self._connection.query_progress() / 100))
+            share = self._connection.query_progress() / 100
+            if share >= 0:
+                self._progress(share)
 
 
 def load() -> Any:

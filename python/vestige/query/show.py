@@ -115,14 +115,15 @@ def _narrow(widths: list[int], titles: Sequence[str], numeric: Sequence[bool], w
 def _line(cells: Iterable[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
     parts = []
     for cell, width, right in zip(cells, widths, numeric):
-        if len(cell) > width:
-            cell = _cut(cell, width)
+        cell = cut(cell, width)
         parts.append(cell.rjust(width) if right else cell.ljust(width))
     return GAP.join(parts).rstrip()
 
 
-def _cut(text: str, width: int) -> str:
+def cut(text: str, width: int) -> str:
     """Of a path or a function in one the end tells more."""
+    if len(text) <= width:
+        return text
     return "…" + text[1 - width :] if "/" in text or "): " in text else text[: width - 1] + "…"
 
 

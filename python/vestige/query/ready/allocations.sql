@@ -1,4 +1,4 @@
--- functions by the bytes they allocated, and what of it was never freed
+-- functions by the bytes they allocated, and what was never freed
 -- rows = 20: how many of them
 select cast(round(sum(size * weight)) as bigint) as bytes,
        cast(round(sum(weight)) as bigint) as allocations,

@@ -1,5 +1,5 @@
 -- who calls a function, and for how long
--- function: as shown, or the last part of its name
+-- function: as shown, or the end of its name
 -- rows = 20: how many callers
 with called as (
     select process, stack, name, count(*) as calls, sum(self_ns) as self_ns,

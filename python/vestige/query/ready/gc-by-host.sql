@@ -1,4 +1,4 @@
--- garbage collections of each host: how many, how long, what share of the time
+-- garbage collections of each host, and their share of the time
 with gc as (
     select process, count(*) as collections, sum(duration_ns) as gc_ns, max(duration_ns) as longest_ns
     from span

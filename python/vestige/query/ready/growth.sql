@@ -1,6 +1,6 @@
--- functions that took more time in the second run than in the first
+-- functions by how much more they took in the second run
 -- runs: 2
--- function = : only this one, as shown or the last part of its name
+-- function = : only this one; as shown, or the end of its name
 -- rows = 20: how many of them
 with one as (
     select span.name,

@@ -1,4 +1,4 @@
--- a framework's operators by the time they took themselves, over all processes
+-- a framework's operators by their own time, over all processes
 -- rows = 20: how many of them
 select count(*) as calls,
        cast(sum(self_ns) as bigint) as self_ns,

@@ -1,4 +1,4 @@
--- the processes: who they are, how long they were recorded, how they ended
+-- who was recorded, for how long, and how it ended
 select process.process, run.run, process.rank, process.host, process.pid, process.parent_pid,
        process.end_ns - process.start_ns as duration_ns, process.records, process.lost, process.dropped,
        process.ended, process.name

@@ -1,5 +1,5 @@
 -- the longest calls, of one function or of all
--- function = : only this one, as shown or the last part of its name
+-- function = : only this one; as shown, or the end of its name
 -- rows = 20: how many of them
 select span.duration_ns, span.self_ns, process.rank, process.host, process.pid,
        thread.name as thread, span.start_ns, span.name, span.args
