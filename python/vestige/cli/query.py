@@ -106,8 +106,7 @@ def _list() -> None:
     from vestige.query.questions import load
 
     for question in load().values():
-        needs = f" (of {question.runs} runs)" if question.runs > 1 else ""
-        print(f"{question.name:<15} {question.about}{needs}")
+        print(f"{question.name:<15} {question.about}")
         for parameter in question.parameters.values():
             default = "" if parameter.default is None else f"={parameter.default}"
             print(f"{'':<15} -p {parameter.name}{default}: {parameter.about}")

@@ -1,4 +1,4 @@
--- threads by the share of the time they spent in calls, not waiting
+-- threads by their share of the time in calls, not waiting
 -- rows = 40: how many of them
 with one as (
     select process, thread, count(*) as calls,
