@@ -102,12 +102,18 @@ def test_a_table_is_aligned_and_times_have_units():
     )
     lines = shown(answer).splitlines()
     assert lines[0].split() == ["name", "calls", "self", "share", "start", "pid"]
-    assert lines[1].startswith("f                 12  1.50 ms  33.33  20")
-    assert lines[2].startswith("long name  1,234,567            1.00  20")
+    assert lines[1].startswith("f                 12  1.50 ms  33.33  ")
+    assert lines[2].startswith("long name  1,234,567            1.00  ")
+    assert lines[1].split()[-2].endswith(":20.000000")
     assert lines[1].endswith("  12345")
     raw = shown(answer, raw=True).splitlines()
     assert raw[1].split() == ["f", "12", "1500000", "33.3333", str(NS), "12345"]
     assert raw[0].split()[2] == "self_ns"
+
+
+def test_a_date_is_shown_where_days_differ():
+    assert len(shown(Given(["start_ns"], [(NS,), (NS + 1,), (None,)])).splitlines()[1]) == len("12:30:00.000000")
+    assert len(shown(Given(["start_ns"], [(NS,), (NS + 10**15,)])).splitlines()[1]) == len("2026-01-31 12:30:00.000000")
 
 
 def test_rows_beyond_the_limit_are_counted():

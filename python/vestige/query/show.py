@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .answer import Answer
 
 CLOCK_MIN = 10**17  # ns: three years; what is longer is a time of day
+DATE = len("2026-01-31 ")
 LEAST_WIDTH = 12  # to which a column of text may be cut
 GAP = "  "
 IDS = frozenset("process pid parent_pid tid thread span parent func stack line rank run step address".split())
@@ -49,6 +50,8 @@ def table(
     cells = [
         [_cell(value, is_time, raw or name in IDS) for value, is_time, name in zip(row, times, columns)] for row in rows
     ]
+    for at in (at for at, is_time in enumerate(times) if is_time):
+        _drop_date(cells, rows, at)
     widths = [max([len(title), *(len(row[at]) for row in cells)]) for at, title in enumerate(titles)]
     if width is not None:
         _narrow(widths, titles, numeric, width)
@@ -56,6 +59,14 @@ def table(
     lines = [f"\033[1m{head}\033[0m" if bold else head]
     lines += [_line(row, widths, numeric) for row in cells]
     return lines
+
+
+def _drop_date(cells: list[list[str]], rows: Sequence[Sequence[Any]], at: int) -> None:
+    """In a column of times that are all of one day."""
+    dates = {row[at][:DATE] for row, values in zip(cells, rows) if values[at] is not None}
+    if len(dates) == 1 and all(values[at] is None or abs(values[at]) >= CLOCK_MIN for values in rows):
+        for row in cells:
+            row[at] = row[at][DATE:]
 
 
 def _is_number(value: Any) -> bool:
