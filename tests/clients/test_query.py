@@ -20,11 +20,11 @@ from vestige.query.tables import Tables
 
 pytest.importorskip("duckdb")
 pytest.importorskip("pyarrow")
-from . import sql_tables  # noqa: E402
-from .sql_tables import MS, START  # noqa: E402
+from . import sql_tables
+from .sql_tables import MS, START
 
 sys.path.append(str(Path(__file__).parents[1] / "python"))
-from traces import family, patch, record  # noqa: E402
+from traces import family, patch, record
 
 SLEEP, TRAIN, LOAD = "<built-in function sleep>", "train.py(10): train", "train.py(20): load"
 

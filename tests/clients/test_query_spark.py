@@ -19,8 +19,8 @@ sql = pytest.importorskip("pyspark.sql", reason="no PySpark here: make check-lon
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     pytest.skip("no Java here, which Spark runs on", allow_module_level=True)
 
-from . import sql_tables  # noqa: E402
-from .test_query import ANSWERS, ranks  # noqa: E402, F401
+from . import sql_tables
+from .test_query import ANSWERS, ranks  # noqa: F401
 
 SPARK = ["--engine", "spark", "--master", "local[2]"]
 

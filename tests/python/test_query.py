@@ -127,7 +127,7 @@ def test_rows_beyond_the_limit_are_counted():
 
 def test_wide_text_is_cut_to_the_terminal_where_it_tells_least():
     answer = Given(["a", "b"], [("x" * 60, "some/where/train.py(3): f" + "y" * 30)])
-    (head, line) = shown(answer, width=40).splitlines()
+    _, line = shown(answer, width=40).splitlines()
     assert len(line) == 40
     assert "x…" in line
     assert "  …" in line
