@@ -45,7 +45,7 @@ def main(argv: list[str]) -> int:
         EXAMPLES,
     )
     add_options(parser)
-    options = parser.parse_intermixed_args(argv)
+    options = parser.parse_args(_words_last(argv, parser))
     options.sql, options.files = (options.words or [None])[0], options.words[1:]
     if options.list:
         _list()
@@ -85,6 +85,24 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "--memory-limit", metavar="SIZE", help="that DuckDB may take; it goes on on disk (default: 80 %%)"
     )
+
+
+def _words_last(argv: list[str], parser: Parser) -> list[str]:
+    """Options may stand between the words, which argparse does not take by itself."""
+    options: list[str] = []
+    words: list[str] = []
+    rest = iter(argv)
+    for word in rest:
+        if word == "--":
+            words += rest
+        elif not word.startswith("-"):
+            words.append(word)
+        else:
+            options.append(word)
+            action = parser._option_string_actions.get(word)
+            if action is not None and action.nargs != 0:
+                options += [value for _, value in zip(range(1), rest)]
+    return [*options, "--", *words] if words else options
 
 
 def _ready(name: str) -> Question:
