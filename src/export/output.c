@@ -20,7 +20,10 @@ enum {
     BUFFER_SIZE = 512 * 1024,
     NAME_TRIES = 100,
     /* For ".<pid>.<try>.tmp" and its NUL. */
-    NAME_MORE = 40
+    NAME_MORE = 40,
+    /* Storage is asked for ahead, as much as there is already, within these. */
+    AHEAD_LEAST = 8 * 1024 * 1024,
+    AHEAD_MOST = 64 * 1024 * 1024
 };
 
 struct vst__output_file {
@@ -40,6 +43,8 @@ struct vst__output_file {
 
     /* Of whoever writes: the helper while busy, else the exporter. */
     vst__gzip *gzip; /* NULL: plain */
+    uint64_t written;
+    uint64_t reserved; /* storage up to here was asked for */
     vst_status status;
     int sys_errno;
     char buffers[2][BUFFER_SIZE];
@@ -71,13 +76,31 @@ static void free_file(struct vst__output_file *file)
     free(file);
 }
 
+/* Once there was none, it is not asked for again. */
+static void reserve(struct vst__output_file *file, size_t count)
+{
+    uint64_t ahead = file->written < AHEAD_MOST ? file->written : AHEAD_MOST;
+
+    if (file->written < AHEAD_LEAST || file->written + count <= file->reserved)
+        return;
+    if (file->reserved < file->written)
+        file->reserved = file->written;
+    file->reserved =
+        vst__os_file_reserve(fileno(file->stream), file->reserved, ahead)
+            ? file->reserved + ahead
+            : UINT64_MAX;
+}
+
 static vst_status write_file(void *ctx, const void *bytes, size_t count)
 {
     struct vst__output_file *file = ctx;
 
+    reserve(file, count);
     errno = 0;
-    if (count == 0 || fwrite(bytes, 1, count, file->stream) == count)
+    if (count == 0 || fwrite(bytes, 1, count, file->stream) == count) {
+        file->written += count;
         return VST_OK;
+    }
     file->sys_errno = errno;
     return errno == ENOSPC || errno == EFBIG || errno == EDQUOT ? VST_E_NOSPACE
                                                                 : VST_E_IO;
@@ -239,6 +262,8 @@ vst_status vst__output_finish(vst__output *output, vst_status status,
         drain(output, true);
     stop_helper(file);
     output->status = file->status;
+    if (file->reserved > file->written)
+        vst__os_file_truncate(fileno(file->stream), file->written);
     if (fclose(file->stream) != 0 && output->status == VST_OK) {
         file->sys_errno = errno;
         output->status = VST_E_IO;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <vestige/trace.h>
@@ -537,6 +538,26 @@ static void a_disk_that_fills_up_is_told_and_left_clean(void)
     builder_free(&b);
 }
 
+/* Long enough to ask for storage ahead of what is written. */
+static void a_long_file_takes_no_more_than_it_holds(void)
+{
+    enum { LINES = 200000 };
+    static const char line[] = "a line of a file that is longer than others, "
+                               "so that writing it takes a while; the end\n";
+    const char *path = in_folder("t.long");
+    vst__output output;
+    struct stat st;
+
+    CHECK_INT(vst__output_create(path, false, &output, NULL), VST_OK);
+    for (int i = 0; i < LINES; i++)
+        vst__output_text(&output, line);
+    CHECK_INT(vst__output_finish(&output, VST_OK, NULL), VST_OK);
+    CHECK_INT(stat(path, &st), 0);
+    CHECK_INT(st.st_size, (off_t)(LINES * (sizeof line - 1)));
+    CHECK(st.st_blocks * 512 < st.st_size + (1 << 20));
+    CHECK_INT(remove(path), 0);
+}
+
 static uint32_t random_below(uint64_t *seed, uint32_t limit)
 {
     *seed = *seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
@@ -603,6 +624,7 @@ int main(void)
     TEST(gzip_holds_the_same_document);
     TEST(an_export_that_fails_leaves_no_file);
     TEST(a_disk_that_fills_up_is_told_and_left_clean);
+    TEST(a_long_file_takes_no_more_than_it_holds);
     TEST(a_damaged_trace_still_exports_valid_json);
     rmdir(folder);
     return checks_end();
