@@ -229,6 +229,8 @@ static vst_status write_speedscope(vst_trace *const *traces, size_t count,
 {
     speedscope self = {
         .output = output, .base_ns = INT64_MAX, .trace_count = count};
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
     vst_status status = VST_OK;
 
     for (size_t i = 0; i < count; i++) {
@@ -241,7 +243,7 @@ static vst_status write_speedscope(vst_trace *const *traces, size_t count,
         output,
         "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
         "\n\"exporter\":\"vestige\",\n\"name\":");
-    vst__json_string(output, path, strlen(path));
+    vst__json_string(output, name, strlen(name));
     vst__output_text(output, ",\n\"profiles\":[");
     for (size_t i = 0; i < count && status == VST_OK; i++)
         status = write_trace(&self, traces[i], options, error);

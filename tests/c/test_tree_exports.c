@@ -124,6 +124,7 @@ static void speedscope_opens_and_closes_in_order_of_time(void)
                       "\n{\"type\":\"C\",\"frame\":1,\"at\":651500},"
                       "\n{\"type\":\"C\",\"frame\":1,\"at\":801500}]}");
     expect_line(text, "\"name\":\"thread 1\"");
+    expect_line(text, "\"name\":\"t.speedscope.json\"");
     expect_line(text, "{\"name\":\"main\",\"file\":\"dir/app.py\",\"line\":3}");
     free(text);
     builder_free(&b);
