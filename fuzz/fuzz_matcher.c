@@ -57,10 +57,9 @@ static void mix(feeding *f, const void *bytes, size_t count)
 static vst_status take_span(void *ctx, const vst_span *span)
 {
     feeding *f = ctx;
-    vst_span plain = *span;
 
-    plain.args = NULL;
-    mix(f, &plain, sizeof plain);
+    /* The numbers, which come first; behind them there may be padding. */
+    mix(f, span, offsetof(vst_span, place) + sizeof span->place);
     if (span->args_len != 0)
         mix(f, span->args, span->args_len);
     f->spans++;
