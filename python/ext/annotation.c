@@ -1,18 +1,23 @@
-/* Spans, instants and counters that the program names itself. record_function
- * is a context manager; when nothing is recorded it costs a comparison. */
+/* Spans that the program names itself. record_function is a context manager;
+ * when nothing is recorded it costs a comparison. */
 #include "vpy.h"
 
 #include <structmember.h>
 
 vst_queue *vpy_recording_queue;
 
+/* As what a span was looked up: the `bound` of one, see self_bound.c. */
+enum { BOUND_ENTER = 1, BOUND_EXIT = 2 };
+
 typedef struct annotation {
-    PyObject_HEAD PyObject *name;
+    PyObject_HEAD vectorcallfunc call;
+    PyObject *name;
     PyObject *args;   /* str or None */
     PyObject *values; /* tuple: their shapes are recorded; or NULL */
     bool stack;       /* its call stack is recorded */
     bool open_ended;  /* __exit__ does not end it, a future will */
-    vst_id id;        /* 0: not entered, or nothing was recorded then */
+    unsigned char bound;
+    vst_id id; /* 0: not entered, or nothing was recorded then */
     uint32_t instance;
     uint32_t recording; /* the recording that id belongs to */
     vst_ticks since;    /* 0: no trigger asks how long it lasts */
@@ -51,7 +56,7 @@ static struct {
     uint32_t recording;
 } cache[CACHE_SIZE];
 
-static vst_id define(vst_definition_kind kind, PyObject *name)
+vst_id vpy_define_name(vst_definition_kind kind, PyObject *name)
 {
     vst_definition definition = {.kind = kind};
     vst_id id = 0;
@@ -71,7 +76,7 @@ static vst_id id_of(PyObject *name, uint32_t recording)
 
     if (VST_LIKELY(cache[at].name == name && cache[at].recording == recording))
         return cache[at].id;
-    id = define(VST_DEF_ANNOTATION, name);
+    id = vpy_define_name(VST_DEF_ANNOTATION, name);
     if (id) {
         Py_INCREF(name);
         cache[at].id = id;
@@ -151,6 +156,20 @@ static int annotation_init(PyObject *object, PyObject *args, PyObject *kw)
     return take_values(self, &extra, 1);
 }
 
+static PyObject *call_annotation(PyObject *object, PyObject *const *args,
+                                 size_t flagged, PyObject *names);
+
+static PyObject *annotation_new(PyTypeObject *type, PyObject *args,
+                                PyObject *kw)
+{
+    annotation *self = (annotation *)type->tp_alloc(type, 0);
+
+    (void)args, (void)kw;
+    if (self)
+        self->call = call_annotation;
+    return (PyObject *)self;
+}
+
 /* The common call, record_function("name"), without a tuple of arguments. */
 static PyObject *annotation_vectorcall(PyObject *type, PyObject *const *args,
                                        size_t flagged, PyObject *names)
@@ -168,15 +187,14 @@ static PyObject *annotation_vectorcall(PyObject *type, PyObject *const *args,
                                    args[count + i]) < 0)
                     Py_CLEAR(dict);
         if (tuple && (dict || !names))
-            made = PyType_GenericNew((PyTypeObject *)type, tuple, dict);
+            made = annotation_new((PyTypeObject *)type, NULL, NULL);
         if (made && annotation_init(made, tuple, dict) < 0)
             Py_CLEAR(made);
         Py_XDECREF(tuple);
         Py_XDECREF(dict);
         return made;
     }
-    self =
-        (annotation *)((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, 0);
+    self = (annotation *)annotation_new((PyTypeObject *)type, NULL, NULL);
     if (self && (take_name(self, args[0]) < 0 ||
                  take_values(self, args + 1, count - 1) < 0))
         Py_CLEAR(self);
@@ -338,18 +356,23 @@ static PyObject *call_home(const char *function, PyObject *self,
     return result;
 }
 
-static PyObject *annotation_call(PyObject *object, PyObject *args, PyObject *kw)
+/* As __enter__, as __exit__, or as a decorator. */
+static PyObject *call_annotation(PyObject *object, PyObject *const *args,
+                                 size_t flagged, PyObject *names)
 {
-    PyObject *function;
+    unsigned bound = ((annotation *)object)->bound;
+    Py_ssize_t count = PyVectorcall_NARGS(flagged);
 
-    if ((kw && PyDict_GET_SIZE(kw)) ||
-        !PyArg_ParseTuple(args, "O:record_function", &function)) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError,
+    if (names && PyTuple_GET_SIZE(names))
+        count = -1;
+    if (count == 0 && bound & BOUND_ENTER)
+        return annotation_enter(object, NULL);
+    if (count == 3 && bound & BOUND_EXIT)
+        return annotation_exit(object, args, count);
+    if (count != 1)
+        return PyErr_Format(PyExc_TypeError,
                             "record_function decorates one function");
-        return NULL;
-    }
-    return call_home("_decorate", object, function);
+    return call_home("_decorate", object, args[0]);
 }
 
 static PyObject *annotation_on_future(PyObject *object, PyObject *future)
@@ -374,6 +397,8 @@ static PyMemberDef annotation_members[] = {
     {"args", T_OBJECT, offsetof(annotation, args), READONLY, NULL},
     {"_values", T_OBJECT, offsetof(annotation, values), READONLY, NULL},
     {"stack", T_BOOL, offsetof(annotation, stack), READONLY, NULL},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(annotation, call), READONLY,
+     NULL},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -404,8 +429,8 @@ PyDoc_STRVAR(
     "says where the span was begun: the call stack is among its arguments.");
 
 static PyType_Slot annotation_slots[] = {
-    {Py_tp_init, annotation_init},       {Py_tp_new, PyType_GenericNew},
-    {Py_tp_call, annotation_call},       {Py_tp_dealloc, annotation_dealloc},
+    {Py_tp_init, annotation_init},       {Py_tp_new, annotation_new},
+    {Py_tp_call, PyVectorcall_Call},     {Py_tp_dealloc, annotation_dealloc},
     {Py_tp_members, annotation_members}, {Py_tp_methods, annotation_methods},
     {Py_tp_doc, (void *)annotation_doc}, {0, NULL},
 };
@@ -413,88 +438,25 @@ static PyType_Slot annotation_slots[] = {
 static PyType_Spec annotation_spec = {
     .name = "vestige.record_function",
     .basicsize = sizeof(annotation),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .flags =
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL,
     .slots = annotation_slots,
-};
-
-/* ---- points ------------------------------------------------------------ */
-
-static PyObject *instant(PyObject *module, PyObject *args)
-{
-    PyObject *name, *members = NULL;
-
-    (void)module;
-    if (!PyArg_ParseTuple(args, "U|U:instant", &name, &members))
-        return NULL;
-    if (vpy_recording_queue) {
-        const char *bytes = "";
-        uint32_t length = 0;
-        PyObject *text = vpy_text(members, &bytes, &length);
-        vst_id id = define(VST_DEF_INSTANT, name);
-        if (id)
-            vst_record_instant(id, bytes, length);
-        Py_XDECREF(text);
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *counter(PyObject *module, PyObject *args)
-{
-    PyObject *name;
-    double value;
-
-    (void)module;
-    if (!PyArg_ParseTuple(args, "Ud:counter", &name, &value))
-        return NULL;
-    if (vpy_recording_queue) {
-        vst_id id = define(VST_DEF_COUNTER, name);
-        if (id)
-            vst_record_counter(id, value);
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *recording(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    return PyBool_FromLong(vpy_recording_queue != NULL);
-}
-
-static PyObject *set_call_stacks(PyObject *module, PyObject *on)
-{
-    int truth = PyObject_IsTrue(on);
-
-    (void)module;
-    if (truth < 0)
-        return NULL;
-    vpy_call_stacks = truth;
-    if (!truth)
-        vpy_call_stacks_forget();
-    Py_RETURN_NONE;
-}
-
-static PyMethodDef functions[] = {
-    {"set_annotation_stacks", set_call_stacks, METH_O,
-     PyDoc_STR("set_annotation_stacks(on)\n--\n\nWhether every annotation "
-               "has its call stack; False forgets those that were named.")},
-    {"instant", instant, METH_VARARGS,
-     PyDoc_STR("instant(name, json_members='')\n--\n\nRecords a moment.")},
-    {"counter", counter, METH_VARARGS,
-     PyDoc_STR("counter(name, value)\n--\n\nRecords a number over time.")},
-    {"recording", recording, METH_NOARGS,
-     PyDoc_STR("recording()\n--\n\nWhether something is being recorded.")},
-    {NULL, NULL, 0, NULL},
 };
 
 int vpy_annotation_init(PyObject *module)
 {
     PyObject *type = PyType_FromModuleAndSpec(module, &annotation_spec, NULL);
 
-    if (!type || PyModule_AddType(module, (PyTypeObject *)type) < 0) {
+    if (!type ||
+        vpy_self_bound((PyTypeObject *)type, "__enter__",
+                       offsetof(annotation, bound), BOUND_ENTER) < 0 ||
+        vpy_self_bound((PyTypeObject *)type, "__exit__",
+                       offsetof(annotation, bound), BOUND_EXIT) < 0 ||
+        PyModule_AddType(module, (PyTypeObject *)type) < 0) {
         Py_XDECREF(type);
         return -1;
     }
     ((PyTypeObject *)type)->tp_vectorcall = annotation_vectorcall;
     Py_DECREF(type);
-    return PyModule_AddFunctions(module, functions);
+    return 0;
 }

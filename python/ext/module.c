@@ -127,10 +127,9 @@ static int module_exec(PyObject *module)
         vpy_forks_init(module) < 0 || vpy_gc_init() < 0 ||
         vpy_engine_init(module) < 0 || vpy_trace_type_init(module) < 0 ||
         vpy_session_type_init(module) < 0 || vpy_pack_init(module) < 0 ||
-        vpy_tables_init(module) < 0 ||
-        vpy_view_init(module) < 0 ||
-        vpy_annotation_init(module) < 0 || vpy_modules_init(module) < 0 ||
-        vpy_tensors_init(module) < 0 ||
+        vpy_tables_init(module) < 0 || vpy_view_init(module) < 0 ||
+        vpy_annotation_init(module) < 0 || vpy_points_init(module) < 0 ||
+        vpy_modules_init(module) < 0 || vpy_tensors_init(module) < 0 ||
         vpy_snapshot_init(module) < 0 || vpy_traceback_init(module) < 0 ||
         vpy_memory_init(module) < 0 || vpy_nodes_init(module) < 0 ||
         add_constants(module) < 0)

@@ -329,6 +329,7 @@ int vpy_pack_init(PyObject *module);
 int vpy_tables_init(PyObject *module);
 int vpy_view_init(PyObject *module);
 int vpy_annotation_init(PyObject *module);
+int vpy_points_init(PyObject *module);
 int vpy_traceback_init(PyObject *module);
 void vpy_traceback_after_fork(void);
 PyObject *vpy_trace_of_session(PyObject *session, vst_session *handle);
@@ -336,6 +337,12 @@ PyObject *vpy_raise(vst_status status, const vst_error *error, PyObject *path);
 void vpy_raise_for_both(int sys_errno, PyObject *source, PyObject *target);
 /* A vst_progress_fn; calls a Python function. */
 int vpy_report_progress(void *function, double done);
+/* annotation.c: the id of a name in the recording in progress, 0: none */
+vst_id vpy_define_name(vst_definition_kind kind, PyObject *name);
+/* self_bound.c: makes a method of a type that is called by vectorcall one that
+ * is found as the object that it is looked up on. 0: it works. */
+int vpy_self_bound(PyTypeObject *owner, const char *name, size_t offset,
+                   unsigned char bit);
 extern vst_queue *vpy_recording_queue;        /* for annotations; NULL: none */
 void vpy_annotation_forget(vst_queue *queue); /* it is about to be freed */
 extern PyObject *vpy_recording_session;       /* borrowed; NULL: none */

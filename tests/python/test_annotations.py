@@ -1,6 +1,7 @@
 """record_function, instant and counter: what they put into a trace, and that they never disturb the program."""
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import json
@@ -167,6 +168,44 @@ def test_methods_of_all_kinds_are_decorated():
         assert C.static(5) == 5
 
     assert annotated(run) == ["plain", "outside", "inside", "static"]
+
+
+def test_a_span_is_entered_and_left_in_every_way_that_python_has():
+    class Counted(record_function):
+        times = 0
+
+        def __enter__(self):
+            self.times += 1
+            return super().__enter__()
+
+    class Callable(record_function):
+        def __call__(self, *args, **kwargs):
+            return "called", args, kwargs
+
+    def everything():
+        with contextlib.ExitStack() as stack:
+            assert isinstance(stack.enter_context(record_function("stack")), record_function)
+        with Counted("counted") as counted:
+            pass
+        assert counted.times == 1
+        with Callable("callable") as own:
+            pass
+        assert own() == ("called", (), {}) and own(1, 2, 3) == ("called", (1, 2, 3), {})
+        by_hand = record_function("by hand")
+        enter, leave = by_hand.__enter__, by_hand.__exit__
+        assert enter() is by_hand and leave(None, None, None) is None
+        assert record_function.__enter__(by_hand) is by_hand
+        assert record_function.__exit__(by_hand, None, None, None) is None
+
+    assert annotated(everything) == ["stack", "counted", "callable", "by hand", "by hand"]
+    assert isinstance(record_function("x"), contextlib.AbstractContextManager)
+    assert record_function.__enter__.__name__ == "__enter__"
+
+
+@pytest.mark.parametrize("wrong", [(), (None, None), (None, None, None)])
+def test_a_span_that_was_not_entered_is_only_a_decorator(wrong):
+    with pytest.raises(TypeError, match="decorates one function"):
+        record_function("x")(*wrong)
 
 
 def test_what_is_not_a_function_is_not_decorated():

@@ -1,0 +1,75 @@
+/* Instants and counters that the program names itself, and whether anything is
+ * being recorded. All of it runs with the GIL. */
+#include "vpy.h"
+
+static PyObject *instant(PyObject *module, PyObject *args)
+{
+    PyObject *name, *members = NULL;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "U|U:instant", &name, &members))
+        return NULL;
+    if (vpy_recording_queue) {
+        const char *bytes = "";
+        uint32_t length = 0;
+        PyObject *text = vpy_text(members, &bytes, &length);
+        vst_id id = vpy_define_name(VST_DEF_INSTANT, name);
+        if (id)
+            vst_record_instant(id, bytes, length);
+        Py_XDECREF(text);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *counter(PyObject *module, PyObject *args)
+{
+    PyObject *name;
+    double value;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Ud:counter", &name, &value))
+        return NULL;
+    if (vpy_recording_queue) {
+        vst_id id = vpy_define_name(VST_DEF_COUNTER, name);
+        if (id)
+            vst_record_counter(id, value);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *recording(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyBool_FromLong(vpy_recording_queue != NULL);
+}
+
+static PyObject *set_call_stacks(PyObject *module, PyObject *on)
+{
+    int truth = PyObject_IsTrue(on);
+
+    (void)module;
+    if (truth < 0)
+        return NULL;
+    vpy_call_stacks = truth;
+    if (!truth)
+        vpy_call_stacks_forget();
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"set_annotation_stacks", set_call_stacks, METH_O,
+     PyDoc_STR("set_annotation_stacks(on)\n--\n\nWhether every annotation "
+               "has its call stack; False forgets those that were named.")},
+    {"instant", instant, METH_VARARGS,
+     PyDoc_STR("instant(name, json_members='')\n--\n\nRecords a moment.")},
+    {"counter", counter, METH_VARARGS,
+     PyDoc_STR("counter(name, value)\n--\n\nRecords a number over time.")},
+    {"recording", recording, METH_NOARGS,
+     PyDoc_STR("recording()\n--\n\nWhether something is being recorded.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_points_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

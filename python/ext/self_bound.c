@@ -1,0 +1,93 @@
+/* Methods that, looked up on an object, are that object.
+ *
+ * A `with` looks up __enter__ and __exit__ and calls what it finds. Of an
+ * ordinary method it finds an object that is made for the occasion, to bind the
+ * method to what it was looked up on; two of them are a third of what a span
+ * costs that is not recorded. Here the object itself is found, and a bit in it
+ * says as what. How it is then called is its type's business.
+ *
+ * Where a subclass has a __call__ of its own, the method is an ordinary one.
+ * All of it runs with the GIL. */
+#include "vpy.h"
+
+typedef struct self_bound {
+    PyObject_HEAD PyObject *ordinary; /* the method that it stands for */
+    PyTypeObject *owner;              /* not held: it holds this */
+    size_t offset;                    /* of the bits, in an object of that */
+    unsigned char bit;
+} self_bound;
+
+static PyTypeObject *self_bound_type;
+
+static PyObject *bind(PyObject *object, PyObject *to, PyObject *type)
+{
+    self_bound *self = (self_bound *)object;
+
+    if (!to || !PyObject_TypeCheck(to, self->owner) ||
+        Py_TYPE(to)->tp_call != self->owner->tp_call)
+        return Py_TYPE(self->ordinary)->tp_descr_get(self->ordinary, to, type);
+    ((unsigned char *)to)[self->offset] |= self->bit;
+    return Py_NewRef(to);
+}
+
+static PyObject *call(PyObject *object, PyObject *args, PyObject *kw)
+{
+    return PyObject_Call(((self_bound *)object)->ordinary, args, kw);
+}
+
+/* Its name, its documentation, and so on. */
+static PyObject *get_attribute(PyObject *object, PyObject *name)
+{
+    return PyObject_GetAttr(((self_bound *)object)->ordinary, name);
+}
+
+static PyObject *represent(PyObject *object)
+{
+    return PyObject_Repr(((self_bound *)object)->ordinary);
+}
+
+static void dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+
+    Py_XDECREF(((self_bound *)object)->ordinary);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static PyType_Slot slots[] = {
+    {Py_tp_descr_get, bind},         {Py_tp_call, call},
+    {Py_tp_getattro, get_attribute}, {Py_tp_repr, represent},
+    {Py_tp_dealloc, dealloc},        {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "vestige._core.SelfBound",
+    .basicsize = sizeof(self_bound),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = slots,
+};
+
+int vpy_self_bound(PyTypeObject *owner, const char *name, size_t offset,
+                   unsigned char bit)
+{
+    PyObject *ordinary, *made;
+    int result = -1;
+
+    if (!self_bound_type)
+        self_bound_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    ordinary = self_bound_type ? PyObject_GetAttrString((PyObject *)owner, name)
+                               : NULL;
+    made = ordinary ? self_bound_type->tp_alloc(self_bound_type, 0) : NULL;
+    if (made) {
+        self_bound *self = (self_bound *)made;
+        self->ordinary = Py_NewRef(ordinary);
+        self->owner = owner;
+        self->offset = offset;
+        self->bit = bit;
+        result = PyObject_SetAttrString((PyObject *)owner, name, made);
+    }
+    Py_XDECREF(made);
+    Py_XDECREF(ordinary);
+    return result;
+}
