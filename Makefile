@@ -13,7 +13,7 @@ help:
 	@echo 'make demo    [PY=3.12]  trace a small program and show its report'
 	@echo 'make test               everything, on every Python from 3.10 to 3.13 found here'
 	@echo 'make test-c             one part: layers c asan tsan install clients python-3.12 ...'
-	@echo 'make check-long         proofs that take longer: every fault, every flipped bit, Spark'
+	@echo 'make check-long         proofs that take longer: every fault, every flipped bit, Spark, transformers'
 	@echo 'make fuzz               look for inputs that break the reader, SECONDS=60 for each target'
 	@echo 'make bench   [PY=3.12]  measure the overhead beside that of others; ARGS=--quick is shorter'
 	@echo 'make clean              remove all that was built, virtual environments too'
@@ -71,8 +71,11 @@ test-c test-asan test-tsan: test-%: .venv/$(PY)/.tools FORCE
 	@PATH="$(CURDIR)/.venv/$(PY)/bin:$$PATH" scripts/test_part.sh $*
 
 # What the sanitized tests try only some of, in full.
-check-long: .venv/$(PY)/.tools check-spark FORCE
+check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark FORCE
 	@PATH="$(CURDIR)/.venv/$(PY)/bin:$$PATH" VESTIGE_LONG=1 scripts/test_part.sh asan
+	@.venv/$(PY)/bin/python -m pip --python .venv/clients/bin/python install -qq --disable-pip-version-check \
+		--no-deps --no-compile -r tests/clients/requirements-long.txt
+	@.venv/clients/bin/python -m pytest -q tests/clients/test_accelerate.py
 
 # What needs Java and half a gigabyte.
 check-spark: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
