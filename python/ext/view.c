@@ -341,29 +341,16 @@ static PyObject *view_span_at(PyObject *object, PyObject *args)
 }
 
 PyDoc_STRVAR(flame_doc,
-             "flame(from_ns, to_ns, *, threads=None, progress=None)\n--\n\n"
+             "flame(from_ns, to_ns, *, threads=None, limit=0, progress=None)\n"
+             "--\n\n"
              "The tree of calls of a range: (parent row or -1, id, count, "
-             "self_ns, total_ns, self_bytes).");
-
-static PyObject *to_flame(const vst_view_flame_row *rows, size_t count)
-{
-    PyObject *list = PyList_New(0);
-
-    for (size_t i = 0; list && i < count; i++) {
-        const vst_view_flame_row *row = &rows[i];
-        if (!append(list, Py_BuildValue("(LIKLLK)", (long long)row->parent,
-                                        row->id, (unsigned long long)row->count,
-                                        (long long)row->self_ns,
-                                        (long long)row->total_ns,
-                                        (unsigned long long)row->self_bytes)))
-            Py_CLEAR(list);
-    }
-    return list;
-}
+             "self_ns, total_ns, self_bytes), of these the `limit` with the "
+             "largest totals; and how many there are besides.");
 
 static PyObject *view_flame(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"from_ns", "to_ns", "threads", "progress", NULL};
+    static char *names[] = {"from_ns", "to_ns",    "threads",
+                            "limit",   "progress", NULL};
     view *self = (view *)object;
     PyObject *threads = NULL, *progress = NULL, *result;
     vst_error error = {VST_OK, 0, 0};
@@ -371,10 +358,11 @@ static PyObject *view_flame(PyObject *object, PyObject *args, PyObject *kw)
     long long from_ns, to_ns;
     question q = {0};
     size_t count = 0;
+    unsigned limit = 0;
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "LL|$OO:flame", names, &from_ns,
-                                     &to_ns, &threads, &progress))
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "LL|$OIO:flame", names, &from_ns,
+                                     &to_ns, &threads, &limit, &progress))
         return NULL;
     q.range.from_ns = from_ns;
     q.range.to_ns = to_ns;
@@ -386,7 +374,7 @@ static PyObject *view_flame(PyObject *object, PyObject *args, PyObject *kw)
     Py_BEGIN_ALLOW_THREADS status =
         vst_view_flame(self->handle, &q.range, &rows, &count, &error);
     Py_END_ALLOW_THREADS self->users--;
-    result = status == VST_OK ? to_flame(rows, count)
+    result = status == VST_OK ? vpy_flame_rows(rows, count, limit)
                               : vpy_raise(status, &error, self->path);
     free(rows);
     question_free(&q);

@@ -328,6 +328,10 @@ int vpy_trace_type_init(PyObject *module);
 int vpy_pack_init(PyObject *module);
 int vpy_tables_init(PyObject *module);
 int vpy_view_init(PyObject *module);
+/* (rows as a list, how many were left out): the `limit` largest, 0: all. */
+struct vst_view_flame_row;
+PyObject *vpy_flame_rows(struct vst_view_flame_row *rows, size_t count,
+                         size_t limit);
 int vpy_annotation_init(PyObject *module);
 int vpy_points_init(PyObject *module);
 int vpy_traceback_init(PyObject *module);

@@ -319,8 +319,11 @@ class View:
         to_ns: int,
         *,
         threads: Sequence[int] | None = None,
+        limit: int = 0,
         progress: Progress | None = None,
-    ) -> list[tuple[int, int, int, int, int, int]]: ...
+    ) -> tuple[list[tuple[int, int, int, int, int, int]], int]:
+        """The tree of calls: (parent row or -1, id, count, self_ns, total_ns, self_bytes), spans clipped to the range;
+        with `limit` only so many, those with the largest totals, and how many there are besides."""
     def find(
         self,
         ids: Iterable[int],

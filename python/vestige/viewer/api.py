@@ -17,7 +17,7 @@ from .sources import Sources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any
 
     from .server import Request
@@ -178,13 +178,10 @@ class Api:
         start, end = fields.range()
         threads = fields.numbers("threads")
         limit = fields.number("limit", 1, ROWS_MAX, default=ROWS)
-        view = shown.view
-        try:
-            rows = view.flame(self._absolute(start), self._absolute(end), threads=threads, progress=request.check)
-        except MemoryError:
-            raise Problem(500, "too many different stacks in this range: select a shorter one") from None
-        kept = largest(rows, limit)
-        return as_json({"rows": kept, "left_out": len(rows) - len(kept)})
+        rows, left_out = shown.view.flame(
+            self._absolute(start), self._absolute(end), threads=threads, limit=limit, progress=request.check
+        )
+        return as_json({"rows": rows, "left_out": left_out})
 
     # ---- search
 
@@ -342,18 +339,3 @@ def read_args(text: str | None) -> dict[str, Any] | None:
     except ValueError:
         return {"args": text}
     return members if isinstance(members, dict) else None
-
-
-def largest(rows: Sequence[tuple[int, ...]], limit: int) -> list[tuple[int, ...]]:
-    """The rows of a tree with the largest totals; a parent's is never less than its child's, so a tree stays."""
-    if len(rows) <= limit:
-        return list(rows)
-    order = sorted(range(len(rows)), key=lambda row: (-rows[row][4], row))[:limit]
-    places: dict[int, int] = {-1: -1}
-    kept: list[tuple[int, ...]] = []
-    for row in sorted(order):
-        parent = rows[row][0]
-        if parent in places:
-            places[row] = len(kept)
-            kept.append((places[parent], *rows[row][1:]))
-    return kept
