@@ -9,7 +9,7 @@
 #include "store/whole.h"
 #include "view/view_inside.h"
 
-enum { WINDOW_WORDS_MAX = 1000000, SPAN_WORDS_MAX = 8000000 };
+enum { WINDOW_WORDS_MAX = 500000, SPAN_WORDS_MAX = 8000000 };
 
 /* ---- stretches
  * ---------------------------------------------------------------- */
@@ -170,19 +170,28 @@ static vst_status find_index(making *self, bool *replace)
     return status;
 }
 
-static vst_status build_in_memory(making *self, vst_error *error)
+static vst_status build_unnamed(making *self, int (*create)(int *),
+                                vst_error *error)
 {
     vst_status status;
-    int fd, failed = vst__os_file_create_temporary(&fd);
+    int fd, failed = create(&fd);
 
-    if (failed != 0)
-        failed = vst__os_file_create_in_memory(&fd);
     if (failed != 0)
         return vst_error_set(error, VST_E_IO, failed, 0);
     status = build_into(self, fd, error);
     if (status == VST_OK)
         status = load_from(self, fd);
     vst__os_file_close(fd);
+    return status;
+}
+
+static vst_status build_in_memory(making *self, vst_error *error)
+{
+    vst_status status =
+        build_unnamed(self, vst__os_file_create_temporary, error);
+
+    if (status == VST_E_IO)
+        status = build_unnamed(self, vst__os_file_create_in_memory, error);
     free(self->view->index_path);
     self->view->index_path = NULL;
     return status;
