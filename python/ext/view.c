@@ -1,113 +1,15 @@
-/* vestige._core.View: pictures of a trace (<vestige/view.h>) as Python objects.
- * Every question is answered without the GIL; several threads may ask at once.
- */
-#include "vpy.h"
+/* vestige._core.View: pictures of a trace (<vestige/view.h>) as a Python
+ * object, and its facts. view_questions.c answers the rest. */
+#include "view.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include <vestige/view.h>
-
-typedef struct view {
-    PyObject_HEAD vst_view *handle;
-    PyObject *path;   /* bytes */
-    Py_ssize_t users; /* questions being answered */
-} view;
-
-/* What most questions are about, as Python gives it. */
-typedef struct question {
-    vst_view_range range;
-    uint32_t *threads;
-    vst_id *ids;
-    size_t id_count;
-} question;
-
-static bool is_usable(const view *self)
+bool vpy_view_is_usable(const vpy_view *self)
 {
     if (!self->handle)
         PyErr_SetString(PyExc_RuntimeError, "the view is not open");
     return self->handle != NULL;
 }
 
-/* A list of numbers below 2^32; NULL with an exception set. */
-static uint32_t *to_numbers(PyObject *object, size_t *count)
-{
-    PyObject *items =
-        PySequence_Fast(object, "a sequence of numbers is needed");
-    uint32_t *numbers;
-
-    if (!items)
-        return NULL;
-    *count = (size_t)PySequence_Fast_GET_SIZE(items);
-    numbers = calloc(*count + 1, sizeof *numbers);
-    if (!numbers)
-        PyErr_NoMemory();
-    for (size_t i = 0; numbers && i < *count; i++) {
-        PyObject *item = PySequence_Fast_GET_ITEM(items, (Py_ssize_t)i);
-        unsigned long number = PyLong_AsUnsignedLong(item);
-        if (number > UINT32_MAX && !PyErr_Occurred())
-            PyErr_SetString(PyExc_OverflowError, "number is too big");
-        if (PyErr_Occurred()) {
-            free(numbers);
-            numbers = NULL;
-        } else {
-            numbers[i] = (uint32_t)number;
-        }
-    }
-    Py_DECREF(items);
-    return numbers;
-}
-
-static bool set_threads(question *q, PyObject *threads)
-{
-    if (!threads || threads == Py_None)
-        return true;
-    q->threads = to_numbers(threads, &q->range.thread_count);
-    q->range.threads = q->threads;
-    return q->threads != NULL;
-}
-
-static bool set_ids(question *q, PyObject *ids)
-{
-    PyObject *list = PySequence_List(ids);
-
-    if (list)
-        q->ids = to_numbers(list, &q->id_count);
-    Py_XDECREF(list);
-    return q->ids != NULL;
-}
-
-static void set_progress(question *q, PyObject *progress)
-{
-    if (progress && progress != Py_None) {
-        q->range.progress = vpy_report_progress;
-        q->range.progress_ctx = progress;
-    }
-}
-
-static bool check_range(const question *q, bool pixels)
-{
-    if (q->range.to_ns <= q->range.from_ns) {
-        PyErr_SetString(PyExc_ValueError, "a range must end after it begins");
-        return false;
-    }
-    if (pixels &&
-        (q->range.pixels == 0 || q->range.pixels > VST_VIEW_PIXELS_MAX)) {
-        PyErr_Format(PyExc_ValueError, "pixels must be 1 to %u, not %u",
-                     VST_VIEW_PIXELS_MAX, q->range.pixels);
-        return false;
-    }
-    return true;
-}
-
-static void question_free(question *q)
-{
-    free(q->threads);
-    free(q->ids);
-}
-
-/* Appends to a list; takes over the item. */
-static bool append(PyObject *list, PyObject *item)
+bool vpy_view_append(PyObject *list, PyObject *item)
 {
     bool failed = !item || PyList_Append(list, item) < 0;
 
@@ -121,7 +23,7 @@ static int view_init(PyObject *object, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"path",     "index",   "keep",
                             "progress", "workers", NULL};
-    view *self = (view *)object;
+    vpy_view *self = (vpy_view *)object;
     PyObject *index = NULL, *index_bytes = NULL, *progress = NULL;
     int keep = 1;
     unsigned workers = 0;
@@ -160,7 +62,7 @@ static int view_init(PyObject *object, PyObject *args, PyObject *kw)
 
 static void view_dealloc(PyObject *object)
 {
-    view *self = (view *)object;
+    vpy_view *self = (vpy_view *)object;
     PyTypeObject *type = Py_TYPE(object);
 
     if (self->handle)
@@ -172,11 +74,11 @@ static void view_dealloc(PyObject *object)
 
 static PyObject *view_info(PyObject *object, PyObject *unused)
 {
-    view *self = (view *)object;
+    vpy_view *self = (vpy_view *)object;
     vst_view_info info;
 
     (void)unused;
-    if (!is_usable(self))
+    if (!vpy_view_is_usable(self))
         return NULL;
     vst_view_get_info(self->handle, &info);
     return Py_BuildValue(
@@ -196,16 +98,16 @@ static PyObject *view_info(PyObject *object, PyObject *unused)
 
 static PyObject *view_threads(PyObject *object, PyObject *unused)
 {
-    view *self = (view *)object;
+    vpy_view *self = (vpy_view *)object;
     PyObject *list;
 
     (void)unused;
-    if (!is_usable(self) || !(list = PyList_New(0)))
+    if (!vpy_view_is_usable(self) || !(list = PyList_New(0)))
         return NULL;
     for (size_t i = 0; i < vst_view_thread_count(self->handle); i++) {
         vst_view_thread t;
         vst_view_get_thread(self->handle, i, &t);
-        if (!append(
+        if (!vpy_view_append(
                 list,
                 Py_BuildValue(
                     "{s:I,s:K,s:N,s:I,s:I,s:L,s:L,s:K,s:K}", "number", t.number,
@@ -225,11 +127,11 @@ static PyObject *view_threads(PyObject *object, PyObject *unused)
 
 static PyObject *view_set_offset(PyObject *object, PyObject *ns)
 {
-    view *self = (view *)object;
+    vpy_view *self = (vpy_view *)object;
     long long offset = PyLong_AsLongLong(ns);
     vst_status status;
 
-    if ((offset == -1 && PyErr_Occurred()) || !is_usable(self))
+    if ((offset == -1 && PyErr_Occurred()) || !vpy_view_is_usable(self))
         return NULL;
     if (self->users) {
         PyErr_SetString(PyExc_RuntimeError, "another thread uses this view");
@@ -241,104 +143,12 @@ static PyObject *view_set_offset(PyObject *object, PyObject *ns)
     Py_RETURN_NONE;
 }
 
-/* ---- questions ---------------------------------------------------------- */
-
 PyDoc_STRVAR(window_doc,
              "window(from_ns, to_ns, pixels, *, threads=None, max_depth=0)\n"
              "--\n\nWhat a window of time looks like: see <vestige/view.h>.");
 
-static PyObject *view_window(PyObject *object, PyObject *args, PyObject *kw)
-{
-    static char *names[] = {"from_ns", "to_ns",     "pixels",
-                            "threads", "max_depth", NULL};
-    view *self = (view *)object;
-    PyObject *threads = NULL, *result = NULL;
-    vst_error error = {VST_OK, 0, 0};
-    long long from_ns, to_ns;
-    question q = {0};
-    void *bytes = NULL;
-    size_t count = 0;
-    vst_status status;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "LLI|$OI:window", names,
-                                     &from_ns, &to_ns, &q.range.pixels,
-                                     &threads, &q.range.max_depth))
-        return NULL;
-    q.range.from_ns = from_ns;
-    q.range.to_ns = to_ns;
-    if (!is_usable(self) || !check_range(&q, true) || !set_threads(&q, threads))
-        return NULL;
-    self->users++;
-    Py_BEGIN_ALLOW_THREADS status =
-        vst_view_window(self->handle, &q.range, &bytes, &count, &error);
-    Py_END_ALLOW_THREADS self->users--;
-    result = status == VST_OK
-                 ? PyBytes_FromStringAndSize(bytes, (Py_ssize_t)count)
-                 : vpy_raise(status, &error, self->path);
-    free(bytes);
-    question_free(&q);
-    return result;
-}
-
-static PyObject *text_or_none(const char *text, size_t length)
-{
-    if (!text)
-        Py_RETURN_NONE;
-    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)length, "replace");
-}
-
-static PyObject *to_parents(const vst_view_span *span)
-{
-    PyObject *list = PyList_New(0);
-
-    for (size_t i = 0; list && i < span->parent_count; i++) {
-        const vst_view_parent *parent = &span->parents[i];
-        if (!append(list, Py_BuildValue("(ILL)", parent->id,
-                                        (long long)parent->start_ns,
-                                        (long long)parent->end_ns)))
-            Py_CLEAR(list);
-    }
-    return list;
-}
-
 PyDoc_STRVAR(span_at_doc,
              "span_at(thread, depth, time_ns)\n--\n\nThe span that is there.");
-
-static PyObject *view_span_at(PyObject *object, PyObject *args)
-{
-    view *self = (view *)object;
-    vst_error error = {VST_OK, 0, 0};
-    vst_view_span span = {0};
-    unsigned thread, depth;
-    long long time_ns;
-    vst_status status;
-    PyObject *result;
-
-    if (!PyArg_ParseTuple(args, "IIL:span_at", &thread, &depth, &time_ns) ||
-        !is_usable(self))
-        return NULL;
-    self->users++;
-    Py_BEGIN_ALLOW_THREADS status =
-        vst_view_span_at(self->handle, thread, depth, time_ns, &span, &error);
-    Py_END_ALLOW_THREADS self->users--;
-    if (status == VST_E_ARGUMENT)
-        Py_RETURN_NONE;
-    if (status != VST_OK)
-        return vpy_raise(status, &error, self->path);
-    result = Py_BuildValue(
-        "{s:I,s:I,s:L,s:L,s:L,s:I,s:I,s:N,s:N,s:K,s:K,s:N}", "id", span.id,
-        "thread", span.thread, "start_ns", (long long)span.start_ns, "end_ns",
-        (long long)span.end_ns, "self_ns", (long long)span.self_ns, "depth",
-        span.depth, "flags", span.flags, "args",
-        text_or_none(span.args, span.args_len), "self_bytes",
-        span.self_bytes == UINT64_MAX
-            ? Py_NewRef(Py_None)
-            : PyLong_FromUnsignedLongLong(span.self_bytes),
-        "total_bytes", (unsigned long long)span.total_bytes, "allocations",
-        (unsigned long long)span.allocations, "parents", to_parents(&span));
-    vst_view_span_free(&span);
-    return result;
-}
 
 PyDoc_STRVAR(flame_doc,
              "flame(from_ns, to_ns, *, threads=None, limit=0, progress=None)\n"
@@ -347,232 +157,21 @@ PyDoc_STRVAR(flame_doc,
              "self_ns, total_ns, self_bytes), of these the `limit` with the "
              "largest totals; and how many there are besides.");
 
-static PyObject *view_flame(PyObject *object, PyObject *args, PyObject *kw)
-{
-    static char *names[] = {"from_ns", "to_ns",    "threads",
-                            "limit",   "progress", NULL};
-    view *self = (view *)object;
-    PyObject *threads = NULL, *progress = NULL, *result;
-    vst_error error = {VST_OK, 0, 0};
-    vst_view_flame_row *rows = NULL;
-    long long from_ns, to_ns;
-    question q = {0};
-    size_t count = 0;
-    unsigned limit = 0;
-    vst_status status;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "LL|$OIO:flame", names, &from_ns,
-                                     &to_ns, &threads, &limit, &progress))
-        return NULL;
-    q.range.from_ns = from_ns;
-    q.range.to_ns = to_ns;
-    set_progress(&q, progress);
-    if (!is_usable(self) || !check_range(&q, false) ||
-        !set_threads(&q, threads))
-        return NULL;
-    self->users++;
-    Py_BEGIN_ALLOW_THREADS status =
-        vst_view_flame(self->handle, &q.range, &rows, &count, &error);
-    Py_END_ALLOW_THREADS self->users--;
-    result = status == VST_OK ? vpy_flame_rows(rows, count, limit)
-                              : vpy_raise(status, &error, self->path);
-    free(rows);
-    question_free(&q);
-    return result;
-}
-
 PyDoc_STRVAR(find_doc,
              "find(ids, from_ns, to_ns, pixels, *, threads=None, "
              "progress=None)\n--\n\n"
              "How many spans of those ids begin in each pixel, as uint32.");
 
-static PyObject *view_find(PyObject *object, PyObject *args, PyObject *kw)
-{
-    static char *names[] = {"ids",     "from_ns",  "to_ns", "pixels",
-                            "threads", "progress", NULL};
-    view *self = (view *)object;
-    PyObject *ids, *threads = NULL, *progress = NULL, *result = NULL;
-    vst_error error = {VST_OK, 0, 0};
-    long long from_ns, to_ns;
-    question q = {0};
-    vst_status status;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "OLLI|$OO:find", names, &ids,
-                                     &from_ns, &to_ns, &q.range.pixels,
-                                     &threads, &progress))
-        return NULL;
-    q.range.from_ns = from_ns;
-    q.range.to_ns = to_ns;
-    set_progress(&q, progress);
-    if (is_usable(self) && check_range(&q, true) && set_ids(&q, ids) &&
-        set_threads(&q, threads))
-        result = PyBytes_FromStringAndSize(
-            NULL, (Py_ssize_t)(q.range.pixels * sizeof(uint32_t)));
-    if (result) {
-        uint32_t *counts = (uint32_t *)(void *)PyBytes_AS_STRING(result);
-        vst_view_ids wanted = {q.ids, q.id_count};
-        self->users++;
-        Py_BEGIN_ALLOW_THREADS status =
-            vst_view_find(self->handle, &q.range, &wanted, counts, &error);
-        Py_END_ALLOW_THREADS self->users--;
-        if (status != VST_OK) {
-            Py_CLEAR(result);
-            vpy_raise(status, &error, self->path);
-        }
-    }
-    question_free(&q);
-    return result;
-}
-
 PyDoc_STRVAR(next_doc,
              "next(ids, thread, after_ns, *, back=False, progress=None)\n"
              "--\n\nThe next span of those ids in order of time, or None.");
-
-static PyObject *view_next(PyObject *object, PyObject *args, PyObject *kw)
-{
-    static char *names[] = {"ids",  "thread",   "after_ns",
-                            "back", "progress", NULL};
-    view *self = (view *)object;
-    PyObject *ids, *thread, *progress = NULL, *result = NULL;
-    vst_error error = {VST_OK, 0, 0};
-    vst_view_span span = {0};
-    long long after_ns;
-    question q = {0};
-    int back = 0;
-    vst_status status;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "OOL|$pO:next", names, &ids,
-                                     &thread, &after_ns, &back, &progress))
-        return NULL;
-    q.range.from_ns = after_ns;
-    set_progress(&q, progress);
-    if (thread != Py_None) {
-        PyObject *one = PyTuple_Pack(1, thread);
-        bool set = one && set_threads(&q, one);
-        Py_XDECREF(one);
-        if (!set)
-            return NULL;
-    }
-    if (is_usable(self) && set_ids(&q, ids)) {
-        vst_view_ids wanted = {q.ids, q.id_count};
-        self->users++;
-        Py_BEGIN_ALLOW_THREADS status =
-            vst_view_next(self->handle, &q.range, &wanted, back, &span, &error);
-        Py_END_ALLOW_THREADS self->users--;
-        if (status == VST_OK)
-            result = Py_BuildValue("{s:I,s:I,s:L,s:L,s:I}", "thread",
-                                   span.thread, "depth", span.depth, "start_ns",
-                                   (long long)span.start_ns, "end_ns",
-                                   (long long)span.end_ns, "id", span.id);
-        else if (status == VST_E_ARGUMENT)
-            result = Py_NewRef(Py_None);
-        else
-            vpy_raise(status, &error, self->path);
-    }
-    question_free(&q);
-    return result;
-}
-
-/* ---- tracks ------------------------------------------------------------- */
-
-static PyObject *to_series(const vst_view_series *series)
-{
-    static const char *const kinds[] = {"", "counter", "memory", "framework"};
-    bool counter = series->track == VST_VIEW_COUNTER;
-
-    return Py_BuildValue(
-        "{s:s,s:I,s:N,s:s,s:N,s:N}", "kind", kinds[series->track], "id",
-        series->id, "thread",
-        counter ? PyLong_FromUnsignedLong(series->thread) : Py_NewRef(Py_None),
-        "unit", counter ? "" : "bytes", "before",
-        series->known ? PyFloat_FromDouble(series->before) : Py_NewRef(Py_None),
-        "points",
-        PyBytes_FromStringAndSize(
-            (const char *)series->points,
-            (Py_ssize_t)(series->count * sizeof *series->points)));
-}
 
 PyDoc_STRVAR(counters_doc,
              "counters(from_ns, to_ns, pixels, *, progress=None)\n--\n\n"
              "Curves: points are <I4xddd, pixel, least, most, last.");
 
-static PyObject *view_counters(PyObject *object, PyObject *args, PyObject *kw)
-{
-    static char *names[] = {"from_ns", "to_ns", "pixels", "progress", NULL};
-    view *self = (view *)object;
-    PyObject *progress = NULL, *result = NULL;
-    vst_error error = {VST_OK, 0, 0};
-    vst_view_series *series = NULL;
-    long long from_ns, to_ns;
-    question q = {0};
-    size_t count = 0;
-    vst_status status;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "LLI|$O:counters", names,
-                                     &from_ns, &to_ns, &q.range.pixels,
-                                     &progress))
-        return NULL;
-    q.range.from_ns = from_ns;
-    q.range.to_ns = to_ns;
-    set_progress(&q, progress);
-    if (!is_usable(self) || !check_range(&q, true))
-        return NULL;
-    self->users++;
-    Py_BEGIN_ALLOW_THREADS status =
-        vst_view_counters(self->handle, &q.range, &series, &count, &error);
-    Py_END_ALLOW_THREADS self->users--;
-    if (status != VST_OK)
-        vpy_raise(status, &error, self->path);
-    else
-        result = PyList_New(0);
-    for (size_t i = 0; result && i < count; i++)
-        if (!append(result, to_series(&series[i])))
-            Py_CLEAR(result);
-    vst_view_series_free(series, count);
-    return result;
-}
-
 PyDoc_STRVAR(losses_doc, "losses(from_ns, to_ns)\n--\n\n"
                          "Stretches about which the trace knows nothing.");
-
-static PyObject *view_losses(PyObject *object, PyObject *args)
-{
-    static const char *const kinds[] = {"", "lost", "gap", "dropped"};
-    view *self = (view *)object;
-    PyObject *result = NULL;
-    vst_error error = {VST_OK, 0, 0};
-    vst_loss *losses = NULL;
-    long long from_ns, to_ns;
-    question q = {0};
-    size_t count = 0;
-    vst_status status;
-
-    if (!PyArg_ParseTuple(args, "LL:losses", &from_ns, &to_ns))
-        return NULL;
-    q.range.from_ns = from_ns;
-    q.range.to_ns = to_ns;
-    if (!is_usable(self) || !check_range(&q, false))
-        return NULL;
-    self->users++;
-    Py_BEGIN_ALLOW_THREADS status =
-        vst_view_losses(self->handle, &q.range, &losses, &count, &error);
-    Py_END_ALLOW_THREADS self->users--;
-    if (status != VST_OK)
-        vpy_raise(status, &error, self->path);
-    else
-        result = PyList_New(0);
-    for (size_t i = 0; result && i < count; i++)
-        if (!append(result,
-                    Py_BuildValue("{s:I,s:s,s:L,s:L,s:K}", "thread",
-                                  losses[i].thread, "kind",
-                                  kinds[losses[i].kind & 3], "start_ns",
-                                  (long long)losses[i].start_ns, "end_ns",
-                                  (long long)losses[i].end_ns, "records",
-                                  (unsigned long long)losses[i].records)))
-            Py_CLEAR(result);
-    free(losses);
-    return result;
-}
 
 #define KEYWORDS(function)                                                     \
     (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
@@ -581,13 +180,13 @@ static PyMethodDef methods[] = {
     {"info", view_info, METH_NOARGS, NULL},
     {"threads", view_threads, METH_NOARGS, NULL},
     {"set_offset", view_set_offset, METH_O, NULL},
-    {"window", KEYWORDS(view_window), window_doc},
-    {"span_at", view_span_at, METH_VARARGS, span_at_doc},
-    {"flame", KEYWORDS(view_flame), flame_doc},
-    {"find", KEYWORDS(view_find), find_doc},
-    {"next", KEYWORDS(view_next), next_doc},
-    {"counters", KEYWORDS(view_counters), counters_doc},
-    {"losses", view_losses, METH_VARARGS, losses_doc},
+    {"window", KEYWORDS(vpy_view_window), window_doc},
+    {"span_at", vpy_view_span_at, METH_VARARGS, span_at_doc},
+    {"flame", KEYWORDS(vpy_view_flame), flame_doc},
+    {"find", KEYWORDS(vpy_view_find), find_doc},
+    {"next", KEYWORDS(vpy_view_next), next_doc},
+    {"counters", KEYWORDS(vpy_view_counters), counters_doc},
+    {"losses", vpy_view_losses, METH_VARARGS, losses_doc},
     {NULL, NULL, 0, NULL},
 };
 
@@ -603,7 +202,7 @@ static PyType_Slot view_slots[] = {
 
 static PyType_Spec view_spec = {
     .name = "vestige._core.View",
-    .basicsize = sizeof(view),
+    .basicsize = sizeof(vpy_view),
     .flags = Py_TPFLAGS_DEFAULT,
     .slots = view_slots,
 };

@@ -49,6 +49,9 @@ typedef struct vst__index_parts {
     vst__stretch_part *stretches; /* as many as the job's */
 } vst__index_parts;
 
+/* index_levels.c: the thread's threshold, and how many levels it has. */
+void vst__index_choose_levels(const vst__index_job *job, vst__walk *walk,
+                              vst__index_thread *thread);
 /* Writes the tables, and the header at last. */
 vst_status vst__index_write(vst__index_writer *writer,
                             const vst__index_parts *parts);

@@ -1,0 +1,33 @@
+/* A vestige._core.View, shared by view.c (the object and its facts) and
+ * view_questions.c (what is asked of it). */
+#ifndef VPY_VIEW_H
+#define VPY_VIEW_H
+
+#include "vpy.h"
+
+#include <vestige/view.h>
+
+#pragma GCC visibility push(hidden)
+
+typedef struct vpy_view {
+    PyObject_HEAD vst_view *handle;
+    PyObject *path;   /* bytes */
+    Py_ssize_t users; /* questions being answered */
+} vpy_view;
+
+/* False with an exception set. */
+bool vpy_view_is_usable(const vpy_view *self);
+/* Appends to a list; takes over the item. */
+bool vpy_view_append(PyObject *list, PyObject *item);
+
+/* view_questions.c: methods. */
+PyObject *vpy_view_window(PyObject *object, PyObject *args, PyObject *kw);
+PyObject *vpy_view_span_at(PyObject *object, PyObject *args);
+PyObject *vpy_view_flame(PyObject *object, PyObject *args, PyObject *kw);
+PyObject *vpy_view_find(PyObject *object, PyObject *args, PyObject *kw);
+PyObject *vpy_view_next(PyObject *object, PyObject *args, PyObject *kw);
+PyObject *vpy_view_counters(PyObject *object, PyObject *args, PyObject *kw);
+PyObject *vpy_view_losses(PyObject *object, PyObject *args);
+
+#pragma GCC visibility pop
+#endif
