@@ -6,8 +6,8 @@
 Families: calls (what a hook costs), file (recording for long), store (the file beside memory, opening a torn one), stop
 (start, stop, import), export, exports (files for every tool), reports (in the terminal), tables (Arrow, Parquet), pack
 (traces at rest), snapshot (what it holds up), tracebacks, memory (allocations), torch_ops (operators), execution_trace,
-view (pictures of a trace).
-Each says in its module how it measures. The last lines name every bar that was missed; the exit code stays 0.
+view (pictures of a trace), view_browser (the viewer's page). Each says in its module how it measures. The last lines name
+every bar that was missed; the exit code stays 0.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import peers
 from report import say
 
 FAMILIES = ["calls", "file", "store", "stop", "export", "exports", "reports", "tables", "pack", "snapshot"]
-FAMILIES += ["tracebacks", "memory", "torch_ops", "execution_trace", "view"]
+FAMILIES += ["tracebacks", "memory", "torch_ops", "execution_trace", "view", "view_browser"]
 
 
 def parse_arguments():
