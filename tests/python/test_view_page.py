@@ -121,6 +121,7 @@ def opened(browser, server):
 @pytest.fixture
 def page(opened):
     """The trace as if just opened."""
+    opened.mouse("mouseMoved", 400, 20)  # away from the spans: what is told at the pointer would cover some
     opened.eval(
         """document.getElementById('query').value = ''; vestige.search.run(); vestige.view.selectRange(null);
         vestige.view.selectSpan(null); vestige.panel.close(); vestige.view.reset(); vestige.view.past = [];
@@ -432,6 +433,52 @@ def test_perfetto_is_handed_the_bytes_after_it_answered(page):
     page.eval("document.querySelector('#menu [role=menuitem]').click()")
     handed = page.wait("window.handed")
     assert handed["origin"] == "https://ui.perfetto.dev" and handed["title"] == "app.py" and handed["bytes"] > 1000
+
+
+def test_speedscope_is_given_an_address_and_files_can_be_saved(page):
+    page.eval("window.open = address => { window.opened = address; return {}; }; vestige.view.zoom(0.5, 1e6)")
+    page.eval("document.getElementById('open-in').click()")
+    items = page.eval("[...document.querySelectorAll('#menu [role=menuitem]')].map(one => one.textContent)")
+    assert "speedscope, shown range" in items and "speedscope, whole trace" in items
+    saved = page.eval("[...document.querySelectorAll('#menu a')].map(one => one.getAttribute('href'))")
+    assert len(saved) == 3 and all(address.startswith("/api/export?to=") and "to_ns=" in address for address in saved)
+    page.eval("[...document.querySelectorAll('#menu button')].at(-1).click()")
+    assert page.wait("window.opened").startswith("https://www.speedscope.app/#profileURL=http%3A%2F%2F127.0.0.1")
+
+
+def test_lost_records_are_hatched_and_told(page, place):
+    start, _ = span_of(place, "linger", -1)
+    page.eval(
+        f"""vestige.stage.losses.set(0, [{{ thread: 1, kind: 'lost', start_ns: {start} - 15e6, end_ns: {start} - 5e6, records: 12345 }}]);
+        vestige.stage.invalidate()"""
+    )
+    settle(page)
+    picture = page.screenshot()
+    y, x0, x1 = y_of(page, 1, 4), x_of(page, start - 14e6), x_of(page, start - 6e6)
+    inside = {picture.at(x, y) for x in range(int(x0), int(x1))}
+    assert any(close_to(pixel, (255, 255, 255)) for pixel in inside)
+    assert any(pixel[0] > pixel[2] + 40 for pixel in inside)  # reddish lines on the ground
+    page.mouse("mouseMoved", (x0 + x1) / 2, y)
+    page.wait("!document.getElementById('tip').hidden")
+    assert text(page, "#tip").startswith("12 345 records could not be kept")
+    page.eval("vestige.stage.losses.clear()")
+
+
+def test_the_building_of_the_index_is_told(page):
+    """With a source that needs three looks; what was opened stays as it is."""
+    told = page.eval(
+        """(async () => {
+          const source = vestige.source, told = [];
+          let looks = 0;
+          vestige.source = { info: async () => ({ ready: looks > 2 }), progress: async () => {
+            if (looks++) told.push(document.getElementById('loading').textContent.replace(/\\s+/g, ' ').trim());
+            return { ready: looks > 2, share: looks / 4, what: 'indexing t.vst', traces: [] }; } };
+          await vestige.awaitIndex();
+          vestige.source = source;
+          return told;
+        })()"""
+    )
+    assert told == ["Indexing the trace, onceindexing t.vst · 25 %", "Indexing the trace, onceindexing t.vst · 50 %"]
 
 
 def test_a_torn_file_and_several_processes(browser, place):
