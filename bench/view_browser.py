@@ -1,10 +1,11 @@
-"""The viewer's page in Chromium without a window: from an input event to the frame that shows the new rectangles, and the
-memory of the page's process, on a generated trace.
+"""The viewer's page in Chromium without a window: from an input event to the frame that shows the new rectangles, and
+the memory of the page's process, on a generated trace.
 
-A place of the trace at a random zoom is shown first; then one turn of the wheel, or one drag, is given to the browser as a
-mouse would. Time runs from the event's own time stamp, through the request, the answer and the drawing, to just after the
-frame in which nothing is outstanding any more. Beside it stands the same for an event that the page has no use for and a
-frame in which nothing changes: what the browser and the machine take by themselves. Left out where there is no Chromium.
+A place of the trace at a random zoom is shown first; then one turn of the wheel, or one drag, is given to the browser
+as a mouse would. Time runs from the event's own time stamp, through the request, the answer and the drawing, to just after
+the frame in which nothing is outstanding any more. Beside it stands the same for an event that the page has no use for
+and a frame in which nothing changes: what the browser and the machine take by themselves. Left out where there is no
+Chromium.
 """
 
 import os
@@ -17,9 +18,9 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "python"))
 
-from browser import BROWSER, Browser  # noqa: E402
-from report import Table, at_most, say  # noqa: E402
-from view_server import percentile, viewer  # noqa: E402
+from browser import BROWSER, Browser
+from report import Table, at_most, say
+from view_server import percentile, viewer
 
 PROGRAM = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "build/bench/bench/view_trace")
 RECORDS, THREADS = 100_000_000, 8
@@ -33,7 +34,8 @@ window.begun = null;
 const channel = new MessageChannel();
 channel.port1.onmessage = () => { if (begun !== null) { taken.push(performance.now() - begun); begun = null; } };
 const done = () => { if (begun !== null) channel.port2.postMessage(0); };
-window.watch = kind => window.addEventListener(kind, event => { begun = event.timeStamp; }, { capture: true, once: true });
+const begin = event => { begun = event.timeStamp; };
+window.watch = kind => window.addEventListener(kind, begin, { capture: true, once: true });
 document.addEventListener('vestige-settled', done);
 document.getElementById('status').addEventListener('wheel', () => requestAnimationFrame(done), { passive: true });
 """
@@ -64,7 +66,7 @@ def measure(quick):
 
 
 def drive(address, moves=MOVES, seed=1):
-    """Milliseconds of each move and of idle frames, in order of size, and the most memory of the page's process in MB."""
+    """Milliseconds of moves and of idle frames, in order of size, and the most memory of the page's process in MB."""
     folder = tempfile.TemporaryDirectory()
     browser = Browser(Path(folder.name))
     try:

@@ -15,8 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "python"), str(ROOT / "bench")]
 
-from browser import Browser  # noqa: E402
-from view_server import viewer  # noqa: E402
+from browser import Browser
+from view_server import viewer
 
 SIZE = 1366, 900
 BYTES_MOST = 200_000
@@ -118,7 +118,8 @@ def take(browser, address, out):
           vestige.view.show(steps.start_ns - length * 0.08, steps.end_ns + length * 0.25);
           await new Promise(done => setTimeout(done, 500));
           const inner = await vestige.source.next(0, found('Block.forward'), forward.start_ns, false);
-          await vestige.select({ trace: 0, thread: inner.thread, depth: inner.depth, time: inner.start_ns, start: inner.start_ns });
+          const { thread, depth, start_ns: start } = inner;
+          await vestige.select({ trace: 0, thread, depth, time: start, start });
         })()"""
     )
     page.wait("vestige.windows.settled && vestige.stage.pending === null && vestige.details.span")

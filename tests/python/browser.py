@@ -1,4 +1,4 @@
-"""Chromium without a window, driven through a pipe by its own protocol: what tests, benchmarks and screenshots of pages use.
+"""Chromium without a window, driven through a pipe by its own protocol: for tests, benchmarks and pictures of pages.
 
 No package is needed for it. One browser serves many pages; `Page.wait` runs until an expression of the page is true.
 """
@@ -15,11 +15,22 @@ from pathlib import Path
 from select import select
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-OPTIONS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-dev-shm-usage --disable-extensions --hide-scrollbars "
-    "--remote-debugging-pipe --enable-precise-memory-info --force-color-profile=srgb"
-).split()
+OPTIONS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--disable-extensions",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+    "--enable-precise-memory-info",
+    "--force-color-profile=srgb",
+]
 KEYS = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Tab": 9}
 
 

@@ -4,83 +4,31 @@ import functools
 import http.server
 import json
 import re
-import signal
-import subprocess
 import threading
 
 import pytest
 from browser import BROWSER, Browser
-from conftest import COMMAND, Workplace
+from conftest import Workplace
+from view_page import (
+    GUTTER,
+    PROGRAM,
+    READY,
+    Served,
+    close_to,
+    fill_of,
+    select,
+    settle,
+    span_of,
+    text,
+    thread_named,
+    x_of,
+    y_of,
+)
 
 pytestmark = [
     pytest.mark.any_python,
     pytest.mark.skipif(not BROWSER, reason="no Chromium is installed (Debian's package chromium)"),
 ]
-
-PROGRAM = """\
-    import os
-    import signal
-    import sys
-    import threading
-    import time
-
-    import vestige
-
-    def tiny():
-        pass
-
-    def busy(count):
-        for _ in range(count):
-            tiny()
-
-    def linger(seconds):
-        time.sleep(seconds)
-
-    def fail():
-        time.sleep(0.004)
-        raise ValueError
-
-    def outer(mode, level=3):
-        with vestige.record_function("phase"):
-            linger(0.03)
-            vestige.counter("queue", 5)
-            busy(3000)
-            vestige.counter("queue", 2)
-            try:
-                fail()
-            except ValueError:
-                pass
-
-    thread = threading.Thread(target=outer, args=("<img src=x onerror=alert(1)>",), name="helper")
-    thread.start()
-    thread.join()
-    time.sleep(0.02)
-    outer("main")
-    if sys.argv[1:] == ["die"]:
-        os.kill(os.getpid(), signal.SIGKILL)
-    """
-GUTTER, ROW, PROCESS = 200, 18, 26
-READY = "document.getElementById('loading').hidden && vestige.windows.settled && vestige.counters.whole.size > 0"
-
-
-class Served:
-    """`vestige view`, until it is stopped."""
-
-    def __init__(self, folder, *files):
-        command = [COMMAND, "view", *files, "--no-browser"]
-        self.process = subprocess.Popen(
-            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        for line in self.process.stdout:
-            found = re.search(r"http://127\.0\.0\.1:\d+/\S*", line)
-            if found:
-                self.url = found[0]
-                return
-        raise AssertionError("the server gave no address")
-
-    def stop(self):
-        self.process.send_signal(signal.SIGINT)
-        self.process.communicate(timeout=20)
 
 
 @pytest.fixture(scope="module")
@@ -130,67 +78,6 @@ def page(opened):
     settle(opened)
     yield opened
     assert opened.errors() == []
-
-
-def span_of(place, name, which=0):
-    """Start and end of a span, as the trace itself tells them; relative to its first record."""
-    from vestige._core import Trace, View
-
-    trace = Trace(str(place.path / "t.vst"))
-    start, end = trace.spans(name)[which]
-    base = View(str(place.path / "t.vst"), keep=False).info()["start_ns"]
-    return start - base, end - base
-
-
-def x_of(page, ns):
-    """Where a moment is on the page."""
-    left, right, width = page.eval("[vestige.view.from, vestige.view.to, vestige.stage.width]")
-    return GUTTER + (ns - left) / (right - left) * width
-
-
-def y_of(page, thread, depth, trace=0):
-    """The middle of a row, from the top of the page."""
-    top = page.eval(
-        f"document.getElementById('rows').getBoundingClientRect().top + vestige.timeline.thread({trace}, {thread}).top"
-        " - vestige.stage.rows.scrollTop"
-    )
-    return top + depth * ROW + ROW / 2
-
-
-def thread_named(page, name):
-    return page.eval(f"vestige.info.traces[0].threads.find(one => one.name === {json.dumps(name)}).number")
-
-
-def fill_of(page, name):
-    """The colour that spans of a function must have."""
-    packed = page.eval(
-        "(() => { const one = vestige.names.functions.find(one => one.name === "
-        f"{json.dumps(name)}); return vestige.theme.palette.fill(one.family, one.shade); }})()"
-    )
-    return packed & 255, packed >> 8 & 255, packed >> 16 & 255
-
-
-def close_to(pixel, colour, most=12):
-    """But for the faint lines of the ruler, which lie over spans."""
-    return all(abs(a - b) <= most for a, b in zip(pixel, colour, strict=True))
-
-
-def settle(page):
-    """Until all is fetched, drawn, and on the screen."""
-    page.wait("vestige.windows.settled && vestige.stage.pending === null")
-    page.eval("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
-
-def text(page, selector):
-    return re.sub("[ \xa0]+", " ", page.eval(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
-
-
-def select(page, place, name):
-    """Clicks a span of the main thread."""
-    start, end = span_of(place, name, -1)
-    depth = {"outer": 1, "phase": 2, "linger": 3, "busy": 3, "fail": 3}[name]
-    page.click(x_of(page, (start + end) / 2), y_of(page, 1, depth))
-    page.wait("vestige.view.span && !document.getElementById('panel').hidden")
 
 
 def test_spans_are_where_their_times_say(page, place):

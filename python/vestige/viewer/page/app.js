@@ -243,7 +243,7 @@ class App {
   }
 
   gone() {
-    this.banners.show("gone", "The server does not answer: vestige view was stopped, or the connection is lost. What was fetched stays; start it again to go on.", "error");
+    this.banners.show("gone", "The server does not answer: vestige view was stopped, or the connection is lost. What was fetched stays; to go on, start it again and open the address it prints.", "error");
     clearTimeout(this.knock);
     this.knock = setTimeout(() => this.source.info().catch(() => {}), 2000);
   }
