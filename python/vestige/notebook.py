@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LONG = ("rows=", "memory", "output=", "force", "no-c", "quiet")
 USAGE = "see %vestige?"
 VARIABLE = "_vestige"
+CO_COROUTINE = 0x80  # as inspect has it
 
 
 class Result:
@@ -82,6 +83,7 @@ def run(shell: Any, source: str, options: dict[str, Any]) -> None:
     rows = _rows(options)
     output = options.get("o", options.get("output"))
     name, parts = _compile(shell, source)
+    _check_await(parts)
     try:
         prof = profile(
             profile_memory="memory" in options,
@@ -144,18 +146,22 @@ def _compile(shell: Any, source: str) -> tuple[str, list[Any]]:
     return os.path.basename(name), parts
 
 
-def _execute(shell: Any, code: Any, names: dict[str, Any]) -> Any:
-    import inspect
-
-    if not code.co_flags & inspect.CO_COROUTINE:
-        return eval(code, names)
+def _check_await(parts: list[Any]) -> None:
+    """A notebook's loop runs while its cells do, and takes no other into itself."""
+    if not any(code.co_flags & CO_COROUTINE for code in parts):
+        return
     import asyncio
 
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return shell.loop_runner(eval(code, names))
+        return
     raise _usage("%%vestige cannot record `await` at the top level here: put it into a function, or use profile()")
+
+
+def _execute(shell: Any, code: Any, names: dict[str, Any]) -> Any:
+    value = eval(code, names)
+    return shell.loop_runner(value) if code.co_flags & CO_COROUTINE else value
 
 
 def _show(prof: profile, name: str, rows: int, error: BaseException | None, output: str | None) -> None:

@@ -1,5 +1,6 @@
 """%%vestige and %vestige in a real IPython, and what a notebook shows of our values."""
 
+import asyncio
 import re
 
 import pytest
@@ -157,6 +158,17 @@ def test_wrong_use_is_one_line(notebook, cell, message):
 def test_magics_shell_commands_and_await_work_inside(notebook):
     cell = "%%vestige -q\nimport asyncio\nout = !echo shell\nawait asyncio.sleep(0)\n%who_ls str\nout[0]"
     assert notebook.run(cell) == (True, "Out[2]: 'shell'\n")
+
+
+def test_await_where_a_loop_runs_is_refused_before_anything_is_recorded(notebook):
+    async def cell():
+        return notebook.run("%%vestige\nimport asyncio\nran = True\nawait asyncio.sleep(0)")
+
+    done, out = asyncio.run(cell())
+    assert not done
+    assert out.startswith("UsageError: %%vestige cannot record `await`")
+    assert notebook.shown == []
+    assert "ran" not in notebook.shell.user_ns
 
 
 def test_threads_that_the_cell_starts_are_counted(notebook):
