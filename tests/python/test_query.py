@@ -116,6 +116,10 @@ def test_a_date_is_shown_where_days_differ():
     assert len(shown(Given(["start_ns"], [(NS,), (NS + 10**15,)])).splitlines()[1]) == len("2026-01-31 12:30:00.000000")
 
 
+def test_nothing_in_a_table_moves_the_cursor():
+    assert shown(Given(["t"], [("a\x1b[2Jb\nc\x07",)])) == "t\na\ufffd[2Jb c\ufffd\n"
+
+
 def test_rows_beyond_the_limit_are_counted():
     answer = Given(["n"], [(1,), (2,)], [(3,)], [(4,)])
     assert shown(answer, limit=1) == "n\n1\n… 3 more rows; -n 0 shows all\n"

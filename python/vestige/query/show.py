@@ -64,9 +64,13 @@ def table(
 def _drop_date(cells: list[list[str]], rows: Sequence[Sequence[Any]], at: int) -> None:
     """In a column of times that are all of one day."""
     dates = {row[at][:DATE] for row, values in zip(cells, rows) if values[at] is not None}
-    if len(dates) == 1 and all(values[at] is None or abs(values[at]) >= CLOCK_MIN for values in rows):
+    if len(dates) == 1 and all(values[at] is None or _is_clock(values[at]) for values in rows):
         for row in cells:
             row[at] = row[at][DATE:]
+
+
+def _is_clock(value: Any) -> bool:
+    return isinstance(value, int) and abs(value) >= CLOCK_MIN
 
 
 def _is_number(value: Any) -> bool:
@@ -82,9 +86,10 @@ def _cell(value: Any, is_time: bool, raw: bool) -> str:
         return repr(value) if raw else number(value)
     if isinstance(value, int) and not isinstance(value, bool):
         if is_time:
-            return clock(value) if abs(value) >= CLOCK_MIN else duration(value)
+            return clock(value) if _is_clock(value) else duration(value)
         return str(value) if raw else f"{value:,}" if abs(value) >= 10_000 else str(value)
-    return " ".join(str(value).split())
+    text = " ".join(str(value).split())  # on one line, and nothing that a terminal would obey
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
 
 
 def number(value: float) -> str:
