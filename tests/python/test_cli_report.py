@@ -28,10 +28,10 @@ def spin(n):
     return total
 
 def callback():
-    return spin(300_000)
+    return spin(1_000_000)
 
 def recurse(n):
-    return recurse(n - 1) if n else spin(200_000)
+    return recurse(n - 1) if n else spin(700_000)
 
 def worker():
     time.sleep(0.01)
@@ -104,7 +104,7 @@ def test_the_end_of_a_run_is_one_screen(traced):
     text = traced.said.stderr
     assert "\033" not in text
     assert re.search(r"^threads: MainThread [\d.]+ m?s( \(.* waiting\))?, a worker ", text, re.MULTILINE)
-    assert re.search(r"^[12] garbage collections?: [\d.]+ .s, [\d.]+% of the time$", text, re.MULTILINE)
+    assert re.search(r"^\d+ garbage collections?: [\d.]+ .s, [\d.]+% of the time$", text, re.MULTILINE)
     assert lines[-3].startswith("vestige report t.vst")
     assert lines[-1] == "vestige export t.vst -o t.json.gz   # open it at ui.perfetto.dev"
 
@@ -127,15 +127,19 @@ def test_the_end_of_a_run_folds_libraries_and_recursion(traced):
 
 
 def test_functions_are_listed_by_their_own_time(report):
-    lines = report("t.vst").splitlines()
+    lines = report("t.vst", "-n", "10").splitlines()
     assert lines[1].split() == ["calls", "self", "%", "total", "function"]
-    assert lines[2].endswith("work.py(5): spin")
-    assert lines[2].split()[0] == "3"
+    (spin,) = [line for line in lines if line.endswith("work.py(5): spin")]
+    assert spin.split()[0] == "3"
+    rows = json.loads(report("t.vst", "--format", "json"))["functions"]
+    assert [row["self_ns"] for row in rows] == sorted((row["self_ns"] for row in rows), reverse=True)
+    assert int(lines[2].split()[0].replace(",", "")) == rows[0]["calls"]
+    assert lines[-1].strip() == f"and {len(rows) - 10} more functions"
 
 
 def test_a_tree_shows_who_called_whom(report):
     tree = names(report("t.vst", "--tree"))
-    assert tree[:2] == [(0, "work.py(1): <module>"), (1, "work.py(21): main")]
+    assert tree[0] == (0, "work.py(1): <module>") and (1, "work.py(21): main") in tree
     everything = names(report("t.vst", "--tree", "--all", "--min", "0", "-n", "1000"))
     assert {name for _, name in everything} >= {"site-packages/lib.py(2): middle", "site-packages/lib.py(3): inner"}
     assert len(everything) > len(tree)
@@ -149,8 +153,9 @@ def test_threads_tell_what_they_did_and_how_long_they_waited(report):
     rows = json.loads(report("t.vst", "--threads", "--format", "json"))["threads"]
     by_name = {row["thread"]: row for row in rows}
     assert by_name["a worker"]["waiting_ns"] >= 10_000_000
-    assert by_name["MainThread"]["most_in"] == "spin"
-    assert by_name["MainThread"]["gc_ns"] > 0 == by_name["a worker"]["gc_ns"]
+    main = json.loads(report("t.vst", "--thread", "MainThread", "--format", "json"))["functions"]
+    assert by_name["MainThread"]["most_in"] in main[0]["function"]
+    assert by_name["MainThread"]["gc_ns"] > 0
     assert by_name["MainThread"]["time_ns"] >= by_name["MainThread"]["waiting_ns"] >= 0
 
 
@@ -159,7 +164,7 @@ def test_garbage_collections_are_counted_timed_and_placed(report):
     assert "they began in" in text and "<built-in function collect>" in text
     document = json.loads(report("t.vst", "--gc", "--format", "json"))
     (full,) = [row for row in document["generations"] if row["generation"] == 2]
-    assert full["count"] == 1 and full["time_ns"] == full["longest_ns"] > 0
+    assert full["count"] >= 1 and full["time_ns"] >= full["longest_ns"] > 0
     assert document["gc_ns"] == sum(row["time_ns"] for row in document["generations"])
     assert document["longest"][0]["time_ns"] >= document["longest"][-1]["time_ns"]
 
