@@ -227,7 +227,7 @@ def test_speedscope_opens_and_closes_the_same_spans(export, spans):
 
 
 def read_firefox(document):
-    """[(name, start ns, {stack of names: self ns}, markers)] of each thread, after checking what must hold of it."""
+    """[(name, tid, {stack of names: self ns}, markers)] of each thread, after checking what must hold of it."""
     shared = document["shared"]
     strings = shared["stringArray"]
     for table in (shared[name] for name in ("stackTable", "frameTable", "funcTable", "sources")):
@@ -259,7 +259,7 @@ def read_firefox(document):
             (strings[name], data["type"], round((end - start) * 1e6) if phase else None)
             for name, start, end, phase, data in zip(*columns, strict=True)
         ]
-        found.append((thread["name"], deltas[0], own, marked))
+        found.append((thread["name"], thread["tid"], own, marked))
     return found
 
 
@@ -268,7 +268,7 @@ def test_firefox_has_every_nanosecond_of_self_time_and_markers(export, spans):
     assert document["meta"]["preprocessedProfileVersion"] == 63
     threads = read_firefox(document)
     assert [name for name, *_ in threads] == ["MainThread", "a worker"]
-    for (_, _, own, marked), tid in zip(threads, dict.fromkeys(tid for tid, *_ in spans), strict=True):
+    for _, tid, own, marked in threads:
         of_thread = [span for span in spans if span[0] == tid]
         expected = Counter()
         for stack, (_, time) in stacks(of_thread).items():
