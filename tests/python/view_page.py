@@ -126,6 +126,18 @@ def text(page, selector):
     return re.sub("[ \xa0]+", " ", page.eval(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
 
 
+def calls_of(page, name):
+    """How often a function was called, in the table of the sandwich."""
+    row = f".find(row => row.lastChild.textContent === {json.dumps(name)})"
+    return int(
+        re.sub(
+            r"\D",
+            "",
+            page.eval(f"[...document.querySelectorAll('#functions tr[data-one]')]{row}.cells[3].textContent"),
+        )
+    )
+
+
 def select(page, place, name):
     """Clicks a span of the main thread."""
     start, end = span_of(place, name, -1)

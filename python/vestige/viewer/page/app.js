@@ -219,6 +219,7 @@ class App {
 
   openSandwich(one) {
     this.flame.one = one;
+    this.flame.shown = "";
     this.panel.open("sandwich");
   }
 

@@ -58,10 +58,14 @@ export class Flame {
     const [trace, thread] = this.scope.value.split(":");
     const key = `${from} ${to} ${this.scope.value}`;
     this.app.panel.tellRange(from, to);
-    if (key === this.key && this.root) return this.show();
+    if (key === this.key && this.root) {
+      if (this.shown !== this.showing()) this.show();
+      return;
+    }
     this.abort?.abort();
     const abort = (this.abort = new AbortController());
     this.key = key;
+    this.root = null;
     this.told.textContent = this.bothTold.textContent = "Adding up…";
     const traces = this.app.info.traces.filter((one) => trace === "" || one.trace === Number(trace));
     try {
@@ -80,7 +84,13 @@ export class Flame {
     }
   }
 
+  /** What the panel would show now: nothing is drawn anew, and no zoom is lost, while that stays. */
+  showing() {
+    return `${this.key} ${this.weight.value} ${this.app.panel.tab}`;
+  }
+
   show() {
+    this.shown = this.showing();
     weigh(this.root, this.weight.value);
     this.draw();
     if (this.app.panel.tab === "flame") {
@@ -112,6 +122,7 @@ export class Flame {
 
   choose(one) {
     this.one = one;
+    if (!this.root) return; // chosen when the tree is there
     for (const line of this.table.querySelectorAll("tr[data-one]")) {
       const chosen = Number(line.dataset.one) === one.index;
       line.setAttribute("aria-selected", String(chosen));
@@ -183,8 +194,8 @@ export class Flame {
 
   hover(node, event) {
     const told = this.app.panel.tab === "flame" ? this.told : this.bothTold;
-    if (node) told.textContent = this.summary(node);
-    this.app.tip.show(node?.one && event ? { title: node.one.name, lines: [placeOf(node.one), this.summary(node).split(" · ").slice(1).join(" · ")] } : null, event);
+    if (node && this.root) told.textContent = this.summary(node);
+    this.app.tip.show(node?.one && this.root && event ? { title: node.one.name, lines: [placeOf(node.one), this.summary(node).split(" · ").slice(1).join(" · ")] } : null, event);
   }
 
   /** After a change of theme, size or matches. */

@@ -36,6 +36,7 @@ export class Input {
   press(event) {
     if (event.button > 1) return;
     this.stage.setPointerCapture(event.pointerId);
+    if (event.isPrimary) this.pressed.clear(); // whatever was not told of before
     this.pressed.set(event.pointerId, event);
     if (this.pressed.size === 2) return this.beginPinch();
     const time = this.time(event);
