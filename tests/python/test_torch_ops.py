@@ -361,6 +361,20 @@ def test_overloads_are_named_on_request(tmp_path):
     assert add["args"]["Overload name"] == "Tensor"
 
 
+def test_an_operator_that_lies_where_another_one_did_has_its_own_name():
+    """Names are known by where they lie; what is taken out leaves its place to what comes next."""
+    wanted = [f"vestige_reuse::operator_number_{number:04}" for number in range(60)]
+    with profile(with_stack=False) as prof:
+        for name in wanted:
+            space, operator = name.split("::")
+            library = torch.library.Library(space, "DEF")
+            library.define(f"{operator}(Tensor x) -> Tensor")
+            library.impl(operator, lambda x: x + 1, "CPU")
+            getattr(getattr(torch.ops, space), operator)(torch.ones(1))
+            library._destroy()
+    assert [event.name for event in prof.events() if event.name.startswith("vestige_reuse")] == wanted
+
+
 def test_inputs_that_do_not_fit_a_record_are_said_to_be_too_long(tmp_path):
     text = "x" * 9000
     found = record(lambda: torch.jit.annotate(str, text) and _fast(text), tmp_path, record_shapes=True)
