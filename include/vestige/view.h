@@ -180,6 +180,7 @@ typedef enum vst_view_track {
 /* Of the columns in which something changed. */
 typedef struct vst_view_point {
     uint32_t pixel;
+    uint32_t reserved; /* 0 */
     double min, max, last;
 } vst_view_point;
 

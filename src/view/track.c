@@ -150,7 +150,7 @@ static vst_status show_point(vst_view_series *series, uint32_t pixel,
         return VST_E_NOMEM;
     series->points = points;
     points[series->count++] =
-        (vst_view_point){pixel, point->min, point->max, point->last};
+        (vst_view_point){pixel, 0, point->min, point->max, point->last};
     return VST_OK;
 }
 
