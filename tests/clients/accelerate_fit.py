@@ -1,6 +1,6 @@
 """A training by Hugging Face's accelerate, which records it with what it takes for torch.profiler.
 
-    python accelerate_fit.py FOLDER
+python accelerate_fit.py FOLDER
 """
 
 import sys

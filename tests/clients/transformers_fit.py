@@ -1,6 +1,6 @@
 """A training by transformers' Trainer inside of what the script takes for torch.profiler, a callback telling the steps.
 
-    python transformers_fit.py FOLDER
+python transformers_fit.py FOLDER
 """
 
 import sys
