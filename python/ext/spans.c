@@ -182,6 +182,22 @@ bool vpy_deadline_look(vpy_deadline *deadline)
     return deadline->passed;
 }
 
+bool vpy_reading_parse(vpy_reading *reading, vpy_trace *trace, PyObject *args,
+                       PyObject *kw, const char *format)
+{
+    static char *names[] = {"all_windows", "since",     "calls",   "shapes",
+                            "overloads",   "framework", "timeout", NULL};
+    PyObject *timeout = NULL;
+
+    *reading = (vpy_reading){.since = -1, .calls = 1};
+    return PyArg_ParseTupleAndKeywords(args, kw, format, names, &reading->all,
+                                       &reading->since, &reading->calls,
+                                       &reading->shapes, &reading->overloads,
+                                       &reading->framework, &timeout) &&
+           vpy_trace_is_usable(trace) &&
+           vpy_deadline_set(&reading->deadline, timeout);
+}
+
 /* ---- own times --------------------------------------------------------- */
 
 static bool reserve(vpy_pending *pending, size_t depth)

@@ -46,6 +46,25 @@ static inline bool vpy_deadline_is_over(vpy_deadline *deadline)
            vpy_deadline_look(deadline);
 }
 
+/* What the methods that read all spans are asked for. One that has no use for a
+ * wish does not look at it. */
+typedef struct vpy_reading {
+    int all, since; /* windows, see vpy_trace_window */
+    int calls;      /* of the language's are shown */
+    int shapes, overloads;
+    int framework; /* bytes are those of a framework's allocator */
+    vpy_deadline deadline;
+} vpy_reading;
+
+/* format: "|$pippppO:method" with its own name. False with an exception set. */
+bool vpy_reading_parse(vpy_reading *reading, vpy_trace *trace, PyObject *args,
+                       PyObject *kw, const char *format);
+
+static inline int vpy_reading_window(const vpy_reading *reading)
+{
+    return vpy_trace_window(reading->all, reading->since);
+}
+
 /* Time that children which are shown took, while what encloses them is still
  * open: by depth. Spans come in the order of their ends, thread after thread.
  */

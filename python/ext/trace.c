@@ -2,6 +2,8 @@
  * without being replayed; trace_replays.c does the rest. */
 #include "trace.h"
 
+#include <stdlib.h>
+
 #include <string.h>
 
 PyTypeObject *vpy_trace_type;
@@ -233,6 +235,54 @@ static PyObject *trace_set_range(PyObject *object, PyObject *args, PyObject *kw)
         return NULL;
     vst_trace_set_range(self->handle, from_ns, to_ns);
     Py_RETURN_NONE;
+}
+
+PyObject *vpy_traces_to_export(PyObject *list)
+{
+    PyObject *traces = PySequence_Tuple(list);
+
+    if (traces && PyTuple_GET_SIZE(traces) == 0) {
+        PyErr_SetString(PyExc_ValueError, "there are no traces to export");
+        Py_CLEAR(traces);
+    }
+    return traces;
+}
+
+/* One that is there twice is busy the second time it is met. */
+vst_trace **vpy_traces_borrow(PyObject *traces, PyObject *progress)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(traces), taken = 0;
+    vst_trace **handles = calloc((size_t)count + 1, sizeof *handles);
+
+    if (!handles) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (; taken < count; taken++) {
+        vpy_trace *one = (vpy_trace *)PyTuple_GET_ITEM(traces, taken);
+        if (!PyObject_TypeCheck(one, vpy_trace_type)) {
+            PyErr_Format(PyExc_TypeError, "not a Trace but a %.100s",
+                         Py_TYPE(one)->tp_name);
+            break;
+        }
+        if (!vpy_trace_is_usable(one))
+            break;
+        vpy_trace_begin(one, taken == 0 ? progress : NULL);
+        handles[taken] = one->handle;
+    }
+    if (taken == count)
+        return handles;
+    while (taken-- > 0)
+        vpy_trace_end((vpy_trace *)PyTuple_GET_ITEM(traces, taken));
+    free(handles);
+    return NULL;
+}
+
+void vpy_traces_give_back(PyObject *traces, vst_trace **handles)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(traces); i++)
+        vpy_trace_end((vpy_trace *)PyTuple_GET_ITEM(traces, i));
+    free(handles);
 }
 
 static PyMethodDef trace_methods[] = {

@@ -24,6 +24,9 @@ void vpy_trace_begin(vpy_trace *self, PyObject *progress);
 void vpy_trace_end(vpy_trace *self);
 /* The windows to replay: from a number on, all, or the last. */
 int vpy_trace_window(int all, int since);
+/* A tuple of what a sequence holds, one at least; NULL with an exception set.
+ */
+PyObject *vpy_traces_to_export(PyObject *list);
 /* The handles of a tuple of traces, each of which is busy until they are given
  * back; NULL with an exception set, and none busy. */
 vst_trace **vpy_traces_borrow(PyObject *traces, PyObject *progress);

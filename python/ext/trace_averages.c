@@ -29,12 +29,10 @@ typedef struct averages {
     uint32_t count, capacity;
     uint32_t *slots; /* indexes + 1 */
     size_t mask;
-    bool by_shapes, by_overload, calls;
-    bool framework;       /* bytes are those of a framework's allocator */
+    vpy_reading wish;
     unsigned char *kinds; /* by definition id */
     vst_id max;
     vpy_texts texts;
-    vpy_deadline deadline;
     vpy_pending pending;
 } averages;
 
@@ -110,12 +108,12 @@ static int64_t flops_of(const vst_span *span)
 static bool read_args(averages *a, const vst_span *span, average *key)
 {
     key->flops = flops_of(span);
-    if (a->by_shapes &&
+    if (a->wish.shapes &&
         !vpy_texts_number(&a->texts,
                           vpy_member(span->args, span->args_len, "Input Dims"),
                           &key->shapes))
         return false;
-    return !a->by_overload ||
+    return !a->wish.overloads ||
            vpy_texts_number(
                &a->texts,
                vpy_member(span->args, span->args_len, "Overload name"),
@@ -137,12 +135,12 @@ static vst_status add_span(void *ctx, const vst_span *span)
     averages *a = ctx;
     vst_definition_kind kind =
         span->id <= a->max ? (vst_definition_kind)a->kinds[span->id] : 0;
-    bool call = vpy_is_call(kind), shown = a->calls || !call;
+    bool call = vpy_is_call(kind), shown = a->wish.calls || !call;
     average key = {.id = span->id, .first_ns = INT64_MAX};
     average *sum;
     int64_t self_ns;
 
-    if (vpy_deadline_is_over(&a->deadline))
+    if (vpy_deadline_is_over(&a->wish.deadline))
         return VST_E_CANCELLED;
     if (!vpy_pending_end(&a->pending, span, shown, &self_ns))
         return VST_E_NOMEM;
@@ -161,13 +159,13 @@ static vst_status add_span(void *ctx, const vst_span *span)
         return VST_E_NOMEM;
     vpy_pending_note(&a->pending, span, (uint32_t)(sum - a->of) + 1);
     sum->last_ns = span->end_ns - span->start_ns;
-    sum->last_bytes = vpy_total_bytes(span, a->framework);
+    sum->last_bytes = vpy_total_bytes(span, a->wish.framework);
     sum->last_flops = flops;
     sum->count += !(span->flags & VST_SPAN_RESUMED);
     sum->self_ns += key.async ? 0 : self_ns;
     sum->total_ns += span->end_ns - span->start_ns;
-    sum->self_bytes += vpy_self_bytes(span, a->framework);
-    sum->total_bytes += vpy_total_bytes(span, a->framework);
+    sum->self_bytes += vpy_self_bytes(span, a->wish.framework);
+    sum->total_bytes += vpy_total_bytes(span, a->wish.framework);
     sum->flops += flops;
     if (span->start_ns < sum->first_ns) {
         sum->first_ns = span->start_ns;
@@ -189,7 +187,7 @@ static vst_status add_loose(void *ctx, const vst_loose_bytes *loose)
     average key = {.first_ns = INT64_MAX};
     average *sum;
 
-    if (!a->framework)
+    if (!a->wish.framework)
         return VST_OK;
     sum = find(a, &key);
     if (!sum)
@@ -255,35 +253,23 @@ static bool note_kinds(vpy_trace *self, averages *a)
 
 PyObject *vpy_trace_averages(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"all_windows", "since",   "calls",     "shapes",
-                            "overloads",   "timeout", "framework", NULL};
     vpy_trace *self = (vpy_trace *)object;
-    PyObject *timeout = NULL, *list = NULL;
-    int all = 0, since = -1, calls = 1, shapes = 0, overloads = 0;
-    int framework = 0;
+    PyObject *list = NULL;
     averages a = {.count = 0};
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pipppOp:averages", names,
-                                     &all, &since, &calls, &shapes, &overloads,
-                                     &timeout, &framework) ||
-        !vpy_trace_is_usable(self) || !vpy_deadline_set(&a.deadline, timeout))
+    if (!vpy_reading_parse(&a.wish, self, args, kw, "|$pippppO:averages"))
         return NULL;
-    a.calls = calls;
-    a.framework = framework;
-    a.by_shapes = shapes;
-    a.by_overload = overloads;
     if (!note_kinds(self, &a))
         return PyErr_NoMemory();
     vst_sink sink = {
         .ctx = &a, .span = add_span, .leave = leave, .loose = add_loose};
     vpy_trace_begin(self, NULL);
-    Py_BEGIN_ALLOW_THREADS status =
-        vst_trace_replay(self->handle, vpy_trace_window(all, since),
-                         self->tracer, &sink, &error);
+    Py_BEGIN_ALLOW_THREADS status = vst_trace_replay(
+        self->handle, vpy_reading_window(&a.wish), self->tracer, &sink, &error);
     Py_END_ALLOW_THREADS vpy_trace_end(self);
-    if (status == VST_OK || a.deadline.passed)
+    if (status == VST_OK || a.wish.deadline.passed)
         list = list_of(&a);
     else
         vpy_raise(status, &error, self->path);

@@ -9,10 +9,8 @@
 
 typedef struct contexts {
     vst_contexts *tree;
-    bool by_shapes;
-    bool framework; /* bytes are those of a framework's allocator */
+    vpy_reading wish;
     vpy_texts texts;
-    vpy_deadline deadline;
 } contexts;
 
 static vst_status add_span(void *ctx, const vst_span *span)
@@ -21,15 +19,15 @@ static vst_status add_span(void *ctx, const vst_span *span)
     uint32_t shapes = 0; /* number of a text, 0: none */
     vst_span own = *span;
 
-    if (vpy_deadline_is_over(&c->deadline))
+    if (vpy_deadline_is_over(&c->wish.deadline))
         return VST_E_CANCELLED;
-    if (c->by_shapes && span->args_len &&
+    if (c->wish.shapes && span->args_len &&
         !vpy_texts_number(&c->texts,
                           vpy_member(span->args, span->args_len, "Input Dims"),
                           &shapes))
         return VST_E_NOMEM;
-    own.self_bytes = (uint64_t)vpy_self_bytes(span, c->framework);
-    own.total_bytes = (uint64_t)vpy_total_bytes(span, c->framework);
+    own.self_bytes = (uint64_t)vpy_self_bytes(span, c->wish.framework);
+    own.total_bytes = (uint64_t)vpy_total_bytes(span, c->wish.framework);
     return vst_contexts_add(c->tree, &own, shapes);
 }
 
@@ -71,31 +69,23 @@ static PyObject *list_of(contexts *c, const vst_context_row *rows, size_t count)
 
 PyObject *vpy_trace_contexts(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"all_windows", "since",     "shapes",
-                            "timeout",     "framework", NULL};
     vpy_trace *self = (vpy_trace *)object;
-    PyObject *timeout = NULL, *list = NULL;
-    int all = 0, since = -1, shapes = 0, framework = 0;
+    PyObject *list = NULL;
     contexts c = {.tree = NULL};
     const vst_context_row *rows = NULL;
     size_t count = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pipOp:contexts", names, &all,
-                                     &since, &shapes, &timeout, &framework) ||
-        !vpy_trace_is_usable(self) || !vpy_deadline_set(&c.deadline, timeout))
+    if (!vpy_reading_parse(&c.wish, self, args, kw, "|$pippppO:contexts"))
         return NULL;
-    c.by_shapes = shapes;
-    c.framework = framework;
     vst_sink sink = {.ctx = &c, .span = add_span, .leave = leave};
     if (vst_contexts_create(&c.tree) != VST_OK)
         return PyErr_NoMemory();
     vpy_trace_begin(self, NULL);
-    Py_BEGIN_ALLOW_THREADS status =
-        vst_trace_replay(self->handle, vpy_trace_window(all, since),
-                         self->tracer, &sink, &error);
-    if (status == VST_OK || c.deadline.passed)
+    Py_BEGIN_ALLOW_THREADS status = vst_trace_replay(
+        self->handle, vpy_reading_window(&c.wish), self->tracer, &sink, &error);
+    if (status == VST_OK || c.wish.deadline.passed)
         status = vst_contexts_finish(c.tree, &rows, &count);
     Py_END_ALLOW_THREADS vpy_trace_end(self);
     if (status == VST_OK)

@@ -38,9 +38,7 @@ typedef struct events {
     size_t text_length, text_capacity;
     unsigned char *is_call; /* by definition id */
     vst_id max;
-    bool calls;     /* shown */
-    bool framework; /* bytes are those of a framework's allocator */
-    vpy_deadline deadline;
+    vpy_reading wish;
     vpy_pending pending;
 } events;
 
@@ -220,10 +218,10 @@ static bool place(events *e, const vst_span *span, int32_t at)
 static vst_status take_span(void *ctx, const vst_span *span)
 {
     events *e = ctx;
-    bool shown = e->calls || span->id > e->max || !e->is_call[span->id];
+    bool shown = e->wish.calls || span->id > e->max || !e->is_call[span->id];
     int64_t self_ns;
 
-    if (vpy_deadline_is_over(&e->deadline))
+    if (vpy_deadline_is_over(&e->wish.deadline))
         return VST_E_CANCELLED;
     if (!vpy_pending_end(&e->pending, span, shown, &self_ns))
         return VST_E_NOMEM;
@@ -236,8 +234,8 @@ static vst_status take_span(void *ctx, const vst_span *span)
         .start_ns = span->start_ns,
         .end_ns = span->end_ns,
         .self_ns = span->flags & VST_SPAN_ASYNC ? 0 : self_ns,
-        .self_bytes = vpy_self_bytes(span, e->framework),
-        .total_bytes = vpy_total_bytes(span, e->framework),
+        .self_bytes = vpy_self_bytes(span, e->wish.framework),
+        .total_bytes = vpy_total_bytes(span, e->wish.framework),
         .serial = (uint32_t)span->serial,
         .id = span->id,
         .parent = -1,
@@ -256,7 +254,7 @@ static vst_status take_loose(void *ctx, const vst_loose_bytes *loose)
 {
     events *e = ctx;
 
-    if (!e->framework)
+    if (!e->wish.framework)
         return VST_OK;
     if (e->count == ROWS_MAX || !reserve_row(e))
         return VST_E_NOMEM;
@@ -333,7 +331,7 @@ static vst_status gather(vpy_trace *self, events *e, int window,
     vst_status status =
         vst_trace_replay(self->handle, window, self->tracer, &sink, error);
 
-    if (status == VST_E_CANCELLED && e->deadline.passed)
+    if (status == VST_E_CANCELLED && e->wish.deadline.passed)
         status = VST_OK;
     if (status == VST_OK && !link_rows(e))
         status = VST_E_NOMEM;
@@ -355,7 +353,7 @@ static PyObject *give(events *e)
     free(text);
     if (second)
         result = Py_BuildValue("(OOO)", first, second,
-                               e->deadline.passed ? Py_True : Py_False);
+                               e->wish.deadline.passed ? Py_True : Py_False);
     Py_XDECREF(first);
     Py_XDECREF(second);
     return result;
@@ -363,26 +361,19 @@ static PyObject *give(events *e)
 
 PyObject *vpy_trace_events(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"all_windows", "since",     "calls",
-                            "timeout",     "framework", NULL};
     vpy_trace *self = (vpy_trace *)object;
-    PyObject *timeout = NULL, *result = NULL;
-    int all = 0, since = -1, calls = 1, framework = 0;
+    PyObject *result = NULL;
     events e = {.count = 0};
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pipOp:events", names, &all,
-                                     &since, &calls, &timeout, &framework) ||
-        !vpy_trace_is_usable(self) || !vpy_deadline_set(&e.deadline, timeout))
+    if (!vpy_reading_parse(&e.wish, self, args, kw, "|$pippppO:events"))
         return NULL;
-    e.calls = calls;
-    e.framework = framework;
     if (!mark_calls(self, &e))
         return PyErr_NoMemory();
     vpy_trace_begin(self, NULL);
     Py_BEGIN_ALLOW_THREADS status =
-        gather(self, &e, vpy_trace_window(all, since), &error);
+        gather(self, &e, vpy_reading_window(&e.wish), &error);
     Py_END_ALLOW_THREADS vpy_trace_end(self);
     result =
         status == VST_OK ? give(&e) : vpy_raise(status, &error, self->path);

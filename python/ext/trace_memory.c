@@ -8,19 +8,6 @@
 
 #include <vestige/memory_report.h>
 
-static void begin(vpy_trace *self, PyObject *progress)
-{
-    self->busy = true;
-    if (progress && progress != Py_None)
-        vst_trace_set_progress(self->handle, vpy_report_progress, progress);
-}
-
-static void end(vpy_trace *self)
-{
-    vst_trace_set_progress(self->handle, NULL, NULL);
-    self->busy = false;
-}
-
 /* VST_E_STATE means only one thing here. */
 static PyObject *fail(vst_status status, const vst_error *error, PyObject *path)
 {
@@ -318,10 +305,10 @@ PyObject *vpy_trace_memory(PyObject *object, PyObject *args, PyObject *kw)
         !check_temporary(temporary) || !vpy_trace_is_usable(self))
         return NULL;
     options.temporary = (uint32_t)temporary;
-    begin(self, progress);
+    vpy_trace_begin(self, progress);
     Py_BEGIN_ALLOW_THREADS status =
         vst_trace_summarize_memory(self->handle, &options, &summary, &error);
-    Py_END_ALLOW_THREADS end(self);
+    Py_END_ALLOW_THREADS vpy_trace_end(self);
     if (status != VST_OK)
         return fail(status, &error, self->path);
     result = build(self, summary, rows < 0 ? SIZE_MAX : (size_t)rows);
@@ -358,39 +345,6 @@ static PyObject *say(vst_status status, const vst_error *error, PyObject *path)
     return NULL;
 }
 
-/* Marks all traces of a tuple busy and gives their handles; NULL with an
- * exception set, and none busy. */
-static vst_trace **borrow(PyObject *traces, PyObject *progress)
-{
-    Py_ssize_t count = PyTuple_GET_SIZE(traces), taken = 0;
-    vst_trace **handles = calloc((size_t)count + 1, sizeof *handles);
-
-    if (!handles) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    for (; taken < count; taken++) {
-        vpy_trace *trace = (vpy_trace *)PyTuple_GET_ITEM(traces, taken);
-        if (!PyObject_TypeCheck(trace, vpy_trace_type)) {
-            PyErr_Format(PyExc_TypeError, "not a Trace but a %.100s",
-                         Py_TYPE(trace)->tp_name);
-            break;
-        }
-        if (!vpy_trace_is_usable(trace))
-            break;
-        begin(trace, taken == 0 ? progress : NULL);
-        handles[taken] = trace->handle;
-    }
-    if (taken == count && count != 0)
-        return handles;
-    if (count == 0)
-        PyErr_SetString(PyExc_ValueError, "there are no traces to export");
-    while (taken-- > 0)
-        end((vpy_trace *)PyTuple_GET_ITEM(traces, taken));
-    free(handles);
-    return NULL;
-}
-
 PyObject *vpy_export_memory(PyObject *module, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"traces",    "path",     "view",
@@ -411,18 +365,16 @@ PyObject *vpy_export_memory(PyObject *module, PyObject *args, PyObject *kw)
         return NULL;
     chosen = view_of(view);
     if (chosen >= 0 && check_temporary(temporary) &&
-        (traces = PySequence_Tuple(list)) != NULL)
-        handles = borrow(traces, progress);
+        (traces = vpy_traces_to_export(list)) != NULL)
+        handles = vpy_traces_borrow(traces, progress);
     if (handles) {
         size_t count = (size_t)PyTuple_GET_SIZE(traces);
         options.view = (vst_memory_view)chosen;
         options.temporary = (uint32_t)temporary;
         Py_BEGIN_ALLOW_THREADS status = vst_traces_export_memory(
             handles, count, PyBytes_AS_STRING(path), &options, &error);
-        Py_END_ALLOW_THREADS for (size_t i = 0; i < count; i++)
-            end((vpy_trace *)PyTuple_GET_ITEM(traces, (Py_ssize_t)i));
+        Py_END_ALLOW_THREADS vpy_traces_give_back(traces, handles);
         result = say(status, &error, path);
-        free(handles);
     }
     Py_XDECREF(traces);
     Py_DECREF(path);

@@ -91,43 +91,6 @@ PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
     return result;
 }
 
-/* One that is there twice is busy the second time it is met. */
-vst_trace **vpy_traces_borrow(PyObject *traces, PyObject *progress)
-{
-    Py_ssize_t count = PyTuple_GET_SIZE(traces), taken = 0;
-    vst_trace **handles = calloc((size_t)count + 1, sizeof *handles);
-
-    if (!handles) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    for (; taken < count; taken++) {
-        vpy_trace *one = (vpy_trace *)PyTuple_GET_ITEM(traces, taken);
-        if (!PyObject_TypeCheck(one, vpy_trace_type)) {
-            PyErr_Format(PyExc_TypeError, "not a Trace but a %.100s",
-                         Py_TYPE(one)->tp_name);
-            break;
-        }
-        if (!vpy_trace_is_usable(one))
-            break;
-        vpy_trace_begin(one, taken == 0 ? progress : NULL);
-        handles[taken] = one->handle;
-    }
-    if (taken == count)
-        return handles;
-    while (taken-- > 0)
-        vpy_trace_end((vpy_trace *)PyTuple_GET_ITEM(traces, taken));
-    free(handles);
-    return NULL;
-}
-
-void vpy_traces_give_back(PyObject *traces, vst_trace **handles)
-{
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(traces); i++)
-        vpy_trace_end((vpy_trace *)PyTuple_GET_ITEM(traces, i));
-    free(handles);
-}
-
 PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
 {
     static char *names[] = {
@@ -146,12 +109,8 @@ PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
                                      &all, &progress, &memory, &format,
                                      &observer))
         return NULL;
-    PyObject *traces = PySequence_Tuple(list);
-    if (traces && PyTuple_GET_SIZE(traces) == 0)
-        PyErr_SetString(PyExc_ValueError, "there are no traces to export");
-    vst_trace **handles = traces && PyTuple_GET_SIZE(traces) != 0
-                              ? vpy_traces_borrow(traces, progress)
-                              : NULL;
+    PyObject *traces = vpy_traces_to_export(list);
+    vst_trace **handles = traces ? vpy_traces_borrow(traces, progress) : NULL;
     if (handles) {
         size_t count = (size_t)PyTuple_GET_SIZE(traces);
         vst_export_options options = {

@@ -14,6 +14,7 @@ from _weakref import ref
 
 from . import _core, dropin, hosting, torch_ops
 from .api import DEFAULTS, TorchProfile
+from .checks import check_engine, strings
 from .children import follow, name_process, unfollow
 from .metadata import check_json, check_key
 from .ranks import check_ranks, distributed_info, own_path
@@ -183,7 +184,7 @@ class profile(TorchProfile):
             self._output = own if isinstance(self._output, str) else os.fsencode(own)
         given.update(activities=self._activities, with_stack=with_stack, gc=gc)
         for name in ("include", "exclude", "record_args", "triggers"):
-            given[name] = _strings(name, given[name])
+            given[name] = strings(name, given[name])
         self._torch["calls"] = with_stack and given["include"] is None and given["exclude"] is None
         if max_size is not None:
             given["max_size"] = parse_file_bound("max_size", max_size)
@@ -196,7 +197,7 @@ class profile(TorchProfile):
             self._output,
             overwrite=overwrite,
             gc=gc,
-            engine=_check_engine(engine),
+            engine=check_engine(engine),
             native=with_stack and c_functions,
             python=with_stack,
             include=given["include"],
@@ -458,26 +459,6 @@ class profile(TorchProfile):
         if distributed is not None:
             facts["distributedInfo"] = distributed
         return facts
-
-
-def _check_engine(engine: object) -> str:
-    if not isinstance(engine, str):
-        raise TypeError(f"engine must be a str, not {type(engine).__name__}")
-    if engine != "auto" and engine not in _core.engines:
-        raise ValueError(f"no engine {engine!r} on this Python: use one of auto, {', '.join(_core.engines)}")
-    return engine
-
-
-def _strings(name: str, values: Any) -> tuple[str, ...] | None:
-    if values is None:
-        return None
-    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-        raise TypeError(f"{name} must be a list of str, not {type(values).__name__}")
-    strings = tuple(values)
-    for value in strings:
-        if not isinstance(value, str):
-            raise TypeError(f"{name} must be a list of str, not of {type(value).__name__}")
-    return strings
 
 
 def _export_json(trace: _core.Trace, path: str, selection: dict[str, Any]) -> None:

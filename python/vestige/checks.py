@@ -1,0 +1,29 @@
+"""What a profile is given, as far as it can be wrong by itself: engines and lists of names."""
+
+from __future__ import annotations
+
+from . import _core
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def check_engine(engine: object) -> str:
+    if not isinstance(engine, str):
+        raise TypeError(f"engine must be a str, not {type(engine).__name__}")
+    if engine != "auto" and engine not in _core.engines:
+        raise ValueError(f"no engine {engine!r} on this Python: use one of auto, {', '.join(_core.engines)}")
+    return engine
+
+
+def strings(name: str, values: Any) -> tuple[str, ...] | None:
+    if values is None:
+        return None
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{name} must be a list of str, not {type(values).__name__}")
+    strings = tuple(values)
+    for value in strings:
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be a list of str, not of {type(value).__name__}")
+    return strings
