@@ -49,7 +49,8 @@ need:
 	@scripts/install.sh $*
 	@touch $@
 
-.venv/%/.test-tools: .venv/%/.tools tests/requirements.txt tests/requirements-torch.txt
+# One after the other: what is installed looks whether torch is there, and must not find half of it.
+.venv/%/.test-tools: .venv/%/.tools tests/requirements.txt tests/requirements-torch.txt | .venv/%/.installed
 	@.venv/$*/bin/pip install -qq --disable-pip-version-check --no-compile -r tests/requirements.txt
 	@.venv/$*/bin/pip install -qq --disable-pip-version-check --no-compile -r tests/requirements-torch.txt 2>/dev/null || \
 		echo 'no torch for Python $*: its tests are skipped'

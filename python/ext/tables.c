@@ -4,8 +4,13 @@
  * one, with the GIL or without. */
 #include "vpy.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Rows that all streams together gave: where nothing else is known of a query's
+ * progress, that it goes on. */
+static atomic_ullong rows_read;
 
 typedef struct table {
     PyObject_HEAD const char *name; /* the core's */
@@ -121,6 +126,9 @@ static int get_next(vst_arrow_stream *arrow, vst_arrow_array *out)
 
     if (state)
         PyEval_RestoreThread(state);
+    if (result == 0 && out->release)
+        atomic_fetch_add_explicit(&rows_read, (unsigned long long)out->length,
+                                  memory_order_relaxed);
     return result;
 }
 
@@ -265,9 +273,18 @@ static PyObject *table_name(PyObject *object, void *unused)
     return PyUnicode_FromString(((table *)object)->name);
 }
 
+static PyObject *table_rows_read(PyObject *unused, PyObject *none)
+{
+    (void)unused, (void)none;
+    return PyLong_FromUnsignedLongLong(
+        atomic_load_explicit(&rows_read, memory_order_relaxed));
+}
+
 /* ---- the type ---------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
+    {"rows_read", table_rows_read, METH_NOARGS | METH_STATIC,
+     PyDoc_STR("How many rows all streams of this process gave so far.")},
     {"__arrow_c_stream__", (PyCFunction)(void (*)(void))table_stream,
      METH_VARARGS | METH_KEYWORDS,
      PyDoc_STR("A new stream of all rows, for whatever takes Arrow's "

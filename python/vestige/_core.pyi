@@ -91,6 +91,9 @@ class Table:
     @property
     def columns(self) -> list[tuple[str, str, bool]]:
         """Of each its name, its type (int32, int64, float64, bool, text, name) and whether it may be null."""
+    @staticmethod
+    def rows_read() -> int:
+        """How many rows all streams of this process gave so far."""
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
 

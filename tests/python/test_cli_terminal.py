@@ -136,6 +136,24 @@ def test_progress_shows_after_a_second_and_goes_away(block):
     assert (piped.stdout, piped.stderr) == ("early\ndone\n", "")
 
 
+TELLING = """\
+from vestige.cli import terminal
+clock = [0.0]
+terminal.time.monotonic = lambda: clock[0]
+progress = terminal.Progress("asking")
+progress.tell("5 rows read")
+clock[0] = 1.1
+progress.tell("1,000 rows read")
+progress.clear()
+"""
+
+
+def test_where_no_share_is_known_it_is_told_what_was_done():
+    command = [sys.executable, "-c", TELLING]
+    assert on_terminal(command) == "\rasking … 1,000 rows read\r\033[K"
+    assert subprocess.run(command, capture_output=True, check=True).stderr == b""
+
+
 def test_a_closed_or_missing_stream_is_no_terminal(monkeypatch):
     closed = io.StringIO()
     closed.close()

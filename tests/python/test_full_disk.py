@@ -2,14 +2,17 @@
 other output. One line on stderr tells, and the file says how much is missing.
 """
 
+import contextlib
 import json
 import os
 import resource
 import subprocess
 
 import pytest
+from traces import record, steps
 
 from vestige import Trace
+from vestige._core import View
 
 pytestmark = pytest.mark.any_python
 
@@ -107,3 +110,20 @@ def test_a_file_that_cannot_grow_ends_the_recording_not_the_program(workplace, r
     assert json.loads(info.stdout)["lost"] == facts["lost"]
     report = workplace.vestige("report", trace)
     assert f"{facts['lost']:,} records could not be kept and are missing here" in report.stdout
+
+
+def test_an_index_that_has_no_room_lives_in_memory(tmp_path):
+    place = tmp_path / "small"
+    mount("tmpfs", place)
+    try:
+        trace = str(record(place / "t.vst", steps(50)))
+        with contextlib.suppress(OSError), open(place / "rest", "wb", buffering=0) as rest:
+            while True:
+                rest.write(bytes(4096))
+        info = View(trace).info()
+        assert info["built"] and info["index_path"] is None and info["spans"] > 50
+        assert not [name for name in os.listdir(place) if "view" in name]
+        os.remove(place / "rest")
+        assert View(trace).info()["index_path"] == trace + ".view"
+    finally:
+        assert run_tool("umount", str(place)) is None

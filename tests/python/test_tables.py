@@ -215,6 +215,13 @@ def test_processes_are_numbered_and_told_apart(tmp_path):
     assert len(vestige.open(tmp_path / "t.vst", children=False).sources) == 1
 
 
+def test_rows_that_were_read_are_counted(path):
+    with vestige.open(path) as traces:
+        before = traces.span.rows_read()
+        count = len(rows_of(traces.span))
+        assert count > 0 and traces.span.rows_read() == before + count
+
+
 def test_a_range_of_time_can_be_asked_for(path, tables):
     marks = sorted(row["start_ns"] for row in tables["span"] if row["name"] == "a step")
     traces = vestige.open(path, from_ns=marks[1], to_ns=marks[2])

@@ -141,8 +141,16 @@ class Progress:
             self._bar.update(self._task, completed=share)
             self._bar.refresh()
             return
-        percent = f" … {share:4.0%}"
-        line = cut(self._what, width_of(sys.stderr) - len(percent) - 1) + percent
+        self._print(f" … {share:4.0%}")
+
+    def tell(self, text: str) -> None:
+        """Where nobody knows the share: what was done so far."""
+        if self._terminal and self._bar is None and time.monotonic() - self._begun >= 1:
+            self._shown = True
+            self._print(f" … {text}")
+
+    def _print(self, end: str) -> None:
+        line = cut(self._what, width_of(sys.stderr) - len(end) - 1) + end
         print(f"\r{line}", end="", file=sys.stderr, flush=True)
 
     def _begin_bar(self) -> None:

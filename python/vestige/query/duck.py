@@ -7,7 +7,7 @@ import re
 import tempfile
 import threading
 
-from vestige._core import table_names
+from vestige._core import Table, table_names
 from vestige.cli import Failure
 
 from .answer import BATCH, Answer
@@ -135,7 +135,7 @@ class DuckAnswer(Answer):
 
 
 class Watch:
-    """Tells how far a query is while it runs, where DuckDB knows: of Parquet, and not of streams."""
+    """Tells how far a query is while it runs. DuckDB knows of Parquet, but not of streams: of those, that it goes on."""
 
     def __init__(self, connection: Any, progress: Progress | None) -> None:
         self._connection = connection
@@ -155,10 +155,13 @@ class Watch:
 
     def _look(self) -> None:
         assert self._progress is not None
+        before = Table.rows_read()
         while not self._done.wait(WAIT_S):
             share = self._connection.query_progress() / 100
             if share >= 0:
                 self._progress(share)
+            else:
+                self._progress.tell(f"{Table.rows_read() - before:,} rows read")
 
 
 def load() -> Any:
