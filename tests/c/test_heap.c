@@ -28,12 +28,13 @@ static int is_filled(const unsigned char *block, size_t size,
 
 static void blocks_do_not_overlap_and_keep_what_is_in_them(void)
 {
-    enum { BLOCKS = 500, STEPS = 100000 };
+    enum { BLOCKS = 500 };
+    const size_t steps = 100000 / check_step(1, 10);
     static unsigned char *blocks[BLOCKS];
     static size_t sizes[BLOCKS];
     size_t wrong = 0;
 
-    for (size_t i = 0; i < STEPS; i++) {
+    for (size_t i = 0; i < steps; i++) {
         size_t at = (size_t)rand_r(&seed) % BLOCKS, size = any_size();
         unsigned char with = (unsigned char)at;
 
