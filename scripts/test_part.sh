@@ -55,11 +55,19 @@ reasons() {
 mkdir -p build/test
 rm -f "build/test/$part.ok" "build/test/$part.failed"
 started=$SECONDS
-if (run) >"$log" 2>&1; then
+TIMEFORMAT='%U %S'
+# How long it took, and how much of that the processors had to do.
+took() {
+    echo "$((SECONDS - started)) s, $(awk '{ print int($1 + $2) }' \
+        "build/test/$part.cpu") of CPU"
+}
+
+logged() { (run) >"$log" 2>&1; }
+if { time logged; } 2>"build/test/$part.cpu"; then
     touch "build/test/$part.ok"
-    echo "ok    $part ($((SECONDS - started)) s)"
+    echo "ok    $part ($(took))"
 else
-    echo "FAIL  $part ($((SECONDS - started)) s), see $log:"
+    echo "FAIL  $part ($(took)), see $log:"
     failures >"build/test/$part.failed" || true
     cat "build/test/$part.failed"
     reasons || true
