@@ -5,11 +5,11 @@ set -eu
 
 default=$(scripts/find_python.sh --default)
 # The longest first, so that both processors have work until the end.
-parts="layers python-$default clients asan"
+parts="layers asan c python-$default tsan install"
 for version in $(scripts/find_python.sh --all | sort -rV); do
     [ "$version" = "$default" ] || parts="$parts python-$version"
 done
-parts="$parts c tsan install"
+parts="$parts clients"
 
 rm -rf build/test
 mkdir -p build/test
