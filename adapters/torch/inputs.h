@@ -12,6 +12,7 @@
 #include <ATen/core/TensorBody.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
+#include <torch/csrc/profiler/util.h>
 
 #include <vestige/operator.h>
 
@@ -310,6 +311,18 @@ void put_named(facts &out, const at::RecordFunction &fn)
             put_number(out, value);
         else
             out.text(value.toStringRef().data(), value.toStringRef().size());
+    }
+}
+
+/* As torch counts them, from what the inputs are. */
+void put_flops(facts &out, const at::RecordFunction &fn)
+{
+    uint64_t flops = torch::profiler::impl::computeFlops(
+        fn.name(), torch::profiler::impl::saveExtraArgs(fn));
+
+    if (flops) {
+        out.byte(VST_FACT_FLOPS);
+        out.count(flops);
     }
 }
 

@@ -16,7 +16,6 @@
 
 #include <ATen/record_function.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
-#include <torch/csrc/profiler/util.h>
 #include <torch/version.h>
 
 #include <vestige/api.h>
@@ -92,17 +91,6 @@ void put_inputs(facts &out, const at::RecordFunction &fn,
     }
 }
 
-void put_flops(facts &out, const at::RecordFunction &fn, const name_facts &what)
-{
-    uint64_t flops = torch::profiler::impl::computeFlops(
-        fn.name(), torch::profiler::impl::saveExtraArgs(fn));
-
-    if (flops) {
-        out.byte(VST_FACT_FLOPS);
-        out.count(flops);
-    }
-}
-
 /* Of TorchScript's, which knows the modules that its code is of. */
 void put_modules(facts &out)
 {
@@ -132,7 +120,7 @@ uint32_t tell(thread_state *state, const at::RecordFunction &fn,
         put_inputs(out, fn, what, also);
     rest.go_back(out.mark());
     if (now_set.wants & WANTS_FLOPS && what.flags & NAME_HAS_FLOPS)
-        put_flops(rest, fn, what);
+        put_flops(rest, fn);
     if (now_set.wants & WANTS_OVERLOADS && what.flags & NAME_HAS_SCHEMA) {
         const char *overload = fn.overload_name();
         size_t length = std::strlen(overload);

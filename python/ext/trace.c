@@ -312,7 +312,6 @@ static PyMethodDef trace_methods[] = {
     {"report", (PyCFunction)(void (*)(void))vpy_trace_report,
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"functions", vpy_trace_functions, METH_NOARGS, NULL},
-    {"places", vpy_trace_places, METH_NOARGS, NULL},
     {"count_nodes", (PyCFunction)(void (*)(void))vpy_trace_count_nodes,
      METH_VARARGS | METH_KEYWORDS, NULL},
     {NULL, NULL, 0, NULL},

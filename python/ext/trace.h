@@ -39,7 +39,10 @@ PyObject *vpy_trace_events(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_averages(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_contexts(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_definitions(PyObject *object, PyObject *unused);
-PyObject *vpy_trace_places(PyObject *object, PyObject *unused);
+/* A list with what entry_of makes of each definition, None where there is none.
+ */
+PyObject *vpy_trace_by_id(PyObject *object,
+                          PyObject *(*entry_of)(const vst_definition *));
 int vpy_trace_events_init(void);
 
 /* trace_replays.c: methods, and a function of the module. */

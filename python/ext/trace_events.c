@@ -385,65 +385,35 @@ PyObject *vpy_trace_events(PyObject *object, PyObject *args, PyObject *kw)
     return result;
 }
 
-/* Kind, name as it is shown, by definition id; None where there is none. */
+PyObject *vpy_trace_by_id(PyObject *object,
+                          PyObject *(*entry_of)(const vst_definition *))
+{
+    vpy_trace *self = (vpy_trace *)object;
+
+    if (!vpy_trace_is_usable(self))
+        return NULL;
+    vst_id max = vst_trace_definition_max(self->handle);
+    PyObject *list = PyList_New((Py_ssize_t)max + 1);
+    for (vst_id id = 0; list && id <= max; id++) {
+        const vst_definition *d =
+            id ? vst_trace_definition(self->handle, id) : NULL;
+        PyObject *entry = d ? entry_of(d) : Py_NewRef(Py_None);
+        if (entry)
+            PyList_SET_ITEM(list, (Py_ssize_t)id, entry);
+        else
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *kind_and_name(const vst_definition *d)
+{
+    return Py_BuildValue("(iN)", (int)d->kind, vpy_trace_name(d));
+}
+
+/* Kind, name as it is shown, by definition id. */
 PyObject *vpy_trace_definitions(PyObject *object, PyObject *unused)
 {
-    vpy_trace *self = (vpy_trace *)object;
-    PyObject *list;
-
     (void)unused;
-    if (!vpy_trace_is_usable(self))
-        return NULL;
-    vst_id max = vst_trace_definition_max(self->handle);
-    list = PyList_New((Py_ssize_t)max + 1);
-    for (vst_id id = 0; list && id <= max; id++) {
-        const vst_definition *d =
-            id ? vst_trace_definition(self->handle, id) : NULL;
-        PyObject *entry =
-            d ? Py_BuildValue("(iN)", (int)d->kind, vpy_trace_name(d))
-              : Py_NewRef(Py_None);
-        if (!entry)
-            Py_CLEAR(list);
-        else
-            PyList_SET_ITEM(list, (Py_ssize_t)id, entry);
-    }
-    return list;
-}
-
-/* Name without place, and of Python functions the whole path and first line. */
-static PyObject *place_of(const vst_definition *d)
-{
-    PyObject *name = vpy_trace_text(d->name, d->name_len);
-    PyObject *file = d->kind == VST_DEF_PYTHON
-                         ? vpy_trace_text(d->file, d->file_len)
-                         : Py_NewRef(Py_None);
-
-    if (name && file)
-        return Py_BuildValue("(iNNi)", (int)d->kind, name, file, (int)d->line);
-    Py_XDECREF(name);
-    Py_XDECREF(file);
-    return NULL;
-}
-
-/* Kind, name, file, line, by definition id; None where there is none. */
-PyObject *vpy_trace_places(PyObject *object, PyObject *unused)
-{
-    vpy_trace *self = (vpy_trace *)object;
-    PyObject *list;
-
-    (void)unused;
-    if (!vpy_trace_is_usable(self))
-        return NULL;
-    vst_id max = vst_trace_definition_max(self->handle);
-    list = PyList_New((Py_ssize_t)max + 1);
-    for (vst_id id = 0; list && id <= max; id++) {
-        const vst_definition *d =
-            id ? vst_trace_definition(self->handle, id) : NULL;
-        PyObject *entry = d ? place_of(d) : Py_NewRef(Py_None);
-        if (!entry)
-            Py_CLEAR(list);
-        else
-            PyList_SET_ITEM(list, (Py_ssize_t)id, entry);
-    }
-    return list;
+    return vpy_trace_by_id(object, kind_and_name);
 }

@@ -222,31 +222,18 @@ PyObject *vpy_trace_report(PyObject *object, PyObject *args, PyObject *kw)
     return result;
 }
 
-/* By id: kind, name, file, how much of that is not shown, line; None. */
+static PyObject *whole_of(const vst_definition *d)
+{
+    return Py_BuildValue(
+        "(iNNNi)", (int)d->kind, vpy_trace_text(d->name, d->name_len),
+        vpy_trace_text(d->file, d->file_len),
+        vpy_trace_text(d->file + d->file_skip, d->file_len - d->file_skip),
+        (int)d->line);
+}
+
+/* By id: kind, name, file, what is shown of that, line. */
 PyObject *vpy_trace_functions(PyObject *object, PyObject *unused)
 {
-    vpy_trace *self = (vpy_trace *)object;
-    PyObject *list;
-
     (void)unused;
-    if (!vpy_trace_is_usable(self))
-        return NULL;
-    vst_id max = vst_trace_definition_max(self->handle);
-    list = PyList_New((Py_ssize_t)max + 1);
-    for (vst_id id = 0; list && id <= max; id++) {
-        const vst_definition *d = vst_trace_definition(self->handle, id);
-        PyObject *entry =
-            d ? Py_BuildValue("(iNNNi)", (int)d->kind,
-                              vpy_trace_text(d->name, d->name_len),
-                              vpy_trace_text(d->file, d->file_len),
-                              vpy_trace_text(d->file + d->file_skip,
-                                             d->file_len - d->file_skip),
-                              (int)d->line)
-              : Py_NewRef(Py_None);
-        if (entry)
-            PyList_SET_ITEM(list, (Py_ssize_t)id, entry);
-        else
-            Py_CLEAR(list);
-    }
-    return list;
+    return vpy_trace_by_id(object, whole_of);
 }

@@ -133,8 +133,6 @@ class Trace:
         shown (`f.py(3): C.f`), a qualified one (`C.f`) or its last part (`f`), whichever there is first."""
     def definitions(self) -> list[tuple[int, str] | None]:
         """Kind and name of what spans are of, by id."""
-    def places(self) -> list[tuple[int, str, str | None, int] | None]:
-        """Kind, name without place, file and first line of the same; only Python functions have a file."""
     def events(
         self,
         *,

@@ -26,7 +26,7 @@ enum {
     TEXT_MAX = 4 << 20
 };
 
-#define STEP check_step(5, 29)
+#define STEP check_step(2, 29)
 
 static char folder[] = "/tmp/vestige-faults-XXXXXX";
 static char vst_path[64], json_path[64], gzip_path[64];
@@ -409,7 +409,7 @@ static void so_may_all_of_it_in_a_bounded_recording(void)
 
             while (n < FAULTS_MAX &&
                    try_fault(kinds[i], n, lasting, true, true))
-                n += kinds[i] == FAULT_MEMORY ? STEP : check_step(13, 31);
+                n += kinds[i] == FAULT_MEMORY ? STEP : check_step(7, 31);
             CHECK(n > 1 && n < FAULTS_MAX);
         }
 }

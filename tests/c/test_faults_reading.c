@@ -214,7 +214,7 @@ static void try_all(try_fn try, check_fn check, unsigned expected)
 
             while (n < FAULTS_MAX &&
                    try_fault((fault_kind)kind, n, lasting, try, check))
-                n += check_step(2, 5);
+                n += check_step(1, 5);
             CHECK(n < FAULTS_MAX);
             if (n > 1)
                 kinds |= one((fault_kind)kind);

@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 SUFFIX = ".view"
 
 
+PYTHON = 1  # the kind of definition that has a file
+
+
+def to_place(function: tuple[int, str, str, str, int]) -> Place:
+    kind, name, file, _, line = function
+    return kind, name, file if kind == PYTHON else None, line
+
+
 class Stopped(Exception):
     """The server ends while an index is being built."""
 
@@ -34,7 +42,7 @@ class Shown:
     def __init__(self, number: int, source: Source, offset_ns: int = 0) -> None:
         self.number = number
         self.source = source
-        self.places: list[Place | None] = source.open().places()
+        self.places: list[Place | None] = [entry and to_place(entry) for entry in source.open().functions()]
         self._offset_ns = offset_ns  # how far it is moved from what its own clock says
         self.share = 0.0
         self.error: str | None = None
