@@ -19,9 +19,6 @@
 #include <stdio.h>
 #include <structmember.h>
 
-const char *const vpy_engine_name = "monitoring";
-bool vpy_torch_mode;
-
 typedef struct callback {
     PyObject_HEAD vectorcallfunc vectorcall;
 } callback;
@@ -187,7 +184,7 @@ static PyType_Spec callback_spec = {
     .slots = callback_slots,
 };
 
-int vpy_engine_init(PyObject *module)
+static int init(PyObject *module)
 {
     PyTypeObject *type =
         (PyTypeObject *)PyType_FromModuleAndSpec(module, &callback_spec, NULL);
@@ -270,7 +267,9 @@ static void explain(const char *what)
     snprintf(vpy_tracer_message, sizeof vpy_tracer_message, "%s", what);
 }
 
-bool vpy_engine_start(vpy_tracer *tracer)
+static void stop(vpy_tracer *tracer);
+
+static bool start(vpy_tracer *tracer)
 {
     unsigned long events = 0;
 
@@ -285,20 +284,20 @@ bool vpy_engine_start(vpy_tracer *tracer)
             continue;
         if (!set_callback(i, callbacks[i])) {
             explain("sys.monitoring refused a callback");
-            vpy_engine_stop(tracer);
+            stop(tracer);
             return false;
         }
         events |= (unsigned long)event_number(i);
     }
     if (!set_events(events)) {
         explain("sys.monitoring refused the events");
-        vpy_engine_stop(tracer);
+        stop(tracer);
         return false;
     }
     return true;
 }
 
-void vpy_engine_stop(vpy_tracer *tracer)
+static void stop(vpy_tracer *tracer)
 {
     (void)tracer;
     if (tool < 0)
@@ -313,12 +312,9 @@ void vpy_engine_stop(vpy_tracer *tracer)
     tool = -1;
 }
 
-void vpy_engine_native_defined(PyTypeObject *owner)
-{
-    (void)owner;
-}
-
-/* Nobody can take an interpreter-wide hook away. */
-void vpy_engine_check_thread(void)
-{
-}
+const vpy_engine vpy_engine_monitoring = {
+    .name = "monitoring",
+    .init = init,
+    .start = start,
+    .stop = stop,
+};

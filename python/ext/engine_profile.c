@@ -16,9 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const vpy_engine_name = "profile";
-bool vpy_torch_mode; /* changes nothing here: there are no tool ids */
-
 /* What a thread had before we came. */
 typedef struct displaced {
     uint64_t thread; /* tstate->id: never reused */
@@ -276,7 +273,7 @@ static void watch_setprofile(void)
 }
 
 /* cProfile's class is found when the program first calls it. */
-void vpy_engine_native_defined(PyTypeObject *owner)
+static void native_defined(PyTypeObject *owner)
 {
     PyTypeObject *type = owner;
 
@@ -293,7 +290,7 @@ void vpy_engine_native_defined(PyTypeObject *owner)
 }
 
 /* Somebody may have taken the hook away without our noticing. */
-void vpy_engine_check_thread(void)
+static void check_thread(void)
 {
     if (placed && PyThreadState_Get()->c_profilefunc != hook)
         after_change();
@@ -301,13 +298,13 @@ void vpy_engine_check_thread(void)
 
 /* ---- start and stop ---------------------------------------------------- */
 
-int vpy_engine_init(PyObject *module)
+static int init(PyObject *module)
 {
     (void)module;
     return 0;
 }
 
-bool vpy_engine_start(vpy_tracer *tracer)
+static bool start(vpy_tracer *tracer)
 {
     record_native = tracer->options.native;
     interpreter = PyThreadState_Get()->interp;
@@ -323,7 +320,7 @@ bool vpy_engine_start(vpy_tracer *tracer)
     return true;
 }
 
-void vpy_engine_stop(vpy_tracer *tracer)
+static void stop(vpy_tracer *tracer)
 {
     PyThreadState *t;
 
@@ -343,3 +340,12 @@ void vpy_engine_stop(vpy_tracer *tracer)
     }
     placed = false;
 }
+
+const vpy_engine vpy_engine_profile = {
+    .name = "profile",
+    .init = init,
+    .start = start,
+    .stop = stop,
+    .native_defined = native_defined,
+    .check_thread = check_thread,
+};

@@ -112,7 +112,7 @@ static int add_constants(PyObject *module)
 {
     PyObject *capsule =
         PyCapsule_New((void *)(uintptr_t)&api, VST_API_CAPSULE, NULL);
-    PyObject *engines = Py_BuildValue("(s)", vpy_engine_name);
+    PyObject *engines = vpy_engine_names();
     int failed = PyModule_AddObjectRef(module, "api", capsule) < 0 ||
                  PyModule_AddObjectRef(module, "engines", engines) < 0;
 
@@ -125,7 +125,7 @@ static int module_exec(PyObject *module)
 {
     if (check_interpreter() < 0 || vpy_code_ids_init() < 0 ||
         vpy_forks_init(module) < 0 || vpy_gc_init() < 0 ||
-        vpy_engine_init(module) < 0 || vpy_trace_type_init(module) < 0 ||
+        vpy_engines_init(module) < 0 || vpy_trace_type_init(module) < 0 ||
         vpy_session_type_init(module) < 0 || vpy_pack_init(module) < 0 ||
         vpy_tables_init(module) < 0 || vpy_view_init(module) < 0 ||
         vpy_annotation_init(module) < 0 || vpy_points_init(module) < 0 ||

@@ -49,15 +49,16 @@ static int take_names(PyObject *value, const char *name, PyObject **out)
     return 0;
 }
 
-static int check_engine(const char *engine)
+static int take_engine(const char *wanted, const char **engine)
 {
-    if (!engine || strcmp(engine, "auto") == 0 ||
-        strcmp(engine, vpy_engine_name) == 0)
+    *engine = wanted && strcmp(wanted, "auto") != 0 ? vpy_engine_name(wanted)
+                                                    : "auto";
+    if (*engine)
         return 0;
     PyErr_Format(PyExc_ValueError,
-                 "engine '%s' is not available on Python %d.%d (there is: "
-                 "auto, %s)",
-                 engine, PY_MAJOR_VERSION, PY_MINOR_VERSION, vpy_engine_name);
+                 "engine '%s' is not available on Python %d.%d (see "
+                 "vestige._core.engines)",
+                 wanted, PY_MAJOR_VERSION, PY_MINOR_VERSION);
     return -1;
 }
 
@@ -97,7 +98,7 @@ static int session_init(PyObject *object, PyObject *args, PyObject *kw)
         PyErr_SetString(PyExc_RuntimeError, "the session was started already");
         return -1;
     }
-    if (check_engine(engine) < 0 ||
+    if (take_engine(engine, &self->options.engine) < 0 ||
         (path != Py_None && !PyUnicode_FSConverter(path, &self->path)) ||
         take_names(include, "include", &self->options.include) < 0 ||
         take_names(exclude, "exclude", &self->options.exclude) < 0 ||
@@ -382,7 +383,7 @@ static PyObject *session_lost(PyObject *object, void *unused)
 static PyObject *session_engine(PyObject *object, void *unused)
 {
     (void)object, (void)unused;
-    return PyUnicode_FromString(vpy_engine_name);
+    return PyUnicode_FromString(vpy_engine_of_recording());
 }
 
 static PyMethodDef session_methods[] = {

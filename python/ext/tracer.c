@@ -8,7 +8,8 @@
 vpy_tracer *vpy_active;
 char vpy_tracer_message[VPY_MESSAGE_MAX];
 
-static vpy_options next_options = {.python = true, .native = true};
+static vpy_options next_options = {
+    .python = true, .native = true, .engine = "auto"};
 
 static void drop_options(vpy_options *options)
 {

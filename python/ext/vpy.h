@@ -14,19 +14,23 @@
 #pragma GCC visibility push(hidden)
 
 /* What a recording shall contain. */
+typedef struct vpy_engine vpy_engine;
+
 typedef struct vpy_options {
     bool python;        /* calls of Python functions */
     bool native;        /* calls of C functions */
     PyObject *include;  /* tuple of glob patterns (str), or NULL: all files */
     PyObject *exclude;  /* the same, or NULL: none */
     PyObject *log_args; /* tuple of function names, or NULL */
+    const char *engine; /* of vpy_engines, or "auto" */
 } vpy_options;
 
 typedef struct vpy_tracer {
     vst_tracer base;
     vst_queue *queue;
     vpy_options options;
-    vst_matcher *matcher; /* of get_events; no GIL needed */
+    const vpy_engine *engine; /* the one that placed the hooks */
+    vst_matcher *matcher;     /* of get_events; no GIL needed */
     bool running;
     bool gc;
 } vpy_tracer;
@@ -45,17 +49,36 @@ void vpy_tracer_abandon(void);
 /* Why the last make or restart failed, "" if it did not. */
 extern char vpy_tracer_message[VPY_MESSAGE_MAX];
 
-/* ---- engines: one of them is compiled in ------------------------------- */
+/* ---- engine.c: who places the hooks ------------------------------------ */
 
-extern const char *const vpy_engine_name;
-int vpy_engine_init(PyObject *module);
-/* False with vpy_tracer_message set. */
+struct vpy_engine {
+    const char *name;
+    int (*init)(PyObject *module);
+    /* False with vpy_tracer_message set. */
+    bool (*start)(vpy_tracer *tracer);
+    void (*stop)(vpy_tracer *tracer);
+    /* A C function was seen for the first time, bound to one of these. */
+    void (*native_defined)(PyTypeObject *owner);
+    /* Called now and then by threads of the program: are the hooks there? */
+    void (*check_thread)(void);
+};
+
+extern const vpy_engine vpy_engine_profile;    /* up to 3.11 */
+extern const vpy_engine vpy_engine_monitoring; /* from 3.12 on */
+
+/* Those of this Python; the first one is always there to fall back to. Ends
+ * with NULL. */
+extern const vpy_engine *const vpy_engines[];
+int vpy_engines_init(PyObject *module);
+PyObject *vpy_engine_names(void);                /* a tuple */
+const char *vpy_engine_name(const char *wanted); /* NULL: there is none */
 bool vpy_engine_start(vpy_tracer *tracer);
 void vpy_engine_stop(vpy_tracer *tracer);
-/* A C function was seen for the first time, bound to one of these. */
+/* These two do nothing while no engine runs. */
 void vpy_engine_native_defined(PyTypeObject *owner);
-/* Called now and then by threads of the program: are the hooks still there? */
 void vpy_engine_check_thread(void);
+/* The one that placed the hooks last, or would now. */
+const char *vpy_engine_of_recording(void);
 
 extern bool vpy_torch_mode; /* be what torch.profiler is to other tools */
 
