@@ -76,6 +76,10 @@ static inline void vpy_set_trace(PyThreadState *tstate, Py_tracefunc function)
 #define VPY_NEWEST_PROVEN 0x030D0000
 #define VPY_IS_PROVEN ((PY_VERSION_HEX & 0xffff0000) <= VPY_NEWEST_PROVEN)
 
+/* Whether "auto" means the turbo engine: on the versions for which the proofs
+ * show no difference that is not listed. */
+#define VPY_TURBO_IS_PROVEN 0
+
 /* ---- the extra slot of a code object ----------------------------------- */
 
 #if PY_VERSION_HEX >= 0x030C0000
@@ -167,6 +171,16 @@ static inline bool vpy_iframe_is_shim(const vpy_iframe *frame)
 #endif
 }
 
+/* The innermost frame of a thread that is the program's. */
+static inline const vpy_iframe *vpy_iframe_running(PyThreadState *tstate)
+{
+    const vpy_iframe *frame = vpy_iframe_innermost(tstate);
+
+    while (frame && vpy_iframe_is_shim(frame))
+        frame = vpy_iframe_back(frame);
+    return frame;
+}
+
 /* Whether a C function began to evaluate with this frame. */
 static inline bool vpy_iframe_is_entry(const vpy_iframe *frame)
 {
@@ -187,6 +201,16 @@ static inline PyObject *vpy_iframe_local(const vpy_iframe *frame, int index)
     return frame->localsplus[index];
 #else
     return frame->f_localsplus[index];
+#endif
+}
+
+/* The interpreter's own of a frame object. */
+static inline const vpy_iframe *vpy_iframe_of(const PyFrameObject *frame)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return frame->f_frame;
+#else
+    return frame;
 #endif
 }
 
@@ -242,6 +266,31 @@ static inline bool vpy_iframe_is_incomplete(const vpy_iframe *frame,
     (void)frame, (void)instruction;
     return false;
 #endif
+}
+
+/* What a function was called with, or has made of it since; borrowed, NULL if
+ * it has no value. Functions in a function may share it, it lies in a cell
+ * then: on 3.10 from the beginning, later from the first instructions on. */
+static inline PyObject *vpy_iframe_argument(const vpy_iframe *frame, int index)
+{
+    PyObject *value = vpy_iframe_local(frame, index);
+    PyCodeObject *code = vpy_iframe_code(frame);
+
+#if PY_VERSION_HEX >= 0x030B0000
+    const char *kinds = PyBytes_AS_STRING(code->co_localspluskinds);
+
+    if (value && (kinds[index] & CO_FAST_CELL) && PyCell_Check(value) &&
+        !vpy_iframe_is_incomplete(frame, vpy_iframe_instruction(frame)))
+        value = PyCell_GET(value);
+#else
+    Py_ssize_t cells = PyTuple_GET_SIZE(code->co_cellvars);
+
+    for (Py_ssize_t i = 0; !value && code->co_cell2arg && i < cells; i++)
+        if (code->co_cell2arg[i] == index)
+            value =
+                PyCell_GET(vpy_iframe_local(frame, code->co_nlocals + (int)i));
+#endif
+    return value;
 }
 
 /* Whether a code object's line table has columns too, in a format of its own.

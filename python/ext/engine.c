@@ -1,7 +1,11 @@
 /* Engines: the ways to be told of calls. Each is a file of its own; this one
- * knows which there are on this Python, and which one runs. */
+ * knows which there are on this Python, which one is meant, and which one runs.
+ * The first is always there. Another one may not be usable here, which is found
+ * out before it starts or when it does: then the first one records, and the
+ * program is told once if it asked for the other by name. */
 #include "vpy.h"
 
+#include <stdio.h>
 #include <string.h>
 
 bool vpy_torch_mode;
@@ -12,16 +16,19 @@ const vpy_engine *const vpy_engines[] = {
 #else
     &vpy_engine_profile,
 #endif
+    &vpy_engine_turbo,
     NULL,
 };
 
-static const vpy_engine *running; /* NULL: none */
-static const vpy_engine *latest;  /* to run */
+static const vpy_engine *running;  /* NULL: none */
+static bool told;                  /* that an engine is not usable */
+static char note[VPY_MESSAGE_MAX]; /* to be told, or "" */
+static bool tell_on_stderr;
 
 int vpy_engines_init(PyObject *module)
 {
     for (size_t i = 0; vpy_engines[i]; i++)
-        if (vpy_engines[i]->init(module) < 0)
+        if (vpy_engines[i]->init && vpy_engines[i]->init(module) < 0)
             return -1;
     return 0;
 }
@@ -43,10 +50,12 @@ PyObject *vpy_engine_names(void)
     return tuple;
 }
 
+/* ---- which one is meant ------------------------------------------------- */
+
 static const vpy_engine *find(const char *name)
 {
     if (strcmp(name, "auto") == 0)
-        return vpy_engines[0];
+        return VPY_TURBO_IS_PROVEN ? &vpy_engine_turbo : vpy_engines[0];
     for (size_t i = 0; vpy_engines[i]; i++)
         if (strcmp(vpy_engines[i]->name, name) == 0)
             return vpy_engines[i];
@@ -60,16 +69,76 @@ const char *vpy_engine_name(const char *wanted)
     return engine ? engine->name : NULL;
 }
 
+static void note_trouble(const char *wanted, const char *engine,
+                         const char *why)
+{
+    if (strcmp(wanted, "auto") == 0 || told)
+        return;
+    told = true;
+    snprintf(note, sizeof note,
+             "vestige: engine %s is not usable here: %.150s; recording with %s",
+             engine, why, vpy_engines[0]->name);
+}
+
+const vpy_engine *vpy_engine_choose(const vpy_options *options)
+{
+    const vpy_engine *engine = find(options->engine);
+    const char *why = engine->trouble ? engine->trouble() : NULL;
+
+    if (!why)
+        return engine;
+    note_trouble(options->engine, engine->name, why);
+    return vpy_engines[0];
+}
+
+int vpy_engine_tell(void)
+{
+    char text[sizeof note];
+
+    if (!note[0])
+        return 0;
+    memcpy(text, note, sizeof text);
+    note[0] = 0;
+    if (tell_on_stderr) {
+        PySys_WriteStderr("%s\n", text);
+        return 0;
+    }
+    return PyErr_WarnEx(PyExc_RuntimeWarning, text, 1);
+}
+
+PyObject *vpy_engine_tell_on_stderr(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    tell_on_stderr = true;
+    Py_RETURN_NONE;
+}
+
+/* ---- the one that runs -------------------------------------------------- */
+
+static bool try_start(const vpy_engine *engine, vpy_tracer *tracer)
+{
+    tracer->engine = running = engine; /* a fork may come before it is done */
+    if (engine->start(tracer))
+        return true;
+    tracer->engine = running = NULL;
+    return false;
+}
+
 bool vpy_engine_start(vpy_tracer *tracer)
 {
-    const vpy_engine *engine = find(tracer->options.engine);
+    const vpy_engine *engine = vpy_engine_choose(&tracer->options);
+    bool started = try_start(engine, tracer);
+    char json[64];
 
-    tracer->engine = running = engine; /* a fork may come before it is done */
-    if (!engine->start(tracer)) {
-        tracer->engine = running = NULL;
-        return false;
+    if (!started && engine != vpy_engines[0]) {
+        note_trouble(tracer->options.engine, engine->name, vpy_tracer_message);
+        vpy_tracer_message[0] = 0;
+        started = try_start(vpy_engines[0], tracer);
     }
-    latest = engine;
+    if (!started)
+        return false;
+    snprintf(json, sizeof json, "\"%s\"", tracer->engine->name);
+    vst_queue_set_metadata(tracer->queue, "vestige.engine", json);
     return true;
 }
 
@@ -92,7 +161,18 @@ void vpy_engine_check_thread(void)
         running->check_thread();
 }
 
-const char *vpy_engine_of_recording(void)
+const vpy_engine *vpy_engine_running(void)
 {
-    return (latest ? latest : vpy_engines[0])->name;
+    return running;
+}
+
+PyObject *vpy_engine_hooks_in_place(PyObject *module, PyObject *unused)
+{
+    size_t count = 0;
+
+    (void)module, (void)unused;
+    for (size_t i = 0; vpy_engines[i]; i++)
+        if (vpy_engines[i]->hooks_in_place)
+            count += vpy_engines[i]->hooks_in_place();
+    return PyLong_FromSize_t(count);
 }

@@ -50,7 +50,7 @@ static PyObject *on_return(PyObject *self, PyObject *const *args, size_t nargsf,
     if (VST_LIKELY(value - 1 < VPY_SPECIAL - 1))
         vst_record(VST_EXIT, value);
     else if (value)
-        vpy_code_returns(value, args[0], args[2]);
+        vpy_code_returns(value, 0, args[0], args[2]);
     Py_RETURN_NONE;
 }
 
@@ -63,7 +63,7 @@ static PyObject *on_unwind(PyObject *self, PyObject *const *args, size_t nargsf,
     if (VST_LIKELY(value - 1 < VPY_SPECIAL - 1))
         vst_record(VST_RAISE, value);
     else if (value)
-        vpy_code_returns(value, args[0], NULL);
+        vpy_code_returns(value, 0, args[0], NULL);
     Py_RETURN_NONE;
 }
 
@@ -267,9 +267,7 @@ static void explain(const char *what)
     snprintf(vpy_tracer_message, sizeof vpy_tracer_message, "%s", what);
 }
 
-static void stop(vpy_tracer *tracer);
-
-static bool start(vpy_tracer *tracer)
+bool vpy_monitoring_start(vpy_tracer *tracer, bool native)
 {
     unsigned long events = 0;
 
@@ -279,25 +277,30 @@ static bool start(vpy_tracer *tracer)
         return false;
     }
     for (size_t i = 0; i < HOOKS; i++) {
-        if ((hooks[i].with == NATIVE_CALLS && !tracer->options.native) ||
+        if ((hooks[i].with == NATIVE_CALLS && !native) ||
             (hooks[i].with == EXCEPTIONS && !vpy_triggers_want_exceptions()))
             continue;
         if (!set_callback(i, callbacks[i])) {
             explain("sys.monitoring refused a callback");
-            stop(tracer);
+            vpy_monitoring_stop(tracer);
             return false;
         }
         events |= (unsigned long)event_number(i);
     }
     if (!set_events(events)) {
         explain("sys.monitoring refused the events");
-        stop(tracer);
+        vpy_monitoring_stop(tracer);
         return false;
     }
     return true;
 }
 
-static void stop(vpy_tracer *tracer)
+static bool start(vpy_tracer *tracer)
+{
+    return vpy_monitoring_start(tracer, tracer->options.native);
+}
+
+void vpy_monitoring_stop(vpy_tracer *tracer)
 {
     (void)tracer;
     if (tool < 0)
@@ -312,9 +315,15 @@ static void stop(vpy_tracer *tracer)
     tool = -1;
 }
 
+static size_t hooks_in_place(void)
+{
+    return tool >= 0;
+}
+
 const vpy_engine vpy_engine_monitoring = {
     .name = "monitoring",
     .init = init,
     .start = start,
-    .stop = stop,
+    .stop = vpy_monitoring_stop,
+    .hooks_in_place = hooks_in_place,
 };

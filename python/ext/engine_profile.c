@@ -133,7 +133,7 @@ static void enter(PyObject *code, PyFrameObject *frame)
     if (VST_LIKELY(value - 1 < VPY_SPECIAL - 1))
         vst_record(VST_ENTER, value);
     else if (value)
-        vpy_code_entered(value, code, frame);
+        vpy_code_entered(value, code, vpy_iframe_of(frame));
 }
 
 static void leave(PyObject *code, PyObject *result)
@@ -143,7 +143,7 @@ static void leave(PyObject *code, PyObject *result)
     if (VST_LIKELY(value - 1 < VPY_SPECIAL - 1))
         vst_record(result ? VST_EXIT : VST_RAISE, value);
     else if (value)
-        vpy_code_returns(value, code, result);
+        vpy_code_returns(value, 0, code, result);
 }
 
 /* what is PyTrace_C_CALL or one of the two that follow it. */
@@ -298,12 +298,6 @@ static void check_thread(void)
 
 /* ---- start and stop ---------------------------------------------------- */
 
-static int init(PyObject *module)
-{
-    (void)module;
-    return 0;
-}
-
 static bool start(vpy_tracer *tracer)
 {
     record_native = tracer->options.native;
@@ -341,11 +335,22 @@ static void stop(vpy_tracer *tracer)
     placed = false;
 }
 
+static size_t hooks_in_place(void)
+{
+    size_t count = !!setprofile.method + !!enable.method + !!disable.method;
+
+    for (PyThreadState *t =
+             interpreter ? PyInterpreterState_ThreadHead(interpreter) : NULL;
+         t; t = PyThreadState_Next(t))
+        count += (t->c_profilefunc == hook) + (t->c_tracefunc == on_trace);
+    return count;
+}
+
 const vpy_engine vpy_engine_profile = {
     .name = "profile",
-    .init = init,
     .start = start,
     .stop = stop,
     .native_defined = native_defined,
     .check_thread = check_thread,
+    .hooks_in_place = hooks_in_place,
 };

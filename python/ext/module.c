@@ -87,6 +87,12 @@ static PyMethodDef functions[] = {
     {"set_torch_mode", set_torch_mode, METH_O,
      PyDoc_STR("set_torch_mode(on)\n--\n\nTake the monitoring tool id that "
                "torch.profiler takes.")},
+    {"hooks_in_place", vpy_engine_hooks_in_place, METH_NOARGS,
+     PyDoc_STR("hooks_in_place()\n--\n\nHow many hooks of ours the "
+               "interpreter has right now; 0 while nothing is recorded.")},
+    {"tell_engines_on_stderr", vpy_engine_tell_on_stderr, METH_NOARGS,
+     PyDoc_STR("tell_engines_on_stderr()\n--\n\nSay there that an engine is "
+               "not usable, in place of a warning.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -145,14 +145,11 @@ static vst_id known_id(PyObject *self)
                                                                      : 0;
 }
 
-/* What the function that runs now was called with; NULL: something else runs.
- */
-static PyObject *called_module(PyObject *code)
+/* What the function was called with; NULL: something else runs. */
+static PyObject *called_module(PyObject *code, const vpy_iframe *frame)
 {
-    const vpy_iframe *frame = vpy_iframe_innermost(PyThreadState_Get());
-
-    while (frame && vpy_iframe_is_shim(frame))
-        frame = vpy_iframe_back(frame);
+    if (!frame)
+        frame = vpy_iframe_running(PyThreadState_Get());
     if (!frame || (PyObject *)vpy_iframe_code(frame) != code)
         return NULL;
     return vpy_iframe_local(frame, 0);
@@ -163,9 +160,9 @@ bool vpy_is_framework_code(PyObject *code)
     return code == module_code || code == enter_code || code == leave_code;
 }
 
-static vst_id module_entered(PyObject *code)
+static vst_id module_entered(PyObject *code, const vpy_iframe *frame)
 {
-    PyObject *self = called_module(code);
+    PyObject *self = called_module(code, frame);
     vst_id id = self ? known_id(self) : 0;
 
     return id || !self ? id : add(self);
@@ -173,25 +170,27 @@ static vst_id module_entered(PyObject *code)
 
 static vst_id module_left(PyObject *code)
 {
-    PyObject *self = called_module(code);
+    PyObject *self = called_module(code, NULL);
 
     return self ? known_id(self) : 0;
 }
 
-void vpy_framework_entered(vst_id id, PyObject *code)
+vst_id vpy_framework_entered(vst_id id, PyObject *code, const vpy_iframe *frame)
 {
-    vst_id module = code == module_code ? module_entered(code) : 0;
+    vst_id module = code == module_code ? module_entered(code, frame) : 0;
 
     if (code == leave_code)
         vst_record_settle(true);
     vst_record(VST_ENTER, module ? module : id);
+    return module ? module : id;
 }
 
-void vpy_framework_left(vst_kind kind, vst_id id, PyObject *code)
+void vpy_framework_left(vst_kind kind, vst_id id, vst_id entered,
+                        PyObject *code)
 {
-    vst_id module = code == module_code ? module_left(code) : 0;
-
-    vst_record(kind, module ? module : id);
+    if (!entered && code == module_code)
+        entered = module_left(code);
+    vst_record(kind, entered ? entered : id);
     if (code == enter_code)
         vst_record_settle(false);
 }

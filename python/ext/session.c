@@ -10,6 +10,7 @@ typedef struct session {
     vpy_memory_options memory_options;
     uint64_t max_size, keep_ns; /* 0: no bound */
     vpy_flight *flight;         /* NULL: it is never asked for snapshots */
+    const vpy_engine *engine;   /* that recorded last, NULL: none did */
 } session;
 
 PyObject *vpy_recording_session;
@@ -191,6 +192,16 @@ static int warn_if_unproven(void)
                             PY_MAJOR_VERSION, PY_MINOR_VERSION);
 }
 
+/* Before recording: telling of one that is not usable runs code of the
+ * program's. */
+static int prepare_engine(session *self)
+{
+    if (!self->options.python && !self->options.native)
+        return 0;
+    vpy_engine_choose(&self->options);
+    return vpy_engine_tell();
+}
+
 /* Makes the file, if that is not done. */
 static PyObject *session_create(PyObject *object, PyObject *unused)
 {
@@ -239,12 +250,18 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
                     NULL);
     if (vpy_flight_begin(self->flight, self->handle) < 0)
         return NULL;
+    if (prepare_engine(self) < 0) {
+        vpy_flight_end(self->flight);
+        return NULL;
+    }
     configure(self);
     vst_status status = vst_session_start(self->handle, &error);
     if (status != VST_OK) {
         vpy_flight_end(self->flight);
         return fail(self, status, &error);
     }
+    if (vpy_engine_running())
+        self->engine = vpy_engine_running();
     vpy_recording_queue = vst_session_queue(self->handle);
     vpy_recording_session = object;
     Py_RETURN_NONE;
@@ -382,8 +399,13 @@ static PyObject *session_lost(PyObject *object, void *unused)
 
 static PyObject *session_engine(PyObject *object, void *unused)
 {
-    (void)object, (void)unused;
-    return PyUnicode_FromString(vpy_engine_of_recording());
+    session *self = (session *)object;
+    const vpy_engine *engine = self->engine;
+
+    (void)unused;
+    if (!engine)
+        engine = vpy_engine_choose(&self->options);
+    return PyUnicode_FromString(engine->name);
 }
 
 static PyMethodDef session_methods[] = {

@@ -23,19 +23,19 @@ static void put_repr(vpy_json *json, PyObject *value)
 }
 
 static void put_arguments(vpy_json *json, PyCodeObject *code,
-                          PyFrameObject *frame)
+                          const vpy_iframe *frame)
 {
     PyObject *names = PyObject_GetAttrString((PyObject *)code, "co_varnames");
-    PyObject *locals = PyObject_GetAttrString((PyObject *)frame, "f_locals");
     Py_ssize_t count = code->co_argcount + code->co_kwonlyargcount +
                        !!(code->co_flags & CO_VARARGS) +
                        !!(code->co_flags & CO_VARKEYWORDS);
 
-    for (Py_ssize_t i = 0; names && locals && i < count; i++) {
+    for (Py_ssize_t i = 0; names && i < count; i++) {
         PyObject *name = PyTuple_GetItem(names, i);
-        PyObject *value = name ? PyObject_GetItem(locals, name) : NULL;
+        PyObject *value = name ? vpy_iframe_argument(frame, (int)i) : NULL;
         const char *bytes;
         uint32_t length;
+        Py_XINCREF(value);
         PyObject *key = value ? vpy_text(name, &bytes, &length) : NULL;
         PyErr_Clear();
         if (key) {
@@ -45,7 +45,6 @@ static void put_arguments(vpy_json *json, PyCodeObject *code,
         Py_XDECREF(key);
         Py_XDECREF(value);
     }
-    Py_XDECREF(locals);
     Py_XDECREF(names);
     PyErr_Clear();
 }
@@ -62,14 +61,14 @@ static bool is_import(PyCodeObject *code)
     return PyUnicode_CompareWithASCIIString(code->co_name, "<module>") == 0;
 }
 
-static VST_COLD void look_into(PyObject *code, PyFrameObject *frame)
+static VST_COLD void look_into(PyObject *code, const vpy_iframe *frame)
 {
     PyObject *type, *error, *traceback;
     vpy_json json = {.length = 0};
 
     PyErr_Fetch(&type, &error, &traceback);
     if (!frame)
-        frame = PyEval_GetFrame();
+        frame = vpy_iframe_running(PyThreadState_Get());
     if (frame && is_thread_start((PyCodeObject *)code)) {
         vpy_threads_name_from_frame(vpy_active, frame);
     } else if (frame && !is_import((PyCodeObject *)code)) {
@@ -81,17 +80,16 @@ static VST_COLD void look_into(PyObject *code, PyFrameObject *frame)
     PyErr_Restore(type, error, traceback);
 }
 
-void vpy_code_entered(uint32_t value, PyObject *code, PyFrameObject *frame)
+vst_id vpy_code_entered(uint32_t value, PyObject *code, const vpy_iframe *frame)
 {
-    if (value & VPY_SPECIAL && vpy_is_framework_code(code)) {
-        vpy_framework_entered(VPY_ID(value), code);
-        return;
-    }
+    if (value & VPY_SPECIAL && vpy_is_framework_code(code))
+        return vpy_framework_entered(VPY_ID(value), code, frame);
     vst_record(VST_ENTER, VPY_ID(value));
     if (value & VPY_TIMED)
         vpy_triggers_entered(VPY_ID(value));
     if (value & VPY_SPECIAL)
         look_into(code, frame);
+    return VPY_ID(value);
 }
 
 static VST_COLD void record_result(PyObject *result)
@@ -106,10 +104,12 @@ static VST_COLD void record_result(PyObject *result)
     PyErr_Restore(type, error, traceback);
 }
 
-void vpy_code_returns(uint32_t value, PyObject *code, PyObject *result)
+void vpy_code_returns(uint32_t value, vst_id entered, PyObject *code,
+                      PyObject *result)
 {
     if (value & VPY_SPECIAL && vpy_is_framework_code(code)) {
-        vpy_framework_left(result ? VST_EXIT : VST_RAISE, VPY_ID(value), code);
+        vpy_framework_left(result ? VST_EXIT : VST_RAISE, VPY_ID(value),
+                           entered, code);
         return;
     }
     if (value & VPY_SPECIAL && result && is_import((PyCodeObject *)code)) {

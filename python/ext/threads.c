@@ -175,14 +175,13 @@ void vpy_threads_name_current(vpy_tracer *tracer)
 
 /* In threading.Thread._bootstrap_inner: `self` is the thread, which is not yet
  * among the active ones. */
-void vpy_threads_name_from_frame(vpy_tracer *tracer, PyFrameObject *frame)
+void vpy_threads_name_from_frame(vpy_tracer *tracer, const vpy_iframe *frame)
 {
-    PyObject *locals = PyObject_GetAttrString((PyObject *)frame, "f_locals");
-    PyObject *self = locals ? PyMapping_GetItemString(locals, "self") : NULL;
+    PyObject *self = vpy_iframe_argument(frame, 0);
 
+    Py_XINCREF(self);
     if (self)
         name_thread(tracer, vst_thread_handle(), self);
     Py_XDECREF(self);
-    Py_XDECREF(locals);
     PyErr_Clear();
 }

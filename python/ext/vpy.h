@@ -53,7 +53,9 @@ extern char vpy_tracer_message[VPY_MESSAGE_MAX];
 
 struct vpy_engine {
     const char *name;
-    int (*init)(PyObject *module);
+    int (*init)(PyObject *module); /* NULL: nothing to do */
+    /* Why it is not usable here, or NULL; NULL for one that always is. */
+    const char *(*trouble)(void);
     /* False with vpy_tracer_message set. */
     bool (*start)(vpy_tracer *tracer);
     void (*stop)(vpy_tracer *tracer);
@@ -61,10 +63,16 @@ struct vpy_engine {
     void (*native_defined)(PyTypeObject *owner);
     /* Called now and then by threads of the program: are the hooks there? */
     void (*check_thread)(void);
+    size_t (*hooks_in_place)(void); /* right now, NULL: does not tell */
 };
 
 extern const vpy_engine vpy_engine_profile;    /* up to 3.11 */
 extern const vpy_engine vpy_engine_monitoring; /* from 3.12 on */
+extern const vpy_engine vpy_engine_turbo;
+
+/* The monitoring engine's hooks, with those of C functions or without. */
+bool vpy_monitoring_start(vpy_tracer *tracer, bool native);
+void vpy_monitoring_stop(vpy_tracer *tracer);
 
 /* Those of this Python; the first one is always there to fall back to. Ends
  * with NULL. */
@@ -72,13 +80,20 @@ extern const vpy_engine *const vpy_engines[];
 int vpy_engines_init(PyObject *module);
 PyObject *vpy_engine_names(void);                /* a tuple */
 const char *vpy_engine_name(const char *wanted); /* NULL: there is none */
+/* The one that would record. */
+const vpy_engine *vpy_engine_choose(const vpy_options *options);
+/* If the one that was asked for could not be: a warning, or a line on stderr.
+ * -1: the warning is an exception. */
+int vpy_engine_tell(void);
 bool vpy_engine_start(vpy_tracer *tracer);
 void vpy_engine_stop(vpy_tracer *tracer);
 /* These two do nothing while no engine runs. */
 void vpy_engine_native_defined(PyTypeObject *owner);
 void vpy_engine_check_thread(void);
-/* The one that placed the hooks last, or would now. */
-const char *vpy_engine_of_recording(void);
+const vpy_engine *vpy_engine_running(void); /* NULL: none */
+/* Functions of the module. */
+PyObject *vpy_engine_tell_on_stderr(PyObject *module, PyObject *unused);
+PyObject *vpy_engine_hooks_in_place(PyObject *module, PyObject *unused);
 
 extern bool vpy_torch_mode; /* be what torch.profiler is to other tools */
 
@@ -137,10 +152,11 @@ static inline bool vpy_caller_is_recorded(PyObject *code)
 }
 
 /* Around the enter and exit of special functions. frame may be NULL: the one
- * that runs now. */
-VST_COLD void vpy_code_entered(uint32_t value, PyObject *code,
-                               PyFrameObject *frame);
-VST_COLD void vpy_code_returns(uint32_t value, PyObject *code,
+ * that runs now. The id that was recorded is what the end is given as entered;
+ * 0: it is found out by the frame, which still runs then. */
+VST_COLD vst_id vpy_code_entered(uint32_t value, PyObject *code,
+                                 const vpy_iframe *frame);
+VST_COLD void vpy_code_returns(uint32_t value, vst_id entered, PyObject *code,
                                PyObject *result);
 
 /* A C function that was seen: a slot of the table in native_ids.c. */
@@ -204,16 +220,18 @@ static inline vst_id vpy_native_id(PyObject *callable)
 void vpy_threads_announce(vpy_tracer *tracer);
 void vpy_threads_name_all(vpy_tracer *tracer);
 void vpy_threads_name_current(vpy_tracer *tracer);
-void vpy_threads_name_from_frame(vpy_tracer *tracer, PyFrameObject *frame);
+void vpy_threads_name_from_frame(vpy_tracer *tracer, const vpy_iframe *frame);
 /* The calls the current thread is in, written as a STACK record. */
 void vpy_threads_record_stack(void);
 
 /* modules.c: functions of a framework's that stand for something else. */
 int vpy_modules_init(PyObject *module);
 bool vpy_is_framework_code(PyObject *code);
-/* These record it; id is the function's own. */
-void vpy_framework_entered(vst_id id, PyObject *code);
-void vpy_framework_left(vst_kind kind, vst_id id, PyObject *code);
+/* These record it; id is the function's own. frame, entered: as above. */
+vst_id vpy_framework_entered(vst_id id, PyObject *code,
+                             const vpy_iframe *frame);
+void vpy_framework_left(vst_kind kind, vst_id id, vst_id entered,
+                        PyObject *code);
 /* Whether a code object of that file and name is what importing it runs. */
 bool vpy_imports_framework(const char *file, uint32_t length, PyObject *name);
 void vpy_framework_imported(void);

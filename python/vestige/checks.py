@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from . import _core
 
 TYPE_CHECKING = False
@@ -10,10 +12,15 @@ if TYPE_CHECKING:
 
 
 def check_engine(engine: object) -> str:
+    """What "auto" means may be said by VESTIGE_ENGINE."""
     if not isinstance(engine, str):
         raise TypeError(f"engine must be a str, not {type(engine).__name__}")
+    by = ""
+    if engine == "auto" and os.environ.get("VESTIGE_ENGINE"):
+        engine = os.environ["VESTIGE_ENGINE"]
+        by = " (VESTIGE_ENGINE asks for it)"
     if engine != "auto" and engine not in _core.engines:
-        raise ValueError(f"no engine {engine!r} on this Python: use one of auto, {', '.join(_core.engines)}")
+        raise ValueError(f"no engine {engine!r} on this Python{by}: use one of auto, {', '.join(_core.engines)}")
     return engine
 
 

@@ -1,0 +1,443 @@
+/* Python frames up to 3.11: a function that the interpreter calls to evaluate a
+ * frame (PEP 523), in every thread of the main interpreter. It records, and has
+ * the frame evaluated by whoever did that before.
+ *
+ * What the interpreter does not say, and what is done about it:
+ *  - Calls that are open when the hook comes end unseen (frame_open.c). While
+ *    one of them is the innermost, the next call tells which are left.
+ *  - On 3.11 the making of a generator is an evaluation too. It is none of
+ * ours.
+ *  - A frame for which there is no recursion left is refused only after it came
+ *    by here. It is looked for.
+ *  - On 3.11 the interpreter needs no C stack for Python calls, but with a hook
+ *    it does. Where half of the stack is used up the hook goes away, for all
+ *    threads, until the thread has come back some way; the thread tells of a
+ * gap and the others do when they come by again.
+ *  - Somebody else may take the place of the hook, and call it from there. It
+ *    cannot be taken out then: it records nothing once recording has stopped,
+ *    and takes itself out when it finds itself in its place again.
+ *
+ * An era is a time in which the hook is in its place. An evaluation that ends
+ * in another era than it began in is none that counts, unless its thread knows
+ * better. With the GIL held. */
+#include "frame_hook.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if VPY_HAS_FRAME_HOOK
+
+/* How much of a thread's C stack the hook leaves to others: on 3.11 there are
+ * programs that go as deep in Python as they like and need none. On 3.10 every
+ * call needs some, with the hook a little more. */
+#if PY_VERSION_HEX >= 0x030B0000
+#define STACK_LEFT(size) ((size) / 2)
+#else
+#define STACK_LEFT(size) ((size) / 4)
+#endif
+#define STACK_BACK(size) ((size) / 16) /* how far back it has to come */
+
+VST_THREAD_LOCAL vpy_frames_thread vpy_frames_this VST_TLS_MODEL;
+uint64_t vpy_frames_era;
+
+static uint64_t last_era;
+static PyInterpreterState *interpreter;
+static _PyFrameEvalFunction next_evaluate; /* that was there before us */
+static bool buried; /* somebody was in our place when we stopped, and may call
+                     * us */
+static size_t pauses;
+
+static struct {
+    uint64_t era; /* that it will go on from, 0: there is no pause */
+    const vpy_frames_thread *thread; /* that asked for it */
+    uintptr_t ends_above;            /* of its stack */
+} paused;
+
+/* What is seen of the calls made to test this, one character each. */
+static struct {
+    PyThreadState *thread; /* NULL: no test */
+    size_t length;
+    char seen[256];
+} test;
+
+static PyObject *evaluate(PyThreadState *tstate, vpy_iframe *frame,
+                          int throwing);
+
+static uintptr_t stack_pointer(void)
+{
+    return (uintptr_t)__builtin_frame_address(0);
+}
+
+static _PyFrameEvalFunction in_place(void)
+{
+    return _PyInterpreterState_GetEvalFrameFunc(interpreter);
+}
+
+static void place(_PyFrameEvalFunction function)
+{
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, function);
+}
+
+static const vpy_iframe *caller(PyThreadState *tstate)
+{
+    return vpy_iframe_innermost(tstate);
+}
+
+/* ---- frames that are not to be recorded --------------------------------- */
+
+static inline bool makes_generator(const vpy_iframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return (vpy_iframe_code(frame)->co_flags &
+            (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) &&
+           frame->owner != FRAME_OWNED_BY_GENERATOR;
+#else
+    (void)frame;
+    return false;
+#endif
+}
+
+static inline bool will_be_refused(const PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return tstate->recursion_remaining <= 0 && !tstate->recursion_headroom;
+#else
+    return tstate->recursion_depth >= tstate->interp->ceval.recursion_limit &&
+           !tstate->recursion_headroom;
+#endif
+}
+
+/* ---- the calls that end unseen ------------------------------------------- */
+
+static void note_open_depth(vpy_frames_thread *t)
+{
+    bool any = t->open && t->open->count;
+
+    t->open_depth = any ? t->depth : VPY_NO_DEPTH;
+    t->open_top = any ? t->open->calls[t->open->count - 1].frame : NULL;
+}
+
+/* One of them runs, and calls: those within it have ended. A frame that is none
+ * of them is that of another greenlet. */
+static void settle(vpy_frames_thread *t, const vpy_iframe *frame)
+{
+    size_t count = t->open->count;
+
+    while (count && t->open->calls[count - 1].frame != frame)
+        count--;
+    if (!count)
+        return;
+    while (t->open->count > count) {
+        vst_id id = t->open->calls[--t->open->count].id;
+        if (id)
+            vst_record(VST_EXIT, id);
+    }
+    note_open_depth(t);
+}
+
+/* A thread has come by for the first time in this era. */
+static void tell_of_gap(vpy_open_calls *open)
+{
+    vst_id *ids = calloc(open->count + 1, sizeof *ids);
+    size_t count = 0;
+
+    open->after_gap = false;
+    vst_record_gap(false);
+    vpy_triggers_forget_thread();
+    vst_record_gap(true);
+    for (size_t i = 0; ids && i < open->count; i++)
+        if (open->calls[i].id)
+            ids[count++] = open->calls[i].id;
+    if (ids)
+        vst_record_stack(ids, count);
+    free(ids);
+}
+
+/* Of the calling thread. */
+static bool find_stack(uintptr_t *low, size_t *size)
+{
+    pthread_attr_t attributes;
+    void *address;
+    bool found;
+
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+        return false;
+    found = pthread_attr_getstack(&attributes, &address, size) == 0;
+    pthread_attr_destroy(&attributes);
+    *low = (uintptr_t)address;
+    return found;
+}
+
+static uintptr_t stack_limit(size_t *size)
+{
+    uintptr_t low, here = stack_pointer();
+
+    if (!find_stack(&low, size) || here < low || here - low > *size) {
+        *size = 1 << 18;
+        return here - STACK_LEFT(*size);
+    }
+    return low + STACK_LEFT(*size);
+}
+
+VST_COLD static void join_era(vpy_frames_thread *t, PyThreadState *tstate)
+{
+    size_t size;
+
+    t->era = t->since = vpy_frames_era;
+    t->depth = 0;
+    t->limit = stack_limit(&size);
+    t->open = vpy_open_calls_of(tstate);
+    note_open_depth(t);
+    if (t->open && t->open->after_gap)
+        tell_of_gap(t->open);
+}
+
+void vpy_frames_settle_slow(PyThreadState *tstate)
+{
+    vpy_frames_thread *t = &vpy_frames_this;
+
+    if (!vpy_frames_era)
+        return;
+    if (t->era != vpy_frames_era)
+        join_era(t, tstate);
+    if (t->depth == t->open_depth)
+        settle(t, caller(tstate));
+}
+
+/* ---- away and back ------------------------------------------------------- */
+
+/* With the thread's stack nearly half used up. */
+VST_COLD static PyObject *evaluate_without(PyThreadState *tstate,
+                                           vpy_iframe *frame, int throwing)
+{
+    vpy_frames_thread *t = &vpy_frames_this;
+
+    if (in_place() == evaluate) {
+        size_t size;
+        vst_record_gap(false);
+        vpy_triggers_forget_thread();
+        paused.era = vpy_frames_era;
+        paused.thread = t;
+        paused.ends_above = stack_limit(&size);
+        paused.ends_above += STACK_BACK(size);
+        vpy_frames_era = 0;
+        pauses++;
+        place(next_evaluate);
+    }
+    return next_evaluate(tstate, frame, throwing);
+}
+
+VST_COLD static void come_back(vpy_frames_thread *t, PyThreadState *tstate)
+{
+    paused.era = 0;
+    vpy_open_calls_forget(t->open);
+    if (!vpy_open_calls_note_all(tstate, true))
+        return; /* no memory: away for good */
+    vpy_frames_era = t->era = ++last_era;
+    place(evaluate);
+    vst_record_gap(true);
+}
+
+/* An evaluation ends in another era than it began in. */
+VST_COLD static void leave_late(uint64_t era, uint32_t value, bool raises)
+{
+    vpy_frames_thread *t = &vpy_frames_this;
+    uint64_t now = vpy_frames_era ? vpy_frames_era : paused.era;
+
+    if (now == 0 || t->era != now || era < t->since)
+        return;
+    t->depth--;
+    if (value)
+        vst_record(raises ? VST_RAISE : VST_EXIT, VPY_ID(value));
+    if (paused.era && paused.thread == t &&
+        (stack_pointer() > paused.ends_above || t->depth == 0))
+        come_back(t, PyThreadState_Get());
+}
+
+/* ---- the hook ------------------------------------------------------------ */
+
+static void see(const vpy_iframe *frame, char what)
+{
+    const char *name = PyUnicode_AsUTF8(vpy_iframe_code(frame)->co_name);
+
+    if (test.length + 2 < sizeof test.seen) {
+        test.seen[test.length++] = name ? name[0] : '?';
+        test.seen[test.length++] = what;
+    }
+}
+
+/* Nothing is recorded: a test, or somebody calls us although we have gone. */
+VST_COLD static PyObject *evaluate_unrecorded(PyThreadState *tstate,
+                                              vpy_iframe *frame, int throwing)
+{
+    PyObject *result;
+
+    if (tstate != test.thread || makes_generator(frame)) {
+        if (!test.thread && !paused.era && in_place() == evaluate)
+            place(next_evaluate);
+        return next_evaluate(tstate, frame, throwing);
+    }
+    see(frame, '(');
+    PyObject *code = (PyObject *)vpy_iframe_code(frame);
+    Py_INCREF(code);
+    result = next_evaluate(tstate, frame, throwing);
+    if (test.length + 1 < sizeof test.seen)
+        test.seen[test.length++] = result ? ')' : '!';
+    Py_DECREF(code);
+    return result;
+}
+
+/* A function that wants more than an enter and an exit. */
+VST_COLD static PyObject *evaluate_special(PyThreadState *tstate,
+                                           vpy_iframe *frame, int throwing,
+                                           uint32_t value)
+{
+    vpy_frames_thread *t = &vpy_frames_this;
+    PyObject *code = (PyObject *)vpy_iframe_code(frame), *result;
+    uint64_t era = vpy_frames_era;
+
+    Py_INCREF(code);
+    t->depth++;
+    vst_id id = vpy_code_entered(value, code, frame);
+    result = next_evaluate(tstate, frame, throwing);
+    if (vpy_frames_era == era) {
+        t->depth--;
+        vpy_code_returns(value, id, code, result);
+    } else {
+        leave_late(era, id, !result);
+    }
+    Py_DECREF(code);
+    return result;
+}
+
+/* Whatever is not the common case. */
+VST_COLD static PyObject *evaluate_slowly(PyThreadState *tstate,
+                                          vpy_iframe *frame, int throwing)
+{
+    vpy_frames_thread *t = &vpy_frames_this;
+    PyObject *result;
+    uint64_t era = vpy_frames_era;
+    uint32_t value;
+
+    if (era == 0)
+        return evaluate_unrecorded(tstate, frame, throwing);
+    if (t->era != era)
+        join_era(t, tstate);
+    if (stack_pointer() < t->limit)
+        return evaluate_without(tstate, frame, throwing);
+    if (t->depth == t->open_depth)
+        settle(t, caller(tstate));
+    if (makes_generator(frame) || will_be_refused(tstate))
+        return next_evaluate(tstate, frame, throwing);
+    value = vpy_code_value((PyObject *)vpy_iframe_code(frame));
+    if (value >= VPY_SPECIAL)
+        return evaluate_special(tstate, frame, throwing, value);
+    t->depth++;
+    if (value)
+        vst_record(VST_ENTER, value);
+    result = next_evaluate(tstate, frame, throwing);
+    if (vpy_frames_era == era) {
+        t->depth--;
+        if (value)
+            vst_record(result ? VST_EXIT : VST_RAISE, value);
+    } else {
+        leave_late(era, value, !result);
+    }
+    return result;
+}
+
+__attribute__((hot, aligned(64))) static PyObject *
+evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
+{
+    vpy_frames_thread *t = &vpy_frames_this;
+    uint64_t era = vpy_frames_era;
+    uintptr_t extra = vpy_code_get_extra((PyObject *)vpy_iframe_code(frame),
+                                         vpy_code_extra_index);
+    uint32_t value = (uint32_t)extra;
+    PyObject *result;
+
+    if (!VST_LIKELY(t->era == era && era != 0 && stack_pointer() >= t->limit &&
+                    t->depth != t->open_depth &&
+                    extra >> 32 == vpy_generation &&
+                    value - 1 < VPY_SPECIAL - 1 && !makes_generator(frame) &&
+                    !will_be_refused(tstate)))
+        return evaluate_slowly(tstate, frame, throwing);
+    t->depth++;
+    vst_record(VST_ENTER, value);
+    result = next_evaluate(tstate, frame, throwing);
+    if (VST_LIKELY(vpy_frames_era == era)) {
+        t->depth--;
+        vst_record(result ? VST_EXIT : VST_RAISE, value);
+    } else {
+        leave_late(era, value, !result);
+    }
+    return result;
+}
+
+/* ---- start and stop ------------------------------------------------------ */
+
+bool vpy_frames_in_place(void)
+{
+    return interpreter && (in_place() == evaluate || buried);
+}
+
+size_t vpy_frames_pauses(void)
+{
+    return pauses;
+}
+
+static void put_in_place(void)
+{
+    _PyFrameEvalFunction now;
+
+    interpreter = PyThreadState_Get()->interp;
+    now = in_place();
+    if (now == evaluate)
+        return;
+    next_evaluate = now;
+    place(evaluate);
+}
+
+static void take_out(void)
+{
+    if (in_place() == evaluate)
+        place(next_evaluate);
+    else if (in_place() != next_evaluate)
+        buried = true;
+}
+
+/* Only the default evaluator in our place says for sure that nobody calls us.
+ */
+void vpy_frames_check(void)
+{
+    if (!vpy_frames_era || in_place() != _PyEval_EvalFrameDefault)
+        return;
+    vpy_open_calls_forget(NULL);
+    if (!vpy_open_calls_note_all(NULL, true))
+        return;
+    put_in_place();
+    vpy_frames_era = ++last_era;
+}
+
+bool vpy_frames_start(vpy_tracer *tracer)
+{
+    (void)tracer;
+    pauses = 0;
+    if (!vpy_open_calls_note_all(NULL, false)) {
+        vpy_open_calls_forget(NULL);
+        return false;
+    }
+    put_in_place();
+    vpy_frames_era = ++last_era;
+    return true;
+}
+
+void vpy_frames_stop(void)
+{
+    vpy_frames_era = 0;
+    paused.era = 0;
+    take_out();
+    vpy_open_calls_forget(NULL);
+}
+#endif

@@ -1,0 +1,93 @@
+/* The calls that threads are in when the evaluation hook comes to its place.
+ * The interpreter evaluates them to their end without asking the hook, so they
+ * are noted here, and their end is noticed at the thread's next call. With the
+ * GIL held. */
+#include "frame_hook.h"
+
+#include <stdlib.h>
+
+#if VPY_HAS_FRAME_HOOK
+
+static vpy_open_calls *all;
+
+static size_t count_frames(PyThreadState *tstate)
+{
+    size_t count = 0;
+
+    for (const vpy_iframe *frame = vpy_iframe_innermost(tstate); frame;
+         frame = vpy_iframe_back(frame))
+        count++;
+    return count;
+}
+
+/* As vpy_threads_announce tells of them: what called the program is not
+ * shown. */
+static void fill(vpy_open_calls *open, PyThreadState *tstate)
+{
+    size_t i = open->count;
+    bool outside = false;
+
+    for (const vpy_iframe *frame = vpy_iframe_innermost(tstate); frame && i;
+         frame = vpy_iframe_back(frame)) {
+        PyObject *code = (PyObject *)vpy_iframe_code(frame);
+        vst_id id = outside ? 0 : VPY_ID(vpy_code_value(code));
+        outside = outside || (id == 0 && vpy_code_is_launcher(code));
+        open->calls[--i] = (vpy_open_call){frame, id};
+    }
+}
+
+static bool note(PyThreadState *tstate, bool after_gap)
+{
+    size_t count = count_frames(tstate);
+    vpy_open_calls *open;
+
+    if (!count && !after_gap)
+        return true;
+    open = malloc(sizeof *open + count * sizeof open->calls[0]);
+    if (!open)
+        return false;
+    *open = (vpy_open_calls){.next = all,
+                             .thread = tstate->id,
+                             .after_gap = after_gap,
+                             .count = count};
+    fill(open, tstate);
+    all = open;
+    return true;
+}
+
+bool vpy_open_calls_note_all(const PyThreadState *except, bool after_gap)
+{
+    PyInterpreterState *interpreter = PyThreadState_Get()->interp;
+
+    for (PyThreadState *t = PyInterpreterState_ThreadHead(interpreter); t;
+         t = PyThreadState_Next(t))
+        if (t != except && !note(t, after_gap))
+            return false;
+    return true;
+}
+
+vpy_open_calls *vpy_open_calls_of(const PyThreadState *tstate)
+{
+    for (vpy_open_calls *open = all; open; open = open->next)
+        if (open->thread == tstate->id)
+            return open;
+    return NULL;
+}
+
+void vpy_open_calls_forget(const vpy_open_calls *except)
+{
+    vpy_open_calls *kept = NULL;
+
+    while (all) {
+        vpy_open_calls *open = all;
+        all = open->next;
+        if (open == except)
+            kept = open;
+        else
+            free(open);
+    }
+    if (kept)
+        kept->next = NULL;
+    all = kept;
+}
+#endif
