@@ -22,6 +22,16 @@ struct vst_session {
     bool finished;
 };
 
+/* At least one tick, where anything is asked for. */
+static vst_ticks ticks_of(uint64_t ns)
+{
+    double ticks = (double)ns * vst_clock_ticks_per_second() / 1e9;
+
+    if (ns == 0)
+        return 0;
+    return ticks < 1 ? 1 : ticks < 9e18 ? (vst_ticks)(ticks + 0.5) : INT64_MAX;
+}
+
 static bool is_ours(const vst_session *session)
 {
     return session->pid == vst__os_process_id();
@@ -38,7 +48,8 @@ vst_status vst_session_create(const vst_session_options *options,
     session->pid = vst__os_process_id();
     session->gc = options->gc;
     session->wants_memory = options->memory;
-    const vst__file_bounds bounds = {options->max_size, options->keep_ns};
+    const vst__file_bounds bounds = {options->max_size, options->keep_ns,
+                                     options->min_duration_ns};
     vst_status status = vst__file_create(options->path, options->overwrite,
                                          &bounds, &session->file, error);
     if (status == VST_OK) {
@@ -56,6 +67,7 @@ vst_status vst_session_create(const vst_session_options *options,
     }
     session->queue->checkpoints =
         options->checkpoints || options->max_size || options->keep_ns;
+    session->queue->shortest = ticks_of(options->min_duration_ns);
     *out = session;
     return VST_OK;
 }

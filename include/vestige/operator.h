@@ -94,7 +94,7 @@ static inline bool vst_operator_enter(vst_buffer *buffer, uint64_t epoch,
                     delta >> 32 == 0))
         return false;
     buffer->last = now;
-    buffer->cursor = at + 2 + words;
+    buffer->cursor = buffer->floor = at + 2 + words;
     /* The payload before the word that announces it. */
     __atomic_store_n(at, vst_word(VST_ENTER, id, (uint32_t)delta),
                      __ATOMIC_RELEASE);

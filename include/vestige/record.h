@@ -88,6 +88,9 @@ typedef struct vst_buffer {
     uint64_t epoch;   /* of the recording this buffer was made ready for */
     /* The same, for records that no tracer's stop() keeps out. */
     uint64_t free_epoch;
+    vst_ticks shortest; /* a call that took less is taken back; 0: none is */
+    uint64_t *floor;    /* no word from here on is a payload */
+    uint64_t left_out;  /* calls that were taken back; others may read it */
 } vst_buffer;
 
 /* Names the recording in progress, 0 while there is none. It changes when a
@@ -117,21 +120,24 @@ VST_API extern VST_THREAD_LOCAL vst_buffer *vst_thread_buffer VST_TLS_MODEL;
 
 VST_API VST_COLD void vst_record_slow(vst_kind kind, vst_id id, vst_ticks now);
 
-/* Records by hooks that the tracer's own stop() keeps out: once it returned,
- * no thread is inside this function or will enter it. */
-static inline void vst_record(vst_kind kind, vst_id id)
+/* The number of the recording in progress, as a hook sees it. */
+static inline uint64_t vst_record_epoch(void)
 {
-    vst_buffer *buffer = vst_thread_buffer;
-    vst_ticks now = vst_clock_ticks();
+#if defined(__GNUC__)
+    return __atomic_load_n(&vst_recording_epoch, __ATOMIC_RELAXED);
+#else
+    return *(volatile uint64_t *)&vst_recording_epoch;
+#endif
+}
+
+/* Of the two functions below: the word, into the calling thread's buffer. */
+static inline void vst_record_word(vst_buffer *buffer, vst_kind kind, vst_id id,
+                                   vst_ticks now)
+{
     uint64_t delta = now - buffer->last;
 
-#if defined(__GNUC__)
-    uint64_t epoch = __atomic_load_n(&vst_recording_epoch, __ATOMIC_RELAXED);
-#else
-    uint64_t epoch = *(volatile uint64_t *)&vst_recording_epoch;
-#endif
-    if (VST_LIKELY(buffer->epoch == epoch && buffer->cursor < buffer->limit &&
-                   delta >> 32 == 0)) {
+    if (VST_LIKELY(buffer->epoch == vst_record_epoch() &&
+                   buffer->cursor < buffer->limit && delta >> 32 == 0)) {
         buffer->last = now;
         /* One aligned 8-byte store: a reader sees the word or zero. */
         *(volatile uint64_t *)buffer->cursor++ =
@@ -139,6 +145,56 @@ static inline void vst_record(vst_kind kind, vst_id id)
         return;
     }
     vst_record_slow(kind, id, now);
+}
+
+/* Records by hooks that the tracer's own stop() keeps out: once it returned,
+ * no thread is inside this function or will enter it. */
+static inline void vst_record(vst_kind kind, vst_id id)
+{
+    vst_record_word(vst_thread_buffer, kind, id, vst_clock_ticks());
+}
+
+enum { VST_LEFT_OUT_TOLD = 64 }; /* the trace is told of so many at once */
+
+VST_API VST_COLD void vst_record_left_out(void);
+
+/* Takes the ENTER of this id back, as if it had never been, if it is the last
+ * word of this chunk: time goes on from the word before it. Then the call that
+ * made this one has no word behind its own ENTER either. A word that reads like
+ * an ENTER may be a payload, unless it lies behind the floor. */
+static inline bool vst_record_take_back(vst_buffer *buffer, vst_id id)
+{
+    if (buffer->cursor == buffer->floor || buffer->epoch != vst_record_epoch())
+        return false;
+    uint64_t *last = buffer->cursor - 1;
+    if ((uint32_t)*last != (uint32_t)vst_word(VST_ENTER, id, 0))
+        return false;
+    buffer->last -= vst_word_delta(*last);
+    buffer->cursor = last;
+    *(volatile uint64_t *)last = 0;
+    uint64_t left_out = buffer->left_out + 1;
+#if defined(__GNUC__)
+    __atomic_store_n(&buffer->left_out, left_out, __ATOMIC_RELAXED);
+#else
+    buffer->left_out = left_out;
+#endif
+    if (left_out % VST_LEFT_OUT_TOLD == 0)
+        vst_record_left_out();
+    return true;
+}
+
+/* The end of a call of a function, EXIT or RAISE, by the same hooks: as
+ * vst_record, but where the recording leaves short calls out, one that took
+ * less, and of which nothing else was recorded since, is taken back. */
+static inline void vst_record_end_of_call(vst_kind kind, vst_id id)
+{
+    vst_buffer *buffer = vst_thread_buffer;
+    vst_ticks now = vst_clock_ticks();
+
+    if (!VST_LIKELY(now - buffer->last >= buffer->shortest) &&
+        vst_record_take_back(buffer, id))
+        return;
+    vst_record_word(buffer, kind, id, now);
 }
 
 /* ---- records with a payload; the same rule as vst_record --------------- */

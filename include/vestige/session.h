@@ -29,6 +29,9 @@ typedef struct vst_session_options {
     /* Begin each chunk with what was open then, so that it can be read without
      * those before it. Bounds imply it. */
     bool checkpoints;
+    /* Calls that took less (vst_record_end_of_call), and in which nothing else
+     * was recorded that stays, are left out and counted; 0: none. */
+    uint64_t min_duration_ns;
 } vst_session_options;
 
 VST_API vst_status vst_session_create(const vst_session_options *options,

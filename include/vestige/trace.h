@@ -33,8 +33,10 @@ typedef struct vst_trace_info {
     int64_t complete_ns; /* nothing was dropped from here on */
     int64_t end_ns;
     vst_clock_kind clock;
-    bool packed;           /* bytes is the size that it had before */
-    uint64_t packed_bytes; /* and this the one that it has; 0: not packed */
+    bool packed;              /* bytes is the size that it had before */
+    uint64_t packed_bytes;    /* and this the one that it has; 0: not packed */
+    uint64_t min_duration_ns; /* calls that took less were left out; 0: none */
+    uint64_t left_out;        /* so many; a few less if its process died */
 } vst_trace_info;
 
 typedef struct vst_trace_thread {
@@ -43,6 +45,7 @@ typedef struct vst_trace_thread {
     uint64_t words;
     const char *name; /* "" if it has none */
     size_t name_len;
+    uint64_t left_out; /* calls, as far as it ended or the recording stopped */
 } vst_trace_thread;
 
 VST_API vst_status vst_trace_open(const char *path, vst_trace **trace,

@@ -8,6 +8,8 @@
  *   bits 32-63  delta   clock ticks since the previous timed word of the stream
  *
  * An all-zero word ends the stream of a chunk: it is ENTER of the reserved id.
+ * Where short calls are left out, an ENTER at the end of a chunk that is being
+ * written may be taken back, which makes it zero again.
  *
  * An ESCAPE word carries what does not fit. Its id field is split:
  *

@@ -48,7 +48,7 @@ static PyObject *on_return(PyObject *self, PyObject *const *args, size_t nargsf,
 
     (void)self, (void)nargsf, (void)kwnames;
     if (VST_LIKELY(value - 1 < VPY_SPECIAL - 1))
-        vst_record(VST_EXIT, value);
+        vst_record_end_of_call(VST_EXIT, value);
     else if (value)
         vpy_code_returns(value, 0, args[0], args[2]);
     Py_RETURN_NONE;
@@ -61,7 +61,7 @@ static PyObject *on_unwind(PyObject *self, PyObject *const *args, size_t nargsf,
 
     (void)self, (void)nargsf, (void)kwnames;
     if (VST_LIKELY(value - 1 < VPY_SPECIAL - 1))
-        vst_record(VST_RAISE, value);
+        vst_record_end_of_call(VST_RAISE, value);
     else if (value)
         vpy_code_returns(value, 0, args[0], NULL);
     Py_RETURN_NONE;
@@ -114,7 +114,7 @@ static PyObject *on_c_return(PyObject *self, PyObject *const *args,
 
     (void)self, (void)nargsf, (void)kwnames;
     if (id && vpy_caller_is_recorded(args[0]))
-        vst_record(VST_EXIT, id);
+        vst_record_end_of_call(VST_EXIT, id);
     Py_RETURN_NONE;
 }
 
@@ -125,7 +125,7 @@ static PyObject *on_c_raise(PyObject *self, PyObject *const *args,
 
     (void)self, (void)nargsf, (void)kwnames;
     if (id && vpy_caller_is_recorded(args[0]))
-        vst_record(VST_RAISE, id);
+        vst_record_end_of_call(VST_RAISE, id);
     Py_RETURN_NONE;
 }
 

@@ -141,7 +141,7 @@ static void leave(PyObject *code, PyObject *result)
     uint32_t value = vpy_code_value(code);
 
     if (VST_LIKELY(value - 1 < VPY_SPECIAL - 1))
-        vst_record(result ? VST_EXIT : VST_RAISE, value);
+        vst_record_end_of_call(result ? VST_EXIT : VST_RAISE, value);
     else if (value)
         vpy_code_returns(value, 0, code, result);
 }
@@ -149,15 +149,15 @@ static void leave(PyObject *code, PyObject *result)
 /* what is PyTrace_C_CALL or one of the two that follow it. */
 static inline void native(int what, PyObject *code, PyObject *function)
 {
-    static const uint8_t kinds[] = {
-        [PyTrace_C_CALL - PyTrace_C_CALL] = VST_ENTER,
-        [PyTrace_C_EXCEPTION - PyTrace_C_CALL] = VST_RAISE,
-        [PyTrace_C_RETURN - PyTrace_C_CALL] = VST_EXIT,
-    };
     vst_id id = record_native ? vpy_native_id(function) : 0;
 
-    if (id && vpy_caller_is_recorded(code))
-        vst_record((vst_kind)kinds[what - PyTrace_C_CALL], id);
+    if (!id || !vpy_caller_is_recorded(code))
+        return;
+    if (what == PyTrace_C_CALL)
+        vst_record(VST_ENTER, id);
+    else
+        vst_record_end_of_call(what == PyTrace_C_RETURN ? VST_EXIT : VST_RAISE,
+                               id);
 }
 
 /* New threads are looked for at every second event, the one in which Python

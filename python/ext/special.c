@@ -122,7 +122,7 @@ void vpy_code_returns(uint32_t value, vst_id entered, PyObject *code,
         if (value == 0)
             return;
     }
-    vst_record(result ? VST_EXIT : VST_RAISE, VPY_ID(value));
+    vst_record_end_of_call(result ? VST_EXIT : VST_RAISE, VPY_ID(value));
     if (value & VPY_TIMED)
         vpy_triggers_left(VPY_ID(value));
 }

@@ -28,7 +28,8 @@ typedef struct vst_chunk {
 typedef enum vst_entry_kind {
     /* 1 .. 15: a vst_definition_kind; id, line, a = name, b = file,
      * x = file_skip */
-    VST_ENTRY_THREAD = 16,   /* id = number, a = name, x = system tid */
+    VST_ENTRY_THREAD = 16,   /* id = number, a = name, x = system tid,
+                              * y = calls left out so far */
     VST_ENTRY_METADATA = 17, /* a = key, b = JSON */
     VST_ENTRY_WINDOW = 18,   /* id = window, x = first ticks, y = last ticks,
                               * 0 while it is open; z = lost in it */
@@ -61,6 +62,9 @@ typedef struct vst_chunk_provider {
     vst_status (*define)(void *ctx, const vst_entry *entry);
     /* So many records could not be kept since the first start. */
     void (*lost)(void *ctx, uint64_t total);
+    /* So many more calls were left out because they were short. By any thread,
+     * also without the lock, several at once. May be NULL. */
+    void (*left_out)(void *ctx, uint64_t more);
 } vst_chunk_provider;
 
 #endif

@@ -59,6 +59,8 @@ void vst_thread_release(void)
     vst_thread_buffer = &no_buffer;
     vst__os_thread_exit_arg(exit_hook, NULL);
     vst__recorder_take();
+    if (writer->queue)
+        vst__writer_tell_left_out(writer);
     writer->thread = NULL;
     if (writer->queue) {
         vst__queue_forget_thread(writer->queue, vst__os_thread_handle());

@@ -33,7 +33,7 @@ static inline void store_two(vst__writer *writer, uint64_t word,
 
     __atomic_store_n(at + 1, payload, __ATOMIC_RELEASE);
     __atomic_store_n(at, word, __ATOMIC_RELEASE);
-    writer->hot.cursor = at + 2;
+    writer->hot.cursor = writer->hot.floor = at + 2;
 }
 
 /* ---- allocations -------------------------------------------------------- */

@@ -32,7 +32,7 @@ static void record_payload(vst_escape type, const uint64_t *payload,
     for (uint32_t i = 0; i < words; i++)
         __atomic_store_n(at + 1 + i, payload[i], __ATOMIC_RELEASE);
     __atomic_store_n(at, vst_word_escape(type, words, 0), __ATOMIC_RELEASE);
-    buffer->cursor = at + 1 + words;
+    buffer->cursor = buffer->floor = at + 1 + words;
 }
 
 bool vst_record_operator(vst_id id, uint32_t instance, const uint64_t *payload,

@@ -154,6 +154,7 @@ void vst__queue_stop(vst_queue *queue)
          * own chunk when it comes by. */
         while (queue->writers) {
             vst__writer *w = queue->writers;
+            vst__writer_tell_left_out(w);
             queue->lost += __atomic_exchange_n(&w->lost, 0, __ATOMIC_RELAXED);
             queue->writers = w->next;
             w->queue = NULL;
@@ -338,6 +339,7 @@ void vst__queue_define_thread(vst_queue *queue, const vst__thread *thread,
         .a = name,
         .a_len = name_len,
         .x = thread->system_tid,
+        .y = thread->left_out,
     };
 
     queue->provider->define(queue->provider->ctx, &entry);

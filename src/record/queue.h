@@ -34,8 +34,9 @@ typedef struct vst__writer {
     vst__thread *thread; /* whose words it writes, NULL: unknown */
     bool free_running;   /* may be writing although the tracer stopped; once
                           * true it stays so */
-    uint64_t *run;       /* its first word in the chunk, behind the checkpoint;
-                          * NULL where there are no checkpoints */
+    uint64_t left_out_told; /* of hot.left_out, how many the provider knows */
+    uint64_t *run; /* its first word in the chunk, behind the checkpoint;
+                    * NULL where there are no checkpoints */
     /* Without a chunk, the owner's own: */
     bool asks_again;      /* there may be one later */
     uint32_t asks_in;     /* so many records later */
@@ -60,12 +61,13 @@ struct vst__thread {
     uint64_t handle;
     uint64_t system_tid;
     uint32_t number;
-    vst__fold fold; /* of the runs it has left */
-    uint64_t runs;  /* so far, in this window */
-    uint64_t words; /* in the runs it has left, without checkpoints */
-    uint64_t place; /* of the chunk with its last run, 0: none */
-    bool writes;    /* has a writer, whose chunk nobody reuses */
-    bool gone;      /* its last run was dropped, and it is in a call */
+    vst__fold fold;    /* of the runs it has left */
+    uint64_t runs;     /* so far, in this window */
+    uint64_t words;    /* in the runs it has left, without checkpoints */
+    uint64_t left_out; /* calls, of writers that let go of it */
+    uint64_t place;    /* of the chunk with its last run, 0: none */
+    bool writes;       /* has a writer, whose chunk nobody reuses */
+    bool gone;         /* its last run was dropped, and it is in a call */
     struct vst__thread *next;
 };
 
@@ -87,9 +89,10 @@ struct vst_queue {
     vst__writer *writers; /* with a buffer in this recording */
     vst__spare *spares;   /* chunks for the next thread that comes */
     size_t spare_count;
-    bool tells_again; /* see tell_again in writer.c */
-    bool checkpoints; /* a run begins with one; constant while recording */
-    uint64_t lost;    /* so far, of writers that are gone */
+    bool tells_again;   /* see tell_again in writer.c */
+    bool checkpoints;   /* a run begins with one; constant while recording */
+    vst_ticks shortest; /* calls that took less are left out; the same */
+    uint64_t lost;      /* so far, of writers that are gone */
     vst__stacks stacks;
     uint32_t last_module;
     bool has_memory; /* the trace says so */
@@ -175,14 +178,21 @@ void vst__writer_change_chunk(vst__writer *writer);
 /* Takes a chunk after there was none, if there is one now. */
 void vst__writer_ask_again(vst__writer *writer);
 void vst__writer_stack(vst__writer *writer, const vst_id *ids, size_t count);
+/* For an escape of `words` words, the time before it included; the owner. */
+bool vst__writer_has_room(const vst__writer *writer, size_t words);
 void vst__spares_seal(vst_queue *queue);
 void vst__spares_abandon(vst_queue *queue);
 
-/* ---- writer.c; by the owner --------------------------------------------- */
+/* ---- words.c; by the owner ---------------------------------------------- */
 
-/* For an escape of `words` words, the time before it included. */
-bool vst__writer_has_room(const vst__writer *writer, size_t words);
-/* Both need room. */
+/* Single-word stores, so that a reader of the file sees all of one or nothing.
+ * x86-64 keeps their order; release keeps the compiler's. */
+static inline void vst__store_word(uint64_t *word, uint64_t value)
+{
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+/* These need room. */
 void vst__writer_word(vst__writer *writer, vst_kind kind, vst_id id,
                       vst_ticks now);
 void vst__writer_escape(vst__writer *writer, vst_escape type,
@@ -191,6 +201,11 @@ void vst__writer_escape(vst__writer *writer, vst_escape type,
 void vst__writer_fixed(vst__writer *writer, uint64_t word,
                        const uint64_t *payload, vst_ticks now);
 void vst__writer_count_lost(vst__writer *writer);
+
+/* ---- left_out.c; with the lock held, while no hook records --------------- */
+
+/* What a writer left out is told, and forgotten. It has a queue. */
+void vst__writer_tell_left_out(vst__writer *writer);
 
 /* ---- buffer.c; by the owner --------------------------------------------- */
 

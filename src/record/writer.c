@@ -1,6 +1,6 @@
-/* A writer: a thread's buffer on its chunk. Getting a chunk, leaving it, and
- * storing words in it. What changes a chunk is called with the recorder's lock
- * held; words are stored by the owner alone.
+/* A writer: a thread's buffer on its chunk. Getting a chunk and leaving it,
+ * with the recorder's lock held; the words between are stored by the owner
+ * alone (words.c).
  *
  * Checkpoints. Where chunks may be dropped, each must be readable without those
  * before it: a run of a thread's words begins with an escape CHECKPOINT and
@@ -29,70 +29,6 @@ enum {
     ASK_AFTER = 1024,
 };
 
-/* ---- words ------------------------------------------------------------- */
-
-/* Single-word stores, so that a reader of the file sees all of one or nothing.
- * x86-64 keeps their order; release keeps the compiler's. */
-static void store_word(uint64_t *word, uint64_t value)
-{
-    __atomic_store_n(word, value, __ATOMIC_RELEASE);
-}
-
-void vst__writer_count_lost(vst__writer *writer)
-{
-    __atomic_store_n(&writer->lost, writer->lost + 1, __ATOMIC_RELAXED);
-}
-
-/* The delta of a word stored now; writes a TIME escape first if it does not
- * fit. */
-static uint32_t advance_time(vst__writer *writer, vst_ticks now)
-{
-    uint64_t delta = now - writer->hot.last;
-
-    writer->hot.last = now;
-    if (delta >> 32 == 0)
-        return (uint32_t)delta;
-    store_word(writer->hot.cursor + 1, now);
-    store_word(writer->hot.cursor, vst_word_escape(VST_ESCAPE_TIME, 1, 0));
-    writer->hot.cursor += 2;
-    return 0;
-}
-
-void vst__writer_word(vst__writer *writer, vst_kind kind, vst_id id,
-                      vst_ticks now)
-{
-    uint32_t delta = advance_time(writer, now);
-
-    store_word(writer->hot.cursor++, vst_word(kind, id, delta));
-}
-
-void vst__writer_escape(vst__writer *writer, vst_escape type,
-                        const uint64_t *payload, uint32_t words)
-{
-    uint32_t delta = advance_time(writer, vst_clock_ticks());
-
-    for (uint32_t i = 0; i < words; i++)
-        store_word(writer->hot.cursor + 1 + i, payload[i]);
-    store_word(writer->hot.cursor, vst_word_escape(type, words, delta));
-    writer->hot.cursor += 1 + words;
-}
-
-/* A chunk begins after the record that it was asked for: there time may go back
- * to it, else never. */
-void vst__writer_fixed(vst__writer *writer, uint64_t word,
-                       const uint64_t *payload, vst_ticks now)
-{
-    uint32_t words = vst_word_escape_words(word);
-    vst_ticks last = writer->hot.cursor == writer->first ? writer->left_at
-                                                         : writer->hot.last;
-    uint32_t delta = advance_time(writer, now > last ? now : last);
-
-    for (uint32_t i = 0; i < words; i++)
-        store_word(writer->hot.cursor + 1 + i, payload[i]);
-    store_word(writer->hot.cursor, word | (uint64_t)delta << 32);
-    writer->hot.cursor += 1 + words;
-}
-
 /* ---- runs -------------------------------------------------------------- */
 
 /* The escape's own word is stored last: a checkpoint is there as a whole or not
@@ -106,10 +42,10 @@ static void begin_run(vst__writer *writer, vst_queue *queue, size_t room)
     if (!queue->checkpoints || !thread)
         return;
     size_t words = vst__fold_emit(&thread->fold, at + CHECKPOINT_WORDS, room);
-    store_word(at + 1, words);
-    store_word(at + 2, thread->runs++);
-    store_word(at + 3, thread->words);
-    store_word(at, vst_word_escape(VST_ESCAPE_CHECKPOINT, 3, 0));
+    vst__store_word(at + 1, words);
+    vst__store_word(at + 2, thread->runs++);
+    vst__store_word(at + 3, thread->words);
+    vst__store_word(at, vst_word_escape(VST_ESCAPE_CHECKPOINT, 3, 0));
     writer->hot.cursor = writer->run = at + CHECKPOINT_WORDS + words;
     writer->chunk.overhead += CHECKPOINT_WORDS + words;
     thread->place = writer->chunk.place;
@@ -120,7 +56,7 @@ static void begin_run(vst__writer *writer, vst_queue *queue, size_t room)
 /* Of the words from here on none refers to one before. */
 static void forget_recent(vst__writer *writer)
 {
-    writer->first = writer->hot.cursor;
+    writer->first = writer->hot.floor = writer->hot.cursor;
     if (writer->recent)
         memset(writer->recent, 0, VST_RECENT_PLACES * sizeof *writer->recent);
 }
@@ -164,6 +100,7 @@ static void clear_chunk(vst__writer *writer)
 {
     memset(&writer->chunk, 0, sizeof writer->chunk);
     writer->hot.cursor = writer->hot.limit = writer->end = NULL;
+    writer->hot.floor = NULL;
 }
 
 static void seal(vst_queue *queue, vst_chunk *chunk, const uint64_t *cursor,
@@ -304,6 +241,7 @@ static bool attach(vst__writer *writer, vst_queue *queue)
     vst_chunk chunk;
 
     link_writer(writer, queue);
+    writer->hot.shortest = queue->shortest;
     writer->next_words = FIRST_CHUNK_WORDS;
     writer->run = NULL;
     writer->asks_again = queue->checkpoints;
@@ -356,6 +294,7 @@ void vst__writer_detach(vst__writer *writer, bool keep_for_others)
 {
     vst_queue *queue = writer->queue;
 
+    vst__writer_tell_left_out(writer);
     if (keep_for_others)
         leave_run(writer);
     if (writer->chunk.words &&
@@ -373,6 +312,7 @@ void vst__writer_abandon(vst__writer *writer)
         writer->chunk.release(&writer->chunk);
     clear_chunk(writer);
     vst__writer_unready(writer);
+    writer->hot.left_out = writer->left_out_told = 0;
     if (writer->queue)
         unlink_writer(writer);
 }

@@ -157,6 +157,7 @@ static vst_status add_entry(vst_trace *trace, const vst_file_entry *entry,
             trace,
             &(vst_trace_thread){.number = entry->id,
                                 .system_tid = entry->x,
+                                .left_out = entry->y,
                                 .name = keep(&trace->strings, a, entry->a_len),
                                 .name_len = entry->a_len});
     case VST_ENTRY_METADATA:
@@ -353,6 +354,8 @@ static vst_status finish_threads(vst_trace *trace)
         merged.number = thread->number;
         if (thread->system_tid != 0)
             merged.system_tid = thread->system_tid;
+        if (thread->left_out != 0)
+            merged.left_out = thread->left_out;
         if (thread->name_len != 0) {
             merged.name = thread->name;
             merged.name_len = thread->name_len;

@@ -30,6 +30,17 @@
  * Time starts at sample.ticks. They end at `used` words if the chunk is sealed
  * (used != 0), else at the first all-zero word or at the end of the chunk.
  *
+ * Short calls left out (min_duration_ns != 0). The writer of a chunk that is
+ * not sealed may take its last word back if it is an ENTER: the word is zero
+ * again, then another one. Words up to the last one that is no ENTER stay what
+ * they are. So who reads such a chunk while it is written reads it twice: what
+ * differs, and all behind it, is not part of what was there in between. (A word
+ * that was replaced differs: it lies later than the one before it did.) How
+ * many calls were left out is in left_out, exactly once a recording stopped;
+ * until then, and where the process died, up to VST_LEFT_OUT_TOLD - 1 of each
+ * thread that was recording are missing. THREAD entries tell it of a thread
+ * when it ends, and at the stop.
+ *
  * DEFINITIONS chunk. payload: entries of vst_file_entry, each padded to 8
  * bytes, and vst_file_stack; a size of 0, or one that does not fit, ends them.
  * An entry's size is stored last. Every definition precedes, in time, the first
@@ -99,6 +110,9 @@ typedef struct vst_file_header {
     uint64_t keep_ns;   /* what is older than this, counted from the last
                          * record, is not shown; 0: no such bound */
     uint32_t slot_size; /* not 0: chunks are reused, see above */
+    uint32_t reserved;
+    uint64_t min_duration_ns; /* calls that took less were left out; 0: none */
+    uint64_t left_out;        /* so many */
 } vst_file_header;
 
 typedef enum vst_file_state {

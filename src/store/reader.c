@@ -457,6 +457,8 @@ void vst_trace_get_info(const vst_trace *trace, vst_trace_info *info)
     info->windows = (uint32_t)trace->window_count;
     info->lost = header->lost;
     info->dropped = header->dropped;
+    info->min_duration_ns = header->min_duration_ns;
+    info->left_out = header->left_out;
     info->bytes = trace->block.file_size;
     info->packed = trace->source.packed != NULL;
     if (info->packed)

@@ -36,6 +36,14 @@ static void set_lost(void *ctx, uint64_t total)
     file->header->lost = total;
 }
 
+/* Any thread. */
+static void add_left_out(void *ctx, uint64_t more)
+{
+    vst__file *file = ctx;
+
+    __atomic_fetch_add(&file->header->left_out, more, __ATOMIC_RELAXED);
+}
+
 /* ---- definitions ------------------------------------------------------- */
 
 static vst_status new_definitions(vst__file *file, size_t entry_size)
@@ -161,6 +169,7 @@ static vst_status write_header(vst__file *file)
         vst__file_checksum(header, offsetof(vst_file_header, checksum));
     header->slot_size = file->slots.size;
     header->keep_ns = file->keep_ns;
+    header->min_duration_ns = file->min_duration_ns;
     file->end = VST_FILE_HEADER_SIZE;
     return VST_OK;
 }
@@ -215,10 +224,12 @@ vst_status vst__file_create(const char *path, bool overwrite,
         .seal = seal_chunk,
         .define = define,
         .lost = set_lost,
+        .left_out = add_left_out,
     };
     vst__slots_init(&file->slots, bounds->max_size, bounds->keep_ns,
                     vst_clock_ticks_per_second());
     file->keep_ns = bounds->keep_ns;
+    file->min_duration_ns = bounds->min_duration_ns;
     file->definitions_next = DEFINITIONS_FIRST;
     vst_status status = open_file(file, path, overwrite, error);
     if (status != VST_OK) {

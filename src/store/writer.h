@@ -10,10 +10,12 @@
 
 typedef struct vst__file vst__file;
 
-/* What the file may hold; 0: any amount. The oldest records go first. */
+/* What the file may hold; 0: any amount. The oldest records go first. The last
+ * is the recorder's business, and only noted. */
 typedef struct vst__file_bounds {
     uint64_t max_size; /* bytes; VST_E_ARGUMENT if too few */
     uint64_t keep_ns;  /* records of so long */
+    uint64_t min_duration_ns;
 } vst__file_bounds;
 
 /* path NULL: an unlinked temporary file, or memory where there is no disk. */

@@ -25,6 +25,7 @@ struct vst__file {
     uint64_t lost;
     vst__slots slots;
     uint64_t keep_ns;
+    uint64_t min_duration_ns;
     vst_chunk definitions; /* the open chunk of definitions */
     size_t definitions_used;
     size_t definitions_next;

@@ -1,0 +1,63 @@
+/* Storing words in a writer's chunk: what the inline front and the records of
+ * memory leave to others. By the owner of the writer alone, or under the lock
+ * for a writer that nobody owns. Getting chunks is writer.c. */
+#include "record/queue.h"
+
+void vst__writer_count_lost(vst__writer *writer)
+{
+    __atomic_store_n(&writer->lost, writer->lost + 1, __ATOMIC_RELAXED);
+}
+
+/* A word with its payload, which is stored first. */
+static void store(vst__writer *writer, uint64_t word, const uint64_t *payload,
+                  uint32_t words)
+{
+    uint64_t *at = writer->hot.cursor;
+
+    for (uint32_t i = 0; i < words; i++)
+        vst__store_word(at + 1 + i, payload[i]);
+    vst__store_word(at, word);
+    writer->hot.cursor = writer->hot.floor = at + 1 + words;
+}
+
+/* The delta of a word stored now; writes a TIME escape first if it does not
+ * fit. */
+static uint32_t advance_time(vst__writer *writer, vst_ticks now)
+{
+    uint64_t delta = now - writer->hot.last;
+
+    writer->hot.last = now;
+    if (delta >> 32 == 0)
+        return (uint32_t)delta;
+    store(writer, vst_word_escape(VST_ESCAPE_TIME, 1, 0), &now, 1);
+    return 0;
+}
+
+void vst__writer_word(vst__writer *writer, vst_kind kind, vst_id id,
+                      vst_ticks now)
+{
+    uint32_t delta = advance_time(writer, now);
+
+    vst__store_word(writer->hot.cursor++, vst_word(kind, id, delta));
+}
+
+void vst__writer_escape(vst__writer *writer, vst_escape type,
+                        const uint64_t *payload, uint32_t words)
+{
+    uint32_t delta = advance_time(writer, vst_clock_ticks());
+
+    store(writer, vst_word_escape(type, words, delta), payload, words);
+}
+
+/* A chunk begins after the record that it was asked for: there time may go back
+ * to it, else never. */
+void vst__writer_fixed(vst__writer *writer, uint64_t word,
+                       const uint64_t *payload, vst_ticks now)
+{
+    vst_ticks last = writer->hot.cursor == writer->first ? writer->left_at
+                                                         : writer->hot.last;
+    uint32_t delta = advance_time(writer, now > last ? now : last);
+
+    store(writer, word | (uint64_t)delta << 32, payload,
+          vst_word_escape_words(word));
+}
