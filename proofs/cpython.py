@@ -1,0 +1,81 @@
+"""CPython's own regression tests, bare and under vestige's engines: every test must come out the same.
+
+    python proofs/cpython.py                            every Python here, both engines
+    python proofs/cpython.py --python 3.12 --engine turbo --modules test_gc test_descr
+
+The modules are those of cpython_modules.txt, differences that are known and why those of cpython_known.txt, the results
+results/cpython-<version>.md. Exit code 1 if there is a difference that is not known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+
+import ways
+from report import write
+from ways import ENGINES, HERE, INSIDE, Python, Suite
+
+MODULES = HERE / "cpython_modules.txt"
+KNOWN = HERE / "cpython_known.txt"
+HEAD = """\
+# CPython {full}: its own tests, bare and traced
+
+Each module of the `test` package runs by itself, bare and under `vestige run --engine …`; a row has its tests and how
+they came out bare. "same": every test came out as it did bare, the process ended the same way, its trace can be read
+and has lost nothing, and nothing of vestige's was left in the interpreter.
+"""
+
+
+def listed() -> list[str]:
+    """The modules to run: names at the start of a line; a line with a dash before its name is one left out."""
+    lines = (line.split("#")[0].strip() for line in MODULES.read_text().splitlines())
+    return [name for line in lines if not line.startswith("-") for name in line.split()]
+
+
+def those_of(python: Python, names: list[str]) -> list[str]:
+    """The ones that this version has."""
+    code = """
+import os, sys, test
+for name in sys.argv[1:]:
+    path = os.path.join(os.path.dirname(test.__file__), *name.split("."))
+    if os.path.exists(path + ".py") or os.path.exists(os.path.join(path, "__init__.py")):
+        print(name)
+"""
+    command = [python.path, "-c", code, *names]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="CPython's own tests, bare and traced.")
+    parser.add_argument("--python", action="append", metavar="3.12", help="only this version (may be repeated)")
+    parser.add_argument("--engine", action="append", choices=ENGINES, help="only this engine (may be repeated)")
+    parser.add_argument("--modules", nargs="+", metavar="NAME", help="only these; no results are written")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="at a time (default: 2)")
+    parser.add_argument("--why", action="store_true", help="show what a differing test said")
+    options = parser.parse_args()
+
+    bad = 0
+    for version in options.python or ways.supported():
+        python = Python.find(version)
+        suite = Suite("cpython", python, lambda name, out: [INSIDE / "unittest_outcomes.py", out, name])
+        names = those_of(python, options.modules or listed())
+        found = ways.prove(suite, names, options.engine or list(ENGINES), options.jobs)
+        unknown = ways.explain(found, KNOWN, version)
+        for difference in found:
+            known = difference.reason or difference.kind or "NOT KNOWN"
+            print(f"{version} {difference.way} {difference.name} {difference.test}: ", end="")
+            print(f"{difference.bare} -> {difference.traced} ({known})")
+            if options.why:
+                print("    " + difference.why.replace("\n", "\n    "))
+        print(f"{version}: {len(found)} differences, {len(unknown)} of them not known")
+        bad += len(unknown)
+        if not options.modules:
+            path = HERE / "results" / f"cpython-{version}.md"
+            write(path, HEAD.format(full=python.full), suite, names, found, options.engine or list(ENGINES))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,297 @@
+"""Runs a test suite bare and traced, and compares what became of every test.
+
+A suite is a list of names and a way to run one of them, by a program that writes [test, outcome, why] in lines of JSON.
+It runs in ways: "bare"; "safe" and "turbo", under `vestige run` with that engine; and "setprofile", under a profile
+function that does nothing, to tell what every profiler causes. What was run is kept in build/proofs, under the version
+of the interpreter, the way, and a hash of what the way ran: a proof that was interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+INSIDE = HERE / "inside"
+KEPT = ROOT / "build" / "proofs"
+ENGINES = ("safe", "turbo")
+TIMEOUT = 120.0  # seconds for one name; a traced one gets three times that
+RUNS = 3  # of each way, where two ways differ
+END, TRACE, HOOKS = "(the end)", "(the trace)", "(the hooks)"  # compared like tests
+
+
+@dataclass
+class Run:
+    """What one run of one name gave: outcomes by test, with those of END, TRACE and HOOKS among them."""
+
+    outcomes: dict[str, str] = field(default_factory=dict)
+    why: dict[str, str] = field(default_factory=dict)
+    output: str = ""
+
+
+@dataclass
+class Python:
+    """An interpreter with vestige installed in it."""
+
+    version: str  # 3.11
+    path: str
+
+    def __post_init__(self) -> None:
+        code = "import sys, vestige._core as c; print(sys.version.split()[0], c.__file__, c.engines[0])"
+        words = subprocess.run([self.path, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+        self.full, core, self.safe = words
+        files = [Path(core), *sorted(Path(core).parent.rglob("*.py"))]
+        self.build = digest(files)
+
+    @classmethod
+    def find(cls, version: str) -> Python:
+        path = ROOT / ".venv" / version / "bin" / "python"
+        if not path.exists():
+            sys.exit(f"vestige is not installed for Python {version}: make develop PY={version}")
+        return cls(version, str(path))
+
+
+def digest(files: list[Path]) -> str:
+    total = hashlib.sha256()
+    for file in files:
+        total.update(file.read_bytes())
+    return total.hexdigest()[:12]
+
+
+def supported() -> list[str]:
+    """The versions that are here."""
+    words = subprocess.run([ROOT / "scripts" / "find_python.sh", "--all"], capture_output=True, text=True, check=True)
+    return words.stdout.split()
+
+
+class Suite:
+    """Runs names in ways. `program` makes the words after `python` that run a name and write outcomes to a file."""
+
+    def __init__(self, name: str, python: Python, program) -> None:
+        self.python = python
+        self._program = program
+        self._kept = KEPT / name / python.full
+        self._work = KEPT / "work" / f"{name}-{python.version}-{os.getpid()}"
+        self._inside = digest(sorted(INSIDE.glob("*.py")))
+
+    def run(self, name: str, way: str, number: int = 0) -> Run:
+        """From what is kept, if it is there."""
+        kept = self._kept / f"{way}-{self._key(way)}" / f"{name}.{number}.json"
+        if kept.exists():
+            return Run(**json.loads(kept.read_text()))
+        work = self._work / f"{name}-{way}-{number}"
+        work.mkdir(parents=True)
+        try:
+            run = self._run(name, way, work)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(asdict(run), indent=0))
+        return run
+
+    def last(self, name: str, way: str) -> Run | None:
+        """What an engine gave that was not to be run now, with whatever build that was."""
+        kept = list(self._kept.glob(f"{way}-*/{name}.0.json"))
+        return Run(**json.loads(max(kept, key=os.path.getmtime).read_text())) if kept else None
+
+    def _key(self, way: str) -> str:
+        return f"{self.python.build}-{self._inside}" if way in ENGINES else self._inside
+
+    def _run(self, name: str, way: str, work: Path) -> Run:
+        outcomes, hooked, trace, place = (work / part for part in ("outcomes", "hooked", "t.vst", "place"))
+        place.mkdir()
+        words = [str(word) for word in self._program(name, outcomes)]
+        if way in ENGINES:
+            engine = self.python.safe if way == "safe" else way
+            words = [str(INSIDE / "traced.py"), str(hooked), "run", "-q", "-o", str(trace), "--engine", engine, *words]
+        variables = {**os.environ, "PYTHONHASHSEED": "0", "TMPDIR": str(place), "LC_ALL": "C.UTF-8"}
+        for variable in [v for v in variables if v.startswith("PYTHON") and v != "PYTHONHASHSEED"]:
+            del variables[variable]
+        if way == "setprofile":
+            variables["PROOF_SETPROFILE"] = "1"
+        end, output = execute([self.python.path, *words], place, variables, TIMEOUT * (3 if way != "bare" else 1))
+
+        run = Run(output=output[-20_000:])
+        if outcomes.exists():
+            for line in outcomes.read_text().splitlines():
+                test, outcome, why = json.loads(line)
+                run.outcomes[test] = outcome
+                if outcome != "ok":
+                    run.why[test] = why
+        run.outcomes[END] = end
+        if way in ENGINES:
+            run.outcomes[TRACE], run.why[TRACE] = self._look_at_trace(trace, engine)
+            run.outcomes[HOOKS], run.why[HOOKS] = look_at_hooks(hooked)
+        return run
+
+    def _look_at_trace(self, trace: Path, engine: str) -> tuple[str, str]:
+        """Whether `vestige info` can read it and its children's, nothing is lost and the right engine recorded."""
+        command = [self.python.path, "-m", "vestige", "info", "--json", str(trace)]
+        result = subprocess.run(command, capture_output=True, text=True)
+        if result.returncode:
+            return "unreadable", result.stderr
+        facts = json.loads(result.stdout)
+        processes = facts.get("processes", [facts])
+        lost = sum(process["lost"] for process in processes)
+        used = processes[0]["metadata"].get("vestige.engine")
+        told = f"{len(processes)} processes, {sum(process['records'] for process in processes)} records"
+        if not processes[0]["records"]:
+            return "empty", told
+        if lost:
+            return f"{lost} records lost", told
+        if used != engine:
+            return f"recorded by {used}", told
+        if processes[0]["ended"] != "clean":
+            return f"ended {processes[0]['ended']}", told
+        return "ok", told
+
+
+def look_at_hooks(path: Path) -> tuple[str, str]:
+    try:
+        left = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return "unknown", "the process did not come to its end"
+    return ("hooked", "\n".join(left)) if left else ("ok", "")
+
+
+def execute(command: list[str], place: Path, variables: dict[str, str], timeout: float) -> tuple[str, str]:
+    """How the process ended, and what it printed. All that it started ends with it."""
+    with open(place.parent / "output", "w+b") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=place,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(timeout)
+            end = f"exit {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+        except subprocess.TimeoutExpired:
+            end = "timeout"
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+        output.seek(0)
+        return end, output.read().decode(errors="replace")
+
+
+# ---- comparing ----------------------------------------------------------
+
+
+@dataclass
+class Difference:
+    name: str
+    test: str
+    way: str
+    bare: str
+    traced: str
+    kind: str = ""  # "", "unsteady", "now and then" or "every profiler"
+    why: str = ""
+    reason: str = ""  # why it is known
+
+
+EXPECTED = {TRACE: "ok", HOOKS: "ok"}
+
+
+def compare(name: str, way: str, bare: Run, traced: Run) -> list[Difference]:
+    wanted = {**bare.outcomes, **EXPECTED}
+    return [
+        Difference(name, test, way, wanted.get(test, "not run"), traced.outcomes.get(test, "not run"), why=tell(test, bare, traced))
+        for test in {**wanted, **traced.outcomes}
+        if wanted.get(test) != traced.outcomes.get(test)
+    ]
+
+
+def tell(test: str, bare: Run, traced: Run) -> str:
+    if test == END:
+        return traced.output[-3000:]
+    return traced.why.get(test) or bare.why.get(test, "")
+
+
+def judge(suite: Suite, difference: Difference) -> None:
+    """Runs both ways again to see whether either is the same each time, and the profile function that does nothing."""
+    name, test = difference.name, difference.test
+    bare = {suite.run(name, "bare", number).outcomes.get(test, EXPECTED.get(test)) for number in range(RUNS)}
+    if len(bare) > 1:
+        difference.kind = "unsteady"
+        return
+    traced = [suite.run(name, difference.way, number).outcomes.get(test) for number in range(RUNS)]
+    if len(set(traced)) > 1:
+        difference.kind = "now and then"
+    if test not in (TRACE, HOOKS) and suite.run(name, "setprofile").outcomes.get(test) not in bare:
+        difference.kind = "every profiler"
+
+
+def prove(suite: Suite, names: list[str], ways: list[str], jobs: int) -> list[Difference]:
+    """Runs what was not run yet, and returns all differences."""
+    found: list[Difference] = []
+    lock = threading.Lock()
+    done = 0
+
+    def one(name: str) -> None:
+        nonlocal done
+        bare = suite.run(name, "bare")
+        mine = [d for way in ways for d in compare(name, way, bare, suite.run(name, way))]
+        for difference in mine:
+            judge(suite, difference)
+        with lock:
+            found.extend(mine)
+            done += 1
+            tests = sum(test not in (END, TRACE, HOOKS) for test in bare.outcomes)
+            said = f"{len(mine)} differ" if mine else "the same"
+            print(f"{suite.python.version} {done}/{len(names)} {name}: {tests} tests, {said}", flush=True)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(one, names))
+    return sorted(found, key=lambda d: (names.index(d.name), d.test, d.way))
+
+
+# ---- what is known ------------------------------------------------------
+
+
+def explain(differences: list[Difference], known: Path, version: str) -> list[Difference]:
+    """Gives each its reason, if the file of known ones has it; returns those that have none."""
+    from fnmatch import fnmatchcase
+
+    entries = []
+    for line in known.read_text().splitlines():
+        if line and not line.startswith("#"):
+            versions, way, name, test, reason = line.split(maxsplit=4)
+            entries.append((versions.split(","), way, name, test, reason))
+    for difference in differences:
+        for versions, way, name, test, reason in entries:
+            if (
+                version in versions
+                and way in ("*", difference.way)
+                and fnmatchcase(difference.name, name)
+                and fnmatchcase(difference.test.replace(" ", "_"), test)
+            ):
+                difference.reason = reason
+                break
+    return [d for d in differences if not d.reason and d.kind != "unsteady"]
+
+
+def counts(run: Run) -> dict[str, int]:
+    """How many tests there were of each outcome; those with subtests that differ count as what was worst."""
+    total = {"ok": 0, "skip": 0, "fail": 0}
+    for test, outcome in run.outcomes.items():
+        if test in (END, TRACE, HOOKS):
+            continue
+        bad = any(word in outcome for word in ("fail", "error", "unexpected")) and outcome != "expected failure"
+        total["fail" if bad else "skip" if "skip" in outcome else "ok"] += 1
+    return total
