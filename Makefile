@@ -72,7 +72,7 @@ test-c test-asan test-tsan: test-%: .venv/$(PY)/.tools FORCE
 	@PATH="$(CURDIR)/.venv/$(PY)/bin:$$PATH" scripts/test_part.sh $*
 
 # What the sanitized tests try only some of, in full.
-check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark FORCE
+check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-soak FORCE
 	@PATH="$(CURDIR)/.venv/$(PY)/bin:$$PATH" VESTIGE_LONG=1 scripts/test_part.sh asan
 	@.venv/$(PY)/bin/python -m pip --python .venv/clients/bin/python install -qq --disable-pip-version-check \
 		--no-deps --no-compile -r tests/clients/requirements-long.txt
@@ -81,6 +81,10 @@ check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark FORCE
 # What needs Java and half a gigabyte.
 check-spark: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
 	@scripts/check_spark.sh $(PY)
+
+# 100,000 starts and stops with each engine of each Python.
+check-soak: FORCE
+	@scripts/check_soak.sh
 
 test-install: test-c
 	@PATH="$(CURDIR)/.venv/$(PY)/bin:$$PATH" scripts/test_part.sh install

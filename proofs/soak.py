@@ -1,0 +1,307 @@
+"""A soak: starts and stops the profiler, over and over, while a program does what programs do (soak_scenes.py).
+
+    python proofs/soak.py --engine turbo --starts 100000 --results proofs/results/soak.md
+    python proofs/soak.py --engine all --seconds 12
+
+After each stop nothing may be hooked: no profile or trace function of any thread, no monitoring tool, the evaluation
+function and every C function's pointer as they were. Every scene computes what it computed the first time. After a
+warm-up neither memory nor descriptors, threads and mappings may grow. `--engine none` records nothing: what grows then is
+not the profiler's. The exit status is 0 if all of that held.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import gc
+import os
+import random
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests" / "python"))
+
+import compiled
+import soak_scenes
+import vestige
+from vestige import profile
+
+MIB = 1 << 20
+RSS_LIMIT = 8 * MIB
+MAPPINGS_LIMIT = 48  # malloc's arenas and Python's come and go
+WINDOWS = 20  # of one profile, then comes the next
+
+# What profiles are started with, one after the other.
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"c_functions": False},
+    {"gc": False},
+    {"record_args": ["fails", "Point.of"]},
+    {"exclude": ["*/threading.py"]},
+    {"max_size": "1M"},
+]
+
+
+class Trouble(Exception):
+    """Something that a soak must not find."""
+
+
+class Hooks:
+    """What is hooked, seen from outside."""
+
+    def __init__(self) -> None:
+        self.state = compiled.module("hook_state", (compiled.HERE / "hook_state.c").read_text())
+        self.evaluator = self.state.evaluator()
+        self.note()
+
+    def note(self) -> None:
+        """What is there now is what shall be there after each stop."""
+        gc.collect()
+        self.pointers = self.state.take([*gc.get_objects(), *_types()])
+
+    def check(self) -> None:
+        if sys.getprofile() is not None or self.state.thread_hooks():
+            raise Trouble("a thread has a profile or trace function")
+        if self.state.evaluator() != self.evaluator:
+            raise Trouble("frames are evaluated by another function")
+        if sys.version_info >= (3, 12):
+            tools = [number for number in range(6) if sys.monitoring.get_tool(number)]
+            if tools:
+                raise Trouble(f"there are monitoring tools: {tools}")
+        changed = self.state.changed(self.pointers)
+        if changed:
+            raise Trouble(f"{len(changed)} C functions are not what they were: {', '.join(changed[:5])}")
+        count = getattr(vestige._core, "hooks_in_place", int)()
+        if count:
+            raise Trouble(f"vestige itself says that {count} hooks are in place")
+
+
+def _types() -> list[type]:
+    """Static types are in no list of the collector's."""
+    found, pending = set(), [object]
+    while pending:
+        kind = pending.pop()
+        if kind not in found:
+            found.add(kind)
+            pending += type.__subclasses__(kind)
+    return list(found)
+
+
+class Recorder:
+    """The profiler as scenes see it: start() takes the profile in use, or a new one of other options."""
+
+    def __init__(self, engines: list[str], hooks: Hooks, folder: str) -> None:
+        self.engines = engines
+        self.hooks = hooks.state
+        self.folder = folder
+        self.starts = 0
+        self.number = 0  # of the scene
+        self.started = dict.fromkeys(engines, 0)
+        self._check = hooks.check
+        self._profile: profile | None = None
+        self._made = 0
+        self._windows = 0
+
+    def start(self, **options: Any) -> None:
+        if self._profile is None:
+            self._engine = self.engines[self._made % len(self.engines)]
+            options = options or OPTIONS[self._made // len(self.engines) % len(OPTIONS)]
+            self._made += 1
+            self._windows = 0
+            if self._engine != "none":
+                self._profile = profile(engine=self._engine, **options)
+        if self._profile is not None:
+            self._profile.start()
+        self.starts += 1
+        self.started[self._engine] += 1
+
+    def stop(self) -> None:
+        if self._profile is not None:
+            self._profile.stop()
+        self._windows += 1
+        if self._windows >= WINDOWS:
+            self._profile = None
+
+    def finish(self) -> None:
+        if self._profile is not None:
+            self._profile.finish()
+        self._profile = None
+
+    def fresh(self) -> None:
+        """The next start is that of a new profile."""
+        self._profile = None
+
+    def export(self, path: str) -> None:
+        if self._profile is not None:
+            self._profile.export_chrome_trace(path)
+        else:
+            Path(path).write_text("soak_scenes.py")
+
+    def nothing_is_hooked(self) -> None:
+        self._check()
+
+
+class Sizes:
+    """What a process takes of the machine."""
+
+    def __init__(self) -> None:
+        gc.collect()
+        self.rss = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+        self.fds = len(os.listdir("/proc/self/fd"))
+        self.threads = len(os.listdir("/proc/self/task"))
+        self.mappings = len(Path("/proc/self/maps").read_text().splitlines())
+
+    def text(self) -> str:
+        return f"{self.rss / MIB:.1f} MiB, {self.fds} fds, {self.threads} threads, {self.mappings} mappings"
+
+
+class Soak:
+    def __init__(self, arguments: argparse.Namespace, folder: str) -> None:
+        self.arguments = arguments
+        self.hooks = Hooks()
+        self.company = soak_scenes.Company()
+        engines = list(vestige._core.engines) if arguments.engine == "all" else [arguments.engine]
+        self.run = Recorder(engines, self.hooks, folder)
+        self.random = random.Random(arguments.seed)
+        self.right: dict[str, Any] = {}
+        self.began = time.monotonic()
+        self.told = self.began
+
+    def share(self) -> float:
+        """How much of it is done."""
+        if self.arguments.seconds:
+            return (time.monotonic() - self.began) / self.arguments.seconds
+        return self.run.starts / self.arguments.starts
+
+    def scene(self, scene: Any) -> None:
+        result = scene(self.run)
+        self.run.nothing_is_hooked()
+        if self.company.resume():
+            raise Trouble("a generator that was suspended meanwhile gave something else")
+        right = self.right.setdefault(scene.__name__, result)
+        if result != right:
+            raise Trouble(f"the scene {scene.__name__} computed {result}, before it was {right}")
+        if self.company.trouble:
+            raise Trouble(self.company.trouble[0])
+        self.run.number += 1
+
+    def tell(self, text: str) -> None:
+        print(f"[{time.monotonic() - self.began:6.0f} s] {self.run.starts:7,} starts: {text}", flush=True)
+
+    def sizes(self) -> Sizes:
+        self.run.fresh()
+        return Sizes()
+
+    def whole(self) -> dict[str, Any]:
+        """Until it is done; what came out."""
+        scenes = list(soak_scenes.SCENES)
+        weights = list(soak_scenes.SCENES.values())
+        for scene in scenes:
+            self.scene(scene)
+        self.hooks.note()
+        first: Sizes | None = None
+        most = 0
+        while self.share() < 1:
+            for scene in self.random.choices(scenes, weights, k=100):
+                self.scene(scene)
+            if first is None:
+                if self.share() >= self.arguments.warm_up:
+                    first = self.sizes()
+                    self.tell(f"warm: {first.text()}")
+            elif time.monotonic() > self.told + 10:
+                now = self.sizes()
+                most = max(most, now.rss)
+                self.tell(now.text())
+                self.told = time.monotonic()
+        last = self.sizes()
+        assert first is not None
+        self.compare(first, last)
+        return {
+            "starts": self.run.starts,
+            "growth": last.rss - first.rss,
+            "peak": max(most, last.rss) - first.rss,
+            "fds": last.fds - first.fds,
+            "threads": last.threads - first.threads,
+            "mappings": last.mappings - first.mappings,
+            "seconds": time.monotonic() - self.began,
+            "functions": self.hooks.state.size(self.hooks.pointers),
+            "turns": self.company.turns,
+        }
+
+    def compare(self, first: Sizes, last: Sizes) -> None:
+        self.tell(f"end: {last.text()}")
+        if last.rss - first.rss > RSS_LIMIT:
+            raise Trouble(f"memory grew by {(last.rss - first.rss) / MIB:.1f} MiB")
+        if last.fds > first.fds:
+            raise Trouble(f"there are {last.fds - first.fds} more file descriptors")
+        if last.threads > first.threads:
+            raise Trouble(f"there are {last.threads - first.threads} more threads")
+        if last.mappings > first.mappings + MAPPINGS_LIMIT:
+            raise Trouble(f"there are {last.mappings - first.mappings} more mappings")
+
+
+# ---- results -------------------------------------------------------------------
+
+TITLE = """# Soak
+
+Starts and stops of the profiler in one process each, over the scenes of `proofs/soak_scenes.py`: threads that run, begin,
+end or wait in C, forks (followed and not), imports, freed functions, garbage collections, suspended generators and
+coroutines, exceptions, greenlets, memory tracing, other profilers and debuggers, sub-interpreters. After every stop each
+pointer was what it had been, and every scene computed what it computed at first. Growth is from the end of a warm-up (a
+tenth) to the end; `none` is the same without the profiler. `make check-soak` makes these lines.
+
+| Python | engine | starts | RSS growth, MiB (highest) | descriptors | threads | mappings | C functions compared | seconds | result |
+|---|---|---|---|---|---|---|---|---|---|
+"""
+
+
+def put_line(path: Path, engine: str, found: dict[str, Any]) -> None:
+    """In the file there is one line a Python and engine."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    line = (
+        f"| {python} | {engine} | {found['starts']:,} | {found['growth'] / MIB:+.1f} ({found['peak'] / MIB:+.1f}) "
+        f"| {found['fds']:+d} | {found['threads']:+d} | {found['mappings']:+d} | {found['functions']:,} "
+        f"| {found['seconds']:.0f} | clean |"
+    )
+    old = path.read_text().splitlines() if path.exists() else []
+    lines = {tuple(text.split("|")[1:3]): text for text in old if text.startswith("| 3.")}
+    lines[tuple(line.split("|")[1:3])] = line
+    rows = sorted(lines.values(), key=lambda text: (int(text.split(".")[1]), text))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(TITLE + "\n".join(rows) + "\n")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--engine", default="all", help="one of vestige's, `all` in turn, or `none`")
+    parser.add_argument("--starts", type=int, default=100_000)
+    parser.add_argument("--seconds", type=float, help="so long instead of so many starts")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--warm-up", type=float, default=0.1, help="part after which nothing may grow")
+    parser.add_argument("--results", type=Path, help="a file that gets a line")
+    arguments = parser.parse_args()
+    faulthandler.enable()
+    warnings.simplefilter("error", RuntimeWarning)  # an engine that gives way would be another's soak
+    warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+    with tempfile.TemporaryDirectory(prefix="vestige-soak-") as folder:
+        soak = Soak(arguments, folder)
+        try:
+            found = soak.whole()
+        except BaseException as error:
+            soak.tell(f"FAILED with seed {arguments.seed}: {error!r}")
+            raise
+        finally:
+            soak.company.leave()
+    if arguments.results:
+        put_line(arguments.results, arguments.engine, found)
+    print("clean:", ", ".join(f"{count:,} starts of {name}" for name, count in soak.run.started.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

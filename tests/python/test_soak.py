@@ -1,0 +1,18 @@
+"""A short soak: what proofs/soak.py does 100,000 times is done for some seconds, by every engine in turn."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import vestige
+
+SOAK = Path(__file__).parent.parent.parent / "proofs" / "soak.py"
+SECONDS = 12
+
+
+def test_starting_and_stopping_over_and_over_leaves_nothing_behind():
+    command = [sys.executable, str(SOAK), "--engine", "all", "--seconds", str(SECONDS), "--warm-up", "0.4"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (result.returncode, result.stderr) == (0, ""), result.stdout + result.stderr
+    for engine in vestige._core.engines:
+        assert f"starts of {engine}" in result.stdout
