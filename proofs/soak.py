@@ -26,7 +26,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "python"))
 
-import compiled
+import hooked
 import soak_scenes
 import vestige
 from vestige import profile
@@ -51,58 +51,17 @@ class Trouble(Exception):
     """Something that a soak must not find."""
 
 
-class Hooks:
-    """What is hooked, seen from outside."""
-
-    def __init__(self) -> None:
-        self.state = compiled.module("hook_state", (compiled.HERE / "hook_state.c").read_text())
-        self.evaluator = self.state.evaluator()
-        self.note()
-
-    def note(self) -> None:
-        """What is there now is what shall be there after each stop."""
-        gc.collect()
-        self.pointers = self.state.take([*gc.get_objects(), *_types()])
-
-    def check(self) -> None:
-        if sys.getprofile() is not None or self.state.thread_hooks():
-            raise Trouble("a thread has a profile or trace function")
-        if self.state.evaluator() != self.evaluator:
-            raise Trouble("frames are evaluated by another function")
-        if sys.version_info >= (3, 12):
-            tools = [number for number in range(6) if sys.monitoring.get_tool(number)]
-            if tools:
-                raise Trouble(f"there are monitoring tools: {tools}")
-        changed = self.state.changed(self.pointers)
-        if changed:
-            raise Trouble(f"{len(changed)} C functions are not what they were: {', '.join(changed[:5])}")
-        count = getattr(vestige._core, "hooks_in_place", int)()
-        if count:
-            raise Trouble(f"vestige itself says that {count} hooks are in place")
-
-
-def _types() -> list[type]:
-    """Static types are in no list of the collector's."""
-    found, pending = set(), [object]
-    while pending:
-        kind = pending.pop()
-        if kind not in found:
-            found.add(kind)
-            pending += type.__subclasses__(kind)
-    return list(found)
-
-
 class Recorder:
     """The profiler as scenes see it: start() takes the profile in use, or a new one of other options."""
 
-    def __init__(self, engines: list[str], hooks: Hooks, folder: str) -> None:
+    def __init__(self, engines: list[str], hooks: hooked.Hooks, folder: str) -> None:
         self.engines = engines
-        self.hooks = hooks.state
+        self.hooks = hooked.state
         self.folder = folder
         self.starts = 0
         self.number = 0  # of the scene
         self.started = dict.fromkeys(engines, 0)
-        self._check = hooks.check
+        self._trouble = hooks.trouble
         self._profile: profile | None = None
         self._made = 0
         self._windows = 0
@@ -143,7 +102,9 @@ class Recorder:
             Path(path).write_text("soak_scenes.py")
 
     def nothing_is_hooked(self) -> None:
-        self._check()
+        trouble = self._trouble()
+        if trouble:
+            raise Trouble(trouble)
 
 
 class Sizes:
@@ -163,7 +124,7 @@ class Sizes:
 class Soak:
     def __init__(self, arguments: argparse.Namespace, folder: str) -> None:
         self.arguments = arguments
-        self.hooks = Hooks()
+        self.hooks = hooked.Hooks()
         self.company = soak_scenes.Company()
         engines = list(vestige._core.engines) if arguments.engine == "all" else [arguments.engine]
         self.run = Recorder(engines, self.hooks, folder)
@@ -229,7 +190,7 @@ class Soak:
             "threads": last.threads - first.threads,
             "mappings": last.mappings - first.mappings,
             "seconds": time.monotonic() - self.began,
-            "functions": self.hooks.state.size(self.hooks.pointers),
+            "functions": self.hooks.count,
             "turns": self.company.turns,
         }
 

@@ -15,15 +15,19 @@ INCLUDE = HERE.parent.parent / "include"
 _folder = tempfile.TemporaryDirectory(prefix="vestige-tests-")
 
 
-def library(source, *flags):
-    """The path of a shared library made from C text."""
+COMPILERS = {"c": ("cc", "-std=gnu11"), "c++": ("c++", "-std=c++17")}
+
+
+def library(source, *flags, language="c"):
+    """The path of a shared library made from C or C++ text."""
     digest = hashlib.sha256(repr((source, flags, sys.version)).encode()).hexdigest()[:16]
     path = Path(_folder.name) / f"{digest}.so"
     if not path.exists():
-        text = path.with_suffix(".c")
+        text = path.with_suffix("." + language)
         text.write_text(source)
         command = [
-            *("cc", "-std=gnu11", "-O1", "-g", "-Wall", "-Werror", "-fPIC", "-shared", "-pthread"),
+            *COMPILERS[language],
+            *("-O1", "-g", "-Wall", "-Werror", "-fPIC", "-shared", "-pthread"),
             f"-I{sysconfig.get_path('include')}",
             f"-I{INCLUDE}",
             *(str(text), "-o", str(path)),
@@ -33,9 +37,9 @@ def library(source, *flags):
     return path
 
 
-def module(name, source):
-    """An extension module made from C text; the file may be loaded under one name only."""
-    path = library(source)
+def module(name, source, *flags, language="c"):
+    """An extension module made from C or C++ text; the file may be loaded under one name only."""
+    path = library(source, *flags, language=language)
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     made = importlib.util.module_from_spec(spec)
