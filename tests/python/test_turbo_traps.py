@@ -5,9 +5,10 @@ import dis
 import sys
 import traceback
 
+import pytest
+
 import compiled
 import hooked
-import pytest
 import vestige
 from tree import calls, load, names, record, short, tree
 from vestige import profile
