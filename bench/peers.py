@@ -7,6 +7,7 @@ always records into memory it has used before: the least that it can cost.
 import importlib.util
 import os
 import sys
+import warnings
 
 NEW = sys.version_info >= (3, 12)  # sys.monitoring is there
 
@@ -58,6 +59,28 @@ class Vestige:
 
     def clear(self):
         pass
+
+
+class Engine:
+    """One of vestige's engines, by its name. A profile for each start(): its file and its memory are new, as a user's are."""
+
+    def __init__(self, name, engine):
+        self.name = name
+        self.engine = engine
+
+    def start(self):
+        from vestige import profile
+
+        self.profile = profile(engine=self.engine)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # it would record with another one
+            self.profile.start()
+
+    def stop(self):
+        self.profile.stop()
+
+    def clear(self):
+        self.profile = None
 
 
 class VizTracer:
@@ -125,6 +148,14 @@ def python_functions():
         tools.append(VizTracer(ignore_c_function=True))
     tools.append(CProfile(builtins=False))
     return tools
+
+
+def engines():
+    """vestige's: "safe" and "turbo", where that is built in."""
+    from vestige import _core
+
+    safe = Engine("safe", "monitoring" if NEW else "profile")
+    return [safe, Engine("turbo", "turbo")] if "turbo" in _core.engines else [safe]
 
 
 def torch():

@@ -71,7 +71,15 @@ class Table:
         return "\n".join(lines) + "\n"
 
     def data(self):
-        return {"title": self.title, "rows": [dataclasses.asdict(row) for row in self.rows]}
+        return {"title": self.title, "columns": self.columns, "rows": [dataclasses.asdict(row) for row in self.rows]}
+
+    @classmethod
+    def of_data(cls, data):
+        """What data() gave, which may have been a file since."""
+        table = cls(data["title"], data["columns"])
+        for row in data["rows"]:
+            table.rows.append(Row(**{**row, "checks": [Check(**check) for check in row["checks"]]}))
+        return table
 
     def missed(self):
         return [f"{self.title}, {row.label}: {check}" for row in self.rows for check in row.checks if not check.met]

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Measures vestige beside the profilers that people use today, on the Python that runs this.
 
-    python bench/run.py [FAMILY ...] [--quick] [--markdown] [--json FILE]
+    python bench/run.py [FAMILY ...] [--quick] [--markdown] [--json FILE] [--write]
 
-Families: calls (what a hook costs), file (recording for long), store (the file beside memory, opening a torn one), stop
-(start, stop, import), export, exports (files for every tool), reports (in the terminal), tables (Arrow, Parquet), pack
-(traces at rest), snapshot (what it holds up), tracebacks, memory (allocations), torch_ops (operators), execution_trace,
-view (pictures of a trace), view_browser (the viewer's page). Each says in its module how it measures. The last lines name
-every bar that was missed; the exit code stays 0.
+Families: calls (what a hook costs), engines (vestige's own beside each other, loops and programs), file (recording for
+long), store (the file beside memory, opening a torn one), stop (start, stop, import), export, exports (files for every
+tool), reports (in the terminal), tables (Arrow, Parquet), pack (traces at rest), snapshot (what it holds up), tracebacks,
+memory (allocations), torch_ops (operators), execution_trace, view (pictures of a trace), view_browser (the viewer's
+page). Each says in its module how it measures. The last lines name every bar that was missed; the exit code stays 0.
 """
 
 import argparse
@@ -19,9 +19,10 @@ from importlib.metadata import version
 
 import machine
 import peers
+import published
 from report import say
 
-FAMILIES = ["calls", "file", "store", "stop", "export", "exports", "reports", "tables", "pack", "snapshot"]
+FAMILIES = ["calls", "engines", "file", "store", "stop", "export", "exports", "reports", "tables", "pack", "snapshot"]
 FAMILIES += ["tracebacks", "memory", "torch_ops", "execution_trace", "view", "view_browser"]
 
 
@@ -31,8 +32,11 @@ def parse_arguments():
     parser.add_argument("--quick", action="store_true", help="shorter and coarser: to see that it works")
     parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
     parser.add_argument("--json", metavar="FILE", help="also write all figures to a file")
+    parser.add_argument("--write", action="store_true", help="write the tables of engines to README.md and RESULTS.md")
     arguments = parser.parse_args()
     unknown = set(arguments.families) - set(FAMILIES)
+    if arguments.write and (arguments.quick or arguments.families not in ([], ["engines"])):
+        parser.error("--write is for a whole run, of engines or of all")
     if unknown:
         parser.error(f"no family {', '.join(sorted(unknown))}; there are {', '.join(FAMILIES)}")
     return arguments
@@ -67,6 +71,8 @@ def main():
             print(table.markdown() if arguments.markdown else table.text(), flush=True)
             missed += table.missed()
         print(f"({family}: others took {share:.0%} of the machine meanwhile)\n", flush=True)
+        if arguments.write and family == "engines":
+            published.write(facts, share, tables)
         results[family] = {"others": share, "tables": [table.data() for table in tables]}
     if arguments.json:
         with open(arguments.json, "w") as out:

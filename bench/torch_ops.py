@@ -54,8 +54,8 @@ def time_steps(step, count, times):
         times.append(time.perf_counter_ns() - begin)
 
 
-def step_ns(settings, turns, count):
-    """ns of a step: without, under vestige, under torch."""
+def step_ns(settings, turns, count, engines=("auto",)):
+    """ns of a step: without, under each of vestige's engines that is named, under torch."""
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as theirs
 
@@ -63,16 +63,17 @@ def step_ns(settings, turns, count):
 
     cpu = [ProfilerActivity.CPU]
     step = make_step()
-    times = {"without": [], "vestige": [], "torch": []}
+    times = {name: [] for name in ("without", *engines, "torch")}
     time_steps(step, 50, [])
     for _ in range(turns):
         time_steps(step, count, times["without"])
-        vestige.install()  # memory is then what torch's allocator reports, as torch.profiler has it
-        ours = vestige.profile(**settings)
-        vestige.uninstall()
-        with ours:
-            time_steps(step, 3, [])
-            time_steps(step, count, times["vestige"])
+        for engine in engines:
+            vestige.install()  # memory is then what torch's allocator reports, as torch.profiler has it
+            ours = vestige.profile(engine=engine, **settings)
+            vestige.uninstall()
+            with ours:
+                time_steps(step, 3, [])
+                time_steps(step, count, times[engine])
         with theirs(activities=cpu, **settings):
             time_steps(step, 3, [])
             time_steps(step, count, times["torch"])
@@ -208,7 +209,8 @@ def step_table(quick):
     table = Table("Extra cost of a training step", ["vestige", "torch"], unit="µs")
     for name, (settings, bar) in SETTINGS.items():
         best = child.run(step_ns, settings=settings, turns=5 if quick else 20, count=30 if quick else 60)
-        cost = {tool: (best[tool] - best["without"]) / 1000 for tool in ("vestige", "torch")}
+        cost = {"vestige": best["auto"] - best["without"], "torch": best["torch"] - best["without"]}
+        cost = {tool: ns / 1000 for tool, ns in cost.items()}
         share = cost["vestige"] / cost["torch"]
         table.add(name, cost, [at_most(f"{share:.2f} x torch", share, bar)])
     return table

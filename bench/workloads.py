@@ -67,6 +67,26 @@ def c_get():
         d.get("k"); d.get("k"); d.get("k"); d.get("k"); d.get("k")  # fmt: skip
 
 
+def c_sum():
+    """One that takes keywords (METH_FASTCALL | METH_KEYWORDS)."""
+    x = ()
+    for _ in range(CALLS // 10):
+        sum(x); sum(x); sum(x); sum(x); sum(x); sum(x); sum(x); sum(x); sum(x); sum(x)  # fmt: skip
+
+
+def numbers(count):
+    for i in range(count):  # noqa: UP028
+        yield i
+
+
+RESUMPTIONS = CALLS + 1  # the last one finds the end
+
+
+def generator():
+    for _ in numbers(CALLS):
+        pass
+
+
 def half():
     """A Python call with a C call in it."""
     len("abc")

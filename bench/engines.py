@@ -1,0 +1,194 @@
+"""vestige's engines beside each other and beside other profilers: loops of calls, six programs, a training step.
+
+Loops and programs: one process alternates the profilers, each in blocks of a few runs, the first of which is not
+counted. What counts is CPU time of the process, the least of all runs; starting and stopping is not in it. A run of a
+loop is 200,000 calls: it takes several pieces of the trace's file, so fresh memory is in its time. vestige records to a
+new file in each block, with all other settings at their defaults; the others are cleared and go on in memory that they
+have used before: the least that they can cost. What a call costs is a run's time less the same without a profiler, by
+the calls; the slowdown of a program is the one time over the other.
+
+torch.profiler keeps 5 KB of a call, and its start and stop take seconds: it gets shorter runs of the loops, and fewer
+blocks.
+
+The training step is that of torch_ops.
+"""
+
+import gc
+import statistics
+import time
+
+import child
+import peers
+import programs
+import workloads
+from report import Table, at_most, say
+
+PYTHON = {
+    "function": (workloads.python_function, workloads.CALLS),
+    "method": (workloads.python_method, workloads.CALLS),
+    "recursion (fib)": (workloads.recursion, workloads.FIB_CALLS),
+}
+GENERATOR = {"generator, a resumption": (workloads.generator, workloads.RESUMPTIONS)}
+NATIVE = {
+    "len(x)": (workloads.c_len, workloads.CALLS),
+    "abs(x)": (workloads.c_abs, workloads.CALLS),
+    "x.append(1)": (workloads.c_append, workloads.CALLS),
+    "d.get(k)": (workloads.c_get, workloads.CALLS),
+}
+KEYWORDS = {"sum(x), takes keywords": (workloads.c_sum, workloads.CALLS)}
+LOOPS = PYTHON | GENERATOR | NATIVE | KEYWORDS
+
+# Of turbo: at most so much of the peer's cost, or times the program's own time.
+PYTHON_BARS = {"VizTracer": 0.45 if peers.NEW else 0.3, "torch": 0.2}
+NATIVE_BARS = {"VizTracer": 0.25}
+SLOWDOWN_BAR = 1.5 if peers.NEW else 1.6
+STEP_BARS = {"torch": 0.5}
+
+
+class Repeat:
+    """Calls a function so many times over."""
+
+    def __init__(self, function, times):
+        self.function = function
+        self.times = range(times)
+
+    def __call__(self):
+        function = self.function
+        for _ in self.times:
+            function()
+
+
+def cpu_ns(function):
+    begin = time.process_time_ns()
+    function()
+    return time.process_time_ns() - begin
+
+
+def run_block(tool, function, runs):
+    """The least CPU time of a run under the tool, in ns."""
+    gc.collect()  # none of them pays for what another left
+    tool.start()
+    function()  # hooks are placed, caches filled and names defined at the first run
+    best = min(cpu_ns(function) for _ in range(runs))
+    tool.stop()
+    tool.clear()
+    return best
+
+
+def alternate(tools, functions, rounds, runs):
+    """{tool: {function: ns}}."""
+    best = {tool.name: dict.fromkeys(functions, float("inf")) for tool in tools}
+    for number in range(rounds):
+        if number % max(1, rounds // 4) == 0:
+            say(f"round {number + 1} of {rounds}: {', '.join(best)}; {len(functions)} of them")
+        for name, function in functions.items():
+            for tool in tools:
+                taken = run_block(tool, function, runs)
+                best[tool.name][name] = min(best[tool.name][name], taken)
+    return best
+
+
+def everybody():
+    viztracer = [peers.VizTracer()] if peers.is_installed("viztracer") else []
+    return [peers.Off(), *peers.engines(), *viztracer, peers.CProfile()]
+
+
+def loops_ns(rounds, repeat, torch_rounds, torch_repeat):
+    """ns of a call of each loop: without a profiler (off), and beyond it."""
+
+    def cost(best, times):
+        off = best.pop("off")
+        per_call = {
+            tool: {loop: (ns - off[loop]) / LOOPS[loop][1] / times for loop, ns in taken.items()}
+            for tool, taken in best.items()
+        }
+        return {"off": {loop: ns / LOOPS[loop][1] / times for loop, ns in off.items()}} | per_call
+
+    many = {name: Repeat(loop, repeat) for name, (loop, _) in LOOPS.items()}
+    result = cost(alternate(everybody(), many, rounds, runs=3), repeat)
+    torch = peers.torch()
+    if torch:
+        few = {name: Repeat(loop, torch_repeat) for name, (loop, _) in LOOPS.items()}
+        result["torch"] = cost(alternate([peers.Off(), torch], few, torch_rounds, runs=5), torch_repeat)["torch"]
+    return result
+
+
+def programs_ns(rounds, torch_rounds):
+    """ns of a run of each program under each tool."""
+    six = {name: make() for name, make in programs.SIX.items()}
+    best = alternate(everybody(), six, rounds, runs=2)
+    torch = peers.torch()
+    if torch:
+        best |= alternate([torch], six, torch_rounds, runs=2)
+    return best
+
+
+# ---- tables ----------------------------------------------------------------
+
+
+def check_against(bars, cost):
+    """turbo's cost over each peer's, against the bar."""
+    ratios = {peer: cost["turbo"] / cost[peer] for peer in bars if peer in cost and "turbo" in cost}
+    return [at_most(f"{ratio:.2f} x {peer}", ratio, bars[peer]) for peer, ratio in ratios.items()]
+
+
+def loop_table(title, costs, loops, others, bars):
+    """The mean is that of `loops`; the others stand below it."""
+    table = Table(title, list(costs), unit="ns a call")
+    rows = {loop: {tool: cost[loop] for tool, cost in costs.items()} for loop in loops | others}
+    for loop in loops:
+        table.add(loop, rows[loop], check_against(bars, rows[loop]))
+    mean = {tool: statistics.fmean(rows[loop][tool] for loop in loops) for tool in costs}
+    table.add("mean", mean, check_against(bars, mean))
+    for loop in others:
+        table.add(loop, rows[loop], check_against(bars, rows[loop]))
+    return table
+
+
+def program_table(best):
+    off = best["off"]
+    slowdowns = {tool: {name: ns / off[name] for name, ns in taken.items()} for tool, taken in best.items()}
+    del slowdowns["off"]
+    table = Table("Programs, times as long as without a profiler", ["off, ms", *slowdowns])
+    for name in off:
+        figures = {tool: slowdown[name] for tool, slowdown in slowdowns.items()}
+        table.add(name, {"off, ms": off[name] / 1e6} | figures, digits=2)
+    mean = {tool: statistics.geometric_mean(slowdown.values()) for tool, slowdown in slowdowns.items()}
+    checks = [at_most(f"{mean['turbo']:.2f} x", mean["turbo"], SLOWDOWN_BAR)] if "turbo" in mean else []
+    table.add("geometric mean", mean, checks, digits=2)
+    return table
+
+
+def step_table(quick):
+    import torch_ops
+
+    names = {tool.name: tool.engine for tool in peers.engines()}
+    best = child.run(
+        torch_ops.step_ns,
+        settings={"with_stack": True},
+        turns=5 if quick else 20,
+        count=30 if quick else 60,
+        engines=list(names.values()),
+    )
+    cost = {name: (best[engine] - best["without"]) / 1000 for name, engine in names.items()}
+    cost["torch"] = (best["torch"] - best["without"]) / 1000
+    table = Table("Training step with_stack, extra cost", ["off", *cost], unit="µs")
+    table.add("step", {"off": best["without"] / 1000} | cost, check_against(STEP_BARS, cost))
+    return table
+
+
+def measure(quick):
+    costs = child.run(
+        loops_ns,
+        rounds=3 if quick else 15,
+        repeat=20 if quick else 200,
+        torch_rounds=1 if quick else 3,
+        torch_repeat=10,
+    )
+    best = child.run(programs_ns, rounds=3 if quick else 20, torch_rounds=1 if quick else 2)
+    tables = [
+        loop_table("Python call, extra cost", costs, PYTHON, GENERATOR, PYTHON_BARS),
+        loop_table("C call, extra cost", costs, NATIVE, KEYWORDS, NATIVE_BARS),
+        program_table(best),
+    ]
+    return [*tables, step_table(quick)] if peers.torch() else tables

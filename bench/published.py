@@ -1,0 +1,110 @@
+"""Writes what `engines` measured into README.md and RESULTS.md, between two markers each:
+
+    make bench ARGS='engines --write'
+
+The figures of each Python are kept in engines.json, so that a run on one of them leaves those of the others.
+"""
+
+import json
+import os
+import sys
+
+from report import Table
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FIGURES = os.path.join(HERE, "engines.json")
+RESULTS = os.path.join(HERE, "RESULTS.md")
+README = os.path.join(os.path.dirname(HERE), "README.md")
+BEGIN = "<!-- engines: made by `make bench ARGS='engines --write'` -->"
+END = "<!-- engines: end -->"
+
+# Rows of the README: (what it is, the title its table begins with, the row, digits).
+SUMMARY = [
+    ("a Python call, extra ns", "Python call", "mean", 0),
+    ("a generator's resumption, extra ns", "Python call", "generator", 0),
+    ("a C call, extra ns", "C call", "mean", 0),
+    ("six programs, times as long", "Programs", "geometric mean", 2),
+    ("a training step, extra µs", "Training step", "step", 0),
+]
+TOOLS = {
+    "turbo": "**vestige, turbo**",
+    "safe": "vestige, safe engine",
+    "VizTracer": "VizTracer 1.1.1",
+    "cProfile": "cProfile",
+    "torch": "torch.profiler 2.13, with_stack",
+}
+
+
+def write(facts, others, tables):
+    """Adds the figures of this Python to those that are kept, and writes both files."""
+    figures = {}
+    if os.path.exists(FIGURES):
+        with open(FIGURES) as kept:
+            figures = json.load(kept)
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    figures[version] = {"facts": facts, "others": others, "tables": [table.data() for table in tables]}
+    figures = dict(sorted(figures.items(), key=lambda item: [int(part) for part in item[0].split(".")]))
+    with open(FIGURES, "w") as out:
+        json.dump(figures, out, indent=1, ensure_ascii=False)
+        out.write("\n")
+    replace(README, summary(figures))
+    replace(RESULTS, details(figures))
+
+
+def replace(path, text):
+    """What stands between the markers of a file becomes the text."""
+    with open(path) as source:
+        before, found, rest = source.read().partition(BEGIN)
+    _, found_too, after = rest.partition(END)
+    if not (found and found_too):
+        raise SystemExit(f"{path} has no place for the figures: it needs the lines {BEGIN} and {END}")
+    with open(path, "w") as out:
+        out.write(f"{before}{BEGIN}\n{text}\n{END}{after}")
+
+
+def find(tables, title, label):
+    """The figures of a row: {column: figure}."""
+    for table in tables:
+        if table["title"].startswith(title):
+            for row in table["rows"]:
+                if row["label"].startswith(label):
+                    return row["values"]
+    return {}
+
+
+def machine_line(figures):
+    """Where it was measured, and how busy that was."""
+    facts = [run["facts"] for run in figures.values()]
+    machines = list(dict.fromkeys(f"{f['CPU']}, {f['kernel']}, traces on {f['traces on']}" for f in facts))
+    pythons = ", ".join(f["Python"].split(",")[0] for f in facts)
+    dates = " and ".join(dict.fromkeys(f["date"] for f in facts))
+    shares = ", ".join(f"{run['others']:.0%}" for run in figures.values())
+    return f"Python {pythons} on {'; '.join(machines)}; {dates}, while others took {shares} of the machine."
+
+
+def summary(figures):
+    """The README's table: a column a Python."""
+    lines = ["| | " + " | ".join(f"Python {version}" for version in figures) + " |", "|---|" + "---:|" * len(figures)]
+    for what, title, label, digits in SUMMARY:
+        rows = {version: find(run["tables"], title, label) for version, run in figures.items()}
+        for number, (tool, name) in enumerate(shown(rows)):
+            cells = [f"{row[tool]:,.{digits}f}" if tool in row else "–" for row in rows.values()]
+            mark = "**" if tool == "turbo" else ""
+            lines.append(f"| {f'**{what}**: ' * (number == 0)}{name} | {' | '.join(mark + c + mark for c in cells)} |")
+    return "\n".join([*lines, "", machine_line(figures)])
+
+
+def shown(rows):
+    """Those who have a figure in one of the rows."""
+    return [(tool, name) for tool, name in TOOLS.items() if any(tool in row for row in rows.values())]
+
+
+def details(figures):
+    """All tables, a section a Python."""
+    parts = []
+    for version, run in figures.items():
+        parts.append(f"### Python {version}\n")
+        parts.append("\n".join(f"- {name}: {value}" for name, value in run["facts"].items()) + "\n")
+        parts += [Table.of_data(table).markdown() for table in run["tables"]]
+        parts.append(f"(others took {run['others']:.0%} of the machine meanwhile)\n")
+    return "\n".join(parts).rstrip()
