@@ -2,7 +2,7 @@
  * where it dies with it: addresses are reused, and holding on to code would
  * leak. The slot's upper half names the tracer the id was given for, so a new
  * recording starts over without visiting any code object. */
-#include "vpy.h"
+#include "thunks.h"
 
 #include <fnmatch.h>
 #include <string.h>
@@ -297,6 +297,7 @@ uint32_t vpy_code_define(PyObject *code)
     if (vpy_code_set_extra(code, vpy_code_extra_index, (void *)extra) < 0)
         PyErr_Clear();
     vpy_greenlets_look();
+    vpy_thunks_look();
     PyErr_Restore(type, value, traceback);
     return result;
 }

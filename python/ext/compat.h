@@ -385,6 +385,30 @@ static inline bool vpy_weakref_is_to(PyObject *weakref, PyObject *object)
 #endif
 }
 
+/* Whether what a weak reference was to has gone. */
+static inline bool vpy_weakref_is_dead(PyObject *weakref)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *found = NULL;
+    bool is_alive = PyWeakref_GetRef(weakref, &found) == 1;
+
+    Py_XDECREF(found);
+    return !is_alive;
+#else
+    return PyWeakref_GET_OBJECT(weakref) == Py_None;
+#endif
+}
+
+/* The state of a thread that calls something in C, which has the GIL. */
+static inline PyThreadState *vpy_thread_state(void)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return PyThreadState_GetUnchecked();
+#else
+    return _PyThreadState_UncheckedGet();
+#endif
+}
+
 /* Whether the calling thread, Python's or not, holds the GIL. The public way
  * says yes to everybody once there are sub-interpreters. */
 static inline bool vpy_holds_gil(void)
@@ -395,6 +419,28 @@ static inline bool vpy_holds_gil(void)
     PyThreadState *current = _PyThreadState_UncheckedGet();
 #endif
     return current != NULL && current == PyGILState_GetThisThreadState();
+}
+
+/* A type's dictionary: a new reference, or NULL. */
+static inline PyObject *vpy_type_dict(PyTypeObject *type)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return PyType_GetDict(type);
+#else
+    Py_XINCREF(type->tp_dict);
+    return type->tp_dict;
+#endif
+}
+
+/* What a staticmethod or classmethod wraps; borrowed, NULL if nothing. Their
+ * layout begins like this in all versions. */
+static inline PyObject *vpy_wrapped_function(PyObject *wrapper)
+{
+    typedef struct wrapping {
+        PyObject_HEAD PyObject *callable;
+    } wrapping;
+
+    return ((wrapping *)wrapper)->callable;
 }
 
 /* ---- monitoring -------------------------------------------------------- */

@@ -214,31 +214,47 @@ static bool is_in_image(const PyMethodDef *method)
     return dladdr(method, &info) != 0;
 }
 
-static vst_id define(const description *d, PyTypeObject *class)
+/* A method is of a class, and may be called on it; a function of a module. */
+static vst_id define_named(const char *method, const char *class, bool on_type,
+                           const char *module, uint32_t module_length)
 {
     char label[512];
     vst_definition definition = {.kind = VST_DEF_NATIVE, .name = label};
-    PyObject *module = NULL;
     vst_id id = 0;
     int length;
 
     if (class) {
-        bool on_type = d->self && PyType_Check(d->self);
         length =
             snprintf(label, sizeof label, "<built-in method %s of %s object>",
-                     d->method->ml_name, on_type ? "type" : class->tp_name);
-        definition.file = class->tp_name;
-        definition.file_len = (uint32_t)strlen(class->tp_name);
+                     method, on_type ? "type" : class);
+        definition.file = class;
+        definition.file_len = (uint32_t)strlen(class);
     } else {
-        length = snprintf(label, sizeof label, "<built-in function %s>",
-                          d->method->ml_name);
-        module = vpy_text(d->module, &definition.file, &definition.file_len);
+        length =
+            snprintf(label, sizeof label, "<built-in function %s>", method);
+        definition.file = module;
+        definition.file_len = module_length;
     }
     definition.name_len =
         (uint32_t)(length < (int)sizeof label ? length : (int)sizeof label - 1);
     if (vst_queue_define(tracer->queue, &definition, &id) != VST_OK)
         id = 0;
-    Py_XDECREF(module);
+    return id;
+}
+
+static vst_id define(const description *d, PyTypeObject *class)
+{
+    const char *module = NULL;
+    uint32_t length = 0;
+    PyObject *text;
+    vst_id id;
+
+    if (class)
+        return define_named(d->method->ml_name, class->tp_name,
+                            d->self && PyType_Check(d->self), NULL, 0);
+    text = vpy_text(d->module, &module, &length);
+    id = define_named(d->method->ml_name, NULL, false, module, length);
+    Py_XDECREF(text);
     return id;
 }
 
@@ -273,17 +289,39 @@ static vst_id define_slot(vpy_native *slot, const description *d)
     return id;
 }
 
-vst_id vpy_native_id_slow(PyObject *callable)
+static vst_id id_of(const description *d)
 {
-    description d;
-
-    if (!tracer || !describe(callable, &d))
-        return 0;
     vpy_native *slot =
-        find_slot(vpy_natives, vpy_natives_mask, d.method, d.owner);
+        find_slot(vpy_natives, vpy_natives_mask, d->method, d->owner);
+
     if (slot->method && is_current(slot)) {
         note_version(slot);
         return slot->id;
     }
-    return define_slot(slot, &d);
+    return define_slot(slot, d);
+}
+
+vst_id vpy_native_id_slow(PyObject *callable)
+{
+    description d;
+
+    return tracer && describe(callable, &d) ? id_of(&d) : 0;
+}
+
+vst_id vpy_native_id_of(PyMethodDef *method, PyObject *self, bool *by_class)
+{
+    description d = {.method = method, .owner = Py_TYPE(self), .self = self};
+    PyTypeObject *class = class_of(&d);
+
+    if (!tracer)
+        return 0;
+    *by_class = class && PyType_HasFeature(class, Py_TPFLAGS_HEAPTYPE);
+    return id_of(&d);
+}
+
+vst_id vpy_native_define(const char *name, const char *where, bool on_type)
+{
+    return tracer ? define_named(name, on_type ? where : NULL, on_type, where,
+                                 (uint32_t)strlen(where))
+                  : 0;
 }

@@ -184,6 +184,28 @@ static inline size_t vpy_native_hash(PyMethodDef *method, PyTypeObject *owner)
     return (size_t)((uintptr_t)method >> 5 ^ (uintptr_t)owner >> 6);
 }
 
+/* The same of a definition that is called with self. *by_class: it depends on
+ * the class of self, not on the definition alone. */
+VST_COLD vst_id vpy_native_id_of(PyMethodDef *method, PyObject *self,
+                                 bool *by_class);
+/* Defines a function of a module, or of a class with on_type, by name. */
+vst_id vpy_native_define(const char *name, const char *where, bool on_type);
+
+/* A function whose id is known already, else NULL. */
+static inline const vpy_native *vpy_native_find(PyMethodDef *method,
+                                                PyTypeObject *owner)
+{
+    const vpy_native *slot =
+        &vpy_natives[vpy_native_hash(method, owner) & vpy_natives_mask];
+
+    if (VST_LIKELY(slot->method == method && slot->owner == owner) &&
+        VST_LIKELY(
+            slot->names == 0 ||
+            (slot->version != 0 && slot->version == owner->tp_version_tag)))
+        return slot;
+    return NULL;
+}
+
 /* The id of what a call event calls, 0 if that is no C function, or one that
  * is not recorded. */
 static inline vst_id vpy_native_id(PyObject *callable)
@@ -204,14 +226,8 @@ static inline vst_id vpy_native_id(PyObject *callable)
     } else {
         return vpy_native_id_slow(callable);
     }
-    vpy_native *slot =
-        &vpy_natives[vpy_native_hash(method, owner) & vpy_natives_mask];
-    if (VST_LIKELY(slot->method == method && slot->owner == owner) &&
-        VST_LIKELY(
-            slot->names == 0 ||
-            (slot->version != 0 && slot->version == owner->tp_version_tag)))
-        return slot->id;
-    return vpy_native_id_slow(callable);
+    const vpy_native *slot = vpy_native_find(method, owner);
+    return VST_LIKELY(slot != NULL) ? slot->id : vpy_native_id_slow(callable);
 }
 
 /* ---- the rest ---------------------------------------------------------- */
