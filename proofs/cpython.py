@@ -10,6 +10,7 @@ results/cpython-<version>.md. Exit code 1 if there is a difference that is not k
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 
@@ -18,6 +19,7 @@ from report import write
 from ways import ENGINES, HERE, INSIDE, Python, Suite
 
 MODULES = HERE / "cpython_modules.txt"
+PROGRAM = INSIDE / "unittest_outcomes.py"
 KNOWN = HERE / "cpython_known.txt"
 HEAD = """\
 # CPython {full}: its own tests, bare and traced
@@ -28,10 +30,11 @@ and has lost nothing, and nothing of vestige's was left in the interpreter.
 """
 
 
-def listed() -> list[str]:
-    """The modules to run: names at the start of a line; a line with a dash before its name is one left out."""
+def listed(all_of_them: bool) -> list[str]:
+    """The modules to run. A line that begins with a plus has such as take longer, one with a dash those left out."""
     lines = (line.split("#")[0].strip() for line in MODULES.read_text().splitlines())
-    return [name for line in lines if not line.startswith("-") for name in line.split()]
+    skipped = ("-",) if all_of_them else ("-", "+")
+    return [name for line in lines if not line.startswith(skipped) for name in line.removeprefix("+").split()]
 
 
 def those_of(python: Python, names: list[str]) -> list[str]:
@@ -52,15 +55,17 @@ def main() -> int:
     parser.add_argument("--python", action="append", metavar="3.12", help="only this version (may be repeated)")
     parser.add_argument("--engine", action="append", choices=ENGINES, help="only this engine (may be repeated)")
     parser.add_argument("--modules", nargs="+", metavar="NAME", help="only these; no results are written")
+    parser.add_argument("--all", action="store_true", help="those modules too that take longer")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="at a time (default: 2)")
     parser.add_argument("--why", action="store_true", help="show what a differing test said")
     options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background would hand on that it is ignored
 
     bad = 0
     for version in options.python or ways.supported():
         python = Python.find(version)
-        suite = Suite("cpython", python, lambda name, out: [INSIDE / "unittest_outcomes.py", out, name])
-        names = those_of(python, options.modules or listed())
+        suite = Suite("cpython", python, lambda name, out: [PROGRAM, out, name], [PROGRAM])
+        names = those_of(python, options.modules or listed(options.all))
         found = ways.prove(suite, names, options.engine or list(ENGINES), options.jobs)
         unknown = ways.explain(found, KNOWN, version)
         for difference in found:

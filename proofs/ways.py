@@ -75,14 +75,17 @@ def supported() -> list[str]:
 
 
 class Suite:
-    """Runs names in ways. `program` makes the words after `python` that run a name and write outcomes to a file."""
+    """Runs names in ways. `program` makes the words after `python` that run a name and write outcomes to a file;
+    `files` are those it consists of.
+    """
 
-    def __init__(self, name: str, python: Python, program) -> None:
+    def __init__(self, name: str, python: Python, program, files: list[Path]) -> None:
         self.python = python
         self._program = program
         self._kept = KEPT / name / python.full
         self._work = KEPT / "work" / f"{name}-{python.version}-{os.getpid()}"
-        self._inside = digest(sorted(INSIDE.glob("*.py")))
+        self._bare_key = digest(files)
+        self._traced_key = digest([*files, INSIDE / "traced.py", INSIDE / "hooks.py"])
 
     def run(self, name: str, way: str, number: int = 0) -> Run:
         """From what is kept, if it is there."""
@@ -105,7 +108,7 @@ class Suite:
         return Run(**json.loads(max(kept, key=os.path.getmtime).read_text())) if kept else None
 
     def _key(self, way: str) -> str:
-        return f"{self.python.build}-{self._inside}" if way in ENGINES else self._inside
+        return f"{self.python.build}-{self._traced_key}" if way in ENGINES else self._bare_key
 
     def _run(self, name: str, way: str, work: Path) -> Run:
         outcomes, hooked, trace, place = (work / part for part in ("outcomes", "hooked", "t.vst", "place"))
