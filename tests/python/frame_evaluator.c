@@ -1,0 +1,64 @@
+/* Another user of PEP 523, as debuggers and compilers are: it counts the frames
+ * that come by, and has them evaluated by whoever did so before, or, if it is
+ * rude, by the interpreter itself. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#if PY_VERSION_HEX < 0x030B0000
+typedef PyFrameObject frame_type;
+#else
+typedef struct _PyInterpreterFrame frame_type;
+#endif
+
+static _PyFrameEvalFunction previous;
+static int rude;
+static long frames;
+
+static PyObject *evaluate(PyThreadState *tstate, frame_type *frame,
+                          int throwing)
+{
+    frames++;
+    return (rude ? _PyEval_EvalFrameDefault : previous)(tstate, frame,
+                                                        throwing);
+}
+
+static PyObject *install(PyObject *module, PyObject *is_rude)
+{
+    PyInterpreterState *interp = PyInterpreterState_Get();
+
+    rude = PyObject_IsTrue(is_rude);
+    frames = 0;
+    previous = _PyInterpreterState_GetEvalFrameFunc(interp);
+    _PyInterpreterState_SetEvalFrameFunc(interp, evaluate);
+    Py_RETURN_NONE;
+}
+
+/* What was there before comes back, whether it is still wanted or not. */
+static PyObject *uninstall(PyObject *module, PyObject *unused)
+{
+    _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), previous);
+    return PyLong_FromLong(frames);
+}
+
+static PyObject *installed(PyObject *module, PyObject *unused)
+{
+    return PyBool_FromLong(_PyInterpreterState_GetEvalFrameFunc(
+                               PyInterpreterState_Get()) == evaluate);
+}
+
+static PyMethodDef functions[] = {
+    {"install", install, METH_O, NULL},
+    {"uninstall", uninstall, METH_NOARGS, NULL},
+    {"installed", installed, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "frame_evaluator",
+    .m_methods = functions,
+};
+
+PyMODINIT_FUNC PyInit_frame_evaluator(void)
+{
+    return PyModule_Create(&definition);
+}
