@@ -7,11 +7,7 @@
 
 #include <stdio.h>
 
-#if __has_include("frame_hook.h")
 #include "frame_hook.h"
-#else
-#define vpy_frames_settle(tstate) ((void)(tstate), true)
-#endif
 
 static uint32_t recording; /* its number, 0: none */
 static uint32_t recordings;
