@@ -56,7 +56,8 @@ def inside(engine, function, *args):
         result = function(*args)
 
     trace = record(run, engine=engine)
-    assert not [event for event in calls(trace) if event["args"].get("cut")]
+    if shares_hooks(engine):  # else what gives the hook away is cut by that
+        assert not [event for event in calls(trace) if event["args"].get("cut")]
     return result, names(trace)
 
 

@@ -226,7 +226,8 @@ def test_a_followed_child_forked_inside_a_c_call_has_its_own_part(engine, tmp_pa
         assert os.waitpid(children[0], 0)[1] == 0
     """
     (tmp_path / "main.py").write_text(textwrap.dedent(program))
-    (tmp_path / "counted.py").write_text("def step():\n    len([])\n\ndef work(n):\n    for _ in range(n):\n        step()\n")
+    counted = "def step():\n    len([])\n\ndef work(n):\n    for _ in range(n):\n        step()\n"
+    (tmp_path / "counted.py").write_text(counted)
     command = [sys.executable, "main.py", engine, str(tmp_path)]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stderr) == (0, "")
