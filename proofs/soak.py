@@ -1,4 +1,4 @@
-"""A soak: starts and stops the profiler, over and over, while a program does what programs do (soak_scenes.py).
+"""A soak: starts and stops the profiler, over and over, while a program does what programs do: soak_scenes.py.
 
     python proofs/soak.py --engine turbo --starts 100000 --results proofs/results/soak.md
     python proofs/soak.py --engine all --seconds 12
@@ -27,6 +27,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "python"))
 
 import hooked
+import soak_program
 import soak_scenes
 import vestige
 from vestige import profile
@@ -99,7 +100,7 @@ class Recorder:
         if self._profile is not None:
             self._profile.export_chrome_trace(path)
         else:
-            Path(path).write_text("soak_scenes.py")
+            Path(path).write_text("soak_program.py")
 
     def nothing_is_hooked(self) -> None:
         trouble = self._trouble()
@@ -125,7 +126,7 @@ class Soak:
     def __init__(self, arguments: argparse.Namespace, folder: str) -> None:
         self.arguments = arguments
         self.hooks = hooked.Hooks()
-        self.company = soak_scenes.Company()
+        self.company = soak_program.Company()
         engines = list(vestige._core.engines) if arguments.engine == "all" else [arguments.engine]
         self.run = Recorder(engines, self.hooks, folder)
         self.random = random.Random(arguments.seed)

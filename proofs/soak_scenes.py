@@ -1,20 +1,23 @@
 """What a program does while a soak starts and stops the profiler: scenes, each of which does so once or more.
 
 A scene gets the recorder and computes something that the soak compares with what the same scene computed at first.
-Whatever it makes is gone when it returns, apart from what `Company` keeps running beside all of them.
+Whatever it makes is gone when it returns.
 """
 
 from __future__ import annotations
 
 import cProfile
 import gc
-import importlib
+import importlib.util
 import os
 import sys
 import threading
+import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Protocol
+
+from soak_program import fails, squares, work
 
 try:
     import greenlet
@@ -29,109 +32,14 @@ except ImportError:
 class Recorder(Protocol):
     hooks: Any
     folder: str
+    number: int
 
     def start(self, **options: Any) -> None: ...
     def stop(self) -> None: ...
     def finish(self) -> None: ...
+    def fresh(self) -> None: ...
+    def export(self, path: str) -> None: ...
     def nothing_is_hooked(self) -> None: ...
-
-
-# ---- what is computed ------------------------------------------------------
-
-
-class Point:
-    __slots__ = ("x", "y")
-
-    def __init__(self, x: int, y: int) -> None:
-        self.x, self.y = x, y
-
-    def __lt__(self, other: Point) -> bool:
-        return (self.x, self.y) < (other.x, other.y)
-
-    @classmethod
-    def of(cls, number: int) -> Point:
-        return cls(number % 7, number % 3)
-
-
-def fails(number: int) -> int:
-    if number % 2:
-        raise ValueError(number)
-    return [1, 2, 3].index(number + 9)
-
-
-def squares(count: int) -> Iterator[int]:
-    total = 0
-    try:
-        for number in range(count):
-            sent = yield number * number
-            total += sent or 0
-    finally:
-        total += len("end")
-
-
-def work(times: int = 3) -> tuple[Any, ...]:
-    """Calls of every sort, at sites that the interpreter specialises."""
-    found = []
-    for number in range(times):
-        found.append(len(str(number)) + isinstance(number, int))
-        try:
-            fails(number)
-        except ValueError as error:
-            found.append(type(error).__name__)
-    points = sorted([Point.of(number) for number in range(times)], key=lambda point: (point.y, point.x))
-    words = list("bac")
-    words.sort(key=str.upper)
-    return (
-        *found,
-        sum(squares(times)),
-        [point.x for point in points],
-        words,
-        dict.fromkeys(words),
-        max(words, key=len),
-    )
-
-
-# ---- who is there all the time -----------------------------------------------
-
-
-class Company:
-    """Threads that run, and that wait in C, over all starts and stops; a generator and a C call that are suspended."""
-
-    def __init__(self) -> None:
-        self._ended = threading.Event()
-        self._held = threading.Lock()
-        self._held.acquire()
-        self.trouble: list[str] = []
-        self.turns = 0
-        self._threads = [threading.Thread(target=body, name=body.__name__) for body in (self._busy, self._waits)]
-        for thread in self._threads:
-            thread.start()
-        self.suspended = squares(1 << 60)
-        self.expected = 0
-        next(self.suspended)
-
-    def _busy(self) -> None:
-        right = work()
-        while not self._ended.wait(0.002):
-            self.turns += 1
-            if work() != right:
-                self.trouble.append("a thread beside the recording computed something else")
-
-    def _waits(self) -> None:
-        self._held.acquire()
-        self._held.release()
-
-    def resume(self) -> int:
-        """The same generator, now under a recording and now not."""
-        self.expected += 1
-        return next(self.suspended) - self.expected * self.expected
-
-    def leave(self) -> None:
-        self._ended.set()
-        self._held.release()
-        for thread in self._threads:
-            thread.join()
-        self.suspended.close()
 
 
 # ---- scenes --------------------------------------------------------------------
@@ -318,7 +226,7 @@ EXTENSIONS = [
 def imports(run: Recorder) -> Any:
     """An extension is loaded anew before, while, and after recording; the module objects die in between."""
     found = []
-    name = EXTENSIONS[run.number % len(EXTENSIONS)]  # type: ignore[attr-defined]
+    name = EXTENSIONS[run.number % len(EXTENSIONS)]
     own = sys.modules.get(name)
 
     def anew() -> None:
@@ -340,22 +248,28 @@ def imports(run: Recorder) -> Any:
 
 
 def freed_definitions(run: Recorder) -> Any:
-    """C functions whose definition is freed with them: before, while and after recording."""
-    kept = run.hooks.heap_function()
-    gone = run.hooks.heap_function()
+    """C functions of a module, whose definitions are freed with them: before, while and after recording."""
+    module = types.ModuleType("made_for_now")
+    sys.modules[module.__name__] = module
+    made: Any = module  # for those who check types
+    made.kept = run.hooks.heap_function()
+    made.gone = run.hooks.heap_function()
+    made.never = run.hooks.heap_function()
+    del made.never
     run.start()
-    result = [kept(1), gone(2)]
-    del gone
-    inside = run.hooks.heap_function()
-    result.append(inside(3))
+    result = [made.kept(1), made.gone(2)]
+    del made.gone
+    made.inside = run.hooks.heap_function()
+    result.append(made.inside(3))
     run.stop()
-    result += [kept(4), inside(5)]
-    del kept
+    result += [made.kept(4), made.inside(5)]
+    del made.kept
     run.start()
-    result.append(inside(6))
-    del inside
+    result.append(made.inside(6))
+    last = made.inside
+    del made.inside, sys.modules[module.__name__]
     run.stop()
-    return result
+    return [*result, last(7)]
 
 
 def code_that_dies(run: Recorder) -> Any:
@@ -454,7 +368,7 @@ def forks(run: Recorder) -> Any:
     def child() -> None:
         run.nothing_is_hooked()
         assert work(2) == right
-        run.fresh()  # type: ignore[attr-defined]
+        run.fresh()
         run.start()
         assert work(2) == right
         run.stop()
@@ -476,7 +390,7 @@ def forks_that_are_followed(run: Recorder) -> Any:
         run.nothing_is_hooked()
         assert work(2) == right
 
-    run.fresh()  # type: ignore[attr-defined]
+    run.fresh()
     run.start(output=os.path.join(run.folder, "followed.vst"), overwrite=True, children=True)
     code = in_child(child)
     run.stop()
@@ -488,23 +402,23 @@ def forks_that_are_followed(run: Recorder) -> Any:
 
 
 def memory(run: Recorder) -> Any:
-    run.fresh()  # type: ignore[attr-defined]
+    run.fresh()
     run.start(profile_memory=True)
     result = work(2), len(bytearray(100_000))
     run.stop()
-    run.fresh()  # type: ignore[attr-defined]
+    run.fresh()
     return result
 
 
 def exports(run: Recorder) -> Any:
-    run.fresh()  # type: ignore[attr-defined]
+    run.fresh()
     run.start()
     result = work(2)
     run.stop()
     path = os.path.join(run.folder, "t.json")
-    run.export(path)  # type: ignore[attr-defined]
+    run.export(path)
     with open(path) as file:
-        seen = "soak_scenes.py" in file.read()
+        seen = "soak_program.py" in file.read()
     os.unlink(path)
     return result, seen
 
@@ -513,7 +427,7 @@ def sub_interpreters(run: Recorder) -> Any:
     """In a child: each one leaves megabytes behind, as it does without a recording."""
 
     def child() -> None:
-        run.fresh()  # type: ignore[attr-defined]
+        run.fresh()
         run.start()
         other = interpreters.create()
         interpreters.run_string(other, "def f(n):\n    return len('x' * n)\nassert [f(n) for n in range(9)][-1] == 8")
