@@ -444,7 +444,7 @@ def sub_interpreters(run: Recorder) -> Any:
 # How often each, in ten thousand starts or so.
 SCENES: dict[Callable[[Any], Any], int] = {
     calls: 2500,
-    start_and_stop_alone: 1000,
+    start_and_stop_alone: 1500,
     exceptions: 800,
     generators: 800,
     coroutines: 500,
@@ -461,9 +461,9 @@ SCENES: dict[Callable[[Any], Any], int] = {
     a_trace_function: 200,
     another_profiler: 200,
     in_greenlets: 300,
-    forks: 30,
-    forks_that_are_followed: 10,
-    memory: 40,
+    forks: 20,
+    forks_that_are_followed: 6,
+    memory: 30,
     exports: 20,
-    sub_interpreters: 4,
+    sub_interpreters: 2,
 }
