@@ -1,0 +1,177 @@
+"""Records a program with an engine, reads the tree, and compares it with the oracle's.
+
+What is compared: the functions of the program, and the C functions that it calls: names, nesting, order, and whether a call
+was left by an exception, thread by thread. The standard library runs in between (threading, asyncio, re); its frames are
+looked through, and what they call in C is not compared, for the twin has no log of them.
+"""
+
+import contextlib
+import gc
+import io
+import sys
+import warnings
+
+import vestige
+from tree import load, threads
+
+from . import oracle
+from .oracle import Node
+
+FILES = (oracle.FILE, "<string>", "made.py")
+NAMEDTUPLE = "<string>(1): <lambda>"  # the library's: programs have no lambda in the first line of a string
+
+
+class Difference:
+    """An entry of the table: where an engine differs from the oracle, and the documentation says so."""
+
+    def __init__(self, applies, says, leaves_out):
+        self.applies = applies  # to which engine
+        self.says = says  # the sentence of README.md that tells
+        self.leaves_out = leaves_out  # (node, parent) -> whether the node is not to be compared
+
+
+PYTHON = sys.version_info[:2]
+
+# Of a recorded tree: what an engine shows beyond the oracle.
+SHOWN = [
+]
+
+# Of the expected tree: what an engine does not show.
+HIDDEN = [
+]
+
+
+# ---- trees -------------------------------------------------------------
+
+
+def is_native(node):
+    return node.name.startswith("<built-in ")
+
+
+def without(children, parent, differences):
+    """The children less those that a difference leaves out, whose own children take their place."""
+    found = []
+    for node in children:
+        below = without(node.children, node, differences)
+        if any(difference.leaves_out(node, parent) for difference in differences):
+            found.extend(below)
+        else:
+            kept = Node(node.name, node.why)
+            kept.raised, kept.children = node.raised, below
+            found.append(kept)
+    return found
+
+
+def lines(children, depth=0):
+    for node in children:
+        yield "  " * depth + node.name + (" (raised)" if node.raised else "")
+        yield from lines(node.children, depth + 1)
+
+
+def texts(trees):
+    """{thread: its tree}; threads that called nothing of the program's are left out."""
+    found = {thread: "\n".join(lines(children)) for thread, children in trees.items()}
+    return {thread: text for thread, text in found.items() if text}
+
+
+# ---- recording ---------------------------------------------------------
+
+
+def recorded(trace):
+    """{thread: nodes} of a trace, the library's frames looked through."""
+    found = {}
+    for thread, roots in threads(trace).items():
+        roots.sort(key=lambda span: span.start)
+        found[thread] = of_program(roots, False)
+    return found
+
+
+def of_program(spans, caller_is_ours):
+    found = []
+    for span in spans:
+        native = span.name.startswith("<built-in ")
+        file, _, _ = span.name.rpartition("(") if native else span.name.partition("(")
+        ours = caller_is_ours if native else file in FILES and span.name != NAMEDTUPLE
+        children = of_program(span.children, ours)
+        if not ours:
+            found.extend(children)
+            continue
+        node = Node(span.name)
+        node.raised = "raised" in span.marks
+        node.children = children
+        node.why = ", ".join(mark for mark in span.marks if mark != "raised")
+        found.append(node)
+    return found
+
+
+@contextlib.contextmanager
+def quietly():
+    """The collector waits, for nobody knows when it would run; what a program warns of is its own business."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def run_recorded(source, engine, warm):
+    """(what the program computes, the trace). It ran so often before, as quickened code is other code."""
+    namespace = {"__name__": "program"}
+    exec(compile(source, oracle.FILE, "exec"), namespace)
+    main = namespace["main"]
+    with quietly():
+        for _ in range(warm):
+            main()
+        prof = vestige.profile(engine=engine)
+        with prof:
+            result = main()
+    assert prof.engine == engine if hasattr(prof, "engine") else True
+    return result, load(prof)
+
+
+def run_twin(source):
+    namespace, runtime = oracle.load(source)
+    with quietly():
+        result = namespace["main"]()
+    return result, {thread: root.children for thread, root in runtime.log.threads.items()}
+
+
+# ---- comparing ---------------------------------------------------------
+
+
+class Different(AssertionError):
+    pass
+
+
+def expected_of(trees, engine):
+    hidden = [difference for difference in HIDDEN if difference.applies(engine)]
+    return texts({thread: without(nodes, None, hidden) for thread, nodes in trees.items()})
+
+
+def recorded_of(trace, engine):
+    shown = [difference for difference in SHOWN if difference.applies(engine)]
+    return texts({thread: without(nodes, None, shown) for thread, nodes in recorded(trace).items()})
+
+
+def check(source, engines=None, warm=0):
+    """Raises Different, with the program and both trees, if an engine does not record what it should."""
+    twin_result, trees = run_twin(source)
+    for engine in engines or vestige._core.engines:
+        result, trace = run_recorded(source, engine, warm)
+        if result != twin_result:
+            raise Different(f"{source}\n\nThe program computes {result!r}, its twin {twin_result!r}.")
+        compare(source, engine, warm, expected_of(trees, engine), recorded_of(trace, engine))
+
+
+def compare(source, engine, warm, expected, found):
+    if expected == found:
+        return
+    parts = [f"engine {engine} on Python {PYTHON[0]}.{PYTHON[1]}, after {warm} runs", source]
+    for thread in sorted({*expected, *found}):
+        if expected.get(thread) != found.get(thread):
+            parts.append(f"# expected, {thread}:\n{expected.get(thread)}\n# recorded:\n{found.get(thread)}")
+    raise Different("\n\n".join(parts))
