@@ -8,6 +8,10 @@ SOURCES := pyproject.toml meson.build meson_options.txt \
            $(shell find adapters include src python -name '*.[ch]' -o -name '*.cpp' -o -name '*.py' \
              -o -name '*.pyi' -o -name '*.html' -o -name '*.sql' -o -name py.typed -o -name meson.build)
 
+# Modules are compiled once, not in each of the thousands of processes of the tests,
+# whatever the environment says: torch alone takes three times as long without.
+unexport PYTHONDONTWRITEBYTECODE
+
 help:
 	@echo 'make develop [PY=3.12]  build and install vestige into .venv/<version>'
 	@echo 'make demo    [PY=3.12]  trace a small program and show its report'
