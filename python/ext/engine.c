@@ -23,7 +23,6 @@ const vpy_engine *const vpy_engines[] = {
 static const vpy_engine *running;  /* NULL: none */
 static bool told;                  /* that an engine is not usable */
 static char note[VPY_MESSAGE_MAX]; /* to be told, or "" */
-static bool tell_on_stderr;
 
 int vpy_engines_init(PyObject *module)
 {
@@ -83,7 +82,7 @@ static void note_trouble(const char *wanted, const char *engine,
 const vpy_engine *vpy_engine_choose(const vpy_options *options)
 {
     const vpy_engine *engine = find(options->engine);
-    const char *why = engine->trouble ? engine->trouble() : NULL;
+    const char *why = engine->trouble ? engine->trouble(options) : NULL;
 
     if (!why)
         return engine;
@@ -91,26 +90,15 @@ const vpy_engine *vpy_engine_choose(const vpy_options *options)
     return vpy_engines[0];
 }
 
-int vpy_engine_tell(void)
+PyObject *vpy_engine_take_note(void)
 {
-    char text[sizeof note];
+    PyObject *text;
 
     if (!note[0])
-        return 0;
-    memcpy(text, note, sizeof text);
+        Py_RETURN_NONE;
+    text = PyUnicode_FromString(note);
     note[0] = 0;
-    if (tell_on_stderr) {
-        PySys_WriteStderr("%s\n", text);
-        return 0;
-    }
-    return PyErr_WarnEx(PyExc_RuntimeWarning, text, 1);
-}
-
-PyObject *vpy_engine_tell_on_stderr(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    tell_on_stderr = true;
-    Py_RETURN_NONE;
+    return text;
 }
 
 /* ---- the one that runs -------------------------------------------------- */

@@ -337,12 +337,14 @@ static void stop(vpy_tracer *tracer)
 
 static size_t hooks_in_place(void)
 {
-    size_t count = !!setprofile.method + !!enable.method + !!disable.method;
+    size_t count =
+        (size_t)(!!setprofile.method + !!enable.method + !!disable.method);
 
     for (PyThreadState *t =
              interpreter ? PyInterpreterState_ThreadHead(interpreter) : NULL;
          t; t = PyThreadState_Next(t))
-        count += (t->c_profilefunc == hook) + (t->c_tracefunc == on_trace);
+        count += (size_t)(t->c_profilefunc == hook) +
+                 (size_t)(t->c_tracefunc == on_trace);
     return count;
 }
 

@@ -5,40 +5,33 @@
  *
  * It depends on more of the interpreter's inside than the others, so it is only
  * used where it was proven, and where what it does to a few calls made for this
- * is what it must do: vpy_turbo_test. With the GIL held. */
+ * is what it must do: turbo_test.c. With the GIL held. */
 #include "frame_hook.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#if __has_include("thunks.h")
 #include "thunks.h"
-#define HAS_THUNKS 1
-#else
-#define HAS_THUNKS 0
-#endif
+#include "turbo_test.h"
 
 /* ---- whether it is usable ----------------------------------------------- */
 
-static const char *trouble(void)
-{
-    const char *asked = getenv("VESTIGE_TURBO_SELF_TEST");
+#ifdef Py_DEBUG
+enum { IS_DEBUG_BUILD = 1 };
+#else
+enum { IS_DEBUG_BUILD = 0 };
+#endif
 
+static const char *trouble(const vpy_options *options)
+{
     if (VPY_FREE_THREADED)
         return "this Python runs without the GIL";
-#ifdef Py_DEBUG
-    return "this is a debug build of Python";
-#endif
+    if (IS_DEBUG_BUILD)
+        return "this is a debug build of Python";
     if (!VPY_IS_PROVEN)
         return "it is not proven on this version of Python";
-    if (asked && strcmp(asked, "fail") == 0)
-        return "its self test fails, as VESTIGE_TURBO_SELF_TEST asks for";
-#if VPY_HAS_FRAME_HOOK
-    if (vpy_triggers_want_exceptions())
+    if (VPY_HAS_FRAME_HOOK && options->raises)
         return "a raise: trigger needs a trace function";
-#endif
-    return NULL;
+    return vpy_turbo_test();
 }
 
 /* ---- start and stop ----------------------------------------------------- */
@@ -66,51 +59,38 @@ static bool start(vpy_tracer *tracer)
 {
     if (!start_frames(tracer))
         return false;
-#if HAS_THUNKS
     if (tracer->options.native && !vpy_thunks_start(tracer)) {
         stop_frames(tracer);
         return false;
     }
-#endif
     return true;
 }
 
 /* What `vestige info` says. */
 static void tell_counts(vpy_tracer *tracer)
 {
-    char json[512];
+    const vpy_thunk_counts *counts = vpy_thunks_counts();
     size_t pauses = 0;
+    char json[512];
 
 #if VPY_HAS_FRAME_HOOK
     pauses = vpy_frames_pauses();
 #endif
-#if HAS_THUNKS
-    const vpy_thunk_counts *counts = vpy_thunks_counts();
     snprintf(json, sizeof json,
              "{\"covered\": %zu, \"overflow\": %zu, \"read_only\": %zu, "
              "\"excluded\": %zu, \"foreign\": %zu, \"freed\": %zu, "
              "\"pauses\": %zu}",
              counts->covered, counts->overflow, counts->read_only,
              counts->excluded, counts->foreign, counts->freed, pauses);
-#else
-    snprintf(json, sizeof json, "{\"pauses\": %zu}", pauses);
-#endif
     vst_queue_set_metadata(tracer->queue, "vestige.turbo", json);
 }
 
 static void stop(vpy_tracer *tracer)
 {
-#if HAS_THUNKS
     if (tracer->options.native)
         vpy_thunks_stop();
-#endif
     stop_frames(tracer);
     tell_counts(tracer);
-}
-
-static void native_defined(PyTypeObject *owner)
-{
-    (void)owner;
 }
 
 static void check_thread(void)
@@ -128,9 +108,7 @@ static size_t hooks_in_place(void)
 #if VPY_HAS_FRAME_HOOK
     count += vpy_frames_in_place();
 #endif
-#if HAS_THUNKS
     count += vpy_thunks_in_place();
-#endif
     return count;
 }
 
@@ -139,7 +117,6 @@ const vpy_engine vpy_engine_turbo = {
     .trouble = trouble,
     .start = start,
     .stop = stop,
-    .native_defined = native_defined,
     .check_thread = check_thread,
     .hooks_in_place = hooks_in_place,
 };

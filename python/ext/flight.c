@@ -329,6 +329,11 @@ static PyObject *error_text(const vst_error *error)
 }
 
 /* ([(path, reason, error or None), …], requests that were refused) */
+bool vpy_flight_waits_for_exceptions(const vpy_flight *self)
+{
+    return self && self->triggers.raise_count;
+}
+
 PyObject *vpy_flight_snapshots(const vpy_flight *self)
 {
     size_t count = self ? vst_flight_count(self->core) : 0;

@@ -8,7 +8,8 @@
  *  - On 3.11 the making of a generator is an evaluation too. It is none of
  * ours.
  *  - A frame for which there is no recursion left is refused only after it came
- *    by here. It is looked for.
+ *    by here. It is looked for. So are those of a trace function, which no
+ * other engine is told of.
  *  - On 3.11 the interpreter needs no C stack for Python calls, but with a hook
  *    it does. Where half of the stack is used up the hook goes away, for all
  *    threads, until the thread has come back some way; the thread tells of a
@@ -38,14 +39,14 @@
 #endif
 #define STACK_BACK(size) ((size) / 16) /* how far back it has to come */
 
-VST_THREAD_LOCAL vpy_frames_thread vpy_frames_this VST_TLS_MODEL;
+VST_THREAD_LOCAL vpy_frames_thread vpy_frames_this VST_TLS_MODEL = {
+    .era = UINT64_MAX};
 uint64_t vpy_frames_era;
 
 static uint64_t last_era;
 static PyInterpreterState *interpreter;
 static _PyFrameEvalFunction next_evaluate; /* that was there before us */
-static bool buried; /* somebody was in our place when we stopped, and may call
-                     * us */
+static bool buried; /* somebody came into our place, and may call us */
 static size_t pauses;
 
 static struct {
@@ -54,11 +55,11 @@ static struct {
     uintptr_t ends_above;            /* of its stack */
 } paused;
 
-/* What is seen of the calls made to test this, one character each. */
+/* The calls of a thread as they are seen, for tests. */
 static struct {
     PyThreadState *thread; /* NULL: no test */
     size_t length;
-    char seen[256];
+    char seen[128]; /* the first letter of a name and how it goes on */
 } test;
 
 static PyObject *evaluate(PyThreadState *tstate, vpy_iframe *frame,
@@ -79,9 +80,13 @@ static void place(_PyFrameEvalFunction function)
     _PyInterpreterState_SetEvalFrameFunc(interpreter, function);
 }
 
-static const vpy_iframe *caller(PyThreadState *tstate)
+static void put_in_place(void)
 {
-    return vpy_iframe_innermost(tstate);
+    interpreter = PyThreadState_Get()->interp;
+    if (in_place() == evaluate)
+        return;
+    next_evaluate = in_place();
+    place(evaluate);
 }
 
 /* ---- frames that are not to be recorded --------------------------------- */
@@ -108,51 +113,7 @@ static inline bool will_be_refused(const PyThreadState *tstate)
 #endif
 }
 
-/* ---- the calls that end unseen ------------------------------------------- */
-
-static void note_open_depth(vpy_frames_thread *t)
-{
-    bool any = t->open && t->open->count;
-
-    t->open_depth = any ? t->depth : VPY_NO_DEPTH;
-    t->open_top = any ? t->open->calls[t->open->count - 1].frame : NULL;
-}
-
-/* One of them runs, and calls: those within it have ended. A frame that is none
- * of them is that of another greenlet. */
-static void settle(vpy_frames_thread *t, const vpy_iframe *frame)
-{
-    size_t count = t->open->count;
-
-    while (count && t->open->calls[count - 1].frame != frame)
-        count--;
-    if (!count)
-        return;
-    while (t->open->count > count) {
-        vst_id id = t->open->calls[--t->open->count].id;
-        if (id)
-            vst_record(VST_EXIT, id);
-    }
-    note_open_depth(t);
-}
-
-/* A thread has come by for the first time in this era. */
-static void tell_of_gap(vpy_open_calls *open)
-{
-    vst_id *ids = calloc(open->count + 1, sizeof *ids);
-    size_t count = 0;
-
-    open->after_gap = false;
-    vst_record_gap(false);
-    vpy_triggers_forget_thread();
-    vst_record_gap(true);
-    for (size_t i = 0; ids && i < open->count; i++)
-        if (open->calls[i].id)
-            ids[count++] = open->calls[i].id;
-    if (ids)
-        vst_record_stack(ids, count);
-    free(ids);
-}
+/* ---- a thread's stack ---------------------------------------------------- */
 
 /* Of the calling thread. */
 static bool find_stack(uintptr_t *low, size_t *size)
@@ -169,28 +130,33 @@ static bool find_stack(uintptr_t *low, size_t *size)
     return found;
 }
 
-static uintptr_t stack_limit(size_t *size)
+/* A thread that runs on a stack that is not its own is not watched. */
+static void watch_stack(vpy_frames_thread *t)
 {
-    uintptr_t low, here = stack_pointer();
+    uintptr_t here = stack_pointer();
+    bool found = find_stack(&t->stack, &t->stack_size);
 
-    if (!find_stack(&low, size) || here < low || here - low > *size) {
-        *size = 1 << 18;
-        return here - STACK_LEFT(*size);
-    }
-    return low + STACK_LEFT(*size);
+    if (!found || here < t->stack || here - t->stack > t->stack_size)
+        t->limit = 0;
+    else
+        t->limit = t->stack + STACK_LEFT(t->stack_size);
 }
 
+static inline bool stack_is_low(const vpy_frames_thread *t)
+{
+    uintptr_t here = stack_pointer();
+
+    return here < t->limit && here >= t->stack;
+}
+
+/* A thread has come by for the first time in this era. */
 VST_COLD static void join_era(vpy_frames_thread *t, PyThreadState *tstate)
 {
-    size_t size;
-
     t->era = t->since = vpy_frames_era;
     t->depth = 0;
-    t->limit = stack_limit(&size);
-    t->open = vpy_open_calls_of(tstate);
-    note_open_depth(t);
-    if (t->open && t->open->after_gap)
-        tell_of_gap(t->open);
+    t->is_low = false;
+    watch_stack(t);
+    vpy_open_calls_take(t, tstate);
 }
 
 void vpy_frames_settle_slow(PyThreadState *tstate)
@@ -202,32 +168,57 @@ void vpy_frames_settle_slow(PyThreadState *tstate)
     if (t->era != vpy_frames_era)
         join_era(t, tstate);
     if (t->depth == t->open_depth)
-        settle(t, caller(tstate));
+        vpy_open_calls_settle(t, tstate);
 }
 
 /* ---- away and back ------------------------------------------------------- */
 
-/* With the thread's stack nearly half used up. */
+static void begin_gap(void)
+{
+    vst_record_gap(false);
+    vpy_triggers_forget_thread();
+    pauses++;
+}
+
+/* Somebody is in our place and stays there: what the thread does is not
+ * recorded until this evaluation ends. */
+static PyObject *evaluate_in_gap(PyThreadState *tstate, vpy_iframe *frame,
+                                 int throwing)
+{
+    vpy_frames_thread *t = &vpy_frames_this;
+    uint64_t era = vpy_frames_era;
+    bool is_first = !t->is_low;
+    PyObject *result;
+
+    if (is_first)
+        begin_gap();
+    t->is_low = true;
+    result = next_evaluate(tstate, frame, throwing);
+    if (is_first && vpy_frames_era == era) {
+        t->is_low = false;
+        vst_record_gap(true);
+    }
+    return result;
+}
+
+/* The stack is low: away, until leave_late finds that it is not. */
 VST_COLD static PyObject *evaluate_without(PyThreadState *tstate,
                                            vpy_iframe *frame, int throwing)
 {
     vpy_frames_thread *t = &vpy_frames_this;
 
-    if (in_place() == evaluate) {
-        size_t size;
-        vst_record_gap(false);
-        vpy_triggers_forget_thread();
-        paused.era = vpy_frames_era;
-        paused.thread = t;
-        paused.ends_above = stack_limit(&size);
-        paused.ends_above += STACK_BACK(size);
-        vpy_frames_era = 0;
-        pauses++;
-        place(next_evaluate);
-    }
+    if (in_place() != evaluate)
+        return evaluate_in_gap(tstate, frame, throwing);
+    begin_gap();
+    paused.era = vpy_frames_era;
+    paused.thread = t;
+    paused.ends_above = t->limit + STACK_BACK(t->stack_size);
+    vpy_frames_era = 0;
+    place(next_evaluate);
     return next_evaluate(tstate, frame, throwing);
 }
 
+/* The other threads are told when they come by. */
 VST_COLD static void come_back(vpy_frames_thread *t, PyThreadState *tstate)
 {
     paused.era = 0;
@@ -235,7 +226,7 @@ VST_COLD static void come_back(vpy_frames_thread *t, PyThreadState *tstate)
     if (!vpy_open_calls_note_all(tstate, true))
         return; /* no memory: away for good */
     vpy_frames_era = t->era = ++last_era;
-    place(evaluate);
+    put_in_place();
     vst_record_gap(true);
 }
 
@@ -249,7 +240,7 @@ VST_COLD static void leave_late(uint64_t era, uint32_t value, bool raises)
         return;
     t->depth--;
     if (value)
-        vst_record(raises ? VST_RAISE : VST_EXIT, VPY_ID(value));
+        vst_record_end_of_call(raises ? VST_RAISE : VST_EXIT, VPY_ID(value));
     if (paused.era && paused.thread == t &&
         (stack_pointer() > paused.ends_above || t->depth == 0))
         come_back(t, PyThreadState_Get());
@@ -257,14 +248,10 @@ VST_COLD static void leave_late(uint64_t era, uint32_t value, bool raises)
 
 /* ---- the hook ------------------------------------------------------------ */
 
-static void see(const vpy_iframe *frame, char what)
+static void see(char what)
 {
-    const char *name = PyUnicode_AsUTF8(vpy_iframe_code(frame)->co_name);
-
-    if (test.length + 2 < sizeof test.seen) {
-        test.seen[test.length++] = name ? name[0] : '?';
+    if (test.length + 1 < sizeof test.seen)
         test.seen[test.length++] = what;
-    }
 }
 
 /* Nothing is recorded: a test, or somebody calls us although we have gone. */
@@ -278,13 +265,11 @@ VST_COLD static PyObject *evaluate_unrecorded(PyThreadState *tstate,
             place(next_evaluate);
         return next_evaluate(tstate, frame, throwing);
     }
-    see(frame, '(');
-    PyObject *code = (PyObject *)vpy_iframe_code(frame);
-    Py_INCREF(code);
+    PyObject *name = vpy_iframe_code(frame)->co_name;
+    see(*(const char *)PyUnicode_DATA(name));
+    see('(');
     result = next_evaluate(tstate, frame, throwing);
-    if (test.length + 1 < sizeof test.seen)
-        test.seen[test.length++] = result ? ')' : '!';
-    Py_DECREF(code);
+    see(result ? ')' : '!');
     return result;
 }
 
@@ -324,13 +309,15 @@ VST_COLD static PyObject *evaluate_slowly(PyThreadState *tstate,
         return evaluate_unrecorded(tstate, frame, throwing);
     if (t->era != era)
         join_era(t, tstate);
-    if (stack_pointer() < t->limit)
+    if (stack_is_low(t))
         return evaluate_without(tstate, frame, throwing);
     if (t->depth == t->open_depth)
-        settle(t, caller(tstate));
+        vpy_open_calls_settle(t, tstate);
     if (makes_generator(frame) || will_be_refused(tstate))
         return next_evaluate(tstate, frame, throwing);
-    value = vpy_code_value((PyObject *)vpy_iframe_code(frame));
+    value = tstate->tracing
+                ? 0
+                : vpy_code_value((PyObject *)vpy_iframe_code(frame));
     if (value >= VPY_SPECIAL)
         return evaluate_special(tstate, frame, throwing, value);
     t->depth++;
@@ -340,7 +327,7 @@ VST_COLD static PyObject *evaluate_slowly(PyThreadState *tstate,
     if (vpy_frames_era == era) {
         t->depth--;
         if (value)
-            vst_record(result ? VST_EXIT : VST_RAISE, value);
+            vst_record_end_of_call(result ? VST_EXIT : VST_RAISE, value);
     } else {
         leave_late(era, value, !result);
     }
@@ -357,18 +344,18 @@ evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
     uint32_t value = (uint32_t)extra;
     PyObject *result;
 
-    if (!VST_LIKELY(t->era == era && era != 0 && stack_pointer() >= t->limit &&
+    if (!VST_LIKELY(t->era == era && stack_pointer() >= t->limit &&
                     t->depth != t->open_depth &&
                     extra >> 32 == vpy_generation &&
                     value - 1 < VPY_SPECIAL - 1 && !makes_generator(frame) &&
-                    !will_be_refused(tstate)))
+                    !will_be_refused(tstate) && !tstate->tracing))
         return evaluate_slowly(tstate, frame, throwing);
     t->depth++;
     vst_record(VST_ENTER, value);
     result = next_evaluate(tstate, frame, throwing);
     if (VST_LIKELY(vpy_frames_era == era)) {
         t->depth--;
-        vst_record(result ? VST_EXIT : VST_RAISE, value);
+        vst_record_end_of_call(result ? VST_EXIT : VST_RAISE, value);
     } else {
         leave_late(era, value, !result);
     }
@@ -377,9 +364,14 @@ evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
 
 /* ---- start and stop ------------------------------------------------------ */
 
+/* Nobody calls us where the default evaluator is in place. */
 bool vpy_frames_in_place(void)
 {
-    return interpreter && (in_place() == evaluate || buried);
+    if (!interpreter)
+        return false;
+    if (in_place() == _PyEval_EvalFrameDefault)
+        buried = false;
+    return in_place() == evaluate || buried;
 }
 
 size_t vpy_frames_pauses(void)
@@ -387,24 +379,58 @@ size_t vpy_frames_pauses(void)
     return pauses;
 }
 
-static void put_in_place(void)
-{
-    _PyFrameEvalFunction now;
-
-    interpreter = PyThreadState_Get()->interp;
-    now = in_place();
-    if (now == evaluate)
-        return;
-    next_evaluate = now;
-    place(evaluate);
-}
-
 static void take_out(void)
 {
     if (in_place() == evaluate)
         place(next_evaluate);
-    else if (in_place() != next_evaluate)
-        buried = true;
+    buried =
+        in_place() != next_evaluate && in_place() != _PyEval_EvalFrameDefault;
+}
+
+/* The thread's calls are noted, instead of recorded. */
+void vpy_frames_test_begin(void)
+{
+    test.length = 0;
+    test.thread = PyThreadState_Get();
+}
+
+const char *vpy_frames_test_end(void)
+{
+    test.thread = NULL;
+    test.seen[test.length] = 0;
+    return test.seen;
+}
+
+/* Whoever is in our place may call us, or have forgotten us. Called by somebody
+ * we call, we would go round in circles. */
+static bool is_reached(void)
+{
+    PyObject *code, *globals, *result = NULL;
+
+    if (!vpy_frames_in_place() || in_place() == evaluate)
+        return false;
+    code = Py_CompileString("0", "<vestige>", Py_file_input);
+    globals = PyDict_New();
+    vpy_frames_test_begin();
+    if (code && globals)
+        result = PyEval_EvalCode(code, globals, globals);
+    bool reached = vpy_frames_test_end()[0] != 0;
+    Py_XDECREF(result);
+    Py_XDECREF(globals);
+    Py_XDECREF(code);
+    PyErr_Clear();
+    return reached;
+}
+
+void vpy_frames_hook(void)
+{
+    if (!is_reached())
+        put_in_place();
+}
+
+void vpy_frames_unhook(void)
+{
+    take_out();
 }
 
 /* Only the default evaluator in our place says for sure that nobody calls us.
@@ -424,11 +450,12 @@ bool vpy_frames_start(vpy_tracer *tracer)
 {
     (void)tracer;
     pauses = 0;
+    vpy_frames_hook();
     if (!vpy_open_calls_note_all(NULL, false)) {
         vpy_open_calls_forget(NULL);
+        take_out();
         return false;
     }
-    put_in_place();
     vpy_frames_era = ++last_era;
     return true;
 }

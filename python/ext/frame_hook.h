@@ -42,7 +42,10 @@ typedef struct vpy_frames_thread {
     uint32_t open_depth; /* what depth is when one of the open calls runs;
                           * VPY_NO_DEPTH: there are none */
     const vpy_iframe *open_top; /* the innermost of them */
-    vpy_open_calls *open;       /* freed when the era ends */
+    uintptr_t stack;            /* where its C stack ends */
+    size_t stack_size;
+    bool is_low; /* nothing is recorded, and nobody can be made to leave */
+    vpy_open_calls *open; /* freed when the era ends */
 } vpy_frames_thread;
 
 #define VPY_NO_DEPTH UINT32_MAX
@@ -60,8 +63,13 @@ void vpy_frames_check(void);
 /* How often it went away because the C stack came to its end, since start. */
 size_t vpy_frames_pauses(void);
 bool vpy_frames_in_place(void);
-/* What the hook saw of a few calls made for this; NULL: what it must see. */
-const char *vpy_frames_self_test(void);
+
+/* For tests: the hook comes and goes without a recording, and notes the calls
+ * of this thread as "f(g()h(!)": h raised. */
+void vpy_frames_hook(void);
+void vpy_frames_unhook(void);
+void vpy_frames_test_begin(void);
+const char *vpy_frames_test_end(void);
 
 VST_COLD void vpy_frames_settle_slow(PyThreadState *tstate);
 
@@ -74,15 +82,18 @@ static inline bool vpy_frames_settle(PyThreadState *tstate)
     if (VST_LIKELY(t->era == vpy_frames_era &&
                    (t->depth != t->open_depth ||
                     vpy_iframe_innermost(tstate) == t->open_top)))
-        return t->era != 0;
+        return true;
     vpy_frames_settle_slow(tstate);
     return vpy_frames_era != 0;
 }
 
 /* frame_open.c */
 bool vpy_open_calls_note_all(const PyThreadState *except, bool after_gap);
-vpy_open_calls *vpy_open_calls_of(const PyThreadState *tstate);
 void vpy_open_calls_forget(const vpy_open_calls *except);
+/* The calling thread makes those that were noted of it its own. */
+void vpy_open_calls_take(vpy_frames_thread *t, const PyThreadState *tstate);
+/* One of them runs, and calls: those within it have ended. */
+void vpy_open_calls_settle(vpy_frames_thread *t, PyThreadState *tstate);
 
 #pragma GCC visibility pop
 #else

@@ -66,14 +66,6 @@ bool vpy_open_calls_note_all(const PyThreadState *except, bool after_gap)
     return true;
 }
 
-vpy_open_calls *vpy_open_calls_of(const PyThreadState *tstate)
-{
-    for (vpy_open_calls *open = all; open; open = open->next)
-        if (open->thread == tstate->id)
-            return open;
-    return NULL;
-}
-
 void vpy_open_calls_forget(const vpy_open_calls *except)
 {
     vpy_open_calls *kept = NULL;
@@ -89,5 +81,70 @@ void vpy_open_calls_forget(const vpy_open_calls *except)
     if (kept)
         kept->next = NULL;
     all = kept;
+}
+
+/* ---- of the calling thread ---------------------------------------------- */
+
+static vpy_open_calls *find(const PyThreadState *tstate)
+{
+    for (vpy_open_calls *open = all; open; open = open->next)
+        if (open->thread == tstate->id)
+            return open;
+    return NULL;
+}
+
+static void note_open_depth(vpy_frames_thread *t)
+{
+    bool any = t->open && t->open->count;
+
+    t->open_depth = any ? t->depth : VPY_NO_DEPTH;
+    t->open_top = any ? t->open->calls[t->open->count - 1].frame : NULL;
+}
+
+/* One of them runs, and calls: those within it have ended. A frame that is none
+ * of them is that of another greenlet. A thread of C's may come back with
+ * another state, and nothing of the first is left. */
+void vpy_open_calls_settle(vpy_frames_thread *t, PyThreadState *tstate)
+{
+    const vpy_iframe *running = vpy_iframe_innermost(tstate);
+    size_t count = t->open->count;
+
+    while (count && t->open->calls[count - 1].frame != running)
+        count--;
+    if (!count && t->open->thread == tstate->id)
+        return;
+    while (t->open->count > count) {
+        vst_id id = t->open->calls[--t->open->count].id;
+        if (id)
+            vst_record(VST_EXIT, id);
+    }
+    note_open_depth(t);
+}
+
+/* The thread was not there when the hook was, and cannot be asked when that
+ * was. */
+static void tell_of_gap(vpy_open_calls *open)
+{
+    vst_id *ids = calloc(open->count + 1, sizeof *ids);
+    size_t count = 0;
+
+    open->after_gap = false;
+    vst_record_gap(false);
+    vpy_triggers_forget_thread();
+    vst_record_gap(true);
+    for (size_t i = 0; ids && i < open->count; i++)
+        if (open->calls[i].id)
+            ids[count++] = open->calls[i].id;
+    if (ids)
+        vst_record_stack(ids, count);
+    free(ids);
+}
+
+void vpy_open_calls_take(vpy_frames_thread *t, const PyThreadState *tstate)
+{
+    t->open = find(tstate);
+    note_open_depth(t);
+    if (t->open && t->open->after_gap)
+        tell_of_gap(t->open);
 }
 #endif

@@ -90,9 +90,6 @@ static PyMethodDef functions[] = {
     {"hooks_in_place", vpy_engine_hooks_in_place, METH_NOARGS,
      PyDoc_STR("hooks_in_place()\n--\n\nHow many hooks of ours the "
                "interpreter has right now; 0 while nothing is recorded.")},
-    {"tell_engines_on_stderr", vpy_engine_tell_on_stderr, METH_NOARGS,
-     PyDoc_STR("tell_engines_on_stderr()\n--\n\nSay there that an engine is "
-               "not usable, in place of a warning.")},
     {NULL, NULL, 0, NULL},
 };
 

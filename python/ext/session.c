@@ -192,14 +192,21 @@ static int warn_if_unproven(void)
                             PY_MAJOR_VERSION, PY_MINOR_VERSION);
 }
 
-/* Before recording: telling of one that is not usable runs code of the
- * program's. */
-static int prepare_engine(session *self)
+static const vpy_engine *choose_engine(session *self)
 {
-    if (!self->options.python && !self->options.native)
-        return 0;
-    vpy_engine_choose(&self->options);
-    return vpy_engine_tell();
+    self->options.raises = vpy_flight_waits_for_exceptions(self->flight);
+    return vpy_engine_choose(&self->options);
+}
+
+/* Asked for before recording: to tell of it runs code of the program's. */
+static PyObject *session_engine_note(PyObject *object, PyObject *unused)
+{
+    session *self = (session *)object;
+
+    (void)unused;
+    if (self->options.python || self->options.native)
+        choose_engine(self);
+    return vpy_engine_take_note();
 }
 
 /* Makes the file, if that is not done. */
@@ -250,10 +257,7 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
                     NULL);
     if (vpy_flight_begin(self->flight, self->handle) < 0)
         return NULL;
-    if (prepare_engine(self) < 0) {
-        vpy_flight_end(self->flight);
-        return NULL;
-    }
+    self->options.raises = vpy_flight_waits_for_exceptions(self->flight);
     configure(self);
     vst_status status = vst_session_start(self->handle, &error);
     if (status != VST_OK) {
@@ -404,7 +408,7 @@ static PyObject *session_engine(PyObject *object, void *unused)
 
     (void)unused;
     if (!engine)
-        engine = vpy_engine_choose(&self->options);
+        engine = choose_engine(self);
     return PyUnicode_FromString(engine->name);
 }
 
@@ -419,6 +423,7 @@ static PyMethodDef session_methods[] = {
     {"arm", (PyCFunction)(void (*)(void))session_arm,
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"snapshots", session_snapshots, METH_NOARGS, NULL},
+    {"engine_note", session_engine_note, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -4,10 +4,9 @@
  * All of it runs with the GIL but the beginning of vpy_thunk_call: interpreters
  * with a GIL of their own share static types, and are let through. */
 #include "thunks.h"
+#include "frame_hook.h"
 
 #include <stdio.h>
-
-#include "frame_hook.h"
 
 static uint32_t recording; /* its number, 0: none */
 static uint32_t recordings;
@@ -64,7 +63,7 @@ static inline void leave(span *s)
 {
     if (!VST_LIKELY(s->recording == 0) && vpy_holds_gil() &&
         recording == s->recording)
-        vst_record(VST_RAISE, s->id);
+        vst_record_end_of_call(VST_RAISE, s->id);
 }
 
 static inline PyObject *record(const vpy_thunk_slot *s, words w, uint32_t in,
@@ -77,7 +76,7 @@ static inline PyObject *record(const vpy_thunk_slot *s, words w, uint32_t in,
     result = forward(s, w);
     open.recording = 0;
     if (VST_LIKELY(recording == in))
-        vst_record(result ? VST_EXIT : VST_RAISE, id);
+        vst_record_end_of_call(result ? VST_EXIT : VST_RAISE, id);
     return result;
 }
 

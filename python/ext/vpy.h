@@ -23,6 +23,7 @@ typedef struct vpy_options {
     PyObject *exclude;  /* the same, or NULL: none */
     PyObject *log_args; /* tuple of function names, or NULL */
     const char *engine; /* of vpy_engines, or "auto" */
+    bool raises;        /* a trigger waits for exceptions */
 } vpy_options;
 
 typedef struct vpy_tracer {
@@ -55,7 +56,7 @@ struct vpy_engine {
     const char *name;
     int (*init)(PyObject *module); /* NULL: nothing to do */
     /* Why it is not usable here, or NULL; NULL for one that always is. */
-    const char *(*trouble)(void);
+    const char *(*trouble)(const vpy_options *options);
     /* False with vpy_tracer_message set. */
     bool (*start)(vpy_tracer *tracer);
     void (*stop)(vpy_tracer *tracer);
@@ -82,17 +83,15 @@ PyObject *vpy_engine_names(void);                /* a tuple */
 const char *vpy_engine_name(const char *wanted); /* NULL: there is none */
 /* The one that would record. */
 const vpy_engine *vpy_engine_choose(const vpy_options *options);
-/* If the one that was asked for could not be: a warning, or a line on stderr.
- * -1: the warning is an exception. */
-int vpy_engine_tell(void);
+/* A line to tell the program that the one it asked for could not be, once. */
+PyObject *vpy_engine_take_note(void); /* str or None */
 bool vpy_engine_start(vpy_tracer *tracer);
 void vpy_engine_stop(vpy_tracer *tracer);
 /* These two do nothing while no engine runs. */
 void vpy_engine_native_defined(PyTypeObject *owner);
 void vpy_engine_check_thread(void);
 const vpy_engine *vpy_engine_running(void); /* NULL: none */
-/* Functions of the module. */
-PyObject *vpy_engine_tell_on_stderr(PyObject *module, PyObject *unused);
+/* A function of the module. */
 PyObject *vpy_engine_hooks_in_place(PyObject *module, PyObject *unused);
 
 extern bool vpy_torch_mode; /* be what torch.profiler is to other tools */
@@ -331,6 +330,7 @@ void vpy_flight_before_fork(void);
 void vpy_flight_after_fork_in_parent(void);
 void vpy_flight_after_fork(void);
 PyObject *vpy_flight_snapshots(const vpy_flight *flight);
+bool vpy_flight_waits_for_exceptions(const vpy_flight *flight);
 
 /* call_stack.c: for annotations */
 extern bool vpy_call_stacks; /* all of them have one */

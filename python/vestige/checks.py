@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from . import _core
 
@@ -22,6 +23,25 @@ def check_engine(engine: object) -> str:
     if engine != "auto" and engine not in _core.engines:
         raise ValueError(f"no engine {engine!r} on this Python{by}: use one of auto, {', '.join(_core.engines)}")
     return engine
+
+
+on_stderr = False  # the command says so: a program may have its own idea of warnings
+
+
+def tell_engine(line: str | None) -> None:
+    """Says that the engine that was asked for could not be, if it could not: to whoever started us."""
+    if line is None:
+        return
+    if on_stderr:
+        if sys.__stderr__ is not None:
+            print(line, file=sys.__stderr__, flush=True)
+        return
+    import warnings
+
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "vestige":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(line, RuntimeWarning, stacklevel=level)
 
 
 def strings(name: str, values: Any) -> tuple[str, ...] | None:

@@ -14,7 +14,7 @@ from _weakref import ref
 
 from . import _core, dropin, hosting, torch_ops
 from .api import DEFAULTS, TorchProfile
-from .checks import check_engine, strings
+from .checks import check_engine, strings, tell_engine
 from .children import follow, name_process, unfollow
 from .metadata import check_json, check_key
 from .ranks import check_ranks, distributed_info, own_path
@@ -295,6 +295,7 @@ class profile(TorchProfile):
             self._session.create()
             for key, text in facts.items():
                 self._session.set_metadata(key, text)
+            tell_engine(self._session.engine_note())
             if self.execution_trace_observer is not None and hosts:
                 self.execution_trace_observer.start()
             self._session.start()
@@ -307,6 +308,7 @@ class profile(TorchProfile):
                 hosting.end(self)
             self._let_go()
             raise
+        tell_engine(self._session.engine_note())  # it was only found out at the start
         hosting.begun()
         self._first_window = self._windows
         self._windows += 1
