@@ -160,8 +160,10 @@ static void lose_nothing(void *ctx, uint64_t total)
     (void)ctx, (void)total;
 }
 
-static const vst_chunk_provider provider = {NULL, acquire_words, seal_words,
-                                            define_nothing, lose_nothing};
+static const vst_chunk_provider provider = {.acquire = acquire_words,
+                                            .seal = seal_words,
+                                            .define = define_nothing,
+                                            .lost = lose_nothing};
 
 enum { ROUNDS = 8000000 };
 

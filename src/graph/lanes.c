@@ -415,10 +415,7 @@ static vst_status count_segment(vst_trace *trace, const vst__segment *segment,
     const uint64_t *word;
     bool more = false;
 
-    vst__stream_open(&words, &trace->block, segment->offset, segment->words,
-                     segment->start);
-    if (segment->guarded)
-        vst__stream_guard(&words, segment->header, segment->sequence);
+    vst__segment_open(segment, &trace->block, &words);
     while (vst__stream_fill(&words))
         while ((word = vst__stream_next(&words)) != NULL) {
             unsigned flags;

@@ -9,10 +9,7 @@ static void open_segment(vst__memory_cursor *cursor)
 {
     const vst__segment *segment = cursor->segment;
 
-    vst__stream_open(&cursor->stream, cursor->block, segment->offset,
-                     segment->words, segment->start);
-    if (segment->guarded)
-        vst__stream_guard(&cursor->stream, segment->header, segment->sequence);
+    vst__segment_open(segment, cursor->block, &cursor->stream);
     memset(cursor->recent, 0, VST_RECENT_PLACES * sizeof *cursor->recent);
     cursor->at_head = true;
     cursor->run_left = cursor->skip_to = segment->words;

@@ -14,10 +14,7 @@ static void open_segment(vst__decoder *decoder)
 {
     const vst__segment *segment = decoder->segment;
 
-    vst__stream_open(&decoder->stream, decoder->block, segment->offset,
-                     segment->words, segment->start);
-    if (segment->guarded)
-        vst__stream_guard(&decoder->stream, segment->header, segment->sequence);
+    vst__segment_open(segment, decoder->block, &decoder->stream);
     decoder->at_head = true;
     decoder->run_left = segment->words;
     decoder->skip_to = segment->words;

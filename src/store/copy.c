@@ -9,6 +9,8 @@
  *    chunk was reused meanwhile (see format.h): it is forgotten.
  *  - What was stored while its chunk was copied may be in the copy or not; the
  *    first zero word ends it.
+ *  - Where words may be taken back, the words of a chunk that is not sealed are
+ *    read again: the copy ends with those that were the same both times.
  *
  * Any thread, for a file of its own. */
 #include "store/copy.h"
@@ -284,6 +286,39 @@ static vst_status copy_payload(const copier *self, const place *chunk)
     return VST_OK;
 }
 
+/* What the file has by now, compared with what was copied: the copy of the
+ * chunk is cut at the first word that differs. */
+static vst_status settle(const copier *self, const place *chunk)
+{
+    const size_t half = BLOCK / 2;
+    unsigned char *seen = self->block + half;
+    uint64_t extent = chunk->header.size, at = sizeof(vst_chunk_header);
+
+    if (extent > chunk->room)
+        extent = chunk->room;
+    while (at < extent) {
+        size_t count = extent - at < half ? (size_t)(extent - at) : half;
+        size_t got, same = 0;
+        vst_status status =
+            read_at(self, self->block, count, chunk->offset + at, &count);
+        int failed =
+            vst__os_file_read(self->to, seen, count, self->end + at, &got);
+
+        if (status != VST_OK || failed != 0)
+            return status != VST_OK ? status
+                                    : fail(self->error, failed, self->end + at);
+        if (count == 0) /* somebody cut it meanwhile */
+            break;
+        memset(seen + got, 0, count - got);
+        while (same < count && self->block[same] == seen[same])
+            same++;
+        if (same < count)
+            return truncate_copy(self, self->end + at + same / 8 * 8);
+        at += count;
+    }
+    return VST_OK;
+}
+
 /* What makes a chunk the same one. */
 static bool is_same(const vst_chunk_header *a, const vst_chunk_header *b)
 {
@@ -296,6 +331,9 @@ static vst_status copy_chunk(copier *self, const place *chunk)
     bool valid;
     vst_status status = copy_payload(self, chunk);
 
+    if (status == VST_OK && header.used == 0 &&
+        header.kind == VST_CHUNK_RECORDS && self->header.min_duration_ns != 0)
+        status = settle(self, chunk);
     if (status == VST_OK)
         status = read_chunk_header(self, chunk->offset, &now, &valid);
     if (status != VST_OK)

@@ -11,6 +11,7 @@
 #include "store/clockmap.h"
 #include "store/format.h"
 #include "store/source.h"
+#include "store/stream.h"
 
 /* A run of words in the file that belong to one thread of one window. */
 typedef struct vst__segment {
@@ -23,6 +24,7 @@ typedef struct vst__segment {
     uint64_t header;     /* in the file, of its chunk */
     uint32_t sequence;   /* of its chunk */
     bool guarded;        /* the chunk may be reused while it is read */
+    bool unsettled;      /* its last words may be taken back while they are */
     uint32_t checkpoint; /* words of the checkpoint it begins with */
     uint64_t records;    /* words of the thread before it; from there */
 } vst__segment;
@@ -132,6 +134,9 @@ vst_status vst__segments_measure(vst_trace *trace, vst_chunk_header *chunk,
 /* After the last chunk: sorts, and gives every window its segments and times,
  * every thread its words. */
 vst_status vst__segments_finish(vst_trace *trace);
+/* Opens a stream of its words. */
+void vst__segment_open(const vst__segment *segment, vst__block *block,
+                       vst__stream *stream);
 /* The time of the last record. */
 vst_status vst__segments_last(vst_trace *trace, vst_ticks *last);
 

@@ -34,12 +34,19 @@ static vst_status copy_bytes(vst_trace *from, int to, vst_error *error)
     return VST_OK;
 }
 
+/* Whose chunks may change under our hands. */
+static bool is_unsettled(const vst_file_header *header)
+{
+    return header->slot_size != 0 || (header->min_duration_ns != 0 &&
+                                      header->state == VST_FILE_RECORDING);
+}
+
 static vst_status fill(void *ctx, int fd, vst_error *error)
 {
     vst_trace *from = ctx;
-    vst_status status = from->header.slot_size == 0
-                            ? copy_bytes(from, fd, error)
-                            : vst__copy_chunks(&from->source, fd, 0, error);
+    vst_status status = is_unsettled(&from->header)
+                            ? vst__copy_chunks(&from->source, fd, 0, error)
+                            : copy_bytes(from, fd, error);
 
     if (status != VST_OK)
         return status;

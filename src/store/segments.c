@@ -12,7 +12,17 @@
 
 #include "base/grow.h"
 #include "os/os.h"
-#include "store/stream.h"
+
+void vst__segment_open(const vst__segment *segment, vst__block *block,
+                       vst__stream *stream)
+{
+    vst__stream_open(stream, block, segment->offset, segment->words,
+                     segment->start);
+    if (segment->guarded)
+        vst__stream_guard(stream, segment->header, segment->sequence);
+    if (segment->unsettled)
+        vst__stream_settle(stream);
+}
 
 static vst_status add_segment(vst_trace *trace, const vst__segment *segment)
 {
@@ -63,6 +73,8 @@ static vst_status scan(vst_trace *trace, vst__segment segment, uint64_t limit)
 
     vst__stream_open(&stream, &trace->block, segment.offset, limit,
                      segment.start);
+    if (segment.unsettled)
+        vst__stream_settle(&stream);
     segment.last = segment.start;
     while (vst__stream_fill(&stream)) {
         while ((word = vst__stream_next(&stream)) != NULL) {
@@ -155,8 +167,11 @@ vst_status vst__segments_add(vst_trace *trace, const vst_chunk_header *chunk,
             trace->slot_size != 0 && trace->header.state != VST_FILE_FINISHED,
     };
 
-    if (!is_sealed(chunk, capacity))
+    if (!is_sealed(chunk, capacity)) {
+        segment.unsettled = trace->header.min_duration_ns != 0 &&
+                            trace->header.state != VST_FILE_FINISHED;
         return scan(trace, segment, capacity);
+    }
     if (chunk->segments != 1)
         return scan(trace, segment, chunk->used);
     segment.words = chunk->used;
@@ -185,10 +200,7 @@ static vst_status find_last(vst_trace *trace, vst__segment *segment)
 
     if (segment->last != 0)
         return VST_OK;
-    vst__stream_open(&stream, &trace->block, segment->offset, segment->words,
-                     segment->start);
-    if (segment->guarded)
-        vst__stream_guard(&stream, segment->header, segment->sequence);
+    vst__segment_open(segment, &trace->block, &stream);
     while (vst__stream_fill(&stream))
         while (vst__stream_next(&stream) != NULL)
             continue;

@@ -24,6 +24,11 @@ void vst__stream_guard(vst__stream *stream, uint64_t header, uint32_t sequence)
     stream->sequence = sequence;
 }
 
+void vst__stream_settle(vst__stream *stream)
+{
+    stream->unsettled = true;
+}
+
 static bool end(vst__stream *stream, vst_status status)
 {
     stream->ended = true;
@@ -64,6 +69,38 @@ static bool is_same_chunk(const vst__stream *stream)
            header.sequence == stream->sequence;
 }
 
+/* Ends the words in view where the file has others by now. The block is ours to
+ * write in, and a zero word ends a stream. */
+static vst_status settle(vst__stream *stream, size_t count)
+{
+    enum { PIECE = 512 };
+    uint64_t now[PIECE], *seen = (uint64_t *)(uintptr_t)stream->at;
+    bool same = true;
+    size_t got;
+    vst_status status = VST_OK;
+
+    if (stream->before != 0) {
+        status = vst__source_read(stream->block->source, now, sizeof *now,
+                                  stream->offset - sizeof *now, &got);
+        same = got == sizeof *now && *now == stream->before;
+    }
+    for (size_t i = 0; i < count && status == VST_OK; i += PIECE) {
+        size_t piece = count - i < PIECE ? count - i : PIECE;
+
+        if (same)
+            status = vst__source_read(stream->block->source, now,
+                                      piece * sizeof *now,
+                                      stream->offset + i * sizeof *now, &got);
+        same = same && got == piece * sizeof *now;
+        for (size_t j = 0; j < piece; j++) {
+            same = same && seen[i + j] == now[j];
+            if (!same)
+                seen[i + j] = 0;
+        }
+    }
+    return status;
+}
+
 bool vst__stream_fill(vst__stream *stream)
 {
     uint64_t unread = (uint64_t)(stream->end - stream->at);
@@ -72,9 +109,11 @@ bool vst__stream_fill(vst__stream *stream)
 
     if (stream->ended)
         return false;
+    if (stream->unsettled && stream->at != stream->first)
+        stream->before = stream->at[-1];
     stream->offset -= unread * sizeof(uint64_t);
     stream->left += unread;
-    stream->at = stream->end = NULL;
+    stream->at = stream->end = stream->first = NULL;
     if (stream->left == 0)
         return end(stream, VST_OK);
     status = view(stream, 1, &count);
@@ -94,6 +133,12 @@ bool vst__stream_fill(vst__stream *stream)
     }
     if (!is_same_chunk(stream))
         return end(stream, VST_OK);
+    if (stream->unsettled) {
+        status = settle(stream, count);
+        if (status != VST_OK || *stream->at == 0)
+            return end(stream, status);
+    }
+    stream->first = stream->at;
     stream->end = stream->at + count;
     stream->offset += count * sizeof(uint64_t);
     stream->left -= count;

@@ -25,6 +25,9 @@ typedef struct vst__stream {
     vst_ticks now;       /* time of the word given out last */
     uint64_t guard;      /* see vst__stream_guard, 0: none */
     uint32_t sequence;
+    bool unsettled;        /* see vst__stream_settle */
+    const uint64_t *first; /* of the words in view */
+    uint64_t before;       /* the word before them, 0: none was given out */
     bool ended;
     vst_status status; /* why it ended: VST_OK, or reading failed */
 } vst__stream;
@@ -35,6 +38,10 @@ void vst__stream_open(vst__stream *stream, vst__block *block, uint64_t offset,
 /* From now on the stream ends where the chunk with this header is no longer
  * the one it was: it was given to other records meanwhile. */
 void vst__stream_guard(vst__stream *stream, uint64_t header, uint32_t sequence);
+
+/* From now on the words are read twice: they may be taken back while they are
+ * read, and the stream ends where they were (see format.h). */
+void vst__stream_settle(vst__stream *stream);
 
 /* Brings more words into view; false at the end of the stream. */
 bool vst__stream_fill(vst__stream *stream);

@@ -1,0 +1,187 @@
+/* Recordings that leave short calls out, and what they must hold: a model that
+ * is told of every call as it is made, and prunes the tree of them by itself.
+ * It knows one thing of the recorder alone: where a chunk was changed, because
+ * what is in a chunk that was left stays. */
+#ifndef VST_TESTS_SHORT_CALLS_H
+#define VST_TESTS_SHORT_CALLS_H
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <vestige/vestige.h>
+
+#include "check.h"
+#include "fake_clock.h"
+
+enum { MODEL_DEPTH = 64, MODEL_IDS = 16, SHORT_NS = 10000 };
+
+typedef struct model_call {
+    vst_id id;
+    int64_t start_ns, end_ns;
+    uint32_t depth;
+    bool raised;
+    /* While it is open: */
+    unsigned chunk; /* its ENTER is in this one */
+    bool stays;     /* a call of its own stays, or another record */
+} model_call;
+
+typedef struct model {
+    model_call *ended; /* those that stay, in the order of their ends */
+    size_t count, capacity;
+    model_call open[MODEL_DEPTH];
+    uint32_t depth;
+    uint64_t left_out;
+    int64_t shortest_ns; /* 0: all stay */
+    unsigned chunk;      /* so many were left */
+    uint64_t *cursor;    /* of the thread, after the last record */
+} model;
+
+static vst_id model_ids[MODEL_IDS];
+static vst_session *model_session;
+
+static inline void model_begin(model *m, const vst_session_options *options)
+{
+    memset(m, 0, sizeof *m);
+    m->shortest_ns = (int64_t)options->min_duration_ns;
+    if (vst_session_create(options, &model_session, NULL) != VST_OK ||
+        vst_session_start(model_session, NULL) != VST_OK)
+        abort();
+    for (int i = 0; i < MODEL_IDS; i++) {
+        const char name = (char)('a' + i);
+        vst_definition d = {
+            .kind = VST_DEF_NATIVE, .name = &name, .name_len = 1};
+        CHECK_INT(vst_queue_define(vst_session_queue(model_session), &d,
+                                   &model_ids[i]),
+                  VST_OK);
+    }
+}
+
+static inline void model_free(model *m)
+{
+    free(m->ended);
+}
+
+/* The record that was made should have moved the cursor by so many words. */
+static inline void model_moved(model *m, ptrdiff_t words)
+{
+    if (vst_thread_buffer->cursor != m->cursor + words)
+        m->chunk++;
+    m->cursor = vst_thread_buffer->cursor;
+}
+
+static inline void model_enter(model *m, vst_id id)
+{
+    vst_record(VST_ENTER, id);
+    model_moved(m, 1);
+    m->open[m->depth] = (model_call){
+        .id = id, .start_ns = fake_now(), .depth = m->depth, .chunk = m->chunk};
+    m->depth++;
+}
+
+static inline void model_leave(model *m, vst_kind kind)
+{
+    model_call call = m->open[--m->depth];
+    bool goes = !call.stays && call.chunk == m->chunk &&
+                fake_now() - call.start_ns < m->shortest_ns;
+
+    vst_record_end_of_call(kind, call.id);
+    if (goes) {
+        CHECK(vst_thread_buffer->cursor == m->cursor - 1);
+        CHECK_INT(*vst_thread_buffer->cursor, 0);
+        m->cursor--;
+        m->left_out++;
+        return;
+    }
+    model_moved(m, 1);
+    for (uint32_t i = 0; i < m->depth; i++)
+        m->open[i].stays = true;
+    if (m->count == m->capacity) {
+        m->capacity = m->capacity ? m->capacity * 2 : 1024;
+        m->ended = realloc(m->ended, m->capacity * sizeof *m->ended);
+        if (!m->ended)
+            abort();
+    }
+    call.end_ns = fake_now();
+    call.raised = kind == VST_RAISE;
+    m->ended[m->count++] = call;
+}
+
+/* A record other than a call, of so many words: whatever is open stays. */
+static inline void model_other(model *m, ptrdiff_t words)
+{
+    model_moved(m, words);
+    for (uint32_t i = 0; i < m->depth; i++)
+        m->open[i].stays = true;
+}
+
+/* ---- what was read ------------------------------------------------------- */
+
+typedef struct model_read {
+    vst_span *spans;
+    size_t count, capacity;
+    uint64_t unmatched;
+    vst_trace_info info;
+    uint64_t thread_left_out;
+} model_read;
+
+static inline vst_status model_keep(void *ctx, const vst_span *span)
+{
+    model_read *read = ctx;
+
+    if (read->count == read->capacity) {
+        read->capacity = read->capacity ? read->capacity * 2 : 1024;
+        read->spans =
+            realloc(read->spans, read->capacity * sizeof *read->spans);
+        if (!read->spans)
+            abort();
+    }
+    read->spans[read->count] = *span;
+    read->spans[read->count].start_ns -= FAKE_EPOCH_NS;
+    read->spans[read->count++].end_ns -= FAKE_EPOCH_NS;
+    return VST_OK;
+}
+
+/* Takes the trace over. */
+static inline model_read model_replay(vst_trace *trace)
+{
+    model_read read = {0};
+    vst_sink sink = {.ctx = &read, .span = model_keep};
+
+    CHECK_INT(vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, NULL),
+              VST_OK);
+    read.unmatched = vst_trace_unmatched_exits(trace);
+    vst_trace_get_info(trace, &read.info);
+    for (size_t i = 0; i < vst_trace_thread_count(trace); i++)
+        read.thread_left_out += vst_trace_thread_at(trace, i)->left_out;
+    vst_trace_close(trace);
+    return read;
+}
+
+static inline bool model_is(const vst_span *span, const model_call *call)
+{
+    return span->id == call->id && span->end_ns == call->end_ns &&
+           span->depth == call->depth &&
+           !(span->flags & VST_SPAN_RAISED) == !call->raised &&
+           (span->flags & VST_SPAN_OPEN_AT_START ||
+            span->start_ns == call->start_ns);
+}
+
+/* Of a recording that goes on: what ended is what ended first, and what is open
+ * was open at some time. */
+static inline void model_check_beginning(const model *m, const model_read *read)
+{
+    size_t ended = 0;
+
+    for (size_t i = 0; i < read->count; i++) {
+        if (read->spans[i].flags & VST_SPAN_OPEN_AT_END)
+            continue;
+        if (!CHECK(ended < m->count &&
+                   model_is(&read->spans[i], &m->ended[ended])))
+            return;
+        ended++;
+    }
+    CHECK_INT(read->unmatched, 0);
+}
+
+#endif

@@ -1,0 +1,221 @@
+/* Reading a recording that leaves short calls out while it goes on: words that
+ * a reader has seen are taken back, and others come in their place. What he has
+ * in the end was in the file at one moment. The linker sends the core's pread
+ * here first (see meson.build), so that a test can record in the middle. */
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "short_calls.h"
+
+enum {
+    LARGE = 100000, /* bytes of a read that is one of many words */
+    /* Of the first chunk that is larger than what is read at once. */
+    CHUNK_WORDS = 512 * 1024 / 8 - 8,
+    BLOCK_WORDS = 256 * 1024 / 8,
+};
+
+static char path[64];
+
+/* ---- in the middle of a read --------------------------------------------- */
+
+static int acts_in = -1; /* so many large reads from now on */
+static void (*act)(void);
+
+ssize_t __real_pread64(int fd, void *bytes, size_t count, off_t offset);
+ssize_t __wrap_pread64(int fd, void *bytes, size_t count, off_t offset);
+
+ssize_t __wrap_pread64(int fd, void *bytes, size_t count, off_t offset)
+{
+    if (acts_in >= 0 && count > LARGE && acts_in-- == 0)
+        act();
+    return __real_pread64(fd, bytes, count, offset);
+}
+
+static model program;
+
+static void long_call(int id)
+{
+    fake_advance(100);
+    model_enter(&program, model_ids[id]);
+    fake_advance(SHORT_NS);
+    model_leave(&program, VST_EXIT);
+}
+
+/* The last word, an ENTER, gives way to the end of its caller and more. */
+static void take_back_and_go_on(void)
+{
+    fake_advance(50);
+    model_leave(&program, VST_EXIT);
+    fake_advance(SHORT_NS);
+    model_leave(&program, VST_EXIT);
+    for (int i = 0; i < 40; i++)
+        long_call(5);
+}
+
+/* Until `words` words of the first large chunk are there, of which the last two
+ * are ENTERs. */
+static void fill(size_t words)
+{
+    vst_session_options options = {.min_duration_ns = SHORT_NS};
+    const uint64_t *begin = NULL;
+
+    model_begin(&program, &options);
+    model_enter(&program, model_ids[0]);
+    while (!begin) {
+        unsigned chunk = program.chunk;
+
+        long_call(1);
+        /* The first chunk is the one that it begins with, of 16 KiB. */
+        if (chunk != program.chunk && program.chunk == 6)
+            begin = vst_thread_buffer->limit + 8 - CHUNK_WORDS;
+    }
+    while (vst_thread_buffer->cursor - begin + 4 <= (ptrdiff_t)words)
+        long_call(2);
+    if (vst_thread_buffer->cursor - begin + 3 == (ptrdiff_t)words) {
+        vst_record(VST_ENTER, model_ids[0]); /* as if it began again */
+        program.cursor = vst_thread_buffer->cursor;
+        program.open[1] = program.open[0];
+        program.open[1].start_ns = fake_now();
+        program.open[1].depth = 1;
+        program.depth++;
+    }
+    fake_advance(100);
+    model_enter(&program, model_ids[3]);
+    fake_advance(100);
+    model_enter(&program, model_ids[4]);
+    CHECK_INT(vst_thread_buffer->cursor - begin, words);
+}
+
+static void check_trace(vst_trace *trace)
+{
+    model_read read = model_replay(trace);
+
+    model_check_beginning(&program, &read);
+    CHECK(read.count > (256 + 128) * 1024 / 16);
+    free(read.spans);
+}
+
+static vst_trace *copy_it(void)
+{
+    vst_trace *trace;
+
+    CHECK_INT(vst_session_snapshot(model_session, path, true, 0, NULL, NULL),
+              VST_OK);
+    CHECK_INT(vst_trace_open(path, &trace, NULL), VST_OK);
+    return trace;
+}
+
+static vst_trace *open_it(void)
+{
+    vst_trace *trace;
+
+    CHECK_INT(vst_session_open_trace(model_session, &trace, NULL), VST_OK);
+    return trace;
+}
+
+/* The piece that ends with the word which is taken back is read before that,
+ * the next one after it. */
+static void try_where_pieces_meet(vst_trace *(*get)(void))
+{
+    act = take_back_and_go_on;
+    for (size_t words = BLOCK_WORDS - 8; words <= BLOCK_WORDS + 1; words++)
+        for (unsigned reads = 0; reads < 6; reads += check_step(1, 2)) {
+            fill(words);
+            acts_in = (int)reads;
+            check_trace(get());
+            acts_in = -1;
+            vst_session_destroy(model_session);
+            model_free(&program);
+        }
+}
+
+static void a_copy_ends_before_what_was_taken_back(void)
+{
+    try_where_pieces_meet(copy_it);
+}
+
+static void so_does_a_trace_that_is_read_while_it_is_written(void)
+{
+    try_where_pieces_meet(open_it);
+}
+
+/* ---- on another thread --------------------------------------------------- */
+
+enum { COPIES = 40 };
+
+static _Atomic bool goes_on;
+
+/* Calls whose id is their depth; deep and short ones, and a few that
+ * stay. */
+static void *record(void *unused)
+{
+    uint32_t state = 1;
+    int depth = 0;
+
+    (void)unused;
+    while (goes_on || depth > 0) {
+        state = state * 1664525u + 1013904223u;
+        fake_advance(state >> 20 == 0 ? SHORT_NS : 1 + (state >> 29));
+        if (goes_on && depth < 12 && (depth == 0 || state >> 31))
+            vst_record(VST_ENTER, model_ids[depth++]);
+        else
+            vst_record_end_of_call(VST_EXIT, model_ids[--depth]);
+    }
+    return NULL;
+}
+
+/* Calls whose chunk was left while they were open may be short. */
+static void check_depths(vst_trace *trace)
+{
+    model_read read = model_replay(trace);
+    size_t short_leaves = 0;
+
+    for (size_t i = 0; i < read.count; i++) {
+        const vst_span *span = &read.spans[i];
+
+        CHECK_INT(span->id, model_ids[span->depth]);
+        short_leaves += !(span->flags & VST_SPAN_OPEN_AT_END) &&
+                        span->children_ns == 0 &&
+                        span->end_ns - span->start_ns < SHORT_NS;
+    }
+    CHECK(short_leaves < 200);
+    CHECK_INT(read.unmatched, 0);
+    free(read.spans);
+}
+
+static void readers_beside_the_thread_that_records_see_whole_calls(void)
+{
+    const vst_session_options kinds[] = {
+        {.min_duration_ns = SHORT_NS},
+        {.min_duration_ns = SHORT_NS, .max_size = 1 << 20},
+    };
+
+    for (int kind = 0; kind < 2; kind++) {
+        pthread_t thread;
+        model m;
+
+        model_begin(&m, &kinds[kind]);
+        goes_on = true;
+        pthread_create(&thread, NULL, record, NULL);
+        for (int i = 0; i < COPIES; i++)
+            check_depths(i % 2 == 0 ? copy_it() : open_it());
+        goes_on = false;
+        pthread_join(thread, NULL);
+        check_depths(copy_it());
+        vst_session_destroy(model_session);
+        model_free(&m);
+    }
+}
+
+int main(void)
+{
+    fake_clock_begin();
+    snprintf(path, sizeof path, "/tmp/vestige-live-%d.vst", (int)getpid());
+    TEST(a_copy_ends_before_what_was_taken_back);
+    TEST(so_does_a_trace_that_is_read_while_it_is_written);
+    TEST(readers_beside_the_thread_that_records_see_whole_calls);
+    remove(path);
+    return checks_end();
+}
