@@ -13,7 +13,7 @@ void vst__stream_open(vst__stream *stream, vst__block *block, uint64_t offset,
 {
     memset(stream, 0, sizeof *stream);
     stream->block = block;
-    stream->offset = offset;
+    stream->offset = stream->tail = offset;
     stream->left = words;
     stream->now = start;
 }
@@ -69,29 +69,77 @@ static bool is_same_chunk(const vst__stream *stream)
            header.sequence == stream->sequence;
 }
 
+static uint64_t hash_words(uint64_t hash, const uint64_t *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15u + 1;
+    return hash;
+}
+
+/* Of what was given out of this view, the ENTERs that came last may be taken
+ * back. A payload that reads like one stays what it is, and does no harm. */
+static void note_tail(vst__stream *stream)
+{
+    const uint64_t *word = stream->at;
+
+    while (word != stream->first && vst_word_kind(word[-1]) == VST_ENTER)
+        word--;
+    if (word != stream->first) {
+        stream->tail =
+            stream->offset - (uint64_t)(stream->end - word) * sizeof *word;
+        stream->tail_hash = 0;
+    }
+    stream->tail_hash =
+        hash_words(stream->tail_hash, word, (size_t)(stream->at - word));
+}
+
+enum { PIECE = 512 };
+
+static vst_status read_again(const vst__stream *stream, uint64_t offset,
+                             uint64_t *words, size_t count, bool *whole)
+{
+    size_t got;
+    vst_status status = vst__source_read(stream->block->source, words,
+                                         count * sizeof *words, offset, &got);
+
+    *whole = status == VST_OK && got == count * sizeof *words;
+    return status;
+}
+
+/* Whether what was given out is still there. */
+static vst_status check_tail(const vst__stream *stream, bool *same)
+{
+    uint64_t words[PIECE], hash = 0, at = stream->tail;
+    vst_status status = VST_OK;
+
+    *same = true;
+    while (*same && at < stream->offset) {
+        uint64_t left = (stream->offset - at) / sizeof *words;
+        size_t count = left < PIECE ? (size_t)left : PIECE;
+
+        status = read_again(stream, at, words, count, same);
+        if (*same)
+            hash = hash_words(hash, words, count);
+        at += count * sizeof *words;
+    }
+    *same = *same && hash == stream->tail_hash;
+    return status;
+}
+
 /* Ends the words in view where the file has others by now. The block is ours to
  * write in, and a zero word ends a stream. */
 static vst_status settle(vst__stream *stream, size_t count)
 {
-    enum { PIECE = 512 };
     uint64_t now[PIECE], *seen = (uint64_t *)(uintptr_t)stream->at;
-    bool same = true;
-    size_t got;
-    vst_status status = VST_OK;
+    bool same;
+    vst_status status = check_tail(stream, &same);
 
-    if (stream->before != 0) {
-        status = vst__source_read(stream->block->source, now, sizeof *now,
-                                  stream->offset - sizeof *now, &got);
-        same = got == sizeof *now && *now == stream->before;
-    }
     for (size_t i = 0; i < count && status == VST_OK; i += PIECE) {
         size_t piece = count - i < PIECE ? count - i : PIECE;
 
         if (same)
-            status = vst__source_read(stream->block->source, now,
-                                      piece * sizeof *now,
-                                      stream->offset + i * sizeof *now, &got);
-        same = same && got == piece * sizeof *now;
+            status = read_again(stream, stream->offset + i * sizeof *now, now,
+                                piece, &same);
         for (size_t j = 0; j < piece; j++) {
             same = same && seen[i + j] == now[j];
             if (!same)
@@ -110,7 +158,7 @@ bool vst__stream_fill(vst__stream *stream)
     if (stream->ended)
         return false;
     if (stream->unsettled && stream->at != stream->first)
-        stream->before = stream->at[-1];
+        note_tail(stream);
     stream->offset -= unread * sizeof(uint64_t);
     stream->left += unread;
     stream->at = stream->end = stream->first = NULL;

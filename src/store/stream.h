@@ -27,7 +27,9 @@ typedef struct vst__stream {
     uint32_t sequence;
     bool unsettled;        /* see vst__stream_settle */
     const uint64_t *first; /* of the words in view */
-    uint64_t before;       /* the word before them, 0: none was given out */
+    /* The last words given out that may be taken back: where in the file the
+     * first of them is, and what they make. */
+    uint64_t tail, tail_hash;
     bool ended;
     vst_status status; /* why it ended: VST_OK, or reading failed */
 } vst__stream;
