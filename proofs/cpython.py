@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 import ways
-from report import write
+from report import tell_found, write
 from ways import ENGINES, HERE, INSIDE, Python, Suite
 
 MODULES = HERE / "cpython_modules.txt"
@@ -67,15 +67,7 @@ def main() -> int:
         suite = Suite("cpython", python, lambda name, out: [PROGRAM, out, name], [PROGRAM])
         names = those_of(python, options.modules or listed(options.all))
         found = ways.prove(suite, names, options.engine or list(ENGINES), options.jobs)
-        unknown = ways.explain(found, KNOWN, version)
-        for difference in found:
-            known = difference.reason or difference.kind or "NOT KNOWN"
-            print(f"{version} {difference.way} {difference.name} {difference.test}: ", end="")
-            print(f"{difference.bare} -> {difference.traced} ({known})")
-            if options.why:
-                print("    " + difference.why.replace("\n", "\n    "))
-        print(f"{version}: {len(found)} differences, {len(unknown)} of them not known")
-        bad += len(unknown)
+        bad += tell_found(found, KNOWN, version, options.why)
         if not options.modules:
             path = HERE / "results" / f"cpython-{version}.md"
             write(path, HEAD.format(full=python.full), suite, names, found, options.engine or list(ENGINES))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ways import ENGINES, Difference, Suite, compare, counts
+from ways import ENGINES, Difference, Suite, compare, counts, explain
 
 COLUMNS = "| {what} | tests | ok | skipped | failed | safe | turbo |\n|---|--:|--:|--:|--:|---|---|\n"
 KINDS = {
@@ -15,6 +15,19 @@ KINDS = {
     "now and then": "not in every traced run",
     "every profiler": "a profile function that does nothing causes it too",
 }
+
+
+def tell_found(found: list[Difference], known: Path, version: str, why: bool) -> int:
+    """Prints the differences; returns how many of them are not known."""
+    unknown = explain(found, known, version)
+    for difference in found:
+        told = difference.reason or "not known"
+        print(f"{version} {difference.way} {difference.name} {difference.test}: ", end="")
+        print(f"{difference.bare} -> {difference.traced}; {KINDS[difference.kind]}; {told}")
+        if why:
+            print("    " + difference.why.replace("\n", "\n    "))
+    print(f"{version}: {len(found)} differences, {len(unknown)} of them not known", flush=True)
+    return len(unknown)
 
 
 def write(path: Path, head: str, suite: Suite, names: list[str], found: list[Difference], ways: list[str]) -> None:
