@@ -76,7 +76,7 @@ test-c test-asan test-tsan: test-%: .venv/$(PY)/.tools FORCE
 	@PATH="$(CURDIR)/.venv/$(PY)/bin:$$PATH" scripts/test_part.sh $*
 
 # What the sanitized tests try only some of, in full.
-check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-soak FORCE
+check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-soak check-cpython check-packages FORCE
 	@PATH="$(CURDIR)/.venv/$(PY)/bin:$$PATH" VESTIGE_LONG=1 scripts/test_part.sh asan
 	@.venv/$(PY)/bin/python -m pip --python .venv/clients/bin/python install -qq --disable-pip-version-check \
 		--no-deps --no-compile -r tests/clients/requirements-long.txt
@@ -89,6 +89,11 @@ check-spark: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
 # 100,000 starts and stops with each engine of each Python.
 check-soak: FORCE
 	@scripts/check_soak.sh
+
+# CPython's own tests, and those of packages, with and without us; ARGS='--python 3.12 --engine turbo' is shorter.
+check-cpython check-packages: check-%: .venv/$(PY)/.installed FORCE
+	@$(MAKE) --no-print-directory $$(scripts/find_python.sh --all | sed 's|.*|.venv/&/.installed|')
+	@.venv/$(PY)/bin/python proofs/$*.py $(ARGS)
 
 test-install: test-c
 	@PATH="$(CURDIR)/.venv/$(PY)/bin:$$PATH" scripts/test_part.sh install

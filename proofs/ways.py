@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -74,16 +75,19 @@ def supported() -> list[str]:
     return words.stdout.split()
 
 
+Program = Callable[[str, Path], list[object]]
+
+
 class Suite:
     """Runs names in ways. `program` makes the words after `python` that run a name and write outcomes to a file;
     `files` are those it consists of.
     """
 
-    def __init__(self, name: str, python: Python, program, files: list[Path]) -> None:
+    def __init__(self, name: str, python: Python, program: Program, files: list[Path], kept: Path = KEPT) -> None:
         self.python = python
         self._program = program
-        self._kept = KEPT / name / python.full
-        self._work = KEPT / "work" / f"{name}-{python.version}-{os.getpid()}"
+        self._kept = kept / name / python.full
+        self._work = kept / "work" / f"{name}-{python.version}-{os.getpid()}"
         self._bare_key = digest(files)
         self._traced_key = digest([*files, INSIDE / "traced.py", INSIDE / "hooks.py"])
 
