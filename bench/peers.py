@@ -93,6 +93,9 @@ class VizTracer:
         self.start = self.tracer.start
         self.stop = self.tracer.stop
         self.clear = self.tracer.clear
+        self.start()  # up to 3.11 making one leaves a profile function in place, which the first stop() takes away
+        self.stop()
+        self.clear()
 
 
 class CProfile:
