@@ -23,6 +23,7 @@ help:
 	@echo 'make clean              remove all that was built, virtual environments too'
 
 develop: .venv/$(PY)/.installed
+	@[ ! -e .venv/$(PY)/.quick ] || scripts/install.sh $(PY)
 	@echo 'vestige is installed: .venv/$(PY)/bin/vestige'
 
 demo: develop
@@ -35,8 +36,8 @@ test:
 bench:
 	@scripts/bench.sh $(ARGS)
 
-fuzz: .venv/$(PY)/.tools
-	@PATH="$(CURDIR)/.venv/$(PY)/bin:$$PATH" scripts/fuzz.sh $(SECONDS)
+fuzz: .venv/tools/.made
+	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" scripts/fuzz.sh $(SECONDS)
 
 clean:
 	rm -rf build dist .venv
@@ -45,7 +46,11 @@ need:
 	@scripts/need.sh
 
 # Every Python has its own environment; the stamps in it say what is done.
-.venv/%/.tools: | need
+.venv/tools/.made: | need
+	@scripts/venv_tools.sh
+	@touch $@
+
+.venv/%/.tools: | .venv/tools/.made
 	@scripts/venv.sh $*
 	@touch $@
 
@@ -53,10 +58,18 @@ need:
 	@scripts/install.sh $*
 	@touch $@
 
+# The core as the tests in C have it; `make test` names the Pythons that take it, too.
+export QUICK
+$(QUICK:%=.venv/%/.installed): build/c/.core
+
+build/c/.core: $(SOURCES) | .venv/tools/.made
+	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" scripts/test_part.sh core
+	@touch $@
+
 # One after the other: what is installed looks whether torch is there, and must not find half of it.
 .venv/%/.test-tools: .venv/%/.tools tests/requirements.txt tests/requirements-torch.txt | .venv/%/.installed
-	@.venv/$*/bin/pip install -qq --disable-pip-version-check --no-compile -r tests/requirements.txt
-	@.venv/$*/bin/pip install -qq --disable-pip-version-check --no-compile -r tests/requirements-torch.txt 2>/dev/null || \
+	@.venv/$*/bin/python -m pip install -qq --disable-pip-version-check --no-compile -r tests/requirements.txt
+	@.venv/$*/bin/python -m pip install -qq --disable-pip-version-check --no-compile -r tests/requirements-torch.txt 2>/dev/null || \
 		echo 'no torch for Python $*: its tests are skipped'
 	@touch $@
 
@@ -65,19 +78,20 @@ need:
 	@scripts/venv_clients.sh $(PY)
 	@touch $@
 
-# The parts of `make test`; those in C take Meson from the default environment.
+# The parts of `make test`; those in C take Meson from .venv/tools.
 # What they install compiles without a warning.
 test-clients test-python-%: export WERROR = 1
 
 test-layers: FORCE
 	@scripts/test_part.sh layers
 
-test-c test-asan test-tsan: test-%: .venv/$(PY)/.tools FORCE
-	@PATH="$(CURDIR)/.venv/$(PY)/bin:$$PATH" scripts/test_part.sh $*
+test-c: build/c/.core
+test-c test-asan test-tsan: test-%: .venv/tools/.made FORCE
+	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" scripts/test_part.sh $*
 
 # What the sanitized tests try only some of, in full.
 check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-soak check-cpython check-packages FORCE
-	@PATH="$(CURDIR)/.venv/$(PY)/bin:$$PATH" VESTIGE_LONG=1 scripts/test_part.sh asan
+	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" VESTIGE_LONG=1 scripts/test_part.sh asan
 	@.venv/$(PY)/bin/python -m pip --python .venv/clients/bin/python install -qq --disable-pip-version-check \
 		--no-deps --no-compile -r tests/clients/requirements-long.txt
 	@.venv/clients/bin/python -m pytest -q tests/clients/test_accelerate.py
@@ -96,7 +110,7 @@ check-cpython check-packages: check-%: .venv/$(PY)/.installed FORCE
 	@.venv/$(PY)/bin/python proofs/$*.py $(ARGS)
 
 test-install: test-c
-	@PATH="$(CURDIR)/.venv/$(PY)/bin:$$PATH" scripts/test_part.sh install
+	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" scripts/test_part.sh install
 
 test-clients: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
 	@scripts/test_part.sh clients

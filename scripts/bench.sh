@@ -6,7 +6,7 @@ set -eu
 for version in ${PY:-3.11 3.12 3.13}; do
     scripts/find_python.sh "$version" >/dev/null || continue
     ${MAKE:-make} --no-print-directory develop PY="$version"
-    pip="./.venv/$version/bin/pip install -qq --disable-pip-version-check"
+    pip="./.venv/$version/bin/python -m pip install -qq --disable-pip-version-check"
     $pip viztracer==1.1.1
     $pip pyperformance==1.14.0 # its programs are what engines are measured on
     $pip memray==1.20.0 numpy || echo "memray could not be installed: left out"

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Builds bench/record_file.c in build/bench, with the wheel's options (see
-# pyproject.toml) and Python $1's Meson.
+# pyproject.toml).
 set -eu
 
-PATH="$PWD/.venv/$1/bin:$PATH"
+PATH="$PWD/.venv/tools/bin:$PATH"
 [ -e build/bench/build.ninja ] ||
     meson setup build/bench -Dbench=true -Dlibrary=false -Dtests=false \
         -Db_lto=true >/dev/null

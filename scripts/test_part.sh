@@ -8,19 +8,26 @@ part=$1
 log=build/test/$part.log
 prefix=$PWD/build/test/prefix
 
+# Sets up a build directory for the core, where it is not there.
+setup() {
+    local build=build/$1
+    shift
+    [ -e "$build/build.ninja" ] ||
+        meson setup "$build" -Dwerror=true --prefix="$prefix" --libdir=lib "$@"
+}
+
 # Builds and tests the core in a build directory of its own.
 core() {
     local suite=$1
     shift
-    [ -e "build/$part/build.ninja" ] ||
-        meson setup "build/$part" -Dwerror=true --prefix="$prefix" \
-            --libdir=lib "$@"
+    setup "$part" "$@"
     meson test -C "build/$part" --print-errorlogs $suite
 }
 
 run() {
     case $part in
     layers) python3 scripts/check_layers.py ;;
+    core) setup c -Dbench=true && ninja -C build/c src/libvestige.a ;;
     c) core "" -Dbench=true ;;
     # Little optimized and with line numbers alone, they are compiled in half the
     # time; what the compiler then takes for possible is no warning.
