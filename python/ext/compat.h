@@ -62,6 +62,26 @@ static inline void vpy_set_trace(PyThreadState *tstate, Py_tracefunc function)
 }
 #endif
 
+/* Between these two the interpreter tells nobody of calls, as within a trace
+ * function: what we do in a hook is not the program's. */
+static inline void vpy_hook_enter(PyThreadState *tstate)
+{
+    tstate->tracing++;
+#if PY_VERSION_HEX < 0x030C0000
+    tstate->cframe->use_tracing = 0;
+#endif
+}
+
+static inline void vpy_hook_leave(PyThreadState *tstate)
+{
+    tstate->tracing--;
+#if PY_VERSION_HEX < 0x030C0000
+    bool active = tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL;
+
+    tstate->cframe->use_tracing = active && tstate->tracing == 0 ? 255 : 0;
+#endif
+}
+
 #if PY_VERSION_HEX < 0x030A0000
 #error "vestige needs Python 3.10 or later"
 #endif

@@ -11,7 +11,7 @@
  *    by here. It is looked for. So are those of a trace function, which no
  * other engine is told of.
  *  - On 3.11 the interpreter needs no C stack for Python calls, but with a hook
- *    it does. Where half of the stack is used up the hook goes away, for all
+ *    it does. Where a quarter of the stack is left the hook goes away, for all
  *    threads, until the thread has come back some way; the thread tells of a
  * gap and the others do when they come by again.
  *  - Somebody else may take the place of the hook, and call it from there. It
@@ -30,13 +30,15 @@
 #if VPY_HAS_FRAME_HOOK
 
 /* How much of a thread's C stack the hook leaves to others: on 3.11 there are
- * programs that go as deep in Python as they like and need none. On 3.10 every
- * call needs some, with the hook a little more. */
-#if PY_VERSION_HEX >= 0x030B0000
-#define STACK_LEFT(size) ((size) / 2)
-#else
-#define STACK_LEFT(size) ((size) / 4)
-#endif
+ * programs that go as deep in Python as they like, which needs none of it
+ * without us. */
+static size_t stack_left(size_t size)
+{
+    enum { ENOUGH = 1 << 18 };
+
+    return size / 4 > ENOUGH ? size / 4 : size / 2 < ENOUGH ? size / 2 : ENOUGH;
+}
+
 #define STACK_BACK(size) ((size) / 16) /* how far back it has to come */
 
 VST_THREAD_LOCAL vpy_frames_thread vpy_frames_this VST_TLS_MODEL = {
@@ -139,7 +141,7 @@ static void watch_stack(vpy_frames_thread *t)
     if (!found || here < t->stack || here - t->stack > t->stack_size)
         t->limit = 0;
     else
-        t->limit = t->stack + STACK_LEFT(t->stack_size);
+        t->limit = t->stack + stack_left(t->stack_size);
 }
 
 static inline bool stack_is_low(const vpy_frames_thread *t)
@@ -284,11 +286,15 @@ VST_COLD static PyObject *evaluate_special(PyThreadState *tstate,
 
     Py_INCREF(code);
     t->depth++;
+    vpy_hook_enter(tstate);
     vst_id id = vpy_code_entered(value, code, frame);
+    vpy_hook_leave(tstate);
     result = next_evaluate(tstate, frame, throwing);
     if (vpy_frames_era == era) {
         t->depth--;
+        vpy_hook_enter(tstate);
         vpy_code_returns(value, id, code, result);
+        vpy_hook_leave(tstate);
     } else {
         leave_late(era, id, !result);
     }

@@ -35,8 +35,10 @@ static void attend(void *ctx)
     if (!PyGILState_Check() || tracer != vpy_active)
         return;
     PyErr_Fetch(&type, &value, &traceback);
+    vpy_hook_enter(PyThreadState_Get());
     vpy_threads_name_current(tracer);
     vpy_greenlets_watch_thread();
+    vpy_hook_leave(PyThreadState_Get());
     PyErr_Restore(type, value, traceback);
 }
 

@@ -72,6 +72,7 @@ def _show(source: Source) -> None:
         "ended": ENDS[source.ended].format(**facts),
         "command": source.command,
         "python": f"{metadata.get('vestige.python', '?')}, engine {metadata.get('vestige.engine', '?')}",
+        **_turbo(metadata),
         "process": f"{facts['pid']} on {source.host}{_relations(source)}",
         "started": _clock(facts["start_ns"]),
         "span": _windows(facts),
@@ -119,6 +120,26 @@ def _show_all(sources: list[Source]) -> None:
                 "records": records,
             },
         )
+
+
+LEFT_OUT = {
+    "overflow": "beyond the table",
+    "read_only": "in memory that may not be written",
+    "excluded": "told apart by their address",
+    "foreign": "replaced by somebody else",
+}
+
+
+def _turbo(metadata: dict[str, Any]) -> dict[str, str]:
+    """What that engine covered, and what it did not."""
+    counts = metadata.get("vestige.turbo")
+    if not isinstance(counts, dict):
+        return {}
+    left_out = [f"{counts[name]:,} {why}" for name, why in LEFT_OUT.items() if counts.get(name)]
+    text = f"{plural(counts.get('covered', 0), 'C function')} covered, {', '.join(left_out) or 'none'} left out"
+    if counts.get("pauses"):
+        text += f"; {plural(counts['pauses'], 'gap')} where the C stack was used up"
+    return {"turbo": text}
 
 
 def _nodes(source: Source) -> int:
