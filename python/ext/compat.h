@@ -405,18 +405,29 @@ static inline bool vpy_weakref_is_to(PyObject *weakref, PyObject *object)
 #endif
 }
 
-/* Whether what a weak reference was to has gone. */
+/* What a weak reference is to: a new reference, or NULL. */
+static inline PyObject *vpy_weakref_get(PyObject *weakref)
+{
+    PyObject *found = NULL;
+
+#if PY_VERSION_HEX >= 0x030D0000
+    if (PyWeakref_GetRef(weakref, &found) < 0)
+        PyErr_Clear();
+#else
+    found = PyWeakref_GET_OBJECT(weakref);
+    if (found == Py_None)
+        return NULL;
+    Py_INCREF(found);
+#endif
+    return found;
+}
+
 static inline bool vpy_weakref_is_dead(PyObject *weakref)
 {
-#if PY_VERSION_HEX >= 0x030D0000
-    PyObject *found = NULL;
-    bool is_alive = PyWeakref_GetRef(weakref, &found) == 1;
+    PyObject *found = vpy_weakref_get(weakref);
 
     Py_XDECREF(found);
-    return !is_alive;
-#else
-    return PyWeakref_GET_OBJECT(weakref) == Py_None;
-#endif
+    return found == NULL;
 }
 
 /* The state of a thread that calls something in C, which has the GIL. */

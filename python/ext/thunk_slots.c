@@ -87,17 +87,19 @@ static bool is_excluded(const vpy_found *f)
     return f->owner == VPY_OF_MODULE && strncmp(where, "vestige.", 8) == 0;
 }
 
-static bool is_import(const vpy_found *f)
+static uint32_t what_it_is(const vpy_found *f)
 {
     static const char *const names[] = {"create_dynamic", "exec_dynamic",
                                         "create_builtin", "exec_builtin"};
 
+    if (vpy_is_cached_callable(f->method))
+        return VPY_THUNK_CACHED;
     if (f->owner != VPY_OF_MODULE || strcmp(f->where, "_imp") != 0)
-        return false;
+        return 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(f->method->ml_name, names[i]) == 0)
-            return true;
-    return false;
+            return VPY_THUNK_IMPORTS;
+    return 0;
 }
 
 /* Neighbours are mostly of one class; in images names are shared and stay. */
@@ -126,8 +128,9 @@ static uint32_t new_slot(const vpy_found *f, bool in_image)
                            .where = where,
                            .owner = f->owner,
                            .in_image = in_image,
-                           .imports = is_import(f)};
-    vpy_thunk_slots[used].original = f->method->ml_meth;
+                           .is = what_it_is(f)};
+    vpy_thunk_slots[used] = (vpy_thunk_slot){.original = f->method->ml_meth,
+                                             .value = VPY_THUNK_UNNAMED};
     return used++;
 }
 
@@ -183,7 +186,7 @@ static uint32_t slot_again(entry *at, const vpy_found *f)
     free(k->where);
     k->where = where;
     k->owner = f->owner;
-    vpy_thunk_slots[at->number].value = 0;
+    vpy_thunk_slots[at->number].value = VPY_THUNK_UNNAMED;
     counts.freed += k->patched;
     k->patched = false;
     return at->number;

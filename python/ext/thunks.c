@@ -80,70 +80,106 @@ static inline PyObject *record(const vpy_thunk_slot *s, words w, uint32_t in,
     return result;
 }
 
+static VST_COLD vst_id id_by_class(uint32_t number, PyObject *self,
+                                   bool *by_class)
+{
+    vpy_thunk_slot *s = &vpy_thunk_slots[number];
+    PyObject *type, *value, *traceback;
+    vst_id id;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    id = vpy_native_id_of(vpy_thunk_abouts[number].method, self, by_class);
+    s->owner = Py_TYPE(self);
+    s->version = s->owner->tp_version_tag;
+    if (s->version == 0)
+        s->owner = NULL;
+    PyErr_Restore(type, value, traceback);
+    return id;
+}
+
 static VST_COLD uint64_t define(uint32_t number, PyObject *self)
 {
-    vpy_thunk_about *k = &vpy_thunk_abouts[number];
-    PyObject *type, *value, *traceback;
+    const vpy_thunk_about *k = &vpy_thunk_abouts[number];
+    uint32_t is = k->is;
     bool by_class = false;
     vst_id id;
 
-    PyErr_Fetch(&type, &value, &traceback);
-    if (k->owner == VPY_OF_SELF && self)
-        id = vpy_native_id_of(k->method, self, &by_class);
-    else
+    if (k->owner == VPY_OF_SELF && self) {
+        id = id_by_class(number, self, &by_class);
+    } else {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
         id = vpy_native_define(k->method->ml_name, k->where,
                                k->owner == VPY_OF_TYPE);
-    PyErr_Restore(type, value, traceback);
-    vpy_thunk_slots[number].value = (uint64_t)recording << 32 |
-                                    (k->imports ? VPY_THUNK_IMPORTS : 0) |
-                                    (by_class ? VPY_THUNK_BY_CLASS : 0) | id;
+        PyErr_Restore(type, value, traceback);
+    }
+    if (by_class)
+        is = VPY_THUNK_BY_CLASS;
+    vpy_thunk_slots[number].value = (uint64_t)recording << 32 | is | id;
     return vpy_thunk_slots[number].value;
 }
 
-static VST_COLD vst_id id_by_class(uint32_t number, PyObject *self)
+/* The id where the definition alone does not say it; 0: it is not recorded. */
+static inline vst_id other_id(uint32_t number, PyThreadState *tstate,
+                              PyObject *self, uint64_t value)
 {
+    vpy_thunk_slot *s = &vpy_thunk_slots[number];
+    vst_id id = (vst_id)value & VST_ID_MAX;
     bool by_class;
-    PyObject *type, *value, *traceback;
-    vst_id id;
 
-    PyErr_Fetch(&type, &value, &traceback);
-    id = vpy_native_id_of(vpy_thunk_abouts[number].method, self, &by_class);
-    PyErr_Restore(type, value, traceback);
+    if (VPY_THUNK_IS(value) == VPY_THUNK_BY_CLASS && self) {
+        if (VST_LIKELY(Py_TYPE(self) == s->owner &&
+                       s->owner->tp_version_tag == s->version))
+            return id;
+        id = id_by_class(number, self, &by_class);
+        s->value = (value & ~(uint64_t)VST_ID_MAX) | id;
+#if PY_VERSION_HEX >= 0x030B0000
+    } else if (VPY_THUNK_IS(value) == VPY_THUNK_CACHED) {
+        const vpy_iframe *frame = vpy_iframe_innermost(tstate);
+        uintptr_t place = vpy_iframe_place(frame);
+        if (!VST_LIKELY(*vpy_cached_call(place) == place))
+            vpy_cached_call_note(frame, place);
+#endif
+    }
+    (void)tstate;
     return id;
 }
 
 static void after_import(PyObject *module);
 
-/* Not the plain case: not named yet, named by its class, an import, or not to
- * be recorded. */
+/* Its caller may be left out, what it brings is not. */
+static VST_COLD PyObject *call_import(uint32_t number, words w, uint32_t in,
+                                      vst_id id)
+{
+    const vpy_thunk_slot *s = &vpy_thunk_slots[number];
+    PyObject *result = id ? record(s, w, in, id) : forward(s, w);
+
+    if (result && recording == in)
+        after_import(result);
+    return result;
+}
+
+/* A call of a function that has no id yet, or while nothing is recorded. */
 static __attribute__((noinline)) PyObject *call_other(uint32_t number, words w)
 {
-    vpy_thunk_slot *s = &vpy_thunk_slots[number];
+    const vpy_thunk_slot *s = &vpy_thunk_slots[number];
     PyThreadState *tstate = vpy_thread_state();
     uint32_t in = current_recording();
+    bool imports = vpy_thunk_abouts[number].is == VPY_THUNK_IMPORTS;
     uint64_t value;
-    PyObject *result;
     bool wanted;
     vst_id id;
 
     if (in == 0 || !tstate || tstate->interp != interpreter || tstate->tracing)
         return forward(s, w);
     wanted = vpy_frames_settle(tstate) && caller_is_recorded(tstate);
-    if (!wanted && !vpy_thunk_abouts[number].imports)
+    if (!wanted && !imports)
         return forward(s, w);
     value = s->value >> 32 == in ? s->value : define(number, w.a);
-    id = (vst_id)value & VST_ID_MAX;
-    if ((uint32_t)value & VPY_THUNK_BY_CLASS) {
-        const vpy_native *known =
-            vpy_native_find(vpy_thunk_abouts[number].method, Py_TYPE(w.a));
-        id = VST_LIKELY(known != NULL) ? known->id : id_by_class(number, w.a);
-    }
-    if (!((uint32_t)value & VPY_THUNK_IMPORTS))
-        return id ? record(s, w, in, id) : forward(s, w);
-    result = id && wanted ? record(s, w, in, id) : forward(s, w);
-    if (result && recording == in)
-        after_import(result);
-    return result;
+    id = wanted ? other_id(number, tstate, w.a, value) : 0;
+    if (imports)
+        return call_import(number, w, in, id);
+    return id ? record(s, w, in, id) : forward(s, w);
 }
 
 __attribute__((used)) PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
@@ -154,9 +190,11 @@ __attribute__((used)) PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
     uint64_t value = __atomic_load_n(&s->value, __ATOMIC_RELAXED);
     uint32_t in = current_recording();
     words w = {a, b, c, d, e};
+    vst_id id = (vst_id)value;
     PyThreadState *tstate;
 
-    if (!VST_LIKELY(value >> 32 == in && (uint32_t)value - 1 < VST_ID_MAX))
+    if (!VST_LIKELY(value >> 32 == in) ||
+        VPY_THUNK_IS(value) == VPY_THUNK_IMPORTS)
         return call_other(number, w);
     tstate = vpy_thread_state();
     if (!VST_LIKELY(tstate && tstate->interp == interpreter &&
@@ -164,7 +202,12 @@ __attribute__((used)) PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
         return forward(s, w);
     if (!VST_LIKELY(vpy_frames_settle(tstate) && caller_is_recorded(tstate)))
         return forward(s, w);
-    return record(s, w, in, (vst_id)value);
+    if (!VST_LIKELY(id - 1 < VST_ID_MAX)) {
+        id = other_id(number, tstate, a, value);
+        if (id == 0)
+            return forward(s, w);
+    }
+    return record(s, w, in, id);
 }
 
 /* ---- what is imported while recording ---------------------------------- */

@@ -1,9 +1,9 @@
 /* C functions that are called through us: PyMethodDef.ml_meth holds the address
- * of a thunk while recording. thunks.c has what a call does, thunk_slots.c whose
- * thunk it is, thunk_table.c the thunks, method_tables.c finds the definitions,
- * table_memory.c knows which of them may be written, function_identity.c keeps
- * functions equal to themselves, cached_callables.c makes calls of those that
- * the interpreter would not call. */
+ * of a thunk while recording. thunks.c has what a call does, thunk_slots.c
+ * whose thunk it is, thunk_table.c the thunks, method_tables.c finds the
+ * definitions, table_memory.c knows which of them may be written,
+ * function_identity.c keeps functions equal to themselves, cached_callables.c
+ * makes calls of those that the interpreter would not call. */
 #ifndef VPY_THUNKS_H
 #define VPY_THUNKS_H
 
@@ -72,16 +72,21 @@ void vpy_find_methods_of(PyObject *object, void (*found)(const vpy_found *));
 
 /* ---- thunk_slots.c ----------------------------------------------------- */
 
-/* In a slot's value, beside the id. */
-#define VPY_THUNK_BY_CLASS                                                     \
-    ((uint32_t)1 << 30) /* the id depends on what it is called on */
-#define VPY_THUNK_IMPORTS ((uint32_t)1 << 31) /* it may bring new definitions  \
-                                               */
+/* In a slot's value, beside the id: what else there is to a call. */
+#define VPY_THUNK_IS(value) ((uint32_t)(value) & ~(uint32_t)VST_ID_MAX)
+#define VPY_THUNK_BY_CLASS ((uint32_t)1 << 30) /* the id is of one class */
+#define VPY_THUNK_IMPORTS ((uint32_t)2 << 30)  /* may bring definitions */
+#define VPY_THUNK_CACHED ((uint32_t)3 << 30)   /* see cached_callables.c */
+
+/* Of no recording. */
+#define VPY_THUNK_UNNAMED UINT64_MAX
 
 typedef struct vpy_thunk_slot {
     PyCFunction original;
-    uint64_t value; /* recording << 32 | flags and id; of another recording:
-                     * not known yet */
+    uint64_t value;      /* recording << 32 | what it is and id; of another
+                          * recording: not known yet */
+    PyTypeObject *owner; /* by class: the one that the id is of, */
+    uint32_t version;    /* and its tp_version_tag */
 } vpy_thunk_slot;
 
 /* What only some calls need. */
@@ -92,7 +97,7 @@ typedef struct vpy_thunk_about {
     vpy_thunk_owner owner;
     bool in_image;
     bool patched;
-    bool imports;
+    uint32_t is; /* VPY_THUNK_IMPORTS, VPY_THUNK_CACHED or 0 */
 } vpy_thunk_about;
 
 extern vpy_thunk_slot vpy_thunk_slots[VPY_THUNKS + 1];
@@ -125,6 +130,17 @@ void vpy_function_identity_keep(void);
 void vpy_function_identity_release(void);
 
 /* ---- cached_callables.c ------------------------------------------------ */
+
+bool vpy_is_cached_callable(const PyMethodDef *method);
+/* One of them is called from there: mostly it is known that it is. */
+enum { VPY_CACHED_CALLS = 256 };
+extern uintptr_t vpy_cached_calls[VPY_CACHED_CALLS];
+VST_COLD void vpy_cached_call_note(const vpy_iframe *frame, uintptr_t address);
+
+static inline uintptr_t *vpy_cached_call(uintptr_t address)
+{
+    return &vpy_cached_calls[(address >> 1 ^ address >> 9) % VPY_CACHED_CALLS];
+}
 
 /* So that calls of them are calls. */
 void vpy_cached_callables_hide(void);
