@@ -9,8 +9,9 @@ typedef struct session {
     bool memory;
     vpy_memory_options memory_options;
     uint64_t max_size, keep_ns; /* 0: no bound */
-    vpy_flight *flight;         /* NULL: it is never asked for snapshots */
-    const vpy_engine *engine;   /* that recorded last, NULL: none did */
+    uint64_t min_duration_ns;
+    vpy_flight *flight;       /* NULL: it is never asked for snapshots */
+    const vpy_engine *engine; /* that recorded last, NULL: none did */
 } session;
 
 PyObject *vpy_recording_session;
@@ -81,19 +82,20 @@ static int session_init(PyObject *object, PyObject *args, PyObject *kw)
                             "memory_native_stacks",
                             "memory_native_allocators",
                             "memory_sample_bytes",
+                            "min_duration_ns",
                             NULL};
     session *self = (session *)object;
     PyObject *path = Py_None, *include = NULL, *exclude = NULL, *log = NULL;
     int overwrite = 0, gc = 1, native = 1, python = 1, checkpoints = 0;
     int memory = 0, native_stacks = 0, native_allocators = 1;
-    unsigned long long max_size = 0, keep_ns = 0, sample = 0;
+    unsigned long long max_size = 0, keep_ns = 0, sample = 0, min_duration = 0;
     const char *engine = NULL;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kw, "|O$ppzppOOOKKppppK:Session", names, &path, &overwrite,
+            args, kw, "|O$ppzppOOOKKppppKK:Session", names, &path, &overwrite,
             &gc, &engine, &native, &python, &include, &exclude, &log, &max_size,
             &keep_ns, &checkpoints, &memory, &native_stacks, &native_allocators,
-            &sample))
+            &sample, &min_duration))
         return -1;
     if (self->handle) {
         PyErr_SetString(PyExc_RuntimeError, "the session was started already");
@@ -110,6 +112,7 @@ static int session_init(PyObject *object, PyObject *args, PyObject *kw)
     self->checkpoints = checkpoints;
     self->max_size = max_size;
     self->keep_ns = keep_ns;
+    self->min_duration_ns = min_duration;
     self->options.native = native;
     self->options.python = python;
     self->memory = memory;
@@ -222,6 +225,7 @@ static PyObject *session_create(PyObject *object, PyObject *unused)
         .max_size = self->max_size,
         .keep_ns = self->keep_ns,
         .checkpoints = self->checkpoints,
+        .min_duration_ns = self->min_duration_ns,
     };
 
     (void)unused;
@@ -439,7 +443,8 @@ PyDoc_STRVAR(session_doc,
              "native=True, python=True, include=None, exclude=None, "
              "log_args=None, max_size=0, keep_ns=0, checkpoints=False, "
              "memory=False, memory_native_stacks=False, "
-             "memory_native_allocators=True, memory_sample_bytes=0)\n--\n\n"
+             "memory_native_allocators=True, memory_sample_bytes=0, "
+             "min_duration_ns=0)\n--\n\n"
              "One recording.");
 
 static PyType_Slot session_slots[] = {

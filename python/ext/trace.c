@@ -128,7 +128,7 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
         snprintf(id + 2 * i, 3, "%02X", info.trace_id[i]);
     return Py_BuildValue(
         "{s:I,s:I,s:s,s:O,s:I,s:I,s:K,s:K,s:K,s:K,s:K,s:L,s:L,s:L,s:s,s:O,s:K,"
-        "s:O}",
+        "s:O,s:K,s:K}",
         "version", info.version, "pid", info.pid, "trace_id", id, "clean",
         info.clean ? Py_True : Py_False, "threads", info.threads, "windows",
         info.windows, "records", (unsigned long long)info.words, "lost",
@@ -141,7 +141,9 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
         info.clock == VST_CLOCK_TSC ? "tsc" : "monotonic", "packed",
         info.packed ? Py_True : Py_False, "packed_bytes",
         (unsigned long long)info.packed_bytes, "memory",
-        vst_trace_has_memory(self->handle) ? Py_True : Py_False);
+        vst_trace_has_memory(self->handle) ? Py_True : Py_False,
+        "min_duration_ns", (unsigned long long)info.min_duration_ns, "left_out",
+        (unsigned long long)info.left_out);
 }
 
 static PyObject *trace_threads(PyObject *object, PyObject *unused)
@@ -155,10 +157,11 @@ static PyObject *trace_threads(PyObject *object, PyObject *unused)
     for (size_t i = 0; i < vst_trace_thread_count(self->handle); i++) {
         const vst_trace_thread *t = vst_trace_thread_at(self->handle, i);
         PyObject *entry =
-            Py_BuildValue("{s:I,s:K,s:N,s:K}", "number", t->number, "tid",
+            Py_BuildValue("{s:I,s:K,s:N,s:K,s:K}", "number", t->number, "tid",
                           (unsigned long long)t->system_tid, "name",
                           vpy_trace_text(t->name, t->name_len), "records",
-                          (unsigned long long)t->words);
+                          (unsigned long long)t->words, "left_out",
+                          (unsigned long long)t->left_out);
         if (!entry || PyList_Append(list, entry) < 0) {
             Py_XDECREF(entry);
             Py_DECREF(list);

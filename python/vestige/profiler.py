@@ -73,6 +73,8 @@ class profile(TorchProfile):
     max_size      bytes, or "256M": the recording takes no more than that, the newest records stay. At least 1M
     keep_last     seconds, a timedelta, or "30s": only what was recorded so long ago stays. What either of the two
                   drops is counted; names are never dropped
+    min_duration  "10us", seconds or a timedelta: calls that took less, and made none that took as long, are left out
+                  and counted; their time is their caller's own. Calls alone: annotations and the like stay
     children      record child processes too, those forked and those started anew, each into a file of its own beside
                   `output`: t.<pid>.vst for t.vst
     triggers      what makes it write a snapshot: `step>200ms` (a record_function or function of that name took
@@ -116,6 +118,7 @@ class profile(TorchProfile):
         world_size: int | None = None,
         max_size: str | int | None = None,
         keep_last: str | float | timedelta | None = None,
+        min_duration: str | float | timedelta | None = None,
         children: bool = False,
         triggers: Sequence[str] | None = None,
         snapshot_signal: str | int | None = None,
@@ -190,6 +193,8 @@ class profile(TorchProfile):
             given["max_size"] = parse_file_bound("max_size", max_size)
         keep_ns = 0 if keep_last is None else parse_time("keep_last", keep_last)
         given["keep_last"] = f"{keep_ns}ns" if keep_ns else None
+        min_duration_ns = 0 if min_duration is None else parse_time("min_duration", min_duration)
+        given["min_duration"] = f"{min_duration_ns}ns" if min_duration_ns else None
         if memory_sample is not None:
             given["memory_sample"] = parse_size("memory_sample", memory_sample)
         armed = bool(given["triggers"]) or snapshot_signal is not None
@@ -205,6 +210,7 @@ class profile(TorchProfile):
             log_args=given["record_args"],
             max_size=given["max_size"] or 0,
             keep_ns=keep_ns,
+            min_duration_ns=min_duration_ns,
             checkpoints=armed,
             memory=profile_memory and not in_its_place,
             memory_native_stacks=memory_native_stacks,

@@ -49,7 +49,7 @@ def parse_time(name: str, value: str | float | timedelta) -> int:
         number, unit = split_unit(value)
         time = _scaled(number, TIMES.get(unit.lower()))
         if time is None:
-            raise ValueError(f"{name}: not a time: {value!r}; write a number and ms, s, m or h, such as 30s")
+            raise ValueError(f"{name}: not a time: {value!r}; write a number and us, ms, s, m or h, such as 30s")
     elif hasattr(value, "total_seconds"):
         time = round(value.total_seconds() * 10**9)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):

@@ -4,6 +4,7 @@
  * array is sorted stably and of equals the last is kept.
  *
  * One thread at a time. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,12 +114,12 @@ vst_status vst__entries_note_thread(vst_trace *trace, uint32_t number)
     return add_thread(trace, &(vst_trace_thread){.number = number, .name = ""});
 }
 
-static vst_status add_metadata(vst_trace *trace, const vst_file_entry *entry,
-                               const char *a, const char *b)
+static vst_status add_metadata(vst_trace *trace, const char *a, size_t a_len,
+                               const char *b, size_t b_len)
 {
     vst__metadata fact = {
-        .key = keep(&trace->strings, a, entry->a_len),
-        .json = keep(&trace->strings, b, entry->b_len),
+        .key = keep(&trace->strings, a, a_len),
+        .json = keep(&trace->strings, b, b_len),
         .order = trace->metadata_count,
     };
     vst__metadata *metadata =
@@ -161,7 +162,7 @@ static vst_status add_entry(vst_trace *trace, const vst_file_entry *entry,
                                 .name = keep(&trace->strings, a, entry->a_len),
                                 .name_len = entry->a_len});
     case VST_ENTRY_METADATA:
-        return add_metadata(trace, entry, a, b);
+        return add_metadata(trace, a, entry->a_len, b, entry->b_len);
     case VST_ENTRY_WINDOW:
         if (entry->id > UINT16_MAX) /* a chunk could not belong to it */
             return VST_OK;
@@ -440,10 +441,35 @@ static void finish_metadata(vst_trace *trace)
     qsort(facts, trace->metadata_count, sizeof *facts, by_order);
 }
 
+static vst_status add_number(vst_trace *trace, const char *key, uint64_t value)
+{
+    char json[24];
+
+    snprintf(json, sizeof json, "%llu", (unsigned long long)value);
+    return add_metadata(trace, key, strlen(key), json, strlen(json));
+}
+
+/* What the header knows, for those who pass all facts on. */
+static vst_status note_left_out(vst_trace *trace)
+{
+    const vst_file_header *header = &trace->header;
+    vst_status status = VST_OK;
+
+    if (header->min_duration_ns == 0)
+        return VST_OK;
+    status =
+        add_number(trace, "vestige.min_duration_ns", header->min_duration_ns);
+    return status == VST_OK
+               ? add_number(trace, "vestige.calls_left_out", header->left_out)
+               : status;
+}
+
 vst_status vst__entries_finish(vst_trace *trace)
 {
     vst_status status = finish_definitions(trace);
 
+    if (status == VST_OK)
+        status = note_left_out(trace);
     if (status == VST_OK)
         status = finish_threads(trace);
     if (status == VST_OK)

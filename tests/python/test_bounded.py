@@ -527,7 +527,7 @@ def test_the_command_bounds_the_file_and_tells(workplace):
     [
         (["--max-size", "12Q"], "--max-size: not a size: '12Q'; write a number and K, M or G, such as 256M"),
         (["--max-size", "100K"], "--max-size must be at least 1M, not '100K'"),
-        (["--last", "soon"], "--last: not a time: 'soon'; write a number and ms, s, m or h, such as 30s"),
+        (["--last", "soon"], "--last: not a time: 'soon'; write a number and us, ms, s, m or h, such as 30s"),
         (["--last", "0"], "--last must be more than 0, not '0'"),
     ],
 )

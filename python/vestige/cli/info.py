@@ -10,6 +10,7 @@ from vestige._core import TraceError
 from .console import Parser
 from .inputs import add_arguments, find_traces
 from .report import duration, plural
+from .report_tables import short_calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def _show(source: Source) -> None:
         "started": _clock(facts["start_ns"]),
         "span": _windows(facts),
         "records": f"{facts['records']:,}, {_dropped(facts)}{facts['lost']:,} lost",
+        **_left_out(facts),
         "size": _size(facts),
     }
     nodes = _nodes(source)
@@ -94,13 +96,15 @@ def _show_all(sources: list[Source]) -> None:
     end = max(source.facts["end_ns"] for source in sources)
     ends = [source.ended for source in sources]
     total = {
-        key: sum(source.facts[key] for source in sources) for key in ("records", "lost", "dropped", "bytes", "threads")
+        key: sum(source.facts[key] for source in sources) for key in ("records", "lost", "dropped", "bytes", "threads", "left_out")
     }
+    total["min_duration_ns"] = max(source.facts["min_duration_ns"] for source in sources)
     lines = {
         "ended": ", ".join(f"{ends.count(how):,} {how}" for how in ENDS if how in ends),
         "started": _clock(start),
         "span": duration(end - start),
         "records": f"{total['records']:,}, {_dropped(total)}{total['lost']:,} lost",
+        **_left_out(total),
         "size": f"{total['bytes']:,} bytes",
         "threads": f"{total['threads']:,}",
     }
@@ -118,6 +122,7 @@ def _show_all(sources: list[Source]) -> None:
                 "process": f"{facts['pid']} on {source.host}{_relations(source)}",
                 "span": f"{_windows(facts)}, {duration(facts['start_ns'] - start)} after the first",
                 "records": records,
+                **_left_out(facts),
             },
         )
 
@@ -177,6 +182,10 @@ def _windows(facts: dict[str, Any]) -> str:
 def _size(facts: dict[str, Any]) -> str:
     size = f"{facts['bytes']:,} bytes"
     return f"{size}, packed into {facts['packed_bytes']:,}" if facts["packed"] else size
+
+
+def _left_out(facts: dict[str, Any]) -> dict[str, str]:
+    return {"short": short_calls(facts)} if facts["min_duration_ns"] else {}
 
 
 def _dropped(facts: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from .report_tables import (
     show_collections,
     show_functions,
     show_head,
+    show_left_out,
     show_processes,
     show_threads,
     span_of,
@@ -268,6 +269,7 @@ def _show(reading: Reading, options: Namespace) -> None:
         show_memory(reading, rows, out)
     if len(reading.read) > 1:
         show_processes(reading.read, out)
+    show_left_out(reading.facts, out)
 
 
 def _show_tree(reading: Reading, options: Namespace) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from .quantities import duration, plural
 from .report_data import Data
-from .report_tables import show_head, span_of
+from .report_tables import show_head, show_left_out, span_of
 from .report_tree import choose, draw, fold, shorten
 from .terminal import Paint, Progress, cells, cut, width_of
 
@@ -38,6 +38,7 @@ def show(trace: Trace, metadata: dict[str, Any], out: TextIO) -> None:
     for line in (_threads(data, width), _collections(data, whole)):
         if line:
             print(line, file=out)
+    show_left_out([facts], out)
 
 
 def _tree(data: Data, whole: int, width: int, paint: Paint) -> list[str]:

@@ -53,6 +53,7 @@ def _head(reading: Reading, options: Namespace) -> dict[str, Any]:
         "gc_ns": reading.data.gc_ns,
         "lost": sum(each["lost"] for each in facts),
         "dropped": sum(source.facts["dropped"] for source, _ in reading.read),
+        "left_out": sum(each["left_out"] for each in facts),
         "processes": [
             {
                 "file": source.path,

@@ -51,6 +51,25 @@ def notes(facts: Sequence[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def show_left_out(facts: Sequence[dict[str, Any]], out: TextIO) -> None:
+    """The last line, where short calls were."""
+    for least in sorted({each["min_duration_ns"] for each in facts if each["left_out"]}):
+        count = sum(each["left_out"] for each in facts if each["min_duration_ns"] == least)
+        print(Paint(out)(short_calls({"left_out": count, "min_duration_ns": least}), "dim"), file=out)
+
+
+def short_calls(facts: dict[str, Any]) -> str:
+    return f"{plural(facts['left_out'], 'call')} shorter than {plainly(facts['min_duration_ns'])} left out"
+
+
+def plainly(ns: int) -> str:
+    """A time that somebody chose, as he would write it."""
+    for unit, size_ns in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
+        if ns >= size_ns:
+            return f"{ns / size_ns:.6g} {unit}"
+    return f"{ns} ns"
+
+
 # ---- functions ---------------------------------------------------------------
 
 

@@ -40,7 +40,7 @@ name alone. --include, --exclude and --record-args may be repeated.
 BOUNDS = ("--max-size", "--last")
 SNAPSHOTS = ("--snapshot-signal", "--trigger", "--max-snapshots")
 RANKS = ("--rank", "--local-rank", "--world-size")
-WITH_VALUE: tuple[str, ...] = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine")
+WITH_VALUE: tuple[str, ...] = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine", "--min-duration")
 WITH_VALUE += (*BOUNDS, *SNAPSHOTS, *RANKS)
 OURS_ALONE = ("argparse", "gettext")  # a program may have modules of these names
 LINE_MAX = 80
@@ -114,6 +114,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("--max-size", metavar="SIZE", help="keep the newest records, in a file of at most SIZE (256M)")
     parser.add_argument("--last", metavar="TIME", help="keep only what was recorded in the last TIME (30s, 5m)")
+    parser.add_argument("--min-duration", metavar="TIME", help="leave out calls that took less than TIME (10us)")
     parser.add_argument("--no-children", action="store_true", help="leave out child processes")
     parser.add_argument("--snapshot-signal", metavar="SIG", help="write a snapshot on this signal (USR2, …)")
     parser.add_argument(
@@ -155,6 +156,8 @@ class Recording:
                 parse_file_bound("--max-size", options.max_size)
             if options.last is not None:
                 parse_time("--last", options.last)
+            if getattr(options, "min_duration", None) is not None:
+                parse_time("--min-duration", options.min_duration)
             self._profile = self._make(options)
         except ValueError as error:
             raise Failure(str(error), code=2) from None
@@ -183,6 +186,7 @@ class Recording:
             world_size=options.world_size,
             max_size=options.max_size,
             keep_last=options.last,
+            min_duration=options.min_duration,
             children=not options.no_children,
             triggers=options.trigger,
             snapshot_signal=options.snapshot_signal,
