@@ -65,12 +65,13 @@ def main() -> int:
     for version in options.python or ways.supported():
         python = Python.find(version)
         suite = Suite("cpython", python, lambda name, out: [PROGRAM, out, name], [PROGRAM])
+        suite.engines = options.engine or ENGINES
         names = those_of(python, options.modules or listed(options.all))
-        found = ways.prove(suite, names, options.engine or list(ENGINES), options.jobs)
+        found = ways.prove(suite, names, options.jobs)
         bad += tell_found(found, KNOWN, version, options.why)
         if not options.modules:
             path = HERE / "results" / f"cpython-{version}.md"
-            write(path, HEAD.format(full=python.full), suite, names, found, options.engine or list(ENGINES))
+            write(path, HEAD.format(full=python.full), suite, names, found)
     return 1 if bad else 0
 
 

@@ -79,15 +79,15 @@ def main() -> int:
     bad = 0
     parts = listed()
     names = options.packages or list(parts)
-    engines = options.engine or list(ENGINES)
     for version in options.python or ways.supported():
         python = environment(version)
         suite = Suite("packages", python, lambda name, out: [PROGRAM, out, *parts[name]], [PROGRAM, LIST, REQUIREMENTS])
-        found = ways.prove(suite, names, engines, options.jobs)
+        suite.engines = options.engine or ENGINES
+        found = ways.prove(suite, names, options.jobs)
         bad += tell_found(found, KNOWN, version, options.why)
         if not options.packages:
             path = HERE / "results" / f"packages-{version}.md"
-            write(path, HEAD.format(version=python.full, packages=versions(python)), suite, names, found, engines)
+            write(path, HEAD.format(version=python.full, packages=versions(python)), suite, names, found)
     return 1 if bad else 0
 
 

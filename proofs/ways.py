@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -80,8 +80,10 @@ Program = Callable[[str, Path], list[object]]
 
 class Suite:
     """Runs names in ways. `program` makes the words after `python` that run a name and write outcomes to a file;
-    `files` are those it consists of.
+    `files` are those it consists of. Of engines that are not to be run now, what they gave last is taken.
     """
+
+    engines: Sequence[str] = ENGINES  # those to be run
 
     def __init__(self, name: str, python: Python, program: Program, files: list[Path], kept: Path = KEPT) -> None:
         self.python = python
@@ -91,9 +93,14 @@ class Suite:
         self._bare_key = digest(files)
         self._traced_key = digest([*files, INSIDE / "traced.py", INSIDE / "hooks.py"])
 
-    def run(self, name: str, way: str, number: int = 0) -> Run:
-        """From what is kept, if it is there."""
+    def run(self, name: str, way: str, number: int = 0) -> Run | None:
+        """From what is kept, if it is there; none if it is not and is not to be run."""
         kept = self._kept / f"{way}-{self._key(way)}" / f"{name}.{number}.json"
+        if not kept.exists() and way in ENGINES and way not in self.engines:
+            older = list(self._kept.glob(f"{way}-*/{name}.{number}.json"))
+            if not older:
+                return None
+            kept = max(older, key=os.path.getmtime)
         if kept.exists():
             return Run(**json.loads(kept.read_text()))
         work = self._work / f"{name}-{way}-{number}"
@@ -105,11 +112,6 @@ class Suite:
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(asdict(run), indent=0))
         return run
-
-    def last(self, name: str, way: str) -> Run | None:
-        """What an engine gave that was not to be run now, with whatever build that was."""
-        kept = list(self._kept.glob(f"{way}-*/{name}.0.json"))
-        return Run(**json.loads(max(kept, key=os.path.getmtime).read_text())) if kept else None
 
     def _key(self, way: str) -> str:
         return f"{self.python.build}-{self._traced_key}" if way in ENGINES else self._bare_key
@@ -217,11 +219,12 @@ EXPECTED = {TRACE: "ok", HOOKS: "ok"}
 
 def compare(name: str, way: str, bare: Run, traced: Run) -> list[Difference]:
     wanted = {**bare.outcomes, **EXPECTED}
-    return [
-        Difference(name, test, way, wanted.get(test, "not run"), traced.outcomes.get(test, "not run"), why=tell(test, bare, traced))
-        for test in {**wanted, **traced.outcomes}
-        if wanted.get(test) != traced.outcomes.get(test)
-    ]
+    found = []
+    for test in {**wanted, **traced.outcomes}:
+        before, now = wanted.get(test, "not run"), traced.outcomes.get(test, "not run")
+        if before != now:
+            found.append(Difference(name, test, way, before, now, why=tell(test, bare, traced)))
+    return found
 
 
 def tell(test: str, bare: Run, traced: Run) -> str:
@@ -232,19 +235,22 @@ def tell(test: str, bare: Run, traced: Run) -> str:
 
 def judge(suite: Suite, difference: Difference) -> None:
     """Runs both ways again to see whether either is the same each time, and the profile function that does nothing."""
-    name, test = difference.name, difference.test
-    bare = {suite.run(name, "bare", number).outcomes.get(test, EXPECTED.get(test)) for number in range(RUNS)}
+    test = difference.test
+
+    def outcomes(way: str, runs: int) -> set[str]:
+        kept = [suite.run(difference.name, way, number) for number in range(runs)]
+        return {run.outcomes.get(test, EXPECTED.get(test, "not run")) for run in kept if run is not None}
+
+    bare = outcomes("bare", RUNS)
     if len(bare) > 1:
         difference.kind = "unsteady"
-        return
-    traced = [suite.run(name, difference.way, number).outcomes.get(test) for number in range(RUNS)]
-    if len(set(traced)) > 1:
-        difference.kind = "now and then"
-    if test not in (TRACE, HOOKS) and suite.run(name, "setprofile").outcomes.get(test) not in bare:
+    elif test not in (TRACE, HOOKS) and outcomes("setprofile", 1) != bare:
         difference.kind = "every profiler"
+    elif len(outcomes(difference.way, RUNS)) > 1:
+        difference.kind = "now and then"
 
 
-def prove(suite: Suite, names: list[str], ways: list[str], jobs: int) -> list[Difference]:
+def prove(suite: Suite, names: list[str], jobs: int) -> list[Difference]:
     """Runs what was not run yet, and returns all differences."""
     found: list[Difference] = []
     lock = threading.Lock()
@@ -253,13 +259,14 @@ def prove(suite: Suite, names: list[str], ways: list[str], jobs: int) -> list[Di
     def one(name: str) -> None:
         nonlocal done
         bare = suite.run(name, "bare")
-        mine = [d for way in ways for d in compare(name, way, bare, suite.run(name, way))]
+        runs = {way: suite.run(name, way) for way in ENGINES}
+        mine = [d for way, run in runs.items() if run is not None for d in compare(name, way, bare, run)]
         for difference in mine:
             judge(suite, difference)
         with lock:
             found.extend(mine)
             done += 1
-            tests = sum(test not in (END, TRACE, HOOKS) for test in bare.outcomes)
+            tests = sum(counts(bare).values())
             said = f"{len(mine)} differ" if mine else "the same"
             print(f"{suite.python.version} {done}/{len(names)} {name}: {tests} tests, {said}", flush=True)
 
