@@ -372,7 +372,7 @@ def test_an_evaluator_that_calls_nobody_takes_the_frames_and_nobody_is_hurt(engi
 
 # ---- torch.compile -----------------------------------------------------------------
 
-COMPILED = """
+COMPILED = '''
 import sys, warnings
 warnings.simplefilter("ignore")
 sys.path.insert(0, sys.argv[3])
@@ -387,16 +387,21 @@ def backend(graph, inputs):
     graphs.append(len(list(graph.graph.nodes)))
     return graph.forward
 
+SOURCE = """
+def inner(x):
+    return torch.sin(x) + 1
+
+def function(x, flag):
+    if flag:
+        x = inner(x)
+    return (x * 2).sum()
+"""
+
 def make():
-    def inner(x):
-        return torch.sin(x) + 1
-
-    def function(x, flag):
-        if flag:
-            x = inner(x)
-        return (x * 2).sum()
-
-    return torch.compile(function, backend=backend)
+    # Of new code each time: what was compiled of a code object is kept with it.
+    space = {"torch": torch}
+    exec(SOURCE, space)
+    return torch.compile(space["function"], backend=backend)
 
 def leaf():
     len("leaf")
@@ -436,7 +441,7 @@ print(counted(lambda: use(make())) == alone)
 for each in (prof, second):
     print(names(load(each))["leaf"])
 print(vestige._core.hooks_in_place())
-"""
+'''
 
 
 def test_torch_compile_before_during_and_after(engine, tmp_path):
