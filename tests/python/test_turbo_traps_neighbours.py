@@ -446,6 +446,8 @@ print(vestige._core.hooks_in_place())
 
 def test_torch_compile_before_during_and_after(engine, tmp_path):
     pytest.importorskip("torch")
+    if engine != "turbo":
+        pytest.skip("nobody else evaluates frames")
     command = [sys.executable, "-X", "faulthandler", "-c", COMPILED, engine, str(tmp_path), os.path.dirname(__file__)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
