@@ -457,10 +457,9 @@ static vst_status note_left_out(vst_trace *trace)
 
     if (header->min_duration_ns == 0)
         return VST_OK;
-    status =
-        add_number(trace, "vestige.min_duration_ns", header->min_duration_ns);
+    status = add_number(trace, "min_duration_ns", header->min_duration_ns);
     return status == VST_OK
-               ? add_number(trace, "vestige.calls_left_out", header->left_out)
+               ? add_number(trace, "calls_left_out", header->left_out)
                : status;
 }
 
