@@ -32,12 +32,48 @@ class Difference:
 
 PYTHON = sys.version_info[:2]
 
+# C functions that an operation of the interpreter or a type calls, which programs here never call themselves.
+BY_OPERATIONS = {
+    "<built-in method __format__ of object object>",
+    "<built-in method __format__ of int object>",
+}
+
 # Of a recorded tree: what an engine shows beyond the oracle.
 SHOWN = [
+    Difference(
+        lambda engine: engine == "turbo",
+        "turbo shows C functions that an operation calls (an f-string `__format__`)",
+        lambda node, parent: node.name in BY_OPERATIONS,
+    ),
+    Difference(
+        lambda engine: engine == "turbo",
+        "C calling C is shown by turbo alone",
+        lambda node, parent: is_native(node) and parent is not None and is_native(parent) and node.name != parent.name,
+    ),
 ]
 
 # Of the expected tree: what an engine does not show.
 HIDDEN = [
+    Difference(
+        lambda engine: engine != "turbo",
+        "C calling C give no span of their own",
+        lambda node, parent: node.why == "from C",
+    ),
+    Difference(
+        lambda engine: engine == "turbo",
+        "C calling C is shown by turbo alone",  # see SHOWN
+        lambda node, parent: node.why == "from C" and parent is not None and is_native(parent),
+    ),
+    Difference(
+        lambda engine: engine == "profile",
+        "a method called on nothing, or on what it is not of (`list.append()`), gives none on 3.10 and 3.11",
+        lambda node, parent: node.why == "self",
+    ),
+    Difference(
+        lambda engine: engine == "turbo",
+        "a call in C with arguments that the interpreter refuses never reaches the function",
+        lambda node, parent: node.why in ("self", "arguments"),
+    ),
 ]
 
 

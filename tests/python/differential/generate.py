@@ -491,7 +491,7 @@ class Writer:
         if function is None:
             return []
         return textwrap.dedent(f"""\
-            barrier = threading.Barrier(2)
+            barrier = threading.Barrier(2, timeout=10)
             def work(n):
                 for _ in range(2):
                     barrier.wait()

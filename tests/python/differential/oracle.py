@@ -64,6 +64,13 @@ class Log:
         return node
 
 
+    def wrong_call(self, message):
+        """The call in C that is being left by a TypeError: whether it ever began."""
+        node = self._stack()[-1]
+        if not node.children:
+            node.why = next((why for why, said in WRONG_CALLS.items() if said.search(message)), node.why)
+
+
 class Interpreter:
     """Which frames a version of Python runs, where that differs: facts of its source, not of any profiler."""
 
@@ -130,6 +137,9 @@ class Runtime:
         """A call that stands in the source."""
         try:
             name = native_name(function)
+            if name is not None or isinstance(function, type):
+                args = [self._from_c(argument) for argument in args]
+                named = {key: self._from_c(argument) for key, argument in named.items()}
             if name is None:
                 return function(*args, **named)
             return self._call_native(name, function, args, named)
@@ -146,12 +156,29 @@ class Runtime:
             raised = False
             return result
         except TypeError as error:
-            if ARGUMENT_ERROR.search(str(error)):
-                self.log._stack()[-1].why = "argument error"
+            self.log.wrong_call(str(error))
             raise
         finally:
             self.log.leave(name, raised)
             del function, args, named
+
+    def _from_c(self, function):
+        """A C function that is given to C or to a type, and called from there."""
+        name = native_name(function)
+        if name is None:
+            return function
+
+        def called_from_c(*args, **named):
+            raised = True
+            self.log.enter(name, "from C")
+            try:
+                result = function(*args, **named)
+                raised = False
+                return result
+            finally:
+                self.log.leave(name, raised)
+
+        return called_from_c
 
     def _enter_one_that_never_ran(self, function, args):
         generator = getattr(function, "__self__", None)
@@ -306,8 +333,11 @@ class AsyncManager:
 
 # ---- names of C functions ----------------------------------------------
 
-# What is raised before the function's own code is reached.
-ARGUMENT_ERROR = re.compile(r"takes (no|exactly one|no keyword) arguments?\b|needs an argument|doesn't apply to")
+# What is raised before the function's own code is reached: by how it was called, by what it was called on.
+WRONG_CALLS = {
+    "arguments": re.compile(r"takes (no|exactly one|no keyword) arguments?\b"),
+    "self": re.compile(r"needs an argument|doesn't apply to"),
+}
 
 
 def native_name(function):
