@@ -409,7 +409,8 @@ static void so_may_all_of_it_in_a_bounded_recording(void)
 
             while (n < FAULTS_MAX &&
                    try_fault(kinds[i], n, lasting, true, true))
-                n += kinds[i] == FAULT_MEMORY ? STEP : check_step(7, 31);
+                n += kinds[i] == FAULT_MEMORY ? check_step(2, 67)
+                                              : check_step(7, 67);
             CHECK(n > 1 && n < FAULTS_MAX);
         }
 }

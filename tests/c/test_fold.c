@@ -373,6 +373,7 @@ static bool check_split(size_t split)
 
 static void check_all(unsigned seeds, unsigned count, bool switches)
 {
+    seeds /= check_step(1, 3);
     for (unsigned i = 0; i < seeds && checks_bad == 0; i++) {
         make_words(i, count, switches);
         for (size_t split = 0; split < all.event_count; split++)

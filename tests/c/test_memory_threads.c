@@ -221,7 +221,7 @@ static void *allocate_freely(void *first)
 
 static void allocating_threads_survive_every_start_and_stop(void)
 {
-    enum { WINDOWS = 30 };
+    const unsigned windows = 30 / check_step(1, 3);
     pthread_t threads[4];
     unsigned firsts[4];
     heard all;
@@ -231,7 +231,7 @@ static void allocating_threads_survive_every_start_and_stop(void)
         firsts[i] = i * 1000;
         pthread_create(&threads[i], NULL, allocate_freely, &firsts[i]);
     }
-    for (int i = 0; i < WINDOWS; i++) {
+    for (unsigned i = 0; i < windows; i++) {
         vst_session *session = session_begin(NULL);
         unsigned long long before = atomic_load(&made);
         while (atomic_load(&made) < before + 400)

@@ -614,11 +614,12 @@ static void mutate(builder *b, uint64_t *seed)
     }
 }
 
-static void damage(const builder *b, int rounds)
+static void damage(const builder *b, unsigned rounds)
 {
     uint64_t seed = 1234567;
 
-    for (int round = 0; checks_bad == 0 && round < rounds; round++) {
+    rounds /= check_step(1, 5);
+    for (unsigned round = 0; checks_bad == 0 && round < rounds; round++) {
         builder copy = *b;
         int fd;
 

@@ -22,7 +22,8 @@
 #include "store/copy.h"
 #include "trace_builder.h"
 
-enum { THREADS = 4, CALLS = 20000 };
+enum { THREADS = 4 };
+#define CALLS (20000 / check_step(1, 4))
 
 static char folder[] = "/tmp/vestige-snapshot-XXXXXX";
 

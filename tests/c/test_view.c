@@ -472,7 +472,7 @@ static void traces_of_calls_look_as_they_are(void)
 
 static void traces_of_anything_look_as_replay_says(void)
 {
-    unsigned step = check_step(1, 2);
+    unsigned step = check_step(1, 3);
 
     for (unsigned i = 1; i <= 8 && !checks_bad; i += step)
         check_all(&(view_random){.state = 100 + i,
@@ -487,7 +487,7 @@ static void traces_of_anything_look_as_replay_says(void)
 
 static void what_lies_before_the_clip_is_not_shown(void)
 {
-    for (unsigned i = 1; i <= 3 && !checks_bad; i++)
+    for (unsigned i = 1; i <= 3 && !checks_bad; i += check_step(1, 2))
         check_all(&(view_random){.state = 200 + i,
                                  .threads = 2,
                                  .windows = 1,
