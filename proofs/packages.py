@@ -81,7 +81,7 @@ def main() -> int:
     names = options.packages or list(parts)
     for version in options.python or ways.supported():
         python = environment(version)
-        suite = Suite("packages", python, lambda name, out: [PROGRAM, out, *parts[name]], [PROGRAM, LIST, REQUIREMENTS])
+        suite = Suite("packages", python, lambda name, out: [PROGRAM, out, *parts[name]], [PROGRAM, REQUIREMENTS])
         suite.engines = options.engine or ENGINES
         found = ways.prove(suite, names, options.jobs)
         bad += tell_found(found, KNOWN, version, options.why)

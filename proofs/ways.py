@@ -38,6 +38,7 @@ class Run:
     outcomes: dict[str, str] = field(default_factory=dict)
     why: dict[str, str] = field(default_factory=dict)
     output: str = ""
+    arguments: str = ""  # what the program was told; another name for the same would be another run
 
 
 @dataclass
@@ -101,12 +102,16 @@ class Suite:
             if not older:
                 return None
             kept = max(older, key=os.path.getmtime)
+        arguments = " ".join(map(str, self._program(name, Path("outcomes"))[1:]))
         if kept.exists():
-            return Run(**json.loads(kept.read_text()))
+            run = Run(**json.loads(kept.read_text()))
+            if run.arguments in ("", arguments):
+                return run
         work = self._work / f"{name}-{way}-{number}"
         work.mkdir(parents=True)
         try:
             run = self._run(name, way, work)
+            run.arguments = arguments
         finally:
             shutil.rmtree(work, ignore_errors=True)
         kept.parent.mkdir(parents=True, exist_ok=True)
