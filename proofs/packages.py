@@ -14,7 +14,6 @@ import argparse
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import ways
 from report import tell_found, write

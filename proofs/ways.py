@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -90,7 +90,6 @@ class Suite:
         self.python = python
         self._program = program
         self._kept = kept / name / python.full
-        self._work = kept / "work" / f"{name}-{python.version}-{os.getpid()}"
         self._bare_key = digest(files)
         self._traced_key = digest([*files, INSIDE / "traced.py", INSIDE / "hooks.py"])
 
@@ -107,13 +106,10 @@ class Suite:
             run = Run(**json.loads(kept.read_text()))
             if run.arguments in ("", arguments):
                 return run
-        work = self._work / f"{name}-{way}-{number}"
-        work.mkdir(parents=True)
-        try:
-            run = self._run(name, way, work)
-            run.arguments = arguments
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+        # Not beneath the project: the path of a socket has but a hundred letters.
+        with tempfile.TemporaryDirectory(prefix="proof-", ignore_cleanup_errors=True) as work:
+            run = self._run(name, way, Path(work))
+        run.arguments = arguments
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(asdict(run), indent=0))
         return run

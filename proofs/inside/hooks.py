@@ -34,7 +34,9 @@ def left() -> list[str]:
     else:
         tools = (sys.monitoring.get_tool(number) for number in range(6))
         found += [f"tool {number} is {name}" for number, name in enumerate(tools) if name == "vestige"]
-    found += [f"gc.callbacks has {call!r}" for call in gc.callbacks if "vestige" in str(getattr(call, "__module__", ""))]
+    found += [
+        f"gc.callbacks has {call!r}" for call in gc.callbacks if "vestige" in str(getattr(call, "__module__", ""))
+    ]
     if "vestige" in str(getattr(sys.getprofile(), "__module__", "")):
         found.append("sys.getprofile() is vestige's")
     return found

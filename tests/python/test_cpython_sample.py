@@ -13,8 +13,8 @@ import vestige
 PROOFS = Path(__file__).resolve().parents[2] / "proofs"
 sys.path[:0] = [str(PROOFS), str(PROOFS / "inside")]
 
-import hooks  # noqa: E402
-import ways  # noqa: E402
+import hooks
+import ways
 
 MODULES = "test_call test_yield_from test_exception_variations test_unpack test_threading_local test_contextlib"
 PROGRAM = """
@@ -34,7 +34,7 @@ if __name__ == "__main__":
 def suite_of(folder, source):
     program = folder / "program.py"
     program.write_text(source)
-    python = ways.Python("%d.%d" % sys.version_info[:2], sys.executable)
+    python = ways.Python("{}.{}".format(*sys.version_info), sys.executable)
     return ways.Suite("sample", python, lambda name, out: [program, out], [program], kept=folder)
 
 
