@@ -34,7 +34,10 @@ seconds=$(($(date +%s) - started))
 if [ -n "$failed" ]; then
     [ -z "$show" ] || tail -n 20 "$show"
     for part in $failed; do
-        sed "s/^/$part: /" "build/test/$part.failed" 2>/dev/null || true
+        # Names first, and the last words of what failed.
+        awk -v part="$part" '{ line[NR] = $0 }
+            END { for (i = 1; i <= NR; i++) if (i <= 6 || i > NR - 6) print part ": " line[i] }' \
+            "build/test/$part.failed" 2>/dev/null || true
     done
     echo "FAILED after $seconds s:$failed"
     exit 1

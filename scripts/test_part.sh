@@ -54,9 +54,12 @@ failures() {
     lines '(^|[^a-z]) (FAIL|TIMEOUT|ERROR) +[0-9.]+s|^(FAILED|ERROR) |: (fatal )?error: ' 12
 }
 
-# What they said: failed checks, sanitizers' reports, exceptions.
+# What they said: failed checks, sanitizers' reports, exceptions. Of what is long
+# the end is shown too, where the exception is that a traceback ends with.
 reasons() {
-    lines '^(not ok|# |E  )|ERROR: |SUMMARY: |WARNING: Thread|Sanitizer:' 24
+    lines '^(not ok|# |E  |rank [0-9])|^[A-Za-z_.]*(Error|Exception): |ERROR: |SUMMARY: |WARNING: Thread|Sanitizer:' 400 |
+        awk '{ line[NR] = $0 }
+            END { for (i = 1; i <= NR; i++) if (i <= 16 || i > NR - 16) print line[i] }'
 }
 
 mkdir -p build/test
@@ -77,7 +80,7 @@ else
     echo "FAIL  $part ($(took)), see $log:"
     failures >"build/test/$part.failed" || true
     cat "build/test/$part.failed"
-    reasons || true
+    reasons | tee -a "build/test/$part.failed" || true
     [ -s "build/test/$part.failed" ] || tail -n 20 "$log" | cut -c 1-200
     exit 1
 fi
