@@ -90,7 +90,8 @@ test-c test-asan test-tsan: test-%: .venv/tools/.made FORCE
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" scripts/test_part.sh $*
 
 # What the sanitized tests try only some of, in full.
-check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-soak check-cpython check-packages FORCE
+check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-soak check-cpython check-packages \
+		check-differential FORCE
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" VESTIGE_LONG=1 scripts/test_part.sh asan
 	@.venv/$(PY)/bin/python -m pip --python .venv/clients/bin/python install -qq --disable-pip-version-check \
 		--no-deps --no-compile -r tests/clients/requirements-long.txt
@@ -108,6 +109,11 @@ check-soak: FORCE
 check-cpython check-packages: check-%: .venv/$(PY)/.installed FORCE
 	@$(MAKE) --no-print-directory $$(scripts/find_python.sh --all | sed 's|.*|.venv/&/.installed|')
 	@.venv/$(PY)/bin/python proofs/$*.py $(ARGS)
+
+# Generated programs, recorded by every engine of every Python; ARGS='--python 3.12 --programs 100' is shorter.
+check-differential: FORCE
+	@$(MAKE) --no-print-directory $$(scripts/find_python.sh --all | sed 's|.*|.venv/&/.test-tools|')
+	@.venv/$(PY)/bin/python proofs/differential.py $(ARGS)
 
 test-install: test-c
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" scripts/test_part.sh install

@@ -308,7 +308,7 @@ class Writer:
 
     def manage(self, kind, room):
         body, cost = self.block(kind, room // 2)
-        return [f"with {self.choose(['Quiet()', 'Quiet() as q, Quiet()'])}:", *indent(body)], cost + 6
+        return [f"with {self.choose(['Quiet()', 'Quiet() as q, Quiet()', 'threading.Lock()'])}:", *indent(body)], cost + 6
 
     def closure(self, kind, room):
         body, cost = self.block("plain", room // 3)

@@ -243,6 +243,10 @@ class Runtime:
                     raise
                 span.resume()
 
+    def manager(self, manager):
+        is_c = isinstance(getattr(type(manager), "__exit__", None), types.MethodDescriptorType)
+        return Manager(self, manager) if is_c else manager
+
     def delegate(self, span, iterable):
         return delegate(span, iterable if isinstance(iterable, types.GeneratorType) else iter(iterable))
 
@@ -288,9 +292,32 @@ def delegate(span, iterator):
             continue
         span.resume()
         try:
-            value = iterator.send(sent) if hasattr(iterator, "send") else next(iterator)
+            by_next = sent is None and hasattr(iterator, "__next__")
+            value = next(iterator) if by_next else iterator.send(sent)
         except StopIteration as stop:
             return stop.value
+
+
+class Manager:
+    """One in C. A block that ends calls its __exit__ as any function; the rest the interpreter calls by itself."""
+
+    def __init__(self, runtime, manager):
+        self.runtime = runtime
+        self.manager = manager
+
+    def __enter__(self):
+        return self.call("__enter__", "by with")
+
+    def __exit__(self, *error):
+        return self.call("__exit__", "by with" if error[0] else "", *error)
+
+    def call(self, name, why, *args):
+        function = getattr(self.manager, name)
+        self.runtime.log.enter(native_name(function), why)
+        try:
+            return function(*args)
+        finally:
+            self.runtime.log.leave(native_name(function))
 
 
 class Awaiting:
@@ -525,7 +552,13 @@ class Rewriter(ast.NodeTransformer):
         self.guarded[-1] = before
         return node
 
-    visit_Try = visit_With = guard
+    visit_Try = guard
+
+    def visit_With(self, node):
+        node = self.guard(node)
+        for item in node.items:
+            item.context_expr = expression("_t.manager(MANAGER)", MANAGER=item.context_expr)
+        return node
 
     def visit_AsyncWith(self, node):
         node = self.guard(node)
