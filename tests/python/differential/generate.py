@@ -123,6 +123,8 @@ NATIVE = [
     "str.maketrans({})",
     "keep([].append)(1)",
     "keep(len)([])",
+    "types.MethodType(len, [])()",
+    "functools.partial(len, [])()",
     "int('3')",
     "str(3)",
     "(3).__add__(4)",
@@ -172,7 +174,7 @@ FAILING = [
     "'a'.join([1])",
     "exec('raise KeyError', {})",
     "eval('1 +', {})",
-    "None(1)",
+    "keep(None)(1)",
     "None.nothing",
 ]
 

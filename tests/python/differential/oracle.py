@@ -121,6 +121,9 @@ class Span:
             self.resume()
 
 
+BINDING = (types.MethodType, classmethod, staticmethod)  # what they are given is called where they are
+
+
 class Runtime:
     """`_t` in a twin."""
 
@@ -137,7 +140,7 @@ class Runtime:
         """A call that stands in the source."""
         try:
             name = native_name(function)
-            if name is not None or isinstance(function, type):
+            if name is not None or isinstance(function, type) and function not in BINDING:
                 args = [self._from_c(argument) for argument in args]
                 named = {key: self._from_c(argument) for key, argument in named.items()}
             if name is None:
