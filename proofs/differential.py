@@ -4,8 +4,8 @@
     python proofs/differential.py --python 3.12 --programs 100    no results are written
     python proofs/differential.py --seed 7                        other programs
 
-Programs, oracle and the table of differences that are let pass are those of tests/python/differential. What fails is shrunk
-and printed, with both trees. Exit code 1 if there is any.
+Programs, oracle and the table of differences that are let pass are those of tests/python/differential. What fails is
+shrunk and printed, with both trees. Exit code 1 if there is any.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ BATCH = 250  # hypothesis looks for new programs better in pieces
 HEAD = """\
 # Generated programs, recorded by every engine
 
-Each program is drawn by hypothesis (functions, recursion, generators driven from several places, throw and close, coroutines
-by hand and under asyncio, exceptions, classes, callbacks out of C, exec and eval, threads that meet at barriers), run as a
-twin that logs its own calls, and recorded by each engine, a third of them after a few runs that warmed its code up. Compared are, for each
-thread, names, nesting, order, and which calls were left by an exception. Made by `make check-differential`; the differences
-that are let pass are the table in `tests/python/differential/compare.py`, each with its sentence of the README.
+Each program is drawn by hypothesis (functions, recursion, generators driven from several places, throw and close,
+coroutines by hand and under asyncio, exceptions, classes, callbacks out of C, exec and eval, threads that meet at
+barriers), run as a twin that logs its own calls, and recorded by each engine, a third of them after a few runs that
+warmed its code up. Compared are, for each thread, names, nesting, order, and which calls were left by an exception.
+Made by `make check-differential`; the differences that are let pass are the table in
+`tests/python/differential/compare.py`, each with its sentence of the README.
 
 | Python | engine | programs | calls compared | differences |
 |---|---|---|---|---|

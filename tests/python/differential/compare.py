@@ -1,8 +1,8 @@
 """Records a program with an engine, reads the tree, and compares it with the oracle's.
 
-What is compared: the functions of the program, and the C functions that it calls: names, nesting, order, and whether a call
-was left by an exception, thread by thread. The standard library runs in between (threading, asyncio, re); its frames are
-looked through, and what they call in C is not compared, for the twin has no log of them.
+What is compared: the functions of the program, and the C functions that it calls: names, nesting, order, and whether
+a call was left by an exception, thread by thread. The standard library runs in between (threading, asyncio, re); its
+frames are looked through, and what they call in C is not compared, for the twin has no log of them.
 """
 
 import contextlib
@@ -15,9 +15,10 @@ import vestige
 from tree import load, threads
 
 from . import oracle
+from .facts import FILE
 from .oracle import Node
 
-FILES = (oracle.FILE, "<string>", "made.py")
+FILES = (FILE, "<string>", "made.py")
 NAMEDTUPLE = "<string>(1): <lambda>"  # the library's: programs have no lambda in the first line of a string
 
 
@@ -41,13 +42,15 @@ BY_OPERATIONS = {
 
 C_CALLS_C = "C functions that C calls are spans under `turbo` alone"
 WITH = "and so are those that an operation calls: `__format__` in an f-string, `__enter__` in a `with`"
-REFUSED = "A C function that is called with arguments which the interpreter refuses for it (`len()`) has a span except under `turbo`"
+REFUSED = "called with arguments which the interpreter refuses for it (`len()`) has a span except under `turbo`"
 NO_SELF = "a method that is called without its object (`list.append()`) under `monitoring` alone"
 METHOD = "On 3.10 a method object around a C function (`classmethod(len)`) has none under `profile`"
 
 # Of a recorded tree: what an engine shows beyond the oracle.
 SHOWN = [
-    Difference(["turbo"], C_CALLS_C, lambda node, parent: is_native(node) and is_native(parent) and node.name != parent.name),
+    Difference(
+        ["turbo"], C_CALLS_C, lambda node, parent: is_native(node) and is_native(parent) and node.name != parent.name
+    ),
     Difference(["turbo"], WITH, lambda node, parent: node.name in BY_OPERATIONS),
 ]
 
@@ -142,7 +145,7 @@ def quietly():
 def run_recorded(source, engine, warm):
     """(what the program computes, the trace). It ran so often before, as quickened code is other code."""
     namespace = {"__name__": "program"}
-    exec(compile(source, oracle.FILE, "exec"), namespace)
+    exec(compile(source, FILE, "exec"), namespace)
     main = namespace["main"]
     with quietly():
         for _ in range(warm):

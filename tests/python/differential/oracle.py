@@ -1,24 +1,23 @@
 """What a program should be recorded as, found out without any hook of the interpreter.
 
-A program is run as its twin: the same source, rewritten so that every function, generator, coroutine, class body and
-comprehension logs when its frame is entered and left, and every call in the source asks whether it is of a C function and
-logs that. The log is the expected tree. Neither our engines nor sys.setprofile nor sys.monitoring have a part in it, so what
-is wrong in both a hook and in our use of it is still found; the price is that the twin must know which frames the
-interpreter enters (a throw() into `yield from` reaches the inner generator before the outer one runs), and that the
-few places where versions of Python differ in that are spelt out: they are the functions of `Interpreter`.
+A program is run as its twin (twin.py): the same source, rewritten so that every function, generator, coroutine, class
+body and comprehension logs when its frame is entered and left, and every call in the source asks whether it is of a C
+function and logs that. The log is the expected tree. Neither our engines nor sys.setprofile nor sys.monitoring have a
+part in it, so what is wrong in a hook of the interpreter is found as well as what is wrong in our use of it. The
+price is that the twin must know which frames the interpreter enters (a throw() into `yield from` reaches the inner
+generator before the outer one runs), and that the few places where versions of Python differ in that are spelt out,
+in facts.py.
 
 The twin is a program of its own: what it computes is compared with what the program computes.
 """
 
-import ast
 import inspect
 import re
-import sys
 import threading
 import types
 
-FILE = "program.py"
-
+from .facts import Interpreter
+from .twin import twin
 
 # ---- the log -----------------------------------------------------------
 
@@ -63,25 +62,11 @@ class Log:
         node.raised = raised
         return node
 
-
     def wrong_call(self, message):
         """The call in C that is being left by a TypeError: whether it ever began."""
         node = self._stack()[-1]
         if not node.children:
             node.why = next((why for why, said in WRONG_CALLS.items() if said.search(message)), node.why)
-
-
-class Interpreter:
-    """Which frames a version of Python runs, where that differs: facts of its source, not of any profiler."""
-
-    # list, set and dict comprehensions are functions (PEP 709)
-    comprehensions_are_frames = sys.version_info < (3, 12)
-    # close() of a generator that never ran runs it, to raise GeneratorExit in it
-    close_enters_a_generator_that_never_ran = sys.version_info < (3, 12)
-    # close() of a generator whose yield stands in no try or with just ends it
-    close_enters_where_nothing_can_catch = sys.version_info < (3, 13)
-    # a code object knows its qualified name
-    names_are_qualified = sys.version_info >= (3, 11)
 
 
 # ---- what a twin calls -------------------------------------------------
@@ -395,16 +380,6 @@ def class_name(cls):
     return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
 
 
-# ---- rewriting ---------------------------------------------------------
-
-
-def twin(source, file=FILE, mode="exec"):
-    """The twin's code, and the names of its functions by what a frame knows of them."""
-    rewriter = Rewriter(file)
-    tree = ast.fix_missing_locations(rewriter.whole(ast.parse(source, mode=mode)))
-    return compile(tree, f"twin of {file}", mode), rewriter.names
-
-
 def load(source):
     """A namespace in which the twin was run, and its runtime: nothing of that is logged."""
     runtime = Runtime()
@@ -413,199 +388,3 @@ def load(source):
     exec(code, namespace)
     runtime.log = Log()
     return namespace, runtime
-
-
-def parse(text, **parts):
-    """Statements with parts in place of names."""
-    tree = ast.parse(text)
-    return Fill(parts).visit(tree).body
-
-
-class Fill(ast.NodeTransformer):
-    def __init__(self, parts):
-        self.parts = parts
-
-    def visit_Name(self, node):
-        return self.parts.get(node.id, node)
-
-    def visit_Expr(self, node):
-        if isinstance(node.value, ast.Name) and isinstance(self.parts.get(node.value.id), list):
-            return self.parts[node.value.id]
-        return self.generic_visit(node)
-
-
-def expression(text, **parts):
-    return parse(text, **parts)[0].value
-
-
-YIELD = """
-_value = VALUE
-_s.suspend()
-try:
-    _value = yield _value
-except GeneratorExit:
-    _s.close(GUARDED)
-    raise
-except BaseException:
-    _s.resume()
-    raise
-_s.resume()
-"""
-
-
-class Rewriter(ast.NodeTransformer):
-    def __init__(self, file):
-        self.file = file
-        self.place = []  # of the qualified name
-        self.guarded = [False]  # by function: whether this is inside of a try or with
-        self.names = {}  # (plain name, line) -> label
-
-    def label(self, name, line):
-        full = "".join([*self.place, name]) if Interpreter.names_are_qualified else name
-        return f"{self.file}({line}): {full}"
-
-    def whole(self, tree):
-        label = ast.Constant(self.label("<module>", 1))
-        tree = self.generic_visit(tree)
-        if isinstance(tree, ast.Expression):
-            tree.body = expression("_t.expression(NAME, lambda: BODY)", NAME=label, BODY=tree.body)
-        elif tree.body:
-            tree.body = parse("with _t.span(NAME):\n    BODY", NAME=label, BODY=tree.body)
-        return tree
-
-    # ---- frames ----
-
-    def visit_FunctionDef(self, node):
-        line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-        label = self.label(node.name, line)
-        self.names[node.name, line] = label
-        node.decorator_list = [self.visit(decorator) for decorator in node.decorator_list]
-        node.args = self.visit(node.args)
-        body = self.inside(node.body, f"{node.name}.<locals>.")
-        node.body = parse("with _t.span(NAME) as _s:\n    BODY", NAME=ast.Constant(label), BODY=body)
-        return node
-
-    visit_AsyncFunctionDef = visit_FunctionDef
-
-    def inside(self, body, place):
-        self.place.append(place)
-        self.guarded.append(False)
-        body = self.body(body)
-        self.guarded.pop()
-        self.place.pop()
-        return body
-
-    def body(self, statements):
-        found = []
-        for statement in statements:
-            result = self.visit(statement)
-            found.extend(result if isinstance(result, list) else [result])
-        return found
-
-    def visit_ClassDef(self, node):
-        label = self.label(node.name, node.lineno)
-        assert not node.decorator_list and all(isinstance(base, ast.Name) for base in node.bases)
-        body = self.inside(node.body, f"{node.name}.")
-        node.body = parse("with _t.span(NAME):\n    BODY", NAME=ast.Constant(label), BODY=body)
-        return parse("with _t.native('__build_class__'):\n    BODY", BODY=[node])
-
-    def visit_Lambda(self, node):
-        label = self.label("<lambda>", node.lineno)
-        self.place.append("<lambda>.<locals>.")
-        body = self.visit(node.body)
-        self.place.pop()
-        node.body = expression("_t.expression(NAME, lambda: BODY)", NAME=ast.Constant(label), BODY=body)
-        return node
-
-    def comprehension(self, node, kind, how):
-        label = self.label(kind, node.lineno)
-        first = self.visit(node.generators[0].iter)
-        node.generators[0].iter = ast.Name("_iterator", ast.Load())
-        if kind == "<genexpr>" or Interpreter.comprehensions_are_frames:
-            self.place.append(f"{kind}.")
-            self.generic_visit(node)
-            self.place.pop()
-        else:
-            self.generic_visit(node)
-        text = f"_t.{how}(NAME, lambda _iterator: BODY, FIRST)"
-        return expression(text, NAME=ast.Constant(label), BODY=node, FIRST=first)
-
-    def visit_ListComp(self, node):
-        return self.comprehension(node, "<listcomp>", "comprehension")
-
-    def visit_SetComp(self, node):
-        return self.comprehension(node, "<setcomp>", "comprehension")
-
-    def visit_DictComp(self, node):
-        return self.comprehension(node, "<dictcomp>", "comprehension")
-
-    def visit_GeneratorExp(self, node):
-        return self.comprehension(node, "<genexpr>", "generator_expression")
-
-    # ---- leaving and coming back ----
-
-    def guard(self, node):
-        before = self.guarded[-1]
-        self.guarded[-1] = True
-        for field, value in ast.iter_fields(node):
-            if field in ("body", "handlers", "orelse", "finalbody"):
-                setattr(node, field, self.body(value))
-            elif field == "items":
-                setattr(node, field, [self.visit(item) for item in value])
-        self.guarded[-1] = before
-        return node
-
-    visit_Try = guard
-
-    def visit_With(self, node):
-        node = self.guard(node)
-        for item in node.items:
-            item.context_expr = expression("_t.manager(MANAGER)", MANAGER=item.context_expr)
-        return node
-
-    def visit_AsyncWith(self, node):
-        node = self.guard(node)
-        for item in node.items:
-            item.context_expr = expression("_t.async_manager(_s, MANAGER)", MANAGER=item.context_expr)
-        return node
-
-    def visit_AsyncFor(self, node):
-        node = self.generic_visit(node)
-        node.iter = expression("_t.async_iterator(_s, ITERABLE)", ITERABLE=node.iter)
-        return node
-
-    def visit_Await(self, node):
-        node.value = expression("_t.awaiting(_s, VALUE)", VALUE=self.visit(node.value))
-        return node
-
-    def visit_YieldFrom(self, node):
-        node.value = expression("_t.delegate(_s, VALUE)", VALUE=self.visit(node.value))
-        return node
-
-    def visit_Expr(self, node):
-        if isinstance(node.value, ast.Yield):
-            return self.suspension(node.value)
-        return self.generic_visit(node)
-
-    def visit_Assign(self, node):
-        if isinstance(node.value, ast.Yield):
-            after = ast.Assign(node.targets, ast.Name("_value", ast.Load()))
-            return [*self.suspension(node.value), after]
-        return self.generic_visit(node)
-
-    def visit_Yield(self, node):
-        raise AssertionError("a yield must be a statement, or all that a statement assigns")
-
-    def suspension(self, node):
-        value = self.visit(node.value) if node.value else ast.Constant(None)
-        return parse(YIELD, VALUE=value, GUARDED=ast.Constant(self.guarded[-1]))
-
-    # ---- calls ----
-
-    def visit_Call(self, node):
-        node = self.generic_visit(node)
-        if isinstance(node.func, ast.Name) and node.func.id == "super":
-            return node  # which looks at the frame that calls it
-        node.args.insert(0, node.func)
-        node.func = ast.Attribute(ast.Name("_t", ast.Load()), "call", ast.Load())
-        return node
