@@ -16,7 +16,7 @@ help:
 	@echo 'make develop [PY=3.12]  build and install vestige into .venv/<version>'
 	@echo 'make demo    [PY=3.12]  trace a small program and show its report'
 	@echo 'make test               everything, on every Python from 3.10 to 3.13 found here'
-	@echo 'make test-c             one part: layers c asan tsan install clients python-3.12 ...'
+	@echo 'make test-c             one part: layers c asan tsan install clients torch python-3.12 ...'
 	@echo 'make check-long         proofs that take longer: every fault, every flipped bit, Spark, transformers'
 	@echo 'make fuzz               look for inputs that break the reader, SECONDS=60 for each target'
 	@echo 'make bench   [PY=3.12]  measure the overhead beside that of others; ARGS=--quick is shorter'
@@ -71,6 +71,7 @@ build/c/.core: $(SOURCES) | .venv/tools/.made
 	@.venv/$*/bin/python -m pip install -qq --disable-pip-version-check --no-compile -r tests/requirements.txt
 	@.venv/$*/bin/python -m pip install -qq --disable-pip-version-check --no-compile -r tests/requirements-torch.txt 2>/dev/null || \
 		echo 'no torch for Python $*: its tests are skipped'
+	@.venv/$*/bin/python -m vestige.torch_build
 	@touch $@
 
 # Other people's programs have one of their own, on top of the default Python's.
@@ -80,7 +81,7 @@ build/c/.core: $(SOURCES) | .venv/tools/.made
 
 # The parts of `make test`; those in C take Meson from .venv/tools.
 # What they install compiles without a warning.
-test-clients test-python-%: export WERROR = 1
+test-clients test-torch test-python-%: export WERROR = 1
 
 test-layers: FORCE
 	@scripts/test_part.sh layers
@@ -120,6 +121,9 @@ test-install: test-c
 
 test-clients: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
 	@scripts/test_part.sh clients
+
+test-torch: .venv/$(PY)/.installed .venv/$(PY)/.test-tools FORCE
+	@PY=$(PY) scripts/test_part.sh torch
 
 test-python-%: .venv/%/.installed .venv/%/.test-tools FORCE
 	@scripts/test_part.sh python-$*

@@ -4,12 +4,13 @@
 set -eu
 
 default=$(scripts/find_python.sh --default)
-# The longest first, so that both processors have work until the end.
-parts="layers asan c python-$default tsan install"
+# What has the longest way to go first, so that both processors have work until
+# the end; the parts in C, which use both by themselves, after that.
+parts="torch clients"
 for version in $(scripts/find_python.sh --all | sort -rV); do
-    [ "$version" = "$default" ] || parts="$parts python-$version"
+    parts="$parts python-$version"
 done
-parts="$parts clients"
+parts="$parts asan c tsan install layers"
 
 # Two are built as their wheels are, one for each way that Python tells of calls;
 # the others on a core that is compiled once.
@@ -21,7 +22,7 @@ mkdir -p build/test
 started=$(date +%s)
 # shellcheck disable=SC2086 # a list of parts
 ${MAKE:-make} --no-print-directory --keep-going -j3 PY="$default" \
-    QUICK="$(echo $quick)" \
+    QUICK="$(echo $quick)" TORCH_APART="$default" \
     $(printf 'test-%s ' $parts) 2>build/test/make.log || true
 
 failed=

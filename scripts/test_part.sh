@@ -40,7 +40,9 @@ run() {
         -Dsymbols=disabled ;; # a build without them
     install) scripts/test_install.sh build/c "$prefix" ;;
     clients) .venv/clients/bin/python -m pytest -q tests/clients ;;
-    python-*) scripts/test_python.sh "${part#python-}" ;;
+    torch) scripts/test_python.sh "$PY" torch ;;
+    python-*) scripts/test_python.sh "${part#python-}" \
+        "$([ "${part#python-}" != "${TORCH_APART:-}" ] || echo rest)" ;;
     esac
 }
 

@@ -1,11 +1,21 @@
 #!/bin/sh
-# Runs the Python tests on Python $1. What is the same on every Python runs on
-# the newest alone.
+# Runs the Python tests on Python $1; with a second argument, "torch" or "rest",
+# those about torch, or all others. What is the same on every Python runs on one
+# alone: the two newest take turns.
 set -eu
 
 PATH="$PWD/.venv/$1/bin:$PATH"
 export OMP_NUM_THREADS=1 # other parts run meanwhile: torch's threads would spin
-python -m vestige.torch_build # where torch is: tests do not wait for it
-newest=$(scripts/find_python.sh --all | tail -n 1)
-[ "$1" = "$newest" ] && marked= || marked="not any_python"
-pytest -q -m "$marked" tests/python
+VESTIGE_TURNS=$(scripts/find_python.sh --all | tail -n 2 | tr '\n' ' ')
+export VESTIGE_TURNS
+
+tests=tests/python
+ignored=
+torch=$(ls tests/python/test_*torch*.py tests/python/test_execution_trace.py \
+    tests/python/test_memory_categories.py)
+case ${2:-} in
+torch) tests=$torch ;;
+rest) ignored=$(printf -- '--ignore=%s ' $torch) ;;
+esac
+# shellcheck disable=SC2086 # lists of files
+pytest -q $ignored $tests

@@ -465,7 +465,7 @@ static void gzip_holds_the_same_document(void)
     char *plain, *zipped, *end;
     builder b;
 
-    build_many(&b, 50000 / check_step(1, 4));
+    build_many(&b, 50000 / (int)check_step(1, 4));
     plain = exported(&b, "t.json", VST_WINDOW_LAST);
     zipped = exported(&b, "t.json.gz", VST_WINDOW_LAST);
     /* All but the name it gives itself. */

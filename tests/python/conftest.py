@@ -1,16 +1,36 @@
 """What the tests of the command share: programs written to a folder, run plainly and under `vestige run`."""
 
+import os
 import signal
 import subprocess
 import sys
 import sysconfig
 import textwrap
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
 # A shell starts what runs in the background with interrupts ignored, and programs inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def pytest_collection_modifyitems(config, items):
+    """Of what is the same on every Python, the files whose turn it is here: VESTIGE_TURNS has the versions that share them;
+    without it, all run.
+    """
+    turns = os.environ.get("VESTIGE_TURNS", "").split()
+    if not turns:
+        return
+    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    others = [
+        item
+        for item in items
+        if item.get_closest_marker("any_python") and turns[crc32(item.path.name.encode()) % len(turns)] != here
+    ]
+    left = set(others)
+    items[:] = [item for item in items if item not in left]
+    config.hook.pytest_deselected(items=others)
+
 
 COMMAND = str(Path(sysconfig.get_path("scripts")) / "vestige")
 

@@ -82,7 +82,7 @@ def test_what_got_slower_is_found_and_fails_a_job(diff, monkeypatch):
 
 def test_what_is_the_same_or_faster_fails_no_job(diff):
     assert diff("a0.vst", "a0.vst", "--fail-over", "0%")[1] == ""
-    out, _ = diff("slow.vst", "a0.vst", "--format", "json", "--fail-over", "1000%")
+    out, _ = diff("slow.vst", "a0.vst", "--format", "json", "--fail-over", "1000000%")
     assert rows(out)["work"]["total_ns_per_call_change"] < 0
 
 

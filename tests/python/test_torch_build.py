@@ -134,7 +134,7 @@ def test_torch_that_is_loaded_while_recording_is_recorded(place):
 
 
 RANKS = """
-import os, sys, json
+import os, sys, json, time
 import torch, torch.distributed as dist
 from vestige import profile
 rank = int(os.environ["RANK"])
@@ -142,13 +142,15 @@ dist.init_process_group("gloo", init_method="file://" + os.path.abspath("meeting
 with profile(output=sys.argv[1], with_stack=False) as prof:
     dist.all_reduce(torch.ones(4))
 prof.export_chrome_trace(f"{os.environ['RANK']}.json")
+while not all(os.path.exists(f"{other}.json") for other in range(2)):
+    time.sleep(0.01)  # who ends breaks the connection of one that has not yet woken up
 dist.destroy_process_group()
 print("[]")
 """
 
 
 def test_two_ranks_have_files_of_their_own_and_say_which_they_are(tmp_path):
-    env = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+    env = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "GLOO_SOCKET_IFNAME": "lo"}
     command = [sys.executable, "-W", "ignore", "-c", RANKS, str(tmp_path / "t.rank{rank}.vst")]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     running = [subprocess.Popen(command, env={**env, "RANK": str(rank)}, cwd=tmp_path, **pipes) for rank in range(2)]
