@@ -268,6 +268,7 @@ def test_a_fork_inside_a_hook(run, workplace):
     assert sorted(file.steps for file in others) == [0, 0, 3, 3]
 
 
+@pytest.mark.safe_engine
 def test_a_child_that_comes_back_from_a_hook_goes_on_being_recorded(run):
     root, others = run(
         """

@@ -129,6 +129,7 @@ def cprofile_counts(function):
     return {name: values[1] for (_, _, name), values in stats.items() if "disable" not in name}
 
 
+@pytest.mark.safe_engine
 def test_cprofile_started_and_stopped_inside_gives_what_it_gives_alone():
     alone = cprofile_counts(work)
     inside = []
@@ -160,6 +161,7 @@ def test_ours_resumes_after_cprofile_at_the_right_place():
     assert not parent["args"].get("cut")
 
 
+@pytest.mark.safe_engine
 @needs_profile
 def test_the_gap_that_another_hook_leaves_is_marked():
     def outer():
@@ -171,6 +173,7 @@ def test_the_gap_that_another_hook_leaves_is_marked():
     assert gaps[0]["args"]["duration"] > 0
 
 
+@pytest.mark.safe_engine
 def test_a_user_s_setprofile_hook_inside_works_and_ours_resumes():
     seen = []
 
@@ -192,6 +195,7 @@ def test_a_user_s_setprofile_hook_inside_works_and_ours_resumes():
     assert counts["leaf"] == (5 if MONITORING else 2)
 
 
+@pytest.mark.safe_engine
 def test_a_user_s_hook_from_before_gets_back_what_it_had():
     seen = []
 
@@ -296,6 +300,7 @@ def test_a_debugger_inside_stops_at_the_same_lines():
     assert counts["leaf"] == 3
 
 
+@pytest.mark.safe_engine
 def test_a_hook_on_another_thread_is_that_thread_s_own():
     seen = []
 

@@ -29,6 +29,7 @@ def spans_named(trace, name):
     return [event for event in calls(trace) if short(event["name"]) == name]
 
 
+@pytest.mark.safe_engine
 def test_a_thread_that_runs_already_is_recorded_with_the_frames_it_is_in():
     started, go = threading.Event(), threading.Event()
 

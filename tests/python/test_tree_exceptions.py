@@ -58,6 +58,7 @@ def test_an_exception_out_of_a_c_call_marks_it():
     )
 
 
+@pytest.mark.safe_engine
 def test_an_exception_through_a_c_call_marks_both_sides():
     def key(item):
         raise KeyError(item)

@@ -87,6 +87,7 @@ def test_a_generator_expression_is_resumed_once_an_item():
     )
 
 
+@pytest.mark.safe_engine
 def test_a_class_body_is_a_call_inside_build_class():
     def outer():
         class Thing:

@@ -143,6 +143,7 @@ def test_a_cprofile_that_begins_inside_and_ends_after():
     assert "leaf" in {entry.code.co_name for entry in profiler.getstats() if hasattr(entry.code, "co_name")}
 
 
+@pytest.mark.safe_engine
 def test_a_cprofile_as_a_context_manager_and_a_subclass_of_it():
     class Mine(cProfile.Profile):
         pass

@@ -19,6 +19,7 @@ def full_names(trace):
     return [event["name"] for event in calls(trace) if event["name"].startswith("<built-in")]
 
 
+@pytest.mark.safe_engine
 def test_builtins_are_calls():
     def outer():
         abs(-1)
@@ -54,6 +55,7 @@ def test_methods_are_named_by_their_class_however_they_are_called():
     ]
 
 
+@pytest.mark.safe_engine
 def test_names_are_stable_and_hold_no_address():
     def outer():
         for _ in range(3):
@@ -87,6 +89,7 @@ def test_a_subclass_s_inherited_method_is_named_by_the_defining_class():
     assert full_names(record(outer)) == ["<built-in method append of list object>"] * 3
 
 
+@pytest.mark.safe_engine
 def test_classmethod_around_a_builtin_is_the_builtin():
     class Thing:
         method = classmethod(repr)
@@ -108,6 +111,7 @@ def test_classmethod_around_a_builtin_is_the_builtin():
     )
 
 
+@pytest.mark.safe_engine
 def test_a_method_around_a_builtin_that_fails():
     class Thing:
         method = classmethod(len)
@@ -144,6 +148,7 @@ def test_a_method_around_a_builtin_called_with_a_star_leaves_nothing_open():
     assert all("cut" not in line and "open" not in line for line in lines)
 
 
+@pytest.mark.safe_engine
 def test_callbacks_out_of_c_are_inside_it():
     def key(item):
         return -item
@@ -230,6 +235,7 @@ def test_a_type_call_has_no_span_but_what_it_calls_has():
     )
 
 
+@pytest.mark.safe_engine
 def test_failing_calls_and_calls_that_fail_to_bind_are_marked():
     def outer():
         for call in (lambda: len(), lambda: len(x=1), lambda: [].append(), lambda: [].append(1, 2), lambda: ord("ab")):
@@ -359,6 +365,7 @@ PyMODINIT_FUNC PyInit_heap_definitions(void)
 """
 
 
+@pytest.mark.safe_engine
 def test_definitions_made_on_the_heap_at_one_address_get_their_right_names():
     make = compiled.module("heap_definitions", HEAP_DEFINITIONS).make
     long = "a_name_that_is_longer_than_any_buffer_somebody_may_keep_it_in_"
@@ -424,6 +431,7 @@ PyMODINIT_FUNC PyInit_heap_types(void)
 """
 
 
+@pytest.mark.safe_engine
 def test_types_made_and_freed_at_one_address_get_their_right_names():
     import gc
 
@@ -448,6 +456,7 @@ def test_types_made_and_freed_at_one_address_get_their_right_names():
     assert {name: n for name, n in counts.items() if "touch" in name} == {f"<mod.Type{n}.touch>": 2 for n in range(50)}
 
 
+@pytest.mark.safe_engine
 def test_a_function_of_a_module_that_was_freed_keeps_its_name():
     import gc
 
@@ -525,6 +534,7 @@ def test_a_program_s_own_monitoring_goes_on_beside_ours():
     assert counts["leaf"] == 2
 
 
+@pytest.mark.safe_engine
 def test_functions_called_on_a_class_are_methods_of_type():
     def outer():
         bytes.fromhex("00")
