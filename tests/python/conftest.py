@@ -14,6 +14,7 @@ import pytest
 # A shell starts what runs in the background with interrupts ignored, and programs inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
 def pytest_collection_modifyitems(config, items):
     """Of what is the same on every Python, the files whose turn it is here: VESTIGE_TURNS has the versions that share them;
     without it, all run.
