@@ -154,8 +154,9 @@ static VST_COLD PyObject *call_import(uint32_t number, words w, uint32_t in,
     const vpy_thunk_slot *s = &vpy_thunk_slots[number];
     PyObject *result = id ? record(s, w, in, id) : forward(s, w);
 
+    /* One makes the module, another fills it. */
     if (result && recording == in)
-        after_import(result);
+        after_import(PyModule_Check(result) ? result : w.b);
     return result;
 }
 
