@@ -104,10 +104,12 @@ VST_API extern uint64_t vst_recording_epoch;
 #if defined(__GNUC__)
 #define VST_TLS_MODEL __attribute__((tls_model("initial-exec")))
 #define VST_LIKELY(x) __builtin_expect(!!(x), 1)
-#define VST_COLD __attribute__((cold, noinline)) /* keep it out of hooks */
+#define VST_NOINLINE __attribute__((noinline)) /* keep it out of hooks */
+#define VST_COLD __attribute__((cold, noinline))
 #else
 #define VST_TLS_MODEL
 #define VST_LIKELY(x) (x)
+#define VST_NOINLINE
 #define VST_COLD
 #endif
 #ifdef __cplusplus
@@ -156,32 +158,9 @@ static inline void vst_record(vst_kind kind, vst_id id)
 
 enum { VST_LEFT_OUT_TOLD = 64 }; /* the trace is told of so many at once */
 
-VST_API VST_COLD void vst_record_left_out(void);
-
-/* Takes the ENTER of this id back, as if it had never been, if it is the last
- * word of this chunk: time goes on from the word before it. Then the call that
- * made this one has no word behind its own ENTER either. A word that reads like
- * an ENTER may be a payload, unless it lies behind the floor. */
-static inline bool vst_record_take_back(vst_buffer *buffer, vst_id id)
-{
-    if (buffer->cursor == buffer->floor || buffer->epoch != vst_record_epoch())
-        return false;
-    uint64_t *last = buffer->cursor - 1;
-    if ((uint32_t)*last != (uint32_t)vst_word(VST_ENTER, id, 0))
-        return false;
-    buffer->last -= vst_word_delta(*last);
-    buffer->cursor = last;
-    *(volatile uint64_t *)last = 0;
-    uint64_t left_out = buffer->left_out + 1;
-#if defined(__GNUC__)
-    __atomic_store_n(&buffer->left_out, left_out, __ATOMIC_RELAXED);
-#else
-    buffer->left_out = left_out;
-#endif
-    if (left_out % VST_LEFT_OUT_TOLD == 0)
-        vst_record_left_out();
-    return true;
-}
+/* Of the function below: for a call that may have been short. */
+VST_API VST_NOINLINE void vst_record_end_of_short_call(vst_kind kind, vst_id id,
+                                                       vst_ticks now);
 
 /* The end of a call of a function, EXIT or RAISE, by the same hooks: as
  * vst_record, but where the recording leaves short calls out, one that took
@@ -191,10 +170,10 @@ static inline void vst_record_end_of_call(vst_kind kind, vst_id id)
     vst_buffer *buffer = vst_thread_buffer;
     vst_ticks now = vst_clock_ticks();
 
-    if (!VST_LIKELY(now - buffer->last >= buffer->shortest) &&
-        vst_record_take_back(buffer, id))
-        return;
-    vst_record_word(buffer, kind, id, now);
+    if (VST_LIKELY(now - buffer->last >= buffer->shortest))
+        vst_record_word(buffer, kind, id, now);
+    else
+        vst_record_end_of_short_call(kind, id, now);
 }
 
 /* ---- records with a payload; the same rule as vst_record --------------- */

@@ -1,8 +1,8 @@
-/* Calls that a recording leaves out because they were short: how many, and of
- * which thread. They are counted where they are taken back (record.h); the
- * trace is told every VST_LEFT_OUT_TOLD of them, so that the sum is nearly
- * right in the file of a process that dies, and of the rest when a thread lets
- * go of the recording. */
+/* Calls that a recording leaves out because they were short: taking them back,
+ * by the thread that made them, and how many there were. The trace is told
+ * every VST_LEFT_OUT_TOLD of them, so that the sum is nearly right in the file
+ * of a process that dies, and of the rest when a thread lets go of the
+ * recording. */
 #include "record/queue.h"
 
 static void tell(vst__writer *writer, const vst_queue *queue, uint64_t count)
@@ -16,12 +16,41 @@ static void tell(vst__writer *writer, const vst_queue *queue, uint64_t count)
 }
 
 /* By the owner, from inside a hook: the recording waits for it with its end. */
-void vst_record_left_out(void)
+static VST_COLD void tell_some(vst_buffer *buffer)
 {
-    vst__writer *writer = (vst__writer *)vst_thread_buffer;
+    vst__writer *writer = (vst__writer *)buffer;
 
     if (writer->queue)
-        tell(writer, writer->queue, writer->hot.left_out);
+        tell(writer, writer->queue, buffer->left_out);
+}
+
+/* Takes the ENTER of this id back, as if it had never been, if it is the last
+ * word of this chunk: time goes on from the word before it. Then the call that
+ * made this one has no word behind its own ENTER either. A word that reads like
+ * an ENTER may be a payload, unless it lies behind the floor. */
+static bool take_back(vst_buffer *buffer, vst_id id)
+{
+    if (buffer->cursor == buffer->floor || buffer->epoch != vst_record_epoch())
+        return false;
+    uint64_t *last = buffer->cursor - 1, word = *last;
+    if ((uint32_t)word != (uint32_t)vst_word(VST_ENTER, id, 0))
+        return false;
+    buffer->last -= vst_word_delta(word);
+    buffer->cursor = last;
+    vst__store_word(last, 0);
+    uint64_t left_out = buffer->left_out + 1;
+    __atomic_store_n(&buffer->left_out, left_out, __ATOMIC_RELAXED);
+    if (!VST_LIKELY(left_out % VST_LEFT_OUT_TOLD))
+        tell_some(buffer);
+    return true;
+}
+
+void vst_record_end_of_short_call(vst_kind kind, vst_id id, vst_ticks now)
+{
+    vst_buffer *buffer = vst_thread_buffer;
+
+    if (!take_back(buffer, id))
+        vst_record_word(buffer, kind, id, now);
 }
 
 void vst__writer_tell_left_out(vst__writer *writer)
