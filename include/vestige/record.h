@@ -167,8 +167,8 @@ VST_API VST_NOINLINE void vst_record_end_of_short_call(vst_kind kind, vst_id id,
  * less, and of which nothing else was recorded since, is taken back. */
 static inline void vst_record_end_of_call(vst_kind kind, vst_id id)
 {
+    vst_ticks now = vst_clock_ticks(); /* first: no register waits for it */
     vst_buffer *buffer = vst_thread_buffer;
-    vst_ticks now = vst_clock_ticks();
 
     if (VST_LIKELY(now - buffer->last >= buffer->shortest))
         vst_record_word(buffer, kind, id, now);
