@@ -40,8 +40,8 @@ Made by `make check-differential`; the differences that are let pass are the tab
 """
 
 
-def work(programs: int, seed_of_all: int) -> dict[str, Any]:
-    """What one Python finds. Runs in that Python."""
+def work(programs: int, seed_of_all: int) -> None:
+    """Prints what one Python finds, again after each batch. Runs in that Python."""
     sys.path.insert(0, str(ROOT / "tests" / "python"))
     from hypothesis import HealthCheck, Phase, given, seed, settings
     from hypothesis import strategies as st
@@ -50,10 +50,14 @@ def work(programs: int, seed_of_all: int) -> dict[str, Any]:
     from differential import compare, generate
 
     LAST.parent.mkdir(exist_ok=True)
-    seen = {engine: [0, 0] for engine in vestige._core.engines}
-    wrong: dict[str, list[str]] = {engine: [] for engine in seen}
+    found = {
+        "version": platform.python_version(),
+        "programs": 0,
+        "calls": dict.fromkeys(vestige._core.engines, 0),
+        "wrong": [],
+    }
 
-    def batch(engine: str, count: int, number: int) -> None:
+    def batch(count: int, number: int) -> None:
         @seed(number)
         @settings(
             max_examples=count,
@@ -65,18 +69,18 @@ def work(programs: int, seed_of_all: int) -> dict[str, Any]:
         @given(generate.programs(), st.sampled_from([0, 0, 3]))
         def same(program: str, warm: int) -> None:
             LAST.write_text(program)
-            seen[engine][0] += 1
-            seen[engine][1] += compare.check(program, [engine], warm)
+            for engine, calls in compare.check(program, warm=warm).items():
+                found["calls"][engine] += calls
+            found["programs"] += 1
 
         try:
             same()
         except compare.Different as error:
-            wrong[engine].append(str(error))
+            found["wrong"].append(str(error))
 
-    for engine in seen:
-        for number, start in enumerate(range(0, programs, BATCH)):
-            batch(engine, min(BATCH, programs - start), seed_of_all * 1000 + number)
-    return {"version": platform.python_version(), "seen": seen, "wrong": wrong}
+    for number, start in enumerate(range(0, programs, BATCH)):
+        batch(min(BATCH, programs - start), seed_of_all * 1000 + number)
+        print(json.dumps(found), flush=True)
 
 
 def pythons() -> list[str]:
@@ -97,23 +101,25 @@ def ask(python: str, programs: int, number: int) -> dict[str, Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Generated programs, recorded by every engine.")
     parser.add_argument("--python", action="append", metavar="3.12", help="only this version (may be repeated)")
-    parser.add_argument("--programs", type=int, default=2500, metavar="N", help="on each Python and engine (2500)")
+    parser.add_argument("--programs", type=int, default=2500, metavar="N", help="on each Python (2500)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="which programs (1)")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        print(json.dumps(work(options.programs, options.seed)))
+        work(options.programs, options.seed)
         return 0
 
     rows, failures = [], []
     for python in options.python or pythons():
         started = time.monotonic()
         found = ask(python, options.programs, options.seed)
-        for engine, (programs, calls) in found["seen"].items():
-            wrong = found["wrong"][engine]
-            rows.append(f"| {found['version']} | `{engine}` | {programs:,} | {calls:,} | {len(wrong) or 'none'} |")
-            failures += wrong
-        print("\n".join(rows[-len(found["seen"]) :]), f"{time.monotonic() - started:.0f} s", flush=True)
+        for engine, calls in found["calls"].items():
+            wrong = [text for text in found["wrong"] if text.startswith(f"engine {engine} ")]
+            rows.append(
+                f"| {found['version']} | `{engine}` | {found['programs']:,} | {calls:,} | {len(wrong) or 'none'} |"
+            )
+        failures += found["wrong"]
+        print("\n".join(rows[-len(found["calls"]) :]), f"{time.monotonic() - started:.0f} s", flush=True)
     print("\n\n".join(failures))
     if not options.python and options.programs >= 2000:
         seed = f"\nSeed {options.seed}; {platform.system()} on {platform.machine()}.\n"

@@ -183,16 +183,16 @@ def recorded_of(trace, engine):
 
 
 def check(source, engines=None, warm=0):
-    """How many calls were compared. Raises Different, with the program and both trees, if an engine is wrong."""
+    """How many calls were compared, by engine. Raises Different, with the program and both trees, if an engine is wrong."""
     twin_result, trees = run_twin(source)
-    calls = 0
+    calls = {}
     for engine in engines or vestige._core.engines:
         result, trace = run_recorded(source, engine, warm)
         if result != twin_result:
             raise Different(f"{source}\n\nThe program computes {result!r}, its twin {twin_result!r}.")
         expected = expected_of(trees, engine)
         compare(source, engine, warm, expected, recorded_of(trace, engine))
-        calls += sum(text.count("\n") + 1 for text in expected.values())
+        calls[engine] = sum(text.count("\n") + 1 for text in expected.values())
     return calls
 
 

@@ -175,13 +175,13 @@ class Writer:
             "drop": [start, f"step({name})", f"del {name}"],
             "two": [
                 start,
-                f"h = {made.name}(1)",
                 f"step({name})",
+                f"h = {made.name}(1)",
                 "step(h)",
-                f"list({name})",
                 f"for x in h:\n    step({name})",
+                f"list({name})",
             ],
-            "zip": [f"list(zip({made.name}(2), {made.name}(2)))"],
+            "zip": [f"list(zip({made.name}(2), range(3)))"],
             "map": [f"list(map(lambda x: abs(x), {made.name}(2)))"],
         }
         return "\n".join(ways[self.choose(sorted(ways))]).splitlines(), 6 * made.cost + 12

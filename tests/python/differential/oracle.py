@@ -125,7 +125,7 @@ class Runtime:
         """A call that stands in the source."""
         try:
             name = native_name(function)
-            if name is not None or isinstance(function, type) and function not in BINDING:
+            if name is not None or issubclass(type(function), type) and function not in BINDING:
                 args = [self._from_c(argument) for argument in args]
                 named = {key: self._from_c(argument) for key, argument in named.items()}
             if name is None:
@@ -170,9 +170,9 @@ class Runtime:
 
     def _enter_one_that_never_ran(self, function, args):
         generator = getattr(function, "__self__", None)
-        if isinstance(generator, types.GeneratorType):
+        if type(generator) is types.GeneratorType:
             fresh = inspect.getgeneratorstate(generator) == inspect.GEN_CREATED
-        elif isinstance(generator, types.CoroutineType):
+        elif type(generator) is types.CoroutineType:
             fresh = inspect.getcoroutinestate(generator) == inspect.CORO_CREATED
         else:
             return
@@ -236,7 +236,7 @@ class Runtime:
         return Manager(self, manager) if is_c else manager
 
     def delegate(self, span, iterable):
-        return delegate(span, iterable if isinstance(iterable, types.GeneratorType) else iter(iterable))
+        return delegate(span, iterable if type(iterable) is types.GeneratorType else iter(iterable))
 
     def awaiting(self, span, awaitable):
         return Awaiting(span, awaitable)
@@ -357,11 +357,11 @@ WRONG_CALLS = {
 
 def native_name(function):
     """As the README has them; None of what is no C function: a type, a slot, a Python function."""
-    if isinstance(function, types.MethodType):
+    if type(function) is types.MethodType:  # isinstance would ask the object
         function = function.__func__
-    if isinstance(function, types.MethodDescriptorType):
+    if type(function) is types.MethodDescriptorType:
         return f"<built-in method {function.__name__} of {class_name(function.__objclass__)} object>"
-    if not isinstance(function, types.BuiltinFunctionType):
+    if not issubclass(type(function), types.BuiltinFunctionType):
         return None
     owner = function.__self__
     if isinstance(owner, types.ModuleType):
