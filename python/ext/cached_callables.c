@@ -77,6 +77,9 @@ void vpy_cached_call_note(const vpy_iframe *frame, uintptr_t address)
     PyObject *code = PyWeakref_NewRef((PyObject *)vpy_iframe_code(frame), NULL);
     at = place_of(places, places_mask, address);
     if (code) {
+        /* A new one is ours: gc.get_objects() is to give what it gave. */
+        if (Py_REFCNT(code) == 1)
+            PyObject_GC_UnTrack(code);
         places_used += !at->address;
         Py_XDECREF(at->code);
         *at = (place){address, code, vpy_iframe_instruction(frame)};

@@ -3,11 +3,12 @@
 `make check-cpython` runs hundreds of modules the same way.
 """
 
+import gc
 import sys
+import types
 from pathlib import Path
 
 import pytest
-
 import vestige
 
 PROOFS = Path(__file__).resolve().parents[2] / "proofs"
@@ -18,7 +19,9 @@ import ways
 
 MODULES = "test_call test_yield_from test_exception_variations test_unpack test_threading_local test_contextlib"
 PROGRAM = """
+import gc
 import sys
+import types
 sys.path.insert(0, {inside!r})
 import unittest_outcomes
 if __name__ == "__main__":
@@ -85,3 +88,17 @@ def test_hooks_are_seen_while_recording_and_none_after():
             during = hooks.left()
         assert during
         assert hooks.left() == []
+
+
+def objects_made_by_counting_them():
+    before = len(gc.get_objects())
+    after = len(gc.get_objects())
+    return after - before
+
+
+@pytest.mark.parametrize("engine", vestige._core.engines)
+def test_the_collector_shows_the_program_no_object_of_ours(engine):
+    count = types.FunctionType(objects_made_by_counting_them.__code__.replace(), globals())  # code that never ran
+    with vestige.profile(engine=engine):
+        made = count()
+    assert made == 0
