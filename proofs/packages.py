@@ -26,9 +26,9 @@ KNOWN = HERE / "packages_known.txt"
 HEAD = """\
 # Packages on Python {version}: the tests they bring along, bare and traced
 
-A row is a part of a package's tests, run by pytest in one process, bare and under `vestige run --engine …`, and how they
-came out bare. "same": every test came out as it did bare, the process ended the same way, its trace can be read and
-has lost nothing, and nothing of vestige's was left in the interpreter.
+A row is a part of a package's tests, run by pytest in one process, bare and under `vestige run --engine …`, and how
+they came out bare. "same": every test came out as it did bare, the process ended the same way, its trace can be read
+and has lost nothing, and nothing of vestige's was left in the interpreter.
 
 With {packages}.
 """

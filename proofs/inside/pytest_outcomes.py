@@ -50,6 +50,7 @@ class Outcomes:
         self._why = str(report.longrepr)[-4000:]
 
     def _write(self, name: str, outcome: str, why: str) -> None:
+        name = name.rpartition("site-packages/")[2]  # wherever that is from here
         line = json.dumps([name, outcome, why]) + "\n"
         file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.write(file, line.encode())
