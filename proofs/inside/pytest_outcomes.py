@@ -10,6 +10,7 @@ import faulthandler
 import json
 import os
 import sys
+import sysconfig
 
 import pytest
 
@@ -50,7 +51,6 @@ class Outcomes:
         self._why = str(report.longrepr)[-4000:]
 
     def _write(self, name: str, outcome: str, why: str) -> None:
-        name = name.rpartition("site-packages/")[2]  # wherever that is from here
         line = json.dumps([name, outcome, why]) + "\n"
         file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.write(file, line.encode())
@@ -70,7 +70,9 @@ def main() -> int:
 
         threading.setprofile(ignore)
         sys.setprofile(ignore)
-    return int(pytest.main([*QUIET, *words], plugins=[Outcomes(path)]))
+    # Names of tests begin at this folder, wherever they run.
+    root = sysconfig.get_path("purelib")
+    return int(pytest.main([*QUIET, "--rootdir", root, *words], plugins=[Outcomes(path)]))
 
 
 if __name__ == "__main__":
