@@ -35,7 +35,7 @@ VST_API double vst_clock_ticks_per_second(void);
 static inline vst_ticks vst_clock_ticks(void)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
-    if (vst_clock_in_use == VST_CLOCK_TSC)
+    if (__builtin_expect(vst_clock_in_use == VST_CLOCK_TSC, 1))
         return __builtin_ia32_rdtsc();
 #endif
     return vst_clock_ticks_portable();

@@ -106,11 +106,13 @@ VST_API extern uint64_t vst_recording_epoch;
 #define VST_LIKELY(x) __builtin_expect(!!(x), 1)
 #define VST_NOINLINE __attribute__((noinline)) /* keep it out of hooks */
 #define VST_COLD __attribute__((cold, noinline))
+#define VST_INLINE static inline __attribute__((always_inline))
 #else
 #define VST_TLS_MODEL
 #define VST_LIKELY(x) (x)
 #define VST_NOINLINE
 #define VST_COLD
+#define VST_INLINE static inline
 #endif
 #ifdef __cplusplus
 #define VST_THREAD_LOCAL thread_local
@@ -133,8 +135,8 @@ static inline uint64_t vst_record_epoch(void)
 }
 
 /* Of the two functions below: the word, into the calling thread's buffer. */
-static inline void vst_record_word(vst_buffer *buffer, vst_kind kind, vst_id id,
-                                   vst_ticks now)
+VST_INLINE void vst_record_word(vst_buffer *buffer, vst_kind kind, vst_id id,
+                                vst_ticks now)
 {
     uint64_t delta = now - buffer->last;
 
@@ -165,7 +167,7 @@ VST_API VST_NOINLINE void vst_record_end_of_short_call(vst_kind kind, vst_id id,
 /* The end of a call of a function, EXIT or RAISE, by the same hooks: as
  * vst_record, but where the recording leaves short calls out, one that took
  * less, and of which nothing else was recorded since, is taken back. */
-static inline void vst_record_end_of_call(vst_kind kind, vst_id id)
+VST_INLINE void vst_record_end_of_call(vst_kind kind, vst_id id)
 {
     vst_ticks now = vst_clock_ticks(); /* first: no register waits for it */
     vst_buffer *buffer = vst_thread_buffer;
