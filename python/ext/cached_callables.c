@@ -8,7 +8,7 @@
  * GIL. */
 #include "thunks.h"
 
-#if PY_VERSION_HEX >= 0x030B0000
+#if VPY_HAS_CACHED_CALLABLES
 
 #define Py_BUILD_CORE 1
 #undef _PyGC_FINALIZED /* which is another name for a function in there */
@@ -87,23 +87,6 @@ void vpy_cached_call_note(const vpy_iframe *frame, uintptr_t address)
     PyErr_Restore(type, value, traceback);
 }
 
-#if PY_VERSION_HEX >= 0x030D0000
-#define IS_PLAIN_CALL(op)                                                      \
-    ((op) == CALL_BUILTIN_O || (op) == CALL_BUILTIN_FAST ||                    \
-     (op) == CALL_METHOD_DESCRIPTOR_O)
-#define UNDECIDED CALL
-#elif PY_VERSION_HEX >= 0x030C0000
-#define IS_PLAIN_CALL(op)                                                      \
-    ((op) == CALL_NO_KW_BUILTIN_O || (op) == CALL_NO_KW_BUILTIN_FAST ||        \
-     (op) == CALL_NO_KW_METHOD_DESCRIPTOR_O)
-#define UNDECIDED CALL
-#else
-#define IS_PLAIN_CALL(op)                                                      \
-    ((op) == PRECALL_NO_KW_BUILTIN_O || (op) == PRECALL_NO_KW_BUILTIN_FAST ||  \
-     (op) == PRECALL_NO_KW_METHOD_DESCRIPTOR_O)
-#define UNDECIDED PRECALL_ADAPTIVE
-#endif
-
 /* An instruction is two bytes, its number and its argument; those of calls are
  * followed by a counter, which says 0: decide. */
 static void decide_again(const place *at)
@@ -115,9 +98,9 @@ static void decide_again(const place *at)
         return;
     instruction = (unsigned char *)((PyCodeObject *)code)->co_code_adaptive +
                   2 * (size_t)at->instruction;
-    if (IS_PLAIN_CALL(instruction[0])) {
+    if (VPY_IS_PLAIN_CALL(instruction[0])) {
         instruction[2] = instruction[3] = 0;
-        instruction[0] = UNDECIDED;
+        instruction[0] = VPY_UNDECIDED_CALL;
     }
     Py_DECREF(code);
 }

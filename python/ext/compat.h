@@ -474,7 +474,69 @@ static inline PyObject *vpy_wrapped_function(PyObject *wrapper)
     return ((wrapping *)wrapper)->callable;
 }
 
+/* ---- frame evaluation, up to 3.11 --------------------------------------- */
+
+#if PY_VERSION_HEX < 0x030C0000
+#define VPY_HAS_FRAME_HOOK 1
+
+/* From 3.11 on a generator is made by evaluating its first instructions. */
+static inline bool vpy_iframe_makes_generator(const vpy_iframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return (frame->f_code->co_flags &
+            (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) &&
+           frame->owner != FRAME_OWNED_BY_GENERATOR;
+#else
+    (void)frame;
+    return false;
+#endif
+}
+
+/* Whether there is no recursion left for one more frame. */
+static inline bool vpy_frame_will_be_refused(const PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return tstate->recursion_remaining <= 0 && !tstate->recursion_headroom;
+#else
+    return tstate->recursion_depth >= tstate->interp->ceval.recursion_limit &&
+           !tstate->recursion_headroom;
+#endif
+}
+#else
+#define VPY_HAS_FRAME_HOOK 0
+#endif
+
+/* ---- calls of C functions ----------------------------------------------- */
+
+#if PY_VERSION_HEX >= 0x030D0000
+#define vpy_hash_pointer Py_HashPointer
+#else
+#define vpy_hash_pointer _Py_HashPointer
+#endif
+
+/* Instructions (opcode.h) that call len, isinstance or list.append as they call
+ * any C function, and the one that has still to choose among them. */
+#if PY_VERSION_HEX >= 0x030D0000
+#define VPY_IS_PLAIN_CALL(op)                                                  \
+    ((op) == CALL_BUILTIN_O || (op) == CALL_BUILTIN_FAST ||                    \
+     (op) == CALL_METHOD_DESCRIPTOR_O)
+#define VPY_UNDECIDED_CALL CALL
+#elif PY_VERSION_HEX >= 0x030C0000
+#define VPY_IS_PLAIN_CALL(op)                                                  \
+    ((op) == CALL_NO_KW_BUILTIN_O || (op) == CALL_NO_KW_BUILTIN_FAST ||        \
+     (op) == CALL_NO_KW_METHOD_DESCRIPTOR_O)
+#define VPY_UNDECIDED_CALL CALL
+#elif PY_VERSION_HEX >= 0x030B0000
+#define VPY_IS_PLAIN_CALL(op)                                                  \
+    ((op) == PRECALL_NO_KW_BUILTIN_O || (op) == PRECALL_NO_KW_BUILTIN_FAST ||  \
+     (op) == PRECALL_NO_KW_METHOD_DESCRIPTOR_O)
+#define VPY_UNDECIDED_CALL PRECALL_ADAPTIVE
+#endif
+#define VPY_HAS_CACHED_CALLABLES (PY_VERSION_HEX >= 0x030B0000)
+
 /* ---- monitoring -------------------------------------------------------- */
+
+#define VPY_HAS_MONITORING (PY_VERSION_HEX >= 0x030C0000)
 
 /* torch takes tool id 2 on 3.12 before 3.12.5 and none after. */
 #define VPY_TORCH_TAKES_TOOL_ID_2                                              \

@@ -11,7 +11,7 @@
 bool vpy_torch_mode;
 
 const vpy_engine *const vpy_engines[] = {
-#if PY_VERSION_HEX >= 0x030C0000
+#if VPY_HAS_MONITORING
     &vpy_engine_monitoring,
 #else
     &vpy_engine_profile,

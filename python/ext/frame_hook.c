@@ -91,30 +91,6 @@ static void put_in_place(void)
     place(evaluate);
 }
 
-/* ---- frames that are not to be recorded --------------------------------- */
-
-static inline bool makes_generator(const vpy_iframe *frame)
-{
-#if PY_VERSION_HEX >= 0x030B0000
-    return (vpy_iframe_code(frame)->co_flags &
-            (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) &&
-           frame->owner != FRAME_OWNED_BY_GENERATOR;
-#else
-    (void)frame;
-    return false;
-#endif
-}
-
-static inline bool will_be_refused(const PyThreadState *tstate)
-{
-#if PY_VERSION_HEX >= 0x030B0000
-    return tstate->recursion_remaining <= 0 && !tstate->recursion_headroom;
-#else
-    return tstate->recursion_depth >= tstate->interp->ceval.recursion_limit &&
-           !tstate->recursion_headroom;
-#endif
-}
-
 /* ---- a thread's stack ---------------------------------------------------- */
 
 /* Of the calling thread. */
@@ -262,7 +238,7 @@ VST_COLD static PyObject *evaluate_unrecorded(PyThreadState *tstate,
 {
     PyObject *result;
 
-    if (tstate != test.thread || makes_generator(frame)) {
+    if (tstate != test.thread || vpy_iframe_makes_generator(frame)) {
         if (!test.thread && !paused.era && in_place() == evaluate)
             place(next_evaluate);
         return next_evaluate(tstate, frame, throwing);
@@ -319,7 +295,7 @@ VST_COLD static PyObject *evaluate_slowly(PyThreadState *tstate,
         return evaluate_without(tstate, frame, throwing);
     if (t->depth == t->open_depth)
         vpy_open_calls_settle(t, tstate);
-    if (makes_generator(frame) || will_be_refused(tstate))
+    if (vpy_iframe_makes_generator(frame) || vpy_frame_will_be_refused(tstate))
         return next_evaluate(tstate, frame, throwing);
     value = tstate->tracing
                 ? 0
@@ -350,11 +326,11 @@ evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
     uint32_t value = (uint32_t)extra;
     PyObject *result;
 
-    if (!VST_LIKELY(t->era == era && stack_pointer() >= t->limit &&
-                    t->depth != t->open_depth &&
-                    extra >> 32 == vpy_generation &&
-                    value - 1 < VPY_SPECIAL - 1 && !makes_generator(frame) &&
-                    !will_be_refused(tstate) && !tstate->tracing))
+    if (!VST_LIKELY(
+            t->era == era && stack_pointer() >= t->limit &&
+            t->depth != t->open_depth && extra >> 32 == vpy_generation &&
+            value - 1 < VPY_SPECIAL - 1 && !vpy_iframe_makes_generator(frame) &&
+            !vpy_frame_will_be_refused(tstate) && !tstate->tracing))
         return evaluate_slowly(tstate, frame, throwing);
     t->depth++;
     vst_record(VST_ENTER, value);

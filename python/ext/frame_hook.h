@@ -6,12 +6,6 @@
 
 #include "vpy.h"
 
-#if PY_VERSION_HEX < 0x030C0000
-#define VPY_HAS_FRAME_HOOK 1
-#else
-#define VPY_HAS_FRAME_HOOK 0
-#endif
-
 #if VPY_HAS_FRAME_HOOK
 #pragma GCC visibility push(hidden)
 

@@ -5,12 +5,6 @@
  * are shared. */
 #include "thunks.h"
 
-#if PY_VERSION_HEX >= 0x030D0000
-#define hash_pointer Py_HashPointer
-#else
-#define hash_pointer _Py_HashPointer
-#endif
-
 static hashfunc old_hash;
 static richcmpfunc old_compare;
 
@@ -21,9 +15,9 @@ static PyCFunction function_of(PyObject *object)
 
 static Py_hash_t hash(PyObject *self)
 {
-    Py_hash_t of_self = hash_pointer(((PyCFunctionObject *)self)->m_self);
+    Py_hash_t of_self = vpy_hash_pointer(((PyCFunctionObject *)self)->m_self);
     Py_hash_t x =
-        of_self ^ hash_pointer((const void *)(uintptr_t)function_of(self));
+        of_self ^ vpy_hash_pointer((const void *)(uintptr_t)function_of(self));
 
     return x == -1 ? -2 : x;
 }

@@ -133,7 +133,7 @@ static inline vst_id other_id(uint32_t number, PyThreadState *tstate,
             return id;
         id = id_by_class(number, self, &by_class);
         s->value = (value & ~(uint64_t)VST_ID_MAX) | id;
-#if PY_VERSION_HEX >= 0x030B0000
+#if VPY_HAS_CACHED_CALLABLES
     } else if (VPY_THUNK_IS(value) == VPY_THUNK_CACHED) {
         const vpy_iframe *frame = vpy_iframe_innermost(tstate);
         uintptr_t place = vpy_iframe_place(frame);
