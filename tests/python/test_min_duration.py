@@ -284,5 +284,3 @@ def test_the_command_refuses_in_one_line(workplace):
     result = workplace.vestige("run", "--min-duration", "10q", "-c", "pass")
     expected = "vestige: --min-duration: not a time: '10q'; write a number and us, ms, s, m or h, such as 30s\n"
     assert (result.returncode, result.stderr) == (2, expected)
-
-

@@ -40,8 +40,8 @@ name alone. --include, --exclude and --record-args may be repeated.
 BOUNDS = ("--max-size", "--last")
 SNAPSHOTS = ("--snapshot-signal", "--trigger", "--max-snapshots")
 RANKS = ("--rank", "--local-rank", "--world-size")
-WITH_VALUE: tuple[str, ...] = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine", "--min-duration")
-WITH_VALUE += (*BOUNDS, *SNAPSHOTS, *RANKS)
+WITH_VALUE: tuple[str, ...] = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine")
+WITH_VALUE += ("--min-duration", *BOUNDS, *SNAPSHOTS, *RANKS)
 OURS_ALONE = ("argparse", "gettext")  # a program may have modules of these names
 LINE_MAX = 80
 RECORDS_TO_REPORT = 50_000_000  # beyond that, a report on exit would take too long
