@@ -5,14 +5,15 @@
 
 After each stop nothing may be hooked: no profile or trace function of any thread, no monitoring tool, the evaluation
 function and every C function's pointer as they were. Every scene computes what it computed the first time. After a
-warm-up neither memory nor descriptors, threads and mappings may grow. `--engine none` records nothing: what grows then is
-not the profiler's. The exit status is 0 if all of that held.
+warm-up neither memory nor descriptors, threads and mappings may grow. `--engine none` records nothing: what grows then
+is not the profiler's. The exit status is 0 if all of that held.
 """
 
 from __future__ import annotations
 
 import argparse
 import faulthandler
+import fcntl
 import gc
 import os
 import random
@@ -171,13 +172,12 @@ class Soak:
         while self.share() < 1:
             for scene in self.random.choices(scenes, weights, k=100):
                 self.scene(scene)
-            if first is None:
-                if self.share() >= self.arguments.warm_up:
-                    first = self.sizes()
-                    self.tell(f"warm: {first.text()}")
+            if first is None and self.share() >= self.arguments.warm_up:
+                first = self.sizes()
+                self.tell(f"warm: {first.text()}")
             elif time.monotonic() > self.told + 10:
                 now = self.sizes()
-                most = max(most, now.rss)
+                most = max(most, now.rss) if first else 0
                 self.tell(now.text())
                 self.told = time.monotonic()
         last = self.sizes()
@@ -230,12 +230,15 @@ def put_line(path: Path, engine: str, found: dict[str, Any]) -> None:
         f"| {found['fds']:+d} | {found['threads']:+d} | {found['mappings']:+d} | {found['functions']:,} "
         f"| {found['seconds']:.0f} | clean |"
     )
-    old = path.read_text().splitlines() if path.exists() else []
-    lines = {tuple(text.split("|")[1:3]): text for text in old if text.startswith("| 3.")}
-    lines[tuple(line.split("|")[1:3])] = line
-    rows = sorted(lines.values(), key=lambda text: (int(text.split(".")[1]), text))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(TITLE + "\n".join(rows) + "\n")
+    with path.open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # several soaks may end at once
+        file.seek(0)
+        lines = {tuple(text.split("|")[1:3]): text for text in file.read().splitlines() if text.startswith("| 3.")}
+        lines[tuple(line.split("|")[1:3])] = line
+        rows = sorted(lines.values(), key=lambda text: (int(text.split(".")[1]), text))
+        file.truncate(0)
+        file.write(TITLE + "\n".join(rows) + "\n")
 
 
 def main() -> int:

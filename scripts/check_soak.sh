@@ -1,17 +1,26 @@
 #!/bin/sh
 # Starts and stops the profiler 100,000 times with each engine of each Python, or
-# of those given as arguments; proofs/results/soak.md says what came out.
+# of those given as arguments, the engines of a Python side by side;
+# proofs/results/soak.md says what came out, build/soak how it went.
 set -eu
 
+mkdir -p build/soak
 failed=
 for version in ${*:-$(scripts/find_python.sh --all)}; do
     ${MAKE:-make} --no-print-directory develop PY="$version"
     python=.venv/$version/bin/python
     "$python" -m pip install -qq --disable-pip-version-check greenlet || true
+    running=
     for engine in $("$python" -c 'import vestige; print(*vestige._core.engines)'); do
-        echo "soak of $engine on Python $version"
+        log=build/soak/$version-$engine.log
+        echo "soak of $engine on Python $version, see $log"
         "$python" proofs/soak.py --engine "$engine" --starts "${STARTS:-100000}" \
-            --results proofs/results/soak.md || failed="$failed $version/$engine"
+            --results "${RESULTS:-proofs/results/soak.md}" >"$log" 2>&1 &
+        running="$running $engine:$!"
+    done
+    for one in $running; do
+        wait "${one#*:}" || failed="$failed $version/${one%:*}"
+        tail -n 1 "build/soak/$version-${one%:*}.log"
     done
 done
 [ -z "$failed" ] || { echo "FAILED:$failed"; exit 1; }

@@ -1,5 +1,5 @@
-"""Traps of depth, sprung with every engine: as many frames as the bare interpreter has, on every stack. And engine="turbo"
-where it cannot be: another engine records, and that is said once."""
+"""Traps of depth, sprung with every engine: as many frames as the bare interpreter has, on every stack. And turbo where
+it cannot be: another engine records, and that is said once."""
 
 import functools
 import json
