@@ -5,6 +5,7 @@
 #include "turbo_test.h"
 
 #include "frame_hook.h"
+#include "thunks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,117 @@ static bool frames_are_seen(void)
 }
 #endif
 
+/* ---- calls through thunks ------------------------------------------------ */
+
+/* A function of each convention, which tells whether it got what it was given.
+ */
+static PyObject *answer(bool as_given)
+{
+    return Py_NewRef(as_given ? Py_True : Py_False);
+}
+
+static PyObject *no_arguments(PyObject *self, PyObject *unused)
+{
+    return answer(self == Py_None && !unused);
+}
+
+static PyObject *one(PyObject *self, PyObject *argument)
+{
+    return answer(self == Py_None && argument == Py_Ellipsis);
+}
+
+static PyObject *tuple(PyObject *self, PyObject *args)
+{
+    return answer(self == Py_None && PyTuple_GET_SIZE(args) == 1 &&
+                  PyTuple_GET_ITEM(args, 0) == Py_Ellipsis);
+}
+
+static PyObject *tuple_and_names(PyObject *self, PyObject *args, PyObject *kw)
+{
+    return answer(self == Py_None && PyTuple_GET_SIZE(args) == 1 && kw &&
+                  PyDict_GetItemString(kw, "n") == Py_NotImplemented);
+}
+
+static PyObject *array(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    return answer(self == Py_None && count == 1 && args[0] == Py_Ellipsis);
+}
+
+static bool has_name(PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    return count == 1 && args[0] == Py_Ellipsis && names &&
+           PyTuple_GET_SIZE(names) == 1 && args[1] == Py_NotImplemented;
+}
+
+static PyObject *array_and_names(PyObject *self, PyObject *const *args,
+                                 Py_ssize_t count, PyObject *names)
+{
+    return answer(self == Py_None && has_name(args, count, names));
+}
+
+static PyObject *with_class(PyObject *self, PyTypeObject *class,
+                            PyObject *const *args, size_t count,
+                            PyObject *names)
+{
+    return answer(self == Py_None && class == &PyLong_Type &&
+                  has_name(args, (Py_ssize_t)count, names));
+}
+
+#define FUNCTION(f) ((PyCFunction)(void (*)(void))(f))
+static PyMethodDef functions[] = {
+    {"no_arguments", no_arguments, METH_NOARGS, NULL},
+    {"one", one, METH_O, NULL},
+    {"tuple", tuple, METH_VARARGS, NULL},
+    {"array", FUNCTION(array), METH_FASTCALL, NULL},
+    /* These are called with a name, too. */
+    {"tuple_and_names", FUNCTION(tuple_and_names), METH_VARARGS | METH_KEYWORDS,
+     NULL},
+    {"array_and_names", FUNCTION(array_and_names),
+     METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"with_class", FUNCTION(with_class),
+     METH_METHOD | METH_FASTCALL | METH_KEYWORDS, NULL},
+};
+enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
+
+static bool passes_all(PyMethodDef *method, PyObject *names)
+{
+    PyObject *const arguments[] = {Py_Ellipsis, Py_NotImplemented};
+    bool is_method = method->ml_flags & METH_METHOD;
+    PyObject *function =
+        PyCMethod_New(method, Py_None, NULL, is_method ? &PyLong_Type : NULL);
+    PyObject *result =
+        function ? PyObject_Vectorcall(
+                       function, arguments, method->ml_flags != METH_NOARGS,
+                       method->ml_flags & METH_KEYWORDS ? names : NULL)
+                 : NULL;
+    bool passed = result == Py_True;
+
+    Py_XDECREF(result);
+    Py_XDECREF(function);
+    return passed;
+}
+
+/* All that a function is given reaches it through a thunk, and its address can
+ * be put in its place and taken out. */
+static bool thunks_pass_all(void)
+{
+    PyObject *names = Py_BuildValue("(s)", "n");
+    bool pass = names && vpy_thunks_count_for(0);
+
+    for (size_t i = 0; pass && i < FUNCTIONS; i++) {
+        PyMethodDef *method = &functions[i];
+        PyCFunction own = method->ml_meth;
+        const vpy_found found = {method, Py_None, VPY_OF_TYPE, "vestige"};
+        vpy_thunks_put(&found);
+        pass = method->ml_meth != own && passes_all(method, names);
+        vpy_thunks_restore();
+        pass = pass && method->ml_meth == own;
+    }
+    Py_XDECREF(names);
+    PyErr_Clear();
+    return pass;
+}
+
 const char *vpy_turbo_test(void)
 {
     static bool passed;
@@ -115,7 +227,7 @@ const char *vpy_turbo_test(void)
         return NULL;
     if (!is_same_version())
         return "it was built for another version of Python";
-    if (!structures_agree() || !frames_are_seen())
+    if (!structures_agree() || !frames_are_seen() || !thunks_pass_all())
         return failure;
     passed = true;
     return NULL;
