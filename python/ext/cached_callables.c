@@ -74,12 +74,9 @@ void vpy_cached_call_note(const vpy_iframe *frame, uintptr_t address)
     if ((at && at->address && !vpy_weakref_is_dead(at->code)) || !make_room())
         return;
     PyErr_Fetch(&type, &value, &traceback);
-    PyObject *code = PyWeakref_NewRef((PyObject *)vpy_iframe_code(frame), NULL);
+    PyObject *code = vpy_weakref_new((PyObject *)vpy_iframe_code(frame));
     at = place_of(places, places_mask, address);
     if (code) {
-        /* A new one is ours: gc.get_objects() is to give what it gave. */
-        if (Py_REFCNT(code) == 1)
-            PyObject_GC_UnTrack(code);
         places_used += !at->address;
         Py_XDECREF(at->code);
         *at = (place){address, code, vpy_iframe_instruction(frame)};

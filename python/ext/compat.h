@@ -422,6 +422,17 @@ static inline PyObject *vpy_weakref_get(PyObject *weakref)
     return found;
 }
 
+/* A new weak reference that the collector does not know of, which would show it
+ * to the program. The one without a callback is shared: it may be there. */
+static inline PyObject *vpy_weakref_new(PyObject *object)
+{
+    PyObject *made = PyWeakref_NewRef(object, NULL);
+
+    if (made && Py_REFCNT(made) == 1)
+        PyObject_GC_UnTrack(made);
+    return made;
+}
+
 static inline bool vpy_weakref_is_dead(PyObject *weakref)
 {
     PyObject *found = vpy_weakref_get(weakref);

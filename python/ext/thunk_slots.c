@@ -165,7 +165,7 @@ static bool hold_keeper(vpy_thunk_about *k, PyObject *keeper)
         return true;
     if (k->keeper && vpy_weakref_is_to(k->keeper, keeper))
         return true;
-    Py_XSETREF(k->keeper, PyWeakref_NewRef(keeper, NULL));
+    Py_XSETREF(k->keeper, vpy_weakref_new(keeper));
     if (!k->keeper)
         PyErr_Clear();
     return k->keeper != NULL;
