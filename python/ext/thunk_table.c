@@ -1,4 +1,4 @@
-/* The thunks: 16,384 functions that differ in one number. All conventions by
+/* The thunks: 16,400 functions that differ in one number. All conventions by
  * which a C function is called pass at most five words, in registers; a thunk
  * puts its number into the sixth and jumps to vpy_thunk_call. They are written
  * as one block of instructions, each of the same size, so that an address is a
@@ -19,7 +19,7 @@ __asm__(".pushsection .text.vpy_thunks, \"ax\", @progbits\n"
         "vpy_thunk_table:\n"
         ".cfi_startproc\n"
         ".set vpy_thunk_n, 0\n"
-        ".rept 16384\n"
+        ".rept 16400\n"
         ".balign 16\n"
         "endbr64\n"
         "movl $vpy_thunk_n, %r9d\n"
@@ -41,7 +41,7 @@ __asm__(".pushsection .text.vpy_thunks, \"ax\", %progbits\n"
         "vpy_thunk_table:\n"
         ".cfi_startproc\n"
         ".set vpy_thunk_n, 0\n"
-        ".rept 16384\n"
+        ".rept 16400\n"
         ".balign 16\n"
         "hint #34\n" /* bti c */
         "mov w5, #vpy_thunk_n\n"

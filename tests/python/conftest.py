@@ -47,7 +47,7 @@ def pytest_runtest_setup(item):
 
 def pytest_runtest_teardown(item):
     if item.get_closest_marker("safe_engine"):
-        os.environ.pop(ENGINE)
+        os.environ.pop(ENGINE, None)  # not there if the test was skipped
         if engine_before is not None:
             os.environ[ENGINE] = engine_before
 

@@ -295,8 +295,8 @@ def test_functions_beyond_the_last_thunk_are_counted_and_work(tmp_path):
             with profile(engine="turbo") as prof:
                 assert all([getattr(natives, f"f{{number}}")() for number in range(17000)])
             counts = json.loads(prof._session.trace().metadata()["vestige.turbo"])
-            print(counts["covered"], counts["overflow"] > 600)
+            print(counts["covered"] >= 16384, counts["overflow"] > 600)
     """
     text = textwrap.dedent(program).format(here=str(compiled.HERE), source=str(compiled.HERE / "turbo_natives.c"))
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=tmp_path)
-    assert (done.stdout, done.stderr) == ("16384 True\n" * 2, "")
+    assert (done.stdout, done.stderr) == ("True True\n" * 2, "")
