@@ -120,10 +120,10 @@ def of_program(spans, caller_is_ours):
         if not ours:
             found.extend(children)
             continue
-        node = Node(span.name)
+        odd = [f" ({mark})" for mark in span.marks if mark != "raised"]  # cut, open at stop: there should be none
+        node = Node(span.name + "".join(odd))
         node.raised = "raised" in span.marks
         node.children = children
-        node.why = ", ".join(mark for mark in span.marks if mark != "raised")
         found.append(node)
     return found
 
