@@ -88,9 +88,13 @@ def test_calls_that_were_open_at_the_start_end_where_the_next_call_is():
     outer()
     main = threads(load(prof))["MainThread"]
     spans = {short(span.name): span for root in main for span in root.walk() if "open at start" in span.marks}
-    assert [short(span.name) for span in spans["outer"].children] == ["middle", "leaf"]
-    assert [short(span.name) for span in spans["middle"].children] == ["inner", "leaf"]
-    assert [short(span.name) for span in spans["inner"].children] == ["leaf"]
+
+    def called_by(name):  # beside whose functions the collector calls, hypothesis's among them
+        return [short(span.name) for span in spans[name].children if short(span.name) in ("middle", "inner", "leaf")]
+
+    assert called_by("outer") == ["middle", "leaf"]
+    assert called_by("middle") == ["inner", "leaf"]
+    assert called_by("inner") == ["leaf"]
 
 
 def depth_of_recursion_error():
