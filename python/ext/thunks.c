@@ -152,11 +152,13 @@ static VST_COLD PyObject *call_import(uint32_t number, words w, uint32_t in,
                                       vst_id id)
 {
     const vpy_thunk_slot *s = &vpy_thunk_slots[number];
+    bool has_argument = vpy_thunk_abouts[number].method->ml_flags & METH_O;
     PyObject *result = id ? record(s, w, in, id) : forward(s, w);
 
-    /* One makes the module, another fills it. */
+    /* One makes the module (or what an extension calls so), another fills it:
+     * its only argument. Of others the second word is no object. */
     if (result && recording == in)
-        after_import(PyModule_Check(result) ? result : w.b);
+        after_import(!PyModule_Check(result) && has_argument ? w.b : result);
     return result;
 }
 
