@@ -17,7 +17,10 @@ sys.path[:0] = [str(PROOFS), str(PROOFS / "inside")]
 import hooks
 import ways
 
-MODULES = "test_call test_yield_from test_exception_variations test_unpack test_threading_local test_contextlib"
+MODULES = (
+    "test_call test_yield_from test_exception_variations test_unpack test_threading_local test_contextlib "
+    "test_importlib.extension.test_loader"
+)
 PROGRAM = """
 import gc
 import sys
