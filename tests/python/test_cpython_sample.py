@@ -22,9 +22,7 @@ MODULES = (
     "test_importlib.extension.test_loader"
 )
 PROGRAM = """
-import gc
 import sys
-import types
 sys.path.insert(0, {inside!r})
 import unittest_outcomes
 if __name__ == "__main__":
