@@ -131,13 +131,15 @@ def of_program(spans, caller_is_ours):
 @contextlib.contextmanager
 def quietly():
     """The collector waits, for nobody knows when it would run; what a program warns of is its own business."""
-    collecting = gc.isenabled()
+    collecting, unraisable = gc.isenabled(), sys.unraisablehook
     gc.disable()
+    sys.unraisablehook = lambda _: None
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:
+        sys.unraisablehook = unraisable
         if collecting:
             gc.enable()
 
