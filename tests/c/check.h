@@ -20,6 +20,13 @@ static int checks_passed, checks_failed, checks_bad;
     check_text((value), (expected), #value, __FILE__, __LINE__)
 #define TEST(function) check_run(function, #function)
 
+/* Under the thread sanitizer, which what runs on one thread need not do. */
+#if defined(__SANITIZE_THREAD__)
+enum { FOR_THREADS = 1 };
+#else
+enum { FOR_THREADS = 0 };
+#endif
+
 /* How far apart the cases are that a test tries: all of them with VESTIGE_LONG
  * in the environment (make check-long), else as many as there is time for. */
 static inline unsigned check_step(unsigned usual, unsigned sanitized)

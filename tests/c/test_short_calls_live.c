@@ -17,14 +17,6 @@ enum {
     NESTED = 5, /* short calls that are open when the reader comes */
 };
 
-/* What runs on one thread has nothing for the thread sanitizer, and many words.
- */
-#if defined(__SANITIZE_THREAD__)
-enum { FOR_THREADS = 1 };
-#else
-enum { FOR_THREADS = 0 };
-#endif
-
 static char path[64];
 
 /* ---- in the middle of a read --------------------------------------------- */
