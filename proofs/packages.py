@@ -75,7 +75,6 @@ def main() -> int:
     options = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background would hand on that it is ignored
 
-    ways.TIMEOUT = 600.0  # a part is many modules
     bad = 0
     parts = listed()
     names = options.packages or list(parts)

@@ -11,6 +11,7 @@ from ways import ENGINES, Difference, Suite, counts, explain
 COLUMNS = "| module | tests | ok | skipped | failed | safe | turbo |\n|---|--:|--:|--:|--:|---|---|\n"
 KINDS = {
     "": "every time",
+    "timed out": "it took too long, which proves nothing: try again",
     "unsteady": "unsteady: two bare runs differ too",
     "now and then": "not in every traced run",
     "every profiler": "a profile function that does nothing causes it too",

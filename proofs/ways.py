@@ -26,7 +26,8 @@ ROOT = HERE.parent
 INSIDE = HERE / "inside"
 KEPT = ROOT / "build" / "proofs"
 ENGINES = ("safe", "turbo")
-TIMEOUT = 120.0  # seconds for one name; a traced one gets three times that
+TIMEOUT = 300.0  # seconds for one name; a traced one gets three times that
+TIMED_OUT = "timeout"
 RUNS = 3  # of each way, where two ways differ
 END, TRACE, HOOKS = "(the end)", "(the trace)", "(the hooks)"  # compared like tests
 
@@ -110,8 +111,9 @@ class Suite:
         with tempfile.TemporaryDirectory(prefix="proof-", ignore_cleanup_errors=True) as work:
             run = self._run(name, way, Path(work))
         run.arguments = arguments
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(asdict(run), indent=0))
+        if run.outcomes[END] != TIMED_OUT:  # which may be the machine's fault: the next time it is tried again
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text(json.dumps(asdict(run), indent=0))
         return run
 
     def _key(self, way: str) -> str:
@@ -190,7 +192,7 @@ def execute(command: list[str], place: Path, variables: dict[str, str], timeout:
             code = process.wait(timeout)
             end = f"exit {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
         except subprocess.TimeoutExpired:
-            end = "timeout"
+            end = TIMED_OUT
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -210,7 +212,7 @@ class Difference:
     way: str
     bare: str
     traced: str
-    kind: str = ""  # "", "unsteady", "now and then" or "every profiler"
+    kind: str = ""  # "", "timed out", "unsteady", "now and then" or "every profiler"
     why: str = ""
     reason: str = ""  # why it is known
 
@@ -219,6 +221,10 @@ EXPECTED = {TRACE: "ok", HOOKS: "ok"}
 
 
 def compare(name: str, way: str, bare: Run, traced: Run) -> list[Difference]:
+    if TIMED_OUT in (bare.outcomes[END], traced.outcomes[END]):  # what did not run is no news
+        return [
+            Difference(name, END, way, bare.outcomes[END], traced.outcomes[END], "timed out", traced.output[-3000:])
+        ]
     wanted = {**bare.outcomes, **EXPECTED}
     found = []
     for test in {**wanted, **traced.outcomes}:
@@ -239,9 +245,12 @@ def judge(suite: Suite, difference: Difference) -> None:
     test = difference.test
 
     def outcomes(way: str, runs: int) -> set[str]:
-        kept = [suite.run(difference.name, way, number) for number in range(runs)]
-        return {run.outcomes.get(test, EXPECTED.get(test, "not run")) for run in kept if run is not None}
+        all_runs = (suite.run(difference.name, way, number) for number in range(runs))
+        ended = [run for run in all_runs if run is not None and run.outcomes[END] != TIMED_OUT]
+        return {run.outcomes.get(test, EXPECTED.get(test, "not run")) for run in ended}
 
+    if difference.kind:
+        return
     bare = outcomes("bare", RUNS)
     if len(bare) > 1:
         difference.kind = "unsteady"
