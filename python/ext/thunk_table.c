@@ -8,53 +8,34 @@
  * Any thread may be in here, with the GIL of any interpreter. */
 #include "thunks.h"
 
+/* One thunk, and what the assembler writes in front of a kind. */
 #if defined(__x86_64__)
-enum { THUNK_SIZE = 16 };
-
-__asm__(".pushsection .text.vpy_thunks, \"ax\", @progbits\n"
-        ".balign 64\n"
-        ".hidden vpy_thunk_table\n"
-        ".globl vpy_thunk_table\n"
-        ".type vpy_thunk_table, @function\n"
-        "vpy_thunk_table:\n"
-        ".cfi_startproc\n"
-        ".set vpy_thunk_n, 0\n"
-        ".rept 16400\n"
-        ".balign 16\n"
-        "endbr64\n"
-        "movl $vpy_thunk_n, %r9d\n"
-        "jmp vpy_thunk_call\n"
-        ".set vpy_thunk_n, vpy_thunk_n + 1\n"
-        ".endr\n"
-        ".balign 16\n"
-        ".cfi_endproc\n"
-        ".size vpy_thunk_table, . - vpy_thunk_table\n"
-        ".popsection\n");
+#define SIGIL "@"
+#define THUNK "endbr64\nmovl $vpy_thunk_n, %r9d\njmp vpy_thunk_call\n"
 #elif defined(__aarch64__)
-enum { THUNK_SIZE = 16 };
-
-__asm__(".pushsection .text.vpy_thunks, \"ax\", %progbits\n"
-        ".balign 64\n"
-        ".hidden vpy_thunk_table\n"
-        ".globl vpy_thunk_table\n"
-        ".type vpy_thunk_table, %function\n"
-        "vpy_thunk_table:\n"
-        ".cfi_startproc\n"
-        ".set vpy_thunk_n, 0\n"
-        ".rept 16400\n"
-        ".balign 16\n"
-        "hint #34\n" /* bti c */
-        "mov w5, #vpy_thunk_n\n"
-        "b vpy_thunk_call\n"
-        ".set vpy_thunk_n, vpy_thunk_n + 1\n"
-        ".endr\n"
-        ".balign 16\n"
-        ".cfi_endproc\n"
-        ".size vpy_thunk_table, . - vpy_thunk_table\n"
-        ".popsection\n");
+#define SIGIL "%"
+#define THUNK "hint #34\nmov w5, #vpy_thunk_n\nb vpy_thunk_call\n" /* bti c */
 #endif
 
-#if defined(__x86_64__) || defined(__aarch64__)
+#ifdef THUNK
+enum { THUNK_SIZE = 16 };
+
+__asm__(".pushsection .text.vpy_thunks, \"ax\", " SIGIL "progbits\n"
+        ".balign 64\n"
+        ".hidden vpy_thunk_table\n"
+        ".globl vpy_thunk_table\n"
+        ".type vpy_thunk_table, " SIGIL "function\n"
+        "vpy_thunk_table:\n"
+        ".cfi_startproc\n"
+        ".set vpy_thunk_n, 0\n"
+        ".rept 16400\n"
+        ".balign 16\n" THUNK ".set vpy_thunk_n, vpy_thunk_n + 1\n"
+        ".endr\n"
+        ".balign 16\n"
+        ".cfi_endproc\n"
+        ".size vpy_thunk_table, . - vpy_thunk_table\n"
+        ".popsection\n");
+
 extern const unsigned char vpy_thunk_table[]
     __attribute__((visibility("hidden")));
 

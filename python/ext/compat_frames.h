@@ -1,0 +1,201 @@
+/* Of what differs between the supported Pythons, the frames as the interpreter
+ * has them. A part of compat.h, which includes it. */
+#ifndef VPY_COMPAT_FRAMES_H
+#define VPY_COMPAT_FRAMES_H
+
+/* A frame as the interpreter has it: no frame object is made for it. */
+#if PY_VERSION_HEX >= 0x030B0000
+typedef _PyInterpreterFrame vpy_iframe;
+#else
+typedef PyFrameObject vpy_iframe;
+#endif
+
+/* The innermost frame of a thread, which may be none of the program's. */
+static inline const vpy_iframe *vpy_iframe_innermost(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return tstate->current_frame;
+#elif PY_VERSION_HEX >= 0x030B0000
+    return tstate->cframe->current_frame;
+#else
+    return tstate->frame;
+#endif
+}
+
+static inline const vpy_iframe *vpy_iframe_back(const vpy_iframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return frame->previous;
+#else
+    return frame->f_back;
+#endif
+}
+
+/* From 3.12 the C function that evaluates has a frame of its own, in which no
+ * Python runs. */
+static inline bool vpy_iframe_is_shim(const vpy_iframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return frame->owner == FRAME_OWNED_BY_CSTACK;
+#else
+    (void)frame;
+    return false;
+#endif
+}
+
+/* The innermost frame of a thread that is the program's. */
+static inline const vpy_iframe *vpy_iframe_running(PyThreadState *tstate)
+{
+    const vpy_iframe *frame = vpy_iframe_innermost(tstate);
+
+    while (frame && vpy_iframe_is_shim(frame))
+        frame = vpy_iframe_back(frame);
+    return frame;
+}
+
+/* Whether a C function began to evaluate with this frame. */
+static inline bool vpy_iframe_is_entry(const vpy_iframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return !frame->previous || frame->previous->owner == FRAME_OWNED_BY_CSTACK;
+#elif PY_VERSION_HEX >= 0x030B0000
+    return frame->is_entry;
+#else
+    (void)frame;
+    return true;
+#endif
+}
+
+/* A local variable of a frame that runs; borrowed, NULL if it has no value. */
+static inline PyObject *vpy_iframe_local(const vpy_iframe *frame, int index)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return frame->localsplus[index];
+#else
+    return frame->f_localsplus[index];
+#endif
+}
+
+/* The interpreter's own of a frame object. */
+static inline const vpy_iframe *vpy_iframe_of(const PyFrameObject *frame)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return frame->f_frame;
+#else
+    return frame;
+#endif
+}
+
+static inline PyCodeObject *vpy_iframe_code(const vpy_iframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return (PyCodeObject *)frame->f_executable;
+#else
+    return frame->f_code;
+#endif
+}
+
+/* The number of the instruction it is at; -1 before the first. */
+static inline int vpy_iframe_instruction(const vpy_iframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return (int)(frame->instr_ptr - _PyCode_CODE(vpy_iframe_code(frame)));
+#elif PY_VERSION_HEX >= 0x030B0000
+    return (int)(frame->prev_instr - _PyCode_CODE(frame->f_code));
+#else
+    return frame->f_lasti;
+#endif
+}
+
+/* The same as a number for comparisons, which tells code objects apart: the
+ * instruction's address where it lies in the code object. Bit 0 is free, but on
+ * 3.11 it says whether the frame is an entry. */
+static inline uintptr_t vpy_iframe_place(const vpy_iframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return (uintptr_t)frame->instr_ptr;
+#elif PY_VERSION_HEX >= 0x030C0000
+    return (uintptr_t)frame->prev_instr;
+#elif PY_VERSION_HEX >= 0x030B0000
+    return (uintptr_t)frame->prev_instr | frame->is_entry;
+#else
+    /* Objects are 16 bytes apart, addresses have 47 bits. */
+    uintptr_t number = (uintptr_t)frame->f_lasti + 1;
+    return (uintptr_t)frame->f_code >> 3 | (number < 0xfffff ? number : 0xfffff)
+                                               << 44;
+#endif
+}
+
+/* A function's first instructions make its cells and its generator; until then
+ * the interpreter shows its frame to nobody. */
+static inline bool vpy_iframe_is_incomplete(const vpy_iframe *frame,
+                                            int instruction)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return instruction < vpy_iframe_code(frame)->_co_firsttraceable &&
+           frame->owner != FRAME_OWNED_BY_GENERATOR;
+#else
+    (void)frame, (void)instruction;
+    return false;
+#endif
+}
+
+/* What a function was called with, or has made of it since; borrowed, NULL if
+ * it has no value. Functions in a function may share it, it lies in a cell
+ * then: on 3.10 from the beginning, later from the first instructions on. */
+static inline PyObject *vpy_iframe_argument(const vpy_iframe *frame, int index)
+{
+    PyObject *value = vpy_iframe_local(frame, index);
+    PyCodeObject *code = vpy_iframe_code(frame);
+
+#if PY_VERSION_HEX >= 0x030B0000
+    const char *kinds = PyBytes_AS_STRING(code->co_localspluskinds);
+
+    if (value && (kinds[index] & CO_FAST_CELL) && PyCell_Check(value) &&
+        !vpy_iframe_is_incomplete(frame, vpy_iframe_instruction(frame)))
+        value = PyCell_GET(value);
+#else
+    Py_ssize_t cells = PyTuple_GET_SIZE(code->co_cellvars);
+
+    for (Py_ssize_t i = 0; !value && code->co_cell2arg && i < cells; i++)
+        if (code->co_cell2arg[i] == index)
+            value =
+                PyCell_GET(vpy_iframe_local(frame, code->co_nlocals + (int)i));
+#endif
+    return value;
+}
+
+/* Whether a code object's line table has columns too, in a format of its own.
+ */
+#define VPY_LINES_HAVE_COLUMNS (PY_VERSION_HEX >= 0x030B0000)
+
+/* Up to 3.11 there may be strings whose characters are not laid out yet. */
+#if PY_VERSION_HEX < 0x030C0000
+#define vpy_text_is_ready(str) PyUnicode_IS_READY(str)
+#else
+#define vpy_text_is_ready(str) true
+#endif
+
+/* Where in the source an instruction comes from; what is unknown is -1. */
+typedef struct vpy_location {
+    int line, end_line;
+    int column, end_column; /* in bytes, from 0 */
+} vpy_location;
+
+static inline vpy_location vpy_code_location(PyCodeObject *code,
+                                             int instruction)
+{
+    vpy_location at = {-1, -1, -1, -1};
+    int address = instruction * (int)sizeof(_Py_CODEUNIT);
+
+#if PY_VERSION_HEX >= 0x030B0000
+    if (!PyCode_Addr2Location(code, address, &at.line, &at.column, &at.end_line,
+                              &at.end_column))
+        at = (vpy_location){-1, -1, -1, -1};
+#else
+    at.line = PyCode_Addr2Line(code, address);
+#endif
+    return at;
+}
+
+#endif
