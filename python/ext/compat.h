@@ -15,6 +15,7 @@
 #define Py_BUILD_CORE 1
 #if PY_VERSION_HEX < 0x030C0000
 #include <internal/pycore_interp.h>
+#include <internal/pycore_pystate.h>
 #endif
 #if PY_VERSION_HEX >= 0x030B0000
 #include <internal/pycore_frame.h>
@@ -246,13 +247,16 @@ static inline bool vpy_weakref_is_dead(PyObject *weakref)
     return found == NULL;
 }
 
-/* The state of a thread that calls something in C, which has the GIL. */
+/* The state of a thread that calls something in C, which has the GIL. Up to
+ * 3.11 without a call of our own: it is in a structure of the interpreter's. */
 static inline PyThreadState *vpy_thread_state(void)
 {
 #if PY_VERSION_HEX >= 0x030D0000
     return PyThreadState_GetUnchecked();
-#else
+#elif PY_VERSION_HEX >= 0x030C0000
     return _PyThreadState_UncheckedGet();
+#else
+    return _PyRuntimeState_GetThreadState(&_PyRuntime);
 #endif
 }
 

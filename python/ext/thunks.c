@@ -8,7 +8,9 @@
 
 #include <stdio.h>
 
-static uint32_t recording; /* its number, 0: none */
+/* The number of the recording, as it stands in a slot's value: in the upper
+ * half. 0: nothing is recorded. */
+static uint64_t recording;
 static uint32_t recordings;
 static PyInterpreterState *interpreter;
 
@@ -21,12 +23,12 @@ typedef struct words {
     PyObject *a, *b, *c, *d, *e;
 } words;
 
-static inline uint32_t current_recording(void)
+static inline uint64_t current_recording(void)
 {
     return __atomic_load_n(&recording, __ATOMIC_RELAXED);
 }
 
-static inline PyObject *forward(const vpy_thunk_slot *s, words w)
+VST_INLINE PyObject *forward(const vpy_thunk_slot *s, words w)
 {
     return ((five_words)(void (*)(void))s->original)(w.a, w.b, w.c, w.d, w.e);
 }
@@ -41,7 +43,7 @@ static VST_COLD bool find_caller(const vpy_iframe *frame)
     return frame && vpy_caller_is_recorded((PyObject *)vpy_iframe_code(frame));
 }
 
-static inline bool caller_is_recorded(PyThreadState *tstate)
+VST_INLINE bool caller_is_recorded(PyThreadState *tstate)
 {
     const vpy_iframe *frame = vpy_iframe_innermost(tstate);
 
@@ -53,7 +55,7 @@ static inline bool caller_is_recorded(PyThreadState *tstate)
 
 /* A call that is being recorded; 0: it has ended. */
 typedef struct span {
-    uint32_t recording;
+    uint64_t recording;
     vst_id id;
 } span;
 
@@ -66,17 +68,26 @@ static inline void leave(span *s)
         vst_record_end_of_call(VST_RAISE, s->id);
 }
 
-static inline PyObject *record(const vpy_thunk_slot *s, words w, uint32_t in,
-                               vst_id id)
+static VST_COLD void record_raise(vst_id id)
+{
+    vst_record_end_of_call(VST_RAISE, id);
+}
+
+VST_INLINE PyObject *record(const vpy_thunk_slot *s, words w, uint64_t in,
+                            vst_id id)
 {
     __attribute__((cleanup(leave))) span open = {in, id};
     PyObject *result;
 
     vst_record(VST_ENTER, id);
     result = forward(s, w);
+    if (VST_LIKELY(recording == in)) {
+        if (VST_LIKELY(result != NULL))
+            vst_record_end_of_call(VST_EXIT, id);
+        else
+            record_raise(id);
+    }
     open.recording = 0;
-    if (VST_LIKELY(recording == in))
-        vst_record_end_of_call(result ? VST_EXIT : VST_RAISE, id);
     return result;
 }
 
@@ -115,40 +126,58 @@ static VST_COLD uint64_t define(uint32_t number, PyObject *self)
     }
     if (by_class)
         is = VPY_THUNK_BY_CLASS;
-    vpy_thunk_slots[number].value = (uint64_t)recording << 32 | is | id;
+    vpy_thunk_slots[number].value = recording | is | id;
     return vpy_thunk_slots[number].value;
 }
 
-/* The id where the definition alone does not say it; 0: it is not recorded. */
-static inline vst_id other_id(uint32_t number, PyThreadState *tstate,
-                              PyObject *self, uint64_t value)
+/* The id, where the definition alone does not say it: of the rest of a slot's
+ * value, if what else there is to it is as it was. 0: not so. */
+VST_INLINE vst_id id_as_before(const vpy_thunk_slot *s, uint64_t rest,
+                               PyThreadState *tstate, const PyObject *self)
+{
+    vst_id id = (vst_id)rest & VST_ID_MAX;
+
+    if (rest >> 30 == VPY_THUNK_BY_CLASS >> 30)
+        return self && Py_TYPE(self) == s->owner &&
+                       s->owner->tp_version_tag == s->version
+                   ? id
+                   : 0;
+#if VPY_HAS_CACHED_CALLABLES
+    if (rest >> 30 == VPY_THUNK_CACHED >> 30) {
+        uintptr_t place = vpy_iframe_place(vpy_iframe_innermost(tstate));
+        return *vpy_cached_call(place) == place ? id : 0;
+    }
+#endif
+    (void)tstate;
+    return 0;
+}
+
+/* The same where it was not so; 0: it is not recorded. */
+static vst_id id_anew(uint32_t number, PyThreadState *tstate, PyObject *self)
 {
     vpy_thunk_slot *s = &vpy_thunk_slots[number];
+    uint64_t value =
+        s->value >> 32 == recording >> 32 ? s->value : define(number, self);
     vst_id id = (vst_id)value & VST_ID_MAX;
     bool by_class;
 
-    if (VPY_THUNK_IS(value) == VPY_THUNK_BY_CLASS && self) {
-        if (VST_LIKELY(Py_TYPE(self) == s->owner &&
-                       s->owner->tp_version_tag == s->version))
-            return id;
+    if (VPY_THUNK_IS(value) == VPY_THUNK_BY_CLASS && self &&
+        !id_as_before(s, value - recording, tstate, self)) {
         id = id_by_class(number, self, &by_class);
         s->value = (value & ~(uint64_t)VST_ID_MAX) | id;
 #if VPY_HAS_CACHED_CALLABLES
     } else if (VPY_THUNK_IS(value) == VPY_THUNK_CACHED) {
         const vpy_iframe *frame = vpy_iframe_innermost(tstate);
-        uintptr_t place = vpy_iframe_place(frame);
-        if (!VST_LIKELY(*vpy_cached_call(place) == place))
-            vpy_cached_call_note(frame, place);
+        vpy_cached_call_note(frame, vpy_iframe_place(frame));
 #endif
     }
-    (void)tstate;
     return id;
 }
 
 static void after_import(PyObject *module);
 
 /* Its caller may be left out, what it brings is not. */
-static VST_COLD PyObject *call_import(uint32_t number, words w, uint32_t in,
+static VST_COLD PyObject *call_import(uint32_t number, words w, uint64_t in,
                                       vst_id id)
 {
     const vpy_thunk_slot *s = &vpy_thunk_slots[number];
@@ -162,24 +191,24 @@ static VST_COLD PyObject *call_import(uint32_t number, words w, uint32_t in,
     return result;
 }
 
-/* A call of a function that has no id yet, or while nothing is recorded. */
-static __attribute__((noinline)) PyObject *call_other(uint32_t number, words w)
+/* A call of a function whose id is to be found, of one that imports, or while
+ * nothing is recorded. It has the arguments that a thunk gives, so that going
+ * there is a jump. */
+static VST_NOINLINE PyObject *call_other(PyObject *a, PyObject *b, PyObject *c,
+                                         PyObject *d, PyObject *e,
+                                         uint32_t number)
 {
     const vpy_thunk_slot *s = &vpy_thunk_slots[number];
     PyThreadState *tstate = vpy_thread_state();
-    uint32_t in = current_recording();
+    uint64_t in = current_recording();
     bool imports = vpy_thunk_abouts[number].is == VPY_THUNK_IMPORTS;
-    uint64_t value;
-    bool wanted;
-    vst_id id;
+    words w = {a, b, c, d, e};
+    vst_id id = 0;
 
     if (in == 0 || !tstate || tstate->interp != interpreter || tstate->tracing)
         return forward(s, w);
-    wanted = vpy_frames_settle(tstate) && caller_is_recorded(tstate);
-    if (!wanted && !imports)
-        return forward(s, w);
-    value = s->value >> 32 == in ? s->value : define(number, w.a);
-    id = wanted ? other_id(number, tstate, w.a, value) : 0;
+    if (vpy_frames_settle(tstate) && caller_is_recorded(tstate))
+        id = id_anew(number, tstate, w.a);
     if (imports)
         return call_import(number, w, in, id);
     return id ? record(s, w, in, id) : forward(s, w);
@@ -190,25 +219,20 @@ __attribute__((used)) PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
                                                PyObject *e, uint32_t number)
 {
     const vpy_thunk_slot *s = &vpy_thunk_slots[number];
-    uint64_t value = __atomic_load_n(&s->value, __ATOMIC_RELAXED);
-    uint32_t in = current_recording();
+    uint64_t in = current_recording();
+    uint64_t rest = __atomic_load_n(&s->value, __ATOMIC_RELAXED) - in;
+    PyThreadState *tstate = vpy_thread_state();
     words w = {a, b, c, d, e};
-    vst_id id = (vst_id)value;
-    PyThreadState *tstate;
+    vst_id id = (vst_id)rest;
 
-    if (!VST_LIKELY(value >> 32 == in) ||
-        VPY_THUNK_IS(value) == VPY_THUNK_IMPORTS)
-        return call_other(number, w);
-    tstate = vpy_thread_state();
     if (!VST_LIKELY(tstate && tstate->interp == interpreter &&
-                    tstate->tracing == 0))
-        return forward(s, w);
-    if (!VST_LIKELY(vpy_frames_settle(tstate) && caller_is_recorded(tstate)))
-        return forward(s, w);
-    if (!VST_LIKELY(id - 1 < VST_ID_MAX)) {
-        id = other_id(number, tstate, a, value);
-        if (id == 0)
-            return forward(s, w);
+                    tstate->tracing == 0 && vpy_frames_settle(tstate) &&
+                    caller_is_recorded(tstate)))
+        return call_other(a, b, c, d, e, number);
+    if (!VST_LIKELY(rest - 1 < VST_ID_MAX)) {
+        id = id_as_before(s, rest, tstate, a);
+        if (!VST_LIKELY(id))
+            return call_other(a, b, c, d, e, number);
     }
     return record(s, w, in, id);
 }
@@ -272,7 +296,7 @@ bool vpy_thunks_start(vpy_tracer *tracer)
     vpy_function_identity_keep();
     walk();
     vpy_cached_callables_hide();
-    __atomic_store_n(&recording, recordings, __ATOMIC_RELAXED);
+    __atomic_store_n(&recording, (uint64_t)recordings << 32, __ATOMIC_RELAXED);
     return true;
 }
 

@@ -31,7 +31,8 @@ static bool structures_agree(void)
     PyFrameObject *frame = PyEval_GetFrame();
     const vpy_iframe *running = vpy_iframe_running(tstate);
     PyObject *code = (PyObject *)PyCode_NewEmpty("vestige", "test", 1);
-    bool agree = code && (frame != NULL) == (running != NULL);
+    bool agree = code && (frame != NULL) == (running != NULL) &&
+                 vpy_thread_state() == tstate;
 
     if (agree && frame)
         agree = vpy_frame_code(frame) == (PyObject *)vpy_iframe_code(running);

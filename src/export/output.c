@@ -20,10 +20,7 @@ enum {
     BUFFER_SIZE = 512 * 1024,
     NAME_TRIES = 100,
     /* For ".<pid>.<try>.tmp" and its NUL. */
-    NAME_MORE = 40,
-    /* Storage is asked for ahead, as much as there is already, within these. */
-    AHEAD_LEAST = 8 * 1024 * 1024,
-    AHEAD_MOST = 64 * 1024 * 1024
+    NAME_MORE = 40
 };
 
 struct vst__output_file {
@@ -76,26 +73,12 @@ static void free_file(struct vst__output_file *file)
     free(file);
 }
 
-/* Once there was none, it is not asked for again. */
-static void reserve(struct vst__output_file *file, size_t count)
-{
-    uint64_t ahead = file->written < AHEAD_MOST ? file->written : AHEAD_MOST;
-
-    if (file->written < AHEAD_LEAST || file->written + count <= file->reserved)
-        return;
-    if (file->reserved < file->written)
-        file->reserved = file->written;
-    file->reserved =
-        vst__os_file_reserve(fileno(file->stream), file->reserved, ahead)
-            ? file->reserved + ahead
-            : UINT64_MAX;
-}
-
 static vst_status write_file(void *ctx, const void *bytes, size_t count)
 {
     struct vst__output_file *file = ctx;
 
-    reserve(file, count);
+    vst__os_file_reserve(fileno(file->stream), file->written,
+                         file->written + count, &file->reserved);
     errno = 0;
     if (count == 0 || fwrite(bytes, 1, count, file->stream) == count) {
         file->written += count;

@@ -83,10 +83,12 @@ int vst__os_file_may_reach(uint64_t size);
 /* Makes sure that [offset, offset + size) has storage behind it, so that
  * touching a mapping of it can raise no signal. */
 int vst__os_file_allocate(int fd, uint64_t offset, uint64_t size);
-/* Asks for storage ahead of a file's end, which makes writing there cheaper;
- * the file is not longer for it, and truncating gives back what is left. False:
- * there is none to be had, or it would not help. */
-bool vst__os_file_reserve(int fd, uint64_t offset, uint64_t size);
+/* Of a file that grows, before it reaches `need`: asks for storage ahead of its
+ * end, which makes writing there cheaper. The file is not longer for it, and
+ * truncating gives back what is left. *reserved is where it ends, 0 at first,
+ * UINT64_MAX once there was none to be had, or it would not help. */
+void vst__os_file_reserve(int fd, uint64_t end, uint64_t need,
+                          uint64_t *reserved);
 /* Maps with its pages present and writable. */
 int vst__os_map_shared(int fd, uint64_t offset, size_t size, void **address);
 /* Maps for reading; pages come as they are touched. */

@@ -44,9 +44,11 @@ vst_status vst__file_map(vst__file *file, uint64_t offset, uint64_t size,
 
     if (!vst__os_file_is(file->fd, &file->identity))
         return fail(file, EBADF);
-    if (need > file->allocated)
+    if (need > file->allocated) {
+        vst__os_file_reserve(file->fd, file->allocated, need, &file->reserved);
         failed = vst__os_file_allocate(file->fd, file->allocated,
                                        need - file->allocated);
+    }
     if (failed)
         return fail(file, failed);
     if (need > file->allocated)

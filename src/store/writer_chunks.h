@@ -18,6 +18,7 @@ struct vst__file {
     uint64_t last;             /* where the last one lies */
     uint64_t cut;              /* where its used words end, or 0 */
     uint64_t allocated;        /* bytes with storage behind them */
+    uint64_t reserved;         /* storage up to here was asked for */
     int sys_errno;             /* of what failed last */
     uint32_t sequence;
     uint16_t window;
