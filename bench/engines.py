@@ -3,9 +3,11 @@
 Loops and programs: one process alternates the profilers, each in blocks of a few runs, the first of which is not
 counted. What counts is CPU time of the process, the least of all runs; starting and stopping is not in it. A run of a
 loop is 200,000 calls: it takes several pieces of the trace's file, so fresh memory is in its time. vestige records to a
-new file in each block, with all other settings at their defaults; the others are cleared and go on in memory that they
-have used before: the least that they can cost. What a call costs is a run's time less the same without a profiler, by
-the calls; the slowdown of a program is the one time over the other.
+new file in each block, with all other settings at their defaults, and VizTracer is a new one with the memory that it
+makes by default: each as in a program that it is used in. "VizTracer again" is cleared, and goes on in memory that it
+has used before, the least that it can cost; nobody's bar. So is cProfile, which adds up and needs next to none. What a
+call costs is a run's time less the same without a profiler, by the calls; the slowdown of a program is the one time over
+the other.
 
 torch.profiler keeps kilobytes of a call, and its start and stop take seconds: it gets shorter runs of the loops, no
 run of a program that is not counted, and fewer of both.
@@ -90,8 +92,16 @@ def alternate(tools, functions, rounds, runs, warm=True):
 
 
 def everybody():
-    viztracer = [peers.VizTracer()] if peers.is_installed("viztracer") else []
+    viztracer = [peers.VizTracerAnew()] if peers.is_installed("viztracer") else []
     return [peers.Off(), *peers.engines(), *viztracer, peers.CProfile()]
+
+
+def again():
+    if not peers.is_installed("viztracer"):
+        return []
+    tool = peers.VizTracer()
+    tool.name = "VizTracer again"
+    return [tool]
 
 
 def loops_ns(rounds, repeat, torch_rounds, torch_repeat):
@@ -106,7 +116,7 @@ def loops_ns(rounds, repeat, torch_rounds, torch_repeat):
         return {"off": {loop: ns / LOOPS[loop][1] / times for loop, ns in off.items()}} | per_call
 
     many = {name: Repeat(loop, repeat) for name, (loop, _) in LOOPS.items()}
-    result = cost(alternate(everybody(), many, rounds, runs=3), repeat)
+    result = cost(alternate([*everybody(), *again()], many, rounds, runs=3), repeat)
     torch = peers.torch()
     if torch:
         few = {name: Repeat(loop, torch_repeat) for name, (loop, _) in LOOPS.items()}

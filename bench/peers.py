@@ -98,6 +98,23 @@ class VizTracer:
         self.clear()
 
 
+class VizTracerAnew:
+    """A tracer for each start(), as Engine has a profile: its memory is new, as a user's is."""
+
+    name = "VizTracer"
+
+    def start(self):
+        self.tracer = VizTracer()
+        self.tracer.start()
+
+    def stop(self):
+        self.tracer.stop()
+
+    def clear(self):
+        self.tracer.clear()
+        self.tracer = None
+
+
 class CProfile:
     name = "cProfile"
 

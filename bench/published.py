@@ -30,6 +30,7 @@ TOOLS = {
     "turbo": "**vestige, turbo**",
     "safe": "vestige, safe engine",
     "VizTracer": "VizTracer 1.1.1",
+    "VizTracer again": "VizTracer, in memory used before",
     "cProfile": "cProfile",
     "torch": "torch.profiler 2.13, with_stack",
 }
