@@ -82,14 +82,23 @@ static void tell_value(PyObject *value, found_fn *found)
     }
 }
 
+/* By the dozen, each on its way to us before the first is looked at: with torch
+ * there are 130,000 of them, all over the memory. */
 static void tell_values(PyObject *dict, found_fn *found)
 {
-    PyObject *key, *value;
+    PyObject *key, *values[16];
     Py_ssize_t position = 0;
+    size_t count;
 
-    if (dict && PyDict_Check(dict))
-        while (PyDict_Next(dict, &position, &key, &value))
-            tell_value(value, found);
+    if (!dict || !PyDict_Check(dict))
+        return;
+    do {
+        count = 0;
+        while (count < 16 && PyDict_Next(dict, &position, &key, &values[count]))
+            __builtin_prefetch(values[count++]);
+        for (size_t i = 0; i < count; i++)
+            tell_value(values[i], found);
+    } while (count == 16);
 }
 
 /* ---- types ------------------------------------------------------------- */
@@ -102,6 +111,9 @@ static void tell_type(PyTypeObject *type, found_fn *found)
         return;
     for (PyMethodDef *m = type->tp_methods; m && m->ml_name; m++)
         tell_method(m, type, found);
+    /* That of a static type was made from its tables. */
+    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
+        return;
     dict = vpy_type_dict(type);
     tell_values(dict, found);
     Py_XDECREF(dict);
