@@ -116,12 +116,17 @@ bool vpy_engine_start(vpy_tracer *tracer)
 {
     const vpy_engine *engine = vpy_engine_choose(&tracer->options);
     bool started = try_start(engine, tracer);
+    bool was_told = told;
     char json[64];
 
     if (!started && engine != vpy_engines[0]) {
         note_trouble(tracer->options.engine, engine->name, vpy_tracer_message);
         vpy_tracer_message[0] = 0;
         started = try_start(vpy_engines[0], tracer);
+    }
+    if (!started && !was_told) {
+        told = false; /* none records: the error says why */
+        note[0] = 0;
     }
     if (!started)
         return false;
