@@ -17,10 +17,12 @@
 #include <opcode.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <structmember.h>
 
 typedef struct callback {
     PyObject_HEAD vectorcallfunc vectorcall;
+    char mark; /* of the event, for the self test */
 } callback;
 
 typedef PyObject *(*callback_fn)(PyObject *, PyObject *const *, size_t,
@@ -129,23 +131,60 @@ static PyObject *on_c_raise(PyObject *self, PyObject *const *args,
     Py_RETURN_NONE;
 }
 
+/* ---- the self test's hook ------------------------------------------------ */
+
+/* What the events of functions tell of calls made for this, in order. */
+static struct {
+    PyThreadState *thread; /* that makes them, NULL: no test is under way */
+    size_t length;
+    char seen[128];
+} test;
+
+static void see(Py_UCS4 mark)
+{
+    if (test.length < sizeof test.seen - 1)
+        test.seen[test.length++] = (char)mark;
+}
+
+/* The name's first letter where a call begins, and the event's mark. Other
+ * threads and finalizers may run meanwhile: theirs is not looked at. */
+static PyObject *on_test(PyObject *self, PyObject *const *args, size_t nargsf,
+                         PyObject *kwnames)
+{
+    const PyCodeObject *code = (PyCodeObject *)args[0];
+    char mark = ((callback *)self)->mark;
+    bool begins = strchr("([{", mark) != NULL;
+
+    (void)kwnames;
+    if (test.thread != PyThreadState_Get() || !PyCode_Check(args[0]) ||
+        PyUnicode_CompareWithASCIIString(code->co_filename, VPY_TEST_FILE) != 0)
+        Py_RETURN_NONE;
+    if (begins)
+        see(PyUnicode_READ_CHAR(code->co_name, 0));
+    see(PyVectorcall_NARGS(nargsf) < (begins ? 2 : 3) ? '?' : mark);
+    Py_RETURN_NONE;
+}
+
+/* ---- which there are ----------------------------------------------------- */
+
 typedef enum want { CALLS, NATIVE_CALLS, EXCEPTIONS } want;
 
 static const struct hook {
     const char *event;
     callback_fn function;
     want with; /* only set with these */
+    char mark; /* in the self test */
 } hooks[] = {
-    {"PY_START", on_enter, CALLS},
-    {"PY_RESUME", on_enter, CALLS},
-    {"PY_THROW", on_enter, CALLS},
-    {"PY_RETURN", on_return, CALLS},
-    {"PY_YIELD", on_return, CALLS},
-    {"PY_UNWIND", on_unwind, CALLS},
-    {"CALL", on_call, NATIVE_CALLS},
-    {"C_RETURN", on_c_return, NATIVE_CALLS},
-    {"C_RAISE", on_c_raise, NATIVE_CALLS},
-    {"RAISE", on_raise, EXCEPTIONS},
+    {"PY_START", on_enter, CALLS, '('},
+    {"PY_RESUME", on_enter, CALLS, '['},
+    {"PY_THROW", on_enter, CALLS, '{'},
+    {"PY_RETURN", on_return, CALLS, ')'},
+    {"PY_YIELD", on_return, CALLS, ']'},
+    {"PY_UNWIND", on_unwind, CALLS, '!'},
+    {"CALL", on_call, NATIVE_CALLS, 0},
+    {"C_RETURN", on_c_return, NATIVE_CALLS, 0},
+    {"C_RAISE", on_c_raise, NATIVE_CALLS, 0},
+    {"RAISE", on_raise, EXCEPTIONS, 0},
 };
 
 enum { HOOKS = sizeof hooks / sizeof hooks[0] };
@@ -153,7 +192,8 @@ enum { HOOKS = sizeof hooks / sizeof hooks[0] };
 /* ---- placing them ------------------------------------------------------ */
 
 static PyObject *callbacks[HOOKS];
-static long tool = -1; /* our id while recording */
+static PyObject *test_callbacks[HOOKS];
+static long tool = -1; /* our id while recording or testing */
 
 static PyMemberDef callback_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(callback, vectorcall),
@@ -184,24 +224,32 @@ static PyType_Spec callback_spec = {
     .slots = callback_slots,
 };
 
+static PyObject *new_callback(PyTypeObject *type, callback_fn function,
+                              char mark)
+{
+    callback *object = PyObject_New(callback, type);
+
+    if (object) {
+        object->vectorcall = function;
+        object->mark = mark;
+    }
+    return (PyObject *)object;
+}
+
 static int init(PyObject *module)
 {
     PyTypeObject *type =
         (PyTypeObject *)PyType_FromModuleAndSpec(module, &callback_spec, NULL);
+    bool made = type != NULL;
 
-    if (!type)
-        return -1;
-    for (size_t i = 0; i < HOOKS; i++) {
-        callback *object = PyObject_New(callback, type);
-        if (!object) {
-            Py_DECREF(type);
-            return -1;
-        }
-        object->vectorcall = hooks[i].function;
-        Py_XSETREF(callbacks[i], (PyObject *)object);
+    for (size_t i = 0; made && i < HOOKS; i++) {
+        Py_XSETREF(callbacks[i], new_callback(type, hooks[i].function, 0));
+        Py_XSETREF(test_callbacks[i],
+                   new_callback(type, on_test, hooks[i].mark));
+        made = callbacks[i] && test_callbacks[i];
     }
-    Py_DECREF(type);
-    return 0;
+    Py_XDECREF(type);
+    return made ? 0 : -1;
 }
 
 static PyObject *monitoring(void) /* borrowed */
@@ -267,7 +315,8 @@ static void explain(const char *what)
     snprintf(vpy_tracer_message, sizeof vpy_tracer_message, "%s", what);
 }
 
-bool vpy_monitoring_start(vpy_tracer *tracer, bool native)
+static bool place(PyObject *const functions[HOOKS], bool native,
+                  bool exceptions)
 {
     unsigned long events = 0;
 
@@ -278,21 +327,28 @@ bool vpy_monitoring_start(vpy_tracer *tracer, bool native)
     }
     for (size_t i = 0; i < HOOKS; i++) {
         if ((hooks[i].with == NATIVE_CALLS && !native) ||
-            (hooks[i].with == EXCEPTIONS && !vpy_triggers_want_exceptions()))
+            (hooks[i].with == EXCEPTIONS && !exceptions))
             continue;
-        if (!set_callback(i, callbacks[i])) {
+        if (!set_callback(i, functions[i])) {
             explain("sys.monitoring refused a callback");
-            vpy_monitoring_stop(tracer);
+            vpy_monitoring_stop(NULL);
             return false;
         }
         events |= (unsigned long)event_number(i);
     }
     if (!set_events(events)) {
         explain("sys.monitoring refused the events");
-        vpy_monitoring_stop(tracer);
+        vpy_monitoring_stop(NULL);
         return false;
     }
     return true;
+}
+
+bool vpy_monitoring_start(vpy_tracer *tracer, bool native)
+{
+    (void)tracer;
+    vpy_monitoring_test_drop();
+    return place(callbacks, native, vpy_triggers_want_exceptions());
 }
 
 static bool start(vpy_tracer *tracer)
@@ -313,6 +369,37 @@ void vpy_monitoring_stop(vpy_tracer *tracer)
     Py_XDECREF(result);
     PyErr_Clear();
     tool = -1;
+}
+
+/* ---- the self test ------------------------------------------------------- */
+
+bool vpy_monitoring_test_begin(void)
+{
+    if (tool >= 0)
+        return false;
+    test.length = 0;
+    test.thread = PyThreadState_Get();
+    if (!place(test_callbacks, false, false)) {
+        vpy_tracer_message[0] = 0; /* the start will say the same */
+        test.thread = NULL;
+    }
+    return test.thread != NULL;
+}
+
+const char *vpy_monitoring_test_end(void)
+{
+    if (test.thread != PyThreadState_Get())
+        return NULL;
+    vpy_monitoring_test_drop();
+    test.seen[test.length] = 0;
+    return test.seen;
+}
+
+void vpy_monitoring_test_drop(void)
+{
+    if (test.thread)
+        vpy_monitoring_stop(NULL);
+    test.thread = NULL;
 }
 
 static size_t hooks_in_place(void)

@@ -73,6 +73,9 @@ static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
     vpy_traceback_after_fork();
     vpy_memory_abandon();
     vpy_tracer_abandon();
+#if VPY_HAS_MONITORING
+    vpy_monitoring_test_drop();
+#endif
     if (follower && was_recording)
         call_follower();
     Py_RETURN_NONE;

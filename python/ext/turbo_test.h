@@ -3,7 +3,7 @@
 #define VPY_TURBO_TEST_H
 
 #pragma GCC visibility push(hidden)
-/* Why it does not, or NULL. Once it did, that is not asked again. */
+/* Why it does not, or NULL. Once that is known, it is not tested again. */
 const char *vpy_turbo_test(void);
 #pragma GCC visibility pop
 #endif

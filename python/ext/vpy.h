@@ -75,6 +75,17 @@ extern const vpy_engine vpy_engine_turbo;
 bool vpy_monitoring_start(vpy_tracer *tracer, bool native);
 void vpy_monitoring_stop(vpy_tracer *tracer);
 
+/* What its events tell of calls that this thread makes meanwhile to functions
+ * of this file, for turbo_test.c: "a(" for a call of a, "a[" and "a{" where it
+ * goes on or is thrown into, ")", "]" and "!" where it returns, yields or is
+ * left by an exception. False or NULL: it cannot be told now. */
+#define VPY_TEST_FILE "<vestige>"
+bool vpy_monitoring_test_begin(void);
+const char *vpy_monitoring_test_end(void);
+/* Another thread starts to record, or this process was forked: the test that
+ * is under way, if any, ends there. */
+void vpy_monitoring_test_drop(void);
+
 /* Those of this Python; the first one is always there to fall back to. Ends
  * with NULL. */
 extern const vpy_engine *const vpy_engines[];

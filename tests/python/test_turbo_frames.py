@@ -14,6 +14,7 @@ from vestige import profile
 
 EVALUATES = sys.version_info < (3, 12)
 evaluates = pytest.mark.skipif(not EVALUATES, reason="frames are evaluated by us until 3.11")
+monitors = pytest.mark.skipif(EVALUATES, reason="frames are told of by monitoring from 3.12 on")
 SAFE = vestige._core.engines[0]
 
 
@@ -67,6 +68,202 @@ def test_a_failing_self_test_is_told_once_and_the_safe_engine_records(workplace)
         f"recording with {SAFE}"
     ]
     assert f"engine {SAFE}" in workplace.vestige("info", "t.vst").stdout
+
+
+EVENTS_GO_WRONG = """
+import os, sys
+from vestige import profile
+
+monitoring = sys.monitoring
+register = monitoring.register_callback
+events = {name: getattr(monitoring.events, f"PY_{name}") for name in
+          ("START", "RESUME", "THROW", "RETURN", "YIELD", "UNWIND")}
+
+def leaf():
+    len("leaf")
+
+def engine():
+    with profile(engine="turbo") as prof:
+        leaf()
+    assert [monitoring.get_tool(id) for id in (3, 4)] == [None, None]
+    return prof._session.engine
+
+def show(what, change):
+    # In a child, for the test is made once: its events are changed, the recording's are not.
+    def changed(tool, event, function):
+        nonlocal left
+        if function is not None and left:
+            left -= 1
+            event, function = change(event, function)
+        return register(tool, event, function)
+
+    child = os.fork()
+    if child:
+        assert os.waitpid(child, 0)[1] == 0
+        return
+    left = len(events)
+    monitoring.register_callback = changed
+    print(what, engine(), engine(), flush=True)
+    os._exit(0)
+
+def only(name, wrapped):
+    return lambda event, function: (event, wrapped(function) if event == events[name] else function)
+
+swapped = {events["RETURN"]: events["UNWIND"], events["UNWIND"]: events["RETURN"]}
+show("right", lambda event, function: (event, function))
+for name in events:
+    show(f"no {name}", only(name, lambda function: None))
+show("swapped", lambda event, function: (swapped.get(event, event), function))
+show("short", only("RETURN", lambda function: lambda *args: function(*args[:2])))
+show("twice", only("START", lambda function: lambda *args: (function(*args), function(*args))[0]))
+"""
+
+
+@monitors
+def test_events_that_are_not_what_they_must_be_make_the_safe_engine_record(workplace):
+    done = workplace.python("-W", "ignore", "-c", EVENTS_GO_WRONG)
+    assert done.stderr == ""
+    right, *wrong = done.stdout.splitlines()
+    assert right == "right turbo turbo"
+    assert len(wrong) == 9
+    assert [line for line in wrong if not line.endswith(f" {SAFE} {SAFE}")] == []
+
+
+MEDDLES = """
+import os, signal, sys, threading
+from vestige import profile
+
+monitoring = sys.monitoring
+set_events = monitoring.set_events
+
+def leaf():
+    pass
+
+def meddled(tool, events):  # in the middle of the self test
+    monitoring.set_events = set_events
+    set_events(tool, events)
+    if not os.fork():
+        assert monitoring.get_tool(tool) is None, "the child goes on with the test"
+        os._exit(0)
+    assert os.wait()[1] == 0
+    signal.raise_signal(signal.SIGUSR1)
+    leaf()
+    starts = threading.Thread(target=first.start)
+    starts.start()
+    starts.join()
+
+def raises(number, frame):
+    raise LookupError("of the handler")
+
+signal.signal(signal.SIGUSR1, raises)
+first, second = profile(engine="monitoring"), profile(engine="turbo")
+monitoring.set_events = meddled
+try:
+    second._session.engine_note()
+    leaf()
+except LookupError as error:
+    print(error)
+try:
+    second.start()
+except RuntimeError as error:
+    print(error)
+leaf()
+first.stop()
+print([monitoring.get_tool(id) for id in (3, 4)])
+with second:
+    leaf()
+print(second._session.engine)
+for each in (first, second):
+    each.export_chrome_trace("t.json")
+    print(open("t.json").read().count(": leaf"))
+"""
+
+
+@monitors
+def test_a_fork_a_signal_and_a_start_in_the_middle_of_the_self_test_hurt_nobody(workplace):
+    done = workplace.python("-W", "ignore", "-c", MEDDLES)
+    assert done.stderr == ""
+    handler, busy, *rest = done.stdout.splitlines()
+    assert handler == "of the handler"
+    assert "already" in busy
+    assert rest == ["[None, None]", "turbo", "1", "1"]
+
+
+SELF_TEST_LEAVES = """
+import sys
+import vestige
+from vestige import profile
+
+monitoring = sys.monitoring
+E = monitoring.events
+OTHERS = {0: E.PY_START | E.PY_RETURN, 1: E.LINE, 2: E.CALL, 5: E.PY_UNWIND}
+seen = []
+
+def leaf():
+    len("leaf")
+
+def started(code, offset):
+    if code is leaf.__code__:
+        seen.append("started")
+
+def line(code, number):
+    if code is leaf.__code__:
+        seen.append("line")
+    return monitoring.DISABLE
+
+def others():
+    return [(monitoring.get_tool(id), monitoring.get_events(id)) for id in OTHERS]
+
+for id, wanted in OTHERS.items():
+    monitoring.use_tool_id(id, f"tool {id}")
+    monitoring.set_events(id, wanted)
+monitoring.register_callback(0, E.PY_START, started)
+monitoring.register_callback(1, E.LINE, line)
+leaf()
+before = others()
+prof = profile(engine="turbo")
+
+def after_the_test():
+    assert others() == before
+    assert [monitoring.get_tool(id) for id in (3, 4)] == [None, None]
+    assert vestige._core.hooks_in_place() == 0
+    monitoring.use_tool_id(4, "look")
+    assert monitoring.get_events(4) == 0
+    assert [monitoring.register_callback(4, 1 << i, None) for i in range(17) if 1 << i not in (E.C_RETURN, E.C_RAISE)
+            ] == [None] * 15
+    monitoring.free_tool_id(4)
+    leaf()
+
+# With 3 and 4 taken nothing can be tested, nor recorded: both engines say why.
+for id in (3, 4):
+    monitoring.use_tool_id(id, f"tool {id}")
+try:
+    prof.start()
+except RuntimeError as error:
+    assert "tool id is free" in str(error), error
+else:
+    raise AssertionError("it started")
+assert monitoring.get_tool(3) == "tool 3" and monitoring.get_tool(4) == "tool 4"
+monitoring.free_tool_id(3)
+monitoring.free_tool_id(4)
+assert prof._session.engine_note() is None  # runs the test now
+after_the_test()
+with prof:
+    leaf()
+assert prof._session.engine == "turbo"
+after_the_test()
+print(*seen)
+prof.export_chrome_trace("t.json")
+text = open("t.json").read()
+print(text.count(": leaf"), text.count("<vestige>"))
+"""
+
+
+@monitors
+def test_the_self_test_leaves_nothing_and_other_tools_alone(workplace):
+    done = workplace.python("-W", "ignore", "-c", SELF_TEST_LEAVES)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == ["started line started started started", "1 0"]
 
 
 def test_calls_that_were_open_at_the_start_end_where_the_next_call_is():
