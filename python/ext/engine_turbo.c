@@ -21,11 +21,17 @@ enum { IS_DEBUG_BUILD = 1 };
 enum { IS_DEBUG_BUILD = 0 };
 #endif
 
+/* A debug build loads what was built for an ordinary one, too, and has this. */
+static bool is_debug_build(void)
+{
+    return IS_DEBUG_BUILD || PySys_GetObject("gettotalrefcount");
+}
+
 static const char *trouble(const vpy_options *options)
 {
     if (VPY_FREE_THREADED)
         return "this Python runs without the GIL";
-    if (IS_DEBUG_BUILD)
+    if (is_debug_build())
         return "this is a debug build of Python";
     if (!VPY_IS_PROVEN)
         return "it is not proven on this version of Python";

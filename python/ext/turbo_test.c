@@ -1,7 +1,7 @@
 /* The turbo engine's test of itself, before it records for the first time: is
  * this the interpreter it was made for, and do the hooks see of a few calls
- * what they must? The calls are made for this, and none is recorded. It takes a
- * fraction of a millisecond. With the GIL held. */
+ * what they must? The calls are made for this, and none is recorded. It takes
+ * about a millisecond, once. With the GIL held. */
 #include "turbo_test.h"
 
 #include "frame_hook.h"

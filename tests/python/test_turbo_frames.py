@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 
 import pytest
 
@@ -68,6 +69,21 @@ def test_a_failing_self_test_is_told_once_and_the_safe_engine_records(workplace)
         f"recording with {SAFE}"
     ]
     assert f"engine {SAFE}" in workplace.vestige("info", "t.vst").stdout
+
+
+def test_a_debug_build_is_told_by_what_it_has_and_the_safe_engine_records(monkeypatch):
+    """There is none here; one loads what was built for an ordinary Python, and is known by this function."""
+    if not hasattr(sys, "gettotalrefcount"):
+        with profile(engine="turbo") as prof:
+            leaf()
+        assert engine_of(prof) == "turbo"
+        monkeypatch.setattr(sys, "gettotalrefcount", lambda: 0, raising=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with profile(engine="turbo") as prof:
+            leaf()
+    assert engine_of(prof) == SAFE
+    assert all("this is a debug build of Python" in str(each.message) for each in caught)
 
 
 EVENTS_GO_WRONG = """
