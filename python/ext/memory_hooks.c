@@ -140,11 +140,17 @@ static void *obj_realloc(void *ctx, void *old, size_t size)
                         VST_MEMORY_PY_OBJECT_REALLOC, ctx, old, size);
 }
 
-/* A block is at least 16 bytes, of whatever it holds: who looks like a code
- * object is looked up. */
+/* Whatever is freed is looked at, which may be smaller than an object. What is
+ * aligned as one has its first 16 bytes in one page, so they can be read. */
+__attribute__((no_sanitize_address)) static bool looks_like_code(const void *p)
+{
+    return p && (uintptr_t)p % 16 == 0 &&
+           ((const PyObject *)p)->ob_type == &PyCode_Type;
+}
+
 static void obj_free(void *ctx, void *p)
 {
-    if (p && ((PyObject *)p)->ob_type == &PyCode_Type)
+    if (looks_like_code(p))
         vpy_nodes_code_freed(p);
     hook_free(OBJ, VST_MEMORY_PY_OBJECT_FREE, ctx, p);
 }

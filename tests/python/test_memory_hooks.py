@@ -28,14 +28,24 @@ for _domain in ("PyMem_Raw", "PyMem_", "PyObject_"):
 # An allocator of somebody else's, which counts and passes on.
 WRAPPER = """
 #include <Python.h>
+#include <sys/mman.h>
 
 static PyMemAllocatorEx before;
 static int calls;
+static char *edge;
 
 static void *w_malloc(void *c, size_t n) { calls++; return before.malloc(before.ctx, n); }
 static void *w_calloc(void *c, size_t m, size_t n) { calls++; return before.calloc(before.ctx, m, n); }
 static void *w_realloc(void *c, void *p, size_t n) { calls++; return before.realloc(before.ctx, p, n); }
-static void w_free(void *c, void *p) { calls++; before.free(before.ctx, p); }
+static void w_free(void *c, void *p) { calls++; if (!edge || p != edge) before.free(before.ctx, p); }
+
+/* A block of 8 bytes, behind which there is nothing. */
+void *block_at_edge(void)
+{
+    char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(pages + 4096, 4096, PROT_NONE);
+    return edge = pages + 4096 - 8;
+}
 
 void wrap(void)
 {
@@ -187,6 +197,16 @@ def test_stopping_gives_back_the_allocators(other):
     assert allocators(other) == before
     assert not set(before[1::5]) & set(during[1::5])
     assert during[0::5] == before[0::5]
+
+
+def test_nothing_is_read_behind_a_small_block_that_is_freed(other):
+    other.wrap()
+    other.block_at_edge.restype = ctypes.c_void_p
+    edge = other.block_at_edge()
+    with recording() as result:
+        api.PyObject_Free(edge)
+    other.unwrap()
+    assert [event.kind for event in result[0].events if event.address == edge] == ["PyObject_Free"]
 
 
 def test_an_allocator_that_wrapped_ours_stays_and_ours_passes_on(other):
