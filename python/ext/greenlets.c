@@ -59,9 +59,14 @@ static PyObject *on_switch(PyObject *self, PyObject *const *args,
         if (origin != target)
             vst_record_switch(stack_number(target));
     }
-    if (previous && previous != Py_None)
-        return PyObject_Vectorcall(previous, args, (size_t)count, NULL);
-    Py_RETURN_NONE;
+    /* It may stop us, and be let go of while it runs. */
+    PyObject *called = previous && previous != Py_None ? previous : NULL;
+    if (!called)
+        Py_RETURN_NONE;
+    Py_INCREF(called);
+    PyObject *result = PyObject_Vectorcall(called, args, (size_t)count, NULL);
+    Py_DECREF(called);
+    return result;
 }
 
 static PyMethodDef on_switch_method = {

@@ -1,6 +1,8 @@
 """Greenlets change a thread's call stack under it: switches never mis-nest, and every call is counted."""
 
+import functools
 import threading
+import weakref
 
 import pytest
 
@@ -305,6 +307,31 @@ def test_a_trace_function_of_the_program_is_called_and_comes_back():
     finally:
         greenlet.settrace(before)
     assert seen.count("switch") >= 2
+
+
+def test_a_trace_function_that_stops_us_and_is_let_go_of_runs_to_its_end():
+    alive = []
+
+    def mine(event, arguments):
+        if not alive:
+            prof.stop()
+            greenlet.settrace(None)
+            alive.append(itself() is not None)
+
+    before = greenlet.gettrace()
+    called = functools.partial(mine)
+    itself = weakref.ref(called)
+    greenlet.settrace(called)
+    del called
+    prof = profile()
+    prof.start()
+    try:
+        leaf()  # whatever is defined makes us look for greenlets
+        greenlet.greenlet(leaf).switch()
+    finally:
+        greenlet.settrace(before)
+    assert alive == [True]
+    assert itself() is None
 
 
 def test_after_stop_no_trace_function_is_left():
