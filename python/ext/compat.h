@@ -229,11 +229,15 @@ static inline PyObject *vpy_weakref_get(PyObject *weakref)
 }
 
 /* A new weak reference that the collector does not know of, which would show it
- * to the program. The one without a callback is shared: it may be there. */
+ * to the program. The one without a callback is shared: it may be there. Up to
+ * 3.11 making one would collect garbage, which runs anything. */
 static inline PyObject *vpy_weakref_new(PyObject *object)
 {
+    int collects = PyGC_Disable();
     PyObject *made = PyWeakref_NewRef(object, NULL);
 
+    if (collects)
+        PyGC_Enable();
     if (made && Py_REFCNT(made) == 1)
         PyObject_GC_UnTrack(made);
     return made;

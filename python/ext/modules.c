@@ -101,7 +101,8 @@ static vst_id define(PyObject *self)
     vst_id id = 0;
     PyObject *text = vpy_text(label, &definition.name, &definition.name_len);
 
-    if (text && vst_queue_define(vpy_active->queue, &definition, &id) != VST_OK)
+    if (text && (!vpy_active || vst_queue_define(vpy_active->queue, &definition,
+                                                 &id) != VST_OK))
         id = 0;
     Py_XDECREF(text);
     Py_XDECREF(label);
@@ -115,16 +116,19 @@ static VST_COLD vst_id add(PyObject *self)
     vst_id id = 0;
 
     PyErr_Fetch(&type, &error, &traceback);
-    PyObject *weakref = PyWeakref_NewRef(self, NULL);
-    if (weakref && make_room()) {
+    PyObject *weakref = vpy_weakref_new(self);
+    uint32_t before = vpy_generation;
+    if (weakref)
+        id = define(self); /* which may run anything: a class has a name */
+    if (vpy_generation != before || !vpy_active)
+        id = 0;
+    if (id && make_room()) {
         module_entry *entry = slot_of(self);
         PyObject *old = entry->weakref;
-        id = define(self);
         count += old == NULL;
         *entry = (module_entry){self, weakref, id};
         weakref = old;
-        if (id)
-            vpy_tensors_of_module(self);
+        vpy_tensors_of_module(self);
     }
     Py_XDECREF(weakref);
     PyErr_Clear();

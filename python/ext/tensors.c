@@ -163,7 +163,7 @@ static optimizer *entry_of(PyObject *self)
     if (!grown)
         return NULL;
     optimizers = grown;
-    PyObject *weakref = PyWeakref_NewRef(self, NULL);
+    PyObject *weakref = vpy_weakref_new(self);
     if (!weakref)
         return NULL;
     grown[optimizer_count] = (optimizer){self, weakref, 0};

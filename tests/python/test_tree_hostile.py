@@ -500,3 +500,58 @@ if child:
     trace = read(f"{path}.json")
     assert_nests(trace)
     assert names(trace)["<fork>"] == 1
+
+
+# ---- stops from inside ---------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", vestige._core.engines)
+def test_a_finalizer_that_stops_us_may_run_at_any_allocation(engine):
+    class Last:
+        def __del__(self):
+            prof.stop()
+
+    def calls_some():
+        gc.enable()
+        return len("abc") + len([isinstance(1, int), ord("a")])
+
+    thresholds = gc.get_threshold()
+    gc.collect()
+    gc.disable()
+    prof = profile(engine=engine)
+    prof.start()
+    last = Last()
+    last.me = last
+    del last
+    gc.set_threshold(1)
+    try:
+        assert calls_some() == 5
+        gc.collect()
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.enable()
+    assert_nests(load(prof))
+
+
+@pytest.mark.parametrize("engine", vestige._core.engines)
+def test_the_class_of_a_module_may_stop_us_when_it_is_asked_its_name(engine):
+    class Meta(type):
+        @property
+        def __name__(cls):
+            prof.stop()
+            return "Stops"
+
+    class Module(metaclass=Meta):
+        def __call__(self):
+            return leaf()
+
+    prof = profile(engine=engine)
+    vestige._core.set_framework_code(Module.__call__.__code__, None, None)
+    try:
+        with prof:
+            Module()()
+        trace = load(prof)
+        assert_nests(trace)
+        assert "leaf" not in names(trace)
+    finally:
+        vestige._core.set_framework_code(None, None, None)
