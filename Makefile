@@ -92,7 +92,7 @@ test-c test-asan test-tsan: test-%: .venv/tools/.made FORCE
 
 # What the sanitized tests try only some of, in full.
 check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-soak check-cpython check-packages \
-		check-differential FORCE
+		check-differential check-asan-extension FORCE
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" VESTIGE_LONG=1 scripts/test_part.sh asan
 	@.venv/$(PY)/bin/python -m pip --python .venv/clients/bin/python install -qq --disable-pip-version-check \
 		--no-deps --no-compile -r tests/clients/requirements-long.txt
@@ -101,6 +101,10 @@ check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-
 # What needs Java and half a gigabyte.
 check-spark: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
 	@scripts/check_spark.sh $(PY)
+
+# The extension under the sanitizers; ARGS=tests/python/test_gc.py runs that instead of the tests of the hooks.
+check-asan-extension: .venv/tools/.made FORCE
+	@scripts/check_asan.sh $(PY) $(ARGS)
 
 # 100,000 starts and stops with each engine of each Python.
 check-soak: FORCE
