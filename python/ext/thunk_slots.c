@@ -234,7 +234,7 @@ void vpy_thunks_put(const vpy_found *f)
 
 /* ---- taking them away ---------------------------------------------------- */
 
-static bool is_alive(const vpy_thunk_about *k)
+bool vpy_thunk_is_alive(const vpy_thunk_about *k)
 {
     return k->in_image || (k->keeper && !vpy_weakref_is_dead(k->keeper));
 }
@@ -246,7 +246,7 @@ static void restore(uint32_t number)
     if (!k->patched)
         return;
     k->patched = false;
-    if (!is_alive(k))
+    if (!vpy_thunk_is_alive(k))
         counts.freed++;
     else if (k->method->ml_meth == vpy_thunk(number))
         __atomic_store_n(&k->method->ml_meth, vpy_thunk_slots[number].original,
@@ -267,7 +267,7 @@ size_t vpy_thunks_in_place(void)
     size_t in_place = 0;
 
     for (uint32_t i = 0; i < used; i++)
-        in_place += is_alive(&vpy_thunk_abouts[i]) &&
+        in_place += vpy_thunk_is_alive(&vpy_thunk_abouts[i]) &&
                     vpy_thunk_abouts[i].method->ml_meth == vpy_thunk(i);
     return in_place;
 }

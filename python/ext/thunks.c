@@ -115,6 +115,9 @@ static VST_COLD uint64_t define(uint32_t number, PyObject *self)
     bool by_class = false;
     vst_id id;
 
+    /* Somebody kept the thunk's address longer than what it was read from. */
+    if (!vpy_thunk_is_alive(k))
+        return recording;
     if (k->owner == VPY_OF_SELF && self) {
         id = id_by_class(number, self, &by_class);
     } else {
@@ -163,6 +166,8 @@ static vst_id id_anew(uint32_t number, PyThreadState *tstate, PyObject *self)
 
     if (VPY_THUNK_IS(value) == VPY_THUNK_BY_CLASS && self &&
         !id_as_before(s, value - recording, tstate, self)) {
+        if (!vpy_thunk_is_alive(&vpy_thunk_abouts[number]))
+            return 0;
         id = id_by_class(number, self, &by_class);
         s->value = (value & ~(uint64_t)VST_ID_MAX) | id;
 #if VPY_HAS_CACHED_CALLABLES

@@ -110,6 +110,8 @@ bool vpy_thunks_count_for(uint32_t number);
 /* Puts a thunk in front of it, if that can be. */
 void vpy_thunks_put(const vpy_found *found);
 void vpy_thunks_restore(void); /* all */
+/* Whether its definition is still there to be read. */
+bool vpy_thunk_is_alive(const vpy_thunk_about *about);
 
 /* ---- table_memory.c ---------------------------------------------------- */
 

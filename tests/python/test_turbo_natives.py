@@ -248,6 +248,18 @@ def test_definitions_on_the_heap_are_covered_and_may_be_freed_at_any_time(native
     del natives.kept, natives.made_meanwhile
 
 
+def test_a_function_s_address_may_be_kept_longer_than_its_definition_on_the_heap(natives):
+    natives.gone = natives.make("gone")
+    with profile(engine="turbo"):
+        call, thunk = natives.call_pointer, natives.pointer(natives.gone)
+        del natives.gone
+        assert call(thunk) is natives.plain()
+    with profile(engine="turbo") as prof:
+        assert call(thunk) is natives.plain()
+    assert not [name for name in full_names(load(prof)) if "gone" in name]
+    assert call(thunk) is natives.plain()
+
+
 def test_definitions_that_come_and_go_at_one_address_have_their_right_names(natives):
     for number in range(30):
         natives.turn = natives.make(f"turn_{number}")
