@@ -111,7 +111,7 @@ static verdict frames_are_seen(void)
     PyObject *code = Py_CompileString(program, VPY_TEST_FILE, Py_file_input);
     PyObject *globals = code ? PyDict_New() : NULL;
     PyObject *ran = NULL, *function = NULL;
-    verdict verdict = FAILED;
+    verdict found = FAILED;
 
     if (globals && PyDict_SetItemString(globals, "__builtins__",
                                         PyEval_GetBuiltins()) == 0)
@@ -119,21 +119,21 @@ static verdict frames_are_seen(void)
     if (ran)
         function = PyDict_GetItemString(globals, "g");
     if (function && !begin()) {
-        verdict = UNKNOWN;
+        found = UNKNOWN;
     } else if (function) {
         PyObject *result = PyObject_CallNoArgs(function);
         const char *seen = end();
         if (!seen)
-            verdict = UNKNOWN;
+            found = UNKNOWN;
         else if (result && strcmp(seen, expected) == 0)
-            verdict = PASSED;
+            found = PASSED;
         Py_XDECREF(result);
     }
     Py_XDECREF(ran);
     Py_XDECREF(globals);
     Py_XDECREF(code);
     PyErr_Clear();
-    return verdict;
+    return found;
 }
 
 /* ---- calls through thunks ------------------------------------------------ */
@@ -252,14 +252,14 @@ static bool thunks_pass_all(void)
 static verdict test_without_signals(void)
 {
     sigset_t all, before;
-    verdict verdict = FAILED;
+    verdict found = FAILED;
 
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     if (structures_agree() && thunks_pass_all())
-        verdict = frames_are_seen();
+        found = frames_are_seen();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return verdict;
+    return found;
 }
 
 const char *vpy_turbo_test(void)
