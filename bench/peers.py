@@ -48,12 +48,14 @@ class Bare:
 
 
 class Vestige:
+    """By the engine that a hook of the interpreter's can be compared with: turbo has a family of its own, `engines`."""
+
     name = "vestige"
 
     def __init__(self, **options):
         from vestige import profile
 
-        self.profile = profile(gc=False, **options)
+        self.profile = profile(gc=False, engine="safe", **options)
         self.start = self.profile.start
         self.stop = self.profile.stop
 
@@ -174,7 +176,7 @@ def engines():
     """vestige's: "safe" and "turbo", where that is built in."""
     from vestige import _core
 
-    safe = Engine("safe", "monitoring" if NEW else "profile")
+    safe = Engine("safe", "safe")
     return [safe, Engine("turbo", "turbo")] if "turbo" in _core.engines else [safe]
 
 

@@ -13,15 +13,17 @@ if TYPE_CHECKING:
 
 
 def check_engine(engine: object) -> str:
-    """What "auto" means may be said by VESTIGE_ENGINE."""
+    """What "auto" means may be said by VESTIGE_ENGINE; "safe" is the one that is there on every Python."""
     if not isinstance(engine, str):
         raise TypeError(f"engine must be a str, not {type(engine).__name__}")
     by = ""
     if engine == "auto" and os.environ.get("VESTIGE_ENGINE"):
         engine = os.environ["VESTIGE_ENGINE"]
         by = " (VESTIGE_ENGINE asks for it)"
+    if engine == "safe":
+        return _core.engines[0]
     if engine != "auto" and engine not in _core.engines:
-        raise ValueError(f"no engine {engine!r} on this Python{by}: use one of auto, {', '.join(_core.engines)}")
+        raise ValueError(f"no engine {engine!r} on this Python{by}: use one of auto, safe, {', '.join(_core.engines)}")
     return engine
 
 

@@ -60,7 +60,8 @@ class profile(TorchProfile):
     output        a .vst file to record to, which must not exist unless overwrite is True. It can be read up to the
                   last record even if the process is killed. Default: a temporary file that vanishes by itself.
                   `{rank}` in it is the rank
-    engine        "auto", or one of vestige's engines by name
+    engine        how to hook in: "turbo", "safe" (slower, by the interpreter's own hooks, which show C functions that
+                  Python calls but not those that C calls), or "auto", which is turbo where it is proven and usable
     c_functions   record calls of functions written in C
     include       glob patterns of source files; only functions in these are recorded. A pattern without a slash
                   is compared with the file's name alone

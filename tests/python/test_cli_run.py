@@ -457,7 +457,7 @@ def test_an_unknown_engine_is_one_line_that_lists_the_known(workplace):
     workplace.write("work.py", "print('ran')")
     result = workplace.vestige("run", "--engine", "steam", "work.py")
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.startswith("vestige: no engine 'steam' on this Python: use one of auto, ")
+    assert result.stderr.startswith("vestige: no engine 'steam' on this Python: use one of auto, safe, ")
     assert result.stderr.count("\n") == 1
 
 

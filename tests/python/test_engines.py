@@ -37,9 +37,9 @@ def tools():
 # ---- choosing an engine ------------------------------------------------
 
 
-def test_auto_picks_the_engine_of_this_python():
+def test_auto_and_safe_pick_an_engine_of_this_python():
     assert vestige._core.engines[0] == ("monitoring" if MONITORING else "profile")
-    for engine in ("auto", vestige._core.engines[0]):
+    for engine in ("auto", "safe", vestige._core.engines[0]):
         assert names(record(leaf, engine=engine)) == {"leaf": 1}
 
 

@@ -521,7 +521,6 @@ def test_loops_and_generators_end_without_firing(tmp_path):
     assert record(tmp_path, work, "raise:Exception", "raise:BaseException") == []
 
 
-@pytest.mark.safe_engine
 def test_exceptions_of_all_threads_fire_and_hooks_are_gone_after(run):
     assert run(
         """
@@ -558,7 +557,6 @@ def test_exceptions_of_all_threads_fire_and_hooks_are_gone_after(run):
     ) == [2, [2, None]]
 
 
-@pytest.mark.safe_engine
 def test_a_debuggers_trace_function_has_its_thread(run):
     assert run(
         """
@@ -694,7 +692,6 @@ def test_a_fork_is_no_fork_of_several_threads(workplace):
     assert reason(workplace.path / "t-snapshot1.vst")["reason"] == "signal USR2"
 
 
-@pytest.mark.safe_engine
 @pytest.mark.any_python
 def test_the_command_says_what_was_written(workplace):
     workplace.write(

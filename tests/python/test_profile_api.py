@@ -335,15 +335,17 @@ def test_wrong_arguments_are_refused_in_one_line(options, message):
 
 def test_an_unknown_engine_is_refused_with_the_known_ones():
     with pytest.raises(
-        ValueError, match=f"no engine 'steam' on this Python: use one of auto, {vestige._core.engines[0]}"
+        ValueError, match=f"no engine 'steam' on this Python: use one of auto, safe, {vestige._core.engines[0]}"
     ):
         profile(engine="steam")
 
 
 def test_the_engine_can_be_named():
-    with profile(engine=vestige._core.engines[0]) as prof:
-        work()
-    assert names(load(prof))["work"] == 1
+    for engine in ("safe", *vestige._core.engines):
+        with profile(engine=engine) as prof:
+            work()
+        assert names(load(prof))["work"] == 1
+        assert prof._session.engine == (vestige._core.engines[0] if engine == "safe" else engine)
 
 
 def test_export_to_a_bad_place_raises_the_fitting_error(tmp_path):

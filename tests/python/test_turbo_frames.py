@@ -31,6 +31,9 @@ def test_the_environment_says_what_auto_means_and_a_name_says_more(monkeypatch):
     monkeypatch.setenv("VESTIGE_ENGINE", "turbo")
     assert engine_of(profile()) == "turbo"
     assert engine_of(profile(engine=SAFE)) == SAFE
+    monkeypatch.setenv("VESTIGE_ENGINE", "safe")
+    assert engine_of(profile()) == SAFE
+    assert engine_of(profile(engine="turbo")) == "turbo"
     monkeypatch.setenv("VESTIGE_ENGINE", "warp")
     with pytest.raises(ValueError, match="'warp'.*VESTIGE_ENGINE"):
         profile()

@@ -124,7 +124,12 @@ def _parser() -> Parser:
         help="write a snapshot when NAME>TIME, rss>SIZE or raise:TYPE comes true (may be repeated)",
     )
     parser.add_argument("--max-snapshots", metavar="N", type=int, default=10, help="at most N (default: 10)")
-    parser.add_argument("--engine", metavar="E", default="auto", help="how to hook in: auto (default), turbo, profile, monitoring")
+    parser.add_argument(
+        "--engine",
+        metavar="E",
+        default="auto",
+        help="how to hook in: turbo, safe (slower, by the interpreter's own hooks), or auto (default), which chooses",
+    )
     parser.add_argument("--rank", metavar="N", type=int, help="of this process (default: RANK, if that is set)")
     parser.add_argument("--local-rank", metavar="N", type=int, help="the same on this machine (LOCAL_RANK)")
     parser.add_argument("--world-size", metavar="N", type=int, help="how many ranks there are (WORLD_SIZE)")
