@@ -55,7 +55,6 @@ def test_methods_are_named_by_their_class_however_they_are_called():
     ]
 
 
-@pytest.mark.safe_engine
 def test_names_are_stable_and_hold_no_address():
     def outer():
         for _ in range(3):
@@ -89,7 +88,6 @@ def test_a_subclass_s_inherited_method_is_named_by_the_defining_class():
     assert full_names(record(outer)) == ["<built-in method append of list object>"] * 3
 
 
-@pytest.mark.safe_engine
 def test_classmethod_around_a_builtin_is_the_builtin():
     class Thing:
         method = classmethod(repr)
@@ -100,18 +98,19 @@ def test_classmethod_around_a_builtin_is_the_builtin():
         method = Thing.method
         method()
 
-    assert tree(outer) == by_version(
-        v310="outer",  # whose hooks do not see through a method object
-        v311="""
+    whole = """
         outer
           <repr>
           <repr>
           <repr>
-        """,
+    """
+    assert tree(outer, engine="turbo") == expected(whole)
+    assert tree(outer, engine="safe") == by_version(
+        v310="outer",  # whose hooks do not see through a method object
+        v311=whole,
     )
 
 
-@pytest.mark.safe_engine
 def test_a_method_around_a_builtin_that_fails():
     class Thing:
         method = classmethod(len)
@@ -122,17 +121,13 @@ def test_a_method_around_a_builtin_that_fails():
         except TypeError:
             leaf()
 
-    assert tree(outer) == by_version(
-        v310="""
-        outer
-          leaf
-        """,
-        v311="""
+    whole = """
         outer
           <len> (raised)
           leaf
-        """,
-    )
+    """
+    assert tree(outer, engine="turbo") == expected(whole)
+    assert tree(outer, engine="safe") == by_version(v310="outer\n  leaf", v311=whole)
 
 
 def test_a_method_around_a_builtin_called_with_a_star_leaves_nothing_open():
@@ -534,18 +529,23 @@ def test_a_program_s_own_monitoring_goes_on_beside_ours():
     assert counts["leaf"] == 2
 
 
-@pytest.mark.safe_engine
 def test_functions_called_on_a_class_are_methods_of_type():
     def outer():
         bytes.fromhex("00")
         str.maketrans({})
-        object.__new__(object)
 
     assert tree(outer) == expected(
         """
         outer
           <type.fromhex>
           <type.maketrans>
-          <type.__new__>
         """
     )
+
+
+def test_new_is_a_method_of_type_except_under_turbo():
+    def outer():
+        object.__new__(object)
+
+    assert tree(outer, engine="safe") == "outer\n  <type.__new__>"
+    assert tree(outer, engine="turbo") == "outer"
