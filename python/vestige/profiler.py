@@ -487,7 +487,12 @@ def _finish_at_exit(prof: profile) -> None:
     if not _unfinished:
         atexit.unregister(_finish_all)
         atexit.register(_finish_all)
-    _unfinished.add(ref(prof, _unfinished.discard))
+    _unfinished.add(ref(prof, _forget))
+
+
+def _forget(reference: ref[profile], discard: Callable[[ref[profile]], None] = _unfinished.discard) -> None:
+    """A function of ours, for one of C's would be a call that the program makes when it drops a profile while it records."""
+    discard(reference)
 
 
 def _finish_all() -> None:

@@ -49,6 +49,20 @@ def test_an_engine_of_another_python_is_refused_by_name():
         profile(engine=other)
 
 
+@pytest.mark.parametrize("engine", vestige._core.engines)
+def test_a_profile_that_is_dropped_while_another_one_records_is_nothing_that_the_program_called(engine):
+    kept = []
+    with profile() as prof:
+        leaf()
+    kept.append(prof)
+    del prof
+
+    def outer():
+        kept[:] = ()
+
+    assert names(record(outer, engine=engine)) == {"outer": 1}
+
+
 # ---- tool ids ----------------------------------------------------------
 
 
