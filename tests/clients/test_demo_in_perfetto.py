@@ -75,7 +75,9 @@ def test_calls_lie_inside_their_callers(processor):
         SELECT DISTINCT parent.name FROM slice JOIN slice parent ON slice.parent_id = parent.id
         WHERE slice.name GLOB '*: {}'
     """
-    assert rows(processor, sql.format("by_price")) == [("<built-in function sorted>",)]
+    # Turbo shows what sorted() calls, which calls back.
+    (caller,) = rows(processor, sql.format("by_price"))
+    assert caller in {("<built-in function sorted>",), ("<built-in method sort of list object>",)}
     assert {name.rpartition(" ")[2] for (name,) in rows(processor, sql.format("fibonacci"))} == {
         "0",
         "1",
