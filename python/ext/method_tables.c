@@ -232,6 +232,7 @@ static void tell_modules(found_fn *found)
 bool vpy_find_methods(found_fn *found)
 {
     types seen = {0};
+    int young = vpy_young_objects();
     bool complete = find_types(&seen);
 
     tell_modules(found);
@@ -241,6 +242,7 @@ bool vpy_find_methods(found_fn *found)
     }
     free(seen.items);
     free(seen.table);
+    vpy_young_objects_set(young);
     return complete;
 }
 
@@ -248,12 +250,15 @@ void vpy_find_methods_of(PyObject *object, found_fn *found)
 {
     PyObject *key, *value, *dict;
     Py_ssize_t position = 0;
+    int young;
 
     if (!PyModule_Check(object))
         return;
+    young = vpy_young_objects();
     tell_module(object, found);
     dict = PyModule_GetDict(object);
     while (dict && PyDict_Next(dict, &position, &key, &value))
         if (PyType_Check(value))
             tell_type((PyTypeObject *)value, found);
+    vpy_young_objects_set(young);
 }

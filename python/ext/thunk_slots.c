@@ -258,8 +258,11 @@ static void restore(uint32_t number)
 
 void vpy_thunks_restore(void)
 {
+    int young = vpy_young_objects();
+
     for (uint32_t i = 0; i < used; i++)
         restore(i);
+    vpy_young_objects_set(young);
 }
 
 size_t vpy_thunks_in_place(void)

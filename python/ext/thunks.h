@@ -3,7 +3,8 @@
  * whose thunk it is, thunk_table.c the thunks, method_tables.c finds the
  * definitions, table_memory.c knows which of them may be written,
  * function_identity.c keeps functions equal to themselves, cached_callables.c
- * makes calls of those that the interpreter would not call. */
+ * makes calls of those that the interpreter would not call, young_objects.c
+ * keeps the collector from noticing. */
 #ifndef VPY_THUNKS_H
 #define VPY_THUNKS_H
 
@@ -123,6 +124,12 @@ typedef struct vpy_table_memory {
 /* What is known is kept until it is forgotten: memory is mapped anew. */
 vpy_table_memory vpy_table_memory_of(const void *table);
 void vpy_table_memory_forget(void);
+
+/* ---- young_objects.c --------------------------------------------------- */
+
+/* How many there are for the collector, so that ours can be left out. */
+int vpy_young_objects(void);
+void vpy_young_objects_set(int number);
 
 /* ---- function_identity.c ----------------------------------------------- */
 

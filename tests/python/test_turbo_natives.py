@@ -260,6 +260,27 @@ def test_a_function_s_address_may_be_kept_longer_than_its_definition_on_the_heap
     assert call(thunk) is natives.plain()
 
 
+def test_starting_and_stopping_brings_no_garbage_collection_nearer(natives):
+    """What keeps an eye on each definition on the heap is an object that the collector counts."""
+    for number in range(3000):
+        setattr(natives, f"many_{number}", natives.make("many"))
+    prof, collections = profile(engine="turbo"), []
+    gc.collect()
+    gc.callbacks.append(lambda phase, info: collections.append(phase))
+    try:
+        prof.start()
+        made = [[] for _ in range(200)]
+        prof.stop()
+        young = gc.get_count()[0]
+    finally:
+        gc.callbacks.pop()
+    for number in range(3000):
+        delattr(natives, f"many_{number}")
+    assert counts(prof)["covered"] > 4000
+    assert collections == []
+    assert len(made) <= young  # nor takes it farther away
+
+
 def test_definitions_that_come_and_go_at_one_address_have_their_right_names(natives):
     for number in range(30):
         natives.turn = natives.make(f"turn_{number}")
