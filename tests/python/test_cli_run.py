@@ -340,7 +340,7 @@ def test_a_program_that_profiles_itself_is_told_that_a_recording_runs(workplace)
 
 
 def test_the_report_is_on_stderr_and_its_last_line_says_what_to_do_next(workplace):
-    workplace.write("work.py", "def work(): print('out')\nwork()")
+    workplace.write("work.py", "def work():\n    print('out')\n    for _ in range(100_000): pass\n\nwork()")
     result = workplace.vestige("run", "-o", "a trace.vst", "work.py")
     assert (result.stdout, result.returncode) == ("out\n", 0)
     lines = result.stderr.splitlines()

@@ -148,11 +148,11 @@ def test_executed_code_has_the_file_name_it_was_compiled_with():
 
 def test_evaluated_text_is_a_module_called_string():
     def outer():
-        eval("leaf()")
+        eval("leaf()", globals())  # 3.13 copies the locals of a function by a C function, which turbo shows
 
     trace = record(outer)
     assert "<string>(1): <module>" in [event["name"] for event in calls(trace)]
-    assert names(trace) == {"outer": 1, "<eval>": 1, "<module>": 1, "leaf": 1}
+    assert names(trace) == {"outer": 1, "<globals>": 1, "<eval>": 1, "<module>": 1, "leaf": 1}
 
 
 def test_a_decorated_function_shows_its_wrapper():
@@ -379,7 +379,7 @@ def test_functions_created_and_destroyed_in_a_loop_keep_their_names():
 def test_equal_functions_of_different_code_objects_share_a_name():
     def outer():
         for _ in range(100):
-            eval("(lambda: 1)()")
+            eval("(lambda: 1)()", {})
 
     counts = names(record(outer))
     assert counts == {"outer": 1, "<eval>": 100, "<module>": 100, "<lambda>": 100}
