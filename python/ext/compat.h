@@ -99,7 +99,7 @@ static inline void vpy_hook_leave(PyThreadState *tstate)
 
 /* Whether "auto" means the turbo engine: on the versions for which the proofs
  * show no difference that is not listed. */
-#define VPY_TURBO_IS_PROVEN 0
+#define VPY_TURBO_IS_PROVEN (PY_MINOR_VERSION >= 10 && PY_MINOR_VERSION <= 13)
 
 /* ---- the extra slot of a code object ----------------------------------- */
 
