@@ -10,9 +10,13 @@
 #undef Py_BUILD_CORE
 
 /* NULL where it is not where we were built to find it: what lies beside it says
- * whether the collector is on, and we can turn that. */
+ * whether the collector is on, and we can turn that. From 3.14 on it is another
+ * collector. */
 static int *find(void)
 {
+#if PY_VERSION_HEX >= 0x030E0000
+    return NULL;
+#else
     struct _gc_runtime_state *gc = &PyThreadState_Get()->interp->gc;
     int was_on = PyGC_Disable();
     bool is_it = gc->enabled == 0;
@@ -22,6 +26,7 @@ static int *find(void)
     if (!was_on)
         PyGC_Disable();
     return is_it ? &gc->generations[0].count : NULL;
+#endif
 }
 
 int vpy_young_objects(void)
