@@ -28,7 +28,7 @@ def size_of(program, **options):
 
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "t.vst")
-        with profile(output=path, gc=False, engine="safe", **options) as prof:
+        with profile(output=path, gc=False, **options) as prof:
             program()
         prof.finish()
         return os.path.getsize(path), Trace(path).info()["left_out"]

@@ -60,8 +60,7 @@ def stand_still(way, size):
     folder = tempfile.mkdtemp(prefix="vestige-bench-")
     output = os.path.join(folder, "t.vst")
     try:
-        triggers = ["slow>1ms"]
-        with profile(output=output, max_size=size, triggers=triggers, snapshot_signal="USR2", gc=False, engine="safe"):
+        with profile(output=output, max_size=size, triggers=["slow>1ms"], snapshot_signal="USR2", gc=False):
             for _ in range(size // 16 // workloads.CALLS + 1000):
                 workloads.python_function()
             return watch(ask(way, folder))
@@ -75,7 +74,7 @@ def own_call(size, wait):
 
     folder = tempfile.mkdtemp(prefix="vestige-bench-")
     try:
-        with vestige.profile(output=os.path.join(folder, "t.vst"), max_size=size, gc=False, engine="safe"):
+        with vestige.profile(output=os.path.join(folder, "t.vst"), max_size=size, gc=False):
             for _ in range(size // 16 // workloads.CALLS + 1000):
                 workloads.python_function()
             begin = time.perf_counter_ns()

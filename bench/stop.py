@@ -84,7 +84,7 @@ def start_with_threads(threads, times):
         ready.acquire()
     taken = []
     for _ in range(times):
-        prof = profile(engine="safe")
+        prof = profile()
         taken.append(timed_ms(prof.start))
         workloads.nothing()
         prof.stop()

@@ -54,7 +54,7 @@ def time_steps(step, count, times):
         times.append(time.perf_counter_ns() - begin)
 
 
-def step_ns(settings, turns, count, engines=("safe",)):
+def step_ns(settings, turns, count, engines=("auto",)):
     """ns of a step: without, under each of vestige's engines that is named, under torch."""
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as theirs
@@ -162,7 +162,7 @@ def life(name, calls):
     else:
         from vestige import profile
 
-        prof = profile(with_stack=True, engine="safe")
+        prof = profile(with_stack=True)
     result, clock = {}, time.perf_counter_ns
     before = child.forget_memory_peak()
     begin = clock()
@@ -209,7 +209,7 @@ def step_table(quick):
     table = Table("Extra cost of a training step", ["vestige", "torch"], unit="µs")
     for name, (settings, bar) in SETTINGS.items():
         best = child.run(step_ns, settings=settings, turns=5 if quick else 20, count=30 if quick else 60)
-        cost = {"vestige": best["safe"] - best["without"], "torch": best["torch"] - best["without"]}
+        cost = {"vestige": best["auto"] - best["without"], "torch": best["torch"] - best["without"]}
         cost = {tool: ns / 1000 for tool, ns in cost.items()}
         share = cost["vestige"] / cost["torch"]
         table.add(name, cost, [at_most(f"{share:.2f} x torch", share, bar)])
