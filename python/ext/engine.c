@@ -103,6 +103,21 @@ PyObject *vpy_engine_take_note(void)
 
 /* ---- the one that runs -------------------------------------------------- */
 
+void vpy_engine_prepare(const vpy_options *options)
+{
+    const vpy_engine *engine = vpy_engine_choose(options);
+
+    if (engine->prepare)
+        engine->prepare(options);
+}
+
+void vpy_engine_give_up(void)
+{
+    for (size_t i = 0; vpy_engines[i]; i++)
+        if (vpy_engines[i]->give_up)
+            vpy_engines[i]->give_up();
+}
+
 static bool try_start(const vpy_engine *engine, vpy_tracer *tracer)
 {
     tracer->engine = running = engine; /* a fork may come before it is done */

@@ -61,11 +61,19 @@ static void stop_frames(vpy_tracer *tracer)
 #endif
 }
 
+static void prepare(const vpy_options *options)
+{
+    if (options->native && !vpy_thunks_prepare())
+        vpy_tracer_message[0] = 0; /* start() will say the same */
+}
+
 static bool start(vpy_tracer *tracer)
 {
-    if (!start_frames(tracer))
+    if (!start_frames(tracer)) {
+        vpy_thunks_give_up();
         return false;
-    if (tracer->options.native && !vpy_thunks_start(tracer)) {
+    }
+    if (tracer->options.native && !vpy_thunks_start()) {
         stop_frames(tracer);
         return false;
     }
@@ -121,6 +129,8 @@ static size_t hooks_in_place(void)
 const vpy_engine vpy_engine_turbo = {
     .name = "turbo",
     .trouble = trouble,
+    .prepare = prepare,
+    .give_up = vpy_thunks_give_up,
     .start = start,
     .stop = stop,
     .check_thread = check_thread,

@@ -263,7 +263,10 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
         return NULL;
     self->options.raises = vpy_flight_waits_for_exceptions(self->flight);
     configure(self);
+    if (self->options.python || self->options.native)
+        vpy_engine_prepare(&self->options);
     vst_status status = vst_session_start(self->handle, &error);
+    vpy_engine_give_up(); /* another tracer may have taken our place */
     if (status != VST_OK) {
         vpy_flight_end(self->flight);
         return fail(self, status, &error);

@@ -287,9 +287,10 @@ static void after_import(PyObject *module)
 
 /* ---- start and stop ---------------------------------------------------- */
 
-bool vpy_thunks_start(vpy_tracer *tracer)
+static bool is_ready; /* thunks are there for a recording that is to begin */
+
+bool vpy_thunks_prepare(void)
 {
-    (void)tracer;
     recordings += recordings + 1 ? 1 : 2; /* never 0 */
     if (VPY_THUNKS == 0 || !vpy_thunks_count_for(recordings)) {
         snprintf(vpy_tracer_message, sizeof vpy_tracer_message, "%s",
@@ -300,6 +301,15 @@ bool vpy_thunks_start(vpy_tracer *tracer)
     interpreter = PyThreadState_Get()->interp;
     vpy_function_identity_keep();
     walk();
+    is_ready = true;
+    return true;
+}
+
+bool vpy_thunks_start(void)
+{
+    if (!is_ready && !vpy_thunks_prepare())
+        return false;
+    is_ready = false;
     vpy_cached_callables_hide();
     __atomic_store_n(&recording, (uint64_t)recordings << 32, __ATOMIC_RELAXED);
     return true;
@@ -308,9 +318,16 @@ bool vpy_thunks_start(vpy_tracer *tracer)
 void vpy_thunks_stop(void)
 {
     __atomic_store_n(&recording, 0, __ATOMIC_RELAXED);
+    is_ready = false;
     vpy_thunks_restore();
     vpy_cached_callables_show();
     vpy_function_identity_release();
+}
+
+void vpy_thunks_give_up(void)
+{
+    if (is_ready)
+        vpy_thunks_stop();
 }
 
 bool vpy_thunks_are_restored(void)

@@ -22,9 +22,14 @@ typedef struct vpy_thunk_counts {
     size_t freed;     /* covered, and gone since */
 } vpy_thunk_counts;
 
-/* Puts thunks in front of every C function that can be reached; those of
- * modules imported later follow. False, with vpy_tracer_message set. */
-bool vpy_thunks_start(vpy_tracer *tracer);
+/* Puts thunks in front of every C function that can be reached, which takes
+ * time. False, with vpy_tracer_message set. */
+bool vpy_thunks_prepare(void);
+/* Calls through them are recorded, if need be after they were prepared; those
+ * of modules imported later follow. The same. */
+bool vpy_thunks_start(void);
+/* They were prepared, and nothing was started: they go. */
+void vpy_thunks_give_up(void);
 /* Puts every pointer back. Calls that are inside a thunk return through it,
  * recording nothing. */
 void vpy_thunks_stop(void);

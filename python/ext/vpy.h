@@ -57,6 +57,10 @@ struct vpy_engine {
     int (*init)(PyObject *module); /* NULL: nothing to do */
     /* Why it is not usable here, or NULL; NULL for one that always is. */
     const char *(*trouble)(const vpy_options *options);
+    /* What takes its time, before a recording begins; NULL: nothing does. If
+     * it does not begin after all, with this engine: give_up. */
+    void (*prepare)(const vpy_options *options);
+    void (*give_up)(void);
     /* False with vpy_tracer_message set. */
     bool (*start)(vpy_tracer *tracer);
     void (*stop)(vpy_tracer *tracer);
@@ -96,6 +100,8 @@ const char *vpy_engine_name(const char *wanted); /* NULL: there is none */
 const vpy_engine *vpy_engine_choose(const vpy_options *options);
 /* A line to tell the program that the one it asked for could not be, once. */
 PyObject *vpy_engine_take_note(void); /* str or None */
+void vpy_engine_prepare(const vpy_options *options);
+void vpy_engine_give_up(void); /* what was prepared and not started */
 bool vpy_engine_start(vpy_tracer *tracer);
 void vpy_engine_stop(vpy_tracer *tracer);
 /* These two do nothing while no engine runs. */
