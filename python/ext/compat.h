@@ -101,6 +101,9 @@ static inline void vpy_hook_leave(PyThreadState *tstate)
  * show no difference that is not listed. */
 #define VPY_TURBO_IS_PROVEN (PY_MINOR_VERSION >= 10 && PY_MINOR_VERSION <= 13)
 
+/* From 3.14 on it is another collector, which counts otherwise. */
+#define VPY_COUNTS_YOUNG_OBJECTS (PY_VERSION_HEX < 0x030E0000)
+
 /* ---- the extra slot of a code object ----------------------------------- */
 
 #if PY_VERSION_HEX >= 0x030C0000

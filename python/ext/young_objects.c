@@ -10,11 +10,10 @@
 #undef Py_BUILD_CORE
 
 /* NULL where it is not where we were built to find it: what lies beside it says
- * whether the collector is on, and we can turn that. From 3.14 on it is another
- * collector. */
+ * whether the collector is on, and we can turn that. */
 static int *find(void)
 {
-#if PY_VERSION_HEX >= 0x030E0000
+#if !VPY_COUNTS_YOUNG_OBJECTS
     return NULL;
 #else
     struct _gc_runtime_state *gc = &PyThreadState_Get()->interp->gc;
