@@ -1,7 +1,7 @@
 """Tests that packages bring along, bare and under vestige's engines: every test must come out the same.
 
     python proofs/packages.py                           every Python here, both engines
-    python proofs/packages.py --python 3.12 --engine turbo --packages numpy-indexing
+    python proofs/packages.py --python 3.12 --engine turbo --packages numpy-arrays
 
 What is run is in packages.txt, differences that are known and why in packages_known.txt, the results are
 results/packages-<version>.md. The packages are installed into build/proofs/venv-<version>, on top of which stands what
@@ -11,6 +11,7 @@ results/packages-<version>.md. The packages are installed into build/proofs/venv
 from __future__ import annotations
 
 import argparse
+import shlex
 import signal
 import subprocess
 import sys
@@ -36,7 +37,7 @@ With {packages}.
 
 def listed() -> dict[str, list[str]]:
     """By the name of a part, what pytest is told."""
-    lines = (line.split("#")[0].split() for line in LIST.read_text().splitlines())
+    lines = (shlex.split(line, comments=True) for line in LIST.read_text().splitlines())
     return {words[0]: words[1:] for words in lines if words}
 
 
