@@ -161,7 +161,7 @@ static PyObject *on_test(PyObject *self, PyObject *const *args, size_t nargsf,
         Py_RETURN_NONE;
     if (begins)
         see(PyUnicode_READ_CHAR(code->co_name, 0));
-    see(PyVectorcall_NARGS(nargsf) < (begins ? 2 : 3) ? '?' : mark);
+    see((Py_UCS4)(PyVectorcall_NARGS(nargsf) < (begins ? 2 : 3) ? '?' : mark));
     Py_RETURN_NONE;
 }
 
