@@ -143,8 +143,9 @@ class Rewriter(ast.NodeTransformer):
 
     def guard(self, node):
         before = self.guarded[-1]
-        self.guarded[-1] = True
         for field, value in ast.iter_fields(node):
+            # What a try does without an exception nothing of it guards but its finally.
+            self.guarded[-1] = before or field != "orelse" or bool(node.finalbody)
             if field in ("body", "handlers", "orelse", "finalbody"):
                 setattr(node, field, self.body(value))
             elif field == "items":
