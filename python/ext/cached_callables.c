@@ -18,6 +18,7 @@
 #include <opcode.h>
 #include <stdlib.h>
 #include <string.h>
+#include <vestige/memory.h>
 
 enum { CALLABLES = 3, PLACES_MAX = 16384 };
 
@@ -74,7 +75,9 @@ void vpy_cached_call_note(const vpy_iframe *frame, uintptr_t address)
     if ((at && at->address && !vpy_weakref_is_dead(at->code)) || !make_room())
         return;
     PyErr_Fetch(&type, &value, &traceback);
+    vst_memory_enter(); /* it is not the program's */
     PyObject *code = vpy_weakref_new((PyObject *)vpy_iframe_code(frame));
+    vst_memory_leave();
     at = place_of(places, places_mask, address);
     if (code) {
         places_used += !at->address;

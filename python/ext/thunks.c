@@ -7,6 +7,7 @@
 #include "frame_hook.h"
 
 #include <stdio.h>
+#include <vestige/memory.h>
 
 /* The number of the recording, as it stands in a slot's value: in the upper
  * half. 0: nothing is recorded. */
@@ -147,8 +148,9 @@ VST_INLINE vst_id id_as_before(const vpy_thunk_slot *s, uint64_t rest,
                    : 0;
 #if VPY_HAS_CACHED_CALLABLES
     if (rest >> 30 == VPY_THUNK_CACHED >> 30) {
-        uintptr_t place = vpy_iframe_place(vpy_iframe_innermost(tstate));
-        return *vpy_cached_call(place) == place ? id : 0;
+        const vpy_iframe *frame = vpy_iframe_innermost(tstate);
+        uintptr_t place = frame ? vpy_iframe_place(frame) : 0;
+        return frame && *vpy_cached_call(place) == place ? id : 0;
     }
 #endif
     (void)tstate;
@@ -231,14 +233,15 @@ __attribute__((used)) PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
     vst_id id = (vst_id)rest;
 
     if (!VST_LIKELY(tstate && tstate->interp == interpreter &&
-                    tstate->tracing == 0 && vpy_frames_settle(tstate) &&
-                    caller_is_recorded(tstate)))
+                    tstate->tracing == 0))
         return call_other(a, b, c, d, e, number);
-    if (!VST_LIKELY(rest - 1 < VST_ID_MAX)) {
+    if (!VST_LIKELY(rest - 1 < VST_ID_MAX)) { /* so if nothing is recorded */
         id = id_as_before(s, rest, tstate, a);
         if (!VST_LIKELY(id))
             return call_other(a, b, c, d, e, number);
     }
+    if (!VST_LIKELY(vpy_frames_settle(tstate) && caller_is_recorded(tstate)))
+        return call_other(a, b, c, d, e, number);
     return record(s, w, in, id);
 }
 
@@ -247,14 +250,17 @@ __attribute__((used)) PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
 static bool pending; /* there may be definitions that were not found yet */
 static vst_ticks walk_ended, walk_cost;
 
+/* What it allocates is not the program's. */
 static void walk(void)
 {
     vst_ticks before = vst_clock_ticks();
     int collects = PyGC_Disable();
 
+    vst_memory_enter();
     pending = false;
     vpy_table_memory_forget();
     vpy_find_methods(vpy_thunks_put);
+    vst_memory_leave();
     if (collects)
         PyGC_Enable();
     walk_ended = vst_clock_ticks();
@@ -278,9 +284,11 @@ static void after_import(PyObject *module)
     PyObject *type, *value, *traceback;
 
     PyErr_Fetch(&type, &value, &traceback);
+    vst_memory_enter();
     pending = true;
     vpy_table_memory_forget();
     vpy_find_methods_of(module, vpy_thunks_put);
+    vst_memory_leave();
     vpy_thunks_look();
     PyErr_Restore(type, value, traceback);
 }

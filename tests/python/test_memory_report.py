@@ -385,7 +385,7 @@ def test_the_pickle_holds_each_event_and_what_is_live(recorded):
         for block in segment["blocks"]:
             assert block["address"] == at
             at += block["size"]
-    leaked = [block for block in active if [frame["name"] for frame in block["frames"]][:1] == ["leak"]]
+    leaked = [block for block in active if [frame["line"] for frame in block["frames"]][:1] == [LEAK_LINE]]
     assert len(leaked) == 40
     assert leaked[0]["frames"][0] == {"name": "leak", "filename": str(recorded.path / "app.py"), "line": LEAK_LINE}
 
