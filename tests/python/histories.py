@@ -4,6 +4,7 @@ import contextlib
 import os
 from collections import namedtuple
 
+import vestige
 from vestige import _core, memory
 
 UNLOCKED, STALE, FREES, UNKNOWN = 1, 2, 4, 8
@@ -11,6 +12,14 @@ IS_ENTRY, IS_CUT = 1, 2
 
 Event = namedtuple("Event", "kind address size time_ns thread flags stack serial live_bytes weight")
 Frame = namedtuple("Frame", "function file line flags")
+
+
+OURS = os.path.dirname(vestige.__file__) + os.sep
+
+
+def is_ours(file):
+    """Whether a frame's file is of the installed package: the folder of the clone may be called vestige, too."""
+    return file.startswith(OURS)
 
 
 class History:

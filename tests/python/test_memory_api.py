@@ -6,7 +6,7 @@ import sys
 
 import pytest
 import vestige
-from histories import History, history_of
+from histories import History, history_of, is_ours
 from vestige import Trace, _core, memory, profile
 
 SIZE = 4321
@@ -252,7 +252,7 @@ def test_the_command_runs_a_script_and_tells_what_it_held(workplace):
     stack = [(frame.function.rpartition(".")[2], frame.line) for frame in history.frames(blocks[0])]
     assert stack[-2:] == [("leak", 5), ("<module>", 7)]
     assert len(history.frames(blocks[0])) <= 3  # a comprehension may have a frame
-    assert not any("/vestige/" in frame.file for event in history.allocations for frame in history.frames(event))
+    assert not any(is_ours(frame.file) for event in history.allocations for frame in history.frames(event))
 
 
 @pytest.mark.parametrize("how", [["-m", "leaky"], ["-c", "import leaky"]])

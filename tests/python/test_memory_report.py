@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 
 import pytest
-from histories import FREES, UNKNOWN, History
+from histories import FREES, UNKNOWN, History, is_ours
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -106,7 +106,7 @@ def test_what_is_freed_at_once_is_temporary_on_every_thread(recorded):
 
 def test_the_profilers_own_frames_are_not_shown(recorded):
     for row in summary_of(recorded.path / "m.vst")["stacks"]["total"][1]:
-        assert not [frame for frame in row["frames"] if "/vestige/" in frame[1] or frame[1].endswith("bin/vestige")]
+        assert not [frame for frame in row["frames"] if is_ours(frame[1]) or frame[1].endswith("bin/vestige")]
 
 
 def test_native_frames_are_named_and_stand_where_they_were_called(workplace):

@@ -9,7 +9,7 @@ import types
 
 import compiled
 import pytest
-from histories import IS_CUT, IS_ENTRY, UNLOCKED, record
+from histories import IS_CUT, IS_ENTRY, UNLOCKED, is_ours, record
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -375,4 +375,4 @@ def test_our_own_frames_are_not_shown():
 
     history = record(run)
     for event in history.allocations:
-        assert not any("/vestige/" in frame.file for frame in history.frames(event))
+        assert not any(is_ours(frame.file) for frame in history.frames(event))
