@@ -701,6 +701,44 @@ def test_idle_connections_make_room_and_busy_ones_do_not(own_server, monkeypatch
         client.connection.close()
 
 
+BODY = b"Content-Length: 8000000\r\n\r\n"
+# Those of whom nothing is read: no ticket, a foreign origin, no token, a body where none belongs.
+REFUSED = {
+    "no ticket": (404, b"POST /handover/x/t.json HTTP/1.1\r\n<host>" + BODY),
+    "foreign ticket": (403, b"POST /handover/x/t.json HTTP/1.1\r\n<host>Origin: https://evil.example\r\n" + BODY),
+    "foreign": (403, b"POST /api/find HTTP/1.1\r\n<own>Origin: https://evil.example\r\n" + BODY),
+    "no token": (403, b"POST /api/find HTTP/1.1\r\n<host>" + BODY),
+    "a GET": (413, b"GET /api/info HTTP/1.1\r\n<own>" + BODY),
+    "a ticket": (413, b"GET <ticket> HTTP/1.1\r\n<host>" + BODY),
+}
+
+
+@pytest.mark.parametrize("which", REFUSED)
+def test_a_body_is_not_read_before_its_sender_may_ask(server, client, which):
+    status, request = REFUSED[which]
+    ticket = client.get("handover", to="speedscope")["url"].removeprefix(server.base)
+    request = request.replace(b"<own>", own(server)).replace(b"<ticket>", ticket.encode())
+    request = request.replace(b"<host>", f"Host: 127.0.0.1:{server.port}\r\n".encode())
+    got = raw(server, request)  # the body never comes: if it were waited for, the answer would be 408
+    assert got.startswith(f"HTTP/1.1 {status} ".encode()), got
+
+
+def test_the_bodies_of_all_connections_together_are_bounded(own_server, monkeypatch):
+    monkeypatch.setattr(transport, "RECEIVE", 20)
+    import socket
+
+    half = POST.replace(b"<own>", own(own_server)) + f"Content-Length: {transport.BODIES_MAX - 50}\r\n\r\n".encode()
+    small = {"ids": list(range(40)), "from": 0, "to": 10, "pixels": 4}
+    client = Client(own_server)
+    with socket.create_connection(("127.0.0.1", own_server.port)) as connection:
+        connection.sendall(half)  # and no body, for now
+        wait_until(lambda: own_server._bodies)
+        assert client.error("/api/find", "POST", small) == (503, "too much is being asked at once")
+        assert client.get("info")["ready"]
+    wait_until(lambda: not own_server._bodies)
+    assert client.post("find", **{f"{name}_": value for name, value in small.items()})["total"] >= 0
+
+
 # ---- indexes
 
 

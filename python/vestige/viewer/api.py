@@ -81,9 +81,9 @@ class Api:
             raise Problem(404, "there is nothing at this address")
         return call(request, Fields(request.fields if request.method == "GET" else request.body))
 
-    def handed_over(self, method: str, path: str, origin: str | None, check: Callable[[float], None]) -> Answer:
-        """A file that another viewer fetches."""
-        return self._tickets.redeem(method, path, origin, check)
+    def hand_over(self, method: str, path: str, origin: str | None) -> Callable[[Callable[[float], None]], Answer]:
+        """Checks who fetches a file for another viewer; what it returns makes the answer."""
+        return self._tickets.redeem(method, path, origin)
 
     # ---- about the traces
 

@@ -101,22 +101,27 @@ class Tickets:
             "open": f"{SPEEDSCOPE}/#profileURL={quote(url, safe='')}&title={quote(wanted.name, safe='')}",
         }
 
-    def redeem(self, method: str, path: str, origin: str | None, check: Callable[[float], None]) -> Answer:
-        """The path is /handover/KEY/NAME. Browsers ask first (OPTIONS) whether a public page may ask a local one."""
+    def redeem(self, method: str, path: str, origin: str | None) -> Callable[[Callable[[float], None]], Answer]:
+        """Checks a request for /handover/KEY/NAME; what it returns makes the answer. Browsers ask first (OPTIONS)
+        whether a public page may ask a local one."""
         if origin is not None and origin != SPEEDSCOPE:
             raise Problem(403, "pages of other sites cannot ask here")
         key, _, name = path.removeprefix("/handover/").partition("/")
         until, wanted = self._waiting.get(key, (0.0, None))
         if wanted is None or until < time.monotonic() or name != wanted.name:
             raise Problem(404, "there is no such file to hand over any more: open it from the viewer again")
+        if method not in ("GET", "OPTIONS"):
+            raise Problem(405, f"{method} is not answered here")
         headers = [("Vary", "Origin"), ("Cross-Origin-Resource-Policy", "cross-origin")]
         if origin is not None:
             headers.append(("Access-Control-Allow-Origin", origin))
-        if method == "OPTIONS":
-            private = ("Access-Control-Allow-Private-Network", "true")
-            return Answer(status=204, headers=[*headers, ("Access-Control-Allow-Methods", "GET"), private])
-        if method != "GET":
-            raise Problem(405, f"{method} is not answered here")
-        answer = wanted.write(check)
-        answer.headers += headers
+
+        def answer(check: Callable[[float], None]) -> Answer:
+            if method == "OPTIONS":
+                private = ("Access-Control-Allow-Private-Network", "true")
+                return Answer(status=204, headers=[*headers, ("Access-Control-Allow-Methods", "GET"), private])
+            file = wanted.write(check)
+            file.headers += headers
+            return file
+
         return answer

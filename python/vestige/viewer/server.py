@@ -4,9 +4,10 @@ What is asked and answered is `api.py`'s. A thread a connection, at most CONNECT
 a deadline, and whoever passes it is cut off, so a client that stops sending or reading costs nothing for long. Nothing
 that a client does ends the server.
 
-Who may ask: one who knows the token (every page that was told the address; compared in constant time), who calls us by
-our own name (a foreign name that points here is a foreign page's), and is not a page of another origin. The page's own
-files hold no data and need no token.
+Who may ask: a client that knows the token (every page that was told the address; compared in constant time), that calls
+us by our own name (a foreign name that points here is a foreign page's), and is not a page of another origin. The
+page's own files hold no data and need no token. Only a POST to the API has a body: nothing of it is read before these
+checks, and the bodies of all connections together have at most BODIES_MAX bytes.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ HOST = "127.0.0.1"
 CONNECTIONS = 64
 HEAD_MAX = 64 << 10  # bytes of a request's line and headers
 BODY_MAX = 8 << 20
+BODIES_MAX = 8 << 20  # of all requests that are being read or answered
 LINGER_MAX = 16 << 20
 FIELDS_MAX = 64  # of a query
 IDLE, RECEIVE, SEND = 60.0, 10.0, 20.0  # seconds: between requests; for a request to arrive; for a piece to leave
@@ -92,7 +94,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self.token = secrets.token_urlsafe(24)
         self._lock = Lock()
         self._handlers: set[Handler] = set()
-        self._count = 0  # of connections, also of those that have no handler yet
+        self._count = 0  # guarded by _lock: connections, also those that have no handler yet
+        self._bodies = 0  # guarded by _lock: bytes of bodies
         self.stopping = False
         self.faults: deque[BaseException | None] = deque(maxlen=10)
         super().__init__((HOST, port), Handler)
@@ -161,6 +164,17 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             for handler in handlers:
                 handler.cut_off()
             time.sleep(0.01)
+
+    def take_body(self, length: int) -> None:
+        """Before a body is read. give_body_back() follows when its request is answered."""
+        with self._lock:
+            if self._bodies + length > BODIES_MAX:
+                raise Problem(503, "too much is being asked at once", headers=[("Retry-After", "1")])
+            self._bodies += length
+
+    def give_body_back(self, length: int) -> None:
+        with self._lock:
+            self._bodies -= length
 
     def enter(self, handler: Handler) -> None:
         with self._lock:
@@ -270,8 +284,9 @@ class Handler(BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         self._check_host()
         if path.startswith("/handover/"):
-            self._read_body()
-            return self.server.api.handed_over(self.command, path, self.headers.get("Origin"), self._check_client)
+            answer = self.server.api.hand_over(self.command, path, self.headers.get("Origin"))
+            self._expect_no_body()
+            return answer(self._check_client)
         self._check_origin(path)
         if self.command not in ("GET", "HEAD", "POST"):
             raise Problem(405, f"{self.command} is not answered here")
@@ -283,7 +298,20 @@ class Handler(BaseHTTPRequestHandler):
         token = fields.pop("token", "")
         if not self.server.knows(self.headers.get(TOKEN_HEADER, token)):
             raise Problem(403, "the token is missing or wrong: open the address that vestige view printed")
-        return self.server.api.answer(Request(self.command, path, fields, self._read_body(), self._check_client))
+        if self.command == "POST":
+            return self._answer_post(path, fields)
+        self._expect_no_body()
+        return self.server.api.answer(Request(self.command, path, fields, None, self._check_client))
+
+    def _answer_post(self, path: str, fields: dict[str, str]) -> Answer:
+        length = self._body_length()
+        self.server.take_body(length)
+        try:
+            return self.server.api.answer(
+                Request(self.command, path, fields, self._read_json(length), self._check_client)
+            )
+        finally:
+            self.server.give_body_back(length)
 
     def _page(self, path: str) -> Answer:
         page = self.server.pages.get(path)
@@ -324,25 +352,34 @@ class Handler(BaseHTTPRequestHandler):
 
     # ---- what was sent
 
-    def _read_body(self) -> Any:
-        """JSON of a POST."""
+    def _body_length(self) -> int:
         lengths = self.headers.get_all("Content-Length", [])
         if "Transfer-Encoding" in self.headers or len(lengths) > 1 or not all(map(is_number, lengths)):
             raise Problem(400, "a body must have one Content-Length")
         length = int(lengths[0]) if lengths else 0
         if length > BODY_MAX:
             raise Problem(413, f"a body has at most {BODY_MAX:,} bytes")
+        return length
+
+    def _expect_no_body(self) -> None:
+        if self._body_length() > 0:
+            raise Problem(413, "no body is read at this address")
+        self._received()
+
+    def _read_json(self, length: int) -> Any:
         data = self.rfile.read(length)
         if len(data) < length:
             raise ClientGone
-        self._unread = self.receiving = False
-        self.deadline = float("inf")
-        if self.command != "POST":
-            return None
+        self._received()
         try:
             return json.loads(data)
         except (ValueError, RecursionError):
             raise Problem(400, "the body is not JSON") from None
+
+    def _received(self) -> None:
+        """The request has arrived whole: answering it may take its time."""
+        self._unread = self.receiving = False
+        self.deadline = float("inf")
 
     def _fields(self, query: str) -> dict[str, str]:
         try:
