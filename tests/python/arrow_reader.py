@@ -95,8 +95,8 @@ def values_of(schema, array):
     assert array.offset == 0
     count = array.length
     if schema.dictionary:
-        names = texts(array.dictionary[0])
-        values = [names[index] for index in numbers("i", 4, array)]
+        names = dict(enumerate(texts(array.dictionary[0])))  # a null's index may be any
+        values = [names.get(index) for index in numbers("i", 4, array)]
     elif schema.format == b"u":
         values = texts(array)
     elif schema.format == b"b":

@@ -1,0 +1,94 @@
+"""Traces that 0.1.0 wrote read for ever, to the same result: see tests/golden/README.md."""
+
+import difflib
+import importlib.util
+
+import golden
+import pytest
+
+pytestmark = pytest.mark.any_python
+
+SQL = importlib.util.find_spec("duckdb") is not None
+REWRITE = {
+    "machine": "programs rely on this: old traces must read to the same result",
+    "human": "if this was meant: python tests/golden/write.py",
+}
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    return golden.Workplace(tmp_path_factory.mktemp("golden"))
+
+
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_an_old_trace_reads_to_the_same_result_for_programs(work, name):
+    compare("machine", name, work)
+
+
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_an_old_trace_is_told_to_people_as_before(work, name):
+    compare("human", name, work)
+
+
+@pytest.mark.parametrize("name", [name for name in golden.NAMES if name not in ("family", "packed")])
+def test_an_old_trace_packs_and_unpacks_to_the_same_bytes(work, name):
+    packed, whole = work.path / "small.vst", work.path / "whole.vst"
+    work.run("pack", f"{name}.vst", "-o", packed.name, "--force")
+    assert packed.stat().st_size < (work.path / f"{name}.vst").stat().st_size
+    work.run("pack", "--undo", packed.name, "-o", whole.name, "--force")
+    assert whole.read_bytes() == (work.path / f"{name}.vst").read_bytes()
+    exported = [work.write("export", file.name, "-o", "out.json") for file in (packed, whole)]
+    assert exported[0] == exported[1]
+
+
+def test_a_trace_packed_by_0_1_0_unpacks_to_the_bytes_it_was_made_of(work):
+    work.run("pack", "--undo", "packed.vst", "-o", "whole.vst", "--force")
+    assert (work.path / "whole.vst").read_bytes() == (work.path / "plain.vst").read_bytes()
+
+
+def test_an_old_trace_with_native_frames_is_told_whatever_libraries_are_here(work):
+    said = work.run("memory-report", f"{golden.NATIVE}.vst")
+    assert "high-water mark" in said and "memory.py:22 grow" in said
+
+
+@pytest.mark.parametrize("name", [name for name in golden.NAMES if name != "bounded"])
+def test_an_old_trace_becomes_a_page(work, name):
+    page = work.path / "page.html"
+    page.unlink(missing_ok=True)
+    if name in golden.MEMORY:
+        work.run("memory-report", golden.trace(name), "-o", page.name)
+    else:
+        work.run("view", golden.trace(name), "--html", page.name)
+    assert "</html>" in page.read_text()
+
+
+def test_every_result_that_is_kept_is_asked_for():
+    """Or it would be compared no more."""
+    kept = {
+        (path.parts[-3], path.parts[-2], path.name.removesuffix(".gz"))
+        for kind in ("machine", "human")
+        for path in (golden.FOLDER / kind).glob("*/*")
+    }
+    asked = {
+        golden.path_of(kind, name, result).parts[-3:]
+        for kind in ("machine", "human")
+        for name in golden.NAMES
+        for result, _ in golden.results(kind, name)
+    }
+    assert kept == asked
+
+
+def compare(kind, name, work):
+    different = []
+    for result, ask in golden.results(kind, name, sql=SQL):
+        before, now = golden.load(kind, name, result), ask(work)
+        if before != now:
+            different.append(f"{name}/{result}:\n{describe(before, now)}")
+    assert not different, "\n".join([*different, REWRITE[kind]])
+
+
+def describe(before, now):
+    """The first lines that differ, each cut to what can be read."""
+    lines = [data.decode(errors="backslashreplace").splitlines() for data in (before, now)]
+    changed = difflib.unified_diff(*lines, "0.1.0", "now", lineterm="", n=0)
+    return "\n".join(line[:300] for line, _ in zip(changed, range(12)))
