@@ -377,16 +377,6 @@ int vst__os_map_shared(int fd, uint64_t offset, size_t size, void **address)
     return error;
 }
 
-int vst__os_map_read(int fd, size_t size, const void **address)
-{
-    void *mapped = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-
-    if (mapped == MAP_FAILED)
-        return errno;
-    *address = mapped;
-    return 0;
-}
-
 void vst__os_unmap(const void *address, size_t size)
 {
     munmap((void *)(uintptr_t)address, size);

@@ -91,8 +91,6 @@ void vst__os_file_reserve(int fd, uint64_t end, uint64_t need,
                           uint64_t *reserved);
 /* Maps with its pages present and writable. */
 int vst__os_map_shared(int fd, uint64_t offset, size_t size, void **address);
-/* Maps for reading; pages come as they are touched. */
-int vst__os_map_read(int fd, size_t size, const void **address);
 void vst__os_unmap(const void *address, size_t size);
 
 #endif

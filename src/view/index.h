@@ -159,11 +159,24 @@ typedef struct vst__index {
 
 vst_status vst__index_identify(vst_trace *trace, const vst__stretch *stretches,
                                size_t count, vst__index_identity *identity);
+/* A sum of bytes that come in parts: every part but the last is a multiple of
+ * VST_INDEX_SUM_STEP long. */
+enum { VST_INDEX_SUM_STEP = 32 };
+typedef struct vst__index_sum_state {
+    uint64_t lanes[4];
+    uint64_t count;
+} vst__index_sum_state;
+void vst__index_sum_begin(vst__index_sum_state *state, uint64_t sum);
+void vst__index_sum_add(vst__index_sum_state *state, const void *bytes,
+                        size_t count);
+uint64_t vst__index_sum_end(const vst__index_sum_state *state);
 uint64_t vst__index_checksum(const void *bytes, size_t count, uint64_t sum);
-/* Of a whole index, whatever its header says it is. */
+/* Of a whole index, whatever its header says it is: begun with the sum of its
+ * header, goes on with what follows that. */
+uint64_t vst__index_header_sum(const vst__index_header *header);
 uint64_t vst__index_sum(const unsigned char *bytes, size_t size);
-/* Maps an index and looks at all that is in it; VST_E_DAMAGED: it is not one,
- * or not of this trace. */
+/* Reads an index into memory, which nobody else can change or cut, and looks at
+ * all that is in it; VST_E_DAMAGED: it is not one, or not of this trace. */
 vst_status vst__index_load(vst__index *index, int fd, const vst_trace *trace,
                            const vst__index_identity *identity,
                            const vst__stretch *stretches, size_t count);

@@ -16,13 +16,19 @@
 
 /* Not for locks: for bytes that changed by accident. Each step can be undone,
  * so two texts that differ in one word never have the same sum. */
-uint64_t vst__index_checksum(const void *bytes, size_t count, uint64_t sum)
+void vst__index_sum_begin(vst__index_sum_state *state, uint64_t sum)
+{
+    *state = (vst__index_sum_state){{sum, 1, 2, 3}, 0};
+}
+
+void vst__index_sum_add(vst__index_sum_state *state, const void *bytes,
+                        size_t count)
 {
     const unsigned char *at = bytes;
-    uint64_t lanes[4] = {sum, 1, 2, 3}, word;
+    uint64_t *lanes = state->lanes, word;
     size_t i = 0;
 
-    for (; i + 32 <= count; i += 32)
+    for (; i + VST_INDEX_SUM_STEP <= count; i += VST_INDEX_SUM_STEP)
         for (size_t lane = 0; lane < 4; lane++) {
             memcpy(&word, at + i + 8 * lane, sizeof word);
             lanes[lane] = (lanes[lane] ^ word) * MULTIPLIER;
@@ -30,10 +36,25 @@ uint64_t vst__index_checksum(const void *bytes, size_t count, uint64_t sum)
         }
     for (; i < count; i++)
         lanes[i & 3] = (lanes[i & 3] ^ at[i]) * MULTIPLIER;
-    sum = count;
+    state->count += count;
+}
+
+uint64_t vst__index_sum_end(const vst__index_sum_state *state)
+{
+    uint64_t sum = state->count;
+
     for (size_t lane = 0; lane < 4; lane++)
-        sum = (sum ^ lanes[lane]) * MULTIPLIER;
+        sum = (sum ^ state->lanes[lane]) * MULTIPLIER;
     return sum ^ sum >> 32;
+}
+
+uint64_t vst__index_checksum(const void *bytes, size_t count, uint64_t sum)
+{
+    vst__index_sum_state state;
+
+    vst__index_sum_begin(&state, sum);
+    vst__index_sum_add(&state, bytes, count);
+    return vst__index_sum_end(&state);
 }
 
 static uint64_t add(uint64_t sum, uint64_t value)
@@ -83,26 +104,29 @@ vst_status vst__index_identify(vst_trace *trace, const vst__stretch *stretches,
 /* ---- what is in it ---------------------------------------------------------
  */
 
-uint64_t vst__index_sum(const unsigned char *bytes, size_t size)
+uint64_t vst__index_header_sum(const vst__index_header *header)
 {
-    vst__index_header plain;
-    uint64_t sum;
+    vst__index_header plain = *header;
 
-    memcpy(&plain, bytes, sizeof plain);
     plain.checksum = 0;
-    sum = vst__index_checksum(&plain, sizeof plain, 0);
-    return vst__index_checksum(bytes + sizeof plain, size - sizeof plain, sum);
+    return vst__index_checksum(&plain, sizeof plain, 0);
 }
 
-static bool is_header(const vst__index *index)
+uint64_t vst__index_sum(const unsigned char *bytes, size_t size)
 {
-    const vst__index_header *header = index->header;
+    vst__index_header header;
 
+    memcpy(&header, bytes, sizeof header);
+    return vst__index_checksum(bytes + sizeof header, size - sizeof header,
+                               vst__index_header_sum(&header));
+}
+
+/* Whether a file of that size may be what it says it is. */
+static bool is_header(const vst__index_header *header, uint64_t size)
+{
     return memcmp(header->magic, VST_INDEX_MAGIC, sizeof header->magic) == 0 &&
            header->version == VST_INDEX_VERSION &&
-           header->byte_order == VST_FILE_BYTE_ORDER &&
-           header->size == index->size &&
-           header->checksum == vst__index_sum(index->bytes, index->size);
+           header->byte_order == VST_FILE_BYTE_ORDER && header->size == size;
 }
 
 static bool is_in(uint64_t first, uint64_t count, uint64_t all)
@@ -239,35 +263,60 @@ static bool are_tracks(const vst__index *index)
     return true;
 }
 
+/* No honest index comes near it. */
+static uint64_t size_limit(const vst_trace *trace)
+{
+    return 20 * trace->block.file_size + ((uint64_t)64 << 20);
+}
+
+/* Copies the file into memory of our own. It is looked at before there is
+ * memory for all of it; what is cut off meanwhile is missing from the sum. */
+static vst_status read_whole(vst__index *index, int fd, const vst_trace *trace,
+                             const vst__index_identity *identity)
+{
+    vst__index_header header;
+    uint64_t size;
+    size_t got;
+
+    if (vst__os_file_size(fd, &size) != 0 ||
+        vst__os_file_read(fd, &header, sizeof header, 0, &got) != 0)
+        return VST_E_IO;
+    if (got < sizeof header || !is_header(&header, size) ||
+        size > size_limit(trace) ||
+        memcmp(&header.identity, identity, sizeof *identity) != 0)
+        return VST_E_DAMAGED;
+    unsigned char *bytes = malloc((size_t)size);
+    if (bytes == NULL)
+        return VST_E_NOMEM;
+    index->bytes = bytes;
+    index->size = (size_t)size;
+    index->header = (const vst__index_header *)(const void *)bytes;
+    if (vst__os_file_read(fd, bytes, index->size, 0, &got) != 0)
+        return VST_E_IO;
+    if (got != index->size ||
+        memcmp(index->header, &header, sizeof header) != 0 ||
+        header.checksum != vst__index_sum(bytes, index->size))
+        return VST_E_DAMAGED;
+    return VST_OK;
+}
+
 vst_status vst__index_load(vst__index *index, int fd, const vst_trace *trace,
                            const vst__index_identity *identity,
                            const vst__stretch *stretches, size_t count)
 {
-    const void *bytes;
-    uint64_t size;
-
     memset(index, 0, sizeof *index);
-    if (vst__os_file_size(fd, &size) != 0)
-        return VST_E_IO;
-    if (size < sizeof *index->header || size > SIZE_MAX / 2)
-        return VST_E_DAMAGED;
-    if (vst__os_map_read(fd, (size_t)size, &bytes) != 0)
-        return VST_E_IO;
-    index->bytes = bytes;
-    index->size = (size_t)size;
-    index->header = bytes;
-    if (is_header(index) &&
-        memcmp(&index->header->identity, identity, sizeof *identity) == 0 &&
-        find_tables(index) && are_threads(index, trace) &&
-        are_stretches(index, stretches, count) && are_tracks(index))
-        return VST_OK;
-    vst__index_unload(index);
-    return VST_E_DAMAGED;
+    vst_status status = read_whole(index, fd, trace, identity);
+    if (status == VST_OK &&
+        !(find_tables(index) && are_threads(index, trace) &&
+          are_stretches(index, stretches, count) && are_tracks(index)))
+        status = VST_E_DAMAGED;
+    if (status != VST_OK)
+        vst__index_unload(index);
+    return status;
 }
 
 void vst__index_unload(vst__index *index)
 {
-    if (index->bytes != NULL)
-        vst__os_unmap(index->bytes, index->size);
+    free((void *)(uintptr_t)index->bytes);
     memset(index, 0, sizeof *index);
 }

@@ -209,25 +209,38 @@ static void write_far_ends(vst__index_writer *writer, vst__index_header *header,
     }
 }
 
-/* The checksum is of what is in the file, so it is read back. */
+/* The checksum is of what is in the file, so it is read back, through the
+ * buffer, which is empty by now. */
+static vst_status sum_of_file(vst__index_writer *writer,
+                              const vst__index_header *header, uint64_t *sum)
+{
+    uint64_t offset = sizeof *header;
+    vst__index_sum_state state;
+
+    _Static_assert(BUFFER % VST_INDEX_SUM_STEP == 0, "parts are whole steps");
+    vst__index_sum_begin(&state, vst__index_header_sum(header));
+    while (offset < header->size) {
+        uint64_t left = header->size - offset;
+        size_t part = left < BUFFER ? (size_t)left : BUFFER, got;
+
+        writer->sys_errno =
+            vst__os_file_read(writer->fd, writer->buffer, part, offset, &got);
+        if (writer->sys_errno != 0 || got != part)
+            return VST_E_IO;
+        vst__index_sum_add(&state, writer->buffer, part);
+        offset += part;
+    }
+    *sum = vst__index_sum_end(&state);
+    return VST_OK;
+}
+
 static void seal(vst__index_writer *writer, vst__index_header *header)
 {
-    const void *bytes;
-    int failed;
-
     flush(writer);
     header->size = writer->offset;
     write_at(writer, header, sizeof *header, 0);
-    if (writer->status != VST_OK)
-        return;
-    failed = vst__os_map_read(writer->fd, (size_t)header->size, &bytes);
-    if (failed != 0) {
-        writer->status = VST_E_IO;
-        writer->sys_errno = failed;
-        return;
-    }
-    header->checksum = vst__index_sum(bytes, (size_t)header->size);
-    vst__os_unmap(bytes, (size_t)header->size);
+    if (writer->status == VST_OK)
+        writer->status = sum_of_file(writer, header, &header->checksum);
     write_at(writer, header, sizeof *header, 0);
 }
 

@@ -206,6 +206,48 @@ static void an_index_made_to_do_harm_does_none(void)
     unlink(index_path);
 }
 
+/* Somebody's `> t.vst.view`, while a viewer shows it. */
+static void an_index_that_is_cut_while_it_is_used_answers_on(void)
+{
+    vst_view_range range = {.pixels = 100};
+    void *before = NULL, *after = NULL;
+    size_t count = 0, count_after = 0;
+    vst_view_info info;
+    vst_view *view;
+
+    if (!CHECK_INT(vst_view_open(path, NULL, &view, NULL), VST_OK))
+        return;
+    vst_view_get_info(view, &info);
+    view->window_words_max = 1; /* from the index, not from the records */
+    range.from_ns = info.start_ns;
+    range.to_ns = info.end_ns;
+    CHECK_INT(vst_view_window(view, &range, &before, &count, NULL), VST_OK);
+    CHECK_INT(truncate(index_path, 0), 0);
+    CHECK_INT(vst_view_window(view, &range, &after, &count_after, NULL),
+              VST_OK);
+    if (CHECK_INT(count_after, count) && count != 0)
+        CHECK(memcmp(before, after, count) == 0);
+    free(before);
+    free(after);
+    vst_view_close(view);
+    CHECK_INT(open_and_ask(path, NULL, NULL), 1);
+}
+
+/* Nobody takes memory for what a file only says it is: this one is a hole. */
+static void an_index_larger_than_any_of_this_trace_is_built_again(void)
+{
+    size_t size;
+    unsigned char *bytes = read_index(&size);
+    vst__index_header *header = (vst__index_header *)(void *)bytes;
+
+    header->size = (uint64_t)1 << 40;
+    write_index(bytes, size);
+    CHECK_INT(truncate(index_path, (off_t)header->size), 0);
+    CHECK_INT(is_built(path), 1);
+    CHECK_INT(is_built(path), 0);
+    free(bytes);
+}
+
 static void without_a_place_for_it_an_index_lives_in_memory(void)
 {
     vst_view_options options = {.index = "/nowhere/at/all.view"};
@@ -347,8 +389,10 @@ int main(void)
     if (!FOR_THREADS) {
         TEST(a_torn_index_is_built_again);
         TEST(no_flipped_bit_goes_unnoticed);
+        TEST(an_index_larger_than_any_of_this_trace_is_built_again);
         TEST(an_index_made_to_do_harm_does_none);
     }
+    TEST(an_index_that_is_cut_while_it_is_used_answers_on);
     TEST(without_a_place_for_it_an_index_lives_in_memory);
     TEST(a_file_that_is_no_index_stays_as_it_is);
     TEST(a_build_can_be_stopped_and_leaves_nothing);
