@@ -4,6 +4,8 @@ are made, from the extension's sums or from events."""
 from __future__ import annotations
 
 from .events import ANNOTATION, CALLS, LOOSE, NATIVE, OPERATOR, device_type, flat_shapes, rewrite
+from .metadata import load_json
+from .printable import printable
 from .table import FormattedTimes
 
 TYPE_CHECKING = False
@@ -132,7 +134,7 @@ class FunctionEventAvg(FormattedTimes):
 
     def __repr__(self) -> str:
         device = self.use_device or "cuda"
-        return (
+        return printable(
             f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
             f"cpu_time={self.cpu_time_str}  self_{device}_time={self.self_device_time_total_str} "
             f"{device}_time={self.device_time_str} input_shapes={self.input_shapes} "
@@ -141,15 +143,12 @@ class FunctionEventAvg(FormattedTimes):
 
 
 def _parse_shapes(text: str | None) -> list[Any]:
-    import json
-
-    return flat_shapes(json.loads(text)) if text else []
+    shapes = load_json(text or "[]")
+    return flat_shapes(shapes) if isinstance(shapes, list) else []
 
 
 def _overload(text: str | None) -> str:
-    import json
-
-    return json.loads(text) if text else ""
+    return str(load_json(text)) if text else ""
 
 
 def _make(results: Results, kind: int, name: str, serial: int, with_calls: bool) -> FunctionEventAvg:

@@ -6,6 +6,7 @@ import os
 import sys
 
 from . import _core
+from .printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def tell_engine(line: str | None) -> None:
         return
     if on_stderr:
         if sys.__stderr__ is not None:
-            print(line, file=sys.__stderr__, flush=True)
+            print(printable(line), file=sys.__stderr__, flush=True)
         return
     import warnings
 

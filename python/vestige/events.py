@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 
+from .printable import printable
 from .table import FormattedTimes
 
 TYPE_CHECKING = False
@@ -152,18 +153,16 @@ class Store:
 
 
 def read_members(text: str) -> dict[str, Any]:
-    import json
+    from .metadata import load_json
 
-    try:
-        members: dict[str, Any] = json.loads("{" + text + "}")
-    except ValueError:
-        return {}
-    return members
+    members = load_json("{" + text + "}")
+    return members if isinstance(members, dict) else {}
 
 
 def flat_shapes(dims: Sequence[Any]) -> list[Any]:
     """Shapes as input_shapes has them: a list of tensors is []."""
-    return [[] if any(isinstance(part, list) for part in shape) else shape for shape in dims]
+    shapes = [shape if isinstance(shape, list) else [] for shape in dims]
+    return [[] if any(isinstance(part, list) for part in shape) else shape for shape in shapes]
 
 
 def rewrite(name: str) -> str:
@@ -262,7 +261,7 @@ class FunctionEvent(FormattedTimes):
         children = ", ".join(str(child.id) for child in self.cpu_children[:REPR_MAX])
         more = ", …" if len(self.cpu_children) > REPR_MAX else ""
         device = self.use_device
-        return (
+        return printable(
             f"<FunctionEvent id={self.id} name={self.name} overload_name={self.overload_name} "
             f"device_type={self.device_type} node_id={self.node_id} cpu_time={self.cpu_time_str} "
             f"start_us={self.time_range.start} end_us={self.time_range.end} "

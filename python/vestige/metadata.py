@@ -1,6 +1,20 @@
-"""What may be a key or a value of a trace's metadata."""
+"""The metadata of a trace: what may be written, and what may be believed of what is read.
+
+A trace may come from anywhere, and may be damaged. Its metadata is checked here once, when it is read; whoever uses it
+afterwards finds each key that vestige knows in the shape it writes itself, or not at all.
+"""
 
 from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+DEPTH_MAX = 64  # of JSON that others wrote: enough for anybody, and no recursion goes wrong over it
+INTEGER = 1 << 63
+
+# ---- written -----------------------------------------------------------------
 
 
 def check_key(key: str) -> None:
@@ -20,12 +34,97 @@ def check_metadata(key: str, value: str) -> None:
 def check_json(text: str) -> str:
     import json
 
-    def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is not JSON")
-
     try:
-        json.loads(text, parse_constant=refuse)
+        json.loads(text, parse_constant=_refuse)
         text.encode()
     except (ValueError, RecursionError) as error:
         raise ValueError(f"add_metadata_json: the value is not JSON: {error}") from None
     return text
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+# ---- read --------------------------------------------------------------------
+
+
+def load_json(text: str) -> Any:
+    """JSON that somebody else wrote: its value, or the text itself where it is not JSON, or nested beyond reason."""
+    import json
+
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if _is_shallow(value) else text
+
+
+def _is_shallow(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEPTH_MAX):
+        level = [one for each in level if isinstance(each, (list, dict)) for one in _members(each)]
+        if not level:
+            return True
+    return False
+
+
+def _members(value: list[Any] | dict[str, Any]) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value
+
+
+def check_shapes(loaded: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata less what is not as vestige writes it. Keys that are not ours are left alone."""
+    checked = {}
+    for key, value in loaded.items():
+        shape = SHAPES.get(key)
+        value = value if shape is None else shape(value)
+        if value is not None:
+            checked[key] = value
+    return checked
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _integer(value: Any) -> int | None:
+    return value if type(value) is int and abs(value) < INTEGER else None
+
+
+def _command(value: Any) -> list[str] | str | None:
+    """A list of words; some write one text."""
+    return [str(word) for word in value] if isinstance(value, list) else _text(value)
+
+
+def _members_of(**shapes: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """An object whose members of these names have these shapes; the others may be anything."""
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return None
+        kept = {name: shapes[name](one) if name in shapes else one for name, one in value.items()}
+        return {name: one for name, one in kept.items() if one is not None or name not in shapes}
+
+    return check
+
+
+def _counts(value: Any) -> dict[str, int] | None:
+    if not isinstance(value, dict):
+        return None
+    return {name: count for name, count in value.items() if _integer(count) is not None}
+
+
+SHAPES: dict[str, Callable[[Any], Any]] = {
+    "distributedInfo": _members_of(rank=_integer, world_size=_integer),
+    "host_name": _text,
+    "vestige.command": _command,
+    "vestige.engine": _text,
+    "vestige.memory": _members_of(sample_bytes=_integer),
+    "vestige.parent": _members_of(pid=_integer, tid=_integer, time_ns=_integer, how=_text),
+    "vestige.process_name": _text,
+    "vestige.python": _text,
+    "vestige.root": _text,
+    "vestige.stdlib": _text,
+    "vestige.turbo": _counts,
+}

@@ -6,6 +6,7 @@ What is shown is read by functions of the core that sum up while they read; no e
 from __future__ import annotations
 
 from .events import GC, PYTHON
+from .printable import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Overview:
         for name, calls, own, total, *sizes in self.rows[:count]:
             more = "".join(f" {size(number):>8}" for number in sizes) if self.memory else ""
             lines.append(
-                f"{calls:>11,} {duration(own):>8} {own / whole:4.0%} {duration(total):>8}{more}  {cut(name, width)}"
+                f"{calls:>11,} {duration(own):>8} {own / whole:4.0%} {duration(total):>8}{more}  {cut(one_line(name), width)}"
             )
         return "\n".join([*lines, *self._notes(count)])
 

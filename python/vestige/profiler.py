@@ -17,6 +17,7 @@ from .api import DEFAULTS, TorchProfile
 from .checks import check_engine, strings, tell_engine
 from .children import follow, name_process, unfollow
 from .metadata import check_json, check_key
+from .printable import printable
 from .ranks import check_ranks, distributed_info, own_path
 from .render import quote
 from .units import parse_file_bound, parse_size, parse_time
@@ -441,7 +442,7 @@ class profile(TorchProfile):
             return
         try:
             lost = f"{self._session.lost:,} records could not be kept; is the disk full?"
-            print(f"vestige: {self._place()}: {lost}", file=out, flush=True)
+            print(printable(f"vestige: {self._place()}: {lost}"), file=out, flush=True)
         except (OSError, ValueError):  # it is closed
             pass
 
@@ -503,4 +504,4 @@ def _finish_all() -> None:
                 prof.finish()
             except Exception as error:
                 if not prof._is_child:
-                    print(f"vestige: {error}", file=sys.stderr)
+                    print(printable(f"vestige: {error}"), file=sys.stderr)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .printable import printable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +83,7 @@ class Columns:
         self._widths.append(width)
 
     def row(self, values: Sequence[object]) -> str:
-        return "".join(form.format(value) for form, value in zip(self._forms, map(str, values), strict=True))
+        return "".join(form.format(value) for form, value in zip(self._forms, map(_text, values), strict=True))
 
     @property
     def rule(self) -> str:
@@ -90,6 +92,10 @@ class Columns:
     @property
     def width(self) -> int:
         return sum(self._widths) + len(GAP) * (len(self._widths) - 1)
+
+
+def _text(value: object) -> str:
+    return printable(str(value))
 
 
 def _widest(texts: Sequence[str], most: int | None) -> int:

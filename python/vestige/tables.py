@@ -175,8 +175,7 @@ def write(
 
 def _facts(source: Source, numbers: tuple[int, int, int, int]) -> tuple[Any, ...]:
     """As _core.Table wants them."""
-    info = source.metadata.get("distributedInfo")
-    world_size = info.get("world_size") if isinstance(info, dict) else None
+    world_size = source.metadata.get("distributedInfo", {}).get("world_size")
     host = source.metadata.get("host_name")
     return (
         source.path,

@@ -13,6 +13,7 @@ import sys
 
 from . import _core
 from .arrival import Arrival
+from .printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ def _load() -> None:
 def tell(line: str) -> None:
     """One line for who runs the program; it may have closed its stderr."""
     try:
-        print(f"vestige: {line}", file=sys.__stderr__, flush=True)
+        print(printable(f"vestige: {line}"), file=sys.__stderr__, flush=True)
     except (OSError, ValueError):
         pass
 

@@ -186,15 +186,19 @@ int vst__os_file_create_in_memory(int *fd)
 int vst__os_file_open(const char *path, int *fd)
 {
     struct stat st;
+    int failed = 0;
 
-    *fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* A pipe that nobody writes to would make open() wait for ever. */
+    *fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (*fd < 0)
         return errno;
-    if (fstat(*fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+    if (fstat(*fd, &st) != 0)
+        failed = errno;
+    else if (!S_ISREG(st.st_mode))
+        failed = S_ISDIR(st.st_mode) ? EISDIR : ESPIPE;
+    if (failed != 0)
         close(*fd);
-        return EISDIR;
-    }
-    return 0;
+    return failed;
 }
 
 int vst__os_file_duplicate(int fd, int *copy)

@@ -53,6 +53,7 @@ void vst__os_file_remove(const char *path);
 bool vst__os_file_exists(const char *path);
 /* EEXIST where `to` is there and shall not be replaced. */
 int vst__os_file_rename(const char *from, const char *to, bool overwrite);
+/* A file alone: ESPIPE for a pipe or device, EISDIR for a folder. */
 int vst__os_file_open(const char *path, int *fd);
 int vst__os_file_duplicate(int fd, int *copy);
 void vst__os_file_close(int fd);

@@ -7,6 +7,8 @@ import sys
 import types
 
 import pytest
+from conftest import COMMAND
+from on_terminal import on_terminal
 from traces import patch, record
 
 from vestige import cli
@@ -167,7 +169,7 @@ def test_calls_are_counted(diff):
 
 
 def test_the_table_is_80_columns_wide_and_marks_what_is_chance(diff):
-    text, _ = diff("a0.vst", "a1.vst")
+    text = on_terminal([COMMAND, "diff", "a0.vst", "a1.vst"], columns=80, NO_COLOR="1")
     lines = text.splitlines()
     assert all(len(line) <= 80 for line in lines)
     assert lines[0].startswith("A 1 run, ") and lines[1].startswith("B 1 run, ")

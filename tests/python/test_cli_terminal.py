@@ -1,40 +1,18 @@
 """Colours and progress: on a terminal, in a pipe, and as the environment says."""
 
 import io
-import os
-import pty
 import subprocess
 import sys
 import time
 
 import pytest
 from conftest import COMMAND
+from on_terminal import PLAIN, on_terminal
 from traces import record, steps
 
 from vestige.cli import terminal
 
 pytestmark = pytest.mark.any_python
-PLAIN = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "CLICOLOR_FORCE", "CLICOLOR")}
-
-
-def on_terminal(command, columns=None, **env):
-    """What a command writes to a terminal."""
-    master, slave = pty.openpty()
-    env = {**PLAIN, "TERM": "xterm", **({"COLUMNS": str(columns)} if columns else {}), **env}
-    process = subprocess.Popen(command, stdout=slave, stderr=slave, stdin=slave, env=env)
-    os.close(slave)
-    seen = b""
-    while True:
-        try:
-            part = os.read(master, 4096)
-        except OSError:
-            break
-        if not part:
-            break
-        seen += part
-    os.close(master)
-    assert process.wait() == 0
-    return seen.decode()
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +55,9 @@ def test_who_wants_colours(monkeypatch, env, tty, wanted):
     stream = io.StringIO()
     stream.isatty = lambda: tty
     assert terminal.wants_colours(stream) is wanted
-    assert terminal.Paint(stream)("x", "hot") == ("\033[1;31mx\033[0m" if wanted else "x")
+    screen = terminal.Screen(stream)
+    print(terminal.Paint(screen)("x", "hot"), file=screen)
+    assert stream.getvalue() == ("\033[1;31mx\033[0m\n" if wanted else "x\n")
 
 
 def test_a_wide_terminal_is_used_and_a_narrow_one_not_exceeded(trace):

@@ -11,9 +11,11 @@ import threading
 from collections import Counter
 
 import pytest
+from conftest import COMMAND
 from histories import FREES, UNKNOWN, History, is_ours
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from on_terminal import on_terminal
 
 import vestige
 from vestige import _core, memory
@@ -233,7 +235,7 @@ def report(workplace, *args, code=0):
 
 
 def test_the_report_is_readable_in_80_columns(recorded):
-    text = report(recorded, "m.vst")
+    text = on_terminal([COMMAND, "memory-report", "m.vst"], columns=80, cwd=recorded.path)
     assert max(map(len, text.splitlines())) <= 80
     for part in ("high-water mark: ", "alive at the end: ", "temporary (freed ", "sizes", "lines that allocated most"):
         assert part in text

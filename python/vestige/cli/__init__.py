@@ -1,6 +1,8 @@
 """The command `vestige`: picks the command's own module, and says what went wrong in one line.
 
 Exit codes: 0, 1 for a file that cannot be used, 2 for wrong usage. `vestige run` ends as the program it runs does.
+Commands check what they read where they read it. What none of them foresaw is a line too: no traceback meets the user,
+unless VESTIGE_TRACEBACK asks for it.
 """
 
 from __future__ import annotations
@@ -41,6 +43,11 @@ usage: vestige COMMAND [options] …
 """
 
 
+TRACEBACK = "VESTIGE_TRACEBACK"  # in the environment: for who looks for the defect
+UNEXPECTED = "something unexpected ended this"
+LONGEST = 200  # of an exception's text
+
+
 class Failure(Exception):
     """Something to tell the user in one line."""
 
@@ -51,36 +58,74 @@ class Failure(Exception):
 
 def main() -> NoReturn:
     """Ends the process."""
+    from .terminal import Screens
+
     code, program = 0, None
-    try:
-        if sys.argv[1:2] == ["run"]:
-            from .run import prepare
+    with Screens():
+        try:
+            if sys.argv[1:2] == ["run"]:
+                from .run import prepare
 
-            program = prepare(sys.argv[2:])
-        elif sys.argv[1:2] == ["memory"]:
-            from .memory import prepare
+                program = prepare(sys.argv[2:])
+            elif sys.argv[1:2] == ["memory"]:
+                from .memory import prepare
 
-            program = prepare(sys.argv[2:])
-        else:
-            code = _dispatch(sys.argv[1:])
-            sys.stdout.flush()
-    except Failure as failure:
-        print(f"vestige: {failure}", file=sys.stderr)
-        code = failure.code
-    except KeyboardInterrupt:
-        code = 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the flush at exit complains
-        code = 1
+                program = prepare(sys.argv[2:])
+            else:
+                code = _dispatch(sys.argv[1:])
+                sys.stdout.flush()
+        except SystemExit as ended:  # of argparse: --help
+            code = ended.code if isinstance(ended.code, int) else 0
+        except BaseException as error:
+            code = _tell(error)
     if program is not None:
         program()  # out here, where its exceptions are its own
     raise SystemExit(code)
 
 
+def _tell(error: BaseException) -> int:
+    """Whatever ended a command, in one line on stderr. Gives the exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        return 130
+    if os.environ.get(TRACEBACK):
+        import traceback
+
+        traceback.print_exception(type(error), error, error.__traceback__)
+    if isinstance(error, BrokenPipeError):
+        _drop_stdout()
+        return 1
+    line, code = _line(error)
+    print(f"vestige: {line}", file=sys.stderr)
+    try:
+        sys.stdout.flush()
+    except (Failure, OSError):
+        _drop_stdout()
+    return code
+
+
+def _line(error: BaseException) -> tuple[str, int]:
+    if isinstance(error, Failure):
+        return " ".join(str(error).splitlines()), error.code
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this", 1
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, (str, bytes)) else ""
+        return f"{where}{error.strerror}", 1
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    what = what if len(what) < LONGEST else what[: LONGEST - 1] + "…"
+    return f"{UNEXPECTED} ({what}): a damaged file, or a defect of ours; {TRACEBACK}=1 shows where", 1
+
+
+def _drop_stdout() -> None:
+    """What is still to be written goes nowhere, or the interpreter complains of it when it ends."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except OSError:
+        pass
+
+
 def _dispatch(argv: list[str]) -> int:
     name = argv[0] if argv else ""
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")
     if name in COMMANDS:
         command = __import__(f"{__name__}.{name.replace('-', '_')}", fromlist=["main"])
         return command.main(argv[1:]) or 0

@@ -11,7 +11,7 @@ from .diff_data import Comparison, read_side
 from .patterns import Patterns, add_patterns
 from .quantities import duration, percent, plural, signed
 from .report import share
-from .terminal import Paint, cut, fit, width_of
+from .terminal import Paint, cut, exact, fit, width_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _write(
     if options.format == "csv":
         import csv
 
-        writer = csv.writer(out, lineterminator="\n")
+        writer = csv.writer(exact(out), lineterminator="\n")
         writer.writerow(_as_dict_names())
         writer.writerows(row.values() for row in table)
         return

@@ -14,6 +14,7 @@ from .et_graph import Graph
 from .et_node import check_node
 from .et_stream import Broken, Document
 from .et_timeline import Timeline
+from .terminal import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Report:
 
     def print(self) -> None:
         for path, node, what in self._defects:
-            print(_one_line(f"{path}: node {node}: {what}" if node is not None else f"{path}: {what}"))
+            print(clean(f"{path}: node {node}: {what}" if node is not None else f"{path}: {what}"))
         if self.count > len(self._defects):
             print(f"{self.path}: … {self.count - len(self._defects):,} more; --max 0 prints all")
         found = _count(self.count, "defect") if self.count else "no defects"
@@ -115,10 +116,6 @@ class Report:
 
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" + ("" if number == 1 else "s")
-
-
-def _one_line(text: str) -> str:
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _check(report: Report, timelines: list[str] | None) -> None:

@@ -6,6 +6,8 @@ import os
 import sys
 from fnmatch import fnmatchcase
 
+from vestige.printable import printable
+
 from . import Failure
 from .console import Parser, Progress, explain
 from .et_node import THREAD
@@ -160,7 +162,7 @@ def _row(operator: Operator, level: int, width: int, timed: bool, depth: int | N
     time = f"{shown_time(operator.duration):>9}  " if timed else ""
     if operator.name == THREAD:
         return f"{operator.id:>{width}}  {time}thread {operator.tid}"
-    name = "  " * level + _printable(operator.name)
+    name = "  " * level + printable(operator.name)
     given = ", ".join(text for _, text in operator.given)
     gave = ", ".join(text for _, text in operator.gave)
     line = f"{operator.id:>{width}}  {time}{name}({_short(given)})" + (f" → {_short(gave)}" if gave else "")
@@ -181,12 +183,8 @@ def _below(operator: Operator) -> int:
 
 
 def _short(text: str) -> str:
-    text = _printable(text)
+    text = printable(text)
     return text if len(text) <= 160 else text[:159] + "…"
-
-
-def _printable(text: str) -> str:
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 # ---- drawn ---------------------------------------------------------------

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 
 from vestige._core import TraceError
 
 from .console import Parser
 from .inputs import add_arguments, find_traces
-from .report import duration, plural
+from .quantities import duration, plural
 from .report_tables import short_calls
+from .terminal import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from argparse import Namespace
     from typing import Any
 
     from .inputs import Source
@@ -23,6 +26,7 @@ EXAMPLES = """\
   vestige info t.vst --json | jq .lost
   vestige info traces/
 """
+ROWS = 20  # threads, or processes
 NODES_MAX_BYTES = 1 << 28
 ENDS = {
     "clean": "clean",
@@ -37,10 +41,11 @@ def main(argv: list[str]) -> int:
         "info",
         "Tell what traces hold, and how they ended. FILE stands for the processes it\n"
         "started too, a folder for all traces in it.",
-        "FILE… [--no-children] [--json]",
+        "FILE… [--no-children] [--all] [--json]",
         EXAMPLES,
     )
     add_arguments(parser)
+    parser.add_argument("--all", action="store_true", help=f"every thread and process, not {ROWS} of them")
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     options = parser.parse_args(argv)
 
@@ -51,10 +56,14 @@ def main(argv: list[str]) -> int:
     elif options.json:
         print(json.dumps({"processes": [{"file": s.path, **_as_json(s)} for s in sources]}, indent=2))
     elif len(sources) == 1:
-        _show(sources[0])
+        _show(sources[0], _limit(options))
     else:
-        _show_all(sources)
+        _show_all(sources, _limit(options))
     return int(inputs.failed)
+
+
+def _limit(options: Namespace) -> int:
+    return sys.maxsize if options.all else ROWS
 
 
 def _as_json(source: Source) -> dict[str, Any]:
@@ -63,11 +72,11 @@ def _as_json(source: Source) -> dict[str, Any]:
         "nodes": _nodes(source),
         "ended": source.ended,
         "thread_list": source.threads,
-        "metadata": source.metadata,
+        "metadata": source.written,
     }
 
 
-def _show(source: Source) -> None:
+def _show(source: Source, rows: int) -> None:
     facts, metadata = source.facts, source.metadata
     lines = {
         "ended": ENDS[source.ended].format(**facts),
@@ -86,17 +95,30 @@ def _show(source: Source) -> None:
         lines["nodes"] = f"{nodes:,} of an execution trace"
     _show_lines(source.path, lines)
     print(f"  threads  {len(source.threads):,}")
-    for thread in source.threads:
-        print(f"    {thread['tid']:>8}  {thread['records']:>12,} records  {thread['name'] or '(unnamed)'}")
+    _show_threads(source.threads, rows)
 
 
-def _show_all(sources: list[Source]) -> None:
-    """All of them in a few lines, then a few lines for each."""
+def _show_threads(threads: list[dict[str, Any]], rows: int) -> None:
+    """Those with most records, in the order in which they began, and what the others come to."""
+    ranked = sorted(threads, key=lambda thread: -thread["records"])
+    shown = {thread["number"] for thread in ranked[:rows]}
+    for thread in threads:
+        if thread["number"] in shown:
+            print(f"    {thread['tid']:>8}  {thread['records']:>12,} records  {clean(thread['name'] or '(unnamed)')}")
+    rest = ranked[rows:]
+    if rest:
+        records = sum(thread["records"] for thread in rest)
+        print(f"    {'':>8}  {records:>12,} records  in {plural(len(rest), 'more thread')}; --all lists them")
+
+
+def _show_all(sources: list[Source], rows: int) -> None:
+    """All of them in a few lines, then a few lines for each of the first."""
     start = min(source.facts["start_ns"] for source in sources)
     end = max(source.facts["end_ns"] for source in sources)
     ends = [source.ended for source in sources]
     total = {
-        key: sum(source.facts[key] for source in sources) for key in ("records", "lost", "dropped", "bytes", "threads", "left_out")
+        key: sum(source.facts[key] for source in sources)
+        for key in ("records", "lost", "dropped", "bytes", "threads", "left_out")
     }
     total["min_duration_ns"] = max(source.facts["min_duration_ns"] for source in sources)
     lines = {
@@ -109,7 +131,7 @@ def _show_all(sources: list[Source]) -> None:
         "threads": f"{total['threads']:,}",
     }
     _show_lines(plural(len(sources), "process", "processes"), lines)
-    for source in sources:
+    for source in sources[:rows]:
         facts = source.facts
         records = (
             f"{facts['records']:,}, {_dropped(facts)}{facts['lost']:,} lost, in {plural(facts['threads'], 'thread')}"
@@ -125,6 +147,10 @@ def _show_all(sources: list[Source]) -> None:
                 **_left_out(facts),
             },
         )
+    rest = sources[rows:]
+    if rest:
+        records = sum(source.facts["records"] for source in rest)
+        print(f"and {plural(len(rest), 'more process', 'more processes')}, {records:,} records; --all lists them")
 
 
 LEFT_OUT = {
@@ -138,7 +164,7 @@ LEFT_OUT = {
 def _turbo(metadata: dict[str, Any]) -> dict[str, str]:
     """What that engine covered, and what it did not."""
     counts = metadata.get("vestige.turbo")
-    if not isinstance(counts, dict):
+    if counts is None:
         return {}
     left_out = [f"{counts[name]:,} {why}" for name, why in LEFT_OUT.items() if counts.get(name)]
     text = f"{plural(counts.get('covered', 0), 'C function')} covered, {', '.join(left_out) or 'none'} left out"
@@ -156,9 +182,9 @@ def _nodes(source: Source) -> int:
 
 
 def _show_lines(head: str, lines: dict[str, str]) -> None:
-    print(head)
+    print(clean(head))
     for name, text in lines.items():
-        print(f"  {name:<8} {text}")
+        print(f"  {name:<8} {clean(text)}")
 
 
 def _relations(source: Source) -> str:

@@ -5,13 +5,14 @@ One that cannot be read is told of on stderr and left out; only where nothing is
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import stat
 import sys
 
 from vestige._core import Trace, TraceError
 from vestige.children import named_as_children
+from vestige.metadata import check_shapes, load_json
 
 from . import Failure
 from .console import explain
@@ -36,7 +37,8 @@ class Source:
         trace = Trace(path)
         self.path = path
         self.facts: dict[str, Any] = trace.info()
-        self.metadata: dict[str, Any] = {key: _load(text) for key, text in trace.metadata().items()}
+        self.written: dict[str, Any] = {key: load_json(text) for key, text in trace.metadata().items()}
+        self.metadata = check_shapes(self.written)
         self.threads: list[dict[str, Any]] = trace.threads()
 
     def open(self) -> Trace:
@@ -45,8 +47,7 @@ class Source:
     @property
     def family(self) -> str:
         """The trace id of the process that this one and its relatives come from."""
-        root = self.metadata.get("vestige.root")
-        return root if isinstance(root, str) else str(self.facts["trace_id"])
+        return str(self.metadata.get("vestige.root", self.facts["trace_id"]))
 
     @property
     def is_root(self) -> bool:
@@ -54,15 +55,13 @@ class Source:
 
     @property
     def parent_pid(self) -> int | None:
-        parent = self.metadata.get("vestige.parent")
-        pid = parent.get("pid") if isinstance(parent, dict) else None
-        return pid if isinstance(pid, int) else None
+        pid: int | None = self.metadata.get("vestige.parent", {}).get("pid")
+        return pid if pid is not None and 0 <= pid < 1 << 31 else None
 
     @property
     def rank(self) -> int | None:
-        info = self.metadata.get("distributedInfo")
-        rank = info.get("rank") if isinstance(info, dict) else None
-        return rank if isinstance(rank, int) else None
+        rank: int | None = self.metadata.get("distributedInfo", {}).get("rank")
+        return rank
 
     @property
     def host(self) -> str:
@@ -78,11 +77,11 @@ class Source:
     def command(self) -> str:
         """Its command line."""
         command = self.metadata.get("vestige.command", "")
-        if not isinstance(command, list):
-            return str(command)
+        if isinstance(command, str):
+            return command
         from shlex import join
 
-        return join(map(str, command))
+        return join(command)
 
     @property
     def name(self) -> str:
@@ -90,7 +89,7 @@ class Source:
         name = self.metadata.get("vestige.process_name")
         program, *words = self.command.split(" ")
         command = " ".join([os.path.basename(program), *words])
-        if not isinstance(name, str) or name in command or (command and name in GENERIC):
+        if name is None or name in command or (command and name in GENERIC):
             return command or "python"
         return f"{name}: {command}" if command else name
 
@@ -165,6 +164,8 @@ class Inputs:
         child, one that is no trace is no error."""
         try:
             status = os.stat(path)
+            if not stat.S_ISREG(status.st_mode):
+                raise ValueError("a pipe, device or folder; a trace is a file")
             key = (status.st_dev, status.st_ino)
             if key in self._seen:
                 return self._seen[key]
@@ -229,10 +230,3 @@ def _is_same(path: str, other: str) -> bool:
         return os.path.samefile(path, other)
     except OSError:
         return False
-
-
-def _load(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

@@ -26,8 +26,7 @@ STDLIB = "vestige.stdlib"  # key of the metadata
 
 def classify(functions: Sequence[Function | None], metadata: dict[str, Any]) -> tuple[list[str], list[str]]:
     """By id: whose it is, and the library's name."""
-    stdlib = metadata.get(STDLIB)
-    stdlib = stdlib if isinstance(stdlib, str) else ""
+    stdlib = metadata.get(STDLIB, "")
     command = metadata.get("vestige.command")
     words = [str(word) for word in command] if isinstance(command, list) else []
     kinds, names = [], []

@@ -10,6 +10,7 @@ from vestige._core import TraceError, export_memory
 from . import Failure
 from .console import Parser, Progress, explain
 from .inputs import Inputs, add_arguments, find_traces
+from .terminal import exact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -242,7 +243,7 @@ def _print_csv(read: Read, options: Namespace) -> None:
     """All stacks, or with --lines all lines."""
     import csv
 
-    out = csv.writer(sys.stdout, lineterminator="\n")
+    out = csv.writer(exact(sys.stdout), lineterminator="\n")
     parts = [view for view in ("peak", "leaks", "temporary") if getattr(options, view)]
     table = "lines" if options.lines else "stacks"
     out.writerow(["process", "part", "count", "bytes", "bytes_error", "line", *([] if options.lines else ["stack"])])

@@ -1,12 +1,13 @@
-"""The tables of `vestige memory-report`, 80 columns wide."""
+"""The tables of `vestige memory-report`, as wide as the terminal."""
 
 from __future__ import annotations
 
-from .report import duration, plural
+from .quantities import duration, plural
+from .terminal import clean, cut, cut_front, line_width, width_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import TextIO
 
     from .memory_report import Read
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     Amount = tuple[int, int, int]  # count, bytes, error of the bytes
     Row = tuple[Amount, list[Frame]]
 
-WIDTH = 80
 INDENT = 30  # of what stands in the last column
 BAR = 30
+UNNAMED = "(unnamed)"
 TITLES = {
     "peak": "held at the high-water mark",
     "leaks": "alive at the end",
@@ -105,7 +106,7 @@ def _show_processes(read: Read, out: TextIO) -> None:
     for source, summary in read:
         views = summary["views"]
         sizes = " ".join(f"{size(views[view][1]):>10}" for view in ("total", "peak", "leaks"))
-        print(_cut(f"{sizes} {source.facts['pid']:>7}  {source.name}"), file=out)
+        print(f"{sizes} {source.facts['pid']:>7}  {cut(source.name, width_of(out) - 42)}", file=out)
 
 
 # ---- stacks and lines ----------------------------------------------------
@@ -152,11 +153,15 @@ def _show_columns(out: TextIO) -> None:
 
 def _show_stack(amount: Amount, whole: int, frames: list[Frame], out: TextIO) -> None:
     at = next((i for i, frame in enumerate(frames) if not frame[4]), 0)
-    _show_row(amount, whole, _place(frames[at], INDENT), out)
+    _show_row(amount, whole, _place(frames[at], width_of(out) - INDENT), out)
     if callers := frames[at + 1 :]:
-        print(_cut(f"{'':{INDENT}}by {' < '.join(_short(frame) for frame in callers)}"), file=out)
+        _show_below("by", map(_short, callers), out)
     if at:
-        print(_cut(f"{'':{INDENT}}in {' < '.join(frame[0] for frame in frames[:at])}"), file=out)
+        _show_below("in", (frame[0] for frame in frames[:at]), out)
+
+
+def _show_below(word: str, names: Iterable[str], out: TextIO) -> None:
+    print(f"{'':{INDENT}}{cut(f'{word} ' + ' < '.join(names), width_of(out) - INDENT)}", file=out)
 
 
 def _show_row(amount: Amount, whole: int, where: str, out: TextIO) -> None:
@@ -199,7 +204,7 @@ def _show_lines(read: Read, rows: int, out: TextIO) -> None:
     _show_columns(out)
     ranked = sorted(sums.values(), key=lambda item: (-item[0][1], -item[0][0]))
     for amount, frame in ranked[:rows]:
-        _show_row(amount, whole[1], _place(frame, INDENT), out)
+        _show_row(amount, whole[1], _place(frame, width_of(out) - INDENT), out)
     _show_rest(max(count, len(ranked)), rows, "line", out)
 
 
@@ -233,7 +238,7 @@ def _show_threads(read: Read, rows: int, out: TextIO) -> None:
     threads = [(allocated, freed, tid, name) for _, s in read for _, tid, name, allocated, freed in s["threads"]]
     for allocated, freed, tid, name in sorted(threads, key=lambda thread: -thread[0][1])[:rows]:
         numbers = f"{size(allocated[1]):>10} {allocated[0]:>12,} {size(freed[1]):>10} {freed[0]:>12,}"
-        print(_cut(f"{numbers}  {name or '(unnamed)'} ({tid})"), file=out)
+        print(f"{numbers}  {cut(f'{name or UNNAMED} ({tid})', width_of(out) - 50)}", file=out)
     if len(threads) > rows:
         print(f"{'':>48}  and {plural(len(threads) - rows, 'more thread')}", file=out)
 
@@ -261,35 +266,25 @@ def _sum(amounts: object) -> Amount:
     return count, total, round(squares**0.5)
 
 
-def _clean(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _place(frame: Frame, indent: int) -> str:
+def _place(frame: Frame, room: int) -> str:
     """`app.py:12 load`, as long as there is room: a path loses its beginning."""
     name, _, file, line, _ = frame
-    name, file = _clean(name), _clean(file)
+    name, file = clean(name), clean(file)
     if not file:
-        return name[: WIDTH - indent]
-    place = f"{file}:{line}" if line else file
-    room = WIDTH - indent - 1 - min(len(name), 28)
-    if len(place) > room:
-        place = "…" + place[len(place) - room + 1 :]
-    return f"{place} {name}"[: WIDTH - indent]
+        return cut(name, room)
+    place = cut_front(f"{file}:{line}" if line else file, room - 1 - min(len(name), 28))
+    return cut(f"{place} {name}", room)
 
 
 def _short(frame: Frame) -> str:
     """A caller: the file's name is enough."""
     name, _, file, line, _ = frame
     file = file.rpartition("/")[2]
-    return _clean(f"{name} {file}:{line}" if line else name)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
+    return f"{name} {file}:{line}" if line else name
 
 
 def _wrap(text: str, out: TextIO) -> None:
     import textwrap
 
-    print("\n".join(textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)), file=out)
+    lines = textwrap.wrap(clean(text), line_width(out), subsequent_indent="  ", break_on_hyphens=False)
+    print("\n".join(lines), file=out)

@@ -6,9 +6,11 @@ import os
 import shutil
 import sys
 from contextlib import contextmanager
+from functools import partial
 
 from . import Failure
 from .console import Parser, Progress, explain
+from .terminal import Paint, exact, is_terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -244,16 +246,17 @@ def _write(answer: Answer, options: Namespace, format: str, limit: int) -> None:
     if format == "parquet":
         answer.write_parquet(options.output)
         return
-    terminal = options.output is None and sys.stdout.isatty()
+    terminal = options.output is None and is_terminal(sys.stdout)
     width = shutil.get_terminal_size().columns if terminal else None
     with _opened(options.output) as out:
         more = 0
         if format == "csv":
-            more = write_csv(answer, out, limit=limit)
+            more = write_csv(answer, exact(out), limit=limit)
         elif format == "json":
             more = write_json(answer, out, limit=limit)
         else:
-            write_table(answer, out, limit=limit, width=width, bold=terminal and not _plain(), raw=options.raw)
+            style = str if options.output is not None else partial(Paint(sys.stdout), style="head")
+            write_table(answer, out, limit=limit, width=width, style=style, raw=options.raw)
     if more:
         print(f"vestige: … {more:,} more rows", file=sys.stderr)
 
@@ -274,7 +277,3 @@ def _opened(path: str | None) -> Iterator[TextIO]:
     except BaseException:
         os.unlink(path)
         raise
-
-
-def _plain() -> bool:
-    return bool(os.environ.get("NO_COLOR"))

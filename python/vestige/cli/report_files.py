@@ -5,6 +5,7 @@ from __future__ import annotations
 from .report_data import KINDS
 from .report_tables import span_of
 from .report_tree import as_rows
+from .terminal import exact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def write(reading: Reading, options: Namespace, out: TextIO) -> None:
     import csv
 
     rows = next(iter(tables.values()))
-    writer = csv.writer(out, lineterminator="\n")
+    writer = csv.writer(exact(out), lineterminator="\n")
     writer.writerow(rows[0] if rows else COLUMNS[next(iter(tables))])
     writer.writerows(row.values() for row in rows)
 

@@ -213,7 +213,7 @@ class Recording:
 
             message = explain(self._shown, error) if isinstance(error, OSError) else str(error)
         self._over = True
-        print(f"vestige: {message}", file=sys.stderr)
+        _say(sys.stderr, f"vestige: {message}")
         raise SystemExit(2)
 
     def abandon(self) -> None:
@@ -233,9 +233,11 @@ class Recording:
             return
         if self._quiet or out is None:
             return
+        from .terminal import Screen
+
         try:
             _flush(sys.stdout)
-            self.report(out)
+            self.report(Screen(out))  # type: ignore[arg-type]
         except (Exception, KeyboardInterrupt) as error:
             _say(out, f"vestige: no report: {error or type(error).__name__}")
 
@@ -286,8 +288,10 @@ def _listed(files: list[str]) -> str:
 
 
 def _say(out: TextIO | None, line: str) -> None:
+    from vestige.printable import printable
+
     try:
-        print(line, file=out or sys.stderr, flush=True)
+        print(printable(line), file=out or sys.stderr, flush=True)
     except Exception:
         pass
 

@@ -1,5 +1,5 @@
-"""The terminal: colours, widths of text, and progress. Imports little: the report after `vestige run` is made inside the
-program's own process, where a module's name may be that of one of the program's.
+"""The terminal: what may be written to it, colours, widths of text, and progress. Imports little: the report after
+`vestige run` is made inside the program's own process, where a module's name may be that of one of the program's.
 """
 
 from __future__ import annotations
@@ -8,12 +8,18 @@ import os
 import sys
 import time
 
+from vestige.printable import one_line as clean
+from vestige.printable import printable
+
+from . import Failure
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TextIO
 
 WIDTH = 80
 WIDTH_MIN, WIDTH_MAX = 60, 120
+UNBOUNDED = 1 << 20  # columns of what is no terminal: a program reads it, or a pager that scrolls
 # No colour but red and green, which every palette has dark enough for white and light enough for black.
 STYLES = {"head": "1", "strong": "1", "hot": "1;31", "dim": "2", "worse": "31", "better": "32"}
 
@@ -36,7 +42,12 @@ def wants_colours(stream: TextIO | None) -> bool:
 
 
 def width_of(stream: TextIO | None) -> int:
-    """Columns to fill: 80, or those of the terminal within reason."""
+    """Columns that a line may have: those of the terminal within reason. Elsewhere nothing is cut."""
+    return line_width(stream) if is_terminal(stream) else UNBOUNDED
+
+
+def line_width(stream: TextIO | None) -> int:
+    """Columns to fill with a list or with prose: those of the terminal within reason, else 80."""
     if not is_terminal(stream):
         return WIDTH
     assert stream is not None
@@ -51,12 +62,94 @@ class Paint:
     """paint("text", "hot") for one stream: coloured, or as it was."""
 
     def __init__(self, stream: TextIO | None) -> None:
-        self.on = wants_colours(stream)
+        self.on = isinstance(stream, Screen) and wants_colours(stream)  # nothing else knows our marks
 
     def __call__(self, text: str, style: str | None) -> str:
         if not self.on or not style or not text:
             return text
-        return f"\033[{STYLES[style]}m{text}\033[0m"
+        return f"{_MARK}{style}\0{text}{_MARK}\0"
+
+
+# ---- what is written ---------------------------------------------------------
+
+_MARK = f"\0{os.urandom(8).hex()}:"  # begins a style; no trace can hold it, as it is another one in each process
+
+
+class Screen:
+    """A stream to which nothing but text and our own colours passes, whatever is written. In `vestige` it is sys.stdout
+    and sys.stderr; what is to stay as it is, such as CSV for another program, goes to `exact(stream)`.
+    """
+
+    def __init__(self, stream: TextIO | None, name: str = "stderr", *, exact: bool = False) -> None:
+        self.stream = stream
+        self.name = name
+        self._exact = exact
+
+    def write(self, text: str) -> int:
+        safe = text if self._exact or text.isprintable() or text == "\n" else _screened(text)
+        try:
+            if self.stream is None:
+                raise OSError(9, "it is closed")
+            self.stream.write(safe)
+        except BrokenPipeError:
+            raise
+        except (OSError, ValueError) as error:  # a ValueError: it was closed meanwhile
+            self._fail(error)
+        return len(text)
+
+    def flush(self) -> None:
+        try:
+            if self.stream is not None:
+                self.stream.flush()
+        except BrokenPipeError:
+            raise
+        except (OSError, ValueError) as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """What cannot be said on stderr cannot be said at all."""
+        if self.name != "stderr":
+            raise Failure(f"{self.name} cannot be written: {getattr(error, 'strerror', None) or error}") from None
+
+    def isatty(self) -> bool:
+        return is_terminal(self.stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+class Screens:
+    """While it lasts, sys.stdout and sys.stderr are screens."""
+
+    def __enter__(self) -> None:
+        self._before = sys.stdout, sys.stderr
+        if hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(errors="backslashreplace")
+        sys.stdout, sys.stderr = Screen(sys.stdout, "stdout"), Screen(sys.stderr)  # type: ignore[assignment]
+
+    def __exit__(self, *exc: object) -> None:
+        sys.stdout, sys.stderr = self._before
+
+
+def exact(stream: TextIO) -> TextIO:
+    """Where to write what a program is to read byte for byte. On a terminal, where nobody does, it stays a screen."""
+    if not isinstance(stream, Screen) or stream.isatty():
+        return stream
+    return Screen(stream.stream, stream.name, exact=True)  # type: ignore[return-value]
+
+
+def _screened(text: str) -> str:
+    """Lines stay lines, and styles become what the terminal knows."""
+    first, *styled = text.split(_MARK)
+    parts = [_lines(first)]
+    for part in styled:
+        style, _, rest = part.partition("\0")
+        parts.append(f"\033[{STYLES.get(style, '0')}m{_lines(rest)}")
+    return "".join(parts)
+
+
+def _lines(text: str) -> str:
+    return "\n".join(map(printable, text.split("\n")))
 
 
 # ---- text ------------------------------------------------------------------
@@ -75,12 +168,6 @@ def _cells_of(character: str) -> int:
     if category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if east_asian_width(character) in "WF" else 1
-
-
-def clean(text: str) -> str:
-    """On one line, and nothing in it that a terminal would obey."""
-    text = " ".join(text.split())
-    return text if text.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 def cut(text: str, width: int) -> str:
@@ -125,7 +212,8 @@ class Progress:
         self._part = part
         self._begun = time.monotonic()
         self._shown = False
-        self._terminal = is_terminal(sys.stderr)
+        self._stream: Any = sys.stderr.stream if isinstance(sys.stderr, Screen) else sys.stderr  # it moves the cursor
+        self._terminal = is_terminal(self._stream)
         self._rich = rich
         self._bar: Any = None
         self._task: Any = None
@@ -150,8 +238,8 @@ class Progress:
             self._print(f" … {text}")
 
     def _print(self, end: str) -> None:
-        line = cut(self._what, width_of(sys.stderr) - len(end) - 1) + end
-        print(f"\r{line}", end="", file=sys.stderr, flush=True)
+        line = cut(self._what, width_of(self._stream) - len(end) - 1) + end
+        print(f"\r{line}", end="", file=self._stream, flush=True)
 
     def _begin_bar(self) -> None:
         """rich's own thread is not needed: we are called often enough."""
@@ -163,7 +251,7 @@ class Progress:
         except ImportError:
             return
         columns = [TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn()]
-        console = Console(stderr=True)
+        console = Console(file=self._stream)
         self._bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True, auto_refresh=False)
         self._bar.start()
         self._task = self._bar.add_task(cut(self._what, 40), total=1.0)
@@ -173,5 +261,5 @@ class Progress:
             self._bar.stop()
             self._bar = None
         elif self._shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            print("\r\033[K", end="", file=self._stream, flush=True)
         self._shown = False

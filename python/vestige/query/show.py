@@ -7,12 +7,16 @@ import json
 import math
 import time
 
+from vestige.printable import one_line
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any, TextIO
 
     from .answer import Answer
+
+    Style = Callable[[str], str]  # of the line of titles
 
 CLOCK_MIN = 10**17  # ns: three years; what is longer is a time of day
 DATE = len("2026-01-31 ")
@@ -21,7 +25,7 @@ GAP = "  "
 IDS = frozenset("process pid parent_pid tid thread span parent func stack line rank run step address".split())
 
 
-def write_table(answer: Answer, out: TextIO, *, limit: int, width: int | None, bold: bool = False, raw: bool) -> None:
+def write_table(answer: Answer, out: TextIO, *, limit: int, width: int | None, style: Style = str, raw: bool) -> None:
     """`limit` rows (0: all) and how many more there are, lines no longer than `width`. Columns called …_ns are shown as
     times unless `raw`."""
     rows: list[tuple[Any, ...]] = []
@@ -32,14 +36,14 @@ def write_table(answer: Answer, out: TextIO, *, limit: int, width: int | None, b
         more += len(batch) - len(batch[:room])
     if not answer.columns:
         return
-    for line in table(answer.columns, rows, width=width, bold=bold, raw=raw):
+    for line in table(answer.columns, rows, width=width, style=style, raw=raw):
         print(line, file=out)
     if more:
         print(f"… {more:,} more row{'s' if more > 1 else ''}; -n 0 shows all", file=out)
 
 
 def table(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, width: int | None, bold: bool = False, raw: bool = False
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, width: int | None, style: Style = str, raw: bool = False
 ) -> list[str]:
     numeric = [
         all(_is_number(row[at]) or row[at] is None for row in rows) and any(row[at] is not None for row in rows)
@@ -56,7 +60,7 @@ def table(
     if width is not None:
         _narrow(widths, titles, numeric, width)
     head = _line(titles, widths, numeric)
-    lines = [f"\033[1m{head}\033[0m" if bold else head]
+    lines = [style(head)]
     lines += [_line(row, widths, numeric) for row in cells]
     return lines
 
@@ -88,8 +92,7 @@ def _cell(value: Any, is_time: bool, raw: bool) -> str:
         if is_time:
             return clock(value) if _is_clock(value) else duration(value)
         return str(value) if raw else f"{value:,}" if abs(value) >= 10_000 else str(value)
-    text = " ".join(str(value).split())  # on one line, and nothing that a terminal would obey
-    return text if text.isprintable() else "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
+    return one_line(str(value))
 
 
 def number(value: float) -> str:

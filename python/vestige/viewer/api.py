@@ -6,9 +6,10 @@ exactly. Threads of the server enter here at once; what they share is traces, wh
 
 from __future__ import annotations
 
-import json
 import os
 import struct
+
+from vestige.metadata import load_json
 
 from .answers import Answer, Problem, as_json
 from .exports import Tickets, Wanted
@@ -334,8 +335,5 @@ def read_args(text: str | None) -> dict[str, Any] | None:
     """A span's arguments are members of a JSON object."""
     if not text:
         return None
-    try:
-        members = json.loads("{" + text + "}")
-    except ValueError:
-        return {"args": text}
-    return members if isinstance(members, dict) else None
+    members = load_json("{" + text + "}")
+    return members if isinstance(members, dict) else {"args": text}
