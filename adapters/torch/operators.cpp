@@ -20,6 +20,7 @@
 
 #include <vestige/api.h>
 
+#include "exported.h"
 #include "far.h"
 #include "graph.h"
 #include "inputs.h"
@@ -27,8 +28,6 @@
 #include "reports.h"
 #include "storages.h"
 #include "threads.h"
-
-#define EXPORTED extern "C" __attribute__((visibility("default")))
 
 namespace
 {
@@ -262,10 +261,8 @@ start_any(const at::RecordFunction &fn)
     if (!now || (state && state->inside))
         return nullptr;
     try {
-        if (!state) {
+        if (!state)
             state = make_state(now_set.api);
-            watch();
-        }
         if (!state)
             return nullptr;
         state->inside = true;
@@ -412,20 +409,24 @@ void place_callback()
  */
 
 /* The torch that this was built for. */
-EXPORTED const char *vst_torch_built_for(void)
+VST_EXPORTED const char *vst_torch_built_for(void)
 {
     return TORCH_VERSION;
 }
 
-/* A profiler of torch's own is about to start on the calling thread, and would
- * take ours for one. When it is gone, ours comes back with the next operator.
- */
-EXPORTED void vst_torch_make_way(void)
+/* _RecordFunctionFast is about to look for a profiler on the calling thread:
+ * ours is there while we record. */
+VST_EXPORTED void vst_torch_attend(void)
 {
-    unwatch();
+    try {
+        if (now_set.generation.load(std::memory_order_relaxed))
+            watch();
+    } catch (...) {
+        /* Out of memory: it is not shown. */
+    }
 }
 
-EXPORTED void vst_torch_stop(void)
+VST_EXPORTED void vst_torch_stop(void)
 {
     now_set.generation.store(0, std::memory_order_relaxed);
     end_names();
@@ -441,8 +442,8 @@ EXPORTED void vst_torch_stop(void)
  * they are not. Before a recording or in it. ranges: of integral tensors too;
  * names: of operators whose integral tensors go to files in this folder,
  * ",a,b," or NULL. 0: it works. */
-EXPORTED int vst_torch_graph(unsigned observer, int ranges, const char *names,
-                             const char *folder)
+VST_EXPORTED int vst_torch_graph(unsigned observer, int ranges,
+                                 const char *names, const char *folder)
 {
     bool placed = callback != at::INVALID_CALLBACK_HANDLE;
 
@@ -464,14 +465,14 @@ EXPORTED int vst_torch_graph(unsigned observer, int ranges, const char *names,
 }
 
 /* The calling thread, as torch counts. */
-EXPORTED uint64_t vst_torch_thread(void)
+VST_EXPORTED uint64_t vst_torch_thread(void)
 {
     return at::RecordFunction::currentThreadId();
 }
 
 /* Between the start and the stop of a recording; flags as above. 0: it works.
  */
-EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
+VST_EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
 {
     if (table->size < sizeof(vst_api))
         return 1;

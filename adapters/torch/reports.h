@@ -6,6 +6,7 @@
 #ifndef VESTIGE_TORCH_REPORTS_H
 #define VESTIGE_TORCH_REPORTS_H
 
+#include <atomic>
 #include <memory>
 
 #include <c10/core/Allocator.h>
@@ -13,6 +14,8 @@
 #include <torch/csrc/profiler/orchestration/observer.h>
 
 #include <vestige/api.h>
+
+#include "exported.h"
 
 namespace
 {
@@ -65,13 +68,42 @@ struct reports final : torch::profiler::impl::ProfilerStateBase {
 
 std::shared_ptr<reports> reported; /* made once, never gone */
 
+std::atomic<long> watched{0}; /* threads that may have it */
+
+/* Whether the calling thread is one of them. */
+struct watched_thread {
+    bool is_counted = false;
+
+    void count(bool has_it)
+    {
+        if (has_it != is_counted)
+            watched.fetch_add(has_it ? 1 : -1, std::memory_order_relaxed);
+        is_counted = has_it;
+    }
+    ~watched_thread()
+    {
+        count(false);
+    }
+};
+
+thread_local watched_thread this_thread;
+
+bool is_watched()
+{
+    return reported &&
+           c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE) ==
+               reported.get();
+}
+
 /* A profiler of torch's own that is there already stays where it is. */
 void watch()
 {
     const auto place = c10::DebugInfoKind::PROFILER_STATE;
 
-    if (reported && !c10::ThreadLocalDebugInfo::get(place))
+    if (reported && !c10::ThreadLocalDebugInfo::get(place)) {
         c10::ThreadLocalDebugInfo::_push(place, reported);
+        this_thread.count(true);
+    }
 }
 
 /* Of the calling thread; others keep it, and it says that it is off. */
@@ -80,15 +112,57 @@ void unwatch()
     const auto place = c10::DebugInfoKind::PROFILER_STATE;
 
     try {
-        if (reported &&
-            c10::ThreadLocalDebugInfo::get(place) == reported.get() &&
-            c10::ThreadLocalDebugInfo::_peek(place).get() == reported.get())
+        if (is_watched() &&
+            c10::ThreadLocalDebugInfo::_peek(place).get() == reported.get()) {
             c10::ThreadLocalDebugInfo::_pop(place);
+            this_thread.count(false);
+        }
     } catch (...) {
         /* Something of the program's lies on top of it. */
     }
 }
 
+/* What the calling thread has of this kind, ours among it, is out of sight. */
+struct hidden {
+    std::shared_ptr<c10::ThreadLocalDebugInfo> before =
+        c10::ThreadLocalDebugInfo::current();
+
+    hidden()
+    {
+        c10::ThreadLocalDebugInfo::_forceCurrentDebugInfo(nullptr);
+    }
+    ~hidden()
+    {
+        c10::ThreadLocalDebugInfo::_forceCurrentDebugInfo(before);
+    }
+    hidden(const hidden &) = delete;
+    hidden &operator=(const hidden &) = delete;
+};
+
 } // namespace
+
+/* A profiler of torch's own is about to start on the calling thread, and would
+ * take ours for one. When it is gone, ours comes back with the next operator.
+ */
+VST_EXPORTED void vst_torch_make_way(void)
+{
+    unwatch();
+}
+
+/* Calls a function with our profiler hidden from the calling thread; does not
+ * where another is there, or none. */
+VST_EXPORTED void vst_torch_without(void (*function)(void *), void *ctx)
+{
+    if (!is_watched())
+        return;
+    hidden ours;
+    function(ctx);
+}
+
+/* Whether a thread may have our profiler although we do not record. */
+VST_EXPORTED int vst_torch_is_watched(void)
+{
+    return watched.load(std::memory_order_relaxed) > 0;
+}
 
 #endif

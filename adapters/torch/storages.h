@@ -12,6 +12,8 @@
 
 #include <vestige/storage.h>
 
+#include "exported.h"
+
 namespace
 {
 
@@ -159,8 +161,6 @@ void record_tensors(storages out, const uintptr_t *tensors,
 }
 
 } // namespace
-
-#define VST_EXPORTED extern "C" __attribute__((visibility("default")))
 
 /* What tensor subclasses do instead of what is asked of them: 2 turns it off,
  * on the calling thread. Gives what it was. */

@@ -183,13 +183,6 @@ static int hook(PyObject *object, PyFrameObject *frame, int what,
 
 /* ---- the program's own hooks ------------------------------------------- */
 
-/* Methods that change the thread's hook, called through us. */
-typedef struct watched {
-    PyMethodDef *method; /* NULL: not there (yet) */
-    PyCFunction original;
-    PyCFunction through_us;
-} watched;
-
 static void after_change(void)
 {
     PyThreadState *tstate = PyThreadState_Get();
@@ -217,10 +210,11 @@ static PyObject *through_setprofile(PyObject *self, PyObject *argument);
 static PyObject *through_enable(PyObject *self, PyObject *args, PyObject *kw);
 static PyObject *through_disable(PyObject *self, PyObject *unused);
 
-static watched setprofile = {NULL, NULL, through_setprofile};
-static watched enable = {NULL, NULL,
-                         (PyCFunction)(void (*)(void))through_enable};
-static watched disable = {NULL, NULL, through_disable};
+/* Methods that change the thread's hook, called through us. */
+static vpy_watched setprofile = {NULL, NULL, through_setprofile};
+static vpy_watched enable = {NULL, NULL,
+                             (PyCFunction)(void (*)(void))through_enable};
+static vpy_watched disable = {NULL, NULL, through_disable};
 
 static PyObject *through_setprofile(PyObject *self, PyObject *argument)
 {
@@ -248,28 +242,12 @@ static PyObject *through_disable(PyObject *self, PyObject *unused)
     return result;
 }
 
-static void watch(watched *w, PyMethodDef *method, int flags)
-{
-    if (w->method || (method->ml_flags & ~METH_STATIC) != flags)
-        return;
-    w->method = method;
-    w->original = method->ml_meth;
-    method->ml_meth = w->through_us;
-}
-
-static void unwatch(watched *w)
-{
-    if (w->method && w->method->ml_meth == w->through_us)
-        w->method->ml_meth = w->original;
-    w->method = NULL;
-}
-
 static void watch_setprofile(void)
 {
     PyObject *function = PySys_GetObject("setprofile");
 
     if (function && PyCFunction_CheckExact(function))
-        watch(&setprofile, ((PyCFunctionObject *)function)->m_ml, METH_O);
+        vpy_watch(&setprofile, ((PyCFunctionObject *)function)->m_ml, METH_O);
 }
 
 /* cProfile's class is found when the program first calls it. */
@@ -283,9 +261,9 @@ static void native_defined(PyTypeObject *owner)
         return;
     for (PyMethodDef *m = type->tp_methods; m && m->ml_name; m++) {
         if (strcmp(m->ml_name, "enable") == 0)
-            watch(&enable, m, METH_VARARGS | METH_KEYWORDS);
+            vpy_watch(&enable, m, METH_VARARGS | METH_KEYWORDS);
         else if (strcmp(m->ml_name, "disable") == 0)
-            watch(&disable, m, METH_NOARGS);
+            vpy_watch(&disable, m, METH_NOARGS);
     }
 }
 
@@ -321,9 +299,9 @@ static void stop(vpy_tracer *tracer)
     (void)tracer;
     if (!interpreter)
         return;
-    unwatch(&setprofile);
-    unwatch(&enable);
-    unwatch(&disable);
+    vpy_unwatch(&setprofile);
+    vpy_unwatch(&enable);
+    vpy_unwatch(&disable);
     for (t = PyInterpreterState_ThreadHead(interpreter); t;
          t = PyThreadState_Next(t))
         give_back(t);

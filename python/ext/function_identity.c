@@ -1,16 +1,19 @@
 /* What a built-in function is equal to, and its hash, which dictionaries of the
  * program's may have stored: the interpreter makes both from ml_meth. As long
- * as thunks are in place, we make them in the same way from the functions
- * behind the thunks. Any thread, with the GIL of any interpreter: static types
- * are shared. */
+ * as thunks or watched methods are in place, we make them in the same way from
+ * the functions behind. Any thread, with the GIL of any interpreter: static
+ * types are shared. */
 #include "thunks.h"
 
 static hashfunc old_hash;
 static richcmpfunc old_compare;
+static unsigned keepers; /* a bit for each vpy_identity_keeper that needs it */
 
 static PyCFunction function_of(PyObject *object)
 {
-    return vpy_thunk_original(((PyCFunctionObject *)object)->m_ml->ml_meth);
+    PyCFunction function = ((PyCFunctionObject *)object)->m_ml->ml_meth;
+
+    return vpy_watched_original(vpy_thunk_original(function));
 }
 
 static Py_hash_t hash(PyObject *self)
@@ -67,8 +70,9 @@ static void replace(hashfunc from_hash, hashfunc to_hash,
                        (void *)(uintptr_t)to_compare);
 }
 
-void vpy_function_identity_keep(void)
+void vpy_function_identity_keep(vpy_identity_keeper keeper)
 {
+    keepers |= keeper;
     if (PyCFunction_Type.tp_hash == hash)
         return;
     old_hash = PyCFunction_Type.tp_hash;
@@ -76,8 +80,9 @@ void vpy_function_identity_keep(void)
     replace(old_hash, hash, old_compare, compare);
 }
 
-void vpy_function_identity_release(void)
+void vpy_function_identity_release(vpy_identity_keeper keeper)
 {
-    if (old_hash)
+    keepers &= ~(unsigned)keeper;
+    if (old_hash && !keepers)
         replace(hash, old_hash, compare, old_compare);
 }

@@ -232,6 +232,18 @@ void vpy_thunks_put(const vpy_found *f)
     at->counted = recording;
 }
 
+void vpy_thunks_replace(PyMethodDef *method, PyCFunction from, PyCFunction to)
+{
+    const entry *at = entries ? entry_of(entries, entries_mask, method) : NULL;
+
+    if (at && at->method && at->number < VPY_THUNKS &&
+        vpy_thunk_slots[at->number].original == from)
+        __atomic_store_n(&vpy_thunk_slots[at->number].original, to,
+                         __ATOMIC_RELEASE);
+    if (method->ml_meth == from)
+        __atomic_store_n(&method->ml_meth, to, __ATOMIC_RELEASE);
+}
+
 /* ---- taking them away ---------------------------------------------------- */
 
 bool vpy_thunk_is_alive(const vpy_thunk_about *k)

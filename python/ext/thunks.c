@@ -307,7 +307,7 @@ bool vpy_thunks_prepare(void)
         return false;
     }
     interpreter = PyThreadState_Get()->interp;
-    vpy_function_identity_keep();
+    vpy_function_identity_keep(VPY_FOR_THUNKS);
     walk();
     is_ready = true;
     return true;
@@ -329,7 +329,7 @@ void vpy_thunks_stop(void)
     is_ready = false;
     vpy_thunks_restore();
     vpy_cached_callables_show();
-    vpy_function_identity_release();
+    vpy_function_identity_release(VPY_FOR_THUNKS);
 }
 
 void vpy_thunks_give_up(void)

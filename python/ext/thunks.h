@@ -113,6 +113,9 @@ extern vpy_thunk_about vpy_thunk_abouts[VPY_THUNKS + 1];
 PyCFunction vpy_thunk_original(PyCFunction function);
 /* What follows is counted as one recording's. False: no memory. */
 bool vpy_thunks_count_for(uint32_t number);
+/* Replaces the function of a definition, behind its thunk if it has one. Does
+ * nothing where there is another function than `from`. */
+void vpy_thunks_replace(PyMethodDef *method, PyCFunction from, PyCFunction to);
 /* Puts a thunk in front of it, if that can be. */
 void vpy_thunks_put(const vpy_found *found);
 void vpy_thunks_restore(void); /* all */
@@ -139,9 +142,20 @@ void vpy_young_objects_set(int number);
 /* ---- function_identity.c ----------------------------------------------- */
 
 /* A built-in function's hash and equality are made from ml_meth: while there
- * are thunks, from what is behind them. */
-void vpy_function_identity_keep(void);
-void vpy_function_identity_release(void);
+ * are thunks or watched methods, from what is behind them. */
+typedef enum vpy_identity_keeper {
+    VPY_FOR_THUNKS = 1,
+    VPY_FOR_WATCHED = 2
+} vpy_identity_keeper;
+
+void vpy_function_identity_keep(vpy_identity_keeper keeper);
+void vpy_function_identity_release(vpy_identity_keeper keeper);
+
+/* ---- watched_methods.c -------------------------------------------------- */
+
+/* Of one of our functions that stands in front of another the other, else the
+ * function itself. */
+PyCFunction vpy_watched_original(PyCFunction function);
 
 /* ---- cached_callables.c ------------------------------------------------ */
 

@@ -269,6 +269,21 @@ bool vpy_imports_framework(const char *file, uint32_t length, PyObject *name);
 void vpy_framework_imported(void);
 void vpy_modules_end(void); /* forgets which there were */
 
+/* watched_methods.c: functions of others that are called through ours. */
+typedef struct vpy_watched {
+    PyMethodDef *method; /* NULL: it is not watched */
+    PyCFunction original;
+    PyCFunction through_us;
+    struct vpy_watched *next;
+} vpy_watched;
+
+/* Nothing happens where the definition has other flags or is read-only. */
+void vpy_watch(vpy_watched *w, PyMethodDef *method, int flags);
+void vpy_unwatch(vpy_watched *w);
+
+/* fast_contexts.c: torch's _RecordFunctionFast. */
+int vpy_fast_contexts_init(PyObject *module);
+
 /* tensors.c: what its modules and optimizers hold. */
 int vpy_tensors_init(PyObject *module);
 void vpy_tensors_of_module(PyObject *self); /* raises nothing */

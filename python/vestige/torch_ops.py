@@ -27,12 +27,15 @@ STARTS = (  # what torch's own profilers call when they start
     ("torch.autograd.profiler", "_run_on_profiler_start"),
     ("torch.autograd.profiler_legacy", "_enable_profiler_legacy"),
 )
+# Functions of the observer that the extension calls.
+HANDED_ON = ("vst_torch_thread", "vst_torch_hush", "vst_torch_note", "vst_torch_attend", "vst_torch_without")
 
 _library: Any = None  # ctypes' handle, once it is loaded
 _pid = 0  # that tried to load it
 _flags: int | None = None  # of the recording under way
 _off = False  # by the environment
 _table: Any = None  # the address of vst_api
+_addresses: dict[str, int] = {}  # of those functions
 _thread = 0  # that of the function which numbers threads as torch does
 _announced: ModuleType | None = None  # torch.autograd.profiler, once it was told
 _starts: list[tuple[ModuleType, str, Any, Any]] = []  # module, name, what it had and what it has
@@ -83,6 +86,8 @@ def stop() -> None:
     _arrival.leave()
     if _library is not None:
         _library.vst_torch_stop()
+        if not _library.vst_torch_is_watched():
+            _core.watch_fast_contexts(None, 0, 0)
     _watch_tensors(None)
     _announce(None)
 
@@ -129,10 +134,19 @@ def _begin() -> None:
     _load()
     _core.set_graph(_graph[0], _thread)
     _announce(sys.modules.get("torch.autograd.profiler"))
+    if _library is not None:
+        _watch_fast_contexts()
     if _library is not None and (_library.vst_torch_graph(*_graph) or _library.vst_torch_start(_table, _flags)):
         tell("torch's operators are not recorded: its observer could not be placed")
     elif _library is not None and _flags & STORAGES:
         _watch_tensors(sys.modules["torch"])
+
+
+def _watch_fast_contexts() -> None:
+    """They are watched for as long as some thread may have the observer in the place of a profiler."""
+    kind = getattr(sys.modules.get("torch._C._profiler"), "_RecordFunctionFast", None)
+    if isinstance(kind, type):
+        _core.watch_fast_contexts(kind, _addresses["vst_torch_attend"], _addresses["vst_torch_without"])
 
 
 def _watch_tensors(torch: Any) -> None:
@@ -144,12 +158,7 @@ def _watch_tensors(torch: Any) -> None:
             _step_hook = None
         _core.set_framework_tensors(None, 0, 0)
         return
-    import ctypes
-
-    hush, note = (
-        ctypes.cast(function, ctypes.c_void_p).value for function in (_library.vst_torch_hush, _library.vst_torch_note)
-    )
-    _core.set_framework_tensors(torch.Tensor, hush or 0, note or 0)
+    _core.set_framework_tensors(torch.Tensor, _addresses["vst_torch_hush"], _addresses["vst_torch_note"])
     register = getattr(sys.modules.get("torch.optim.optimizer"), "register_optimizer_step_post_hook", None)
     if register is not None and _step_hook is None:
         _step_hook = register(_core.note_optimizer)
@@ -213,7 +222,9 @@ def _load() -> None:
         _table = get(_core.api, b"vestige._core.api")
         try:
             _library = find(sys.modules["torch"], tell)
-            _thread = ctypes.cast(_library.vst_torch_thread, ctypes.c_void_p).value or 0
+            for name in HANDED_ON:
+                _addresses[name] = ctypes.cast(getattr(_library, name), ctypes.c_void_p).value or 0
+            _thread = _addresses["vst_torch_thread"]
         except BuildError as error:
             tell(f"torch's operators are not recorded: {error}")
     except Exception as error:  # never into the program

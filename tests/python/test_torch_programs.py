@@ -8,11 +8,13 @@ import threading
 import time
 import types
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed for this Python")
 
+import hooked
 import vestige
 from vestige import profile, record_function
 
@@ -188,6 +190,92 @@ def test_fast_annotations_last_as_long_as_they_do():
         assert event.time_range.start <= inside.time_range.start <= inside.time_range.end <= event.time_range.end
     assert not named(prof, "by hand")[0].is_async
     assert len(named(prof, "raises")) == 1
+
+
+def on_a_thread(function):
+    """Runs it on a new thread and gives what it raised."""
+    raised = []
+
+    def run():
+        try:
+            function()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return raised
+
+
+@pytest.mark.parametrize("engine", ["turbo", "safe"])
+@pytest.mark.parametrize("memory", [False, True])
+def test_a_fast_annotation_may_be_the_first_thing_a_thread_does(engine, memory):
+    def work():
+        with Fast("first of its thread"):
+            torch.ones(1)
+
+    with profile(engine=engine, profile_memory=memory, memory_native_allocators=False) as prof:
+        assert on_a_thread(work) == []
+    (event,), (ones,) = named(prof, "first of its thread"), named(prof, "aten::ones")
+    assert event.time_range.start <= ones.time_range.start <= ones.time_range.end <= event.time_range.end
+
+
+@pytest.mark.parametrize("engine", ["turbo", "safe"])
+def test_recordings_begin_and_end_inside_of_fast_annotations(engine):
+    def work(prof, reused):
+        with reused:
+            prof.start()
+            torch.ones(1)
+            with reused:
+                torch.ones(1)
+        with Fast("between"):
+            torch.ones(1)
+        with reused:
+            prof.stop()
+        with reused:
+            pass
+
+    reused = Fast("reused")
+    for _ in range(3):
+        prof = profile(engine=engine)
+        assert on_a_thread(lambda prof=prof: work(prof, reused)) == []
+        assert len(named(prof, "between")) == 1
+    work(profile(engine=engine), reused)
+
+
+def test_a_fast_annotation_lasts_longer_than_a_recording_on_another_thread():
+    begin, work, end = (threading.Event() for _ in range(3))
+
+    def outside():
+        with Fast("around all"):
+            begin.set()
+            assert work.wait(60)
+            with Fast("inside"):
+                torch.ones(1)
+            begin.set()
+            assert end.wait(60)
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(outside)
+        assert begin.wait(60)
+        begin.clear()
+        with profile(with_stack=False) as prof:
+            work.set()
+            assert begin.wait(60)
+        end.set()
+        assert waiting.result(60) is None
+    assert [event.name for event in prof.events() if event.name in ("around all", "inside")] == ["inside"]
+
+
+def test_fast_annotations_are_torchs_own_again_after_a_recording():
+    before = hooked.Hooks()
+    with profile(with_stack=False) as prof:
+        assert on_a_thread(lambda: Fast("elsewhere").__enter__()) == []
+        with Fast("here"):
+            pass
+    assert before.trouble() == ""
+    assert len(named(prof, "here")) == 1
 
 
 # ---- what ends on another thread ------------------------------------------------

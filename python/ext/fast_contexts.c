@@ -1,0 +1,99 @@
+/* torch's _RecordFunctionFast, a context manager, looks for a profiler on its
+ * thread twice: entered with one it begins a span, left with one it ends the
+ * span, and raises if it began none. A recording starts, and its profiler comes
+ * to a thread, while such contexts are open. So both methods are called through
+ * us: our profiler is on the thread before they look, and where torch raises
+ * because of it, the call is made again with ours hidden, as it would have been
+ * without us. With the GIL held. */
+#include "vpy.h"
+
+#include <string.h>
+
+/* Functions of the adapter, for the calling thread: the first brings our
+ * profiler, if we record; the second calls with ours hidden, unless another is
+ * there. */
+static void (*attend)(void);
+static void (*call_without)(void (*function)(void *), void *ctx);
+
+static PyObject *through_enter(PyObject *self, PyObject *unused);
+static PyObject *through_exit(PyObject *self, PyObject *args);
+
+static vpy_watched enter = {.through_us = through_enter};
+static vpy_watched exit_method = {.through_us = through_exit};
+
+typedef struct repeated {
+    PyCFunction original;
+    PyObject *self, *args, *result;
+} repeated;
+
+static void repeat(void *ctx)
+{
+    repeated *r = ctx;
+
+    PyErr_Clear();
+    r->result = r->original(r->self, r->args);
+}
+
+static PyObject *call(PyCFunction original, PyObject *self, PyObject *args)
+{
+    repeated r = {original, self, args, NULL};
+
+    attend();
+    r.result = original(self, args);
+    if (!r.result)
+        call_without(repeat, &r);
+    return r.result;
+}
+
+static PyObject *through_enter(PyObject *self, PyObject *unused)
+{
+    return call(enter.original, self, unused);
+}
+
+static PyObject *through_exit(PyObject *self, PyObject *args)
+{
+    return call(exit_method.original, self, args);
+}
+
+static void watch_type(PyTypeObject *type)
+{
+    for (PyMethodDef *m = type->tp_methods; m && m->ml_name; m++) {
+        if (strcmp(m->ml_name, "__enter__") == 0)
+            vpy_watch(&enter, m, METH_NOARGS);
+        else if (strcmp(m->ml_name, "__exit__") == 0)
+            vpy_watch(&exit_method, m, METH_VARARGS);
+    }
+}
+
+static PyObject *watch_fast_contexts(PyObject *module, PyObject *args)
+{
+    PyObject *type;
+    unsigned long long attend_at, without_at;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OKK:watch_fast_contexts", &type, &attend_at,
+                          &without_at))
+        return NULL;
+    if (!PyType_Check(type) || !attend_at || !without_at) {
+        vpy_unwatch(&enter);
+        vpy_unwatch(&exit_method);
+        Py_RETURN_NONE;
+    }
+    attend = (void (*)(void))(uintptr_t)attend_at;
+    call_without = (void (*)(void (*)(void *), void *))(uintptr_t)without_at;
+    watch_type((PyTypeObject *)type);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"watch_fast_contexts", watch_fast_contexts, METH_VARARGS,
+     PyDoc_STR("watch_fast_contexts(type, attend, without)\n--\n\nHas the "
+               "framework's fast annotations called through us, with functions "
+               "of its adapter by address. None: no more.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_fast_contexts_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}
