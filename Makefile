@@ -92,7 +92,7 @@ test-c test-asan test-tsan: test-%: .venv/tools/.made FORCE
 
 # What the sanitized tests try only some of, in full.
 check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-soak check-cpython check-packages \
-		check-differential check-asan-extension FORCE
+		check-differential check-apps check-asan-extension FORCE
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" VESTIGE_LONG=1 scripts/test_part.sh asan
 	@.venv/$(PY)/bin/python -m pip --python .venv/clients/bin/python install -qq --disable-pip-version-check \
 		--no-deps --no-compile -r tests/clients/requirements-long.txt
@@ -114,6 +114,10 @@ check-soak: FORCE
 check-cpython check-packages: check-%: .venv/$(PY)/.installed FORCE
 	@$(MAKE) --no-print-directory $$(scripts/find_python.sh --all | sed 's|.*|.venv/&/.installed|')
 	@.venv/$(PY)/bin/python proofs/$*.py $(ARGS)
+
+# Real applications with and without us, some 3 GB of them; ARGS='--apps flask-debug ray' runs some.
+check-apps: .venv/$(PY)/.installed FORCE
+	@.venv/$(PY)/bin/python proofs/apps.py --python $(PY) $(ARGS)
 
 # Generated programs, recorded by every engine of every Python; ARGS='--python 3.12 --programs 100' is shorter.
 check-differential: FORCE

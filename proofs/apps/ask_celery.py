@@ -1,0 +1,6 @@
+"""The client of a Celery worker: some tasks, and what they gave."""
+
+from celery_tasks import total
+
+asked = [total.delay(1000 * number) for number in range(8)]
+print([answer.get(timeout=180) for answer in asked])

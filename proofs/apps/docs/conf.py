@@ -1,0 +1,2 @@
+project = "Example"
+extensions = ["sphinx.ext.autodoc"]

@@ -1,0 +1,109 @@
+"""The applications that apps.py runs."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, field
+
+Pattern = tuple[str, str]
+
+
+@dataclass
+class App:
+    """One application. `words` stand after `python`, or after `vestige run`; {bin} and {port} are filled in."""
+
+    name: str
+    words: list[str]
+    client: list[str] = field(default_factory=list)  # of a server, which gets `signal` when the client has ended
+    signal: int = signal.SIGTERM
+    as_terminal: bool = False  # the signal goes to all its processes, as Ctrl-C does
+    folder: str = "."  # where it runs, in a copy of apps/
+    sources: list[str] = field(default_factory=list)  # packages whose sources it needs
+    stdlib: str = ""  # a package of the standard library, copied to code/
+    variables: dict[str, str] = field(default_factory=dict)
+    any_order: bool = False  # of the lines it prints, since threads or processes print them
+    unsteady: list[Pattern] = field(default_factory=list)  # what it prints differently each time, and what for it
+    ignored: list[str] = field(default_factory=list)  # lines that only some runs print
+    rounds: int = 3  # of each way; the least CPU time counts
+
+
+def pytest(package: str, how: str, *options: str) -> App:
+    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *options]
+    return App(f"pytest-{package}{how}", words, folder=package, sources=[package])
+
+
+def server(name: str, words: list[str], pages: list[str], **others: object) -> App:
+    app = App(name, words, **others)
+    app.any_order = True
+    app.client = ["ask_http.py", "{port}", *pages]
+    return app
+
+
+COVERAGE = ("--cov", "--cov-report=term")
+HERE = "127.0.0.1:{port}"
+PAGES = ["/total/3", "/total/100"]
+DJANGO = {"DJANGO_SETTINGS_MODULE": "django_settings"}
+GUNICORN = ["{bin}/gunicorn", "-w", "2", "-b", HERE, "site_wsgi:app"]
+ITS_PID = [(r"\(\d+\)$", "(<pid>)")]
+
+APPS = [
+    *[pytest(package, "") for package in ("click", "jinja2")],
+    *[pytest(package, "-xdist", "-n", "2") for package in ("click", "jinja2")],
+    *[pytest(package, "-coverage", *COVERAGE) for package in ("click", "jinja2")],
+    App("django-test", ["-m", "django", "test", "django_tests"], variables=DJANGO),
+    server(
+        "django-runserver",
+        ["-m", "django", "runserver", HERE],
+        PAGES,
+        signal=signal.SIGINT,
+        as_terminal=True,
+        variables=DJANGO,
+    ),
+    server(
+        "flask-debug",
+        ["-m", "flask", "--app", "site_wsgi", "run", "--debug", "--port", "{port}"],
+        [*PAGES, "--reload", "site_wsgi.py"],
+        signal=signal.SIGINT,
+        as_terminal=True,
+        ignored=[r"GET /word"],
+        unsteady=[(r"PIN: [\d-]+", "PIN: <pin>")],
+    ),
+    server("gunicorn-sync", GUNICORN, PAGES, unsteady=ITS_PID),
+    server("gunicorn-gthread", [*GUNICORN, "-k", "gthread", "--threads", "4"], PAGES, unsteady=ITS_PID),
+    server("gunicorn-gevent", [*GUNICORN, "-k", "gevent"], PAGES, unsteady=ITS_PID),
+    server("uvicorn-uvloop", ["-m", "uvicorn", "--loop", "uvloop", "--port", "{port}", "site_asgi:app"], ["/", "/x"]),
+    server(
+        "uvicorn-reload",
+        ["-m", "uvicorn", "--reload", "--port", "{port}", "site_asgi:app"],
+        ["/", "/x", "--reload", "site_asgi.py"],
+        signal=signal.SIGINT,
+        as_terminal=True,
+        ignored=[r"GET /word"],
+    ),
+    App(
+        "celery",
+        ["-m", "celery", "-A", "celery_tasks", "worker", "-c", "2", "-n", "one", "--without-gossip", "--without-mingle"],
+        client=["ask_celery.py"],
+        any_order=True,
+    ),
+    App("black", ["-m", "black", "--check", "code"], stdlib="json", any_order=True),
+    App("mypy", ["-m", "mypy", "--no-incremental", "code/json"], stdlib="json"),
+    App("pylint", ["-m", "pylint", "code/json"], stdlib="json"),
+    App("sphinx", ["-m", "sphinx", "-b", "html", "docs", "out"]),
+    App("nbconvert", ["-m", "nbconvert", "--to", "markdown", "--execute", "--stdout", "cells.ipynb"]),
+    App("pandas", ["pandas_tables.py"]),
+    App("matplotlib", ["matplotlib_plots.py"]),
+    App("sqlalchemy", ["sqlalchemy_orm.py"]),
+    App("scikit-learn-loky", ["sklearn_loky.py"]),
+    App("numba", ["numba_loops.py"]),
+    App("grpcio", ["grpc_calls.py"]),
+    App("hf-trainer", ["hf_trainer.py"], unsteady=[(r"(runtime|per_second)': '[^']*'", r"\1'")]),
+    App("dataloader", ["dataloader.py"]),
+    App("torch-compile", ["torch_compile.py"], variables={"TORCHINDUCTOR_CACHE_DIR": "inductor"}),
+    App("torchrun", ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "ddp.py"], any_order=True),
+    App("lightning", ["lightning_fit.py"]),
+    App("jax", ["jax_steps.py"]),
+    App("dask", ["dask_cluster.py"]),
+    App("pyspark", ["spark_frames.py"], ignored=[r"WARN|Picked up"]),
+    App("ray", ["ray_tasks.py"]),
+]
