@@ -305,6 +305,18 @@ static vst_status note_owners(vst_trace *trace)
     return VST_OK;
 }
 
+/* A trace without any has arrays all the same: readers of windows and segments
+ * keep pointers to the first and behind the last, which NULL does not allow. */
+static vst_status make_arrays(vst_trace *trace)
+{
+    trace->segments = vst__grow(trace->segments, &trace->segment_capacity, 1,
+                                sizeof *trace->segments);
+    trace->windows = vst__grow(trace->windows, &trace->window_capacity, 1,
+                               sizeof *trace->windows);
+    return trace->segments != NULL && trace->windows != NULL ? VST_OK
+                                                             : VST_E_NOMEM;
+}
+
 vst_status vst__segments_finish(vst_trace *trace)
 {
     vst_status status;
@@ -313,7 +325,9 @@ vst_status vst__segments_finish(vst_trace *trace)
     if (trace->segment_count > 1)
         qsort(trace->segments, trace->segment_count, sizeof *trace->segments,
               in_reading_order);
-    status = note_owners(trace);
+    status = make_arrays(trace);
+    if (status == VST_OK)
+        status = note_owners(trace);
     if (status == VST_OK)
         status = vst__entries_finish(trace);
     for (size_t i = 0; status == VST_OK && i < trace->window_count; i++) {

@@ -10,6 +10,7 @@
 #include "os/os.h"
 #include "span_tree.h"
 #include "store/clockmap.h"
+#include "store/reader.h"
 #include "trace_builder.h"
 
 /* ---- what a trace says --------------------------------------------------- */
@@ -317,6 +318,27 @@ static void what_is_no_trace_is_refused_with_a_reason(void)
     CHECK_INT(vst_trace_open("/nonexistent/x.vst", &trace, &error), VST_E_IO);
     CHECK(error.sys_errno != 0);
     CHECK(trace == NULL);
+    builder_free(&b);
+}
+
+/* Readers keep pointers to the first window and behind the last, and NULL + 0
+ * is no pointer. */
+static void a_trace_without_records_has_arrays_all_the_same(void)
+{
+    span_tree tree = {0};
+    vst_trace *trace;
+    builder b;
+
+    builder_init(&b);
+    if (CHECK_INT(builder_open(&b, &trace, NULL), VST_OK)) {
+        CHECK_INT(trace->window_count, 0);
+        CHECK_INT(trace->segment_count, 0);
+        CHECK(trace->windows != NULL);
+        CHECK(trace->segments != NULL);
+        CHECK_TEXT(replayed(trace, VST_WINDOW_ALL, &tree), "");
+        tree_free(&tree);
+        vst_trace_close(trace);
+    }
     builder_free(&b);
 }
 
@@ -742,6 +764,7 @@ int main(void)
     TEST(space_allocated_ahead_is_not_damage);
     TEST(the_offset_of_damage_is_told);
     TEST(what_is_no_trace_is_refused_with_a_reason);
+    TEST(a_trace_without_records_has_arrays_all_the_same);
     TEST(a_file_being_written_shows_what_is_there);
     TEST(ticks_become_nanoseconds_piece_by_piece);
     TEST(time_never_goes_back_whatever_the_samples_say);
