@@ -61,11 +61,11 @@ vst__json_part vst__json_whole(const char *json)
 
 bool vst__json_next(vst__json_part list, const char **at, vst__json_part *item)
 {
-    const char *end = list.at + list.count;
-    const char *from;
+    const char *end, *from;
 
     if (list.count == 0 || (*list.at != '[' && *list.at != '{'))
         return false;
+    end = list.at + list.count;
     from = skip_space(*at != NULL ? *at : list.at + 1, end);
     while (from != end && (*from == ',' || *from == ':'))
         from = skip_space(from + 1, end);

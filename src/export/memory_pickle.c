@@ -325,8 +325,9 @@ static vst_status write(vst__memory_job *job)
     vst__pickle_string(pickle, "segments", 8);
     vst__pickle_op(pickle, ']');
     for (size_t i = 0; i < job->count && status == VST_OK; i++)
-        vst__pickle_segments(pickle, s.blocks + counts[i],
-                             counts[i + 1] - counts[i], (uint32_t)i);
+        if (counts[i + 1] != counts[i]) /* else there may be no blocks */
+            vst__pickle_segments(pickle, s.blocks + counts[i],
+                                 counts[i + 1] - counts[i], (uint32_t)i);
     vst__pickle_op(pickle, 's');
     vst__pickle_op(pickle, '.');
     free(s.blocks);

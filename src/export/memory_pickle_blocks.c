@@ -81,8 +81,7 @@ void vst__pickle_segments(vst__pickle *pickle, vst__pickle_block *blocks,
 {
     size_t next;
 
-    if (count != 0)
-        qsort(blocks, count, sizeof *blocks, by_address);
+    qsort(blocks, count, sizeof *blocks, by_address);
     for (size_t i = 0; i < count; i = next) {
         uint64_t end = blocks[i].address, active = 0;
 

@@ -45,12 +45,13 @@ vst_status vst__picture_row_begin(vst__picture *picture, uint32_t thread,
     return VST_OK;
 }
 
-/* What is wider than a pixel is drawn by itself. */
-static bool merge_into_row(vst__run *runs, size_t count, const vst__run *run,
-                           int64_t pixel_ns)
+/* Into the last run of a row, if that has one. What is wider than a pixel is
+ * drawn by itself. */
+static bool merge_into_row(vst__run *runs, size_t first, size_t count,
+                           const vst__run *run, int64_t pixel_ns)
 {
     return count != 0 && run->end_ns - run->start_ns < pixel_ns &&
-           vst__run_merge(&runs[count - 1], run, pixel_ns);
+           vst__run_merge(&runs[first + count - 1], run, pixel_ns);
 }
 
 vst_status vst__picture_add(vst__picture *picture, const vst__run *run)
@@ -59,7 +60,7 @@ vst_status vst__picture_add(vst__picture *picture, const vst__run *run)
     vst__run *runs;
 
     if (run->end_ns < picture->from_ns || run->start_ns > picture->to_ns ||
-        merge_into_row(picture->runs + row->first, row->count, run,
+        merge_into_row(picture->runs, row->first, row->count, run,
                        picture->pixel_ns))
         return VST_OK;
     runs = vst__grow(picture->runs, &picture->capacity, picture->count + 1,
@@ -85,7 +86,7 @@ static void merge_further(vst__picture *picture)
 
         for (size_t j = 0; j < row->count; j++) {
             vst__run run = from[j];
-            if (!merge_into_row(into, count, &run, picture->pixel_ns))
+            if (!merge_into_row(into, 0, count, &run, picture->pixel_ns))
                 into[count++] = run;
         }
         row->first = to;
