@@ -67,6 +67,15 @@ static vst_status take_span(void *ctx, const vst_span *span)
     return f->spans == f->give_up_at ? VST_E_CANCELLED : VST_OK;
 }
 
+/* What the tree needs to know whose children a span's are. */
+static vst_status take_leave(void *ctx, uint32_t depth)
+{
+    feeding *f = ctx;
+
+    mix(f, &depth, sizeof depth);
+    return tree_leave(&f->tree, depth);
+}
+
 static vst_status take_instant(void *ctx, const vst_instant *instant)
 {
     feeding *f = ctx;
@@ -221,6 +230,7 @@ static uint64_t run(input in, unsigned options, size_t batch_max)
         .ctx = &f,
         .recursion = options & OPTION_RECURSION,
         .span = take_span,
+        .leave = take_leave,
         .instant = take_instant,
         .loss = take_loss,
     };
