@@ -18,7 +18,7 @@ help:
 	@echo 'make test               everything, on every Python from 3.10 to 3.13 found here'
 	@echo 'make test-c             one part: layers c asan tsan install clients torch python-3.12 ...'
 	@echo 'make check-long         proofs that take longer: every fault, every flipped bit, Spark, transformers'
-	@echo 'make fuzz               look for inputs that break the reader, SECONDS=60 for each target'
+	@echo 'make fuzz               look for inputs that break reading or exporting, SECONDS=60 for each target'
 	@echo 'make bench   [PY=3.12]  measure the overhead beside that of others; ARGS=--quick is shorter'
 	@echo 'make clean              remove all that was built, virtual environments too'
 

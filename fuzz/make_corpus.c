@@ -1,16 +1,16 @@
-/* Writes the inputs to begin with into <folder>/reader and <folder>/matcher:
- * one small file for each thing that a trace can hold or lack. What libFuzzer
- * finds from there is kept beside them. */
+/* Writes the inputs to begin with into <folder>/reader, <folder>/matcher and
+ * <folder>/trace: one small file for each thing that a trace can hold or lack.
+ * What libFuzzer finds from there is kept beside them, or in the folder of the
+ * target that found it. */
 #include <string.h>
 #include <sys/stat.h>
 
+#include "make_corpus.h"
 #include "target.h"
-#include "trace_builder.h"
 
 static const char *folder;
 
-static void save(const char *kind, const char *name, const void *bytes,
-                 size_t size)
+void save(const char *kind, const char *name, const void *bytes, size_t size)
 {
     char path[4096];
     FILE *file;
@@ -34,8 +34,8 @@ static void pack(const char *name)
     MUST(vst_trace_pack(from, to, &options, NULL) == VST_OK);
 }
 
-/* Cut behind the words that its last chunk uses, as a finished file is; and
- * the same packed. */
+/* Cut behind the words that its last chunk uses, as a finished file is; the
+ * same packed, and as an input of trace_input.h. */
 static void save_trace(builder *b, const char *name)
 {
     size_t size = b->size;
@@ -45,6 +45,7 @@ static void save_trace(builder *b, const char *name)
     builder_header(b)->size = size;
     save("reader", name, b->bytes, size);
     pack(name);
+    save_input(b, size, name, 0, 0);
     builder_free(b);
 }
 
@@ -266,5 +267,6 @@ int main(int argc, char **argv)
     make_claims();
     make_no_trace();
     make_events();
+    make_inputs();
     return 0;
 }

@@ -20,13 +20,18 @@ fi
         -Dbuildtype=debugoptimized -Db_sanitize=address,undefined \
         -Db_lundef=false -Disal=disabled \
         -Dc_args='-fsanitize=fuzzer-no-link -fno-sanitize-recover=undefined'
-ninja -C "$build" fuzz/fuzz_reader fuzz/fuzz_matcher
+targets='reader matcher export tables view pack memory graph'
+ninja -C "$build" $(printf 'fuzz/fuzz_%s ' $targets)
 
 export ASAN_OPTIONS=quarantine_size_mb=32 # freed memory counts to the limit
-for target in reader matcher; do
-    mkdir -p "$build/found/$target"
+for target in ${TARGETS:-$targets}; do
+    mkdir -p "$build/found/$target" "fuzz/corpus/$target"
+    case $target in
+    reader | matcher) seeds= ;;
+    *) seeds=fuzz/corpus/trace ;; # their input is a trace (fuzz/trace_input.h)
+    esac
     "$build/fuzz/fuzz_$target" -max_total_time="$seconds" -max_len=32768 \
         -timeout=10 -rss_limit_mb=512 -malloc_limit_mb=64 -print_final_stats=1 \
         -artifact_prefix="$build/$target-" \
-        "$build/found/$target" "fuzz/corpus/$target"
+        "$build/found/$target" "fuzz/corpus/$target" $seeds
 done

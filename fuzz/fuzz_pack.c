@@ -1,0 +1,218 @@
+/* Packing a trace, and copies of it. Unpacked it has the same bytes again;
+ * packed it replays as it did; recovered it is whole and replays so, too. Then
+ * the packed file is changed where the input says, with its sums right again,
+ * and must be read, unpacked and recovered without harm. */
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "store/reader.h"
+#include "target.h"
+#include "trace_input.h"
+
+enum { FIRST_EDIT = 4, EDIT = 4 };
+
+static const char *file_named(const char *name, char *path)
+{
+    snprintf(path, 4200, "%s/%s", input_folder(), name);
+    return path;
+}
+
+static void save(const char *path, const void *bytes, size_t size)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    MUST(fd >= 0 && write(fd, bytes, size) == (ssize_t)size);
+    MUST(close(fd) == 0);
+}
+
+/* ---- replays ------------------------------------------------------------- */
+
+static vst_status mix_span(void *ctx, const vst_span *span)
+{
+    uint64_t *hash = ctx;
+
+    for (size_t i = 0; i < offsetof(vst_span, place); i++)
+        *hash = (*hash ^ ((const uint8_t *)span)[i]) * 0x100000001b3u;
+    return VST_OK;
+}
+
+/* Of all spans; 0 if it cannot be opened. *status is that of the replay. */
+static uint64_t replay(const char *path, vst_status *status)
+{
+    uint64_t hash = 1;
+    vst_sink sink = {.ctx = &hash, .span = mix_span};
+    vst_trace *trace;
+
+    *status = vst_trace_open(path, &trace, NULL);
+    if (*status != VST_OK)
+        return 0;
+    *status = vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, NULL);
+    vst_trace_close(trace);
+    return hash;
+}
+
+static void check_same_replay(const char *path, uint64_t expected)
+{
+    vst_status status;
+
+    MUST(replay(path, &status) == expected);
+    MUST(status == VST_OK);
+}
+
+/* ---- copies -------------------------------------------------------------- */
+
+/* A bounded file may say of two runs that they come first; a copy, which is not
+ * bounded, has them in the order of the file. */
+static void check_recovered(const trace_input *input, const char *from,
+                            const char *to, uint64_t hash)
+{
+    const vst_file_header *header = (const void *)input->bytes;
+    vst_trace_info info;
+    vst_trace *trace;
+
+    MUST(vst_trace_recover(from, to, true, NULL) == VST_OK);
+    if (header->slot_size == 0)
+        check_same_replay(to, hash);
+    MUST(vst_trace_open(to, &trace, NULL) == VST_OK);
+    vst_trace_get_info(trace, &info);
+    MUST(info.clean && info.damaged_at == 0);
+    vst_trace_close(trace);
+}
+
+static void check_unpacked(const trace_input *input, const char *path)
+{
+    size_t size;
+    unsigned char *bytes = input_contents(path, &size);
+
+    MUST(size == input->size && memcmp(bytes, input->bytes, size) == 0);
+    free(bytes);
+}
+
+/* ---- damage -------------------------------------------------------------- */
+
+static void fix_frame(unsigned char *at, size_t left)
+{
+    const size_t summed = offsetof(vst_pack_frame, checksum);
+    vst_pack_frame head;
+
+    memcpy(&head, at, sizeof head);
+    left -= sizeof head;
+    if (left > head.packed_size)
+        left = head.packed_size;
+    head.checksum = (uint32_t)crc32(crc32(0, at, (uInt)summed),
+                                    at + sizeof head, (uInt)left);
+    memcpy(at, &head, sizeof head);
+}
+
+static void fix_sums(unsigned char *bytes, size_t size)
+{
+    vst_pack_header *header = (vst_pack_header *)(void *)bytes;
+    size_t at = sizeof *header;
+
+    header->checksum =
+        (uint32_t)crc32(0, bytes, offsetof(vst_pack_header, checksum));
+    while (size - at > sizeof(vst_pack_frame)) {
+        vst_pack_frame head;
+
+        fix_frame(bytes + at, size - at);
+        memcpy(&head, bytes + at, sizeof head);
+        if (head.packed_size >= size - at - sizeof head)
+            break;
+        at += sizeof head + head.packed_size;
+    }
+}
+
+static void change(unsigned char *bytes, size_t size, const uint8_t *choices)
+{
+    for (size_t i = FIRST_EDIT; i + EDIT <= INPUT_CHOICES; i += EDIT) {
+        const uint8_t *edit = choices + i;
+        size_t at = edit[0] | (size_t)edit[1] << 8;
+
+        if (edit[2] & 1) /* the heads, which lie first */
+            at %= sizeof(vst_pack_header) + sizeof(vst_pack_frame);
+        bytes[at % size] ^= edit[3];
+    }
+    memcpy(bytes, VST_PACK_MAGIC, sizeof VST_PACK_MAGIC - 1);
+    if (!(choices[1] & 1))
+        fix_sums(bytes, size);
+}
+
+static bool claims_too_much(const unsigned char *bytes)
+{
+    vst_pack_header header;
+
+    memcpy(&header, bytes, sizeof header);
+    return header.size > 4 * (uint64_t)INPUT_FILE_MAX;
+}
+
+static void damage(const char *packed, const char *to, const uint8_t *choices)
+{
+    vst_pack_options options = {.overwrite = true};
+    vst_trace *trace;
+    size_t size;
+    unsigned char *bytes = input_contents(packed, &size);
+    bool is_small = false;
+
+    change(bytes, size, choices);
+    save(packed, bytes, size);
+    if (!claims_too_much(bytes) &&
+        vst_trace_open(packed, &trace, NULL) == VST_OK) {
+        vst_trace_info info;
+
+        vst_trace_get_info(trace, &info);
+        MUST(info.packed && info.packed_bytes == size);
+        is_small = trace->window_count <= INPUT_WINDOWS_MAX;
+        vst_trace_close(trace);
+    }
+    free(bytes);
+    if (!is_small)
+        return;
+    vst_trace_unpack(packed, to, &options, NULL);
+    vst_trace_recover(packed, to, true, NULL);
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+static void pack(const trace_input *input)
+{
+    vst_pack_options options = {/* higher ones take longer, that is all */
+                                .level = 1 + input->choices[2] % 3,
+                                .overwrite = true};
+    static char plain[4200], packed[4200], copy[4200];
+    vst_status status;
+    uint64_t hash;
+
+    save(file_named("plain.vst", plain), input->bytes, input->size);
+    file_named("packed.vst", packed);
+    file_named("copy.vst", copy);
+    hash = replay(plain, &status);
+    MUST(status == VST_OK);
+    check_recovered(input, plain, copy, hash);
+    status = vst_trace_pack(plain, packed, &options, NULL);
+    if (status == VST_E_NO_ZSTD)
+        return;
+    MUST(status == VST_OK);
+    check_same_replay(packed, hash);
+    check_recovered(input, packed, copy, hash);
+    MUST(vst_trace_unpack(packed, copy, &options, NULL) == VST_OK);
+    check_unpacked(input, copy);
+    damage(packed, copy, input->choices);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    vst_trace *trace = NULL;
+    trace_input input;
+
+    if (input_expand(&input, bytes, size)) {
+        input.choices[0] &= INPUT_WHOLE;
+        trace = input_open(&input);
+        if (trace != NULL && input_is_small(trace))
+            pack(&input);
+    }
+    vst_trace_close(trace);
+    input_free(&input);
+    return 0;
+}

@@ -1,0 +1,228 @@
+/* Pictures of a trace. Its index is built, and what is told of the whole is
+ * compared with what every span says (view_oracle.h). Then the index is changed
+ * where the input says, with its sums right again: it must be refused, or every
+ * question must be answered without harm. */
+#include <string.h>
+#include <unistd.h>
+
+#include "os/os.h"
+#include "target.h"
+#include "trace_input.h"
+#include "view/view_inside.h"
+#include "view_oracle.h"
+
+enum {
+    FIRST_EDIT = 4, /* of the choices: edits, of EDIT choices each */
+    EDIT = 4,
+    PIXELS_MAX = 256
+};
+
+/* ---- questions ----------------------------------------------------------- */
+
+static vst_view_range some_range(const vst_view *view, const uint8_t *choices,
+                                 unsigned part)
+{
+    vst_view_info info;
+    vst_view_range range = {.pixels = 1 + choices[1] % PIXELS_MAX};
+
+    vst_view_get_info(view, &info);
+    int64_t width_ns = info.end_ns - info.start_ns;
+    range.from_ns = info.start_ns + width_ns / 4 * (choices[2] & 3) * part;
+    range.to_ns = info.end_ns - width_ns / 8 * (choices[2] >> 2 & 3) * part;
+    if (range.to_ns <= range.from_ns)
+        range.to_ns = range.from_ns + 1;
+    range.max_depth = choices[2] >> 6;
+    return range;
+}
+
+static void ask_window(vst_view *view, const vst_view_range *range)
+{
+    const vst_view_head *head;
+    const vst_view_row *rows;
+    void *bytes;
+    size_t count;
+
+    if (vst_view_window(view, range, &bytes, &count, NULL) != VST_OK)
+        return;
+    head = bytes;
+    rows = (const vst_view_row *)(const void *)(head + 1);
+    MUST(head->magic == VST_VIEW_MAGIC && head->rects <= VST_VIEW_RECTS_MAX);
+    MUST(count == sizeof *head + head->rows * sizeof *rows +
+                      head->rects * sizeof(vst_view_rect));
+    for (uint32_t i = 0; i < head->rows; i++)
+        MUST(rows[i].first <= head->rects &&
+             rows[i].rects <= head->rects - rows[i].first);
+    free(bytes);
+}
+
+static void ask_spans(vst_view *view, const vst_view_range *range,
+                      uint32_t depth)
+{
+    const vst_id wanted[] = {1, 3};
+    const vst_view_ids ids = {wanted, 2};
+    uint32_t counts[PIXELS_MAX];
+    vst_view_flame_row *rows;
+    vst_view_span span;
+    size_t count;
+
+    for (size_t i = 0; i < vst_view_thread_count(view) && i < 2; i++) {
+        vst_view_thread thread;
+
+        vst_view_get_thread(view, i, &thread);
+        if (vst_view_span_at(view, thread.number, depth,
+                             range->from_ns / 2 + range->to_ns / 2, &span,
+                             NULL) == VST_OK)
+            vst_view_span_free(&span);
+    }
+    vst_view_find(view, range, &ids, counts, NULL);
+    vst_view_next(view, range, &ids, depth & 1, &span, NULL);
+    if (vst_view_flame(view, range, &rows, &count, NULL) != VST_OK)
+        return;
+    for (size_t i = 0; i < count; i++)
+        MUST(rows[i].parent < (int64_t)i);
+    free(rows);
+}
+
+static void ask_tracks(vst_view *view, const vst_view_range *range)
+{
+    vst_view_series *series;
+    vst_loss *losses;
+    size_t count;
+
+    if (vst_view_counters(view, range, &series, &count, NULL) == VST_OK) {
+        for (size_t i = 0; i < count; i++)
+            for (size_t j = 0; j < series[i].count; j++)
+                MUST(series[i].points[j].pixel < range->pixels);
+        vst_view_series_free(series, count);
+    }
+    if (vst_view_losses(view, range, &losses, &count, NULL) == VST_OK)
+        free(losses);
+}
+
+/* All there is to ask, from the records and from the levels. */
+static void ask(vst_view *view, const uint8_t *choices)
+{
+    for (unsigned part = 0; part < 2; part++) {
+        vst_view_range range = some_range(view, choices, part);
+
+        view->window_words_max = part ? 1 : 1000000;
+        view->span_words_max = part ? 1 : 1000000;
+        ask_window(view, &range);
+        ask_spans(view, &range, choices[3] % 8);
+        ask_tracks(view, &range);
+    }
+}
+
+/* ---- the truth ----------------------------------------------------------- */
+
+static void compare(const vst_view *view, const char *path)
+{
+    const vst_view_options options = {0};
+    vst_view_info info;
+    oracle *truth;
+
+    MUST(oracle_open(path, &options, &truth, NULL) == VST_OK);
+    vst_view_get_info(view, &info);
+    MUST(info.spans == truth->spans);
+    MUST(vst_view_thread_count(view) == truth->thread_count);
+    for (size_t i = 0; i < truth->thread_count; i++) {
+        const oracle_thread *of = &truth->threads[i];
+        vst_view_thread thread;
+
+        vst_view_get_thread(view, i, &thread);
+        MUST(thread.number == of->number && thread.levels == of->levels);
+        MUST(thread.beside == of->beside && thread.spans == of->count);
+        MUST(thread.start_ns == of->start_ns && thread.end_ns == of->end_ns);
+    }
+    oracle_close(truth);
+}
+
+/* ---- the index ----------------------------------------------------------- */
+
+/* Where an edit goes: a byte of a row of a table, or of the header. */
+static size_t find_place(const vst__index_header *header, size_t size,
+                         const uint8_t *edit)
+{
+    const vst__index_table *tables = &header->blocks;
+    static const size_t rows[] = {
+#define ROW_SIZE(name, type) sizeof(type),
+        VST_INDEX_TABLES(ROW_SIZE)
+#undef ROW_SIZE
+    };
+    size_t count = sizeof rows / sizeof *rows, which = edit[0] % (count + 2);
+    size_t at = edit[1] | (size_t)edit[2] << 8;
+
+    if (which == count)
+        return offsetof(vst__index_header, spans) +
+               at % (sizeof *header - offsetof(vst__index_header, spans));
+    if (which > count || tables[which].count == 0)
+        return sizeof *header + at % (size - sizeof *header + 1);
+    return (size_t)tables[which].offset +
+           edit[1] % tables[which].count * rows[which] + edit[2] % rows[which];
+}
+
+/* The view's index as the input changes it, loaded; false: it was refused. */
+static bool load_changed(vst_view *view, const uint8_t *choices)
+{
+    size_t size = view->index.size;
+    unsigned char *bytes = malloc(size);
+    vst__index_header *header = (vst__index_header *)(void *)bytes;
+    vst__index_identity identity;
+    vst__index changed;
+    vst_status status;
+    int fd;
+
+    MUST(bytes != NULL);
+    memcpy(bytes, view->index.bytes, size);
+    identity = header->identity;
+    for (size_t i = FIRST_EDIT; i + EDIT <= INPUT_CHOICES; i += EDIT) {
+        size_t at = find_place(view->index.header, size, choices + i);
+        if (at < size)
+            bytes[at] ^= choices[i + EDIT - 1];
+    }
+    header->checksum = vst__index_sum(bytes, size);
+    MUST(vst__os_file_create_in_memory(&fd) == 0);
+    MUST(write(fd, bytes, size) == (ssize_t)size);
+    free(bytes);
+    status = vst__index_load(&changed, fd, view->trace, &identity,
+                             view->stretches, view->stretch_count);
+    close(fd);
+    MUST(status == VST_OK || status == VST_E_DAMAGED);
+    if (status == VST_OK) {
+        vst__index_unload(&view->index);
+        view->index = changed;
+    }
+    return status == VST_OK;
+}
+
+static void look(const trace_input *input)
+{
+    vst_view_options options = {.no_file = true, .workers = 1};
+    int fd = input_file(input);
+    vst_view *view;
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    MUST(vst_view_open(path, &options, &view, NULL) == VST_OK);
+    compare(view, path);
+    ask(view, input->choices);
+    if (load_changed(view, input->choices))
+        ask(view, input->choices);
+    vst_view_close(view);
+    close(fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    vst_trace *trace = NULL;
+    trace_input input;
+
+    if (input_expand(&input, bytes, size)) {
+        trace = input_open(&input);
+        if (trace != NULL && input_is_small(trace))
+            look(&input);
+    }
+    vst_trace_close(trace);
+    input_free(&input);
+    return 0;
+}

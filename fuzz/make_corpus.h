@@ -1,0 +1,18 @@
+/* What the two files share that make the inputs to begin with. */
+#ifndef VST_FUZZ_MAKE_CORPUS_H
+#define VST_FUZZ_MAKE_CORPUS_H
+
+#include "trace_builder.h"
+
+/* <folder>/<kind>/<name>. */
+void save(const char *kind, const char *name, const void *bytes, size_t size);
+
+/* The built trace, `size` bytes of it, as an input of trace_input.h with two of
+ * its choices, in the corpus "trace". */
+void save_input(const builder *b, size_t size, const char *name, unsigned flags,
+                unsigned choice);
+
+/* Traces for the targets whose input is one. */
+void make_inputs(void);
+
+#endif
