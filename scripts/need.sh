@@ -17,8 +17,7 @@ if [ "${1:-}" = test ]; then
     command -v pkg-config >/dev/null || missing="$missing pkg-config"
     ldconfig -p 2>/dev/null | grep -q 'libjemalloc\.so\.2' ||
         optional="$optional libjemalloc2"
-    command -v chromium >/dev/null ||
-        echo "no chromium: tests of pages in a browser are skipped"
+    command -v chromium >/dev/null || optional="$optional chromium"
     command -v node >/dev/null || echo "no node: tests with Perfetto are skipped"
 fi
 has_header isa-l/igzip_lib.h || optional="$optional libisal-dev"
@@ -54,7 +53,7 @@ if [ -n "$optional" ]; then
     echo "not here, and done without:$optional"
     echo "  (libisal-dev compresses faster, libzstd-dev packs traces," \
         "libunwind-dev takes native frames, libdw-dev names them," \
-        "libjemalloc2 is what a test preloads)"
+        "libjemalloc2 is what a test preloads, chromium opens our pages in tests)"
 fi
 if [ -n "$missing" ]; then
     echo "please install these packages first:$missing" >&2

@@ -43,6 +43,13 @@ if [ -n "$failed" ]; then
     exit 1
 fi
 echo "all passed in $seconds s: $parts"
+# What was not run and why, as pytest tells it: SKIPPED [2] file:line: reason.
+sed -nE 's/^SKIPPED \[([0-9]+)\] [^ ]+: /\1 /p' build/test/*.log | awk '
+    { n = $1; sub(/^[0-9]+ /, ""); of[$0] += n; all += n }
+    END {
+        if (all) printf "not run: %d tests\n", all
+        for (reason in of) printf "  %4d because: %s\n", of[reason], reason | "sort -rn"
+    }'
 # pytest's closing lines and Meson's sums, added up.
 cat build/test/*.log | awk '
     / in [0-9.]+s/ { for (i = 2; i <= NF; i++) n[$i] += $(i - 1) }
