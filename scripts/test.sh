@@ -47,7 +47,7 @@ echo "all passed in $seconds s: $parts"
 sed -nE 's/^SKIPPED \[([0-9]+)\] [^ ]+: /\1 /p' build/test/*.log | awk '
     { n = $1; sub(/^[0-9]+ /, ""); of[$0] += n; all += n }
     END {
-        if (all) printf "not run: %d tests\n", all
+        if (all) printf "not run: %d tests\n", all; fflush()
         for (reason in of) printf "  %4d because: %s\n", of[reason], reason | "sort -rn"
     }'
 # pytest's closing lines and Meson's sums, added up.
