@@ -7,7 +7,10 @@ import io
 import json
 import os
 import shutil
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -173,6 +176,90 @@ def test_wrong_sql_is_one_line(hand, tmp_path, sql, message):
     assert code == 2
     assert refused("-o", tmp_path / "x.csv", "--", sql, hand) == (said, 2)
     assert not (tmp_path / "x.csv").exists()
+
+
+# ---- values of parameters ------------------------------------------------------------
+
+EVIL = "x'); drop table span; --$$"
+IN_TEXT = {
+    "'a :v'": "a :v",
+    "'it''s :v'": "it's :v",
+    r"E'it\'s :v'": "it's :v",
+    "$$it's :v$$": "it's :v",
+    "$tag$ $$:v$$ $tag$": " $$:v$$ ",
+    "1 as \":v\"": 1,
+    "2 /* :v /* nested */ :v */": 2,
+    "3 -- :v\n": 3,
+    "'é' || :v": "é" + EVIL,
+    ":v": EVIL,
+    "$v": EVIL,
+    "(:v)::text": EVIL,
+    "[:v, :v][2]": EVIL,
+    "{'k':v}.k": "column",
+    "[10, 20, 30][1:w][2]": 20,
+}
+
+
+@pytest.mark.parametrize("expression", IN_TEXT)
+def test_a_value_is_never_text_of_the_query(hand, expression):
+    sql = f"with t as (select 'column' as v, 2 as w) select {expression}\n, :v as b, :w as c from t"
+    assert ask(sql, hand, "-p", f"v={EVIL}", "-p", "w=7") == [[IN_TEXT[expression], EVIL, 7]]
+
+
+def test_values_reach_every_statement_that_asks_for_them(hand, tmp_path):
+    import pyarrow.parquet as pq
+
+    sql = "create temp table t as select :a as a; select a, :like as b, 'x' like :like from t"
+    given = ["-p", "a=1.5", "-p", "like=x%"]
+    assert ask(sql, hand, *given) == [[1.5, "x%", True]]
+    assert text(sql, hand, *given, "-o", tmp_path / "o.parquet") == ""
+    assert pq.read_table(tmp_path / "o.parquet").to_pylist()[0]["b"] == "x%"
+    assert refused("select ':c'", hand, "-p", "c=1") == ("-p c=…: there is no :c in the query", 2)
+    assert refused("select $c", hand)[1] == 2
+    assert refused("select 'x :c", hand, "-p", "c=1")[1] == 2
+
+
+# ---- what DuckDB moves to disk -------------------------------------------------------
+
+
+def spilling(folder):
+    """A command that needs more memory than it may have, and runs until it is ended."""
+    return [
+        sys.executable, "-m", "vestige", "query", "--memory-limit", "50MB",
+        "select * from range(20000000000) order by hash(range)",
+        str(folder),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_spilled_files_are_private_have_no_known_name_and_go_when_a_signal_ends_it(hand, tmp_path, number):
+    start = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731 (a shell's jobs ignore it)
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(spilling(hand), env=env, preexec_fn=start, stderr=subprocess.PIPE)
+    try:
+        until = time.monotonic() + 60
+        while not any(tmp_path.glob("*/*")):
+            assert process.poll() is None and time.monotonic() < until
+            time.sleep(0.01)
+        (folder,) = tmp_path.iterdir()
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert str(process.pid) not in folder.name
+        process.send_signal(number)
+        assert process.wait(60) == 128 + number
+    finally:
+        process.kill()
+        said = process.communicate()[1]
+    assert list(tmp_path.iterdir()) == []
+    assert b"Traceback" not in said
+
+
+def test_nothing_stays_behind_however_a_query_ends(hand, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert ask("select 1", hand) == [[1]]
+    for wrong in ("selec", "select nothing from span", "select cast(name as int) from span", "-- nothing"):
+        refused("--", f"{wrong} ", hand)
+    assert refused("select 1", hand, "--memory-limit", "x")[1] == 2
+    assert list(tmp_path.iterdir()) == []
 
 
 # ---- traces that are recorded here ---------------------------------------------------

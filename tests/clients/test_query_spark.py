@@ -80,9 +80,8 @@ def test_traces_are_written_as_parquet_for_it_and_go_again(spark, ranks, tmp_pat
 
 def test_text_and_numbers_of_parameters_arrive_as_they_are(spark, hand):
     wild = ["-p", r"t=a\b'c\"", "-p", "n=7"]
-    assert rows("select :t as t, :n as n, ':t' as same", hand[0], *wild, *SPARK) == [
-        {"t": r"a\b'c\"", "n": 7, "same": ":t"}
-    ]
+    query = r"select 1; select :t as t, :n as n, ':t' as same, 'it\'s :t; ' as more"
+    assert rows(query, hand[0], *wild, *SPARK) == [{"t": r"a\b'c\"", "n": 7, "same": ":t", "more": "it's :t; "}]
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 from vestige.cli import Failure
 from vestige.cli import query as command
 from vestige.query.answer import Answer
-from vestige.query.questions import Question, fill_own, load, quote
+from vestige.query.questions import Question, check_used, load, own_values
 from vestige.query.show import write_csv, write_json, write_table
-from vestige.query.spark import statements
+from vestige.query.spark import TOKEN, statements
 from vestige.query.tables import find_tables
 
 pytestmark = pytest.mark.any_python
@@ -57,18 +57,18 @@ def test_every_question_says_what_it_is_about_and_uses_its_parameters(capsys):
         assert len(question.about) > 10
         for parameter in question.parameters:
             assert f":{parameter}" in question.text
-        values = {name: "f" for name, one in question.parameters.items() if one.default is None}
-        assert ":" not in question.sql(values).replace("': '", "").partition("\nwith ")[2]
+        assert {match[1] for match in TOKEN.finditer(question.text) if match[1]} == question.parameters.keys()
         assert command.main(["--show-sql", name]) == 0
         assert capsys.readouterr().out == question.text
 
 
-def test_values_become_literals_of_their_kind():
+def test_values_are_of_the_kind_that_the_question_says():
     question = Question(
         "q", "-- about\n-- rows = 20: how many\n-- over = 1.5: factor\n-- f: name\nselect :rows, :over, :f"
     )
-    assert question.sql({"f": "it's"}).endswith("select 20, 1.5e0, 'it''s'")
-    assert question.sql({"f": "a\\b'", "over": "2", "rows": "1"}, backslashes=True).endswith(r"select 1, 2e0, 'a\\b\''")
+    assert question.values({"f": "it's"}) == {"rows": 20, "over": 1.5, "f": "it's"}
+    given = question.values({"f": "1", "over": "2", "rows": "1"})
+    assert given == {"rows": 1, "over": 2.0, "f": "1"} and type(given["over"]) is float and type(given["f"]) is str
     for values, message in [
         ({}, r"q needs to know f \(name\): -p f=…"),
         ({"f": "", "rows": "x"}, r"rows is a number \(how many\), not 'x'"),
@@ -76,19 +76,25 @@ def test_values_become_literals_of_their_kind():
         ({"f": "", "g": "1"}, "q has no parameter 'g'; it has rows, over, f"),
     ]:
         with pytest.raises(Failure, match=message):
-            question.sql(values)
+            question.values(values)
 
 
-def test_only_what_is_a_parameter_is_replaced():
-    sql = "select ':a', \":a\", x::int, :a, :b -- :a\n/* :a */ from t where y = :ab"
-    assert fill_own(sql, {"a": "1"}, backslashes=False) == sql.replace(", :a,", ", 1,")
+def test_in_own_sql_what_looks_like_a_number_is_one():
+    values = own_values({"a": "1", "b": "-1.5e3", "c": "+007", "d": "1x", "e": "", "f": "."})
+    assert values == {"a": 1, "b": -1500.0, "c": 7, "d": "1x", "e": "", "f": "."}
     with pytest.raises(Failure, match="-p c=…: there is no :c in the query"):
-        fill_own(sql, {"c": "1"}, backslashes=False)
-    assert quote("x", backslashes=True) == "'x'"
+        check_used({"a": 1, "c": "x"}, {"a", "b"})
+
+
+def test_spark_has_no_parameters_in_strings_names_and_comments():
+    sql = r"""select ':a', 'it\':a', ":a\":a", `:a`, x::int, :b -- :a
+        /* :a */ from t where y = :ab"""
+    assert [match[1] for match in TOKEN.finditer(sql) if match[1]] == ["b", "ab"]
 
 
 def test_several_statements_are_told_apart():
     assert statements("select ';' as a; -- b;\n;select 2;\n") == ["select ';' as a", "select 2"]
+    assert statements(r"select 'it\'s; one'; select 2") == [r"select 'it\'s; one'", " select 2"]
     assert statements(" -- nothing\n") == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from contextlib import contextmanager
 from functools import partial
@@ -16,10 +17,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
-    from typing import TextIO
+    from typing import NoReturn, TextIO
 
     from vestige.query.answer import Answer
-    from vestige.query.questions import Question
+    from vestige.query.questions import Question, Value
     from vestige.query.tables import Tables
 
 ROWS = 100
@@ -66,7 +67,7 @@ def main(argv: list[str]) -> int:
 
 def add_options(parser: Parser) -> None:
     parser.add_argument("words", metavar="SQL FILE…", nargs="*", help="what is asked, and of which traces or tables")
-    parser.add_argument("-p", "--param", metavar="NAME=VALUE", action="append", default=[], help="for :NAME in the SQL")
+    parser.add_argument("-p", "--param", metavar="NAME=VALUE", action="append", default=[], help="value of :NAME in the SQL")
     parser.add_argument(
         "-n", "--rows", metavar="N", type=int, help=f"rows to show, 0: all (default: {ROWS} in a table)"
     )
@@ -144,25 +145,44 @@ def _no_files(sql: str) -> str:
 
 
 def _ask(options: Namespace) -> int:
-    values = _pairs("-p", options.param)
+    given = _pairs("-p", options.param)
     limit = _limit(options)
     format = _format(options)
     if options.output is not None and os.path.lexists(options.output) and not options.force:
         raise Failure(f"{options.output}: already exists; --force overwrites it", code=2)
     _check_engine(options)
-    sql, question = _sql(options.sql, values, spark=options.engine == "spark")
+    sql, values, question = _sql(options.sql, given)
     if question is not None and question.runs != len(options.files) and question.runs > 1:
         raise Failure(f"{question.name} compares {question.runs} runs: name a file or folder for each", code=2)
 
     from vestige.query.tables import find_tables
 
     tables = find_tables(options.files, children=not options.no_children)
-    try:
-        with _answer(sql, tables, options) as answer:
-            _write(answer, options, format, limit)
-    finally:
-        tables.close()
+    with _ended_by_signals():
+        try:
+            with _answer(sql, values, tables, options) as answer:
+                _write(answer, options, format, limit)
+        finally:
+            tables.close()
     return int(tables.failed)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the command as Ctrl-C does, so that its temporary folders are removed."""
+    before = {}
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            before[number] = signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(number: int, frame: object) -> NoReturn:
+    raise SystemExit(128 + number)
 
 
 def _pairs(option: str, given: list[str]) -> dict[str, str]:
@@ -210,9 +230,9 @@ def _check_engine(options: Namespace) -> None:
         raise Failure("--master, --conf and --tables are for --engine spark", code=2)
 
 
-def _sql(text: str, values: dict[str, str], *, spark: bool) -> tuple[str, Question | None]:
-    """A question by its name, SQL as it is. A word alone is a name."""
-    from vestige.query.questions import fill_own
+def _sql(text: str, given: dict[str, str]) -> tuple[str, dict[str, Value], Question | None]:
+    """A question by its name, SQL as it is, and values for its parameters. A word alone is a name."""
+    from vestige.query.questions import own_values
 
     if text.startswith("@"):
         try:
@@ -222,22 +242,22 @@ def _sql(text: str, values: dict[str, str], *, spark: bool) -> tuple[str, Questi
             raise Failure(explain(text[1:], error), code=2) from None
     elif len(text.split()) == 1 and not text.startswith("("):
         question = _ready(text)
-        return question.sql(values, backslashes=spark), question
-    return fill_own(text, values, backslashes=spark), None
+        return question.text, question.values(given), question
+    return text, own_values(given), None
 
 
-def _answer(sql: str, tables: Tables, options: Namespace) -> Answer:
+def _answer(sql: str, values: dict[str, Value], tables: Tables, options: Namespace) -> Answer:
     """Of the engine; traces are made ready for it."""
     if options.engine == "spark":
         from vestige.query.parquet import make_parquet
         from vestige.query.spark import SparkAnswer
 
         make_parquet(sql, tables, options.tables, Progress("writing tables"))
-        return SparkAnswer(sql, tables, master=options.master, conf=_pairs("--conf", options.conf))
+        return SparkAnswer(sql, values, tables, master=options.master, conf=_pairs("--conf", options.conf))
     from vestige.query.duck import DuckAnswer, load
 
     load()
-    return DuckAnswer(sql, tables, memory=options.memory_limit, progress=Progress("asking"))
+    return DuckAnswer(sql, values, tables, memory=options.memory_limit, progress=Progress("asking"))
 
 
 def _write(answer: Answer, options: Namespace, format: str, limit: int) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import signal
+import socket
 import tempfile
 import threading
 
@@ -11,21 +14,25 @@ from vestige._core import Table, table_names
 from vestige.cli import Failure
 
 from .answer import BATCH, Answer
-from .questions import quote
+from .questions import check_used
 from .tables import RUN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any, TypeVar
 
     from vestige.cli.console import Progress
 
     T = TypeVar("T")
 
+    from .questions import Value
     from .tables import Part, Tables
 
-WAIT_S = 0.2
+WAIT_S, AGAIN_S = 0.2, 0.05  # between looks at a query; between attempts to interrupt it
+ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+WORD = re.compile(rb"[A-Za-z_]\w*")
+OPERAND = re.compile(rb"[\w\"'\])}]")  # the last byte of one
 OLDEST = [1, 5]
 LONGEST = 400  # of a message, in characters
 FILE_ERRORS = ("IOException", "OutOfMemoryException", "InternalException")
@@ -35,29 +42,41 @@ STREAM = re.compile("reading the stream registered as '[^']*' failed: ")
 class DuckAnswer(Answer):
     """A connection of its own, with the tables in it. It begins to compute when rows are asked for."""
 
-    def __init__(self, sql: str, tables: Tables, *, memory: str | None, progress: Progress | None) -> None:
-        self._duckdb = duckdb = load()
+    def __init__(
+        self,
+        sql: str,
+        values: Mapping[str, Value],
+        tables: Tables,
+        *,
+        memory: str | None,
+        progress: Progress | None,
+    ) -> None:
+        self._duckdb = load()
+        self._values = values
         self._progress = progress
         self._tables = tables
         self.columns: list[str] = []
-        config: dict[str, Any] = {"temp_directory": os.path.join(tempfile.gettempdir(), f"vestige-{os.getpid()}")}
-        if memory is not None:
-            config["memory_limit"] = memory
+        self._connection: Any = None
+        self._folder = tempfile.mkdtemp(prefix="vestige-")  # for what DuckDB moves out of memory
         try:
-            self._connection = duckdb.connect(":memory:", config=config)
-        except duckdb.Error as error:
-            raise explain(error) from None
-        try:
+            self._connect(memory)
             self._register()
-            self._statements = self._connection.extract_statements(sql)
+            self._statements = self._connection.extract_statements(mark_parameters(sql, values))
             if not self._statements:
                 raise Failure("there is no SQL in the query", code=2)
-        except duckdb.Error as error:
+            check_used(values, set().union(*(each.named_parameters for each in self._statements)))
+        except self._duckdb.Error as error:
             self.close()
             raise explain(error) from None
         except BaseException:
             self.close()
             raise
+
+    def _connect(self, memory: str | None) -> None:
+        config: dict[str, Any] = {"temp_directory": self._folder}
+        if memory is not None:
+            config["memory_limit"] = memory
+        self._connection = self._duckdb.connect(":memory:", config=config)
 
     def _register(self) -> None:
         for name, streams in self._tables.streams(os.cpu_count() or 1).items():
@@ -92,8 +111,11 @@ class DuckAnswer(Answer):
             self._connection.execute(f"create view {name} as {' union all by name '.join(several)}")
 
     def _execute(self, statements: Any) -> None:
+        """Each with those of the values that it asks for."""
         for statement in statements:
-            self._connection.execute(statement)
+            self._connection.execute(
+                statement, {name: self._values[name] for name in statement.named_parameters if name in self._values}
+            )
 
     def batches(self) -> Iterator[list[tuple[Any, ...]]]:
         try:
@@ -115,53 +137,112 @@ class DuckAnswer(Answer):
         text = self._statements[-1].query.strip().rstrip(";")
         copy = f"copy ({text}\n) to '{target}' (format parquet, compression zstd)"
         try:
-            self._without_broken(lambda: self._execute([*self._statements[:-1], copy]))
+            statements = [*self._statements[:-1], *self._connection.extract_statements(copy)]
+            self._without_broken(lambda: self._execute(statements))
         except self._duckdb.Error as error:
             raise explain(error) from None
 
     def _without_broken(self, do: Callable[[], T]) -> T:
         """Once more, as long as that leaves a trace out which cannot be read."""
         while True:
+            watch = Watch(self._connection, self._progress)
             try:
-                with Watch(self._connection, self._progress):
+                with watch:
                     return do()
-            except self._duckdb.Error as error:
-                if not self._tables.leave_out(str(error)):
+            except (self._duckdb.Error, RuntimeError) as error:
+                watch.handle_signal()
+                if isinstance(error, RuntimeError) or not self._tables.leave_out(str(error)):
                     raise
                 self._register()
 
     def close(self) -> None:
-        self._connection.close()
+        try:
+            if self._connection is not None:
+                self._connection.close()
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class Watch:
-    """Tells how far a query is while it runs. DuckDB knows of Parquet, but not of streams: of those, that it goes on."""
+    """A thread beside a query that runs. It tells how far the query is: DuckDB knows of Parquet, but not of streams, of
+    which only the rows are counted. And it interrupts the query when a signal comes that ends the command: Python
+    handles a signal once DuckDB returns, and DuckDB does not look for signals while it computes."""
 
     def __init__(self, connection: Any, progress: Progress | None) -> None:
         self._connection = connection
         self._progress = progress
-        self._done = threading.Event()
+        self._is_main = threading.current_thread() is threading.main_thread()
+        self._signal = 0  # that ends the command
 
     def __enter__(self) -> None:
-        if self._progress is not None:
-            self._thread = threading.Thread(target=self._look, daemon=True)
-            self._thread.start()
+        self._news, self._end = socket.socketpair()  # of signals; its other end closes when the query has ended
+        self._news.settimeout(WAIT_S)
+        self._end.setblocking(False)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        if self._is_main:
+            self._before = signal.set_wakeup_fd(self._end.fileno(), warn_on_full_buffer=False)
 
     def __exit__(self, *exc: object) -> None:
+        if self._is_main:
+            signal.set_wakeup_fd(self._before)
+        self._end.close()
+        self._thread.join()
+        self._news.close()
         if self._progress is not None:
-            self._done.set()
-            self._thread.join()
             self._progress.clear()
 
+    def handle_signal(self) -> None:
+        """After the query has failed: as Python would, if a signal came. Where DuckDB looks for signals after all, what
+        Python's handler raised is lost in it."""
+        handler = signal.getsignal(self._signal) if self._signal else None
+        if callable(handler):
+            handler(self._signal, None)
+
+    def _run(self) -> None:
+        from duckdb import ConnectionException
+
+        try:
+            self._look()
+        except ConnectionException:
+            pass  # closed: a signal's exception may come before __exit__ begins, which then does not end us
+
     def _look(self) -> None:
-        assert self._progress is not None
         before = Table.rows_read()
-        while not self._done.wait(WAIT_S):
-            share = self._connection.query_progress() / 100
-            if share >= 0:
-                self._progress(share)
-            else:
-                self._progress.tell(f"{Table.rows_read() - before:,} rows read")
+        while True:
+            try:
+                numbers = self._news.recv(64)
+                if not numbers:
+                    return
+                self._signal = next((number for number in numbers if number in ENDING), self._signal)
+            except TimeoutError:
+                pass
+            if self._signal:
+                self._news.settimeout(AGAIN_S)  # the query may not have begun yet
+                self._connection.interrupt()
+            elif self._progress is not None:
+                self._tell(self._progress, Table.rows_read() - before)
+
+    def _tell(self, progress: Progress, rows: int) -> None:
+        share = self._connection.query_progress() / 100
+        if share >= 0:
+            progress(share)
+        else:
+            progress.tell(f"{rows:,} rows read")
+
+
+def mark_parameters(sql: str, values: Mapping[str, Value]) -> str:
+    """`:name` as DuckDB has it, `$name`, for the names that have a value. What is a string, a comment or a quoted name
+    is DuckDB's to say; in `{'a':b}` and `a[b:c]` there are no parameters."""
+    import duckdb
+
+    data = bytearray(sql.encode("utf-8", "replace"))
+    starts = {at for at, _ in duckdb.tokenize(data.decode())}
+    for at in starts:
+        word = WORD.match(data, at + 1) if data[at : at + 1] == b":" and at + 1 in starts else None
+        if word and word[0].decode() in values and not OPERAND.match(data, max(at - 1, 0)):
+            data[at : at + 1] = b"$"
+    return data.decode()
 
 
 def load() -> Any:
@@ -178,7 +259,8 @@ def load() -> Any:
 
 
 def _text(value: str) -> str:
-    return quote(value, backslashes=False)
+    """A string literal."""
+    return "'" + value.replace("'", "''") + "'"
 
 
 def explain(error: Exception) -> Failure:

@@ -1,8 +1,8 @@
 """Questions that are ready: the .sql files in `ready`, what they are about and their parameters.
 
 A file begins with comments: what it answers, then a line for each parameter, `-- rows = 20: how many`; without a value
-it must be given. `-- runs: 2` is how many runs it compares. In the SQL `:rows` stands for the value. Values become
-literals here, because engines differ in how they take parameters.
+it must be given. `-- runs: 2` is how many runs it compares. In the SQL `:rows` stands for the value, which never becomes
+text of the SQL: engines get it beside the query.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    Value = int | float | str
+
 FOLDER = os.path.join(os.path.dirname(__file__), "ready")
 PARAMETER = re.compile(r"-- (\w+)(?: = ?([^:]*))?: (.*)")
-# Strings, quoted names and comments are passed over; `a::int` is a cast.
-TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|::|:([A-Za-z_]\w*)", re.DOTALL)
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -31,15 +31,17 @@ class Parameter:
         self.default = default
         self.about = about
 
-    def literal(self, value: str, *, backslashes: bool) -> str:
+    def value(self, text: str) -> Value:
         """A number where the default is one."""
-        if self.default is not None and NUMBER.fullmatch(self.default):
-            if not NUMBER.fullmatch(value):
-                raise Failure(f"{self.name} is a number ({self.about}), not {value!r}", code=2)
-            if "." not in self.default and not value.isdigit():
-                raise Failure(f"{self.name} is a whole number ({self.about}), not {value!r}", code=2)
-            return f"{value}e0" if "." in self.default and "e" not in value.lower() else value
-        return quote(value, backslashes=backslashes)
+        if self.default is None or not NUMBER.fullmatch(self.default):
+            return text
+        if not NUMBER.fullmatch(text):
+            raise Failure(f"{self.name} is a number ({self.about}), not {text!r}", code=2)
+        if "." in self.default:
+            return float(text)
+        if not text.isdigit():
+            raise Failure(f"{self.name} is a whole number ({self.about}), not {text!r}", code=2)
+        return int(text)
 
 
 class Question:
@@ -62,19 +64,19 @@ class Question:
                 self.parameters[key] = Parameter(key, default, about)
         self.text = text
 
-    def sql(self, values: Mapping[str, str], *, backslashes: bool = False) -> str:
-        """With the values in their places; `backslashes` is whether the engine takes \\ in strings for an escape."""
-        for name in values:
+    def values(self, given: Mapping[str, str]) -> dict[str, Value]:
+        """Of all parameters: those that are given, else the defaults."""
+        for name in given:
             if name not in self.parameters:
                 there = ", ".join(self.parameters) or "none"
                 raise Failure(f"{self.name} has no parameter {name!r}; it has {there}", code=2)
-        literals = {}
+        values = {}
         for name, parameter in self.parameters.items():
-            value = values.get(name, parameter.default)
-            if value is None:
+            text = given.get(name, parameter.default)
+            if text is None:
                 raise Failure(f"{self.name} needs to know {name} ({parameter.about}): -p {name}=…", code=2)
-            literals[name] = parameter.literal(value, backslashes=backslashes)
-        return fill(self.text, literals)
+            values[name] = parameter.value(text)
+        return values
 
 
 def load() -> dict[str, Question]:
@@ -88,27 +90,17 @@ def load() -> dict[str, Question]:
     return found
 
 
-def fill_own(sql: str, values: Mapping[str, str], *, backslashes: bool) -> str:
-    """The user's own SQL: what looks like a number is one."""
-    literals = {
-        name: value if NUMBER.fullmatch(value) else quote(value, backslashes=backslashes)
-        for name, value in values.items()
-    }
-    used = {match[1] for match in TOKEN.finditer(sql) if match[1]}
+def own_values(given: Mapping[str, str]) -> dict[str, Value]:
+    """For the user's own SQL: what looks like a number is one."""
+    return {name: to_number(text) if NUMBER.fullmatch(text) else text for name, text in given.items()}
+
+
+def to_number(text: str) -> int | float:
+    return int(text) if text.lstrip("+-").isdigit() else float(text)
+
+
+def check_used(values: Mapping[str, Value], used: set[str]) -> None:
+    """A value that the query does not ask for was meant for something."""
     for name in values:
         if name not in used:
             raise Failure(f"-p {name}=…: there is no :{name} in the query", code=2)
-    return fill(sql, literals)
-
-
-def fill(sql: str, literals: Mapping[str, str]) -> str:
-    return TOKEN.sub(lambda match: literals.get(match[1], match[0]) if match[1] else match[0], sql)
-
-
-def quote(text: str, *, backslashes: bool) -> str:
-    """A string literal."""
-    if backslashes:
-        text = text.replace("\\", "\\\\").replace("'", "\\'")
-    else:
-        text = text.replace("'", "''")
-    return f"'{text}'"

@@ -6,6 +6,7 @@ PySpark is optional, and needs Java. What Spark's Java machine says while it sta
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from vestige.cli import Failure
 
 from .answer import BATCH, Answer
+from .questions import check_used
 from .tables import RUN
 
 TYPE_CHECKING = False
@@ -20,9 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from .questions import Value
     from .tables import Tables
 
 LONGEST = 400
+# Spark's strings, quoted names and comments, in which nothing counts; `a::int` is a cast, `:name` a parameter.
+TOKEN = re.compile(
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|::|:([A-Za-z_]\w*)""", re.DOTALL
+)
 QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -33,7 +40,10 @@ QUIET = {
 class SparkAnswer(Answer):
     """A session of its own, which ends with it; one that the program has already stays."""
 
-    def __init__(self, sql: str, tables: Tables, *, master: str, conf: Mapping[str, str]) -> None:
+    def __init__(
+        self, sql: str, values: Mapping[str, Value], tables: Tables, *, master: str, conf: Mapping[str, str]
+    ) -> None:
+        check_used(values, {match[1] for match in TOKEN.finditer(sql) if match[1]})
         self._session, self._is_own = _connect(master, conf)
         self._errors = _errors()
         self._frame: Any = None
@@ -41,7 +51,7 @@ class SparkAnswer(Answer):
         try:
             self._register(tables)
             for statement in statements(sql):
-                self._frame = self._session.sql(statement)
+                self._frame = self._session.sql(statement, dict(values))
         except self._errors as error:
             self.close()
             raise explain(error) from None
@@ -174,8 +184,6 @@ def explain(error: Exception) -> Failure:
 
 def statements(sql: str) -> list[str]:
     """Spark takes one at a time."""
-    from .questions import TOKEN
-
     parts, at = [], 0
     quoted = [match.span() for match in TOKEN.finditer(sql)]
     for place, sign in enumerate(sql):
@@ -187,6 +195,4 @@ def statements(sql: str) -> list[str]:
 
 
 def _without_comments(sql: str) -> str:
-    from .questions import TOKEN
-
     return TOKEN.sub(lambda match: "" if match[0].startswith(("--", "/*")) else match[0], sql)
