@@ -5,7 +5,7 @@ What can be told of a node alone. How nodes hang together is et_check.py's.
 
 from __future__ import annotations
 
-import json
+from vestige.metadata import load_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,12 +88,12 @@ def check_node(node: Any, say: Say, identities: set[int]) -> Facts | None:
         for tensor in side:
             identities.add(tensor[0])
             identities.add(tensor[1])
-    if tensors[0] and tensors[1] and name in VIEWS:
+    if tensors[0] and tensors[1] and type(name) is str and name in VIEWS:
         _check_view(tensors[0][0], tensors[1], say)
     if attributes is None or not sound:
         return None
     if attributes[9]:
-        _check_range(attributes[9], node["inputs"], say)
+        _check_range(attributes[9], node.get("inputs"), say)
     return Facts(number, name, parent, attributes)
 
 
@@ -152,15 +152,15 @@ def _check_attributes(node: dict[str, Any], say: Say) -> list[Any] | None:
     return values if sound else None
 
 
-def _check_range(text: str, inputs: dict[str, Any], say: Say) -> None:
+def _check_range(text: str, inputs: Any, say: Say) -> None:
     """`{"0":[1,4]}`: the least and the largest value of integral inputs."""
     try:
-        ranges = json.loads(text)
+        ranges = load_json(text)
         good = all(
             int(index) < len(inputs["values"]) and len(pair) == 2 and pair[0] <= pair[1]
             for index, pair in ranges.items()
         )
-    except (ValueError, TypeError, AttributeError):
+    except (KeyError, ValueError, TypeError, AttributeError):
         good = False
     if not good:
         say(f"tensor_range {text[:60]!r} is not the ranges of its inputs")

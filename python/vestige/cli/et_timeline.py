@@ -6,6 +6,7 @@ The numbers of record functions ("rf_id" and "Record function id"), names, threa
 from __future__ import annotations
 
 from collections import Counter
+from types import NoneType
 
 from .et_node import PROCESS, USER
 from .et_stream import Document
@@ -31,12 +32,25 @@ class Event:
         self.path = path
         self.rf_id = rf_id
         self.name = str(event.get("name"))
-        self.track = (event.get("pid"), event.get("tid"))
-        self.begin = float(event.get("ts", 0))
-        self.end = self.begin + float(event.get("dur", 0))
+        self.track = (_key(event.get("pid")), _key(event.get("tid")))
+        self.begin = _time(event.get("ts"))
+        self.end = self.begin + _time(event.get("dur"))
 
     def holds(self, other: Event) -> bool:
         return self.begin <= other.begin + SLACK and other.end <= self.end + SLACK
+
+
+def _time(value: Any) -> float:
+    """µs; what is no number there counts as 0."""
+    try:
+        return float(value) if type(value) in (int, float) else 0.0
+    except OverflowError:
+        return 0.0
+
+
+def _key(value: Any) -> Any:
+    """What a process, thread or category is known by; what cannot be one is known by its text."""
+    return value if type(value) in (int, str, float, NoneType) else str(value)
 
 
 class Timeline:
@@ -60,10 +74,10 @@ class Timeline:
         return "traceEvents" in document.fields
 
     def _take(self, path: str, event: dict[str, Any], open_: dict[Any, Event]) -> None:
-        key = event.get("pid"), event.get("cat"), event.get("id")
+        key = _key(event.get("pid")), _key(event.get("cat")), _key(event.get("id"))
         if event["ph"] == "e":
             if key in open_:
-                open_.pop(key).end = float(event.get("ts", 0))
+                open_.pop(key).end = _time(event.get("ts"))
             return
         arguments = event.get("args")
         rf_id = arguments.get("Record function id") if type(arguments) is dict else None

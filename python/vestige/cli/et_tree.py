@@ -27,10 +27,10 @@ class Operator:
     )  # fmt: skip
 
     def __init__(self, node: dict[str, Any]) -> None:
-        attributes = {entry.get("name"): entry.get("value") for entry in node.get("attrs", []) if type(entry) is dict}
+        attributes = _attributes(node.get("attrs"))
         self.id: int = node["id"]
         self.name = str(node.get("name", "?"))
-        self.parent: Any = node.get("ctrl_deps")
+        self.parent = _number(node.get("ctrl_deps"), -1)
         self.given = list(_arguments(node.get("inputs")))
         self.gave = list(_arguments(node.get("outputs")))
         self.rf_id = _number(attributes.get("rf_id"), 0)
@@ -121,11 +121,22 @@ def _number(value: Any, otherwise: int) -> int:
     return value if type(value) is int else otherwise
 
 
+def _attributes(entries: Any) -> dict[str, Any]:
+    """By name; what is none is left out."""
+    found = [entry for entry in _list(entries) if type(entry) is dict]
+    return {entry["name"]: entry.get("value") for entry in found if type(entry.get("name")) is str}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if type(value) is list else []
+
+
 def _arguments(side: Any) -> Iterator[tuple[int, str]]:
     """Of each value the tensor's id, or 0, and a text."""
     if type(side) is not dict:
         return
-    for value, shape, kind in zip(side.get("values", ()), side.get("shapes", ()), side.get("types", ())):
+    values, shapes, kinds = (_list(side.get(part)) for part in ("values", "shapes", "types"))
+    for value, shape, kind in zip(values, shapes, kinds):
         yield from _argument(value, shape, str(kind))
 
 

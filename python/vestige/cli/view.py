@@ -7,6 +7,8 @@ import signal
 import sys
 from threading import Thread
 
+from vestige._core import TraceError
+
 from . import Failure
 from .console import Parser, Progress, explain
 from .export import _allow_files
@@ -168,6 +170,8 @@ def write_page(inputs: Inputs, traces: Traces, output: str) -> None:
     except embed.TooLarge as error:
         files = " ".join(shown.source.path for shown in traces if shown.source.is_root)
         raise Failure(f"{output}: {error}, too much for one page; to see all of it: vestige view {files}") from None
+    except (OSError, TraceError, ValueError) as error:  # a damaged trace, read once more
+        raise Failure(explain(traces.all[0].source.path if len(traces) == 1 else output, error)) from None
     try:
         with open(output, "wb") as file:
             file.write(page)

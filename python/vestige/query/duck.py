@@ -100,7 +100,7 @@ class DuckAnswer(Answer):
                 source = f"read_parquet([{', '.join(map(_text, files))}])"
                 select = f"select * replace (cast(process + {first} as int) as process) from {source}"
                 selects.setdefault(name, []).append(select if first else f"select * from {source}")
-            source = f"read_parquet([{', '.join(map(_text, part.files.get('process') or part.files['span']))}])"
+            source = self._processes_of(part)
             if RUN not in part.files:
                 here = f"select distinct cast(process + {first} as int) as process, {part.run} as run"
                 selects.setdefault(RUN, []).append(f"{here}, {_text(part.path)} as path from {source}")
@@ -109,6 +109,17 @@ class DuckAnswer(Answer):
                 first += 0 if highest is None else highest + 1
         for name, several in selects.items():
             self._connection.execute(f"create view {name} as {' union all by name '.join(several)}")
+
+    def _processes_of(self, part: Part) -> str:
+        """Whatever of it numbers its processes."""
+        files = part.files.get("process") or part.files.get("span")
+        if not files:
+            raise Failure(f"{part.path}: there is neither process.parquet nor span.parquet in it")
+        source = f"read_parquet([{', '.join(map(_text, files))}])"
+        kind = self._connection.execute(f"describe select process from {source}").fetchone()[1]
+        if "INT" not in kind:
+            raise Failure(f"{part.path}: `process` is {kind} there, not a number: vestige export did not write it")
+        return source
 
     def _execute(self, statements: Any) -> None:
         """Each with those of the values that it asks for."""

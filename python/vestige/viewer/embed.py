@@ -111,7 +111,8 @@ class Rows:
         bits = [sum(bit for flag, bit in BITS.items() if value & flag) for value in range(128)]
         before = base
         for span in self.lanes[rank]:
-            start, end = starts[span], ends[span]
+            start = max(starts[span], before)  # in a damaged trace, times may be anything
+            end = max(ends[span], start)
             for value in (start - before, end - start, ids[span] | bits[flags[span] & 127]):
                 while value > 127:
                     packed.append(value & 127 | 128)

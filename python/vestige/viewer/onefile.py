@@ -13,6 +13,8 @@ import html
 import os
 import re
 
+from vestige.printable import printable
+
 FOLDER = os.path.join(os.path.dirname(__file__), "page")
 FIRST = "app.js"
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w.]+)";\n', re.MULTILINE)
@@ -27,7 +29,7 @@ def one_file(data: bytes, title: str) -> str:
         "base-uri 'none'; form-action 'none'"
     )
     page = _read("index.html")
-    page = _replace(page, "<title>vestige</title>", f"<title>{html.escape(title)} · vestige</title>")
+    page = _replace(page, "<title>vestige</title>", f"<title>{html.escape(printable(title))} · vestige</title>")
     page = _replace(
         page,
         '<meta charset="utf-8">',

@@ -42,7 +42,7 @@ class Sources:
             if not stat.S_ISREG(status.st_mode) or status.st_size > FILE_MAX:
                 return None
             text = self._read(path, status)
-        except (OSError, SyntaxError, ValueError):
+        except (OSError, SyntaxError, ValueError, LookupError):  # no such encoding, or one of bytes to bytes
             return None
         if first > len(text):
             return None

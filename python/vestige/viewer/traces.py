@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from threading import Condition, Thread
 
-from vestige._core import Trace, TraceError, View
+from vestige._core import Trace, View
 
 from .answers import Problem
 
@@ -155,7 +155,7 @@ class Traces:
                 shown.take(self._open(shown))
             except Stopped:
                 return
-            except (OSError, TraceError, MemoryError, ValueError) as error:
+            except Exception as error:  # or those who wait for this thread would wait for ever
                 from vestige.cli.console import explain
 
                 shown.error = explain(shown.source.path, error)

@@ -1,0 +1,19 @@
+"""A sample of fuzz_commands.py, which `make check-commands` runs in full: no damaged input is more than a line."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import fuzz_commands
+import pytest
+
+pytestmark = pytest.mark.any_python
+NAMES = list(fuzz_commands.COMMANDS)
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_damaged_inputs_end_every_command_in_a_line(tmp_path, part):
+    script = Path(fuzz_commands.__file__)
+    command = [sys.executable, script, "--count", "25", "--folder", tmp_path, *NAMES[part::3]]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, cwd=script.parent)
+    assert done.returncode == 0, done.stdout + done.stderr
