@@ -1,15 +1,8 @@
-/* Snapshots of the recording in progress that a signal or a trigger asks for
- * while a session is armed. The core's flight recorder writes them; this file
- * starts and ends it, and has the signal.
- *
- * The signal's handler runs in any thread, with or without the GIL. What it
- * reads is static, and changed only while it is not installed or in an order
- * that is safe at any moment. */
+/* Snapshots of the recording in progress that a signal (snapshot_signal.c) or a
+ * trigger asks for while a session is armed. The core's flight recorder writes
+ * them; this file starts and ends it. */
 #include "vpy.h"
 
-#include <errno.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,84 +15,6 @@ struct vpy_flight {
     bool armed;
     bool ending; /* some thread waits, without the GIL, for it to be over */
 };
-
-/* ---- the signal ---------------------------------------------------------- */
-
-static int installed; /* the signal whose handler is ours, 0: none */
-static struct sigaction previous; /* what the program had there */
-static vst_flight *signal_target; /* atomic; NULL: not armed */
-static uint32_t signal_reason;
-static int handlers_inside; /* atomic: those that may hold signal_target */
-
-/* Sequentially consistent: either the handler sees that there is no target, or
- * release_target sees that it is inside. */
-static void on_signal(int number, siginfo_t *info, void *context)
-{
-    int before = errno;
-
-    __atomic_add_fetch(&handlers_inside, 1, __ATOMIC_SEQ_CST);
-    vst_flight *target = __atomic_load_n(&signal_target, __ATOMIC_SEQ_CST);
-    if (target)
-        vst_flight_request(target, signal_reason);
-    __atomic_sub_fetch(&handlers_inside, 1, __ATOMIC_SEQ_CST);
-    errno = before;
-    if (previous.sa_flags & SA_SIGINFO)
-        previous.sa_sigaction(number, info, context);
-    else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN)
-        previous.sa_handler(number);
-}
-
-static bool is_function(const struct sigaction *action)
-{
-    return action->sa_flags & SA_SIGINFO ||
-           (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
-}
-
-static bool is_ours(const struct sigaction *action)
-{
-    return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_signal;
-}
-
-/* As the handler that was there would have run, or else so that no system call
- * of the program's is interrupted. */
-static int install(int number)
-{
-    struct sigaction action = {.sa_flags = SA_RESTART}, before;
-
-    if (sigaction(number, NULL, &before) != 0)
-        return -1;
-    /* The program may have put ours back after we left. */
-    if (!is_ours(&before))
-        previous = before;
-    if (is_function(&previous)) {
-        action.sa_mask = previous.sa_mask;
-        action.sa_flags = previous.sa_flags & (SA_RESTART | SA_NODEFER);
-    }
-    action.sa_sigaction = on_signal;
-    action.sa_flags |= SA_SIGINFO | SA_ONSTACK;
-    if (sigaction(number, &action, NULL) != 0)
-        return -1;
-    installed = number;
-    return 0;
-}
-
-/* If the program put its own there meanwhile, that stays. */
-static void uninstall(void)
-{
-    struct sigaction current;
-
-    if (installed && sigaction(installed, NULL, &current) == 0 &&
-        is_ours(&current))
-        sigaction(installed, &previous, NULL);
-    installed = 0;
-}
-
-static void release_target(void)
-{
-    __atomic_store_n(&signal_target, NULL, __ATOMIC_SEQ_CST);
-    while (__atomic_load_n(&handlers_inside, __ATOMIC_SEQ_CST))
-        sched_yield();
-}
 
 /* ---- making one ---------------------------------------------------------- */
 
@@ -273,9 +188,8 @@ int vpy_flight_begin(vpy_flight *self, const vst_session *session)
     vpy_triggers_begin(&self->triggers);
     if (!self->signal)
         return 0;
-    signal_reason = self->signal_reason;
-    __atomic_store_n(&signal_target, self->core, __ATOMIC_SEQ_CST);
-    if (install(self->signal) == 0)
+    if (vpy_snapshot_signal_begin(self->signal, self->core,
+                                  self->signal_reason) == 0)
         return 0;
     PyErr_SetFromErrno(PyExc_OSError);
     vpy_flight_end(self);
@@ -289,10 +203,8 @@ static void release(vpy_flight *self)
         armed_flight = NULL;
     if (vpy_triggers_active == &self->triggers)
         vpy_triggers_end();
-    if (self->signal && signal_target == self->core) {
-        uninstall();
-        release_target();
-    }
+    if (self->signal)
+        vpy_snapshot_signal_end(self->core);
 }
 
 void vpy_flight_end(vpy_flight *self)
@@ -308,9 +220,7 @@ void vpy_flight_end(vpy_flight *self)
 /* In a forked child: the parent's snapshots are the parent's. */
 void vpy_flight_after_fork(void)
 {
-    __atomic_store_n(&handlers_inside, 0, __ATOMIC_SEQ_CST);
-    uninstall();
-    release_target();
+    vpy_snapshot_signal_after_fork();
     vpy_triggers_end();
     armed_flight = NULL;
     paused = false;

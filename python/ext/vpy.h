@@ -353,6 +353,11 @@ void vpy_snapshots_after_fork(void);
 /* flight.c: those that a signal or a trigger asks for. */
 typedef struct vpy_flight vpy_flight;
 
+/* snapshot_signal.c; -1: errno says why. */
+int vpy_snapshot_signal_begin(int number, vst_flight *flight, uint32_t why);
+void vpy_snapshot_signal_end(const vst_flight *flight);
+void vpy_snapshot_signal_after_fork(void);
+
 vpy_flight *vpy_flight_create(PyObject *args, PyObject *kw);
 /* These two do nothing for NULL. */
 int vpy_flight_begin(vpy_flight *flight, const vst_session *session);

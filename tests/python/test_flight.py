@@ -249,20 +249,78 @@ def test_a_handler_in_c_gets_all_it_would(run):
     ) == [True, ["signal USR2"], True]
 
 
-def test_a_handler_that_the_program_sets_later_is_left_alone(run):
+@pytest.mark.parametrize("engine", ["turbo", "safe"])
+def test_a_handler_that_the_program_sets_later_runs_too_and_stays(run, engine):
     assert run(
-        """
+        f"""
         import os, signal
         from vestige import profile
 
         got = []
-        with profile(output="t.vst", snapshot_signal="SIGUSR2") as prof:
-            signal.signal(signal.SIGUSR2, lambda number, frame: got.append(number))
+        before = hash(signal.signal), hash(signal._signal.signal)
+        with profile(output="t.vst", snapshot_signal="SIGUSR2", engine={engine!r}) as prof:
+            first = signal.signal(signal.SIGUSR2, lambda number, frame: got.append(1))
             os.kill(os.getpid(), signal.SIGUSR2)
+            second = signal.signal(signal.SIGUSR2, lambda number, frame: got.append(2))
+            os.kill(os.getpid(), signal.SIGUSR2)
+            print([first == signal.SIG_DFL, callable(second)])
+            assert before == (hash(signal.signal), hash(signal._signal.signal))
         os.kill(os.getpid(), signal.SIGUSR2)
-        print([len(got), prof.snapshots])
+        print([got, len(prof.snapshots) in (1, 2)])  # what is asked for twice at once is one
         """
-    ) == [[2, []]]
+    ) == [[True, True], [[1, 2, 2], True]]
+
+
+RESETTING_WORKER = """
+import os, signal
+
+def work():
+    # as gunicorn's workers begin
+    for name in "ABRT HUP QUIT INT TERM USR1 USR2 WINCH CHLD".split():
+        signal.signal(getattr(signal, "SIG" + name), signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, lambda *unused: os._exit(5))
+    print(os.getpid(), flush=True)
+    while True:
+        signal.pause()
+
+{start}
+"""
+
+
+@pytest.mark.parametrize("engine", ["turbo", "safe"])
+@pytest.mark.parametrize("forks", [False, True], ids=["itself", "forked worker"])
+def test_a_worker_that_resets_its_handlers_lives_on_and_writes_its_snapshot(workplace, engine, forks):
+    start = "os._exit(os.waitstatus_to_exitcode(os.wait()[1])) if os.fork() else work()" if forks else "work()"
+    workplace.write("program.py", RESETTING_WORKER.format(start=start))
+    command = [COMMAND, "run", "-q", "-o", "t.vst", "--snapshot-signal", "USR2", "--engine", engine]
+    with subprocess.Popen([*command, "program.py"], cwd=workplace.path, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            worker = int(process.stdout.readline())
+            os.kill(worker, signal.SIGUSR2)
+            stem = f"t.{worker}" if forks else "t"
+            wait_until((workplace.path / f"{stem}-snapshot1.vst").exists)
+            os.kill(worker, signal.SIGTERM)
+            assert process.wait(60) == 5
+        finally:
+            process.kill()
+    assert reason(workplace.path / f"{stem}-snapshot1.vst")["reason"] == "signal USR2"
+
+
+def test_a_program_that_ends_itself_by_the_signal_does_so(workplace):
+    source = """
+        import os, signal
+        from vestige import profile
+
+        def end(number, frame):
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+        with profile(output="t.vst", snapshot_signal="TERM"):
+            signal.signal(signal.SIGTERM, end)
+            os.kill(os.getpid(), signal.SIGTERM)
+            signal.pause()
+    """
+    assert workplace.python(workplace.write("program.py", source)).returncode == -signal.SIGTERM
 
 
 def test_after_the_recording_the_signal_means_what_it_did(workplace):

@@ -1,0 +1,221 @@
+/* The signal that asks for a snapshot while a session is armed.
+ *
+ * It keeps its handler for as long as that: a program that sets one of its own
+ * later, or the default again (as gunicorn's workers do when they begin), gets
+ * what it wants behind ours. So _signal.signal is called through us. What the
+ * program does with sigaction() in C stays as it is.
+ *
+ * The handler runs in any thread, with or without the GIL. What it reads is
+ * static, and changed only while it is not installed or in an order that is
+ * safe at any moment. The rest runs with the GIL held. */
+#include "vpy.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+static int installed;      /* the signal whose handler is ours, 0: none */
+static vst_flight *target; /* atomic; NULL: not armed */
+static uint32_t reason;
+static int handlers_inside; /* atomic: those that may hold target or `behind` */
+
+/* What the program has there. */
+static struct {
+    struct sigaction action;
+    bool is_chosen; /* it set that while ours was installed */
+} behind;
+
+static bool is_default(const struct sigaction *action)
+{
+    return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_DFL;
+}
+
+static bool is_function(const struct sigaction *action)
+{
+    return action->sa_flags & SA_SIGINFO ||
+           (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+}
+
+static bool is_from_itself(const siginfo_t *info)
+{
+    return (info->si_code == SI_USER || info->si_code == SI_TKILL) &&
+           info->si_pid == getpid();
+}
+
+/* The program set the default and sends itself the signal, which is how
+ * programs end by one. It may also be one that does nothing, or stops them. */
+static void take_default(int number, const struct sigaction *action)
+{
+    struct sigaction ours;
+    sigset_t only, before;
+
+    sigemptyset(&only);
+    sigaddset(&only, number);
+    sigaction(number, action, &ours);
+    pthread_sigmask(SIG_UNBLOCK, &only, &before);
+    raise(number);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    sigaction(number, &ours, NULL);
+}
+
+/* Sequentially consistent: either the handler sees that there is no target, or
+ * wait_for_handlers sees that it is inside. */
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    int before = errno;
+
+    __atomic_add_fetch(&handlers_inside, 1, __ATOMIC_SEQ_CST);
+    vst_flight *asked = __atomic_load_n(&target, __ATOMIC_SEQ_CST);
+    struct sigaction next = behind.action;
+    bool takes_default =
+        asked && behind.is_chosen && is_default(&next) && is_from_itself(info);
+    if (asked)
+        vst_flight_request(asked, reason);
+    __atomic_sub_fetch(&handlers_inside, 1, __ATOMIC_SEQ_CST);
+    if (takes_default)
+        take_default(number, &next);
+    errno = before;
+    if (next.sa_flags & SA_SIGINFO)
+        next.sa_sigaction(number, info, context);
+    else if (is_function(&next))
+        next.sa_handler(number);
+}
+
+static bool is_ours(const struct sigaction *action)
+{
+    return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_signal;
+}
+
+static void wait_for_handlers(void)
+{
+    while (__atomic_load_n(&handlers_inside, __ATOMIC_SEQ_CST))
+        sched_yield();
+}
+
+/* As the handler that was there would have run, or else so that no system call
+ * of the program's is interrupted. */
+static int install(int number, bool is_chosen)
+{
+    struct sigaction action = {.sa_flags = SA_RESTART}, before;
+
+    if (sigaction(number, NULL, &before) != 0)
+        return -1;
+    /* The program may have put ours back after we left. */
+    if (!is_ours(&before)) {
+        wait_for_handlers();
+        behind.action = before;
+        behind.is_chosen = is_chosen;
+    }
+    if (is_function(&behind.action)) {
+        action.sa_mask = behind.action.sa_mask;
+        action.sa_flags = behind.action.sa_flags & (SA_RESTART | SA_NODEFER);
+    }
+    action.sa_sigaction = on_signal;
+    action.sa_flags |= SA_SIGINFO | SA_ONSTACK;
+    if (sigaction(number, &action, NULL) != 0)
+        return -1;
+    installed = number;
+    return 0;
+}
+
+/* If the program put its own there meanwhile, that stays. */
+static void uninstall(void)
+{
+    struct sigaction current;
+
+    if (installed && sigaction(installed, NULL, &current) == 0 &&
+        is_ours(&current))
+        sigaction(installed, &behind.action, NULL);
+    installed = 0;
+}
+
+/* ---- signal.signal --------------------------------------------------------
+ */
+
+typedef PyObject *(*fast_function)(PyObject *, PyObject *const *, Py_ssize_t);
+
+static PyObject *through_signal(PyObject *module, PyObject *const *args,
+                                Py_ssize_t count);
+
+static vpy_watched signal_method = {
+    .through_us = (PyCFunction)(void (*)(void))through_signal};
+
+/* Whether it is called for the signal that is ours. */
+static bool is_about_ours(PyObject *const *args, Py_ssize_t count)
+{
+    int overflow;
+
+    return installed && count > 0 && PyLong_Check(args[0]) &&
+           PyLong_AsLongAndOverflow(args[0], &overflow) == installed;
+}
+
+/* The signal waits until our handler is back: the program's choice alone may
+ * end it. */
+static PyObject *through_signal(PyObject *module, PyObject *const *args,
+                                Py_ssize_t count)
+{
+    fast_function original =
+        (fast_function)(void (*)(void))signal_method.original;
+    PyObject *result;
+    sigset_t only, before;
+
+    if (!is_about_ours(args, count))
+        return original(module, args, count);
+    sigemptyset(&only);
+    sigaddset(&only, installed);
+    pthread_sigmask(SIG_BLOCK, &only, &before);
+    result = original(module, args, count);
+    if (installed)
+        install(installed, true);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return result;
+}
+
+static void watch_signal(void)
+{
+    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *module =
+        modules ? PyDict_GetItemString(modules, "_signal") : NULL;
+    PyObject *dict =
+        module && PyModule_Check(module) ? PyModule_GetDict(module) : NULL;
+    PyObject *function = dict ? PyDict_GetItemString(dict, "signal") : NULL;
+
+    if (function && PyCFunction_CheckExact(function))
+        vpy_watch(&signal_method, ((PyCFunctionObject *)function)->m_ml,
+                  METH_FASTCALL);
+}
+
+/* ---- begin and end --------------------------------------------------------
+ */
+
+int vpy_snapshot_signal_begin(int number, vst_flight *flight, uint32_t why)
+{
+    reason = why;
+    __atomic_store_n(&target, flight, __ATOMIC_SEQ_CST);
+    if (install(number, false) != 0)
+        return -1;
+    watch_signal();
+    return 0;
+}
+
+static void end(void)
+{
+    vpy_unwatch(&signal_method);
+    uninstall();
+    __atomic_store_n(&target, NULL, __ATOMIC_SEQ_CST);
+    wait_for_handlers();
+}
+
+void vpy_snapshot_signal_end(const vst_flight *flight)
+{
+    if (target == flight)
+        end();
+}
+
+/* In a forked child: handlers that were inside are in the parent. */
+void vpy_snapshot_signal_after_fork(void)
+{
+    __atomic_store_n(&handlers_inside, 0, __ATOMIC_SEQ_CST);
+    end();
+}
