@@ -128,6 +128,11 @@ check-differential: FORCE
 	@$(MAKE) --no-print-directory $$(scripts/find_python.sh --all | sed 's|.*|.venv/&/.test-tools|')
 	@.venv/$(PY)/bin/python proofs/differential.py $(ARGS)
 
+# Each libFuzzer target for SECONDS=600; ARGS=--minimize takes what was found into the corpora.
+check-fuzz: .venv/tools/.made FORCE
+	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" .venv/tools/bin/python proofs/fuzz.py \
+		$(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
+
 test-install: test-c
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" scripts/test_part.sh install
 

@@ -177,8 +177,8 @@ static void damage(const char *packed, const char *to, const uint8_t *choices)
 
 static void pack(const trace_input *input)
 {
-    vst_pack_options options = {/* higher ones take longer, that is all */
-                                .level = 1 + input->choices[2] % 3,
+    /* Higher levels take longer, that is all. */
+    vst_pack_options options = {.level = 1 + input->choices[2] % 3,
                                 .overwrite = true};
     static char plain[4200], packed[4200], copy[4200];
     vst_status status;

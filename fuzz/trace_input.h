@@ -23,8 +23,7 @@
 #include "store/format.h"
 
 enum {
-    INPUT_CHOICES = 16, /* the first one has flags, the others are the target's
-                         */
+    INPUT_CHOICES = 16, /* the first one has flags, the others a target reads */
     INPUT_FILE_MAX = 1 << 20,
     /* Two stacks that switch to and fro deliver all of their calls each time;
      * what gives more spans than this is left alone. */
@@ -32,12 +31,13 @@ enum {
     INPUT_WINDOWS_MAX = 16
 };
 
-enum {                    /* flags of the first choice */
-       INPUT_WHOLE = 1,   /* the last chunk has its zeros too */
-       INPUT_OFFSET = 2,  /* the trace is moved in time */
-       INPUT_CLIP = 4,    /* only its middle is shown */
-       INPUT_LAST = 8,    /* only its last window is asked for */
-       INPUT_PACKED = 16, /* it is read from a packed file */
+/* Flags of the first choice. */
+enum {
+    INPUT_WHOLE = 1,   /* the last chunk has its zeros too */
+    INPUT_OFFSET = 2,  /* the trace is moved in time */
+    INPUT_CLIP = 4,    /* only its middle is shown */
+    INPUT_LAST = 8,    /* only its last window is asked for */
+    INPUT_PACKED = 16, /* it is read from a packed file */
 };
 
 typedef struct trace_input {
@@ -60,8 +60,7 @@ int input_window(const trace_input *input);
 /* Whether all can be replayed, in so many spans. */
 bool input_is_small(vst_trace *trace);
 
-/* The folder that a target's files go into, removed at the end of the program.
- */
+/* The folder for a target's files, removed at the end of the program. */
 const char *input_folder(void);
 
 /* A file's bytes, gunzipped, with a NUL behind them; the caller frees. */

@@ -1,37 +1,27 @@
 #!/bin/sh
-# Runs each libFuzzer target for so many seconds, from the corpus. What it finds
-# interesting goes to build/fuzz/found/<target>, an input that breaks something
-# to build/fuzz/<target>-crash-... and the like.
+# Runs each libFuzzer target, or those in TARGETS, for so many seconds, from the
+# corpus. What it finds interesting goes to build/fuzz/found/<target>, an input
+# that breaks something to build/fuzz/<target>-crash-... and the like.
 set -eu
-unset MAKEFLAGS # ninja would take make's jobs for its own
 
 seconds=${1:-60}
 build=build/fuzz
-for compiler in ${FUZZ_CC:-clang clang-19 clang-18 clang-17 clang-16 clang-15 clang-14}; do
-    command -v "$compiler" >/dev/null && break
-done
-if ! command -v "$compiler" >/dev/null; then
-    echo "please install clang and its runtime (clang, libclang-rt-dev)" >&2
-    exit 1
-fi
-
-[ -e "$build/build.ninja" ] ||
-    CC=$compiler meson setup "$build" -Dfuzz=true -Dlibrary=false \
-        -Dbuildtype=debugoptimized -Db_sanitize=address,undefined \
-        -Db_lundef=false -Disal=disabled \
-        -Dc_args='-fsanitize=fuzzer-no-link -fno-sanitize-recover=undefined'
-targets='reader matcher export tables view pack memory graph'
-ninja -C "$build" $(printf 'fuzz/fuzz_%s ' $targets)
+targets=${TARGETS:-reader matcher export graph memory pack tables view}
+# shellcheck disable=SC2086 # a name a target
+scripts/fuzz_build.sh $targets
 
 export ASAN_OPTIONS=quarantine_size_mb=32 # freed memory counts to the limit
-for target in ${TARGETS:-$targets}; do
-    mkdir -p "$build/found/$target" "fuzz/corpus/$target"
-    case $target in
-    reader | matcher) seeds= ;;
-    *) seeds=fuzz/corpus/trace ;; # their input is a trace (fuzz/trace_input.h)
-    esac
+for target in $targets; do
+    mkdir -p "$build/found/$target"
+    corpora=
+    for corpus in "$target" trace; do
+        case $corpus-$target in
+        trace-reader | trace-matcher) ;; # their input is no trace of that form
+        *) [ ! -d "fuzz/corpus/$corpus" ] || corpora="$corpora fuzz/corpus/$corpus" ;;
+        esac
+    done
+    # shellcheck disable=SC2086
     "$build/fuzz/fuzz_$target" -max_total_time="$seconds" -max_len=32768 \
         -timeout=10 -rss_limit_mb=512 -malloc_limit_mb=64 -print_final_stats=1 \
-        -artifact_prefix="$build/$target-" \
-        "$build/found/$target" "fuzz/corpus/$target" $seeds
+        -artifact_prefix="$build/$target-" "$build/found/$target" $corpora
 done
