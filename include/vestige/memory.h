@@ -228,6 +228,8 @@ VST_API bool vst_trace_has_memory(const vst_trace *trace);
 /* NULL for an id that the trace does not define. */
 VST_API const vst_stack *vst_trace_stack(const vst_trace *trace,
                                          vst_stack_id id);
+/* The largest id it defines; an array may be sized by it, as by that of
+ * definitions. */
 VST_API vst_stack_id vst_trace_stack_max(const vst_trace *trace);
 VST_API size_t vst_trace_module_count(const vst_trace *trace);
 VST_API const vst_module *vst_trace_module(const vst_trace *trace,

@@ -115,6 +115,8 @@ typedef struct vst_memory_report_options {
     int window;           /* VST_WINDOW_ALL as a rule */
     uint32_t temporary;   /* k; 0: 1 */
     vst_memory_view view; /* that .folded shows */
+    uint32_t *cut_depth;  /* as in vst_export_options: of .csv, .folded and
+                           * .pickle; may be NULL */
 } vst_memory_report_options;
 
 /* VST_E_STATE: the trace has no records of memory. The summary does not need

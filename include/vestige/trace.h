@@ -68,6 +68,8 @@ VST_API const vst_trace_thread *vst_trace_thread_find(const vst_trace *trace,
 /* NULL for an id that the trace does not define. */
 VST_API const vst_definition *vst_trace_definition(const vst_trace *trace,
                                                    vst_id id);
+/* The largest id it defines. An array may be sized by it: ids that the size of
+ * the file does not explain are left out when a trace is opened. */
 VST_API vst_id vst_trace_definition_max(const vst_trace *trace);
 /* JSON, NULL if the key was not set. index walks all of them. */
 VST_API const char *vst_trace_metadata(const vst_trace *trace, const char *key);
@@ -118,6 +120,10 @@ typedef struct vst_export_options {
     const char *format;
     /* Of an execution trace: whose nodes (see graph.h); 0: all. */
     unsigned observer;
+    /* If not NULL: gets the depth from which calls were summed up, or frames
+     * left out, because formats that repeat whole stacks (folded, pprof) would
+     * grow with its square; 0 where nothing was. */
+    uint32_t *cut_depth;
 } vst_export_options;
 
 VST_API vst_status vst_trace_export(vst_trace *trace, const char *path,

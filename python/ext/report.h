@@ -39,16 +39,19 @@ static inline bool vpy_chosen_has(vpy_chosen *chosen, uint32_t number)
 
 /* How much calls differ: the means of stretches of equally many, where a
  * stretch gets twice as long when there are too many of them; and how many took
- * how long, by powers of two and sixteenths of them. */
-enum { VPY_STRETCHES = 32, VPY_BINS = 672 };
+ * how long, by powers of two and sixteenths of them. What is allocated grows
+ * with the calls: there may be very many functions that were called once. */
+enum { VPY_STRETCHES = 32, VPY_BINS = 672, VPY_FEW = 2 * VPY_BINS };
 
 typedef struct vpy_spread {
-    double sums[VPY_STRETCHES];
+    double *sums;
     double current;
     uint64_t size, in_current;
     uint32_t used;
+    uint32_t few_count;
     uint64_t count;
-    uint32_t *bins; /* made by the first call; NULL without memory */
+    uint16_t *few;  /* the bins of the first VPY_FEW calls, one by one … */
+    uint32_t *bins; /* … then how many calls are in each; NULL until then */
 } vpy_spread;
 
 /* Of a call, in ns; less than 0: not known. */
@@ -56,7 +59,9 @@ typedef struct vpy_typical {
     double error_of_mean, median, error_of_median;
 } vpy_typical;
 
+/* Without memory a call counts to what there is room for. */
 void vpy_spread_add(vpy_spread *spread, int64_t ns);
+void vpy_spread_free(vpy_spread *spread);
 vpy_typical vpy_spread_typical(const vpy_spread *spread);
 
 typedef struct vpy_sum {

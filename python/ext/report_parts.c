@@ -58,8 +58,8 @@ bool vpy_sums_make(vpy_sums *sums, vst_id max, bool spread)
 void vpy_sums_free(vpy_sums *sums)
 {
     for (vst_id id = 0; id <= sums->max && sums->self && sums->total; id++) {
-        free(sums->self[id].bins);
-        free(sums->total[id].bins);
+        vpy_spread_free(&sums->self[id]);
+        vpy_spread_free(&sums->total[id]);
     }
     free(sums->of);
     free(sums->self);

@@ -82,15 +82,83 @@ static PyObject *frame(const vst_memory_frame *f)
         f->line, f->is_native ? Py_True : Py_False);
 }
 
-/* Innermost first. */
-static PyObject *frames(const vst_memory_summary *s, uint32_t node)
-{
-    PyObject *list = PyList_New(0);
+/* Frames and stacks that were made: each is one object, however many rows have
+ * it. */
+typedef struct made {
+    const vst_memory_summary *summary;
+    PyObject **frames, **stacks; /* by number of the frame, of the node */
+    PyObject *left_out;
+} made;
 
-    for (; list && node != 0; node = s->nodes[node].parent)
-        if (!append(list, frame(&s->frames[s->nodes[node].frame])))
+/* Of a stack that is deeper, as many of its ends; recursion would else make the
+ * lists as long as its square. */
+enum { INNER_MAX = 192, OUTER_MAX = 64 };
+
+static bool make_room(made *m, const vst_memory_summary *s)
+{
+    m->summary = s;
+    m->frames = calloc(s->frame_count + 1, sizeof *m->frames);
+    m->stacks = calloc(s->node_count + 1, sizeof *m->stacks);
+    m->left_out =
+        Py_BuildValue("(sssIO)", "[frames left out]", "", "", 0u, Py_False);
+    if (m->frames && m->stacks && m->left_out)
+        return true;
+    if (!PyErr_Occurred())
+        PyErr_NoMemory();
+    return false;
+}
+
+static void free_made(made *m)
+{
+    for (size_t i = 0; m->frames && i < m->summary->frame_count; i++)
+        Py_XDECREF(m->frames[i]);
+    for (size_t i = 0; m->stacks && i < m->summary->node_count; i++)
+        Py_XDECREF(m->stacks[i]);
+    Py_XDECREF(m->left_out);
+    free(m->frames);
+    free(m->stacks);
+}
+
+static PyObject *frame_at(made *m, uint32_t index)
+{
+    if (!m->frames[index])
+        m->frames[index] = frame(&m->summary->frames[index]);
+    return Py_XNewRef(m->frames[index]);
+}
+
+static size_t depth_of(const vst_memory_summary *s, uint32_t node)
+{
+    size_t depth = 0;
+
+    for (; node != 0; node = s->nodes[node].parent)
+        depth++;
+    return depth;
+}
+
+static PyObject *make_stack(made *m, uint32_t node)
+{
+    const vst_memory_summary *s = m->summary;
+    PyObject *list = PyList_New(0);
+    size_t left = depth_of(s, node), at = 0;
+    bool cut = left > INNER_MAX + OUTER_MAX;
+
+    for (; list && node != 0; node = s->nodes[node].parent, at++, left--) {
+        if (cut && at >= INNER_MAX && left > OUTER_MAX) {
+            if (at == INNER_MAX && PyList_Append(list, m->left_out) < 0)
+                Py_CLEAR(list);
+        } else if (!append(list, frame_at(m, s->nodes[node].frame))) {
             Py_CLEAR(list);
+        }
+    }
     return list;
+}
+
+/* Innermost first. */
+static PyObject *frames(made *m, uint32_t node)
+{
+    if (!m->stacks[node])
+        m->stacks[node] = make_stack(m, node);
+    return Py_XNewRef(m->stacks[node]);
 }
 
 /* ---- the first of many -------------------------------------------------- */
@@ -140,22 +208,24 @@ static size_t rank(const vst_memory_summary *s, amounts_fn of, size_t count,
     return found;
 }
 
-static PyObject *one(const vst_memory_summary *s, bool is_line, uint32_t index)
+static PyObject *one(made *m, bool is_line, uint32_t index)
 {
+    const vst_memory_summary *s = m->summary;
     PyObject *dict = PyDict_New();
 
     if (!dict ||
         !put(dict, "amounts",
              amounts(is_line ? s->lines[index].own : s->nodes[index].own)) ||
-        !(is_line ? put(dict, "frame", frame(&s->frames[s->lines[index].frame]))
-                  : put(dict, "frames", frames(s, index))))
+        !(is_line ? put(dict, "frame", frame_at(m, s->lines[index].frame))
+                  : put(dict, "frames", frames(m, index))))
         Py_CLEAR(dict);
     return dict;
 }
 
 /* {view: (how many there are, the first rows)} */
-static PyObject *firsts(const vst_memory_summary *s, bool is_line, size_t rows)
+static PyObject *firsts(made *m, bool is_line, size_t rows)
 {
+    const vst_memory_summary *s = m->summary;
     size_t count = is_line ? s->line_count : s->node_count;
     ranked *order = malloc((count + 1) * sizeof *order);
     PyObject *dict = order ? PyDict_New() : PyErr_NoMemory();
@@ -165,7 +235,7 @@ static PyObject *firsts(const vst_memory_summary *s, bool is_line, size_t rows)
         PyObject *list = PyList_New(0);
 
         for (size_t i = 0; list && i < found && i < rows; i++)
-            if (!append(list, one(s, is_line, order[i].index)))
+            if (!append(list, one(m, is_line, order[i].index)))
                 Py_CLEAR(list);
         if (!list || !put(dict, vst_memory_view_name((vst_memory_view)view),
                           Py_BuildValue("(nN)", (Py_ssize_t)found, list)))
@@ -252,8 +322,9 @@ static PyObject *errors(const vst_memory_summary *s)
 }
 
 static PyObject *build(const vpy_trace *self, const vst_memory_summary *s,
-                       size_t rows)
+                       size_t rows, bool stacks)
 {
+    made m = {.summary = s};
     PyObject *dict = Py_BuildValue(
         "{s:O,s:O,s:I,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:L,s:L,s:L,s:n}",
         "sampled", s->is_sampled ? Py_True : Py_False, "of_framework",
@@ -267,14 +338,15 @@ static PyObject *build(const vpy_trace *self, const vst_memory_summary *s,
         "last_ns", (long long)s->last_ns, "peak_ns", (long long)s->peak_ns,
         "stack_count", (Py_ssize_t)s->node_count - 1);
 
-    if (!dict || !put(dict, "views", amounts(s->views)) ||
+    if (!dict || !make_room(&m, s) || !put(dict, "views", amounts(s->views)) ||
         !put(dict, "count_errors", errors(s)) ||
         !put(dict, "allocators", kinds(s)) || !put(dict, "sizes", sizes(s)) ||
         !put(dict, "timeline", points(s)) ||
         !put(dict, "threads", threads(self, s)) ||
-        !put(dict, "stacks", firsts(s, false, rows)) ||
-        !put(dict, "lines", firsts(s, true, rows)))
+        (stacks && !put(dict, "stacks", firsts(&m, false, rows))) ||
+        !put(dict, "lines", firsts(&m, true, rows)))
         Py_CLEAR(dict);
+    free_made(&m);
     return dict;
 }
 
@@ -290,18 +362,18 @@ static bool check_temporary(int temporary)
 
 PyObject *vpy_trace_memory(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"rows", "temporary", "progress", NULL};
+    static char *names[] = {"rows", "temporary", "progress", "stacks", NULL};
     vpy_trace *self = (vpy_trace *)object;
     vst_memory_report_options options = {.window = VST_WINDOW_ALL};
     PyObject *progress = NULL, *result = NULL;
     vst_memory_summary *summary = NULL;
     vst_error error = {VST_OK, 0, 0};
     Py_ssize_t rows = 100;
-    int temporary = 1;
+    int temporary = 1, stacks = 1;
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$niO:memory", names, &rows,
-                                     &temporary, &progress) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$niOp:memory", names, &rows,
+                                     &temporary, &progress, &stacks) ||
         !check_temporary(temporary) || !vpy_trace_is_usable(self))
         return NULL;
     options.temporary = (uint32_t)temporary;
@@ -311,7 +383,7 @@ PyObject *vpy_trace_memory(PyObject *object, PyObject *args, PyObject *kw)
     Py_END_ALLOW_THREADS vpy_trace_end(self);
     if (status != VST_OK)
         return fail(status, &error, self->path);
-    result = build(self, summary, rows < 0 ? SIZE_MAX : (size_t)rows);
+    result = build(self, summary, rows < 0 ? SIZE_MAX : (size_t)rows, stacks);
     vst_memory_summary_free(summary);
     return result;
 }
@@ -330,10 +402,12 @@ static int view_of(const char *name)
     return -1;
 }
 
-static PyObject *say(vst_status status, const vst_error *error, PyObject *path)
+/* How many frames stacks were cut to; 0: they are whole. */
+static PyObject *say(vst_status status, const vst_error *error, PyObject *path,
+                     uint32_t cut_depth)
 {
     if (status == VST_OK)
-        Py_RETURN_NONE;
+        return PyLong_FromUnsignedLong(cut_depth);
     if (status != VST_E_ARGUMENT || PyErr_Occurred())
         return status == VST_E_STATE ? fail(status, error, NULL)
                                      : vpy_raise(status, error, path);
@@ -355,6 +429,7 @@ PyObject *vpy_export_memory(PyObject *module, PyObject *args, PyObject *kw)
     const char *view = "peak";
     vst_trace **handles = NULL;
     vst_error error = {VST_OK, 0, 0};
+    uint32_t cut_depth = 0;
     int temporary = 1, chosen;
     vst_status status;
 
@@ -371,10 +446,11 @@ PyObject *vpy_export_memory(PyObject *module, PyObject *args, PyObject *kw)
         size_t count = (size_t)PyTuple_GET_SIZE(traces);
         options.view = (vst_memory_view)chosen;
         options.temporary = (uint32_t)temporary;
+        options.cut_depth = &cut_depth;
         Py_BEGIN_ALLOW_THREADS status = vst_traces_export_memory(
             handles, count, PyBytes_AS_STRING(path), &options, &error);
         Py_END_ALLOW_THREADS vpy_traces_give_back(traces, handles);
-        result = say(status, &error, path);
+        result = say(status, &error, path, cut_depth);
     }
     Py_XDECREF(traces);
     Py_DECREF(path);

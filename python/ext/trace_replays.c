@@ -41,11 +41,12 @@ int vpy_trace_window(int all, int since)
 
 /* ---- exports ----------------------------------------------------------- */
 
+/* The depth from which calls were summed up; 0: none were. */
 static PyObject *say_exported(vst_status status, const vst_error *error,
-                              PyObject *path)
+                              PyObject *path, uint32_t cut_depth)
 {
     if (status == VST_OK)
-        Py_RETURN_NONE;
+        return PyLong_FromUnsignedLong(cut_depth);
     if (status != VST_E_ARGUMENT)
         return vpy_raise(status, error, path);
     PyErr_Format(PyExc_ValueError,
@@ -64,6 +65,7 @@ PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
     const char *format = NULL;
     int all = 0, memory = 1, since = -1;
     unsigned observer = 0;
+    uint32_t cut_depth = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
@@ -81,12 +83,13 @@ PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
         .no_memory_events = !memory,
         .format = format,
         .observer = observer,
+        .cut_depth = &cut_depth,
     };
     vpy_trace_begin(self, progress);
     Py_BEGIN_ALLOW_THREADS status = vst_trace_export(
         self->handle, PyBytes_AS_STRING(path), &options, &error);
     Py_END_ALLOW_THREADS vpy_trace_end(self);
-    PyObject *result = say_exported(status, &error, path);
+    PyObject *result = say_exported(status, &error, path, cut_depth);
     Py_DECREF(path);
     return result;
 }
@@ -100,6 +103,7 @@ PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
     const char *format = NULL;
     int all = 0, memory = 1;
     unsigned observer = 0;
+    uint32_t cut_depth = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
@@ -118,11 +122,12 @@ PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
             .no_memory_events = !memory,
             .format = format,
             .observer = observer,
+            .cut_depth = &cut_depth,
         };
         Py_BEGIN_ALLOW_THREADS status = vst_traces_export(
             handles, count, PyBytes_AS_STRING(path), &options, &error);
         Py_END_ALLOW_THREADS vpy_traces_give_back(traces, handles);
-        result = say_exported(status, &error, path);
+        result = say_exported(status, &error, path, cut_depth);
     }
     Py_XDECREF(traces);
     Py_DECREF(path);

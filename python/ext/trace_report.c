@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+typedef struct own_time {
+    int64_t ns;
+    bool is_spent; /* it is in the list */
+} own_time;
+
 typedef struct report {
     const unsigned char *marks; /* by definition id, NULL: all are shown */
     vst_id max;
@@ -18,23 +23,49 @@ typedef struct report {
     vpy_chosen chosen;
     vpy_thread_sums *threads;
     size_t thread_count;
-    int64_t *own; /* by definition id: of the thread that is being read */
+    /* Of the thread that is being read: its functions' own times, by definition
+     * id, and which those are. */
+    own_time *own;
+    vst_id *spent;
+    size_t spent_count;
     uint32_t reading;
     vpy_collections gc;
 } report;
 
-/* A thread is over, or another goes on: what did it spend most time in? */
+/* A thread is over, or another goes on: what did it spend most time in? Of
+ * equals, the one that was defined first. */
 static void end_thread(report *r)
 {
-    for (size_t i = 0; i < r->thread_count; i++) {
-        vpy_thread_sums *sums = &r->threads[i];
-        for (vst_id id = 1; sums->number == r->reading && id <= r->max; id++)
-            if (r->own[id] > sums->top_ns) {
-                sums->top_ns = r->own[id];
-                sums->top = id;
-            }
+    int64_t top_ns = 0;
+    vst_id top = 0;
+
+    for (size_t i = 0; i < r->spent_count; i++) {
+        vst_id id = r->spent[i];
+        own_time *own = &r->own[id];
+        if (own->ns > top_ns || (own->ns == top_ns && top && id < top)) {
+            top_ns = own->ns;
+            top = id;
+        }
+        *own = (own_time){0};
     }
-    memset(r->own, 0, ((size_t)r->max + 1) * sizeof *r->own);
+    r->spent_count = 0;
+    for (size_t i = 0; top && i < r->thread_count; i++) {
+        vpy_thread_sums *sums = &r->threads[i];
+        if (sums->number == r->reading && top_ns > sums->top_ns) {
+            sums->top_ns = top_ns;
+            sums->top = top;
+        }
+    }
+}
+
+static void spend(report *r, vst_id id, int64_t ns)
+{
+    own_time *own = &r->own[id];
+
+    if (!own->is_spent)
+        r->spent[r->spent_count++] = id;
+    own->is_spent = true;
+    own->ns += ns;
 }
 
 static vpy_thread_sums *sums_of_thread(report *r, uint32_t number)
@@ -67,7 +98,7 @@ static vst_status add_to_thread(report *r, const vst_span *span,
     sums = sums_of_thread(r, span->thread);
     if (!sums)
         return VST_E_NOMEM;
-    r->own[span->id] += self_ns;
+    spend(r, span->id, self_ns);
     sums->calls += !(span->flags & VST_SPAN_RESUMED);
     sums->self_ns += self_ns;
     if (mark & VPY_MARK_WAITS)
@@ -155,7 +186,8 @@ static bool set_up(report *r, const vpy_trace *self, int functions, int spread,
 {
     r->max = vst_trace_definition_max(self->handle);
     r->own = calloc((size_t)r->max + 1, sizeof *r->own);
-    if (!r->own)
+    r->spent = calloc((size_t)r->max + 1, sizeof *r->spent);
+    if (!r->own || !r->spent)
         return false;
     if (functions && !vpy_sums_make(&r->sums, r->max, spread))
         return false;
@@ -170,6 +202,7 @@ static void free_report(report *r)
     free(r->chosen.numbers);
     free(r->threads);
     free(r->own);
+    free(r->spent);
 }
 
 /* All that was asked for, of all windows. */

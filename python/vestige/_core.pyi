@@ -116,7 +116,8 @@ class Trace:
         since: int = -1,
         format: str | None = None,
         observer: int = 0,
-    ) -> None: ...
+    ) -> int:
+        """As export_traces()."""
     def count_nodes(self, *, all_windows: bool = True) -> int:
         """How many nodes of execution traces there are."""
     def totals(
@@ -195,9 +196,12 @@ class Trace:
         """The last parts of all names that spans() may find."""
     def has_memory(self) -> bool:
         """Whether there are records of allocations."""
-    def memory(self, *, rows: int = 100, temporary: int = 1, progress: Progress | None = None) -> dict[str, Any]:
+    def memory(
+        self, *, rows: int = 100, temporary: int = 1, progress: Progress | None = None, stacks: bool = True
+    ) -> dict[str, Any]:
         """What the allocations come to, as <vestige/memory_report.h> has it; of stacks and lines the first `rows` of
-        each view, with -1 all."""
+        each view, with -1 all. Without `stacks` there are lines alone; a stack of more than 256 frames is cut in its
+        middle."""
 
 def set_graph(observer: int, thread_function: int = 0) -> None:
     """Whether annotations are nodes of the execution trace: of which observer, 0: of none."""
@@ -211,8 +215,8 @@ def export_traces(
     memory_events: bool = True,
     format: str | None = None,
     observer: int = 0,
-) -> None:
-    """Writes several traces as one document."""
+) -> int:
+    """Writes several traces as one document. Gives the depth from which calls were summed up, 0 where none were."""
 
 def node_ids(traces: Sequence[Trace], *, all_windows: bool = True, observer: int = 0) -> dict[int, int]:
     """By number of the record function: the id of its node in the execution trace of the same traces, if they were
@@ -225,8 +229,9 @@ def export_memory(
     view: str = "peak",
     temporary: int = 1,
     progress: Progress | None = None,
-) -> None:
-    """Writes memory histories in the format that the suffix names; `view` is that of folded stacks."""
+) -> int:
+    """Writes memory histories in the format that the suffix names; `view` is that of folded stacks. Gives how many
+    frames stacks were cut to, 0 where they are whole."""
 
 def recover(source: str | bytes, target: str | bytes, *, overwrite: bool = False) -> None:
     """Writes a finished copy of a trace whose process died."""

@@ -159,7 +159,10 @@ vst_status vst_traces_export(vst_trace *const *traces, size_t count,
     if (shares == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     status = vst__output_create(path, gzip, &output, error);
+    if (options->cut_depth != NULL)
+        *options->cut_depth = 0;
     if (status == VST_OK) {
+        vst__output_expect(&output, traces, count);
         share_progress(traces, count, options->window, shares);
         status = exporter->write(traces, count, options, path, &output, error);
         restore_progress(traces, count, shares);

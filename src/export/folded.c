@@ -82,7 +82,7 @@ static vst_status write_with(vst_trace *const *traces, size_t count,
 {
     vst__tree tree;
     vst_status status =
-        vst__tree_make(&tree, traces, count, options, true, error);
+        vst__tree_make_shallow(&tree, traces, count, options, true, error);
 
     if (status == VST_OK) {
         status = write_stacks(&tree, unit_ns, output);

@@ -10,7 +10,7 @@ typedef struct rows {
     vst__output *output;
     const vst_memory_summary *summary;
     vst__memory_texts texts;
-    vst__memory_scratch scratch;
+    vst__memory_paths paths;
     uint32_t pid;
 } rows;
 
@@ -61,7 +61,6 @@ static vst_status on_event(void *ctx, const vst_memory_event *e)
     bool frees = (e->flags & VST_MEMORY_FREES) != 0;
     bool is_known = (e->flags & VST_MEMORY_UNKNOWN) == 0;
     char *at = vst__output_reserve(output, NUMBERS_MAX);
-    vst_status status = VST_OK;
 
     at = put_numbers(at, r, e);
     vst__output_commit(output, at);
@@ -70,10 +69,9 @@ static vst_status on_event(void *ctx, const vst_memory_event *e)
         put_text(r, vst__memory_line_frame(r->summary, node));
     vst__output_text(output, "\",\"");
     if (!frees)
-        status = vst__memory_stack_text(output, r->summary, &r->texts, node,
-                                        &r->scratch);
+        vst__memory_stack_text(output, &r->paths, &r->texts, node);
     vst__output_text(output, "\"\n");
-    return status != VST_OK ? status : output->status;
+    return output->status;
 }
 
 static vst_status write_rows(vst__memory_job *job, size_t i)
@@ -91,9 +89,12 @@ static vst_status write_rows(vst__memory_job *job, size_t i)
     r.summary = summary;
     status = vst__memory_texts_make(&r.texts, summary, VST_TEXT_QUOTED);
     if (status == VST_OK)
+        status = vst__memory_paths_make(&r.paths, summary, VST_MEMORY_OUTER_MAX,
+                                        VST_MEMORY_INNER_MAX);
+    if (status == VST_OK)
         status = vst__memory_job_replay(job, i, 1, &sink);
+    vst__memory_paths_end(&r.paths, job);
     vst__memory_texts_free(&r.texts);
-    free(r.scratch.nodes);
     vst_memory_summary_free(summary);
     return status;
 }

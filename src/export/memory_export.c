@@ -118,12 +118,15 @@ vst_status vst_traces_export_memory(vst_trace *const *traces, size_t count,
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     for (size_t i = 0; i < count; i++)
         before[i] = (told){traces[i]->progress, traces[i]->progress_ctx};
+    if (job.options.cut_depth != NULL)
+        *job.options.cut_depth = 0;
     job.progress = before[0].fn;
     job.progress_ctx = before[0].ctx;
     job.passes = format->passes;
     status = vst__output_create(path, gzip, &output, error);
     if (status == VST_OK) {
         job.output = &output;
+        vst__output_expect(&output, traces, count);
         status = format->write(&job);
         if (status != VST_OK && (error == NULL || error->status != status))
             vst_error_set(error, status, 0, 0);

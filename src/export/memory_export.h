@@ -81,16 +81,6 @@ vst_status vst__memory_texts_make(vst__memory_texts *texts,
                                   const vst_memory_summary *summary,
                                   unsigned style);
 void vst__memory_texts_free(vst__memory_texts *texts);
-/* The stack, outermost first, with ; between. scratch is grown as needed. */
-typedef struct vst__memory_scratch {
-    uint32_t *nodes;
-    size_t capacity;
-} vst__memory_scratch;
-vst_status vst__memory_stack_text(vst__output *output,
-                                  const vst_memory_summary *summary,
-                                  const vst__memory_texts *texts, uint32_t node,
-                                  vst__memory_scratch *scratch);
-
 /* Numbers of JSON. */
 void vst__memory_put_u64(vst__output *output, uint64_t value);
 void vst__memory_put_i64(vst__output *output, int64_t value);
@@ -104,5 +94,42 @@ void vst__memory_put_string(vst__output *output, const char *bytes,
 /* "pid": …, … of a trace and the totals of its summary, without braces. */
 void vst__memory_put_facts(vst__output *output, const vst_trace *trace,
                            const vst_memory_summary *summary);
+
+/* ---- memory_paths.c ----------------------------------------------------- */
+
+/* Formats that write whole stacks write no more of one than so many frames:
+ * recursion would make them as long as its square. A stack that is written for
+ * each allocation keeps its outermost frames and its innermost. One that is
+ * written once is followed by "[deeper frames]", the sum of what is deeper. */
+enum {
+    VST_MEMORY_OUTER_MAX = 64,
+    VST_MEMORY_INNER_MAX = 192,
+    VST_MEMORY_DEPTH_MAX = 1024
+};
+#define VST_MEMORY_LEFT_OUT "[frames left out]"
+#define VST_MEMORY_DEEPER "[deeper frames]"
+
+typedef struct vst__memory_paths {
+    const vst_memory_summary *summary;
+    uint32_t outer_max, inner_max;
+    uint32_t *depths; /* by node: frames of its stack */
+    uint32_t *outer;  /* by node: the stack of its outermost frames */
+    bool is_cut;      /* a stack was longer */
+    /* The stack that was asked for last, outermost first; 0 stands for frames
+     * that are left out. */
+    uint32_t *nodes;
+    size_t count;
+} vst__memory_paths;
+
+vst_status vst__memory_paths_make(vst__memory_paths *paths,
+                                  const vst_memory_summary *summary,
+                                  uint32_t outer_max, uint32_t inner_max);
+void vst__memory_paths_find(vst__memory_paths *paths, uint32_t node);
+/* The stack, outermost first, with ; between. */
+void vst__memory_stack_text(vst__output *output, vst__memory_paths *paths,
+                            const vst__memory_texts *texts, uint32_t node);
+/* Frees it; if a stack was cut, the job's options are told. */
+void vst__memory_paths_end(vst__memory_paths *paths,
+                           const vst__memory_job *job);
 
 #endif

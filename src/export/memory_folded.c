@@ -7,30 +7,70 @@
 
 #include "export/memory_export.h"
 
+typedef struct folded {
+    const vst__memory_job *job;
+    const char *process;
+    vst__memory_texts texts;
+    vst__memory_paths paths;
+    double *deeper; /* bytes of the stacks that are too deep, by node */
+} folded;
+
+static double bytes_of(const folded *f, size_t node)
+{
+    return f->paths.summary->nodes[node].own[f->job->options.view].bytes;
+}
+
+static void put_line(folded *f, uint32_t node, const char *more, double bytes)
+{
+    vst__output *output = f->job->output;
+
+    bytes = round(bytes);
+    if (bytes < 1)
+        return;
+    vst__output_text(output, f->process);
+    vst__memory_stack_text(output, &f->paths, &f->texts, node);
+    vst__output_text(output, more);
+    vst__output_write(output, " ", 1);
+    vst__memory_put_u64(output, (uint64_t)bytes);
+    vst__output_write(output, "\n", 1);
+}
+
+static vst_status write_lines(folded *f)
+{
+    size_t count = f->paths.summary->node_count;
+    vst_status status = VST_OK;
+
+    for (size_t i = 1; i < count; i++)
+        if (f->paths.outer[i] != i) {
+            f->deeper[f->paths.outer[i]] += bytes_of(f, i);
+            f->paths.is_cut = true;
+        }
+    for (size_t i = 1; i < count && status == VST_OK; i++) {
+        if (f->paths.outer[i] != i)
+            continue;
+        put_line(f, (uint32_t)i, "", bytes_of(f, i));
+        put_line(f, (uint32_t)i, ";" VST_MEMORY_DEEPER, f->deeper[i]);
+        status = f->job->output->status;
+    }
+    return status;
+}
+
 static vst_status write_stacks(const vst__memory_job *job, const char *process,
                                const vst_memory_summary *s)
 {
-    vst__output *output = job->output;
-    vst__memory_scratch scratch = {0};
-    vst__memory_texts texts;
-    vst_status status = vst__memory_texts_make(&texts, s, VST_TEXT_FOLDED);
+    folded f = {.job = job, .process = process};
+    vst_status status = vst__memory_texts_make(&f.texts, s, VST_TEXT_FOLDED);
 
-    for (size_t i = 1; i < s->node_count && status == VST_OK; i++) {
-        double bytes = round(s->nodes[i].own[job->options.view].bytes);
-
-        if (bytes < 1)
-            continue;
-        vst__output_text(output, process);
-        status =
-            vst__memory_stack_text(output, s, &texts, (uint32_t)i, &scratch);
-        vst__output_write(output, " ", 1);
-        vst__memory_put_u64(output, (uint64_t)bytes);
-        vst__output_write(output, "\n", 1);
-        if (output->status != VST_OK)
-            status = output->status;
-    }
-    free(scratch.nodes);
-    vst__memory_texts_free(&texts);
+    if (status == VST_OK)
+        status = vst__memory_paths_make(&f.paths, s, VST_MEMORY_DEPTH_MAX, 0);
+    f.deeper = calloc(s->node_count + 1, sizeof *f.deeper);
+    if (f.deeper == NULL)
+        status = VST_E_NOMEM;
+    if (status == VST_OK)
+        status = write_lines(&f);
+    free(f.deeper);
+    vst__memory_paths_end(&f.paths, job);
+    vst__memory_texts_free(&f.texts);
     return status;
 }
 

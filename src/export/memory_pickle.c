@@ -153,15 +153,19 @@ typedef struct snapshot {
     const vst_memory_summary *summary;
     const vst__serials *freed;
     uint32_t *frames, *nodes; /* memos; 0: not yet */
+    vst__memory_paths paths;
     vst__pickle_block *blocks;
     size_t block_count, block_capacity;
     size_t batch;
 } snapshot;
 
-/* A frame, on the reader's stack. */
-static void put_frame(snapshot *s, uint32_t index)
+/* A frame, on the reader's stack. Node 0, which is the frame of no stack,
+ * stands for those that are left out. */
+static void put_frame(snapshot *s, uint32_t node)
 {
+    uint32_t index = s->summary->nodes[node].frame;
     const vst_memory_frame *frame = &s->summary->frames[index];
+    const char *name = node != 0 ? frame->name : VST_MEMORY_LEFT_OUT;
     vst__pickle *pickle = &s->pickle;
 
     if (s->frames[index] != 0) {
@@ -173,7 +177,8 @@ static void put_frame(snapshot *s, uint32_t index)
     vst__pickle_put(pickle, s->frames[index]);
     vst__pickle_op(pickle, '(');
     vst__pickle_word(pickle, VST_PICKLE_NAME);
-    vst__pickle_string(pickle, frame->name, frame->name_len);
+    vst__pickle_string(pickle, name,
+                       node != 0 ? frame->name_len : strlen(name));
     vst__pickle_word(pickle, VST_PICKLE_FILENAME);
     vst__pickle_string(pickle, frame->file, frame->file_len);
     vst__pickle_member(pickle, VST_PICKLE_LINE, frame->line);
@@ -193,8 +198,9 @@ static void put_frames(snapshot *s, uint32_t node)
     s->nodes[node] = s->pickle.memo++;
     vst__pickle_put(pickle, s->nodes[node]);
     vst__pickle_op(pickle, '(');
-    for (uint32_t i = node; i != 0; i = s->summary->nodes[i].parent)
-        put_frame(s, s->summary->nodes[i].frame);
+    vst__memory_paths_find(&s->paths, node);
+    for (size_t i = s->paths.count; i-- > 0;)
+        put_frame(s, s->paths.nodes[i]);
     vst__pickle_op(pickle, 'e');
 }
 
@@ -287,6 +293,8 @@ static vst_status write_events(vst__memory_job *job, size_t i, snapshot *s)
         s->freed = &freed;
         s->frames = calloc(summary->frame_count + 1, sizeof *s->frames);
         s->nodes = calloc(summary->node_count + 1, sizeof *s->nodes);
+        status = vst__memory_paths_make(
+            &s->paths, summary, VST_MEMORY_OUTER_MAX, VST_MEMORY_INNER_MAX);
         if (s->frames == NULL || s->nodes == NULL)
             status = VST_E_NOMEM;
         vst__pickle_op(&s->pickle, ']');
@@ -296,6 +304,7 @@ static vst_status write_events(vst__memory_job *job, size_t i, snapshot *s)
             status = vst__memory_job_replay(job, i, 1, &sink);
         vst__pickle_op(&s->pickle, 'e');
         vst__pickle_op(&s->pickle, 'a');
+        vst__memory_paths_end(&s->paths, job);
         free(s->frames);
         free(s->nodes);
         vst_memory_summary_free(summary);

@@ -242,28 +242,3 @@ void vst__memory_texts_free(vst__memory_texts *texts)
     free(texts->lengths);
     vst__arena_free(&texts->arena);
 }
-
-vst_status vst__memory_stack_text(vst__output *output,
-                                  const vst_memory_summary *s,
-                                  const vst__memory_texts *texts, uint32_t node,
-                                  vst__memory_scratch *scratch)
-{
-    size_t count = 0;
-
-    for (; node != 0; node = s->nodes[node].parent) {
-        uint32_t *moved = vst__grow(scratch->nodes, &scratch->capacity,
-                                    count + 1, sizeof *moved);
-        if (moved == NULL)
-            return VST_E_NOMEM;
-        scratch->nodes = moved;
-        moved[count++] = node;
-    }
-    while (count-- != 0) {
-        uint32_t frame = s->nodes[scratch->nodes[count]].frame;
-
-        vst__output_write(output, texts->texts[frame], texts->lengths[frame]);
-        if (count != 0)
-            vst__output_write(output, ";", 1);
-    }
-    return VST_OK;
-}

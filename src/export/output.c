@@ -15,13 +15,17 @@
 
 #include "export/output_gzip.h"
 #include "os/os.h"
+#include "store/reader.h"
 
 enum {
     BUFFER_SIZE = 512 * 1024,
     NAME_TRIES = 100,
     /* For ".<pid>.<try>.tmp" and its NUL. */
-    NAME_MORE = 40
+    NAME_MORE = 40,
+    TIMES_MAX = 2048 /* as large as the traces */
 };
+
+#define LIMIT_MIN ((uint64_t)64 << 20)
 
 struct vst__output_file {
     FILE *stream;
@@ -40,6 +44,8 @@ struct vst__output_file {
 
     /* Of whoever writes: the helper while busy, else the exporter. */
     vst__gzip *gzip; /* NULL: plain */
+    uint64_t limit;  /* of bytes before they are compressed */
+    uint64_t taken;  /* so many of them there were */
     uint64_t written;
     uint64_t reserved; /* storage up to here was asked for */
     vst_status status;
@@ -95,6 +101,11 @@ static void write_buffer(struct vst__output_file *file, const char *bytes,
 {
     if (file->status != VST_OK)
         return;
+    file->taken += count;
+    if (file->taken > file->limit) {
+        file->status = VST_E_OUTPUT;
+        return;
+    }
     file->status = file->gzip != NULL
                        ? vst__gzip_compress(file->gzip, bytes, count, last,
                                             write_file, file)
@@ -172,6 +183,7 @@ vst_status vst__output_create(const char *path, bool gzip, vst__output *output,
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     memset(file, 0, offsetof(struct vst__output_file, buffers));
     file->path = path;
+    file->limit = UINT64_MAX;
     if (gzip && (file->gzip = vst__gzip_create()) == NULL) {
         free_file(file);
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
@@ -190,6 +202,16 @@ vst_status vst__output_create(const char *path, bool gzip, vst__output *output,
     output->end = output->at + BUFFER_SIZE;
     output->status = VST_OK;
     return VST_OK;
+}
+
+void vst__output_expect(vst__output *output, vst_trace *const *traces,
+                        size_t count)
+{
+    uint64_t limit = LIMIT_MIN;
+
+    for (size_t i = 0; i < count; i++)
+        limit += TIMES_MAX * traces[i]->valid_end;
+    output->file->limit = limit;
 }
 
 static void drain(vst__output *output, bool last)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <vestige/status.h>
+#include <vestige/trace.h>
 
 typedef struct vst__output vst__output;
 
@@ -29,6 +30,12 @@ vst_status vst__output_create(const char *path, bool gzip, vst__output *output,
  * what the exporter has to say. */
 vst_status vst__output_finish(vst__output *output, vst_status status,
                               vst_error *error);
+/* More bytes than a file explains are an error, VST_E_OUTPUT: the bytes of all
+ * traces that are written. A damaged one could else fill the disk. No honest
+ * trace comes near: the most that one was seen to become is 300 times as large,
+ * as CSV with a stack of 150 frames in each row. */
+void vst__output_expect(vst__output *output, vst_trace *const *traces,
+                        size_t count);
 void vst__output_flush(vst__output *output);
 void vst__output_write(vst__output *output, const char *bytes, size_t count);
 

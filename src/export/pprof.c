@@ -206,7 +206,7 @@ static vst_status write_pprof(vst_trace *const *traces, size_t count,
     vst__tree tree;
     vst__proto message = {.bytes = NULL};
     vst_status status =
-        vst__tree_make(&tree, traces, count, options, false, error);
+        vst__tree_make_shallow(&tree, traces, count, options, false, error);
 
     (void)path;
     if (status == VST_OK) {

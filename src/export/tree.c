@@ -105,32 +105,92 @@ static vst__tree_node *add_node(vst__tree *tree)
     return &nodes[tree->node_count++];
 }
 
+/* Where the rows of a trace went. They come parents first, each with all that
+ * it called before the next, so one sum of deeper calls is open at a time. */
+typedef struct placing {
+    vst__tree *tree;
+    const vst_trace *trace;
+    struct {
+        uint32_t node, depth;
+    } * places;           /* by row, with 0 before the first: where a root is */
+    uint32_t sum, sum_of; /* a node of deeper calls, and its parent */
+} placing;
+
+static void add_sums(vst__tree_node *node, const vst_context *row, bool outer)
+{
+    node->count += row->count;
+    node->self_ns += row->self_ns;
+    node->total_ns += outer ? row->total_ns : 0;
+    node->self_bytes += (uint64_t)row->self_bytes;
+    node->self_allocations += row->self_allocations;
+}
+
+/* The node that stands for all that is called from a parent and deeper. */
+static vst_status find_sum(placing *p, uint32_t parent)
+{
+    static const char name[] = "[deeper calls]";
+    const vst__tree_function deeper = {.name = name,
+                                       .name_len = sizeof name - 1,
+                                       .file = "",
+                                       .kind = VST_DEF_NATIVE};
+    vst__tree_node *node;
+
+    if (p->sum != VST_TREE_ROOT && p->sum_of == parent)
+        return VST_OK;
+    node = add_node(p->tree);
+    if (node == NULL)
+        return VST_E_NOMEM;
+    node->parent = p->sum_of = parent;
+    p->sum = (uint32_t)p->tree->node_count - 1;
+    p->tree->is_cut = true;
+    return find_function(p->tree, &deeper, &node->function);
+}
+
+static vst_status add_row(placing *p, size_t i, const vst_context_row *row)
+{
+    const vst_definition *d = vst_trace_definition(p->trace, row->node.id);
+    uint32_t parent = p->places[row->parent].node;
+    uint32_t depth = p->places[row->parent].depth + 1;
+    uint32_t deepest = p->tree->depth_max;
+    vst_status status = VST_OK;
+    vst__tree_node *node;
+
+    if (deepest != 0 && depth >= deepest) {
+        if (depth == deepest)
+            status = find_sum(p, parent);
+        if (status != VST_OK)
+            return status;
+        add_sums(&p->tree->nodes[p->sum], &row->node, depth == deepest);
+        p->places[i + 1].node = p->sum;
+    } else {
+        node = add_node(p->tree);
+        if (node == NULL)
+            return VST_E_NOMEM;
+        node->parent = parent;
+        add_sums(node, &row->node, true);
+        p->places[i + 1].node = (uint32_t)p->tree->node_count - 1;
+        status = vst__tree_find_function(p->tree, d, &node->function);
+    }
+    p->places[i + 1].depth = depth;
+    return status;
+}
+
 static vst_status add_rows(vst__tree *tree, const vst_trace *trace,
                            const vst_context_row *rows, size_t count,
                            uint32_t outside)
 {
-    size_t before = tree->node_count;
+    placing p = {.tree = tree, .trace = trace, .sum = VST_TREE_ROOT};
+    vst_status status = VST_OK;
 
-    for (size_t i = 0; i < count; i++) {
-        const vst_definition *d = vst_trace_definition(trace, rows[i].node.id);
-        vst__tree_node *node = add_node(tree);
-        vst_status status;
-
-        if (node == NULL)
-            return VST_E_NOMEM;
-        node->parent = rows[i].parent != 0
-                           ? (uint32_t)(before + rows[i].parent - 1)
-                           : outside;
-        node->count = rows[i].node.count;
-        node->self_ns = rows[i].node.self_ns;
-        node->total_ns = rows[i].node.total_ns;
-        node->self_bytes = (uint64_t)rows[i].node.self_bytes;
-        node->self_allocations = rows[i].node.self_allocations;
-        status = vst__tree_find_function(tree, d, &node->function);
-        if (status != VST_OK)
-            return status;
-    }
-    return VST_OK;
+    p.places = malloc((count + 1) * sizeof *p.places);
+    if (p.places == NULL)
+        return VST_E_NOMEM;
+    p.places[0].node = outside;
+    p.places[0].depth = 0;
+    for (size_t i = 0; i < count && status == VST_OK; i++)
+        status = add_row(&p, i, &rows[i]);
+    free(p.places);
+    return status;
 }
 
 static vst_status add_process(vst__tree *tree, const vst_trace *trace,
@@ -236,13 +296,14 @@ static vst_status find_inner(vst__tree *tree)
 
 /* ---- the whole ---------------------------------------------------------- */
 
-vst_status vst__tree_make(vst__tree *tree, vst_trace *const *traces,
-                          size_t count, const vst_export_options *options,
-                          bool processes, vst_error *error)
+static vst_status make(vst__tree *tree, vst_trace *const *traces, size_t count,
+                       const vst_export_options *options, bool processes,
+                       uint32_t depth_max, vst_error *error)
 {
     vst_status status = VST_OK;
 
-    *tree = (vst__tree){.start_ns = INT64_MAX, .end_ns = INT64_MIN};
+    *tree = (vst__tree){
+        .start_ns = INT64_MAX, .end_ns = INT64_MIN, .depth_max = depth_max};
     tree->known = vst__intern_create();
     tree->pids = calloc(count, sizeof *tree->pids);
     if (tree->known == NULL || tree->pids == NULL)
@@ -263,6 +324,26 @@ vst_status vst__tree_make(vst__tree *tree, vst_trace *const *traces,
         return status;
     status = find_inner(tree);
     return status == VST_OK ? VST_OK : vst_error_set(error, status, 0, 0);
+}
+
+vst_status vst__tree_make(vst__tree *tree, vst_trace *const *traces,
+                          size_t count, const vst_export_options *options,
+                          bool processes, vst_error *error)
+{
+    return make(tree, traces, count, options, processes, 0, error);
+}
+
+vst_status vst__tree_make_shallow(vst__tree *tree, vst_trace *const *traces,
+                                  size_t count,
+                                  const vst_export_options *options,
+                                  bool processes, vst_error *error)
+{
+    vst_status status = make(tree, traces, count, options, processes,
+                             VST_TREE_DEPTH_MAX, error);
+
+    if (status == VST_OK && tree->is_cut && options->cut_depth != NULL)
+        *options->cut_depth = VST_TREE_DEPTH_MAX;
+    return status;
 }
 
 void vst__tree_free(vst__tree *tree)

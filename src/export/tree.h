@@ -44,13 +44,25 @@ typedef struct vst__tree {
     vst__intern *known; /* functions by what they are called */
     uint32_t *pids;     /* of the processes, by the order of their nodes */
     size_t pid_count;
+    uint32_t depth_max; /* no node is deeper; 0: as deep as they are */
+    bool is_cut;        /* some were: a node stands for all of them */
 } vst__tree;
+
+/* For formats that write the whole stack of each node: as long as the square of
+ * the depth. What is called from deeper is summed up there as "[deeper calls]".
+ * A program goes deeper only if it raised Python's limit of 1,000. */
+#define VST_TREE_DEPTH_MAX 1024u
 
 /* Replays all traces. With processes, each of several is a node outside of all
  * that it called. */
 vst_status vst__tree_make(vst__tree *tree, vst_trace *const *traces,
                           size_t count, const vst_export_options *options,
                           bool processes, vst_error *error);
+/* The same, no deeper than VST_TREE_DEPTH_MAX; options->cut_depth is told. */
+vst_status vst__tree_make_shallow(vst__tree *tree, vst_trace *const *traces,
+                                  size_t count,
+                                  const vst_export_options *options,
+                                  bool processes, vst_error *error);
 void vst__tree_free(vst__tree *tree);
 
 /* The function that a definition stands for, NULL for one that was lost; the

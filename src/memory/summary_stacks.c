@@ -306,10 +306,7 @@ vst_status vst__memory_stacks_node(vst__memory_stacks *s, vst_stack_id id,
 
 size_t vst__memory_stack_count(const vst_trace *trace)
 {
-    size_t max = (size_t)vst_trace_stack_max(trace) + 1;
-    size_t likely = 16 * trace->stack_count + (1 << 16);
-
-    return max < likely ? max : likely;
+    return (size_t)vst_trace_stack_max(trace) + 1;
 }
 
 vst_status vst__memory_stacks_begin(vst__memory_stacks *s,

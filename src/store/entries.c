@@ -306,6 +306,7 @@ static bool is_last_of_key(const place *places, size_t i, size_t count)
 
 static vst_status finish_definitions(vst_trace *trace)
 {
+    uint64_t bound = vst__trace_id_bound(trace, sizeof(vst_file_entry));
     size_t count = trace->definition_count, kept = 0;
     vst_definition *sorted;
     place *places;
@@ -320,7 +321,7 @@ static vst_status finish_definitions(vst_trace *trace)
         return VST_E_NOMEM;
     }
     for (size_t i = 0; i < count; i++)
-        if (is_last_of_key(places, i, count)) {
+        if (is_last_of_key(places, i, count) && places[i].key <= bound) {
             sorted[kept] = trace->definitions[places[i].index];
             trace->definition_ids[kept++] = places[i].key;
         }

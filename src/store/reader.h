@@ -162,6 +162,16 @@ vst_status vst__modules_add(vst_trace *trace, const vst_file_entry *entry,
 void vst__stacks_finish(vst_trace *trace);
 void vst__stacks_free_all(vst_trace *trace);
 
+/* The largest id that the file can have defined, of entries that take at least
+ * so many bytes: a writer gives ids out one after the other. A definition of a
+ * larger one is damage and is left out when the trace is opened, so that arrays
+ * by id are never larger than the file explains. */
+static inline uint64_t vst__trace_id_bound(const vst_trace *trace,
+                                           size_t entry_size)
+{
+    return trace->valid_end / entry_size;
+}
+
 #define VST_NO_DEFINITION ((size_t)-1)
 /* Where a definition stands among trace->definitions. */
 size_t vst__trace_definition_index(const vst_trace *trace, vst_id id);

@@ -78,7 +78,7 @@ static int by_id(const void *a, const void *b)
 }
 
 /* Of equal numbers the last is kept. */
-void vst__stacks_finish(vst_trace *trace)
+static void sort(vst_trace *trace)
 {
     vst__stack_entry *stacks = trace->stacks;
     size_t count = trace->stack_count, kept = 0;
@@ -93,6 +93,16 @@ void vst__stacks_finish(vst_trace *trace)
         if (i + 1 == count || stacks[i + 1].id != stacks[i].id)
             stacks[kept++] = stacks[i];
     trace->stack_count = kept;
+}
+
+void vst__stacks_finish(vst_trace *trace)
+{
+    uint64_t bound = vst__trace_id_bound(trace, sizeof(vst_file_stack));
+
+    sort(trace);
+    while (trace->stack_count != 0 &&
+           trace->stacks[trace->stack_count - 1].id > bound)
+        trace->stack_count--;
 }
 
 void vst__stacks_free_all(vst_trace *trace)

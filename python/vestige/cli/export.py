@@ -165,7 +165,7 @@ def write(inputs: Inputs, output: str, options: Namespace, *, format: str | None
         _check_nodes(inputs, traces)
     progress = Progress(f"writing {output}")
     try:
-        export_traces(
+        cut = export_traces(
             traces,
             output,
             all_windows=True,
@@ -179,6 +179,8 @@ def write(inputs: Inputs, output: str, options: Namespace, *, format: str | None
         raise Failure(explain(inputs.sources[0].path if len(traces) == 1 else output, error)) from None
     finally:
         progress.clear()
+    if cut:
+        inputs.tell(f"{output}: calls deeper than {cut - 1:,} are summed up as [deeper calls]", failed=False)
 
 
 def require_pyarrow() -> None:

@@ -168,11 +168,13 @@ def _write(inputs: Inputs, options: Namespace) -> None:
     progress = Progress(f"writing {options.output}")
     try:
         traces = [source.open() for source in inputs.sources]
-        export_memory(traces, options.output, view=view, temporary=options.k, progress=progress)
+        cut = export_memory(traces, options.output, view=view, temporary=options.k, progress=progress)
     except (OSError, TraceError) as error:
         raise Failure(explain(options.output, error)) from None
     finally:
         progress.clear()
+    if cut:
+        inputs.tell(f"{options.output}: stacks of more than {cut:,} frames are cut", failed=False)
 
 
 # ---- for programs --------------------------------------------------------

@@ -209,7 +209,7 @@ class Reading:
         self.read.append((source, calls))
 
     def _add_memory(self, source: Source, trace: Trace, calls: int) -> None:
-        self.memory.append((source, trace.memory(rows=0 if calls else -1)))
+        self.memory.append((source, trace.memory(rows=0 if calls else -1, stacks=False)))
 
     # ---- what is chosen ------------------------------------------------------
 
