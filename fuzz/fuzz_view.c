@@ -115,13 +115,33 @@ static void ask(vst_view *view, const uint8_t *choices)
 
 /* ---- the truth ----------------------------------------------------------- */
 
-static void compare(const vst_view *view, const char *path)
+static void compare_tracks(vst_view *view, oracle *truth,
+                           const vst_view_range *range)
 {
-    const vst_view_options options = {0};
-    vst_view_info info;
-    oracle *truth;
+    vst_view_series *series[2];
+    vst_loss *losses[2];
+    size_t counts[2];
+    vst_status status =
+        vst_view_counters(view, range, &series[0], &counts[0], NULL);
 
-    MUST(oracle_open(path, &options, &truth, NULL) == VST_OK);
+    if (status == VST_E_ARGUMENT) /* its times are further than any */
+        return;
+    MUST(status == VST_OK);
+    MUST(oracle_counters(truth, range, &series[1], &counts[1], NULL) == VST_OK);
+    MUST(counts[0] == counts[1]);
+    for (int i = 0; i < 2; i++)
+        vst_view_series_free(series[i], counts[i]);
+    MUST(vst_view_losses(view, range, &losses[0], &counts[0], NULL) == VST_OK);
+    MUST(oracle_losses(truth, range, &losses[1], &counts[1], NULL) == VST_OK);
+    MUST(counts[0] == counts[1]);
+    free(losses[0]);
+    free(losses[1]);
+}
+
+static void compare_threads(const vst_view *view, const oracle *truth)
+{
+    vst_view_info info;
+
     vst_view_get_info(view, &info);
     MUST(info.spans == truth->spans);
     MUST(vst_view_thread_count(view) == truth->thread_count);
@@ -134,6 +154,18 @@ static void compare(const vst_view *view, const char *path)
         MUST(thread.beside == of->beside && thread.spans == of->count);
         MUST(thread.start_ns == of->start_ns && thread.end_ns == of->end_ns);
     }
+}
+
+static void compare(vst_view *view, const char *path, const uint8_t *choices)
+{
+    const vst_view_options options = {0};
+    vst_view_range range = some_range(view, choices, 1);
+    oracle *truth;
+
+    range.max_depth = 0;
+    MUST(oracle_open(path, &options, &truth, NULL) == VST_OK);
+    compare_threads(view, truth);
+    compare_tracks(view, truth, &range);
     oracle_close(truth);
 }
 
@@ -204,7 +236,7 @@ static void look(const trace_input *input)
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     MUST(vst_view_open(path, &options, &view, NULL) == VST_OK);
-    compare(view, path);
+    compare(view, path, input->choices);
     ask(view, input->choices);
     if (load_changed(view, input->choices))
         ask(view, input->choices);
