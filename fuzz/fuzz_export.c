@@ -172,7 +172,7 @@ static bool is_fair(const format *of, vst_status status, vst_trace *trace,
         return of->is_memory && !vst_trace_has_memory(trace);
     if (status == VST_E_ARGUMENT)
         return count != 1;
-    return status == VST_E_IO;
+    return status == VST_E_OUTPUT || status == VST_E_IO;
 }
 
 static void export(const trace_input *input, vst_trace *const *traces,
