@@ -275,9 +275,10 @@ def _check_writable(path: str) -> None:
     """Now rather than at the end."""
     if not os.path.basename(path) or os.path.isdir(path):
         raise IsADirectoryError(21, "the execution trace needs a file, and this is a folder", path)
-    was_there = os.path.lexists(path)
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
-    if not was_there:
+    if os.path.exists(path):
+        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+    elif not os.path.lexists(path):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         os.unlink(path)
 
 

@@ -6,6 +6,8 @@ import os
 import re
 import sys
 
+from .new_files import private_folder
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,16 +20,15 @@ def folder_for(path: str, create: bool) -> str | None:
     """`<stem>_resources` beside a file; None: it is not there, and could not be made."""
     stem = os.path.splitext(path.removesuffix(".gz"))[0]
     folder = f"{stem}_resources"
-    if not os.path.isdir(folder):
-        if not create:
-            return None
-        try:
-            os.mkdir(folder)
-        except OSError as error:
-            from warnings import warn
+    if not create and not os.path.isdir(folder):
+        return None
+    try:
+        private_folder(folder)
+    except OSError as error:
+        from warnings import warn
 
-            warn(f"no resources are collected: {folder}: {error.strerror}", stacklevel=4)
-            return None
+        warn(f"no resources are collected: {folder}: {error.strerror}", stacklevel=4)
+        return None
     return folder
 
 

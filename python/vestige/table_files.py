@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 
+from .new_files import replacing
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -85,14 +87,8 @@ def _scaled(progress: Progress | None, before: float, part: float) -> Progress |
 
 def _write_file(table: Table, path: str, format: str, rows: int, progress: Progress | None) -> None:
     """Under another name until it is complete."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
+    with replacing(path) as temporary:
         (_write_parquet if format == "parquet" else _write_arrow)(table, temporary, rows, progress)
-        os.replace(temporary, path)
-    except BaseException:
-        if os.path.lexists(temporary):
-            os.unlink(temporary)
-        raise
 
 
 def _batches(reader: Any, rows: int, progress: Progress | None) -> Iterator[Any]:

@@ -115,7 +115,7 @@ int vst__os_file_create(const char *path, bool overwrite, int *fd)
 {
     if (overwrite && unlink(path) != 0 && errno != ENOENT)
         return errno;
-    *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     return *fd < 0 ? errno : 0;
 }
 
@@ -261,19 +261,28 @@ int vst__os_file_sync(int fd)
 
 /* Of somebody else's file the owner is kept where we are permitted to, and the
  * group's part of the mode goes where it would be another group's. */
-void vst__os_file_copy_access(int from, int to)
+void vst__os_file_copy_access(int from, int to, bool to_write)
 {
     struct stat st;
     mode_t mode;
 
     if (fstat(from, &st) != 0)
         return;
-    mode = st.st_mode & 0777;
+    mode = st.st_mode & (to_write ? 0777 : 0744);
     if (fchown(to, (uid_t)-1, st.st_gid) != 0)
         mode &= (mode_t)~0070;
     if (fchown(to, st.st_uid, (gid_t)-1) != 0)
         errno = 0; /* ours, then */
     fchmod(to, mode);
+}
+
+bool vst__os_file_is_as_safe(int fd, int other)
+{
+    struct stat st, like;
+
+    return fstat(fd, &st) == 0 && fstat(other, &like) == 0 &&
+           (st.st_mode & 0022) == 0 &&
+           (st.st_uid == geteuid() || st.st_uid == like.st_uid);
 }
 
 int vst__os_file_read(int fd, void *bytes, size_t count, uint64_t offset,

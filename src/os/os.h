@@ -45,6 +45,8 @@ void vst__os_barrier(void);
 
 /* ---- files ------------------------------------------------------------- */
 
+/* A new file, which nobody but its owner may read: what is recorded may be
+ * anything that the program handled. Never one that a link leads to. */
 int vst__os_file_create(const char *path, bool overwrite, int *fd);
 /* An unlinked file on a disk; ENOTSUP where tmpdir is no disk (tmpfs). */
 int vst__os_file_create_temporary(int *fd);
@@ -70,8 +72,12 @@ bool vst__os_file_is(int fd, const vst__os_identity *identity);
 int vst__os_file_truncate(int fd, uint64_t size);
 /* Returns once what was written is on the disk. */
 int vst__os_file_sync(int fd);
-/* Those who may read and write `from` may `to`, as far as that can be had. */
-void vst__os_file_copy_access(int from, int to);
+/* Those who may read `from` may `to`, and with `to_write` those who may write,
+ * as far as that can be had. */
+void vst__os_file_copy_access(int from, int to, bool to_write);
+/* Whether nobody wrote `fd` who could not have written `other`, or is us: it
+ * belongs to the same user or to ours, and only its owner may write it. */
+bool vst__os_file_is_as_safe(int fd, int other);
 int vst__os_file_read(int fd, void *bytes, size_t count, uint64_t offset,
                       size_t *got);
 int vst__os_file_write(int fd, const void *bytes, size_t count,

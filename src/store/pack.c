@@ -272,7 +272,7 @@ static vst_status fill(void *ctx, int fd, vst_error *error)
     int failed;
 
     self->fd = fd;
-    vst__os_file_copy_access(self->from->source.fd, fd);
+    vst__os_file_copy_access(self->from->source.fd, fd, true);
     status = self->write(self);
     if (status != VST_OK)
         return status;

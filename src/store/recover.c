@@ -6,6 +6,7 @@
  * written.
  *
  * One thread at a time for each file written. */
+#include "os/os.h"
 #include "store/copy.h"
 #include "store/reader.h"
 #include "store/whole.h"
@@ -44,10 +45,12 @@ static bool is_unsettled(const vst_file_header *header)
 static vst_status fill(void *ctx, int fd, vst_error *error)
 {
     vst_trace *from = ctx;
-    vst_status status = is_unsettled(&from->header)
-                            ? vst__copy_chunks(&from->source, fd, 0, error)
-                            : copy_bytes(from, fd, error);
+    vst_status status;
 
+    vst__os_file_copy_access(from->source.fd, fd, true);
+    status = is_unsettled(&from->header)
+                 ? vst__copy_chunks(&from->source, fd, 0, error)
+                 : copy_bytes(from, fd, error);
     if (status != VST_OK)
         return status;
     return vst__copy_complete(fd, &(vst__ending){.note = NULL}, error);

@@ -136,6 +136,7 @@ static vst_status build_into(void *ctx, int fd, vst_error *error)
         .progress_ctx = self->options->progress_ctx,
     };
 
+    vst__os_file_copy_access(self->view->trace->source.fd, fd, false);
     return vst__index_build(&job, fd, error);
 }
 
@@ -151,6 +152,7 @@ static vst_status load_from(making *self, int fd)
  * because it was an index. */
 static vst_status find_index(making *self, bool *replace)
 {
+    int trace = self->view->trace->source.fd;
     const char *path = self->view->index_path;
     char magic[sizeof VST_INDEX_MAGIC - 1];
     vst_status status;
@@ -163,7 +165,9 @@ static vst_status find_index(making *self, bool *replace)
     *replace = false;
     if (vst__os_file_open(path, &fd) != 0)
         return VST_E_DAMAGED;
-    status = load_from(self, fd);
+    /* In a shared folder anybody can put an index beside a trace. */
+    status = vst__os_file_is_as_safe(fd, trace) ? load_from(self, fd)
+                                                : VST_E_DAMAGED;
     if (vst__os_file_read(fd, magic, sizeof magic, 0, &got) == 0)
         *replace = got == 0 || memcmp(magic, VST_INDEX_MAGIC, got) == 0;
     vst__os_file_close(fd);

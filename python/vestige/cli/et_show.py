@@ -6,6 +6,7 @@ import os
 import sys
 from fnmatch import fnmatchcase
 
+from vestige.new_files import replacing
 from vestige.printable import printable
 
 from . import Failure
@@ -203,7 +204,10 @@ def _draw(tree: Tree, tops: list[Operator], options: Namespace) -> None:
         from .et_page import write_page as write
     progress = Progress(f"writing {options.output}")
     try:
-        with open(options.output, "w", encoding="utf-8", errors="backslashreplace") as file:
+        with (
+            replacing(options.output) as temporary,
+            open(temporary, "w", encoding="utf-8", errors="backslashreplace") as file,
+        ):
             write(drawing, file)
     except OSError as error:
         raise Failure(explain(options.output, error)) from None

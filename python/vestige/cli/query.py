@@ -9,6 +9,8 @@ import sys
 from contextlib import contextmanager
 from functools import partial
 
+from vestige.new_files import replacing
+
 from . import Failure
 from .console import Parser, Progress, explain
 from .terminal import Paint, exact, is_terminal
@@ -283,17 +285,12 @@ def _write(answer: Answer, options: Namespace, format: str, limit: int) -> None:
 
 @contextmanager
 def _opened(path: str | None) -> Iterator[TextIO]:
-    """A file, which a failure takes away again, or stdout."""
+    """A file, which is there once all is written, or stdout."""
     if path is None:
         yield sys.stdout
         return
     try:
-        file = open(path, "w", encoding="utf-8", newline="")
+        with replacing(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
+            yield file
     except OSError as error:
         raise Failure(explain(path, error)) from None
-    try:
-        with file:
-            yield file
-    except BaseException:
-        os.unlink(path)
-        raise

@@ -8,6 +8,7 @@ import sys
 from threading import Thread
 
 from vestige._core import TraceError
+from vestige.new_files import replacing
 
 from . import Failure
 from .console import Parser, Progress, explain
@@ -173,7 +174,7 @@ def write_page(inputs: Inputs, traces: Traces, output: str) -> None:
     except (OSError, TraceError, ValueError) as error:  # a damaged trace, read once more
         raise Failure(explain(traces.all[0].source.path if len(traces) == 1 else output, error)) from None
     try:
-        with open(output, "wb") as file:
+        with replacing(output) as temporary, open(temporary, "wb") as file:
             file.write(page)
     except OSError as error:
         raise Failure(explain(output, error)) from None

@@ -12,6 +12,7 @@ import threading
 
 from vestige._core import Table, table_names
 from vestige.cli import Failure
+from vestige.new_files import replacing
 
 from .answer import BATCH, Answer
 from .questions import check_used
@@ -144,14 +145,19 @@ class DuckAnswer(Answer):
         return first
 
     def write_parquet(self, path: str) -> None:
-        target = path.replace("'", "''")
-        text = self._statements[-1].query.strip().rstrip(";")
-        copy = f"copy ({text}\n) to '{target}' (format parquet, compression zstd)"
         try:
-            statements = [*self._statements[:-1], *self._connection.extract_statements(copy)]
-            self._without_broken(lambda: self._execute(statements))
+            with replacing(path) as temporary:
+                self._copy_to(temporary)
         except self._duckdb.Error as error:
             raise explain(error) from None
+        except OSError as error:
+            raise Failure(f"{path}: {error.strerror}") from None
+
+    def _copy_to(self, path: str) -> None:
+        text = self._statements[-1].query.strip().rstrip(";")
+        copy = f"copy ({text}\n) to {_text(path)} (format parquet, compression zstd, use_tmp_file false)"
+        statements = [*self._statements[:-1], *self._connection.extract_statements(copy)]
+        self._without_broken(lambda: self._execute(statements))
 
     def _without_broken(self, do: Callable[[], T]) -> T:
         """Once more, as long as that leaves a trace out which cannot be read."""

@@ -1,0 +1,59 @@
+"""Files and folders that are new: what somebody else put under their names is not written to, and no link is followed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import contextmanager
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[str]:
+    """The name of a new, empty file, which becomes `path` once it is complete and is removed if there is trouble. Its
+    mode is that of any new file of the user's. A device or a pipe at `path` is written to itself."""
+    if is_device(path):
+        yield path
+        return
+    temporary = _create_beside(path)
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+        raise
+
+
+def is_device(path: str) -> bool:
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _create_beside(path: str) -> str:
+    while True:
+        name = f"{path}.{os.urandom(6).hex()}.tmp"
+        try:
+            os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        except FileExistsError:
+            continue
+        return name
+
+
+def private_folder(path: str) -> None:
+    """Makes a folder that only the user may look into. One that is there must be the user's own, or another user
+    decides what is behind the names in it: PermissionError."""
+    try:
+        os.mkdir(path, 0o700)
+        return
+    except FileExistsError:
+        pass
+    found = os.lstat(path)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH:
+        raise PermissionError(1, "somebody else made it, or may write in it", path)
