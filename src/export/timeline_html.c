@@ -8,12 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "timeline_head.h"
+
 enum {
     COLUMNS = 1200,
     SCALE = 10, /* units a column */
     WIDTH = COLUMNS * SCALE,
     HEIGHT = 5000,
-    GRID = 5 /* lines */
+    GRID = 5 /* lines; where they are is in the head's style */
 };
 
 /* As torch.profiler draws them. */
@@ -21,22 +23,6 @@ static const char *const colours[VST_CATEGORIES] = {
     "darkgreen", "goldenrod",  "black",     "mediumpurple",
     "red",       "mediumblue", "royalblue", "grey",
 };
-
-static const char head[] =
-    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-    "<title>Memory timeline</title>\n<style>\n"
-    "body { font: 14px sans-serif; margin: 2em; color: #222 }\n"
-    "figure { position: relative; margin: 1em 3em 2.5em 6em; height: 65vh; "
-    "border: 1px solid #999 }\n"
-    "svg { width: 100%; height: 100%; display: block }\n"
-    ".y, .x { position: absolute; color: #555; white-space: nowrap }\n"
-    ".y { right: 100%; margin-right: .5em; transform: translateY(50%) }\n"
-    ".x { top: 100%; margin-top: .4em; transform: translateX(-50%) }\n"
-    "td, th { padding: .15em 1em .15em 0; text-align: right }\n"
-    "td:first-child, th:first-child { text-align: left }\n"
-    ".c { display: inline-block; width: .9em; height: .9em; margin-right: "
-    ".5em; opacity: .7; vertical-align: -1px }\n"
-    "</style></head><body>\n<h1>Memory in use on cpu</h1>\n";
 
 typedef struct column {
     int64_t total;
@@ -183,15 +169,13 @@ static void put_plot(vst__output *output, const plot *self)
             put_area(output, self, i);
     vst__output_text(output, "</svg>\n");
     for (int i = 0; i <= GRID; i++)
-        put(output, "<span class=\"y\" style=\"bottom: %d%%\">%s</span>\n",
-            95 * i / GRID,
+        put(output, "<span class=\"y y%d\">%s</span>\n", i,
             size_text(text, sizeof text,
                       (int64_t)((double)self->most.total * i / GRID)));
     for (int i = 0; i <= GRID; i++) {
         long long us = (long long)(self->length_us * i / GRID);
-        put(output,
-            "<span class=\"x\" style=\"left: %d%%\">%lld.%03lld ms</span>\n",
-            100 * i / GRID, us / 1000, us % 1000);
+        put(output, "<span class=\"x x%d\">%lld.%03lld ms</span>\n", i,
+            us / 1000, us % 1000);
     }
     vst__output_text(output, "</figure>\n");
 }
@@ -204,7 +188,8 @@ static void put_legend(vst__output *output, const plot *self)
                              "<th>at the maximum</th></tr>\n");
     for (size_t i = 0; i < VST_CATEGORIES; i++)
         put(output,
-            "<tr><td><span class=\"c\" style=\"background: %s\"></span>%s</td>"
+            "<tr><td><svg class=\"c\" viewBox=\"0 0 1 1\"><rect width=\"1\" "
+            "height=\"1\" fill=\"%s\"/></svg>%s</td>"
             "<td>%s</td><td>%s</td></tr>\n",
             colours[i], vst__category_names[i],
             size_text(peak, sizeof peak, self->peaks[i]),
@@ -228,7 +213,7 @@ vst_status vst__timeline_page(const vst__memory_rows *rows, int64_t first_us,
         self->length_us = 1;
     take(self, rows);
     after_us = (long long)(self->most_us - first_us);
-    vst__output_text(output, head);
+    vst__output_text(output, timeline_head);
     put(output,
         "<p>Maximum: <b>%s</b> (%lld bytes) after %lld.%03lld ms.</p>\n",
         size_text(text, sizeof text, self->most.total),

@@ -325,7 +325,7 @@ def test_the_page_shows_each_category_with_its_colour_and_the_maximum(tmp_path):
     seen = [name for name, column in zip(NAMES, list(zip(*rows))[1:]) if any(column)]
     assert [f"<title>{name}</title>" in text for name in NAMES] == [name in seen for name in NAMES]
     for name, colour in zip(NAMES, COLOURS):
-        assert f'background: {colour}"></span>{name}</td>' in text
+        assert f'fill="{colour}"/></svg>{name}</td>' in text
         assert (f'<path fill="{colour}"' in text) == (name in seen)
 
 

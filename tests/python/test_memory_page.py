@@ -1,5 +1,7 @@
 """The page of a memory history, in a real browser: Chromium without a window, no server and no network."""
 
+import base64
+import hashlib
 import html
 import json
 import re
@@ -100,6 +102,14 @@ document.body.replaceChildren(told);
 """
 
 
+def with_script(text, script):
+    """A page that runs one more script than its policy allows."""
+    inside = re.search("<script>(.*?)</script>", script, re.DOTALL)[1]
+    allowed = "sha256-" + base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
+    assert text.count("script-src '") == 1
+    return text.replace("script-src '", f"script-src '{allowed}' '").replace("</body>", script + "</body>")
+
+
 def open_page(path, folder, *extra):
     """The page's own document after a moment, as text."""
     command = [BROWSER, *OPTIONS, f"--user-data-dir={folder / 'profile'}", *extra, "--dump-dom", path.as_uri()]
@@ -119,7 +129,7 @@ def page(tmp_path_factory):
     assert workplace.vestige("memory-report", "m.vst", "-o", "m.html").returncode == 0
     text = (workplace.path / "m.html").read_text()
     used = workplace.path / "used.html"
-    used.write_text(text.replace("</body>", ACTIONS + "</body>"))
+    used.write_text(with_script(text, ACTIONS))
     shown = open_page(used, workplace.path)
     found = re.search(r'<pre id="result">(.*?)</pre>', shown, re.DOTALL)
     assert found, shown[-2000:]

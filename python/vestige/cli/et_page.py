@@ -1,16 +1,18 @@
 """A drawing of an execution trace as a page: the picture to move about in, all operators as a tree, details of each.
 
-One file: nothing is loaded from elsewhere.
+One file: nothing is loaded from elsewhere, and nothing runs in it but the page's own script, by its hash.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import re
 from html import escape
 
-from .et_svg import write_picture
+from .et_svg import STYLE, write_picture
 from .et_tree import shown_time
 
 TYPE_CHECKING = False
@@ -24,18 +26,34 @@ ROWS = 20000  # operators of the tree beside the picture
 
 
 def write_page(drawing: Drawing, file: TextIO) -> None:
-    with open(os.path.join(os.path.dirname(__file__), "et_page.html"), encoding="utf-8") as template:
-        parts = re.split(r"{{(\w+)}}", template.read())
+    with open(os.path.join(os.path.dirname(__file__), "et_page.html"), encoding="utf-8") as page:
+        template = page.read()
+    parts = re.split(r"{{(\w+)}}", template)
     for index, part in enumerate(parts):
         if index % 2 == 0:
             file.write(part)
         elif part == "title":
             file.write(escape(drawing.tree.path))
+        elif part == "policy":
+            file.write(_policy(template))
         elif part == "picture":
             write_picture(drawing, file, standalone=False)
         else:
             rows = json.dumps(_rows(drawing), ensure_ascii=False, separators=(",", ":"))
-            file.write(rows.replace("</", "<\\/").replace("<!--", "<\\!--"))
+            file.write(rows.replace("<", "\\u003c"))
+
+
+def _policy(template: str) -> str:
+    """Allows the page's script, its style and the picture's."""
+    ((style,), (script,)) = (re.findall(f"<{name}>(.*?)</{name}>", template, re.DOTALL) for name in ("style", "script"))
+    return (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}' '{_hash(STYLE)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _rows(drawing: Drawing) -> list[list[Any]]:

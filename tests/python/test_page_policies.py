@@ -1,0 +1,106 @@
+"""The policies of the pages that we write: nothing runs or is loaded but what is in them, and in a real browser they work
+without asking for more."""
+
+import json
+import re
+
+import pytest
+from browser import BROWSER, Browser
+from handmade_graph import good_document
+from traces import record, steps
+from viewing import serving
+
+import vestige
+from vestige import Trace
+from vestige.cli import et, memory_report, view
+
+pytestmark = [
+    pytest.mark.any_python,
+    pytest.mark.skipif(not BROWSER, reason="no Chromium is installed (Debian's package chromium)"),
+]
+WATCH = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", event =>
+    violations.push([event.effectiveDirective, event.blockedURI, event.sourceFile, event.lineNumber, event.sample]));
+"""
+INTRUDER = "<script>window.intruded = 1</script><img src=x onerror='window.intruded = 2'><style>h1{color:red}</style>"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    browser = Browser(tmp_path_factory.mktemp("browser"))
+    yield browser
+    browser.close()
+
+
+def memory_page(folder):
+    with vestige.memory.track(folder / "m.vst"):
+        kept = [bytes(5000) for _ in range(20)]
+    assert len(kept) == 20 and memory_report.main([str(folder / "m.vst"), "-o", str(folder / "p.html")]) == 0
+
+
+def view_page(folder):
+    record(folder / "t.vst", steps(5))
+    assert view.main([str(folder / "t.vst"), "--html", str(folder / "p.html")]) == 0
+
+
+def et_page(folder):
+    (folder / "et.json").write_text(json.dumps(good_document()))
+    assert et.main(["show", str(folder / "et.json"), "-o", str(folder / "p.html")]) == 0
+
+
+def timeline_page(folder):
+    trace = Trace(str(record(folder / "t.vst", steps(5))))
+    trace.export(str(folder / "p.html"), all_windows=True, format="memory-timeline")
+
+
+# By the function that writes a page: what is there once its script has run, and what to do then.
+PAGES = {
+    memory_page: ("document.querySelectorAll('.frame').length > 0", "document.querySelector('.frame').click()"),
+    view_page: ("document.getElementById('loading').hidden", "document.getElementById('help').click()"),
+    et_page: ("document.querySelector('#tree summary') !== null", "document.querySelector('g.box').dispatchEvent(new MouseEvent('click', {bubbles: true}))"),
+    timeline_page: ("getComputedStyle(document.querySelector('.y5')).bottom !== 'auto'", "0"),
+}
+
+
+def opened(browser, address):
+    page = browser.open()
+    page.send("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
+    page.go(address)
+    return page
+
+
+@pytest.mark.parametrize("write", PAGES, ids=lambda write: write.__name__)
+def test_a_page_works_and_asks_for_nothing_that_its_policy_forbids(browser, tmp_path, write):
+    write(tmp_path)
+    ready, use = PAGES[write]
+    page = opened(browser, (tmp_path / "p.html").as_uri())
+    page.wait(ready)
+    page.eval(use)
+    assert page.eval("new Promise(done => requestAnimationFrame(() => setTimeout(() => done(violations), 50)))") == []
+    assert page.errors() == []
+    page.close()
+
+
+@pytest.mark.parametrize("write", PAGES, ids=lambda write: write.__name__)
+def test_in_a_page_nothing_else_runs(browser, tmp_path, write):
+    write(tmp_path)
+    path = tmp_path / "p.html"
+    policy = re.search('http-equiv="Content-Security-Policy" content="([^"]*)"', path.read_text())[1]
+    assert policy.startswith("default-src 'none'; ") and "unsafe" not in policy
+    path.write_text(path.read_text().replace("</body>", INTRUDER + "</body>"))
+    page = opened(browser, path.as_uri())
+    page.wait(PAGES[write][0])
+    page.wait("violations.length >= 3")
+    assert page.eval("window.intruded") is None
+    page.close()
+
+
+def test_the_viewer_works_and_asks_for_nothing_that_its_policy_forbids(browser, tmp_path):
+    with serving(record(tmp_path / "t.vst", steps(5))) as server:
+        page = opened(browser, server.address)
+        page.wait("document.getElementById('loading').hidden")
+        page.eval("document.getElementById('help').click()")
+        assert page.eval("violations") == []
+        assert page.errors() == []
+        page.close()
