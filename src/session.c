@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <vestige/session.h>
+#include <vestige/storage_guard.h>
 
 #include "os/os.h"
 #include "record/queue.h"
@@ -162,6 +163,35 @@ void vst_session_destroy(vst_session *session)
     vst__queue_destroy(session->queue);
     vst__file_destroy(session->file);
     free(session);
+}
+
+static const vst_storage_watcher *watcher; /* set once */
+
+static void found_cut(void)
+{
+    vst__queue_chunks_are_gone();
+    if (watcher->cut)
+        watcher->cut();
+}
+
+void vst_storage_watch(const vst_storage_watcher *who)
+{
+    static vst_storage_watcher ours;
+
+    watcher = who;
+    ours = *who;
+    ours.cut = found_cut;
+    vst__os_storage_watch(&ours);
+}
+
+bool vst_storage_rescue(const void *address)
+{
+    return vst__os_storage_rescue(address);
+}
+
+bool vst_session_was_cut(const vst_session *session)
+{
+    return vst__file_was_cut(session->file);
 }
 
 bool vst_session_is_recording(const vst_session *session)

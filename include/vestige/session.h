@@ -48,6 +48,9 @@ VST_API bool vst_session_is_recording(const vst_session *session);
 /* The queue to define and record into; valid until destroy. */
 VST_API vst_queue *vst_session_queue(vst_session *session);
 VST_API uint64_t vst_session_lost(const vst_session *session);
+/* Somebody else made the file shorter while it was written. What is recorded
+ * from then on is lost, and counted; the file is left as it is. */
+VST_API bool vst_session_was_cut(const vst_session *session);
 /* Opens what was recorded so far; the caller closes it. */
 VST_API vst_status vst_session_open_trace(vst_session *session,
                                           vst_trace **trace, vst_error *error);

@@ -16,6 +16,7 @@
 #include "span.h"
 #include "status.h"
 #include "storage.h"
+#include "storage_guard.h"
 #include "tables.h"
 #include "trace.h"
 #include "traceback.h"

@@ -169,6 +169,20 @@ void vpy_engine_check_thread(void)
         running->check_thread();
 }
 
+/* Once: a later Python is not locked out, but told of. */
+int vpy_engine_warn_if_unproven(void)
+{
+    static bool warned;
+
+    if (VPY_IS_PROVEN || warned)
+        return 0;
+    warned = true;
+    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                            "vestige's hooks are not proven on Python %d.%d "
+                            "yet: calls may be missing from the trace",
+                            PY_MAJOR_VERSION, PY_MINOR_VERSION);
+}
+
 const vpy_engine *vpy_engine_running(void)
 {
     return running;

@@ -68,6 +68,7 @@ static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
     (void)module, (void)unused;
     vpy_recording_queue = NULL;
     vpy_recording_session = NULL;
+    vpy_storage_guard_after_fork();
     vpy_flight_after_fork();
     vpy_snapshots_after_fork();
     vpy_traceback_after_fork();

@@ -139,6 +139,7 @@ static int module_exec(PyObject *module)
         add_constants(module) < 0)
         return -1;
     vst_tracer_register(vpy_tracer_make);
+    vpy_storage_guard_init();
     return 0;
 }
 

@@ -131,6 +131,17 @@ static void is_no_longer_recording(session *self)
     vpy_call_stacks_forget();
 }
 
+void vpy_session_end_if_cut(void)
+{
+    session *self = (session *)vpy_recording_session;
+
+    if (!self || !vst_session_was_cut(self->handle))
+        return;
+    vst_session_stop(self->handle);
+    is_no_longer_recording(self);
+    vpy_flight_end(self->flight);
+}
+
 static void session_dealloc(PyObject *object)
 {
     session *self = (session *)object;
@@ -179,20 +190,6 @@ static void configure(session *self)
     Py_XINCREF(options.log_args);
     vpy_tracer_configure(&options);
     vpy_memory_configure(&self->memory_options, self->handle);
-}
-
-/* Once: a later Python is not locked out, but told of. */
-static int warn_if_unproven(void)
-{
-    static bool warned;
-
-    if (VPY_IS_PROVEN || warned)
-        return 0;
-    warned = true;
-    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                            "vestige's hooks are not proven on Python %d.%d "
-                            "yet: calls may be missing from the trace",
-                            PY_MAJOR_VERSION, PY_MINOR_VERSION);
 }
 
 static const vpy_engine *choose_engine(session *self)
@@ -249,7 +246,7 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
                         "sub-interpreters");
         return NULL;
     }
-    if (warn_if_unproven() < 0)
+    if (vpy_engine_warn_if_unproven() < 0)
         return NULL;
     PyObject *created = session_create(object, unused);
     if (!created)
@@ -259,6 +256,8 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
         return fail(self,
                     vpy_recording_session == object ? VST_E_STATE : VST_E_BUSY,
                     NULL);
+    if (vst_session_was_cut(self->handle))
+        Py_RETURN_NONE; /* it is over, which is told when it is finished */
     if (vpy_flight_begin(self->flight, self->handle) < 0)
         return NULL;
     self->options.raises = vpy_flight_waits_for_exceptions(self->flight);
@@ -284,6 +283,8 @@ static PyObject *session_stop(PyObject *object, PyObject *unused)
 
     (void)unused;
     if (!self->handle || vst_session_stop(self->handle) != VST_OK) {
+        if (self->handle && vst_session_was_cut(self->handle))
+            Py_RETURN_NONE;
         PyErr_SetString(PyExc_RuntimeError, "the recording is not running");
         return NULL;
     }
@@ -335,7 +336,7 @@ static PyObject *session_set_metadata(PyObject *object, PyObject *args)
                                         PyBytes_AS_STRING(json_text));
     Py_XDECREF(key_text);
     Py_XDECREF(json_text);
-    if (status != VST_OK)
+    if (status != VST_OK && !vst_session_was_cut(self->handle))
         return vpy_raise(status, NULL, self->path);
     Py_RETURN_NONE;
 }
@@ -408,6 +409,14 @@ static PyObject *session_lost(PyObject *object, void *unused)
         self->handle ? vst_session_lost(self->handle) : 0);
 }
 
+static PyObject *session_was_cut(PyObject *object, void *unused)
+{
+    session *self = (session *)object;
+
+    (void)unused;
+    return PyBool_FromLong(self->handle && vst_session_was_cut(self->handle));
+}
+
 static PyObject *session_engine(PyObject *object, void *unused)
 {
     session *self = (session *)object;
@@ -437,6 +446,7 @@ static PyMethodDef session_methods[] = {
 static PyGetSetDef session_getset[] = {
     {"recording", session_recording, NULL, NULL, NULL},
     {"lost", session_lost, NULL, NULL, NULL},
+    {"was_cut", session_was_cut, NULL, NULL, NULL},
     {"engine", session_engine, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

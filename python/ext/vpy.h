@@ -102,6 +102,7 @@ const vpy_engine *vpy_engine_choose(const vpy_options *options);
 PyObject *vpy_engine_take_note(void); /* str or None */
 void vpy_engine_prepare(const vpy_options *options);
 void vpy_engine_give_up(void); /* what was prepared and not started */
+int vpy_engine_warn_if_unproven(void);
 bool vpy_engine_start(vpy_tracer *tracer);
 void vpy_engine_stop(vpy_tracer *tracer);
 /* These two do nothing while no engine runs. */
@@ -302,6 +303,11 @@ void vpy_greenlets_watch_thread(void); /* the current one */
 /* forks.c */
 int vpy_forks_init(PyObject *module);
 
+/* ---- storage_guard.c ----------------------------------------------------- */
+
+void vpy_storage_guard_init(void);
+void vpy_storage_guard_after_fork(void);
+
 /* triggers.c: what asks for a snapshot when the program is slow, or fails. */
 typedef struct vpy_slow {
     char *name; /* of an annotation or a Python function */
@@ -444,6 +450,8 @@ int vpy_self_bound(PyTypeObject *owner, const char *name, size_t offset,
 extern vst_queue *vpy_recording_queue;        /* for annotations; NULL: none */
 void vpy_annotation_forget(vst_queue *queue); /* it is about to be freed */
 extern PyObject *vpy_recording_session;       /* borrowed; NULL: none */
+/* Stops the recording if somebody cut its file. With the GIL. */
+void vpy_session_end_if_cut(void);
 vst_session *vpy_session_handle(PyObject *session);
 
 /* A UTF-8 view of a str, bytes that cannot be decoded kept as they were; the

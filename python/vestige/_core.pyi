@@ -68,6 +68,9 @@ class Session:
     @property
     def lost(self) -> int: ...
     @property
+    def was_cut(self) -> bool:
+        """Somebody else made the file shorter while it was recorded: nothing more is."""
+    @property
     def engine(self) -> str: ...
 
 table_names: tuple[str, ...]

@@ -438,10 +438,13 @@ class profile(TorchProfile):
     def _tell_loss(self) -> None:
         """One line for a trace that is not whole: the program went on, and nobody would notice."""
         out = sys.__stderr__
-        if not self._session.lost or out is None:
+        if not (self._session.lost or self._session.was_cut) or out is None:
             return
         try:
             lost = f"{self._session.lost:,} records could not be kept; is the disk full?"
+            if self._session.was_cut:
+                lost = "somebody else truncated the file, and recording ended there; "
+                lost += f"at least {self._session.lost:,} records are lost"
             print(printable(f"vestige: {self._place()}: {lost}"), file=out, flush=True)
         except (OSError, ValueError):  # it is closed
             pass

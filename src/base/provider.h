@@ -4,6 +4,7 @@
 #ifndef VST_BASE_PROVIDER_H
 #define VST_BASE_PROVIDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,8 +19,9 @@ typedef struct vst_chunk {
     /* Gives the memory back without saying what was used of it; works after
      * the provider is gone. */
     void (*release)(struct vst_chunk *chunk);
-    void *memory; /* the provider's own */
+    void *memory; /* the provider's own, as the next two */
     size_t memory_size;
+    void *storage;
     uint64_t place;  /* where it lies in the file, the provider's own */
     size_t overhead; /* words in it that are no records, as the
                       * recorder counts them */
@@ -57,14 +59,18 @@ typedef struct vst_chunk_provider {
      * VST_ESCAPE_WORDS_MAX less a few. May fail now and work later. */
     vst_status (*acquire)(void *ctx, uint32_t thread, size_t words,
                           vst_chunk *chunk);
-    /* The first `used` words are final; releases the chunk. */
-    void (*seal)(void *ctx, vst_chunk *chunk, size_t used, uint32_t segments);
+    /* The first `used` words are final; releases the chunk. So many of them
+     * could not be kept. */
+    size_t (*seal)(void *ctx, vst_chunk *chunk, size_t used, uint32_t segments);
     vst_status (*define)(void *ctx, const vst_entry *entry);
     /* So many records could not be kept since the first start. */
     void (*lost)(void *ctx, uint64_t total);
     /* So many more calls were left out because they were short. By any thread,
      * also without the lock, several at once. May be NULL. */
     void (*left_out)(void *ctx, uint64_t more);
+    /* What chunks are made of was taken away: there will be no other, and what
+     * is written into those that there are is lost. May be NULL. */
+    bool (*is_gone)(void *ctx);
 } vst_chunk_provider;
 
 #endif

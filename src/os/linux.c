@@ -20,9 +20,6 @@
 #ifndef TMPFS_MAGIC
 #define TMPFS_MAGIC 0x01021994
 #endif
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 #ifndef RAMFS_MAGIC
 #define RAMFS_MAGIC 0x858458f6
 #endif
@@ -240,12 +237,16 @@ void vst__os_file_identify(int fd, vst__os_identity *identity)
     *identity = (vst__os_identity){(uint64_t)st.st_dev, (uint64_t)st.st_ino};
 }
 
-bool vst__os_file_is(int fd, const vst__os_identity *identity)
+bool vst__os_file_is(int fd, const vst__os_identity *identity, uint64_t *size)
 {
-    vst__os_identity found;
+    struct stat st = {.st_ino = 0};
 
-    vst__os_file_identify(fd, &found);
-    return found.device == identity->device && found.inode == identity->inode;
+    if (fstat(fd, &st) != 0)
+        return false;
+    if (size)
+        *size = (uint64_t)st.st_size;
+    return (uint64_t)st.st_dev == identity->device &&
+           (uint64_t)st.st_ino == identity->inode;
 }
 
 int vst__os_file_truncate(int fd, uint64_t size)
@@ -373,21 +374,6 @@ void vst__os_file_reserve(int fd, uint64_t end, uint64_t need,
                                             (off_t)from, (off_t)ahead) == 0
                     ? from + ahead
                     : UINT64_MAX;
-}
-
-/* Kernels before 5.14 cannot make pages writable ahead; there each is made so
- * when it is first written. */
-int vst__os_map_shared(int fd, uint64_t offset, size_t size, void **address)
-{
-    *address =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
-    if (*address == MAP_FAILED)
-        return errno;
-    if (madvise(*address, size, MADV_POPULATE_WRITE) == 0 || errno == EINVAL)
-        return 0;
-    int error = errno;
-    munmap(*address, size);
-    return error;
 }
 
 void vst__os_unmap(const void *address, size_t size)

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <vestige/storage_guard.h>
+
 uint64_t vst__os_thread_id(void);     /* the kernel's, as other tools show it */
 uint64_t vst__os_thread_handle(void); /* pthread_self() */
 uint32_t vst__os_process_id(void);
@@ -68,7 +70,8 @@ typedef struct vst__os_identity {
     uint64_t device, inode;
 } vst__os_identity;
 void vst__os_file_identify(int fd, vst__os_identity *identity);
-bool vst__os_file_is(int fd, const vst__os_identity *identity);
+/* *size is what it has now; it may be NULL. */
+bool vst__os_file_is(int fd, const vst__os_identity *identity, uint64_t *size);
 int vst__os_file_truncate(int fd, uint64_t size);
 /* Returns once what was written is on the disk. */
 int vst__os_file_sync(int fd);
@@ -96,8 +99,30 @@ int vst__os_file_allocate(int fd, uint64_t offset, uint64_t size);
  * UINT64_MAX once there was none to be had, or it would not help. */
 void vst__os_file_reserve(int fd, uint64_t end, uint64_t need,
                           uint64_t *reserved);
-/* Maps with its pages present and writable. */
-int vst__os_map_shared(int fd, uint64_t offset, size_t size, void **address);
 void vst__os_unmap(const void *address, size_t size);
+
+/* ---- storage: a file that is written through mappings ---------------------
+ */
+
+typedef struct vst__os_storage vst__os_storage;
+
+/* Maps a part of a file with its pages present and writable. *cut, which is
+ * there until the mapping goes or is disowned, becomes true when that part of
+ * the file is found to be gone. */
+int vst__os_storage_map(int fd, uint64_t offset, size_t size, bool *cut,
+                        void **address, vst__os_storage **storage);
+void vst__os_storage_unmap(vst__os_storage *storage);
+/* Mappings that are left tell nobody from now on. */
+void vst__os_storage_disown(bool *cut);
+/* Whether the address lies in such a mapping. Memory that belongs to no file is
+ * put there, and *cut is set. Any thread, inside of a signal handler. */
+bool vst__os_storage_rescue(const void *address);
+/* Sets *cut, where it was found by other means. */
+void vst__os_storage_found_cut(bool *cut);
+/* Who takes the signal; see <vestige/storage_guard.h>. */
+void vst__os_storage_watch(const vst_storage_watcher *watcher);
+/* Between these two storage is touched. They nest. */
+void vst__os_storage_begin(void);
+void vst__os_storage_end(void);
 
 #endif

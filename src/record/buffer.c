@@ -88,8 +88,10 @@ static bool join_recording(vst__writer *writer)
         vst__writer_abandon(writer);
         return false;
     }
-    if (writer->queue == queue)
+    if (writer->queue == queue) {
+        vst__writer_leave_what_is_gone(writer);
         return true;
+    }
     vst__writer_abandon(writer);
     vst__thread *thread = vst__queue_thread(queue, vst__os_thread_handle());
     if (!thread)

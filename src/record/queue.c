@@ -20,8 +20,10 @@ VST_THREAD_LOCAL vst_memory_thread vst_memory_here VST_TLS_MODEL;
 vst_queue *vst__recording;
 uint64_t vst_recording_epoch;
 
-static uint64_t last_epoch; /* guarded by the lock */
-static uint32_t forks;      /* that this process is away from its first */
+/* Guarded by the lock. Even: that of a recording whose chunks are gone is one
+ * more, and no other has it. */
+static uint64_t last_epoch;
+static uint32_t forks; /* that this process is away from its first */
 
 /* Pairs with the relaxed load in vst_record: what was set up before (a queue,
  * its provider) is reached only through the lock, which the slow path takes. */
@@ -131,7 +133,7 @@ vst_status vst__queue_start(vst_queue *queue)
             t->runs = t->words = t->place = 0;
             t->writes = t->gone = false;
         }
-        set_epoch(++last_epoch);
+        set_epoch(last_epoch += 2);
     }
     vst__recorder_give();
     return status;
@@ -196,8 +198,21 @@ void vst_queue_request_attention(vst_queue *queue)
 {
     vst__recorder_take();
     if (vst__recording == queue)
-        set_epoch(++last_epoch);
+        set_epoch(last_epoch += 2);
     vst__recorder_give();
+}
+
+/* The lock's holders store the epoch without a look at what it was; a recording
+ * that they end meanwhile stays ended. */
+void vst__queue_chunks_are_gone(void)
+{
+    uint64_t epoch = __atomic_load_n(&vst_recording_epoch, __ATOMIC_RELAXED);
+
+    while (epoch != 0 && epoch % 2 == 0 &&
+           !__atomic_compare_exchange_n(&vst_recording_epoch, &epoch, epoch + 1,
+                                        false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+        ;
 }
 
 /* ---- definitions ------------------------------------------------------- */

@@ -145,6 +145,9 @@ vst_status vst__queue_start(vst_queue *queue);
 void vst__queue_stop(vst_queue *queue);
 uint64_t vst__queue_lost(vst_queue *queue);
 bool vst__queue_is_recording(void); /* any queue */
+/* Makes every thread that records look up, because its chunk may be gone. Any
+ * thread, with the lock or without, inside of a signal handler. */
+void vst__queue_chunks_are_gone(void);
 
 /* ---- with the lock held ------------------------------------------------ */
 
@@ -173,6 +176,8 @@ bool vst__writer_attach(vst__writer *writer, vst_queue *queue);
 void vst__writer_detach(vst__writer *writer, bool keep_for_others);
 /* Forgets the chunk; its records stay as they are in the file. */
 void vst__writer_abandon(vst__writer *writer);
+/* Seals the chunk for good, if the provider's chunks are gone. The owner. */
+void vst__writer_leave_what_is_gone(vst__writer *writer);
 /* Seals the chunk and takes another; there may be none. */
 void vst__writer_change_chunk(vst__writer *writer);
 /* Takes a chunk after there was none, if there is one now. */

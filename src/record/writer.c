@@ -53,6 +53,14 @@ static void begin_run(vst__writer *writer, vst_queue *queue, size_t room)
         writer->hot.limit = writer->hot.cursor;
 }
 
+/* Its words may be anything by now. */
+static bool is_gone(const vst_queue *queue)
+{
+    const vst_chunk_provider *provider = queue->provider;
+
+    return provider->is_gone && provider->is_gone(provider->ctx);
+}
+
 /* Of the words from here on none refers to one before. */
 static void forget_recent(vst__writer *writer)
 {
@@ -65,7 +73,7 @@ static void leave_run(vst__writer *writer)
 {
     vst__thread *thread = writer->thread;
 
-    if (!writer->run || !thread)
+    if (!writer->run || !thread || is_gone(writer->queue))
         return;
     size_t count = (size_t)(writer->hot.cursor - writer->run);
     vst__fold_words(&thread->fold, writer->run, count);
@@ -108,8 +116,8 @@ static void seal(vst_queue *queue, vst_chunk *chunk, const uint64_t *cursor,
 {
     const vst_chunk_provider *provider = queue->provider;
 
-    provider->seal(provider->ctx, chunk, (size_t)(cursor - chunk->words),
-                   segments);
+    queue->lost += provider->seal(provider->ctx, chunk,
+                                  (size_t)(cursor - chunk->words), segments);
 }
 
 /* The runs in a slot that was given to others are gone. */
@@ -315,6 +323,16 @@ void vst__writer_abandon(vst__writer *writer)
     writer->hot.left_out = writer->left_out_told = 0;
     if (writer->queue)
         unlink_writer(writer);
+}
+
+void vst__writer_leave_what_is_gone(vst__writer *writer)
+{
+    if (!writer->chunk.words || !is_gone(writer->queue))
+        return;
+    seal(writer->queue, &writer->chunk, writer->hot.cursor, writer->segments);
+    clear_chunk(writer);
+    writer->run = NULL;
+    writer->asks_again = false;
 }
 
 /* A thread that waits in a call, and has no writer because it recorded nothing

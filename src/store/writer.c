@@ -17,10 +17,15 @@ enum {
 
 /* ---- chunks ------------------------------------------------------------ */
 
-static void seal_chunk(void *ctx, vst_chunk *chunk, size_t used,
-                       uint32_t segments)
+static size_t seal_chunk(void *ctx, vst_chunk *chunk, size_t used,
+                         uint32_t segments)
 {
-    vst__file_seal_chunk(ctx, chunk, used, segments);
+    return vst__file_seal_chunk(ctx, chunk, used, segments);
+}
+
+static bool is_gone(void *ctx)
+{
+    return vst__file_was_cut(ctx);
 }
 
 static vst_status acquire_chunk(void *ctx, uint32_t thread, size_t words,
@@ -109,9 +114,8 @@ static vst_status define_stack(vst__file *file, const vst_entry *entry)
     return VST_OK;
 }
 
-static vst_status define(void *ctx, const vst_entry *entry)
+static vst_status write_entry(vst__file *file, const vst_entry *entry)
 {
-    vst__file *file = ctx;
     size_t size = sizeof(vst_file_entry) + entry->a_len + entry->b_len;
     size_t words = (size + 7) / 8;
     uint64_t *at;
@@ -144,6 +148,15 @@ static vst_status define(void *ctx, const vst_entry *entry)
     return VST_OK;
 }
 
+/* Also between windows, when nothing else is stored. */
+static vst_status define(void *ctx, const vst_entry *entry)
+{
+    vst__os_storage_begin();
+    vst_status status = write_entry(ctx, entry);
+    vst__os_storage_end();
+    return status;
+}
+
 /* ---- the file ---------------------------------------------------------- */
 
 static vst_status write_header(vst__file *file)
@@ -151,7 +164,8 @@ static vst_status write_header(vst__file *file)
     void *memory;
 
     vst__os_file_identify(file->fd, &file->identity);
-    vst_status status = vst__file_map(file, 0, VST_FILE_HEADER_SIZE, &memory);
+    vst_status status = vst__file_map(file, 0, VST_FILE_HEADER_SIZE, &memory,
+                                      &file->header_storage);
 
     if (status != VST_OK)
         return status;
@@ -225,13 +239,16 @@ vst_status vst__file_create(const char *path, bool overwrite,
         .define = define,
         .lost = set_lost,
         .left_out = add_left_out,
+        .is_gone = is_gone,
     };
     vst__slots_init(&file->slots, bounds->max_size, bounds->keep_ns,
                     vst_clock_ticks_per_second());
     file->keep_ns = bounds->keep_ns;
     file->min_duration_ns = bounds->min_duration_ns;
     file->definitions_next = DEFINITIONS_FIRST;
+    vst__os_storage_begin();
     vst_status status = open_file(file, path, overwrite, error);
+    vst__os_storage_end();
     if (status != VST_OK) {
         vst__file_destroy(file);
         return status;
@@ -250,6 +267,8 @@ int vst__file_descriptor(const vst__file *file)
     return file->fd;
 }
 
+/* ---- windows, and the end ----------------------------------------------- */
+
 static vst_status define_window(vst__file *file, vst_ticks last)
 {
     vst_entry entry = {
@@ -263,7 +282,16 @@ static vst_status define_window(vst__file *file, vst_ticks last)
     return define(file, &entry);
 }
 
-vst_status vst__file_begin_window(vst__file *file, vst_error *error)
+/* A window is open until it is ended, or the file let go of. In a child that
+ * was forked meanwhile it is not. */
+static void close_window(vst__file *file)
+{
+    if (file->window_pid == vst__os_process_id())
+        vst__os_storage_end();
+    file->window_pid = 0;
+}
+
+static vst_status begin_window(vst__file *file, vst_error *error)
 {
     file->window = (uint16_t)file->header->windows;
     if (file->header->windows == UINT16_MAX)
@@ -276,6 +304,17 @@ vst_status vst__file_begin_window(vst__file *file, vst_error *error)
     file->header->windows++;
     file->header->state = VST_FILE_RECORDING;
     return VST_OK;
+}
+
+vst_status vst__file_begin_window(vst__file *file, vst_error *error)
+{
+    vst__os_storage_begin();
+    vst_status status = begin_window(file, error);
+    if (status == VST_OK && file->window_pid == 0)
+        file->window_pid = vst__os_process_id();
+    else
+        vst__os_storage_end();
+    return status;
 }
 
 void vst__file_end_window(vst__file *file)
@@ -291,33 +330,48 @@ void vst__file_end_window(vst__file *file)
     define(file, &entry);
     define_window(file, now.ticks);
     file->header->state = VST_FILE_STOPPED;
+    close_window(file);
 }
 
-vst_status vst__file_finish(vst__file *file, vst_error *error)
+static vst_status finish(vst__file *file, vst_error *error)
 {
     if (file->header->state == VST_FILE_FINISHED)
         return VST_OK;
     if (file->definitions.words)
         vst__file_seal_chunk(file, &file->definitions, file->definitions_used,
                              1);
-    uint64_t size = file->cut ? file->cut : file->end;
+    uint64_t size = file->used_end ? file->used_end : file->end;
     file->header->size = size;
     file->header->state = VST_FILE_FINISHED;
-    if (!vst__os_file_is(file->fd, &file->identity))
+    if (!vst__os_file_is(file->fd, &file->identity, NULL))
         return vst_error_set(error, VST_E_IO, EBADF, size);
+    /* Shorter than it says: a reader tells so. Made longer, it would not. */
+    if (vst__file_is_cut(file))
+        return VST_OK;
+    file->allocated = size;
     int failed = vst__os_file_truncate(file->fd, size);
     return failed ? vst_error_set(error, VST_E_IO, failed, size) : VST_OK;
+}
+
+vst_status vst__file_finish(vst__file *file, vst_error *error)
+{
+    vst__os_storage_begin();
+    vst_status status = finish(file, error);
+    vst__os_storage_end();
+    return status;
 }
 
 void vst__file_destroy(vst__file *file)
 {
     if (!file)
         return;
+    close_window(file);
     if (file->definitions.words)
         file->definitions.release(&file->definitions);
     if (file->header)
-        vst__os_unmap(file->header, VST_FILE_HEADER_SIZE);
-    if (file->fd >= 0 && vst__os_file_is(file->fd, &file->identity))
+        vst__os_storage_unmap(file->header_storage);
+    vst__os_storage_disown(&file->is_cut);
+    if (file->fd >= 0 && vst__os_file_is(file->fd, &file->identity, NULL))
         vst__os_file_close(file->fd);
     vst__slots_free(&file->slots);
     free(file);

@@ -7,6 +7,10 @@
  * way, 17 in fresh anonymous memory, 29 in a plain mapping; 11 of them are the
  * clock.
  *
+ * Somebody else may cut the file meanwhile. What is stored there then would end
+ * the program, unless who takes SIGBUS asks os.h about it; it is noticed here
+ * also before a chunk is mapped. From then on the file is left alone.
+ *
  * In a bounded file (slots.h) chunks of records are all one slot long, and the
  * oldest sealed one is emptied and used again. What dies in the middle of that
  * leaves a slot without a magic. */
@@ -36,14 +40,34 @@ static vst_status fail(vst__file *file, int sys_errno)
     }
 }
 
-vst_status vst__file_map(vst__file *file, uint64_t offset, uint64_t size,
-                         void **memory)
+bool vst__file_was_cut(const vst__file *file)
 {
-    uint64_t need = offset + size;
+    /* Pairs with the exchange in os/storage.c. */
+    return __atomic_load_n(&file->is_cut, __ATOMIC_ACQUIRE);
+}
+
+bool vst__file_is_cut(vst__file *file)
+{
+    uint64_t size;
+
+    if (vst__os_file_is(file->fd, &file->identity, &size) &&
+        size < file->allocated)
+        vst__os_storage_found_cut(&file->is_cut);
+    return vst__file_was_cut(file);
+}
+
+vst_status vst__file_map(vst__file *file, uint64_t offset, uint64_t size,
+                         void **memory, vst__os_storage **storage)
+{
+    uint64_t need = offset + size, has;
     int failed = 0;
 
-    if (!vst__os_file_is(file->fd, &file->identity))
+    if (!vst__os_file_is(file->fd, &file->identity, &has))
         return fail(file, EBADF);
+    if (has < file->allocated)
+        vst__os_storage_found_cut(&file->is_cut);
+    if (vst__file_was_cut(file))
+        return fail(file, EIO);
     if (need > file->allocated) {
         vst__os_file_reserve(file->fd, file->allocated, need, &file->reserved);
         failed = vst__os_file_allocate(file->fd, file->allocated,
@@ -53,13 +77,21 @@ vst_status vst__file_map(vst__file *file, uint64_t offset, uint64_t size,
         return fail(file, failed);
     if (need > file->allocated)
         file->allocated = need;
-    failed = vst__os_map_shared(file->fd, offset, (size_t)size, memory);
+    failed = vst__os_storage_map(file->fd, offset, (size_t)size, &file->is_cut,
+                                 memory, storage);
     return failed ? fail(file, failed) : VST_OK;
 }
 
+/* Where a chunk goes. */
+typedef struct mapped_room {
+    uint64_t place, size;
+    void *memory;
+    vst__os_storage *storage;
+} mapped_room;
+
 static void release_chunk(vst_chunk *chunk)
 {
-    vst__os_unmap(chunk->memory, chunk->memory_size);
+    vst__os_storage_unmap(chunk->storage);
     chunk->words = NULL;
 }
 
@@ -100,128 +132,138 @@ static void empty_slot(vst__file *file, const vst__slot_sealed *slot,
     memset(memory, 0, file->slots.size);
 }
 
-static vst_status reuse_oldest(vst__file *file, uint64_t *place, void **memory)
+static vst_status reuse_oldest(vst__file *file, mapped_room *room)
 {
     vst__slot_sealed slot = *vst__slots_oldest(&file->slots);
-    vst_status status =
-        vst__file_map(file, slot.place, file->slots.size, memory);
 
+    room->size = file->slots.size;
+    vst_status status = vst__file_map(file, slot.place, room->size,
+                                      &room->memory, &room->storage);
     if (status != VST_OK)
         return status;
     vst__slots_take_oldest(&file->slots);
-    empty_slot(file, &slot, *memory);
-    *place = slot.place;
+    empty_slot(file, &slot, room->memory);
+    room->place = slot.place;
     return VST_OK;
 }
 
 /* At the end of the file. */
-static vst_status grow(vst__file *file, uint64_t size, uint64_t *place,
-                       void **memory)
+static vst_status grow(vst__file *file, uint64_t size, mapped_room *room)
 {
-    vst_status status = vst__file_map(file, file->end, size, memory);
+    vst_status status =
+        vst__file_map(file, file->end, size, &room->memory, &room->storage);
 
     if (status != VST_OK)
         return status;
-    *place = file->last = file->end;
+    room->size = size;
+    room->place = file->last = file->end;
     file->end += size;
     return VST_OK;
 }
 
 /* One slot for records. Where the disk is full there may still be an old one.
  */
-static vst_status take_slot(vst__file *file, uint64_t *place, void **memory)
+static vst_status take_slot(vst__file *file, mapped_room *room)
 {
     vst__slots *slots = &file->slots;
 
     if (vst__slots_due(slots, file->end, vst_clock_ticks()))
-        return reuse_oldest(file, place, memory);
+        return reuse_oldest(file, room);
     if (!vst__slots_may_grow(slots, file->end))
         return fail(file, ENOSPC);
     vst_status status = vst__slots_add(slots);
     if (status == VST_OK) {
-        status = grow(file, slots->size, place, memory);
+        status = grow(file, slots->size, room);
         if (status != VST_OK)
             slots->count--;
     }
     if (status != VST_OK && vst__slots_oldest(slots))
-        return reuse_oldest(file, place, memory);
+        return reuse_oldest(file, room);
     return status;
 }
 
 /* Definitions are never dropped. As long as they take less than half of what
  * the file may hold, they take it from the records; beyond that it grows. */
-static vst_status take_definitions(vst__file *file, uint64_t *size,
-                                   uint64_t *place, void **memory)
+static vst_status take_definitions(vst__file *file, uint64_t size,
+                                   mapped_room *room)
 {
     vst__slots *slots = &file->slots;
-    vst_status status;
 
-    *size = (*size + slots->size - 1) & ~(uint64_t)(slots->size - 1);
-    if (*size == slots->size && !vst__slots_may_grow(slots, file->end) &&
-        file->definitions_size < slots->max_size / 2 &&
-        vst__slots_oldest(slots)) {
-        status = reuse_oldest(file, place, memory);
-        slots->count -= status == VST_OK;
-    } else {
-        status = grow(file, *size, place, memory);
-    }
+    size = (size + slots->size - 1) & ~(uint64_t)(slots->size - 1);
+    if (size != slots->size || vst__slots_may_grow(slots, file->end) ||
+        file->definitions_size >= slots->max_size / 2 ||
+        !vst__slots_oldest(slots))
+        return grow(file, size, room);
+    vst_status status = reuse_oldest(file, room);
+    slots->count -= status == VST_OK;
     return status;
 }
 
-static vst_status take_room(vst__file *file, vst_chunk_kind kind,
-                            uint64_t *size, uint64_t *place, void **memory)
+static vst_status take_room(vst__file *file, vst_chunk_kind kind, uint64_t size,
+                            mapped_room *room)
 {
     if (file->slots.size == 0)
-        return grow(file, *size, place, memory);
-    if (kind == VST_CHUNK_DEFINITIONS)
-        return take_definitions(file, size, place, memory);
-    *size = file->slots.size;
-    return take_slot(file, place, memory);
+        return grow(file, size, room);
+    return kind == VST_CHUNK_DEFINITIONS ? take_definitions(file, size, room)
+                                         : take_slot(file, room);
 }
 
 vst_status vst__file_new_chunk(vst__file *file, vst_chunk_kind kind,
                                uint32_t thread, size_t words, vst_chunk *chunk)
 {
-    uint64_t size = whole_pages(sizeof(vst_chunk_header) + words * 8), place;
+    uint64_t size = whole_pages(sizeof(vst_chunk_header) + words * 8);
     vst_clock_sample now;
-    void *memory;
+    mapped_room room;
 
     if (size > VST_CHUNK_SIZE_MAX)
         return VST_E_NOSPACE;
     vst_clock_sample_now(&now);
-    vst_status status = take_room(file, kind, &size, &place, &memory);
+    vst_status status = take_room(file, kind, size, &room);
     if (status != VST_OK)
         return status;
     vst_chunk_header header = {
         .sample = now,
         .kind = (uint16_t)kind,
         .window = file->window,
-        .size = (uint32_t)size,
+        .size = (uint32_t)room.size,
         .thread = thread,
         .sequence = file->sequence++,
         .segments = 1,
     };
-    write_chunk_header(memory, header);
-    if (place == file->last)
-        file->cut = 0;
+    write_chunk_header(room.memory, header);
+    if (room.place == file->last)
+        file->used_end = 0;
     if (kind == VST_CHUNK_DEFINITIONS)
-        file->definitions_size += size;
+        file->definitions_size += room.size;
     *chunk = (vst_chunk){
-        .words = (uint64_t *)memory + sizeof header / 8,
-        .capacity = ((size_t)size - sizeof header) / 8,
+        .words = (uint64_t *)room.memory + sizeof header / 8,
+        .capacity = ((size_t)room.size - sizeof header) / 8,
         .start = header.sample.ticks,
         .release = release_chunk,
-        .memory = memory,
-        .memory_size = (size_t)size,
-        .place = place,
+        .memory = room.memory,
+        .memory_size = (size_t)room.size,
+        .storage = room.storage,
+        .place = room.place,
     };
     return VST_OK;
 }
 
+/* Of a chunk in a file that was cut, how many words lie behind its end. */
+static size_t words_cut_off(const vst__file *file, const vst_chunk *chunk,
+                            size_t used)
+{
+    uint64_t words = chunk->place + sizeof(vst_chunk_header), size;
+
+    if (!vst__os_file_is(file->fd, &file->identity, &size) || size <= words)
+        return used;
+    size = (size - words) / 8;
+    return size < used ? used - (size_t)size : 0;
+}
+
 /* What the last chunk of the file does not use is cut off when the file is
  * finished. An empty one cannot say that it is sealed, so all of it stays. */
-void vst__file_seal_chunk(vst__file *file, vst_chunk *chunk, size_t used,
-                          uint32_t segments)
+size_t vst__file_seal_chunk(vst__file *file, vst_chunk *chunk, size_t used,
+                            uint32_t segments)
 {
     vst_chunk_header *header = chunk->memory;
     vst__slot_sealed slot = {chunk->place, vst_clock_ticks(),
@@ -232,8 +274,11 @@ void vst__file_seal_chunk(vst__file *file, vst_chunk *chunk, size_t used,
     /* Seals it; pairs with a reader that scans a chunk while this is 0. */
     __atomic_store_n(&header->used, (uint32_t)used, __ATOMIC_RELEASE);
     if (used && slot.place == file->last)
-        file->cut = slot.place + sizeof *header + used * 8;
+        file->used_end = slot.place + sizeof *header + used * 8;
     if (file->slots.size != 0 && header->kind == VST_CHUNK_RECORDS)
         vst__slots_seal(&file->slots, &slot);
+    size_t lost =
+        vst__file_was_cut(file) ? words_cut_off(file, chunk, used) : 0;
     release_chunk(chunk);
+    return lost;
 }

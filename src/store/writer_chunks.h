@@ -14,12 +14,15 @@ struct vst__file {
     int fd;
     vst__os_identity identity; /* of what fd was opened for */
     vst_file_header *header;   /* mapped */
-    uint64_t end;              /* where the next chunk goes */
-    uint64_t last;             /* where the last one lies */
-    uint64_t cut;              /* where its used words end, or 0 */
-    uint64_t allocated;        /* bytes with storage behind them */
-    uint64_t reserved;         /* storage up to here was asked for */
-    int sys_errno;             /* of what failed last */
+    vst__os_storage *header_storage;
+    bool is_cut;         /* somebody else made it shorter; any thread, atomic */
+    uint32_t window_pid; /* of who has a window open, 0: none is */
+    uint64_t end;        /* where the next chunk goes */
+    uint64_t last;       /* where the last one lies */
+    uint64_t used_end;   /* where its used words end, or 0 */
+    uint64_t allocated;  /* bytes with storage behind them */
+    uint64_t reserved;   /* storage up to here was asked for */
+    int sys_errno;       /* of what failed last */
     uint32_t sequence;
     uint16_t window;
     vst_ticks window_start;
@@ -35,11 +38,14 @@ struct vst__file {
 
 /* Maps what lies at the offset, and makes sure that there is something. */
 vst_status vst__file_map(vst__file *file, uint64_t offset, uint64_t size,
-                         void **memory);
+                         void **memory, vst__os_storage **storage);
+/* Looks whether somebody else made the file shorter than it has to be. */
+bool vst__file_is_cut(vst__file *file);
 vst_status vst__file_new_chunk(vst__file *file, vst_chunk_kind kind,
                                uint32_t thread, size_t words, vst_chunk *chunk);
-void vst__file_seal_chunk(vst__file *file, vst_chunk *chunk, size_t used,
-                          uint32_t segments);
+/* How many of the used words are not in the file, because it was cut. */
+size_t vst__file_seal_chunk(vst__file *file, vst_chunk *chunk, size_t used,
+                            uint32_t segments);
 uint32_t vst__file_checksum(const void *bytes, size_t size);
 
 #endif

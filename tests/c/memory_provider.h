@@ -60,8 +60,8 @@ static vst_status provider_acquire(void *ctx, uint32_t thread, size_t words,
     return VST_OK;
 }
 
-static void provider_seal(void *ctx, vst_chunk *chunk, size_t used,
-                          uint32_t segments)
+static size_t provider_seal(void *ctx, vst_chunk *chunk, size_t used,
+                            uint32_t segments)
 {
     kept_chunk *kept = chunk->memory;
 
@@ -69,6 +69,7 @@ static void provider_seal(void *ctx, vst_chunk *chunk, size_t used,
     kept->used = used;
     kept->segments = segments;
     provider_release(chunk);
+    return 0;
 }
 
 static vst_status provider_define(void *ctx, const vst_entry *entry)

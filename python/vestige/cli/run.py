@@ -231,7 +231,7 @@ class Recording:
         except Exception as error:
             _say(out, f"vestige: {self._shown}: the trace could not be finished: {error}")
             return
-        if self._quiet or out is None:
+        if self._quiet or out is None or self._profile._session.was_cut:
             return
         from .terminal import Screen
 

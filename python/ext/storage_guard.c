@@ -1,0 +1,200 @@
+/* SIGBUS: what a program gets when somebody truncates the trace that it is
+ * being recorded to, for the trace is written through mappings. While there is
+ * a recording we take that signal: a fault in our own file is mended
+ * (<vestige/storage_guard.h>) and ends the recording, not the program. Every
+ * other SIGBUS goes to who had it before us, as it would have without us.
+ *
+ * Others install handlers too, before us and after. Ours goes in front again
+ * each time the recorder maps a part of its file, and whom it finds there is
+ * asked next. Each time it does so as another function (a layer), which knows
+ * whom it stands in front of: somebody who was installed between two of them,
+ * and puts back what it found (faulthandler.disable does), then puts back a
+ * handler that does not know of it. A layer that somebody else stands in front
+ * of stays when a recording stops, and only passes signals on.
+ *
+ * A thread that blocks SIGBUS cannot be helped: the kernel ends the program.
+ *
+ * The handler runs in any thread, with the GIL or without, on the thread's
+ * alternate stack if it has one. The rest is guarded by `lock`. */
+#include "vpy.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <vestige/storage_guard.h>
+
+enum { LAYERS = 8 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned wanted; /* how often the recorder asked for it */
+static int next_layer;  /* that was not installed for longest */
+
+/* Whom each layer stands in front of. Written before the layer is installed. */
+static struct sigaction before[LAYERS];
+
+/* ---- the handler --------------------------------------------------------- */
+
+/* After many installations a layer stands for a new place, while somebody may
+ * know it at an old one: handlers that call each other in a circle. */
+static VST_THREAD_LOCAL int nested VST_TLS_MODEL;
+
+static bool is_fault(const siginfo_t *info)
+{
+    return info->si_code > 0; /* else somebody sent it */
+}
+
+/* Without a handler the signal ends the process: a fault happens again as soon
+ * as we return, one that was sent is sent again. */
+static void die(int number, const siginfo_t *info)
+{
+    struct sigaction action = {.sa_handler = SIG_DFL};
+
+    sigaction(number, &action, NULL);
+    if (!is_fault(info))
+        raise(number);
+}
+
+static void pass_on(struct sigaction *next, int number, siginfo_t *info,
+                    void *context)
+{
+    struct sigaction action = *next;
+
+    if (action.sa_handler == SIG_IGN && !is_fault(info))
+        return;
+    if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN ||
+        nested > 2 * LAYERS) {
+        die(number, info);
+        return;
+    }
+    if (action.sa_flags & SA_RESETHAND)
+        next->sa_handler = SIG_DFL;
+    nested++;
+    if (action.sa_flags & SA_SIGINFO)
+        action.sa_sigaction(number, info, context);
+    else
+        action.sa_handler(number);
+    nested--;
+}
+
+static void handle(int layer, int number, siginfo_t *info, void *context)
+{
+    int error = errno;
+
+    if (!is_fault(info) || !vst_storage_rescue(info->si_addr))
+        pass_on(&before[layer], number, info, context);
+    errno = error;
+}
+
+#define LAYER(n)                                                               \
+    static void layer_##n(int number, siginfo_t *info, void *context)          \
+    {                                                                          \
+        handle(n, number, info, context);                                      \
+    }
+LAYER(0)
+LAYER(1)
+LAYER(2)
+LAYER(3)
+LAYER(4)
+LAYER(5)
+LAYER(6)
+LAYER(7)
+#undef LAYER
+
+static void (*const layers[LAYERS])(int, siginfo_t *, void *) = {
+    layer_0, layer_1, layer_2, layer_3, layer_4, layer_5, layer_6, layer_7};
+
+/* ---- putting it in front, and taking it away ------------------------------
+ */
+
+/* Which of ours it is; -1: somebody else's. */
+static int layer_of(const struct sigaction *action)
+{
+    for (int i = 0; i < LAYERS && action->sa_flags & SA_SIGINFO; i++)
+        if (action->sa_sigaction == layers[i])
+            return i;
+    return -1;
+}
+
+/* What the other handler asked of the kernel is asked for it still. */
+static void put_in_front(void)
+{
+    struct sigaction now, ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
+
+    if (sigaction(SIGBUS, NULL, &now) != 0 || layer_of(&now) >= 0)
+        return;
+    before[next_layer] = now;
+    ours.sa_sigaction = layers[next_layer];
+    ours.sa_mask = now.sa_mask;
+    ours.sa_flags |= now.sa_flags & (SA_RESTART | SA_NODEFER);
+    if (sigaction(SIGBUS, &ours, NULL) == 0)
+        next_layer = (next_layer + 1) % LAYERS;
+}
+
+static void take_away(void)
+{
+    struct sigaction now;
+    int layer;
+
+    if (sigaction(SIGBUS, NULL, &now) != 0 || (layer = layer_of(&now)) < 0)
+        return;
+    if (sigaction(SIGBUS, &before[layer], NULL) == 0)
+        next_layer = layer;
+}
+
+/* Only the thread that forked is there. Another one may have had the lock: what
+ * it guards is made anew. */
+void vpy_storage_guard_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    wanted = 0;
+    take_away();
+}
+
+/* ---- what the recorder tells ----------------------------------------------
+ */
+
+static void begin(void)
+{
+    pthread_mutex_lock(&lock);
+    if (wanted++ == 0)
+        put_in_front();
+    pthread_mutex_unlock(&lock);
+}
+
+static void end(void)
+{
+    pthread_mutex_lock(&lock);
+    if (wanted != 0 && --wanted == 0)
+        take_away();
+    pthread_mutex_unlock(&lock);
+}
+
+static void mapped(void)
+{
+    pthread_mutex_lock(&lock);
+    if (wanted != 0)
+        put_in_front();
+    pthread_mutex_unlock(&lock);
+}
+
+static int end_recording(void *unused)
+{
+    (void)unused;
+    vpy_session_end_if_cut();
+    return 0;
+}
+
+/* Maybe inside of the handler. The interpreter takes it from there: its list of
+ * pending calls has a lock, which nobody holds who records. */
+static void cut(void)
+{
+    Py_AddPendingCall(end_recording, NULL);
+}
+
+void vpy_storage_guard_init(void)
+{
+    static const vst_storage_watcher watcher = {begin, end, mapped, cut};
+
+    vst_storage_watch(&watcher);
+}

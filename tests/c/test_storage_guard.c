@@ -1,0 +1,402 @@
+/* A file that somebody else truncates while it is recorded to. The core takes
+ * no signals, so this program does, as <vestige/storage_guard.h> asks for: it
+ * stays alive, the recording takes no more, what is lost is counted, and the
+ * file stays as it was left. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <vestige/vestige.h>
+
+#include "check.h"
+
+enum { THREADS = 6, RECORDS = 20000 };
+
+static vst_session *session;
+static vst_id leaf;
+static char path[64];
+
+/* Of what the core calls and the handler does; any thread. */
+static int faults, begun, ended, mappings, cuts;
+
+/* ---- the handler ----------------------------------------------------------
+ */
+
+static void handle(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    __atomic_fetch_add(&faults, 1, __ATOMIC_RELAXED);
+    if (!vst_storage_rescue(info->si_addr))
+        signal(number, SIG_DFL);
+}
+
+static void count_begin(void)
+{
+    __atomic_fetch_add(&begun, 1, __ATOMIC_RELAXED);
+}
+
+static void count_end(void)
+{
+    __atomic_fetch_add(&ended, 1, __ATOMIC_RELAXED);
+}
+
+static void count_mapping(void)
+{
+    __atomic_fetch_add(&mappings, 1, __ATOMIC_RELAXED);
+}
+
+static void count_cut(void)
+{
+    __atomic_fetch_add(&cuts, 1, __ATOMIC_RELAXED);
+}
+
+static void guard(void)
+{
+    static const vst_storage_watcher watcher = {count_begin, count_end,
+                                                count_mapping, count_cut};
+    struct sigaction action = {.sa_sigaction = handle,
+                               .sa_flags = SA_SIGINFO | SA_ONSTACK};
+
+    sigaction(SIGBUS, &action, NULL);
+    vst_storage_watch(&watcher);
+}
+
+/* ---- recording ------------------------------------------------------------
+ */
+
+static vst_id define(const char *name)
+{
+    vst_definition definition = {.kind = VST_DEF_NATIVE,
+                                 .name = name,
+                                 .name_len = (uint32_t)strlen(name)};
+    vst_id id = 0;
+
+    vst_queue_define(vst_session_queue(session), &definition, &id);
+    return id;
+}
+
+static void begin(vst_session_options options)
+{
+    options.path = path;
+    options.overwrite = true;
+    faults = begun = ended = mappings = cuts = 0;
+    snprintf(path, sizeof path, "/tmp/vestige-cut-%d.vst", (int)getpid());
+    if (vst_session_create(&options, &session, NULL) != VST_OK ||
+        vst_session_start(session, NULL) != VST_OK)
+        abort();
+    leaf = define("leaf");
+}
+
+static void record(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        vst_record(VST_ENTER, leaf);
+        vst_record_end_of_call(VST_EXIT, leaf);
+    }
+}
+
+static long long file_size(void)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? (long long)st.st_size : -1;
+}
+
+/* Ends what somebody cut to `size`. */
+static void end_cut(long long size)
+{
+    vst_error error;
+
+    CHECK(vst_session_was_cut(session));
+    CHECK_INT(vst_session_stop(session), VST_OK);
+    CHECK_INT(vst_session_finish(session, &error), VST_OK);
+    CHECK_INT(file_size(), size);
+    CHECK_INT(cuts, 1);
+    vst_session_destroy(session);
+    CHECK_INT(ended, begun);
+    unlink(path);
+}
+
+/* ---- the tests ------------------------------------------------------------
+ */
+
+static void a_file_that_is_cut_ends_the_recording_not_the_program(void)
+{
+    const vst_session_options kinds[] = {
+        {.gc = false},        {.checkpoints = true},  {.max_size = 1 << 20},
+        {.keep_ns = 1000000}, {.min_duration_ns = 1},
+    };
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        begin(kinds[i]);
+        record(RECORDS);
+        CHECK(!vst_session_was_cut(session));
+        CHECK_INT(truncate(path, 0), 0);
+        record(RECORDS);
+        CHECK(faults > 0);
+        CHECK(vst_session_lost(session) >= RECORDS);
+        end_cut(0);
+    }
+}
+
+/* What lies before the cut is there, and the file says that it is not whole. */
+static void what_is_left_of_it_can_be_read(void)
+{
+    const long long left = 100 * 1000;
+    vst_trace_info info;
+    vst_trace *trace;
+    vst_error error;
+
+    begin((vst_session_options){.gc = false});
+    record(RECORDS);
+    CHECK_INT(truncate(path, left), 0);
+    record(RECORDS);
+    CHECK_INT(vst_session_finish(session, NULL), VST_OK);
+    CHECK_INT(file_size(), left);
+    if (CHECK_INT(vst_trace_open(path, &trace, &error), VST_OK)) {
+        vst_trace_get_info(trace, &info);
+        CHECK(!info.clean);
+        CHECK(info.damaged_at != 0);
+        CHECK(info.words > 1000 && info.words < (uint64_t)left / 8);
+        CHECK(info.lost >= RECORDS);
+        vst_trace_close(trace);
+    }
+    vst_session_destroy(session);
+    unlink(path);
+}
+
+static int go; /* atomic */
+
+static void *record_when_told(void *small)
+{
+    stack_t other = {.ss_size = 64 * 1024};
+
+    if (small != NULL) { /* has another stack for its handlers */
+        other.ss_sp = malloc(other.ss_size);
+        sigaltstack(&other, NULL);
+    }
+    record(10);
+    __atomic_fetch_add(&go, 1, __ATOMIC_ACQ_REL);
+    while (__atomic_load_n(&go, __ATOMIC_ACQUIRE) <= THREADS)
+        ;
+    record(RECORDS);
+    if (small != NULL) {
+        other.ss_flags = SS_DISABLE;
+        sigaltstack(&other, NULL);
+        free(other.ss_sp);
+    }
+    return NULL;
+}
+
+/* Some of them with the smallest stack there may be. */
+static void many_threads_may_find_it_cut_at_once(void)
+{
+    pthread_t threads[THREADS];
+    pthread_attr_t attributes;
+
+    for (int round = 0; round < 10; round++) {
+        begin((vst_session_options){.max_size = round % 2 ? 4 << 20 : 0});
+        go = 0;
+        for (int i = 0; i < THREADS; i++) {
+            pthread_attr_init(&attributes);
+            pthread_attr_setstacksize(&attributes, 64 * 1024);
+            CHECK_INT(pthread_create(&threads[i], i % 2 ? &attributes : NULL,
+                                     record_when_told, i % 2 ? &go : NULL),
+                      0);
+            pthread_attr_destroy(&attributes);
+        }
+        while (__atomic_load_n(&go, __ATOMIC_ACQUIRE) < THREADS)
+            ;
+        CHECK_INT(truncate(path, 0), 0);
+        __atomic_fetch_add(&go, 1, __ATOMIC_ACQ_REL);
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+        CHECK(faults >= 1);
+        CHECK(vst_session_lost(session) >= THREADS * RECORDS);
+        end_cut(0);
+    }
+}
+
+/* A program that records nothing meanwhile touches only what is written then.
+ */
+static void the_end_of_a_recording_may_be_what_finds_it(void)
+{
+    begin((vst_session_options){.gc = false});
+    record(10);
+    CHECK_INT(truncate(path, 0), 0);
+    CHECK_INT(vst_session_finish(session, NULL), VST_OK);
+    CHECK(faults > 0);
+    CHECK(vst_session_was_cut(session));
+    CHECK_INT(file_size(), 0);
+    vst_session_destroy(session);
+    unlink(path);
+}
+
+/* By its size, before a part of it is mapped: it is not made longer again. */
+static void a_new_chunk_may_be_what_finds_it(void)
+{
+    begin((vst_session_options){.gc = false});
+    CHECK_INT(truncate(path, file_size() - 8192), 0); /* definitions go on */
+    long long left = file_size();
+    record(1); /* the first: this thread has no chunk yet */
+    CHECK(vst_session_was_cut(session));
+    CHECK_INT(faults, 0);
+    CHECK_INT(vst_session_lost(session), 2);
+    end_cut(left);
+}
+
+static void a_definition_may_be_what_finds_it(void)
+{
+    begin((vst_session_options){.gc = false});
+    record(10);
+    CHECK_INT(truncate(path, 0), 0);
+    define("another");
+    CHECK(faults > 0);
+    record(10);
+    end_cut(0);
+}
+
+static void between_windows_it_is_found_too(void)
+{
+    begin((vst_session_options){.gc = false});
+    record(10);
+    CHECK_INT(vst_session_stop(session), VST_OK);
+    CHECK_INT(ended, begun);
+    CHECK_INT(truncate(path, 0), 0);
+    vst_queue_set_metadata(vst_session_queue(session), "key", "1");
+    CHECK(vst_session_was_cut(session));
+    CHECK(vst_session_start(session, NULL) == VST_OK);
+    record(10);
+    end_cut(0);
+}
+
+static void a_snapshot_of_it_is_refused(void)
+{
+    char copy[80];
+    vst_error error;
+
+    begin((vst_session_options){.checkpoints = true});
+    record(RECORDS);
+    CHECK_INT(truncate(path, 0), 0);
+    snprintf(copy, sizeof copy, "%s.copy", path);
+    CHECK_INT(vst_session_snapshot(session, copy, true, 0, NULL, &error),
+              VST_E_DAMAGED);
+    CHECK(access(copy, F_OK) != 0);
+    record(RECORDS);
+    end_cut(0);
+}
+
+static void the_next_recording_is_whole(void)
+{
+    begin((vst_session_options){.gc = false});
+    record(RECORDS);
+    CHECK_INT(vst_session_finish(session, NULL), VST_OK);
+    CHECK(!vst_session_was_cut(session));
+    CHECK_INT(vst_session_lost(session), 0);
+    CHECK_INT(faults, 0);
+    CHECK(mappings > 3);
+    vst_session_destroy(session);
+    unlink(path);
+}
+
+/* Without a handler of its own, or in somebody else's mapping, a fault is what
+ * it always was. */
+static void an_address_that_is_not_ours_is_left_alone(void)
+{
+    int here = 1;
+    void *page;
+
+    begin((vst_session_options){.gc = false});
+    record(10);
+    page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(!vst_storage_rescue(&here));
+    CHECK(!vst_storage_rescue(page));
+    CHECK(!vst_storage_rescue(NULL));
+    CHECK(!vst_storage_rescue((void *)~(uintptr_t)0));
+    CHECK(!vst_storage_rescue(vst_thread_buffer));
+    const void *cursor = vst_thread_buffer->cursor;
+    vst_session_destroy(session);
+    CHECK(!vst_storage_rescue(cursor));
+    munmap(page, 4096);
+    unlink(path);
+}
+
+static void *record_and_wait(void *unused)
+{
+    (void)unused;
+    record(1);
+    __atomic_fetch_add(&go, 1, __ATOMIC_ACQ_REL);
+    while (__atomic_load_n(&go, __ATOMIC_ACQUIRE) < 1000)
+        usleep(1000);
+    record(100);
+    return NULL;
+}
+
+/* More mappings than one part of the table holds. */
+static void many_mappings_are_all_known(void)
+{
+    enum { MANY = 400 };
+    static pthread_t threads[MANY];
+    pthread_attr_t attributes;
+
+    begin((vst_session_options){.gc = false});
+    go = 0;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 128 * 1024);
+    for (int i = 0; i < MANY; i++)
+        CHECK_INT(
+            pthread_create(&threads[i], &attributes, record_and_wait, NULL), 0);
+    while (__atomic_load_n(&go, __ATOMIC_ACQUIRE) < MANY)
+        usleep(1000);
+    CHECK_INT(truncate(path, 0), 0);
+    __atomic_store_n(&go, 1000, __ATOMIC_RELEASE);
+    for (int i = 0; i < MANY; i++)
+        pthread_join(threads[i], NULL);
+    CHECK(vst_session_lost(session) >= MANY * 200);
+    end_cut(0);
+    pthread_attr_destroy(&attributes);
+}
+
+/* A child's mappings are its own, and it has none of its parent's. */
+static void a_forked_child_goes_on(void)
+{
+    int status = -1;
+    const void *cursor;
+
+    begin((vst_session_options){.gc = false});
+    record(10);
+    cursor = vst_thread_buffer->cursor;
+    CHECK_INT(truncate(path, 0), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        record(10);
+        _exit(vst_storage_rescue(cursor) ? 1 : faults);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    record(10);
+    end_cut(0);
+}
+
+int main(void)
+{
+    guard();
+    TEST(a_file_that_is_cut_ends_the_recording_not_the_program);
+    TEST(what_is_left_of_it_can_be_read);
+    TEST(many_threads_may_find_it_cut_at_once);
+    TEST(the_end_of_a_recording_may_be_what_finds_it);
+    TEST(a_new_chunk_may_be_what_finds_it);
+    TEST(a_definition_may_be_what_finds_it);
+    TEST(between_windows_it_is_found_too);
+    TEST(a_snapshot_of_it_is_refused);
+    TEST(the_next_recording_is_whole);
+    TEST(an_address_that_is_not_ours_is_left_alone);
+    TEST(many_mappings_are_all_known);
+    TEST(a_forked_child_goes_on);
+    return checks_end();
+}
