@@ -7,6 +7,7 @@
 
 #include "make_corpus.h"
 #include "target.h"
+#include "trace_input.h"
 
 static const char *folder;
 
@@ -45,7 +46,7 @@ static void save_trace(builder *b, const char *name)
     builder_header(b)->size = size;
     save("reader", name, b->bytes, size);
     pack(name);
-    save_input(b, size, name, 0, 0);
+    save_input(b, size, name, (uint8_t[INPUT_CHOICES]){0});
     builder_free(b);
 }
 

@@ -7,10 +7,10 @@
 /* <folder>/<kind>/<name>. */
 void save(const char *kind, const char *name, const void *bytes, size_t size);
 
-/* The built trace, `size` bytes of it, as an input of trace_input.h with two of
- * its choices, in the corpus "trace". */
-void save_input(const builder *b, size_t size, const char *name, unsigned flags,
-                unsigned choice);
+/* The built trace, `size` bytes of it, as an input of trace_input.h with these
+ * choices, in the corpus "trace". */
+void save_input(const builder *b, size_t size, const char *name,
+                const uint8_t *choices);
 
 /* Traces for the targets whose input is one. */
 void make_inputs(void);

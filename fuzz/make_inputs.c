@@ -14,6 +14,7 @@
 
 enum {
     CHOICES = 20, /* formats that fuzz_export.c has */
+    EDITS = 12,   /* places of edits that fuzz_view.c has */
     MAIN = 1,
     LEN,
     STEP,
@@ -58,15 +59,14 @@ static void put_chunk(bytes *to, const unsigned char *at, size_t room)
     put(to, at + sizeof header, count - sizeof header);
 }
 
-void save_input(const builder *b, size_t size, const char *name, unsigned flags,
-                unsigned choice)
+void save_input(const builder *b, size_t size, const char *name,
+                const uint8_t *choices)
 {
     static bytes to;
-    uint8_t choices[INPUT_CHOICES] = {(uint8_t)flags, (uint8_t)choice};
     size_t at = VST_FILE_HEADER_SIZE;
 
     to.count = 0;
-    put(&to, choices, sizeof choices);
+    put(&to, choices, INPUT_CHOICES);
     put(&to, b->bytes, sizeof(vst_file_header));
     while (size > at && size - at >= sizeof(vst_chunk_header)) {
         vst_chunk_header header;
@@ -256,45 +256,49 @@ static void build_all(builder *b)
 }
 
 /* So many calls that an index of them has levels and checkpoints. */
-static void make_many(unsigned flags)
+static void build_many(builder *b)
 {
-    builder b;
-    char name[32];
-
-    builder_init(&b);
-    builder_definitions(&b, 1);
-    builder_window(&b, 0, 1000, 0);
-    define_all(&b);
-    builder_records(&b, 0, 1, 1000, 50);
-    builder_enter(&b, MAIN, 100);
-    builder_enter(&b, LEN, 10);
-    builder_enter(&b, LEN, 10);
-    builder_exit(&b, LEN, 10);
-    builder_exit(&b, LEN, 10);
-    builder_escape(&b, VST_ESCAPE_COUNTER, 5,
+    builder_init(b);
+    builder_definitions(b, 1);
+    builder_window(b, 0, 1000, 0);
+    define_all(b);
+    builder_records(b, 0, 1, 1000, 25);
+    builder_enter(b, MAIN, 100);
+    builder_enter(b, LEN, 10);
+    builder_enter(b, LEN, 10);
+    builder_exit(b, LEN, 10);
+    builder_exit(b, LEN, 10);
+    builder_escape(b, VST_ESCAPE_COUNTER, 5,
                    (uint64_t[]){LOSS, 0x3ff8000000000000u}, 2);
-    builder_exit(&b, MAIN, 10);
-    builder_chunk(&b)->magic = 2000; /* times */
-    snprintf(name, sizeof name, "many_%u", flags);
-    save_input(&b, b.size, name, flags, 0);
-    builder_free(&b);
+    builder_exit(b, MAIN, 10);
+    builder_chunk(b)->magic = 1200; /* times */
+}
+
+static void save_one(const builder *b, const char *name, unsigned number,
+                     const uint8_t *choices)
+{
+    char whole[64];
+
+    snprintf(whole, sizeof whole, "%s_%u", name, number);
+    save_input(b, b->size, whole, choices);
 }
 
 void make_inputs(void)
 {
     builder b;
-    char name[32];
 
     build_all(&b);
-    for (unsigned i = 0; i < CHOICES; i++) {
-        snprintf(name, sizeof name, "all_%u", i);
-        save_input(&b, b.size, name, 0, i);
-    }
-    for (unsigned flags = 1; flags <= INPUT_PACKED; flags *= 2) {
-        snprintf(name, sizeof name, "all_flag_%u", flags);
-        save_input(&b, b.size, name, flags, 0);
-    }
+    for (unsigned i = 0; i < CHOICES; i++)
+        save_one(&b, "all", i, (uint8_t[INPUT_CHOICES]){0, (uint8_t)i});
+    for (unsigned i = 1; i <= INPUT_PACKED; i *= 2)
+        save_one(&b, "all_flag", i, (uint8_t[INPUT_CHOICES]){(uint8_t)i});
     builder_free(&b);
-    make_many(0);
-    make_many(INPUT_PACKED | INPUT_WHOLE);
+    build_many(&b);
+    save_one(&b, "many", 0, (uint8_t[INPUT_CHOICES]){0});
+    save_one(&b, "many", 1, (uint8_t[INPUT_CHOICES]){INPUT_PACKED});
+    /* An edit of each table of an index: its second number, by much. */
+    for (unsigned i = 0; i < EDITS; i++)
+        save_one(&b, "many_edit", i,
+                 (uint8_t[INPUT_CHOICES]){0, 0, 0, 0, (uint8_t)i, 0, 8, 0x40});
+    builder_free(&b);
 }

@@ -322,6 +322,19 @@ static void mutate_file(input *in)
 
 /* ---- the whole ----------------------------------------------------------- */
 
+/* Four together are a place and what to do there, in targets that edit what
+ * they made of the trace. */
+static void mutate_choices(input *in)
+{
+    uint8_t *at = in->bytes + 4 * draw(in, INPUT_CHOICES / 4);
+
+    if (draw(in, 2))
+        LLVMFuzzerMutate(in->bytes, INPUT_CHOICES, INPUT_CHOICES);
+    else
+        for (int i = 0; i < 4; i++)
+            at[i] = (uint8_t)draw(in, 256);
+}
+
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t max_size,
                                unsigned seed)
 {
@@ -333,11 +346,11 @@ size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t max_size,
         in.count = find_parts(bytes, size, in.parts);
     if (in.count == 0 || what == 0)
         return LLVMFuzzerMutate(bytes, size, max_size);
-    if (what < 5)
-        LLVMFuzzerMutate(bytes, INPUT_CHOICES, INPUT_CHOICES);
-    else if (what < 7)
-        mutate_file(&in);
+    if (what < 8)
+        mutate_choices(&in);
     else if (what < 10)
+        mutate_file(&in);
+    else if (what < 13)
         mutate_head(&in, &in.parts[draw(&in, in.count)]);
     else
         mutate_payload(&in, &in.parts[draw(&in, in.count)]);
