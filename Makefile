@@ -4,9 +4,9 @@
 ifndef PY
 PY := $(shell scripts/find_python.sh --default)
 endif
-SOURCES := pyproject.toml meson.build meson_options.txt \
+SOURCES := pyproject.toml meson.build meson_options.txt scripts/embed.py \
            $(shell find adapters include src python -name '*.[ch]' -o -name '*.cpp' -o -name '*.py' \
-             -o -name '*.pyi' -o -name '*.html' -o -name '*.sql' -o -name py.typed -o -name meson.build)
+             -o -name '*.pyi' -o -name '*.html' -o -name '*.js' -o -name '*.css' -o -name '*.sql' -o -name py.typed -o -name meson.build)
 
 # Modules are compiled once, not in each of the thousands of processes of the tests,
 # whatever the environment says: torch alone takes three times as long without.

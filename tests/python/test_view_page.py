@@ -425,6 +425,23 @@ def test_an_empty_trace_says_so(browser, place):
         server.stop()
 
 
+def test_the_token_leaves_the_address_and_the_page_can_be_loaded_again(browser, server):
+    page = browser.open(server.url)
+    page.wait(READY)
+    bare = server.url.split("?")[0]
+    assert page.eval("location.href") == bare
+    assert page.eval("history.length") == 2  # the empty page and this one: going back does not lead to the token
+    assert page.eval("document.cookie") == ""
+    page.eval("window.isOld = true")
+    page.send("Page.reload")
+    page.wait(f"!window.isOld && {READY}")
+    assert page.eval("location.href") == bare
+    page.close()
+    other = browser.open(bare)  # another tab, which was not given it
+    other.wait("document.getElementById('loading-what').textContent.includes('the token is missing')")
+    other.close()
+
+
 def test_a_wrong_token_is_said_plainly(browser, server):
     page = browser.open(server.url.split("?")[0] + "?token=wrong")
     page.wait("document.getElementById('loading-told').textContent === 'The trace cannot be shown'")

@@ -12,7 +12,7 @@ import { OpenIn } from "./open_in.js";
 import { Panel } from "./panel.js";
 import { Search } from "./search.js";
 import { EmbeddedSource } from "./source_embedded.js";
-import { HttpSource } from "./source_http.js";
+import { HttpSource, takeToken } from "./source_http.js";
 import { Stage } from "./stage.js";
 import { Theme } from "./theme.js";
 import { Timeline } from "./timeline.js";
@@ -264,8 +264,7 @@ function titleOf(info) {
 
 async function main() {
   const data = element("vestige-data");
-  const token = new URLSearchParams(location.search).get("token") ?? "";
-  const app = new App(data ? new EmbeddedSource(data.textContent) : new HttpSource(token));
+  const app = new App(data ? new EmbeddedSource(data.textContent) : new HttpSource(takeToken()));
   window.vestige = app; // for the console, and for tests
   try {
     await app.open();

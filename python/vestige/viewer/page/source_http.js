@@ -2,6 +2,20 @@
 
 export class Gone extends Error {}
 
+const KEY = "vestige-token";
+
+/** The token of the address, which then loses it: who looks at the screen, or is sent the address, does not get it. This
+ * tab keeps it, for when the page is loaded again. Not in a cookie: those go to every port of this machine. */
+export function takeToken() {
+  const given = new URLSearchParams(location.search).get("token");
+  try {
+    if (given === null) return sessionStorage.getItem(KEY) ?? "";
+    sessionStorage.setItem(KEY, given);
+    history.replaceState(null, "", location.pathname + location.hash);
+  } catch { /* a browser that keeps nothing: the address must */ }
+  return given ?? "";
+}
+
 export class HttpSource {
   constructor(token) {
     this.token = token;
