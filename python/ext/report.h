@@ -10,8 +10,14 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What Python says of a definition. */
-enum { VPY_MARK_LEFT_OUT = 1, VPY_MARK_WAITS = 2, VPY_MARK_GC = 4 };
+/* What Python says of a definition. Left out: its time is that of what called
+ * it. No time: it is nobody's, as if the call had returned at once. */
+enum {
+    VPY_MARK_LEFT_OUT = 1,
+    VPY_MARK_WAITS = 2,
+    VPY_MARK_GC = 4,
+    VPY_MARK_NO_TIME = 8
+};
 
 /* ---- which threads ----------------------------------------------------- */
 
@@ -99,6 +105,17 @@ typedef struct vpy_thread_sums {
 } vpy_thread_sums;
 
 PyObject *vpy_thread_sums_list(const vpy_thread_sums *sums, size_t count);
+
+/* What waited, by definition id. */
+typedef struct vpy_waits {
+    struct vpy_wait {
+        uint64_t calls;
+        int64_t ns;
+    } * of;
+} vpy_waits;
+
+/* (id, calls, ns) of those that did. */
+PyObject *vpy_waits_list(const vpy_waits *waits, vst_id max);
 
 /* ---- garbage collections ----------------------------------------------- */
 

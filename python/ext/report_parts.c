@@ -182,6 +182,22 @@ PyObject *vpy_thread_sums_list(const vpy_thread_sums *sums, size_t count)
     return list;
 }
 
+PyObject *vpy_waits_list(const vpy_waits *waits, vst_id max)
+{
+    PyObject *list = PyList_New(0);
+
+    for (vst_id id = 1; list && id <= max; id++) {
+        const struct vpy_wait *wait = &waits->of[id];
+        if (wait->calls == 0 && wait->ns == 0)
+            continue;
+        if (!append(list, Py_BuildValue("(IKL)", (unsigned)id,
+                                        (unsigned long long)wait->calls,
+                                        (long long)wait->ns)))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
 /* ---- garbage collections ----------------------------------------------- */
 
 static long long number_of(const vst_span *span, const char *key)

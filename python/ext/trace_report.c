@@ -20,6 +20,8 @@ typedef struct report {
     vpy_sums sums; /* of functions, if they are asked for */
     vst_contexts *tree;
     vpy_pending pending;
+    vpy_pending untimed; /* what has the mark for no time, below what is open */
+    vpy_waits waits;
     vpy_chosen chosen;
     vpy_thread_sums *threads;
     size_t thread_count;
@@ -98,11 +100,16 @@ static vst_status add_to_thread(report *r, const vst_span *span,
     sums = sums_of_thread(r, span->thread);
     if (!sums)
         return VST_E_NOMEM;
-    spend(r, span->id, self_ns);
     sums->calls += !(span->flags & VST_SPAN_RESUMED);
-    sums->self_ns += self_ns;
-    if (mark & VPY_MARK_WAITS)
+    if (!(mark & VPY_MARK_NO_TIME)) {
+        spend(r, span->id, self_ns);
+        sums->self_ns += self_ns;
+    }
+    if (mark & VPY_MARK_WAITS) {
         sums->waiting_ns += self_ns;
+        r->waits.of[span->id].calls += !(span->flags & VST_SPAN_RESUMED);
+        r->waits.of[span->id].ns += self_ns;
+    }
     if (mark & VPY_MARK_GC)
         sums->gc_ns += self_ns;
     if (span->start_ns < sums->first_ns)
@@ -110,6 +117,19 @@ static vst_status add_to_thread(report *r, const vst_span *span,
     if (span->end_ns > sums->last_ns)
         sums->last_ns = span->end_ns;
     return VST_OK;
+}
+
+/* The span without the time below it that is nobody's. */
+static bool shorten(report *r, const vst_span *span, unsigned char mark,
+                    vst_span *shorter)
+{
+    int64_t left;
+
+    if (!vpy_pending_end(&r->untimed, span, mark & VPY_MARK_NO_TIME, &left))
+        return false;
+    if (!(mark & VPY_MARK_NO_TIME))
+        shorter->end_ns = shorter->start_ns + left;
+    return true;
 }
 
 static vst_status add_span(void *ctx, const vst_span *span)
@@ -126,16 +146,17 @@ static vst_status add_span(void *ctx, const vst_span *span)
     if (r->marks)
         mark = r->marks[span->id];
     if (!vpy_pending_end(&r->pending, span, !(mark & VPY_MARK_LEFT_OUT),
-                         &self_ns))
+                         &self_ns) ||
+        !shorten(r, span, mark, &own))
         return VST_E_NOMEM;
-    if (mark & VPY_MARK_LEFT_OUT)
+    if (r->has_threads && !beside && !(mark & VPY_MARK_LEFT_OUT))
+        status = add_to_thread(r, span, mark, self_ns);
+    if (status == VST_OK && mark & (VPY_MARK_LEFT_OUT | VPY_MARK_NO_TIME))
         return r->tree && !beside ? vst_contexts_leave(r->tree, span->depth)
                                   : VST_OK;
     own.children_ns = own.end_ns - own.start_ns - self_ns;
     if (r->sums.of && !beside)
         vpy_sums_add(&r->sums, &own, self_ns);
-    if (r->has_threads && !beside)
-        status = add_to_thread(r, span, mark, self_ns);
     if (r->has_gc && mark & VPY_MARK_GC)
         vpy_collections_add(&r->gc, span);
     if (r->tree && status == VST_OK)
@@ -148,6 +169,7 @@ static vst_status leave(void *ctx, uint32_t depth)
     report *r = ctx;
 
     vpy_pending_leave(&r->pending, depth);
+    vpy_pending_leave(&r->untimed, depth);
     return r->tree ? vst_contexts_leave(r->tree, depth) : VST_OK;
 }
 
@@ -172,6 +194,8 @@ static PyObject *build(report *r, const vst_context_row *rows, size_t count,
         (!r->has_threads ||
          put(dict, "threads",
              vpy_thread_sums_list(r->threads, r->thread_count))) &&
+        (!r->has_threads ||
+         put(dict, "waits", vpy_waits_list(&r->waits, r->max))) &&
         (!r->has_gc || put(dict, "gc", vpy_collections_dict(&r->gc))) &&
         (!r->has_gc || !r->tree ||
          put(dict, "gc_in", vpy_gc_callers(rows, count, r->marks)));
@@ -187,7 +211,8 @@ static bool set_up(report *r, const vpy_trace *self, int functions, int spread,
     r->max = vst_trace_definition_max(self->handle);
     r->own = calloc((size_t)r->max + 1, sizeof *r->own);
     r->spent = calloc((size_t)r->max + 1, sizeof *r->spent);
-    if (!r->own || !r->spent)
+    r->waits.of = calloc((size_t)r->max + 1, sizeof *r->waits.of);
+    if (!r->own || !r->spent || !r->waits.of)
         return false;
     if (functions && !vpy_sums_make(&r->sums, r->max, spread))
         return false;
@@ -199,6 +224,8 @@ static void free_report(report *r)
     vst_contexts_destroy(r->tree);
     vpy_sums_free(&r->sums);
     free(r->pending.levels);
+    free(r->untimed.levels);
+    free(r->waits.of);
     free(r->chosen.numbers);
     free(r->threads);
     free(r->own);

@@ -188,7 +188,7 @@ class Trace:
         progress: Progress | None = None,
     ) -> dict[str, Any]:
         """What was asked for, of all windows, from one reading. `marks` says of each id: 1 it is left out, and its time
-        is its caller's, 2 it waits, 4 it is a garbage collection. `functions`: (id, calls, those not inside another,
+        is its caller's, 2 it waits, 4 it is a garbage collection, 8 its time is nobody's. `functions`: (id, calls, those not inside another,
         own and all ns, own and all bytes, own allocations, then of own ns and of all ns, with `spread`: standard error
         of the mean of a call, the median, its standard error; -1 where that cannot be told). `tree`: (place of the parent or -1, id, calls, own and all ns, own
         and all bytes, own allocations), parents first, without what took less than `min_ns`. `threads`: (number, calls,

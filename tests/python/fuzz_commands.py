@@ -24,6 +24,7 @@ from pathlib import Path
 import damage
 from handmade_graph import good_document, timeline_of
 from in_process import vestige
+
 from vestige import cli
 
 TRACES = Path(__file__).resolve().parents[1] / "golden" / "traces"

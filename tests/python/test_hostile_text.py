@@ -11,6 +11,7 @@ import pytest
 from handmade_graph import good_document
 from in_process import vestige as command
 from traces import patch
+
 from vestige import profile, record_function
 from vestige.cli import terminal
 from vestige.printable import one_line, printable

@@ -40,6 +40,7 @@ EXAMPLES = """\
   vestige report t.vst --tree            who called whom; libraries folded
   vestige report t.vst --tree --all --min 0.1%
   vestige report t.vst --threads         what each did, and how long it waited
+  vestige report t.vst --no-waits        only what worked
   vestige report t.vst --from 1.5s --to 2s --thread 'worker*'
   vestige report t.vst --exclude '*/site-packages/*' -n 40
   vestige report t.vst --format json | jq '.functions[0]'
@@ -47,11 +48,14 @@ EXAMPLES = """\
 
 What --include and --exclude leave out counts as its caller's own time. PATTERN
 is that of a file, as in `vestige run`, or of a function's name ('parse*').
+--no-waits leaves out calls that only wait, for locks, input, output, sleep or
+child processes, and their time is nobody's.
 """
 VIEWS = ("flat", "tree", "threads", "gc", "memory")
 SORTS = ("self", "total", "calls", "name", "self-memory", "memory")
 ROWS = {"tree": 60}
 ROWS_ELSE = 30
+SMALLER = 64  # what is read of a tree is that much finer than what is shown: shares are not known yet
 NONE = 1 << 62  # ns: no branch of the tree is that long
 
 
@@ -100,6 +104,7 @@ def _parser() -> Parser:
     parser.add_argument("-n", metavar="N", type=int, help="lines to show (default: 30, of a tree 60; in files all)")
     parser.add_argument("--sort", metavar="BY", choices=SORTS, help=f"{', '.join(SORTS)} (default: self; trees: total)")
     parser.add_argument("--all", action="store_true", help="the tree with the frames of libraries")
+    parser.add_argument("--no-waits", action="store_true", help="without calls that only wait, and without their time")
     parser.add_argument("--min", metavar="SHARE", help="leave out branches of the tree below it (default: 1%%)")
     parser.add_argument(
         "--thread", metavar="NAME", action="append", help="only threads of this name (a pattern) or id; may be repeated"
@@ -173,10 +178,13 @@ class Reading:
 
     @property
     def whole_ns(self) -> int:
-        """What shares are of: the own times of all functions, or of a tree the time that passed."""
-        if self._options.view == "flat":
-            return sum(entry.self_ns for entry in self.data.functions.values())
-        return span_of(self.facts)
+        """What shares are of: the time of all threads added up. Of a thread it is the time that passed, of garbage
+        collections the time of all processes added up, so that nothing is more than all."""
+        if self._options.view == "threads":
+            return span_of(self.facts)
+        if self._options.view == "gc":
+            return sum(span_of([each]) for each in self.facts)
+        return self.data.threads_ns
 
     def _range(self) -> tuple[int, int] | None:
         if not ranges.is_given(self._options):
@@ -199,9 +207,10 @@ class Reading:
             choose=self._patterns.left_out,
             only_threads=self._threads.get(source.path) if options.thread else None,
             together=len(self._inputs.sources) > 1,
+            waits=not options.no_waits,
             functions=view in ("flat", "memory"),
             tree=view in ("tree", "gc"),
-            min_ns=NONE if view == "gc" else int(options.min * span / 4) if text else 0,
+            min_ns=NONE if view == "gc" else int(options.min * span / SMALLER) if text else 0,
             progress=progress,
         )
         if view == "memory" and source.facts["memory"]:
@@ -253,7 +262,7 @@ class Reading:
 
 def _show(reading: Reading, options: Namespace) -> None:
     out, data = sys.stdout, reading.data
-    show_head(reading.facts, data, out, every_thread=not options.thread)
+    show_head(reading.facts, data, out, every_thread=not options.thread, shares=options.view in ("flat", "tree"))
     whole, rows = reading.whole_ns, options.rows
     if options.view == "flat":
         show_functions(reading.functions(), whole, rows, out, memory=reading.has_memory)
@@ -276,7 +285,7 @@ def _show_tree(reading: Reading, options: Namespace) -> None:
     from .report_tree import choose, draw, fold, sort
 
     out, whole = sys.stdout, reading.whole_ns
-    lines = fold(reading.data.tree, libraries=not options.all)
+    lines = fold(reading.data.tree, whole, libraries=not options.all)
     sort(lines, options.sort or "total")
     chosen = choose(lines, options.rows, options.min * whole)
     for line in draw(lines, whole, chosen, width_of(out), Paint(out)):

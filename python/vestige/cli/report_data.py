@@ -4,6 +4,8 @@ adds up; nothing here goes over records. The report after `vestige run` uses it 
 
 from __future__ import annotations
 
+from vestige.waits import waits_for
+
 from .libraries import FOLLOWS, GC, LIBRARY, NATIVE, OWN, PYTHON, classify
 
 TYPE_CHECKING = False
@@ -15,8 +17,7 @@ if TYPE_CHECKING:
 
     from .libraries import Function
 
-LEFT_OUT, WAITS, COLLECTS = 1, 2, 4  # marks, as Trace.report() takes them
-WAITING = {"acquire", "sleep", "select", "poll", "wait", "waitpid", "wait4", "accept", "recv", "recv_into", "join"}
+LEFT_OUT, WAITS, COLLECTS, NO_TIME = 1, 2, 4, 8  # marks, as Trace.report() takes them
 KINDS = {1: "python", 2: "c", 3: "annotation", 4: "gc", 7: "operator", 8: "module"}
 
 
@@ -88,6 +89,8 @@ class Node:
 
 
 class Thread:
+    """`self_ns` is all of its time, or where waiting is left out, what it worked."""
+
     __slots__ = ("calls", "first_ns", "gc_ns", "last_ns", "name", "pid", "self_ns", "tid", "top", "waiting_ns")
 
     def __init__(self, pid: int, facts: dict[str, Any], sums: Sequence[int]) -> None:
@@ -108,12 +111,23 @@ class Data:
         self.generations: dict[int, list[int]] = {}
         self.longest: list[tuple[int, int, str, int, int]] = []
         self.gc_in: dict[str, list[int]] = {}
+        self.waits: dict[str, int] = {}  # ns by what was waited for, of all threads
+        self.without_waits = False
         self.calls = 0
         self.traces = 0
 
     @property
     def gc_ns(self) -> int:
         return sum(sums[1] for sums in self.generations.values())
+
+    @property
+    def waiting_ns(self) -> int:
+        return sum(self.waits.values())
+
+    @property
+    def threads_ns(self) -> int:
+        """The time of all threads added up, which shares are of. Where waiting is left out, without that."""
+        return sum(thread.self_ns for thread in self.threads)
 
     def add(
         self,
@@ -123,15 +137,18 @@ class Data:
         choose: Callable[[Sequence[Function | None]], Iterable[int]] | None = None,
         only_threads: Sequence[int] | None = None,
         together: bool = False,
+        waits: bool = True,
         **wanted: Any,
     ) -> int:
         """Reads a trace; gives the calls of it. `choose` names ids to leave out; `together`: functions of the same name
-        in several traces are one.
+        in several traces are one; without `waits`, calls that only wait are left out with their time.
         """
         functions = trace.functions()
-        marks = bytearray(map(_mark, functions))
+        marks = bytearray(_mark(function, waits) for function in functions)
+        self.without_waits |= not waits
         for number in choose(functions) if choose else ():
-            marks[number] |= LEFT_OUT
+            if not marks[number] & NO_TIME:
+                marks[number] |= LEFT_OUT
         read = trace.report(marks=bytes(marks), only_threads=only_threads, threads=True, gc=True, **wanted)
         owners, libraries = classify(functions, metadata)
         pid = trace.info()["pid"]
@@ -141,6 +158,10 @@ class Data:
         self._add_collections(read, functions, trace.threads())
         calls = self._add_threads(read, functions, trace.threads(), pid)
         self.calls += calls
+        for number, _, ns in read["waits"]:
+            function = functions[number]
+            kind = waits_for(function[1]) if function else ""
+            self.waits[kind] = self.waits.get(kind, 0) + ns
         return calls
 
     def _add_functions(
@@ -211,7 +232,7 @@ class Data:
             sums[1] += ns
 
 
-def _mark(function: Function | None) -> int:
+def _mark(function: Function | None, waits: bool) -> int:
     if function is None:
         return 0
     kind, name = function[:2]
@@ -219,4 +240,4 @@ def _mark(function: Function | None) -> int:
         return COLLECTS
     if kind != NATIVE:
         return 0
-    return WAITS if plain_name(name) in WAITING else 0
+    return 0 if not waits_for(name) else WAITS if waits else WAITS | NO_TIME

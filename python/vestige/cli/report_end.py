@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from .quantities import duration, plural
 from .report_data import Data
-from .report_tables import show_head, show_left_out, span_of
+from .report_tables import WORTH_A_WORD, show_head, show_left_out, span_of
 from .report_tree import choose, draw, fold, shorten
-from .terminal import Paint, Progress, cells, cut, width_of
+from .terminal import Paint, Progress, cells, cut, line_width, width_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 ROWS = 14  # of the tree
 MIN_SHARE = 0.01
-WAITING = 0.05  # of a thread's time: then it is worth a word
 
 
 def show(trace: Trace, metadata: dict[str, Any], out: TextIO) -> None:
@@ -28,21 +27,23 @@ def show(trace: Trace, metadata: dict[str, Any], out: TextIO) -> None:
     data = Data()
     progress = Progress("making the report", rich=False)
     try:
-        data.add(trace, metadata, tree=True, min_ns=int(MIN_SHARE * whole / 4), progress=progress)
+        waits = facts["threads"] == 1  # of several, those that wait for work would come first
+        min_ns = int(MIN_SHARE * whole / (4 if waits else 64))
+        data.add(trace, metadata, waits=waits, tree=True, min_ns=min_ns, progress=progress)
     finally:
         progress.clear()
     show_head([facts], data, out)
     paint, width = Paint(out), width_of(out)
-    for line in _tree(data, whole, width, paint):
+    for line in _tree(data, data.threads_ns, width, paint):
         print(line, file=out)
-    for line in (_threads(data, width), _collections(data, whole)):
+    for line in (_threads(data, line_width(out)), _collections(data, whole)):
         if line:
             print(line, file=out)
     show_left_out([facts], out)
 
 
 def _tree(data: Data, whole: int, width: int, paint: Paint) -> list[str]:
-    lines = fold(data.tree)
+    lines = fold(data.tree, whole)
     chosen = choose(lines, ROWS, MIN_SHARE * whole)
     if len(chosen) == ROWS:  # it is full: what only passes on gives way
         shorten(lines)
@@ -54,11 +55,13 @@ def _threads(data: Data, width: int) -> str:
     """`4 threads: MainThread 16 ms (7 ms waiting), worker 0 5 ms, …`"""
     if len(data.threads) < 2:
         return ""
-    ranked = sorted(data.threads, key=lambda thread: (-thread.self_ns, thread.first_ns))
+    times = {thread: thread.self_ns + (thread.waiting_ns if data.without_waits else 0) for thread in data.threads}
+    ranked = sorted(data.threads, key=lambda thread: (-times[thread], thread.first_ns))
     line = "threads:"
     for number, thread in enumerate(ranked):
-        waiting = f" ({duration(thread.waiting_ns)} waiting)" if thread.waiting_ns >= WAITING * thread.self_ns else ""
-        part = f"{',' if number else ''} {cut(thread.name, 20)} {duration(thread.self_ns)}{waiting}"
+        time = times[thread]
+        waiting = f" ({duration(thread.waiting_ns)} waiting)" if thread.waiting_ns >= WORTH_A_WORD * time else ""
+        part = f"{',' if number else ''} {cut(thread.name, 20)} {duration(time)}{waiting}"
         more = f", {len(ranked) - number:,} more"
         room = width if number == len(ranked) - 1 else width - len(more)
         if cells(line + part) > room:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from vestige.waits import waits_for
+
 from .report_data import KINDS
 from .report_tables import span_of
 from .report_tree import as_rows
@@ -35,8 +37,8 @@ def write(reading: Reading, options: Namespace, out: TextIO) -> None:
 
 
 COLUMNS = {
-    "functions": ["function", "kind", "file", "line", "library", "calls", "self_ns", "total_ns"],
-    "tree": ["id", "parent", "depth", "function", "library", "calls", "self_ns", "total_ns"],
+    "functions": ["function", "kind", "file", "line", "library", "calls", "self_ns", "total_ns", "waits_for"],
+    "tree": ["id", "parent", "depth", "function", "library", "calls", "self_ns", "total_ns", "waits_for"],
     "threads": ["thread", "pid", "tid", "calls", "time_ns", "waiting_ns", "gc_ns", "first_ns", "last_ns", "most_in"],
     "generations": ["generation", "count", "time_ns", "longest_ns", "collected", "uncollectable"],
     "lines": ["line", "self_bytes", "allocations", "peak_bytes", "not_freed_bytes"],
@@ -51,6 +53,9 @@ def _head(reading: Reading, options: Namespace) -> dict[str, Any]:
         "end_ns": max(each["end_ns"] for each in facts),
         "duration_ns": span_of(facts),
         "calls": reading.data.calls,
+        "threads_ns": reading.data.threads_ns,
+        "waiting_ns": reading.data.waits,
+        "without_waits": reading.data.without_waits,
         "gc_ns": reading.data.gc_ns,
         "lost": sum(each["lost"] for each in facts),
         "dropped": sum(source.facts["dropped"] for source, _ in reading.read),
@@ -108,6 +113,7 @@ def _function(entry: Entry, memory: bool) -> dict[str, Any]:
             "total_bytes": entry.total_bytes,
             "allocations": entry.allocations,
         }
+    row["waits_for"] = waits_for(entry.name)
     return row
 
 

@@ -4,6 +4,8 @@ it imports little.
 
 from __future__ import annotations
 
+from vestige.waits import KINDS
+
 from .quantities import duration, plural, size
 from .terminal import Paint, cut, fit, pad, width_of
 
@@ -16,10 +18,13 @@ if TYPE_CHECKING:
     from .report_data import Data, Entry, Thread
 
 HOT = 0.25  # of the time, in a strong colour
+WORTH_A_WORD = 0.05  # of the time: what waited less is not mentioned
 THREAD_NAME = 20
 
 
-def show_head(facts: Sequence[dict[str, Any]], data: Data, out: TextIO, *, every_thread: bool = True) -> None:
+def show_head(
+    facts: Sequence[dict[str, Any]], data: Data, out: TextIO, *, every_thread: bool = True, shares: bool = True
+) -> None:
     """How long, how much, and what must be known to read the rest."""
     paint = Paint(out)
     processes = f", {len(facts):,} processes" if len(facts) > 1 else ""
@@ -28,8 +33,24 @@ def show_head(facts: Sequence[dict[str, Any]], data: Data, out: TextIO, *, every
         paint(f"{duration(span_of(facts))}, {data.calls:,} calls{processes}, {plural(threads, 'thread')}", "head"),
         file=out,
     )
+    for line in about_shares(data) if shares else ():
+        print(cut(line, width_of(out)), file=out)
     for line in notes(facts):
         print(paint(line, "worse"), file=out)
+
+
+def about_shares(data: Data) -> list[str]:
+    """What percentages are of, and how much of that was waiting; nothing where both go without saying."""
+    whole, waiting, threads = data.threads_ns, data.waiting_ns, len(data.threads)
+    everything = whole + waiting if data.without_waits else whole
+    lines = [f"% is of {duration(whole)}, the time of {plural(threads, 'thread')} added up"] if threads > 1 else []
+    if waiting < WORTH_A_WORD * everything or not waiting:
+        return lines
+    kinds = sorted(data.waits.items(), key=lambda item: -item[1])
+    of = ", ".join(f"{KINDS.get(kind, kind)} {duration(ns)}" for kind, ns in kinds if ns >= 0.01 * waiting)
+    if data.without_waits:
+        return [*lines, f"waiting is left out: {of}"]
+    return [*lines, f"{waiting / everything:.0%} of it is waiting ({of}); see --no-waits"]
 
 
 def span_of(facts: Sequence[dict[str, Any]]) -> int:
@@ -81,7 +102,7 @@ def show_functions(entries: Sequence[Entry], whole_ns: int, rows: int, out: Text
     head = f"{'calls':>11} {'self':>8} {'%':>4} {'total':>8}{more}"
     print(paint(f"{head}  function", "head"), file=out)
     for entry in entries[:rows]:
-        share = entry.self_ns / (whole_ns or 1)
+        share = min(entry.self_ns / (whole_ns or 1), 1.0)
         style = "hot" if share >= HOT else None
         more = f" {size(entry.self_bytes):>8} {size(entry.total_bytes):>8}" if memory else ""
         own = paint(f"{duration(entry.self_ns):>8} {share:4.0%}", style)
@@ -109,10 +130,11 @@ def show_threads(threads: Sequence[Thread], whole_ns: int, rows: int, out: TextI
     paint, width = Paint(out), width_of(out)
     pids = len({thread.pid for thread in threads}) > 1
     head = f"{'calls':>11} {'time':>8} {'%':>4} {'waiting':>8} {'GC':>8}" + (f" {'pid':>7}" if pids else "")
+    print(f"% is of the {duration(whole_ns)} that passed", file=out)
     print(paint(f"{head}  {'thread':<{THREAD_NAME}} most time in", "head"), file=out)
     room = width - len(head) - THREAD_NAME - 3
     for thread in threads[:rows]:
-        share = thread.self_ns / (whole_ns or 1)
+        share = min(thread.self_ns / (whole_ns or 1), 1.0)
         own = paint(f"{duration(thread.self_ns):>8} {share:4.0%}", "hot" if share >= HOT else None)
         waiting = duration(thread.waiting_ns) if thread.waiting_ns else "-"
         gc = duration(thread.gc_ns) if thread.gc_ns else "-"
@@ -132,8 +154,9 @@ def show_collections(data: Data, start_ns: int, whole_ns: int, rows: int, out: T
         print("no garbage collection was recorded", file=out)
         return
     count = sum(sums[0] for sums in data.generations.values())
-    share = data.gc_ns / (whole_ns or 1)
-    print(f"{plural(count, 'garbage collection')}, {duration(data.gc_ns)}, {share:.1%} of the time\n", file=out)
+    share = min(data.gc_ns / (whole_ns or 1), 1.0)
+    of = "the time" if data.traces == 1 else f"the time of {data.traces:,} processes added up"
+    print(f"{plural(count, 'garbage collection')}, {duration(data.gc_ns)}, {share:.1%} of {of}\n", file=out)
     print(paint(f"{'generation':>11} {'count':>9} {'time':>8} {'longest':>8}  collected", "head"), file=out)
     for generation, (count, ns, longest, collected, bad) in sorted(data.generations.items()):
         which = "?" if generation < 0 else str(generation)

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
-from .libraries import LIBRARY
+from vestige.waits import waits_for
+
+from .libraries import ANNOTATION, LIBRARY, NATIVE
 from .quantities import duration
 from .terminal import cells, cut, fit
 
@@ -18,15 +20,30 @@ if TYPE_CHECKING:
 
 HOT = 0.25  # of the time, in a strong colour
 THROUGH = 0.95  # of a call's time in one call that it made: it only passes on
+PASSES = 0.8  # the same inside of a library, where less interest is taken
+HIDDEN_MAX = 0.25  # of the time: no line hides more inside of a library, if that can be told apart
+BRANCH = 0.03  # of the time: what part of a library is then worth a line
 FIGURES = 17  # columns of time and share
 NAME_MIN = 24  # columns that a name gets, however deep it is
+IMPORTS = "importlib"  # whose frames stand between any module and those that it imports
 LIBRARIES = 3  # names of libraries in a line
 
 
 class Line:
     """A line of the tree: a call, and what is folded into it."""
 
-    __slots__ = ("calls", "children", "hidden", "library", "node", "packages", "recursive", "self_ns", "total_ns")
+    __slots__ = (
+        "beside",
+        "calls",
+        "children",
+        "hidden",
+        "library",
+        "node",
+        "packages",
+        "recursive",
+        "self_ns",
+        "total_ns",
+    )
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -38,35 +55,104 @@ class Line:
         self.hidden = 0  # frames folded into it
         self.packages: dict[str, int] = {}  # and the libraries of those, with their own times
         self.children: list[Line] = []
+        # An annotation that is no part of a thread's stack, as those of tasks: many may be open at once.
+        self.beside = node.kind == ANNOTATION and not node.self_ns and not node.children and node.total_ns > 0
 
 
-def fold(root: Node, *, libraries: bool = True) -> list[Line]:
-    """What the threads run, as lines; all of it unless `libraries` are to be folded."""
+def fold(root: Node, whole_ns: int, *, libraries: bool = True) -> list[Line]:
+    """What the threads run, as lines; all of it unless `libraries` are to be folded.
+
+    A call of a library is one line, with what it calls back of the user's own below it. Where that would hide much of
+    the time, the library is shown as far as its time goes separate ways: frames that only pass on stay folded.
+    """
     top = Line(root)
-    work = [(top, root)]
+    work: list[tuple[Line, Node, set[str]]] = [(top, root, set())]
     while work:
-        line, node = work.pop()
-        for child in _children(line, node, libraries):
+        line, node, seen = work.pop()
+        branches: set[int] = set()
+        if libraries and line.library:
+            branches, seen = _branches(node, whole_ns, seen)
+        for child in _children(line, node, libraries, branches):
             made = Line(child)
             line.children.append(made)
-            work.append((made, child))
+            work.append((made, child, seen if made.library else set()))
     lines = _without_plumbing(top.children) if libraries else top.children
     sort(lines)
     return lines
 
 
-def _children(line: Line, node: Node, libraries: bool) -> list[Node]:
+def _branches(node: Node, whole_ns: int, seen: set[str]) -> tuple[set[int], set[str]]:
+    """The ids of nodes of libraries below a call of one that get lines of their own, none where little is hidden; and
+    the names that were passed on the way, with those `seen` before, which no line has to repeat.
+    """
+    if node.total_ns - _own_ns(node) < HIDDEN_MAX * whole_ns:
+        return set(), seen
+    seen = {*seen, node.shown}
+    at, calls = node, _large(node, whole_ns)
+    while len(calls) == 1 and calls[0].total_ns >= PASSES * at.total_ns:
+        at = calls[0]
+        seen.add(at.shown)
+        calls = _large(at, whole_ns)
+    if not calls:
+        return ({id(at)} if at is not node else set()), seen
+    return {id(_first_telling(call, seen)) for call in calls}, seen
+
+
+def _large(node: Node, whole_ns: int) -> list[Node]:
+    return [child for child in _calls(node) if child.owner == LIBRARY and child.total_ns >= BRANCH * whole_ns]
+
+
+def _first_telling(node: Node, seen: set[str]) -> Node:
+    """The node, or if that says nothing new, the one that it passes on to."""
+    while node.shown in seen or node.kind == NATIVE:
+        calls = [child for child in _calls(node) if child.total_ns >= PASSES * node.total_ns]
+        if not calls or calls[0].owner != LIBRARY:
+            break
+        node = calls[0]
+    return node
+
+
+def _own_ns(node: Node) -> int:
+    """Of the user's own calls below one of a library, up to where they begin."""
+    total = 0
+    work = list(node.children.values())
+    while work:
+        child = work.pop()
+        if child.owner == LIBRARY:
+            work.extend(child.children.values())
+        else:
+            total += child.total_ns
+    return total
+
+
+def _calls(node: Node) -> list[Node]:
+    """What it calls; what it does by calling itself is its own, and an import is of what is imported."""
+    found = []
+    work = list(node.children.values())
+    while work:
+        child = work.pop()
+        inside = list(child.children.values())
+        imports = child.library == IMPORTS and 2 * sum(one.total_ns for one in inside) >= child.total_ns
+        if child.shown == node.shown or imports:
+            work.extend(inside)
+        else:
+            found.append(child)
+    return found
+
+
+def _children(line: Line, node: Node, libraries: bool, branches: set[int]) -> list[Node]:
     """Those that get lines of their own. What is folded on the way is noted in the line."""
     found: dict[str, Node] = {}
     work = list(node.children.values())
     while work:
         child = work.pop()
-        if child.shown == node.shown and node.shown:
+        branch = id(child) in branches
+        if child.shown == node.shown and node.shown and not branch:
             line.recursive = True
             line.calls += child.calls
             line.self_ns += child.self_ns
             work.extend(child.children.values())
-        elif libraries and line.library and child.owner == LIBRARY:
+        elif libraries and line.library and child.owner == LIBRARY and not branch:
             line.hidden += 1
             line.packages[child.library] = line.packages.get(child.library, 0) + child.self_ns
             work.extend(child.children.values())
@@ -172,8 +258,9 @@ def draw(
     work: list[tuple[Line, str, str]] = [(line, "", "") for line in reversed(lines) if id(line) in chosen]
     while work:
         line, before, branch = work.pop()
-        share = line.total_ns / (whole_ns or 1)
-        numbers = f"{duration(line.total_ns):>8} {share:>5.0%}" + (figures(line) if figures else "")
+        share = min(line.total_ns / (whole_ns or 1), 1.0)
+        of_whole = "" if line.beside else f"{share:.0%}"
+        numbers = f"{duration(line.total_ns):>8} {of_whole:>5}" + (figures(line) if figures else "")
         room = width - cells(numbers) - 2 - cells(before + branch)
         style = "hot" if share >= HOT and not line.library else "dim" if line.library else None
         drawn.append(
@@ -191,6 +278,8 @@ def draw(
 def _label(line: Line, room: int, paint: Paint, style: str | None) -> str:
     """Its name, and what was folded."""
     notes = []
+    if line.beside:
+        notes.append("beside the stack")
     if line.recursive:
         notes.append("recursive")
     if line.hidden:
@@ -227,6 +316,7 @@ def as_rows(root: Node, min_ns: float = 0) -> list[dict[str, Any]]:
                 "self_bytes": node.self_bytes,
                 "total_bytes": node.total_bytes,
                 "allocations": node.allocations,
+                "waits_for": waits_for(node.name),
             }
         )
         mine = len(rows) - 1
