@@ -14,7 +14,7 @@ KINDS = {LOCK: "locks", IO: "input and output", SLEEP: "sleep", CHILD: "child pr
 FUNCTIONS = {
     SLEEP: "sleep clock_nanosleep pause sigwait sigwaitinfo sigtimedwait",
     IO: "select poll getaddrinfo gethostbyname gethostbyaddr input read readv pread preadv fsync fdatasync tcdrain",
-    LOCK: "acquire_lock flock lockf",
+    LOCK: "acquire_lock flock lockf _shutdown",  # the last: of _thread, for threads that still run
     CHILD: "wait waitpid waitid wait3 wait4",
 }
 METHODS = {
