@@ -93,8 +93,25 @@ bool input_expand(trace_input *input, const uint8_t *bytes, size_t size)
     return true;
 }
 
+static char folder[4096];
+
+static void remove_folder(void)
+{
+    DIR *entries = opendir(folder);
+    struct dirent *entry;
+
+    if (entries == NULL) /* no file was asked for */
+        return;
+    while ((entry = readdir(entries)) != NULL)
+        unlinkat(dirfd(entries), entry->d_name, 0);
+    closedir(entries);
+    rmdir(folder);
+    folder[0] = '\0';
+}
+
 void input_free(trace_input *input)
 {
+    remove_folder(); /* now: libFuzzer ends without a word */
     memset(file, 0, file_used);
     file_used = 0;
     memset(input, 0, sizeof *input);
@@ -205,21 +222,6 @@ bool input_is_small(vst_trace *trace)
 
 /* ---- files --------------------------------------------------------------- */
 
-static char folder[4096];
-
-static void remove_folder(void)
-{
-    DIR *entries = opendir(folder);
-    struct dirent *entry;
-
-    if (entries == NULL)
-        return;
-    while ((entry = readdir(entries)) != NULL)
-        unlinkat(dirfd(entries), entry->d_name, 0);
-    closedir(entries);
-    rmdir(folder);
-}
-
 const char *input_folder(void)
 {
     const char *parent = getenv("TMPDIR");
@@ -229,7 +231,6 @@ const char *input_folder(void)
             parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
         snprintf(folder, sizeof folder, "%s/vestige-fuzz-XXXXXX", parent);
         MUST(mkdtemp(folder) != NULL);
-        atexit(remove_folder);
     }
     return folder;
 }

@@ -60,7 +60,7 @@ int input_window(const trace_input *input);
 /* Whether all can be replayed, in so many spans. */
 bool input_is_small(vst_trace *trace);
 
-/* The folder for a target's files, removed at the end of the program. */
+/* The folder for a target's files, removed with the input. */
 const char *input_folder(void);
 
 /* A file's bytes, gunzipped, with a NUL behind them; the caller frees. */
