@@ -253,7 +253,7 @@ static uint64_t size_of(const char *path)
 
 static void replay(const char *path)
 {
-    const vst_memory_sink counting = {NULL, count_event, NULL};
+    const vst_memory_sink counting = {.event = count_event};
     double start = seconds();
     vst_trace *trace;
     vst_error error;

@@ -10,15 +10,15 @@
 #include "target.h"
 #include "trace_input.h"
 
-/* One group's: the system's blocks, or a framework's. */
+/* One group's: the system's blocks, or a framework's, or what is reserved. */
 typedef struct group {
     uint64_t live_bytes;
     uint64_t allocated, bytes;
 } group;
 
 typedef struct history {
-    group groups[2];
-    uint64_t serial;
+    group groups[3];
+    uint64_t serial, reserved_serial;
     int64_t last_ns;
 } history;
 
@@ -28,25 +28,48 @@ static bool is_framework(const vst_memory_event *event)
            event->kind == VST_MEMORY_FRAMEWORK_FREE;
 }
 
-static vst_status take_event(void *ctx, const vst_memory_event *event)
+static void take(history *self, group *of, uint64_t *serial,
+                 const vst_memory_event *event)
 {
-    history *self = ctx;
-    group *of = &self->groups[is_framework(event)];
-
     MUST(event->time_ns >= self->last_ns);
     self->last_ns = event->time_ns;
     if (!(event->flags & VST_MEMORY_FREES)) {
-        MUST(event->serial == self->serial + 1);
-        self->serial = event->serial;
+        MUST(event->serial == *serial + 1);
+        *serial = event->serial;
         of->live_bytes += event->size;
         of->allocated++;
         of->bytes += event->size;
     } else if (!(event->flags & VST_MEMORY_UNKNOWN)) {
-        MUST(event->serial != 0 && event->serial <= self->serial);
+        MUST(event->serial != 0 && event->serial <= *serial);
         MUST(event->allocated_ns <= event->time_ns);
         of->live_bytes -= event->size;
     }
     MUST(event->live_bytes == of->live_bytes);
+}
+
+static vst_status take_event(void *ctx, const vst_memory_event *event)
+{
+    history *self = ctx;
+
+    take(self, &self->groups[is_framework(event)], &self->serial, event);
+    return VST_OK;
+}
+
+static vst_status take_reserved(void *ctx, const vst_memory_event *event)
+{
+    history *self = ctx;
+
+    MUST(event->kind == VST_MEMORY_RESERVE);
+    take(self, &self->groups[2], &self->reserved_serial, event);
+    return VST_OK;
+}
+
+static vst_status take_resident(void *ctx, const vst_memory_resident *resident)
+{
+    history *self = ctx;
+
+    MUST(resident->time_ns >= self->last_ns);
+    self->last_ns = resident->time_ns;
     return VST_OK;
 }
 
@@ -61,7 +84,11 @@ static void replay_windows(vst_trace *trace)
 {
     for (size_t i = 0; i < trace->window_count; i++) {
         history self = {.last_ns = INT64_MIN};
-        vst_memory_sink sink = {&self, take_event, take_loss};
+        vst_memory_sink sink = {.ctx = &self,
+                                .event = take_event,
+                                .loss = take_loss,
+                                .reserved = take_reserved,
+                                .resident = take_resident};
 
         MUST(vst_trace_replay_memory(trace, (int)trace->windows[i].number,
                                      &sink, NULL) == VST_OK);

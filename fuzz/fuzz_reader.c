@@ -113,7 +113,7 @@ static void replay_memory(vst_trace *trace)
 
     for (size_t i = 0; i < windows && i < WINDOWS_MAX; i++) {
         uint64_t live_bytes = 0;
-        vst_memory_sink sink = {&live_bytes, take_memory, NULL};
+        vst_memory_sink sink = {.ctx = &live_bytes, .event = take_memory};
 
         if (is_given_up(trace,
                         vst_trace_replay_memory(

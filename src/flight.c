@@ -137,7 +137,7 @@ static void write_snapshot(vst_flight *flight, const reason *why)
 
 static void look_at_rss(vst_flight *flight)
 {
-    uint64_t resident = vst__os_resident_bytes();
+    uint64_t resident = vst__os_resident_now().bytes;
 
     for (size_t i = 0; i < flight->reason_count; i++) {
         reason *why = &flight->reasons[i];

@@ -57,7 +57,10 @@ typedef enum vst_memory_kind {
     VST_MEMORY_PY_OBJECT_REALLOC = 21,
     VST_MEMORY_PY_OBJECT_FREE = 22,
     VST_MEMORY_FRAMEWORK = 23, /* a framework's allocator, such as torch's */
-    VST_MEMORY_FRAMEWORK_FREE = 24
+    VST_MEMORY_FRAMEWORK_FREE = 24,
+    /* A mapping that is address space alone, see VST_RANGE_RESERVED. Readers
+     * get it by vst_memory_sink's `reserved`; no record has this kind. */
+    VST_MEMORY_RESERVE = 25
 } vst_memory_kind;
 
 /* "malloc", "PyObject_Calloc" …; "?" for what is no kind. */
@@ -126,6 +129,13 @@ VST_API void vst_record_alloc(vst_memory_kind kind, uintptr_t address,
 VST_API void vst_record_free(vst_memory_kind kind, uintptr_t address,
                              size_t size, vst_ticks now);
 
+/* A mapping, or a change of one: range is made of VST_RANGE_ flags. */
+VST_API void vst_record_range(uintptr_t address, size_t size,
+                              vst_stack_id stack, unsigned flags,
+                              unsigned range, vst_ticks now);
+/* As vst_record_counter, by any thread, free-running or not. */
+VST_API void vst_record_memory_counter(vst_id id, double value);
+
 /* ---- the funnel: what hooks call ---------------------------------------- */
 
 typedef struct vst_memory_thread {
@@ -178,12 +188,15 @@ VST_API bool vst_memory_is_tracing(void);
 /* ---- reading ------------------------------------------------------------ */
 
 enum {
-    VST_MEMORY_FREES = 4,     /* it is a free */
-    VST_MEMORY_UNKNOWN = 8,   /* a free of what was not seen to be allocated, or
-                               * whose allocation was dropped */
-    VST_MEMORY_LOST_FREE = 16 /* an allocation at an address that was live: its
-                               * free was not seen; it comes as one first, with
-                               * the same flag */
+    VST_MEMORY_FREES = 4,   /* it is a free */
+    VST_MEMORY_UNKNOWN = 8, /* a free of what was not seen to be allocated, or
+                             * whose allocation was dropped */
+    VST_MEMORY_LOST_FREE = 16, /* an allocation at an address that was live: its
+                                * free was not seen; it comes as one first, with
+                                * the same flag */
+    VST_MEMORY_TOUCHED =
+        32 /* pages of a reservation that were found to be
+            * resident: no call of the program's made them so */
 };
 
 /* An allocation or a free. Of a free, size, stack and serial are those of the
@@ -209,10 +222,30 @@ typedef struct vst_memory_event {
     double weight; /* how many allocations it stands for: 1, but if sampled */
 } vst_memory_event;
 
+/* Counters of every recording of memory. */
+#define VST_COUNTER_RESIDENT "resident memory"
+#define VST_COUNTER_RESIDENT_FILES "resident memory of files"
+
+/* What of the process was in RAM. */
+typedef struct vst_memory_resident {
+    int64_t time_ns;
+    uint64_t bytes;
+    uint64_t file_bytes; /* of these, pages of files: images of the program and
+                          * its libraries, mapped files, shared memory */
+} vst_memory_resident;
+
+/* Each function may be NULL. */
 typedef struct vst_memory_sink {
     void *ctx;
     vst_status (*event)(void *ctx, const vst_memory_event *event);
-    vst_status (*loss)(void *ctx, const vst_loss *loss); /* may be NULL */
+    vst_status (*loss)(void *ctx, const vst_loss *loss);
+    /* Address space that is reserved, and that is not any more: events of the
+     * kind VST_MEMORY_RESERVE, counted among themselves. What becomes usable of
+     * it, or is found to be resident, is no longer reserved and comes as an
+     * `event` of the kind VST_MEMORY_MMAP; what is given back by madvise goes
+     * the other way. */
+    vst_status (*reserved)(void *ctx, const vst_memory_event *event);
+    vst_status (*resident)(void *ctx, const vst_memory_resident *resident);
 } vst_memory_sink;
 
 /* All threads' allocations and frees in order of time, in a window or all. Each

@@ -23,10 +23,13 @@ typedef enum vst_memory_view {
     /* Freed by the thread that allocated it while it was one of the last k that
      * this thread had allocated. Cannot be told from samples. */
     VST_MEMORY_TEMPORARY = 3,
-    VST_MEMORY_VIEWS = 4
+    /* Address space that was reserved when most of it was, and never in use: no
+     * part of the others. */
+    VST_MEMORY_RESERVED = 4,
+    VST_MEMORY_VIEWS = 5
 } vst_memory_view;
 
-/* "total", "peak", "leaks", "temporary". */
+/* "total", "peak", "leaks", "temporary", "reserved". */
 VST_API const char *vst_memory_view_name(vst_memory_view view);
 
 /* Whole numbers, or estimates if only some allocations were sampled. Then bytes
@@ -98,6 +101,16 @@ typedef struct vst_memory_summary {
     vst_memory_amount sizes[VST_MEMORY_SIZES];
     const vst_memory_point *points;
     size_t point_count;
+    /* What of the process was in RAM. 0, or none: it is not known. */
+    struct {
+        uint64_t peak;   /* as the system tells it, or the highest sample */
+        uint64_t before; /* of the first sample, what were no pages of files */
+        int64_t sampled_ns; /* the highest sample, what of it were pages of … */
+        uint64_t sampled, sampled_files; /* … files … */
+        double sampled_live;             /* … and what was live then */
+        const vst_memory_point *points;
+        size_t point_count;
+    } resident;
     const vst_memory_thread_sums *threads;
     size_t thread_count;
     const vst_memory_frame *frames;

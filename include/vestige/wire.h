@@ -103,8 +103,8 @@ typedef enum vst_escape {
      * head: kind (5 bits), flags << 5 (2 bits: VST_MEMORY_UNLOCKED, ...), size
      * << 7 (15 bits); word: address / 8 (44 bits), stack << 44 (20 bits) */
     VST_ESCAPE_ALLOC = 0x80, /* one word */
-    /* Any other: head: kind (5 bits), flags << 5; words: address, size, stack
-     */
+    /* Any other: head: kind (5 bits), flags << 5, of a mapping VST_RANGE_ flags
+     * << 7; words: address, size, stack */
     VST_ESCAPE_ALLOC_LARGE = 0x81, /* three words */
     /* head: kind; word: address */
     VST_ESCAPE_FREE = 0x82, /* one word */
@@ -169,6 +169,28 @@ static inline uint32_t vst_word_escape_words(uint64_t word)
 }
 
 /* ---- memory ------------------------------------------------------------- */
+
+/* What an ALLOC_LARGE of the kind VST_MEMORY_MMAP says of its pages. Readers
+ * that do not know these bits see a mapping like any other. */
+enum {
+    VST_RANGE_SHIFT = 7,
+    /* Address space alone: nothing can be resident there before it is made
+     * accessible (PROT_NONE), or nothing was when it was mapped
+     * (MAP_NORESERVE) or given back (madvise). */
+    VST_RANGE_RESERVED = 1,
+    /* It maps nothing: what is mapped of this range is reserved from here on,
+     * or without VST_RANGE_RESERVED is not any more. */
+    VST_RANGE_CHANGES = 2,
+    /* With VST_RANGE_CHANGES: no call made the range usable, its pages were
+     * found to be resident. The stack is 0: it stays that of the mapping. */
+    VST_RANGE_TOUCHED = 4
+};
+
+/* The VST_RANGE_ flags in the head of an ALLOC_LARGE; 9 is VST_MEMORY_MMAP. */
+static inline uint32_t vst_range_of_head(uint32_t head)
+{
+    return (head & 31u) == 9 ? head >> VST_RANGE_SHIFT & 7u : 0;
+}
 
 #define VST_ALLOC_SIZE_MAX 0x7fffu   /* of an ALLOC; what is more is _LARGE */
 #define VST_ALLOC_STACK_MAX 0xfffffu /* the same */

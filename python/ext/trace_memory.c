@@ -274,12 +274,12 @@ static PyObject *sizes(const vst_memory_summary *s)
     return list;
 }
 
-static PyObject *points(const vst_memory_summary *s)
+static PyObject *points(const vst_memory_point *first, size_t count)
 {
     PyObject *list = PyList_New(0);
 
-    for (size_t i = 0; list && i < s->point_count; i++) {
-        const vst_memory_point *p = &s->points[i];
+    for (size_t i = 0; list && i < count; i++) {
+        const vst_memory_point *p = &first[i];
         if (!append(list, Py_BuildValue("(LLLL)", (long long)p->max_ns,
                                         (long long)llround(p->max_bytes),
                                         (long long)p->last_ns,
@@ -287,6 +287,22 @@ static PyObject *points(const vst_memory_summary *s)
             Py_CLEAR(list);
     }
     return list;
+}
+
+/* None: it was not recorded. */
+static PyObject *resident(const vst_memory_summary *s)
+{
+    if (!s->resident.peak)
+        Py_RETURN_NONE;
+    return Py_BuildValue("{s:K,s:K,s:K,s:L,s:K,s:L,s:N}", "peak",
+                         (unsigned long long)s->resident.peak, "before",
+                         (unsigned long long)s->resident.before, "sampled",
+                         (unsigned long long)s->resident.sampled, "sampled_ns",
+                         (long long)s->resident.sampled_ns, "files",
+                         (unsigned long long)s->resident.sampled_files, "live",
+                         (long long)llround(s->resident.sampled_live),
+                         "timeline",
+                         points(s->resident.points, s->resident.point_count));
 }
 
 /* [(number, system's id, name, allocated, freed)] */
@@ -341,7 +357,8 @@ static PyObject *build(const vpy_trace *self, const vst_memory_summary *s,
     if (!dict || !make_room(&m, s) || !put(dict, "views", amounts(s->views)) ||
         !put(dict, "count_errors", errors(s)) ||
         !put(dict, "allocators", kinds(s)) || !put(dict, "sizes", sizes(s)) ||
-        !put(dict, "timeline", points(s)) ||
+        !put(dict, "timeline", points(s->points, s->point_count)) ||
+        !put(dict, "resident", resident(s)) ||
         !put(dict, "threads", threads(self, s)) ||
         (stacks && !put(dict, "stacks", firsts(&m, false, rows))) ||
         !put(dict, "lines", firsts(&m, true, rows)))
@@ -396,8 +413,8 @@ static int view_of(const char *name)
         if (strcmp(name, vst_memory_view_name((vst_memory_view)i)) == 0)
             return i;
     PyErr_Format(PyExc_ValueError,
-                 "view must be 'peak', 'leaks', 'temporary' or 'total', not "
-                 "'%s'",
+                 "view must be 'peak', 'leaks', 'temporary', 'reserved' or "
+                 "'total', not '%s'",
                  name);
     return -1;
 }

@@ -28,6 +28,7 @@ const char *vst_memory_kind_name(vst_memory_kind kind)
         [VST_MEMORY_PY_OBJECT_FREE] = "PyObject_Free",
         [VST_MEMORY_FRAMEWORK] = "framework",
         [VST_MEMORY_FRAMEWORK_FREE] = "framework free",
+        [VST_MEMORY_RESERVE] = "reserve",
     };
     size_t number = (size_t)kind;
 

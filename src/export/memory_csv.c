@@ -77,7 +77,7 @@ static vst_status on_event(void *ctx, const vst_memory_event *e)
 static vst_status write_rows(vst__memory_job *job, size_t i)
 {
     rows r = {.output = job->output};
-    const vst_memory_sink sink = {&r, on_event, NULL};
+    const vst_memory_sink sink = {.ctx = &r, .event = on_event};
     vst_memory_summary *summary;
     vst_trace_info info;
     vst_status status = vst__memory_job_summarize(job, i, 0, NULL, &summary);

@@ -179,11 +179,11 @@ static void put_values(page *p, const char *name, int view, bool bytes)
 
 static void put_views(page *p)
 {
-    static const char *const names[][2] = {
-        {"totalBytes", "totalCount"},
-        {"peakBytes", "peakCount"},
-        {"leaksBytes", "leaksCount"},
-        {"temporaryBytes", "temporaryCount"}};
+    static const char *const names[][2] = {{"totalBytes", "totalCount"},
+                                           {"peakBytes", "peakCount"},
+                                           {"leaksBytes", "leaksCount"},
+                                           {"temporaryBytes", "temporaryCount"},
+                                           {"reservedBytes", "reservedCount"}};
 
     for (int view = 0; view < VST_MEMORY_VIEWS; view++) {
         put_values(p, names[view][0], view, true);
@@ -222,13 +222,14 @@ static vst_status put_lines(page *p)
     return VST_OK;
 }
 
-static void put_points(page *p)
+static void put_curve(page *p, const char *name, const vst_memory_point *points,
+                      size_t count)
 {
     const vst_memory_summary *s = p->summary;
 
-    put_list(p, "points");
-    for (size_t i = 0; i < s->point_count; i++) {
-        const vst_memory_point *point = &s->points[i];
+    put_list(p, name);
+    for (size_t i = 0; i < count; i++) {
+        const vst_memory_point *point = &points[i];
 
         comma(p, i);
         vst__output_text(p->output, "[");
@@ -241,7 +242,16 @@ static void put_points(page *p)
         vst__memory_put_round(p->output, point->last_bytes);
         vst__output_text(p->output, "]");
     }
-    vst__output_text(p->output, "],\"firstNs\":");
+    vst__output_text(p->output, "]");
+}
+
+static void put_points(page *p)
+{
+    const vst_memory_summary *s = p->summary;
+
+    put_curve(p, "points", s->points, s->point_count);
+    put_curve(p, "residentPoints", s->resident.points, s->resident.point_count);
+    vst__output_text(p->output, ",\"firstNs\":");
     vst__memory_put_i64(p->output, s->first_ns);
 }
 

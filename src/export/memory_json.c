@@ -95,7 +95,7 @@ static vst_status write_process(vst__memory_job *job, size_t i)
 {
     vst__output *output = job->output;
     events self = {.output = output, .is_first = true};
-    const vst_memory_sink sink = {&self, on_event, NULL};
+    const vst_memory_sink sink = {.ctx = &self, .event = on_event};
     vst_memory_summary *summary;
     vst_status status = vst__memory_job_summarize(job, i, 0, NULL, &summary);
 

@@ -283,7 +283,7 @@ static vst_status on_event(void *ctx, const vst_memory_event *e)
 /* The list of one process's events. */
 static vst_status write_events(vst__memory_job *job, size_t i, snapshot *s)
 {
-    const vst_memory_sink sink = {s, on_event, NULL};
+    const vst_memory_sink sink = {.ctx = s, .event = on_event};
     vst__serials freed = {0};
     vst_memory_summary *summary;
     vst_status status = vst__memory_job_summarize(job, i, 0, &freed, &summary);

@@ -84,6 +84,22 @@ static void put_member(vst__output *output, const char *key, uint64_t value)
     vst__memory_put_u64(output, value);
 }
 
+/* Where it is known. */
+static void put_resident(vst__output *output, const vst_memory_summary *s)
+{
+    if (s->resident.peak == 0)
+        return;
+    put_member(output, ", \"resident\": {\"peak\": ", s->resident.peak);
+    put_member(output, ", \"before\": ", s->resident.before);
+    put_member(output, ", \"sampled\": ", s->resident.sampled);
+    put_member(output, ", \"files\": ", s->resident.sampled_files);
+    vst__output_text(output, ", \"live\": ");
+    vst__memory_put_round(output, s->resident.sampled_live);
+    vst__output_text(output, ", \"sampled_ns\": ");
+    vst__memory_put_i64(output, s->resident.sampled_ns);
+    vst__output_text(output, "}");
+}
+
 void vst__memory_put_facts(vst__output *output, const vst_trace *trace,
                            const vst_memory_summary *s)
 {
@@ -117,7 +133,10 @@ void vst__memory_put_facts(vst__output *output, const vst_trace *trace,
     put_member(output, ", \"temporary_within\": ", s->temporary);
     vst__output_text(output, ", \"peak_ns\": ");
     vst__memory_put_i64(output, s->peak_ns);
+    put_resident(output, s);
     for (int view = 0; view < VST_MEMORY_VIEWS; view++) {
+        if (view == VST_MEMORY_RESERVED && s->views[view].count == 0)
+            continue;
         vst__output_text(output, ", \"");
         vst__output_text(output, vst_memory_view_name((vst_memory_view)view));
         vst__output_text(output, "\": ");

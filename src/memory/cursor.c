@@ -107,6 +107,14 @@ static bool is_checkpoint(const uint64_t *word)
 
 /* ---- records ------------------------------------------------------------ */
 
+/* Says what a mapping's pages are; a block has none of its own. */
+static void decode_range(vst__memory_record *record, uint32_t head)
+{
+    record->range = (uint8_t)vst_range_of_head(head);
+    if ((record->range & VST_RANGE_CHANGES) != 0)
+        record->type = VST_RECORD_CHANGE;
+}
+
 /* False for what is not of memory. */
 static bool decode(vst__memory_cursor *cursor, const uint64_t *word)
 {
@@ -116,6 +124,7 @@ static bool decode(vst__memory_cursor *cursor, const uint64_t *word)
     record->type = VST_RECORD_FREE;
     record->kind = (uint8_t)(head & 31u);
     record->flags = 0;
+    record->range = 0;
     record->stack = 0;
     record->size = 0;
     switch (vst_word_escape_type(*word)) {
@@ -132,6 +141,7 @@ static bool decode(vst__memory_cursor *cursor, const uint64_t *word)
         record->address = word[1];
         record->size = word[2];
         record->stack = (vst_stack_id)word[3];
+        decode_range(record, head);
         break;
     case VST_ESCAPE_FREE:
         record->address = word[1];
@@ -154,6 +164,17 @@ static bool decode(vst__memory_cursor *cursor, const uint64_t *word)
     return record->address != 0;
 }
 
+static bool counter(vst__memory_cursor *cursor, const uint64_t *word)
+{
+    cursor->record = (vst__memory_record){
+        .time = cursor->stream.now,
+        .type = VST_RECORD_COUNTER,
+        .address = word[1],
+        .size = word[2],
+    };
+    return true;
+}
+
 /* Of a word that is no record of memory; true if there is something to tell. */
 static bool other(vst__memory_cursor *cursor, const uint64_t *word)
 {
@@ -172,6 +193,8 @@ static bool other(vst__memory_cursor *cursor, const uint64_t *word)
     case VST_ESCAPE_DROPPED:
         return words != 0 && lose(cursor, VST_LOSS_DROPPED, cursor->known,
                                   cursor->stream.now, word[1]);
+    case VST_ESCAPE_COUNTER:
+        return words > 1 && counter(cursor, word);
     default:
         return false;
     }

@@ -10,6 +10,8 @@ typedef enum vst__memory_record_type {
     VST_RECORD_ALLOC,
     VST_RECORD_FREE,
     VST_RECORD_FREE_RANGE,
+    VST_RECORD_CHANGE,  /* of what is mapped there, see VST_RANGE_CHANGES */
+    VST_RECORD_COUNTER, /* any counter's */
     VST_RECORD_LOSS
 } vst__memory_record_type;
 
@@ -18,9 +20,10 @@ typedef struct vst__memory_record {
     vst__memory_record_type type;
     uint8_t kind; /* a vst_memory_kind; LOSS: a vst_loss_kind */
     uint8_t flags;
+    uint8_t range; /* VST_RANGE_ flags */
     vst_stack_id stack;
-    uint64_t address; /* LOSS: since when, in ticks */
-    uint64_t size;    /* LOSS: how many records */
+    uint64_t address; /* LOSS: since when, in ticks; COUNTER: its id */
+    uint64_t size; /* LOSS: how many records; COUNTER: the bits of a double */
 } vst__memory_record;
 
 typedef struct vst__memory_cursor {

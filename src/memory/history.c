@@ -8,138 +8,24 @@
  * live waits for its free, if another thread has it within a millisecond. If
  * none has it, it was lost, and one is made up (VST_MEMORY_LOST_FREE).
  *
+ * A mapping is usable memory or reserved address space, or in parts one and the
+ * other: what is reserved is a group of its own, and changes move ranges
+ * between the two.
+ *
  * Memory is bounded by what is live, and by a block of words for each thread
  * that runs at that time of the trace. One thread at a time uses a trace. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/history.h"
-#include "memory/live.h"
-#include "memory/merge.h"
+#include "memory/history_parts.h"
 
 enum { PROGRESS_NS = 50000000, RECORDS_A_STEP = 4096 };
-
-/* A framework's blocks lie in blocks of the system's: they are counted apart.
- */
-typedef struct group {
-    vst__live live;
-    uint64_t bytes, count;
-} group;
-
-typedef struct vst__history {
-    vst_trace *trace;
-    vst_memory_sink sink;
-    vst_time_converter converter;
-    vst__merge merge;
-    group groups[2];
-    uint64_t serial;
-    double sample_bytes;                /* 0: all */
-    uint64_t words_total, words_before; /* the windows that are done */
-    int64_t next_progress_ns;
-    const vst__window *window, *last_window; /* behind the last one */
-    bool in_window;
-} history;
-
-/* ---- events ------------------------------------------------------------- */
-
-static bool is_framework(uint32_t kind)
-{
-    return kind == VST_MEMORY_FRAMEWORK || kind == VST_MEMORY_FRAMEWORK_FREE;
-}
-
-static group *group_of(history *self, uint32_t kind)
-{
-    return &self->groups[is_framework(kind)];
-}
-
-static int64_t time_of(history *self, const vst__merge_stream *from)
-{
-    return self->converter.to_ns(self->converter.ctx, from->time);
-}
-
-/* What is chosen once in so many bytes, by chance, stands for those that were
- * not. */
-static double weight_of(const history *self, uint64_t size)
-{
-    double chance;
-
-    if (self->sample_bytes <= 0)
-        return 1;
-    chance = -expm1(-(double)size / self->sample_bytes);
-    return chance > 0 ? 1 / chance : 1;
-}
-
-static vst_status tell(history *self, const group *of, vst_memory_event *event)
-{
-    event->live_bytes = of->bytes;
-    event->live_count = of->count;
-    event->weight = weight_of(self, event->size);
-    return self->sink.event != NULL ? self->sink.event(self->sink.ctx, event)
-                                    : VST_OK;
-}
-
-static vst_status tell_free(history *self, const vst__merge_stream *from,
-                            group *of, uint32_t flags, uint32_t kind,
-                            const vst__block_info *freed)
-{
-    of->bytes -= freed->size;
-    of->count = of->live.slot_used + of->live.map_count;
-    return tell(self, of,
-                &(vst_memory_event){
-                    .time_ns = time_of(self, from),
-                    .thread = from->thread,
-                    .kind = (vst_memory_kind)kind,
-                    .flags = VST_MEMORY_FREES | flags,
-                    .stack = freed->stack,
-                    .address = freed->address,
-                    .size = freed->size,
-                    .serial = freed->serial,
-                    .allocated_ns = freed->time_ns,
-                });
-}
-
-static vst_status tell_unknown(history *self, const vst__merge_stream *from)
-{
-    const vst__memory_record *record = &from->cursor.record;
-
-    return tell(self, group_of(self, record->kind),
-                &(vst_memory_event){
-                    .time_ns = time_of(self, from),
-                    .thread = from->thread,
-                    .kind = (vst_memory_kind)record->kind,
-                    .flags = VST_MEMORY_FREES | VST_MEMORY_UNKNOWN,
-                    .address = record->address,
-                    .size = record->size,
-                });
-}
-
-/* Every part of a mapping that lies in the range; how many there were. */
-static vst_status unmap(history *self, const vst__merge_stream *from,
-                        uint64_t size, uint32_t flags, uint32_t kind,
-                        size_t *parts)
-{
-    const vst__memory_record *record = &from->cursor.record;
-    group *of = group_of(self, record->kind);
-    vst__block_info part;
-    bool found;
-
-    for (*parts = 0;; ++*parts) {
-        vst_status status =
-            vst__live_unmap(&of->live, record->address, size, &part, &found);
-
-        if (status == VST_OK && found)
-            status = tell_free(self, from, of, flags, kind, &part);
-        if (status != VST_OK || !found)
-            return status;
-    }
-}
 
 /* ---- one record --------------------------------------------------------- */
 
 /* An address that is live is free once more: waits for that, or makes it up. */
-static vst_status make_way(history *self, vst__merge_stream *from, group *of,
-                           bool *waits)
+static vst_status make_way(vst__history *self, vst__merge_stream *from,
+                           vst__history_group *of, bool *waits)
 {
     const vst__memory_record *record = &from->cursor.record;
     vst__block_info lost;
@@ -152,110 +38,65 @@ static vst_status make_way(history *self, vst__merge_stream *from, group *of,
     if (*waits || status != VST_OK)
         return status;
     vst__live_remove(&of->live, record->address, &lost);
-    return tell_free(self, from, of, VST_MEMORY_LOST_FREE,
-                     is_framework(record->kind) ? VST_MEMORY_FRAMEWORK_FREE
-                                                : VST_MEMORY_FREE,
-                     &lost);
+    return vst__history_tell_free(self, from, of, VST_MEMORY_LOST_FREE,
+                                  vst__history_is_framework(record->kind)
+                                      ? VST_MEMORY_FRAMEWORK_FREE
+                                      : VST_MEMORY_FREE,
+                                  &lost);
 }
 
-static vst_status allocate(history *self, vst__merge_stream *from, bool *waits)
+static vst_status allocate(vst__history *self, vst__merge_stream *from,
+                           bool *waits)
 {
     const vst__memory_record *record = &from->cursor.record;
-    group *of = group_of(self, record->kind);
-    bool is_map = record->kind == VST_MEMORY_MMAP;
+    vst__history_group *of = vst__history_group_of(self, record->kind);
     uint32_t flags = record->flags;
     vst_status status = VST_OK;
     vst__block_info block = {
         .address = record->address,
-        .size = record->size,
-        .time_ns = time_of(self, from),
+        .size = vst__history_size(record),
+        .time_ns = vst__history_time(self, from),
         .stack = record->stack,
         .kind = record->kind,
         .flags = record->flags,
     };
 
-    if (block.size > UINT64_MAX - block.address) /* no machine's */
-        block.size = UINT64_MAX - block.address;
-    if (is_map && block.size == 0)
-        return VST_OK;
-    if (is_map) {
-        size_t lost;
-        status = unmap(self, from, block.size, VST_MEMORY_LOST_FREE,
-                       VST_MEMORY_MUNMAP, &lost);
-        flags |= lost != 0 ? VST_MEMORY_LOST_FREE : 0;
-    } else if (vst__live_find(&of->live, block.address) != NULL) {
+    if (record->kind == VST_MEMORY_MMAP)
+        return vst__history_map(self, from, &block);
+    if (vst__live_find(&of->live, block.address) != NULL) {
         status = make_way(self, from, of, waits);
         flags |= VST_MEMORY_LOST_FREE;
     }
     if (status != VST_OK || *waits)
         return status;
     block.serial = ++self->serial;
-    status = is_map ? vst__live_map(&of->live, &block)
-                    : vst__live_add(&of->live, &block);
-    if (status != VST_OK)
-        return status;
-    of->bytes += block.size;
-    of->count = of->live.slot_used + of->live.map_count;
-    return tell(self, of,
-                &(vst_memory_event){
-                    .time_ns = block.time_ns,
-                    .thread = from->thread,
-                    .kind = (vst_memory_kind)record->kind,
-                    .flags = flags,
-                    .stack = block.stack,
-                    .address = block.address,
-                    .size = block.size,
-                    .serial = block.serial,
-                });
+    status = vst__live_add(&of->live, &block);
+    return status == VST_OK ? vst__history_tell_alloc(self, from, of, flags,
+                                                      record->kind, &block)
+                            : status;
 }
 
 /* A free of what is not live may belong to an allocation of the same moment. */
-static vst_status release(history *self, vst__merge_stream *from, bool *waits)
+static vst_status release(vst__history *self, vst__merge_stream *from,
+                          bool *waits)
 {
     const vst__memory_record *record = &from->cursor.record;
-    group *of = group_of(self, record->kind);
+    vst__history_group *of = vst__history_group_of(self, record->kind);
     vst__block_info freed;
 
     if (vst__live_remove(&of->live, record->address, &freed))
-        return tell_free(self, from, of, 0, record->kind, &freed);
+        return vst__history_tell_free(self, from, of, 0, record->kind, &freed);
     if (from->order == VST_ORDER_FREE && self->merge.heap_count > 1) {
         vst__merge_wait(&self->merge, from->time, VST_ORDER_UNKNOWN);
         *waits = true;
         return VST_OK;
     }
-    return tell_unknown(self, from);
-}
-
-static vst_status release_range(history *self, vst__merge_stream *from)
-{
-    const vst__memory_record *record = &from->cursor.record;
-    uint64_t size = record->size;
-    size_t parts;
-    vst_status status;
-
-    if (size > UINT64_MAX - record->address)
-        size = UINT64_MAX - record->address;
-    status = unmap(self, from, size, 0, record->kind, &parts);
-    return status == VST_OK && parts == 0 ? tell_unknown(self, from) : status;
-}
-
-static vst_status tell_loss(history *self, const vst__merge_stream *from)
-{
-    const vst__memory_record *record = &from->cursor.record;
-    vst_loss loss = {
-        .kind = (vst_loss_kind)record->kind,
-        .thread = from->thread,
-        .start_ns = self->converter.to_ns(self->converter.ctx, record->address),
-        .end_ns = self->converter.to_ns(self->converter.ctx, record->time),
-        .records = record->size,
-    };
-
-    return self->sink.loss != NULL ? self->sink.loss(self->sink.ctx, &loss)
-                                   : VST_OK;
+    return vst__history_tell_unknown(self, from);
 }
 
 /* *waits: it is not its turn yet. */
-static vst_status handle(history *self, vst__merge_stream *from, bool *waits)
+static vst_status handle(vst__history *self, vst__merge_stream *from,
+                         bool *waits)
 {
     *waits = false;
     switch (from->cursor.record.type) {
@@ -264,16 +105,20 @@ static vst_status handle(history *self, vst__merge_stream *from, bool *waits)
     case VST_RECORD_FREE:
         return release(self, from, waits);
     case VST_RECORD_FREE_RANGE:
-        return release_range(self, from);
+        return vst__history_unmap(self, from);
+    case VST_RECORD_CHANGE:
+        return vst__history_change(self, from);
+    case VST_RECORD_COUNTER:
+        return vst__history_tell_counter(self, from);
     case VST_RECORD_LOSS:
-        return tell_loss(self, from);
+        return vst__history_tell_loss(self, from);
     }
     return VST_OK;
 }
 
 /* ---- all of them -------------------------------------------------------- */
 
-static vst_status tell_progress(history *self)
+static vst_status tell_progress(vst__history *self)
 {
     vst_trace *trace = self->trace;
     uint64_t words = self->words_before + vst__merge_words(&self->merge);
@@ -292,9 +137,9 @@ static vst_status tell_progress(history *self)
 }
 
 /* Between windows blocks come and go unseen: each begins with nothing. */
-static vst_status open_window(history *self)
+static vst_status open_window(vst__history *self)
 {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < VST_GROUPS; i++) {
         vst__live_clear(&self->groups[i].live);
         self->groups[i].bytes = self->groups[i].count = 0;
     }
@@ -304,7 +149,7 @@ static vst_status open_window(history *self)
     return vst__merge_open(&self->merge, self->trace, self->window);
 }
 
-static void close_window(history *self)
+static void close_window(vst__history *self)
 {
     vst__merge_close(&self->merge);
     self->words_before += self->window->words;
@@ -312,7 +157,7 @@ static void close_window(history *self)
     self->in_window = false;
 }
 
-vst_status vst__history_step(history *self, bool *done)
+vst_status vst__history_step(vst__history *self, bool *done)
 {
     vst__merge_stream *first = NULL;
     vst_status status = VST_OK;
@@ -339,24 +184,14 @@ vst_status vst__history_step(history *self, bool *done)
     return status;
 }
 
-/* vestige.memory: {"sample_bytes": N, ...} */
-static double sample_bytes_of(const vst_trace *trace)
-{
-    const char *json = vst_trace_metadata(trace, "vestige.memory");
-    const char *key = json != NULL ? strstr(json, "\"sample_bytes\"") : NULL;
-    const char *colon = key != NULL ? strchr(key, ':') : NULL;
-    double value = colon != NULL ? strtod(colon + 1, NULL) : 0;
-
-    return value > 0 && value < 1e18 ? value : 0;
-}
-
 vst_status vst__history_begin(vst_trace *trace, int window,
-                              const vst_memory_sink *sink, history **result)
+                              const vst_memory_sink *sink,
+                              vst__history **result)
 {
     size_t first, count;
     vst_status status =
         vst__trace_select_windows(trace, window, &first, &count);
-    history *self;
+    vst__history *self;
 
     *result = NULL;
     if (status != VST_OK)
@@ -367,7 +202,7 @@ vst_status vst__history_begin(vst_trace *trace, int window,
     self->trace = trace;
     self->sink = *sink;
     self->converter = vst__clockmap_converter(&trace->clock);
-    self->sample_bytes = sample_bytes_of(trace);
+    vst__history_read_facts(self);
     self->window = trace->windows + first;
     self->last_window = self->window + count;
     for (size_t i = first; i < first + count; i++)
@@ -376,13 +211,13 @@ vst_status vst__history_begin(vst_trace *trace, int window,
     return VST_OK;
 }
 
-void vst__history_end(history *self)
+void vst__history_end(vst__history *self)
 {
     if (self == NULL)
         return;
     vst__merge_close(&self->merge);
-    vst__live_free(&self->groups[0].live);
-    vst__live_free(&self->groups[1].live);
+    for (int i = 0; i < VST_GROUPS; i++)
+        vst__live_free(&self->groups[i].live);
     free(self);
 }
 
@@ -390,7 +225,7 @@ vst_status vst_trace_replay_memory(vst_trace *trace, int window,
                                    const vst_memory_sink *sink,
                                    vst_error *error)
 {
-    history *self;
+    vst__history *self;
     bool done = false;
     vst_status status = vst__history_begin(trace, window, sink, &self);
 

@@ -11,11 +11,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "memory/objects.h"
 #include "memory/track.h"
@@ -34,9 +32,6 @@ static struct {
     __typeof__(&memalign) memalign;
     __typeof__(&valloc) valloc;
     __typeof__(&pvalloc) pvalloc;
-    __typeof__(&mmap) mmap, mmap64;
-    __typeof__(&munmap) munmap;
-    __typeof__(&mremap) mremap;
 } real;
 
 /* ---- blocks ------------------------------------------------------------- */
@@ -160,73 +155,6 @@ static void *hook_reallocarray(void *old, size_t count, size_t size)
     return block;
 }
 
-/* ---- mappings ----------------------------------------------------------- */
-
-static void *hook_mmap(void *at, size_t size, int access, int flags, int fd,
-                       off_t offset)
-{
-    if (!vst__memory_is_on())
-        return real.mmap(at, size, access, flags, fd, offset);
-    bool outermost = vst_memory_enter();
-    void *mapping = real.mmap(at, size, access, flags, fd, offset);
-    if (outermost && mapping != MAP_FAILED)
-        vst__memory_allocated(VST_MEMORY_MMAP, (uintptr_t)mapping, size, HERE);
-    vst_memory_leave();
-    return mapping;
-}
-
-static void *hook_mmap64(void *at, size_t size, int access, int flags, int fd,
-                         off_t offset)
-{
-    if (!vst__memory_is_on())
-        return real.mmap64(at, size, access, flags, fd, offset);
-    bool outermost = vst_memory_enter();
-    void *mapping = real.mmap64(at, size, access, flags, fd, offset);
-    if (outermost && mapping != MAP_FAILED)
-        vst__memory_allocated(VST_MEMORY_MMAP, (uintptr_t)mapping, size, HERE);
-    vst_memory_leave();
-    return mapping;
-}
-
-/* It may fail, so it is told of afterwards, with the time from before. */
-static int hook_munmap(void *at, size_t size)
-{
-    if (!vst__memory_is_on())
-        return real.munmap(at, size);
-    bool outermost = vst_memory_enter();
-    vst_ticks before = vst_clock_ticks();
-    int result = real.munmap(at, size);
-    if (outermost && result == 0)
-        vst__memory_freed(VST_MEMORY_MUNMAP, (uintptr_t)at, size, before);
-    vst_memory_leave();
-    return result;
-}
-
-/* The last argument is there only with MREMAP_FIXED, and else not looked at. An
- * old size of 0 leaves the old mapping there. */
-static void *hook_mremap(void *old, size_t old_size, size_t size, int flags,
-                         ...)
-{
-    va_list more;
-
-    va_start(more, flags);
-    void *at = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
-    va_end(more);
-    if (!vst__memory_is_on())
-        return real.mremap(old, old_size, size, flags, at);
-    bool outermost = vst_memory_enter();
-    vst_ticks before = vst_clock_ticks();
-    void *mapping = real.mremap(old, old_size, size, flags, at);
-    if (outermost && mapping != MAP_FAILED) {
-        if (old_size)
-            vst__memory_freed(VST_MEMORY_MUNMAP, (uintptr_t)old, old_size,
-                              before);
-        vst__memory_allocated(VST_MEMORY_MMAP, (uintptr_t)mapping, size, HERE);
-    }
-    vst_memory_leave();
-    return mapping;
-}
-
 /* ---- in and out --------------------------------------------------------- */
 
 #define HOOK(name)                                                             \
@@ -244,10 +172,12 @@ static vst__hook hooks[] = {
     HOOK(memalign),
     HOOK(valloc),
     HOOK(pvalloc),
-    HOOK(mmap),
-    HOOK(mmap64),
-    HOOK(munmap),
-    HOOK(mremap),
+    {"mmap", (void *)vst__hook_mmap, NULL},
+    {"mmap64", (void *)vst__hook_mmap64, NULL},
+    {"munmap", (void *)vst__hook_munmap, NULL},
+    {"mremap", (void *)vst__hook_mremap, NULL},
+    {"mprotect", (void *)vst__hook_mprotect, NULL},
+    {"madvise", (void *)vst__hook_madvise, NULL},
 #if defined(__x86_64__)
     {"dlopen", (void *)vst__hook_dlopen, NULL},
     {"dlsym", (void *)vst__hook_dlsym, NULL},
@@ -271,10 +201,12 @@ static void set_original(const char *name, void *original)
     SET(real.memalign, "memalign")
     SET(real.valloc, "valloc")
     SET(real.pvalloc, "pvalloc")
-    SET(real.mmap, "mmap")
-    SET(real.mmap64, "mmap64")
-    SET(real.munmap, "munmap")
-    SET(real.mremap, "mremap")
+    SET(vst__real_maps.mmap, "mmap")
+    SET(vst__real_maps.mmap64, "mmap64")
+    SET(vst__real_maps.munmap, "munmap")
+    SET(vst__real_maps.mremap, "mremap")
+    SET(vst__real_maps.mprotect, "mprotect")
+    SET(vst__real_maps.madvise, "madvise")
 #if defined(__x86_64__)
     SET(vst__real_dlopen, "dlopen")
     SET(vst__real_dlsym, "dlsym")

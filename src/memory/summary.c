@@ -42,18 +42,20 @@ typedef struct pass {
     uint64_t live_bytes, live_count; /* as the last event told them */
     bool of_framework;               /* which allocations are summed */
     uint64_t mark;                   /* how many high-water marks there were */
+    vst__reservations reserved;
     uint32_t k;
     vst__map64 thread_places; /* number: place + 1 */
     thread_state *threads;
     size_t thread_count, thread_capacity;
     size_t last_thread; /* place, + 1 */
-    vst__timeline timeline;
+    vst__timeline timeline, resident;
     vst__serials *freed;
 } pass;
 
 const char *vst_memory_view_name(vst_memory_view view)
 {
-    static const char *const names[] = {"total", "peak", "leaks", "temporary"};
+    static const char *const names[] = {"total", "peak", "leaks", "temporary",
+                                        "reserved"};
 
     return view < VST_MEMORY_VIEWS ? names[view] : "?";
 }
@@ -149,6 +151,8 @@ static vst_status on_alloc(pass *p, thread_state *thread,
     p->live_count_variance += count_variance;
     if (p->live.bytes > s->views[VST_MEMORY_PEAK].bytes)
         set_mark(p, e->time_ns);
+    if ((e->flags & VST_MEMORY_TOUCHED) != 0) /* no call of the thread's */
+        return VST_OK;
     return vst__recent_add(&thread->recent, e->serial, p->k) ? VST_OK
                                                              : VST_E_NOMEM;
 }
@@ -247,6 +251,23 @@ static vst_status on_event(void *ctx, const vst_memory_event *e)
     return status;
 }
 
+static vst_status on_reserved(void *ctx, const vst_memory_event *e)
+{
+    pass *p = ctx;
+
+    vst__reservations_add(&p->reserved, e);
+    return VST_OK;
+}
+
+static vst_status on_resident(void *ctx, const vst_memory_resident *r)
+{
+    pass *p = ctx;
+
+    vst__timeline_add(&p->resident, r->time_ns, (double)r->bytes);
+    vst__resident_add(p->summary, r, p->live.bytes);
+    return VST_OK;
+}
+
 static vst_status on_loss(void *ctx, const vst_loss *loss)
 {
     pass *p = ctx;
@@ -272,10 +293,11 @@ static vst_status build_nodes(pass *p, vst__memory_stacks *stacks)
 
     for (size_t i = 0; i < p->stack_count && status == VST_OK; i++) {
         stack_sums *s = &p->stacks[i];
-        vst_memory_amount *own;
+        vst_memory_amount *own,
+            reserved = vst__reservations_of(&p->reserved, i);
         uint32_t node;
 
-        if (s->total.count == 0)
+        if (s->total.count == 0 && reserved.count == 0)
             continue;
         tidy(&s->leaks);
         tidy(&s->peak);
@@ -289,6 +311,7 @@ static vst_status build_nodes(pass *p, vst__memory_stacks *stacks)
         vst__memory_amount_add(&own[VST_MEMORY_PEAK], &s->peak);
         vst__memory_amount_add(&own[VST_MEMORY_LEAKS], &s->leaks);
         vst__memory_amount_add(&own[VST_MEMORY_TEMPORARY], &s->temporary);
+        vst__memory_amount_add(&own[VST_MEMORY_RESERVED], &reserved);
     }
     return status;
 }
@@ -320,6 +343,17 @@ static vst_status take_stacks(vst__summary_owner *owner,
     return status;
 }
 
+static void take_points(pass *p, vst__summary_owner *owner)
+{
+    vst_memory_summary *s = &owner->summary;
+
+    s->points = owner->points = p->timeline.points;
+    s->point_count = p->timeline.count;
+    s->resident.points = owner->resident_points = p->resident.points;
+    s->resident.point_count = p->resident.count;
+    p->timeline.points = p->resident.points = NULL;
+}
+
 static vst_status finish(pass *p, vst__summary_owner *owner, vst_trace *trace)
 {
     vst_memory_summary *s = &owner->summary;
@@ -334,10 +368,9 @@ static vst_status finish(pass *p, vst__summary_owner *owner, vst_trace *trace)
         if (s->count_variance[view] < 0)
             s->count_variance[view] = 0;
     }
-    owner->points = p->timeline.points;
-    s->points = owner->points;
-    s->point_count = p->timeline.count;
-    p->timeline.points = NULL;
+    take_points(p, owner);
+    vst__resident_read_peak(s, trace);
+    s->views[VST_MEMORY_RESERVED] = p->reserved.most;
     owner->threads = calloc(p->thread_count + 1, sizeof *owner->threads);
     if (owner->threads == NULL)
         return VST_E_NOMEM;
@@ -361,6 +394,8 @@ static void free_pass(pass *p)
     free(p->threads);
     free(p->stacks);
     free(p->timeline.points);
+    free(p->resident.points);
+    free(p->reserved.stacks);
     vst__map64_free(&p->thread_places);
 }
 
@@ -373,14 +408,20 @@ static vst_status run_pass(vst_trace *trace,
               .of_framework = of_framework,
               .k = options->temporary != 0 ? options->temporary : 1,
               .summary = &owner->summary};
-    const vst_memory_sink sink = {&p, on_event, on_loss};
+    const vst_memory_sink sink = {.ctx = &p,
+                                  .event = on_event,
+                                  .loss = on_loss,
+                                  .reserved = on_reserved,
+                                  .resident = on_resident};
     vst_status status = VST_E_NOMEM;
 
     p.summary->temporary = p.k;
     p.summary->of_framework = of_framework;
     p.stack_count = vst__memory_stack_count(trace);
     p.stacks = calloc(p.stack_count, sizeof *p.stacks);
-    if (p.stacks != NULL && vst__timeline_begin(&p.timeline)) {
+    if (p.stacks != NULL && vst__timeline_begin(&p.timeline) &&
+        vst__timeline_begin(&p.resident) &&
+        vst__reservations_begin(&p.reserved, p.stack_count)) {
         status = vst_trace_replay_memory(trace, options->window, &sink, error);
         if (status == VST_OK)
             status = finish(&p, owner, trace);
@@ -441,6 +482,7 @@ void vst_memory_summary_free(vst_memory_summary *summary)
     if (owner == NULL)
         return;
     free(owner->points);
+    free(owner->resident_points);
     free(owner->threads);
     free(owner->nodes);
     free(owner->lines);

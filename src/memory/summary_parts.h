@@ -10,7 +10,7 @@
 
 typedef struct vst__summary_owner {
     vst_memory_summary summary; /* first */
-    vst_memory_point *points;
+    vst_memory_point *points, *resident_points;
     vst_memory_thread_sums *threads;
     vst_memory_frame *frames;
     vst_memory_node *nodes;
@@ -36,6 +36,38 @@ bool vst__recent_has(const vst__recent *recent, uint64_t serial);
 /* ---- sets of serials ---------------------------------------------------- */
 
 bool vst__serials_add(vst__serials *set, uint64_t serial);
+
+/* ---- what is reserved, what is resident: summary_resident.c -------------- */
+
+/* Address space by stack, and of it what there was when it was most: a stack's
+ * is brought up to date before its first change after that. */
+typedef struct vst__reserving {
+    vst_memory_amount now, most;
+    uint64_t mark; /* that `most` is of */
+} vst__reserving;
+
+typedef struct vst__reservations {
+    vst__reserving *stacks;
+    size_t stack_count;
+    vst_memory_amount now, most;
+    uint64_t bytes, count; /* as the last event told them */
+    uint64_t mark;         /* how often it was more than ever */
+} vst__reservations;
+
+/* False: out of memory. The caller frees stacks. */
+bool vst__reservations_begin(vst__reservations *reserved, size_t stack_count);
+void vst__reservations_add(vst__reservations *reserved,
+                           const vst_memory_event *event);
+/* Those with this stack, when all were most. */
+vst_memory_amount vst__reservations_of(const vst__reservations *reserved,
+                                       size_t stack);
+
+/* live: bytes, at that time. */
+void vst__resident_add(vst_memory_summary *summary,
+                       const vst_memory_resident *sample, double live);
+/* The peak that the trace tells. */
+void vst__resident_read_peak(vst_memory_summary *summary,
+                             const vst_trace *trace);
 
 /* ---- usage over time ---------------------------------------------------- */
 

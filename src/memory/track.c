@@ -17,6 +17,8 @@
 #include <stdio.h>
 
 #include "memory/objects.h"
+#include "memory/reserved.h"
+#include "memory/resident.h"
 #include "os/os.h"
 #include "traceback/traceback.h"
 
@@ -121,6 +123,7 @@ static void after_fork_in_child(void)
     traced.queue = NULL;
     vst__sample_after_fork();
     vst__scan_after_fork();
+    vst__resident_after_fork();
 }
 
 __attribute__((constructor)) static void watch(void)
@@ -158,11 +161,28 @@ static inline void come_out(thread_state *t)
     atomic_store_explicit(&t->busy, 0, memory_order_release);
 }
 
+static inline vst_stack_id find_stack(const void *from, unsigned *flags)
+{
+    vst_stack_id stack = 0;
+
+    if (traced.options.stack)
+        stack = traced.options.stack(flags);
+    if (traced.options.native_stacks) {
+        uintptr_t walk[VST__WALK_MAX + VST_NATIVE_OWN_MAX];
+        size_t first;
+        size_t count =
+            vst__native_walk(from, walk, sizeof walk / sizeof *walk, &first);
+        stack = vst__native_stack(traced.queue, stack, walk + first, count);
+    }
+    return stack;
+}
+
 static inline void allocated(thread_state *t, vst_memory_kind kind,
                              uintptr_t address, size_t size, const void *from)
 {
     unsigned flags = 0;
-    vst_stack_id stack = 0;
+    vst_stack_id stack;
+    vst_ticks now;
 
     if (traced.options.sample_bytes) {
         if (!vst__sample_takes(&t->sampler, size))
@@ -171,25 +191,26 @@ static inline void allocated(thread_state *t, vst_memory_kind kind,
         if (!vst__sample_add(address))
             return;
     }
-    if (traced.options.stack)
-        stack = traced.options.stack(&flags);
-    if (traced.options.native_stacks) {
-        uintptr_t walk[VST__WALK_MAX + VST_NATIVE_OWN_MAX];
-        size_t first;
-        size_t count =
-            vst__native_walk(from, walk, sizeof walk / sizeof *walk, &first);
-        stack = vst__native_stack(traced.queue, stack, walk + first, count);
-    }
-    vst_record_alloc(kind, address, size, stack, flags, vst_clock_ticks());
+    stack = find_stack(from, &flags);
+    now = vst_clock_ticks();
+    vst_record_alloc(kind, address, size, stack, flags, now);
+    if (!VST_LIKELY(!vst__resident_is_due(now)))
+        vst__resident_sample();
 }
 
-/* The clock is what takes longest of a free: it is read only for a record. */
+/* The clock is what takes longest of a free: it is read only for a record. A
+ * sample comes before it: what is about to be freed is still there. */
 static inline void freed(vst_memory_kind kind, uintptr_t address, size_t size,
                          vst_ticks before)
 {
-    if (!traced.options.sample_bytes || vst__sample_remove(address))
-        vst_record_free(kind, address, size,
-                        before != VST__NOW ? before : vst_clock_ticks());
+    if (traced.options.sample_bytes && !vst__sample_remove(address))
+        return;
+    if (before == VST__NOW) {
+        before = vst_clock_ticks();
+        if (!VST_LIKELY(!vst__resident_is_due(before)))
+            vst__resident_sample();
+    }
+    vst_record_free(kind, address, size, before);
 }
 
 void vst__memory_allocated(vst_memory_kind kind, uintptr_t address, size_t size,
@@ -232,6 +253,68 @@ void vst__memory_moved(vst_memory_kind kind, uintptr_t from, uintptr_t to,
     come_out(t);
 }
 
+/* ---- mappings; few, so none is left out where allocations are sampled ---- */
+
+void vst__memory_mapped(uintptr_t address, size_t size, unsigned range,
+                        const void *from)
+{
+    thread_state *t = &here;
+    unsigned flags = 0;
+
+    if (!go_in(t))
+        return;
+    int error = *t->error;
+    vst_stack_id stack = find_stack(from, &flags);
+    vst_ticks now = vst_clock_ticks();
+    if (range)
+        vst_record_range(address, size, stack, flags, range, now);
+    else
+        vst_record_alloc(VST_MEMORY_MMAP, address, size, stack, flags, now);
+    if (vst__resident_is_due(now))
+        vst__resident_sample();
+    *t->error = error;
+    come_out(t);
+}
+
+void vst__memory_unmapped(uintptr_t address, size_t size, vst_ticks before)
+{
+    thread_state *t = &here;
+
+    if (!go_in(t))
+        return;
+    int error = *t->error;
+    vst_record_free(VST_MEMORY_MUNMAP, address, size, before);
+    *t->error = error;
+    come_out(t);
+}
+
+void vst__memory_given_back(uintptr_t address, size_t size, vst_ticks before)
+{
+    thread_state *t = &here;
+
+    if (!go_in(t))
+        return;
+    int error = *t->error;
+    vst_record_range(address, size, 0, 0,
+                     VST_RANGE_CHANGES | VST_RANGE_RESERVED, before);
+    *t->error = error;
+    come_out(t);
+}
+
+void vst__memory_look(uintptr_t address, size_t size)
+{
+    thread_state *t = &here;
+
+    if (!go_in(t))
+        return;
+    int error = *t->error;
+    if (vst__resident_is_due(vst_clock_ticks()))
+        vst__resident_sample();
+    vst__resident_look(address, size);
+    *t->error = error;
+    come_out(t);
+}
+
 bool vst__memory_go_in(void)
 {
     return go_in(&here);
@@ -263,11 +346,11 @@ void vst_memory_moved(vst_memory_kind kind, uintptr_t from, uintptr_t to,
 
 static void tell_options(vst_queue *queue, const vst_memory_options *options)
 {
-    char json[128];
+    char json[160];
 
     snprintf(json, sizeof json,
              "{\"sample_bytes\": %llu, \"native_stacks\": %s, "
-             "\"native_allocators\": %s}",
+             "\"native_allocators\": %s, \"all_mappings\": true}",
              (unsigned long long)options->sample_bytes,
              options->native_stacks ? "true" : "false",
              options->native_allocators ? "true" : "false");
@@ -286,6 +369,7 @@ static vst_status start(vst_queue *queue, const vst_memory_options *options)
     tell_options(queue, &traced.options);
     vst__os_random(&seed, sizeof seed);
     vst__sample_begin(options->sample_bytes, seed);
+    vst__resident_begin(queue);
     if (traced.options.native_stacks && !vst__native_stacks_begin())
         return VST_E_NOMEM;
     if (options->native_allocators || traced.options.native_stacks)
@@ -330,6 +414,7 @@ void vst_memory_stop(void)
     if (vst__memory_is_on()) {
         atomic_store(&vst__memory_mode, OFF);
         wait_until_nobody_is_inside();
+        vst__resident_end(traced.queue);
     }
     if (has_hooks)
         vst__hooks_remove(traced.queue);

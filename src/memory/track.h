@@ -34,6 +34,16 @@ void vst__memory_freed(vst_memory_kind kind, uintptr_t address, size_t size,
 void vst__memory_moved(vst_memory_kind kind, uintptr_t from, uintptr_t to,
                        size_t size, vst_ticks before, const void *caller);
 
+/* Mappings. range: VST_RANGE_ flags. */
+void vst__memory_mapped(uintptr_t address, size_t size, unsigned range,
+                        const void *from);
+void vst__memory_unmapped(uintptr_t address, size_t size, vst_ticks before);
+/* The address space stays, nothing is resident there. */
+void vst__memory_given_back(uintptr_t address, size_t size, vst_ticks before);
+/* Before pages are given back or unmapped: records which were in use of those
+ * that nobody is known to have used. */
+void vst__memory_look(uintptr_t address, size_t size);
+
 /* Between them stop() waits for the calling thread. False: nothing is traced,
  * and it must not come out. */
 bool vst__memory_go_in(void);

@@ -62,23 +62,6 @@ void vst__os_random(void *bytes, size_t count)
 }
 
 /* The second number of statm, in pages. */
-uint64_t vst__os_resident_bytes(void)
-{
-    char text[128];
-    unsigned long long pages;
-    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-
-    if (fd >= 0)
-        close(fd);
-    if (length <= 0)
-        return 0;
-    text[length] = 0;
-    if (sscanf(text, "%*u %llu", &pages) != 1)
-        return 0;
-    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 /* ---- threads ----------------------------------------------------------- */
 
 /* A quarter of the time that a thread of ordinary priority gets beside it. */

@@ -14,8 +14,6 @@ uint64_t vst__os_thread_id(void);     /* the kernel's, as other tools show it */
 uint64_t vst__os_thread_handle(void); /* pthread_self() */
 uint32_t vst__os_process_id(void);
 void vst__os_random(void *bytes, size_t count);
-/* Memory of this process that is in RAM; 0 if that is not known. */
-uint64_t vst__os_resident_bytes(void);
 
 unsigned vst__os_processors(void); /* that this process may use */
 
@@ -38,6 +36,21 @@ int vst__os_fork_hooks(void (*before)(void), void (*parent)(void),
 void *vst__os_pages(size_t size);
 /* Their memory goes back, they stay: zeroed again. */
 void vst__os_pages_forget(void *pages, size_t size);
+
+size_t vst__os_page_size(void);
+
+/* Memory of this process that is in RAM, and what of it are pages of files; 0
+ * if that is not known. This and the next two allocate nothing, take no lock
+ * and leave errno as it was. */
+typedef struct vst__os_resident {
+    uint64_t bytes, file_bytes;
+} vst__os_resident;
+vst__os_resident vst__os_resident_now(void);
+/* The most that ever was; 0 if that is not known. */
+uint64_t vst__os_resident_peak(void);
+/* Which pages of a mapping of no file are in RAM: 1, in the lowest bit of a
+ * byte each. False: it is not known. */
+bool vst__os_pages_resident(uintptr_t start, size_t size, unsigned char *pages);
 
 /* After it, every thread has passed a full barrier since: a store of theirs
  * before is seen, and what they load after is new. False of prepare: there is

@@ -3,6 +3,8 @@
  * any state: inside an allocator, without a language's lock, under locks of the
  * program's. The slow path takes the recorder's lock, under which nothing is
  * allocated but from base/heap.h. */
+#include <string.h>
+
 #include <vestige/memory.h>
 
 #include "record/queue.h"
@@ -118,4 +120,26 @@ void vst_record_free(vst_memory_kind kind, uintptr_t address, size_t size,
         return;
     }
     free_slow(head, address, size, now);
+}
+
+/* ---- mappings, and what is beside them ---------------------------------- */
+
+void vst_record_range(uintptr_t address, size_t size, vst_stack_id stack,
+                      unsigned flags, unsigned range, vst_ticks now)
+{
+    uint32_t head = (uint32_t)VST_MEMORY_MMAP |
+                    (flags & FLAGS_MASK) << FLAGS_SHIFT |
+                    (uint32_t)range << VST_RANGE_SHIFT;
+
+    alloc_slow(head, address, size, stack, false, now);
+}
+
+void vst_record_memory_counter(vst_id id, double value)
+{
+    uint64_t payload[2] = {id, 0};
+    vst__writer *writer = vst__writer_for_memory(3);
+
+    memcpy(&payload[1], &value, sizeof value);
+    if (writer)
+        vst__writer_escape(writer, VST_ESCAPE_COUNTER, payload, 2);
 }

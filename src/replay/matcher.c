@@ -316,6 +316,8 @@ static vst_status memory(vst_matcher *matcher,
 
     if (kind != KIND_ALLOC)
         size = event->payload_words > 1 ? event->payload[1] : 0;
+    if (kind == KIND_ALLOC_LARGE && vst_range_of_head(head) != 0)
+        return VST_OK; /* address space, not memory */
     if (kind == KIND_FREE_RANGE)
         return (head & 31u) == VST_MEMORY_FRAMEWORK_FREE
                    ? of_framework(matcher, 0 - (int64_t)size, sink)

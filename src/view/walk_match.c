@@ -110,7 +110,8 @@ static void allocated(vst__walk *walk, const vst_compressed_event *event,
 
     if (type == VST_ESCAPE_ALLOC_LARGE)
         size = event->payload_words > 1 ? event->payload[1] : 0;
-    if ((head & 31u) == VST_MEMORY_FRAMEWORK ||
+    if ((type == VST_ESCAPE_ALLOC_LARGE && vst_range_of_head(head) != 0) ||
+        (head & 31u) == VST_MEMORY_FRAMEWORK ||
         walk->last_ns > walk->count_until_ns)
         return;
     walk->bytes += size;

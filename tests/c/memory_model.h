@@ -45,7 +45,7 @@ static inline void heard_free(heard *all)
 
 static inline vst_status hear_trace(vst_trace *trace, int window, heard *all)
 {
-    vst_memory_sink sink = {all, hear_event, hear_loss};
+    vst_memory_sink sink = {.ctx = all, .event = hear_event, .loss = hear_loss};
     vst_error error;
 
     memset(all, 0, sizeof *all);

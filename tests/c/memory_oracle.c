@@ -232,8 +232,35 @@ static void map(size_t size)
         munmap(at, size);
 }
 
-static const oracle self = {oracle_run, take_one, free_one, load,
-                            find,       unload,   map};
+static void *map_pages(void *at, size_t size, int access, int flags)
+{
+    return mmap(at, size, access, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+}
+
+static int unmap_pages(void *at, size_t size)
+{
+    return munmap(at, size);
+}
+
+static void *move_pages(void *at, size_t size, size_t new_size)
+{
+    return mremap(at, size, new_size, MREMAP_MAYMOVE);
+}
+
+static int protect_pages(void *at, size_t size, int access)
+{
+    return mprotect(at, size, access);
+}
+
+static int advise_pages(void *at, size_t size, int advice)
+{
+    return madvise(at, size, advice);
+}
+
+static const oracle self = {
+    oracle_run, take_one,  free_one,    load,       find,          unload,
+    map,        map_pages, unmap_pages, move_pages, protect_pages, advise_pages,
+};
 
 const oracle *oracle_get(void);
 const oracle *oracle_get(void)

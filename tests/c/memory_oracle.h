@@ -38,6 +38,12 @@ typedef struct oracle {
     int (*unload)(void *library);
     /* A mapping and back, by a handler of a signal. */
     void (*map)(size_t size);
+    /* The functions themselves, of memory without a file. */
+    void *(*map_pages)(void *at, size_t size, int access, int flags);
+    int (*unmap_pages)(void *at, size_t size);
+    void *(*move_pages)(void *at, size_t size, size_t new_size);
+    int (*protect_pages)(void *at, size_t size, int access);
+    int (*advise_pages)(void *at, size_t size, int advice);
 } oracle;
 
 typedef const oracle *oracle_get_fn(void);

@@ -145,7 +145,7 @@ static vst_status compare(void *ctx, const vst_memory_event *event)
 static void compare_trace(vst_trace *trace)
 {
     comparison c = {0};
-    vst_memory_sink sink = {&c, compare, NULL};
+    vst_memory_sink sink = {.ctx = &c, .event = compare};
     vst_error error;
 
     CHECK_INT(vst_trace_replay_memory(trace, VST_WINDOW_LAST, &sink, &error),

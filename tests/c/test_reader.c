@@ -472,7 +472,7 @@ static void replay_memory(vst_trace *trace)
 {
     for (int window = 0; window < 2; window++) {
         memory_seen seen = {0};
-        vst_memory_sink sink = {&seen, see_memory, NULL};
+        vst_memory_sink sink = {.ctx = &seen, .event = see_memory};
         vst_status status = vst_trace_replay_memory(trace, window, &sink, NULL);
 
         CHECK(status == VST_OK || status == VST_E_ARGUMENT);

@@ -7,7 +7,7 @@ from collections import namedtuple
 import vestige
 from vestige import _core, memory
 
-UNLOCKED, STALE, FREES, UNKNOWN = 1, 2, 4, 8
+UNLOCKED, STALE, FREES, UNKNOWN, TOUCHED = 1, 2, 4, 8, 32
 IS_ENTRY, IS_CUT = 1, 2
 
 Event = namedtuple("Event", "kind address size time_ns thread flags stack serial live_bytes weight")

@@ -150,7 +150,7 @@ def test_the_peak_is_shown_first(page):
     assert result["painted"]
     assert any(frame.startswith("big") and "app.py:14" in frame for frame in result["peakFrames"])
     assert result["peakTold"].startswith("All: ")
-    assert len(result["cards"]) == 4
+    assert len(result["cards"]) == 5  # the resident set beside the four of allocations
 
 
 def test_a_click_zooms_in_and_escape_out(page):

@@ -94,6 +94,8 @@ class MemoryRecording(Recording):
 
         from vestige._core import Trace
 
+        from .memory_resident import short
+
         trace = Trace(self._path)
         info = trace.info()
         if info["records"] <= WORDS_TO_REPORT:
@@ -102,6 +104,8 @@ class MemoryRecording(Recording):
             count, size = views["total"]
             held = f"peak {views['peak'][1]}, in all {size} in {count:,} allocations; {views['leaks'][1]} not freed"
             print(held + (" (estimates)" if sums["sampled"] else ""), file=out)
+            if beside := short([sums], size_text):
+                print(beside, file=out)
             print(f"{sums['records']:,} records in {self._shown}  ({size_text(info['bytes'])})", file=out)
         self._tell_children(trace, out)
         print(f"vestige memory-report {quote(self._shown)}", file=out, flush=True)

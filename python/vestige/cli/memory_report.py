@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     Read = list[tuple[Source, Summary]]
 
 SUFFIXES = (".html", ".pickle", ".json", ".csv", ".folded")
-SECTIONS = ("peak", "leaks", "temporary", "histogram", "lines", "threads", "allocators")
+SECTIONS = ("peak", "leaks", "temporary", "reserved", "histogram", "lines", "threads", "allocators")
+STACKS = ("peak", "leaks", "temporary", "reserved")
 OVERVIEW = ("peak", "leaks", "temporary", "histogram", "lines")
 TEMPORARY_MAX = 65536
 EXAMPLES = """\
@@ -66,8 +67,8 @@ def _parser() -> Parser:
         "allocate most; or write it as a file in another format. FILE stands for the\n"
         "processes it started too, a folder for all traces in it.",
         "FILE… [--peak] [--leaks] [--temporary [K]]\n"
-        "                             [--histogram] [--lines] [--threads]\n"
-        "                             [--allocators] [-n ROWS]\n"
+        "                             [--reserved] [--histogram] [--lines]\n"
+        "                             [--threads] [--allocators] [-n ROWS]\n"
         "                             [--format text|json|csv] [-o OUT] [--force]",
         EXAMPLES,
     )
@@ -81,6 +82,7 @@ def _parser() -> Parser:
         const="1",
         help="what its thread freed while it was one of the last K that it had allocated (default: 1)",
     )
+    parser.add_argument("--reserved", action="store_true", help="address space that was reserved and not in use")
     parser.add_argument("--histogram", action="store_true", help="how many allocations there were of which size")
     parser.add_argument("--lines", action="store_true", help="the lines that allocated most")
     parser.add_argument("--threads", action="store_true", help="what each thread allocated and freed")
@@ -163,7 +165,7 @@ def _read_all(inputs: Inputs, options: Namespace) -> Read:
 
 def _write(inputs: Inputs, options: Namespace) -> None:
     """Writes the file. Of folded stacks it is those of the part that was asked for."""
-    views = [view for view in ("peak", "leaks", "temporary") if getattr(options, view)]
+    views = [view for view in STACKS if getattr(options, view)]
     view = views[0] if views else "total" if options.lines else "peak"
     progress = Progress(f"writing {options.output}")
     try:
@@ -190,8 +192,15 @@ def _stack(frames: list[tuple[str, str, str, int, bool]]) -> list[dict[str, Any]
 
 
 def _views(summary: Summary) -> list[str]:
-    """Samples do not tell what was temporary."""
-    return [view for view in summary["views"] if view != "temporary" or not summary["sampled"]]
+    """Samples do not tell what was temporary; nothing reserved is not worth a word."""
+    left_out = {"temporary": summary["sampled"], "reserved": not summary["views"]["reserved"][0]}
+    return [view for view in summary["views"] if not left_out.get(view)]
+
+
+def _points(timeline: list[tuple[int, int, int, int]]) -> list[dict[str, int]]:
+    return [
+        {"max_ns": at, "max_bytes": most, "last_ns": last, "last_bytes": left} for at, most, last, left in timeline
+    ]
 
 
 def _document(source: Source, summary: Summary) -> dict[str, Any]:
@@ -209,10 +218,9 @@ def _document(source: Source, summary: Summary) -> dict[str, Any]:
         {"thread": number, "tid": tid, "name": name, "allocated": _amount(summary, a), "freed": _amount(summary, b)}
         for number, tid, name, a, b in summary["threads"]
     ]
-    facts["timeline"] = [
-        {"max_ns": at, "max_bytes": most, "last_ns": last, "last_bytes": left}
-        for at, most, last, left in summary["timeline"]
-    ]
+    facts["timeline"] = _points(summary["timeline"])
+    if resident := summary["resident"]:
+        facts["resident"] = {**resident, "timeline": _points(resident["timeline"])}
     facts["stacks"] = {
         view: [
             {**_amount(summary, row["amounts"][view]), "frames": _stack(row["frames"])}
@@ -232,7 +240,7 @@ def _document(source: Source, summary: Summary) -> dict[str, Any]:
 def _print_json(read: Read, options: Namespace) -> None:
     import json
 
-    parts = {"peak", "leaks", "temporary", "total"} & set(_sections(options))
+    parts = {*STACKS, "total"} & set(_sections(options))
     documents = [_document(source, summary) for source, summary in read]
     for document in documents:
         for table in ("stacks", "lines"):
@@ -246,7 +254,7 @@ def _print_csv(read: Read, options: Namespace) -> None:
     import csv
 
     out = csv.writer(exact(sys.stdout), lineterminator="\n")
-    parts = [view for view in ("peak", "leaks", "temporary") if getattr(options, view)]
+    parts = [view for view in STACKS if getattr(options, view)]
     table = "lines" if options.lines else "stacks"
     out.writerow(["process", "part", "count", "bytes", "bytes_error", "line", *([] if options.lines else ["stack"])])
     for source, summary in read:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import memory_resident
 from .quantities import duration, plural
 from .terminal import clean, cut, cut_front, line_width, width_of
 
@@ -33,7 +34,7 @@ def show(read: Read, sections: Sequence[str], rows: int, out: TextIO) -> None:
         _show_processes(read, out)
     for section in sections:
         print(file=out)
-        if section in ("peak", "leaks", "temporary"):
+        if section in ("peak", "leaks", "temporary", "reserved"):
             _show_stacks(read, section, rows, out)
         elif section == "histogram":
             _show_sizes(read, out)
@@ -67,6 +68,9 @@ def _show_head(read: Read, out: TextIO) -> None:
     parts.append(plural(sum(s["frees"] for s in summaries), "free"))
     parts.append(plural(sum(len(s["threads"]) for s in summaries), "thread"))
     _wrap(", ".join(parts), out)
+    for line in (memory_resident.resident(summaries, size), memory_resident.reserved(summaries, size)):
+        if line:
+            _wrap(line, out)
     for line in _notes(read):
         _wrap(line, out)
 
@@ -137,6 +141,9 @@ def _title(read: Read, view: str, whole: Amount) -> str:
         return f"high-water marks of all processes together: {amount}; held by"
     if view == "leaks":
         return f"alive at the end: {amount}" + (", from" if whole[0] else "")
+    if view == "reserved":
+        ranges = f"{size(whole[1])} in {plural(whole[0], 'range')}"
+        return f"reserved and not in use, at most: {ranges}" + (", by" if whole[0] else "")
     k = read[0][1]["temporary_within"]
     how = "before its thread allocated again" if k == 1 else f"before its thread allocated {k:,} more"
     return f"temporary (freed {how}): {amount}" + (", from" if whole[0] else "")

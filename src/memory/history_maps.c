@@ -1,0 +1,161 @@
+/* Mappings in the history: usable memory or reserved address space, or in parts
+ * one and the other. What is reserved is a group of its own, and changes move
+ * ranges between the two. One thread at a time. */
+#include "memory/history_parts.h"
+
+static bool is_reserved(const vst__memory_record *record)
+{
+    return (record->range & VST_RANGE_RESERVED) != 0;
+}
+
+/* Every part of a mapping that lies in the range; how many there were. */
+static vst_status unmap(vst__history *self, const vst__merge_stream *from,
+                        uint64_t size, uint32_t flags, uint32_t kind,
+                        size_t *parts)
+{
+    const vst__memory_record *record = &from->cursor.record;
+    vst__history_group *of = vst__history_group_of(self, record->kind);
+    vst__block_info part;
+    bool found;
+
+    for (*parts = 0;; ++*parts) {
+        vst_status status =
+            vst__live_unmap(&of->live, record->address, size, &part, &found);
+
+        if (status == VST_OK && found)
+            status = vst__history_tell_free(self, from, of, flags, kind, &part);
+        if (status != VST_OK || !found)
+            return status;
+    }
+}
+
+/* The same for what is reserved. */
+static vst_status unreserve(vst__history *self, const vst__merge_stream *from,
+                            uint64_t size, size_t *parts)
+{
+    vst__history_group *of = &self->groups[VST_GROUP_RESERVED];
+    vst__block_info part;
+    bool found;
+
+    for (*parts = 0;; ++*parts) {
+        vst_status status = vst__live_unmap(
+            &of->live, from->cursor.record.address, size, &part, &found);
+
+        if (status == VST_OK && found)
+            status =
+                vst__history_tell_reserved(self, from, VST_MEMORY_FREES, &part);
+        if (status != VST_OK || !found)
+            return status;
+    }
+}
+
+/* A new mapping takes the place of whatever was mapped there. */
+vst_status vst__history_map(vst__history *self, const vst__merge_stream *from,
+                            vst__block_info *block)
+{
+    const vst__memory_record *record = &from->cursor.record;
+    vst__history_group *of =
+        &self->groups[is_reserved(record) ? VST_GROUP_RESERVED
+                                          : VST_GROUP_SYSTEM];
+    size_t lost, reserved;
+    vst_status status;
+
+    if (block->size == 0)
+        return VST_OK;
+    status = unmap(self, from, block->size, VST_MEMORY_LOST_FREE,
+                   VST_MEMORY_MUNMAP, &lost);
+    if (status == VST_OK)
+        status = unreserve(self, from, block->size, &reserved);
+    block->serial =
+        is_reserved(record) ? ++self->reserved_serial : ++self->serial;
+    if (status == VST_OK)
+        status = vst__live_map(&of->live, block);
+    if (status != VST_OK)
+        return status;
+    if (is_reserved(record))
+        return vst__history_tell_reserved(self, from, record->flags, block);
+    return vst__history_tell_alloc(
+        self, from, of, record->flags | (lost != 0 ? VST_MEMORY_LOST_FREE : 0),
+        record->kind, block);
+}
+
+vst_status vst__history_unmap(vst__history *self, const vst__merge_stream *from)
+{
+    const vst__memory_record *record = &from->cursor.record;
+    uint64_t size = vst__history_size(record);
+    size_t parts, reserved = 0;
+    vst_status status = unmap(self, from, size, 0, record->kind, &parts);
+
+    if (status == VST_OK)
+        status = unreserve(self, from, size, &reserved);
+    return status == VST_OK && parts + reserved == 0
+               ? vst__history_tell_unknown(self, from)
+               : status;
+}
+
+/* ---- changes of mappings ------------------------------------------------ */
+
+/* A usable part is given back: its address space stays. */
+static vst_status reserve_part(vst__history *self,
+                               const vst__merge_stream *from,
+                               vst__block_info *part)
+{
+    vst_status status =
+        vst__history_tell_free(self, from, &self->groups[VST_GROUP_SYSTEM], 0,
+                               VST_MEMORY_MUNMAP, part);
+
+    part->serial = ++self->reserved_serial;
+    part->time_ns = vst__history_time(self, from);
+    if (status == VST_OK)
+        status = vst__live_map(&self->groups[VST_GROUP_RESERVED].live, part);
+    return status == VST_OK ? vst__history_tell_reserved(self, from, 0, part)
+                            : status;
+}
+
+/* A reserved part becomes usable, for whoever made it so; where nobody did it
+ * is resident all the same, for whoever reserved it. */
+static vst_status use_part(vst__history *self, const vst__merge_stream *from,
+                           vst__block_info *part)
+{
+    const vst__memory_record *record = &from->cursor.record;
+    vst__history_group *of = &self->groups[VST_GROUP_SYSTEM];
+    uint32_t flags = record->flags;
+    vst_status status =
+        vst__history_tell_reserved(self, from, VST_MEMORY_FREES, part);
+
+    part->serial = ++self->serial;
+    part->time_ns = vst__history_time(self, from);
+    if ((record->range & VST_RANGE_TOUCHED) != 0)
+        flags |= VST_MEMORY_TOUCHED;
+    else
+        part->stack = record->stack;
+    if (status == VST_OK)
+        status = vst__live_map(&of->live, part);
+    return status == VST_OK ? vst__history_tell_alloc(self, from, of, flags,
+                                                      VST_MEMORY_MMAP, part)
+                            : status;
+}
+
+/* What is mapped in the range becomes reserved, or usable; what is so already
+ * stays as it is. */
+vst_status vst__history_change(vst__history *self,
+                               const vst__merge_stream *from)
+{
+    const vst__memory_record *record = &from->cursor.record;
+    uint64_t size = vst__history_size(record);
+    vst__history_group *of =
+        &self->groups[is_reserved(record) ? VST_GROUP_SYSTEM
+                                          : VST_GROUP_RESERVED];
+    vst__block_info part;
+    bool found = true;
+    vst_status status = VST_OK;
+
+    while (status == VST_OK && found) {
+        status =
+            vst__live_unmap(&of->live, record->address, size, &part, &found);
+        if (status == VST_OK && found)
+            status = is_reserved(record) ? reserve_part(self, from, &part)
+                                         : use_part(self, from, &part);
+    }
+    return status;
+}

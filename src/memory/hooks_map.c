@@ -1,0 +1,191 @@
+/* Hooks of the calls that make, change and end mappings. Any thread of the
+ * program, in any state; as in hooks.c an original is called in any case, once,
+ * and what came of it is told.
+ *
+ * A mapping without access, or one that the system does not set memory aside
+ * for, reserves address space: it counts as memory once mprotect() opens it, or
+ * once its pages are found to be in use. Pages that madvise() gives back are
+ * reserved again. */
+#include "memory/hooks.h"
+
+#include <stdarg.h>
+
+#include "memory/reserved.h"
+#include "memory/track.h"
+
+#define HERE __builtin_return_address(0) /* who called the hook */
+
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+
+struct vst__real_maps vst__real_maps;
+#define real vst__real_maps
+
+/* MAP_NORESERVE says something of private memory alone. */
+static bool is_reservation(int access, int flags)
+{
+    const int unbacked = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+    return access == PROT_NONE || (flags & unbacked) == unbacked;
+}
+
+static void tell_mapping(void *mapping, size_t size, int access, int flags,
+                         const void *from)
+{
+    uintptr_t at = (uintptr_t)mapping;
+    bool reserves = is_reservation(access, flags);
+
+    vst__memory_mapped(at, size, reserves ? VST_RANGE_RESERVED : 0, from);
+    if (reserves)
+        vst__reserved_add(at, size, access != PROT_NONE);
+    else if (vst__reserved_any())
+        vst__reserved_remove(at, size);
+}
+
+void *vst__hook_mmap(void *at, size_t size, int access, int flags, int fd,
+                     off_t offset)
+{
+    if (!vst__memory_is_on())
+        return real.mmap(at, size, access, flags, fd, offset);
+    bool outermost = vst_memory_enter();
+    if (outermost && flags & MAP_FIXED)
+        vst__memory_look((uintptr_t)at, size);
+    void *mapping = real.mmap(at, size, access, flags, fd, offset);
+    if (outermost && mapping != MAP_FAILED)
+        tell_mapping(mapping, size, access, flags, HERE);
+    vst_memory_leave();
+    return mapping;
+}
+
+void *vst__hook_mmap64(void *at, size_t size, int access, int flags, int fd,
+                       off_t offset)
+{
+    if (!vst__memory_is_on())
+        return real.mmap64(at, size, access, flags, fd, offset);
+    bool outermost = vst_memory_enter();
+    if (outermost && flags & MAP_FIXED)
+        vst__memory_look((uintptr_t)at, size);
+    void *mapping = real.mmap64(at, size, access, flags, fd, offset);
+    if (outermost && mapping != MAP_FAILED)
+        tell_mapping(mapping, size, access, flags, HERE);
+    vst_memory_leave();
+    return mapping;
+}
+
+/* It may fail, so it is told of afterwards, with the time from before. */
+int vst__hook_munmap(void *at, size_t size)
+{
+    if (!vst__memory_is_on())
+        return real.munmap(at, size);
+    bool outermost = vst_memory_enter();
+    if (outermost)
+        vst__memory_look((uintptr_t)at, size);
+    vst_ticks before = vst_clock_ticks();
+    int result = real.munmap(at, size);
+    if (outermost && result == 0) {
+        vst__memory_unmapped((uintptr_t)at, size, before);
+        if (vst__reserved_any())
+            vst__reserved_remove((uintptr_t)at, size);
+    }
+    vst_memory_leave();
+    return result;
+}
+
+/* What moved is what it was: reserved as a whole, or not. An old size of 0
+ * leaves the old mapping there. */
+static void tell_moved(uintptr_t old, size_t old_size, uintptr_t at,
+                       size_t size, const vst__range *reserved,
+                       vst_ticks before, const void *from)
+{
+    if (old_size) {
+        vst__memory_unmapped(old, old_size, before);
+        if (vst__reserved_any())
+            vst__reserved_remove(old, old_size);
+    }
+    vst__memory_mapped(at, size, reserved ? VST_RANGE_RESERVED : 0, from);
+    if (reserved)
+        vst__reserved_add(at, size, reserved->is_open);
+}
+
+/* The last argument is there only with MREMAP_FIXED, and else not looked at. */
+void *vst__hook_mremap(void *old, size_t old_size, size_t size, int flags, ...)
+{
+    va_list more;
+    vst__range part;
+    bool reserves = false;
+
+    va_start(more, flags);
+    void *at = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
+    va_end(more);
+    if (!vst__memory_is_on())
+        return real.mremap(old, old_size, size, flags, at);
+    bool outermost = vst_memory_enter();
+    if (outermost && vst__reserved_any()) {
+        reserves = vst__reserved_find(
+            (uintptr_t)old, vst__reserved_end((uintptr_t)old, 1), &part);
+        vst__memory_look((uintptr_t)old, old_size);
+    }
+    vst_ticks before = vst_clock_ticks();
+    void *mapping = real.mremap(old, old_size, size, flags, at);
+    if (outermost && mapping != MAP_FAILED)
+        tell_moved((uintptr_t)old, old_size, (uintptr_t)mapping, size,
+                   reserves ? &part : NULL, before, HERE);
+    vst_memory_leave();
+    return mapping;
+}
+
+/* ---- reserved, and not any more ----------------------------------------- */
+
+/* What had no access gets some: from now on it can be in use. */
+static void tell_opened(uintptr_t start, size_t size, const void *from)
+{
+    uintptr_t end = vst__reserved_end(start, size);
+    vst__range part;
+
+    for (; vst__reserved_find(start, end, &part); start = part.end) {
+        if (part.is_open)
+            continue;
+        vst__reserved_remove(part.start, part.end - part.start);
+        vst__memory_mapped(part.start, part.end - part.start, VST_RANGE_CHANGES,
+                           from);
+    }
+}
+
+/* Taking access away leaves pages where they are. */
+int vst__hook_mprotect(void *at, size_t size, int access)
+{
+    if (!vst__memory_is_on())
+        return real.mprotect(at, size, access);
+    bool outermost = vst_memory_enter();
+    int result = real.mprotect(at, size, access);
+    if (outermost && result == 0 && access != PROT_NONE && vst__reserved_any())
+        tell_opened((uintptr_t)at, size, HERE);
+    vst_memory_leave();
+    return result;
+}
+
+static bool gives_back(int advice)
+{
+    return advice == MADV_DONTNEED || advice == MADV_FREE ||
+           advice == MADV_REMOVE || advice == MADV_DONTNEED_LOCKED;
+}
+
+int vst__hook_madvise(void *at, size_t size, int advice)
+{
+    if (!gives_back(advice) || !vst__memory_is_on())
+        return real.madvise(at, size, advice);
+    bool outermost = vst_memory_enter();
+    if (outermost)
+        vst__memory_look((uintptr_t)at, size);
+    vst_ticks before = vst_clock_ticks();
+    int result = real.madvise(at, size, advice);
+    uintptr_t start = (uintptr_t)at;
+    if (outermost && result == 0 && size != 0) {
+        size = vst__reserved_end(start, size) - start;
+        vst__memory_given_back(start, size, before);
+        vst__reserved_add(start, size, true);
+    }
+    vst_memory_leave();
+    return result;
+}
