@@ -57,6 +57,14 @@ VST_API vst_status vst_queue_define(vst_queue *queue,
                                     const vst_definition *definition,
                                     vst_id *id);
 
+/* Calls fn with the file of each Python function that was defined, once for each
+ * function. It runs with the recorder's lock held: it must not define, record or
+ * allocate. */
+VST_API void vst_queue_each_file(vst_queue *queue,
+                                 void (*fn)(void *ctx, vst_id id,
+                                            const char *file, uint32_t length),
+                                 void *ctx);
+
 /* A fact about the whole trace; value is JSON. A later value of the same key
  * replaces the earlier one. */
 VST_API vst_status vst_queue_set_metadata(vst_queue *queue, const char *key,

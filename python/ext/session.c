@@ -349,6 +349,14 @@ static PyObject *session_trace(PyObject *object, PyObject *unused)
     return is_started(self) ? vpy_trace_of_session(object, self->handle) : NULL;
 }
 
+static PyObject *session_source_files(PyObject *object, PyObject *unused)
+{
+    vst_session *handle = ((session *)object)->handle;
+
+    (void)unused;
+    return handle ? vpy_source_files(vst_session_queue(handle)) : PyDict_New();
+}
+
 static PyObject *session_export_memory(PyObject *object, PyObject *path)
 {
     session *self = (session *)object;
@@ -435,6 +443,7 @@ static PyMethodDef session_methods[] = {
     {"finish", session_finish, METH_NOARGS, NULL},
     {"set_metadata", session_set_metadata, METH_VARARGS, NULL},
     {"trace", session_trace, METH_NOARGS, NULL},
+    {"source_files", session_source_files, METH_NOARGS, NULL},
     {"export_memory", session_export_memory, METH_O, NULL},
     {"arm", (PyCFunction)(void (*)(void))session_arm,
      METH_VARARGS | METH_KEYWORDS, NULL},

@@ -437,6 +437,8 @@ int vpy_points_init(PyObject *module);
 int vpy_traceback_init(PyObject *module);
 void vpy_traceback_after_fork(void);
 PyObject *vpy_trace_of_session(PyObject *session, vst_session *handle);
+/* {file: id of one of its functions}, see source_files.c. */
+PyObject *vpy_source_files(vst_queue *queue);
 PyObject *vpy_raise(vst_status status, const vst_error *error, PyObject *path);
 void vpy_raise_for_both(int sys_errno, PyObject *source, PyObject *target);
 /* A vst_progress_fn; calls a Python function. */

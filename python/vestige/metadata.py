@@ -115,6 +115,14 @@ def _counts(value: Any) -> dict[str, int] | None:
     return {name: count for name, count in value.items() if _integer(count) is not None}
 
 
+def _sources(value: Any) -> dict[int, tuple[int, int]] | None:
+    """By the id of a function: when its file was written, and the size."""
+    if not isinstance(value, list):
+        return None
+    rows = [row for row in value if isinstance(row, list) and len(row) == 3 and None not in map(_integer, row)]
+    return {number: (modified_ns, size) for number, modified_ns, size in rows}
+
+
 SHAPES: dict[str, Callable[[Any], Any]] = {
     "distributedInfo": _members_of(rank=_integer, world_size=_integer),
     "host_name": _text,
@@ -125,6 +133,7 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
     "vestige.process_name": _text,
     "vestige.python": _text,
     "vestige.root": _text,
+    "vestige.sources": _sources,
     "vestige.stdlib": _text,
     "vestige.turbo": _counts,
 }

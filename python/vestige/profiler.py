@@ -17,6 +17,7 @@ from .api import DEFAULTS, TorchProfile
 from .checks import check_engine, strings, tell_engine
 from .children import follow, name_process, unfollow
 from .metadata import check_json, check_key
+from .noted_sources import note_sources
 from .printable import printable
 from .ranks import check_ranks, distributed_info, own_path
 from .render import quote
@@ -347,6 +348,7 @@ class profile(TorchProfile):
             try:
                 if self._is_child and self._session.recording:
                     name_process(self)
+                note_sources(self._session)
                 self._session.finish()
                 if not self._is_child:  # which has nobody to tell
                     self._tell_loss()

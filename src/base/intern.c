@@ -117,3 +117,14 @@ vst_status vst__intern_add(vst__intern *set, const void *key, size_t size,
     set->used++;
     return VST_OK;
 }
+
+void vst__intern_each(const vst__intern *set,
+                      void (*fn)(void *ctx, const void *key, size_t size,
+                                 uint32_t number),
+                      void *ctx)
+{
+    for (size_t i = 0; i <= set->mask; i++)
+        if (set->slots[i].number)
+            fn(ctx, set->slots[i].key, set->slots[i].size,
+               set->slots[i].number);
+}

@@ -18,5 +18,10 @@ uint32_t vst__intern_find(const vst__intern *set, const void *key, size_t size);
 /* Adds a string that is new, under a number of the caller's (not 0). */
 vst_status vst__intern_add(vst__intern *set, const void *key, size_t size,
                            uint32_t number);
+/* Calls fn for each, in no order. */
+void vst__intern_each(const vst__intern *set,
+                      void (*fn)(void *ctx, const void *key, size_t size,
+                                 uint32_t number),
+                      void *ctx);
 
 #endif

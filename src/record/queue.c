@@ -292,6 +292,37 @@ vst_status vst_queue_define(vst_queue *queue, const vst_definition *definition,
     return status;
 }
 
+typedef struct files {
+    void (*fn)(void *ctx, vst_id id, const char *file, uint32_t length);
+    void *ctx;
+} files;
+
+/* A key is what key_of() makes. */
+static void pass_file(void *ctx, const void *key, size_t size, uint32_t id)
+{
+    const files *self = ctx;
+    uint32_t head[3];
+
+    memcpy(head, key, sizeof head);
+    size_t before = sizeof head + head[2];
+    if (head[0] == VST_DEF_PYTHON && size > before)
+        self->fn(self->ctx, id, (const char *)key + before,
+                 (uint32_t)(size - before));
+}
+
+void vst_queue_each_file(vst_queue *queue,
+                         void (*fn)(void *ctx, vst_id id, const char *file,
+                                    uint32_t length),
+                         void *ctx)
+{
+    files self = {fn, ctx};
+
+    vst__recorder_take();
+    if (vst__queue_is_ours(queue))
+        vst__intern_each(queue->definitions, pass_file, &self);
+    vst__recorder_give();
+}
+
 vst_status vst_queue_set_metadata(vst_queue *queue, const char *key,
                                   const char *json)
 {

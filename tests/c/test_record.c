@@ -280,6 +280,29 @@ static void equal_definitions_share_an_id_and_are_written_once(void)
     end();
 }
 
+static void add_file(void *ctx, vst_id id, const char *file, uint32_t length)
+{
+    char *text = ctx;
+
+    snprintf(text + strlen(text), 64, "%u:%.*s ", (unsigned)id, (int)length,
+             file);
+}
+
+static void files_of_python_functions_are_passed_on(void)
+{
+    vst_definition native = {
+        .kind = VST_DEF_NATIVE, .name = "len", .name_len = 3};
+    char text[256] = "";
+    vst_id f, other;
+
+    begin();
+    CHECK_INT(vst_queue_define(queue, &native, &other), VST_OK);
+    CHECK_INT(define("f", 1, &f), VST_OK);
+    vst_queue_each_file(queue, add_file, text);
+    CHECK_TEXT(text, "2:a.py ");
+    end();
+}
+
 static void a_definition_that_cannot_be_kept_gets_no_id(void)
 {
     vst_id id = 7;
@@ -462,6 +485,7 @@ int main(void)
     TEST(a_payload_never_crosses_a_chunk);
     TEST(what_finds_no_room_is_counted_for_every_chunk_that_can_fail);
     TEST(equal_definitions_share_an_id_and_are_written_once);
+    TEST(files_of_python_functions_are_passed_on);
     TEST(a_definition_that_cannot_be_kept_gets_no_id);
     TEST(the_rest_of_a_dead_threads_chunk_goes_to_the_next_thread);
     TEST(open_calls_are_announced_before_the_thread_records);

@@ -48,6 +48,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--port", metavar="N", type=int, default=0, help="default: one that is free")
     parser.add_argument("--no-browser", action="store_true", help="print the address, and let the user open it")
     parser.add_argument("--html", metavar="OUT", help="write one page that needs no server; for smaller traces")
+    parser.add_argument(
+        "--source", action="store_true", help="in OUT, source also of files that changed or were not noted when recording"
+    )
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
     index = parser.add_mutually_exclusive_group()
     index.add_argument("--no-index", action="store_true", help="keep the index in memory, write no file")
@@ -59,11 +62,13 @@ def main(argv: list[str]) -> int:
         raise Failure(f"--index {options.index}: there is no such folder", code=2)
     if options.html is not None and os.path.lexists(options.html) and not options.force:
         raise Failure(f"{options.html}: already exists; --force overwrites it", code=2)
+    if options.source and options.html is None:
+        raise Failure("--source is about the page that --html writes; the viewer shows source anyway", code=2)
     inputs = find_traces(options.files, children=not options.no_children)
     keep = not options.no_index and options.html is None
     traces = open_traces(inputs, keep=keep, folder=options.index, align=options.align)
     if options.html is not None:
-        write_page(inputs, traces, options.html)
+        write_page(inputs, traces, options.html, every_source=options.source)
         return int(inputs.failed)
     serve(traces, options.port, browser=not options.no_browser)
     return int(inputs.failed)
@@ -154,10 +159,12 @@ def _open_browser(address: str) -> None:
 # ---- one page
 
 
-def write_page(inputs: Inputs, traces: Traces, output: str) -> None:
+def write_page(inputs: Inputs, traces: Traces, output: str, *, every_source: bool) -> None:
     from vestige.viewer import embed
     from vestige.viewer.onefile import one_file
+    from vestige.viewer.sources import Sources
 
+    sources = Sources(only_noted=not every_source)
     build(traces)
     for shown in traces:
         if shown.error is not None:
@@ -165,7 +172,7 @@ def write_page(inputs: Inputs, traces: Traces, output: str) -> None:
     if not any(shown.ready for shown in traces):
         raise Failure("none of the traces can be read")
     try:
-        page = one_file(embed.pack(traces), os.path.basename(traces.all[0].source.path)).encode()
+        page = one_file(embed.pack(traces, sources), os.path.basename(traces.all[0].source.path)).encode()
         if len(page) > embed.BYTES_MAX:
             raise embed.TooLarge(f"more than {embed.BYTES_MAX >> 20} MB")
     except embed.TooLarge as error:
@@ -180,6 +187,12 @@ def write_page(inputs: Inputs, traces: Traces, output: str) -> None:
         raise Failure(explain(output, error)) from None
     spans = sum(shown.facts["spans"] for shown in traces if shown.ready)
     print(f"{output}: {spans:,} spans, {len(page) / 1e6:.1f} MB")
+    if sources.left_out:
+        count = len(sources.left_out)
+        print(
+            f"without the source of {count:,} file{'s' * (count > 1)}, not noted by the recording or changed since: "
+            "--source adds it"
+        )
 
 
 def build(traces: Traces) -> None:

@@ -324,7 +324,7 @@ def place_of(shown: Shown, number: int) -> tuple[int, str, str | None, int]:
 def source_of(sources: Sources, shown: Shown, number: int) -> dict[str, Any] | None:
     _, _, file, line = place_of(shown, number)
     folder = os.path.dirname(shown.source.path) or "."
-    return sources.lines(file, line, shown.source.facts["end_ns"], folder)
+    return sources.lines(file, line, shown.source.facts["end_ns"], folder, shown.noted.get(file or ""))
 
 
 def flag_names(flags: int) -> list[str]:

@@ -39,13 +39,14 @@ class TooLarge(Exception):
     """More than a page should hold."""
 
 
-def pack(traces: Traces) -> bytes:
-    """All of it, compressed. The indexes must have been built."""
+def pack(traces: Traces, sources: Sources | None = None) -> bytes:
+    """All of it, compressed. The indexes must have been built. Source is of noted files alone, if nothing is said."""
+    sources = sources or Sources(only_noted=True)
     blob = Blob()
     if sum(shown.facts.get("spans", 0) for shown in traces) > SPANS_MAX:
         raise TooLarge(f"more than {SPANS_MAX:,} spans")
     info = describe(traces)
-    packed = [_pack_trace(shown, traces, facts, blob) for shown, facts in zip(traces, info["traces"])]
+    packed = [_pack_trace(shown, traces, facts, blob, sources) for shown, facts in zip(traces, info["traces"])]
     body = to_json({"info": info, "traces": packed}).encode()
     head = struct.pack("<I", len(body)) + body
     return gzip.compress(head + bytes(-len(head) % 8) + bytes(blob.bytes), compresslevel=6, mtime=0)
@@ -64,7 +65,9 @@ class Blob:
         return [at, len(piece)]
 
 
-def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob) -> dict[str, Any]:
+def _pack_trace(
+    shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob, sources: Sources
+) -> dict[str, Any]:
     """Threads have as many rows as are needed here: `facts` is told."""
     if not shown.ready:
         nothing: dict[str, Any] = {"rows": [], "memory": None, "args": [], "counters": [], "losses": [], "sources": {}}
@@ -78,7 +81,6 @@ def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob)
     start, end = traces.start_ns, max(traces.end_ns, traces.start_ns + 1)
     counters = shown.view.counters(start, end, PIXELS)
     losses = shown.view.losses(start, end)
-    sources = Sources()
     found = {number: source_of(sources, shown, number) for number in sorted(set(rows.ids))}
     return {
         "names": name_table(shown),

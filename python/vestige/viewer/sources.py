@@ -1,7 +1,9 @@
 """Lines of source: those of a function that a trace names.
 
 A request names a definition of the trace, never a path. Only files of Python source are read: what a trace claims to be
-the file of a function may be anything.
+the file of a function may be anything. What the server shows stays on this machine, with the user who may read the file
+anyway. A page in a file is made to be sent: it gets lines only of files that the recording noted (noted_sources.py) and
+that are still as they were, since a trace made by somebody else may name any file here.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    State = tuple[int, int]  # of a file: when it was written, in ns, and its size
+
 LINES_MAX = 200  # of a function
 FILE_MAX = 4 << 20
 FILES_KEPT = 64
@@ -28,26 +32,27 @@ LONGER = f"the function goes on; the first {LINES_MAX} lines of it"
 class Sources:
     """Reads each file once, as long as it does not change."""
 
-    def __init__(self) -> None:
-        self._files: dict[str, tuple[tuple[int, int], list[str]]] = {}
+    def __init__(self, *, only_noted: bool = False) -> None:
+        self._only_noted = only_noted
+        self._files: dict[str, tuple[State, list[str]]] = {}
+        self.left_out: set[str] = set()  # files that could be read, and are not as was noted
 
-    def lines(self, file: str | None, first: int, recorded_ns: int, folder: str = ".") -> dict[str, Any] | None:
+    def lines(
+        self, file: str | None, first: int, recorded_ns: int, folder: str = ".", noted: State | None = None
+    ) -> dict[str, Any] | None:
         """The function that begins on that line; None where its source is not at hand. A file that is not named in
         full is looked for in `folder`."""
         if file is None or first < 1:
             return None
         path = file if os.path.isabs(file) else os.path.join(folder, file)
         try:
-            status = os.stat(path)
-            if not stat.S_ISREG(status.st_mode) or status.st_size > FILE_MAX:
-                return None
-            text = self._read(path, status)
+            state, text = self._read(path, noted)
         except (OSError, SyntaxError, ValueError, LookupError):  # no such encoding, or one of bytes to bytes
             return None
         if first > len(text):
             return None
         lines = block(text[first - 1 :])
-        notes = [CHANGED] * (status.st_mtime_ns > recorded_ns) + [LONGER] * (len(lines) > LINES_MAX)
+        notes = [CHANGED] * (state[0] > recorded_ns) + [LONGER] * (len(lines) > LINES_MAX)
         return {
             "file": file,
             "first": first,
@@ -56,21 +61,34 @@ class Sources:
             "note": "; ".join(notes) or None,
         }
 
-    def _read(self, path: str, status: os.stat_result) -> list[str]:
-        state = status.st_mtime_ns, status.st_size
-        known = self._files.get(path)
-        if known is not None and known[0] == state:
-            return known[1]
-        with open(path, "rb") as file:
+    def _read(self, path: str, noted: State | None) -> tuple[State, list[str]]:
+        """What is looked at is the file that was opened, whatever its name leads to by then."""
+        with open(path, "rb", opener=_open_at_once) as file:
+            status = os.fstat(file.fileno())
+            state = status.st_mtime_ns, status.st_size
+            if not stat.S_ISREG(status.st_mode) or status.st_size > FILE_MAX:
+                raise ValueError("not a file of source")
+            if not path.endswith(SUFFIXES) and not is_script(file.read(200)):
+                raise ValueError("not a file of Python source")
+            if self._only_noted and state != noted:
+                self.left_out.add(path)
+                raise ValueError("not as the recording noted it")
+            known = self._files.get(path)
+            if known is not None and known[0] == state:
+                return known
+            file.seek(0)
             data = file.read(FILE_MAX + 1)
-        if not path.endswith(SUFFIXES) and not is_script(data):
-            raise ValueError("not a file of Python source")
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         lines = data.decode(encoding, "replace").splitlines()
         if len(self._files) >= FILES_KEPT:
             self._files.clear()
         self._files[path] = state, lines
-        return lines
+        return state, lines
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """A pipe would be waited for."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def is_script(data: bytes) -> bool:

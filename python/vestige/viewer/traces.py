@@ -43,12 +43,22 @@ class Shown:
         self.number = number
         self.source = source
         self.places: list[Place | None] = [entry and to_place(entry) for entry in source.open().functions()]
+        self.noted = self._find_noted()
         self._offset_ns = offset_ns  # how far it is moved from what its own clock says
         self.share = 0.0
         self.error: str | None = None
         self.facts: dict[str, Any] = {}
         self.threads: list[dict[str, Any]] = []
         self._view: View | None = None
+
+    def _find_noted(self) -> dict[str, tuple[int, int]]:
+        """By file: when it was written and its size, as the recording noted them."""
+        noted = {}
+        for number, state in self.source.metadata.get("vestige.sources", {}).items():
+            place = self.places[number] if 0 <= number < len(self.places) else None
+            if place is not None and place[2] is not None:
+                noted[place[2]] = state
+        return noted
 
     @property
     def ready(self) -> bool:

@@ -1,0 +1,79 @@
+/* The files of the Python functions that a recording defined, for whoever notes
+ * them when it ends. Nothing is done for this while functions are defined: the
+ * recorder knows them. With the GIL. */
+#include "vpy.h"
+
+#include <string.h>
+
+typedef struct gathering {
+    char *bytes; /* NULL: only counts */
+    size_t room;
+    size_t used;
+} gathering;
+
+/* With the recorder's lock held, under which nothing is allocated. */
+static void gather(void *ctx, vst_id id, const char *file, uint32_t length)
+{
+    gathering *self = ctx;
+    size_t size = sizeof id + sizeof length + length;
+
+    if (self->bytes != NULL) {
+        if (size > self->room - self->used)
+            return; /* defined by another thread since they were counted */
+        memcpy(self->bytes + self->used, &id, sizeof id);
+        memcpy(self->bytes + self->used + sizeof id, &length, sizeof length);
+        memcpy(self->bytes + self->used + sizeof id + sizeof length, file,
+               length);
+    }
+    self->used += size;
+}
+
+static bool add(PyObject *files, const char *file, uint32_t length, vst_id id)
+{
+    PyObject *name = PyUnicode_DecodeFSDefaultAndSize(file, length);
+    PyObject *number = PyLong_FromUnsignedLong(id);
+    bool added =
+        name && number && PyDict_SetDefault(files, name, number) != NULL;
+
+    Py_XDECREF(name);
+    Py_XDECREF(number);
+    return added;
+}
+
+static bool add_all(PyObject *files, const gathering *found)
+{
+    for (size_t at = 0; at < found->used;) {
+        uint32_t length;
+        vst_id id;
+
+        memcpy(&id, found->bytes + at, sizeof id);
+        memcpy(&length, found->bytes + at + sizeof id, sizeof length);
+        at += sizeof id + sizeof length;
+        if (!add(files, found->bytes + at, length, id))
+            return false;
+        at += length;
+    }
+    return true;
+}
+
+PyObject *vpy_source_files(vst_queue *queue)
+{
+    gathering found = {.bytes = NULL};
+    PyObject *files = PyDict_New();
+
+    if (files == NULL)
+        return NULL;
+    vst_queue_each_file(queue, gather, &found);
+    found.room = found.used;
+    found.used = 0;
+    found.bytes = PyMem_RawMalloc(found.room + 1);
+    if (found.bytes == NULL) {
+        Py_DECREF(files);
+        return PyErr_NoMemory();
+    }
+    vst_queue_each_file(queue, gather, &found);
+    if (!add_all(files, &found))
+        Py_CLEAR(files);
+    PyMem_RawFree(found.bytes);
+    return files;
+}
