@@ -69,10 +69,11 @@ static vst_status acquire(void *ctx, uint32_t thread, size_t words,
     return VST_OK;
 }
 
-static void seal(void *ctx, vst_chunk *chunk, size_t used, uint32_t segments)
+static size_t seal(void *ctx, vst_chunk *chunk, size_t used, uint32_t segments)
 {
     (void)ctx, (void)used, (void)segments;
     chunk->release(chunk);
+    return 0;
 }
 
 static vst_status define(void *ctx, const vst_entry *entry)

@@ -142,11 +142,12 @@ static vst_status acquire_words(void *ctx, uint32_t thread, size_t count,
     return VST_OK;
 }
 
-static void seal_words(void *ctx, vst_chunk *chunk, size_t used,
-                       uint32_t segments)
+static size_t seal_words(void *ctx, vst_chunk *chunk, size_t used,
+                         uint32_t segments)
 {
     (void)ctx, (void)used, (void)segments;
     release_words(chunk);
+    return 0;
 }
 
 static vst_status define_nothing(void *ctx, const vst_entry *entry)

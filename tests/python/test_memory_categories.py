@@ -321,7 +321,7 @@ def test_the_page_shows_each_category_with_its_colour_and_the_maximum(tmp_path):
     text = (tmp_path / "t.html").read_text()
     _, rows, _ = exported(prof, tmp_path)
     most = max(sum(row) for row in rows)
-    assert f"({most} bytes)" in text and "http" not in text and "<script" not in text
+    assert f"({most} bytes)" in text and "http:" not in text and "https:" not in text and "<script" not in text
     seen = [name for name, column in zip(NAMES, list(zip(*rows))[1:]) if any(column)]
     assert [f"<title>{name}</title>" in text for name in NAMES] == [name in seen for name in NAMES]
     for name, colour in zip(NAMES, COLOURS):
