@@ -1,5 +1,5 @@
-/* Writes the inputs to begin with into <folder>/reader, <folder>/matcher and
- * <folder>/trace: one small file for each thing that a trace can hold or lack.
+/* Writes the inputs to begin with into <folder>/reader, <folder>/matcher,
+ * <folder>/limit and <folder>/trace: one small file for each thing that a trace can hold or lack.
  * What libFuzzer finds from there is kept beside them, or in the folder of the
  * target that found it. */
 #include <string.h>
@@ -269,5 +269,6 @@ int main(int argc, char **argv)
     make_no_trace();
     make_events();
     make_inputs();
+    make_limits();
     return 0;
 }

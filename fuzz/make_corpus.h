@@ -12,7 +12,13 @@ void save(const char *kind, const char *name, const void *bytes, size_t size);
 void save_input(const builder *b, size_t size, const char *name,
                 const uint8_t *choices);
 
+/* The same in the corpus of that kind, with INPUT_CHOICES choices. */
+void save_input_as(const char *kind, const builder *b, size_t size,
+                   const char *name, const uint8_t *choices);
+
 /* Traces for the targets whose input is one. */
 void make_inputs(void);
+/* Traces that claim what they do not hold, for fuzz_limit.c. */
+void make_limits(void);
 
 #endif

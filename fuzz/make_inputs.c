@@ -62,6 +62,12 @@ static void put_chunk(bytes *to, const unsigned char *at, size_t room)
 void save_input(const builder *b, size_t size, const char *name,
                 const uint8_t *choices)
 {
+    save_input_as("trace", b, size, name, choices);
+}
+
+void save_input_as(const char *kind, const builder *b, size_t size,
+                   const char *name, const uint8_t *choices)
+{
     static bytes to;
     size_t at = VST_FILE_HEADER_SIZE;
 
@@ -78,7 +84,7 @@ void save_input(const builder *b, size_t size, const char *name,
         put_chunk(&to, b->bytes + at, room);
         at += room;
     }
-    save("trace", name, to.at, to.count);
+    save(kind, name, to.at, to.count);
 }
 
 /* ---- some of everything -------------------------------------------------- */

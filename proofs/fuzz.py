@@ -30,6 +30,7 @@ TARGETS = {
     "matcher": "events: in batches and one by one they give the same spans, and these nest",
     "export": "a trace in each of 20 formats: JSON, protocol buffers and text come out as such",
     "graph": "nodes of execution traces and what memory was for: an id is given once, rows are in order",
+    "limit": "a trace read in each of 30 ways: the memory it takes is bounded by its size",
     "memory": "the history of memory and its summary: they add up",
     "pack": "packed, unpacked, recovered, damaged: the same bytes and spans come back",
     "tables": "each table as Arrow gives it out: offsets, indexes and nulls are right",

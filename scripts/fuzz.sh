@@ -6,7 +6,7 @@ set -eu
 
 seconds=${1:-60}
 build=build/fuzz
-targets=${TARGETS:-reader matcher export graph memory pack tables view}
+targets=${TARGETS:-reader matcher export graph limit memory pack tables view}
 # shellcheck disable=SC2086 # a name a target
 scripts/fuzz_build.sh $targets
 

@@ -43,7 +43,8 @@ static vst__ff_thread *add_thread(vst__firefox *self, uint32_t number)
     if (threads == NULL)
         return NULL;
     self->threads = threads;
-    threads[self->thread_count] = (vst__ff_thread){.number = number};
+    threads[self->thread_count] =
+        (vst__ff_thread){.number = number, .kept = {.room = &self->room}};
     return &threads[self->thread_count++];
 }
 
@@ -229,6 +230,7 @@ static vst_status write_process(vst__firefox *self,
         calloc(process->trace->definition_count + 1, sizeof *self->function_of);
     if (self->function_of == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    self->room = vst__kept_room(timeline->trace);
     status = vst__chrome_replay(timeline, &of_curves, &sink, error);
     if (status == VST_OK) {
         status = self->status;

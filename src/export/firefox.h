@@ -89,6 +89,7 @@ typedef struct vst__firefox {
     uint32_t *function_of; /* 1 + index, by definition; the last: of none */
     vst__ff_thread *threads;
     size_t thread_count, thread_capacity;
+    size_t room;            /* for spans of all of them */
     vst__ff_thread *thread; /* the one that came last */
 
     /* Of the thread that is being written. */

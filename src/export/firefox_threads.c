@@ -287,6 +287,7 @@ vst_status vst__ff_put_thread(vst__firefox *self, vst__ff_thread *thread)
     put_markers(self);
     vst__output_text(self->timeline.output, "}");
     self->thread_total++;
-    thread->kept.count = thread->marker_count = thread->text_count = 0;
+    vst__kept_clear(&thread->kept);
+    thread->marker_count = thread->text_count = 0;
     return status;
 }

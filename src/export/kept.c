@@ -4,6 +4,14 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
+#include "store/reader.h"
+
+enum { SPANS_MORE = 1 << 18 };
+
+size_t vst__kept_room(const vst_trace *trace)
+{
+    return trace->valid_end / sizeof(uint64_t) + SPANS_MORE;
+}
 
 vst_status vst__kept_add(vst__kept *kept, const vst_span *span,
                          uint32_t function)
@@ -14,6 +22,9 @@ vst_status vst__kept_add(vst__kept *kept, const vst_span *span,
     if (spans == NULL)
         return VST_E_NOMEM;
     kept->spans = spans;
+    if (*kept->room == 0)
+        return VST_E_OUTPUT;
+    --*kept->room;
     spans[kept->count++] = (vst__kept_span){
         span->start_ns, span->end_ns, span->serial, function, span->depth};
     return VST_OK;
@@ -62,8 +73,16 @@ vst_status vst__kept_tell(vst__kept *kept, const vst__kept_walk *walk)
     return status == VST_OK ? close_from(kept, &open, 0, walk) : status;
 }
 
+void vst__kept_clear(vst__kept *kept)
+{
+    if (kept->count != 0)
+        *kept->room += kept->count;
+    kept->count = 0;
+}
+
 void vst__kept_free(vst__kept *kept)
 {
+    vst__kept_clear(kept);
     free(kept->spans);
     free(kept->open);
     *kept = (vst__kept){.spans = NULL};

@@ -27,6 +27,7 @@ typedef struct speedscope {
     /* Of the thread that is being replayed. */
     uint32_t thread;
     vst__kept kept;
+    size_t room; /* of it */
     int64_t start_ns, end_ns;
     bool any_event;
 } speedscope;
@@ -120,7 +121,7 @@ static vst_status write_profile(speedscope *self)
     self->any_event = false;
     status = vst__kept_tell(&self->kept, &walk);
     vst__output_text(output, "]}");
-    self->kept.count = 0;
+    vst__kept_clear(&self->kept);
     return status;
 }
 
@@ -207,6 +208,8 @@ static vst_status write_trace(speedscope *self, vst_trace *trace,
 
     self->trace = trace;
     self->thread = UINT32_MAX;
+    self->room = vst__kept_room(trace);
+    self->kept.room = &self->room;
     self->frame_of =
         calloc(trace->definition_count + 1, sizeof *self->frame_of);
     if (self->frame_of == NULL)

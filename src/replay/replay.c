@@ -28,6 +28,8 @@ struct vst__replay {
     const vst__segment *segments, *last_segment; /* of the window: the next */
     bool in_window, in_thread;
     vst__decoder decoder;
+    size_t events, fed; /* of the batch: how many, and how many were fed */
+    bool last;          /* the thread has no batch behind it */
 };
 
 typedef struct vst__replay replay;
@@ -88,20 +90,44 @@ static void open_thread(replay *self)
     vst__decoder_open(&self->decoder, self->trace, self->window, self->segments,
                       count);
     self->segments += count;
+    self->events = self->fed = 0;
     self->in_thread = true;
+}
+
+/* Events of the batch up to the next SWITCH: it may deliver all calls of a deep
+ * stack, and the next one those of another. */
+static size_t count_step(const replay *self)
+{
+    const uint32_t switches = vst_trace_key_kind_of_escape(VST_ESCAPE_SWITCH);
+    size_t at = self->fed;
+
+    while (at < self->events &&
+           vst_trace_key_kind(self->decoder.events[at].key) != switches)
+        at++;
+    return at < self->events ? at + 1 - self->fed : at - self->fed;
 }
 
 static vst_status step_thread(replay *self)
 {
+    const vst_compressed_event *events = self->decoder.events;
     int64_t end_ns = VST_TIME_OPEN;
+    vst_status status = VST_OK;
     bool last = false;
-    size_t events;
-    vst_status status = vst__decoder_next(&self->decoder, &events, &last);
 
-    if (last)
-        end_ns = self->converter.to_ns(self->converter.ctx, self->window->last);
-    if (status == VST_OK)
-        status = feed(self, self->decoder.events, events, end_ns);
+    if (self->fed == self->events) {
+        self->fed = 0;
+        status = vst__decoder_next(&self->decoder, &self->events, &self->last);
+    }
+    if (status == VST_OK) {
+        size_t from = self->fed, count = count_step(self);
+
+        self->fed += count;
+        last = self->last && self->fed == self->events;
+        if (last)
+            end_ns =
+                self->converter.to_ns(self->converter.ctx, self->window->last);
+        status = feed(self, events + from, count, end_ns);
+    }
     if (status == VST_OK)
         status = tell_progress(self);
     if (status == VST_OK && last) {

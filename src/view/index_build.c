@@ -83,12 +83,24 @@ typedef struct last_open {
     size_t count, capacity;
 } last_open;
 
+/* No more frames than there are words are kept: a call is fresh once, but that
+ * stacks which take turns are fresh each time. Then a walk begins further
+ * back. */
+static bool is_worth_it(const vst__stretch_part *part, size_t fresh,
+                        uint64_t words)
+{
+    return part->frame_count + fresh <= words;
+}
+
 static vst_status add_checkpoint(vst__stretch_part *part, last_open *last,
                                  const vst__place *place, uint64_t words)
 {
     size_t kept =
         find_kept(last->frames, last->count, place->open, place->open_count);
     size_t fresh = place->open_count - kept;
+
+    if (!is_worth_it(part, fresh, words))
+        return VST_OK;
     vst__checkpoint *checkpoints =
         vst__grow(part->checkpoints, &part->capacity, part->count + 1,
                   sizeof *checkpoints);
@@ -380,7 +392,7 @@ vst_status vst__index_build(const vst__index_job *job, int fd, vst_error *error)
 
     pthread_mutex_init(&self.lock, NULL);
     pthread_cond_init(&self.changed, NULL);
-    status = vst__index_writer_init(&self.writer, fd);
+    status = vst__index_writer_init(&self.writer, fd, job->trace);
     if (status == VST_OK)
         status = prepare(&self);
     if (status == VST_OK) {

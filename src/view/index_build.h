@@ -13,13 +13,15 @@ typedef struct vst__index_writer {
     pthread_mutex_t lock;
     int fd;
     uint64_t offset; /* of what is appended next */
+    uint64_t limit;  /* of it: more is VST_E_OUTPUT */
     unsigned char *buffer;
     size_t count;
     vst_status status; /* the first trouble */
     int sys_errno;
 } vst__index_writer;
 
-vst_status vst__index_writer_init(vst__index_writer *writer, int fd);
+vst_status vst__index_writer_init(vst__index_writer *writer, int fd,
+                                  const vst_trace *trace);
 void vst__index_writer_free(vst__index_writer *writer);
 vst_status vst__index_append(void *writer, const void *bytes, size_t count,
                              uint64_t *offset);

@@ -10,9 +10,17 @@
 
 enum { BUFFER = 1 << 20 };
 
-vst_status vst__index_writer_init(vst__index_writer *writer, int fd)
+/* An index is a tenth of its trace as a rule; two stacks that switch to and fro
+ * can make more spans of few words. */
+static uint64_t limit_of(const vst_trace *trace)
 {
-    *writer = (vst__index_writer){.fd = fd};
+    return 4 * trace->valid_end + (8 << 20);
+}
+
+vst_status vst__index_writer_init(vst__index_writer *writer, int fd,
+                                  const vst_trace *trace)
+{
+    *writer = (vst__index_writer){.fd = fd, .limit = limit_of(trace)};
     pthread_mutex_init(&writer->lock, NULL);
     writer->offset = sizeof(vst__index_header);
     writer->buffer = malloc(BUFFER);
@@ -56,6 +64,8 @@ vst_status vst__index_append(void *ctx, const void *bytes, size_t count,
     vst_status status;
 
     pthread_mutex_lock(&writer->lock);
+    if (writer->offset + count > writer->limit && writer->status == VST_OK)
+        writer->status = VST_E_OUTPUT;
     if (writer->count + count > BUFFER)
         flush(writer);
     *offset = writer->offset;

@@ -7,7 +7,13 @@
 
 #include "base/grow.h"
 
-enum { RUN_BYTES_MAX = 50, FIRST_BYTES = 64 };
+enum {
+    RUN_BYTES_MAX = 50,
+    FIRST_BYTES = 64,
+    /* Beyond this, blocks end where their memory does: thousands of rows, each
+     * with two dozen levels, would take 400 MB. */
+    HELD_MAX = 8 << 20
+};
 
 void vst__pyramid_init(vst__pyramid *pyramid, int64_t threshold_ns,
                        uint32_t level_count, vst__append_fn append, void *ctx)
@@ -84,22 +90,36 @@ static vst_status end_block(vst__pyramid *pyramid, vst__level_row *row,
     return VST_OK;
 }
 
+/* Room for a run in the block that fills, or in the next one. */
+static vst_status make_room(vst__pyramid *pyramid, vst__level_row *row,
+                            uint32_t number, uint32_t level)
+{
+    uint32_t capacity = row->capacity != 0 ? row->capacity * 2 : FIRST_BYTES;
+    unsigned char *bytes;
+
+    if (row->count + RUN_BYTES_MAX <= row->capacity)
+        return VST_OK;
+    if (row->capacity != 0 && pyramid->held > HELD_MAX)
+        return end_block(pyramid, row, number, level);
+    bytes = realloc(row->bytes, capacity);
+    if (bytes == NULL)
+        return VST_E_NOMEM;
+    pyramid->held += capacity - row->capacity;
+    row->bytes = bytes;
+    row->capacity = capacity;
+    return VST_OK;
+}
+
 static vst_status put_run(vst__pyramid *pyramid, vst__level_row *row,
                           uint32_t number, uint32_t level, const vst__run *run)
 {
     int64_t width_ns = run->end_ns - run->start_ns;
     bool single = run->count == 1;
+    vst_status status = make_room(pyramid, row, number, level);
     unsigned char *at;
 
-    if (row->count + RUN_BYTES_MAX > row->capacity) {
-        uint32_t capacity =
-            row->capacity != 0 ? row->capacity * 2 : FIRST_BYTES;
-        at = realloc(row->bytes, capacity);
-        if (at == NULL)
-            return VST_E_NOMEM;
-        row->bytes = at;
-        row->capacity = capacity;
-    }
+    if (status != VST_OK)
+        return status;
     if (row->runs == 0)
         row->start_ns = row->before_ns = run->start_ns;
     at = row->bytes + row->count;

@@ -41,6 +41,7 @@ typedef struct vst__pyramid {
     uint32_t lane_count;
     vst__block_of *blocks;
     size_t block_count, block_capacity;
+    size_t held; /* bytes of blocks that fill */
 } vst__pyramid;
 
 void vst__pyramid_init(vst__pyramid *pyramid, int64_t threshold_ns,

@@ -129,6 +129,7 @@ vst_status vst__walk_open(vst__walk *walk, const vst__stretch *stretch,
     walk->bytes = place != NULL ? place->bytes : 0;
     walk->allocations = place != NULL ? place->allocations : 0;
     walk->span_count = 0;
+    walk->event_count = walk->matched = 0;
     status = take_segments(walk, place, last);
     if (status == VST_OK)
         status = take_open(walk, place);
@@ -164,6 +165,7 @@ bool vst__walk_place(const vst__walk *walk, vst__place *place)
     uint64_t left = words_left(decoder);
 
     if (!walk->plain || walk->finished || decoder->folding ||
+        walk->matched != walk->event_count ||
         decoder->pending_at != decoder->pending_count ||
         decoder->segment == decoder->end ||
         (!decoder->at_head && (left > decoder->run_left || left == 0)))
@@ -199,16 +201,23 @@ vst_status vst__walk_next(vst__walk *walk, bool *ends)
     bool reaches_end = walk->segment_first + walk->segment_count ==
                        walk->stretch->segment_count;
     vst_status status = VST_OK;
-    size_t count;
+    size_t matched = 0;
     bool last;
 
     walk->span_count = 0;
     *ends = true;
     if (walk->finished)
         return VST_OK;
-    status = vst__decoder_next(walk->decoder, &count, &last);
-    if (status == VST_OK && count != 0)
-        status = vst__walk_match(walk, walk->decoder->events, count);
+    if (walk->matched == walk->event_count) {
+        walk->matched = 0;
+        status =
+            vst__decoder_next(walk->decoder, &walk->event_count, &walk->last);
+    }
+    if (status == VST_OK && walk->matched != walk->event_count)
+        status = vst__walk_match(walk, walk->decoder->events + walk->matched,
+                                 walk->event_count - walk->matched, &matched);
+    walk->matched += matched;
+    last = walk->last && walk->matched == walk->event_count;
     if (status == VST_OK && last && reaches_end)
         status = vst__walk_finish(walk);
     walk->finished = last || status != VST_OK;

@@ -81,6 +81,11 @@ typedef struct vst__walk {
     size_t segment_first, segment_count;
     uint64_t words_before; /* of the stretch, before segments */
 
+    /* Events of the decoder's last batch: how many there are, and how many were
+     * matched; more follow it if it is not the last. */
+    size_t event_count, matched;
+    bool last;
+
     bool plain; /* open is what is open, else the matcher knows */
     bool delivered;
     bool finished;

@@ -13,7 +13,11 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-enum { KIND_OF_ESCAPE = VST_ESCAPE + 1 };
+enum {
+    KIND_OF_ESCAPE = VST_ESCAPE + 1,
+    PORTION = 4,           /* events that the matcher gets at once */
+    SPANS_ENOUGH = 1 << 16 /* of a batch */
+};
 
 #define FRAME_OWN ((uint32_t)VST_FRAME_OWN)
 
@@ -373,36 +377,48 @@ static void count_allocated(vst__walk *walk, const vst_compressed_event *events,
     }
 }
 
+/* By the matcher, some at a time: each of two stacks that switch to and fro
+ * gives all of its calls each time, and a batch may hold thousands of switches.
+ */
+static vst_status match_odd(vst__walk *walk, const vst_compressed_event *events,
+                            size_t count, size_t *matched)
+{
+    size_t most = walk->tree != NULL ? 1 : PORTION;
+    vst_status status = VST_OK;
+
+    while (status == VST_OK && *matched < count &&
+           walk->span_count < SPANS_ENOUGH) {
+        const vst_compressed_event *next = events + *matched;
+        size_t portion = count - *matched < most ? count - *matched : most;
+
+        if (walk->tree == NULL)
+            count_allocated(walk, next, portion);
+        status = vst__walk_feed(walk, next, portion, VST_TIME_OPEN);
+        if (walk->tree != NULL)
+            count_allocated(walk, next, portion);
+        *matched += portion;
+    }
+    return status;
+}
+
 vst_status vst__walk_match(vst__walk *walk, const vst_compressed_event *events,
-                           size_t count)
+                           size_t count, size_t *matched)
 {
     vst_status status = VST_OK;
-    size_t matched = 0;
 
+    *matched = 0;
     if (!walk->plain && !walk->always_matcher)
         status = vst__walk_from_matcher(walk);
     if (status == VST_OK)
         status = make_room(walk, count);
     if (status == VST_OK && walk->plain)
-        status = walk->tree != NULL
-                     ? match_tree(walk, events, count, &matched)
-                     : match_plain(walk, events, count, &matched);
-    if (status != VST_OK || matched == count)
+        status = walk->tree != NULL ? match_tree(walk, events, count, matched)
+                                    : match_plain(walk, events, count, matched);
+    if (status != VST_OK || *matched == count)
         return status;
     if (walk->plain)
         status = vst__walk_to_matcher(walk);
-    if (status != VST_OK)
-        return status;
-    if (walk->tree == NULL) {
-        count_allocated(walk, events + matched, count - matched);
-        return vst__walk_feed(walk, events + matched, count - matched,
-                              VST_TIME_OPEN);
-    }
-    for (; status == VST_OK && matched < count; matched++) {
-        status = vst__walk_feed(walk, events + matched, 1, VST_TIME_OPEN);
-        count_allocated(walk, events + matched, 1);
-    }
-    return status;
+    return status == VST_OK ? match_odd(walk, events, count, matched) : status;
 }
 
 vst_status vst__walk_finish(vst__walk *walk)

@@ -5,8 +5,10 @@
 #include "replay/matcher_stack.h"
 #include "view/walk.h"
 
+/* *matched: how many were, which is all of them unless they gave very many
+ * spans; the caller then comes again with the others. */
 vst_status vst__walk_match(vst__walk *walk, const vst_compressed_event *events,
-                           size_t count);
+                           size_t count, size_t *matched);
 /* The thread ends: what is open is closed. */
 vst_status vst__walk_finish(vst__walk *walk);
 

@@ -1,0 +1,301 @@
+/* However a trace is read, it takes no more memory than its size explains: 20
+ * times the (unpacked) trace and a fixed part. What a file claims (ids, depths,
+ * counts) must be checked before memory is sized by it. The input says what is
+ * done; the linker hands us each allocation of the core (--wrap). What takes
+ * too long is given up, with what it took until then. */
+#include <malloc.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <vestige/contexts.h>
+#include <vestige/memory_report.h>
+#include <vestige/tables.h>
+#include <vestige/view.h>
+
+#include "base/heap.h"
+#include "store/reader.h"
+#include "target.h"
+#include "trace_input.h"
+
+/* Users are promised 64 MiB as the fixed part. What is fixed in the core is
+ * less (buffers of an output, frames of a packed trace, blocks of columns), and
+ * an input of this target is small: the less is allowed, the more is found. */
+#define FIXED ((size_t)24 << 20)
+
+enum {
+    TIMES = 20,
+    TURNS_MAX = 10, /* of 50 ms each, that a replay or export may take */
+    SPANS_MAX = 1000000,
+    ROWS_MAX = 500000,
+    OUTPUT_MAX = 16 << 20,
+};
+
+/* ---- memory ---------------------------------------------------------------
+ */
+
+static atomic_size_t in_use, peak;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+void __real_free(void *memory);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+void __wrap_free(void *memory);
+
+static void *note(void *memory)
+{
+    size_t now, most = peak;
+
+    if (memory == NULL)
+        return NULL;
+    now = atomic_fetch_add(&in_use, malloc_usable_size(memory)) +
+          malloc_usable_size(memory);
+    while (now > most && !atomic_compare_exchange_weak(&peak, &most, now))
+        ;
+    return memory;
+}
+
+static void forget(void *memory)
+{
+    if (memory != NULL)
+        atomic_fetch_sub(&in_use, malloc_usable_size(memory));
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return note(__real_malloc(size));
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return note(__real_calloc(count, size));
+}
+
+void *__wrap_realloc(void *memory, size_t size)
+{
+    size_t before = memory != NULL ? malloc_usable_size(memory) : 0;
+    void *moved = __real_realloc(memory, size);
+
+    if (moved != NULL)
+        atomic_fetch_sub(&in_use, before);
+    return note(moved);
+}
+
+void __wrap_free(void *memory)
+{
+    forget(memory);
+    __real_free(memory);
+}
+
+/* The core's own heap is for recording; here it asks malloc too. */
+__attribute__((constructor)) static void use_malloc(void)
+{
+    vst__heap_is_malloc = true;
+}
+
+/* ---- what is done ---------------------------------------------------------
+ */
+
+static int give_up(void *ctx, double done)
+{
+    int *turns = ctx;
+
+    (void)done;
+    return ++*turns > TURNS_MAX;
+}
+
+static const char *const formats[] = {
+    "chrome",     "perfetto",  "speedscope",      "firefox",
+    "flamegraph", "folded",    "folded-ns",       "pprof",
+    "pstats",     "callgrind", "execution-trace", "memory-timeline",
+};
+static const char *const memory_suffixes[] = {"pickle", "json", "csv", "folded",
+                                              "html"};
+
+enum {
+    FORMATS = sizeof formats / sizeof *formats,
+    MEMORY_FORMATS = sizeof memory_suffixes / sizeof *memory_suffixes,
+    TABLES = 10,
+    OTHERS = 3,
+    WAYS = OTHERS + TABLES + FORMATS + MEMORY_FORMATS
+};
+
+static void export(vst_trace *trace, const trace_input *input, unsigned which)
+{
+    vst_export_options options = {.window = input_window(input),
+                                  .format = formats[which]};
+    char path[4200];
+
+    snprintf(path, sizeof path, "%s/out.json", input_folder());
+    vst_trace_export(trace, path, &options, NULL);
+    remove(path);
+}
+
+static void export_memory(vst_trace *trace, const trace_input *input,
+                          unsigned which)
+{
+    vst_memory_report_options options = {
+        .window = input_window(input),
+        .temporary = input->choices[3],
+        .view = (vst_memory_view)(input->choices[4] % VST_MEMORY_VIEWS),
+    };
+    char path[4200];
+
+    snprintf(path, sizeof path, "%s/out.%s", input_folder(),
+             memory_suffixes[which]);
+    vst_traces_export_memory(&trace, 1, path, &options, NULL);
+    remove(path);
+}
+
+typedef struct gathered {
+    vst_contexts *tree;
+    size_t spans;
+} gathered;
+
+static vst_status add_span(void *ctx, const vst_span *span)
+{
+    gathered *self = ctx;
+
+    return ++self->spans < SPANS_MAX ? vst_contexts_add(self->tree, span, 0)
+                                     : VST_E_CANCELLED;
+}
+
+static vst_status leave(void *ctx, uint32_t depth)
+{
+    return vst_contexts_leave(((gathered *)ctx)->tree, depth);
+}
+
+static void gather(vst_trace *trace, const trace_input *input)
+{
+    gathered self = {NULL, 0};
+    vst_sink sink = {.ctx = &self, .span = add_span, .leave = leave};
+    const vst_context_row *rows;
+    size_t count;
+
+    MUST(vst_contexts_create(&self.tree) == VST_OK);
+    vst_trace_replay(trace, input_window(input), NULL, &sink, NULL);
+    vst_contexts_finish(self.tree, &rows, &count);
+    vst_contexts_destroy(self.tree);
+}
+
+static void read_table(const trace_input *input, unsigned which)
+{
+    int fd = input_file(input);
+    char path[64];
+    vst_table_source source = {
+        .path = path, .parent_pid = -1, .rank = -1, .world_size = -1};
+    vst_arrow_stream stream;
+    vst_arrow_array batch;
+    int64_t rows = 0;
+
+    MUST(vst_table_name(TABLES - 1) != NULL && vst_table_name(TABLES) == NULL);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    MUST(vst_table_stream(vst_table_name(which), &source, 1, &stream) ==
+         VST_OK);
+    while (rows < ROWS_MAX && stream.get_next(&stream, &batch) == 0 &&
+           batch.release != NULL) {
+        rows += batch.length;
+        batch.release(&batch);
+    }
+    stream.release(&stream);
+    close(fd);
+}
+
+static void summarize(vst_trace *trace, const trace_input *input)
+{
+    vst_memory_report_options options = {.window = input_window(input),
+                                         .temporary = input->choices[3]};
+    vst_memory_summary *summary;
+
+    if (vst_trace_has_memory(trace) &&
+        vst_trace_summarize_memory(trace, &options, &summary, NULL) == VST_OK)
+        vst_memory_summary_free(summary);
+}
+
+static void look(const trace_input *input)
+{
+    int fd = input_file(input);
+    vst_view *view;
+    char path[64];
+    int turns = 0;
+    vst_view_options options = {.no_file = true,
+                                .workers = 1,
+                                .progress = give_up,
+                                .progress_ctx = &turns};
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (vst_view_open(path, &options, &view, NULL) == VST_OK)
+        vst_view_close(view);
+    close(fd);
+}
+
+static void read_one_way(vst_trace *trace, const trace_input *input,
+                         unsigned way)
+{
+    if (way == 0)
+        gather(trace, input);
+    else if (way == 1)
+        summarize(trace, input);
+    else if (way == 2)
+        look(input);
+    else if (way < OTHERS + TABLES)
+        read_table(input, way - OTHERS);
+    else if (way < OTHERS + TABLES + FORMATS)
+        export(trace, input, way - OTHERS - TABLES);
+    else
+        export_memory(trace, input, way - OTHERS - TABLES - FORMATS);
+}
+
+/* The trace is opened anew for each way, as a command does. */
+static void measure(const trace_input *input, unsigned way)
+{
+    size_t before = in_use;
+    vst_trace *trace;
+    int turns = 0;
+
+    peak = before;
+    trace = input_open(input);
+    if (trace != NULL) {
+        vst_trace_set_progress(trace, give_up, &turns);
+        read_one_way(trace, input, way);
+    }
+    vst_trace_close(trace);
+    if (peak - before > FIXED + TIMES * input->size)
+        fprintf(stderr, "%zu bytes for a trace of %zu, way %u\n", peak - before,
+                input->size, way);
+    MUST(peak - before <= FIXED + TIMES * input->size);
+}
+
+static void limit_output(void)
+{
+    struct rlimit limit = {OUTPUT_MAX, OUTPUT_MAX};
+
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+size_t LLVMFuzzerMutate(uint8_t *bytes, size_t size, size_t max_size)
+    __attribute__((weak));
+
+/* One way; of inputs made by hand all of them, but under libFuzzer, which has
+ * little patience. */
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    trace_input input;
+
+    limit_output();
+    if (input_expand(&input, bytes, size)) {
+        bool all = input.choices[2] & 1 && LLVMFuzzerMutate == NULL;
+
+        for (unsigned way = 0; way < WAYS; way++)
+            if (all || way == input.choices[1] % WAYS)
+                measure(&input, way);
+    }
+    input_free(&input);
+    return 0;
+}
