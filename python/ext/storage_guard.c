@@ -67,7 +67,7 @@ static void pass_on(struct sigaction *next, int number, siginfo_t *info,
         die(number, info);
         return;
     }
-    if (action.sa_flags & SA_RESETHAND)
+    if ((unsigned)action.sa_flags & SA_RESETHAND)
         next->sa_handler = SIG_DFL;
     nested++;
     if (action.sa_flags & SA_SIGINFO)
