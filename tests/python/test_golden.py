@@ -51,7 +51,7 @@ def test_an_old_trace_with_native_frames_is_told_whatever_libraries_are_here(wor
     assert "high-water mark" in said and "memory.py:22 grow" in said
 
 
-@pytest.mark.parametrize("name", [name for name in golden.NAMES if name != "bounded"])
+@pytest.mark.parametrize("name", golden.NAMES)
 def test_an_old_trace_becomes_a_page(work, name):
     page = work.path / "page.html"
     page.unlink(missing_ok=True)
