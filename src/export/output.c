@@ -30,7 +30,7 @@ enum {
 struct vst__output_file {
     FILE *stream;
     const char *path; /* the caller's */
-    char *temporary;
+    char *temporary; /* NULL: written in place, since it is a device */
     int filling; /* which buffer the exporter has */
     bool has_helper;
     pthread_t helper;
@@ -57,6 +57,10 @@ static int open_temporary(struct vst__output_file *file)
 {
     size_t size = strlen(file->path) + NAME_MORE;
 
+    if (vst__os_file_is_device(file->path)) {
+        file->stream = fopen(file->path, "wbe");
+        return file->stream != NULL ? 0 : errno;
+    }
     file->temporary = malloc(size);
     if (file->temporary == NULL)
         return ENOMEM;
@@ -274,6 +278,7 @@ vst_status vst__output_finish(vst__output *output, vst_status status,
         output->status = VST_E_IO;
     }
     if (status == VST_OK && output->status == VST_OK &&
+        file->temporary != NULL &&
         rename(file->temporary, file->path) != 0) {
         file->sys_errno = errno;
         output->status = VST_E_IO;
@@ -283,7 +288,7 @@ vst_status vst__output_finish(vst__output *output, vst_status status,
         status = output->status;
         vst_error_set(error, status, file->sys_errno, 0);
     }
-    if (status != VST_OK)
+    if (status != VST_OK && file->temporary != NULL)
         remove(file->temporary);
     output->file = NULL;
     free_file(file);

@@ -111,6 +111,13 @@ bool vst__os_file_exists(const char *path)
     return lstat(path, &st) == 0;
 }
 
+bool vst__os_file_is_device(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
 /* Not every file system can rename without replacing; each can link. */
 int vst__os_file_rename(const char *from, const char *to, bool overwrite)
 {

@@ -68,6 +68,8 @@ int vst__os_file_create_temporary(int *fd);
 int vst__os_file_create_in_memory(int *fd);
 void vst__os_file_remove(const char *path);
 bool vst__os_file_exists(const char *path);
+/* Whether a device or a pipe has this name, which no file may replace. */
+bool vst__os_file_is_device(const char *path);
 /* EEXIST where `to` is there and shall not be replaced. */
 int vst__os_file_rename(const char *from, const char *to, bool overwrite);
 /* A file alone: ESPIPE for a pipe or device, EISDIR for a folder. */

@@ -1,8 +1,11 @@
 """Who may read what is recorded, and that nothing which somebody else planted is written to or believed."""
 
+import json
 import os
+import stat
 import subprocess
 import sys
+import threading
 
 import pytest
 from traces import record, steps
@@ -62,6 +65,20 @@ def test_copies_of_a_trace_are_for_those_who_may_read_it(tmp_path, umask):
 def test_an_export_is_a_file_like_any_other(tmp_path, umask):
     Trace(str(record(tmp_path / "t.vst"))).export(str(tmp_path / "t.json"))
     assert mode(tmp_path / "t.json") == 0o666 & ~umask
+
+
+def test_an_export_to_a_pipe_goes_through_it_and_leaves_it_there(tmp_path):
+    """As /dev/null and /dev/stdout must stay what they are."""
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()), daemon=True)
+    reader.start()
+    Trace(str(record(tmp_path / "t.vst"))).export(str(pipe))
+    assert stat.S_ISFIFO(os.stat(pipe).st_mode)
+    reader.join(60)
+    assert "traceEvents" in json.loads(got[0])
+    assert sorted(os.listdir(tmp_path)) == ["pipe.json", "t.vst"]
 
 
 def is_built(path):
