@@ -134,6 +134,7 @@ bool vpy_engine_start(vpy_tracer *tracer)
     bool was_told = told;
     char json[64];
 
+    vpy_stack_make_room();
     if (!started && engine != vpy_engines[0]) {
         note_trouble(tracer->options.engine, engine->name, vpy_tracer_message);
         vpy_tracer_message[0] = 0;

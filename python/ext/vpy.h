@@ -289,6 +289,9 @@ int vpy_fast_contexts_init(PyObject *module);
 int vpy_tensors_init(PyObject *module);
 void vpy_tensors_of_module(PyObject *self); /* raises nothing */
 
+/* stack_room.c: makes the main thread's C stack longer, in that thread. */
+void vpy_stack_make_room(void);
+
 /* gc.c */
 int vpy_gc_init(void);
 int vpy_gc_start(vpy_tracer *tracer);
@@ -302,6 +305,9 @@ void vpy_greenlets_watch_thread(void); /* the current one */
 
 /* forks.c */
 int vpy_forks_init(PyObject *module);
+/* Before anything is done for the program: it may be a child of which nobody
+ * told. */
+void vpy_forks_notice(void);
 
 /* ---- storage_guard.c ----------------------------------------------------- */
 
