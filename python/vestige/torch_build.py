@@ -2,14 +2,17 @@
 
 `python -m vestige.torch_build` builds it into the package itself, for all who use it; else it is built on first use
 into the user's cache. It is complete under its name or not there: processes that build it at once do not disturb each
-other. Behind the library's own bytes stands a check of them: loading half a library would end the process.
+other. Behind the library's own bytes stands their hash: loading half a library would end the process. Nothing is
+loaded from a cache that another user could have written to (private_folder): a line says so, and the next place is
+taken, in the end a temporary folder.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from zlib import crc32
+
+from . import private_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +22,9 @@ if TYPE_CHECKING:
 
 HOME = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_torch")
 SOURCE = os.path.join(HOME, "operators.cpp")
-SEAL = b"vestige, whole: "
+SEAL = b"vestige, whole: "  # and a SHA-256
+SEAL_SIZE = len(SEAL) + 32
+LOCK_SECONDS = 600  # a build takes less; one that is stopped keeps its lock
 COMPILERS = ("c++", "g++", "clang++")
 
 
@@ -30,32 +35,55 @@ class BuildError(Exception):
 def find(torch: ModuleType, tell: Callable[[str], None]) -> Any:
     """The library for this torch, loaded: the package's, the cache's, or a new one. BuildError if there can be none."""
     name = library_name(torch)
-    for folder in (HOME, cache_folder()):
-        library = _load(os.path.join(folder, name), torch)
+    library = _load(os.path.join(HOME, name), torch)
+    if library is not None:
+        return library
+    refused: list[str] = []
+    for folder in cache_folders():
+        try:
+            private_folder.make(folder)
+            library = _load_own(os.path.join(folder, name), torch)
+            if library is None and os.access(folder, os.W_OK):
+                library = _build_in(folder, name, torch, tell)
+        except private_folder.Refused as error:
+            refused.append(str(error))
+        except OSError:
+            pass  # it is not there and cannot be made
         if library is not None:
+            _tell_refused(refused, f"{folder} is used instead", tell)
             return library
-    folder = cache_folder()
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError:
-        pass
-    if os.access(folder, os.W_OK):
-        return _build_in(folder, name, torch, tell)
+    return _build_for_now(name, torch, tell, refused)
+
+
+def _build_for_now(name: str, torch: ModuleType, tell: Callable[[str], None], refused: list[str]) -> Any:
+    """For this process alone, where there is no cache."""
     import tempfile
 
-    with tempfile.TemporaryDirectory(prefix="vestige-") as folder:
+    home = tempfile.gettempdir()
+    try:
+        private_folder.check(home)
+    except private_folder.Refused as error:
+        reasons = "; ".join(dict.fromkeys([*refused, str(error)]))
+        raise BuildError(f"no folder to build in is safe: {reasons}") from None
+    _tell_refused(refused, "the recorder of operators is built for this process alone", tell)
+    with tempfile.TemporaryDirectory(prefix="vestige-", dir=home) as folder:
         return _build_in(folder, name, torch, tell)
+
+
+def _tell_refused(refused: list[str], instead: str, tell: Callable[[str], None]) -> None:
+    if refused:
+        tell(f"a cache of native code is not safe and not used: {'; '.join(dict.fromkeys(refused))}; {instead}")
 
 
 def _build_in(folder: str, name: str, torch: ModuleType, tell: Callable[[str], None]) -> Any:
     path = os.path.join(folder, name)
     with _Lock(path):
-        library = _load(path, torch)  # another process was faster
+        library = _load_own(path, torch)  # another process was faster
         if library is None:
             _compiler()  # or it says what is missing
             tell(f"building the recorder of operators for torch {torch.__version__} once, in {folder}")
             build(torch, path)
-            library = _load(path, torch)
+            library = _load_own(path, torch)
     if library is None:
         raise BuildError(f"{path} was built but cannot be loaded")
     return library
@@ -63,16 +91,32 @@ def _build_in(folder: str, name: str, torch: ModuleType, tell: Callable[[str], N
 
 def library_name(torch: ModuleType) -> str:
     """Of the file that belongs to this torch, this vestige and this machine."""
-    state = 0
+    from hashlib import sha256
+
+    state = sha256()
     for path in _sources():
         with open(path, "rb") as file:
-            state = crc32(file.read(), state)
-    return f"operators-{torch.__version__}-{_version()}-{state:08x}-{os.uname().machine}.so"
+            state.update(file.read())
+    return f"operators-{torch.__version__}-{_version()}-{state.hexdigest()[:16]}-{os.uname().machine}.so"
 
 
-def cache_folder() -> str:
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(home, "vestige", "torch")
+def cache_folders() -> list[str]:
+    """Where libraries of this user may be, the first choice first. Relative paths count as not given."""
+    caches = [os.environ.get("XDG_CACHE_HOME", "")]
+    for home in (os.environ.get("HOME", ""), _home_of_user()):
+        if home.startswith("/"):
+            caches.append(os.path.join(home, ".cache"))
+    found = [os.path.join(cache, "vestige", "torch") for cache in caches if cache.startswith("/")]
+    return list(dict.fromkeys(map(os.path.normpath, found)))
+
+
+def _home_of_user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:  # a user that the system does not know
+        return ""
 
 
 def build(torch: ModuleType, path: str) -> None:
@@ -106,7 +150,7 @@ def build(torch: ModuleType, path: str) -> None:
             first = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no message")
             raise BuildError(f"{compiler[0]} failed: {first.strip()[:300]}")
         _seal(temporary)
-        os.chmod(temporary, 0o755)
+        os.chmod(temporary, 0o755 if os.path.dirname(path) == HOME else 0o700)
         os.replace(temporary, path)
     except OSError as error:
         raise BuildError(f"{compiler[0]} could not be run: {error}") from None
@@ -132,18 +176,34 @@ def _compiler() -> list[str]:
 
 
 def _seal(path: str) -> None:
+    from hashlib import sha256
+
     with open(path, "r+b") as file:
-        check = crc32(file.read())
-        file.write(SEAL + check.to_bytes(4, "little"))
+        digest = sha256(file.read()).digest()
+        file.write(SEAL + digest)
         file.flush()
         os.fsync(file.fileno())
 
 
 def _is_whole(path: str) -> bool:
+    from hashlib import sha256
+
     with open(path, "rb") as file:
         data = file.read()
-    end = len(data) - len(SEAL) - 4
-    return end > 0 and data[end:] == SEAL + crc32(data[:end]).to_bytes(4, "little")
+    end = len(data) - SEAL_SIZE
+    return end > 0 and data[end:] == SEAL + sha256(data[:end]).digest()
+
+
+def _load_own(path: str, torch: ModuleType) -> Any:
+    """From a folder that is safe: a file there that is not this user's, or that others can write to, was put there
+    before the folder was, and is removed."""
+    try:
+        if private_folder.is_own_file(path):
+            return _load(path, torch)
+        os.unlink(path)
+    except OSError:
+        pass
+    return None
 
 
 def _load(path: str, torch: ModuleType) -> Any:
@@ -174,20 +234,32 @@ def _load(path: str, torch: ModuleType) -> Any:
 
 
 class _Lock:
-    """Keeps others from building the same; where files cannot be locked, they do it twice, and nothing is lost."""
+    """Keeps others from building the same. Where the file cannot be locked, is not this user's, or is locked for longer
+    than a build takes, it is built twice, and nothing is lost."""
 
     def __init__(self, path: str) -> None:
         self._path = path + ".lock"
         self._file: int | None = None
 
     def __enter__(self) -> None:
-        import fcntl
-
         try:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            fcntl.flock(self._file, fcntl.LOCK_EX)
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            if os.fstat(self._file).st_uid == os.geteuid():
+                self._wait()
         except OSError:
             pass
+
+    def _wait(self) -> None:
+        import fcntl
+        import time
+
+        end = time.monotonic() + LOCK_SECONDS
+        while time.monotonic() < end and self._file is not None:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                time.sleep(0.05)
 
     def __exit__(self, *error: object) -> None:
         if self._file is not None:

@@ -38,7 +38,7 @@ def built(tmp_path_factory):
     import torch
 
     name = torch_build.library_name(torch)
-    for folder in (torch_build.HOME, torch_build.cache_folder()):
+    for folder in (torch_build.HOME, *torch_build.cache_folders()):
         if os.path.isfile(os.path.join(folder, name)):
             return os.path.join(folder, name)
     path = str(tmp_path_factory.mktemp("built") / name)
@@ -94,7 +94,7 @@ def test_two_processes_at_once_build_it_once(place):
     assert "building the recorder of operators for torch" in told[0]
     assert (place / "runs").read_text() == "run\n"
     [library] = libraries(place)
-    assert library.stat().st_mode & 0o777 == 0o755
+    assert library.stat().st_mode & 0o777 == 0o700
     assert not list(library.parent.glob(".operators-*"))
 
 
@@ -131,6 +131,82 @@ def test_torch_that_is_loaded_while_recording_is_recorded(place):
     assert names[-1] == "aten::sin"
     names, lines = finish(start(place, program(), VESTIGE_TORCH="0"))
     assert (names, lines) == ([], [])
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+NOBODY = 65534
+
+
+@needs_root
+def test_a_library_in_another_users_cache_is_not_loaded(place, built):
+    folder = place / "cache" / "vestige" / "torch"
+    folder.mkdir(parents=True)
+    shutil.copy(built, folder / os.path.basename(built))
+    for path in (place / "cache", folder.parent, folder, folder / os.path.basename(built)):
+        os.chown(path, NOBODY, NOBODY)
+    names, lines = finish(start(place, program(), HOME=str(place / "home")))
+    assert "aten::sin" in names
+    own = place / "home" / ".cache" / "vestige" / "torch"
+    assert lines[-1] == (
+        f"vestige: a cache of native code is not safe and not used: {place}/cache belongs to another user; "
+        f"{own} is used instead"
+    )
+    assert (place / "runs").read_text() == "run\n"
+    assert own.stat().st_mode & 0o777 == 0o700
+
+
+@needs_root
+def test_without_any_safe_cache_it_is_built_for_the_process_alone(place, built):
+    for name in ("cache", "home"):
+        (place / name).mkdir()
+        os.chmod(place / name, 0o777)
+    text = program(before="import torch, pwd\npwd.getpwuid = {}.__getitem__")
+    names, lines = finish(start(place, text, HOME=str(place / "home"), TMPDIR=str(place / "bin")))
+    assert "aten::sin" in names
+    assert lines[0] == (
+        f"vestige: a cache of native code is not safe and not used: other users can write to {place}/cache; "
+        f"other users can write to {place}/home; the recorder of operators is built for this process alone"
+    )
+    assert os.listdir(place / "cache") == os.listdir(place / "home") == []
+    assert os.listdir(place / "bin") == ["copying"]
+
+
+def test_the_cache_is_private_under_any_umask_and_never_relative(place, built):
+    text = program(before="import os\nos.umask(0)\nimport torch")
+    names, lines = finish(start(place, text, XDG_CACHE_HOME="relative", HOME=str(place / "home")))
+    assert "aten::sin" in names and len(lines) == 1
+    made = [place / "home" / ".cache" / "vestige" / "torch"]
+    made += [made[0].parent, made[0].parent.parent, *made[0].iterdir()]
+    assert {path.stat().st_mode & 0o077 for path in made} == {0}
+    assert not (place / "relative").exists() and not (place / "~").exists()
+
+
+def test_a_home_that_is_not_given_is_the_users_own(monkeypatch):
+    import pwd
+
+    own = pwd.getpwuid(os.geteuid()).pw_dir
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert torch_build.cache_folders() == [f"{own}/.cache/vestige/torch"]
+    for relative in ("~", ".", "cache", ""):
+        monkeypatch.setenv("HOME", relative)
+        monkeypatch.setenv("XDG_CACHE_HOME", relative)
+        assert torch_build.cache_folders() == [f"{own}/.cache/vestige/torch"]
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
+    assert torch_build.cache_folders() == []
+
+
+@needs_root
+def test_another_users_lock_does_not_hold_up_a_build(tmp_path):
+    import fcntl
+
+    lock = tmp_path / "library.so.lock"
+    lock.touch()
+    os.chown(lock, NOBODY, NOBODY)
+    with open(lock) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with torch_build._Lock(str(tmp_path / "library.so")):
+            pass
 
 
 RANKS = """
