@@ -426,6 +426,12 @@ VST_EXPORTED void vst_torch_attend(void)
     }
 }
 
+/* In a forked child: nothing is recorded any more, and no lock is taken. */
+VST_EXPORTED void vst_torch_forget(void)
+{
+    now_set.generation.store(0, std::memory_order_relaxed);
+}
+
 VST_EXPORTED void vst_torch_stop(void)
 {
     now_set.generation.store(0, std::memory_order_relaxed);
@@ -462,12 +468,6 @@ VST_EXPORTED int vst_torch_graph(unsigned observer, int ranges,
         return 1;
     }
     return 0;
-}
-
-/* The calling thread, as torch counts. */
-VST_EXPORTED uint64_t vst_torch_thread(void)
-{
-    return at::RecordFunction::currentThreadId();
 }
 
 /* Between the start and the stop of a recording; flags as above. 0: it works.

@@ -14,6 +14,7 @@
 
 #include <ATen/record_function.h>
 
+#include "exported.h"
 #include "graph.h"
 #include "names.h"
 
@@ -141,5 +142,11 @@ context *make_context(thread_state *state, const opened &what, uint64_t now)
 }
 
 } // namespace
+
+/* The calling thread, as torch counts. */
+VST_EXPORTED uint64_t vst_torch_thread(void)
+{
+    return at::RecordFunction::currentThreadId();
+}
 
 #endif

@@ -4,16 +4,21 @@
  * there is one.
  *
  * Only the thread that forked runs in a child, and it holds the GIL; what other
- * threads were in the middle of stays as it was. A child made behind the
- * interpreter's back (fork() in C) comes by here never: it runs on unrecorded,
- * the core refuses its records. */
+ * threads were in the middle of stays as it was. Of a child made behind the
+ * interpreter's back (fork() in C, as uWSGI has it) nobody tells us: it runs on
+ * unrecorded, the core refuses its records, and what is of its parent goes when
+ * the child first uses us. */
 #include "memory.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
 static PyObject *follower; /* called in a child, NULL: nobody */
+static PyObject *first;    /* called in every child before, NULL: not set */
+static pid_t process;      /* that what we have is of */
+static unsigned forks, noticed; /* how many there were, as C and we count */
 
 /* Of the fork this thread is about to make. */
 static _Thread_local struct {
@@ -44,28 +49,29 @@ static PyObject *after_fork_in_parent(PyObject *module, PyObject *unused)
 }
 
 /* Signals wait until the program itself runs: a handler of its would be called
- * inside of us, and what it raised would be lost. */
-static void call_follower(void)
+ * inside of us, and what it raised would be lost. Takes the arguments over. */
+static void call(PyObject *function, PyObject *arguments)
 {
-    PyObject *function = follower, *result;
+    PyObject *result = NULL;
     sigset_t all, before;
 
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     Py_INCREF(function);
-    result = PyObject_CallFunction(function, "llL", origin.pid, origin.tid,
-                                   origin.time_ns);
+    if (arguments)
+        result = PyObject_CallObject(function, arguments);
+    Py_XDECREF(arguments);
     Py_XDECREF(result);
     Py_DECREF(function);
     PyErr_Clear();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
+/* What is of the parent goes. */
+static void let_go(void)
 {
-    bool was_recording = vpy_recording_queue != NULL;
-
-    (void)module, (void)unused;
+    process = getpid();
+    noticed = forks;
     vpy_recording_queue = NULL;
     vpy_recording_session = NULL;
     vpy_storage_guard_after_fork();
@@ -77,8 +83,31 @@ static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
 #if VPY_HAS_MONITORING
     vpy_monitoring_test_drop();
 #endif
+    if (first)
+        call(first, PyTuple_New(0));
+}
+
+/* A process in a namespace of its own may have its parent's number. */
+void vpy_forks_notice(void)
+{
+    if (process != getpid() || noticed != forks)
+        let_go();
+}
+
+static void count_fork(void)
+{
+    forks++;
+}
+
+static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
+{
+    bool was_recording = vpy_recording_queue != NULL;
+
+    (void)module, (void)unused;
+    let_go();
     if (follower && was_recording)
-        call_follower();
+        call(follower,
+             Py_BuildValue("(llL)", origin.pid, origin.tid, origin.time_ns));
     Py_RETURN_NONE;
 }
 
@@ -99,7 +128,28 @@ static PyObject *follow_forks(PyObject *module, PyObject *function)
     Py_RETURN_NONE;
 }
 
+static PyObject *call_after_fork(PyObject *module, PyObject *function)
+{
+    (void)module;
+    Py_INCREF(function);
+    Py_XSETREF(first, function);
+    Py_RETURN_NONE;
+}
+
+static PyObject *notice_fork(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    vpy_forks_notice();
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"call_after_fork", call_after_fork, METH_O,
+     PyDoc_STR("call_after_fork(function)\n--\n\nCall function() in every "
+               "forked child, before what follow_forks() names.")},
+    {"notice_fork", notice_fork, METH_NOARGS,
+     PyDoc_STR("notice_fork()\n--\n\nDoes what a forked child does first, if "
+               "this is one and nobody said so.")},
     {"follow_forks", follow_forks, METH_O,
      PyDoc_STR("follow_forks(function)\n--\n\nCall function(pid, tid, time_ns) "
                "in every child forked while recording; None: nothing.")},
@@ -125,6 +175,8 @@ int vpy_forks_init(PyObject *module)
                            : NULL;
     int failed = result == NULL;
 
+    process = getpid();
+    pthread_atfork(NULL, NULL, count_fork);
     Py_XDECREF(result);
     Py_XDECREF(arguments);
     Py_XDECREF(kwargs);

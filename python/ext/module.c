@@ -133,10 +133,9 @@ static int module_exec(PyObject *module)
         vpy_tables_init(module) < 0 || vpy_view_init(module) < 0 ||
         vpy_annotation_init(module) < 0 || vpy_points_init(module) < 0 ||
         vpy_modules_init(module) < 0 || vpy_tensors_init(module) < 0 ||
-        vpy_fast_contexts_init(module) < 0 ||
-        vpy_snapshot_init(module) < 0 || vpy_traceback_init(module) < 0 ||
-        vpy_memory_init(module) < 0 || vpy_nodes_init(module) < 0 ||
-        add_constants(module) < 0)
+        vpy_fast_contexts_init(module) < 0 || vpy_snapshot_init(module) < 0 ||
+        vpy_traceback_init(module) < 0 || vpy_memory_init(module) < 0 ||
+        vpy_nodes_init(module) < 0 || add_constants(module) < 0)
         return -1;
     vst_tracer_register(vpy_tracer_make);
     vpy_storage_guard_init();

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
+from . import forked
 from ._core import record_function
 from .render import quote
 
@@ -69,6 +70,8 @@ class TorchProfile:
 
     _session: _core.Session
     _started: bool
+    _is_parents: bool
+    _stopped_ns: int | None
     with_stack: bool
     profile_memory: bool
     _stack_given: bool
@@ -132,7 +135,9 @@ class TorchProfile:
         """Tells that the next step of the program begins: the schedule says what becomes of it."""
         from .steps import advance
 
-        advance(self)  # type: ignore[arg-type]
+        forked.notice()
+        if not self._is_parents:
+            advance(self)  # type: ignore[arg-type]
 
     def _begin_step(self) -> None:
         if self.record_steps:
@@ -174,11 +179,11 @@ class TorchProfile:
 
     def get_trace_id(self) -> str | None:
         """The id of the cycle that is, or was, recorded last; None before the first."""
+        forked.notice()
         if not self._cycles:
             return None
         if self._trace_id is None:
-            self._session.create()
-            self._trace_id = str(self._session.trace().info()["trace_id"])
+            self._trace_id = str(self._trace().info()["trace_id"])
         return self._trace_id
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
@@ -198,7 +203,16 @@ class TorchProfile:
         """The last cycle, or all there is."""
         return {"all_windows": True} if self._keeps_cycles else {"since": self._first_window}
 
+    def _trace(self) -> _core.Trace:
+        """What there is, be it nothing."""
+        self._session.create()
+        trace = self._session.trace()
+        if self._is_parents and self._stopped_ns is not None:
+            trace.set_range(None, self._stopped_ns)
+        return trace
+
     def _read(self) -> Results:
+        forked.notice()
         if self._tracing:
             raise RuntimeError("this profile is recording: stop() it before reading its events")
         if not self._started:
@@ -212,7 +226,7 @@ class TorchProfile:
             from .results import Results
 
             self._results = Results(
-                self._session.trace(),
+                self._trace(),
                 self._selection(),
                 export=self.export_chrome_trace,  # type: ignore[attr-defined]
                 verbose=bool(self._experiment.get("verbose")),
@@ -254,6 +268,7 @@ class TorchProfile:
 
     def _repr_html_(self) -> str | None:
         """What a notebook shows of it; None before there is anything."""
+        forked.notice()
         if self._tracing or not self._started or self._experiment.get("trace_only"):
             return None
         from .overview import of_profile

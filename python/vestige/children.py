@@ -238,9 +238,14 @@ def _record(
     return False
 
 
+def child_path(root: str) -> str:
+    """Of the first recording that this process, which is a child, makes beside another's."""
+    return f"{_stem(root)}.{os.getpid()}.vst"
+
+
 def _names(root: str) -> Iterator[str]:
+    yield child_path(root)
     stem = f"{_stem(root)}.{os.getpid()}"
-    yield f"{stem}.vst"
     for number in range(1, NAMES_MAX):
         yield f"{stem}.{number}.vst"
 

@@ -90,6 +90,12 @@ def join() -> None:
     _joined += 1
 
 
+def after_fork_of_host() -> None:
+    """In a child: the profile that records is its parent's."""
+    global _host
+    _host = None
+
+
 def after_fork() -> None:
     """In a child: the recording and the observer are its parent's."""
     global _host, running

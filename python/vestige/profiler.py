@@ -11,8 +11,9 @@ import errno
 import os
 import sys
 from _weakref import ref
+from time import time_ns
 
-from . import _core, dropin, hosting, torch_ops
+from . import _core, dropin, forked, hosting, torch_ops
 from .api import DEFAULTS, TorchProfile
 from .checks import check_engine, strings, tell_engine
 from .children import follow, name_process, unfollow
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from .activity import ProfilerActivity
-
-_unfinished: set[ref[profile]] = set()
 
 
 class profile(TorchProfile):
@@ -201,8 +200,7 @@ class profile(TorchProfile):
         if memory_sample is not None:
             given["memory_sample"] = parse_size("memory_sample", memory_sample)
         armed = bool(given["triggers"]) or snapshot_signal is not None
-        self._session = _core.Session(
-            self._output,
+        self._session_options: dict[str, Any] = dict(
             overwrite=overwrite,
             gc=gc,
             engine=check_engine(engine),
@@ -220,28 +218,36 @@ class profile(TorchProfile):
             memory_native_allocators=memory_native_allocators,
             memory_sample_bytes=given["memory_sample"] or 0,
         )
+        self._armed_with = (given, keep_ns) if armed else None
+        self._session = self._new_session(self._output)
         apart = ("output", "overwrite", "children")
         self._options = {name: value for name, value in given.items() if name not in apart}  # for children as well
         self._overwrite = overwrite
         self._children = children
         self._family: tuple[str, str] | None = None  # file and id of the first process's recording, if children are
         self._is_child = False
-        if armed:
-            self._arm(given, keep_ns)
+        self._is_parents = False  # in a forked child, see forked.py
+        self._stopped_ns: int | None = None  # when recording stopped last
         self._metadata: dict[str, str] = {}  # waits for the first start
         self._running = False  # between start() and stop()
         self._started = False
         self._finished = False
 
-    def _arm(self, given: dict[str, Any], keep_ns: int) -> None:
+    def _new_session(self, output: str | bytes | None) -> _core.Session:
+        session = _core.Session(output, **self._session_options)
+        if self._armed_with is not None:
+            self._arm(session, output, *self._armed_with)
+        return session
+
+    def _arm(self, session: _core.Session, output: str | bytes | None, given: dict[str, Any], keep_ns: int) -> None:
         """A snapshot holds the time that is kept, or all that a file of bounded size has, or the last half minute."""
         from . import flight
 
         if not self.with_stack and any(text.startswith("raise:") for text in given["triggers"] or ()):
             raise ValueError("a raise: trigger needs with_stack=True: the interpreter tells of no exceptions else")
         flight.arm(
-            self._session,
-            self._output,
+            session,
+            output,
             triggers=given["triggers"],
             snapshot_signal=given["snapshot_signal"],
             max_snapshots=given["max_snapshots"],
@@ -257,6 +263,9 @@ class profile(TorchProfile):
 
     def start(self) -> None:
         """Starts recording, or the schedule. After a stop() it goes on: the trace then has several windows."""
+        forked.notice()
+        if self._is_parents:
+            forked.start_over(self)
         if self._running:
             raise RuntimeError("this profile is recording already")
         if self._finished:
@@ -277,9 +286,12 @@ class profile(TorchProfile):
 
     def stop(self) -> None:
         """Stops recording. What was recorded can now be exported."""
+        forked.notice()
         if not self._running:
             raise RuntimeError("this profile is not recording: call start() first")
         self._running = False
+        if self._is_parents:
+            return
         self._end_step()
         if self._action is None:
             self._stop_trace()
@@ -332,6 +344,7 @@ class profile(TorchProfile):
         torch_ops.stop()
         if self._session.recording:
             self._session.stop()
+        self._stopped_ns = time_ns()
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.stop()
         hosting.end(self)
@@ -339,12 +352,15 @@ class profile(TorchProfile):
 
     def finish(self) -> None:
         """Stops if need be and completes the file given as `output`. Leaving a with block does it too."""
+        forked.notice()
         if self._tracing:
             torch_ops.stop()
         was_tracing = self._tracing
         self._running = self._tracing = False
         if self._started and not self._finished:
             self._finished = True
+            if was_tracing:
+                self._stopped_ns = time_ns()
             try:
                 if self._is_child and self._session.recording:
                     name_process(self)
@@ -387,6 +403,7 @@ class profile(TorchProfile):
 
             if ProfilerActivity.CPU not in check_activities(activities):
                 return
+        forked.notice()
         if not self._tracing:
             return
         if enable and not self._session.recording:
@@ -405,15 +422,17 @@ class profile(TorchProfile):
         With a schedule that is the last cycle, unless acc_events is set. use_python_export is torch's and changes
         nothing.
         """
+        forked.notice()
         if self._tracing:
             raise RuntimeError("this profile is recording: stop() it before exporting")
         if not self._started:
             raise RuntimeError("nothing was recorded: call start() first")
-        _export_json(self._session.trace(), os.fsdecode(path), self._selection())
+        _export_json(self._trace(), os.fsdecode(path), self._selection())
 
     @property
     def snapshots(self) -> list[tuple[str, str, str | None]]:
         """Snapshots that a signal or trigger asked for, so far: path, reason, and what went wrong or None."""
+        forked.notice()
         return self._session.snapshots()[0]
 
     def add_metadata(self, key: str, value: str) -> None:
@@ -430,9 +449,10 @@ class profile(TorchProfile):
 
     def _set_metadata(self, key: str, text: str) -> None:
         check_key(key)
+        forked.notice()
         if self._finished:
             raise RuntimeError(f"{self._place()} is finished: metadata comes too late")
-        if self._started:
+        if self._started and not self._is_parents:
             self._session.set_metadata(key, text)
         else:
             self._metadata[key] = text
@@ -490,19 +510,19 @@ def _export_json(trace: _core.Trace, path: str, selection: dict[str, Any]) -> No
 
 
 def _finish_at_exit(prof: profile) -> None:
-    if not _unfinished:
+    if not forked.started:
         atexit.unregister(_finish_all)
         atexit.register(_finish_all)
-    _unfinished.add(ref(prof, _forget))
+    forked.started.add(ref(prof, _forget))
 
 
-def _forget(reference: ref[profile], discard: Callable[[ref[profile]], None] = _unfinished.discard) -> None:
+def _forget(reference: ref[profile], discard: Callable[[ref[profile]], None] = forked.started.discard) -> None:
     """A function of ours, for one of C's would be a call that the program makes when it drops a profile while it records."""
     discard(reference)
 
 
 def _finish_all() -> None:
-    for reference in list(_unfinished):
+    for reference in list(forked.started):
         prof = reference()
         if prof is not None:
             try:

@@ -92,6 +92,20 @@ def stop() -> None:
     _announce(None)
 
 
+def after_fork() -> None:
+    """In a child, whose parent records: it takes no lock, for another thread of the parent's may have held it."""
+    global _flags
+    if _flags is None:
+        return
+    _flags = None
+    _core.await_framework(None)
+    _arrival.leave()
+    if _library is not None:
+        _library.vst_torch_forget()
+    _watch_tensors(None)
+    _announce(None)
+
+
 def set_graph(observer: int, ranges: bool = False, names: Sequence[str] = (), folder: str = "") -> None:
     """Whether operators are nodes of the execution trace too, from now on: for which observer, 0: for none. names are
     those of operators whose integral tensors are kept as files in the folder."""
