@@ -226,9 +226,9 @@ static PyObject *session_create(PyObject *object, PyObject *unused)
     };
 
     (void)unused;
+    vpy_forks_notice();
     if (self->handle)
         Py_RETURN_NONE;
-    vpy_forks_notice();
     vst_status status = vst_session_create(&options, &self->handle, &error);
     if (status == VST_OK)
         Py_RETURN_NONE;
@@ -249,7 +249,6 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
     }
     if (vpy_engine_warn_if_unproven() < 0)
         return NULL;
-    vpy_forks_notice();
     PyObject *created = session_create(object, unused);
     if (!created)
         return NULL;
