@@ -136,6 +136,15 @@ def test_names_of_files_are_cleaned_in_errors_too(tmp_path, words):
         assert "\ufffd[2J\ufffd .vst: " in said.out + said.err
 
 
+@pytest.mark.parametrize("words", [["report"], ["info"], ["diff", "t.vst"]])
+def test_no_name_adds_a_line_to_stderr(folder, monkeypatch, words):
+    monkeypatch.chdir(folder)
+    said = command(words[0], *words[1:], "a\nvestige: all is well\n.vst")
+    assert said.err.count("\n") == 1 and said.code == 1
+    said = command("report", "t.vst", "a\nvestige: all is well\n.vst")
+    assert said.err.count("\n") == 1 and said.code == 1
+
+
 def test_colours_are_ours_alone(monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("CLICOLOR_FORCE", "1")

@@ -94,8 +94,10 @@ def _tell(error: BaseException) -> int:
     if isinstance(error, BrokenPipeError):
         _drop_stdout()
         return 1
+    from vestige.printable import printable
+
     line, code = _line(error)
-    print(f"vestige: {line}", file=sys.stderr)
+    print(printable(f"vestige: {line}"), file=sys.stderr)
     try:
         sys.stdout.flush()
     except (Failure, OSError):
@@ -105,7 +107,7 @@ def _tell(error: BaseException) -> int:
 
 def _line(error: BaseException) -> tuple[str, int]:
     if isinstance(error, Failure):
-        return " ".join(str(error).splitlines()), error.code
+        return str(error), error.code
     if isinstance(error, MemoryError):
         return "there is not enough memory for this", 1
     if isinstance(error, OSError) and error.strerror:

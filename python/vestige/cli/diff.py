@@ -11,7 +11,7 @@ from .diff_data import Comparison, read_side
 from .patterns import Patterns, add_patterns
 from .quantities import duration, percent, plural, signed
 from .report import share
-from .terminal import Paint, cut, exact, fit, width_of
+from .terminal import Paint, clean, cut, exact, fit, width_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def regressions(comparison: Comparison, limit: float) -> list[tuple[str, str, Ch
 def _tell(slower: list[tuple[str, str, Change]], limit: float) -> None:
     names = [f"{name} ({percent(change.share)} {what})" for name, what, change in slower[:3]]
     more = f", {len(slower) - 3} more" if len(slower) > 3 else ""
-    print(f"vestige: slower by more than {100 * limit:.3g}%: {', '.join(names)}{more}", file=sys.stderr)
+    print(clean(f"vestige: slower by more than {100 * limit:.3g}%: {', '.join(names)}{more}"), file=sys.stderr)
 
 
 # ---- text ----------------------------------------------------------------------

@@ -13,6 +13,7 @@ import sys
 from vestige._core import Trace, TraceError
 from vestige.children import named_as_children
 from vestige.metadata import check_shapes, load_json
+from vestige.printable import printable
 
 from . import Failure
 from .console import explain
@@ -120,7 +121,7 @@ class Inputs:
     def tell(self, line: str, *, failed: bool = True) -> None:
         """For stderr, now that there is something else to go on with."""
         self.failed |= failed
-        print(f"vestige: {line}", file=sys.stderr)
+        print(printable(f"vestige: {line}"), file=sys.stderr)
 
     def fail(self, source: Source, error: Exception) -> None:
         """A trace turned out to be unreadable after all."""

@@ -198,9 +198,7 @@ def _views(summary: Summary) -> list[str]:
 
 
 def _points(timeline: list[tuple[int, int, int, int]]) -> list[dict[str, int]]:
-    return [
-        {"max_ns": at, "max_bytes": most, "last_ns": last, "last_bytes": left} for at, most, last, left in timeline
-    ]
+    return [{"max_ns": at, "max_bytes": most, "last_ns": last, "last_bytes": left} for at, most, last, left in timeline]
 
 
 def _document(source: Source, summary: Summary) -> dict[str, Any]:

@@ -69,7 +69,9 @@ def main(argv: list[str]) -> int:
 
 def add_options(parser: Parser) -> None:
     parser.add_argument("words", metavar="SQL FILE…", nargs="*", help="what is asked, and of which traces or tables")
-    parser.add_argument("-p", "--param", metavar="NAME=VALUE", action="append", default=[], help="value of :NAME in the SQL")
+    parser.add_argument(
+        "-p", "--param", metavar="NAME=VALUE", action="append", default=[], help="value of :NAME in the SQL"
+    )
     parser.add_argument(
         "-n", "--rows", metavar="N", type=int, help=f"rows to show, 0: all (default: {ROWS} in a table)"
     )

@@ -49,7 +49,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--no-browser", action="store_true", help="print the address, and let the user open it")
     parser.add_argument("--html", metavar="OUT", help="write one page that needs no server; for smaller traces")
     parser.add_argument(
-        "--source", action="store_true", help="in OUT, source also of files that changed or were not noted when recording"
+        "--source",
+        action="store_true",
+        help="in OUT, source also of files that changed or were not noted when recording",
     )
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
     index = parser.add_mutually_exclusive_group()
