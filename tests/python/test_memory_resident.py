@@ -1,4 +1,4 @@
-"""What is only reserved is no memory, and what was resident stands beside it: programs that map much and touch little."""
+"""What is only reserved is no memory, and what was resident stands beside it: programs that map much, touch little."""
 
 import csv
 import io

@@ -1,0 +1,196 @@
+"""Compares the headline of `vestige memory` with what the system says was resident, for programs people really run.
+
+    python proofs/resident.py --results proofs/results/resident.md
+    python proofs/resident.py pandas_arrow numpy_arrays
+
+Each program of resident_programs/ runs bare and recorded; of several runs that with the median peak is shown. While
+it runs, its smaps are read whenever its resident set is higher than ever: what is in RAM, by mapping. VmHWM of the
+recorded process is then made of
+
+    peak          the headline: what the trace says was live at most
+    files         pages of the interpreter, of libraries, of other mapped files; not of the trace
+    stacks        of the main thread and of others
+    before        neither of these when recording began: what the interpreter had allocated
+    recording     pages of the trace, and what recording it added to the bare program's VmHWM
+    loading       what libraries' constructors allocated, before hooks were in them; looked at where too much is left
+    untouched     allocated, and not in RAM, by smaps: as much of it is taken off as the others are too much
+
+What is left, which allocators keep, may be a tenth of VmHWM at most: the exit status is 0 if it is for each program.
+The interpreter that runs this file needs vestige and what resident-requirements.txt names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PROGRAMS = Path(__file__).resolve().parent / "resident_programs"
+MIB = 1 << 20
+PAUSE = 0.004
+LIMIT = 0.1
+RISE = 1.01  # of the resident set, before smaps are read again
+STACK = 8 << 20  # what glibc maps for a thread
+FIRST = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (....) \S+ \S+ \S+ *(.*)")
+
+HEAD = """\
+# What was resident, and what `vestige memory` says
+
+In MiB. *peak* is the headline of `vestige memory`: what was allocated at most, without address space that was only
+*reserved*, which it names apart. *VmHWM* is what the system says of the same process, *bare* of the program without us.
+VmHWM is made of the peak, pages of *files* (the interpreter, libraries), *stacks*, what was there *before* recording
+began, the *recording* itself (VmHWM less that of the bare program), what libraries' constructors allocated in *loading*
+them (looked at where the others leave too much), less what was allocated and *untouched*. *Left* is what these do not
+explain, as a share of VmHWM: what allocators keep. Where the others come to more than VmHWM, the excess is untouched,
+as far as smaps show pages that are mapped and not in RAM; nothing is left there by construction.
+`python proofs/resident.py` makes this table, and says how.
+
+"""
+COLUMNS = "program peak reserved VmHWM bare files stacks before recording loading untouched left".split()
+
+
+@dataclass
+class Mappings:
+    """What was resident of a process, by what it was, in bytes."""
+
+    resident: int = 0
+    files: int = 0
+    stacks: int = 0
+    trace: int = 0
+    others: int = 0
+    untouched: int = 0
+
+
+@dataclass
+class Run:
+    peak: int = 0  # VmHWM
+    highest: Mappings = field(default_factory=Mappings)
+
+
+def read_mappings(pid: int) -> Mappings:
+    """By mapping; the stack of a thread is what follows a guard page."""
+    found = Mappings()
+    guard_end = ""
+    start = end = access = path = ""
+    facts: dict[str, int] = {}
+
+    def take(flags: list[str]) -> None:
+        size, resident = facts.get("Size", 0), facts.get("Rss", 0)
+        found.resident += resident
+        is_stack = path == "[stack]" or (guard_end == start and size <= STACK and "nr" in flags and access[:2] == "rw")
+        if is_stack:
+            found.stacks += resident
+        elif path.endswith(".vst") or "vestige" in path and "memfd" in path:
+            found.trace += resident
+        elif path.startswith("/"):
+            found.files += resident
+        else:
+            found.others += resident
+            if access[:2] == "rw" and "nr" not in flags:
+                found.untouched += size - resident
+
+    with open(f"/proc/{pid}/smaps") as smaps:
+        for line in smaps:
+            if match := FIRST.match(line):
+                if access == "---p" and facts.get("Size") == 4096:
+                    guard_end = end
+                start, end, access, path = match.groups()
+                facts = {}
+            elif line.startswith("VmFlags:"):
+                take(line.split()[1:])
+            else:
+                name, _, rest = line.partition(":")
+                facts[name] = int(rest.split()[0]) * 1024
+    return found
+
+
+def watch(command: list[str], folder: str) -> Run:
+    """Runs a program; its VmHWM, and its mappings when most was resident."""
+    run = Run()
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    page = os.sysconf("SC_PAGESIZE")
+    while process.poll() is None:
+        try:
+            with open(f"/proc/{process.pid}/statm") as statm:
+                resident = int(statm.read().split()[1]) * page
+            if resident > run.highest.resident * RISE:
+                found = read_mappings(process.pid)
+                run.highest = max(run.highest, found, key=lambda one: one.resident)
+            with open(f"/proc/{process.pid}/status") as status:
+                peaks = [int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM")]
+            run.peak = max([run.peak, *peaks])
+        except (OSError, IndexError, ValueError):
+            pass  # it ends
+        time.sleep(PAUSE)
+    assert process.stderr
+    errors = process.stderr.read().decode()
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{errors}")
+    return run
+
+
+def measure_loading(program: str, folder: str) -> int:
+    """See inside/loading.py."""
+    inside = str(PROGRAMS.parent / "inside" / "loading.py")
+    done = subprocess.run([sys.executable, inside, program], cwd=folder, check=True, capture_output=True, text=True)
+    return int(done.stderr.splitlines()[-1])
+
+
+def prove(name: str, folder: str, count: int) -> tuple[list[str], bool]:
+    """A row of the table, and whether what is left is little."""
+    from vestige._core import Trace
+
+    program, trace = str(PROGRAMS / f"{name}.py"), os.path.join(folder, f"{name}.vst")
+    bare = sorted(watch([sys.executable, program], folder).peak for _ in range(count))[count // 2]
+    runs = []
+    for _ in range(count):
+        command = [sys.executable, "-m", "vestige", "memory", "-q", "--force", "-o", trace, program]
+        run = watch(command, folder)
+        runs.append((run.peak, run.highest, Trace(trace).memory(rows=0)))
+    peak, highest, summary = sorted(runs, key=lambda one: one[0])[count // 2]
+    told = summary["resident"]
+    peak = max(peak, told["peak"])
+    recording = highest.trace + max(0, peak - bare - highest.trace)
+    views = summary["views"]
+    slack = peak - views["peak"][1] - highest.files - highest.stacks - told["before"] - recording
+    loading = measure_loading(program, folder) if slack / peak > LIMIT else 0
+    slack -= loading
+    untouched = min(highest.untouched, max(0, -slack))
+    left = (slack + untouched) / peak
+    sizes = [views["peak"][1], views["reserved"][1], peak, bare, highest.files, highest.stacks]
+    sizes += [told["before"], recording, loading, untouched]
+    return [name, *(f"{size / MIB:.1f}" for size in sizes), f"{left:+.1%}"], abs(left) <= LIMIT
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="*", help="those of resident_programs/ (default: all)")
+    parser.add_argument("--runs", type=int, default=3, help="of each program, bare and recorded (default: 3)")
+    parser.add_argument("--results", type=Path, help="a page of Markdown to write")
+    options = parser.parse_args()
+    names = options.programs or sorted(path.stem for path in PROGRAMS.glob("*.py"))
+    rows, failed = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            row, is_explained = prove(name, folder, options.runs)
+            rows.append(row)
+            failed += [] if is_explained else [name]
+            print("  ".join(f"{column} {cell}" for column, cell in zip(COLUMNS, row)), flush=True)
+    if options.results:
+        version = ".".join(map(str, sys.version_info[:3]))
+        table = [f"| {' | '.join(COLUMNS)} |", "|---" + "|--:" * (len(COLUMNS) - 1) + "|"]
+        table += [f"| {' | '.join(row)} |" for row in rows]
+        options.results.write_text(f"{HEAD}CPython {version}.\n\n" + "\n".join(table) + "\n")
+    if failed:
+        print(f"not explained: {', '.join(failed)}")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
