@@ -49,13 +49,13 @@ static void (*release)(vst_chunk *chunk);
 
 /* As large as the file's chunks, their header included. */
 static vst_status acquire(void *ctx, uint32_t thread, size_t words,
-                          vst_chunk *chunk)
+                          size_t least, vst_chunk *chunk)
 {
     size_t size = (words * 8 + 64 + 4095) & ~(size_t)4095;
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    (void)ctx, (void)thread;
+    (void)ctx, (void)thread, (void)least;
     if (memory == MAP_FAILED)
         return VST_E_NOMEM;
     *chunk = (vst_chunk){

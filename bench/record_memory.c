@@ -132,9 +132,9 @@ static void release_words(vst_chunk *chunk)
 }
 
 static vst_status acquire_words(void *ctx, uint32_t thread, size_t count,
-                                vst_chunk *chunk)
+                                size_t least, vst_chunk *chunk)
 {
-    (void)ctx, (void)thread, (void)count;
+    (void)ctx, (void)thread, (void)count, (void)least;
     *chunk = (vst_chunk){.words = words,
                          .capacity = sizeof words / sizeof *words,
                          .start = vst_clock_ticks(),

@@ -22,7 +22,10 @@ typedef struct vst_chunk {
     void *memory; /* the provider's own, as the next two */
     size_t memory_size;
     void *storage;
-    uint64_t place;  /* where it lies in the file, the provider's own */
+    uint64_t place; /* where it lies in the file, the provider's own */
+    /* Runs of records that began in so many bytes from `place` on were dropped
+     * for it. */
+    uint64_t emptied;
     size_t overhead; /* words in it that are no records, as the
                       * recorder counts them */
 } vst_chunk;
@@ -55,10 +58,10 @@ typedef struct vst_entry {
 
 typedef struct vst_chunk_provider {
     void *ctx;
-    /* About `words` words for a thread, timed from now: more than twice
-     * VST_ESCAPE_WORDS_MAX less a few. May fail now and work later. */
+    /* About `words` words for a thread, and not less than `least`, timed from
+     * now. May fail now and work later. */
     vst_status (*acquire)(void *ctx, uint32_t thread, size_t words,
-                          vst_chunk *chunk);
+                          size_t least, vst_chunk *chunk);
     /* The first `used` words are final; releases the chunk. So many of them
      * could not be kept. */
     size_t (*seal)(void *ctx, vst_chunk *chunk, size_t used, uint32_t segments);

@@ -114,12 +114,13 @@ static bool get_ready(vst__writer *writer, bool free_running)
     void *ctx = NULL;
 
     vst__recorder_take();
+    uint64_t epoch = current_epoch(); /* first: see chunks_are_gone */
     bool ready = join_recording(writer);
     if (ready) {
-        writer->hot.epoch = vst_recording_epoch;
+        writer->hot.epoch = epoch;
         writer->free_running |= free_running;
         if (writer->free_running)
-            writer->hot.free_epoch = vst_recording_epoch;
+            writer->hot.free_epoch = epoch;
         attention = writer->queue->attention;
         ctx = writer->queue->attention_ctx;
     }
@@ -137,6 +138,7 @@ static bool get_ready_for_memory(vst__writer *writer)
     if (!writer->recent)
         writer->recent = vst__calloc(VST_RECENT_PLACES, sizeof *writer->recent);
     vst__recorder_take();
+    uint64_t epoch = current_epoch(); /* the same */
     bool ready = writer->recent && join_recording(writer);
     if (ready) {
         vst_queue *queue = writer->queue;
@@ -145,7 +147,7 @@ static bool get_ready_for_memory(vst__writer *writer)
             queue->has_memory =
                 queue->provider->define(queue->provider->ctx, &entry) == VST_OK;
         }
-        writer->memory_epoch = vst_recording_epoch;
+        writer->memory_epoch = epoch;
         writer->free_running = true;
     }
     vst__recorder_give();
@@ -179,12 +181,12 @@ static vst__writer *make_room(vst__writer *writer, size_t words)
 {
     if (writer->chunk.words && !vst__writer_has_room(writer, words)) {
         vst__recorder_take();
-        vst__writer_change_chunk(writer);
+        vst__writer_change_chunk(writer, words);
         vst__recorder_give();
     }
     if (!writer->chunk.words && writer->asks_again && writer->asks_in-- == 0) {
         vst__recorder_take();
-        vst__writer_ask_again(writer);
+        vst__writer_ask_again(writer, words);
         vst__recorder_give();
     }
     if (writer->chunk.words)

@@ -203,7 +203,8 @@ void vst_queue_request_attention(vst_queue *queue)
 }
 
 /* The lock's holders store the epoch without a look at what it was; a recording
- * that they end meanwhile stays ended. */
+ * that they end meanwhile stays ended. A thread that gets ready looks at it
+ * before it looks whether its chunk is gone, so it does not miss this. */
 void vst__queue_chunks_are_gone(void)
 {
     uint64_t epoch = __atomic_load_n(&vst_recording_epoch, __ATOMIC_RELAXED);

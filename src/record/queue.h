@@ -178,10 +178,11 @@ void vst__writer_detach(vst__writer *writer, bool keep_for_others);
 void vst__writer_abandon(vst__writer *writer);
 /* Seals the chunk for good, if the provider's chunks are gone. The owner. */
 void vst__writer_leave_what_is_gone(vst__writer *writer);
-/* Seals the chunk and takes another; there may be none. */
-void vst__writer_change_chunk(vst__writer *writer);
-/* Takes a chunk after there was none, if there is one now. */
-void vst__writer_ask_again(vst__writer *writer);
+/* Seals the chunk and takes another, with room for an escape of `need` words,
+ * the time before it included; there may be none. */
+void vst__writer_change_chunk(vst__writer *writer, size_t need);
+/* Takes one after there was none, if there is one now. */
+void vst__writer_ask_again(vst__writer *writer, size_t need);
 void vst__writer_stack(vst__writer *writer, const vst_id *ids, size_t count);
 /* For an escape of `words` words, the time before it included; the owner. */
 bool vst__writer_has_room(const vst__writer *writer, size_t words);

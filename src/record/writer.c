@@ -14,6 +14,8 @@
 enum {
     HEADER_WORDS = 8, /* of the provider's, so that chunks are whole pages */
     FIRST_CHUNK_WORDS = 16 * 1024 / 8 - HEADER_WORDS,
+    /* With checkpoints, where what a thread has is missing to the others. */
+    FIRST_OF_FEW_WORDS = 4 * 1024 / 8 - HEADER_WORDS,
     LAST_CHUNK_WORDS = 1024 * 1024 / 8 - HEADER_WORDS,
     /* Kept free behind `limit`: a TIME escape and the word that needed it, then
      * another TIME and the GAP that ends a thread's last chunk. */
@@ -23,8 +25,8 @@ enum {
     /* With checkpoints: spares are chunks that cannot be reused meanwhile. */
     SPARES_MAX = 16,
     CHECKPOINT_WORDS = 4, /* of the escape itself */
-    /* Behind a checkpoint in a fresh chunk any escape still fits. */
-    BEHIND_CHECKPOINT = 1 + VST_ESCAPE_WORDS_MAX + 2 * SLACK_WORDS,
+    /* What goes before the first record after some were lost. */
+    GAP_WORDS = 16,
     /* How many records a thread without a chunk loses before it asks again. */
     ASK_AFTER = 1024,
 };
@@ -120,35 +122,57 @@ static void seal(vst_queue *queue, vst_chunk *chunk, const uint64_t *cursor,
                                   (size_t)(cursor - chunk->words), segments);
 }
 
-/* The runs in a slot that was given to others are gone. */
+/* The runs in what was given to others are gone. */
 static void mark_gone(vst_queue *queue, const vst_chunk *chunk)
 {
-    for (vst__thread *t = queue->threads; t && chunk->place; t = t->next)
-        if (!t->writes && t->place == chunk->place) {
+    for (vst__thread *t = queue->threads; t && chunk->emptied; t = t->next)
+        if (!t->writes && t->place >= chunk->place &&
+            t->place - chunk->place < chunk->emptied) {
             t->place = 0;
             t->gone = !vst__fold_is_empty(&t->fold);
         }
 }
 
+/* What a fresh chunk has to have: room for a record of `need` words behind a
+ * checkpoint, which may be cut. */
+static size_t least_words(size_t need)
+{
+    return CHECKPOINT_WORDS + need + 2 * SLACK_WORDS;
+}
+
+/* A checkpoint is to be whole, and to leave room for what follows. */
+static size_t wanted_words(const vst__writer *writer, const vst_queue *queue,
+                           size_t need)
+{
+    size_t words = least_words(need);
+
+    if (queue->checkpoints && writer->thread)
+        words += 2 * vst__fold_size(&writer->thread->fold);
+    if (words > LAST_CHUNK_WORDS)
+        words = LAST_CHUNK_WORDS;
+    return words > writer->next_words ? words : writer->next_words;
+}
+
 static vst_status acquire(const vst__writer *writer, vst_queue *queue,
-                          vst_chunk *chunk)
+                          size_t need, vst_chunk *chunk)
 {
     const vst_chunk_provider *provider = queue->provider;
+    size_t words = wanted_words(writer, queue, need);
 
-    vst_status status = provider->acquire(provider->ctx, writer->number,
-                                          writer->next_words, chunk);
+    vst_status status = provider->acquire(provider->ctx, writer->number, words,
+                                          least_words(need), chunk);
     if (status != VST_OK && queue->checkpoints && queue->spares) {
         /* What waits for other threads can be had again, once it is sealed. */
         vst__spares_seal(queue);
-        status = provider->acquire(provider->ctx, writer->number,
-                                   writer->next_words, chunk);
+        status = provider->acquire(provider->ctx, writer->number, words,
+                                   least_words(need), chunk);
     }
     if (status == VST_OK && queue->checkpoints)
         mark_gone(queue, chunk);
     return status;
 }
 
-static void begin_chunk(vst__writer *writer, vst_queue *queue,
+static void begin_chunk(vst__writer *writer, vst_queue *queue, size_t need,
                         const vst_chunk *chunk)
 {
     writer->chunk = *chunk;
@@ -160,8 +184,8 @@ static void begin_chunk(vst__writer *writer, vst_queue *queue,
             (writer->next_words + HEADER_WORDS) * 2 - HEADER_WORDS;
     set_chunk(writer, chunk->words);
     size_t room = chunk->capacity / 2;
-    if (room > chunk->capacity - CHECKPOINT_WORDS - BEHIND_CHECKPOINT)
-        room = chunk->capacity - CHECKPOINT_WORDS - BEHIND_CHECKPOINT;
+    if (room > chunk->capacity - least_words(need))
+        room = chunk->capacity - least_words(need);
     begin_run(writer, queue, room);
     forget_recent(writer);
 }
@@ -250,16 +274,17 @@ static bool attach(vst__writer *writer, vst_queue *queue)
 
     link_writer(writer, queue);
     writer->hot.shortest = queue->shortest;
-    writer->next_words = FIRST_CHUNK_WORDS;
+    writer->next_words =
+        queue->checkpoints ? FIRST_OF_FEW_WORDS : FIRST_CHUNK_WORDS;
     writer->run = NULL;
     writer->asks_again = queue->checkpoints;
     writer->asks_in = 0;
     writer->lost_before = writer->lost;
     if (take_spare(writer, queue))
         return true;
-    if (acquire(writer, queue, &chunk) != VST_OK)
+    if (acquire(writer, queue, 0, &chunk) != VST_OK)
         return false;
-    begin_chunk(writer, queue, &chunk);
+    begin_chunk(writer, queue, 0, &chunk);
     return true;
 }
 
@@ -364,7 +389,7 @@ bool vst__writer_attach(vst__writer *writer, vst_queue *queue)
 
 /* The old chunk is sealed first: where there are few, it is the one that comes
  * back. */
-static void change_run(vst__writer *writer)
+static void change_run(vst__writer *writer, size_t need)
 {
     vst_queue *queue = writer->queue;
     vst_chunk chunk;
@@ -372,8 +397,8 @@ static void change_run(vst__writer *writer)
     leave_run(writer);
     seal(queue, &writer->chunk, writer->hot.cursor, writer->segments);
     clear_chunk(writer);
-    if (acquire(writer, queue, &chunk) == VST_OK) {
-        begin_chunk(writer, queue, &chunk);
+    if (acquire(writer, queue, need, &chunk) == VST_OK) {
+        begin_chunk(writer, queue, need, &chunk);
         tell_again(queue);
         return;
     }
@@ -382,16 +407,18 @@ static void change_run(vst__writer *writer)
     writer->lost_before = writer->lost;
 }
 
-void vst__writer_ask_again(vst__writer *writer)
+void vst__writer_ask_again(vst__writer *writer, size_t need)
 {
     const uint64_t gap_ends = 1;
     vst_chunk chunk;
 
     writer->asks_in = ASK_AFTER;
-    if (!writer->queue || acquire(writer, writer->queue, &chunk) != VST_OK)
+    need += GAP_WORDS;
+    if (!writer->queue ||
+        acquire(writer, writer->queue, need, &chunk) != VST_OK)
         return;
     uint64_t lost = writer->lost - writer->lost_before;
-    begin_chunk(writer, writer->queue, &chunk);
+    begin_chunk(writer, writer->queue, need, &chunk);
     /* What was open then is known to nobody now. */
     if (lost)
         vst__writer_escape(writer, VST_ESCAPE_LOST, &lost, 1);
@@ -402,7 +429,7 @@ void vst__writer_ask_again(vst__writer *writer)
 
 /* Where there is no room for more, a gap says that nothing is known of this
  * thread from here on. */
-void vst__writer_change_chunk(vst__writer *writer)
+void vst__writer_change_chunk(vst__writer *writer, size_t need)
 {
     const uint64_t gap_begins = 0;
     vst_chunk chunk;
@@ -413,16 +440,16 @@ void vst__writer_change_chunk(vst__writer *writer)
         return;
     }
     if (writer->run) {
-        change_run(writer);
+        change_run(writer, need);
         return;
     }
-    bool found = acquire(writer, writer->queue, &chunk) == VST_OK;
+    bool found = acquire(writer, writer->queue, need, &chunk) == VST_OK;
     if (!found)
         vst__writer_escape(writer, VST_ESCAPE_GAP, &gap_begins, 1);
     seal(writer->queue, &writer->chunk, writer->hot.cursor, writer->segments);
     clear_chunk(writer);
     if (found)
-        begin_chunk(writer, writer->queue, &chunk);
+        begin_chunk(writer, writer->queue, need, &chunk);
 }
 
 bool vst__writer_has_room(const vst__writer *writer, size_t words)
@@ -444,7 +471,7 @@ void vst__writer_stack(vst__writer *writer, const vst_id *ids, size_t count)
         }
         if (writer->chunk.words &&
             !vst__writer_has_room(writer, 1 + (size_t)part))
-            vst__writer_change_chunk(writer);
+            vst__writer_change_chunk(writer, 1 + (size_t)part);
         if (!writer->chunk.words) {
             vst__writer_count_lost(writer);
             return;

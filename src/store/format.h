@@ -23,7 +23,8 @@
  * Bounded file (slot_size != 0). Chunks that were sealed may be given to other
  * records: every chunk is a whole number of slots long, and one that is being
  * reused has no magic for a moment. There an invalid chunk header ends nothing;
- * the next one is looked for slot_size bytes further.
+ * the next one is looked for slot_size bytes further. Until the file is
+ * finished, what follows a header without a magic may be what was there before.
  *
  * RECORDS chunk. payload: the words of wire.h, written by one thread at a
  * time; the first belong to `thread`, an escape SEGMENT hands over to another.

@@ -134,10 +134,27 @@ static uint64_t room_for(vst_trace *trace, uint64_t offset,
     return room < chunk->size ? room : chunk->size;
 }
 
+/* What a chunk of a bounded file was emptied of may still lie behind a header
+ * that is not there yet, and what a live one holds may be what was a header
+ * when the chunk before it was found. */
+static bool is_being_changed(vst_trace *trace)
+{
+    vst_chunk_header before;
+    bool valid;
+
+    return trace->slot_size != 0 && trace->header.state != VST_FILE_FINISHED &&
+           trace->found_at != 0 &&
+           read_chunk_header(trace, trace->found_at, &before, &valid) ==
+               VST_OK &&
+           (!valid || before.sequence != trace->found_sequence);
+}
+
 vst_status vst__trace_find_chunk(vst_trace *trace, uint64_t *offset,
                                  vst_chunk_header *chunk, uint64_t *room,
                                  bool *found)
 {
+    bool in_hole = false; /* behind a header without a magic */
+
     *found = false;
     while (*offset < trace->block.file_size) {
         vst_status status = read_chunk_header(trace, *offset, chunk, found);
@@ -146,9 +163,14 @@ vst_status vst__trace_find_chunk(vst_trace *trace, uint64_t *offset,
             return status;
         if (*found) {
             *room = room_for(trace, *offset, chunk);
+            trace->found_at = *offset;
+            trace->found_sequence = chunk->sequence;
             return VST_OK;
         }
-        if (chunk->magic != 0)
+        if (chunk->magic == 0)
+            in_hole = trace->slot_size != 0 &&
+                      trace->header.state != VST_FILE_FINISHED;
+        else if (!in_hole && !is_being_changed(trace))
             note_damage(trace, *offset);
         if (trace->slot_size == 0)
             break;
@@ -418,74 +440,4 @@ void vst_trace_close(vst_trace *trace)
 vst_status vst_trace_set_offset(vst_trace *trace, int64_t offset_ns)
 {
     return vst__clockmap_set_offset(&trace->clock, offset_ns);
-}
-
-/* A finished file that is shorter or longer than it says. */
-static bool has_wrong_size(const vst_trace *trace)
-{
-    return trace->header.state == VST_FILE_FINISHED &&
-           trace->valid_end != trace->header.size;
-}
-
-/* Stopped, every window closed, and all of it there. */
-static bool is_clean(const vst_trace *trace)
-{
-    const vst_file_header *header = &trace->header;
-
-    for (size_t i = 0; i < trace->window_count; i++)
-        if (!trace->windows[i].closed)
-            return false;
-    return header->state != VST_FILE_RECORDING && !trace->damaged &&
-           !has_wrong_size(trace);
-}
-
-void vst_trace_get_info(const vst_trace *trace, vst_trace_info *info)
-{
-    /* Converting remembers a piece of the map, which is not seen outside. */
-    vst__clockmap *clock = (vst__clockmap *)(uintptr_t)&trace->clock;
-    const vst_file_header *header = &trace->header;
-
-    memset(info, 0, sizeof *info);
-    info->version = header->version;
-    info->pid = header->pid;
-    memcpy(info->trace_id, header->trace_id, sizeof info->trace_id);
-    info->clean = is_clean(trace);
-    if (trace->damaged)
-        info->damaged_at = trace->damaged_at;
-    else if (has_wrong_size(trace))
-        info->damaged_at = trace->valid_end;
-    info->windows = (uint32_t)trace->window_count;
-    info->lost = header->lost;
-    info->dropped = header->dropped;
-    info->min_duration_ns = header->min_duration_ns;
-    info->left_out = header->left_out;
-    info->bytes = trace->block.file_size;
-    info->packed = trace->source.packed != NULL;
-    if (info->packed)
-        info->packed_bytes = trace->source.file_size;
-    info->clock = header->clock_kind == VST_CLOCK_TSC ? VST_CLOCK_TSC
-                                                      : VST_CLOCK_MONOTONIC;
-    for (size_t i = 0; i < trace->thread_count; i++) {
-        info->words += trace->threads[i].words;
-        info->threads += trace->threads[i].words != 0;
-    }
-    info->start_ns = info->end_ns =
-        vst__clockmap_to_ns(clock, header->start.ticks);
-    info->complete_ns = info->start_ns;
-    if (trace->window_count != 0) {
-        size_t at, count;
-        vst__trace_shown_windows(trace, &at, &count);
-        const vst__window *first = trace->windows + at;
-        const vst__window *last = first + count - 1;
-        vst_ticks complete = 0;
-
-        for (const vst__window *w = first; w <= last; w++)
-            if (w->complete > complete)
-                complete = w->complete;
-        if (complete < first->first)
-            complete = first->first;
-        info->start_ns = vst__clockmap_to_ns(clock, first->first);
-        info->complete_ns = vst__clockmap_to_ns(clock, complete);
-        info->end_ns = vst__clockmap_to_ns(clock, last->last);
-    }
 }

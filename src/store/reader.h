@@ -64,7 +64,9 @@ struct vst_trace {
     vst__source source;
     vst__block block; /* of the source */
     vst_file_header header;
-    uint32_t slot_size;  /* the header's if that can be, else 0 */
+    uint32_t slot_size; /* the header's if that can be, else 0 */
+    uint64_t found_at;  /* the chunk that was found last, 0: none */
+    uint32_t found_sequence;
     uint64_t valid_end;  /* bytes up to here are chunks */
     bool damaged;        /* something other than a chunk, or zeros */
     uint64_t damaged_at; /* is here; in a bounded file more may follow */

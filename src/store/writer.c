@@ -29,9 +29,10 @@ static bool is_gone(void *ctx)
 }
 
 static vst_status acquire_chunk(void *ctx, uint32_t thread, size_t words,
-                                vst_chunk *chunk)
+                                size_t least, vst_chunk *chunk)
 {
-    return vst__file_new_chunk(ctx, VST_CHUNK_RECORDS, thread, words, chunk);
+    return vst__file_new_chunk(ctx, VST_CHUNK_RECORDS, thread, words, least,
+                               chunk);
 }
 
 static void set_lost(void *ctx, uint64_t total)
@@ -58,9 +59,9 @@ static vst_status new_definitions(vst__file *file, size_t entry_size)
 
     if (size < entry_size + sizeof(vst_chunk_header))
         size = entry_size + sizeof(vst_chunk_header);
-    vst_status status =
-        vst__file_new_chunk(file, VST_CHUNK_DEFINITIONS, 0,
-                            (size - sizeof(vst_chunk_header)) / 8, &chunk);
+    size_t words = (size - sizeof(vst_chunk_header)) / 8;
+    vst_status status = vst__file_new_chunk(file, VST_CHUNK_DEFINITIONS, 0,
+                                            words, words, &chunk);
     if (status != VST_OK)
         return status;
     if (file->definitions.words)
@@ -181,7 +182,7 @@ static vst_status write_header(vst__file *file)
     header->pid = vst__os_process_id();
     header->checksum =
         vst__file_checksum(header, offsetof(vst_file_header, checksum));
-    header->slot_size = file->slots.size;
+    header->slot_size = file->slots.size != 0 ? VST_SLOT_PART_LEAST : 0;
     header->keep_ns = file->keep_ns;
     header->min_duration_ns = file->min_duration_ns;
     file->end = VST_FILE_HEADER_SIZE;
@@ -340,7 +341,7 @@ static vst_status finish(vst__file *file, vst_error *error)
     if (file->definitions.words)
         vst__file_seal_chunk(file, &file->definitions, file->definitions_used,
                              1);
-    uint64_t size = file->used_end ? file->used_end : file->end;
+    uint64_t size = vst__file_used_end(file);
     file->header->size = size;
     file->header->state = VST_FILE_FINISHED;
     if (!vst__os_file_is(file->fd, &file->identity, NULL))

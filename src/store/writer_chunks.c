@@ -11,9 +11,9 @@
  * the program, unless who takes SIGBUS asks os.h about it; it is noticed here
  * also before a chunk is mapped. From then on the file is left alone.
  *
- * In a bounded file (slots.h) chunks of records are all one slot long, and the
- * oldest sealed one is emptied and used again. What dies in the middle of that
- * leaves a slot without a magic. */
+ * In a bounded file (slots.h) chunks of records are slots or parts of them, and
+ * the oldest sealed ones are emptied and used again. What dies in the middle of
+ * that leaves an empty chunk. */
 #include "store/writer_chunks.h"
 
 #include <errno.h>
@@ -85,6 +85,7 @@ vst_status vst__file_map(vst__file *file, uint64_t offset, uint64_t size,
 /* Where a chunk goes. */
 typedef struct mapped_room {
     uint64_t place, size;
+    uint64_t emptied; /* bytes of records that had to go for it */
     void *memory;
     vst__os_storage *storage;
 } mapped_room;
@@ -117,34 +118,54 @@ static void write_chunk_header(vst_chunk_header *at, vst_chunk_header header)
     __atomic_store_n(&at->magic, VST_CHUNK_MAGIC, __ATOMIC_RELEASE);
 }
 
-/* Empties a slot that was sealed. The magic goes first and comes last, so that
- * neither a death in between nor somebody who reads meanwhile takes the new
- * words for the old ones'. The exchange is a full barrier: a memset may store
- * around the caches, but not before it. It pairs with a reader that looks at
- * the header again after it read words. */
-static void empty_slot(vst__file *file, const vst__slot_sealed *slot,
-                       void *memory)
-{
-    vst_chunk_header *header = memory;
+/* ---- room -----------------------------------------------------------------
+ */
 
-    __atomic_exchange_n(&header->magic, 0, __ATOMIC_SEQ_CST);
-    file->header->dropped += slot->words;
-    memset(memory, 0, file->slots.size);
+/* Empties a region of sealed chunks, whose first one is replaced by an empty
+ * one as long as the region: from then on a reader finds nothing that is in it.
+ * The magic goes first and comes last, so that neither a death in between nor
+ * somebody who reads meanwhile takes the new words for the old ones'. The
+ * exchange is a full barrier: a memset may store around the caches, but not
+ * before it. It pairs with a reader that looks at the header again after it
+ * read words. */
+static void empty_region(vst__file *file, const vst__slot_room *found,
+                         vst_chunk_header header, void *memory)
+{
+    vst_chunk_header *at = memory;
+    uint64_t *words = (uint64_t *)memory + sizeof header / 8;
+
+    header.size = (uint32_t)found->region_size;
+    file->header->dropped += found->words;
+    __atomic_exchange_n(&at->magic, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(words, 0, __ATOMIC_RELEASE);
+    write_chunk_header(memory, header);
+    memset(words, 0, (size_t)found->region_size - sizeof header);
 }
 
-static vst_status reuse_oldest(vst__file *file, mapped_room *room)
+/* The first `size` bytes of what was found, emptied. */
+static vst_status reuse(vst__file *file, const vst__slot_room *found,
+                        uint32_t size, const vst_chunk_header *header,
+                        mapped_room *room)
 {
-    vst__slot_sealed slot = *vst__slots_oldest(&file->slots);
+    vst_status status = vst__slots_prepare(&file->slots, found->place, size);
 
-    room->size = file->slots.size;
-    vst_status status = vst__file_map(file, slot.place, room->size,
-                                      &room->memory, &room->storage);
-    if (status != VST_OK)
-        return status;
-    vst__slots_take_oldest(&file->slots);
-    empty_slot(file, &slot, room->memory);
-    room->place = slot.place;
-    return VST_OK;
+    room->place = found->place;
+    room->size = size;
+    if (status == VST_OK && !found->is_free) {
+        status = vst__file_map(file, found->place, found->region_size,
+                               &room->memory, &room->storage);
+        if (status != VST_OK)
+            return status;
+        empty_region(file, found, *header, room->memory);
+        room->emptied = found->region_size;
+        if (size == found->region_size)
+            return VST_OK;
+        vst__os_storage_unmap(room->storage);
+    }
+    if (status == VST_OK)
+        status = vst__file_map(file, found->place, size, &room->memory,
+                               &room->storage);
+    return status;
 }
 
 /* At the end of the file. */
@@ -161,78 +182,119 @@ static vst_status grow(vst__file *file, uint64_t size, mapped_room *room)
     return VST_OK;
 }
 
-/* One slot for records. Where the disk is full there may still be an old one.
- */
-static vst_status take_slot(vst__file *file, mapped_room *room)
+/* A new slot, of which as much gets storage as is needed. */
+static vst_status grow_by_slot(vst__file *file, uint32_t size,
+                               mapped_room *room)
 {
     vst__slots *slots = &file->slots;
+    vst__slot_room fresh = {.place = file->end, .region_size = slots->size};
+    vst_status status = vst__slots_prepare(slots, file->end, size);
 
-    if (vst__slots_due(slots, file->end, vst_clock_ticks()))
-        return reuse_oldest(file, room);
-    if (!vst__slots_may_grow(slots, file->end))
-        return fail(file, ENOSPC);
-    vst_status status = vst__slots_add(slots);
-    if (status == VST_OK) {
-        status = grow(file, slots->size, room);
-        if (status != VST_OK)
-            slots->count--;
+    if (status == VST_OK)
+        status = grow(file, size, room);
+    if (status != VST_OK)
+        return status;
+    file->end = fresh.place + slots->size;
+    vst__slots_add(slots, fresh.place);
+    vst__slots_take(slots, &fresh, size);
+    return VST_OK;
+}
+
+/* Where the disk is full there may still be an old part. */
+static vst_status take_part(vst__file *file, uint32_t size,
+                            const vst_chunk_header *header, mapped_room *room)
+{
+    vst__slots *slots = &file->slots;
+    vst__slot_room found;
+    vst_status status = VST_E_NOSPACE;
+
+    if (!vst__slots_find_free(slots, size, &found)) {
+        bool any = vst__slots_find_oldest(slots, size, &found);
+
+        if (!any && !vst__slots_may_grow(slots, file->end))
+            return fail(file, ENOSPC);
+        if (!any ||
+            !vst__slots_is_due(slots, &found, file->end, vst_clock_ticks()))
+            status = grow_by_slot(file, size, room);
+        if (status == VST_OK || !any)
+            return status;
     }
-    if (status != VST_OK && vst__slots_oldest(slots))
-        return reuse_oldest(file, room);
+    status = reuse(file, &found, size, header, room);
+    if (status == VST_OK)
+        vst__slots_take(slots, &found, size);
+    return status;
+}
+
+/* A part of a slot for records; a smaller one where there is none else. */
+static vst_status take_slot(vst__file *file, uint64_t wanted, uint64_t least,
+                            const vst_chunk_header *header, mapped_room *room)
+{
+    uint32_t size = vst__slots_size_for(&file->slots, wanted, least);
+    vst_status status = take_part(file, size, header, room);
+
+    while (status != VST_OK && size > VST_SLOT_PART_LEAST && size / 2 >= least)
+        status = take_part(file, size /= 2, header, room);
     return status;
 }
 
 /* Definitions are never dropped. As long as they take less than half of what
  * the file may hold, they take it from the records; beyond that it grows. */
 static vst_status take_definitions(vst__file *file, uint64_t size,
+                                   const vst_chunk_header *header,
                                    mapped_room *room)
 {
     vst__slots *slots = &file->slots;
+    vst__slot_room found;
 
     size = (size + slots->size - 1) & ~(uint64_t)(slots->size - 1);
     if (size != slots->size || vst__slots_may_grow(slots, file->end) ||
         file->definitions_size >= slots->max_size / 2 ||
-        !vst__slots_oldest(slots))
+        !vst__slots_find_oldest(slots, slots->size, &found))
         return grow(file, size, room);
-    vst_status status = reuse_oldest(file, room);
-    slots->count -= status == VST_OK;
+    vst_status status = reuse(file, &found, slots->size, header, room);
+    if (status == VST_OK)
+        vst__slots_give_away(slots, found.place);
     return status;
 }
 
-static vst_status take_room(vst__file *file, vst_chunk_kind kind, uint64_t size,
-                            mapped_room *room)
+static vst_status take_room(vst__file *file, uint64_t size, uint64_t least,
+                            const vst_chunk_header *header, mapped_room *room)
 {
     if (file->slots.size == 0)
         return grow(file, size, room);
-    return kind == VST_CHUNK_DEFINITIONS ? take_definitions(file, size, room)
-                                         : take_slot(file, room);
+    return header->kind == VST_CHUNK_DEFINITIONS
+               ? take_definitions(file, size, header, room)
+               : take_slot(file, size, least, header, room);
+}
+
+static uint64_t bytes_of(size_t words)
+{
+    return whole_pages(sizeof(vst_chunk_header) + (uint64_t)words * 8);
 }
 
 vst_status vst__file_new_chunk(vst__file *file, vst_chunk_kind kind,
-                               uint32_t thread, size_t words, vst_chunk *chunk)
+                               uint32_t thread, size_t words, size_t least,
+                               vst_chunk *chunk)
 {
-    uint64_t size = whole_pages(sizeof(vst_chunk_header) + words * 8);
-    vst_clock_sample now;
-    mapped_room room;
-
-    if (size > VST_CHUNK_SIZE_MAX)
-        return VST_E_NOSPACE;
-    vst_clock_sample_now(&now);
-    vst_status status = take_room(file, kind, size, &room);
-    if (status != VST_OK)
-        return status;
     vst_chunk_header header = {
-        .sample = now,
         .kind = (uint16_t)kind,
         .window = file->window,
-        .size = (uint32_t)room.size,
         .thread = thread,
-        .sequence = file->sequence++,
+        .sequence = file->sequence,
         .segments = 1,
     };
+    mapped_room room = {.emptied = 0};
+
+    if (bytes_of(words) > VST_CHUNK_SIZE_MAX)
+        return VST_E_NOSPACE;
+    vst_clock_sample_now(&header.sample);
+    vst_status status =
+        take_room(file, bytes_of(words), bytes_of(least), &header, &room);
+    if (status != VST_OK)
+        return status;
+    file->sequence++;
+    header.size = (uint32_t)room.size;
     write_chunk_header(room.memory, header);
-    if (room.place == file->last)
-        file->used_end = 0;
     if (kind == VST_CHUNK_DEFINITIONS)
         file->definitions_size += room.size;
     *chunk = (vst_chunk){
@@ -244,6 +306,7 @@ vst_status vst__file_new_chunk(vst__file *file, vst_chunk_kind kind,
         .memory_size = (size_t)room.size,
         .storage = room.storage,
         .place = room.place,
+        .emptied = room.emptied,
     };
     return VST_OK;
 }
@@ -260,25 +323,40 @@ static size_t words_cut_off(const vst__file *file, const vst_chunk *chunk,
     return size < used ? used - (size_t)size : 0;
 }
 
-/* What the last chunk of the file does not use is cut off when the file is
- * finished. An empty one cannot say that it is sealed, so all of it stays. */
 size_t vst__file_seal_chunk(vst__file *file, vst_chunk *chunk, size_t used,
                             uint32_t segments)
 {
     vst_chunk_header *header = chunk->memory;
-    vst__slot_sealed slot = {chunk->place, vst_clock_ticks(),
-                             used - chunk->overhead};
+    vst_ticks now = vst_clock_ticks();
 
     header->segments = segments;
-    header->last = slot.last;
+    header->last = now;
     /* Seals it; pairs with a reader that scans a chunk while this is 0. */
     __atomic_store_n(&header->used, (uint32_t)used, __ATOMIC_RELEASE);
-    if (used && slot.place == file->last)
-        file->used_end = slot.place + sizeof *header + used * 8;
     if (file->slots.size != 0 && header->kind == VST_CHUNK_RECORDS)
-        vst__slots_seal(&file->slots, &slot);
+        vst__slots_seal(&file->slots, chunk->place, now,
+                        used - chunk->overhead);
     size_t lost =
         vst__file_was_cut(file) ? words_cut_off(file, chunk, used) : 0;
     release_chunk(chunk);
     return lost;
+}
+
+/* What the last chunk does not use is cut off. An empty one cannot say that it
+ * is sealed, so all of it stays. */
+uint64_t vst__file_used_end(const vst__file *file)
+{
+    uint64_t place = file->last;
+    vst_chunk_header header;
+    size_t got;
+
+    if (place != 0 && file->slots.size != 0)
+        place = vst__slots_last_chunk(&file->slots, place);
+    if (place == 0 ||
+        vst__os_file_read(file->fd, &header, sizeof header, place, &got) != 0 ||
+        got != sizeof header || header.magic != VST_CHUNK_MAGIC)
+        return file->end;
+    if (header.used == 0)
+        return place + header.size;
+    return place + sizeof header + (uint64_t)header.used * 8;
 }

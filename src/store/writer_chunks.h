@@ -18,8 +18,7 @@ struct vst__file {
     bool is_cut;         /* somebody else made it shorter; any thread, atomic */
     uint32_t window_pid; /* of who has a window open, 0: none is */
     uint64_t end;        /* where the next chunk goes */
-    uint64_t last;       /* where the last one lies */
-    uint64_t used_end;   /* where its used words end, or 0 */
+    uint64_t last;       /* where the last one, or slot, lies */
     uint64_t allocated;  /* bytes with storage behind them */
     uint64_t reserved;   /* storage up to here was asked for */
     int sys_errno;       /* of what failed last */
@@ -42,7 +41,10 @@ vst_status vst__file_map(vst__file *file, uint64_t offset, uint64_t size,
 /* Looks whether somebody else made the file shorter than it has to be. */
 bool vst__file_is_cut(vst__file *file);
 vst_status vst__file_new_chunk(vst__file *file, vst_chunk_kind kind,
-                               uint32_t thread, size_t words, vst_chunk *chunk);
+                               uint32_t thread, size_t words, size_t least,
+                               vst_chunk *chunk);
+/* Where the words that the last chunk uses end. */
+uint64_t vst__file_used_end(const vst__file *file);
 /* How many of the used words are not in the file, because it was cut. */
 size_t vst__file_seal_chunk(vst__file *file, vst_chunk *chunk, size_t used,
                             uint32_t segments);

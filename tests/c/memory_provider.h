@@ -41,10 +41,11 @@ static void provider_release(vst_chunk *chunk)
 }
 
 static vst_status provider_acquire(void *ctx, uint32_t thread, size_t words,
-                                   vst_chunk *chunk)
+                                   size_t least, vst_chunk *chunk)
 {
     memory_provider *p = ctx;
 
+    (void)least;
     if (p->chunk_count >= p->acquire_fails_after ||
         p->chunk_count == CHUNKS_MAX)
         return VST_E_NOSPACE;

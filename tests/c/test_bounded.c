@@ -18,7 +18,7 @@
 enum {
     IDS = 10, /* the leaves of a thread take turns */
     MIB = 1 << 20,
-    THREADS_MAX = 100,
+    THREADS_MAX = 400,
     OUTER = 7 /* calls around the leaves */
 };
 
@@ -389,6 +389,14 @@ static void each_thread_has_its_newest_records(void)
     end();
 }
 
+static void *record_a_little_and_wait(void *arg)
+{
+    (void)arg;
+    record_leaves(0, 50);
+    pthread_barrier_wait(&barrier);
+    return NULL;
+}
+
 static void *record_and_wait(void *arg)
 {
     bool stays = arg != NULL;
@@ -403,23 +411,90 @@ static void *record_and_wait(void *arg)
     return NULL;
 }
 
-static void more_threads_than_slots_lose_records_and_get_slots_later(void)
+/* As many as there are, all at once; the last two go on when the others have
+ * ended. What was lost until then. */
+static uint64_t record_in_threads(int count)
 {
-    pthread_t threads[THREADS_MAX];
+    static pthread_t threads[THREADS_MAX];
+    pthread_attr_t attributes;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 128 * 1024);
+    pthread_barrier_init(&barrier, NULL, (unsigned)count + 1);
+    for (int i = 0; i < count; i++)
+        if (pthread_create(&threads[i], &attributes, record_and_wait,
+                           i >= count - 2 ? &barrier : NULL) != 0)
+            abort();
+    pthread_barrier_wait(&barrier);
+    uint64_t lost = vst_session_lost(session);
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&barrier);
+    pthread_attr_destroy(&attributes);
+    return lost;
+}
+
+/* There are 64 slots, and 200 threads have their newest records all the same.
+ */
+static void more_threads_than_slots_share_them(void)
+{
     vst_trace_info info;
 
     begin(MIB, 0);
-    pthread_barrier_init(&barrier, NULL, THREADS_MAX + 1);
-    for (intptr_t i = 0; i < THREADS_MAX; i++)
-        pthread_create(&threads[i], NULL, record_and_wait,
-                       i >= THREADS_MAX - 2 ? &barrier : NULL);
+    CHECK_INT(record_in_threads(200), 0);
+    vst_session_finish(session, NULL);
+    CHECK(file_size() <= MIB);
+    vst_trace *trace = open_file(&info);
+    seen s = see(trace);
+    CHECK_INT(info.lost, 0);
+    CHECK_INT(s.gaps, 0);
+    CHECK_INT(info.damaged_at, 0);
+    CHECK(info.clean);
+    CHECK(info.threads > 64); /* though the last two dropped a lot */
+    vst_trace_close(trace);
+    end();
+}
+
+/* None of them needs more than a page. */
+static void threads_that_record_little_take_little(void)
+{
+    enum { MANY = 500 };
+    static pthread_t threads[MANY];
+    pthread_attr_t attributes;
+    vst_trace_info info;
+
+    begin(4 * MIB, 0);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 128 * 1024);
+    pthread_barrier_init(&barrier, NULL, MANY + 1);
+    for (int i = 0; i < MANY; i++)
+        if (pthread_create(&threads[i], &attributes, record_a_little_and_wait,
+                           NULL) != 0)
+            abort();
     pthread_barrier_wait(&barrier);
-    uint64_t lost = vst_session_lost(session);
-    CHECK(lost > 0);
-    pthread_barrier_wait(&barrier);
-    for (int i = 0; i < THREADS_MAX; i++)
+    CHECK_INT(vst_session_lost(session), 0);
+    CHECK(file_size() < (MANY + 64) * 4096);
+    for (int i = 0; i < MANY; i++)
         pthread_join(threads[i], NULL);
     pthread_barrier_destroy(&barrier);
+    pthread_attr_destroy(&attributes);
+    vst_session_finish(session, NULL);
+    vst_trace *trace = open_file(&info);
+    CHECK_INT(info.lost, 0);
+    CHECK_INT(info.dropped, 0);
+    CHECK_INT(info.threads, MANY);
+    CHECK(info.clean);
+    vst_trace_close(trace);
+    end();
+}
+
+static void more_threads_than_pages_lose_records_and_get_pages_later(void)
+{
+    vst_trace_info info;
+
+    begin(MIB, 0);
+    CHECK(record_in_threads(THREADS_MAX) > 0);
     record_leaves(0, 1000);
     vst_session_finish(session, NULL);
     CHECK(file_size() <= MIB);
@@ -607,7 +682,9 @@ static void killed_at_any_store_it_lacks_at_most_one_slot(void)
         check_torn(&b, before);
     }
     memset(b.bytes + at, 0, slot);
-    /* The new header, word by word, its magic last. */
+    /* The new header, word by word, its magic last. What lies behind it may
+     * still be what was there: no reader looks at it. */
+    memset(b.bytes + at + sizeof old + 8, 0x5a, slot - sizeof old - 8);
     old.sequence += 1000;
     old.used = 0;
     old.last = 0;
@@ -618,6 +695,8 @@ static void killed_at_any_store_it_lacks_at_most_one_slot(void)
     }
     chunk->magic = VST_CHUNK_MAGIC;
     builder_fix_chunk(&b, at);
+    check_torn(&b, before);
+    memset(b.bytes + at + sizeof old, 0, slot - sizeof old);
     check_torn(&b, before);
     builder_free(&b);
     end();
@@ -634,7 +713,9 @@ int main(void)
     TEST(a_window_that_was_dropped_is_gone_and_the_next_one_there);
     TEST(only_what_was_recorded_lately_is_shown);
     TEST(each_thread_has_its_newest_records);
-    TEST(more_threads_than_slots_lose_records_and_get_slots_later);
+    TEST(more_threads_than_slots_share_them);
+    TEST(threads_that_record_little_take_little);
+    TEST(more_threads_than_pages_lose_records_and_get_pages_later);
     TEST(short_threads_share_slots);
     TEST(a_thread_that_waits_all_along_is_still_there);
     TEST(a_reader_meanwhile_sees_records_that_fit_together);

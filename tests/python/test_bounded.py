@@ -225,6 +225,43 @@ def test_each_thread_keeps_its_newest(tmp_path):
 
 
 @pytest.mark.any_python
+def test_two_thousand_threads_lose_nothing(workplace):
+    """Each is there all along, and records little: none of them needs a slot of its own."""
+    workplace.write(
+        "p.py",
+        """
+        import threading
+
+        def leaf(number):
+            return number + 1
+
+        def work():
+            ready.release()
+            go.wait()
+            for number in range(50):
+                leaf(number)
+
+        threading.stack_size(256 * 1024)
+        ready, go = threading.Semaphore(0), threading.Event()
+        threads = [threading.Thread(target=work) for _ in range(2000)]
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            ready.acquire()
+        go.set()
+        for thread in threads:
+            thread.join()
+        """,
+    )
+    result = workplace.vestige("run", "-q", "--max-size", "64M", "--no-c", "-o", "t.vst", "p.py")
+    assert (result.returncode, result.stderr) == (0, "")
+    trace = Trace(str(workplace.path / "t.vst"))
+    facts = trace.info()
+    assert (facts["lost"], facts["dropped"], facts["threads"]) == (0, 0, 2001)
+    assert facts["clean"]
+    assert facts["bytes"] <= 64 * MIB
+
+
 def test_new_functions_all_along_keep_their_names(tmp_path):
     path = tmp_path / "t.vst"
     with profile(output=path, max_size="1M"):
