@@ -9,12 +9,17 @@
 
 This module holds names only. What annotations need is loaded at once; the rest
 when it is first asked for, so that importing vestige costs next to nothing.
+
+PYTEST_DONT_REWRITE: pytest rewrites the asserts of packages that have a plugin,
+and warns if one is imported already, as we are in a program that is recorded.
+There is no assert here.
 """
 
 from ._core import Trace, TraceError, record_function
 from .annotate import counter, instant
 
 __version__ = "0.1.0"
+__doc__ = __doc__ or "PYTEST_DONT_REWRITE"  # `python -OO` drops the one above
 __all__ = [
     "ExecutionTraceObserver",
     "KinetoStepTracker",
