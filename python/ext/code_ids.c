@@ -198,7 +198,7 @@ bool vpy_code_is_launcher(PyObject *code)
 
 bool vpy_code_is_own(PyObject *code)
 {
-    return has_file(code, vpy_file_is_own);
+    return vpy_code_is_runner(code) || has_file(code, vpy_file_is_own);
 }
 
 static bool is_wanted(const char *file, uint32_t length)
@@ -260,7 +260,8 @@ static uint32_t define(PyCodeObject *code)
     PyObject *file =
         vpy_text(code->co_filename, &definition.file, &definition.file_len);
 
-    if (name && file && is_wanted(definition.file, definition.file_len)) {
+    if (name && file && is_wanted(definition.file, definition.file_len) &&
+        !vpy_code_is_runner((PyObject *)code)) {
         vst_id id;
         definition.file_skip =
             vpy_search_path_prefix(definition.file, definition.file_len);

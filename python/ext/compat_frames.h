@@ -165,6 +165,73 @@ static inline PyObject *vpy_iframe_argument(const vpy_iframe *frame, int index)
     return value;
 }
 
+/* ---- the bottom of the stack -------------------------------------------- */
+
+/* What a thread's frames have used up of the recursion limit, put aside: what
+ * runs next has all of it. From 3.12 on, C functions have a limit of their own,
+ * of which every evaluation below us has taken two, and the C function that it
+ * called one: the next evaluation, or us. Differences are kept, as the program
+ * may change the limit meanwhile. */
+#define VPY_C_RECURSION_OF_EVALUATION 3
+
+typedef struct vpy_recursion {
+    int python, c;
+} vpy_recursion;
+
+static inline vpy_recursion vpy_recursion_put_aside(PyThreadState *tstate)
+{
+    vpy_recursion used = {0, 0};
+
+#if PY_VERSION_HEX >= 0x030C0000
+    const vpy_iframe *frame = vpy_iframe_innermost(tstate);
+
+    for (; frame; frame = vpy_iframe_back(frame))
+        if (vpy_iframe_is_shim(frame))
+            used.c += VPY_C_RECURSION_OF_EVALUATION;
+    used.python = tstate->py_recursion_limit - tstate->py_recursion_remaining;
+    tstate->py_recursion_remaining += used.python;
+    tstate->c_recursion_remaining += used.c;
+#elif PY_VERSION_HEX >= 0x030B0000
+    used.python = tstate->recursion_limit - tstate->recursion_remaining;
+    tstate->recursion_remaining += used.python;
+#else
+    used.python = tstate->recursion_depth;
+    tstate->recursion_depth -= used.python;
+#endif
+    return used;
+}
+
+static inline void vpy_recursion_take_back(PyThreadState *tstate,
+                                           vpy_recursion used)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    tstate->py_recursion_remaining -= used.python;
+    tstate->c_recursion_remaining -= used.c;
+#elif PY_VERSION_HEX >= 0x030B0000
+    tstate->recursion_remaining -= used.python;
+#else
+    tstate->recursion_depth += used.python;
+#endif
+}
+
+/* The frame that runs is no longer there for what is called next, nor those
+ * below it: gives it, to be put back before its evaluation goes on. */
+static inline vpy_iframe *vpy_iframes_replace(PyThreadState *tstate,
+                                              vpy_iframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    vpy_iframe *before = tstate->current_frame;
+    tstate->current_frame = frame;
+#elif PY_VERSION_HEX >= 0x030B0000
+    vpy_iframe *before = tstate->cframe->current_frame;
+    tstate->cframe->current_frame = frame;
+#else
+    vpy_iframe *before = tstate->frame;
+    tstate->frame = frame;
+#endif
+    return before;
+}
+
 /* Whether a code object's line table has columns too, in a format of its own.
  */
 #define VPY_LINES_HAVE_COLUMNS (PY_VERSION_HEX >= 0x030B0000)

@@ -238,6 +238,9 @@ static bool define_function(PyCodeObject *code, vst_id *function)
         *function =
             vpy_file_is_launcher(file.bytes, file.length) ? LAUNCHER : OWN;
         defined = true;
+    } else if (vpy_code_is_runner((PyObject *)code)) {
+        *function = OWN;
+        defined = true;
     } else if (readable) {
         definition.name = name.bytes;
         definition.name_len = name.length;

@@ -314,6 +314,11 @@ void vpy_forks_notice(void);
 void vpy_storage_guard_init(void);
 void vpy_storage_guard_after_fork(void);
 
+/* program.c: programs that the command runs. */
+int vpy_program_init(PyObject *module);
+/* Whether it only runs the program, as what called it does. */
+bool vpy_code_is_runner(PyObject *code);
+
 /* triggers.c: what asks for a snapshot when the program is slow, or fails. */
 typedef struct vpy_slow {
     char *name; /* of an annotation or a Python function */

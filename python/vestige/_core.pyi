@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
-from typing import Any, TypeAlias, TypeVar, final
+from typing import Any, TypeAlias, TypeVar, final, overload
 
 from typing_extensions import Self
 
@@ -289,6 +289,15 @@ def _plain_text(text: str) -> bytes: ...
 def follow_forks(function: Callable[[int, int, int], None] | None) -> None: ...
 def call_after_fork(function: Callable[[], None]) -> None: ...
 def notice_fork() -> None: ...
+@overload
+def run_program(code: CodeType, namespace: dict[str, Any], /) -> object: ...
+@overload
+def run_program(function: Callable[..., object], arguments: tuple[object, ...], /) -> object:
+    """Runs it with no frame below it."""
+
+def leave_out(code: CodeType, /) -> None:
+    """Calls of it are not recorded."""
+
 def set_annotation_stacks(on: bool) -> None: ...
 def await_framework(callable: Callable[[], object] | None, /) -> None:
     """Calls it once, soon after the framework was imported, if calls of Python functions are recorded then."""

@@ -8,7 +8,9 @@ import builtins
 import os
 import sys
 from importlib.machinery import BuiltinImporter, SourceFileLoader, SourcelessFileLoader
-from types import CodeType, ModuleType, TracebackType
+from types import CodeType, FunctionType, ModuleType, TracebackType
+
+from vestige._core import leave_out, run_program
 
 from . import Failure
 
@@ -24,6 +26,8 @@ class Program:
     """What to run. `kind` is "script", "archive" (a folder or zip file), "module" or "code"."""
 
     def __init__(self, kind: str, target: str, args: list[str]) -> None:
+        if kind == "script" and os.sep not in target and not os.path.lexists(target):
+            target = _find_script(target) or target
         self.kind = kind
         self.target = target
         self.args = args
@@ -55,16 +59,17 @@ class Program:
     def run(self, start: Callable[[], None], abandon: Callable[[], None]) -> None:
         """Calls start() right before the program's first code runs, abandon() if it turns out that there is none."""
         namespace = _fresh_main()
+        sys.orig_argv[:] = [*_interpreter(), *self.command]
         sys.argv[:] = [{"module": "-m", "code": "-c"}.get(self.kind, self.target), *self.args]
         self._set_path()
         try:
             if self.kind in ("module", "archive"):
                 start()
-                code = self._find(namespace, abandon)
+                self._run_module(namespace, abandon)
             else:
                 code = self._compile(namespace)
                 start()
-            exec(code, namespace)
+                run_program(code, namespace)
         except SystemExit:
             raise
         except BaseException:
@@ -104,29 +109,56 @@ class Program:
         namespace["__loader__"] = SourceFileLoader("__main__", self.path)
         return compile(self.source, self.path, "exec", dont_inherit=True)
 
-    def _find(self, namespace: dict[str, Any], abandon: Callable[[], None]) -> CodeType:
-        """Through the functions that `python -m` itself uses; they import the packages around a module."""
+    def _run_module(self, namespace: dict[str, Any], abandon: Callable[[], None]) -> None:
+        """By the function that `python -m` itself calls; it imports the packages around a module. It and the one that
+        it calls in turn are on the program's stack, as they would be without us, but are not recorded.
+        """
         import runpy
 
         internals: Any = runpy
-        code: CodeType
+        around: dict[str, Any] = dict(vars(runpy))
+        for name in ("_run_code", "_run_module_as_main"):
+            function = getattr(internals, name)
+            code = function.__code__.replace()
+            leave_out(code)
+            around[name] = FunctionType(code, around, name, function.__defaults__)
         try:
             if self.kind == "module":
-                _, spec, code = internals._get_module_details(self.target, internals._Error)
-                sys.argv[0] = spec.origin
+                run_program(around["_run_module_as_main"], (self.target, True))
             else:
-                _, spec, code = internals._get_main_module_details(internals._Error)
-        except internals._Error as error:
-            abandon()
-            sys.exit(f"{sys.executable}: {error}")
-        namespace.update(
-            __file__=spec.origin,
-            __cached__=spec.cached,
-            __loader__=spec.loader,
-            __package__=spec.parent,
-            __spec__=spec,
-        )
-        return code
+                run_program(around["_run_module_as_main"], ("__main__", False))
+        except SystemExit:
+            if namespace.get("__spec__") is None:  # there was nothing to run
+                abandon()
+            raise
+
+
+def _interpreter() -> list[str]:
+    """The interpreter and its options as they stood before the command, which it was given as a script, a module or
+    code. Programs that start themselves again do so from sys.orig_argv: it is to lead to the program alone.
+    """
+    words = sys.orig_argv[: -len(sys.argv)]
+    own = sys.orig_argv[-len(sys.argv)]
+    if own == sys.argv[0]:
+        return words
+    letter = "c" if sys.argv[0] == "-c" else "m"
+    option = own if own.startswith("-") else words.pop()  # `-mvestige`, or `-m` before it
+    others = option.partition(letter)[0]
+    return words if others == "-" else [*words, others]
+
+
+def _find_script(name: str) -> str | None:
+    """A command of that name that is written in Python: beside the interpreter, or where a shell would find it."""
+    folders = [os.path.dirname(sys.executable or ""), *os.environ.get("PATH", "").split(os.pathsep)]
+    for folder in filter(None, folders):
+        path = os.path.join(folder, name)
+        if not os.access(path, os.X_OK) or os.path.isdir(path):
+            continue
+        with open(path, "rb") as file:
+            lines = file.readline(1000), file.readline(1000)
+        # The second line has the interpreter's name where that is too long for the first.
+        return path if lines[0].startswith(b"#!") and b"python" in lines[0] + lines[1] else None
+    return None
 
 
 def _absolute(path: str) -> str:
@@ -204,7 +236,4 @@ def _of_program(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def _is_plumbing(file: str) -> bool:
-    if file.startswith(("<frozen runpy", "<frozen importlib", "<frozen zipimport")) or file == __file__:
-        return True
-    runpy = sys.modules.get("runpy")
-    return runpy is not None and file == runpy.__file__
+    return file == __file__ or file.startswith("<frozen importlib")

@@ -1,0 +1,70 @@
+/* Runs a program's code as the interpreter itself does: at the bottom of the
+ * stack. No frame of the command is below it, so neither sys._getframe() nor
+ * inspect.stack() finds one, and the recursion limit is all its own. The
+ * frames of the command are put aside meanwhile, and back before they go on.
+ *
+ * `python -m` calls functions of runpy's, which are the program's to see, but
+ * no calls that it makes: they are the runners. */
+#include "vpy.h"
+
+enum { RUNNERS_MAX = 4 };
+static PyObject *runners[RUNNERS_MAX]; /* code objects */
+static size_t runners_count;
+
+bool vpy_code_is_runner(PyObject *code)
+{
+    for (size_t i = 0; i < runners_count; i++)
+        if (runners[i] == code)
+            return true;
+    return false;
+}
+
+/* run_program(code, namespace) or run_program(function, arguments) */
+static PyObject *run_program(PyObject *module, PyObject *args)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    PyObject *what, *with, *result;
+    vpy_recursion used;
+    vpy_iframe *frame;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OO:run_program", &what, &with))
+        return NULL;
+    used = vpy_recursion_put_aside(tstate);
+    frame = vpy_iframes_replace(tstate, NULL);
+    if (PyCode_Check(what))
+        result = PyEval_EvalCode(what, with, with);
+    else
+        result = PyObject_Call(what, with, NULL);
+    vpy_iframes_replace(tstate, frame);
+    vpy_recursion_take_back(tstate, used);
+    return result;
+}
+
+static PyObject *leave_out(PyObject *module, PyObject *code)
+{
+    (void)module;
+    if (!PyCode_Check(code) || runners_count == RUNNERS_MAX) {
+        PyErr_SetString(PyExc_ValueError, "leave_out: not a code object, or "
+                                          "too many of them");
+        return NULL;
+    }
+    Py_INCREF(code);
+    runners[runners_count++] = code;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"run_program", run_program, METH_VARARGS,
+     PyDoc_STR("run_program(code, namespace)\nrun_program(function, arguments)"
+               "\n--\n\nRun it with no frame below it.")},
+    {"leave_out", leave_out, METH_O,
+     PyDoc_STR("leave_out(code)\n--\n\nDo not record calls of it: it only runs "
+               "the program.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_program_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}
