@@ -91,12 +91,27 @@ int vst__os_fork_hooks(void (*before)(void), void (*parent)(void),
 
 /* ---- files ------------------------------------------------------------- */
 
+/* A recording does not take the number of a standard stream that is closed:
+ * what the program writes there would be written into it. */
+static int leave_standard_streams(int *fd)
+{
+    int other;
+
+    if (*fd < 0 || *fd > 2)
+        return *fd < 0 ? errno : 0;
+    other = fcntl(*fd, F_DUPFD_CLOEXEC, 3);
+    int failed = other < 0 ? errno : 0;
+    close(*fd);
+    *fd = other;
+    return failed;
+}
+
 int vst__os_file_create(const char *path, bool overwrite, int *fd)
 {
     if (overwrite && unlink(path) != 0 && errno != ENOENT)
         return errno;
     *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    return *fd < 0 ? errno : 0;
+    return leave_standard_streams(fd);
 }
 
 void vst__os_file_remove(const char *path)
@@ -159,7 +174,7 @@ int vst__os_file_create_temporary(int *fd)
         return errno;
     unlink(path);
     if (is_on_disk(*fd))
-        return 0;
+        return leave_standard_streams(fd);
     close(*fd);
     return ENOTSUP;
 }
@@ -167,7 +182,7 @@ int vst__os_file_create_temporary(int *fd)
 int vst__os_file_create_in_memory(int *fd)
 {
     *fd = memfd_create("vestige", MFD_CLOEXEC);
-    return *fd < 0 ? errno : 0;
+    return leave_standard_streams(fd);
 }
 
 int vst__os_file_open(const char *path, int *fd)
