@@ -128,7 +128,7 @@ static int module_exec(PyObject *module)
 {
     if (check_interpreter() < 0 || vpy_code_ids_init() < 0 ||
         vpy_forks_init(module) < 0 || vpy_program_init(module) < 0 ||
-        vpy_gc_init() < 0 ||
+        vpy_exits_init(module) < 0 || vpy_gc_init() < 0 ||
         vpy_engines_init(module) < 0 || vpy_trace_type_init(module) < 0 ||
         vpy_session_type_init(module) < 0 || vpy_pack_init(module) < 0 ||
         vpy_tables_init(module) < 0 || vpy_view_init(module) < 0 ||

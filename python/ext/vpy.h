@@ -319,6 +319,9 @@ int vpy_program_init(PyObject *module);
 /* Whether it only runs the program, as what called it does. */
 bool vpy_code_is_runner(PyObject *code);
 
+/* exits.c: os._exit */
+int vpy_exits_init(PyObject *module);
+
 /* triggers.c: what asks for a snapshot when the program is slow, or fails. */
 typedef struct vpy_slow {
     char *name; /* of an annotation or a Python function */

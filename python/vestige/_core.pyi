@@ -298,6 +298,10 @@ def run_program(function: Callable[..., object], arguments: tuple[object, ...], 
 def leave_out(code: CodeType, /) -> None:
     """Calls of it are not recorded."""
 
+def on_exit(function: Callable[[int], list[bytes] | None] | None, /) -> None:
+    """os._exit calls function(code) in this process before it ends it; what a command prints that it gives as a result
+    goes to standard error."""
+
 def set_annotation_stacks(on: bool) -> None: ...
 def await_framework(callable: Callable[[], object] | None, /) -> None:
     """Calls it once, soon after the framework was imported, if calls of Python functions are recorded then."""

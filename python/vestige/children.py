@@ -16,7 +16,7 @@ import time
 from _json import make_scanner
 from _weakref import ref
 
-from . import _core
+from . import _core, standard_error
 from .render import quote
 
 TYPE_CHECKING = False
@@ -27,17 +27,19 @@ if TYPE_CHECKING:
     from .profiler import profile
 
 CHILDREN, PARENT, PATH = "VESTIGE_CHILDREN", "VESTIGE_PARENT", "PYTHONPATH"
+COMMAND = "VESTIGE_COMMAND"  # of the command that records: its file, and its arguments
 STARTUP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "startup")
 ABI = f"{sys.implementation.cache_tag}{sys.abiflags}"
 TRACKER = "multiprocessing.resource_tracker"  # a process of its own that works for others: left out
 NAMES_MAX = 10_000  # of one process
 VARIABLE_MAX = 30_000  # the system starts no process with one longer than 128 KiB
+ARGUMENTS_MAX = 4_000  # characters that are compared
 
 _followed: ref[profile] | None = None
 _kept: dict[str, tuple[str | None, str]] = {}  # variables: what they were, what they are now
 _recorded: int | None = None  # the nearest process that is recorded: this one, or an ancestor
 _started: profile | None = None  # keeps the recording of a process that start() was called in
-_finalizer: Any = None  # ends the recording of a child of multiprocessing
+_names_expected = False  # of children of multiprocessing
 
 
 # ---- the process that has children --------------------------------------
@@ -55,7 +57,7 @@ def follow(prof: profile) -> None:
     root, trace = prof._family
     options = {name: value for name, value in prof._options.items() if _is_plain(value)}
     folder = sys.path[0] if sys.path else ""
-    text = _encode({"abi": ABI, "root": root, "trace": trace, "folder": folder, "options": options})
+    text = encode({"abi": ABI, "root": root, "trace": trace, "folder": folder, "options": options})
     if len(text) > VARIABLE_MAX:
         raise ValueError("the options are too long to hand on to child processes")
     _followed = ref(prof, _lost)
@@ -80,13 +82,18 @@ def _lost(reference: object) -> None:
         return
     _followed = None
     _core.follow_forks(None)
-    for name, (before, now) in _kept.items():
-        if os.environ.get(name) == now:
-            _set(name, before)
-        elif name == PATH and name in os.environ:
-            parts = [part for part in os.environ[name].split(os.pathsep) if part != STARTUP]
-            _set(name, os.pathsep.join(parts) if parts else None)
-    _kept.clear()
+    for name in list(_kept):
+        if name != COMMAND:
+            _restore(name)
+
+
+def _restore(name: str) -> None:
+    before, now = _kept.pop(name)
+    if os.environ.get(name) == now:
+        _set(name, before)
+    elif name == PATH and name in os.environ:
+        parts = [part for part in os.environ[name].split(os.pathsep) if part != STARTUP]
+        _set(name, os.pathsep.join(parts) if parts else None)
 
 
 def _put(name: str, value: str) -> None:
@@ -132,32 +139,19 @@ def _is_between_fork_and_exec() -> bool:
 
 
 def _expect_multiprocessing() -> None:
-    """Its children end by os._exit, after functions that it forgets first: the end of recording is put among them
-    when it says that it has done so.
-    """
-    global _finalizer
+    """A child of its gets its name there later, and may be killed before it ends: so it is asked for when it is known."""
+    global _names_expected
     util = sys.modules.get("multiprocessing.util")
-    if util is None:
-        return
-    if _finalizer is None:
+    if util is not None and not _names_expected:
         util.register_after_fork(_bootstrapped, _bootstrapped)
-    _finalizer = util.Finalize(None, _finish_child, exitpriority=-1000)
-    del util._finalizer_registry[_finalizer._key]
+        _names_expected = True
 
 
 def _bootstrapped(_: object) -> None:
     """This runs while recording: it calls no function of Python's own."""
-    util: Any = sys.modules["multiprocessing.util"]
-    util._finalizer_registry[_finalizer._key] = _finalizer
     prof = _followed() if _followed is not None else None
     if prof is not None:
         name_process(prof)
-
-
-def _finish_child() -> None:
-    prof = _followed() if _followed is not None else None
-    if prof is not None and _recorded == os.getpid():
-        prof.finish()
 
 
 # ---- a Python that was started -------------------------------------------
@@ -165,11 +159,14 @@ def _finish_child() -> None:
 
 def start(text: str) -> None:
     """Records this process, as VESTIGE_CHILDREN says."""
+    name, folder = _program()
+    if name:
+        _start(text, name, folder)
+
+
+def _start(text: str, name: str, folder: str) -> None:
     global _recorded, _started
     time_ns = time.time_ns()
-    name, folder = _program()
-    if not name:
-        return
     facts, _ = _Scan.once(text, 0)
     parent = os.environ.get(PARENT, "")
     _recorded = int(parent) if parent.isdigit() else None
@@ -212,6 +209,58 @@ def _program() -> tuple[str, str]:
     return os.path.splitext(base)[0], path if os.path.isdir(path) else os.path.dirname(path)
 
 
+# ---- the command, started by a program that it records --------------------
+
+
+def announce(path: str, arguments: list[str]) -> None:
+    """This process records into `path`, with the command's `arguments`: if it, or a process that it starts, should run
+    that command again, it is not to record into the same file.
+    """
+    _put(COMMAND, encode({"root": path, "arguments": _comparable(arguments)}))
+
+
+def withdraw() -> None:
+    """It has ended."""
+    if COMMAND in _kept:
+        _restore(COMMAND)
+
+
+def is_started_again(path: str | None, arguments: list[str]) -> bool:
+    """Whether the command was run by a program that is recorded, and would record into the file of that; with no path
+    given: whether it is that very command line.
+    """
+    try:
+        facts, _ = _Scan.once(os.environ.get(COMMAND, ""), 0)
+        if path is None:
+            return bool(facts["arguments"] == _comparable(arguments))
+        return bool(facts["root"] == os.path.abspath(path))
+    except (KeyError, StopIteration, TypeError, ValueError):
+        return False
+
+
+def _comparable(arguments: list[str]) -> str:
+    text = encode(arguments)
+    return text if len(text) <= ARGUMENTS_MAX else f"{text[:ARGUMENTS_MAX]}… {len(text)}"
+
+
+def start_again(name: str) -> None:
+    """Records this process as a child, if children are recorded."""
+    text = os.environ.get(CHILDREN, "")
+    if not text.startswith(f'{{"abi": "{ABI}", '):
+        return
+    try:
+        _start(text, name, "")
+    except Exception:
+        pass
+
+
+def abandon() -> None:
+    """There is no program: leave no trace of it."""
+    if _started is not None and _started._output is not None:
+        _started.finish()
+        os.unlink(_started._output)
+
+
 # ---- what both have in common --------------------------------------------
 
 
@@ -220,11 +269,12 @@ def _record(
 ) -> bool:
     """Makes prof the recording of this process and starts it."""
     base = sys.modules[f"{__package__}.profiler"].profile
+    standard_error.note()
     for path in _names(family[0]):
         base.__init__(prof, output=path, children=True, **options)
         prof._family = family
         prof._is_child = True
-        prof._metadata = {**metadata, "vestige.parent": _encode(origin), "vestige.root": quote(family[1])}
+        prof._metadata = {**metadata, "vestige.parent": encode(origin), "vestige.root": quote(family[1])}
         try:
             prof._session.create()
         except FileExistsError:
@@ -309,13 +359,13 @@ def remove_children(root: str) -> None:
 
 def _is_plain(value: object) -> bool:
     try:
-        _encode(value)
+        encode(value)
     except TypeError:
         return False
     return True
 
 
-def _encode(value: object) -> str:
+def encode(value: object) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
@@ -323,9 +373,9 @@ def _encode(value: object) -> str:
     if isinstance(value, (int, float)) and value - value == 0:
         return repr(value)
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join([_encode(item) for item in value]) + "]"
+        return "[" + ", ".join([encode(item) for item in value]) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join([f"{quote(key)}: {_encode(item)}" for key, item in value.items()]) + "}"
+        return "{" + ", ".join([f"{quote(key)}: {encode(item)}" for key, item in value.items()]) + "}"
     raise TypeError(type(value).__name__)
 
 

@@ -128,6 +128,7 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
     "host_name": _text,
     "vestige.command": _command,
     "vestige.engine": _text,
+    "vestige.exit": _members_of(by=_text, code=_integer),
     "vestige.memory": _members_of(sample_bytes=_integer),
     "vestige.parent": _members_of(pid=_integer, tid=_integer, time_ns=_integer, how=_text),
     "vestige.process_name": _text,

@@ -6,20 +6,17 @@ and sees to it that what was started is finished when the program ends.
 
 from __future__ import annotations
 
-import atexit
 import errno
 import os
 import sys
-from _weakref import ref
 from time import time_ns
 
-from . import _core, dropin, forked, hosting, torch_ops
+from . import _core, dropin, endings, forked, hosting, standard_error, torch_ops
 from .api import DEFAULTS, TorchProfile
 from .checks import check_engine, strings, tell_engine
 from .children import follow, name_process, unfollow
 from .metadata import check_json, check_key
 from .noted_sources import note_sources
-from .printable import printable
 from .ranks import check_ranks, distributed_info, own_path
 from .render import quote
 from .units import parse_file_bound, parse_size, parse_time
@@ -306,6 +303,8 @@ class profile(TorchProfile):
         # Gathered before recording: the calls it takes are not the program's.
         facts = self._torch_facts()
         if not self._started:
+            if not self._is_child:  # whose file is there already
+                standard_error.note()
             facts = {**self._facts(), **facts, **self._metadata}
         self._results = None
         torch_ops.prepare()
@@ -336,7 +335,7 @@ class profile(TorchProfile):
         self._tracing = True
         if not self._started:
             self._started = True
-            _finish_at_exit(self)
+            endings.expect(self)
 
     def _stop_trace(self) -> None:
         """Ends it."""
@@ -375,6 +374,7 @@ class profile(TorchProfile):
                 if was_tracing and self.execution_trace_observer is not None:
                     self.execution_trace_observer.stop()
                 hosting.end(self)
+                endings.forget(self)
         self._let_go()
 
     def _let_go(self) -> None:
@@ -459,17 +459,12 @@ class profile(TorchProfile):
 
     def _tell_loss(self) -> None:
         """One line for a trace that is not whole: the program went on, and nobody would notice."""
-        out = sys.__stderr__
-        if not (self._session.lost or self._session.was_cut) or out is None:
-            return
-        try:
+        if self._session.was_cut:
+            lost = "somebody else truncated the file, and recording ended there; "
+            standard_error.say(f"{self._place()}: {lost}at least {self._session.lost:,} records are lost")
+        elif self._session.lost:
             lost = f"{self._session.lost:,} records could not be kept; is the disk full?"
-            if self._session.was_cut:
-                lost = "somebody else truncated the file, and recording ended there; "
-                lost += f"at least {self._session.lost:,} records are lost"
-            print(printable(f"vestige: {self._place()}: {lost}"), file=out, flush=True)
-        except (OSError, ValueError):  # it is closed
-            pass
+            standard_error.say(f"{self._place()}: {lost}")
 
     def _place(self) -> str:
         return "the recording" if self._output is None else f"the recording in {os.fsdecode(self._output)}"
@@ -507,26 +502,3 @@ def _export_json(trace: _core.Trace, path: str, selection: dict[str, Any]) -> No
     partial = f"{path}.{os.getpid()}{suffix}"
     trace.export(partial, **selection)
     os.replace(partial, path)
-
-
-def _finish_at_exit(prof: profile) -> None:
-    if not forked.started:
-        atexit.unregister(_finish_all)
-        atexit.register(_finish_all)
-    forked.started.add(ref(prof, _forget))
-
-
-def _forget(reference: ref[profile], discard: Callable[[ref[profile]], None] = forked.started.discard) -> None:
-    """A function of ours, for one of C's would be a call that the program makes when it drops a profile while it records."""
-    discard(reference)
-
-
-def _finish_all() -> None:
-    for reference in list(forked.started):
-        prof = reference()
-        if prof is not None:
-            try:
-                prof.finish()
-            except Exception as error:
-                if not prof._is_child:
-                    print(printable(f"vestige: {error}"), file=sys.stderr)

@@ -11,9 +11,8 @@ from __future__ import annotations
 import os
 import sys
 
-from . import _core
+from . import _core, standard_error
 from .arrival import Arrival
-from .printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -246,11 +245,8 @@ def _load() -> None:
 
 
 def tell(line: str) -> None:
-    """One line for who runs the program; it may have closed its stderr."""
-    try:
-        print(printable(f"vestige: {line}"), file=sys.__stderr__, flush=True)
-    except (OSError, ValueError):
-        pass
+    """One line for who runs the program."""
+    standard_error.say(line)
 
 
 _arrival = Arrival("torch", lambda _: _arrive())

@@ -87,7 +87,7 @@ def test_export_to_where_it_cannot_is_one_line(traced, output, reason):
 
 @pytest.fixture
 def torn(workplace):
-    workplace.write("die.py", "import os\ndef work(): pass\nwork()\nos._exit(1)")
+    workplace.write("die.py", "import os\ndef work(): pass\nwork()\nos.kill(os.getpid(), 9)")
     workplace.trace("die.py")
     return workplace
 
@@ -167,7 +167,7 @@ def test_info_is_also_json(traced):
 
 
 def test_info_tells_that_a_process_died(workplace):
-    workplace.write("die.py", "import os\nos._exit(1)")
+    workplace.write("die.py", "import os\nos.kill(os.getpid(), 9)")
     workplace.trace("die.py")
     assert "ended    torn, the process died" in workplace.vestige("info", "t.vst").stdout
 

@@ -218,7 +218,7 @@ def test_info_as_json_has_a_list_of_processes(workplace):
 
 
 def test_info_tells_how_each_ended(workplace):
-    workplace.write("die.py", "import os\nos._exit(1)")
+    workplace.write("die.py", "import os\nos.kill(os.getpid(), 9)")
     workplace.trace("die.py")
     record(workplace.path / "u.vst")
     text = workplace.vestige("info", ".").stdout

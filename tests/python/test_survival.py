@@ -94,7 +94,8 @@ ENDS = {
     "SIGINT": ("os.kill(os.getpid(), signal.SIGINT); time.sleep(10)", True),
     "SIGSEGV": ("ctypes.string_at(0)", False),
     "abort": ("os.abort()", False),
-    "_exit": ("os._exit(7)", False),
+    "_exit": ("os._exit(7)", True),
+    "_exit in C": ("ctypes.CDLL(None)._exit(7)", False),
     "exec": ("os.execv('/bin/sh', ['sh', '-c', 'exit 9'])", False),
     "exception": ("raise ValueError('mine')", True),
     "exit": ("sys.exit(3)", True),
@@ -261,7 +262,7 @@ from vestige import profile
     loop(1, 10)
     prof.start()
     loop(2, 10)
-    os._exit(0)"""
+    os.abort()"""
     with Process(workplace, "profile", main) as process:
         process.wait()
     assert process.told == {0: 10 * BATCH, 1: 10 * BATCH, 2: 10 * BATCH}

@@ -79,7 +79,7 @@ def _as_json(source: Source) -> dict[str, Any]:
 def _show(source: Source, rows: int) -> None:
     facts, metadata = source.facts, source.metadata
     lines = {
-        "ended": ENDS[source.ended].format(**facts),
+        "ended": _ended(source),
         "command": source.command,
         "python": f"{metadata.get('vestige.python', '?')}, engine {metadata.get('vestige.engine', '?')}",
         **_turbo(metadata),
@@ -96,6 +96,14 @@ def _show(source: Source, rows: int) -> None:
     _show_lines(source.path, lines)
     print(f"  threads  {len(source.threads):,}")
     _show_threads(source.threads, rows)
+
+
+def _ended(source: Source) -> str:
+    text = ENDS[source.ended].format(**source.facts)
+    left = source.metadata.get("vestige.exit")
+    if isinstance(left, dict) and isinstance(left.get("code"), int):
+        text += f", by os._exit({left['code']})"
+    return text
 
 
 def _show_threads(threads: list[dict[str, Any]], rows: int) -> None:
@@ -139,7 +147,7 @@ def _show_all(sources: list[Source], rows: int) -> None:
         _show_lines(
             source.path,
             {
-                "ended": ENDS[source.ended].format(**facts),
+                "ended": _ended(source),
                 "command": source.command,
                 "process": f"{facts['pid']} on {source.host}{_relations(source)}",
                 "span": f"{_windows(facts)}, {duration(facts['start_ns'] - start)} after the first",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from . import Failure
-from .run import BOUNDS, Recording, split, unload
+from .run import BOUNDS, Recording, runner, split, unload
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ def prepare(argv: list[str]) -> Callable[[], None]:
     from .launch import Program
 
     program = Program(kind, target, args)
-    recording = MemoryRecording(options, program)
-    return lambda: program.run(recording.start, recording.abandon)
+    return runner(MemoryRecording, options, program)
 
 
 def _parser() -> Parser:
@@ -108,7 +107,7 @@ class MemoryRecording(Recording):
                 print(beside, file=out)
             print(f"{sums['records']:,} records in {self._shown}  ({size_text(info['bytes'])})", file=out)
         self._tell_children(trace, out)
-        print(f"vestige memory-report {quote(self._shown)}", file=out, flush=True)
+        print(f"vestige memory-report {quote(self._shown)}", file=out)
 
 
 def size_text(size: float) -> str:

@@ -10,7 +10,19 @@ import atexit
 import os
 import sys
 
-from vestige.children import find_children, remove_children
+from vestige import endings
+from vestige.children import (
+    abandon,
+    announce,
+    encode,
+    find_children,
+    is_started_again,
+    remove_children,
+    start_again,
+    withdraw,
+)
+from vestige.ranks import own_path
+from vestige.standard_error import Draft, flush, is_there, put, say
 
 from . import Failure
 
@@ -18,7 +30,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable
-    from typing import TextIO
+    from typing import Any, TextIO
+
+    from typing_extensions import Self
 
     from vestige import Trace, profile
 
@@ -44,6 +58,9 @@ WITH_VALUE: tuple[str, ...] = ("-o", "--output", "--include", "--exclude", "--re
 WITH_VALUE += ("--min-duration", *BOUNDS, *SNAPSHOTS, *RANKS)
 OURS_ALONE = ("argparse", "gettext")  # a program may have modules of these names
 LINE_MAX = 80
+PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # where vestige is one
+CLOSING_COMMAND = ("-c", "import sys; sys.path.insert(0, sys.argv[1]); from vestige.cli.closing import main; main()")
+NEEDED_FOR_REPORT = ("_command", "_max_snapshots", "_path", "_shown", "_snapshots")
 RECORDS_TO_REPORT = 50_000_000  # beyond that, a report on exit would take too long
 
 
@@ -66,8 +83,21 @@ def prepare(argv: list[str]) -> Callable[[], None]:
 
         install()
         return lambda: program.run(lambda: None, lambda: None)
-    recording = Recording(options, program)
+    return runner(Recording, options, program)
+
+
+def runner(kind: type[Recording], options: Namespace, program: Program) -> Callable[[], None]:
+    """What runs the program and records it: as a child, if that program, recorded already, has started it again."""
+    path = None if options.output is None else own_path(options.output, _ranks(options))
+    if is_started_again(path, sys.argv[1:]):
+        return lambda: program.run(lambda: start_again(program.name), abandon)
+    recording = kind(options, program)
     return lambda: program.run(recording.start, recording.abandon)
+
+
+def _ranks(options: Namespace) -> dict[str, int]:
+    given = {name: getattr(options, name, None) for name in ("rank", "local_rank", "world_size")}
+    return {name: int(value) for name, value in given.items() if value is not None}
 
 
 def unload(loaded: set[str]) -> None:
@@ -143,17 +173,15 @@ class Recording:
     """The whole run as a trace file."""
 
     def __init__(self, options: Namespace, program: Program) -> None:
-        from vestige.ranks import own_path
         from vestige.render import quote
         from vestige.units import parse_file_bound, parse_time
 
         self._process = os.getpid()
-        given = {name: getattr(options, name, None) for name in ("rank", "local_rank", "world_size")}
-        ranks = {name: int(value) for name, value in given.items() if value is not None}
-        self._shown = own_path(options.output or f"{program.name}.{self._process}.vst", ranks)
+        self._shown = own_path(options.output or f"{program.name}.{self._process}.vst", _ranks(options))
         self._path = os.path.abspath(self._shown)
         self._quiet = options.quiet
         self._max_snapshots = getattr(options, "max_snapshots", 0)
+        self._snapshots: tuple[list[tuple[str, str, str | None]], int] = ([], 0)
         self._over = False
         self._stale = options.force and options.no_children  # children of the recording that is overwritten
         try:
@@ -166,6 +194,7 @@ class Recording:
             self._profile = self._make(options)
         except ValueError as error:
             raise Failure(str(error), code=2) from None
+        self._arguments = sys.argv[1:]
         self._command = program.command
         command = ", ".join(map(quote, program.command))
         self._profile._set_metadata("vestige.command", f"[{command}]")
@@ -201,9 +230,11 @@ class Recording:
     def start(self) -> None:
         """Registered before the program can register anything, the end of the recording is the last to run."""
         atexit.register(self._finish)
+        endings.close_with(self._close_elsewhere)
         try:
             if self._stale:
                 remove_children(self._path)
+            announce(self._path, self._arguments)
             self._profile.start()
             return
         except FileExistsError:
@@ -213,33 +244,67 @@ class Recording:
 
             message = explain(self._shown, error) if isinstance(error, OSError) else str(error)
         self._over = True
-        _say(sys.stderr, f"vestige: {message}")
+        say(message)
         raise SystemExit(2)
 
     def abandon(self) -> None:
         """There is no program: leave no trace of it."""
         self._over = True
         self._profile.finish()
+        withdraw()
         os.unlink(self._path)
 
     def _finish(self) -> None:
         if self._over or os.getpid() != self._process:
             return
-        out = sys.__stderr__
+        if not self._end():
+            return
+        flush(sys.stdout)
+        flush(sys.stderr)
+        draft = Draft()
+        self.tell(draft)
+        put(draft.text)
+
+    def _end(self) -> bool:
+        """Whether a report is to follow."""
+        self._over = True
         try:
             self._profile.finish()
+            withdraw()
+            self._snapshots = self._profile._session.snapshots()
+            return not (self._quiet or self._profile._session.was_cut) and is_there()
         except Exception as error:
-            _say(out, f"vestige: {self._shown}: the trace could not be finished: {error}")
-            return
-        if self._quiet or out is None or self._profile._session.was_cut:
-            return
+            say(f"{self._shown}: the trace could not be finished: {error}")
+            return False
+
+    def _close_elsewhere(self) -> list[bytes] | None:
+        """The command that makes the report when the program has called os._exit: no code of ours may run on here."""
+        if self._over or os.getpid() != self._process:
+            return None
+        if not self._end() or not sys.executable:
+            return None
+        facts = {name: getattr(self, name) for name in NEEDED_FOR_REPORT}
+        encoding = getattr(sys.__stderr__, "encoding", None) or "utf-8"
+        words = [*CLOSING_COMMAND, PACKAGES, type(self).__module__, type(self).__name__, encoding, encode(facts)]
+        isolated = "-sS" if "PYTHONHOME" in os.environ else "-IS"
+        return list(map(os.fsencode, (sys.executable, isolated, *words)))
+
+    @classmethod
+    def over(cls, facts: dict[str, Any]) -> Self:
+        """One that has ended in another process, for its report."""
+        self = cls.__new__(cls)
+        vars(self).update(facts)
+        return self
+
+    def tell(self, draft: Draft) -> None:
+        """The report, or why there is none."""
         from .terminal import Screen
 
+        out: Any = Screen(draft)  # type: ignore[arg-type]
         try:
-            _flush(sys.stdout)
-            self.report(Screen(out))  # type: ignore[arg-type]
+            self.report(out)
         except (Exception, KeyboardInterrupt) as error:
-            _say(out, f"vestige: no report: {error or type(error).__name__}")
+            print(f"vestige: no report: {error or type(error).__name__}", file=out)
 
     def report(self, out: TextIO) -> None:
         from shlex import quote
@@ -260,7 +325,7 @@ class Recording:
         self._tell_children(trace, out)
         stem = os.path.splitext(self._shown)[0]
         export = f"vestige export {quote(self._shown)} -o {quote(stem + '.json.gz')}"
-        print(f"{export}   # open it at ui.perfetto.dev", file=out, flush=True)
+        print(f"{export}   # open it at ui.perfetto.dev", file=out)
 
     def _tell_children(self, trace: Trace, out: TextIO) -> None:
         others = find_children(self._path, trace.info()["trace_id"])
@@ -269,7 +334,7 @@ class Recording:
             print(_listed([os.path.join(folder, os.path.basename(path)) for path in others]), file=out)
 
     def _tell_snapshots(self, out: TextIO) -> None:
-        written, refused = self._profile._session.snapshots()
+        written, refused = self._snapshots
         folder = os.path.dirname(self._shown)
         for path, reason, error in written:
             shown = os.path.join(folder, os.path.basename(path))
@@ -285,20 +350,3 @@ def _listed(files: list[str]) -> str:
             return f"{line} …"
         line += f" {name}"
     return line
-
-
-def _say(out: TextIO | None, line: str) -> None:
-    from vestige.printable import printable
-
-    try:
-        print(printable(line), file=out or sys.stderr, flush=True)
-    except Exception:
-        pass
-
-
-def _flush(stream: TextIO) -> None:
-    """What the program printed comes before the report; whether it can be is the interpreter's matter."""
-    try:
-        stream.flush()
-    except Exception:
-        pass

@@ -1,0 +1,252 @@
+/* os._exit ends the process at once: nothing that was registered for its end
+ * runs. A function of ours does, from here: it finishes recordings, and may
+ * name a command whose output is for standard error, such as the closing
+ * report. That command is a process of its own, because os._exit is called
+ * anywhere: in a signal handler, from a thread while another one is stuck in
+ * an import, at the end of the stack. The GIL is kept while it runs, so other
+ * threads do not go on in a program that has ended.
+ *
+ * What is replaced is how the one function object is called: os._exit,
+ * posix._exit and whatever other name it has been given are all the same. It
+ * gets a definition without flags meanwhile, or the interpreter would call the
+ * C function itself where it specialises a call. */
+#include "vpy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { CHUNK = 512, PATIENCE_MS = 5000 };
+
+extern char **environ;
+
+static PyCFunctionObject *exit_function; /* NULL: not found */
+static vectorcallfunc plain_exit;
+static PyMethodDef *plain_definition, own_definition;
+static PyObject *follower; /* NULL: nobody is told */
+static long owner;         /* the process that follower is for */
+static long leaving;       /* the thread that is ending it; 0: none */
+
+/* ---- the command ------------------------------------------------------- */
+
+/* Bounded: if it is a pipe, its reader may be a thread of this process. */
+static bool put(const char *bytes, size_t count)
+{
+    while (count) {
+        struct pollfd ready = {.fd = 2, .events = POLLOUT};
+        ssize_t written;
+        if (poll(&ready, 1, PATIENCE_MS) != 1)
+            return false;
+        written = write(2, bytes, count < CHUNK ? count : CHUNK);
+        if (written < 0 && errno != EAGAIN)
+            return false;
+        if (written > 0) {
+            bytes += written;
+            count -= (size_t)written;
+        }
+    }
+    return true;
+}
+
+static void pass_on(int from)
+{
+    char bytes[4096];
+    ssize_t count;
+
+    while ((count = read(from, bytes, sizeof bytes)) > 0)
+        if (!put(bytes, (size_t)count))
+            return;
+}
+
+static bool spawn(char **words, int output)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    pid_t child;
+    int failed;
+
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_adddup2(&actions, output, 1);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    failed =
+        posix_spawn(&child, words[0], &actions, &attributes, words, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return !failed;
+}
+
+/* words: a list of bytes */
+static void run_command(PyObject *words)
+{
+    size_t count = (size_t)PyList_GET_SIZE(words);
+    char **texts = calloc(count + 1, sizeof *texts);
+    int ends[2];
+
+    for (size_t i = 0; texts && i < count; i++) {
+        PyObject *word = PyList_GET_ITEM(words, (Py_ssize_t)i);
+        texts[i] = PyBytes_Check(word) ? PyBytes_AS_STRING(word) : "";
+    }
+    if (texts && count && pipe2(ends, O_CLOEXEC) == 0) {
+        bool spawned = spawn(texts, ends[1]);
+        close(ends[1]);
+        if (spawned)
+            pass_on(ends[0]);
+        close(ends[0]);
+    }
+    free(texts);
+}
+
+/* ---- the call ---------------------------------------------------------- */
+
+/* The code that os._exit is given; false: it will refuse what it is given. */
+static bool take_code(PyObject *const *args, size_t nargsf, PyObject *names,
+                      int *code)
+{
+    Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
+    PyObject *number;
+    long value;
+    int overflow;
+
+    if (PyVectorcall_NARGS(nargsf) + named != 1 ||
+        (named && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0),
+                                                   "status") != 0))
+        return false;
+    number = PyNumber_Index(args[0]);
+    if (!number) {
+        PyErr_Clear();
+        return false;
+    }
+    value = PyLong_AsLongAndOverflow(number, &overflow);
+    Py_DECREF(number);
+    *code = (int)value;
+    return !overflow && value >= INT_MIN && value <= INT_MAX;
+}
+
+/* The stack may be used up: what we call has the whole recursion limit. */
+static void tell_follower(int code)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    PyObject *function = follower, *words;
+    vpy_recursion used = vpy_recursion_put_aside(tstate);
+
+    follower = NULL; /* here is its reference */
+    words = PyObject_CallFunction(function, "i", code);
+    PyErr_Clear();
+    vpy_recursion_take_back(tstate, used);
+    if (words && PyList_Check(words))
+        run_command(words);
+    Py_XDECREF(words);
+    Py_DECREF(function);
+}
+
+/* For a thread that ends a process which another one is ending. */
+static void wait_for_the_end(void)
+{
+    Py_BEGIN_ALLOW_THREADS;
+    for (;;)
+        pause();
+    Py_END_ALLOW_THREADS;
+}
+
+/* Signals wait, for good: handlers of the program's have nothing to handle. Not
+ * those of a fault: a file that was cut is met by a handler of ours. */
+static void block_signals(sigset_t *before)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
+    pthread_sigmask(SIG_BLOCK, &all, before);
+}
+
+static PyObject *leave(PyObject *callable, PyObject *const *args, size_t nargsf,
+                       PyObject *names)
+{
+    PyObject *result;
+    sigset_t before;
+    int code;
+
+    if (getpid() != owner || !take_code(args, nargsf, names, &code))
+        return plain_exit(callable, args, nargsf, names);
+    if (leaving && leaving != gettid())
+        wait_for_the_end();
+    if (!follower)
+        return plain_exit(callable, args, nargsf, names);
+    block_signals(&before);
+    leaving = gettid();
+    tell_follower(code);
+    result = plain_exit(callable, args, nargsf, names);
+    leaving = 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return result;
+}
+
+static void stand_in(bool wanted)
+{
+    if (!exit_function || leaving)
+        return;
+    exit_function->vectorcall = wanted ? leave : plain_exit;
+    exit_function->m_ml = wanted ? &own_definition : plain_definition;
+}
+
+static PyObject *set_follower(PyObject *module, PyObject *function)
+{
+    (void)module;
+    if (owner != getpid())
+        leaving = 0; /* in a process that this one was forked from */
+    owner = getpid();
+    if (function == Py_None) {
+        Py_CLEAR(follower);
+    } else {
+        Py_INCREF(function);
+        Py_XSETREF(follower, function);
+    }
+    stand_in(follower != NULL);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"on_exit", set_follower, METH_O,
+     PyDoc_STR("on_exit(function)\n--\n\nos._exit calls function(code) in this "
+               "process before it ends it; None: it does not. The function may "
+               "return a command, as a list of bytes, whose output goes to "
+               "standard error.")},
+    {NULL, NULL, 0, NULL},
+};
+
+/* Before any engine changes what definitions say. */
+int vpy_exits_init(PyObject *module)
+{
+    PyObject *posix = PyImport_ImportModule("posix");
+    PyObject *found = posix ? PyObject_GetAttrString(posix, "_exit") : NULL;
+    PyCFunctionObject *function = (PyCFunctionObject *)found;
+
+    Py_XDECREF(posix);
+    PyErr_Clear();
+    if (found && PyCFunction_CheckExact(found) && function->vectorcall) {
+        exit_function = function; /* kept for good */
+        plain_exit = function->vectorcall;
+        plain_definition = function->m_ml;
+        own_definition = *function->m_ml;
+        own_definition.ml_flags = 0;
+    } else {
+        Py_XDECREF(found);
+    }
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,21 @@
+"""The report after a program that ended by os._exit, made by a process of its own, for nothing more may run in that one.
+What it prints goes to the program's standard error, which is ours too, so its width and colours are known here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from vestige.standard_error import Draft
+
+
+def main() -> None:
+    _, _, module, name, encoding, facts = sys.argv
+    recording = getattr(__import__(module, fromlist=[name]), name).over(json.loads(facts))
+    draft = Draft()
+    recording.tell(draft)
+    left = draft.text.encode(encoding, "backslashreplace")
+    while left:
+        left = left[os.write(1, left) :]
