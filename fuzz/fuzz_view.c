@@ -17,6 +17,8 @@ enum {
     PIXELS_MAX = 256
 };
 
+#define TIME_LIMIT ((int64_t)1 << 61) /* as pass.c has it */
+
 /* ---- questions ----------------------------------------------------------- */
 
 static vst_view_range some_range(const vst_view *view, const uint8_t *choices,
@@ -121,12 +123,11 @@ static void compare_tracks(vst_view *view, oracle *truth,
     vst_view_series *series[2];
     vst_loss *losses[2];
     size_t counts[2];
-    vst_status status =
-        vst_view_counters(view, range, &series[0], &counts[0], NULL);
 
-    if (status == VST_E_ARGUMENT) /* its times are further than any */
-        return;
-    MUST(status == VST_OK);
+    if (range->from_ns < -TIME_LIMIT || range->to_ns > TIME_LIMIT)
+        return; /* no honest time: a view cuts the range */
+    MUST(vst_view_counters(view, range, &series[0], &counts[0], NULL) ==
+         VST_OK);
     MUST(oracle_counters(truth, range, &series[1], &counts[1], NULL) == VST_OK);
     MUST(counts[0] == counts[1]);
     for (int i = 0; i < 2; i++)
