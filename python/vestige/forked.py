@@ -2,8 +2,9 @@
 
 One that was recording is empty there: the recording goes on in the parent alone, so the child's copy of the profile
 must not show the parent's records, nor touch its file. Reading gives nothing, stop() and step() do nothing. One that
-was stopped can be read, without what the parent adds later. start() begins a recording of the child's own with either. The extension tells of a fork when it happens; where C forked without telling Python (uWSGI does), when
-the child first uses a profile.
+was stopped can be read, without what the parent adds later. start() begins a recording of the child's own with either.
+The extension calls this module when Python forks. Where C forks without telling Python, as uWSGI does, the child's
+first use of a profile does.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ and sees to it that what was started is finished when the program ends.
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from time import time_ns
@@ -427,7 +426,7 @@ class profile(TorchProfile):
             raise RuntimeError("this profile is recording: stop() it before exporting")
         if not self._started:
             raise RuntimeError("nothing was recorded: call start() first")
-        _export_json(self._trace(), os.fsdecode(path), self._selection())
+        self._trace().export(os.fsdecode(path), format="chrome", **self._selection())
 
     @property
     def snapshots(self) -> list[tuple[str, str, str | None]]:
@@ -489,16 +488,3 @@ class profile(TorchProfile):
         if distributed is not None:
             facts["distributedInfo"] = distributed
         return facts
-
-
-def _export_json(trace: _core.Trace, path: str, selection: dict[str, Any]) -> None:
-    """The format goes by the name's suffix; any other name is reached through one that has it."""
-    if path.endswith((".json", ".json.gz")):
-        trace.export(path, **selection)
-        return
-    if os.path.isdir(path):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    suffix = ".json.gz" if path.endswith(".gz") else ".json"
-    partial = f"{path}.{os.getpid()}{suffix}"
-    trace.export(partial, **selection)
-    os.replace(partial, path)
