@@ -39,8 +39,15 @@ def server(name: str, words: list[str], pages: list[str], **others: object) -> A
     return app
 
 
+def reloading(name: str, words: list[str]) -> App:
+    app = server(name, words, ["/", "--reload", "plain_server.py"], signal=signal.SIGINT, as_terminal=True)
+    app.ignored = ["KeyboardInterrupt|Traceback|^  "]  # where Ctrl-C finds the server
+    return app
+
+
 COVERAGE = ("--cov", "--cov-report=term")
 HERE = "127.0.0.1:{port}"
+STREAMLIT = ["--server.headless", "true", "--server.port", "{port}", "--browser.gatherUsageStats", "false"]
 PAGES = ["/total/3", "/total/100"]
 DJANGO = {"DJANGO_SETTINGS_MODULE": "django_settings"}
 GUNICORN = ["{bin}/gunicorn", "-w", "2", "-b", HERE, "site_wsgi:app"]
@@ -65,7 +72,7 @@ APPS = [
         [*PAGES, "--reload", "site_wsgi.py"],
         signal=signal.SIGINT,
         as_terminal=True,
-        ignored=[r"GET /word"],
+        ignored=[r"GET /word", "Inotify queue overflowed"],  # it watches files that others use, too
         unsteady=[(r"PIN: [\d-]+", "PIN: <pin>")],
     ),
     server("gunicorn-sync", GUNICORN, PAGES, unsteady=ITS_PID),
@@ -80,6 +87,9 @@ APPS = [
         as_terminal=True,
         ignored=[r"GET /word"],
     ),
+    server("streamlit", ["-m", "streamlit", "run", "streamlit_page.py", *STREAMLIT], ["/_stcore/health"]),
+    reloading("hupper", ["hupper_server.py", "{port}"]),
+    reloading("watchfiles", ["-m", "watchfiles", "plain_server.main", "--args", "{port}"]),
     App(
         "celery",
         ["-m", "celery", "-A", "celery_tasks", "worker", "-c", "2", "-n", "one", "--without-gossip", "--without-mingle"],

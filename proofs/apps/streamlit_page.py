@@ -1,0 +1,5 @@
+"""A page of Streamlit."""
+
+import streamlit
+
+streamlit.write(sum(range(100)))
