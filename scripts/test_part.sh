@@ -39,7 +39,7 @@ run() {
         -Db_sanitize=thread -Dzstd=disabled -Dunwind=disabled \
         -Dsymbols=disabled ;; # a build without them
     install) scripts/test_install.sh build/c "$prefix" ;;
-    clients) .venv/clients/bin/python -m pytest -q -rs tests/clients ;;
+    clients) .venv/clients/bin/python -m pytest -q -rfEs tests/clients ;;
     torch) scripts/test_python.sh "$PY" torch ;;
     python-*) scripts/test_python.sh "${part#python-}" \
         "$([ "${part#python-}" != "${TORCH_APART:-}" ] || echo rest)" ;;

@@ -18,4 +18,4 @@ torch) tests=$torch ;;
 rest) ignored=$(printf -- '--ignore=%s ' $torch) ;;
 esac
 # shellcheck disable=SC2086 # lists of files
-pytest -q -rs $ignored $tests
+pytest -q -rfEs $ignored $tests

@@ -148,12 +148,21 @@ static vst_stack_id tell_stack(unsigned *flags)
     return 0;
 }
 
+/* A sanitizer's allocator may not be entered while another thread forks: the
+ * child would wait for its lock for ever. The program's own may. */
+static pthread_mutex_t sanitized_fork = PTHREAD_MUTEX_INITIALIZER;
+
 static void *run_on(void *argument)
 {
     (void)argument;
-    while (!is_over)
+    while (!is_over) {
+        if (SANITIZED)
+            pthread_mutex_lock(&sanitized_fork);
         for (int i = 0; i < 100; i++)
             o->free(o->malloc(100));
+        if (SANITIZED)
+            pthread_mutex_unlock(&sanitized_fork);
+    }
     return NULL;
 }
 
@@ -262,9 +271,13 @@ static void a_child_is_traced_once_it_starts_that_itself(void)
     pthread_create(&thread, NULL, run_on, NULL);
     memory_begin(&all);
     for (int i = 0; i < 5; i++) {
+        if (SANITIZED)
+            pthread_mutex_lock(&sanitized_fork);
         pid_t child = fork();
         if (child == 0)
             _exit(trace_in_child());
+        if (SANITIZED)
+            pthread_mutex_unlock(&sanitized_fork);
         waitpid(child, &status, 0);
         CHECK_INT(status, 0);
     }

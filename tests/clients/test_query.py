@@ -233,7 +233,10 @@ def spilling(folder):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_spilled_files_are_private_have_no_known_name_and_go_when_a_signal_ends_it(hand, tmp_path, number):
-    start = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731 (a shell's jobs ignore it)
+    def start():  # a shell's jobs ignore interrupts, what nohup starts ignores hangups
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
     env = {**os.environ, "TMPDIR": str(tmp_path)}
     process = subprocess.Popen(spilling(hand), env=env, preexec_fn=start, stderr=subprocess.PIPE)
     try:

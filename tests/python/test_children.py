@@ -265,7 +265,7 @@ def test_no_children_means_none(workplace):
 def test_the_report_names_the_files_of_children(workplace):
     workplace.write("main.py", "import os\nfor _ in range(9):\n    if os.fork() == 0: os._exit(0)\n    os.wait()")
     result = workplace.vestige("run", "-o", "t.vst", "main.py")
-    [line] = [line for line in result.stderr.splitlines() if "child process" in line]
+    [line] = [line for line in result.stderr.splitlines() if line.startswith("and ")]
     assert line.startswith("and 9 child processes: t.")
     assert line.endswith(" …")
     assert len(line) <= 80

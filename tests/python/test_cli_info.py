@@ -4,7 +4,7 @@ import threading
 
 import pytest
 from in_process import vestige
-from traces import family, record
+from traces import family, record_alone
 
 pytestmark = pytest.mark.any_python
 
@@ -17,7 +17,7 @@ def many_threads():
 
 
 def test_of_many_threads_those_with_most_records_are_listed_and_the_others_summed_up(tmp_path):
-    path = record(tmp_path / "t.vst", many_threads)
+    path = record_alone(tmp_path / "t.vst", many_threads)
     lines = vestige("info", path).out.splitlines()
     at = lines.index("  threads  51")
     assert len(lines) - at == 1 + 20 + 1

@@ -12,9 +12,8 @@ import time
 
 import pytest
 from in_process import vestige
-from traces import family, record
+from traces import family, record, record_alone
 
-from vestige import profile
 from vestige.waits import CHILD, IO, LOCK, SLEEP, waits_for
 
 SHORT = 0.002
@@ -88,10 +87,7 @@ def busy_and_idle():
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory):
-    path = tmp_path_factory.mktemp("waits") / "t.vst"
-    with profile(output=str(path), with_stack=True):
-        busy_and_idle()
-    return path
+    return record_alone(tmp_path_factory.mktemp("waits") / "t.vst", busy_and_idle)
 
 
 def as_json(*words):

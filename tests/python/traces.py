@@ -1,6 +1,7 @@
 """Trace files made to measure for tests: recorded here, then told to be of another process, machine or time."""
 
 import json
+import os
 import struct
 import zlib
 
@@ -16,6 +17,20 @@ def record(path, work=None, **metadata):
         prof._set_metadata(name.replace("vestige_", "vestige."), json.dumps(value))
     with prof:
         (work or nothing)()
+    return path
+
+
+def record_alone(path, work):
+    """As record(), in a process without the threads that other tests may have left here."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            record(path, work)
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
     return path
 
 
