@@ -430,6 +430,8 @@ VST_EXPORTED void vst_torch_attend(void)
 VST_EXPORTED void vst_torch_forget(void)
 {
     now_set.generation.store(0, std::memory_order_relaxed);
+    unwatch();
+    watched = this_thread.is_counted; /* the other threads are the parent's */
 }
 
 VST_EXPORTED void vst_torch_stop(void)

@@ -65,6 +65,19 @@ static void watch_type(PyTypeObject *type)
     }
 }
 
+static void unwatch_type(void)
+{
+    vpy_unwatch(&enter);
+    vpy_unwatch(&exit_method);
+}
+
+/* A session that is freed while it records was not stopped. */
+void vpy_fast_contexts_forget(const PyObject *session)
+{
+    if (session == vpy_recording_session)
+        unwatch_type();
+}
+
 static PyObject *watch_fast_contexts(PyObject *module, PyObject *args)
 {
     PyObject *type;
@@ -75,8 +88,7 @@ static PyObject *watch_fast_contexts(PyObject *module, PyObject *args)
                           &without_at))
         return NULL;
     if (!PyType_Check(type) || !attend_at || !without_at) {
-        vpy_unwatch(&enter);
-        vpy_unwatch(&exit_method);
+        unwatch_type();
         Py_RETURN_NONE;
     }
     attend = (void (*)(void))(uintptr_t)attend_at;

@@ -149,6 +149,7 @@ static void session_dealloc(PyObject *object)
 
     if (self->handle) {
         vpy_annotation_forget(vst_session_queue(self->handle));
+        vpy_fast_contexts_forget(object);
         is_no_longer_recording(self);
         vpy_snapshots_wait(object);
         vpy_flight_end(self->flight);
@@ -467,8 +468,7 @@ PyDoc_STRVAR(session_doc,
              "log_args=None, max_size=0, keep_ns=0, checkpoints=False, "
              "memory=False, memory_native_stacks=False, "
              "memory_native_allocators=True, memory_sample_bytes=0, "
-             "min_duration_ns=0)\n--\n\n"
-             "One recording.");
+             "min_duration_ns=0)\n--\n\nOne recording.");
 
 static PyType_Slot session_slots[] = {
     {Py_tp_init, session_init},

@@ -284,6 +284,7 @@ void vpy_unwatch(vpy_watched *w);
 
 /* fast_contexts.c: torch's _RecordFunctionFast. */
 int vpy_fast_contexts_init(PyObject *module);
+void vpy_fast_contexts_forget(const PyObject *session); /* it is freed */
 
 /* tensors.c: what its modules and optimizers hold. */
 int vpy_tensors_init(PyObject *module);

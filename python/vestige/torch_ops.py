@@ -101,6 +101,7 @@ def after_fork() -> None:
     _arrival.leave()
     if _library is not None:
         _library.vst_torch_forget()
+        _core.watch_fast_contexts(None, 0, 0)
     _watch_tensors(None)
     _announce(None)
 

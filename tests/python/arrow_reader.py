@@ -1,4 +1,5 @@
-"""A small reader of Arrow's C stream interface, by ctypes: what a table's capsule holds, without pyarrow."""
+"""A small reader of Arrow's C stream interface, by ctypes: what a table's capsule holds, without pyarrow.
+Its functions are called with the GIL held."""
 
 import ctypes
 import struct
@@ -26,7 +27,7 @@ Schema._fields_ = [
     ("n_children", I64),
     ("children", ctypes.POINTER(ctypes.POINTER(Schema))),
     ("dictionary", ctypes.POINTER(Schema)),
-    ("release", ctypes.CFUNCTYPE(None, ctypes.POINTER(Schema))),
+    ("release", ctypes.PYFUNCTYPE(None, ctypes.POINTER(Schema))),
     ("private_data", P),
 ]
 Array._fields_ = [
@@ -38,15 +39,15 @@ Array._fields_ = [
     ("buffers", ctypes.POINTER(P)),
     ("children", ctypes.POINTER(ctypes.POINTER(Array))),
     ("dictionary", ctypes.POINTER(Array)),
-    ("release", ctypes.CFUNCTYPE(None, ctypes.POINTER(Array))),
+    ("release", ctypes.PYFUNCTYPE(None, ctypes.POINTER(Array))),
     ("private_data", P),
 ]
 GET_NEXT = (ctypes.c_int, ctypes.POINTER(Stream), ctypes.POINTER(Array))
 Stream._fields_ = [
-    ("get_schema", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Stream), ctypes.POINTER(Schema))),
-    ("get_next", ctypes.PYFUNCTYPE(*GET_NEXT)),  # called with the GIL held
-    ("get_last_error", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.POINTER(Stream))),
-    ("release", ctypes.CFUNCTYPE(None, ctypes.POINTER(Stream))),
+    ("get_schema", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(Stream), ctypes.POINTER(Schema))),
+    ("get_next", ctypes.PYFUNCTYPE(*GET_NEXT)),
+    ("get_last_error", ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.POINTER(Stream))),
+    ("release", ctypes.PYFUNCTYPE(None, ctypes.POINTER(Stream))),
     ("private_data", P),
 ]
 get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
