@@ -205,6 +205,8 @@ def on_a_thread(function):
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
+    while os.path.exists(f"/proc/self/task/{thread.native_id}"):  # what torch keeps of it goes last
+        time.sleep(0.001)
     return raised
 
 
