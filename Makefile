@@ -123,6 +123,11 @@ check-cpython check-packages: check-%: .venv/$(PY)/.installed FORCE
 check-apps: .venv/$(PY)/.installed FORCE
 	@.venv/$(PY)/bin/python proofs/apps.py --python $(PY) $(ARGS)
 
+# What vestige memory says beside what the system says; needs proofs/resident-requirements.txt in .venv/$(PY).
+check-resident: .venv/$(PY)/.installed FORCE
+	@.venv/$(PY)/bin/python -m pip install -qq --disable-pip-version-check -r proofs/resident-requirements.txt
+	@.venv/$(PY)/bin/python proofs/resident.py $(ARGS)
+
 # Generated programs, recorded by every engine of every Python; ARGS='--python 3.12 --programs 100' is shorter.
 check-differential: FORCE
 	@$(MAKE) --no-print-directory $$(scripts/find_python.sh --all | sed 's|.*|.venv/&/.test-tools|')

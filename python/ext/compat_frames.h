@@ -178,10 +178,30 @@ typedef struct vpy_recursion {
     int python, c;
 } vpy_recursion;
 
+/* Whether the depth is where we look for it, as far as the interpreter tells.
+ */
+static inline bool vpy_recursion_is_known(PyThreadState *tstate)
+{
+    int limit = Py_GetRecursionLimit();
+#if PY_VERSION_HEX >= 0x030C0000
+    int remaining = tstate->py_recursion_remaining;
+    bool is_limit = tstate->py_recursion_limit == limit;
+#elif PY_VERSION_HEX >= 0x030B0000
+    int remaining = tstate->recursion_remaining;
+    bool is_limit = tstate->recursion_limit == limit;
+#else
+    int remaining = limit - tstate->recursion_depth;
+    bool is_limit = true;
+#endif
+    return is_limit && remaining <= limit;
+}
+
 static inline vpy_recursion vpy_recursion_put_aside(PyThreadState *tstate)
 {
     vpy_recursion used = {0, 0};
 
+    if (!vpy_recursion_is_known(tstate))
+        return used;
 #if PY_VERSION_HEX >= 0x030C0000
     const vpy_iframe *frame = vpy_iframe_innermost(tstate);
 

@@ -19,6 +19,21 @@ bool vpy_code_is_runner(PyObject *code)
     return false;
 }
 
+static PyObject *call(PyObject *what, PyObject *with)
+{
+    return PyCode_Check(what) ? PyEval_EvalCode(what, with, with)
+                              : PyObject_Call(what, with, NULL);
+}
+
+/* The frame that the interpreter shows is the one we would put aside. Else the
+ * program runs above the command's frames, which does no harm. */
+static bool frame_is_known(PyThreadState *tstate)
+{
+    PyFrameObject *shown = PyEval_GetFrame();
+
+    return shown && vpy_iframe_running(tstate) == vpy_iframe_of(shown);
+}
+
 /* run_program(code, namespace) or run_program(function, arguments) */
 static PyObject *run_program(PyObject *module, PyObject *args)
 {
@@ -30,12 +45,11 @@ static PyObject *run_program(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "OO:run_program", &what, &with))
         return NULL;
+    if (!frame_is_known(tstate))
+        return call(what, with);
     used = vpy_recursion_put_aside(tstate);
     frame = vpy_iframes_replace(tstate, NULL);
-    if (PyCode_Check(what))
-        result = PyEval_EvalCode(what, with, with);
-    else
-        result = PyObject_Call(what, with, NULL);
+    result = call(what, with);
     vpy_iframes_replace(tstate, frame);
     vpy_recursion_take_back(tstate, used);
     return result;
