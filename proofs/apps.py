@@ -3,7 +3,7 @@
     python proofs/apps.py                        all of them, with the Python that has torch
     python proofs/apps.py --apps flask-debug ray --show
 
-What is run is listed in apps_listed.py, the programs are in apps/. The applications are installed into
+What was run is kept in build/proofs: some that are run again get new rows in the page, the others keep theirs. What is run is listed in apps_listed.py, the programs are in apps/. The applications are installed into
 build/proofs/apps-<version>, on top of which stands what `make develop` has installed. The results are
 results/apps-<version>.md. Exit code 1 if an application behaves differently.
 """
@@ -275,11 +275,13 @@ def prove(place: Place, app: App) -> Result:
 HEAD = """\
 # Applications on Python {version}: bare and recorded
 
-Each ran {rounds} times bare and as often under `vestige run`, in turns. "same": what it printed on stdout and stderr, what its
+Each ran bare and under `vestige run`, in turns and as often. "same": what it printed on stdout and stderr, what its
 client saw, and how it ended were the same but for durations, dates, addresses and numbers of processes; all its traces
 can be read and none lost a record. Servers were asked for pages, then stopped by the signal that their users send. The
 slowdown is the ratio of the least CPU times, children included that were waited for. Most of these programs
-mainly import and compile themselves, which is the worst case: many short calls, each made for the first time.
+mainly import and compile themselves, which is the worst case: many short calls, each made for the first time. A ratio
+of single runs on a busy machine, as these were, may be off by a fifth. flask-debug ran without watchdog: with it, in an
+environment this large, its watch of all packages overflows and starts over, bare as well as recorded.
 
 With {packages}.
 
@@ -288,21 +290,29 @@ With {packages}.
 """
 
 
-def write(path: Path, python: Python, results: list[Result]) -> None:
-    rounds = max(result.app.rounds for result in results)
-    head = HEAD.format(version=python.full, packages=versions(python), rounds=rounds)
-    differing = [result for result in results if result.differences]
+def keep(version: str, result: Result) -> None:
+    file = KEPT / f"apps-{version}-results" / f"{result.app.name}.json"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps({"row": result.row(), "differences": result.differences}))
+
+
+def write(path: Path, python: Python) -> None:
+    """A page of what is kept, in the order of the list."""
+    files = [KEPT / f"apps-{python.version}-results" / f"{app.name}.json" for app in APPS]
+    results = [json.loads(file.read_text()) | {"name": file.stem} for file in files if file.exists()]
+    differing = [result for result in results if result["differences"]]
     tail = "\nNo application behaves differently.\n" if not differing else "\nDifferences:\n"
     for result in differing:
-        lines = "\n".join(f"    {line[:160]}" for line in result.differences[:12])
-        tail += f"\n{result.app.name}:\n\n{lines}\n"
-    path.write_text(head + "".join(result.row() for result in results) + tail)
+        lines = "\n".join(f"    {line[:160]}" for line in result["differences"][:12])
+        tail += f"\n{result['name']}:\n\n{lines}\n"
+    head = HEAD.format(version=python.full, packages=versions(python))
+    path.write_text(head + "".join(result["row"] for result in results) + tail)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Real applications, bare and recorded.")
     parser.add_argument("--python", default="3.11", metavar="3.12", help="the version to run them with (default: 3.11)")
-    parser.add_argument("--apps", nargs="+", metavar="NAME", help="only these; no results are written")
+    parser.add_argument("--apps", nargs="+", metavar="NAME", help="only these")
     parser.add_argument("--rounds", type=int, metavar="N", help="of each way (default: 3)")
     parser.add_argument("--show", action="store_true", help="show what each printed bare")
     options = parser.parse_args()
@@ -316,12 +326,12 @@ def main() -> int:
         app.rounds = options.rounds or app.rounds
         result = prove(place, app)
         results.append(result)
+        keep(options.python, result)
         print(result.row(), end="", flush=True)
         shown = result.bare[0].behaviour if options.show else []
         print("".join(f"    {line}\n" for line in [*shown, *result.differences[:40]]), end="", flush=True)
     shutil.rmtree(place.base, ignore_errors=True)
-    if not options.apps:
-        write(HERE / "results" / f"apps-{options.python}.md", place.python, results)
+    write(HERE / "results" / f"apps-{options.python}.md", place.python)
     return 1 if any(result.differences for result in results) else 0
 
 

@@ -29,7 +29,9 @@ class App:
 
 def pytest(package: str, how: str, *options: str) -> App:
     words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *options]
-    return App(f"pytest-{package}{how}", words, folder=package, sources=[package])
+    # Which of xdist's workers takes a test is chance: so is the order of dots, not their sum.
+    ignored = [r"^[.sx]+ +\[ *\d+%\]$"] if how == "-xdist" else []
+    return App(f"pytest-{package}{how}", words, folder=package, sources=[package], ignored=ignored)
 
 
 def server(name: str, words: list[str], pages: list[str], **others: object) -> App:
@@ -98,7 +100,7 @@ APPS = [
     ),
     App("black", ["-m", "black", "--check", "code"], stdlib="json", any_order=True),
     App("mypy", ["-m", "mypy", "--no-incremental", "code/json"], stdlib="json"),
-    App("pylint", ["-m", "pylint", "code/json"], stdlib="json"),
+    App("pylint", ["-m", "pylint", "--persistent=n", "code/json"], stdlib="json"),
     App("sphinx", ["-m", "sphinx", "-b", "html", "docs", "out"]),
     App("nbconvert", ["-m", "nbconvert", "--to", "markdown", "--execute", "--stdout", "cells.ipynb"]),
     App("pandas", ["pandas_tables.py"]),
