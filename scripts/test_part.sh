@@ -39,10 +39,7 @@ run() {
         -Db_sanitize=thread -Dzstd=disabled -Dunwind=disabled \
         -Dsymbols=disabled ;; # a build without them
     install) scripts/test_install.sh build/c "$prefix" ;;
-    clients) .venv/clients/bin/python -m pytest -q -rfEs tests/clients &&
-        # What asks DuckDB, which is here alone.
-        .venv/clients/bin/python -m pytest -q -rfEs -k 'same_result or query or did_not_write' \
-            tests/python/test_golden.py tests/python/test_hostile_text.py tests/python/test_cli_trouble.py ;;
+    clients) .venv/clients/bin/python -m pytest -q -rfEs tests/clients ;;
     torch) scripts/test_python.sh "$PY" torch ;;
     python-*) scripts/test_python.sh "${part#python-}" \
         "$([ "${part#python-}" != "${TORCH_APART:-}" ] || echo rest)" ;;
