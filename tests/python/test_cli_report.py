@@ -14,6 +14,9 @@ from on_terminal import on_terminal
 
 import vestige
 from vestige import cli
+from vestige.cli import report_end
+from vestige.cli.report_data import Data, Thread
+from vestige.cli.terminal import UNBOUNDED
 
 pytestmark = pytest.mark.any_python
 
@@ -125,6 +128,19 @@ def test_the_end_of_a_run_is_as_wide_as_the_terminal(traced):
     lines = on_terminal(command, columns=80, cwd=traced.path, NO_COLOR="1").splitlines()
     assert len(lines) <= 24
     assert all(len(line) <= 80 for line in lines[:-1])
+
+
+def test_the_line_about_threads_names_all_that_there_is_room_for():
+    def line(count, width):
+        data = Data()
+        sums = (0, 1, 93_500_000, 13_100_000, 0, 0, 0)
+        data.threads = [Thread(1, {"name": f"thread {n}"}, sums) for n in range(count)]
+        return report_end._threads(data, width)
+
+    one = "thread {} 93.5 ms (13.1 ms waiting)".format
+    assert line(2, UNBOUNDED) == f"threads: {one(0)}, {one(1)}"
+    assert line(2, 80) == f"threads: {one(0)}, 1 more"
+    assert line(10, UNBOUNDED) == "threads: " + ", ".join(map(one, range(8))) + ", 2 more"
 
 
 def test_the_end_of_a_run_folds_libraries_and_recursion(traced):

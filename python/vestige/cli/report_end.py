@@ -8,7 +8,7 @@ from .quantities import duration, plural
 from .report_data import Data
 from .report_tables import WORTH_A_WORD, show_head, show_left_out, span_of
 from .report_tree import choose, draw, fold, shorten
-from .terminal import Paint, Progress, cells, cut, line_width, width_of
+from .terminal import Paint, Progress, cells, cut, width_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vestige._core import Trace
 
 ROWS = 14  # of the tree
+THREADS = 8  # in the line about threads, where the terminal has room for them
 MIN_SHARE = 0.01
 
 
@@ -36,7 +37,7 @@ def show(trace: Trace, metadata: dict[str, Any], out: TextIO) -> None:
     paint, width = Paint(out), width_of(out)
     for line in _tree(data, data.threads_ns, width, paint):
         print(line, file=out)
-    for line in (_threads(data, line_width(out)), _collections(data, whole)):
+    for line in (_threads(data, width), _collections(data, whole)):
         if line:
             print(line, file=out)
     show_left_out([facts], out)
@@ -64,7 +65,7 @@ def _threads(data: Data, width: int) -> str:
         part = f"{',' if number else ''} {cut(thread.name, 20)} {duration(time)}{waiting}"
         more = f", {len(ranked) - number:,} more"
         room = width if number == len(ranked) - 1 else width - len(more)
-        if cells(line + part) > room:
+        if number == THREADS or cells(line + part) > room:
             return line + more
         line += part
     return line
