@@ -139,7 +139,7 @@ def test_the_line_about_threads_names_all_that_there_is_room_for():
 
     one = "thread {} 93.5 ms (13.1 ms waiting)".format
     assert line(2, UNBOUNDED) == f"threads: {one(0)}, {one(1)}"
-    assert line(2, 80) == f"threads: {one(0)}, 1 more"
+    assert line(2, 78) == f"threads: {one(0)}, 1 more"
     assert line(10, UNBOUNDED) == "threads: " + ", ".join(map(one, range(8))) + ", 2 more"
 
 
