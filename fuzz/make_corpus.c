@@ -1,7 +1,7 @@
 /* Writes the inputs to begin with into <folder>/reader, <folder>/matcher,
- * <folder>/limit and <folder>/trace: one small file for each thing that a trace can hold or lack.
- * What libFuzzer finds from there is kept beside them, or in the folder of the
- * target that found it. */
+ * <folder>/limit and <folder>/trace: one small file for each thing that a trace
+ * can hold or lack. What libFuzzer finds from there is kept beside them, or in
+ * the folder of the target that found it. */
 #include <string.h>
 #include <sys/stat.h>
 

@@ -94,7 +94,11 @@ class Place:
     def _execute(self, app: App, words: list[str], client: list[str]) -> Run:
         variables = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VESTIGE"))}
         variables |= {"PYTHONHASHSEED": "0", "TMPDIR": str(self.base), "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1"}
-        variables |= {"HOME": str(self.base), "COLUMNS": "100", "PATH": f"{Path(self.python.path).parent}:{os.environ['PATH']}"}
+        variables |= {
+            "HOME": str(self.base),
+            "COLUMNS": "100",
+            "PATH": f"{Path(self.python.path).parent}:{os.environ['PATH']}",
+        }
         variables |= {"XDG_CACHE_HOME": str(CACHE), **app.variables}
         where = self.folder / app.folder
         run = Run()
@@ -247,7 +251,9 @@ class Result:
         told = []
         for run in self.recorded:
             if not any(run.behaviour == bare.behaviour for bare in self.bare):
-                lines = difflib.unified_diff(self.bare[0].behaviour, run.behaviour, "bare", "recorded", lineterm="", n=0)
+                lines = difflib.unified_diff(
+                    self.bare[0].behaviour, run.behaviour, "bare", "recorded", lineterm="", n=0
+                )
                 told += [line for line in lines if not line.startswith(("---", "+++", "@@"))]
             told += run.faults
         return list(dict.fromkeys(told))

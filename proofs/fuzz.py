@@ -90,7 +90,9 @@ def minimize(target: str) -> None:
         before = {file.name for file in base.iterdir()}
         subprocess.run(
             [program(target), "-merge=1", "-use_counters=0", "-max_len=32768", "-rss_limit_mb=1024", base, more],
-            stderr=subprocess.DEVNULL, env=environment(), check=True,
+            stderr=subprocess.DEVNULL,
+            env=environment(),
+            check=True,
         )
         for file in kept.glob("min_*"):
             file.unlink()

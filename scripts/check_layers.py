@@ -18,7 +18,15 @@ EXT = ROOT / "python" / "ext"
 ADAPTERS = ROOT / "adapters"
 
 # A folder may include itself and those of the rows before it, never a sibling.
-LAYERS = [["base"], ["os"], ["record", "store", "traceback"], ["memory", "replay"], ["graph", "view"], ["export"], ["tables"]]
+LAYERS = [
+    ["base"],
+    ["os"],
+    ["record", "store", "traceback"],
+    ["memory", "replay"],
+    ["graph", "view"],
+    ["export"],
+    ["tables"],
+]
 RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}
 SESSION = len(LAYERS)  # src/session.c, above them all
 

@@ -57,9 +57,9 @@ VST_API vst_status vst_queue_define(vst_queue *queue,
                                     const vst_definition *definition,
                                     vst_id *id);
 
-/* Calls fn with the file of each Python function that was defined, once for each
- * function. It runs with the recorder's lock held: it must not define, record or
- * allocate. */
+/* Calls fn with the file of each Python function that was defined, once for
+ * each function. It runs with the recorder's lock held: it must not define,
+ * record or allocate. */
 VST_API void vst_queue_each_file(vst_queue *queue,
                                  void (*fn)(void *ctx, vst_id id,
                                             const char *file, uint32_t length),

@@ -1,6 +1,6 @@
 """The client of a server: asks for pages, and changes a file of the server's to see it reload.
 
-    ask_http.py PORT PATH… [--reload FILE]
+ask_http.py PORT PATH… [--reload FILE]
 """
 
 import sys

@@ -10,7 +10,13 @@ config = BertConfig(
 )
 data = [{"input_ids": torch.randint(0, 100, (16,)), "labels": torch.tensor(number % 2)} for number in range(64)]
 arguments = TrainingArguments(
-    "out", num_train_epochs=1, per_device_train_batch_size=8, report_to=[], disable_tqdm=True, save_strategy="no", use_cpu=True
+    "out",
+    num_train_epochs=1,
+    per_device_train_batch_size=8,
+    report_to=[],
+    disable_tqdm=True,
+    save_strategy="no",
+    use_cpu=True,
 )
 trainer = Trainer(BertForSequenceClassification(config), arguments, train_dataset=data)
 print(round(trainer.train().training_loss, 4))

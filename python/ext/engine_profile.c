@@ -212,8 +212,8 @@ static PyObject *through_disable(PyObject *self, PyObject *unused);
 
 /* Methods that change the thread's hook, called through us. */
 static vpy_watched setprofile = {.through_us = through_setprofile};
-static vpy_watched enable = {
-    .through_us = (PyCFunction)(void (*)(void))through_enable};
+static vpy_watched enable = {.through_us =
+                                 (PyCFunction)(void (*)(void))through_enable};
 static vpy_watched disable = {.through_us = through_disable};
 
 static PyObject *through_setprofile(PyObject *self, PyObject *argument)

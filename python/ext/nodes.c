@@ -275,7 +275,7 @@ static PyObject *set_graph(PyObject *module, PyObject *args)
         return NULL;
     vpy_graph_observer = observer;
     if (address)
-        framework_thread = (uint64_t(*)(void))(uintptr_t)address;
+        framework_thread = (uint64_t (*)(void))(uintptr_t)address;
     Py_RETURN_NONE;
 }
 

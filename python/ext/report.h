@@ -111,7 +111,7 @@ typedef struct vpy_waits {
     struct vpy_wait {
         uint64_t calls;
         int64_t ns;
-    } * of;
+    } *of;
 } vpy_waits;
 
 /* (id, calls, ns) of those that did. */

@@ -73,7 +73,7 @@ typedef struct vpy_pending {
         int64_t ns;
         uint32_t count; /* of children that are shown */
         uint32_t last;  /* what was noted of the last of them */
-    } * levels;
+    } *levels;
     size_t capacity;
     size_t top; /* no level from here on has anything */
     uint32_t thread;

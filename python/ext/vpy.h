@@ -121,7 +121,7 @@ extern bool vpy_torch_mode; /* be what torch.profiler is to other tools */
     ((uint32_t)1 << 30) /* set: vpy_code_entered wants to know */
 #define VPY_TIMED                                                              \
     ((uint32_t)1 << 31) /* set: a trigger watches how long it takes */
-#define VPY_ID(value) ((value)&VST_ID_MAX)
+#define VPY_ID(value) ((value) & VST_ID_MAX)
 
 extern Py_ssize_t vpy_code_extra_index;
 /* Names the tracer that ids were given for; in the upper half of the extra. */

@@ -84,9 +84,7 @@ class Table:
         self,
         name: str,
         sources: Iterable[
-            tuple[
-                str | bytes, int, int, int, int, int, int, int, str | None, str | None, str | None, str | None
-            ]
+            tuple[str | bytes, int, int, int, int, int, int, int, str | None, str | None, str | None, str | None]
         ],
     ) -> None:
         """A source is (path, process, offset_ns, from_ns, to_ns, parent_pid, rank, world_size, host, name, command,

@@ -21,6 +21,7 @@ NUMBER = 2
 PATIENCE_S = 5.0  # with a pipe that nobody reads from
 PAUSE_S = 0.01
 
+
 def note() -> None:
     """What it is now is what it is to be."""
     global _first

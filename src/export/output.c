@@ -30,8 +30,8 @@ enum {
 struct vst__output_file {
     FILE *stream;
     const char *path; /* the caller's */
-    char *temporary; /* NULL: written in place, since it is a device */
-    int filling; /* which buffer the exporter has */
+    char *temporary;  /* NULL: written in place, since it is a device */
+    int filling;      /* which buffer the exporter has */
     bool has_helper;
     pthread_t helper;
 
@@ -278,8 +278,7 @@ vst_status vst__output_finish(vst__output *output, vst_status status,
         output->status = VST_E_IO;
     }
     if (status == VST_OK && output->status == VST_OK &&
-        file->temporary != NULL &&
-        rename(file->temporary, file->path) != 0) {
+        file->temporary != NULL && rename(file->temporary, file->path) != 0) {
         file->sys_errno = errno;
         output->status = VST_E_IO;
     }

@@ -112,7 +112,7 @@ typedef struct placing {
     const vst_trace *trace;
     struct {
         uint32_t node, depth;
-    } * places;           /* by row, with 0 before the first: where a root is */
+    } *places;            /* by row, with 0 before the first: where a root is */
     uint32_t sum, sum_of; /* a node of deeper calls, and its parent */
 } placing;
 

@@ -157,10 +157,7 @@ static void *hook_reallocarray(void *old, size_t count, size_t size)
 
 /* ---- in and out --------------------------------------------------------- */
 
-#define HOOK(name)                                                             \
-    {                                                                          \
-#name, (void *)hook_##name, NULL                                       \
-    }
+#define HOOK(name) {#name, (void *)hook_##name, NULL}
 static vst__hook hooks[] = {
     HOOK(malloc),
     HOOK(calloc),

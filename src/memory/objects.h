@@ -43,7 +43,7 @@ typedef struct vst__protection {
     struct vst__protected_range {
         uintptr_t start, end;
         int access;
-    } * ranges;
+    } *ranges;
     size_t count, capacity;
 } vst__protection;
 

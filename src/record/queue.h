@@ -125,10 +125,7 @@ extern vst_queue *vst__recording; /* NULL while nothing is recorded */
 extern VST_THREAD_LOCAL bool vst__is_forking VST_TLS_MODEL;
 
 #define VST_EPOCH_NONE UINT64_MAX /* of a buffer that is not ready */
-#define VST_BUFFER_NONE                                                        \
-    {                                                                          \
-        .epoch = VST_EPOCH_NONE, .free_epoch = VST_EPOCH_NONE                  \
-    }
+#define VST_BUFFER_NONE {.epoch = VST_EPOCH_NONE, .free_epoch = VST_EPOCH_NONE}
 
 /* Before its next record it has to join the recording. */
 static inline void vst__writer_unready(vst__writer *writer)

@@ -47,8 +47,8 @@
  * An entry's size is stored last. Every definition precedes, in time, the first
  * record that uses it. A later entry of the same kind and id (or key) replaces
  * an earlier one. Ids of definitions, and those of stacks, are given out one
- * after the other from 1: one that is larger than the number of entries that the
- * file has room for is damage, and a reader leaves it out.
+ * after the other from 1: one that is larger than the number of entries that
+ * the file has room for is damage, and a reader leaves it out.
  *
  * Version 3 has records of memory (types of wire.h from VST_ESCAPE_FIXED on)
  * and the entries STACK, MODULE and MEMORY; else it is version 2.

@@ -192,8 +192,9 @@ __attribute__((noinline)) vst_traceback *vst_traceback_capture(unsigned parts,
     return traceback;
 }
 
-__attribute__((noinline)) size_t
-vst_traceback_addresses(uintptr_t *addresses, size_t max, size_t skip)
+__attribute__((noinline)) size_t vst_traceback_addresses(uintptr_t *addresses,
+                                                         size_t max,
+                                                         size_t skip)
 {
     size_t count =
         vst__native_gather(__builtin_return_address(0), addresses, max);

@@ -9,7 +9,7 @@
 #include "memory_model.h"
 #include "trace_builder.h"
 
-#define AT(address) (0x10000u + (uint64_t)(address)*16)
+#define AT(address) (0x10000u + (uint64_t)(address) * 16)
 
 /* ---- records ------------------------------------------------------------ */
 

@@ -173,7 +173,7 @@ static void event(state *s, part p)
             name = inner;
     }
     say("%c %" PRIu64 " %" PRId64, type == 0 ? 'F' : "BEIC"[type - 1],
-        track & 0xffffffff, s -> now_ns - BUILDER_EPOCH_NS);
+        track & 0xffffffff, s->now_ns - BUILDER_EPOCH_NS);
     if (name.at != NULL)
         say(" ");
     say_part(name);

@@ -359,7 +359,7 @@ static void what_a_frame_called_can_be_left_out(void)
 {
     enum {
         FLAGS = VST_TRACEBACK_LANGUAGE | VST_TRACEBACK_NATIVE |
-                VST_TRACEBACK_FROM_LANGUAGE
+        VST_TRACEBACK_FROM_LANGUAGE
     };
     fake_code inner = {.name = "inner"}, outer = {.name = "outer"};
     fake_code *own[] = {&inner, &outer};

@@ -214,9 +214,7 @@ def own_times(document, tid):
 def test_firefox_itself_adds_up_the_self_times_and_shows_the_markers(folder, document):
     if not PROFILER.exists():
         pytest.skip("profiler-cli (npm) is not installed")
-    names = {
-        event["args"]["name"]: event["tid"] for event in document["traceEvents"] if event["name"] == "thread_name"
-    }
+    names = {event["args"]["name"]: event["tid"] for event in document["traceEvents"] if event["name"] == "thread_name"}
     with Firefox(folder / "t.firefox.json") as firefox:
         (process,) = firefox.ask("profile", "info", "--all")["processes"]
         threads = {thread["name"]: thread for thread in process["threads"]}

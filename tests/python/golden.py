@@ -142,8 +142,11 @@ def machine(name):
         yield "et-check.json", _graph("check", "--format", "json")
     if name == "operators":
         yield "timeline.json", _wrote("export", file, "--to", "memory-timeline", "-o", "out.json")
-        yield "timeline.raw.json", lambda work: gzip.decompress(
-            work.write("export", file, "--to", "memory-timeline", "-o", "out.raw.json.gz")
+        yield (
+            "timeline.raw.json",
+            lambda work: gzip.decompress(
+                work.write("export", file, "--to", "memory-timeline", "-o", "out.raw.json.gz")
+            ),
         )
     if name == "torn":
         yield "recovered-info.json", _recovered("info", "out.vst", "--json")

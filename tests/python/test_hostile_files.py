@@ -49,7 +49,9 @@ def many_functions(count):
 
 FILES = {
     # An array by id would take gigabytes.
-    "id": lambda: h.trace(h.definitions(h.thread(), h.define(1), h.define(HUGE_ID, "g")), h.records(*calls(1000, HUGE_ID))),
+    "id": lambda: h.trace(
+        h.definitions(h.thread(), h.define(1), h.define(HUGE_ID, "g")), h.records(*calls(1000, HUGE_ID))
+    ),
     "operator_id": lambda: h.trace(
         h.definitions(h.thread(), h.define(1), h.define(HUGE_ID, "aten::add", kind=h.OPERATOR)),
         h.records(*calls(1000, HUGE_ID)),
@@ -69,7 +71,9 @@ FILES = {
         words=[word for i in range(1, DEEP) for word in h.allocate(4096 * i, 100, i)],
     ),
     # And with the length of names.
-    "long_name": lambda: h.trace(h.definitions(h.thread(), h.define(1, "x" * 3000)), h.records(*[h.enter(1, 3000)] * 700)),
+    "long_name": lambda: h.trace(
+        h.definitions(h.thread(), h.define(1, "x" * 3000)), h.records(*[h.enter(1, 3000)] * 700)
+    ),
     "many_functions": lambda: many_functions(2000),
     "switches": lambda: h.trace(h.definitions(h.thread(), h.define(1, "recurse")), h.records(*switches(300, 600))),
 }
@@ -165,7 +169,9 @@ def test_deep_recursion_is_summed_up_and_told(workplace):
     lines = (workplace.path / "t.folded").read_text().splitlines()
     stacks = [line.rpartition(" ")[0].split(";") for line in lines]
     assert max(map(len, stacks)) == 1024
-    assert [stack for stack in stacks if stack[-1] == "[deeper calls]"] == [["a.py(1): recurse"] * 1023 + ["[deeper calls]"]]
+    assert [stack for stack in stacks if stack[-1] == "[deeper calls]"] == [
+        ["a.py(1): recurse"] * 1023 + ["[deeper calls]"]
+    ]
     total = sum(int(line.rpartition(" ")[2]) for line in lines)
     assert total == 2 * DEEP * 2 - 2  # us, all but the first word
 

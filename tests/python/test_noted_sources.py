@@ -42,7 +42,9 @@ def noted(path):
     """By file, as the trace says it."""
     trace = Trace(str(path))
     functions = trace.functions()
-    return {functions[number][2]: (time, size) for number, time, size in json.loads(trace.metadata()["vestige.sources"])}
+    return {
+        functions[number][2]: (time, size) for number, time, size in json.loads(trace.metadata()["vestige.sources"])
+    }
 
 
 def lines_of_page(path, *options):
@@ -87,7 +89,9 @@ def test_a_page_has_the_source_of_files_that_are_as_they_were(tmp_path, capsys):
     assert "--source" not in capsys.readouterr().out
     (tmp_path / "program.py").write_text(PROGRAM.replace("42", "43"))
     assert "def secret():" not in lines_of_page(path)
-    assert "without the source of 1 file, not noted by the recording or changed since: --source" in capsys.readouterr().out
+    assert (
+        "without the source of 1 file, not noted by the recording or changed since: --source" in capsys.readouterr().out
+    )
     assert "    return 43" in lines_of_page(path, "--source")
 
 

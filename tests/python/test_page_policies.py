@@ -58,7 +58,10 @@ def timeline_page(folder):
 PAGES = {
     memory_page: ("document.querySelectorAll('.frame').length > 0", "document.querySelector('.frame').click()"),
     view_page: ("document.getElementById('loading').hidden", "document.getElementById('help').click()"),
-    et_page: ("document.querySelector('#tree summary') !== null", "document.querySelector('g.box').dispatchEvent(new MouseEvent('click', {bubbles: true}))"),
+    et_page: (
+        "document.querySelector('#tree summary') !== null",
+        "document.querySelector('g.box').dispatchEvent(new MouseEvent('click', {bubbles: true}))",
+    ),
     timeline_page: ("getComputedStyle(document.querySelector('.y5')).bottom !== 'auto'", "0"),
 }
 

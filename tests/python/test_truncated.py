@@ -136,7 +136,9 @@ def test_whoever_else_takes_the_signal_gets_what_is_not_ours(workplace, scene):
         assert is_told(traced), traced.stderr
 
 
-PROFILE = HEAD + """
+PROFILE = (
+    HEAD
+    + """
     import ctypes, struct
     from vestige import profile
 
@@ -148,6 +150,7 @@ PROFILE = HEAD + """
         function, mask, flags = struct.unpack_from("Q8s120xi", action)
         return function, mask, flags & ~0x4000000  # that libc set it, and how it returns
 """
+)
 
 
 def run_plain(workplace, body):

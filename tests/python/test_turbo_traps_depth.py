@@ -122,7 +122,17 @@ else:
 
 
 def survives(depth, engine, folder):
-    command = ["bash", "-c", 'ulimit -S -s 2048; exec "$@"', "bash", sys.executable, "-c", RECURSION, str(depth), engine]
+    command = [
+        "bash",
+        "-c",
+        'ulimit -S -s 2048; exec "$@"',
+        "bash",
+        sys.executable,
+        "-c",
+        RECURSION,
+        str(depth),
+        engine,
+    ]
     return subprocess.run(command, cwd=folder, capture_output=True, timeout=120).returncode == 0
 
 

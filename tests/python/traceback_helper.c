@@ -25,14 +25,16 @@ static PyObject *object_of(vst_traceback *traceback)
 
 /* ---- C between Python and Python ----------------------------------------- */
 
-__attribute__((noinline)) PyObject *helper_first(PyObject *m, PyObject *callable)
+__attribute__((noinline)) PyObject *helper_first(PyObject *m,
+                                                 PyObject *callable)
 {
     PyObject *result = PyObject_CallNoArgs(callable);
     __asm__ volatile("" ::: "memory"); /* no tail call */
     return result;
 }
 
-__attribute__((noinline)) PyObject *helper_second(PyObject *m, PyObject *callable)
+__attribute__((noinline)) PyObject *helper_second(PyObject *m,
+                                                  PyObject *callable)
 {
     PyObject *result = PyObject_CallNoArgs(callable);
     __asm__ volatile("" ::: "memory");
@@ -44,7 +46,8 @@ __attribute__((noinline)) PyObject *helper_capture(PyObject *m, PyObject *none)
     return object_of(api->traceback_capture(BOTH, 0));
 }
 
-/* ---- without the GIL ------------------------------------------------------ */
+/* ---- without the GIL ------------------------------------------------------
+ */
 
 static PyObject *capture_without_gil(PyObject *m, PyObject *none)
 {
@@ -81,7 +84,8 @@ static void *release_thread(void *traceback)
 
 static PyObject *release_in_c_thread(PyObject *m, PyObject *none)
 {
-    vst_traceback *traceback = api->traceback_capture(VST_TRACEBACK_LANGUAGE, 0);
+    vst_traceback *traceback =
+        api->traceback_capture(VST_TRACEBACK_LANGUAGE, 0);
     pthread_t thread;
 
     pthread_create(&thread, NULL, release_thread, traceback);
@@ -89,7 +93,8 @@ static PyObject *release_in_c_thread(PyObject *m, PyObject *none)
     Py_RETURN_NONE;
 }
 
-/* ---- GIL, then device lock; device lock, then the last release ------------ */
+/* ---- GIL, then device lock; device lock, then the last release ------------
+ */
 
 static pthread_mutex_t device = PTHREAD_MUTEX_INITIALIZER;
 static vst_traceback *handed_over; /* device */
@@ -130,7 +135,8 @@ static PyObject *deadlock(PyObject *m, PyObject *rounds)
     return PyLong_FromLong(released);
 }
 
-/* ---- signals -------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------
+ */
 
 static uintptr_t addresses[256];
 static size_t addresses_count;
@@ -150,7 +156,8 @@ __attribute__((noinline)) PyObject *helper_signal(PyObject *m, PyObject *none)
     return object_of(api->traceback_of(addresses, addresses_count));
 }
 
-/* ---- the end --------------------------------------------------------------- */
+/* ---- the end ---------------------------------------------------------------
+ */
 
 static atomic_bool is_exiting;
 static atomic_long taken;
@@ -211,8 +218,8 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "traceback_helper", NULL,
-                                 -1, methods};
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "traceback_helper",
+                                 NULL, -1, methods};
 
 PyMODINIT_FUNC PyInit_traceback_helper(void)
 {

@@ -49,20 +49,24 @@ static PyObject *fast(PyObject *self, PyObject *const *args, Py_ssize_t count)
     return tuple_of(args, count);
 }
 
-static PyObject *fast_keywords(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+static PyObject *fast_keywords(PyObject *self, PyObject *const *args,
+                               Py_ssize_t count, PyObject *names)
 {
     Py_ssize_t more = names ? PyTuple_GET_SIZE(names) : 0;
 
     (void)self;
-    return Py_BuildValue("(NO)", tuple_of(args, count + more), names ? names : Py_None);
+    return Py_BuildValue("(NO)", tuple_of(args, count + more),
+                         names ? names : Py_None);
 }
 
-static PyObject *method(PyObject *self, PyTypeObject *defining, PyObject *const *args, size_t count, PyObject *names)
+static PyObject *method(PyObject *self, PyTypeObject *defining,
+                        PyObject *const *args, size_t count, PyObject *names)
 {
     Py_ssize_t more = names ? PyTuple_GET_SIZE(names) : 0;
 
     (void)self;
-    return Py_BuildValue("(sNO)", defining->tp_name, tuple_of(args, (Py_ssize_t)count + more),
+    return Py_BuildValue("(sNO)", defining->tp_name,
+                         tuple_of(args, (Py_ssize_t)count + more),
                          names ? names : Py_None);
 }
 
@@ -87,7 +91,8 @@ static PyObject *calls(PyObject *self, PyObject *callable)
     return PyObject_CallNoArgs(callable);
 }
 
-#define F(name, function, flags) {name, (PyCFunction)(void (*)(void))function, flags, NULL}
+#define F(name, function, flags)                                               \
+    {name, (PyCFunction)(void (*)(void))function, flags, NULL}
 
 static PyMethodDef methods[] = {
     F("noargs", noargs, METH_NOARGS),
@@ -103,7 +108,8 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {{Py_tp_methods, methods}, {0, NULL}};
-static PyType_Spec thing = {"turbo_natives.Thing", sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+static PyType_Spec thing = {"turbo_natives.Thing", sizeof(PyObject), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 
 /* ---- a table that may not be written ------------------------------------ */
 
@@ -119,7 +125,8 @@ static void release(PyObject *capsule)
     PyMethodDef *definition = PyCapsule_GetPointer(capsule, NULL);
 
     free((char *)definition->ml_name);
-    memset(definition, 0xdd, sizeof *definition); /* whoever reads it now falls */
+    memset(definition, 0xdd,
+           sizeof *definition); /* whoever reads it now falls */
     free(definition);
 }
 
@@ -170,11 +177,22 @@ static int fill(PyObject *module)
     PyObject *type = PyType_FromSpec(&thing);
     PyObject *function = PyCFunction_New((PyMethodDef *)closed, NULL);
 
-    return PyModule_AddObject(module, "Thing", type) < 0 || PyModule_AddObject(module, "closed", function) < 0 ? -1 : 0;
+    return PyModule_AddObject(module, "Thing", type) < 0 ||
+                   PyModule_AddObject(module, "closed", function) < 0
+               ? -1
+               : 0;
 }
 
 static PyModuleDef_Slot steps[] = {{Py_mod_exec, fill}, {0, NULL}};
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "turbo_natives", NULL, 0, functions, steps, NULL, NULL, NULL};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                                        "turbo_natives",
+                                        NULL,
+                                        0,
+                                        functions,
+                                        steps,
+                                        NULL,
+                                        NULL,
+                                        NULL};
 
 PyMODINIT_FUNC PyInit_turbo_natives(void)
 {

@@ -65,9 +65,7 @@ class Blob:
         return [at, len(piece)]
 
 
-def _pack_trace(
-    shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob, sources: Sources
-) -> dict[str, Any]:
+def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob, sources: Sources) -> dict[str, Any]:
     """Threads have as many rows as are needed here: `facts` is told."""
     if not shown.ready:
         nothing: dict[str, Any] = {"rows": [], "memory": None, "args": [], "counters": [], "losses": [], "sources": {}}
