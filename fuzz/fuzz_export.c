@@ -9,7 +9,7 @@
 
 #include <vestige/memory_report.h>
 
-#include "export/json.h"
+#include "export/output/json.h"
 #include "target.h"
 #include "trace_input.h"
 

@@ -7,7 +7,7 @@
 #include <vestige/memory_report.h>
 #include <vestige/trace.h>
 
-#include "export/json.h"
+#include "export/output/json.h"
 #include "os/os.h"
 #include "span_tree.h"
 #include "store/reader.h"

@@ -27,7 +27,14 @@ LAYERS = [
     ["export"],
     ["tables"],
 ]
+# The rooms of src/export, in the same manner; what is in none of them knows them all.
+EXPORT_LAYERS = [
+    ["output"],
+    ["sums"],
+    ["timeline", "memory", "graph"],
+]
 RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}
+EXPORT_RANK = {name: rank for rank, row in enumerate(EXPORT_LAYERS) for name in row}
 SESSION = len(LAYERS)  # src/session.c, above them all
 
 LINES_MAX = 500
@@ -61,6 +68,21 @@ def layer(path):
     return parts[0] if len(parts) > 1 else None
 
 
+def export_room(path):
+    """The folder of a file under src/export/, or None for what stands above them: export.c and exporter.h."""
+    parts = path.relative_to(CORE / "export").parts
+    return parts[0] if len(parts) > 1 else None
+
+
+def check_export(path, name, target):
+    """A file of src/export includes another of it: only downwards."""
+    own, theirs = export_room(path), export_room(target)
+    if own is not None and own not in EXPORT_RANK:
+        problem(path, name, f"the folder src/export/{own} has no place among the layers")
+    elif theirs not in (own, None) and EXPORT_RANK[theirs] >= EXPORT_RANK.get(own, len(EXPORT_LAYERS)):
+        problem(path, name, f"export/{own} must not include {name}: export/{theirs} is not below it")
+
+
 def check_core():
     """The core includes no Python, and only downwards."""
     for path in sources(PUBLIC, CORE):
@@ -77,6 +99,8 @@ def check_core():
                 problem(path, name, f"a public header must not include {name}")
                 continue
             theirs = layer(target)
+            if theirs == own == "export":
+                check_export(path, name, target)
             if theirs != own and RANK.get(theirs, SESSION) >= RANK.get(own, SESSION):
                 problem(path, name, f"{own} must not include {name}: {theirs or 'session'} is not below it")
 

@@ -5,7 +5,7 @@
 
 #include <vestige/trace.h>
 
-#include "export/output.h"
+#include "export/output/output.h"
 
 typedef struct vst__exporter {
     const char *name; /* what options call it */

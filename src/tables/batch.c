@@ -8,7 +8,7 @@
 
 #include "base/escape.h"
 #include "base/grow.h"
-#include "export/json.h"
+#include "export/output/json.h"
 
 enum { ROWS_MIN = 1024 };
 

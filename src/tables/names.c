@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/json.h"
+#include "export/output/json.h"
 #include "tables/table.h"
 
 /* ---- kinds -------------------------------------------------------------- */

@@ -2,7 +2,7 @@
  * of each in columns of its own. One thread at a time. */
 #include <string.h>
 
-#include "export/json.h"
+#include "export/output/json.h"
 #include "tables/table.h"
 
 enum {

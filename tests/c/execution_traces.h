@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#include "export/json.h"
+#include "export/output/json.h"
 #include "exported.h"
 #include "node_bytes.h"
 

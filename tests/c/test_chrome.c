@@ -9,7 +9,7 @@
 #include <vestige/trace.h>
 
 #include "check.h"
-#include "export/json.h"
+#include "export/output/json.h"
 #include "export_built.h"
 
 /* Exports, reads back, and leaves nothing behind. */

@@ -7,7 +7,7 @@
 #include <vestige/vestige.h>
 
 #include "check.h"
-#include "export/json.h"
+#include "export/output/json.h"
 #include "exported.h"
 
 /* ---- a recording -------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include <vestige/trace.h>
 
 #include "check.h"
-#include "export/json.h"
+#include "export/output/json.h"
 #include "exported.h"
 #include "trace_builder.h"
 

@@ -13,7 +13,7 @@
 #include <vestige/vestige.h>
 
 #include "check.h"
-#include "export/json.h"
+#include "export/output/json.h"
 
 enum {
     PAYLOAD = 3000, /* bytes: a few fill a chunk */

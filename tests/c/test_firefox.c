@@ -5,7 +5,7 @@
 
 #include <vestige/trace.h>
 
-#include "export/json.h"
+#include "export/output/json.h"
 #include "export_built.h"
 
 static char *exported(const builder *b)

@@ -6,7 +6,7 @@
 
 #include <vestige/memory_report.h>
 
-#include "export/json.h"
+#include "export/output/json.h"
 #include "exported.h"
 #include "memory_model.h"
 

@@ -9,7 +9,7 @@
 #include <vestige/session.h>
 
 #include "check.h"
-#include "export/json.h"
+#include "export/output/json.h"
 #include "exported.h"
 #include "replay/operator.h"
 

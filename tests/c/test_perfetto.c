@@ -8,7 +8,7 @@
 
 #include <vestige/trace.h>
 
-#include "export/proto.h"
+#include "export/output/proto.h"
 #include "exported.h"
 #include "trace_builder.h"
 

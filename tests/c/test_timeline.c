@@ -10,7 +10,7 @@
 #include <vestige/storage.h>
 
 #include "check.h"
-#include "export/json.h"
+#include "export/output/json.h"
 #include "exported.h"
 
 enum { WEIGHT = 0x10000, X = 0x20000, H = 0x30000, SCRATCH = 0x40000 };

@@ -6,7 +6,7 @@
 #include <vestige/contexts.h>
 #include <vestige/trace.h>
 
-#include "export/json.h"
+#include "export/output/json.h"
 #include "export_built.h"
 
 static char *exported_as(const builder *b, const char *name, const char *format)

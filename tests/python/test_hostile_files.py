@@ -15,7 +15,7 @@ pytestmark = pytest.mark.any_python
 
 MIB = 1 << 20
 MEMORY_BASE, MEMORY_TIMES = 64 * MIB, 20  # of the trace, beyond what a bare command takes
-OUTPUT_BASE, OUTPUT_TIMES = 64 * MIB, 2048  # src/export/output.c
+OUTPUT_BASE, OUTPUT_TIMES = 64 * MIB, 2048  # src/export/output/output.c
 
 HUGE_ID, HUGE_STACK = 0x3FFFFFFA, 0xFFFFFFF0
 DEEP = 3000

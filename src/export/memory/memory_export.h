@@ -1,0 +1,135 @@
+/* What the formats of a memory history share: the job of writing one file, and
+ * texts of frames. One thread at a time. */
+#ifndef VST_EXPORT_MEMORY_EXPORT_H
+#define VST_EXPORT_MEMORY_EXPORT_H
+
+#include <vestige/memory_report.h>
+
+#include "export/output/output.h"
+#include "memory/summary.h"
+
+typedef struct vst__memory_job {
+    vst_trace *const *traces;
+    size_t count;
+    vst_memory_report_options options;
+    vst__output *output;
+    vst_error *error;
+    /* Progress of one pass over one trace, in the whole. */
+    vst_progress_fn progress;
+    void *progress_ctx;
+    unsigned passes; /* over each trace */
+    double before, part;
+} vst__memory_job;
+
+typedef struct vst__memory_format {
+    const char *suffix;
+    unsigned passes;
+    vst_status (*write)(vst__memory_job *job);
+} vst__memory_format;
+
+extern const vst__memory_format vst__memory_pickle;
+extern const vst__memory_format vst__memory_json;
+extern const vst__memory_format vst__memory_csv;
+extern const vst__memory_format vst__memory_folded;
+extern const vst__memory_format vst__memory_html;
+
+/* Passes over the i-th trace; freed as in vst__memory_summarize. */
+vst_status vst__memory_job_summarize(vst__memory_job *job, size_t i,
+                                     unsigned pass, vst__serials *freed,
+                                     vst_memory_summary **summary);
+vst_status vst__memory_job_replay(vst__memory_job *job, size_t i, unsigned pass,
+                                  const vst_memory_sink *sink);
+
+/* ---- memory_text.c ------------------------------------------------------ */
+
+static inline const char *vst__memory_file(const vst_memory_frame *frame,
+                                           size_t *length)
+{
+    *length = frame->file_len - frame->file_skip;
+    return frame->file + frame->file_skip;
+}
+
+/* The node of an event's stack. */
+static inline uint32_t vst__memory_node_of(const vst_memory_summary *s,
+                                           const vst_memory_event *event)
+{
+    uint32_t node =
+        s->node_of_stack[event->stack < s->stack_count ? event->stack : 0];
+
+    return node < s->node_count ? node : 0;
+}
+
+/* The innermost frame of the language, or the innermost; 0, which is no
+ * function, if there is none. */
+uint32_t vst__memory_line_frame(const vst_memory_summary *summary,
+                                uint32_t node);
+
+/* Each frame as a text that needs nothing more to be written: "file:line
+ * function", fit for a folded stack inside the quotes of CSV. */
+typedef struct vst__memory_texts {
+    const char **texts;
+    size_t *lengths;
+    vst__arena arena;
+} vst__memory_texts;
+
+enum {
+    VST_TEXT_FOLDED = 1, /* "function (file:line)", the file shortened */
+    VST_TEXT_QUOTED = 2  /* quotes are doubled */
+};
+
+vst_status vst__memory_texts_make(vst__memory_texts *texts,
+                                  const vst_memory_summary *summary,
+                                  unsigned style);
+void vst__memory_texts_free(vst__memory_texts *texts);
+/* Numbers of JSON. */
+void vst__memory_put_u64(vst__output *output, uint64_t value);
+void vst__memory_put_i64(vst__output *output, int64_t value);
+/* Rounded to a whole number. */
+void vst__memory_put_round(vst__output *output, double value);
+void vst__memory_put_double(vst__output *output, double value);
+/* A JSON string that stands inside a page: no < in it. */
+void vst__memory_put_string(vst__output *output, const char *bytes,
+                            size_t count);
+
+/* "pid": …, … of a trace and the totals of its summary, without braces. */
+void vst__memory_put_facts(vst__output *output, const vst_trace *trace,
+                           const vst_memory_summary *summary);
+
+/* ---- memory_paths.c ----------------------------------------------------- */
+
+/* Formats that write whole stacks write no more of one than so many frames:
+ * recursion would make them as long as its square. A stack that is written for
+ * each allocation keeps its outermost frames and its innermost. One that is
+ * written once is followed by "[deeper frames]", the sum of what is deeper. */
+enum {
+    VST_MEMORY_OUTER_MAX = 64,
+    VST_MEMORY_INNER_MAX = 192,
+    VST_MEMORY_DEPTH_MAX = 1024
+};
+#define VST_MEMORY_LEFT_OUT "[frames left out]"
+#define VST_MEMORY_DEEPER "[deeper frames]"
+
+typedef struct vst__memory_paths {
+    const vst_memory_summary *summary;
+    uint32_t outer_max, inner_max;
+    uint32_t *depths; /* by node: frames of its stack */
+    uint32_t *outer;  /* by node: the stack of its outermost frames */
+    bool is_cut;      /* a stack was longer */
+    /* The stack that was asked for last, outermost first; 0 stands for frames
+     * that are left out. */
+    uint32_t *nodes;
+    size_t count;
+} vst__memory_paths;
+
+vst_status vst__memory_paths_make(vst__memory_paths *paths,
+                                  const vst_memory_summary *summary,
+                                  uint32_t outer_max, uint32_t inner_max);
+void vst__memory_paths_find(vst__memory_paths *paths, uint32_t node);
+/* The stack, outermost first, with ; between. */
+void vst__memory_stack_text(vst__output *output, vst__memory_paths *paths,
+                            const vst__memory_texts *texts, uint32_t node);
+/* Frees it; if a stack was cut, the job's options are told. */
+void vst__memory_paths_end(vst__memory_paths *paths,
+                           const vst__memory_job *job);
+
+#endif

@@ -1,0 +1,61 @@
+/* The slower half of json.h: long numbers, strings and doubles. Any thread. */
+#include "export/output/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const char vst__json_pairs[200] = {
+    "00010203040506070809101112131415161718192021222324"
+    "25262728293031323334353637383940414243444546474849"
+    "50515253545556575859606162636465666768697071727374"
+    "75767778798081828384858687888990919293949596979899"};
+
+char *vst__json_u64_long(char *at, uint64_t value)
+{
+    at = vst__json_u64(at, value / VST_JSON_EIGHT);
+    vst__json_store(at, vst__json_eight((uint32_t)(value % VST_JSON_EIGHT)));
+    return at + 8;
+}
+
+static char *text(char *at, const char *bytes)
+{
+    size_t count = strlen(bytes);
+
+    memcpy(at, bytes, count);
+    return at + count;
+}
+
+char *vst__json_double(char *at, double value)
+{
+    char number[VST_JSON_NUMBER_MAX];
+
+    if (isnan(value))
+        return text(at, "\"NaN\"");
+    if (isinf(value))
+        return text(at, value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+    if (value > -9007199254740992.0 && value < 9007199254740992.0 &&
+        value == (double)(int64_t)value)
+        return vst__json_i64(at, (int64_t)value);
+    snprintf(number, sizeof number, "%.15g", value);
+    if (strtod(number, NULL) != value)
+        snprintf(number, sizeof number, "%.17g", value);
+    /* The point is the locale's, JSON's is not. */
+    for (char *c = number; *c != '\0'; c++)
+        if (strchr("0123456789+-e", *c) == NULL)
+            *c = '.';
+    return text(at, number);
+}
+
+void vst__json_string(vst__output *output, const char *bytes, size_t count)
+{
+    const char *end = bytes + count;
+
+    vst__output_write(output, "\"", 1);
+    while (bytes != end) {
+        char *at = vst__output_reserve(output, VST_OUTPUT_RESERVE_MAX);
+        at = vst__json_escape(at, at + VST_OUTPUT_RESERVE_MAX, &bytes, end);
+        vst__output_commit(output, at);
+    }
+    vst__output_write(output, "\"", 1);
+}

@@ -1,0 +1,162 @@
+/* Callgrind's format, for KCachegrind and callgrind_annotate: each function
+ * with its self time, then what it called, how often and how long that took,
+ * in nanoseconds. Which line of a function made a call is not known: all stand
+ * at its first. One thread at a time. */
+#include <stdlib.h>
+
+#include "export/exporter.h"
+#include "export/output/json.h"
+#include "export/sums/tree.h"
+
+/* Names end where their line does. */
+static void put_text(vst__output *output, const char *bytes, size_t count)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    const unsigned char *end = at + count;
+
+    while (at != end) {
+        size_t length = vst__json_utf8(at, end);
+
+        if (length == 0)
+            vst__output_text(output, "\xef\xbf\xbd");
+        else if (*at < 0x20)
+            vst__output_write(output, "_", 1);
+        else
+            vst__output_write(output, (const char *)at, length);
+        at += length != 0 ? length : 1;
+    }
+}
+
+/* `fn=(3) name`; the name is written the first time that it is used. */
+static void put_name(vst__output *output, const char *key, uint32_t number,
+                     bool *known, const char *bytes, size_t count)
+{
+    vst__output_text(output, key);
+    vst__output_text(output, "=(");
+    vst__tree_put_i64(output, (int64_t)number + 1);
+    vst__output_text(output, ")");
+    if (!*known) {
+        vst__output_text(output, " ");
+        put_text(output, bytes, count);
+    }
+    *known = true;
+    vst__output_text(output, "\n");
+}
+
+typedef struct known {
+    bool file, name;
+} known;
+
+/* A function's file and name have its number: a file may have several. */
+static void put_function(const vst__tree *tree, uint32_t index, known *seen,
+                         bool called, vst__output *output)
+{
+    const vst__tree_function *f = &tree->functions[index];
+    bool has_file = f->file_len != 0;
+
+    put_name(output, called ? "cfi" : "fl", index, &seen[index].file,
+             has_file ? f->file : "~", has_file ? f->file_len : 1);
+    put_name(output, called ? "cfn" : "fn", index, &seen[index].name, f->name,
+             f->name_len);
+}
+
+static int64_t line_of(const vst__tree *tree, uint32_t index)
+{
+    return tree->functions[index].line > 0 ? tree->functions[index].line : 0;
+}
+
+static void put_cost(vst__output *output, int64_t line, int64_t ns)
+{
+    vst__tree_put_i64(output, line);
+    vst__output_text(output, " ");
+    vst__tree_put_i64(output, ns);
+    vst__output_text(output, "\n");
+}
+
+static int by_caller(const void *a, const void *b)
+{
+    const vst__tree_edge *x = a, *y = b;
+
+    if (x->caller != y->caller)
+        return x->caller < y->caller ? -1 : 1;
+    return (x->callee > y->callee) - (x->callee < y->callee);
+}
+
+static vst_status put_functions(const vst__tree *tree,
+                                const vst__tree_sums *sums,
+                                vst__tree_edge *edges, size_t edge_count,
+                                vst__output *output)
+{
+    known *seen = calloc(tree->function_count + 1, sizeof *seen);
+    size_t next = 0;
+
+    if (seen == NULL)
+        return VST_E_NOMEM;
+    if (edge_count != 0)
+        qsort(edges, edge_count, sizeof *edges, by_caller);
+    for (uint32_t i = 0; i < tree->function_count; i++) {
+        vst__output_text(output, "\n");
+        put_function(tree, i, seen, false, output);
+        put_cost(output, line_of(tree, i), sums[i].self_ns);
+        for (; next < edge_count && edges[next].caller == i; next++) {
+            const vst__tree_edge *edge = &edges[next];
+
+            put_function(tree, edge->callee, seen, true, output);
+            vst__output_text(output, "calls=");
+            vst__tree_put_i64(output, (int64_t)edge->sums.calls);
+            vst__output_text(output, " ");
+            vst__tree_put_i64(output, line_of(tree, edge->callee));
+            vst__output_text(output, "\n");
+            put_cost(output, line_of(tree, i), edge->sums.total_ns);
+        }
+    }
+    free(seen);
+    return output->status;
+}
+
+static vst_status write_document(const vst__tree *tree, vst__output *output)
+{
+    vst__tree_sums *sums = NULL;
+    vst__tree_edge *edges = NULL;
+    size_t edge_count = 0;
+    int64_t total_ns = 0;
+    vst_status status = vst__tree_sum(tree, &sums, &edges, &edge_count);
+
+    if (status == VST_OK) {
+        vst__output_text(output, "# callgrind format\nversion: 1\n"
+                                 "creator: vestige\npositions: line\n"
+                                 "event: ns : wall time in nanoseconds\n"
+                                 "events: ns\n");
+        status = put_functions(tree, sums, edges, edge_count, output);
+        for (size_t i = 0; i < tree->function_count; i++)
+            total_ns += sums[i].self_ns;
+        vst__output_text(output, "\ntotals: ");
+        vst__tree_put_i64(output, total_ns);
+        vst__output_text(output, "\n");
+    }
+    free(sums);
+    free(edges);
+    return status;
+}
+
+static vst_status write_callgrind(vst_trace *const *traces, size_t count,
+                                  const vst_export_options *options,
+                                  const char *path, vst__output *output,
+                                  vst_error *error)
+{
+    vst__tree tree;
+    vst_status status =
+        vst__tree_make(&tree, traces, count, options, false, error);
+
+    (void)path;
+    if (status == VST_OK) {
+        status = write_document(&tree, output);
+        if (status != VST_OK)
+            vst_error_set(error, status, 0, 0);
+    }
+    vst__tree_free(&tree);
+    return status;
+}
+
+const vst__exporter vst__exporter_callgrind = {
+    "callgrind", ".callgrind callgrind.out.*", write_callgrind};

@@ -1,0 +1,298 @@
+/* A flame graph: an SVG of its own drawing, which needs nothing else. A frame
+ * is as wide as the time spent in it and all that it called, and stands under
+ * what called it; flame.js lets it be zoomed and searched. Where scripts are
+ * not run, as in a page that shows it as an image, it is a picture.
+ *
+ * Frames of less than a 50,000th of all time are left out; what they took is
+ * part of those that called them. One thread at a time. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "export/exporter.h"
+#include "export/output/json.h"
+#include "export/sums/tree.h"
+
+#include "flame_script.h"
+
+enum {
+    WIDTH = 1180, /* of all time */
+    LEFT = 10,
+    TOP = 40,
+    ROW = 16,
+    LEAST_SHARE = 50000
+};
+
+typedef struct flame {
+    const vst__tree *tree;
+    vst__output *output;
+    int64_t *total_ns; /* by node: its own time and that of all under it */
+    int64_t *begin_ns; /* by node: where it begins, from the left */
+    int64_t *next_ns;  /* by node: where its next child begins */
+    uint32_t *depth;
+    int64_t all_ns;
+    uint32_t deepest;
+} flame;
+
+/* What XML cannot hold is replaced. */
+static void put_text(vst__output *output, const char *bytes, size_t count)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    const unsigned char *end = at + count;
+
+    while (at != end) {
+        size_t length = vst__json_utf8(at, end);
+
+        if (length == 0 || *at < 0x20)
+            vst__output_text(output, "\xef\xbf\xbd");
+        else if (*at == '<')
+            vst__output_text(output, "&lt;");
+        else if (*at == '>')
+            vst__output_text(output, "&gt;");
+        else if (*at == '&')
+            vst__output_text(output, "&amp;");
+        else
+            vst__output_write(output, (const char *)at, length);
+        at += length != 0 ? length : 1;
+    }
+}
+
+/* ---- where frames are --------------------------------------------------- */
+
+/* Parents come before their children, so one pass back adds up and one forward
+ * places. */
+static void place(flame *self)
+{
+    const vst__tree *tree = self->tree;
+    size_t count = tree->node_count;
+    int64_t next_root_ns = 0;
+
+    for (size_t i = 0; i < count; i++)
+        self->total_ns[i] = tree->nodes[i].self_ns;
+    for (size_t i = count; i-- > 0;) {
+        if (tree->nodes[i].parent != VST_TREE_ROOT)
+            self->total_ns[tree->nodes[i].parent] += self->total_ns[i];
+        else
+            self->all_ns += self->total_ns[i];
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint32_t parent = tree->nodes[i].parent;
+        bool root = parent == VST_TREE_ROOT;
+        int64_t *next = root ? &next_root_ns : &self->next_ns[parent];
+
+        self->depth[i] = root ? 0 : self->depth[parent] + 1;
+        self->begin_ns[i] = self->next_ns[i] = *next;
+        *next += self->total_ns[i];
+    }
+}
+
+static bool is_shown(const flame *self, size_t index)
+{
+    return self->total_ns[index] > 0 &&
+           self->total_ns[index] >= self->all_ns / LEAST_SHARE;
+}
+
+/* ---- what is drawn ------------------------------------------------------ */
+
+static void put_number(vst__output *output, const char *format, double value)
+{
+    char text[64];
+    int count = snprintf(text, sizeof text, format, value);
+
+    for (int i = 0; i < count; i++)
+        if (text[i] == ',') /* the locale's point */
+            text[i] = '.';
+    vst__output_write(output, text, (size_t)count);
+}
+
+/* Warm for Python, green for C, blue for what was annotated; functions differ a
+ * little, by their name. */
+static void put_colour(const flame *self, const vst__tree_node *node)
+{
+    static const int hues[] = {
+        [VST_DEF_PYTHON] = 22,      [VST_DEF_NATIVE] = 95,
+        [VST_DEF_ANNOTATION] = 210, [VST_DEF_OPERATOR] = 265,
+        [VST_DEF_MODULE] = 180,     [VST_DEF_GC] = 330};
+    uint32_t hash = 2166136261u;
+    const vst__tree_function *f;
+    int hue = 0;
+    char text[48];
+
+    if (node->function != VST_TREE_PROCESS) {
+        f = &self->tree->functions[node->function];
+        for (size_t i = 0; i < f->name_len; i++)
+            hash = (hash ^ (unsigned char)f->name[i]) * 16777619u;
+        if ((size_t)f->kind < sizeof hues / sizeof hues[0])
+            hue = hues[f->kind];
+    }
+    snprintf(text, sizeof text, "hsl(%d,%u%%,%u%%)", hue + (int)(hash % 22),
+             60 + hash / 32 % 25, 66 + hash / 1024 % 10);
+    vst__output_text(self->output, text);
+}
+
+static void put_plain(vst__output *output, const char *bytes, size_t count)
+{
+    vst__output_write(output, bytes, count);
+}
+
+/* As much of the name as there is room for. */
+static void put_label(const flame *self, const vst__tree_node *node,
+                      uint32_t process, double width)
+{
+    static const double character = 6.6;
+    size_t room = width > 6 ? (size_t)((width - 6) / character) : 0;
+    size_t size = 64;
+    const char *at, *end;
+    vst__output plain;
+    char *name;
+
+    if (node->function != VST_TREE_PROCESS)
+        size += self->tree->functions[node->function].name_len +
+                self->tree->functions[node->function].file_len;
+    name = room >= 3 ? malloc(size) : NULL;
+    if (name == NULL)
+        return;
+    plain = (vst__output){.at = name, .end = name + size};
+    vst__tree_put_name(self->tree, node, process, &plain, put_plain);
+    at = name;
+    end = plain.at;
+    for (; at != end && room != 0; room--) {
+        size_t length = vst__json_utf8((const unsigned char *)at,
+                                       (const unsigned char *)end);
+        at += length != 0 ? length : 1;
+    }
+    put_text(self->output, name, (size_t)(at - name));
+    free(name);
+}
+
+static void put_frame(const flame *self, size_t index, uint32_t process)
+{
+    vst__output *output = self->output;
+    const vst__tree_node *node = &self->tree->nodes[index];
+    double x = (double)self->begin_ns[index] / (double)self->all_ns;
+    double w = (double)self->total_ns[index] / (double)self->all_ns;
+    int y = TOP + (int)self->depth[index] * ROW;
+
+    vst__output_text(output, "<g data-x=\"");
+    put_number(output, "%.12g", x);
+    vst__output_text(output, "\" data-w=\"");
+    put_number(output, "%.12g", w);
+    vst__output_text(output, "\" data-d=\"");
+    vst__tree_put_i64(output, self->depth[index]);
+    vst__output_text(output, "\"><title>");
+    vst__tree_put_name(self->tree, node, process, output, put_text);
+    vst__output_text(output, " (");
+    put_number(output, "%.3f ms", (double)self->total_ns[index] / 1e6);
+    vst__output_text(output, ", ");
+    put_number(output, "%.2f%%", w * 100);
+    vst__output_text(output, ", ");
+    vst__tree_put_i64(output, (int64_t)node->count);
+    vst__output_text(output, " calls)</title><rect x=\"");
+    put_number(output, "%.2f", LEFT + x * WIDTH);
+    vst__output_text(output, "\" y=\"");
+    vst__tree_put_i64(output, y);
+    vst__output_text(output, "\" width=\"");
+    put_number(output, "%.2f", w * WIDTH);
+    vst__output_text(output, "\" height=\"15\" fill=\"");
+    put_colour(self, node);
+    vst__output_text(output, "\"/><text x=\"");
+    put_number(output, "%.2f", LEFT + 3 + x * WIDTH);
+    vst__output_text(output, "\" y=\"");
+    vst__tree_put_i64(output, y + 11);
+    vst__output_text(output, "\">");
+    put_label(self, node, process, w * WIDTH);
+    vst__output_text(output, "</text></g>\n");
+}
+
+static void put_head(const flame *self)
+{
+    vst__output *output = self->output;
+    char text[256];
+
+    snprintf(text, sizeof text,
+             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
+             "height=\"%u\" viewBox=\"0 0 %d %u\">\n",
+             WIDTH + 2 * LEFT, TOP + (self->deepest + 2) * ROW,
+             WIDTH + 2 * LEFT, TOP + (self->deepest + 2) * ROW);
+    vst__output_text(output, text);
+    vst__output_text(
+        output,
+        "<style>text{font:11px monospace;pointer-events:none}"
+        "#frames>g{cursor:pointer}#frames rect:hover{stroke:#000}"
+        "rect.match{fill:#d0d}.button{pointer-events:auto;cursor:pointer;"
+        "text-decoration:underline}</style>\n"
+        "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+        "<text x=\"10\" y=\"20\">");
+    put_number(output, "%.3f s", (double)self->all_ns / 1e9);
+    vst__output_text(output, " in calls, of all threads</text><text "
+                             "id=\"back\" class=\"button\" x=\"700\" "
+                             "y=\"20\" style=\"display:none\">all of it</text>"
+                             "<text id=\"search\" class=\"button\" x=\"800\" "
+                             "y=\"20\">search</text>"
+                             "<text id=\"found\" x=\"870\" y=\"20\"/>\n"
+                             "<g id=\"frames\">\n");
+}
+
+static void put_all(flame *self)
+{
+    uint32_t process = UINT32_MAX;
+
+    for (size_t i = 0; i < self->tree->node_count; i++)
+        if (is_shown(self, i) && self->depth[i] > self->deepest)
+            self->deepest = self->depth[i];
+    put_head(self);
+    for (size_t i = 0; i < self->tree->node_count; i++) {
+        process += self->tree->nodes[i].function == VST_TREE_PROCESS;
+        if (is_shown(self, i))
+            put_frame(self, i, process);
+    }
+    vst__output_text(self->output, "</g>\n<script><![CDATA[\n");
+    vst__output_text(self->output, flame_script);
+    vst__output_text(self->output, "draw();\n]]></script>\n</svg>\n");
+}
+
+static vst_status draw(const vst__tree *tree, vst__output *output)
+{
+    size_t count = tree->node_count + 1;
+    flame self = {
+        .tree = tree,
+        .output = output,
+        .total_ns = calloc(count, sizeof *self.total_ns),
+        .begin_ns = calloc(count, sizeof *self.begin_ns),
+        .next_ns = calloc(count, sizeof *self.next_ns),
+        .depth = calloc(count, sizeof *self.depth),
+    };
+    bool failed = self.total_ns == NULL || self.begin_ns == NULL ||
+                  self.next_ns == NULL || self.depth == NULL;
+
+    if (!failed) {
+        place(&self);
+        put_all(&self);
+    }
+    free(self.total_ns);
+    free(self.begin_ns);
+    free(self.next_ns);
+    free(self.depth);
+    return failed ? VST_E_NOMEM : output->status;
+}
+
+static vst_status write_flame(vst_trace *const *traces, size_t count,
+                              const vst_export_options *options,
+                              const char *path, vst__output *output,
+                              vst_error *error)
+{
+    vst__tree tree;
+    vst_status status =
+        vst__tree_make(&tree, traces, count, options, true, error);
+
+    (void)path;
+    if (status == VST_OK) {
+        status = draw(&tree, output);
+        if (status != VST_OK)
+            vst_error_set(error, status, 0, 0);
+    }
+    vst__tree_free(&tree);
+    return status;
+}
+
+const vst__exporter vst__exporter_flame = {"flamegraph", ".svg", write_flame};

@@ -1,0 +1,113 @@
+/* Folded stacks: "outer;inner N" with N microseconds or nanoseconds of self
+ * time, for flamegraph.pl, speedscope and others. What a line loses by being
+ * rounded is added to the next, so that all of them add up to the whole. One
+ * thread at a time. */
+#include <stdlib.h>
+
+#include "base/grow.h"
+#include "export/exporter.h"
+#include "export/output/json.h"
+#include "export/sums/tree.h"
+
+/* What separates frames, and lines, cannot be part of a name. */
+static void put_text(vst__output *output, const char *bytes, size_t count)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    const unsigned char *end = at + count;
+
+    while (at != end) {
+        size_t length = vst__json_utf8(at, end);
+
+        if (length == 0)
+            vst__output_text(output, "\xef\xbf\xbd");
+        else if (*at == ';' || *at < 0x20)
+            vst__output_write(output, "_", 1);
+        else
+            vst__output_write(output, (const char *)at, length);
+        at += length != 0 ? length : 1;
+    }
+}
+
+/* The nodes from a root to this one. */
+static vst_status find_path(const vst__tree *tree, uint32_t index,
+                            uint32_t **path, size_t *capacity, size_t *count)
+{
+    for (*count = 0; index != VST_TREE_ROOT;
+         index = tree->nodes[index].parent) {
+        uint32_t *grown = vst__grow(*path, capacity, *count + 1, sizeof **path);
+
+        if (grown == NULL)
+            return VST_E_NOMEM;
+        *path = grown;
+        grown[(*count)++] = index;
+    }
+    return VST_OK;
+}
+
+static vst_status write_stacks(const vst__tree *tree, int64_t unit_ns,
+                               vst__output *output)
+{
+    uint32_t *path = NULL;
+    size_t capacity = 0, depth = 0;
+    int64_t rest = 0;
+    uint32_t process = UINT32_MAX; /* which one it is */
+    vst_status status = VST_OK;
+
+    for (uint32_t i = 0; i < tree->node_count && status == VST_OK; i++) {
+        int64_t sum = rest + tree->nodes[i].self_ns;
+
+        process += tree->nodes[i].function == VST_TREE_PROCESS;
+        rest = sum % unit_ns;
+        if (sum < unit_ns)
+            continue;
+        status = find_path(tree, i, &path, &capacity, &depth);
+        for (size_t k = depth; k-- > 0 && status == VST_OK;) {
+            vst__tree_put_name(tree, &tree->nodes[path[k]], process, output,
+                               put_text);
+            vst__output_write(output, k != 0 ? ";" : " ", 1);
+        }
+        vst__tree_put_i64(output, sum / unit_ns);
+        vst__output_write(output, "\n", 1);
+        if (status == VST_OK)
+            status = output->status;
+    }
+    free(path);
+    return status;
+}
+
+static vst_status write_with(vst_trace *const *traces, size_t count,
+                             const vst_export_options *options,
+                             vst__output *output, int64_t unit_ns,
+                             vst_error *error)
+{
+    vst__tree tree;
+    vst_status status =
+        vst__tree_make_shallow(&tree, traces, count, options, true, error);
+
+    if (status == VST_OK) {
+        status = write_stacks(&tree, unit_ns, output);
+        if (status != VST_OK)
+            vst_error_set(error, status, 0, 0);
+    }
+    vst__tree_free(&tree);
+    return status;
+}
+
+static vst_status write_us(vst_trace *const *traces, size_t count,
+                           const vst_export_options *options, const char *path,
+                           vst__output *output, vst_error *error)
+{
+    (void)path;
+    return write_with(traces, count, options, output, 1000, error);
+}
+
+static vst_status write_ns(vst_trace *const *traces, size_t count,
+                           const vst_export_options *options, const char *path,
+                           vst__output *output, vst_error *error)
+{
+    (void)path;
+    return write_with(traces, count, options, output, 1, error);
+}
+
+const vst__exporter vst__exporter_folded = {"folded", ".folded", write_us};
+const vst__exporter vst__exporter_folded_ns = {"folded-ns", NULL, write_ns};

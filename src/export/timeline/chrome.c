@@ -1,0 +1,355 @@
+/* The Chrome trace format, as torch.profiler writes it: one JSON object, its
+ * keys in torch's order. This file writes what is around the events, process
+ * after process; chrome_process.c tells about each, chrome_events.c writes the
+ * events, chrome_memory.c those of memory, chrome_flows.c what belongs
+ * together, chrome_arrows.c who started whom.
+ *
+ * White space follows every colon (HTA finds the rank by a regular expression
+ * that wants it). One thread at a time. */
+#include <stdlib.h>
+
+#include <vestige/memory.h>
+#include <vestige/trace.h>
+
+#include "export/exporter.h"
+#include "export/timeline/chrome.h"
+#include "graph/graph.h"
+
+/* torch counts ts from a multiple of this, a quarter of a year, so that the
+ * traces of several ranks share a base. */
+#define BASE_NS ((int64_t)7889238 * 1000000000)
+
+/* ---- around the events -------------------------------------------------- */
+
+void vst__chrome_put_u64(vst__output *output, uint64_t value)
+{
+    char number[VST_JSON_NUMBER_MAX];
+
+    vst__output_write(output, number,
+                      (size_t)(vst__json_u64(number, value) - number));
+}
+
+static void put_i64(vst__output *output, int64_t value)
+{
+    char number[VST_JSON_NUMBER_MAX];
+
+    vst__output_write(output, number,
+                      (size_t)(vst__json_i64(number, value) - number));
+}
+
+void vst__chrome_put_us(vst__output *output, int64_t ns)
+{
+    char number[VST_JSON_NUMBER_MAX];
+
+    vst__output_write(output, number,
+                      (size_t)(vst__json_us(number, ns) - number));
+}
+
+void vst__chrome_put_value(vst__output *output, const char *json)
+{
+    size_t count = strlen(json);
+
+    if (vst__json_is_value(json, count))
+        vst__output_write(output, json, count);
+    else
+        vst__json_string(output, json, count);
+}
+
+static bool is_own_key(const char *key)
+{
+    static const char *const own[] = {
+        "schemaVersion",   "deviceProperties",    "trace_id",    "host_name",
+        "displayTimeUnit", "baseTimeNanoseconds", "traceEvents", "traceName",
+    };
+
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (strcmp(key, own[i]) == 0)
+            return true;
+    return strncmp(key, VST_CHROME_INTERNAL, strlen(VST_CHROME_INTERNAL)) == 0;
+}
+
+/* The recording's own, unless the program gave one. */
+static void put_trace_id(vst__output *output, const vst_trace *trace)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    const char *given =
+        vst_trace_metadata(trace, VST_CHROME_INTERNAL "trace_id");
+    const uint8_t *id = trace->header.trace_id;
+    char text[34];
+
+    if (given != NULL) {
+        vst__chrome_put_value(output, given);
+        return;
+    }
+    text[0] = text[33] = '"';
+    for (size_t i = 0; i < 16; i++) {
+        text[2 * i + 1] = hex[id[i] >> 4];
+        text[2 * i + 2] = hex[id[i] & 15];
+    }
+    vst__output_write(output, text, sizeof text);
+}
+
+static bool has_memory(const vst__chrome *chrome)
+{
+    for (size_t i = 0; i < chrome->process_count; i++)
+        if (vst_trace_has_memory(chrome->processes[i].trace))
+            return true;
+    return false;
+}
+
+static void put_metadata(vst__chrome *chrome)
+{
+    vst__output *output = chrome->output;
+    const vst_trace *trace = chrome->processes[0].trace;
+    const char *key, *json;
+
+    for (size_t i = 0; (json = vst_trace_metadata_at(trace, i, &key)) != NULL;
+         i++) {
+        if (is_own_key(key))
+            continue;
+        vst__json_string(output, key, strlen(key));
+        vst__output_text(output, ": ");
+        vst__chrome_put_value(output, json);
+        vst__output_text(output, ",\n");
+    }
+    if (has_memory(chrome) &&
+        vst_trace_metadata(trace, "profile_memory") == NULL)
+        vst__output_text(output, "\"profile_memory\": 1,\n");
+    json = vst_trace_metadata(trace, "host_name");
+    if (json != NULL) {
+        vst__output_text(output, "\"host_name\": ");
+        vst__chrome_put_value(output, json);
+        vst__output_text(output, ",\n");
+    }
+}
+
+static void put_head(vst__chrome *chrome)
+{
+    vst__output *output = chrome->output;
+
+    vst__output_text(output, "{\n\"schemaVersion\": 1,\n"
+                             "\"deviceProperties\": [],\n\"trace_id\": ");
+    put_trace_id(output, chrome->processes[0].trace);
+    vst__output_text(output, ",\n");
+    put_metadata(chrome);
+    vst__output_text(output, "\"displayTimeUnit\": \"ms\",\n"
+                             "\"baseTimeNanoseconds\": ");
+    put_i64(output, chrome->base_ns);
+    vst__output_text(output, ",\n\"traceEvents\": [\n");
+}
+
+/* A mark across the whole document; of several processes, across its own. */
+static void put_mark(vst__chrome *chrome, const char *name, int64_t time_ns)
+{
+    vst__output *output = chrome->output;
+
+    vst__output_text(output, ",\n{\"ph\": \"i\", \"cat\": \"Trace\", "
+                             "\"s\": \"");
+    vst__output_text(output, chrome->process_count > 1 ? "p" : "g");
+    vst__output_text(output, "\", \"name\": \"");
+    vst__output_text(output, name);
+    vst__output_text(output, "\", \"pid\": ");
+    vst__chrome_put_u64(output, chrome->process->pid);
+    vst__output_text(output, ", \"tid\": ");
+    vst__chrome_put_u64(output, chrome->process->windows_tid);
+    vst__output_text(output, ", \"ts\": ");
+    vst__chrome_put_us(output, vst__chrome_time(chrome, time_ns));
+    vst__output_text(output, "}");
+}
+
+/* A stretch of recording, in the form that torch gives it. */
+static void put_window(vst__chrome *chrome, const vst__window *window)
+{
+    vst__output *output = chrome->output;
+    vst__clockmap *clock = &chrome->trace->clock;
+    int64_t start_ns = vst__clockmap_to_ns(clock, window->first);
+    int64_t end_ns = vst__clockmap_to_ns(clock, window->last);
+
+    vst__output_text(output, ",\n{\"ph\": \"X\", \"cat\": \"Trace\", "
+                             "\"name\": \"vestige (");
+    vst__chrome_put_u64(output, window->number);
+    vst__output_text(output, ")\", \"pid\": ");
+    vst__chrome_put_u64(output, chrome->process->pid);
+    vst__output_text(output, ", \"tid\": ");
+    vst__chrome_put_u64(output, chrome->process->windows_tid);
+    vst__output_text(output, ", \"ts\": ");
+    vst__chrome_put_us(output, vst__chrome_time(chrome, start_ns));
+    vst__output_text(output, ", \"dur\": ");
+    vst__chrome_put_us(output, end_ns - start_ns);
+    vst__output_text(output, ", \"args\": {\"Op count\": 0}}");
+    put_mark(chrome, "Iteration Start: vestige", start_ns);
+    put_mark(chrome, "Record Window End", end_ns);
+}
+
+/* ---- the document ------------------------------------------------------- */
+
+static int64_t floor_to(int64_t value, int64_t step)
+{
+    int64_t rest = value % step;
+
+    return value - rest - (rest < 0 ? step : 0);
+}
+
+/* The windows of each process, and what all times count from. */
+static vst_status select_windows(vst__chrome *chrome, int window)
+{
+    int64_t first_ns = INT64_MAX;
+
+    for (size_t i = 0; i < chrome->process_count; i++) {
+        vst__chrome_process *process = &chrome->processes[i];
+        vst_trace *trace = process->trace;
+        int64_t start_ns =
+            vst__clockmap_to_ns(&trace->clock, trace->header.start.ticks);
+        vst_status status = vst__trace_select_windows(
+            trace, window, &process->first_window, &process->window_count);
+
+        if (status != VST_OK)
+            return status;
+        if (start_ns < first_ns)
+            first_ns = start_ns;
+    }
+    chrome->base_ns = floor_to(first_ns, BASE_NS);
+    return VST_OK;
+}
+
+/* A trace with memory is read twice. */
+typedef struct half {
+    vst_progress_fn fn;
+    void *ctx;
+    double before;
+} half;
+
+static int tell_half(void *ctx, double done)
+{
+    const half *self = ctx;
+
+    return self->fn(self->ctx, self->before + done / 2);
+}
+
+vst_status vst__chrome_replay(vst__chrome *chrome,
+                              const vst_export_options *options,
+                              const vst_sink *sink, vst_error *error)
+{
+    vst_trace *trace = chrome->trace;
+    half told = {trace->progress, trace->progress_ctx, 0};
+    vst_status status;
+
+    if (!vst_trace_has_memory(trace))
+        return vst_trace_replay(trace, options->window, options->tracer, sink,
+                                error);
+    if (told.fn != NULL)
+        vst_trace_set_progress(trace, tell_half, &told);
+    status =
+        vst_trace_replay(trace, options->window, options->tracer, sink, error);
+    told.before = 0.5;
+    if (status == VST_OK)
+        status = vst__chrome_put_memory(chrome, options, error);
+    vst_trace_set_progress(trace, told.fn, told.ctx);
+    return status;
+}
+
+static vst_status write_process(vst__chrome *chrome,
+                                vst__chrome_process *process,
+                                const vst_export_options *options,
+                                vst_error *error)
+{
+    vst_trace *trace = process->trace;
+    uint64_t nodes;
+    vst_sink sink;
+    vst_status status;
+
+    chrome->process = process;
+    chrome->trace = trace;
+    chrome->has_thread = false;
+    process->steps_end_ns = INT64_MIN;
+    status = vst__graph_count(trace, options->window, true, &nodes, error);
+    if (status != VST_OK)
+        return status;
+    chrome->has_nodes = nodes != 0;
+    status = vst__chrome_make_heads(chrome);
+    if (status != VST_OK)
+        return vst_error_set(error, status, 0, 0);
+    vst__chrome_put_process(chrome);
+    vst__chrome_sink(chrome, &sink);
+    vst__chrome_watch(chrome, &sink);
+    status = vst__chrome_replay(chrome, options, &sink, error);
+    vst__chrome_free_heads(chrome);
+    if (status == VST_OK)
+        vst__chrome_put_flows(chrome);
+    chrome->serials_before = chrome->serial_max;
+    for (size_t i = 0; status == VST_OK && i < process->window_count; i++)
+        put_window(chrome, &trace->windows[process->first_window + i]);
+    return status;
+}
+
+vst_status vst__chrome_begin(vst__chrome *chrome, vst_trace *const *traces,
+                             size_t count, int window)
+{
+    vst_status status;
+
+    chrome->processes = calloc(count, sizeof *chrome->processes);
+    if (chrome->processes == NULL)
+        return VST_E_NOMEM;
+    chrome->process_count = count;
+    for (size_t i = 0; i < count; i++)
+        chrome->processes[i].trace = traces[i];
+    status = select_windows(chrome, window);
+    if (status == VST_OK)
+        status = vst__chrome_assign(chrome);
+    if (status == VST_OK)
+        vst__chrome_find_parents(chrome);
+    return status;
+}
+
+void vst__chrome_end_all(vst__chrome *chrome)
+{
+    vst__chrome_forget_flows(chrome);
+    for (size_t i = 0; i < chrome->process_count; i++) {
+        free(chrome->processes[i].tracks);
+        free(chrome->processes[i].starts);
+    }
+    free(chrome->processes);
+}
+
+static vst_status write_document(vst__chrome *chrome,
+                                 const vst_export_options *options,
+                                 const char *path, vst_error *error)
+{
+    vst_status status = VST_OK;
+
+    put_head(chrome);
+    for (size_t i = 0; status == VST_OK && i < chrome->process_count; i++)
+        status = write_process(chrome, &chrome->processes[i], options, error);
+    if (status != VST_OK)
+        return status;
+    status = vst__chrome_put_arrows(chrome);
+    if (status != VST_OK)
+        return vst_error_set(error, status, 0, 0);
+    vst__output_text(chrome->output, "\n],\n\"traceName\": ");
+    vst__json_string(chrome->output, path, strlen(path));
+    vst__output_text(chrome->output, "\n}\n");
+    return VST_OK;
+}
+
+static vst_status write_chrome(vst_trace *const *traces, size_t count,
+                               const vst_export_options *options,
+                               const char *path, vst__output *output,
+                               vst_error *error)
+{
+    static const vst__drawing drawing = {
+        .span = vst__chrome_write_span,
+        .end = vst__chrome_put_end,
+        .point = vst__chrome_put_point,
+        .memory = vst__chrome_put_memory_instant,
+    };
+    vst__chrome chrome = {.drawing = &drawing, .output = output};
+    vst_status status =
+        vst__chrome_begin(&chrome, traces, count, options->window);
+
+    status = status == VST_OK ? write_document(&chrome, options, path, error)
+                              : vst_error_set(error, status, 0, 0);
+    vst__chrome_end_all(&chrome);
+    return status;
+}
+
+const vst__exporter vst__exporter_chrome = {"chrome", ".json", write_chrome};

@@ -1,0 +1,335 @@
+/* What a Chrome trace says of processes and threads: their numbers, names and
+ * places. Numbers are the system's where they are unique, and every pid and tid
+ * is a number (viewers fail on strings).
+ *
+ * In a document of several processes each is named by its rank and command
+ * line; what else tells them apart is in their labels. One thread at a time. */
+#include <stdlib.h>
+
+#include "export/timeline/chrome.h"
+
+/* Larger ones are not the kernel's, and viewers keep 32 bits. */
+#define TID_MAX UINT32_C(0x7fffffff)
+
+enum { NAME_MAX_CHARACTERS = 160 };
+
+/* ---- numbers ------------------------------------------------------------ */
+
+typedef struct claim {
+    uint64_t number;
+    size_t owner; /* index */
+} claim;
+
+static int by_number(const void *a, const void *b)
+{
+    const claim *x = a, *y = b;
+
+    if (x->number != y->number)
+        return x->number < y->number ? -1 : 1;
+    return (x->owner > y->owner) - (x->owner < y->owner);
+}
+
+/* Every thread gets a tid that no other of its process has: events of two
+ * threads on one track would not nest. The first to have had a system tid keeps
+ * it; the others, and those without, get numbers above all of them. */
+static vst_status assign_tids(vst__chrome_process *process)
+{
+    const vst_trace *trace = process->trace;
+    size_t count = trace->thread_count;
+    claim *claims = malloc((count + 1) * sizeof *claims);
+    uint32_t next = trace->header.pid < TID_MAX ? trace->header.pid : 0;
+
+    process->tracks = calloc(count + 1, sizeof *process->tracks);
+    if (claims == NULL || process->tracks == NULL) {
+        free(claims);
+        return VST_E_NOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint64_t tid = trace->threads[i].system_tid;
+
+        claims[i] = (claim){tid <= TID_MAX ? tid : 0, i};
+        if (claims[i].number > next)
+            next = (uint32_t)claims[i].number;
+    }
+    qsort(claims, count, sizeof *claims, by_number);
+    for (size_t i = 0; i < count; i++) {
+        bool taken = i != 0 && claims[i].number == claims[i - 1].number;
+
+        process->tracks[claims[i].owner].tid = taken || claims[i].number == 0
+                                                   ? ++next
+                                                   : (uint32_t)claims[i].number;
+    }
+    process->windows_tid = ++next;
+    free(claims);
+    return VST_OK;
+}
+
+/* The first process to have had a pid keeps it. Others of the same pid (of
+ * another machine, or the same process after an exec) get numbers above all. */
+static vst_status assign_pids(vst__chrome *chrome)
+{
+    size_t count = chrome->process_count;
+    claim *claims = malloc(count * sizeof *claims);
+    uint32_t next = 0;
+
+    if (claims == NULL)
+        return VST_E_NOMEM;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t pid = chrome->processes[i].trace->header.pid;
+
+        claims[i] = (claim){pid, i};
+        if (pid > next && pid < TID_MAX)
+            next = pid;
+    }
+    qsort(claims, count, sizeof *claims, by_number);
+    for (size_t i = 0; i < count; i++) {
+        bool taken = i != 0 && claims[i].number == claims[i - 1].number;
+
+        chrome->processes[claims[i].owner].pid =
+            taken ? ++next : (uint32_t)claims[i].number;
+    }
+    free(claims);
+    return VST_OK;
+}
+
+static void note_shown(vst__chrome_process *process, const vst__window *window)
+{
+    const vst_trace *trace = process->trace;
+
+    for (size_t i = 0; i < window->segment_count; i++) {
+        const vst_trace_thread *thread = vst_trace_thread_find(
+            trace, trace->segments[window->segments + i].thread);
+        if (thread != NULL)
+            process->tracks[thread - trace->threads].shown = true;
+    }
+}
+
+vst_status vst__chrome_assign(vst__chrome *chrome)
+{
+    vst_status status = assign_pids(chrome);
+
+    for (size_t i = 0; status == VST_OK && i < chrome->process_count; i++) {
+        vst__chrome_process *process = &chrome->processes[i];
+
+        status = assign_tids(process);
+        for (size_t k = 0; status == VST_OK && k < process->window_count; k++)
+            note_shown(process,
+                       &process->trace->windows[process->first_window + k]);
+    }
+    return status;
+}
+
+/* ---- names -------------------------------------------------------------- */
+
+/* An event about a process or a thread, up to the value it tells. */
+static void put_about(vst__chrome *chrome, const char *name, uint32_t tid,
+                      const char *what)
+{
+    vst__output *output = chrome->output;
+    vst__clockmap *clock = &chrome->trace->clock;
+    int64_t time_ns =
+        vst__clockmap_to_ns(clock, chrome->trace->header.start.ticks);
+
+    vst__output_text(output, "{\"ph\": \"M\", \"name\": \"");
+    vst__output_text(output, name);
+    vst__output_text(output, "\", \"ts\": ");
+    vst__chrome_put_us(output, vst__chrome_time(chrome, time_ns));
+    vst__output_text(output, ", \"pid\": ");
+    vst__chrome_put_u64(output, chrome->process->pid);
+    vst__output_text(output, ", \"tid\": ");
+    vst__chrome_put_u64(output, tid);
+    vst__output_text(output, ", \"args\": {\"");
+    vst__output_text(output, what);
+    vst__output_text(output, "\": ");
+}
+
+static void put_about_thread(vst__chrome *chrome, uint32_t tid,
+                             const char *name, size_t name_len, uint64_t place)
+{
+    vst__output *output = chrome->output;
+    char fallback[48] = "thread ";
+
+    if (name_len == 0) {
+        name = fallback;
+        name_len = (size_t)(vst__json_u64(fallback + strlen(fallback), tid) -
+                            fallback);
+    }
+    vst__output_text(output, "}},\n");
+    put_about(chrome, "thread_name", tid, "name");
+    vst__json_string(output, name, name_len);
+    vst__output_text(output, "}},\n");
+    put_about(chrome, "thread_sort_index", tid, "sort_index");
+    vst__chrome_put_u64(output, place);
+}
+
+static vst__json_part metadata(const vst_trace *trace, const char *key)
+{
+    return vst__json_whole(vst_trace_metadata(trace, key));
+}
+
+static bool find_rank(const vst_trace *trace, int64_t *rank)
+{
+    return vst__json_integer(
+               vst__json_member(metadata(trace, "distributedInfo"), "rank"),
+               rank) &&
+           *rank >= 0;
+}
+
+/* The inside of a JSON string, cut behind so many characters; how many there is
+ * room for after it. */
+static size_t put_cut(vst__output *output, vst__json_part text, size_t room)
+{
+    const char *at = text.at, *end;
+
+    if (text.count == 0)
+        return room;
+    end = at + text.count;
+    while (at != end && room != 0) {
+        size_t count = 1;
+
+        if (*at == '\\')
+            count = at[1] == 'u' ? 6 : 2;
+        else
+            count = vst__json_utf8((const unsigned char *)at,
+                                   (const unsigned char *)end);
+        at += count;
+        room--;
+    }
+    vst__output_write(output, text.at, (size_t)(at - text.at));
+    if (at != end)
+        vst__output_text(output, "\xe2\x80\xa6"); /* … */
+    return room;
+}
+
+static bool contains(vst__json_part text, vst__json_part part)
+{
+    for (size_t i = 0; i + part.count <= text.count; i++)
+        if (memcmp(text.at + i, part.at, part.count) == 0)
+            return true;
+    return false;
+}
+
+/* The inside of a word, without the folders of the program it names. */
+static vst__json_part without_folder(vst__json_part text)
+{
+    for (size_t i = text.count; i-- > 0;)
+        if (text.at[i] == '/' && i + 1 < text.count)
+            return (vst__json_part){text.at + i + 1, text.count - i - 1};
+    return text;
+}
+
+/* Whether a process's name says more than its command line does. */
+static bool is_telling(vst__json_part name, vst__json_part command)
+{
+    static const char *const generic[] = {"python", "command"};
+
+    for (size_t i = 0; i < sizeof generic / sizeof generic[0]; i++)
+        if (command.count != 0 && name.count == strlen(generic[i]) &&
+            memcmp(name.at, generic[i], name.count) == 0)
+            return false;
+    return name.count != 0 && !contains(command, name);
+}
+
+/* `rank 3: ForkPoolWorker-1: python train.py --steps 10`: what is known of it,
+ * and a name of its own only where the command line does not have it. */
+void vst__chrome_put_long_name(vst__chrome *chrome, vst__output *output)
+{
+    vst__json_part name = vst__json_inside(
+        metadata(chrome->trace, VST_CHROME_INTERNAL "process_name"));
+    vst__json_part command =
+        metadata(chrome->trace, VST_CHROME_INTERNAL "command");
+    vst__json_part word;
+    const char *at = NULL, *between = "";
+    size_t room = NAME_MAX_CHARACTERS;
+    bool first = true;
+    int64_t rank;
+
+    vst__output_text(output, "\"");
+    if (find_rank(chrome->trace, &rank)) {
+        vst__output_text(output, "rank ");
+        vst__chrome_put_u64(output, (uint64_t)rank);
+        between = ": ";
+    }
+    if (is_telling(name, command)) {
+        vst__output_text(output, between);
+        room = put_cut(output, name, room);
+        between = ": ";
+    }
+    while (room != 0 && vst__json_next(command, &at, &word)) {
+        word = vst__json_inside(word);
+        vst__output_text(output, between);
+        room = put_cut(output, first ? without_folder(word) : word, room);
+        between = " ";
+        first = false;
+    }
+    if (between[0] == '\0')
+        vst__output_text(output, "python");
+    vst__output_text(output, "\"");
+}
+
+static void put_name(vst__chrome *chrome)
+{
+    const char *name =
+        vst_trace_metadata(chrome->trace, VST_CHROME_INTERNAL "process_name");
+
+    if (chrome->process_count > 1)
+        vst__chrome_put_long_name(chrome, chrome->output);
+    else if (name != NULL && name[0] == '"')
+        vst__chrome_put_value(chrome->output, name);
+    else
+        vst__output_text(chrome->output, "\"python\"");
+}
+
+void vst__chrome_put_labels(vst__chrome *chrome, vst__output *output)
+{
+    vst__json_part host = metadata(chrome->trace, "host_name");
+    vst__json_part first = metadata(chrome->processes[0].trace, "host_name");
+    int64_t rank;
+
+    vst__output_text(output, "\"");
+    if (find_rank(chrome->trace, &rank)) {
+        vst__output_text(output, "rank ");
+        vst__chrome_put_u64(output, (uint64_t)rank);
+        vst__output_text(output, ", ");
+    }
+    vst__output_text(output, "CPU");
+    if (chrome->process->pid != chrome->trace->header.pid) {
+        vst__output_text(output, ", pid ");
+        vst__chrome_put_u64(output, chrome->trace->header.pid);
+    }
+    if (host.count != first.count ||
+        (host.count != 0 && memcmp(host.at, first.at, host.count) != 0)) {
+        vst__output_text(output, ", on ");
+        put_cut(output, vst__json_inside(host), NAME_MAX_CHARACTERS);
+    }
+    vst__output_text(output, "\"");
+}
+
+void vst__chrome_put_process(vst__chrome *chrome)
+{
+    static const char windows[] = "Recording windows";
+    const vst_trace *trace = chrome->trace;
+    const vst__chrome_process *process = chrome->process;
+    vst__output *output = chrome->output;
+    size_t index = (size_t)(process - chrome->processes);
+
+    if (index != 0)
+        vst__output_text(output, ",\n");
+    put_about(chrome, "process_name", 0, "name");
+    put_name(chrome);
+    vst__output_text(output, "}},\n");
+    put_about(chrome, "process_labels", 0, "labels");
+    vst__chrome_put_labels(chrome, output);
+    vst__output_text(output, "}},\n");
+    put_about(chrome, "process_sort_index", 0, "sort_index");
+    vst__chrome_put_u64(output,
+                        chrome->process_count > 1 ? index : process->pid);
+    put_about_thread(chrome, process->windows_tid, windows, sizeof windows - 1,
+                     0);
+    for (size_t i = 0; i < trace->thread_count; i++)
+        if (process->tracks[i].shown)
+            put_about_thread(chrome, process->tracks[i].tid,
+                             trace->threads[i].name, trace->threads[i].name_len,
+                             i + 1);
+    vst__output_text(output, "}}");
+}

@@ -1,0 +1,116 @@
+/* Arrows and memory on a timeline of Perfetto's own format: what is drawn once
+ * the spans are written, on a sequence of its own. One thread at a time. */
+#include "export/timeline/perfetto.h"
+
+static vst__perfetto *of(vst__chrome *chrome)
+{
+    return (vst__perfetto *)chrome;
+}
+
+static void note(vst__perfetto *self, vst_status status)
+{
+    if (self->status == VST_OK)
+        self->status = status;
+}
+
+/* An end of an arrow is an event in the old form, which binds to the span that
+ * is open at its time: the spans are in the file already. */
+static void draw_end(vst__chrome *timeline, const vst__chrome_end *end)
+{
+    enum { PHASE = 2, UNSCOPED_ID = 6, BIND_TO_ENCLOSING = 12 };
+    vst__perfetto *self = of(timeline);
+    bool starts = strcmp(end->category, "process") == 0;
+    size_t legacy;
+
+    vst__proto_clear(&self->event);
+    vst__proto_u64(&self->event, VST_PF_EVENT_CATEGORY_IIDS,
+                   starts ? VST_PF_STARTS : VST_PF_FWDBWD);
+    vst__proto_u64(&self->event, VST_PF_EVENT_TRACK_UUID,
+                   vst__pf_thread_uuid(self, end->process, end->tid));
+    vst__proto_text(&self->event, VST_PF_EVENT_NAME, end->name);
+    legacy = vst__proto_open(&self->event, VST_PF_EVENT_LEGACY);
+    vst__proto_u64(&self->event, PHASE, end->is_head ? 'f' : 's');
+    vst__proto_u64(&self->event, UNSCOPED_ID, end->id);
+    if (end->is_head)
+        vst__proto_u64(&self->event, BIND_TO_ENCLOSING, 1);
+    vst__proto_close(&self->event, legacy);
+    note(self, vst__pf_write_event(self, VST_PERFETTO_BESIDE, end->time_ns));
+}
+
+static void draw_point(vst__chrome *timeline, const char *name, int64_t time_ns,
+                       uint64_t bytes)
+{
+    vst__perfetto *self = of(timeline);
+    /* There are two curves. */
+    uint64_t *track = &self->memory_tracks[strcmp(name, "live memory") != 0];
+
+    if (*track == 0) {
+        *track = self->next_uuid++;
+        note(self,
+             vst__pf_put_track(self, *track, self->process_uuid,
+                               VST_PF_TRACK_OF_BYTES, name, strlen(name)));
+    }
+    note(self, vst__pf_write_value(self, *track, time_ns, (double)bytes));
+}
+
+static void put_place(vst__perfetto *self, const vst_memory_event *event)
+{
+    const vst_trace *trace = self->timeline.trace;
+    const vst_stack *stack = vst__chrome_find_place(trace, event->stack);
+    const vst_definition *d =
+        stack != NULL ? vst_trace_definition(trace, stack->function) : NULL;
+    char line[VST_JSON_NUMBER_MAX + 2];
+    char *end;
+
+    if (d == NULL)
+        return;
+    vst__proto_clear(&self->text);
+    vst__proto_raw(&self->text, d->file + d->file_skip,
+                   d->file_len - d->file_skip);
+    line[0] = ':';
+    end = vst__json_i64(line + 1, stack->line);
+    *end++ = ' ';
+    vst__proto_raw(&self->text, line, (size_t)(end - line));
+    vst__proto_raw(&self->text, d->name, d->name_len);
+    if (!self->text.failed)
+        vst__pf_arg_text(self, VST_PERFETTO_BESIDE, "At", self->text.bytes,
+                         self->text.count);
+}
+
+static void draw_memory(vst__chrome *timeline, const char *name,
+                        const vst_memory_event *event, uint64_t size)
+{
+    enum { BESIDE = VST_PERFETTO_BESIDE };
+    vst__perfetto *self = of(timeline);
+    const char *kind = vst_memory_kind_name(event->kind);
+
+    vst__pf_open_on_thread(self, event->thread, VST_PF_MEMORY);
+    vst__proto_text(&self->event, VST_PF_EVENT_NAME, name);
+    vst__pf_arg_u64(self, BESIDE, "Total Reserved", 0);
+    vst__pf_arg_u64(self, BESIDE, "Total Allocated", event->live_bytes);
+    vst__pf_arg_i64(self, BESIDE, "Bytes",
+                    event->flags & VST_MEMORY_FREES ? -(int64_t)event->size
+                                                    : (int64_t)event->size);
+    vst__pf_arg_i64(self, BESIDE, "Device Id", -1);
+    vst__pf_arg_u64(self, BESIDE, "Device Type", 0);
+    vst__pf_arg_u64(self, BESIDE, "Addr", event->address);
+    vst__pf_arg_text(self, BESIDE, "Kind", kind, strlen(kind));
+    put_place(self, event);
+    if (event->stack != 0)
+        vst__pf_arg_u64(self, BESIDE, "Stack id", event->stack);
+    if (event->flags & VST_MEMORY_STALE_STACK)
+        vst__pf_arg_u64(self, BESIDE, "stale stack", 1);
+    if (event->weight != 1) {
+        vst__pf_arg_u64(self, BESIDE, "Size", size);
+        vst__pf_arg_double(self, BESIDE, "Weight", event->weight);
+    }
+    vst__pf_arg_u64(self, BESIDE, "Ev Idx", ++timeline->serial_max);
+    note(self, vst__pf_write_event(self, BESIDE, event->time_ns));
+}
+
+const vst__drawing vst__perfetto_drawing = {
+    .span = vst__pf_draw_span,
+    .end = draw_end,
+    .point = draw_point,
+    .memory = draw_memory,
+};
