@@ -57,7 +57,8 @@ def sources(*folders):
 def includes(path):
     """Each #include of a file: its text, and the file of ours that it names, if it is one."""
     for quote, name in INCLUDE.findall(path.read_text()):
-        places = [ROOT / "include"] if quote == "<" else [path.parent, CORE, ROOT / "include"]
+        home = EXT if EXT in path.parents else CORE
+        places = [ROOT / "include"] if quote == "<" else [path.parent, home, ROOT / "include"]
         found = [place / name for place in places if (place / name).is_file()]
         yield quote, name, found[0].resolve() if found else None
 
@@ -129,7 +130,8 @@ def check_build():
     lists = {
         "include/vestige": ["*.h"],
         "src": ["**/*.c"],
-        "python": ["ext/*.c", "vestige/**/*.py", "vestige/**/*.pyi", "vestige/py.typed"],
+        "python/ext": ["**/*.c"],
+        "python": ["vestige/**/*.py", "vestige/**/*.pyi", "vestige/py.typed"],
         "tests/c": ["test_*.c"],
         "examples/c": ["*.c"],
         "fuzz": ["*.c"],

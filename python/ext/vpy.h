@@ -257,7 +257,8 @@ void vpy_threads_name_from_frame(vpy_tracer *tracer, const vpy_iframe *frame);
 /* The calls the current thread is in, written as a STACK record. */
 void vpy_threads_record_stack(void);
 
-/* modules.c: functions of a framework's that stand for something else. */
+/* framework_modules.c: functions of a framework's that stand for something
+ * else. */
 int vpy_modules_init(PyObject *module);
 bool vpy_is_framework_code(PyObject *code);
 /* These record it; id is the function's own. frame, entered: as above. */
@@ -286,7 +287,7 @@ void vpy_unwatch(vpy_watched *w);
 int vpy_fast_contexts_init(PyObject *module);
 void vpy_fast_contexts_forget(const PyObject *session); /* it is freed */
 
-/* tensors.c: what its modules and optimizers hold. */
+/* framework_tensors.c: what its modules and optimizers hold. */
 int vpy_tensors_init(PyObject *module);
 void vpy_tensors_of_module(PyObject *self); /* raises nothing */
 
@@ -315,7 +316,7 @@ void vpy_forks_notice(void);
 void vpy_storage_guard_init(void);
 void vpy_storage_guard_after_fork(void);
 
-/* program.c: programs that the command runs. */
+/* run_program.c: programs that the command runs. */
 int vpy_program_init(PyObject *module);
 /* Whether it only runs the program, as what called it does. */
 bool vpy_code_is_runner(PyObject *code);
@@ -400,7 +401,7 @@ void vpy_call_stacks_forget(void);
  * bytes, 0 if there is no room. */
 size_t vpy_shapes_put(PyObject *values, char *text, size_t size);
 
-/* nodes.c: annotations as nodes of the execution trace. What was given is
+/* graph_nodes.c: annotations as nodes of the execution trace. What was given is
  * turned into bytes before the annotation is entered: that may run code of the
  * program's. */
 extern unsigned vpy_graph_observer; /* 0: there are no nodes */

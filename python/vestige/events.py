@@ -1,6 +1,6 @@
 """What was recorded, event by event: FunctionEvent with torch.profiler's fields.
 
-The extension gives every span as a row of one block of memory (see python/ext/trace_events.c); an event is a number of
+The extension gives every span as a row of one block of memory (see python/ext/read/trace_events.c); an event is a number of
 such a row, and a field is read, or made, when it is asked for. Events have the ids that the exported file gives them.
 """
 

@@ -1,0 +1,182 @@
+/* See arrays.h: whatever has a buffer, an __array_interface__ or speaks DLPack
+ * counts as an array. Nothing here raises; what cannot be told stays empty.
+ * Under the GIL. */
+#include "annotate/arrays.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- element types ----------------------------------------------------- */
+
+/* kind: b(ool) i(nt) u(nsigned) f(loat) c(omplex) B (bfloat) */
+static const char *type_name(char kind, long bytes)
+{
+    static const struct {
+        char kind;
+        long bytes;
+        const char *name;
+    } known[] = {
+        {'b', 1, "bool"},
+        {'i', 1, "signed char"},
+        {'i', 2, "short int"},
+        {'i', 4, "int"},
+        {'i', 8, "long int"},
+        {'u', 1, "unsigned char"},
+        {'u', 2, "unsigned short"},
+        {'u', 4, "unsigned int"},
+        {'u', 8, "unsigned long"},
+        {'f', 2, "c10::Half"},
+        {'f', 4, "float"},
+        {'f', 8, "double"},
+        {'B', 2, "c10::BFloat16"},
+        {'c', 4, "c10::complex<c10::Half>"},
+        {'c', 8, "c10::complex<float>"},
+        {'c', 16, "c10::complex<double>"},
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i].kind == kind && known[i].bytes == bytes)
+            return known[i].name;
+    return "";
+}
+
+/* The struct module's letters. */
+static const char *type_of_format(const char *format, long bytes)
+{
+    char kind;
+
+    while (format && *format && strchr("@=<>!", *format))
+        format++;
+    if (!format || !*format)
+        return type_name('u', 1);
+    if (*format == 'Z')
+        kind = 'c';
+    else if (*format == '?')
+        kind = 'b';
+    else if (strchr("efd", *format))
+        kind = 'f';
+    else if (strchr("bhilqn", *format))
+        kind = 'i';
+    else if (strchr("BHILQNc", *format))
+        kind = 'u';
+    else
+        return "";
+    return type_name(kind, bytes);
+}
+
+/* ---- the three ways ---------------------------------------------------- */
+
+static void fill_strides(vpy_array *a)
+{
+    long long step = 1;
+
+    for (int i = a->dims - 1; i >= 0; i--) {
+        a->strides[i] = step;
+        step *= a->shape[i] > 1 ? a->shape[i] : 1;
+    }
+}
+
+static bool from_buffer(PyObject *object, vpy_array *a)
+{
+    Py_buffer view;
+
+    if (!PyObject_CheckBuffer(object) ||
+        PyObject_GetBuffer(object, &view, PyBUF_RECORDS_RO) < 0)
+        return false;
+    a->dims = view.ndim <= VPY_DIMS_MAX ? view.ndim : -1;
+    for (int i = 0; i < a->dims; i++) {
+        a->shape[i] = view.shape ? view.shape[i] : view.len;
+        a->strides[i] =
+            view.strides && view.itemsize ? view.strides[i] / view.itemsize : 1;
+    }
+    a->type = type_of_format(view.format, (long)view.itemsize);
+    a->item_bytes = (long)view.itemsize;
+    a->data = (uintptr_t)view.buf;
+    PyBuffer_Release(&view);
+    return a->dims >= 0;
+}
+
+static bool from_interface(PyObject *object, vpy_array *a)
+{
+    PyObject *dict = PyObject_GetAttrString(object, "__array_interface__");
+    PyObject *shape = NULL, *type = NULL, *data = NULL;
+    const char *text;
+
+    if (dict && PyDict_Check(dict)) {
+        shape = PyDict_GetItemString(dict, "shape");
+        type = PyDict_GetItemString(dict, "typestr");
+        data = PyDict_GetItemString(dict, "data");
+    }
+    if (shape && PyTuple_Check(shape) &&
+        PyTuple_GET_SIZE(shape) <= VPY_DIMS_MAX) {
+        a->dims = (int)PyTuple_GET_SIZE(shape);
+        for (int i = 0; i < a->dims; i++)
+            a->shape[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
+        fill_strides(a);
+        text = type && PyUnicode_Check(type) ? PyUnicode_AsUTF8(type) : NULL;
+        if (text && strlen(text) > 2) {
+            a->item_bytes = atol(text + 2);
+            a->type = type_name(text[1], a->item_bytes);
+        }
+        if (data && PyTuple_Check(data) && PyTuple_GET_SIZE(data) > 0)
+            a->data = (uintptr_t)PyLong_AsVoidPtr(PyTuple_GET_ITEM(data, 0));
+    }
+    Py_XDECREF(dict);
+    return a->dims >= 0;
+}
+
+/* The head of a DLManagedTensor, which the standard keeps as it is. */
+typedef struct dlpack_tensor {
+    void *data;
+    int32_t device_type, device_id;
+    int32_t ndim;
+    uint8_t code, bits;
+    uint16_t lanes;
+    int64_t *shape, *strides;
+    uint64_t byte_offset;
+} dlpack_tensor;
+
+static bool from_dlpack(PyObject *object, vpy_array *a)
+{
+    static const char kinds[] = "iufhBcb"; /* h: opaque */
+    PyObject *capsule = PyObject_CallMethod(object, "__dlpack__", NULL);
+    const dlpack_tensor *t =
+        capsule ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
+
+    if (t && t->ndim >= 0 && t->ndim <= VPY_DIMS_MAX) {
+        a->dims = t->ndim;
+        for (int i = 0; i < a->dims; i++)
+            a->shape[i] = t->shape[i];
+        fill_strides(a);
+        for (int i = 0; t->strides && i < a->dims; i++)
+            a->strides[i] = t->strides[i];
+        a->item_bytes = t->bits / 8;
+        a->data = (uintptr_t)t->data + (uintptr_t)t->byte_offset;
+        if (t->code < sizeof kinds - 1)
+            a->type = type_name(kinds[t->code], t->bits / 8);
+    }
+    Py_XDECREF(capsule); /* which frees what nobody took */
+    return a->dims >= 0;
+}
+
+bool vpy_array_look_at(PyObject *object, vpy_array *a)
+{
+    bool found;
+
+    *a = (vpy_array){.dims = -1, .type = ""};
+    if (PyUnicode_Check(object) || object == Py_None)
+        return false;
+    if (PyLong_Check(object) || PyFloat_Check(object)) {
+        a->type = "Scalar";
+        return false;
+    }
+    found = from_buffer(object, a);
+    PyErr_Clear();
+    if (!found)
+        found = from_interface(object, a);
+    PyErr_Clear();
+    if (!found)
+        found = from_dlpack(object, a);
+    PyErr_Clear();
+    return found;
+}

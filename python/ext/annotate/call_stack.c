@@ -1,0 +1,104 @@
+/* The call stack of an annotation, as torch writes it: "file(line): function;"
+ * for each frame, innermost first. It is made once for each stack that occurs
+ * while recording, and kept until recording stops. */
+#include "traceback/traceback.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    TEXT_MAX = 6000, /* bytes, escaped: outer frames that do not fit are cut */
+    KEPT_MAX = 4096, /* stacks */
+};
+
+static PyObject *kept; /* Traceback: bytes, a JSON string without its quotes */
+
+bool vpy_call_stacks; /* of every annotation */
+
+static bool put_frame(vpy_json *json, PyCodeObject *code, int line)
+{
+    size_t before = json->length;
+    const char *file = "?", *name = "?";
+    uint32_t file_length = 1, name_length = 1, prefix;
+    PyObject *file_text = vpy_text(code->co_filename, &file, &file_length);
+    PyObject *name_text = vpy_text(code->co_name, &name, &name_length);
+    char number[32];
+
+    prefix = vpy_search_path_prefix(file, file_length);
+    snprintf(number, sizeof number, "(%d): ", line < 0 ? 0 : line);
+    vpy_json_text(json, file + prefix, file_length - prefix);
+    vpy_json_text(json, number, strlen(number));
+    vpy_json_text(json, name, name_length);
+    vpy_json_text(json, ";", 1);
+    Py_XDECREF(file_text);
+    Py_XDECREF(name_text);
+    if (!json->full && json->length <= TEXT_MAX)
+        return true;
+    json->full = false;
+    json->length = before;
+    vpy_json_text(json, "...;", 4);
+    return false;
+}
+
+/* Our own frames are not shown: neither those that made the annotation nor the
+ * command that runs the program. */
+static PyObject *make_text(const vst_traceback *traceback)
+{
+    vst_language_frames frames = vst_traceback_language(traceback);
+    vpy_json json = {.length = 0};
+
+    for (size_t i = 0; i < frames.count; i++) {
+        uint32_t word = frames.instructions[i];
+        PyCodeObject *code = frames.codes[i];
+        int number = (int)(word & VPY_FRAME_INSTRUCTION) - 1;
+        if (vpy_code_is_launcher((PyObject *)code))
+            break;
+        if ((word & VPY_FRAME_HIDDEN) || vpy_code_is_own((PyObject *)code))
+            continue;
+        if (!put_frame(&json, code, vpy_code_location(code, number).line))
+            break;
+    }
+    return PyBytes_FromStringAndSize(json.bytes, (Py_ssize_t)json.length);
+}
+
+/* New reference, or NULL without an exception. */
+static PyObject *find_text(vst_traceback *handle)
+{
+    PyObject *traceback = vpy_traceback_object(handle);
+    PyObject *text = NULL;
+
+    if (!kept)
+        kept = PyDict_New();
+    if (traceback && kept)
+        text = PyDict_GetItemWithError(kept, traceback);
+    if (text) {
+        Py_INCREF(text);
+    } else if (traceback && kept) {
+        text = make_text(((vpy_traceback *)traceback)->handle);
+        if (PyDict_GET_SIZE(kept) >= KEPT_MAX)
+            PyDict_Clear(kept);
+        if (text)
+            PyDict_SetItem(kept, traceback, text);
+    }
+    PyErr_Clear();
+    Py_XDECREF(traceback);
+    return text;
+}
+
+void vpy_call_stack_put(vpy_json *json)
+{
+    vst_traceback *handle = vst_traceback_capture(VST_TRACEBACK_LANGUAGE, 0);
+    PyObject *text = handle ? find_text(handle) : NULL;
+
+    if (text) {
+        vpy_json_key(json, "Call stack", 10);
+        vpy_json_ready(json, PyBytes_AS_STRING(text),
+                       (size_t)PyBytes_GET_SIZE(text));
+        Py_DECREF(text);
+    }
+}
+
+void vpy_call_stacks_forget(void)
+{
+    Py_CLEAR(kept);
+}

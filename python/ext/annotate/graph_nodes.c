@@ -1,0 +1,293 @@
+/* Annotations as nodes of the execution trace (<vestige/graph.h>): what was
+ * given to record_function, as values. Arrays are told of as tensors; those
+ * that lie in the memory of the same array share its storage. Nothing here
+ * raises. Under the GIL. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "annotate/arrays.h"
+
+#include <vestige/graph.h>
+
+enum {
+    LIST_MAX = 4097, /* as the frameworks' own */
+    DEPTH_MAX = 32,
+    BASES_MAX = 16,
+    TEXT_MAX = 1 << 20
+};
+
+unsigned vpy_graph_observer;
+
+/* Far above those that a framework counts from 1. */
+static uint64_t last_record = UINT64_C(1) << 40;
+
+/* Gives the calling thread's number as the framework counts; NULL: there is no
+ * framework, and threads are counted here. */
+static uint64_t (*framework_thread)(void);
+static uint64_t last_thread;
+static VST_THREAD_LOCAL uint64_t own_thread;
+
+static uint64_t thread_number(void)
+{
+    if (framework_thread)
+        return framework_thread();
+    if (!own_thread)
+        own_thread = ++last_thread;
+    return own_thread;
+}
+
+/* ---- bytes --------------------------------------------------------------- */
+
+static void put(vpy_node *node, const void *bytes, size_t count)
+{
+    if (count > node->capacity - node->count) {
+        size_t capacity = (node->count + count) * 2;
+        bool grows = node->bytes != node->own;
+        unsigned char *grown = realloc(grows ? node->bytes : NULL, capacity);
+        if (!grown) {
+            node->cut = true;
+            return;
+        }
+        if (!grows)
+            memcpy(grown, node->own, node->count);
+        node->bytes = grown;
+        node->capacity = capacity;
+    }
+    memcpy(node->bytes + node->count, bytes, count);
+    node->count += count;
+}
+
+static void put_byte(vpy_node *node, unsigned value)
+{
+    unsigned char byte = (unsigned char)value;
+
+    put(node, &byte, 1);
+}
+
+static void put_count(vpy_node *node, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        put_byte(node, (unsigned)(value & 0x7f) | 0x80);
+    put_byte(node, (unsigned)value);
+}
+
+static void put_integer(vpy_node *node, int64_t value)
+{
+    put_count(node, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
+}
+
+static void put_integers(vpy_node *node, const long long *values, int count)
+{
+    put_count(node, (uint64_t)count);
+    for (int i = 0; i < count; i++)
+        put_integer(node, values[i]);
+}
+
+static void put_text(vpy_node *node, const char *text, size_t length)
+{
+    if (length > TEXT_MAX) {
+        length = TEXT_MAX;
+        node->cut = true;
+    }
+    put_count(node, length);
+    put(node, text, length);
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+/* Where the memory begins that an array looks at: its own or another's. */
+static uintptr_t storage_of(PyObject *object, const vpy_array *a)
+{
+    uintptr_t storage = a->data;
+    PyObject *base = Py_NewRef(object);
+
+    for (int i = 0; i < BASES_MAX; i++) {
+        PyObject *next = PyObject_HasAttrString(base, "__array_interface__")
+                             ? PyObject_GetAttrString(base, "base")
+                             : NULL;
+        vpy_array under;
+
+        PyErr_Clear();
+        if (!next || next == Py_None || !vpy_array_look_at(next, &under) ||
+            under.data == 0 || under.data > a->data) {
+            Py_XDECREF(next);
+            break;
+        }
+        storage = under.data;
+        Py_SETREF(base, next);
+    }
+    Py_DECREF(base);
+    return storage;
+}
+
+static void put_array(vpy_node *node, PyObject *object, const vpy_array *a)
+{
+    uintptr_t storage = a->data ? storage_of(object, a) : 0;
+    long long elements = 1;
+
+    for (int i = 0; i < a->dims; i++)
+        elements *= a->shape[i];
+    put_byte(node, VST_VALUE_TENSOR);
+    put_count(node, (uintptr_t)object);
+    put_count(node, storage);
+    put_integer(node, storage && a->item_bytes > 0
+                          ? (int64_t)(a->data - storage) / a->item_bytes
+                          : 0);
+    put_integer(node, elements);
+    put_count(node, (uint64_t)(a->item_bytes > 0 ? a->item_bytes : 0));
+    put_text(node, "cpu", 3);
+    put_text(node, a->type, strlen(a->type));
+    put_integers(node, a->shape, a->dims);
+    put_integers(node, a->strides, a->dims);
+}
+
+static void put_string(vpy_node *node, PyObject *object)
+{
+    const char *bytes = "";
+    uint32_t length = 0;
+    PyObject *text = vpy_text(object, &bytes, &length);
+
+    put_byte(node, VST_VALUE_STRING);
+    put_text(node, bytes, length);
+    Py_XDECREF(text);
+}
+
+static void put_other(vpy_node *node, PyObject *object)
+{
+    const char *name = Py_TYPE(object)->tp_name;
+
+    put_byte(node, VST_VALUE_OTHER);
+    put_text(node, name, strlen(name));
+}
+
+static void put_long(vpy_node *node, PyObject *object)
+{
+    int overflow = 0;
+    long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+
+    PyErr_Clear();
+    if (overflow) {
+        put_other(node, object);
+        return;
+    }
+    put_byte(node, VST_VALUE_INTEGER);
+    put_integer(node, value);
+}
+
+static void put_value(vpy_node *node, PyObject *object, int depth);
+
+/* Looked at one by one: what they run may change the list. */
+static void put_items(vpy_node *node, PyObject *list, int depth)
+{
+    PyObject *items = PySequence_Tuple(list);
+    Py_ssize_t count = items ? PyTuple_GET_SIZE(items) : 0, all = count;
+
+    PyErr_Clear();
+    if (depth >= DEPTH_MAX)
+        count = 0;
+    else if (count > LIST_MAX)
+        count = LIST_MAX;
+    node->cut |= count != all;
+    put_byte(node, PyTuple_Check(list) ? VST_VALUE_TUPLE : VST_VALUE_LIST);
+    put_count(node, (uint64_t)count);
+    for (Py_ssize_t i = 0; i < count; i++)
+        put_value(node, PyTuple_GET_ITEM(items, i), depth + 1);
+    Py_XDECREF(items);
+}
+
+static void put_value(vpy_node *node, PyObject *object, int depth)
+{
+    vpy_array a;
+
+    if (object == Py_None) {
+        put_byte(node, VST_VALUE_NONE);
+    } else if (PyBool_Check(object)) {
+        put_byte(node, VST_VALUE_BOOL);
+        put_byte(node, object == Py_True);
+    } else if (PyLong_Check(object)) {
+        put_long(node, object);
+    } else if (PyFloat_Check(object)) {
+        double value = PyFloat_AS_DOUBLE(object);
+        put_byte(node, VST_VALUE_DOUBLE);
+        put(node, &value, sizeof value);
+    } else if (PyUnicode_Check(object)) {
+        put_string(node, object);
+    } else if (PyList_Check(object) || PyTuple_Check(object)) {
+        put_items(node, object, depth);
+    } else if (vpy_array_look_at(object, &a)) {
+        put_array(node, object, &a);
+    } else {
+        put_other(node, object);
+    }
+}
+
+/* ---- nodes --------------------------------------------------------------- */
+
+void vpy_node_prepare(vpy_node *node, PyObject *text, PyObject *values)
+{
+    Py_ssize_t count = values ? PyTuple_GET_SIZE(values) : 0;
+
+    node->observer = vpy_graph_observer;
+    node->record = ++last_record;
+    node->cut = false;
+    node->bytes = node->own;
+    node->count = 0;
+    node->capacity = sizeof node->own;
+    put_byte(node, VST_VALUE_THREAD);
+    put_count(node, thread_number());
+    if (text && text != Py_None)
+        put_string(node, text);
+    for (Py_ssize_t i = 0; i < count; i++)
+        put_value(node, PyTuple_GET_ITEM(values, i), 0);
+}
+
+void vpy_node_record(vpy_node *node)
+{
+    uint64_t words[VST_ESCAPE_WORDS_MAX];
+    const size_t most = (VST_ESCAPE_WORDS_MAX - 1) * sizeof words[0];
+    size_t at = 0;
+
+    do {
+        size_t part = node->count - at < most ? node->count - at : most;
+        size_t filled = (part + 7) / 8;
+        bool more = at + part < node->count;
+        unsigned flags =
+            (more ? VST_NODE_MORE : 0u) | (node->cut ? VST_NODE_CUT : 0u);
+        words[0] = vst_node_word(node->record, flags, node->observer);
+        words[filled] = 0; /* what follows the last byte is VST_VALUE_END */
+        memcpy(words + 1, node->bytes + at, part);
+        vst_record_node(words, (uint32_t)filled + 1);
+        at += part;
+    } while (at < node->count);
+    if (node->bytes != node->own)
+        free(node->bytes);
+}
+
+/* ---- switching ----------------------------------------------------------- */
+
+static PyObject *set_graph(PyObject *module, PyObject *args)
+{
+    unsigned observer;
+    unsigned long long address = 0;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "I|K:set_graph", &observer, &address))
+        return NULL;
+    vpy_graph_observer = observer;
+    if (address)
+        framework_thread = (uint64_t (*)(void))(uintptr_t)address;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"set_graph", set_graph, METH_VARARGS,
+     PyDoc_STR(
+         "set_graph(observer, thread_function=0)\n--\n\nWhether annotations "
+         "are nodes of the execution trace: of which observer, 0: of none.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_nodes_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,138 @@
+/* The engine that is nearest to the interpreter: Python frames by the
+ * evaluation hook up to 3.11 (frame_hook.c) and by monitoring's events of
+ * functions alone from 3.12 on, C functions through thunks in place of their
+ * own addresses (thunks.c).
+ *
+ * It depends on more of the interpreter's inside than the others, so it is only
+ * used where it was proven, and where what it does to a few calls made for this
+ * is what it must do: turbo_test.c. With the GIL held. */
+#include "calls/frame_hook.h"
+
+#include <stdio.h>
+
+#include "calls/turbo_test.h"
+#include "thunks/thunks.h"
+
+/* ---- whether it is usable ----------------------------------------------- */
+
+#ifdef Py_DEBUG
+enum { IS_DEBUG_BUILD = 1 };
+#else
+enum { IS_DEBUG_BUILD = 0 };
+#endif
+
+/* A debug build loads what was built for an ordinary one, too, and has this. */
+static bool is_debug_build(void)
+{
+    return IS_DEBUG_BUILD || PySys_GetObject("gettotalrefcount");
+}
+
+static const char *trouble(const vpy_options *options)
+{
+    if (VPY_FREE_THREADED)
+        return "this Python runs without the GIL";
+    if (is_debug_build())
+        return "this is a debug build of Python";
+    if (!VPY_IS_PROVEN)
+        return "it is not proven on this version of Python";
+    if (VPY_HAS_FRAME_HOOK && options->raises)
+        return "a raise: trigger needs a trace function";
+    return vpy_turbo_test();
+}
+
+/* ---- start and stop ----------------------------------------------------- */
+
+static bool start_frames(vpy_tracer *tracer)
+{
+#if VPY_HAS_FRAME_HOOK
+    return vpy_frames_start(tracer);
+#else
+    return vpy_monitoring_start(tracer, false);
+#endif
+}
+
+static void stop_frames(vpy_tracer *tracer)
+{
+#if VPY_HAS_FRAME_HOOK
+    (void)tracer;
+    vpy_frames_stop();
+#else
+    vpy_monitoring_stop(tracer);
+#endif
+}
+
+static void prepare(const vpy_options *options)
+{
+    if (options->native && !vpy_thunks_prepare())
+        vpy_tracer_message[0] = 0; /* start() will say the same */
+}
+
+static bool start(vpy_tracer *tracer)
+{
+    if (!start_frames(tracer)) {
+        vpy_thunks_give_up();
+        return false;
+    }
+    if (tracer->options.native && !vpy_thunks_start()) {
+        stop_frames(tracer);
+        return false;
+    }
+    return true;
+}
+
+/* What `vestige info` says. */
+static void tell_counts(vpy_tracer *tracer)
+{
+    const vpy_thunk_counts *counts = vpy_thunks_counts();
+    size_t pauses = 0;
+    char json[512];
+
+#if VPY_HAS_FRAME_HOOK
+    pauses = vpy_frames_pauses();
+#endif
+    snprintf(json, sizeof json,
+             "{\"covered\": %zu, \"overflow\": %zu, \"read_only\": %zu, "
+             "\"excluded\": %zu, \"foreign\": %zu, \"freed\": %zu, "
+             "\"pauses\": %zu}",
+             counts->covered, counts->overflow, counts->read_only,
+             counts->excluded, counts->foreign, counts->freed, pauses);
+    vst_queue_set_metadata(tracer->queue, "vestige.turbo", json);
+}
+
+static void stop(vpy_tracer *tracer)
+{
+    if (tracer->options.native)
+        vpy_thunks_stop();
+    stop_frames(tracer);
+    tell_counts(tracer);
+}
+
+static void check_thread(void)
+{
+#if VPY_HAS_FRAME_HOOK
+    vpy_frames_check();
+#endif
+}
+
+/* Monitoring's are counted by the engine that has its name. */
+static size_t hooks_in_place(void)
+{
+    size_t count = 0;
+
+#if VPY_HAS_FRAME_HOOK
+    count += vpy_frames_in_place();
+#endif
+    count += vpy_thunks_in_place();
+    return count;
+}
+
+const vpy_engine vpy_engine_turbo = {
+    .name = "turbo",
+    .trouble = trouble,
+    .prepare = prepare,
+    .give_up = vpy_thunks_give_up,
+    .start = start,
+    .stop = stop,
+    .check_thread = check_thread,
+    .hooks_in_place = hooks_in_place,
+};

@@ -1,0 +1,452 @@
+/* Python frames up to 3.11: a function that the interpreter calls to evaluate a
+ * frame (PEP 523), in every thread of the main interpreter. It records, and has
+ * the frame evaluated by whoever did that before.
+ *
+ * What the interpreter does not say, and what is done about it:
+ *  - Calls that are open when the hook comes end unseen (frame_open.c). While
+ *    one of them is the innermost, the next call tells which are left.
+ *  - On 3.11 the making of a generator is an evaluation too. It is none of
+ * ours.
+ *  - A frame for which there is no recursion left is refused only after it came
+ *    by here. It is looked for. So are those of a trace function, which no
+ * other engine is told of.
+ *  - On 3.11 the interpreter needs no C stack for Python calls, but with a hook
+ *    it does. Where a quarter of the stack is left the hook goes away, for all
+ *    threads, until the thread has come back some way; the thread tells of a
+ * gap and the others do when they come by again.
+ *  - Somebody else may take the place of the hook, and call it from there. It
+ *    cannot be taken out then: it records nothing once recording has stopped,
+ *    and takes itself out when it finds itself in its place again.
+ *
+ * An era is a time in which the hook is in its place. An evaluation that ends
+ * in another era than it began in is none that counts, unless its thread knows
+ * better. With the GIL held. */
+#include "calls/frame_hook.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if VPY_HAS_FRAME_HOOK
+
+/* How much of a thread's C stack the hook leaves to others: on 3.11 there are
+ * programs that go as deep in Python as they like, which needs none of it
+ * without us. */
+static size_t stack_left(size_t size)
+{
+    enum { ENOUGH = 1 << 18 };
+
+    return size / 4 > ENOUGH ? size / 4 : size / 2 < ENOUGH ? size / 2 : ENOUGH;
+}
+
+#define STACK_BACK(size) ((size) / 16) /* how far back it has to come */
+
+VST_THREAD_LOCAL vpy_frames_thread vpy_frames_this VST_TLS_MODEL = {
+    .era = UINT64_MAX};
+uint64_t vpy_frames_era;
+
+static uint64_t last_era;
+static PyInterpreterState *interpreter;
+static _PyFrameEvalFunction next_evaluate; /* that was there before us */
+static bool buried; /* somebody came into our place, and may call us */
+static size_t pauses;
+
+static struct {
+    uint64_t era; /* that it will go on from, 0: there is no pause */
+    const vpy_frames_thread *thread; /* that asked for it */
+    uintptr_t ends_above;            /* of its stack */
+} paused;
+
+/* The calls of a thread as they are seen, for tests. */
+static struct {
+    PyThreadState *thread; /* NULL: no test */
+    size_t length;
+    char seen[128]; /* the first letter of a name and how it goes on */
+} test;
+
+static PyObject *evaluate(PyThreadState *tstate, vpy_iframe *frame,
+                          int throwing);
+
+static uintptr_t stack_pointer(void)
+{
+    return (uintptr_t)__builtin_frame_address(0);
+}
+
+static _PyFrameEvalFunction in_place(void)
+{
+    return _PyInterpreterState_GetEvalFrameFunc(interpreter);
+}
+
+static void place(_PyFrameEvalFunction function)
+{
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, function);
+}
+
+static void put_in_place(void)
+{
+    interpreter = PyThreadState_Get()->interp;
+    if (in_place() == evaluate)
+        return;
+    next_evaluate = in_place();
+    place(evaluate);
+}
+
+/* ---- a thread's stack ---------------------------------------------------- */
+
+/* Of the calling thread. */
+static bool find_stack(uintptr_t *low, size_t *size)
+{
+    pthread_attr_t attributes;
+    void *address;
+    bool found;
+
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+        return false;
+    found = pthread_attr_getstack(&attributes, &address, size) == 0;
+    pthread_attr_destroy(&attributes);
+    *low = (uintptr_t)address;
+    return found;
+}
+
+/* A thread that runs on a stack that is not its own is not watched. */
+static void watch_stack(vpy_frames_thread *t)
+{
+    uintptr_t here = stack_pointer();
+    bool found = find_stack(&t->stack, &t->stack_size);
+
+    if (!found || here < t->stack || here - t->stack > t->stack_size)
+        t->limit = 0;
+    else
+        t->limit = t->stack + stack_left(t->stack_size);
+}
+
+static inline bool stack_is_low(const vpy_frames_thread *t)
+{
+    uintptr_t here = stack_pointer();
+
+    return here < t->limit && here >= t->stack;
+}
+
+/* A thread has come by for the first time in this era. */
+VST_COLD static void join_era(vpy_frames_thread *t, PyThreadState *tstate)
+{
+    t->era = t->since = vpy_frames_era;
+    t->depth = 0;
+    t->is_low = false;
+    watch_stack(t);
+    vpy_open_calls_take(t, tstate);
+}
+
+void vpy_frames_settle_slow(PyThreadState *tstate)
+{
+    vpy_frames_thread *t = &vpy_frames_this;
+
+    if (!vpy_frames_era)
+        return;
+    if (t->era != vpy_frames_era)
+        join_era(t, tstate);
+    if (t->depth == t->open_depth)
+        vpy_open_calls_settle(t, tstate);
+}
+
+/* ---- away and back ------------------------------------------------------- */
+
+static void begin_gap(void)
+{
+    vst_record_gap(false);
+    vpy_triggers_forget_thread();
+    pauses++;
+}
+
+/* Somebody is in our place and stays there: what the thread does is not
+ * recorded until this evaluation ends. */
+static PyObject *evaluate_in_gap(PyThreadState *tstate, vpy_iframe *frame,
+                                 int throwing)
+{
+    vpy_frames_thread *t = &vpy_frames_this;
+    uint64_t era = vpy_frames_era;
+    bool is_first = !t->is_low;
+    PyObject *result;
+
+    if (is_first)
+        begin_gap();
+    t->is_low = true;
+    result = next_evaluate(tstate, frame, throwing);
+    if (is_first && vpy_frames_era == era) {
+        t->is_low = false;
+        vst_record_gap(true);
+    }
+    return result;
+}
+
+/* The stack is low: away, until leave_late finds that it is not. */
+VST_COLD static PyObject *evaluate_without(PyThreadState *tstate,
+                                           vpy_iframe *frame, int throwing)
+{
+    vpy_frames_thread *t = &vpy_frames_this;
+
+    if (in_place() != evaluate)
+        return evaluate_in_gap(tstate, frame, throwing);
+    begin_gap();
+    paused.era = vpy_frames_era;
+    paused.thread = t;
+    paused.ends_above = t->limit + STACK_BACK(t->stack_size);
+    vpy_frames_era = 0;
+    place(next_evaluate);
+    return next_evaluate(tstate, frame, throwing);
+}
+
+/* The other threads are told when they come by. */
+VST_COLD static void come_back(vpy_frames_thread *t, PyThreadState *tstate)
+{
+    paused.era = 0;
+    vpy_open_calls_forget(t->open);
+    if (!vpy_open_calls_note_all(tstate, true))
+        return; /* no memory: away for good */
+    vpy_frames_era = t->era = ++last_era;
+    put_in_place();
+    vst_record_gap(true);
+}
+
+/* An evaluation ends in another era than it began in. */
+VST_COLD static void leave_late(uint64_t era, uint32_t value, bool raises)
+{
+    vpy_frames_thread *t = &vpy_frames_this;
+    uint64_t now = vpy_frames_era ? vpy_frames_era : paused.era;
+
+    if (now == 0 || t->era != now || era < t->since)
+        return;
+    t->depth--;
+    if (value)
+        vst_record_end_of_call(raises ? VST_RAISE : VST_EXIT, VPY_ID(value));
+    if (paused.era && paused.thread == t &&
+        (stack_pointer() > paused.ends_above || t->depth == 0))
+        come_back(t, PyThreadState_Get());
+}
+
+/* ---- the hook ------------------------------------------------------------ */
+
+static void see(char what)
+{
+    if (test.length + 1 < sizeof test.seen)
+        test.seen[test.length++] = what;
+}
+
+/* Nothing is recorded: a test, or somebody calls us although we have gone. */
+VST_COLD static PyObject *evaluate_unrecorded(PyThreadState *tstate,
+                                              vpy_iframe *frame, int throwing)
+{
+    PyObject *result;
+
+    if (tstate != test.thread || vpy_iframe_makes_generator(frame)) {
+        if (!test.thread && !paused.era && in_place() == evaluate)
+            place(next_evaluate);
+        return next_evaluate(tstate, frame, throwing);
+    }
+    PyObject *name = vpy_iframe_code(frame)->co_name;
+    see(*(const char *)PyUnicode_DATA(name));
+    see('(');
+    result = next_evaluate(tstate, frame, throwing);
+    see(result ? ')' : '!');
+    return result;
+}
+
+/* A function that wants more than an enter and an exit. */
+VST_COLD static PyObject *evaluate_special(PyThreadState *tstate,
+                                           vpy_iframe *frame, int throwing,
+                                           uint32_t value)
+{
+    vpy_frames_thread *t = &vpy_frames_this;
+    PyObject *code = (PyObject *)vpy_iframe_code(frame), *result;
+    uint64_t era = vpy_frames_era;
+
+    Py_INCREF(code);
+    t->depth++;
+    vpy_hook_enter(tstate);
+    vst_id id = vpy_code_entered(value, code, frame);
+    vpy_hook_leave(tstate);
+    result = next_evaluate(tstate, frame, throwing);
+    if (vpy_frames_era == era) {
+        t->depth--;
+        vpy_hook_enter(tstate);
+        vpy_code_returns(value, id, code, result);
+        vpy_hook_leave(tstate);
+    } else {
+        leave_late(era, id, !result);
+    }
+    Py_DECREF(code);
+    return result;
+}
+
+/* Whatever is not the common case. */
+VST_COLD static PyObject *evaluate_slowly(PyThreadState *tstate,
+                                          vpy_iframe *frame, int throwing)
+{
+    vpy_frames_thread *t = &vpy_frames_this;
+    PyObject *result;
+    uint64_t era = vpy_frames_era;
+    uint32_t value;
+
+    if (era == 0)
+        return evaluate_unrecorded(tstate, frame, throwing);
+    if (t->era != era)
+        join_era(t, tstate);
+    if (stack_is_low(t))
+        return evaluate_without(tstate, frame, throwing);
+    if (t->depth == t->open_depth)
+        vpy_open_calls_settle(t, tstate);
+    if (vpy_iframe_makes_generator(frame) || vpy_frame_will_be_refused(tstate))
+        return next_evaluate(tstate, frame, throwing);
+    value = tstate->tracing
+                ? 0
+                : vpy_code_value((PyObject *)vpy_iframe_code(frame));
+    if (value >= VPY_SPECIAL)
+        return evaluate_special(tstate, frame, throwing, value);
+    t->depth++;
+    if (value)
+        vst_record(VST_ENTER, value);
+    result = next_evaluate(tstate, frame, throwing);
+    if (vpy_frames_era == era) {
+        t->depth--;
+        if (value)
+            vst_record_end_of_call(result ? VST_EXIT : VST_RAISE, value);
+    } else {
+        leave_late(era, value, !result);
+    }
+    return result;
+}
+
+__attribute__((hot, aligned(64))) static PyObject *
+evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
+{
+    vpy_frames_thread *t = &vpy_frames_this;
+    uint64_t era = vpy_frames_era;
+    uintptr_t extra = vpy_code_get_extra((PyObject *)vpy_iframe_code(frame),
+                                         vpy_code_extra_index);
+    uint32_t value = (uint32_t)extra;
+    PyObject *result;
+
+    if (!VST_LIKELY(
+            t->era == era && stack_pointer() >= t->limit &&
+            t->depth != t->open_depth && extra >> 32 == vpy_generation &&
+            value - 1 < VPY_SPECIAL - 1 && !vpy_iframe_makes_generator(frame) &&
+            !vpy_frame_will_be_refused(tstate) && !tstate->tracing))
+        return evaluate_slowly(tstate, frame, throwing);
+    t->depth++;
+    vst_record(VST_ENTER, value);
+    result = next_evaluate(tstate, frame, throwing);
+    if (VST_LIKELY(vpy_frames_era == era)) {
+        t->depth--;
+        vst_record_end_of_call(result ? VST_EXIT : VST_RAISE, value);
+    } else {
+        leave_late(era, value, !result);
+    }
+    return result;
+}
+
+/* ---- start and stop ------------------------------------------------------ */
+
+/* Nobody calls us where the default evaluator is in place. */
+bool vpy_frames_in_place(void)
+{
+    if (!interpreter)
+        return false;
+    if (in_place() == _PyEval_EvalFrameDefault)
+        buried = false;
+    return in_place() == evaluate || buried;
+}
+
+size_t vpy_frames_pauses(void)
+{
+    return pauses;
+}
+
+static void take_out(void)
+{
+    if (in_place() == evaluate)
+        place(next_evaluate);
+    buried =
+        in_place() != next_evaluate && in_place() != _PyEval_EvalFrameDefault;
+}
+
+/* The thread's calls are noted, instead of recorded. */
+void vpy_frames_test_begin(void)
+{
+    test.length = 0;
+    test.thread = PyThreadState_Get();
+}
+
+const char *vpy_frames_test_end(void)
+{
+    test.thread = NULL;
+    test.seen[test.length] = 0;
+    return test.seen;
+}
+
+/* Whoever is in our place may call us, or have forgotten us. Called by somebody
+ * we call, we would go round in circles. */
+static bool is_reached(void)
+{
+    PyObject *code, *globals, *result = NULL;
+
+    if (!vpy_frames_in_place() || in_place() == evaluate)
+        return false;
+    code = Py_CompileString("0", "<vestige>", Py_file_input);
+    globals = PyDict_New();
+    vpy_frames_test_begin();
+    if (code && globals)
+        result = PyEval_EvalCode(code, globals, globals);
+    bool reached = vpy_frames_test_end()[0] != 0;
+    Py_XDECREF(result);
+    Py_XDECREF(globals);
+    Py_XDECREF(code);
+    PyErr_Clear();
+    return reached;
+}
+
+void vpy_frames_hook(void)
+{
+    if (!is_reached())
+        put_in_place();
+}
+
+void vpy_frames_unhook(void)
+{
+    take_out();
+}
+
+/* Only the default evaluator in our place says for sure that nobody calls us.
+ */
+void vpy_frames_check(void)
+{
+    if (!vpy_frames_era || in_place() != _PyEval_EvalFrameDefault)
+        return;
+    vpy_open_calls_forget(NULL);
+    if (!vpy_open_calls_note_all(NULL, true))
+        return;
+    put_in_place();
+    vpy_frames_era = ++last_era;
+}
+
+bool vpy_frames_start(vpy_tracer *tracer)
+{
+    (void)tracer;
+    pauses = 0;
+    vpy_frames_hook();
+    if (!vpy_open_calls_note_all(NULL, false)) {
+        vpy_open_calls_forget(NULL);
+        take_out();
+        return false;
+    }
+    vpy_frames_era = ++last_era;
+    return true;
+}
+
+void vpy_frames_stop(void)
+{
+    vpy_frames_era = 0;
+    paused.era = 0;
+    take_out();
+    vpy_open_calls_forget(NULL);
+}
+#endif

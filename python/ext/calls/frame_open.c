@@ -1,0 +1,150 @@
+/* The calls that threads are in when the evaluation hook comes to its place.
+ * The interpreter evaluates them to their end without asking the hook, so they
+ * are noted here, and their end is noticed at the thread's next call. With the
+ * GIL held. */
+#include "calls/frame_hook.h"
+
+#include <stdlib.h>
+
+#if VPY_HAS_FRAME_HOOK
+
+static vpy_open_calls *all;
+
+static size_t count_frames(PyThreadState *tstate)
+{
+    size_t count = 0;
+
+    for (const vpy_iframe *frame = vpy_iframe_innermost(tstate); frame;
+         frame = vpy_iframe_back(frame))
+        count++;
+    return count;
+}
+
+/* As vpy_threads_announce tells of them: what called the program is not
+ * shown. */
+static void fill(vpy_open_calls *open, PyThreadState *tstate)
+{
+    size_t i = open->count;
+    bool outside = false;
+
+    for (const vpy_iframe *frame = vpy_iframe_innermost(tstate); frame && i;
+         frame = vpy_iframe_back(frame)) {
+        PyObject *code = (PyObject *)vpy_iframe_code(frame);
+        vst_id id = outside ? 0 : VPY_ID(vpy_code_value(code));
+        outside = outside || (id == 0 && vpy_code_is_launcher(code));
+        open->calls[--i] = (vpy_open_call){frame, id};
+    }
+}
+
+static bool note(PyThreadState *tstate, bool after_gap)
+{
+    size_t count = count_frames(tstate);
+    vpy_open_calls *open;
+
+    if (!count && !after_gap)
+        return true;
+    open = malloc(sizeof *open + count * sizeof open->calls[0]);
+    if (!open)
+        return false;
+    *open = (vpy_open_calls){.next = all,
+                             .thread = tstate->id,
+                             .after_gap = after_gap,
+                             .count = count};
+    fill(open, tstate);
+    all = open;
+    return true;
+}
+
+bool vpy_open_calls_note_all(const PyThreadState *except, bool after_gap)
+{
+    PyInterpreterState *interpreter = PyThreadState_Get()->interp;
+
+    for (PyThreadState *t = PyInterpreterState_ThreadHead(interpreter); t;
+         t = PyThreadState_Next(t))
+        if (t != except && !note(t, after_gap))
+            return false;
+    return true;
+}
+
+void vpy_open_calls_forget(const vpy_open_calls *except)
+{
+    vpy_open_calls *kept = NULL;
+
+    while (all) {
+        vpy_open_calls *open = all;
+        all = open->next;
+        if (open == except)
+            kept = open;
+        else
+            free(open);
+    }
+    if (kept)
+        kept->next = NULL;
+    all = kept;
+}
+
+/* ---- of the calling thread ---------------------------------------------- */
+
+static vpy_open_calls *find(const PyThreadState *tstate)
+{
+    for (vpy_open_calls *open = all; open; open = open->next)
+        if (open->thread == tstate->id)
+            return open;
+    return NULL;
+}
+
+static void note_open_depth(vpy_frames_thread *t)
+{
+    bool any = t->open && t->open->count;
+
+    t->open_depth = any ? t->depth : VPY_NO_DEPTH;
+    t->open_top = any ? t->open->calls[t->open->count - 1].frame : NULL;
+}
+
+/* One of them runs, and calls: those within it have ended. A frame that is none
+ * of them is that of another greenlet. A thread of C's may come back with
+ * another state, and nothing of the first is left. */
+void vpy_open_calls_settle(vpy_frames_thread *t, PyThreadState *tstate)
+{
+    const vpy_iframe *running = vpy_iframe_innermost(tstate);
+    size_t count = t->open->count;
+
+    while (count && t->open->calls[count - 1].frame != running)
+        count--;
+    if (!count && t->open->thread == tstate->id)
+        return;
+    while (t->open->count > count) {
+        vst_id id = t->open->calls[--t->open->count].id;
+        if (id)
+            vst_record(VST_EXIT, id);
+    }
+    note_open_depth(t);
+}
+
+/* The thread was not there when the hook was, and cannot be asked when that
+ * was. */
+static void tell_of_gap(vpy_open_calls *open)
+{
+    vst_id *ids = calloc(open->count + 1, sizeof *ids);
+    size_t count = 0;
+
+    open->after_gap = false;
+    vst_record_gap(false);
+    vpy_triggers_forget_thread();
+    vst_record_gap(true);
+    for (size_t i = 0; ids && i < open->count; i++)
+        if (open->calls[i].id)
+            ids[count++] = open->calls[i].id;
+    if (ids)
+        vst_record_stack(ids, count);
+    free(ids);
+}
+
+void vpy_open_calls_take(vpy_frames_thread *t, const PyThreadState *tstate)
+{
+    t->open = find(tstate);
+    note_open_depth(t);
+    if (t->open && t->open->after_gap)
+        tell_of_gap(t->open);
+}
+#endif

@@ -1,0 +1,277 @@
+/* The turbo engine's test of itself, before it records for the first time: is
+ * this the interpreter it was made for, and do the hooks see of a few calls
+ * what they must? The calls are made for this, and none is recorded. It takes
+ * about a millisecond, once. With the GIL held. */
+#include "calls/turbo_test.h"
+
+#include "calls/frame_hook.h"
+#include "thunks/thunks.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const failure = "its self test fails on this Python";
+
+/* ---- the interpreter's structures ---------------------------------------- */
+
+/* The version that runs is the one that this was compiled for. */
+static bool is_same_version(void)
+{
+    char version[16];
+
+    snprintf(version, sizeof version, "%d.%d.", PY_MAJOR_VERSION,
+             PY_MINOR_VERSION);
+    return strncmp(Py_GetVersion(), version, strlen(version)) == 0;
+}
+
+/* What is read directly is what the interpreter says. */
+static bool structures_agree(void)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    PyFrameObject *frame = PyEval_GetFrame();
+    const vpy_iframe *running = vpy_iframe_running(tstate);
+    PyObject *code = (PyObject *)PyCode_NewEmpty("vestige", "test", 1);
+    bool agree = code && (frame != NULL) == (running != NULL) &&
+                 vpy_thread_state() == tstate;
+
+    if (agree && frame)
+        agree = vpy_frame_code(frame) == (PyObject *)vpy_iframe_code(running);
+    if (agree) {
+        void *mark = (void *)(uintptr_t)0x1234567890;
+        agree =
+            vpy_code_set_extra(code, vpy_code_extra_index, mark) == 0 &&
+            vpy_code_get_extra(code, vpy_code_extra_index) == (uintptr_t)mark;
+    }
+    Py_XDECREF(code);
+    return agree;
+}
+
+/* ---- Python functions ---------------------------------------------------- */
+
+typedef enum verdict { FAILED, PASSED, UNKNOWN } verdict;
+
+/* Run often enough first for the interpreter to have its own short ways. */
+static const char program[] =
+    "def a(x): return x\n"
+    "def b():\n"
+    "    yield a(1)\n"
+    "    try: yield 2\n"
+    "    except KeyError: yield 3\n"
+    "def c(): raise KeyError\n"
+    "class D:\n"
+    "    def e(self): return a(1)\n"
+    "    def __getitem__(self, i): return i\n"
+    "async def f(): return 1\n"
+    "def g():\n"
+    "    a(1)\n"
+    "    i = b(); next(i); next(i); i.throw(KeyError); i.close()\n"
+    "    try: c()\n"
+    "    except KeyError: pass\n"
+    "    d = D(); d.e(); d[0]\n"
+    "    try: f().send(None)\n"
+    "    except StopIteration: pass\n"
+    "for i in range(40): g()\n";
+
+#if VPY_HAS_FRAME_HOOK
+static const char expected[] = "g(a()b(a())b()b()b(!c(!e(a())_()f())";
+
+static bool begin(void)
+{
+    vpy_frames_hook();
+    vpy_frames_test_begin();
+    return true;
+}
+
+static const char *end(void)
+{
+    const char *seen = vpy_frames_test_end();
+
+    vpy_frames_unhook();
+    return seen;
+}
+#else
+static const char expected[] = "g(a()b(a()]b[]b{]b{!c(!e(a())_()f())";
+
+static bool begin(void)
+{
+    return vpy_monitoring_test_begin();
+}
+
+static const char *end(void)
+{
+    return vpy_monitoring_test_end();
+}
+#endif
+
+/* Unknown while other tools hold the ids that it would take, or a recording
+ * does: the start says so, too. */
+static verdict frames_are_seen(void)
+{
+    PyObject *code = Py_CompileString(program, VPY_TEST_FILE, Py_file_input);
+    PyObject *globals = code ? PyDict_New() : NULL;
+    PyObject *ran = NULL, *function = NULL;
+    verdict found = FAILED;
+
+    if (globals && PyDict_SetItemString(globals, "__builtins__",
+                                        PyEval_GetBuiltins()) == 0)
+        ran = PyEval_EvalCode(code, globals, globals);
+    if (ran)
+        function = PyDict_GetItemString(globals, "g");
+    if (function && !begin()) {
+        found = UNKNOWN;
+    } else if (function) {
+        PyObject *result = PyObject_CallNoArgs(function);
+        const char *seen = end();
+        if (!seen)
+            found = UNKNOWN;
+        else if (result && strcmp(seen, expected) == 0)
+            found = PASSED;
+        Py_XDECREF(result);
+    }
+    Py_XDECREF(ran);
+    Py_XDECREF(globals);
+    Py_XDECREF(code);
+    PyErr_Clear();
+    return found;
+}
+
+/* ---- calls through thunks ------------------------------------------------ */
+
+/* A function of each convention, which tells whether it got what it was given.
+ */
+static PyObject *answer(bool as_given)
+{
+    return Py_NewRef(as_given ? Py_True : Py_False);
+}
+
+static PyObject *no_arguments(PyObject *self, PyObject *unused)
+{
+    return answer(self == Py_None && !unused);
+}
+
+static PyObject *one(PyObject *self, PyObject *argument)
+{
+    return answer(self == Py_None && argument == Py_Ellipsis);
+}
+
+static PyObject *tuple(PyObject *self, PyObject *args)
+{
+    return answer(self == Py_None && PyTuple_GET_SIZE(args) == 1 &&
+                  PyTuple_GET_ITEM(args, 0) == Py_Ellipsis);
+}
+
+static PyObject *tuple_and_names(PyObject *self, PyObject *args, PyObject *kw)
+{
+    return answer(self == Py_None && PyTuple_GET_SIZE(args) == 1 && kw &&
+                  PyDict_GetItemString(kw, "n") == Py_NotImplemented);
+}
+
+static PyObject *array(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    return answer(self == Py_None && count == 1 && args[0] == Py_Ellipsis);
+}
+
+static bool has_name(PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    return count == 1 && args[0] == Py_Ellipsis && names &&
+           PyTuple_GET_SIZE(names) == 1 && args[1] == Py_NotImplemented;
+}
+
+static PyObject *array_and_names(PyObject *self, PyObject *const *args,
+                                 Py_ssize_t count, PyObject *names)
+{
+    return answer(self == Py_None && has_name(args, count, names));
+}
+
+static PyObject *with_class(PyObject *self, PyTypeObject *class,
+                            PyObject *const *args, size_t count,
+                            PyObject *names)
+{
+    return answer(self == Py_None && class == &PyLong_Type &&
+                  has_name(args, (Py_ssize_t)count, names));
+}
+
+#define FUNCTION(f) ((PyCFunction)(void (*)(void))(f))
+static PyMethodDef functions[] = {
+    {"no_arguments", no_arguments, METH_NOARGS, NULL},
+    {"one", one, METH_O, NULL},
+    {"tuple", tuple, METH_VARARGS, NULL},
+    {"array", FUNCTION(array), METH_FASTCALL, NULL},
+    /* These are called with a name, too. */
+    {"tuple_and_names", FUNCTION(tuple_and_names), METH_VARARGS | METH_KEYWORDS,
+     NULL},
+    {"array_and_names", FUNCTION(array_and_names),
+     METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"with_class", FUNCTION(with_class),
+     METH_METHOD | METH_FASTCALL | METH_KEYWORDS, NULL},
+};
+enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
+
+static bool passes_all(PyMethodDef *method, PyObject *names)
+{
+    PyObject *const arguments[] = {Py_Ellipsis, Py_NotImplemented};
+    bool is_method = method->ml_flags & METH_METHOD;
+    PyObject *function =
+        PyCMethod_New(method, Py_None, NULL, is_method ? &PyLong_Type : NULL);
+    PyObject *result =
+        function ? PyObject_Vectorcall(
+                       function, arguments, method->ml_flags != METH_NOARGS,
+                       method->ml_flags & METH_KEYWORDS ? names : NULL)
+                 : NULL;
+    bool passed = result == Py_True;
+
+    Py_XDECREF(result);
+    Py_XDECREF(function);
+    return passed;
+}
+
+/* All that a function is given reaches it through a thunk, and its address can
+ * be put in its place and taken out. */
+static bool thunks_pass_all(void)
+{
+    PyObject *names = Py_BuildValue("(s)", "n");
+    bool pass = names && vpy_thunks_count_for(0);
+
+    for (size_t i = 0; pass && i < FUNCTIONS; i++) {
+        PyMethodDef *method = &functions[i];
+        PyCFunction own = method->ml_meth;
+        const vpy_found found = {method, Py_None, VPY_OF_TYPE, "vestige"};
+        vpy_thunks_put(&found);
+        pass = method->ml_meth != own && passes_all(method, names);
+        vpy_thunks_restore();
+        pass = pass && method->ml_meth == own;
+    }
+    Py_XDECREF(names);
+    PyErr_Clear();
+    return pass;
+}
+
+/* A signal's handler would run in the functions made for this, and what it
+ * raises would be lost: it runs when they are done. */
+static verdict test_without_signals(void)
+{
+    sigset_t all, before;
+    verdict found = FAILED;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    if (structures_agree() && thunks_pass_all())
+        found = frames_are_seen();
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return found;
+}
+
+const char *vpy_turbo_test(void)
+{
+    static verdict known = UNKNOWN;
+    const char *asked = getenv("VESTIGE_TURBO_SELF_TEST");
+
+    if (asked && strcmp(asked, "fail") == 0)
+        return "its self test fails, as VESTIGE_TURBO_SELF_TEST asks for";
+    if (!is_same_version())
+        return "it was built for another version of Python";
+    if (known == UNKNOWN)
+        known = test_without_signals();
+    return known == FAILED ? failure : NULL;
+}

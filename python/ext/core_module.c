@@ -1,0 +1,163 @@
+/* vestige._core: what the extension is made of, put together. Loading it
+ * registers the Python tracer with the core, which from then on makes one for
+ * every recording. It belongs to the main interpreter. */
+#include "memory/memory.h"
+#include "traceback/traceback.h"
+
+#include <vestige/api.h>
+
+static void record(vst_kind kind, vst_id id)
+{
+    vst_record(kind, id);
+}
+
+static void *traceback_object(vst_traceback *traceback)
+{
+    return vpy_traceback_object(traceback);
+}
+
+/* Without stacks: they are the native allocators' business, which see the same
+ * bytes when memory is traced as a whole. */
+static void framework_allocated(uintptr_t address, size_t size)
+{
+    vst_record_alloc(VST_MEMORY_FRAMEWORK, address, size, 0, 0,
+                     vst_clock_ticks());
+}
+
+static void framework_freed(uintptr_t address)
+{
+    vst_record_free(VST_MEMORY_FRAMEWORK_FREE, address, 0, vst_clock_ticks());
+}
+
+static void framework_freed_size(uintptr_t address, size_t size)
+{
+    vst_record_free(VST_MEMORY_FRAMEWORK_FREE, address, size,
+                    vst_clock_ticks());
+}
+
+static vst_buffer **thread_buffer(void)
+{
+    return &vst_thread_buffer;
+}
+
+static const vst_api api = {
+    .size = sizeof(vst_api),
+    .tracer_register = vst_tracer_register,
+    .tracer_registered = vst_tracer_registered,
+    .queue_define = vst_queue_define,
+    .thread_enter_free = vst_thread_enter_free,
+    .record = record,
+    .matcher_create = vst_matcher_create,
+    .matcher_destroy = vst_matcher_destroy,
+    .matcher_feed = vst_matcher_feed,
+    .traceback_capture = vst_traceback_capture,
+    .traceback_addresses = vst_traceback_addresses,
+    .traceback_of = vst_traceback_of,
+    .traceback_retain = vst_traceback_retain,
+    .traceback_release = vst_traceback_release,
+    .traceback_free_dead = vst_traceback_free_dead,
+    .traceback_object = traceback_object,
+    .recording_define = vst_recording_define,
+    .record_operator = vst_record_operator,
+    .record_operator_exit = vst_record_operator_exit,
+    .framework_allocated = framework_allocated,
+    .framework_freed = framework_freed,
+    .record_node = vst_record_node,
+    .record_far_end = vst_record_far_end,
+    .framework_freed_size = framework_freed_size,
+    .thread_buffer = thread_buffer,
+    .recording_epoch = &vst_recording_epoch,
+    .clock_in_use = &vst_clock_in_use,
+    .clock_ticks = vst_clock_ticks_portable,
+    .record_storages = vst_record_storages,
+};
+
+static PyObject *set_torch_mode(PyObject *module, PyObject *on)
+{
+    int truth = PyObject_IsTrue(on);
+
+    (void)module;
+    if (truth < 0)
+        return NULL;
+    vpy_torch_mode = truth;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"set_torch_mode", set_torch_mode, METH_O,
+     PyDoc_STR("set_torch_mode(on)\n--\n\nTake the monitoring tool id that "
+               "torch.profiler takes.")},
+    {"hooks_in_place", vpy_engine_hooks_in_place, METH_NOARGS,
+     PyDoc_STR("hooks_in_place()\n--\n\nHow many hooks of ours the "
+               "interpreter has right now; 0 while nothing is recorded.")},
+    {NULL, NULL, 0, NULL},
+};
+
+static int check_interpreter(void)
+{
+#if VPY_FREE_THREADED
+    PyErr_SetString(PyExc_ImportError,
+                    "vestige does not support free-threaded Python: use a "
+                    "build with the GIL");
+    return -1;
+#else
+    if (PyThreadState_Get()->interp != PyInterpreterState_Main()) {
+        PyErr_SetString(PyExc_ImportError,
+                        "vestige works in the main interpreter only, not in "
+                        "sub-interpreters");
+        return -1;
+    }
+    return 0;
+#endif
+}
+
+static int add_constants(PyObject *module)
+{
+    PyObject *capsule =
+        PyCapsule_New((void *)(uintptr_t)&api, VST_API_CAPSULE, NULL);
+    PyObject *engines = vpy_engine_names();
+    int failed = PyModule_AddObjectRef(module, "api", capsule) < 0 ||
+                 PyModule_AddObjectRef(module, "engines", engines) < 0;
+
+    Py_XDECREF(capsule);
+    Py_XDECREF(engines);
+    return failed ? -1 : 0;
+}
+
+static int module_exec(PyObject *module)
+{
+    if (check_interpreter() < 0 || vpy_code_ids_init() < 0 ||
+        vpy_forks_init(module) < 0 || vpy_program_init(module) < 0 ||
+        vpy_exits_init(module) < 0 || vpy_gc_init() < 0 ||
+        vpy_engines_init(module) < 0 || vpy_trace_type_init(module) < 0 ||
+        vpy_session_type_init(module) < 0 || vpy_pack_init(module) < 0 ||
+        vpy_tables_init(module) < 0 || vpy_view_init(module) < 0 ||
+        vpy_annotation_init(module) < 0 || vpy_points_init(module) < 0 ||
+        vpy_modules_init(module) < 0 || vpy_tensors_init(module) < 0 ||
+        vpy_fast_contexts_init(module) < 0 || vpy_snapshot_init(module) < 0 ||
+        vpy_traceback_init(module) < 0 || vpy_memory_init(module) < 0 ||
+        vpy_nodes_init(module) < 0 || add_constants(module) < 0)
+        return -1;
+    vst_tracer_register(vpy_tracer_make);
+    vpy_storage_guard_init();
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, module_exec},
+    {0, NULL},
+};
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "vestige._core",
+    .m_doc = "Hooks, sessions and traces. Use the vestige package instead.",
+    .m_size = 0,
+    .m_methods = functions,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__core(void)
+{
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,211 @@
+/* The interpreter's allocators (PYMEM_DOMAIN_RAW, _MEM and _OBJ), wrapped. Any
+ * thread enters the hooks, those of the raw domain without the GIL.
+ *
+ * A hook passes on the context that it is given, and is installed with that of
+ * the allocator it wraps: so it does not matter when a thread reads half of the
+ * interpreter's table before a change and half after it. Whoever wraps a hook
+ * keeps it: it stays then when recording stops, where it does nothing but pass
+ * on, and is found again when recording starts. */
+#include "memory/memory.h"
+
+enum { RAW, MEM, OBJ, DOMAINS };
+
+static const PyMemAllocatorDomain domain_ids[DOMAINS] = {
+    PYMEM_DOMAIN_RAW, PYMEM_DOMAIN_MEM, PYMEM_DOMAIN_OBJ};
+
+static PyMemAllocatorEx wrapped[DOMAINS]; /* what a hook calls */
+static bool left_behind[DOMAINS];         /* somebody may still call ours */
+
+/* Set while a domain is asked whether it still comes by here. */
+static _Thread_local bool probing VST_TLS_MODEL, reached VST_TLS_MODEL;
+
+/* ---- the hooks ------------------------------------------------------------
+ */
+
+static inline void *allocated(vst_memory_kind kind, bool outermost, void *p,
+                              size_t size)
+{
+    if (VST_LIKELY(outermost && p))
+        vst_memory_allocated(kind, (uintptr_t)p, size);
+    vst_memory_leave();
+    return p;
+}
+
+static inline void *hook_malloc(int domain, vst_memory_kind kind, void *ctx,
+                                size_t size)
+{
+    bool outermost = vst_memory_enter();
+
+    return allocated(kind, outermost, wrapped[domain].malloc(ctx, size), size);
+}
+
+static inline void *hook_calloc(int domain, vst_memory_kind kind, void *ctx,
+                                size_t count, size_t size)
+{
+    bool outermost = vst_memory_enter();
+
+    return allocated(kind, outermost, wrapped[domain].calloc(ctx, count, size),
+                     count * size);
+}
+
+/* malloc_kind is for what is no block yet. */
+static inline void *hook_realloc(int domain, vst_memory_kind malloc_kind,
+                                 vst_memory_kind kind, void *ctx, void *old,
+                                 size_t size)
+{
+    bool outermost = vst_memory_enter();
+    vst_ticks before = outermost ? vst_clock_ticks() : 0;
+    void *p = wrapped[domain].realloc(ctx, old, size);
+
+    if (!old)
+        return allocated(malloc_kind, outermost, p, size);
+    if (VST_LIKELY(outermost && p))
+        vst_memory_moved(kind, (uintptr_t)old, (uintptr_t)p, size, before);
+    vst_memory_leave();
+    return p;
+}
+
+static inline void hook_free(int domain, vst_memory_kind kind, void *ctx,
+                             void *p)
+{
+    bool outermost = vst_memory_enter();
+
+    if (VST_LIKELY(outermost && p))
+        vst_memory_freed(kind, (uintptr_t)p, 0);
+    wrapped[domain].free(ctx, p);
+    vst_memory_leave();
+}
+
+static void *raw_malloc(void *ctx, size_t size)
+{
+    if (probing)
+        reached = true;
+    return hook_malloc(RAW, VST_MEMORY_PY_RAW_MALLOC, ctx, size);
+}
+
+static void *raw_calloc(void *ctx, size_t count, size_t size)
+{
+    return hook_calloc(RAW, VST_MEMORY_PY_RAW_CALLOC, ctx, count, size);
+}
+
+static void *raw_realloc(void *ctx, void *old, size_t size)
+{
+    return hook_realloc(RAW, VST_MEMORY_PY_RAW_MALLOC,
+                        VST_MEMORY_PY_RAW_REALLOC, ctx, old, size);
+}
+
+static void raw_free(void *ctx, void *p)
+{
+    hook_free(RAW, VST_MEMORY_PY_RAW_FREE, ctx, p);
+}
+
+static void *mem_malloc(void *ctx, size_t size)
+{
+    if (probing)
+        reached = true;
+    return hook_malloc(MEM, VST_MEMORY_PY_MEM_MALLOC, ctx, size);
+}
+
+static void *mem_calloc(void *ctx, size_t count, size_t size)
+{
+    return hook_calloc(MEM, VST_MEMORY_PY_MEM_CALLOC, ctx, count, size);
+}
+
+static void *mem_realloc(void *ctx, void *old, size_t size)
+{
+    return hook_realloc(MEM, VST_MEMORY_PY_MEM_MALLOC,
+                        VST_MEMORY_PY_MEM_REALLOC, ctx, old, size);
+}
+
+static void mem_free(void *ctx, void *p)
+{
+    hook_free(MEM, VST_MEMORY_PY_MEM_FREE, ctx, p);
+}
+
+static void *obj_malloc(void *ctx, size_t size)
+{
+    if (probing)
+        reached = true;
+    return hook_malloc(OBJ, VST_MEMORY_PY_OBJECT_MALLOC, ctx, size);
+}
+
+static void *obj_calloc(void *ctx, size_t count, size_t size)
+{
+    return hook_calloc(OBJ, VST_MEMORY_PY_OBJECT_CALLOC, ctx, count, size);
+}
+
+static void *obj_realloc(void *ctx, void *old, size_t size)
+{
+    return hook_realloc(OBJ, VST_MEMORY_PY_OBJECT_MALLOC,
+                        VST_MEMORY_PY_OBJECT_REALLOC, ctx, old, size);
+}
+
+/* Whatever is freed is looked at, which may be smaller than an object. What is
+ * aligned as one has its first 16 bytes in one page, so they can be read. */
+__attribute__((no_sanitize_address)) static bool looks_like_code(const void *p)
+{
+    return p && (uintptr_t)p % 16 == 0 &&
+           ((const PyObject *)p)->ob_type == &PyCode_Type;
+}
+
+static void obj_free(void *ctx, void *p)
+{
+    if (looks_like_code(p))
+        vpy_nodes_code_freed(p);
+    hook_free(OBJ, VST_MEMORY_PY_OBJECT_FREE, ctx, p);
+}
+
+static const PyMemAllocatorEx hooks[DOMAINS] = {
+    {NULL, raw_malloc, raw_calloc, raw_realloc, raw_free},
+    {NULL, mem_malloc, mem_calloc, mem_realloc, mem_free},
+    {NULL, obj_malloc, obj_calloc, obj_realloc, obj_free},
+};
+
+/* ---- in and out ------------------------------------------------------------
+ */
+
+static bool is_ours(const PyMemAllocatorEx *allocator, int domain)
+{
+    return allocator->malloc == hooks[domain].malloc;
+}
+
+/* Whether an allocation of this domain still comes by our hook. */
+static bool reaches_ours(const PyMemAllocatorEx *allocator, int domain)
+{
+    void *p;
+
+    if (is_ours(allocator, domain) || !left_behind[domain])
+        return is_ours(allocator, domain);
+    probing = true;
+    reached = false;
+    p = allocator->malloc(allocator->ctx, 16);
+    probing = false;
+    allocator->free(allocator->ctx, p);
+    return reached;
+}
+
+void vpy_memory_hooks_install(void)
+{
+    for (int domain = 0; domain < DOMAINS; domain++) {
+        PyMemAllocatorEx current, ours = hooks[domain];
+        PyMem_GetAllocator(domain_ids[domain], &current);
+        if (reaches_ours(&current, domain))
+            continue;
+        wrapped[domain] = current;
+        ours.ctx = current.ctx;
+        PyMem_SetAllocator(domain_ids[domain], &ours);
+        left_behind[domain] = true;
+    }
+}
+
+void vpy_memory_hooks_remove(void)
+{
+    for (int domain = 0; domain < DOMAINS; domain++) {
+        PyMemAllocatorEx current;
+        PyMem_GetAllocator(domain_ids[domain], &current);
+        if (!is_ours(&current, domain))
+            continue;
+        PyMem_SetAllocator(domain_ids[domain], &wrapped[domain]);
+        left_behind[domain] = false;
+    }
+}

@@ -1,0 +1,165 @@
+/* The memory tracer, as the core knows it: an implementation of the contract in
+ * <vestige/tracer.h> that the core makes for a recording of memory. It puts the
+ * interpreter's allocators and the core's funnel together. All of it runs with
+ * the GIL held. */
+#include "memory/memory.h"
+#include "traceback/traceback.h"
+
+#include <stdlib.h>
+
+typedef struct memory_tracer {
+    vst_memory_tracer base;
+    vst_queue *queue;
+    vst_session *session;
+    vpy_memory_options options;
+} memory_tracer;
+
+static memory_tracer *active; /* whose hooks are installed, NULL: none */
+static bool is_over;          /* the interpreter ends */
+static vpy_memory_options next_options = {.native_allocators = true};
+static vst_session *next_session;
+
+void vpy_memory_configure(const vpy_memory_options *options,
+                          vst_session *session)
+{
+    next_options = *options;
+    next_session = session;
+}
+
+/* What is allocated on the way is vestige's own. */
+static vst_status start(vst_memory_tracer *base)
+{
+    memory_tracer *tracer = (memory_tracer *)base;
+    vst_memory_options options = {
+        .native_allocators = tracer->options.native_allocators,
+        .native_stacks = tracer->options.native_stacks,
+        .sample_bytes = tracer->options.sample_bytes,
+        .stack = vpy_memory_stack,
+    };
+    vst_status status;
+
+    if (active || is_over)
+        return active ? VST_E_BUSY : VST_E_STATE;
+    vst_memory_enter();
+    vpy_memory_stacks_begin(tracer->queue);
+    if (options.native_stacks)
+        vpy_tell_evaluation(tracer->queue);
+    vpy_memory_hooks_install();
+    status = vst_memory_start(tracer->queue, &options, NULL);
+    if (status == VST_OK)
+        active = tracer;
+    else
+        vpy_memory_hooks_remove();
+    vst_memory_leave();
+    return status;
+}
+
+static void stop(vst_memory_tracer *base)
+{
+    if (!active || &active->base != base)
+        return;
+    vst_memory_enter();
+    vst_memory_stop();
+    vpy_memory_hooks_remove();
+    active = NULL;
+    vst_memory_leave();
+}
+
+static vst_status export_memory_history(vst_memory_tracer *base,
+                                        const char *path, vst_error *error)
+{
+    memory_tracer *tracer = (memory_tracer *)base;
+    vst_trace *trace;
+    vst_status status;
+
+    if (!tracer->session)
+        return vst_error_set(error, VST_E_STATE, 0, 0);
+    status = vst_session_open_trace(tracer->session, &trace, error);
+    if (status != VST_OK)
+        return status;
+    status = vst_traces_export_memory(&trace, 1, path, NULL, error);
+    vst_trace_close(trace);
+    return status;
+}
+
+static void destroy(vst_memory_tracer *base)
+{
+    stop(base);
+    free(base);
+}
+
+static const vst_memory_tracer_ops ops = {
+    .start = start,
+    .stop = stop,
+    .export_memory_history = export_memory_history,
+    .destroy = destroy,
+};
+
+static vst_status make(vst_queue *queue, vst_memory_tracer **out)
+{
+    memory_tracer *tracer = calloc(1, sizeof *tracer);
+
+    if (!tracer)
+        return VST_E_NOMEM;
+    tracer->base.ops = &ops;
+    tracer->queue = queue;
+    tracer->session = next_session;
+    tracer->options = next_options;
+    next_session = NULL;
+    *out = &tracer->base;
+    return VST_OK;
+}
+
+void vpy_memory_abandon(void)
+{
+    if (active)
+        stop(&active->base);
+}
+
+/* Run at exit, after what was registered later: no hook reads what the end of
+ * the interpreter frees. */
+static PyObject *end(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    is_over = true;
+    if (active)
+        stop(&active->base);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef end_method = {"vestige_memory_at_exit", end, METH_NOARGS,
+                                 NULL};
+
+static PyObject *is_tracing(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyBool_FromLong(vst_memory_is_tracing());
+}
+
+static PyMethodDef functions[] = {
+    {"memory_is_tracing", is_tracing, METH_NOARGS,
+     PyDoc_STR("memory_is_tracing()\n--\n\nWhether memory is being recorded "
+               "in this process.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_memory_init(PyObject *module)
+{
+    PyObject *atexit = PyImport_ImportModule("atexit");
+    PyObject *function = PyCFunction_New(&end_method, NULL);
+    PyObject *result =
+        atexit && function
+            ? PyObject_CallMethod(atexit, "register", "O", function)
+            : NULL;
+    int failed = result == NULL;
+
+    Py_XDECREF(result);
+    Py_XDECREF(function);
+    Py_XDECREF(atexit);
+    if (failed || vpy_memory_names_init(module) < 0 ||
+        vpy_memory_events_init(module) < 0 ||
+        PyModule_AddFunctions(module, functions) < 0)
+        return -1;
+    vst_memory_tracer_register(make);
+    return 0;
+}

@@ -1,0 +1,354 @@
+/* The numbers of Python stacks: (number of the caller's stack, code object,
+ * instruction) to a number that the trace knows. A new one is named and defined
+ * there, once.
+ *
+ * Any thread enters this from inside an allocator, so memory comes from the
+ * system alone, nothing is called while the lock is held but that, and no
+ * reference to a code object is kept. Code objects are known by a serial number
+ * that is looked up by their address; the hook of the object allocator tells of
+ * the end of each, and the next code object at that address gets another one.
+ * Stacks of a code object that ended are not looked for: no key can be theirs,
+ * and when the table is full all of it is dropped. What is dropped is asked of
+ * the trace again, where equal stacks are equal. */
+#include "memory/memory.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    SIZE_AT_FIRST = 1 << 10, /* entries */
+    SIZE_MAX_NODES = 1 << 20,
+    SIZE_MAX_CODES = 1 << 20,
+};
+
+/* In place of a function's id. */
+#define OWN ((vst_id)0)               /* vestige's: its frames are not shown */
+#define LAUNCHER ((vst_id)UINT32_MAX) /* nor are those of who called it */
+
+typedef struct node {
+    uint64_t place; /* serial << 32 | instruction << 1 | is_entry; 0: empty */
+    uint32_t parent;
+    uint32_t id;
+} node;
+
+typedef struct known_code {
+    uintptr_t code; /* 0: empty */
+    uint32_t serial;
+    vst_id function;
+} known_code;
+
+/* A table of 16-byte entries whose first word is 0 in those that are empty. */
+typedef struct table {
+    void *entries; /* NULL: none yet */
+    size_t mask, used;
+} table;
+
+uint32_t vpy_nodes_generation = 1;
+
+/* Guards the tables. Held for a look-up or an insertion. Nobody waits for it
+ * inside it: a signal handler that allocates is inside an allocator already. */
+static atomic_flag lock = ATOMIC_FLAG_INIT;
+static table nodes, codes;
+static uint32_t last_serial;
+static vst_queue *queue; /* changed only while no walk is under way */
+
+static void take_lock(void)
+{
+    while (atomic_flag_test_and_set_explicit(&lock, memory_order_acquire))
+        sched_yield();
+}
+
+static void release_lock(void)
+{
+    atomic_flag_clear_explicit(&lock, memory_order_release);
+}
+
+/* ---- tables ------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+    uint64_t x = (a ^ b * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+
+    return x ^ x >> 32;
+}
+
+static uint64_t hash_node(const void *entry)
+{
+    const node *n = entry;
+
+    return mix(n->place, n->parent);
+}
+
+static uint64_t hash_code(const void *entry)
+{
+    return mix(((const known_code *)entry)->code, 0);
+}
+
+static void *map(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Code objects that are no longer known end unseen, so caches end now. */
+static void clear(table *t)
+{
+    if (t->entries && t->used)
+        memset(t->entries, 0, (t->mask + 1) * sizeof(node));
+    t->used = 0;
+    __atomic_fetch_add(&vpy_nodes_generation, 1, __ATOMIC_RELAXED);
+}
+
+static void *slot_at(const table *t, size_t i)
+{
+    return (char *)t->entries + (i & t->mask) * sizeof(node);
+}
+
+/* Room for one more; false if there is none. A full table is emptied. */
+static bool make_room(table *t, size_t size_max,
+                      uint64_t (*hash)(const void *entry))
+{
+    size_t size = t->entries ? t->mask + 1 : 0;
+    table larger = {.mask = (size ? size * 2 : SIZE_AT_FIRST) - 1};
+
+    if (size && t->used < size - size / 4)
+        return true;
+    if (size < size_max)
+        larger.entries = map((larger.mask + 1) * sizeof(node));
+    if (!larger.entries) {
+        clear(t);
+        return size != 0;
+    }
+    for (size_t i = 0; i < size; i++) {
+        const uint64_t *entry = slot_at(t, i);
+        size_t at;
+        if (!*entry)
+            continue;
+        at = hash(entry);
+        while (*(const uint64_t *)slot_at(&larger, at))
+            at++;
+        memcpy(slot_at(&larger, at), entry, sizeof(node));
+    }
+    larger.used = t->used;
+    if (size)
+        munmap(t->entries, size * sizeof(node));
+    *t = larger;
+    return true;
+}
+
+_Static_assert(sizeof(node) == 16 && sizeof(known_code) == 16,
+               "the tables hold entries of one size");
+
+/* The entry, or the empty one where it would be; NULL without a table. */
+static node *node_slot(uint64_t place, uint32_t parent)
+{
+    node *n = NULL;
+
+    if (nodes.entries)
+        for (size_t i = mix(place, parent);; i++) {
+            n = slot_at(&nodes, i);
+            if (!n->place || (n->place == place && n->parent == parent))
+                break;
+        }
+    return n;
+}
+
+static known_code *code_slot(uintptr_t code, size_t *index)
+{
+    known_code *c = NULL;
+
+    if (codes.entries)
+        for (size_t i = mix(code, 0);; i++) {
+            c = slot_at(&codes, i);
+            if (!c->code || c->code == code) {
+                *index = i;
+                break;
+            }
+        }
+    return c;
+}
+
+/* Those that were pushed on by the removed one move up. */
+static void remove_code(size_t hole)
+{
+    for (size_t i = hole + 1;; i++) {
+        known_code *c = slot_at(&codes, i);
+        if (!c->code)
+            break;
+        if (((i - mix(c->code, 0)) & codes.mask) >= ((i - hole) & codes.mask)) {
+            memcpy(slot_at(&codes, hole), c, sizeof *c);
+            hole = i;
+        }
+    }
+    memset(slot_at(&codes, hole), 0, sizeof(known_code));
+    codes.used--;
+}
+
+void vpy_nodes_begin(vst_queue *for_queue)
+{
+    take_lock();
+    clear(&nodes);
+    clear(&codes);
+    queue = for_queue;
+    release_lock();
+}
+
+/* What another thread was in the middle of stays as it was: the memory is left
+ * to the child, which makes new tables. */
+void vpy_nodes_after_fork(void)
+{
+    atomic_flag_clear(&lock);
+    nodes = codes = (table){.entries = NULL};
+    __atomic_fetch_add(&vpy_nodes_generation, 1, __ATOMIC_RELAXED);
+}
+
+void vpy_nodes_code_freed(const void *code)
+{
+    known_code *c;
+    size_t index = 0;
+
+    take_lock();
+    c = code_slot((uintptr_t)code, &index);
+    if (c && c->code) {
+        remove_code(index);
+        __atomic_fetch_add(&vpy_nodes_generation, 1, __ATOMIC_RELAXED);
+    }
+    release_lock();
+}
+
+/* ---- what is new -------------------------------------------------------- */
+
+/* False: it cannot be told now. */
+static bool define_function(PyCodeObject *code, vst_id *function)
+{
+    vpy_plain_text name, file;
+    vst_definition definition = {
+        .kind = VST_DEF_PYTHON,
+        .line = code->co_firstlineno,
+    };
+    bool defined = false;
+    bool readable = vpy_plain_text_get(vpy_code_qualname(code), &name);
+
+    readable &= vpy_plain_text_get(code->co_filename, &file);
+    if (vpy_file_is_own(file.bytes, file.length)) {
+        *function =
+            vpy_file_is_launcher(file.bytes, file.length) ? LAUNCHER : OWN;
+        defined = true;
+    } else if (vpy_code_is_runner((PyObject *)code)) {
+        *function = OWN;
+        defined = true;
+    } else if (readable) {
+        definition.name = name.bytes;
+        definition.name_len = name.length;
+        definition.file = file.bytes;
+        definition.file_len = file.length;
+        definition.file_skip = vpy_search_path_prefix(file.bytes, file.length);
+        defined = vst_queue_define(queue, &definition, function) == VST_OK;
+    }
+    vpy_plain_text_drop(&name);
+    vpy_plain_text_drop(&file);
+    return defined;
+}
+
+/* Its serial, 0: there is none to be had. */
+static uint32_t learn_code(PyCodeObject *code, vst_id *function)
+{
+    known_code *c;
+    size_t index = 0;
+    uint32_t serial = 0;
+
+    if (!define_function(code, function))
+        return 0;
+    take_lock();
+    if (make_room(&codes, SIZE_MAX_CODES, hash_code)) {
+        c = code_slot((uintptr_t)code, &index);
+        if (!c->code) {
+            if (++last_serial == 0)
+                last_serial = 1;
+            *c = (known_code){(uintptr_t)code, last_serial, *function};
+            codes.used++;
+        }
+        serial = c->serial;
+    }
+    release_lock();
+    return serial;
+}
+
+/* False: the trace did not take it. */
+static bool define_node(uint32_t parent, const vpy_iframe *frame,
+                        int instruction, bool is_entry, vst_id function,
+                        uint32_t *id)
+{
+    PyCodeObject *code = vpy_iframe_code(frame);
+    int line = vpy_code_line(code, instruction);
+    vst_stack stack = {
+        .kind = VST_STACK_LANGUAGE,
+        .flags = is_entry ? VST_STACK_IS_ENTRY : 0,
+        .parent = parent,
+        .function = function,
+        .line = line < 0 ? code->co_firstlineno : line,
+    };
+
+    *id = function == LAUNCHER ? 0 : parent;
+    if (function == LAUNCHER || function == OWN ||
+        vpy_iframe_is_incomplete(frame, instruction))
+        return true;
+    if (parent == VPY_NODE_CUT) {
+        stack.parent = 0;
+        stack.flags |= VST_STACK_IS_CUT;
+    }
+    return vst_queue_define_stack(queue, &stack, id) == VST_OK;
+}
+
+static void keep_node(uint64_t place, uint32_t parent, uint32_t id)
+{
+    node *n;
+
+    take_lock();
+    if (make_room(&nodes, SIZE_MAX_NODES, hash_node)) {
+        n = node_slot(place, parent);
+        if (!n->place) {
+            *n = (node){place, parent, id};
+            nodes.used++;
+        }
+    }
+    release_lock();
+}
+
+uint32_t vpy_node_find(uint32_t parent, const vpy_iframe *frame, bool is_entry)
+{
+    PyCodeObject *code = vpy_iframe_code(frame);
+    int instruction = vpy_iframe_instruction(frame);
+    uint64_t place = (uint64_t)(uint32_t)(instruction + 1) << 1 | is_entry;
+    uint32_t serial = 0, id;
+    vst_id function = OWN;
+    size_t index = 0;
+    known_code *c;
+    node *n = NULL;
+
+    take_lock();
+    c = code_slot((uintptr_t)code, &index);
+    if (c && c->code) {
+        serial = c->serial;
+        function = c->function;
+        n = node_slot((uint64_t)serial << 32 | place, parent);
+        if (n && n->place) {
+            id = n->id;
+            release_lock();
+            return id;
+        }
+    }
+    release_lock();
+    if (!serial)
+        serial = learn_code(code, &function);
+    if (!serial)
+        return parent;
+    if (!define_node(parent, frame, instruction, is_entry, function, &id))
+        return parent;
+    keep_node((uint64_t)serial << 32 | place, parent, id);
+    return id;
+}

@@ -1,0 +1,302 @@
+/* Where the calling thread is in Python, as the number of a stack, at the price
+ * of a few loads a frame. It is called by the funnel for every allocation.
+ *
+ * A thread keeps the stack that it walked last: each frame's address, where in
+ * its code it was, and the number of the stack up to it. A walk goes outwards
+ * from the innermost frame until it meets one that is kept, and compares the
+ * rest: that each frame is where it was, and was called by the one that is kept
+ * before it. Nothing is taken for granted, and the loads do not wait for each
+ * other. Only what differs is looked up.
+ *
+ * When is it safe to read frames? They belong to their thread: nobody else
+ * pushes or pops them, nor changes what they point to, whether that thread has
+ * the GIL or let go of it. The interpreter allocates only with a chain of
+ * frames that is whole; a frame that is not ready yet says so itself (see
+ * vpy_iframe_is_incomplete). A frame's address is read through only after the
+ * frame inside it, or the thread's state, was seen to point to it. The state of
+ * a thread without the GIL is freed by another thread only when the interpreter
+ * ends, before which memory is no longer traced, and who was still in here has
+ * been waited for (vst_memory_stop). A thread of a sub-interpreter has no stack
+ * here, nor has one that Python does not know. */
+#include "memory/memory.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    FRAMES_MAX = 1024, /* further out, a stack is cut … */
+    FRAMES_LEFT = 512, /* … to so many, so that a deep recursion is not cut
+                        * anew at every call, and walked again when it has
+                        * come back to … */
+    FRAMES_LEAST = 256,
+    SLOTS = 256,
+    RECENT = 1024,
+};
+
+/* A frame on top of a stack that was looked up. */
+typedef struct recent {
+    uintptr_t place; /* | is_entry */
+    uint32_t parent, id;
+} recent;
+
+typedef struct stack_cache {
+    struct stack_cache *next; /* of all that were ever made */
+    atomic_bool is_free;      /* its thread ended */
+    uint32_t generation;
+    size_t count;
+    uint16_t slots[SLOTS]; /* by frame: an index that may be its */
+    /* From 1 on, outermost first. At 0 what the first one's caller is, NULL or
+     * one that was cut off, and the number of no stack. */
+    const vpy_iframe *frames[FRAMES_MAX + 1];
+    uintptr_t places[FRAMES_MAX + 1];
+    uint32_t nodes[FRAMES_MAX + 1];
+    recent recent[RECENT];
+    const vpy_iframe *fresh[FRAMES_MAX]; /* of a walk, innermost first */
+} stack_cache;
+
+static _Thread_local stack_cache *here VST_TLS_MODEL;
+static _Thread_local bool ended VST_TLS_MODEL; /* this thread, as good as */
+
+static PyInterpreterState *main_interpreter;
+static _Atomic(stack_cache *) caches;
+static pthread_key_t at_thread_end;
+static bool has_key;
+
+/* ---- a thread's cache ---------------------------------------------------- */
+
+static void release_cache(void *memory)
+{
+    stack_cache *cache = memory;
+
+    ended = true;
+    here = NULL;
+    atomic_store(&cache->is_free, true);
+}
+
+static stack_cache *reuse_cache(void)
+{
+    stack_cache *cache = atomic_load(&caches);
+
+    for (; cache; cache = cache->next) {
+        bool expected = true;
+        if (atomic_load_explicit(&cache->is_free, memory_order_relaxed) &&
+            atomic_compare_exchange_strong(&cache->is_free, &expected, false))
+            return cache;
+    }
+    return NULL;
+}
+
+/* NULL: there is no memory, or the thread ends. */
+static VST_COLD stack_cache *make_cache(void)
+{
+    stack_cache *cache;
+
+    if (ended)
+        return NULL;
+    cache = reuse_cache();
+    if (!cache) {
+        cache = mmap(NULL, sizeof *cache, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (cache == MAP_FAILED)
+            return NULL;
+        cache->next = atomic_load(&caches);
+        while (!atomic_compare_exchange_weak(&caches, &cache->next, cache))
+            ;
+    }
+    cache->generation = 0;
+    if (has_key)
+        pthread_setspecific(at_thread_end, cache);
+    here = cache;
+    return cache;
+}
+
+/* ---- a walk -------------------------------------------------------------- */
+
+static inline size_t slot_of(const vpy_iframe *frame)
+{
+    uintptr_t address = (uintptr_t)frame;
+
+    return (address >> 3 ^ address >> 11) & (SLOTS - 1);
+}
+
+/* The number of the stack up to the frame at an index. */
+static inline uint32_t find_node(stack_cache *cache, size_t at)
+{
+    const vpy_iframe *frame = cache->frames[at];
+    uint32_t parent = cache->nodes[at - 1], id;
+    bool is_entry;
+    uintptr_t place;
+    recent *known;
+
+    if (vpy_iframe_is_shim(frame))
+        return parent;
+    is_entry = vpy_iframe_is_entry(frame);
+    place = cache->places[at] | is_entry;
+    known = &cache->recent[(place >> 1 ^ (uintptr_t)parent * 0x9e3779b1u >> 7) &
+                           (RECENT - 1)];
+    if (VST_LIKELY(known->place == place && known->parent == parent))
+        return known->id;
+    id = vpy_node_find(parent, frame, is_entry);
+    *known = (recent){place, parent, id};
+    return id;
+}
+
+static inline void put(stack_cache *cache, size_t at, const vpy_iframe *frame)
+{
+    cache->frames[at] = frame;
+    cache->places[at] = vpy_iframe_place(frame);
+    cache->nodes[at] = find_node(cache, at);
+    cache->slots[slot_of(frame)] = (uint16_t)at;
+}
+
+/* Compares what is kept from an index outwards. 0: all of it is as it was;
+ * else the index of a frame whose caller is another one. *changed is the
+ * outermost that is elsewhere in its code, or what it was. */
+static inline size_t compare(const stack_cache *cache, size_t at,
+                             size_t *changed)
+{
+    for (; at > 0; at--) {
+        const vpy_iframe *frame = cache->frames[at];
+        if (vpy_iframe_place(frame) != cache->places[at])
+            *changed = at;
+        if (vpy_iframe_back(frame) != cache->frames[at - 1])
+            return at;
+    }
+    return 0;
+}
+
+/* Begins with a caller that is left out; the frames are put again by whoever
+ * calls this. */
+static void cut_at(stack_cache *cache, const vpy_iframe *caller)
+{
+    cache->frames[0] = caller;
+    cache->nodes[0] = caller ? VPY_NODE_CUT : 0;
+    cache->count = 0;
+}
+
+/* Too many with the fresh ones: drops the outermost. */
+static VST_COLD void shorten(stack_cache *cache, size_t *fresh)
+{
+    size_t kept, first;
+
+    if (*fresh >= FRAMES_LEFT) {
+        *fresh = FRAMES_LEFT;
+        cut_at(cache, vpy_iframe_back(cache->fresh[FRAMES_LEFT - 1]));
+        return;
+    }
+    kept = FRAMES_LEFT - *fresh;
+    if (kept >= cache->count)
+        return;
+    first = cache->count - kept; /* becomes the caller that is cut off */
+    cut_at(cache, cache->frames[first]);
+    for (size_t i = 1; i <= kept; i++)
+        put(cache, i, cache->frames[first + i]);
+    cache->count = kept;
+}
+
+/* Finds what of the kept frames is still there, and puts the others that lie
+ * inside it into `fresh`. */
+static inline size_t gather(stack_cache *cache, const vpy_iframe *frame)
+{
+    size_t fresh = 0, bound = cache->count;
+
+    while (frame) {
+        size_t at = cache->slots[slot_of(frame)], changed, broken;
+        if (at - 1 < bound && cache->frames[at] == frame) {
+            changed = at + 1;
+            broken = compare(cache, at, &changed);
+            if (VST_LIKELY(broken == 0)) {
+                cache->count = at;
+                for (; changed <= at; changed++)
+                    put(cache, changed, cache->frames[changed]);
+                return fresh;
+            }
+            for (; at > broken && fresh < FRAMES_MAX; at--)
+                cache->fresh[fresh++] = cache->frames[at];
+            bound = broken - 1;
+            frame = cache->frames[at];
+        }
+        if (fresh == FRAMES_MAX)
+            break;
+        cache->fresh[fresh++] = frame;
+        frame = vpy_iframe_back(frame);
+    }
+    cut_at(cache, frame);
+    return fresh;
+}
+
+static uint32_t walk(stack_cache *cache, PyThreadState *tstate)
+{
+    uint32_t generation =
+        __atomic_load_n(&vpy_nodes_generation, __ATOMIC_RELAXED);
+    uint32_t id;
+    size_t fresh;
+
+    if (!VST_LIKELY(cache->generation == generation)) {
+        cache->generation = generation;
+        cache->count = 0;
+        memset(cache->recent, 0, sizeof cache->recent);
+    }
+    fresh = gather(cache, vpy_iframe_innermost(tstate));
+    if (!VST_LIKELY(cache->nodes[0] != VPY_NODE_CUT) &&
+        cache->count + fresh < FRAMES_LEAST) {
+        cache->count = 0;
+        fresh = gather(cache, vpy_iframe_innermost(tstate));
+    }
+    if (!VST_LIKELY(cache->count + fresh <= FRAMES_MAX))
+        shorten(cache, &fresh);
+    while (fresh)
+        put(cache, ++cache->count, cache->fresh[--fresh]);
+    id = cache->nodes[cache->count];
+    return VST_LIKELY(id != VPY_NODE_CUT) ? id : 0;
+}
+
+/* The frames of a thread that let go of the GIL are where they were. */
+static VST_COLD PyThreadState *state_without_gil(unsigned *flags)
+{
+    *flags |= VST_MEMORY_UNLOCKED;
+    return PyGILState_GetThisThreadState();
+}
+
+vst_stack_id vpy_memory_stack(unsigned *flags)
+{
+    PyThreadState *tstate = vpy_thread_with_gil();
+    stack_cache *cache = here;
+
+    if (!VST_LIKELY(tstate != NULL))
+        tstate = state_without_gil(flags);
+    if (!VST_LIKELY(tstate && tstate->interp == main_interpreter))
+        return 0;
+    if (!VST_LIKELY(cache != NULL) && !(cache = make_cache()))
+        return 0;
+    return walk(cache, tstate);
+}
+
+/* ---- begin and end --------------------------------------------------------
+ */
+
+/* In a child, before anything allocates there. The other threads are not here;
+ * what they keep is for those to come. */
+static void after_fork(void)
+{
+    stack_cache *cache;
+
+    for (cache = atomic_load(&caches); cache; cache = cache->next)
+        atomic_store(&cache->is_free, cache != here);
+    vpy_nodes_after_fork();
+}
+
+void vpy_memory_stacks_begin(vst_queue *queue)
+{
+    static bool is_ready;
+
+    if (!is_ready) {
+        is_ready = true;
+        has_key = pthread_key_create(&at_thread_end, release_cache) == 0;
+        pthread_atfork(NULL, NULL, after_fork);
+    }
+    main_interpreter = PyInterpreterState_Main();
+    vpy_nodes_begin(queue);
+}

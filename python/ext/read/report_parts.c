@@ -1,0 +1,300 @@
+/* See report.h. */
+#include "read/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- which threads ----------------------------------------------------- */
+
+bool vpy_chosen_set(vpy_chosen *chosen, PyObject *numbers)
+{
+    PyObject *fast;
+
+    if (!numbers || numbers == Py_None)
+        return true;
+    fast = PySequence_Fast(numbers, "threads are a sequence of numbers");
+    if (!fast)
+        return false;
+    chosen->count = (size_t)PySequence_Fast_GET_SIZE(fast);
+    chosen->numbers = calloc(chosen->count + 1, sizeof *chosen->numbers);
+    for (size_t i = 0; chosen->numbers && i < chosen->count; i++)
+        chosen->numbers[i] = (uint32_t)PyLong_AsUnsignedLong(
+            PySequence_Fast_GET_ITEM(fast, (Py_ssize_t)i));
+    Py_DECREF(fast);
+    if (!chosen->numbers)
+        PyErr_NoMemory();
+    if (!PyErr_Occurred())
+        return true;
+    free(chosen->numbers);
+    chosen->numbers = NULL;
+    return false;
+}
+
+bool vpy_chosen_look(vpy_chosen *chosen, uint32_t number)
+{
+    chosen->asked = true;
+    chosen->last = number;
+    chosen->has = false;
+    for (size_t i = 0; i < chosen->count; i++)
+        chosen->has |= chosen->numbers[i] == number;
+    return chosen->has;
+}
+
+/* ---- functions --------------------------------------------------------- */
+
+bool vpy_sums_make(vpy_sums *sums, vst_id max, bool spread)
+{
+    size_t count = (size_t)max + 1;
+
+    sums->max = max;
+    sums->of = calloc(count, sizeof *sums->of);
+    if (spread) {
+        sums->self = calloc(count, sizeof *sums->self);
+        sums->total = calloc(count, sizeof *sums->total);
+    }
+    return sums->of && (!spread || (sums->self && sums->total));
+}
+
+void vpy_sums_free(vpy_sums *sums)
+{
+    for (vst_id id = 0; id <= sums->max && sums->self && sums->total; id++) {
+        vpy_spread_free(&sums->self[id]);
+        vpy_spread_free(&sums->total[id]);
+    }
+    free(sums->of);
+    free(sums->self);
+    free(sums->total);
+}
+
+/* What is spent in a function that called itself counts once in its total. */
+void vpy_sums_add(vpy_sums *sums, const vst_span *span, int64_t self_ns)
+{
+    vpy_sum *sum = &sums->of[span->id];
+    int64_t duration = span->end_ns - span->start_ns;
+    bool again = span->flags & VST_SPAN_RESUMED;
+
+    sum->calls += !again;
+    sum->self_ns += self_ns;
+    sum->self_bytes += span->self_bytes;
+    sum->allocations += span->self_allocations;
+    if (sums->self)
+        vpy_spread_add(&sums->self[span->id], self_ns);
+    if (span->flags & VST_SPAN_RECURSIVE)
+        return;
+    sum->outer += !again;
+    sum->total_ns += duration;
+    sum->total_bytes += span->total_bytes;
+    if (sums->total)
+        vpy_spread_add(&sums->total[span->id], duration);
+}
+
+static PyObject *sum_of(const vpy_sums *sums, vst_id id)
+{
+    const vpy_sum *s = &sums->of[id];
+    vpy_typical self = {-1, -1, -1}, total = {-1, -1, -1};
+
+    if (sums->self && sums->total) {
+        self = vpy_spread_typical(&sums->self[id]);
+        total = vpy_spread_typical(&sums->total[id]);
+    }
+    return Py_BuildValue(
+        "(IKKLLKKK(ddd)(ddd))", (unsigned)id, (unsigned long long)s->calls,
+        (unsigned long long)s->outer, (long long)s->self_ns,
+        (long long)s->total_ns, (unsigned long long)s->self_bytes,
+        (unsigned long long)s->total_bytes, (unsigned long long)s->allocations,
+        self.error_of_mean, self.median, self.error_of_median,
+        total.error_of_mean, total.median, total.error_of_median);
+}
+
+static bool append(PyObject *list, PyObject *entry)
+{
+    bool done = entry && PyList_Append(list, entry) == 0;
+
+    Py_XDECREF(entry);
+    return done;
+}
+
+PyObject *vpy_sums_list(const vpy_sums *sums)
+{
+    PyObject *list = PyList_New(0);
+
+    for (vst_id id = 1; list && id <= sums->max; id++) {
+        const vpy_sum *s = &sums->of[id];
+        if ((s->calls || s->self_ns) && !append(list, sum_of(sums, id)))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* ---- the tree ---------------------------------------------------------- */
+
+static PyObject *row_of(const vst_context_row *row, long long parent)
+{
+    const vst_context *n = &row->node;
+
+    return Py_BuildValue(
+        "(LIKLLLLK)", parent, (unsigned)n->id, (unsigned long long)n->count,
+        (long long)n->self_ns, (long long)n->total_ns, (long long)n->self_bytes,
+        (long long)n->total_bytes, (unsigned long long)n->self_allocations);
+}
+
+/* Parents come first. What is too short is left out with all that it called:
+ * only what is there can be a parent. */
+PyObject *vpy_tree_list(const vst_context_row *rows, size_t count,
+                        long long min_ns)
+{
+    PyObject *list = PyList_New(0);
+    long long *places = calloc(count + 1, sizeof *places); /* 1 + index */
+    long long made = 0;
+
+    if (!places)
+        PyErr_NoMemory();
+    for (size_t i = 0; list && places && i < count; i++) {
+        uint32_t parent = rows[i].parent;
+        if (rows[i].node.total_ns < min_ns || (parent && !places[parent]))
+            continue;
+        if (!append(list, row_of(&rows[i], parent ? places[parent] - 1 : -1)))
+            Py_CLEAR(list);
+        places[i + 1] = ++made;
+    }
+    if (!places)
+        Py_CLEAR(list);
+    free(places);
+    return list;
+}
+
+/* ---- threads ----------------------------------------------------------- */
+
+PyObject *vpy_thread_sums_list(const vpy_thread_sums *sums, size_t count)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list && i < count; i++) {
+        PyObject *entry = Py_BuildValue(
+            "(IKLLLLLI)", (unsigned)sums[i].number,
+            (unsigned long long)sums[i].calls, (long long)sums[i].self_ns,
+            (long long)sums[i].waiting_ns, (long long)sums[i].gc_ns,
+            (long long)sums[i].first_ns, (long long)sums[i].last_ns,
+            (unsigned)sums[i].top);
+        if (!append(list, entry))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+PyObject *vpy_waits_list(const vpy_waits *waits, vst_id max)
+{
+    PyObject *list = PyList_New(0);
+
+    for (vst_id id = 1; list && id <= max; id++) {
+        const struct vpy_wait *wait = &waits->of[id];
+        if (wait->calls == 0 && wait->ns == 0)
+            continue;
+        if (!append(list, Py_BuildValue("(IKL)", (unsigned)id,
+                                        (unsigned long long)wait->calls,
+                                        (long long)wait->ns)))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* ---- garbage collections ----------------------------------------------- */
+
+static long long number_of(const vst_span *span, const char *key)
+{
+    vpy_part part = vpy_member(span->args, span->args_len, key);
+    char text[32];
+
+    if (!part.at || part.length >= sizeof text)
+        return -1;
+    memcpy(text, part.at, part.length);
+    text[part.length] = '\0';
+    return strtoll(text, NULL, 10);
+}
+
+static void note_long_one(vpy_collections *gc, const vpy_collection *one)
+{
+    size_t at = gc->count < VPY_LONGEST ? gc->count++ : VPY_LONGEST - 1;
+
+    if (at == VPY_LONGEST - 1 && gc->longest[at].ns >= one->ns)
+        return;
+    for (; at && gc->longest[at - 1].ns < one->ns; at--)
+        gc->longest[at] = gc->longest[at - 1];
+    gc->longest[at] = *one;
+}
+
+void vpy_collections_add(vpy_collections *gc, const vst_span *span)
+{
+    int64_t ns = span->end_ns - span->start_ns;
+    long long generation = number_of(span, "generation");
+    long long collected = number_of(span, "collected");
+    long long uncollectable = number_of(span, "uncollectable");
+
+    if (generation < 0 || generation >= VPY_GENERATIONS)
+        generation = VPY_GENERATIONS - 1;
+    gc->of[generation].count++;
+    gc->of[generation].ns += ns;
+    if (ns > gc->of[generation].longest_ns)
+        gc->of[generation].longest_ns = ns;
+    gc->of[generation].collected += collected > 0 ? collected : 0;
+    gc->of[generation].uncollectable += uncollectable > 0 ? uncollectable : 0;
+    vpy_collection one = {span->start_ns, ns, span->thread, (int)generation,
+                          collected};
+    note_long_one(gc, &one);
+}
+
+static PyObject *generations(const vpy_collections *gc)
+{
+    PyObject *list = PyList_New(0);
+
+    for (int i = 0; list && i < VPY_GENERATIONS; i++) {
+        if (!gc->of[i].count)
+            continue;
+        PyObject *entry = Py_BuildValue(
+            "(iKLLLL)", i == VPY_GENERATIONS - 1 ? -1 : i,
+            (unsigned long long)gc->of[i].count, (long long)gc->of[i].ns,
+            (long long)gc->of[i].longest_ns, gc->of[i].collected,
+            gc->of[i].uncollectable);
+        if (!append(list, entry))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+PyObject *vpy_collections_dict(const vpy_collections *gc)
+{
+    PyObject *longest = PyList_New(0);
+
+    for (size_t i = 0; longest && i < gc->count; i++) {
+        const vpy_collection *c = &gc->longest[i];
+        PyObject *entry = Py_BuildValue(
+            "(LLIiL)", (long long)c->start_ns, (long long)c->ns,
+            (unsigned)c->thread,
+            c->generation == VPY_GENERATIONS - 1 ? -1 : c->generation,
+            c->collected);
+        if (!append(longest, entry))
+            Py_CLEAR(longest);
+    }
+    return longest ? Py_BuildValue("{s:N,s:N}", "generations", generations(gc),
+                                   "longest", longest)
+                   : NULL;
+}
+
+PyObject *vpy_gc_callers(const vst_context_row *rows, size_t count,
+                         const unsigned char *marks)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list && i < count; i++) {
+        const vst_context *n = &rows[i].node;
+        uint32_t parent = rows[i].parent;
+        if (!marks || !(marks[n->id] & VPY_MARK_GC))
+            continue;
+        PyObject *entry = Py_BuildValue(
+            "(IKL)", parent ? (unsigned)rows[parent - 1].node.id : 0u,
+            (unsigned long long)n->count, (long long)n->total_ns);
+        if (!append(list, entry))
+            Py_CLEAR(list);
+    }
+    return list;
+}

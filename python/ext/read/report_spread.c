@@ -1,0 +1,184 @@
+/* How much the calls of a function differ, in bounded memory and without
+ * keeping them: see report.h. */
+#include "read/report.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { SUB = 16, SUB_BITS = 4 };
+
+/* Below 16 ns a bin is a nanosecond wide, from there on a sixteenth of the
+ * power of two that it begins at or above. */
+static uint32_t bin_of(int64_t ns)
+{
+    uint64_t value = ns > 0 ? (uint64_t)ns : 0;
+    uint32_t power, bin;
+
+    if (value < SUB)
+        return (uint32_t)value;
+    power = 63 - (uint32_t)__builtin_clzll(value);
+    bin = (power - SUB_BITS + 1) * SUB +
+          (uint32_t)((value >> (power - SUB_BITS)) & (SUB - 1));
+    return bin < VPY_BINS ? bin : VPY_BINS - 1;
+}
+
+/* Where a bin begins. */
+static double start_of(uint32_t bin)
+{
+    if (bin < SUB)
+        return bin;
+    return ldexp(SUB + bin % SUB, (int)(bin / SUB) - 1);
+}
+
+/* ---- how many took how long ---------------------------------------------- */
+
+/* Whether a count stands at a power of two: time to double the room. */
+static bool is_full(uint32_t count, uint32_t first)
+{
+    return count == 0 || (count >= first && (count & (count - 1)) == 0);
+}
+
+static bool add_to_few(vpy_spread *s, uint32_t bin)
+{
+    enum { FIRST = 4 };
+    uint32_t count = s->few_count;
+
+    if (is_full(count, FIRST)) {
+        size_t room = count ? 2 * (size_t)count : FIRST;
+        uint16_t *few = realloc(s->few, room * sizeof *few);
+        if (!few)
+            return false;
+        s->few = few;
+    }
+    s->few[s->few_count++] = (uint16_t)bin;
+    return true;
+}
+
+static void fill(const vpy_spread *s, uint32_t *bins)
+{
+    for (uint32_t i = 0; i < s->few_count; i++)
+        bins[s->few[i]]++;
+}
+
+static bool make_bins(vpy_spread *s)
+{
+    s->bins = calloc(VPY_BINS, sizeof *s->bins);
+    if (!s->bins)
+        return false;
+    fill(s, s->bins);
+    free(s->few);
+    s->few = NULL;
+    s->few_count = 0;
+    return true;
+}
+
+static void count_in(vpy_spread *s, uint32_t bin)
+{
+    bool done = true;
+
+    if (!s->bins && s->few_count == VPY_FEW)
+        done = make_bins(s);
+    if (done && s->bins)
+        s->bins[bin]++;
+    else if (done)
+        done = add_to_few(s, bin);
+    s->count += done;
+}
+
+/* ---- means of stretches -------------------------------------------------- */
+
+static bool end_stretch(vpy_spread *s)
+{
+    enum { FIRST = 2 };
+
+    if (is_full(s->used, FIRST) && s->size == 1) {
+        size_t room = s->used ? 2 * (size_t)s->used : FIRST;
+        double *sums = realloc(s->sums, room * sizeof *sums);
+        if (!sums)
+            return false;
+        s->sums = sums;
+    }
+    s->sums[s->used++] = s->current;
+    return true;
+}
+
+void vpy_spread_add(vpy_spread *s, int64_t ns)
+{
+    count_in(s, bin_of(ns));
+    s->size += s->size == 0;
+    s->current += (double)ns;
+    if (++s->in_current != s->size)
+        return;
+    if (!end_stretch(s)) { /* it goes on until there is memory */
+        s->in_current--;
+        return;
+    }
+    s->current = 0;
+    s->in_current = 0;
+    if (s->used != VPY_STRETCHES)
+        return;
+    for (uint32_t i = 0; i < VPY_STRETCHES / 2; i++)
+        s->sums[i] = s->sums[2 * i] + s->sums[2 * i + 1];
+    s->used = VPY_STRETCHES / 2;
+    s->size *= 2;
+}
+
+void vpy_spread_free(vpy_spread *s)
+{
+    free(s->sums);
+    free(s->few);
+    free(s->bins);
+}
+
+/* ---- what they come to --------------------------------------------------- */
+
+static double error_of_mean(const vpy_spread *s)
+{
+    double mean = 0, square = 0, count = s->used;
+
+    if (s->used < 2)
+        return -1;
+    for (uint32_t i = 0; i < s->used; i++)
+        mean += s->sums[i] / count;
+    for (uint32_t i = 0; i < s->used; i++)
+        square += (s->sums[i] - mean) * (s->sums[i] - mean);
+    return sqrt(square / (count - 1) / count) / (double)s->size;
+}
+
+/* What this share of the calls stayed below; inside a bin, in proportion. */
+static double quantile(const uint32_t *bins, uint64_t count, double share)
+{
+    double wanted = share * (double)count, before = 0;
+
+    for (uint32_t bin = 0; bin < VPY_BINS; bin++) {
+        double inside = bins[bin];
+        if (inside > 0 && before + inside >= wanted) {
+            double start = start_of(bin);
+            double width = start_of(bin + 1) - start;
+            return start + width * (wanted - before) / inside;
+        }
+        before += inside;
+    }
+    return start_of(VPY_BINS - 1);
+}
+
+/* The error of the median is half the distance of the quantiles that lie a
+ * standard error of their rank around it. */
+vpy_typical vpy_spread_typical(const vpy_spread *s)
+{
+    vpy_typical typical = {error_of_mean(s), -1, -1};
+    uint32_t few[VPY_BINS] = {0};
+    const uint32_t *bins = s->bins ? s->bins : few;
+
+    if (!s->count)
+        return typical;
+    fill(s, few);
+    typical.median = quantile(bins, s->count, 0.5);
+    if (s->count > 1) {
+        double rank = 0.5 / sqrt((double)s->count);
+        typical.error_of_median = (quantile(bins, s->count, 0.5 + rank) -
+                                   quantile(bins, s->count, 0.5 - rank)) /
+                                  2;
+    }
+    return typical;
+}

@@ -1,0 +1,282 @@
+/* See spans.h. */
+#include "read/spans.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- members of JSON --------------------------------------------------- */
+
+/* Behind a string that begins at `at`. */
+static const char *skip_string(const char *at, const char *end)
+{
+    for (at++; at < end && *at != '"'; at++)
+        if (*at == '\\' && at + 1 < end)
+            at++;
+    return at < end ? at + 1 : end;
+}
+
+/* Behind the value that begins at `at`: where a comma or the end is. */
+static const char *skip_value(const char *at, const char *end)
+{
+    int depth = 0;
+
+    while (at < end) {
+        if (*at == '"') {
+            at = skip_string(at, end);
+            continue;
+        }
+        if (*at == '[' || *at == '{')
+            depth++;
+        else if (*at == ']' || *at == '}')
+            depth--;
+        else if (*at == ',' && depth == 0)
+            break;
+        at++;
+    }
+    return at;
+}
+
+static const char *skip_spaces(const char *at, const char *end)
+{
+    while (at < end && (*at == ' ' || *at == ':' || *at == ','))
+        at++;
+    return at;
+}
+
+vpy_part vpy_member(const char *members, size_t length, const char *key)
+{
+    const char *at = members, *end = members ? members + length : NULL;
+    size_t key_length = strlen(key);
+
+    while (at && (at = skip_spaces(at, end)) < end && *at == '"') {
+        const char *name = at + 1;
+        at = skip_string(at, end);
+        bool found = (size_t)(at - name) == key_length + 1 &&
+                     memcmp(name, key, key_length) == 0;
+        const char *value = skip_spaces(at, end);
+        at = skip_value(value, end);
+        if (found)
+            return (vpy_part){value, (size_t)(at - value)};
+    }
+    return (vpy_part){NULL, 0};
+}
+
+/* ---- texts ------------------------------------------------------------- */
+
+static size_t hash_text(vpy_part text)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+
+    for (size_t i = 0; i < text.length; i++)
+        hash = (hash ^ (unsigned char)text.at[i]) * 0x100000001b3u;
+    return (size_t)(hash ^ hash >> 32);
+}
+
+static void put_number(vpy_texts *texts, uint32_t number)
+{
+    size_t slot = hash_text(texts->of[number - 1]) & texts->mask;
+
+    while (texts->slots[slot])
+        slot = (slot + 1) & texts->mask;
+    texts->slots[slot] = number;
+}
+
+static bool grow_texts(vpy_texts *texts)
+{
+    uint32_t capacity = texts->capacity ? texts->capacity * 2 : 32;
+    vpy_part *of = realloc(texts->of, capacity * sizeof *of);
+    uint32_t *slots;
+
+    if (!of)
+        return false;
+    texts->of = of;
+    slots = calloc((size_t)capacity * 2, sizeof *slots);
+    if (!slots)
+        return false;
+    free(texts->slots);
+    texts->slots = slots;
+    texts->capacity = capacity;
+    texts->mask = (size_t)capacity * 2 - 1;
+    for (uint32_t number = 1; number <= texts->count; number++)
+        put_number(texts, number);
+    return true;
+}
+
+bool vpy_texts_number(vpy_texts *texts, vpy_part text, uint32_t *number)
+{
+    char *copy;
+
+    *number = 0;
+    if (!text.at)
+        return true;
+    if (texts->count == texts->capacity && !grow_texts(texts))
+        return false;
+    for (size_t slot = hash_text(text) & texts->mask; texts->slots[slot];
+         slot = (slot + 1) & texts->mask) {
+        vpy_part known = texts->of[texts->slots[slot] - 1];
+        if (known.length == text.length &&
+            memcmp(known.at, text.at, text.length) == 0) {
+            *number = texts->slots[slot];
+            return true;
+        }
+    }
+    copy = malloc(text.length + 1);
+    if (!copy)
+        return false;
+    memcpy(copy, text.at, text.length);
+    texts->of[texts->count] = (vpy_part){copy, text.length};
+    *number = ++texts->count;
+    put_number(texts, *number);
+    return true;
+}
+
+void vpy_texts_free(vpy_texts *texts)
+{
+    for (uint32_t i = 0; i < texts->count; i++)
+        free((char *)(uintptr_t)texts->of[i].at);
+    free(texts->of);
+    free(texts->slots);
+}
+
+PyObject *vpy_texts_list(const vpy_texts *texts)
+{
+    PyObject *list = PyList_New((Py_ssize_t)texts->count);
+
+    for (uint32_t i = 0; list && i < texts->count; i++) {
+        PyObject *text = vpy_trace_text(texts->of[i].at, texts->of[i].length);
+        if (!text)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, (Py_ssize_t)i, text);
+    }
+    return list;
+}
+
+/* ---- time -------------------------------------------------------------- */
+
+static int64_t now_ns(void)
+{
+    vst_clock_sample now;
+
+    vst_clock_sample_now(&now);
+    return now.monotonic_ns;
+}
+
+bool vpy_deadline_set(vpy_deadline *deadline, PyObject *seconds)
+{
+    double value;
+
+    if (!seconds || seconds == Py_None)
+        return true;
+    value = PyFloat_AsDouble(seconds);
+    if (value == -1.0 && PyErr_Occurred())
+        return false;
+    if (value < 1e9)
+        deadline->at_ns = now_ns() + (int64_t)(value * 1e9);
+    return true;
+}
+
+bool vpy_deadline_look(vpy_deadline *deadline)
+{
+    deadline->passed = now_ns() >= deadline->at_ns;
+    return deadline->passed;
+}
+
+bool vpy_reading_parse(vpy_reading *reading, vpy_trace *trace, PyObject *args,
+                       PyObject *kw, const char *format)
+{
+    static char *names[] = {"all_windows", "since",     "calls",   "shapes",
+                            "overloads",   "framework", "timeout", NULL};
+    PyObject *timeout = NULL;
+
+    *reading = (vpy_reading){.since = -1, .calls = 1};
+    return PyArg_ParseTupleAndKeywords(args, kw, format, names, &reading->all,
+                                       &reading->since, &reading->calls,
+                                       &reading->shapes, &reading->overloads,
+                                       &reading->framework, &timeout) &&
+           vpy_trace_is_usable(trace) &&
+           vpy_deadline_set(&reading->deadline, timeout);
+}
+
+/* ---- own times --------------------------------------------------------- */
+
+static bool reserve(vpy_pending *pending, size_t depth)
+{
+    size_t capacity = pending->capacity ? pending->capacity : 64;
+    struct vpy_pending_level *levels;
+
+    if (depth < pending->capacity)
+        return true;
+    while (capacity <= depth)
+        capacity *= 2;
+    levels = realloc(pending->levels, capacity * sizeof *levels);
+    if (!levels)
+        return false;
+    memset(levels + pending->capacity, 0,
+           (capacity - pending->capacity) * sizeof *levels);
+    pending->levels = levels;
+    pending->capacity = capacity;
+    return true;
+}
+
+/* What waits deeper than `depth`. */
+static struct vpy_pending_level gather(vpy_pending *pending, size_t depth)
+{
+    struct vpy_pending_level sum = {.ns = 0};
+
+    while (pending->top > depth + 1) {
+        struct vpy_pending_level *level = &pending->levels[--pending->top];
+        sum.ns += level->ns;
+        sum.count += level->count;
+        if (level->count)
+            sum.last = level->last;
+        *level = (struct vpy_pending_level){.ns = 0};
+    }
+    return sum;
+}
+
+static void add(vpy_pending *pending, size_t depth,
+                struct vpy_pending_level more)
+{
+    struct vpy_pending_level *level = &pending->levels[depth];
+
+    if (depth >= pending->top)
+        pending->top = depth + 1;
+    level->ns += more.ns;
+    level->count += more.count;
+    if (more.count)
+        level->last = more.last;
+}
+
+bool vpy_pending_end(vpy_pending *pending, const vst_span *span, bool shown,
+                     int64_t *self_ns)
+{
+    int64_t duration = span->end_ns - span->start_ns;
+    struct vpy_pending_level inside;
+
+    *self_ns = duration;
+    pending->children = 0;
+    if (span->flags & VST_SPAN_ASYNC)
+        return true;
+    if (!reserve(pending, span->depth))
+        return false;
+    if (pending->thread != span->thread) {
+        pending->thread = span->thread;
+        memset(pending->levels, 0, pending->capacity * sizeof *pending->levels);
+        pending->top = 0;
+    }
+    inside = gather(pending, span->depth);
+    *self_ns = duration > inside.ns ? duration - inside.ns : 0;
+    pending->children = inside.count;
+    pending->child = inside.last;
+    if (shown)
+        inside = (struct vpy_pending_level){.ns = duration, .count = 1};
+    add(pending, span->depth, inside);
+    return true;
+}
+
+void vpy_pending_leave(vpy_pending *pending, uint32_t depth)
+{
+    if (pending->top > (size_t)depth + 1)
+        add(pending, depth, gather(pending, depth));
+}

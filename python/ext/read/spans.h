@@ -1,0 +1,117 @@
+/* What the files that read spans share: members of a span's arguments, texts
+ * that occur again and again, and a limit on time. No GIL is needed; one thread
+ * at a time uses each object. */
+#ifndef VPY_SPANS_H
+#define VPY_SPANS_H
+
+#include "read/trace.h"
+
+#pragma GCC visibility push(hidden)
+
+typedef struct vpy_part {
+    const char *at; /* NULL: there is none */
+    size_t length;
+} vpy_part;
+
+/* The value of a member of JSON members, as it is written there. */
+vpy_part vpy_member(const char *members, size_t length, const char *key);
+
+/* Equal texts have one number, from 1 on; 0 is none. */
+typedef struct vpy_texts {
+    vpy_part *of; /* by number - 1; the bytes are owned */
+    uint32_t count, capacity;
+    uint32_t *slots; /* numbers */
+    size_t mask;
+} vpy_texts;
+
+bool vpy_texts_number(vpy_texts *texts, vpy_part text, uint32_t *number);
+void vpy_texts_free(vpy_texts *texts);
+/* A list of str. */
+PyObject *vpy_texts_list(const vpy_texts *texts);
+
+/* Ends a replay early. */
+typedef struct vpy_deadline {
+    int64_t at_ns; /* of the monotonic clock, 0: none */
+    uint32_t spans;
+    bool passed;
+} vpy_deadline;
+
+/* None, or seconds; false with an exception set. */
+bool vpy_deadline_set(vpy_deadline *deadline, PyObject *seconds);
+bool vpy_deadline_look(vpy_deadline *deadline);
+
+static inline bool vpy_deadline_is_over(vpy_deadline *deadline)
+{
+    return deadline->at_ns != 0 && (deadline->spans++ & 255) == 0 &&
+           vpy_deadline_look(deadline);
+}
+
+/* What the methods that read all spans are asked for. One that has no use for a
+ * wish does not look at it. */
+typedef struct vpy_reading {
+    int all, since; /* windows, see vpy_trace_window */
+    int calls;      /* of the language's are shown */
+    int shapes, overloads;
+    int framework; /* bytes are those of a framework's allocator */
+    vpy_deadline deadline;
+} vpy_reading;
+
+/* format: "|$pippppO:method" with its own name. False with an exception set. */
+bool vpy_reading_parse(vpy_reading *reading, vpy_trace *trace, PyObject *args,
+                       PyObject *kw, const char *format);
+
+static inline int vpy_reading_window(const vpy_reading *reading)
+{
+    return vpy_trace_window(reading->all, reading->since);
+}
+
+/* Time that children which are shown took, while what encloses them is still
+ * open: by depth. Spans come in the order of their ends, thread after thread.
+ */
+typedef struct vpy_pending {
+    struct vpy_pending_level {
+        int64_t ns;
+        uint32_t count; /* of children that are shown */
+        uint32_t last;  /* what was noted of the last of them */
+    } *levels;
+    size_t capacity;
+    size_t top; /* no level from here on has anything */
+    uint32_t thread;
+    uint32_t children, child; /* count and last of the span that ended */
+} vpy_pending;
+
+/* Notes something about the span that ended last, which is shown. */
+static inline void vpy_pending_note(vpy_pending *pending, const vst_span *span,
+                                    uint32_t note)
+{
+    if (!(span->flags & VST_SPAN_ASYNC))
+        pending->levels[span->depth].last = note;
+}
+
+/* A span ends. Gives its own time; what is not shown leaves its children to
+ * what encloses it. Spans beside the stack have no children. False: out of
+ * memory. */
+bool vpy_pending_end(vpy_pending *pending, const vst_span *span, bool shown,
+                     int64_t *self_ns);
+/* What vst_sink's leave is told. */
+void vpy_pending_leave(vpy_pending *pending, uint32_t depth);
+
+/* Bytes of a span: of a framework's allocator, or of all others. */
+static inline int64_t vpy_self_bytes(const vst_span *span, bool framework)
+{
+    return framework ? span->self_framework_bytes : (int64_t)span->self_bytes;
+}
+
+static inline int64_t vpy_total_bytes(const vst_span *span, bool framework)
+{
+    return framework ? span->total_framework_bytes : (int64_t)span->total_bytes;
+}
+
+static inline bool vpy_is_call(vst_definition_kind kind)
+{
+    return kind == VST_DEF_PYTHON || kind == VST_DEF_NATIVE ||
+           kind == VST_DEF_GC || kind == VST_DEF_MODULE;
+}
+
+#pragma GCC visibility pop
+#endif

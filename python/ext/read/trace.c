@@ -1,0 +1,410 @@
+/* vestige._core.Trace: a trace being read, as a Python object, and what it says
+ * without being replayed; trace_replays.c does the rest. */
+#include "read/trace.h"
+
+#include <stdlib.h>
+
+#include <string.h>
+
+PyTypeObject *vpy_trace_type;
+PyObject *vpy_trace_error;
+
+typedef vpy_trace trace;
+
+/* An OSError where the system said why, else a TraceError. */
+PyObject *vpy_raise(vst_status status, const vst_error *error, PyObject *path)
+{
+    PyObject *name = NULL;
+
+    if (PyErr_Occurred())
+        return NULL;
+    if (path)
+        name = PyUnicode_DecodeFSDefault(PyBytes_AS_STRING(path));
+    if (status == VST_E_NOMEM) {
+        PyErr_NoMemory();
+    } else if (error && error->sys_errno) {
+        errno = error->sys_errno;
+        PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, name);
+    } else {
+        PyObject *type = status == VST_E_ARGUMENT ? PyExc_ValueError
+                         : status == VST_E_STATE  ? PyExc_RuntimeError
+                                                  : vpy_trace_error;
+        const char *text = vst_status_string(status);
+        if (name && error && error->offset)
+            PyErr_Format(type, "%U: %s (at byte %llu)", name, text,
+                         (unsigned long long)error->offset);
+        else if (name)
+            PyErr_Format(type, "%U: %s", name, text);
+        else
+            PyErr_SetString(type, text);
+    }
+    Py_XDECREF(name);
+    return NULL;
+}
+
+static int trace_init(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"path", NULL};
+    trace *self = (trace *)object;
+    vst_error error = {VST_OK, 0, 0};
+    vst_status status;
+
+    if (self->handle) {
+        PyErr_SetString(PyExc_RuntimeError, "the trace is open already");
+        return -1;
+    }
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&:Trace", names,
+                                     PyUnicode_FSConverter, &self->path))
+        return -1;
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_trace_open(PyBytes_AS_STRING(self->path), &self->handle, &error);
+    Py_END_ALLOW_THREADS if (status == VST_OK) return 0;
+    self->handle = NULL;
+    vpy_raise(status, &error, self->path);
+    return -1;
+}
+
+PyObject *vpy_trace_of_session(PyObject *session, vst_session *handle)
+{
+    trace *self = (trace *)vpy_trace_type->tp_alloc(vpy_trace_type, 0);
+    vst_error error = {VST_OK, 0, 0};
+
+    if (!self)
+        return NULL;
+    vst_status status = vst_session_open_trace(handle, &self->handle, &error);
+    if (status != VST_OK) {
+        self->handle = NULL;
+        vpy_raise(status, &error, NULL);
+        Py_DECREF(self);
+        return NULL;
+    }
+    Py_INCREF(session);
+    self->session = session;
+    self->tracer = vst_session_tracer(handle);
+    return (PyObject *)self;
+}
+
+static void trace_dealloc(PyObject *object)
+{
+    trace *self = (trace *)object;
+    PyTypeObject *type = Py_TYPE(object);
+
+    if (self->handle)
+        vst_trace_close(self->handle);
+    Py_CLEAR(self->session);
+    Py_CLEAR(self->path);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+bool vpy_trace_is_usable(vpy_trace *self)
+{
+    if (!self->handle)
+        PyErr_SetString(PyExc_RuntimeError, "the trace is not open");
+    else if (self->busy)
+        PyErr_SetString(PyExc_RuntimeError,
+                        "another thread is reading this trace");
+    return self->handle && !self->busy;
+}
+
+/* ---- facts ------------------------------------------------------------- */
+
+PyObject *vpy_trace_text(const char *bytes, size_t length)
+{
+    return PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)length, "replace");
+}
+
+static PyObject *trace_info(PyObject *object, PyObject *unused)
+{
+    trace *self = (trace *)object;
+    vst_trace_info info;
+    char id[33];
+
+    (void)unused;
+    if (!vpy_trace_is_usable(self))
+        return NULL;
+    vst_trace_get_info(self->handle, &info);
+    for (int i = 0; i < 16; i++)
+        snprintf(id + 2 * i, 3, "%02X", info.trace_id[i]);
+    return Py_BuildValue(
+        "{s:I,s:I,s:s,s:O,s:I,s:I,s:K,s:K,s:K,s:K,s:K,s:L,s:L,s:L,s:s,s:O,s:K,"
+        "s:O,s:K,s:K}",
+        "version", info.version, "pid", info.pid, "trace_id", id, "clean",
+        info.clean ? Py_True : Py_False, "threads", info.threads, "windows",
+        info.windows, "records", (unsigned long long)info.words, "lost",
+        (unsigned long long)info.lost, "dropped",
+        (unsigned long long)info.dropped, "bytes",
+        (unsigned long long)info.bytes, "damaged_at",
+        (unsigned long long)info.damaged_at, "start_ns",
+        (long long)info.start_ns, "complete_ns", (long long)info.complete_ns,
+        "end_ns", (long long)info.end_ns, "clock",
+        info.clock == VST_CLOCK_TSC ? "tsc" : "monotonic", "packed",
+        info.packed ? Py_True : Py_False, "packed_bytes",
+        (unsigned long long)info.packed_bytes, "memory",
+        vst_trace_has_memory(self->handle) ? Py_True : Py_False,
+        "min_duration_ns", (unsigned long long)info.min_duration_ns, "left_out",
+        (unsigned long long)info.left_out);
+}
+
+static PyObject *trace_threads(PyObject *object, PyObject *unused)
+{
+    trace *self = (trace *)object;
+    PyObject *list;
+
+    (void)unused;
+    if (!vpy_trace_is_usable(self) || !(list = PyList_New(0)))
+        return NULL;
+    for (size_t i = 0; i < vst_trace_thread_count(self->handle); i++) {
+        const vst_trace_thread *t = vst_trace_thread_at(self->handle, i);
+        PyObject *entry =
+            Py_BuildValue("{s:I,s:K,s:N,s:K,s:K}", "number", t->number, "tid",
+                          (unsigned long long)t->system_tid, "name",
+                          vpy_trace_text(t->name, t->name_len), "records",
+                          (unsigned long long)t->words, "left_out",
+                          (unsigned long long)t->left_out);
+        if (!entry || PyList_Append(list, entry) < 0) {
+            Py_XDECREF(entry);
+            Py_DECREF(list);
+            return NULL;
+        }
+        Py_DECREF(entry);
+    }
+    return list;
+}
+
+static PyObject *trace_metadata(PyObject *object, PyObject *unused)
+{
+    trace *self = (trace *)object;
+    PyObject *dict;
+    const char *key, *json;
+
+    (void)unused;
+    if (!vpy_trace_is_usable(self) || !(dict = PyDict_New()))
+        return NULL;
+    for (size_t i = 0;
+         (json = vst_trace_metadata_at(self->handle, i, &key)) != NULL; i++) {
+        PyObject *k = vpy_trace_text(key, strlen(key));
+        PyObject *v = vpy_trace_text(json, strlen(json));
+        int failed = !k || !v || PyDict_SetItem(dict, k, v) < 0;
+        Py_XDECREF(k);
+        Py_XDECREF(v);
+        if (failed) {
+            Py_DECREF(dict);
+            return NULL;
+        }
+    }
+    return dict;
+}
+
+PyDoc_STRVAR(set_offset_doc,
+             "set_offset(ns)\n--\n\nMove the whole trace in time.");
+
+static PyObject *trace_set_offset(PyObject *object, PyObject *ns)
+{
+    trace *self = (trace *)object;
+    long long offset = PyLong_AsLongLong(ns);
+
+    if ((offset == -1 && PyErr_Occurred()) || !vpy_trace_is_usable(self))
+        return NULL;
+    vst_status status = vst_trace_set_offset(self->handle, offset);
+    if (status != VST_OK)
+        return vpy_raise(status, NULL, self->path);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(set_range_doc,
+             "set_range(from_ns=None, to_ns=None)\n--\n\nShow only what was "
+             "open or happened from then to then.");
+
+static bool get_bound(PyObject *value, int64_t *ns)
+{
+    if (value == Py_None)
+        return true;
+    *ns = PyLong_AsLongLong(value);
+    return !(*ns == -1 && PyErr_Occurred());
+}
+
+static PyObject *trace_set_range(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"from_ns", "to_ns", NULL};
+    trace *self = (trace *)object;
+    PyObject *from = Py_None, *to = Py_None;
+    int64_t from_ns = INT64_MIN, to_ns = INT64_MAX;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|OO:set_range", names, &from,
+                                     &to) ||
+        !get_bound(from, &from_ns) || !get_bound(to, &to_ns) ||
+        !vpy_trace_is_usable(self))
+        return NULL;
+    vst_trace_set_range(self->handle, from_ns, to_ns);
+    Py_RETURN_NONE;
+}
+
+PyObject *vpy_traces_to_export(PyObject *list)
+{
+    PyObject *traces = PySequence_Tuple(list);
+
+    if (traces && PyTuple_GET_SIZE(traces) == 0) {
+        PyErr_SetString(PyExc_ValueError, "there are no traces to export");
+        Py_CLEAR(traces);
+    }
+    return traces;
+}
+
+/* One that is there twice is busy the second time it is met. */
+vst_trace **vpy_traces_borrow(PyObject *traces, PyObject *progress)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(traces), taken = 0;
+    vst_trace **handles = calloc((size_t)count + 1, sizeof *handles);
+
+    if (!handles) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (; taken < count; taken++) {
+        vpy_trace *one = (vpy_trace *)PyTuple_GET_ITEM(traces, taken);
+        if (!PyObject_TypeCheck(one, vpy_trace_type)) {
+            PyErr_Format(PyExc_TypeError, "not a Trace but a %.100s",
+                         Py_TYPE(one)->tp_name);
+            break;
+        }
+        if (!vpy_trace_is_usable(one))
+            break;
+        vpy_trace_begin(one, taken == 0 ? progress : NULL);
+        handles[taken] = one->handle;
+    }
+    if (taken == count)
+        return handles;
+    while (taken-- > 0)
+        vpy_trace_end((vpy_trace *)PyTuple_GET_ITEM(traces, taken));
+    free(handles);
+    return NULL;
+}
+
+void vpy_traces_give_back(PyObject *traces, vst_trace **handles)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(traces); i++)
+        vpy_trace_end((vpy_trace *)PyTuple_GET_ITEM(traces, i));
+    free(handles);
+}
+
+static PyMethodDef trace_methods[] = {
+    {"info", trace_info, METH_NOARGS, NULL},
+    {"threads", trace_threads, METH_NOARGS, NULL},
+    {"metadata", trace_metadata, METH_NOARGS, NULL},
+    {"set_offset", trace_set_offset, METH_O, set_offset_doc},
+    {"set_range", (PyCFunction)(void (*)(void))trace_set_range,
+     METH_VARARGS | METH_KEYWORDS, set_range_doc},
+    {"export", (PyCFunction)(void (*)(void))vpy_trace_export,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"totals", (PyCFunction)(void (*)(void))vpy_trace_totals,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"spans", (PyCFunction)(void (*)(void))vpy_trace_spans,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"names", vpy_trace_names, METH_NOARGS, NULL},
+    {"has_memory", vpy_trace_has_memory, METH_NOARGS, NULL},
+    {"memory", (PyCFunction)(void (*)(void))vpy_trace_memory,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"events", (PyCFunction)(void (*)(void))vpy_trace_events,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"averages", (PyCFunction)(void (*)(void))vpy_trace_averages,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"contexts", (PyCFunction)(void (*)(void))vpy_trace_contexts,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"definitions", vpy_trace_definitions, METH_NOARGS, NULL},
+    {"report", (PyCFunction)(void (*)(void))vpy_trace_report,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"functions", vpy_trace_functions, METH_NOARGS, NULL},
+    {"count_nodes", (PyCFunction)(void (*)(void))vpy_trace_count_nodes,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(trace_doc, "Trace(path)\n--\n\nA recorded trace.");
+
+static PyType_Slot trace_slots[] = {
+    {Py_tp_init, trace_init},       {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, trace_dealloc}, {Py_tp_methods, trace_methods},
+    {Py_tp_doc, (void *)trace_doc}, {0, NULL},
+};
+
+static PyType_Spec trace_spec = {
+    .name = "vestige._core.Trace",
+    .basicsize = sizeof(trace),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = trace_slots,
+};
+
+/* ---- recovery ---------------------------------------------------------- */
+
+PyDoc_STRVAR(recover_doc,
+             "recover(source, target, *, overwrite=False)\n--\n\n"
+             "Write a finished copy of a trace whose process died.");
+
+/* Trouble with the system may be that of either file, so both are named. */
+void vpy_raise_for_both(int sys_errno, PyObject *source, PyObject *target)
+{
+    PyObject *first = PyUnicode_DecodeFSDefault(PyBytes_AS_STRING(source));
+    PyObject *second = PyUnicode_DecodeFSDefault(PyBytes_AS_STRING(target));
+
+    errno = sys_errno;
+    if (first && second)
+        PyErr_SetFromErrnoWithFilenameObjects(PyExc_OSError, first, second);
+    Py_XDECREF(first);
+    Py_XDECREF(second);
+}
+
+static PyObject *recover(PyObject *module, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"source", "target", "overwrite", NULL};
+    PyObject *source = NULL, *target = NULL;
+    vst_error error = {VST_OK, 0, 0};
+    int overwrite = 0;
+    vst_status status;
+
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kw, "O&O&|$p:recover", names, PyUnicode_FSConverter, &source,
+            PyUnicode_FSConverter, &target, &overwrite))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_trace_recover(PyBytes_AS_STRING(source), PyBytes_AS_STRING(target),
+                          overwrite, &error);
+    Py_END_ALLOW_THREADS if (status != VST_OK && error.sys_errno)
+        vpy_raise_for_both(error.sys_errno, source, target);
+    else if (status != VST_OK) vpy_raise(status, &error, source);
+    Py_DECREF(source);
+    Py_DECREF(target);
+    if (status != VST_OK)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"recover", (PyCFunction)(void (*)(void))recover,
+     METH_VARARGS | METH_KEYWORDS, recover_doc},
+    {"export_traces", (PyCFunction)(void (*)(void))vpy_export_traces,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"node_ids", (PyCFunction)(void (*)(void))vpy_node_ids,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"export_memory", (PyCFunction)(void (*)(void))vpy_export_memory,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_trace_type_init(PyObject *module)
+{
+    vpy_trace_error = PyErr_NewExceptionWithDoc(
+        "vestige.TraceError", "A trace cannot be read or written.", NULL, NULL);
+    if (!vpy_trace_error ||
+        PyModule_AddObjectRef(module, "TraceError", vpy_trace_error) < 0)
+        return -1;
+    vpy_trace_type =
+        (PyTypeObject *)PyType_FromModuleAndSpec(module, &trace_spec, NULL);
+    if (!vpy_trace_type)
+        return -1;
+    if (PyModule_AddType(module, vpy_trace_type) < 0 ||
+        vpy_trace_events_init() < 0)
+        return -1;
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,475 @@
+/* What a vestige._core.Trace says of memory: whether there are records of it,
+ * their summary as Python objects, and the files of memory_report.h. Readings
+ * run without the GIL; the trace is busy meanwhile. */
+#include "read/trace.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include <vestige/memory_report.h>
+
+/* VST_E_STATE means only one thing here. */
+static PyObject *fail(vst_status status, const vst_error *error, PyObject *path)
+{
+    if (PyErr_Occurred() || status != VST_E_STATE)
+        return vpy_raise(status, error, path);
+    if (path)
+        PyErr_Format(vpy_trace_error,
+                     "%s: there are no records of memory in it; record them "
+                     "with `vestige memory`, memory.track() or "
+                     "profile(profile_memory=True)",
+                     PyBytes_AS_STRING(path));
+    else
+        PyErr_SetString(vpy_trace_error, "no memory was recorded");
+    return NULL;
+}
+
+PyObject *vpy_trace_has_memory(PyObject *object, PyObject *unused)
+{
+    vpy_trace *self = (vpy_trace *)object;
+
+    (void)unused;
+    if (!vpy_trace_is_usable(self))
+        return NULL;
+    return PyBool_FromLong(vst_trace_has_memory(self->handle));
+}
+
+/* ---- objects ------------------------------------------------------------ */
+
+/* Puts a new reference into a dict or list; false with an exception set. */
+static bool put(PyObject *dict, const char *key, PyObject *value)
+{
+    bool is_put = value && PyDict_SetItemString(dict, key, value) == 0;
+
+    Py_XDECREF(value);
+    return is_put;
+}
+
+static bool append(PyObject *list, PyObject *value)
+{
+    bool is_put = value && PyList_Append(list, value) == 0;
+
+    Py_XDECREF(value);
+    return is_put;
+}
+
+/* (count, bytes, error of the bytes), all rounded. */
+static PyObject *amount(const vst_memory_amount *a)
+{
+    return Py_BuildValue("(LLL)", (long long)llround(a->count),
+                         (long long)llround(a->bytes),
+                         (long long)llround(sqrt(a->variance)));
+}
+
+static PyObject *amounts(const vst_memory_amount *views)
+{
+    PyObject *dict = PyDict_New();
+
+    for (int i = 0; dict && i < VST_MEMORY_VIEWS; i++)
+        if (!put(dict, vst_memory_view_name((vst_memory_view)i),
+                 amount(&views[i])))
+            Py_CLEAR(dict);
+    return dict;
+}
+
+/* (function, file, file less its search path, line, native) */
+static PyObject *frame(const vst_memory_frame *f)
+{
+    return Py_BuildValue(
+        "(NNNIO)", vpy_trace_text(f->name, f->name_len),
+        vpy_trace_text(f->file, f->file_len),
+        vpy_trace_text(f->file + f->file_skip, f->file_len - f->file_skip),
+        f->line, f->is_native ? Py_True : Py_False);
+}
+
+/* Frames and stacks that were made: each is one object, however many rows have
+ * it. */
+typedef struct made {
+    const vst_memory_summary *summary;
+    PyObject **frames, **stacks; /* by number of the frame, of the node */
+    PyObject *left_out;
+} made;
+
+/* Of a stack that is deeper, as many of its ends; recursion would else make the
+ * lists as long as its square. */
+enum { INNER_MAX = 192, OUTER_MAX = 64 };
+
+static bool make_room(made *m, const vst_memory_summary *s)
+{
+    m->summary = s;
+    m->frames = calloc(s->frame_count + 1, sizeof *m->frames);
+    m->stacks = calloc(s->node_count + 1, sizeof *m->stacks);
+    m->left_out =
+        Py_BuildValue("(sssIO)", "[frames left out]", "", "", 0u, Py_False);
+    if (m->frames && m->stacks && m->left_out)
+        return true;
+    if (!PyErr_Occurred())
+        PyErr_NoMemory();
+    return false;
+}
+
+static void free_made(made *m)
+{
+    for (size_t i = 0; m->frames && i < m->summary->frame_count; i++)
+        Py_XDECREF(m->frames[i]);
+    for (size_t i = 0; m->stacks && i < m->summary->node_count; i++)
+        Py_XDECREF(m->stacks[i]);
+    Py_XDECREF(m->left_out);
+    free(m->frames);
+    free(m->stacks);
+}
+
+static PyObject *frame_at(made *m, uint32_t index)
+{
+    if (!m->frames[index])
+        m->frames[index] = frame(&m->summary->frames[index]);
+    return Py_XNewRef(m->frames[index]);
+}
+
+static size_t depth_of(const vst_memory_summary *s, uint32_t node)
+{
+    size_t depth = 0;
+
+    for (; node != 0; node = s->nodes[node].parent)
+        depth++;
+    return depth;
+}
+
+static PyObject *make_stack(made *m, uint32_t node)
+{
+    const vst_memory_summary *s = m->summary;
+    PyObject *list = PyList_New(0);
+    size_t left = depth_of(s, node), at = 0;
+    bool cut = left > INNER_MAX + OUTER_MAX;
+
+    for (; list && node != 0; node = s->nodes[node].parent, at++, left--) {
+        if (cut && at >= INNER_MAX && left > OUTER_MAX) {
+            if (at == INNER_MAX && PyList_Append(list, m->left_out) < 0)
+                Py_CLEAR(list);
+        } else if (!append(list, frame_at(m, s->nodes[node].frame))) {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
+/* Innermost first. */
+static PyObject *frames(made *m, uint32_t node)
+{
+    if (!m->stacks[node])
+        m->stacks[node] = make_stack(m, node);
+    return Py_XNewRef(m->stacks[node]);
+}
+
+/* ---- the first of many -------------------------------------------------- */
+
+typedef struct ranked {
+    double bytes, count;
+    uint32_t index;
+} ranked;
+
+static int by_bytes(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    if (x->count != y->count)
+        return x->count > y->count ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* The amounts of the i-th stack or line. */
+typedef const vst_memory_amount *(*amounts_fn)(const vst_memory_summary *s,
+                                               size_t i);
+
+static const vst_memory_amount *of_node(const vst_memory_summary *s, size_t i)
+{
+    return s->nodes[i].own;
+}
+
+static const vst_memory_amount *of_line(const vst_memory_summary *s, size_t i)
+{
+    return s->lines[i].own;
+}
+
+static size_t rank(const vst_memory_summary *s, amounts_fn of, size_t count,
+                   int view, ranked *into)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const vst_memory_amount *a = &of(s, i)[view];
+        if (a->count >= 0.5)
+            into[found++] = (ranked){a->bytes, a->count, (uint32_t)i};
+    }
+    if (found)
+        qsort(into, found, sizeof *into, by_bytes);
+    return found;
+}
+
+static PyObject *one(made *m, bool is_line, uint32_t index)
+{
+    const vst_memory_summary *s = m->summary;
+    PyObject *dict = PyDict_New();
+
+    if (!dict ||
+        !put(dict, "amounts",
+             amounts(is_line ? s->lines[index].own : s->nodes[index].own)) ||
+        !(is_line ? put(dict, "frame", frame_at(m, s->lines[index].frame))
+                  : put(dict, "frames", frames(m, index))))
+        Py_CLEAR(dict);
+    return dict;
+}
+
+/* {view: (how many there are, the first rows)} */
+static PyObject *firsts(made *m, bool is_line, size_t rows)
+{
+    const vst_memory_summary *s = m->summary;
+    size_t count = is_line ? s->line_count : s->node_count;
+    ranked *order = malloc((count + 1) * sizeof *order);
+    PyObject *dict = order ? PyDict_New() : PyErr_NoMemory();
+
+    for (int view = 0; dict && view < VST_MEMORY_VIEWS; view++) {
+        size_t found = rank(s, is_line ? of_line : of_node, count, view, order);
+        PyObject *list = PyList_New(0);
+
+        for (size_t i = 0; list && i < found && i < rows; i++)
+            if (!append(list, one(m, is_line, order[i].index)))
+                Py_CLEAR(list);
+        if (!list || !put(dict, vst_memory_view_name((vst_memory_view)view),
+                          Py_BuildValue("(nN)", (Py_ssize_t)found, list)))
+            Py_CLEAR(dict);
+    }
+    free(order);
+    return dict;
+}
+
+/* ---- the summary -------------------------------------------------------- */
+
+static PyObject *kinds(const vst_memory_summary *s)
+{
+    PyObject *dict = PyDict_New();
+
+    for (int i = 0; dict && i < VST_MEMORY_KINDS; i++)
+        if (s->kinds[i].count > 0 &&
+            !put(dict, vst_memory_kind_name((vst_memory_kind)i),
+                 amount(&s->kinds[i])))
+            Py_CLEAR(dict);
+    return dict;
+}
+
+/* [(least size, count, bytes)] */
+static PyObject *sizes(const vst_memory_summary *s)
+{
+    PyObject *list = PyList_New(0);
+
+    for (int i = 0; list && i < VST_MEMORY_SIZES; i++)
+        if (s->sizes[i].count > 0 &&
+            !append(list,
+                    Py_BuildValue("(KLL)", i == 0 ? 0ull : 1ull << (i - 1),
+                                  (long long)llround(s->sizes[i].count),
+                                  (long long)llround(s->sizes[i].bytes))))
+            Py_CLEAR(list);
+    return list;
+}
+
+static PyObject *points(const vst_memory_point *first, size_t count)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list && i < count; i++) {
+        const vst_memory_point *p = &first[i];
+        if (!append(list, Py_BuildValue("(LLLL)", (long long)p->max_ns,
+                                        (long long)llround(p->max_bytes),
+                                        (long long)p->last_ns,
+                                        (long long)llround(p->last_bytes))))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* None: it was not recorded. */
+static PyObject *resident(const vst_memory_summary *s)
+{
+    if (!s->resident.peak)
+        Py_RETURN_NONE;
+    return Py_BuildValue("{s:K,s:K,s:K,s:L,s:K,s:L,s:N}", "peak",
+                         (unsigned long long)s->resident.peak, "before",
+                         (unsigned long long)s->resident.before, "sampled",
+                         (unsigned long long)s->resident.sampled, "sampled_ns",
+                         (long long)s->resident.sampled_ns, "files",
+                         (unsigned long long)s->resident.sampled_files, "live",
+                         (long long)llround(s->resident.sampled_live),
+                         "timeline",
+                         points(s->resident.points, s->resident.point_count));
+}
+
+/* [(number, system's id, name, allocated, freed)] */
+static PyObject *threads(const vpy_trace *self, const vst_memory_summary *s)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list && i < s->thread_count; i++) {
+        const vst_memory_thread_sums *t = &s->threads[i];
+        const vst_trace_thread *known =
+            vst_trace_thread_find(self->handle, t->thread);
+        if (!append(list,
+                    Py_BuildValue("(IKNNN)", t->thread,
+                                  known ? (unsigned long long)known->system_tid
+                                        : 0ull,
+                                  vpy_trace_text(known ? known->name : "",
+                                                 known ? known->name_len : 0),
+                                  amount(&t->allocated), amount(&t->freed))))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *errors(const vst_memory_summary *s)
+{
+    PyObject *dict = PyDict_New();
+
+    for (int i = 0; dict && i < VST_MEMORY_VIEWS; i++)
+        if (!put(dict, vst_memory_view_name((vst_memory_view)i),
+                 PyLong_FromLongLong(llround(sqrt(s->count_variance[i])))))
+            Py_CLEAR(dict);
+    return dict;
+}
+
+static PyObject *build(const vpy_trace *self, const vst_memory_summary *s,
+                       size_t rows, bool stacks)
+{
+    made m = {.summary = s};
+    PyObject *dict = Py_BuildValue(
+        "{s:O,s:O,s:I,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:L,s:L,s:L,s:n}",
+        "sampled", s->is_sampled ? Py_True : Py_False, "of_framework",
+        s->of_framework ? Py_True : Py_False, "temporary_within", s->temporary,
+        "records", (unsigned long long)s->records, "apart",
+        (unsigned long long)s->apart, "frees", (unsigned long long)s->frees,
+        "unknown_frees", (unsigned long long)s->unknown_frees, "lost_frees",
+        (unsigned long long)s->lost_frees, "lost", (unsigned long long)s->lost,
+        "unlocked", (unsigned long long)s->unlocked, "stale",
+        (unsigned long long)s->stale, "first_ns", (long long)s->first_ns,
+        "last_ns", (long long)s->last_ns, "peak_ns", (long long)s->peak_ns,
+        "stack_count", (Py_ssize_t)s->node_count - 1);
+
+    if (!dict || !make_room(&m, s) || !put(dict, "views", amounts(s->views)) ||
+        !put(dict, "count_errors", errors(s)) ||
+        !put(dict, "allocators", kinds(s)) || !put(dict, "sizes", sizes(s)) ||
+        !put(dict, "timeline", points(s->points, s->point_count)) ||
+        !put(dict, "resident", resident(s)) ||
+        !put(dict, "threads", threads(self, s)) ||
+        (stacks && !put(dict, "stacks", firsts(&m, false, rows))) ||
+        !put(dict, "lines", firsts(&m, true, rows)))
+        Py_CLEAR(dict);
+    free_made(&m);
+    return dict;
+}
+
+/* k, from a Python number. */
+static bool check_temporary(int temporary)
+{
+    if (temporary >= 1 && temporary <= VST_MEMORY_TEMPORARY_MAX)
+        return true;
+    PyErr_Format(PyExc_ValueError, "temporary must be 1 to %d, not %d",
+                 VST_MEMORY_TEMPORARY_MAX, temporary);
+    return false;
+}
+
+PyObject *vpy_trace_memory(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"rows", "temporary", "progress", "stacks", NULL};
+    vpy_trace *self = (vpy_trace *)object;
+    vst_memory_report_options options = {.window = VST_WINDOW_ALL};
+    PyObject *progress = NULL, *result = NULL;
+    vst_memory_summary *summary = NULL;
+    vst_error error = {VST_OK, 0, 0};
+    Py_ssize_t rows = 100;
+    int temporary = 1, stacks = 1;
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$niOp:memory", names, &rows,
+                                     &temporary, &progress, &stacks) ||
+        !check_temporary(temporary) || !vpy_trace_is_usable(self))
+        return NULL;
+    options.temporary = (uint32_t)temporary;
+    vpy_trace_begin(self, progress);
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_trace_summarize_memory(self->handle, &options, &summary, &error);
+    Py_END_ALLOW_THREADS vpy_trace_end(self);
+    if (status != VST_OK)
+        return fail(status, &error, self->path);
+    result = build(self, summary, rows < 0 ? SIZE_MAX : (size_t)rows, stacks);
+    vst_memory_summary_free(summary);
+    return result;
+}
+
+/* ---- files -------------------------------------------------------------- */
+
+static int view_of(const char *name)
+{
+    for (int i = 0; i < VST_MEMORY_VIEWS; i++)
+        if (strcmp(name, vst_memory_view_name((vst_memory_view)i)) == 0)
+            return i;
+    PyErr_Format(PyExc_ValueError,
+                 "view must be 'peak', 'leaks', 'temporary', 'reserved' or "
+                 "'total', not '%s'",
+                 name);
+    return -1;
+}
+
+/* How many frames stacks were cut to; 0: they are whole. */
+static PyObject *say(vst_status status, const vst_error *error, PyObject *path,
+                     uint32_t cut_depth)
+{
+    if (status == VST_OK)
+        return PyLong_FromUnsignedLong(cut_depth);
+    if (status != VST_E_ARGUMENT || PyErr_Occurred())
+        return status == VST_E_STATE ? fail(status, error, NULL)
+                                     : vpy_raise(status, error, path);
+    PyErr_Format(PyExc_ValueError,
+                 "%s: unknown format; give the file a name that ends in "
+                 ".pickle, .json, .csv, .html or .folded, or one of these and "
+                 ".gz",
+                 PyBytes_AS_STRING(path));
+    return NULL;
+}
+
+PyObject *vpy_export_memory(PyObject *module, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"traces",    "path",     "view",
+                            "temporary", "progress", NULL};
+    vst_memory_report_options options = {.window = VST_WINDOW_ALL};
+    PyObject *list, *path = NULL, *progress = NULL, *result = NULL;
+    PyObject *traces = NULL;
+    const char *view = "peak";
+    vst_trace **handles = NULL;
+    vst_error error = {VST_OK, 0, 0};
+    uint32_t cut_depth = 0;
+    int temporary = 1, chosen;
+    vst_status status;
+
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO&|$siO:export_memory", names,
+                                     &list, PyUnicode_FSConverter, &path, &view,
+                                     &temporary, &progress))
+        return NULL;
+    chosen = view_of(view);
+    if (chosen >= 0 && check_temporary(temporary) &&
+        (traces = vpy_traces_to_export(list)) != NULL)
+        handles = vpy_traces_borrow(traces, progress);
+    if (handles) {
+        size_t count = (size_t)PyTuple_GET_SIZE(traces);
+        options.view = (vst_memory_view)chosen;
+        options.temporary = (uint32_t)temporary;
+        options.cut_depth = &cut_depth;
+        Py_BEGIN_ALLOW_THREADS status = vst_traces_export_memory(
+            handles, count, PyBytes_AS_STRING(path), &options, &error);
+        Py_END_ALLOW_THREADS vpy_traces_give_back(traces, handles);
+        result = say(status, &error, path, cut_depth);
+    }
+    Py_XDECREF(traces);
+    Py_DECREF(path);
+    return result;
+}

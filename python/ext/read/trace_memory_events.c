@@ -1,0 +1,114 @@
+/* Allocations and frees of a trace as Python objects, one by one: for tests,
+ * and for what users make of them. Summaries are trace_memory.c's. */
+#include "memory/memory.h"
+#include "read/trace.h"
+
+/* ---- one by one -----------------------------------------------------------
+ */
+
+typedef struct wanted {
+    PyObject *list;
+    uint64_t min_size;
+} wanted;
+
+static vst_status append_event(void *ctx, const vst_memory_event *event)
+{
+    const wanted *w = ctx;
+
+    if (event->size < w->min_size)
+        return VST_OK;
+    PyObject *item = Py_BuildValue(
+        "(sKKLIIIKKd)", vst_memory_kind_name(event->kind), event->address,
+        event->size, event->time_ns, event->thread, event->flags, event->stack,
+        event->serial, event->live_bytes, event->weight);
+    int failed = !item || PyList_Append(w->list, item) < 0;
+
+    Py_XDECREF(item);
+    return failed ? VST_E_NOMEM : VST_OK;
+}
+
+static PyObject *memory_events(PyObject *module, PyObject *args)
+{
+    vpy_trace *trace;
+    unsigned long long min_size = 0;
+    PyObject *list;
+    vst_error error = {VST_OK, 0, 0};
+    vst_status status;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!|K:memory_events", vpy_trace_type, &trace,
+                          &min_size))
+        return NULL;
+    if (!vpy_trace_is_usable(trace) || !(list = PyList_New(0)))
+        return NULL;
+    wanted w = {list, min_size};
+    vst_memory_sink sink = {.ctx = &w, .event = append_event};
+    trace->busy = true;
+    status =
+        vst_trace_replay_memory(trace->handle, VST_WINDOW_ALL, &sink, &error);
+    trace->busy = false;
+    if (status == VST_OK)
+        return list;
+    Py_DECREF(list);
+    return PyErr_Occurred() ? NULL : vpy_raise(status, &error, trace->path);
+}
+
+static PyObject *describe_stack(const vst_trace *trace, vst_stack_id id)
+{
+    const vst_stack *stack = vst_trace_stack(trace, id);
+    const vst_definition *function;
+
+    if (!stack)
+        Py_RETURN_NONE;
+    function = stack->kind == VST_STACK_LANGUAGE
+                   ? vst_trace_definition(trace, stack->function)
+                   : NULL;
+    if (!function)
+        return Py_BuildValue("(IIIOOiK)", stack->kind, stack->flags,
+                             stack->parent, Py_None, Py_None, stack->line,
+                             stack->address);
+    return Py_BuildValue("(IIINNiK)", stack->kind, stack->flags, stack->parent,
+                         vpy_trace_text(function->name, function->name_len),
+                         vpy_trace_text(function->file, function->file_len),
+                         stack->line, stack->address);
+}
+
+static PyObject *memory_stacks(PyObject *module, PyObject *object)
+{
+    vpy_trace *trace = (vpy_trace *)object;
+    PyObject *list;
+
+    (void)module;
+    if (!PyObject_TypeCheck(object, vpy_trace_type)) {
+        PyErr_SetString(PyExc_TypeError, "not a Trace");
+        return NULL;
+    }
+    if (!vpy_trace_is_usable(trace) || !(list = PyList_New(0)))
+        return NULL;
+    for (vst_stack_id id = 0; id <= vst_trace_stack_max(trace->handle); id++) {
+        PyObject *item = describe_stack(trace->handle, id);
+        if (!item || PyList_Append(list, item) < 0) {
+            Py_XDECREF(item);
+            Py_DECREF(list);
+            return NULL;
+        }
+        Py_DECREF(item);
+    }
+    return list;
+}
+
+static PyMethodDef functions[] = {
+    {"memory_events", memory_events, METH_VARARGS,
+     PyDoc_STR("memory_events(trace, min_size=0)\n--\n\nEach allocation and "
+               "free of so many bytes: (kind, address, size, time_ns, thread, "
+               "flags, stack, serial, live_bytes, weight).")},
+    {"memory_stacks", memory_stacks, METH_O,
+     PyDoc_STR("memory_stacks(trace)\n--\n\nThe stacks by number: (kind, "
+               "flags, parent, function, file, line, address).")},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_memory_events_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

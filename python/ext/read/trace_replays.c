@@ -1,0 +1,451 @@
+/* What a vestige._core.Trace makes of its records: exports, totals, the spans
+ * of one name. Replays run without the GIL; the trace is busy meanwhile. */
+#include "read/trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- replays ----------------------------------------------------------- */
+
+int vpy_report_progress(void *function, double done)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *result = PyObject_CallFunction(function, "d", done);
+    int failed = result == NULL;
+
+    /* A failure stays set for whoever started the replay. */
+    Py_XDECREF(result);
+    PyGILState_Release(gil);
+    return failed;
+}
+
+void vpy_trace_begin(vpy_trace *self, PyObject *progress)
+{
+    self->busy = true;
+    if (progress && progress != Py_None)
+        vst_trace_set_progress(self->handle, vpy_report_progress, progress);
+}
+
+void vpy_trace_end(vpy_trace *self)
+{
+    vst_trace_set_progress(self->handle, NULL, NULL);
+    self->busy = false;
+}
+
+int vpy_trace_window(int all, int since)
+{
+    if (since >= 0)
+        return VST_WINDOW_SINCE(since);
+    return all ? VST_WINDOW_ALL : VST_WINDOW_LAST;
+}
+
+/* ---- exports ----------------------------------------------------------- */
+
+/* The depth from which calls were summed up; 0: none were. */
+static PyObject *say_exported(vst_status status, const vst_error *error,
+                              PyObject *path, uint32_t cut_depth)
+{
+    if (status == VST_OK)
+        return PyLong_FromUnsignedLong(cut_depth);
+    if (status != VST_E_ARGUMENT)
+        return vpy_raise(status, error, path);
+    PyErr_Format(PyExc_ValueError,
+                 "%s: unknown format; give the file another suffix, or "
+                 "name the format",
+                 PyBytes_AS_STRING(path));
+    return NULL;
+}
+
+PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"path",  "all_windows", "progress", "memory_events",
+                            "since", "format",      "observer", NULL};
+    vpy_trace *self = (vpy_trace *)object;
+    PyObject *path = NULL, *progress = NULL;
+    const char *format = NULL;
+    int all = 0, memory = 1, since = -1;
+    unsigned observer = 0;
+    uint32_t cut_depth = 0;
+    vst_error error = {VST_OK, 0, 0};
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kw, "O&|$pOpizI:export", names, PyUnicode_FSConverter, &path,
+            &all, &progress, &memory, &since, &format, &observer))
+        return NULL;
+    if (!vpy_trace_is_usable(self)) {
+        Py_DECREF(path);
+        return NULL;
+    }
+    vst_export_options options = {
+        .window = vpy_trace_window(all, since),
+        .tracer = self->tracer,
+        .no_memory_events = !memory,
+        .format = format,
+        .observer = observer,
+        .cut_depth = &cut_depth,
+    };
+    vpy_trace_begin(self, progress);
+    Py_BEGIN_ALLOW_THREADS status = vst_trace_export(
+        self->handle, PyBytes_AS_STRING(path), &options, &error);
+    Py_END_ALLOW_THREADS vpy_trace_end(self);
+    PyObject *result = say_exported(status, &error, path, cut_depth);
+    Py_DECREF(path);
+    return result;
+}
+
+PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {
+        "traces",        "path",   "all_windows", "progress",
+        "memory_events", "format", "observer",    NULL};
+    PyObject *list, *path = NULL, *progress = NULL, *result = NULL;
+    const char *format = NULL;
+    int all = 0, memory = 1;
+    unsigned observer = 0;
+    uint32_t cut_depth = 0;
+    vst_error error = {VST_OK, 0, 0};
+    vst_status status;
+
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO&|$pOpzI:export_traces",
+                                     names, &list, PyUnicode_FSConverter, &path,
+                                     &all, &progress, &memory, &format,
+                                     &observer))
+        return NULL;
+    PyObject *traces = vpy_traces_to_export(list);
+    vst_trace **handles = traces ? vpy_traces_borrow(traces, progress) : NULL;
+    if (handles) {
+        size_t count = (size_t)PyTuple_GET_SIZE(traces);
+        vst_export_options options = {
+            .window = all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
+            .no_memory_events = !memory,
+            .format = format,
+            .observer = observer,
+            .cut_depth = &cut_depth,
+        };
+        Py_BEGIN_ALLOW_THREADS status = vst_traces_export(
+            handles, count, PyBytes_AS_STRING(path), &options, &error);
+        Py_END_ALLOW_THREADS vpy_traces_give_back(traces, handles);
+        result = say_exported(status, &error, path, cut_depth);
+    }
+    Py_XDECREF(traces);
+    Py_DECREF(path);
+    return result;
+}
+
+/* ---- totals ------------------------------------------------------------ */
+
+typedef struct total {
+    uint64_t calls;
+    int64_t self_ns, total_ns;
+    uint64_t self_bytes, total_bytes, allocations;
+} total;
+
+typedef struct totals {
+    total *of; /* by definition id */
+    vst_id max;
+} totals;
+
+/* What is spent in a function that called itself counts once in its total. */
+static vst_status add_span(void *ctx, const vst_span *span)
+{
+    totals *t = ctx;
+
+    if (span->id > t->max || span->flags & VST_SPAN_ASYNC)
+        return VST_OK;
+    total *sum = &t->of[span->id];
+    int64_t duration = span->end_ns - span->start_ns;
+    sum->calls += !(span->flags & VST_SPAN_RESUMED);
+    sum->self_ns += duration - span->children_ns;
+    sum->self_bytes += span->self_bytes;
+    sum->allocations += span->self_allocations;
+    if (!(span->flags & VST_SPAN_RECURSIVE)) {
+        sum->total_ns += duration;
+        sum->total_bytes += span->total_bytes;
+    }
+    return VST_OK;
+}
+
+PyObject *vpy_trace_name(const vst_definition *d)
+{
+    PyObject *name = vpy_trace_text(d->name, d->name_len);
+    PyObject *file, *full;
+
+    if (!name || d->kind != VST_DEF_PYTHON)
+        return name;
+    file = vpy_trace_text(d->file + d->file_skip, d->file_len - d->file_skip);
+    full = file ? PyUnicode_FromFormat("%U(%d): %U", file, (int)d->line, name)
+                : NULL;
+    Py_XDECREF(file);
+    Py_DECREF(name);
+    return full;
+}
+
+static PyObject *total_entry(PyObject *name, const total *sum, bool memory)
+{
+    unsigned long long calls = sum->calls;
+    long long self_ns = sum->self_ns, total_ns = sum->total_ns;
+
+    if (!memory)
+        return Py_BuildValue("(NKLL)", name, calls, self_ns, total_ns);
+    return Py_BuildValue("(NKLLKKK)", name, calls, self_ns, total_ns,
+                         (unsigned long long)sum->self_bytes,
+                         (unsigned long long)sum->total_bytes,
+                         (unsigned long long)sum->allocations);
+}
+
+static PyObject *list_totals(vpy_trace *self, const totals *t, bool memory)
+{
+    PyObject *list = PyList_New(0);
+
+    for (vst_id id = 1; list && id <= t->max; id++) {
+        const vst_definition *d = vst_trace_definition(self->handle, id);
+        const total *sum = &t->of[id];
+        if (!d || !sum->calls)
+            continue;
+        PyObject *entry = total_entry(vpy_trace_name(d), sum, memory);
+        if (!entry || PyList_Append(list, entry) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(entry);
+    }
+    return list;
+}
+
+PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"all_windows", "progress", "memory", NULL};
+    vpy_trace *self = (vpy_trace *)object;
+    PyObject *progress = NULL, *list = NULL;
+    int all = 0, memory = 0;
+    vst_error error = {VST_OK, 0, 0};
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pOp:totals", names, &all,
+                                     &progress, &memory) ||
+        !vpy_trace_is_usable(self))
+        return NULL;
+    totals t = {NULL, vst_trace_definition_max(self->handle)};
+    t.of = calloc((size_t)t.max + 1, sizeof *t.of);
+    if (!t.of)
+        return PyErr_NoMemory();
+    vst_sink sink = {.ctx = &t, .recursion = true, .span = add_span};
+    vpy_trace_begin(self, progress);
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_trace_replay(self->handle, all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
+                         self->tracer, &sink, &error);
+    Py_END_ALLOW_THREADS vpy_trace_end(self);
+    if (status == VST_OK)
+        list = list_totals(self, &t, memory);
+    else
+        vpy_raise(status, &error, self->path);
+    free(t.of);
+    return list;
+}
+
+/* ---- spans of one name ------------------------------------------------- */
+
+enum { SPANS_MAX = 100000 };
+
+typedef struct moment {
+    int64_t start_ns, end_ns;
+} moment;
+
+/* The first `limit` spans of the ids that are marked, by the time of their end:
+ * there is room for twice as many, and from time to time the later half is let
+ * go. */
+typedef struct search {
+    unsigned char *wanted; /* by definition id */
+    vst_id max;
+    moment *found;
+    size_t count, limit;
+} search;
+
+static int by_end(const void *a, const void *b)
+{
+    const moment *x = a, *y = b;
+
+    if (x->end_ns != y->end_ns)
+        return x->end_ns < y->end_ns ? -1 : 1;
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+static void keep_first(search *s)
+{
+    qsort(s->found, s->count, sizeof *s->found, by_end);
+    if (s->count > s->limit)
+        s->count = s->limit;
+}
+
+/* A span whose end was not recorded tells nothing about time. */
+static vst_status find_span(void *ctx, const vst_span *span)
+{
+    search *s = ctx;
+    uint32_t no_end = VST_SPAN_OPEN_AT_END | VST_SPAN_CUT | VST_SPAN_SUSPENDED;
+
+    if (span->id > s->max || !s->wanted[span->id] || span->flags & no_end)
+        return VST_OK;
+    if (s->count == 2 * s->limit)
+        keep_first(s);
+    s->found[s->count++] = (moment){span->start_ns, span->end_ns};
+    return VST_OK;
+}
+
+static bool is_text(const char *bytes, size_t length, const char *name,
+                    size_t name_len)
+{
+    return length == name_len && memcmp(bytes, name, name_len) == 0;
+}
+
+/* `append` of `<built-in method append of list object>`, `f` of `C.f`. */
+static void plain_name(const vst_definition *d, const char **bytes,
+                       size_t *length)
+{
+    static const char *const heads[] = {"<built-in function ",
+                                        "<built-in method "};
+    const char *at = d->name, *stop = d->name + d->name_len;
+
+    for (size_t i = 0; i < 2 && d->kind == VST_DEF_NATIVE; i++) {
+        size_t head = strlen(heads[i]);
+        if (d->name_len <= head || memcmp(d->name, heads[i], head) != 0)
+            continue;
+        at += head;
+        for (stop = at; stop < d->name + d->name_len; stop++)
+            if (*stop == ' ' || *stop == '>')
+                break;
+    }
+    if (d->kind == VST_DEF_PYTHON)
+        for (const char *c = at; c != stop; c++)
+            if (*c == '.')
+                at = c + 1;
+    *bytes = at;
+    *length = (size_t)(stop - at);
+}
+
+/* How well a name fits a definition: 3 as it is shown, 2 as it is called, 1 the
+ * last part of that; 0 not at all. -1 with an exception set. */
+static int fit(const vst_definition *d, const char *name, size_t name_len)
+{
+    const char *plain;
+    size_t length;
+    int level = 0;
+
+    if (d->kind == VST_DEF_INSTANT || d->kind == VST_DEF_COUNTER)
+        return 0;
+    plain_name(d, &plain, &length);
+    if (is_text(plain, length, name, name_len))
+        level = 1;
+    if (is_text(d->name, d->name_len, name, name_len))
+        level = d->kind == VST_DEF_PYTHON ? 2 : 3;
+    if (level == 0 && d->kind == VST_DEF_PYTHON && name_len > d->name_len &&
+        is_text(d->name, d->name_len, name + name_len - d->name_len,
+                d->name_len)) {
+        PyObject *shown = vpy_trace_name(d);
+        Py_ssize_t size;
+        const char *text = shown ? PyUnicode_AsUTF8AndSize(shown, &size) : NULL;
+        if (!text) /* surrogates do not come out of "replace" */
+            level = -1;
+        else if (is_text(text, (size_t)size, name, name_len))
+            level = 3;
+        Py_XDECREF(shown);
+    }
+    return level;
+}
+
+/* Marks the definitions that the name fits best. */
+static bool mark(vpy_trace *self, search *s, const char *name, size_t name_len)
+{
+    int best = 1;
+
+    for (vst_id id = 1; id <= s->max; id++) {
+        const vst_definition *d = vst_trace_definition(self->handle, id);
+        int level = d ? fit(d, name, name_len) : 0;
+        if (level < 0)
+            return false;
+        s->wanted[id] = (unsigned char)level;
+        if (level > best)
+            best = level;
+    }
+    for (vst_id id = 1; id <= s->max; id++)
+        s->wanted[id] = s->wanted[id] == best;
+    return true;
+}
+
+static PyObject *list_found(const search *s)
+{
+    PyObject *list = PyList_New((Py_ssize_t)s->count);
+
+    for (size_t i = 0; list && i < s->count; i++) {
+        PyObject *pair = Py_BuildValue("(LL)", (long long)s->found[i].start_ns,
+                                       (long long)s->found[i].end_ns);
+        if (!pair)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, (Py_ssize_t)i, pair);
+    }
+    return list;
+}
+
+PyObject *vpy_trace_spans(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"name", "limit", "progress", NULL};
+    vpy_trace *self = (vpy_trace *)object;
+    PyObject *progress = NULL, *list = NULL;
+    const char *name;
+    Py_ssize_t name_len, limit = SPANS_MAX;
+    vst_error error = {VST_OK, 0, 0};
+    vst_status status = VST_OK;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "s#|$nO:spans", names, &name,
+                                     &name_len, &limit, &progress) ||
+        !vpy_trace_is_usable(self))
+        return NULL;
+    if (limit < 1 || limit > SPANS_MAX)
+        return PyErr_Format(PyExc_ValueError, "limit must be 1 to %d",
+                            SPANS_MAX);
+    search s = {.max = vst_trace_definition_max(self->handle),
+                .limit = (size_t)limit};
+    s.wanted = calloc((size_t)s.max + 1, 1);
+    s.found = malloc(2 * s.limit * sizeof *s.found);
+    if (!s.wanted || !s.found) {
+        PyErr_NoMemory();
+    } else if (mark(self, &s, name, (size_t)name_len)) {
+        vst_sink sink = {.ctx = &s, .span = find_span};
+        vpy_trace_begin(self, progress);
+        Py_BEGIN_ALLOW_THREADS status = vst_trace_replay(
+            self->handle, VST_WINDOW_ALL, self->tracer, &sink, &error);
+        Py_END_ALLOW_THREADS vpy_trace_end(self);
+        keep_first(&s);
+        list = status == VST_OK ? list_found(&s)
+                                : vpy_raise(status, &error, self->path);
+    }
+    free(s.wanted);
+    free(s.found);
+    return list;
+}
+
+PyObject *vpy_trace_names(PyObject *object, PyObject *unused)
+{
+    vpy_trace *self = (vpy_trace *)object;
+    PyObject *set;
+
+    (void)unused;
+    if (!vpy_trace_is_usable(self) || !(set = PySet_New(NULL)))
+        return NULL;
+    vst_id max = vst_trace_definition_max(self->handle);
+    for (vst_id id = 1; id <= max; id++) {
+        const vst_definition *d = vst_trace_definition(self->handle, id);
+        const char *plain;
+        size_t length;
+        if (!d || d->kind == VST_DEF_INSTANT || d->kind == VST_DEF_COUNTER)
+            continue;
+        plain_name(d, &plain, &length);
+        PyObject *name = vpy_trace_text(plain, length);
+        if (!name || PySet_Add(set, name) < 0)
+            Py_CLEAR(set);
+        Py_XDECREF(name);
+        if (!set)
+            return NULL;
+    }
+    return set;
+}

@@ -1,0 +1,219 @@
+/* vestige._core.View: pictures of a trace (<vestige/view.h>) as a Python
+ * object, and its facts. view_questions.c answers the rest. */
+#include "read/view.h"
+
+bool vpy_view_is_usable(const vpy_view *self)
+{
+    if (!self->handle)
+        PyErr_SetString(PyExc_RuntimeError, "the view is not open");
+    return self->handle != NULL;
+}
+
+bool vpy_view_append(PyObject *list, PyObject *item)
+{
+    bool failed = !item || PyList_Append(list, item) < 0;
+
+    Py_XDECREF(item);
+    return !failed;
+}
+
+/* ---- the object --------------------------------------------------------- */
+
+static int view_init(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"path",     "index",   "keep",
+                            "progress", "workers", NULL};
+    vpy_view *self = (vpy_view *)object;
+    PyObject *index = NULL, *index_bytes = NULL, *progress = NULL;
+    int keep = 1;
+    unsigned workers = 0;
+    vst_error error = {VST_OK, 0, 0};
+    vst_status status;
+
+    if (self->handle || self->path) {
+        PyErr_SetString(PyExc_RuntimeError, "the view is open already");
+        return -1;
+    }
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$OpOI:View", names,
+                                     PyUnicode_FSConverter, &self->path, &index,
+                                     &keep, &progress, &workers))
+        return -1;
+    if (index && index != Py_None &&
+        !PyUnicode_FSConverter(index, &index_bytes))
+        return -1;
+    vst_view_options options = {
+        .index = index_bytes ? PyBytes_AS_STRING(index_bytes) : NULL,
+        .no_file = !keep,
+        .workers = workers,
+    };
+    if (progress && progress != Py_None) {
+        options.progress = vpy_report_progress;
+        options.progress_ctx = progress;
+    }
+    Py_BEGIN_ALLOW_THREADS status = vst_view_open(
+        PyBytes_AS_STRING(self->path), &options, &self->handle, &error);
+    Py_END_ALLOW_THREADS Py_XDECREF(index_bytes);
+    if (status == VST_OK)
+        return 0;
+    self->handle = NULL;
+    vpy_raise(status, &error, self->path);
+    return -1;
+}
+
+static void view_dealloc(PyObject *object)
+{
+    vpy_view *self = (vpy_view *)object;
+    PyTypeObject *type = Py_TYPE(object);
+
+    if (self->handle)
+        vst_view_close(self->handle);
+    Py_CLEAR(self->path);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static PyObject *view_info(PyObject *object, PyObject *unused)
+{
+    vpy_view *self = (vpy_view *)object;
+    vst_view_info info;
+
+    (void)unused;
+    if (!vpy_view_is_usable(self))
+        return NULL;
+    vst_view_get_info(self->handle, &info);
+    return Py_BuildValue(
+        "{s:L,s:L,s:K,s:K,s:K,s:N,s:O,s:O,s:K,s:K,s:K,s:I}", "start_ns",
+        (long long)info.start_ns, "end_ns", (long long)info.end_ns, "records",
+        (unsigned long long)info.records, "spans",
+        (unsigned long long)info.spans, "index_bytes",
+        (unsigned long long)info.index_bytes, "index_path",
+        info.index_path ? PyUnicode_DecodeFSDefault(info.index_path)
+                        : Py_NewRef(Py_None),
+        "built", info.built ? Py_True : Py_False, "clean",
+        info.trace.clean ? Py_True : Py_False, "damaged_at",
+        (unsigned long long)info.trace.damaged_at, "lost",
+        (unsigned long long)info.trace.lost, "dropped",
+        (unsigned long long)info.trace.dropped, "pid", info.trace.pid);
+}
+
+static PyObject *view_threads(PyObject *object, PyObject *unused)
+{
+    vpy_view *self = (vpy_view *)object;
+    PyObject *list;
+
+    (void)unused;
+    if (!vpy_view_is_usable(self) || !(list = PyList_New(0)))
+        return NULL;
+    for (size_t i = 0; i < vst_view_thread_count(self->handle); i++) {
+        vst_view_thread t;
+        vst_view_get_thread(self->handle, i, &t);
+        if (!vpy_view_append(
+                list,
+                Py_BuildValue(
+                    "{s:I,s:K,s:N,s:I,s:I,s:L,s:L,s:K,s:K}", "number", t.number,
+                    "tid", (unsigned long long)t.system_tid, "name",
+                    PyUnicode_DecodeUTF8(t.name, (Py_ssize_t)t.name_len,
+                                         "replace"),
+                    "depth", t.levels + t.beside, "levels", t.levels,
+                    "start_ns", (long long)t.start_ns, "end_ns",
+                    (long long)t.end_ns, "spans", (unsigned long long)t.spans,
+                    "records", (unsigned long long)t.records))) {
+            Py_DECREF(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static PyObject *view_set_offset(PyObject *object, PyObject *ns)
+{
+    vpy_view *self = (vpy_view *)object;
+    long long offset = PyLong_AsLongLong(ns);
+    vst_status status;
+
+    if ((offset == -1 && PyErr_Occurred()) || !vpy_view_is_usable(self))
+        return NULL;
+    if (self->users) {
+        PyErr_SetString(PyExc_RuntimeError, "another thread uses this view");
+        return NULL;
+    }
+    status = vst_view_set_offset(self->handle, offset);
+    if (status != VST_OK)
+        return vpy_raise(status, NULL, self->path);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(window_doc,
+             "window(from_ns, to_ns, pixels, *, threads=None, max_depth=0)\n"
+             "--\n\nWhat a window of time looks like: see <vestige/view.h>.");
+
+PyDoc_STRVAR(span_at_doc,
+             "span_at(thread, depth, time_ns)\n--\n\nThe span that is there.");
+
+PyDoc_STRVAR(flame_doc,
+             "flame(from_ns, to_ns, *, threads=None, limit=0, progress=None)\n"
+             "--\n\n"
+             "The tree of calls of a range: (parent row or -1, id, count, "
+             "self_ns, total_ns, self_bytes), of these the `limit` with the "
+             "largest totals; and how many there are besides.");
+
+PyDoc_STRVAR(find_doc,
+             "find(ids, from_ns, to_ns, pixels, *, threads=None, "
+             "progress=None)\n--\n\n"
+             "How many spans of those ids begin in each pixel, as uint32.");
+
+PyDoc_STRVAR(next_doc,
+             "next(ids, thread, after_ns, *, back=False, progress=None)\n"
+             "--\n\nThe next span of those ids in order of time, or None.");
+
+PyDoc_STRVAR(counters_doc,
+             "counters(from_ns, to_ns, pixels, *, progress=None)\n--\n\n"
+             "Curves: points are <I4xddd, pixel, least, most, last.");
+
+PyDoc_STRVAR(losses_doc, "losses(from_ns, to_ns)\n--\n\n"
+                         "Stretches about which the trace knows nothing.");
+
+#define KEYWORDS(function)                                                     \
+    (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
+
+static PyMethodDef methods[] = {
+    {"info", view_info, METH_NOARGS, NULL},
+    {"threads", view_threads, METH_NOARGS, NULL},
+    {"set_offset", view_set_offset, METH_O, NULL},
+    {"window", KEYWORDS(vpy_view_window), window_doc},
+    {"span_at", vpy_view_span_at, METH_VARARGS, span_at_doc},
+    {"flame", KEYWORDS(vpy_view_flame), flame_doc},
+    {"find", KEYWORDS(vpy_view_find), find_doc},
+    {"next", KEYWORDS(vpy_view_next), next_doc},
+    {"counters", KEYWORDS(vpy_view_counters), counters_doc},
+    {"losses", vpy_view_losses, METH_VARARGS, losses_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(view_doc,
+             "View(path, *, index=None, keep=True, progress=None, workers=0)\n"
+             "--\n\nPictures of a trace, from an index that is kept.");
+
+static PyType_Slot view_slots[] = {
+    {Py_tp_init, view_init},       {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, view_dealloc}, {Py_tp_methods, methods},
+    {Py_tp_doc, (void *)view_doc}, {0, NULL},
+};
+
+static PyType_Spec view_spec = {
+    .name = "vestige._core.View",
+    .basicsize = sizeof(vpy_view),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = view_slots,
+};
+
+int vpy_view_init(PyObject *module)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, &view_spec, NULL);
+
+    if (!type)
+        return -1;
+    int failed = PyModule_AddType(module, (PyTypeObject *)type);
+    Py_DECREF(type);
+    return failed;
+}

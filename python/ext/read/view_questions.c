@@ -1,0 +1,395 @@
+/* What is asked of a vestige._core.View. Every question is answered without the
+ * GIL; several threads may ask at once. */
+#include "read/view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What most questions are about, as Python gives it. */
+typedef struct question {
+    vst_view_range range;
+    uint32_t *threads;
+    vst_id *ids;
+    size_t id_count;
+} question;
+
+/* A list of numbers below 2^32; NULL with an exception set. */
+static uint32_t *to_numbers(PyObject *object, size_t *count)
+{
+    PyObject *items =
+        PySequence_Fast(object, "a sequence of numbers is needed");
+    uint32_t *numbers;
+
+    if (!items)
+        return NULL;
+    *count = (size_t)PySequence_Fast_GET_SIZE(items);
+    numbers = calloc(*count + 1, sizeof *numbers);
+    if (!numbers)
+        PyErr_NoMemory();
+    for (size_t i = 0; numbers && i < *count; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(items, (Py_ssize_t)i);
+        unsigned long number = PyLong_AsUnsignedLong(item);
+        if (number > UINT32_MAX && !PyErr_Occurred())
+            PyErr_SetString(PyExc_OverflowError, "number is too big");
+        if (PyErr_Occurred()) {
+            free(numbers);
+            numbers = NULL;
+        } else {
+            numbers[i] = (uint32_t)number;
+        }
+    }
+    Py_DECREF(items);
+    return numbers;
+}
+
+static bool set_threads(question *q, PyObject *threads)
+{
+    if (!threads || threads == Py_None)
+        return true;
+    q->threads = to_numbers(threads, &q->range.thread_count);
+    q->range.threads = q->threads;
+    return q->threads != NULL;
+}
+
+static bool set_ids(question *q, PyObject *ids)
+{
+    PyObject *list = PySequence_List(ids);
+
+    if (list)
+        q->ids = to_numbers(list, &q->id_count);
+    Py_XDECREF(list);
+    return q->ids != NULL;
+}
+
+static void set_progress(question *q, PyObject *progress)
+{
+    if (progress && progress != Py_None) {
+        q->range.progress = vpy_report_progress;
+        q->range.progress_ctx = progress;
+    }
+}
+
+static bool check_range(const question *q, bool pixels)
+{
+    if (q->range.to_ns <= q->range.from_ns) {
+        PyErr_SetString(PyExc_ValueError, "a range must end after it begins");
+        return false;
+    }
+    if (pixels &&
+        (q->range.pixels == 0 || q->range.pixels > VST_VIEW_PIXELS_MAX)) {
+        PyErr_Format(PyExc_ValueError, "pixels must be 1 to %u, not %u",
+                     VST_VIEW_PIXELS_MAX, q->range.pixels);
+        return false;
+    }
+    return true;
+}
+
+static void question_free(question *q)
+{
+    free(q->threads);
+    free(q->ids);
+}
+
+/* ---- questions ---------------------------------------------------------- */
+
+PyObject *vpy_view_window(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"from_ns", "to_ns",     "pixels",
+                            "threads", "max_depth", NULL};
+    vpy_view *self = (vpy_view *)object;
+    PyObject *threads = NULL, *result = NULL;
+    vst_error error = {VST_OK, 0, 0};
+    long long from_ns, to_ns;
+    question q = {0};
+    void *bytes = NULL;
+    size_t count = 0;
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "LLI|$OI:window", names,
+                                     &from_ns, &to_ns, &q.range.pixels,
+                                     &threads, &q.range.max_depth))
+        return NULL;
+    q.range.from_ns = from_ns;
+    q.range.to_ns = to_ns;
+    if (!vpy_view_is_usable(self) || !check_range(&q, true) ||
+        !set_threads(&q, threads))
+        return NULL;
+    self->users++;
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_view_window(self->handle, &q.range, &bytes, &count, &error);
+    Py_END_ALLOW_THREADS self->users--;
+    result = status == VST_OK
+                 ? PyBytes_FromStringAndSize(bytes, (Py_ssize_t)count)
+                 : vpy_raise(status, &error, self->path);
+    free(bytes);
+    question_free(&q);
+    return result;
+}
+
+static PyObject *text_or_none(const char *text, size_t length)
+{
+    if (!text)
+        Py_RETURN_NONE;
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)length, "replace");
+}
+
+static PyObject *to_parents(const vst_view_span *span)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list && i < span->parent_count; i++) {
+        const vst_view_parent *parent = &span->parents[i];
+        if (!vpy_view_append(list, Py_BuildValue("(ILL)", parent->id,
+                                                 (long long)parent->start_ns,
+                                                 (long long)parent->end_ns)))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+PyObject *vpy_view_span_at(PyObject *object, PyObject *args)
+{
+    vpy_view *self = (vpy_view *)object;
+    vst_error error = {VST_OK, 0, 0};
+    vst_view_span span = {0};
+    unsigned thread, depth;
+    long long time_ns;
+    vst_status status;
+    PyObject *result;
+
+    if (!PyArg_ParseTuple(args, "IIL:span_at", &thread, &depth, &time_ns) ||
+        !vpy_view_is_usable(self))
+        return NULL;
+    self->users++;
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_view_span_at(self->handle, thread, depth, time_ns, &span, &error);
+    Py_END_ALLOW_THREADS self->users--;
+    if (status == VST_E_ARGUMENT)
+        Py_RETURN_NONE;
+    if (status != VST_OK)
+        return vpy_raise(status, &error, self->path);
+    result = Py_BuildValue(
+        "{s:I,s:I,s:L,s:L,s:L,s:I,s:I,s:N,s:N,s:K,s:K,s:N}", "id", span.id,
+        "thread", span.thread, "start_ns", (long long)span.start_ns, "end_ns",
+        (long long)span.end_ns, "self_ns", (long long)span.self_ns, "depth",
+        span.depth, "flags", span.flags, "args",
+        text_or_none(span.args, span.args_len), "self_bytes",
+        span.self_bytes == UINT64_MAX
+            ? Py_NewRef(Py_None)
+            : PyLong_FromUnsignedLongLong(span.self_bytes),
+        "total_bytes", (unsigned long long)span.total_bytes, "allocations",
+        (unsigned long long)span.allocations, "parents", to_parents(&span));
+    vst_view_span_free(&span);
+    return result;
+}
+
+PyObject *vpy_view_flame(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"from_ns", "to_ns",    "threads",
+                            "limit",   "progress", NULL};
+    vpy_view *self = (vpy_view *)object;
+    PyObject *threads = NULL, *progress = NULL, *result;
+    vst_error error = {VST_OK, 0, 0};
+    vst_view_flame_row *rows = NULL;
+    long long from_ns, to_ns;
+    question q = {0};
+    size_t count = 0;
+    unsigned limit = 0;
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "LL|$OIO:flame", names, &from_ns,
+                                     &to_ns, &threads, &limit, &progress))
+        return NULL;
+    q.range.from_ns = from_ns;
+    q.range.to_ns = to_ns;
+    set_progress(&q, progress);
+    if (!vpy_view_is_usable(self) || !check_range(&q, false) ||
+        !set_threads(&q, threads))
+        return NULL;
+    self->users++;
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_view_flame(self->handle, &q.range, &rows, &count, &error);
+    Py_END_ALLOW_THREADS self->users--;
+    result = status == VST_OK ? vpy_flame_rows(rows, count, limit)
+                              : vpy_raise(status, &error, self->path);
+    free(rows);
+    question_free(&q);
+    return result;
+}
+
+PyObject *vpy_view_find(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"ids",     "from_ns",  "to_ns", "pixels",
+                            "threads", "progress", NULL};
+    vpy_view *self = (vpy_view *)object;
+    PyObject *ids, *threads = NULL, *progress = NULL, *result = NULL;
+    vst_error error = {VST_OK, 0, 0};
+    long long from_ns, to_ns;
+    question q = {0};
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "OLLI|$OO:find", names, &ids,
+                                     &from_ns, &to_ns, &q.range.pixels,
+                                     &threads, &progress))
+        return NULL;
+    q.range.from_ns = from_ns;
+    q.range.to_ns = to_ns;
+    set_progress(&q, progress);
+    if (vpy_view_is_usable(self) && check_range(&q, true) && set_ids(&q, ids) &&
+        set_threads(&q, threads))
+        result = PyBytes_FromStringAndSize(
+            NULL, (Py_ssize_t)(q.range.pixels * sizeof(uint32_t)));
+    if (result) {
+        uint32_t *counts = (uint32_t *)(void *)PyBytes_AS_STRING(result);
+        vst_view_ids wanted = {q.ids, q.id_count};
+        self->users++;
+        Py_BEGIN_ALLOW_THREADS status =
+            vst_view_find(self->handle, &q.range, &wanted, counts, &error);
+        Py_END_ALLOW_THREADS self->users--;
+        if (status != VST_OK) {
+            Py_CLEAR(result);
+            vpy_raise(status, &error, self->path);
+        }
+    }
+    question_free(&q);
+    return result;
+}
+
+PyObject *vpy_view_next(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"ids",  "thread",   "after_ns",
+                            "back", "progress", NULL};
+    vpy_view *self = (vpy_view *)object;
+    PyObject *ids, *thread, *progress = NULL, *result = NULL;
+    vst_error error = {VST_OK, 0, 0};
+    vst_view_span span = {0};
+    long long after_ns;
+    question q = {0};
+    int back = 0;
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "OOL|$pO:next", names, &ids,
+                                     &thread, &after_ns, &back, &progress))
+        return NULL;
+    q.range.from_ns = after_ns;
+    set_progress(&q, progress);
+    if (thread != Py_None) {
+        PyObject *one = PyTuple_Pack(1, thread);
+        bool set = one && set_threads(&q, one);
+        Py_XDECREF(one);
+        if (!set)
+            return NULL;
+    }
+    if (vpy_view_is_usable(self) && set_ids(&q, ids)) {
+        vst_view_ids wanted = {q.ids, q.id_count};
+        self->users++;
+        Py_BEGIN_ALLOW_THREADS status =
+            vst_view_next(self->handle, &q.range, &wanted, back, &span, &error);
+        Py_END_ALLOW_THREADS self->users--;
+        if (status == VST_OK)
+            result = Py_BuildValue("{s:I,s:I,s:L,s:L,s:I}", "thread",
+                                   span.thread, "depth", span.depth, "start_ns",
+                                   (long long)span.start_ns, "end_ns",
+                                   (long long)span.end_ns, "id", span.id);
+        else if (status == VST_E_ARGUMENT)
+            result = Py_NewRef(Py_None);
+        else
+            vpy_raise(status, &error, self->path);
+    }
+    question_free(&q);
+    return result;
+}
+
+/* ---- tracks ------------------------------------------------------------- */
+
+static PyObject *to_series(const vst_view_series *series)
+{
+    static const char *const kinds[] = {"", "counter", "memory", "framework"};
+    bool counter = series->track == VST_VIEW_COUNTER;
+
+    return Py_BuildValue(
+        "{s:s,s:I,s:N,s:s,s:N,s:N}", "kind", kinds[series->track], "id",
+        series->id, "thread",
+        counter ? PyLong_FromUnsignedLong(series->thread) : Py_NewRef(Py_None),
+        "unit", counter ? "" : "bytes", "before",
+        series->known ? PyFloat_FromDouble(series->before) : Py_NewRef(Py_None),
+        "points",
+        PyBytes_FromStringAndSize(
+            (const char *)series->points,
+            (Py_ssize_t)(series->count * sizeof *series->points)));
+}
+
+PyObject *vpy_view_counters(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"from_ns", "to_ns", "pixels", "progress", NULL};
+    vpy_view *self = (vpy_view *)object;
+    PyObject *progress = NULL, *result = NULL;
+    vst_error error = {VST_OK, 0, 0};
+    vst_view_series *series = NULL;
+    long long from_ns, to_ns;
+    question q = {0};
+    size_t count = 0;
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "LLI|$O:counters", names,
+                                     &from_ns, &to_ns, &q.range.pixels,
+                                     &progress))
+        return NULL;
+    q.range.from_ns = from_ns;
+    q.range.to_ns = to_ns;
+    set_progress(&q, progress);
+    if (!vpy_view_is_usable(self) || !check_range(&q, true))
+        return NULL;
+    self->users++;
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_view_counters(self->handle, &q.range, &series, &count, &error);
+    Py_END_ALLOW_THREADS self->users--;
+    if (status != VST_OK)
+        vpy_raise(status, &error, self->path);
+    else
+        result = PyList_New(0);
+    for (size_t i = 0; result && i < count; i++)
+        if (!vpy_view_append(result, to_series(&series[i])))
+            Py_CLEAR(result);
+    vst_view_series_free(series, count);
+    return result;
+}
+
+PyObject *vpy_view_losses(PyObject *object, PyObject *args)
+{
+    static const char *const kinds[] = {"", "lost", "gap", "dropped"};
+    vpy_view *self = (vpy_view *)object;
+    PyObject *result = NULL;
+    vst_error error = {VST_OK, 0, 0};
+    vst_loss *losses = NULL;
+    long long from_ns, to_ns;
+    question q = {0};
+    size_t count = 0;
+    vst_status status;
+
+    if (!PyArg_ParseTuple(args, "LL:losses", &from_ns, &to_ns))
+        return NULL;
+    q.range.from_ns = from_ns;
+    q.range.to_ns = to_ns;
+    if (!vpy_view_is_usable(self) || !check_range(&q, false))
+        return NULL;
+    self->users++;
+    Py_BEGIN_ALLOW_THREADS status =
+        vst_view_losses(self->handle, &q.range, &losses, &count, &error);
+    Py_END_ALLOW_THREADS self->users--;
+    if (status != VST_OK)
+        vpy_raise(status, &error, self->path);
+    else
+        result = PyList_New(0);
+    for (size_t i = 0; result && i < count; i++)
+        if (!vpy_view_append(
+                result, Py_BuildValue("{s:I,s:s,s:L,s:L,s:K}", "thread",
+                                      losses[i].thread, "kind",
+                                      kinds[losses[i].kind & 3], "start_ns",
+                                      (long long)losses[i].start_ns, "end_ns",
+                                      (long long)losses[i].end_ns, "records",
+                                      (unsigned long long)losses[i].records)))
+            Py_CLEAR(result);
+    free(losses);
+    return result;
+}

@@ -1,0 +1,189 @@
+/* Forks, as the interpreter tells of them: what is noted before one, and what a
+ * child does first. It lets go of its parent's recording, whose file the core
+ * has let go of already, and calls the function that starts one of its own, if
+ * there is one.
+ *
+ * Only the thread that forked runs in a child, and it holds the GIL; what other
+ * threads were in the middle of stays as it was. Of a child made behind the
+ * interpreter's back (fork() in C, as uWSGI has it) nobody tells us: it runs on
+ * unrecorded, the core refuses its records, and what is of its parent goes when
+ * the child first uses us. */
+#include "memory/memory.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+static PyObject *follower; /* called in a child, NULL: nobody */
+static PyObject *first;    /* called in every child before, NULL: not set */
+static pid_t process;      /* that what we have is of */
+static unsigned forks, noticed; /* how many there were, as C and we count */
+
+/* Of the fork this thread is about to make. */
+static _Thread_local struct {
+    long pid, tid;
+    long long time_ns;
+} origin;
+
+static PyObject *before_fork(PyObject *module, PyObject *unused)
+{
+    struct timespec now;
+
+    (void)module, (void)unused;
+    if (follower) {
+        clock_gettime(CLOCK_REALTIME, &now);
+        origin.pid = getpid();
+        origin.tid = gettid();
+        origin.time_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
+    }
+    vpy_flight_before_fork();
+    Py_RETURN_NONE;
+}
+
+static PyObject *after_fork_in_parent(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    vpy_flight_after_fork_in_parent();
+    Py_RETURN_NONE;
+}
+
+/* Signals wait until the program itself runs: a handler of its would be called
+ * inside of us, and what it raised would be lost. Takes the arguments over. */
+static void call(PyObject *function, PyObject *arguments)
+{
+    PyObject *result = NULL;
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    Py_INCREF(function);
+    if (arguments)
+        result = PyObject_CallObject(function, arguments);
+    Py_XDECREF(arguments);
+    Py_XDECREF(result);
+    Py_DECREF(function);
+    PyErr_Clear();
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* What is of the parent goes. */
+static void let_go(void)
+{
+    process = getpid();
+    noticed = forks;
+    vpy_recording_queue = NULL;
+    vpy_recording_session = NULL;
+    vpy_storage_guard_after_fork();
+    vpy_flight_after_fork();
+    vpy_snapshots_after_fork();
+    vpy_traceback_after_fork();
+    vpy_memory_abandon();
+    vpy_tracer_abandon();
+#if VPY_HAS_MONITORING
+    vpy_monitoring_test_drop();
+#endif
+    if (first)
+        call(first, PyTuple_New(0));
+}
+
+/* A process in a namespace of its own may have its parent's number. */
+void vpy_forks_notice(void)
+{
+    if (process != getpid() || noticed != forks)
+        let_go();
+}
+
+static void count_fork(void)
+{
+    forks++;
+}
+
+static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
+{
+    bool was_recording = vpy_recording_queue != NULL;
+
+    (void)module, (void)unused;
+    let_go();
+    if (follower && was_recording)
+        call(follower,
+             Py_BuildValue("(llL)", origin.pid, origin.tid, origin.time_ns));
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef before_method = {"vestige_before_fork", before_fork,
+                                    METH_NOARGS, NULL};
+static PyMethodDef parent_method = {"vestige_after_fork_in_parent",
+                                    after_fork_in_parent, METH_NOARGS, NULL};
+static PyMethodDef child_method = {"vestige_after_fork", after_fork_in_child,
+                                   METH_NOARGS, NULL};
+
+static PyObject *follow_forks(PyObject *module, PyObject *function)
+{
+    (void)module;
+    Py_INCREF(function);
+    Py_XSETREF(follower, function);
+    if (function == Py_None)
+        Py_CLEAR(follower);
+    Py_RETURN_NONE;
+}
+
+static PyObject *call_after_fork(PyObject *module, PyObject *function)
+{
+    (void)module;
+    Py_INCREF(function);
+    Py_XSETREF(first, function);
+    Py_RETURN_NONE;
+}
+
+static PyObject *notice_fork(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    vpy_forks_notice();
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"call_after_fork", call_after_fork, METH_O,
+     PyDoc_STR("call_after_fork(function)\n--\n\nCall function() in every "
+               "forked child, before what follow_forks() names.")},
+    {"notice_fork", notice_fork, METH_NOARGS,
+     PyDoc_STR("notice_fork()\n--\n\nDoes what a forked child does first, if "
+               "this is one and nobody said so.")},
+    {"follow_forks", follow_forks, METH_O,
+     PyDoc_STR("follow_forks(function)\n--\n\nCall function(pid, tid, time_ns) "
+               "in every child forked while recording; None: nothing.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_forks_init(PyObject *module)
+{
+    PyObject *os = PyImport_ImportModule("os");
+    PyObject *method =
+        os ? PyObject_GetAttrString(os, "register_at_fork") : NULL;
+    PyObject *before = PyCFunction_New(&before_method, NULL);
+    PyObject *parent = PyCFunction_New(&parent_method, NULL);
+    PyObject *child = PyCFunction_New(&child_method, NULL);
+    PyObject *kwargs =
+        before && parent && child
+            ? Py_BuildValue("{s:O,s:O,s:O}", "before", before,
+                            "after_in_parent", parent, "after_in_child", child)
+            : NULL;
+    PyObject *arguments = PyTuple_New(0);
+    PyObject *result = method && kwargs && arguments
+                           ? PyObject_Call(method, arguments, kwargs)
+                           : NULL;
+    int failed = result == NULL;
+
+    process = getpid();
+    pthread_atfork(NULL, NULL, count_fork);
+    Py_XDECREF(result);
+    Py_XDECREF(arguments);
+    Py_XDECREF(kwargs);
+    Py_XDECREF(child);
+    Py_XDECREF(parent);
+    Py_XDECREF(before);
+    Py_XDECREF(method);
+    Py_XDECREF(os);
+    return failed ? -1 : PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,500 @@
+/* vestige._core.Session: a vst_session as a Python object. */
+#include "memory/memory.h"
+
+typedef struct session {
+    PyObject_HEAD vst_session *handle; /* NULL until the first start */
+    PyObject *path;                    /* bytes or NULL */
+    vpy_options options;
+    bool overwrite, gc, checkpoints;
+    bool memory;
+    vpy_memory_options memory_options;
+    uint64_t max_size, keep_ns; /* 0: no bound */
+    uint64_t min_duration_ns;
+    vpy_flight *flight;       /* NULL: it is never asked for snapshots */
+    const vpy_engine *engine; /* that recorded last, NULL: none did */
+} session;
+
+PyObject *vpy_recording_session;
+
+vst_session *vpy_session_handle(PyObject *object)
+{
+    return ((session *)object)->handle;
+}
+
+/* ---- making one -------------------------------------------------------- */
+
+/* A tuple of str from what the caller gave for `name`; *out stays NULL for
+ * None. */
+static int take_names(PyObject *value, const char *name, PyObject **out)
+{
+    if (!value || value == Py_None)
+        return 0;
+    if (PyUnicode_Check(value)) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s must be a list of strings, not a string", name);
+        return -1;
+    }
+    PyObject *tuple = PySequence_Tuple(value);
+    if (!tuple)
+        return -1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
+        PyObject *item = PyTuple_GET_ITEM(tuple, i);
+        if (!PyUnicode_Check(item)) {
+            PyErr_Format(PyExc_TypeError,
+                         "%s must be a list of strings, not of %.100s", name,
+                         Py_TYPE(item)->tp_name);
+            Py_DECREF(tuple);
+            return -1;
+        }
+    }
+    Py_XSETREF(*out, tuple);
+    return 0;
+}
+
+static int take_engine(const char *wanted, const char **engine)
+{
+    *engine = wanted && strcmp(wanted, "auto") != 0 ? vpy_engine_name(wanted)
+                                                    : "auto";
+    if (*engine)
+        return 0;
+    PyErr_Format(PyExc_ValueError,
+                 "engine '%s' is not available on Python %d.%d (see "
+                 "vestige._core.engines)",
+                 wanted, PY_MAJOR_VERSION, PY_MINOR_VERSION);
+    return -1;
+}
+
+static int session_init(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"path",
+                            "overwrite",
+                            "gc",
+                            "engine",
+                            "native",
+                            "python",
+                            "include",
+                            "exclude",
+                            "log_args",
+                            "max_size",
+                            "keep_ns",
+                            "checkpoints",
+                            "memory",
+                            "memory_native_stacks",
+                            "memory_native_allocators",
+                            "memory_sample_bytes",
+                            "min_duration_ns",
+                            NULL};
+    session *self = (session *)object;
+    PyObject *path = Py_None, *include = NULL, *exclude = NULL, *log = NULL;
+    int overwrite = 0, gc = 1, native = 1, python = 1, checkpoints = 0;
+    int memory = 0, native_stacks = 0, native_allocators = 1;
+    unsigned long long max_size = 0, keep_ns = 0, sample = 0, min_duration = 0;
+    const char *engine = NULL;
+
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kw, "|O$ppzppOOOKKppppKK:Session", names, &path, &overwrite,
+            &gc, &engine, &native, &python, &include, &exclude, &log, &max_size,
+            &keep_ns, &checkpoints, &memory, &native_stacks, &native_allocators,
+            &sample, &min_duration))
+        return -1;
+    if (self->handle) {
+        PyErr_SetString(PyExc_RuntimeError, "the session was started already");
+        return -1;
+    }
+    if (take_engine(engine, &self->options.engine) < 0 ||
+        (path != Py_None && !PyUnicode_FSConverter(path, &self->path)) ||
+        take_names(include, "include", &self->options.include) < 0 ||
+        take_names(exclude, "exclude", &self->options.exclude) < 0 ||
+        take_names(log, "log_args", &self->options.log_args) < 0)
+        return -1;
+    self->overwrite = overwrite;
+    self->gc = gc;
+    self->checkpoints = checkpoints;
+    self->max_size = max_size;
+    self->keep_ns = keep_ns;
+    self->min_duration_ns = min_duration;
+    self->options.native = native;
+    self->options.python = python;
+    self->memory = memory;
+    self->memory_options.native_stacks = native_stacks;
+    self->memory_options.native_allocators = native_allocators;
+    self->memory_options.sample_bytes = sample;
+    return 0;
+}
+
+static void is_no_longer_recording(session *self)
+{
+    if (vpy_recording_queue == vst_session_queue(self->handle))
+        vpy_recording_queue = NULL;
+    if (vpy_recording_session == (PyObject *)self)
+        vpy_recording_session = NULL;
+    vpy_call_stacks_forget();
+}
+
+void vpy_session_end_if_cut(void)
+{
+    session *self = (session *)vpy_recording_session;
+
+    if (!self || !vst_session_was_cut(self->handle))
+        return;
+    vst_session_stop(self->handle);
+    is_no_longer_recording(self);
+    vpy_flight_end(self->flight);
+}
+
+static void session_dealloc(PyObject *object)
+{
+    session *self = (session *)object;
+    PyTypeObject *type = Py_TYPE(object);
+
+    if (self->handle) {
+        vpy_annotation_forget(vst_session_queue(self->handle));
+        vpy_fast_contexts_forget(object);
+        is_no_longer_recording(self);
+        vpy_snapshots_wait(object);
+        vpy_flight_end(self->flight);
+        vst_session_destroy(self->handle);
+    }
+    vpy_flight_destroy(self->flight);
+    Py_CLEAR(self->path);
+    Py_CLEAR(self->options.include);
+    Py_CLEAR(self->options.exclude);
+    Py_CLEAR(self->options.log_args);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+/* ---- using it ---------------------------------------------------------- */
+
+static PyObject *fail(session *self, vst_status status, const vst_error *error)
+{
+    if (status == VST_E_BUSY) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "a recording is already running in this process; stop "
+                        "it before starting another (it goes on)");
+        return NULL;
+    }
+    if (status == VST_E_TRACER && vpy_tracer_message[0]) {
+        PyErr_SetString(PyExc_RuntimeError, vpy_tracer_message);
+        return NULL;
+    }
+    return vpy_raise(status, error, self->path);
+}
+
+/* The tracers are made from these options, if ours are registered. */
+static void configure(session *self)
+{
+    vpy_options options = self->options;
+
+    Py_XINCREF(options.include);
+    Py_XINCREF(options.exclude);
+    Py_XINCREF(options.log_args);
+    vpy_tracer_configure(&options);
+    vpy_memory_configure(&self->memory_options, self->handle);
+}
+
+static const vpy_engine *choose_engine(session *self)
+{
+    self->options.raises = vpy_flight_waits_for_exceptions(self->flight);
+    return vpy_engine_choose(&self->options);
+}
+
+/* Asked for before recording: to tell of it runs code of the program's. */
+static PyObject *session_engine_note(PyObject *object, PyObject *unused)
+{
+    session *self = (session *)object;
+
+    (void)unused;
+    if (self->options.python || self->options.native)
+        choose_engine(self);
+    return vpy_engine_take_note();
+}
+
+/* Makes the file, if that is not done. */
+static PyObject *session_create(PyObject *object, PyObject *unused)
+{
+    session *self = (session *)object;
+    vst_error error = {VST_OK, 0, 0};
+    vst_session_options options = {
+        .path = self->path ? PyBytes_AS_STRING(self->path) : NULL,
+        .overwrite = self->overwrite,
+        .gc = self->gc,
+        .memory = self->memory,
+        .max_size = self->max_size,
+        .keep_ns = self->keep_ns,
+        .checkpoints = self->checkpoints,
+        .min_duration_ns = self->min_duration_ns,
+    };
+
+    (void)unused;
+    vpy_forks_notice();
+    if (self->handle)
+        Py_RETURN_NONE;
+    vst_status status = vst_session_create(&options, &self->handle, &error);
+    if (status == VST_OK)
+        Py_RETURN_NONE;
+    self->handle = NULL;
+    return fail(self, status, &error);
+}
+
+static PyObject *session_start(PyObject *object, PyObject *unused)
+{
+    session *self = (session *)object;
+    vst_error error = {VST_OK, 0, 0};
+
+    if (PyThreadState_Get()->interp != PyInterpreterState_Main()) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "vestige records the main interpreter only, not "
+                        "sub-interpreters");
+        return NULL;
+    }
+    if (vpy_engine_warn_if_unproven() < 0)
+        return NULL;
+    PyObject *created = session_create(object, unused);
+    if (!created)
+        return NULL;
+    Py_DECREF(created);
+    if (vpy_recording_session)
+        return fail(self,
+                    vpy_recording_session == object ? VST_E_STATE : VST_E_BUSY,
+                    NULL);
+    if (vst_session_was_cut(self->handle))
+        Py_RETURN_NONE; /* it is over, which is told when it is finished */
+    if (vpy_flight_begin(self->flight, self->handle) < 0)
+        return NULL;
+    self->options.raises = vpy_flight_waits_for_exceptions(self->flight);
+    configure(self);
+    if (self->options.python || self->options.native)
+        vpy_engine_prepare(&self->options);
+    vst_status status = vst_session_start(self->handle, &error);
+    vpy_engine_give_up(); /* another tracer may have taken our place */
+    if (status != VST_OK) {
+        vpy_flight_end(self->flight);
+        return fail(self, status, &error);
+    }
+    if (vpy_engine_running())
+        self->engine = vpy_engine_running();
+    vpy_recording_queue = vst_session_queue(self->handle);
+    vpy_recording_session = object;
+    Py_RETURN_NONE;
+}
+
+static PyObject *session_stop(PyObject *object, PyObject *unused)
+{
+    session *self = (session *)object;
+
+    (void)unused;
+    if (!self->handle || vst_session_stop(self->handle) != VST_OK) {
+        if (self->handle && vst_session_was_cut(self->handle))
+            Py_RETURN_NONE;
+        PyErr_SetString(PyExc_RuntimeError, "the recording is not running");
+        return NULL;
+    }
+    is_no_longer_recording(self);
+    vpy_flight_end(self->flight);
+    Py_RETURN_NONE;
+}
+
+static PyObject *session_finish(PyObject *object, PyObject *unused)
+{
+    session *self = (session *)object;
+    vst_error error = {VST_OK, 0, 0};
+
+    (void)unused;
+    if (!self->handle)
+        Py_RETURN_NONE;
+    is_no_longer_recording(self);
+    vpy_snapshots_wait(object);
+    vst_status status = vst_session_finish(self->handle, &error);
+    vpy_flight_end(self->flight);
+    if (status != VST_OK)
+        return vpy_raise(status, &error, self->path);
+    Py_RETURN_NONE;
+}
+
+static bool is_started(session *self)
+{
+    if (!self->handle)
+        PyErr_SetString(PyExc_RuntimeError, "nothing was recorded yet");
+    return self->handle != NULL;
+}
+
+static PyObject *session_set_metadata(PyObject *object, PyObject *args)
+{
+    session *self = (session *)object;
+    PyObject *key, *json;
+    const char *bytes;
+    uint32_t length;
+    vst_status status = VST_E_NOMEM;
+
+    if (!PyArg_ParseTuple(args, "UU:set_metadata", &key, &json) ||
+        !is_started(self))
+        return NULL;
+    PyObject *key_text = vpy_text(key, &bytes, &length);
+    PyObject *json_text = vpy_text(json, &bytes, &length);
+    if (key_text && json_text)
+        status = vst_queue_set_metadata(vst_session_queue(self->handle),
+                                        PyBytes_AS_STRING(key_text),
+                                        PyBytes_AS_STRING(json_text));
+    Py_XDECREF(key_text);
+    Py_XDECREF(json_text);
+    if (status != VST_OK && !vst_session_was_cut(self->handle))
+        return vpy_raise(status, NULL, self->path);
+    Py_RETURN_NONE;
+}
+
+static PyObject *session_trace(PyObject *object, PyObject *unused)
+{
+    session *self = (session *)object;
+
+    (void)unused;
+    return is_started(self) ? vpy_trace_of_session(object, self->handle) : NULL;
+}
+
+static PyObject *session_source_files(PyObject *object, PyObject *unused)
+{
+    vst_session *handle = ((session *)object)->handle;
+
+    (void)unused;
+    return handle ? vpy_source_files(vst_session_queue(handle)) : PyDict_New();
+}
+
+static PyObject *session_export_memory(PyObject *object, PyObject *path)
+{
+    session *self = (session *)object;
+    vst_error error = {VST_OK, 0, 0};
+    PyObject *bytes;
+    vst_status status;
+
+    if (!is_started(self) || !PyUnicode_FSConverter(path, &bytes))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    status = vst_session_export_memory(self->handle, PyBytes_AS_STRING(bytes),
+                                       &error);
+    Py_END_ALLOW_THREADS;
+    if (status != VST_OK)
+        vpy_raise(status, &error, bytes);
+    Py_DECREF(bytes);
+    if (status != VST_OK)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *session_arm(PyObject *object, PyObject *args, PyObject *kw)
+{
+    session *self = (session *)object;
+
+    if (self->handle || self->flight) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "a session is armed once, before its first start");
+        return NULL;
+    }
+    self->flight = vpy_flight_create(args, kw);
+    if (!self->flight)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *session_snapshots(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    return vpy_flight_snapshots(((session *)object)->flight);
+}
+
+static PyObject *session_recording(PyObject *object, void *unused)
+{
+    session *self = (session *)object;
+
+    (void)unused;
+    return PyBool_FromLong(self->handle &&
+                           vst_session_is_recording(self->handle));
+}
+
+static PyObject *session_lost(PyObject *object, void *unused)
+{
+    session *self = (session *)object;
+
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(
+        self->handle ? vst_session_lost(self->handle) : 0);
+}
+
+static PyObject *session_was_cut(PyObject *object, void *unused)
+{
+    session *self = (session *)object;
+
+    (void)unused;
+    return PyBool_FromLong(self->handle && vst_session_was_cut(self->handle));
+}
+
+static PyObject *session_engine(PyObject *object, void *unused)
+{
+    session *self = (session *)object;
+    const vpy_engine *engine = self->engine;
+
+    (void)unused;
+    if (!engine)
+        engine = choose_engine(self);
+    return PyUnicode_FromString(engine->name);
+}
+
+static PyMethodDef session_methods[] = {
+    {"create", session_create, METH_NOARGS, NULL},
+    {"start", session_start, METH_NOARGS, NULL},
+    {"stop", session_stop, METH_NOARGS, NULL},
+    {"finish", session_finish, METH_NOARGS, NULL},
+    {"set_metadata", session_set_metadata, METH_VARARGS, NULL},
+    {"trace", session_trace, METH_NOARGS, NULL},
+    {"source_files", session_source_files, METH_NOARGS, NULL},
+    {"export_memory", session_export_memory, METH_O, NULL},
+    {"arm", (PyCFunction)(void (*)(void))session_arm,
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"snapshots", session_snapshots, METH_NOARGS, NULL},
+    {"engine_note", session_engine_note, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef session_getset[] = {
+    {"recording", session_recording, NULL, NULL, NULL},
+    {"lost", session_lost, NULL, NULL, NULL},
+    {"was_cut", session_was_cut, NULL, NULL, NULL},
+    {"engine", session_engine, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyDoc_STRVAR(session_doc,
+             "Session(path=None, *, overwrite=False, gc=True, engine=None, "
+             "native=True, python=True, include=None, exclude=None, "
+             "log_args=None, max_size=0, keep_ns=0, checkpoints=False, "
+             "memory=False, memory_native_stacks=False, "
+             "memory_native_allocators=True, memory_sample_bytes=0, "
+             "min_duration_ns=0)\n--\n\nOne recording.");
+
+static PyType_Slot session_slots[] = {
+    {Py_tp_init, session_init},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, session_dealloc},
+    {Py_tp_methods, session_methods},
+    {Py_tp_getset, session_getset},
+    {Py_tp_doc, (void *)session_doc},
+    {0, NULL},
+};
+
+static PyType_Spec session_spec = {
+    .name = "vestige._core.Session",
+    .basicsize = sizeof(session),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = session_slots,
+};
+
+int vpy_session_type_init(PyObject *module)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, &session_spec, NULL);
+
+    if (!type || PyModule_AddType(module, (PyTypeObject *)type) < 0) {
+        Py_XDECREF(type);
+        return -1;
+    }
+    Py_DECREF(type);
+    return 0;
+}

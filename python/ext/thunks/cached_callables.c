@@ -1,0 +1,203 @@
+/* len, isinstance and list.append: from 3.11 on the interpreter has
+ * instructions of its own for them, which call nothing. They compare what is
+ * called with what the interpreter has noted as the one meant. While recording
+ * something else is noted there, and those instructions give way to ordinary
+ * calls. Which would stay what they are: so the places from where the three are
+ * called meanwhile are noted, and afterwards the interpreter is made to look at
+ * them again, which is what it does when an instruction did not fit. With the
+ * GIL. */
+#include "thunks/thunks.h"
+
+#if VPY_HAS_CACHED_CALLABLES
+
+#define Py_BUILD_CORE 1
+#undef _PyGC_FINALIZED /* which is another name for a function in there */
+#include <internal/pycore_interp.h>
+#undef Py_BUILD_CORE
+
+#include <opcode.h>
+#include <stdlib.h>
+#include <string.h>
+#include <vestige/memory.h>
+
+enum { CALLABLES = 3, PLACES_MAX = 16384 };
+
+typedef struct place {
+    uintptr_t address; /* of the instruction; 0: empty */
+    PyObject *code;    /* weak reference */
+    int instruction;
+} place;
+
+uintptr_t vpy_cached_calls[VPY_CACHED_CALLS];
+
+static PyObject *noted[CALLABLES]; /* borrowed: the interpreter keeps them */
+static PyInterpreterState *interpreter; /* NULL: nothing is hidden */
+static place *places;
+static size_t places_mask, places_used;
+
+/* ---- from where they are called ---------------------------------------- */
+
+static place *place_of(place *table, size_t mask, uintptr_t address)
+{
+    size_t i = (address >> 1 ^ address >> 9) & mask;
+
+    while (table[i].address && table[i].address != address)
+        i = (i + 1) & mask;
+    return &table[i];
+}
+
+static bool make_room(void)
+{
+    size_t mask = places ? places_mask * 2 + 1 : 255;
+    place *table;
+
+    if (places && places_used * 2 <= places_mask)
+        return true;
+    table = places_used < PLACES_MAX ? calloc(mask + 1, sizeof *table) : NULL;
+    if (!table)
+        return false;
+    for (size_t i = 0; places && i <= places_mask; i++)
+        if (places[i].address)
+            *place_of(table, mask, places[i].address) = places[i];
+    free(places);
+    places = table;
+    places_mask = mask;
+    return true;
+}
+
+void vpy_cached_call_note(const vpy_iframe *frame, uintptr_t address)
+{
+    PyObject *type, *value, *traceback;
+    place *at = places ? place_of(places, places_mask, address) : NULL;
+
+    *vpy_cached_call(address) = address;
+    /* Code that was freed may have left it to another one. */
+    if ((at && at->address && !vpy_weakref_is_dead(at->code)) || !make_room())
+        return;
+    PyErr_Fetch(&type, &value, &traceback);
+    vst_memory_enter(); /* it is not the program's */
+    PyObject *code = vpy_weakref_new((PyObject *)vpy_iframe_code(frame));
+    vst_memory_leave();
+    at = place_of(places, places_mask, address);
+    if (code) {
+        places_used += !at->address;
+        Py_XDECREF(at->code);
+        *at = (place){address, code, vpy_iframe_instruction(frame)};
+    }
+    PyErr_Restore(type, value, traceback);
+}
+
+/* An instruction is two bytes, its number and its argument; those of calls are
+ * followed by a counter, which says 0: decide. */
+static void decide_again(const place *at)
+{
+    PyObject *code = vpy_weakref_get(at->code);
+    unsigned char *instruction;
+
+    if (!code)
+        return;
+    instruction = (unsigned char *)((PyCodeObject *)code)->co_code_adaptive +
+                  2 * (size_t)at->instruction;
+    if (VPY_IS_PLAIN_CALL(instruction[0])) {
+        instruction[2] = instruction[3] = 0;
+        instruction[0] = VPY_UNDECIDED_CALL;
+    }
+    Py_DECREF(code);
+}
+
+static void forget_places(void)
+{
+    for (size_t i = 0; places && i <= places_mask; i++)
+        if (places[i].address) {
+            decide_again(&places[i]);
+            Py_DECREF(places[i].code);
+        }
+    free(places);
+    places = NULL;
+    places_mask = places_used = 0;
+    memset(vpy_cached_calls, 0, sizeof vpy_cached_calls);
+}
+
+/* ---- what the interpreter has noted ------------------------------------ */
+
+static void find_noted(PyInterpreterState *interp, PyObject **found[CALLABLES])
+{
+    found[0] = &interp->callable_cache.len;
+    found[1] = &interp->callable_cache.isinstance;
+    found[2] = &interp->callable_cache.list_append;
+}
+
+static PyMethodDef *definition_of(PyObject *callable)
+{
+    if (callable && PyCFunction_Check(callable))
+        return ((PyCFunctionObject *)callable)->m_ml;
+    if (callable && Py_IS_TYPE(callable, &PyMethodDescr_Type))
+        return ((PyMethodDescrObject *)callable)->d_method;
+    return NULL;
+}
+
+bool vpy_is_cached_callable(const PyMethodDef *method)
+{
+    PyObject **found[CALLABLES];
+
+    find_noted(PyThreadState_Get()->interp, found);
+    for (size_t i = 0; i < CALLABLES; i++)
+        if (definition_of(interpreter ? noted[i] : *found[i]) == method)
+            return true;
+    return false;
+}
+
+void vpy_cached_callables_hide(void)
+{
+    PyObject **found[CALLABLES];
+
+    if (interpreter)
+        return;
+    interpreter = PyThreadState_Get()->interp;
+    find_noted(interpreter, found);
+    for (size_t i = 0; i < CALLABLES; i++) {
+        noted[i] = *found[i];
+        *found[i] = Py_None; /* which nobody can call */
+    }
+}
+
+void vpy_cached_callables_show(void)
+{
+    PyObject **found[CALLABLES];
+
+    if (!interpreter)
+        return;
+    find_noted(interpreter, found);
+    for (size_t i = 0; i < CALLABLES; i++)
+        if (*found[i] == Py_None)
+            *found[i] = noted[i];
+    interpreter = NULL;
+    forget_places();
+}
+
+bool vpy_cached_callables_are_hidden(void)
+{
+    return interpreter != NULL;
+}
+
+#else
+
+void vpy_cached_callables_hide(void)
+{
+}
+
+void vpy_cached_callables_show(void)
+{
+}
+
+bool vpy_cached_callables_are_hidden(void)
+{
+    return false;
+}
+
+bool vpy_is_cached_callable(const PyMethodDef *method)
+{
+    (void)method;
+    return false;
+}
+#endif

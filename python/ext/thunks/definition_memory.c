@@ -1,0 +1,123 @@
+/* Where a definition lies: in the image of a program or library, where it stays
+ * for good, and whether the memory there may be written: tables that are const
+ * lie in pages that the loader has closed. What is mapped is read from the
+ * system once and again when an address is not known. With the GIL. */
+#include "thunks/thunks.h"
+
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct range {
+    uintptr_t start, end;
+    bool flag; /* mapped: may be written */
+} range;
+
+typedef struct ranges {
+    range *items; /* by address */
+    size_t count, capacity;
+    size_t last; /* the one that was found last */
+} ranges;
+
+static ranges mapped, images;
+
+static void add(ranges *list, uintptr_t start, uintptr_t end, bool flag)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? list->capacity * 2 : 256;
+        range *bigger = realloc(list->items, capacity * sizeof *bigger);
+        if (!bigger)
+            return; /* what is not known is not written */
+        list->items = bigger;
+        list->capacity = capacity;
+    }
+    list->items[list->count++] = (range){start, end, flag};
+}
+
+static int by_address(const void *a, const void *b)
+{
+    uintptr_t x = ((const range *)a)->start, y = ((const range *)b)->start;
+
+    return x < y ? -1 : x > y;
+}
+
+static const range *find(ranges *list, uintptr_t address)
+{
+    size_t low = 0, high = list->count;
+
+    if (list->last < high && address >= list->items[list->last].start &&
+        address < list->items[list->last].end)
+        return &list->items[list->last];
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (address >= list->items[middle].end)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == list->count || address < list->items[low].start)
+        return NULL;
+    list->last = low;
+    return &list->items[low];
+}
+
+static void read_mapped(void)
+{
+    FILE *file = fopen("/proc/self/maps", "re");
+    char line[512];
+    bool at_start = true;
+
+    mapped.count = mapped.last = 0;
+    while (file && fgets(line, sizeof line, file)) {
+        unsigned long start, end;
+        char access[5];
+        size_t length = 0;
+        if (at_start && sscanf(line, "%lx-%lx %4s", &start, &end, access) == 3)
+            add(&mapped, start, end, access[1] == 'w');
+        while (line[length])
+            length++;
+        at_start = length && line[length - 1] == '\n';
+    }
+    if (file)
+        fclose(file);
+}
+
+static int add_image(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    (void)size, (void)ctx;
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + segment->p_vaddr;
+        if (segment->p_type == PT_LOAD)
+            add(&images, start, start + segment->p_memsz, true);
+    }
+    return 0;
+}
+
+static void read_images(void)
+{
+    images.count = images.last = 0;
+    dl_iterate_phdr(add_image, NULL);
+    qsort(images.items, images.count, sizeof *images.items, by_address);
+}
+
+vpy_table_memory vpy_table_memory_of(const void *table)
+{
+    uintptr_t address = (uintptr_t)table;
+    const range *place = find(&mapped, address);
+
+    if (!place) {
+        read_mapped();
+        read_images();
+        place = find(&mapped, address);
+    }
+    return (vpy_table_memory){
+        .in_image = find(&images, address) != NULL,
+        .writable = place && place->flag,
+    };
+}
+
+void vpy_table_memory_forget(void)
+{
+    mapped.count = images.count = 0;
+}

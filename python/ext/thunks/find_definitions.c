@@ -1,0 +1,264 @@
+/* Finding definitions of C functions: in the tables of all types and modules,
+ * and in the functions and descriptors that their dictionaries hold. Nothing is
+ * looked up by name and nothing of the program's is called, not even its
+ * metaclasses: types are found through type's own __subclasses__, dictionaries
+ * are read as they lie. With the GIL; the collector does not run meanwhile. */
+#include "thunks/thunks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef void found_fn(const vpy_found *);
+
+/* Types that were seen, in order, each held; a table finds them again. */
+typedef struct types {
+    PyTypeObject **items;
+    size_t count, capacity;
+    uint32_t *table; /* index + 1 of items, 0: empty */
+    size_t mask;
+} types;
+
+/* ---- functions and tables ---------------------------------------------- */
+
+static const char *module_name(PyObject *name)
+{
+    const char *text =
+        name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+
+    if (!text)
+        PyErr_Clear();
+    return text ? text : "";
+}
+
+static void tell_function(PyCFunctionObject *function, found_fn *found)
+{
+    PyObject *self = function->m_self;
+    vpy_found it = {.method = function->m_ml, .keeper = (PyObject *)function};
+
+    if (function->m_ml->ml_flags & METH_STATIC && self && PyType_Check(self)) {
+        it.owner = VPY_OF_TYPE;
+        it.where = ((PyTypeObject *)self)->tp_name;
+    } else if (self && !PyModule_Check(self)) {
+        it.owner = VPY_OF_SELF;
+    } else {
+        it.owner = VPY_OF_MODULE;
+        it.where = module_name(function->m_module);
+    }
+    found(&it);
+}
+
+static void tell_method(PyMethodDef *method, PyTypeObject *type,
+                        found_fn *found)
+{
+    vpy_found it = {.method = method, .keeper = (PyObject *)type};
+
+    it.owner = method->ml_flags & METH_STATIC ? VPY_OF_TYPE : VPY_OF_SELF;
+    it.where = type->tp_name;
+    found(&it);
+}
+
+/* Binding a method with METH_STATIC is what staticmethod does for the rest;
+ * pybind11 wraps its functions into instance methods. */
+static void tell_value(PyObject *value, found_fn *found)
+{
+    PyTypeObject *type = Py_TYPE(value);
+
+    if (type == &PyFunction_Type)
+        return;
+    if (type == &PyCFunction_Type || type == &PyCMethod_Type) {
+        tell_function((PyCFunctionObject *)value, found);
+    } else if (type == &PyMethodDescr_Type ||
+               type == &PyClassMethodDescr_Type) {
+        PyMethodDescrObject *descriptor = (PyMethodDescrObject *)value;
+        tell_method(descriptor->d_method, descriptor->d_common.d_type, found);
+    } else if (type == &PyInstanceMethod_Type) {
+        PyObject *inner = PyInstanceMethod_GET_FUNCTION(value);
+        if (inner && PyCFunction_Check(inner))
+            tell_function((PyCFunctionObject *)inner, found);
+    } else if (type == &PyStaticMethod_Type || type == &PyClassMethod_Type) {
+        PyObject *inner = vpy_wrapped_function(value);
+        if (inner && PyCFunction_Check(inner))
+            tell_function((PyCFunctionObject *)inner, found);
+    }
+}
+
+/* By the dozen, each on its way to us before the first is looked at: with torch
+ * there are 130,000 of them, all over the memory. */
+static void tell_values(PyObject *dict, found_fn *found)
+{
+    PyObject *key, *values[16];
+    Py_ssize_t position = 0;
+    size_t count;
+
+    if (!dict || !PyDict_Check(dict))
+        return;
+    do {
+        count = 0;
+        while (count < 16 && PyDict_Next(dict, &position, &key, &values[count]))
+            __builtin_prefetch(values[count++]);
+        for (size_t i = 0; i < count; i++)
+            tell_value(values[i], found);
+    } while (count == 16);
+}
+
+/* ---- types ------------------------------------------------------------- */
+
+static void tell_type(PyTypeObject *type, found_fn *found)
+{
+    PyObject *dict;
+
+    if (strncmp(type->tp_name, "vestige.", 8) == 0)
+        return;
+    for (PyMethodDef *m = type->tp_methods; m && m->ml_name; m++)
+        tell_method(m, type, found);
+    /* That of a static type was made from its tables. */
+    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
+        return;
+    dict = vpy_type_dict(type);
+    tell_values(dict, found);
+    Py_XDECREF(dict);
+}
+
+static uint32_t *place_of(const types *seen, const PyTypeObject *type)
+{
+    size_t i = ((uintptr_t)type >> 4 ^ (uintptr_t)type >> 13) & seen->mask;
+
+    while (seen->table[i] && seen->items[seen->table[i] - 1] != type)
+        i = (i + 1) & seen->mask;
+    return &seen->table[i];
+}
+
+static bool make_room(types *seen)
+{
+    size_t capacity = seen->capacity ? seen->capacity * 2 : 1024;
+    PyTypeObject **items = realloc(seen->items, capacity * sizeof *items);
+    uint32_t *table = items ? calloc(capacity * 2, sizeof *table) : NULL;
+
+    if (items)
+        seen->items = items;
+    if (!table)
+        return false;
+    free(seen->table);
+    seen->capacity = capacity;
+    seen->table = table;
+    seen->mask = capacity * 2 - 1;
+    for (size_t i = 0; i < seen->count; i++)
+        *place_of(seen, items[i]) = (uint32_t)i + 1;
+    return true;
+}
+
+static bool note(types *seen, PyObject *type)
+{
+    uint32_t *place;
+
+    if (seen->count == seen->capacity && !make_room(seen))
+        return false;
+    place = place_of(seen, (PyTypeObject *)type);
+    if (*place)
+        return true;
+    Py_INCREF(type);
+    seen->items[seen->count++] = (PyTypeObject *)type;
+    *place = (uint32_t)seen->count;
+    return true;
+}
+
+/* The function behind type.__subclasses__, NULL if it is not what we know. */
+static PyCFunction subclasses_function(void)
+{
+    PyObject *dict = vpy_type_dict(&PyType_Type);
+    PyObject *found =
+        dict ? PyDict_GetItemString(dict, "__subclasses__") : NULL;
+    PyMethodDef *method = NULL;
+
+    if (found && Py_IS_TYPE(found, &PyMethodDescr_Type))
+        method = ((PyMethodDescrObject *)found)->d_method;
+    Py_XDECREF(dict);
+    return method && method->ml_flags == METH_NOARGS
+               ? vpy_thunk_original(method->ml_meth)
+               : NULL;
+}
+
+static bool find_types(types *seen)
+{
+    PyCFunction subclasses = subclasses_function();
+    bool complete = note(seen, (PyObject *)&PyBaseObject_Type);
+
+    for (size_t i = 0; complete && subclasses && i < seen->count; i++) {
+        PyObject *list = subclasses((PyObject *)seen->items[i], NULL);
+        Py_ssize_t count =
+            list && PyList_Check(list) ? PyList_GET_SIZE(list) : 0;
+        complete = list != NULL;
+        for (Py_ssize_t k = 0; complete && k < count; k++)
+            complete = note(seen, PyList_GET_ITEM(list, k));
+        Py_XDECREF(list);
+    }
+    PyErr_Clear();
+    return complete && subclasses;
+}
+
+/* ---- modules ----------------------------------------------------------- */
+
+/* What is in the dictionary knows which module it was made for. */
+static void tell_module(PyObject *module, found_fn *found)
+{
+    PyModuleDef *definition = PyModule_GetDef(module);
+    PyObject *name = PyModule_GetNameObject(module);
+    vpy_found it = {.keeper = module, .owner = VPY_OF_MODULE};
+
+    PyErr_Clear();
+    tell_values(PyModule_GetDict(module), found);
+    it.where = module_name(name);
+    if (definition)
+        for (PyMethodDef *m = definition->m_methods; m && m->ml_name; m++) {
+            it.method = m;
+            found(&it);
+        }
+    Py_XDECREF(name);
+}
+
+static void tell_modules(found_fn *found)
+{
+    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+
+    if (!modules || !PyDict_Check(modules))
+        return;
+    while (PyDict_Next(modules, &position, &key, &value))
+        if (PyModule_Check(value))
+            tell_module(value, found);
+}
+
+bool vpy_find_methods(found_fn *found)
+{
+    types seen = {0};
+    int young = vpy_young_objects();
+    bool complete = find_types(&seen);
+
+    tell_modules(found);
+    for (size_t i = 0; i < seen.count; i++) {
+        tell_type(seen.items[i], found);
+        Py_DECREF(seen.items[i]);
+    }
+    free(seen.items);
+    free(seen.table);
+    vpy_young_objects_set(young);
+    return complete;
+}
+
+void vpy_find_methods_of(PyObject *object, found_fn *found)
+{
+    PyObject *key, *value, *dict;
+    Py_ssize_t position = 0;
+    int young;
+
+    if (!PyModule_Check(object))
+        return;
+    young = vpy_young_objects();
+    tell_module(object, found);
+    dict = PyModule_GetDict(object);
+    while (dict && PyDict_Next(dict, &position, &key, &value))
+        if (PyType_Check(value))
+            tell_type((PyTypeObject *)value, found);
+    vpy_young_objects_set(young);
+}

@@ -1,0 +1,88 @@
+/* What a built-in function is equal to, and its hash, which dictionaries of the
+ * program's may have stored: the interpreter makes both from ml_meth. As long
+ * as thunks or watched methods are in place, we make them in the same way from
+ * the functions behind. Any thread, with the GIL of any interpreter: static
+ * types are shared. */
+#include "thunks/thunks.h"
+
+static hashfunc old_hash;
+static richcmpfunc old_compare;
+static unsigned keepers; /* a bit for each vpy_identity_keeper that needs it */
+
+static PyCFunction function_of(PyObject *object)
+{
+    PyCFunction function = ((PyCFunctionObject *)object)->m_ml->ml_meth;
+
+    return vpy_watched_original(vpy_thunk_original(function));
+}
+
+static Py_hash_t hash(PyObject *self)
+{
+    Py_hash_t of_self = vpy_hash_pointer(((PyCFunctionObject *)self)->m_self);
+    Py_hash_t x =
+        of_self ^ vpy_hash_pointer((const void *)(uintptr_t)function_of(self));
+
+    return x == -1 ? -2 : x;
+}
+
+static PyObject *compare(PyObject *self, PyObject *other, int op)
+{
+    bool equal;
+
+    if ((op != Py_EQ && op != Py_NE) || !PyCFunction_Check(self) ||
+        !PyCFunction_Check(other))
+        Py_RETURN_NOTIMPLEMENTED;
+    equal = ((PyCFunctionObject *)self)->m_self ==
+                ((PyCFunctionObject *)other)->m_self &&
+            function_of(self) == function_of(other);
+    return PyBool_FromLong(equal == (op == Py_EQ));
+}
+
+/* `len.__hash__` has the function too. */
+static void replace_in_wrapper(const char *name, void *from, void *to)
+{
+    PyObject *dict = vpy_type_dict(&PyCFunction_Type);
+    PyObject *found = dict ? PyDict_GetItemString(dict, name) : NULL;
+    PyWrapperDescrObject *wrapper = (PyWrapperDescrObject *)found;
+
+    if (found && Py_IS_TYPE(found, &PyWrapperDescr_Type) &&
+        wrapper->d_wrapped == from)
+        wrapper->d_wrapped = to;
+    Py_XDECREF(dict);
+}
+
+static void replace(hashfunc from_hash, hashfunc to_hash,
+                    richcmpfunc from_compare, richcmpfunc to_compare)
+{
+    PyTypeObject *types[] = {&PyCFunction_Type, &PyCMethod_Type};
+
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (types[i]->tp_hash == from_hash)
+            types[i]->tp_hash = to_hash;
+        if (types[i]->tp_richcompare == from_compare)
+            types[i]->tp_richcompare = to_compare;
+    }
+    replace_in_wrapper("__hash__", (void *)(uintptr_t)from_hash,
+                       (void *)(uintptr_t)to_hash);
+    replace_in_wrapper("__eq__", (void *)(uintptr_t)from_compare,
+                       (void *)(uintptr_t)to_compare);
+    replace_in_wrapper("__ne__", (void *)(uintptr_t)from_compare,
+                       (void *)(uintptr_t)to_compare);
+}
+
+void vpy_function_identity_keep(vpy_identity_keeper keeper)
+{
+    keepers |= keeper;
+    if (PyCFunction_Type.tp_hash == hash)
+        return;
+    old_hash = PyCFunction_Type.tp_hash;
+    old_compare = PyCFunction_Type.tp_richcompare;
+    replace(old_hash, hash, old_compare, compare);
+}
+
+void vpy_function_identity_release(vpy_identity_keeper keeper)
+{
+    keepers &= ~(unsigned)keeper;
+    if (old_hash && !keepers)
+        replace(hash, old_hash, compare, old_compare);
+}

@@ -1,0 +1,302 @@
+/* Which slot behind a thunk belongs to which definition, and putting thunks in
+ * place and taking them away.
+ *
+ * A definition in an image keeps its slot for the life of the process: others
+ * may have read the thunk's address from it and go on calling it, which after
+ * stop is a jump to the original. One on the heap (pybind11's) may be freed at
+ * any time; it is touched only while the object that it belongs to lives, to
+ * which there is a weak reference. What was found once is found again quickly.
+ *
+ * With the GIL. Interpreters with one of their own share static types and so
+ * come by thunks: what they read of a slot was stored before the thunk's
+ * address was. */
+#include "thunks/thunks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+vpy_thunk_slot vpy_thunk_slots[VPY_THUNKS + 1];
+vpy_thunk_about vpy_thunk_abouts[VPY_THUNKS + 1];
+
+static uint32_t used;
+static uint32_t recording; /* which one things are counted for */
+static vpy_thunk_counts counts;
+
+PyCFunction vpy_thunk_original(PyCFunction function)
+{
+    uint32_t number = vpy_thunk_number(function);
+
+    return number < VPY_THUNKS ? vpy_thunk_slots[number].original : function;
+}
+
+/* ---- which slot a definition has --------------------------------------- */
+
+enum { READ_ONLY = VPY_THUNKS + 1, EXCLUDED, OVERFLOW };
+
+typedef struct entry {
+    PyMethodDef *method; /* NULL: empty */
+    uint32_t number;     /* of its slot, or why it has none */
+    uint32_t counted;    /* the recording in which it was */
+} entry;
+
+static entry *entries;
+static size_t entries_mask, entries_used;
+
+static entry *entry_of(entry *table, size_t mask, PyMethodDef *method)
+{
+    size_t i = ((uintptr_t)method >> 5 ^ (uintptr_t)method >> 14) & mask;
+
+    while (table[i].method && table[i].method != method)
+        i = (i + 1) & mask;
+    return &table[i];
+}
+
+static bool make_room(void)
+{
+    size_t mask = entries ? entries_mask * 2 + 1 : 8191;
+    entry *table;
+
+    if (entries && entries_used * 2 <= entries_mask)
+        return true;
+    table = calloc(mask + 1, sizeof *table);
+    if (!table)
+        return false;
+    for (size_t i = 0; entries && i <= entries_mask; i++)
+        if (entries[i].method)
+            *entry_of(table, mask, entries[i].method) = entries[i];
+    free(entries);
+    entries = table;
+    entries_mask = mask;
+    return true;
+}
+
+/* Those whose address the interpreter or its modules compare with. */
+static bool is_excluded(const vpy_found *f)
+{
+    const char *name = f->method->ml_name;
+    const char *where = f->where ? f->where : "";
+
+    if (strcmp(name, "__new__") == 0)
+        return true;
+    if (strcmp(name, "__getstate__") == 0)
+        return f->keeper == (PyObject *)&PyBaseObject_Type;
+    if (strncmp(name, "encode_basestring", 17) == 0)
+        return strcmp(where, "_json") == 0;
+    if (strncmp(name, "persistent_", 11) == 0)
+        return strncmp(where, "_pickle.", 8) == 0;
+    return f->owner == VPY_OF_MODULE && strncmp(where, "vestige.", 8) == 0;
+}
+
+static uint32_t what_it_is(const vpy_found *f)
+{
+    static const char *const names[] = {"create_dynamic", "exec_dynamic",
+                                        "create_builtin", "exec_builtin"};
+
+    if (vpy_is_cached_callable(f->method))
+        return VPY_THUNK_CACHED;
+    if (f->owner != VPY_OF_MODULE || strcmp(f->where, "_imp") != 0)
+        return 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(f->method->ml_name, names[i]) == 0)
+            return VPY_THUNK_IMPORTS;
+    return 0;
+}
+
+/* Neighbours are mostly of one class; in images names are shared and stay. */
+static char *copy_of_where(const vpy_found *f, bool in_image)
+{
+    const vpy_thunk_about *before = used ? &vpy_thunk_abouts[used - 1] : NULL;
+    const char *text = f->owner == VPY_OF_SELF || !f->where ? "" : f->where;
+
+    if (in_image && before && before->in_image &&
+        strcmp(before->where, text) == 0)
+        return before->where;
+    return strdup(text);
+}
+
+static uint32_t new_slot(const vpy_found *f, bool in_image)
+{
+    vpy_thunk_about *k = &vpy_thunk_abouts[used];
+    char *where;
+
+    if (used == VPY_THUNKS)
+        return OVERFLOW;
+    where = copy_of_where(f, in_image);
+    if (!where)
+        return OVERFLOW;
+    *k = (vpy_thunk_about){.method = f->method,
+                           .where = where,
+                           .owner = f->owner,
+                           .in_image = in_image,
+                           .is = what_it_is(f)};
+    vpy_thunk_slots[used] = (vpy_thunk_slot){.original = f->method->ml_meth,
+                                             .value = VPY_THUNK_UNNAMED};
+    return used++;
+}
+
+static uint32_t number_for(const vpy_found *f)
+{
+    vpy_table_memory memory;
+
+    if (is_excluded(f))
+        return EXCLUDED;
+    memory = vpy_table_memory_of(f->method);
+    return memory.writable ? new_slot(f, memory.in_image) : READ_ONLY;
+}
+
+/* ---- putting thunks in place ------------------------------------------- */
+
+static void count(uint32_t number)
+{
+    if (number == READ_ONLY)
+        counts.read_only++;
+    else if (number == EXCLUDED)
+        counts.excluded++;
+    else if (number == OVERFLOW)
+        counts.overflow++;
+}
+
+/* Functions come and go; a table on the heap is its type's. */
+static bool hold_keeper(vpy_thunk_about *k, PyObject *keeper)
+{
+    if (k->in_image)
+        return true;
+    if (k->keeper && !PyType_Check(keeper) && !vpy_weakref_is_dead(k->keeper))
+        return true;
+    if (k->keeper && vpy_weakref_is_to(k->keeper, keeper))
+        return true;
+    Py_XSETREF(k->keeper, vpy_weakref_new(keeper));
+    if (!k->keeper)
+        PyErr_Clear();
+    return k->keeper != NULL;
+}
+
+/* Another definition may lie now where one was freed. With the same function
+ * behind it, which is so for all of pybind11's, the slot is as good. */
+static uint32_t slot_again(entry *at, const vpy_found *f)
+{
+    vpy_thunk_about *k = &vpy_thunk_abouts[at->number];
+    char *where;
+
+    if (vpy_thunk_slots[at->number].original != f->method->ml_meth)
+        return new_slot(f, false);
+    where = strdup(f->owner == VPY_OF_SELF || !f->where ? "" : f->where);
+    if (!where)
+        return OVERFLOW;
+    free(k->where);
+    k->where = where;
+    k->owner = f->owner;
+    vpy_thunk_slots[at->number].value = VPY_THUNK_UNNAMED;
+    counts.freed += k->patched;
+    k->patched = false;
+    return at->number;
+}
+
+void vpy_thunks_put(const vpy_found *f)
+{
+    PyMethodDef *method = f->method;
+    bool is_new;
+    entry *at;
+
+    if (!method->ml_meth || !method->ml_name || !make_room())
+        return;
+    at = entry_of(entries, entries_mask, method);
+    is_new = at->method == NULL;
+    if (!is_new && at->number < VPY_THUNKS &&
+        method->ml_meth == vpy_thunk(at->number)) {
+        hold_keeper(&vpy_thunk_abouts[at->number], f->keeper);
+        return;
+    }
+    if (vpy_thunk_number(method->ml_meth) < VPY_THUNKS)
+        return; /* a copy of a definition: its calls come by already */
+    if (is_new) {
+        *at = (entry){.method = method, .number = number_for(f)};
+        entries_used++;
+    } else if (at->number < VPY_THUNKS &&
+               !vpy_thunk_abouts[at->number].in_image) {
+        at->number = slot_again(at, f);
+    }
+    if (at->counted != recording)
+        count(at->number);
+    if (at->number < VPY_THUNKS) {
+        vpy_thunk_about *k = &vpy_thunk_abouts[at->number];
+        if (vpy_thunk_slots[at->number].original != method->ml_meth) {
+            counts.foreign += at->counted != recording;
+        } else if (hold_keeper(k, f->keeper)) {
+            counts.covered += !k->patched;
+            k->patched = true;
+            __atomic_store_n(&method->ml_meth, vpy_thunk(at->number),
+                             __ATOMIC_RELEASE);
+        }
+    }
+    at->counted = recording;
+}
+
+void vpy_thunks_replace(PyMethodDef *method, PyCFunction from, PyCFunction to)
+{
+    const entry *at = entries ? entry_of(entries, entries_mask, method) : NULL;
+
+    if (at && at->method && at->number < VPY_THUNKS &&
+        vpy_thunk_slots[at->number].original == from)
+        __atomic_store_n(&vpy_thunk_slots[at->number].original, to,
+                         __ATOMIC_RELEASE);
+    if (method->ml_meth == from)
+        __atomic_store_n(&method->ml_meth, to, __ATOMIC_RELEASE);
+}
+
+/* ---- taking them away ---------------------------------------------------- */
+
+bool vpy_thunk_is_alive(const vpy_thunk_about *k)
+{
+    return k->in_image || (k->keeper && !vpy_weakref_is_dead(k->keeper));
+}
+
+static void restore(uint32_t number)
+{
+    vpy_thunk_about *k = &vpy_thunk_abouts[number];
+
+    if (!k->patched)
+        return;
+    k->patched = false;
+    if (!vpy_thunk_is_alive(k))
+        counts.freed++;
+    else if (k->method->ml_meth == vpy_thunk(number))
+        __atomic_store_n(&k->method->ml_meth, vpy_thunk_slots[number].original,
+                         __ATOMIC_RELEASE);
+    else
+        counts.foreign++;
+    Py_CLEAR(k->keeper);
+}
+
+void vpy_thunks_restore(void)
+{
+    int young = vpy_young_objects();
+
+    for (uint32_t i = 0; i < used; i++)
+        restore(i);
+    vpy_young_objects_set(young);
+}
+
+size_t vpy_thunks_in_place(void)
+{
+    size_t in_place = 0;
+
+    for (uint32_t i = 0; i < used; i++)
+        in_place += vpy_thunk_is_alive(&vpy_thunk_abouts[i]) &&
+                    vpy_thunk_abouts[i].method->ml_meth == vpy_thunk(i);
+    return in_place;
+}
+
+/* ---- counts ------------------------------------------------------------ */
+
+bool vpy_thunks_count_for(uint32_t number)
+{
+    recording = number;
+    counts = (vpy_thunk_counts){0};
+    return make_room();
+}
+
+const vpy_thunk_counts *vpy_thunks_counts(void)
+{
+    return &counts;
+}

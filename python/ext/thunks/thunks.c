@@ -1,0 +1,344 @@
+/* What a call through a thunk does, and when there are thunks: from start to
+ * stop, and in what is imported meanwhile.
+ *
+ * All of it runs with the GIL but the beginning of vpy_thunk_call: interpreters
+ * with a GIL of their own share static types, and are let through. */
+#include "thunks/thunks.h"
+#include "calls/frame_hook.h"
+
+#include <stdio.h>
+#include <vestige/memory.h>
+
+/* The number of the recording, as it stands in a slot's value: in the upper
+ * half. 0: nothing is recorded. */
+static uint64_t recording;
+static uint32_t recordings;
+static PyInterpreterState *interpreter;
+
+/* ---- a call ------------------------------------------------------------ */
+
+typedef PyObject *(*five_words)(PyObject *, PyObject *, PyObject *, PyObject *,
+                                PyObject *);
+
+typedef struct words {
+    PyObject *a, *b, *c, *d, *e;
+} words;
+
+static inline uint64_t current_recording(void)
+{
+    return __atomic_load_n(&recording, __ATOMIC_RELAXED);
+}
+
+VST_INLINE PyObject *forward(const vpy_thunk_slot *s, words w)
+{
+    return ((five_words)(void (*)(void))s->original)(w.a, w.b, w.c, w.d, w.e);
+}
+
+/* Frames in which no Python runs, or none yet, are passed over. */
+static VST_COLD bool find_caller(const vpy_iframe *frame)
+{
+    while (frame &&
+           (vpy_iframe_is_shim(frame) ||
+            vpy_iframe_is_incomplete(frame, vpy_iframe_instruction(frame))))
+        frame = vpy_iframe_back(frame);
+    return frame && vpy_caller_is_recorded((PyObject *)vpy_iframe_code(frame));
+}
+
+VST_INLINE bool caller_is_recorded(PyThreadState *tstate)
+{
+    const vpy_iframe *frame = vpy_iframe_innermost(tstate);
+
+    if (VST_LIKELY(frame &&
+                   (PyObject *)vpy_iframe_code(frame) == vpy_last_caller))
+        return true;
+    return find_caller(frame);
+}
+
+/* A call that is being recorded; 0: it has ended. */
+typedef struct span {
+    uint64_t recording;
+    vst_id id;
+} span;
+
+/* Left by a C++ exception, or because the thread is ended: then it may not have
+ * the GIL. */
+static inline void leave(span *s)
+{
+    if (!VST_LIKELY(s->recording == 0) && vpy_holds_gil() &&
+        recording == s->recording)
+        vst_record_end_of_call(VST_RAISE, s->id);
+}
+
+static VST_COLD void record_raise(vst_id id)
+{
+    vst_record_end_of_call(VST_RAISE, id);
+}
+
+VST_INLINE PyObject *record(const vpy_thunk_slot *s, words w, uint64_t in,
+                            vst_id id)
+{
+    __attribute__((cleanup(leave))) span open = {in, id};
+    PyObject *result;
+
+    vst_record(VST_ENTER, id);
+    result = forward(s, w);
+    if (VST_LIKELY(recording == in)) {
+        if (VST_LIKELY(result != NULL))
+            vst_record_end_of_call(VST_EXIT, id);
+        else
+            record_raise(id);
+    }
+    open.recording = 0;
+    return result;
+}
+
+static VST_COLD vst_id id_by_class(uint32_t number, PyObject *self,
+                                   bool *by_class)
+{
+    vpy_thunk_slot *s = &vpy_thunk_slots[number];
+    PyObject *type, *value, *traceback;
+    vst_id id;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    id = vpy_native_id_of(vpy_thunk_abouts[number].method, self, by_class);
+    s->owner = Py_TYPE(self);
+    s->version = s->owner->tp_version_tag;
+    if (s->version == 0)
+        s->owner = NULL;
+    PyErr_Restore(type, value, traceback);
+    return id;
+}
+
+static VST_COLD uint64_t define(uint32_t number, PyObject *self)
+{
+    const vpy_thunk_about *k = &vpy_thunk_abouts[number];
+    uint32_t is = k->is;
+    bool by_class = false;
+    vst_id id;
+
+    /* Somebody kept the thunk's address longer than what it was read from. */
+    if (!vpy_thunk_is_alive(k))
+        return recording;
+    if (k->owner == VPY_OF_SELF && self) {
+        id = id_by_class(number, self, &by_class);
+    } else {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        id = vpy_native_define(k->method->ml_name, k->where,
+                               k->owner == VPY_OF_TYPE);
+        PyErr_Restore(type, value, traceback);
+    }
+    if (by_class)
+        is = VPY_THUNK_BY_CLASS;
+    vpy_thunk_slots[number].value = recording | is | id;
+    return vpy_thunk_slots[number].value;
+}
+
+/* The id, where the definition alone does not say it: of the rest of a slot's
+ * value, if what else there is to it is as it was. 0: not so. */
+VST_INLINE vst_id id_as_before(const vpy_thunk_slot *s, uint64_t rest,
+                               PyThreadState *tstate, const PyObject *self)
+{
+    vst_id id = (vst_id)rest & VST_ID_MAX;
+
+    if (rest >> 30 == VPY_THUNK_BY_CLASS >> 30)
+        return self && Py_TYPE(self) == s->owner &&
+                       s->owner->tp_version_tag == s->version
+                   ? id
+                   : 0;
+#if VPY_HAS_CACHED_CALLABLES
+    if (rest >> 30 == VPY_THUNK_CACHED >> 30) {
+        const vpy_iframe *frame = vpy_iframe_innermost(tstate);
+        uintptr_t place = frame ? vpy_iframe_place(frame) : 0;
+        return frame && *vpy_cached_call(place) == place ? id : 0;
+    }
+#endif
+    (void)tstate;
+    return 0;
+}
+
+/* The same where it was not so; 0: it is not recorded. */
+static vst_id id_anew(uint32_t number, PyThreadState *tstate, PyObject *self)
+{
+    vpy_thunk_slot *s = &vpy_thunk_slots[number];
+    uint64_t value =
+        s->value >> 32 == recording >> 32 ? s->value : define(number, self);
+    vst_id id = (vst_id)value & VST_ID_MAX;
+    bool by_class;
+
+    if (VPY_THUNK_IS(value) == VPY_THUNK_BY_CLASS && self &&
+        !id_as_before(s, value - recording, tstate, self)) {
+        if (!vpy_thunk_is_alive(&vpy_thunk_abouts[number]))
+            return 0;
+        id = id_by_class(number, self, &by_class);
+        s->value = (value & ~(uint64_t)VST_ID_MAX) | id;
+#if VPY_HAS_CACHED_CALLABLES
+    } else if (VPY_THUNK_IS(value) == VPY_THUNK_CACHED) {
+        const vpy_iframe *frame = vpy_iframe_innermost(tstate);
+        vpy_cached_call_note(frame, vpy_iframe_place(frame));
+#endif
+    }
+    return id;
+}
+
+static void after_import(PyObject *module);
+
+/* Its caller may be left out, what it brings is not. */
+static VST_COLD PyObject *call_import(uint32_t number, words w, uint64_t in,
+                                      vst_id id)
+{
+    const vpy_thunk_slot *s = &vpy_thunk_slots[number];
+    bool has_argument = vpy_thunk_abouts[number].method->ml_flags & METH_O;
+    PyObject *result = id ? record(s, w, in, id) : forward(s, w);
+
+    /* One makes the module (or what an extension calls so), another fills it:
+     * its only argument. Of others the second word is no object. */
+    if (result && recording == in)
+        after_import(!PyModule_Check(result) && has_argument ? w.b : result);
+    return result;
+}
+
+/* A call of a function whose id is to be found, of one that imports, or while
+ * nothing is recorded. It has the arguments that a thunk gives, so that going
+ * there is a jump. */
+static VST_NOINLINE PyObject *call_other(PyObject *a, PyObject *b, PyObject *c,
+                                         PyObject *d, PyObject *e,
+                                         uint32_t number)
+{
+    const vpy_thunk_slot *s = &vpy_thunk_slots[number];
+    PyThreadState *tstate = vpy_thread_state();
+    uint64_t in = current_recording();
+    bool imports = vpy_thunk_abouts[number].is == VPY_THUNK_IMPORTS;
+    words w = {a, b, c, d, e};
+    vst_id id = 0;
+
+    if (in == 0 || !tstate || tstate->interp != interpreter || tstate->tracing)
+        return forward(s, w);
+    if (vpy_frames_settle(tstate) && caller_is_recorded(tstate))
+        id = id_anew(number, tstate, w.a);
+    if (imports)
+        return call_import(number, w, in, id);
+    return id ? record(s, w, in, id) : forward(s, w);
+}
+
+__attribute__((used)) PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
+                                               PyObject *c, PyObject *d,
+                                               PyObject *e, uint32_t number)
+{
+    const vpy_thunk_slot *s = &vpy_thunk_slots[number];
+    uint64_t in = current_recording();
+    uint64_t rest = __atomic_load_n(&s->value, __ATOMIC_RELAXED) - in;
+    PyThreadState *tstate = vpy_thread_state();
+    words w = {a, b, c, d, e};
+    vst_id id = (vst_id)rest;
+
+    if (!VST_LIKELY(tstate && tstate->interp == interpreter &&
+                    tstate->tracing == 0))
+        return call_other(a, b, c, d, e, number);
+    if (!VST_LIKELY(rest - 1 < VST_ID_MAX)) { /* so if nothing is recorded */
+        id = id_as_before(s, rest, tstate, a);
+        if (!VST_LIKELY(id))
+            return call_other(a, b, c, d, e, number);
+    }
+    if (!VST_LIKELY(vpy_frames_settle(tstate) && caller_is_recorded(tstate)))
+        return call_other(a, b, c, d, e, number);
+    return record(s, w, in, id);
+}
+
+/* ---- what is imported while recording ---------------------------------- */
+
+static bool pending; /* there may be definitions that were not found yet */
+static vst_ticks walk_ended, walk_cost;
+
+/* What it allocates is not the program's. */
+static void walk(void)
+{
+    vst_ticks before = vst_clock_ticks();
+    int collects = PyGC_Disable();
+
+    vst_memory_enter();
+    pending = false;
+    vpy_table_memory_forget();
+    vpy_find_methods(vpy_thunks_put);
+    vst_memory_leave();
+    if (collects)
+        PyGC_Enable();
+    walk_ended = vst_clock_ticks();
+    walk_cost = walk_ended - before;
+}
+
+/* Looking everywhere takes at most a sixteenth of the time. */
+void vpy_thunks_look(void)
+{
+    size_t before = vpy_thunks_counts()->covered;
+
+    if (!pending || !recording ||
+        vst_clock_ticks() - walk_ended < 16 * walk_cost)
+        return;
+    walk();
+    pending = vpy_thunks_counts()->covered != before;
+}
+
+static void after_import(PyObject *module)
+{
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    vst_memory_enter();
+    pending = true;
+    vpy_table_memory_forget();
+    vpy_find_methods_of(module, vpy_thunks_put);
+    vst_memory_leave();
+    vpy_thunks_look();
+    PyErr_Restore(type, value, traceback);
+}
+
+/* ---- start and stop ---------------------------------------------------- */
+
+static bool is_ready; /* thunks are there for a recording that is to begin */
+
+bool vpy_thunks_prepare(void)
+{
+    recordings += recordings + 1 ? 1 : 2; /* never 0 */
+    if (VPY_THUNKS == 0 || !vpy_thunks_count_for(recordings)) {
+        snprintf(vpy_tracer_message, sizeof vpy_tracer_message, "%s",
+                 VPY_THUNKS ? "no memory for the C functions"
+                            : "no thunks for this processor");
+        return false;
+    }
+    interpreter = PyThreadState_Get()->interp;
+    vpy_function_identity_keep(VPY_FOR_THUNKS);
+    walk();
+    is_ready = true;
+    return true;
+}
+
+bool vpy_thunks_start(void)
+{
+    if (!is_ready && !vpy_thunks_prepare())
+        return false;
+    is_ready = false;
+    vpy_cached_callables_hide();
+    __atomic_store_n(&recording, (uint64_t)recordings << 32, __ATOMIC_RELAXED);
+    return true;
+}
+
+void vpy_thunks_stop(void)
+{
+    __atomic_store_n(&recording, 0, __ATOMIC_RELAXED);
+    is_ready = false;
+    vpy_thunks_restore();
+    vpy_cached_callables_show();
+    vpy_function_identity_release(VPY_FOR_THUNKS);
+}
+
+void vpy_thunks_give_up(void)
+{
+    if (is_ready)
+        vpy_thunks_stop();
+}
+
+bool vpy_thunks_are_restored(void)
+{
+    return vpy_thunks_in_place() == 0 && !vpy_cached_callables_are_hidden();
+}

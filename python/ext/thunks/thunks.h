@@ -1,0 +1,181 @@
+/* C functions that are called through us: PyMethodDef.ml_meth holds the address
+ * of a thunk while recording. thunks.c has what a call does, thunk_slots.c
+ * whose thunk it is, thunk_table.c the thunks, find_definitions.c finds the
+ * definitions, definition_memory.c knows which of them may be written,
+ * function_identity.c keeps functions equal to themselves, cached_callables.c
+ * makes calls of those that the interpreter would not call, young_objects.c
+ * keeps the collector from noticing. */
+#ifndef VPY_THUNKS_H
+#define VPY_THUNKS_H
+
+#include "vpy.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Of the recording in progress, or the last one. */
+typedef struct vpy_thunk_counts {
+    size_t covered;   /* definitions that are called through a thunk */
+    size_t overflow;  /* left out: no thunk was free */
+    size_t read_only; /* they lie in memory that may not be written */
+    size_t excluded;  /* somebody compares their address */
+    size_t foreign;   /* somebody else has replaced them meanwhile */
+    size_t freed;     /* covered, and gone since */
+} vpy_thunk_counts;
+
+/* Puts thunks in front of every C function that can be reached, which takes
+ * time. False, with vpy_tracer_message set. */
+bool vpy_thunks_prepare(void);
+/* Calls through them are recorded, if need be after they were prepared; those
+ * of modules imported later follow. The same. */
+bool vpy_thunks_start(void);
+/* They were prepared, and nothing was started: they go. */
+void vpy_thunks_give_up(void);
+/* Puts every pointer back. Calls that are inside a thunk return through it,
+ * recording nothing. */
+void vpy_thunks_stop(void);
+const vpy_thunk_counts *vpy_thunks_counts(void);
+/* Whether no definition that still exists has a thunk. */
+bool vpy_thunks_are_restored(void);
+size_t vpy_thunks_in_place(void); /* how many have one now */
+/* Something was defined, which may be what an import brought. */
+void vpy_thunks_look(void);
+
+/* ---- thunk_table.c ----------------------------------------------------- */
+
+#if defined(__x86_64__) || defined(__aarch64__)
+enum { VPY_THUNKS = 16400 }; /* some are for turbo_test.c */
+#else
+enum { VPY_THUNKS = 0 };
+#endif
+PyCFunction vpy_thunk(uint32_t number);
+/* The number of the thunk at an address, VPY_THUNKS if there is none. */
+uint32_t vpy_thunk_number(PyCFunction function);
+/* What a thunk jumps to: its five arguments, and its number. */
+PyObject *vpy_thunk_call(PyObject *a, PyObject *b, PyObject *c, PyObject *d,
+                         PyObject *e, uint32_t number);
+
+/* ---- find_definitions.c ---------------------------------------------------
+ */
+
+/* How a definition was found, which says how it is named. */
+typedef enum vpy_thunk_owner {
+    VPY_OF_MODULE, /* where: the module's name */
+    VPY_OF_SELF,   /* by the class of what it is called with */
+    VPY_OF_TYPE    /* a static method; where: the class's name */
+} vpy_thunk_owner;
+
+typedef struct vpy_found {
+    PyMethodDef *method;
+    PyObject *keeper; /* borrowed: while it lives, the definition is there */
+    vpy_thunk_owner owner;
+    const char *where;
+} vpy_found;
+
+/* Goes through all modules and types, calls `found` for every definition, some
+ * of them twice. No code of the program's runs. False: no memory. */
+bool vpy_find_methods(void (*found)(const vpy_found *));
+/* The same of one object: a module or a type. */
+void vpy_find_methods_of(PyObject *object, void (*found)(const vpy_found *));
+
+/* ---- thunk_slots.c ----------------------------------------------------- */
+
+/* In a slot's value, beside the id: what else there is to a call. */
+#define VPY_THUNK_IS(value) ((uint32_t)(value) & ~(uint32_t)VST_ID_MAX)
+#define VPY_THUNK_BY_CLASS ((uint32_t)1 << 30) /* the id is of one class */
+#define VPY_THUNK_IMPORTS ((uint32_t)2 << 30)  /* may bring definitions */
+#define VPY_THUNK_CACHED ((uint32_t)3 << 30)   /* see cached_callables.c */
+
+/* Of no recording. */
+#define VPY_THUNK_UNNAMED UINT64_MAX
+
+typedef struct vpy_thunk_slot {
+    PyCFunction original;
+    uint64_t value;      /* recording << 32 | what it is and id; of another
+                          * recording: not known yet */
+    PyTypeObject *owner; /* by class: the one that the id is of, */
+    uint32_t version;    /* and its tp_version_tag */
+} vpy_thunk_slot;
+
+/* What only some calls need. */
+typedef struct vpy_thunk_about {
+    PyMethodDef *method;
+    PyObject *keeper; /* weak reference, of one that may be freed */
+    char *where;      /* name of its module or class; "" if not needed */
+    vpy_thunk_owner owner;
+    bool in_image;
+    bool patched;
+    uint32_t is; /* VPY_THUNK_IMPORTS, VPY_THUNK_CACHED or 0 */
+} vpy_thunk_about;
+
+extern vpy_thunk_slot vpy_thunk_slots[VPY_THUNKS + 1];
+extern vpy_thunk_about vpy_thunk_abouts[VPY_THUNKS + 1];
+
+/* Of a thunk the function behind it, else the function itself. */
+PyCFunction vpy_thunk_original(PyCFunction function);
+/* What follows is counted as one recording's. False: no memory. */
+bool vpy_thunks_count_for(uint32_t number);
+/* Replaces the function of a definition, behind its thunk if it has one. Does
+ * nothing where there is another function than `from`. */
+void vpy_thunks_replace(PyMethodDef *method, PyCFunction from, PyCFunction to);
+/* Puts a thunk in front of it, if that can be. */
+void vpy_thunks_put(const vpy_found *found);
+void vpy_thunks_restore(void); /* all */
+/* Whether its definition is still there to be read. */
+bool vpy_thunk_is_alive(const vpy_thunk_about *about);
+
+/* ---- definition_memory.c ----------------------------------------------------
+ */
+
+typedef struct vpy_table_memory {
+    bool in_image; /* of a program or library: it stays where it is */
+    bool writable;
+} vpy_table_memory;
+
+/* What is known is kept until it is forgotten: memory is mapped anew. */
+vpy_table_memory vpy_table_memory_of(const void *table);
+void vpy_table_memory_forget(void);
+
+/* ---- young_objects.c --------------------------------------------------- */
+
+/* How many there are for the collector, so that ours can be left out. */
+int vpy_young_objects(void);
+void vpy_young_objects_set(int number);
+
+/* ---- function_identity.c ----------------------------------------------- */
+
+/* A built-in function's hash and equality are made from ml_meth: while there
+ * are thunks or watched methods, from what is behind them. */
+typedef enum vpy_identity_keeper {
+    VPY_FOR_THUNKS = 1,
+    VPY_FOR_WATCHED = 2
+} vpy_identity_keeper;
+
+void vpy_function_identity_keep(vpy_identity_keeper keeper);
+void vpy_function_identity_release(vpy_identity_keeper keeper);
+
+/* ---- watched_methods.c -------------------------------------------------- */
+
+/* Of one of our functions that stands in front of another the other, else the
+ * function itself. */
+PyCFunction vpy_watched_original(PyCFunction function);
+
+/* ---- cached_callables.c ------------------------------------------------ */
+
+bool vpy_is_cached_callable(const PyMethodDef *method);
+/* One of them is called from there: mostly it is known that it is. */
+enum { VPY_CACHED_CALLS = 256 };
+extern uintptr_t vpy_cached_calls[VPY_CACHED_CALLS];
+VST_COLD void vpy_cached_call_note(const vpy_iframe *frame, uintptr_t address);
+
+static inline uintptr_t *vpy_cached_call(uintptr_t address)
+{
+    return &vpy_cached_calls[(address >> 1 ^ address >> 9) % VPY_CACHED_CALLS];
+}
+
+/* So that calls of them are calls. */
+void vpy_cached_callables_hide(void);
+void vpy_cached_callables_show(void);
+bool vpy_cached_callables_are_hidden(void);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,47 @@
+/* Functions of others that are called through us: a definition's function is
+ * replaced by one of ours, which calls the original. Under the turbo engine a
+ * definition may have a thunk too (thunks.h): ours then stands between the
+ * thunk and the original, whichever of the two came first. With the GIL held.
+ */
+#include "thunks/thunks.h"
+
+static vpy_watched *all; /* those that are watched */
+
+void vpy_watch(vpy_watched *w, PyMethodDef *method, int flags)
+{
+    if (w->method || (method->ml_flags & ~METH_STATIC) != flags)
+        return;
+    vpy_table_memory_forget();
+    if (!vpy_table_memory_of(method).writable)
+        return;
+    w->method = method;
+    w->original = vpy_thunk_original(method->ml_meth);
+    w->next = all;
+    all = w;
+    vpy_function_identity_keep(VPY_FOR_WATCHED);
+    vpy_thunks_replace(method, w->original, w->through_us);
+}
+
+/* w->original stays: a call may be under way. */
+void vpy_unwatch(vpy_watched *w)
+{
+    vpy_watched **link = &all;
+
+    if (!w->method)
+        return;
+    while (*link != w)
+        link = &(*link)->next;
+    *link = w->next;
+    vpy_thunks_replace(w->method, w->through_us, w->original);
+    w->method = NULL;
+    if (!all)
+        vpy_function_identity_release(VPY_FOR_WATCHED);
+}
+
+PyCFunction vpy_watched_original(PyCFunction function)
+{
+    for (const vpy_watched *w = all; w; w = w->next)
+        if (w->through_us == function)
+            return w->original;
+    return function;
+}

@@ -1,0 +1,116 @@
+/* References to code objects, held by tracebacks and visible to the garbage
+ * collector. A code object takes no part in garbage collection, so a cycle
+ * through its constants would never be found. Therefore all tracebacks share
+ * one object for each code object, which holds the only reference of theirs and
+ * is known to the collector: when nobody else refers to the code object, it
+ * shows the collector what the code object refers to. */
+#include "traceback/traceback.h"
+
+typedef struct code_ref {
+    PyObject_HEAD PyCodeObject *code;
+} code_ref;
+
+static Py_ssize_t extra_index;
+/* References were once taken and could not be noted: none is dropped from then
+ * on, since which is which is not known. */
+static bool keep_all;
+
+PyObject *vpy_code_ref(PyObject *code)
+{
+    return (PyObject *)vpy_code_get_extra(code, extra_index);
+}
+
+static int code_ref_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    code_ref *self = (code_ref *)object;
+
+    Py_VISIT(self->code); /* free-threaded Pythons know them */
+    if (Py_REFCNT(self->code) == 1)
+        Py_VISIT(self->code->co_consts);
+    return 0;
+}
+
+static void code_ref_dealloc(PyObject *object)
+{
+    code_ref *self = (code_ref *)object;
+    PyObject *code = (PyObject *)self->code;
+
+    PyObject_GC_UnTrack(object);
+    vpy_code_set_extra(code, extra_index, NULL);
+    PyObject_GC_Del(object);
+    Py_DECREF(code);
+}
+
+/* No tp_clear: a traceback that is part of the cycle has one, and until it is
+ * cleared it needs its code. */
+static PyTypeObject code_ref_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "vestige._core.CodeReference",
+    .tp_doc = PyDoc_STR("What tracebacks hold a code object with."),
+    .tp_basicsize = sizeof(code_ref),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
+                Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_traverse = code_ref_traverse,
+    .tp_dealloc = code_ref_dealloc,
+};
+
+/* Up to 3.11 making an object may collect garbage, which runs anything. */
+static PyObject *make_code_ref(PyObject *code)
+{
+    int was_enabled = PyGC_Disable();
+    code_ref *self = PyObject_GC_New(code_ref, &code_ref_type);
+
+    if (was_enabled)
+        PyGC_Enable();
+    if (!self)
+        return NULL;
+    Py_INCREF(code);
+    self->code = (PyCodeObject *)code;
+    if (vpy_code_set_extra(code, extra_index, self) < 0) {
+        Py_DECREF(code);
+        PyObject_GC_Del(self);
+        return NULL;
+    }
+    PyObject_GC_Track((PyObject *)self);
+    return (PyObject *)self;
+}
+
+static VST_COLD void retain_first(PyObject *code)
+{
+    PyObject *type, *value, *trace;
+
+    PyErr_Fetch(&type, &value, &trace);
+    if (!make_code_ref(code)) {
+        Py_INCREF(code);
+        keep_all = true;
+    }
+    PyErr_Restore(type, value, trace);
+}
+
+void vpy_code_refs_retain(void *const *codes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        PyObject *ref = vpy_code_ref(codes[i]);
+        if (VST_LIKELY(ref != NULL))
+            Py_INCREF(ref);
+        else
+            retain_first(codes[i]);
+    }
+}
+
+void vpy_code_refs_release(void *const *codes, size_t count)
+{
+    for (size_t i = 0; i < count && !keep_all; i++)
+        Py_XDECREF(vpy_code_ref(codes[i]));
+}
+
+int vpy_code_refs_init(void)
+{
+    extra_index = vpy_code_request_extra(NULL);
+    if (extra_index < 0) {
+        PyErr_SetString(PyExc_ImportError,
+                        "other tools took all the places that code objects "
+                        "have for them");
+        return -1;
+    }
+    return PyType_Ready(&code_ref_type);
+}

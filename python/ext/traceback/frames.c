@@ -1,0 +1,173 @@
+/* The frames of the calling thread, read from the interpreter's own structures:
+ * no frame object is made and no reference is taken. It is what the core's
+ * tracebacks gather with, so any thread enters it, with the GIL or without; it
+ * takes the GIL where it must, and never of an interpreter that ends: up to
+ * 3.13 that would end the thread. */
+#include "traceback/traceback.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+
+/* ---- the GIL ------------------------------------------------------------ */
+
+static PyInterpreterState *main_interpreter;
+
+/* Threads that are about to take the GIL, and whether that is over for good.
+ * A thread counts itself, then looks; the end of the program is announced, then
+ * waits for the count: one of the two sees the other (seq_cst). */
+static atomic_uint entering;
+static atomic_bool closed;
+
+enum { HAD_IT = 1, TOOK_IT = 2 };
+
+/* NULL: not now. */
+static PyThreadState *take_gil(void **entered)
+{
+    PyThreadState *tstate = NULL;
+
+    /* One that Python does not know has no frames. */
+    if (!PyGILState_GetThisThreadState())
+        return NULL;
+    atomic_fetch_add(&entering, 1);
+    if (!atomic_load(&closed) && !vpy_is_finalizing() && vpy_may_take_gil()) {
+        PyGILState_STATE state = PyGILState_Ensure();
+        tstate = PyThreadState_Get();
+        *entered = (void *)((uintptr_t)TOOK_IT + (uintptr_t)state);
+    }
+    atomic_fetch_sub(&entering, 1);
+    return tstate;
+}
+
+static PyThreadState *enter(void **entered)
+{
+    PyThreadState *tstate;
+
+    /* Not so while it is finalized either, by any thread. */
+    if (!VST_LIKELY(Py_IsInitialized()))
+        return NULL;
+    tstate = vpy_thread_with_gil();
+    if (VST_LIKELY(tstate != NULL)) {
+        *entered = (void *)HAD_IT;
+        return VST_LIKELY(tstate->interp == main_interpreter) ? tstate : NULL;
+    }
+    return take_gil(entered);
+}
+
+bool vpy_frames_enter(void **entered)
+{
+    return enter(entered) != NULL;
+}
+
+void vpy_frames_leave(void *entered)
+{
+    uintptr_t how = (uintptr_t)entered;
+
+    if (!VST_LIKELY(how < TOOK_IT))
+        PyGILState_Release((PyGILState_STATE)(how - TOOK_IT));
+}
+
+bool vpy_frames_may_return(void)
+{
+    return Py_IsInitialized() && !atomic_load(&closed);
+}
+
+/* Run at exit, before the interpreter begins to end: who waits for the GIL
+ * gets it now, nobody asks for it later. */
+static PyObject *close_gil(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    atomic_store(&closed, true);
+    Py_BEGIN_ALLOW_THREADS;
+    while (atomic_load(&entering))
+        sched_yield();
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef close_method = {"vestige_at_exit", close_gil, METH_NOARGS,
+                                   NULL};
+
+/* Who was entering is not here. */
+void vpy_traceback_after_fork(void)
+{
+    atomic_store(&entering, 0);
+}
+
+/* ---- frames ------------------------------------------------------------- */
+
+/* The next frame that counts. One that cannot be shown does so only as the
+ * entry that it may be, so that native frames are still given to the right
+ * ones; *word has VPY_FRAME_HIDDEN then. */
+static inline const vpy_iframe *find_next(const vpy_iframe *frame,
+                                          uint32_t *word)
+{
+    for (; frame; frame = vpy_iframe_back(frame)) {
+        int instruction;
+        bool is_entry;
+        if (vpy_iframe_is_shim(frame))
+            continue;
+        instruction = vpy_iframe_instruction(frame);
+        is_entry = vpy_iframe_is_entry(frame);
+        *word = (uint32_t)(instruction + 1) & VPY_FRAME_INSTRUCTION;
+        *word |= is_entry ? VST_FRAME_ENTRY : 0;
+        if (VST_LIKELY(!vpy_iframe_is_incomplete(frame, instruction)))
+            break;
+        *word |= VPY_FRAME_HIDDEN;
+        if (is_entry)
+            break;
+    }
+    return frame;
+}
+
+/* As many as there is room for; the next one is returned. */
+static const vpy_iframe *fill(vst_gathered *gathered, const vpy_iframe *frame,
+                              uint32_t *word)
+{
+    void **codes = gathered->codes;
+    uint32_t *instructions = gathered->instructions;
+    size_t count = gathered->count, capacity = gathered->capacity;
+
+    while (frame && count < capacity) {
+        codes[count] = vpy_iframe_code(frame);
+        instructions[count++] = *word;
+        frame = find_next(vpy_iframe_back(frame), word);
+    }
+    gathered->count = count;
+    return frame;
+}
+
+bool vpy_frames_gather(size_t skip, vst_gathered *gathered, void **entered)
+{
+    PyThreadState *tstate = enter(entered);
+    const vpy_iframe *frame;
+    uint32_t word;
+
+    if (!tstate)
+        return false;
+    frame = find_next(vpy_iframe_innermost(tstate), &word);
+    while (frame && skip) {
+        skip -= !(word & VPY_FRAME_HIDDEN);
+        frame = find_next(vpy_iframe_back(frame), &word);
+    }
+    do
+        frame = fill(gathered, frame, &word);
+    while (frame && vst_gathered_grow(gathered));
+    return true;
+}
+
+int vpy_frames_init(void)
+{
+    PyObject *atexit = PyImport_ImportModule("atexit");
+    PyObject *function = PyCFunction_New(&close_method, NULL);
+    PyObject *result =
+        atexit && function
+            ? PyObject_CallMethod(atexit, "register", "O", function)
+            : NULL;
+    int failed = result == NULL;
+
+    Py_XDECREF(result);
+    Py_XDECREF(function);
+    Py_XDECREF(atexit);
+    main_interpreter = PyInterpreterState_Main();
+    return failed ? -1 : 0;
+}

@@ -1,0 +1,61 @@
+/* The inside of tracebacks in Python: what their files share. */
+#ifndef VPY_TRACEBACK_H
+#define VPY_TRACEBACK_H
+
+#include "vpy.h"
+
+#include <vestige/traceback.h>
+
+#pragma GCC visibility push(hidden)
+
+/* In an instruction, beside VST_FRAME_ENTRY: its number and one, and that the
+ * frame is one the interpreter does not show. */
+#define VPY_FRAME_HIDDEN ((uint32_t)1 << 30)
+#define VPY_FRAME_INSTRUCTION (VPY_FRAME_HIDDEN - 1)
+
+/* ---- frames.c: any thread enters these ---------------------------------- */
+
+int vpy_frames_init(void);
+bool vpy_frames_enter(void **entered);
+void vpy_frames_leave(void *entered);
+/* A thread that lets go of the GIL gets it again by entering. */
+bool vpy_frames_may_return(void);
+bool vpy_frames_gather(size_t skip, vst_gathered *gathered, void **entered);
+
+/* ---- evaluation.c: any thread ------------------------------------------- */
+
+/* An address in the C function that evaluates frames. */
+bool vpy_is_evaluation(uintptr_t address);
+/* Where that is, as the metadata "vestige.evaluation" of a trace, for who puts
+ * its stacks together. */
+void vpy_tell_evaluation(vst_queue *queue);
+
+/* ---- code_refs.c -------------------------------------------------------- */
+
+int vpy_code_refs_init(void);
+/* One reference for every frame. Taking them runs no code of the program's. */
+void vpy_code_refs_retain(void *const *codes, size_t count);
+void vpy_code_refs_release(void *const *codes, size_t count);
+/* The object that stands for all references that tracebacks have to a code
+ * object, for a garbage collector. Borrowed. */
+PyObject *vpy_code_ref(PyObject *code);
+
+/* ---- frame_names.c -------------------------------------------------- */
+
+int vpy_traceback_names_init(PyObject *module);
+vst_status vpy_traceback_append(void *code, uint32_t instruction,
+                                unsigned flags, const vst_named_sink *sink);
+
+/* ---- traceback.c -------------------------------------------------------- */
+
+/* The object of a traceback: each has one at most. */
+typedef struct vpy_traceback {
+    PyObject_HEAD vst_traceback *handle; /* NULL: cleared */
+} vpy_traceback;
+
+extern PyTypeObject vpy_traceback_type;
+/* Takes over the reference. */
+PyObject *vpy_traceback_object(vst_traceback *handle);
+
+#pragma GCC visibility pop
+#endif
