@@ -26,6 +26,7 @@ FORMATS = {".parquet": (0.25, 12), ".arrow": (None, None)}
 def read_and_write(folder, calls, rounds):
     """{what: [CPU seconds, bytes, CPU seconds of a copy]}. Runs in a process of its own."""
     import pyarrow
+
     import vestige
     from vestige.tables import write
 

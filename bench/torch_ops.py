@@ -150,9 +150,9 @@ def span_table(quick):
 
 def life(name, calls):
     """ms of the first start(), stop() and key_averages() of a profile with `calls` calls, and MiB beyond the start."""
-    import workloads
-
     import torch  # noqa: F401  it is there before
+
+    import workloads
 
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     if name == "torch":

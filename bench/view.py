@@ -75,7 +75,7 @@ def window_times(view, count):
     for _ in range(count):
         width = max(1000, int(all_ns * 10 ** (-5 * dice.random())))
         at = start + int((all_ns - width) * dice.random())
-        times.append(take_time(lambda: view.window(at, at + width, PIXELS))[0])
+        times.append(take_time(lambda at=at, width=width: view.window(at, at + width, PIXELS))[0])
     return sorted(times)
 
 

@@ -75,7 +75,7 @@ def c_sum():
 
 
 def numbers(count):
-    for i in range(count):  # noqa: UP028
+    for i in range(count):
         yield i
 
 

@@ -86,7 +86,7 @@ def read_mappings(pid: int) -> Mappings:
         is_stack = path == "[stack]" or (guard_end == start and size <= STACK and "nr" in flags and access[:2] == "rw")
         if is_stack:
             found.stacks += resident
-        elif path.endswith(".vst") or "vestige" in path and "memfd" in path:
+        elif path.endswith(".vst") or ("vestige" in path and "memfd" in path):
             found.trace += resident
         elif path.startswith("/"):
             found.files += resident

@@ -5,7 +5,7 @@ import warnings
 import torch
 
 warnings.simplefilter("ignore")
-import lightning  # noqa: E402
+import lightning
 
 
 class Model(lightning.LightningModule):

@@ -5,8 +5,8 @@ import hashlib
 import matplotlib
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-import numpy as np  # noqa: E402
+import matplotlib.pyplot as plt
+import numpy as np
 
 figure, axes = plt.subplots(2, 2)
 x = np.linspace(0, 10, 200)

@@ -187,13 +187,14 @@ class Trace:
         progress: Progress | None = None,
     ) -> dict[str, Any]:
         """What was asked for, of all windows, from one reading. `marks` says of each id: 1 it is left out, and its time
-        is its caller's, 2 it waits, 4 it is a garbage collection, 8 its time is nobody's. `functions`: (id, calls, those not inside another,
-        own and all ns, own and all bytes, own allocations, then of own ns and of all ns, with `spread`: standard error
-        of the mean of a call, the median, its standard error; -1 where that cannot be told). `tree`: (place of the parent or -1, id, calls, own and all ns, own
-        and all bytes, own allocations), parents first, without what took less than `min_ns`. `threads`: (number, calls,
-        own ns, of these waiting, of these collecting, first and last ns, id of the function that it spent most time in). `gc`: by generation (which, count, ns, the
-        longest, collected, uncollectable) and the longest (start, ns, thread, generation, collected); with `tree`,
-        `gc_in`: (id or 0, count, ns) of what they interrupted."""
+        is its caller's, 2 it waits, 4 it is a garbage collection, 8 its time is nobody's. `functions`: (id, calls,
+        those not inside another, own and all ns, own and all bytes, own allocations, then of own ns and of all ns, with
+        `spread`: standard error of the mean of a call, the median, its standard error; -1 where that cannot be told).
+        `tree`: (place of the parent or -1, id, calls, own and all ns, own and all bytes, own allocations), parents
+        first, without what took less than `min_ns`. `threads`: (number, calls, own ns, of these waiting, of these
+        collecting, first and last ns, id of the function that it spent most time in). `gc`: by generation (which,
+        count, ns, the longest, collected, uncollectable) and the longest (start, ns, thread, generation, collected);
+        with `tree`, `gc_in`: (id or 0, count, ns) of what they interrupted."""
     def names(self) -> set[str]:
         """The last parts of all names that spans() may find."""
     def has_memory(self) -> bool:
@@ -326,19 +327,19 @@ class View:
         workers: int = 0,
     ) -> None: ...
     def info(self) -> dict[str, Any]:
-        """start_ns, end_ns, records, spans, index_bytes, index_path (None: in memory), built (now, and not found), clean,
-        damaged_at, lost, dropped, pid."""
+        """start_ns, end_ns, records, spans, index_bytes, index_path (None: in memory), built (now, and not found),
+        clean, damaged_at, lost, dropped, pid."""
     def threads(self) -> list[dict[str, Any]]:
-        """number, tid, name, depth (rows: `levels` of the stack, then those of spans beside it), start_ns, end_ns, spans,
-        records."""
+        """number, tid, name, depth (rows: `levels` of the stack, then those of spans beside it), start_ns, end_ns,
+        spans, records."""
     def set_offset(self, ns: int) -> None:
         """Moves all of it in time, by so much from what the trace's own clock says. Not while others ask."""
     def window(
         self, from_ns: int, to_ns: int, pixels: int, *, threads: Sequence[int] | None = None, max_depth: int = 0
     ) -> bytes: ...
     def span_at(self, thread: int, depth: int, time_ns: int) -> dict[str, Any] | None:
-        """id, thread, start_ns, end_ns, self_ns, depth, flags, args (JSON members), self_bytes (None: not known, of spans
-        of very many records), total_bytes, allocations, parents: (id, start_ns, end_ns), outermost first."""
+        """id, thread, start_ns, end_ns, self_ns, depth, flags, args (JSON members), self_bytes (None: not known, of
+        spans of very many records), total_bytes, allocations, parents: (id, start_ns, end_ns), outermost first."""
     def flame(
         self,
         from_ns: int,

@@ -7,6 +7,7 @@ import enum
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
 
 class ProfilerActivity(enum.Enum):
@@ -44,7 +45,7 @@ def supported_activities() -> set[ProfilerActivity]:
     return {ProfilerActivity.CPU}
 
 
-def listed(activities: Iterable[object]) -> list[object]:
+def listed(activities: Iterable[Any]) -> list[Any]:
     """What can be gone over twice."""
     try:
         return list(activities)

@@ -22,7 +22,7 @@ from .render import quote
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, ClassVar
 
     from .profiler import profile
 
@@ -139,7 +139,7 @@ def _is_between_fork_and_exec() -> bool:
 
 
 def _expect_multiprocessing() -> None:
-    """A child of its gets its name there later, and may be killed before it ends: so it is asked for when it is known."""
+    """A child of its gets its name there later, and may be killed before it ends: so it is asked for once known."""
     global _names_expected
     util = sys.modules.get("multiprocessing.util")
     if util is not None and not _names_expected:
@@ -387,8 +387,8 @@ class _Scan:
     parse_float = float
     parse_int = int
     parse_constant = float
-    memo: dict[str, str] = {}
+    memo: ClassVar[dict[str, str]] = {}
     once: Any
 
 
-_Scan.once = staticmethod(make_scanner(_Scan))
+_Scan.once = staticmethod(make_scanner(_Scan))  # type: ignore[arg-type]  # any object with these

@@ -231,7 +231,8 @@ class FunctionEvent(FormattedTimes):
         if self.is_async:
             return 0
         if self._store is None:
-            return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)  # type: ignore
+            own: int = self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
+            return own
         return self._store.words[self._row * WORDS + SELF_BYTES]
 
     device_time_total = self_device_time_total = self_device_memory_usage = 0
@@ -249,7 +250,8 @@ class FunctionEvent(FormattedTimes):
         """For who has work of a device to add; none is recorded here."""
         from collections import namedtuple
 
-        self.kernels.append(namedtuple("Kernel", "name device duration")(name, device, duration))
+        Kernel = namedtuple("Kernel", "name device duration")
+        self.kernels.append(Kernel(name, device, duration))
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
         self.cpu_children.append(child)

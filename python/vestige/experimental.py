@@ -1,4 +1,4 @@
-"""_ExperimentalConfig: torch.profiler's options that are not promised to stay, and which of them mean something here."""
+"""_ExperimentalConfig: torch.profiler's options that are not promised to stay, and which of them do something here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and folders that are new: what somebody else put under their names is not written to, and no link is followed."""
+"""New files and folders: what somebody else put under their names is not written to, and no link is followed."""
 
 from __future__ import annotations
 

@@ -95,23 +95,23 @@ def run(shell: Any, source: str, options: dict[str, Any]) -> None:
     except (TraceError, OSError, RuntimeError, ValueError) as error:
         raise _usage(f"%%vestige: {error}") from None
     shell.user_ns[VARIABLE] = prof
-    value, error = None, None
+    value, raised = None, None
     try:
         for code in parts:
             value = _execute(shell, code, shell.user_ns)
     except BaseException as caught:
-        error = caught
+        raised = caught
     finally:
         prof.stop()
         if output is not None:
             prof.finish()
-    if value is not None and error is None and not source.rstrip().endswith(";"):
+    if value is not None and raised is None and not source.rstrip().endswith(";"):
         sys.displayhook(value)
     if "q" not in options and "quiet" not in options:
-        _show(prof, name, rows, error, output)
-    if error is not None:
-        _show_as_without(shell, error, name)
-        raise error
+        _show(prof, name, rows, raised, output)
+    if raised is not None:
+        _show_as_without(shell, raised, name)
+        raise raised
 
 
 def _rows(options: dict[str, Any]) -> int:
@@ -160,7 +160,7 @@ def _check_await(parts: list[Any]) -> None:
 
 
 def _execute(shell: Any, code: Any, names: dict[str, Any]) -> Any:
-    value = eval(code, names)
+    value = eval(code, names)  # noqa: S307 (the user's own cell)
     return shell.loop_runner(value) if code.co_flags & CO_COROUTINE else value
 
 

@@ -19,8 +19,8 @@ FILES_MAX = 10_000
 
 
 def note_sources(session: Session) -> None:
-    """[[id of one of its functions, mtime in ns, size], …]: files are named by definitions already. Nothing is read, and
-    whatever goes wrong, the recording is whole without it."""
+    """[[id of one of its functions, mtime in ns, size], …]: files are named by definitions already. Nothing is read,
+    and whatever goes wrong, the recording is whole without it."""
     try:
         noted = []
         for name, number in session.source_files().items():

@@ -106,7 +106,8 @@ class Overview:
         for name, calls, own, total, *sizes in self.rows[:count]:
             more = "".join(f" {size(number):>8}" for number in sizes) if self.memory else ""
             lines.append(
-                f"{calls:>11,} {duration(own):>8} {own / whole:4.0%} {duration(total):>8}{more}  {cut(one_line(name), width)}"
+                f"{calls:>11,} {duration(own):>8} {own / whole:4.0%} {duration(total):>8}{more}"
+                f"  {cut(one_line(name), width)}"
             )
         return "\n".join([*lines, *self._notes(count)])
 
@@ -121,7 +122,7 @@ def _count(number: int, one: str, more: str = "") -> str:
 
 
 def of_trace(trace: Trace, selection: dict[str, Any], *, memory: bool = False, cell: str | None = None) -> Overview:
-    """Of what is selected; with `cell`, the name of a file, what code of that file did, and other threads since it began."""
+    """Of what is selected; with `cell`, a file's name, what code of that file did, and other threads since it began."""
     tree = trace.contexts(**selection)
     definitions = trace.definitions()
     kept = _since(tree, definitions, cell) if cell is not None else [True] * len(tree)
@@ -199,7 +200,8 @@ def of_traces(traces: Iterable[Trace], *, memory: bool = False) -> Overview:
 
 def of_sources(sources: Sequence[Any]) -> Overview:
     """Of traces that are read together. Where that takes long, of as many of the first as it does not."""
-    taken, records = [], 0
+    taken: list[Any] = []
+    records = 0
     for source in sources:
         records += source.facts["records"]
         if taken and records > RECORDS_MAX:

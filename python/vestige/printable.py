@@ -1,7 +1,8 @@
 """Text that a stranger may have written, made fit for a terminal. The one place that knows what a terminal obeys.
 
 Names, files, arguments and command lines in a trace are whatever its author put there. The command line sends all that
-it prints through here (cli/terminal.py), and so does whatever else makes text for people; files are written as they are.
+it prints through here (cli/terminal.py), and so does whatever else makes text for people; files are
+written as they are.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ REPLACEMENT = "\ufffd"
 
 
 def printable(text: str) -> str:
-    """The text without anything that a terminal would obey: control characters of C0 and C1 (escape sequences begin with
-    one), marks that change the direction of writing, and halves of characters, which cannot be encoded. White space of
-    any kind is a space. What is left out is seen: each character becomes U+FFFD.
+    """The text without anything that a terminal would obey: control characters of C0 and C1 (escape sequences begin
+    with one), marks that change the direction of writing, and halves of characters, which cannot be encoded. White
+    space of any kind is a space. What is left out is seen: each character becomes U+FFFD.
     """
     return text if text.isprintable() else "".join(map(_printable, text))
 

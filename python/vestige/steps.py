@@ -9,6 +9,7 @@ import warnings
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import ClassVar
 
     from .profiler import profile
 
@@ -123,7 +124,7 @@ class KinetoStepTracker:
     """Counts steps for whoever has some: the profiler, optimizers. The count of all is the highest of them."""
 
     _current_step = 0
-    _step_dict: dict[str, int] = {}
+    _step_dict: ClassVar[dict[str, int]] = {}
 
     @classmethod
     def init_step_count(cls, requester: str) -> None:

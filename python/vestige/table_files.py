@@ -78,7 +78,8 @@ def _write_folder(traces: Traces, folder: str, format: str, names: list[str], pr
 
 def _rows(traces: Traces) -> int:
     """How many rows a table of spans will have, about."""
-    return sum(source.facts["records"] for source in traces.sources) // 2 + 1
+    records: int = sum(source.facts["records"] for source in traces.sources)
+    return records // 2 + 1
 
 
 def _scaled(progress: Progress | None, before: float, part: float) -> Progress | None:

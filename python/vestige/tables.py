@@ -150,7 +150,7 @@ def open(files: Files, *, children: bool = True, from_ns: int = 0, to_ns: int = 
     if not paths:
         raise ValueError("no files were given")
     try:
-        inputs = find_traces(map(os.fspath, paths), children=children, inputs=Warning())
+        inputs = find_traces([os.fspath(path) for path in paths], children=children, inputs=Warning())
     except Failure as failure:
         raise TraceError(str(failure)) from None
     return Traces(inputs.sources, from_ns=from_ns, to_ns=to_ns)
@@ -164,9 +164,9 @@ def write(
     tables: Iterable[str] | None = None,
     progress: Progress | None = None,
 ) -> list[str]:
-    """Writes tables as Parquet or Arrow IPC files, by pyarrow; returns the files. A path that ends in .parquet or .arrow
-    gets the spans, or the one table of `tables`; any other is a folder, which gets a file for each of `tables`, or for
-    all, in `format`."""
+    """Writes tables as Parquet or Arrow IPC files, by pyarrow; returns the files. A path that ends in .parquet or
+    .arrow gets the spans, or the one table of `tables`; any other is a folder, which gets a file for each of
+    `tables`, or for all, in `format`."""
     from .table_files import write_tables
 
     traces = traces if isinstance(traces, Traces) else open(traces)

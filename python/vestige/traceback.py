@@ -46,7 +46,6 @@ __all__ = [
     "unregister_extra_frames",
 ]
 
-HAS_COLUMNS = sys.version_info >= (3, 11)
 SHOWN_REPEATS = 3  # as traceback has it
 
 
@@ -92,7 +91,7 @@ class CapturedTraceback(_CapturedTraceback):
 
 def _summarize(frame: Frame) -> traceback.FrameSummary:
     line = frame["line"] or None
-    if HAS_COLUMNS and "column" in frame:
+    if sys.version_info >= (3, 11) and "column" in frame:
         return traceback.FrameSummary(
             frame["filename"],
             line,

@@ -30,7 +30,8 @@ METHODS = {
         "select.epoll": "poll",
         "select.devpoll": "poll",
         "select.kqueue": "control",
-        "_socket.socket": "accept _accept connect connect_ex recv recv_into recvfrom recvfrom_into recvmsg recvmsg_into",
+        "_socket.socket": "accept _accept connect connect_ex recv recv_into recvfrom recvfrom_into recvmsg"
+        " recvmsg_into",
         "_ssl._SSLSocket": "do_handshake read",
     },
 }

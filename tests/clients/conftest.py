@@ -44,7 +44,7 @@ def training(tmp_path_factory):
 
 
 # What gloo says when its connections do not come about or break: not our doing, unless it comes again.
-GLOO = re.compile(r"gloo.*(connect|timed out|timeout|address)|Connection (closed by peer|reset|refused)", re.I)
+GLOO = re.compile(r"gloo.*(connect|timed out|timeout|address)|Connection (closed by peer|reset|refused)", re.IGNORECASE)
 
 
 def train(folder):

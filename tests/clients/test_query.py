@@ -238,7 +238,7 @@ def test_spilled_files_are_private_have_no_known_name_and_go_when_a_signal_ends_
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
     env = {**os.environ, "TMPDIR": str(tmp_path)}
-    process = subprocess.Popen(spilling(hand), env=env, preexec_fn=start, stderr=subprocess.PIPE)
+    process = subprocess.Popen(spilling(hand), env=env, preexec_fn=start, stderr=subprocess.PIPE)  # noqa: PLW1509
     try:
         until = time.monotonic() + 60
         while not any(tmp_path.glob("*/*")):

@@ -57,7 +57,7 @@ def test_a_ready_question_has_the_same_answer_on_both(spark, hand, question):
     assert expected or "over=3" in question
 
 
-def test_traces_are_written_as_parquet_for_it_and_go_again(spark, ranks, tmp_path, monkeypatch):  # noqa: F811
+def test_traces_are_written_as_parquet_for_it_and_go_again(spark, ranks, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
     for question in ("top-functions", "slowest-rank", "gc-by-host", "processes"):

@@ -10,6 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+
 import vestige
 from vestige import Trace
 from vestige.cli import export

@@ -24,7 +24,6 @@ from pathlib import Path
 import damage
 from handmade_graph import good_document, timeline_of
 from in_process import vestige
-
 from vestige import cli
 
 TRACES = Path(__file__).resolve().parents[1] / "golden" / "traces"
@@ -256,7 +255,7 @@ def main():
             continue
         faults = []
         for seed in range(given.first, given.first + given.count):
-            print(f"{command} {seed}", file=open("now", "w"))  # noqa: SIM115 - for who finds us dead
+            print(f"{command} {seed}", file=open("now", "w"))
             one = try_one(command, seed, folder)
             if one is not None:
                 faults.append(one)

@@ -15,10 +15,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from arrow_reader import rows_of
-
 import vestige
 import vestige.cli
+from arrow_reader import rows_of
 from vestige._core import table_names
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden"
@@ -221,7 +220,7 @@ def rows(work, file, table):
 
 def flame(svg):
     """The texts of a flame graph, without how it is drawn."""
-    return "".join(f"{title}\n" for title in re.findall(r"<title>(.*?)</title>", svg.decode(), re.S)).encode()
+    return "".join(f"{title}\n" for title in re.findall(r"<title>(.*?)</title>", svg.decode(), re.DOTALL)).encode()
 
 
 # ---- what was answered ---------------------------------------------------------

@@ -10,9 +10,9 @@ import pickle
 import threading
 
 import pytest
-from tree import load, names
 
 import vestige
+from tree import load, names
 from vestige import counter, instant, profile, record_function
 from vestige.render import render
 

@@ -9,10 +9,10 @@ import threading
 from datetime import timedelta
 
 import pytest
-from conftest import PYTHON
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conftest import PYTHON
 from tree import calls, load, read, short
 from vestige import Trace, profile, record_function
 from vestige._core import instant

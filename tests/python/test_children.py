@@ -4,6 +4,7 @@ import signal
 import textwrap
 
 import pytest
+
 from family import counted, family, traced, write_programs
 
 START = """
@@ -120,7 +121,7 @@ process.start()
 process.join()
 assert process.exitcode == 0
 """
-    root, others = run(code)
+    _, others = run(code)
     [child] = [file for file in others if file.steps]
     kind = {"fork": "Fork", "spawn": "Spawn", "forkserver": "ForkServer"}[method]
     assert child.name == f"{kind}Process-1"

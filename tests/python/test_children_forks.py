@@ -4,6 +4,7 @@ import os
 import textwrap
 
 import pytest
+
 from family import counted, family, traced, write_programs
 
 HEAD = """

@@ -8,9 +8,9 @@ import subprocess
 import sys
 
 import pytest
+
 from conftest import PYTHON
 from family import family, write_programs
-
 from vestige import children
 
 SHOW = """

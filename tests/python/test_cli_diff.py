@@ -7,10 +7,10 @@ import sys
 import types
 
 import pytest
+
 from conftest import COMMAND
 from on_terminal import on_terminal
 from traces import patch, record
-
 from vestige import cli
 from vestige.cli import diff_noise
 from vestige.cli.diff import SLOWER, regressions

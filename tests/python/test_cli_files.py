@@ -9,9 +9,9 @@ import subprocess
 import time
 
 import pytest
-from conftest import COMMAND
 
 import vestige
+from conftest import COMMAND
 from vestige import cli
 
 pytestmark = pytest.mark.any_python

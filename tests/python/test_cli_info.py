@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+
 from in_process import vestige
 from traces import family, record_alone
 

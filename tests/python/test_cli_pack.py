@@ -9,9 +9,9 @@ import subprocess
 import sys
 
 import pytest
-from conftest import COMMAND
 
 import vestige
+from conftest import COMMAND
 from vestige._core import pack, unpack
 
 pytestmark = pytest.mark.any_python

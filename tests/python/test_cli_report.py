@@ -9,10 +9,10 @@ import shutil
 import sys
 
 import pytest
-from conftest import COMMAND
-from on_terminal import on_terminal
 
 import vestige
+from conftest import COMMAND
+from on_terminal import on_terminal
 from vestige import cli
 from vestige.cli import report_end
 from vestige.cli.report_data import Data, Thread

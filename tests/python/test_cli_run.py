@@ -10,8 +10,8 @@ import time
 import zipfile
 
 import pytest
-from conftest import COMMAND
 
+from conftest import COMMAND
 from vestige import Trace
 
 SHOW = """\

@@ -6,10 +6,10 @@ import sys
 import time
 
 import pytest
+
 from conftest import COMMAND
 from on_terminal import PLAIN, on_terminal
 from traces import record, steps
-
 from vestige.cli import terminal
 
 pytestmark = pytest.mark.any_python

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from conftest import COMMAND
 from in_process import vestige
 from traces import record, steps
-
 from vestige import cli, profile
 from vestige.metadata import SHAPES, check_shapes
 

@@ -9,12 +9,14 @@ import types
 from pathlib import Path
 
 import pytest
+
 import vestige
 
 PROOFS = Path(__file__).resolve().parents[2] / "proofs"
 sys.path[:0] = [str(PROOFS), str(PROOFS / "inside")]
 
 import hooks
+
 import ways
 
 MODULES = (

@@ -8,8 +8,8 @@ import subprocess
 import time
 
 import pytest
-from conftest import COMMAND
 
+from conftest import COMMAND
 from vestige import Trace
 
 HINT = "vestige export t.vst -o t.json.gz"

@@ -4,8 +4,8 @@ import gzip
 import json
 
 import pytest
-from handmade_graph import attribute, find, good_document, node, tensor, timeline_of
 
+from handmade_graph import attribute, find, good_document, node, tensor, timeline_of
 from vestige.cli import Failure, et_stream
 from vestige.cli.et import main
 
@@ -98,8 +98,10 @@ DAMAGES = {
     "a name that is a number": (set_field(21, "name", 5), "node 21: name is 5, not a string"),
     "attributes in another order": (
         swap_attributes,
-        "node 13: attributes are not in their order: fw_parent, rf_id, seq_id, scope, tid, fw_tid, op_schema, "
-        "kernel_backend, kernel_file, tensor_range",
+        (
+            "node 13: attributes are not in their order: fw_parent, rf_id, seq_id, scope, tid, fw_tid, op_schema, "
+            "kernel_backend, kernel_file, tensor_range"
+        ),
     ),
     "an attribute that is missing": (
         lambda document: find(document, 13)["attrs"].pop(2),

@@ -3,14 +3,12 @@
 import html
 import json
 import re
-import sys
 import xml.etree.ElementTree as xml
 
 import pytest
+
 from handmade_graph import find, good_document, node, timeline_of
-
 from test_memory_page import BROWSER, open_page, with_script
-
 from vestige.cli import Failure
 from vestige.cli.et import main
 

@@ -8,8 +8,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed for this Python")
 
-from graphs import ATTRIBUTES, attribute, named, nodes_of, one, read, rf_ids, root_of, timeline_rf_ids
 from torch.autograd import _record_function_with_args_enter, _record_function_with_args_exit
+
+from graphs import ATTRIBUTES, attribute, named, nodes_of, one, read, rf_ids, root_of, timeline_rf_ids
 from vestige import ExecutionTraceObserver, profile, record_function, schedule
 
 pytestmark = pytest.mark.filterwarnings("ignore")

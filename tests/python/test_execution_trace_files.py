@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+
 from conftest import COMMAND
 
 pytestmark = pytest.mark.any_python

@@ -6,6 +6,7 @@ import signal
 import threading
 
 import pytest
+
 from graphs import PROCESS, THREAD, attribute, named, nodes_of, one, read, rf_id, rf_ids, root_of, timeline_rf_ids
 from vestige import ExecutionTraceObserver, Trace, profile, record_function
 

@@ -9,11 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed for this Python")
 
-from graphs import PROCESS, THREAD, attribute, read
 from torch import nn
 from torch.nn import functional
 
 import vestige
+from graphs import PROCESS, THREAD, attribute, read
 from vestige.cli.et import main
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from xml.etree import ElementTree
 
 import pytest
+
 from vestige import Trace, profile, record_function
 from vestige._core import export_traces
 

@@ -8,9 +8,9 @@ import sys
 import time
 
 import pytest
-from conftest import COMMAND
 
 import vestige
+from conftest import COMMAND
 from vestige import Trace, profile
 from vestige.flight import parse_signal, parse_trigger
 

@@ -9,8 +9,8 @@ import resource
 import subprocess
 
 import pytest
-from traces import record, steps
 
+from traces import record, steps
 from vestige import Trace
 from vestige._core import View
 

@@ -4,8 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import fuzz_commands
 import pytest
+
+import fuzz_commands
 
 pytestmark = pytest.mark.any_python
 NAMES = list(fuzz_commands.COMMANDS)

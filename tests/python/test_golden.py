@@ -3,8 +3,9 @@
 import difflib
 import importlib.util
 
-import golden
 import pytest
+
+import golden
 
 pytestmark = pytest.mark.any_python
 

@@ -91,7 +91,7 @@ def test_many_greenlets_interleaved_at_random_keep_their_counts():
     def outer():
         nonlocal main
         main = greenlet.getcurrent()
-        for number in range(30):
+        for _ in range(30):
             made.append(greenlet.greenlet(deep))
         waiting = list(made)
         while waiting:

@@ -7,8 +7,9 @@ import json
 import subprocess
 from pathlib import Path
 
-import handmade as h
 import pytest
+
+import handmade as h
 from conftest import PYTHON
 
 pytestmark = pytest.mark.any_python

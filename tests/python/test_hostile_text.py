@@ -8,10 +8,10 @@ import re
 import threading
 
 import pytest
+
 from handmade_graph import good_document
 from in_process import vestige as command
 from traces import patch
-
 from vestige import profile, record_function
 from vestige.cli import terminal
 from vestige.printable import one_line, printable
@@ -70,8 +70,7 @@ def work():
 
     def run():
         with record_function(MILD, MILD):
-            held = names["f"](3)
-        return held
+            return names["f"](3)
 
     thread = threading.Thread(target=run, name=MILD)
     thread.start()

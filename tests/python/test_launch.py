@@ -4,11 +4,10 @@ what other programs find there to start it again.
 
 import os
 import re
-import sys
 
 import pytest
-from conftest import COMMAND, PYTHON
 
+from conftest import COMMAND, PYTHON
 from vestige import Trace
 
 ENGINES = ["safe", "turbo", "memory"]

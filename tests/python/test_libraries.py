@@ -4,8 +4,8 @@ import sys
 import zipfile
 
 import pytest
-from conftest import PYTHON
 
+from conftest import PYTHON
 from vestige import Trace
 from vestige.cli.libraries import FOLLOWS, LIBRARY, OWN, classify, library_of
 

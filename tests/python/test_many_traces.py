@@ -5,8 +5,8 @@ import os
 import re
 
 import pytest
-from traces import family, patch, record, steps
 
+from traces import family, patch, record, steps
 from vestige import Trace
 from vestige._core import export_traces
 from vestige.cli.export import FORMATS, TABLES, patterns

@@ -5,6 +5,7 @@ import os
 import sys
 
 import pytest
+
 import vestige
 from histories import History, history_of, is_ours
 from vestige import Trace, _core, memory, profile

@@ -8,6 +8,7 @@ import json
 import weakref
 
 import pytest
+
 import vestige
 
 torch = pytest.importorskip("torch")

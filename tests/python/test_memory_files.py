@@ -190,7 +190,7 @@ def test_children_have_files_of_their_own_and_one_timeline(workplace):
     files = sorted(workplace.path.glob("*.vst"))
     assert len(files) == 3
     found = {size: [len(blocks(file, size)) for file in files] for size in (3210, 6540, 7650)}
-    assert {size: sorted(counts) for size, counts in found.items()} == dict.fromkeys((3210, 6540, 7650), [0, 0, 1])
+    assert {size: sorted(counts) for size, counts in found.items()} == {size: [0, 0, 1] for size in (3210, 6540, 7650)}
     # What a child frees of its parent's was not allocated by it.
     (forked,) = [file for file in files if blocks(file, 6540)]
     assert not [e for e in memory_events(Trace(str(forked))) if e[5] & FREES and not e[5] & UNKNOWN and e[2] == 3243]

@@ -8,8 +8,9 @@ import sys
 import threading
 import tracemalloc
 
-import compiled
 import pytest
+
+import compiled
 from histories import FREES, UNKNOWN, history_of, record, recording
 from vestige import memory
 

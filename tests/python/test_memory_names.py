@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from vestige import _core
 
 STDLIB = Path(sysconfig.get_path("stdlib"))

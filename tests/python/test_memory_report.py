@@ -11,13 +11,13 @@ import threading
 from collections import Counter
 
 import pytest
-from conftest import COMMAND
-from histories import FREES, UNKNOWN, History, is_ours
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from on_terminal import on_terminal
 
 import vestige
+from conftest import COMMAND
+from histories import FREES, UNKNOWN, History, is_ours
+from on_terminal import on_terminal
 from vestige import _core, memory
 
 pytestmark = pytest.mark.any_python

@@ -5,8 +5,8 @@ import io
 import json
 
 import pytest
-from histories import TOUCHED, history_of
 
+from histories import TOUCHED, history_of
 from vestige._core import Trace, export_memory
 
 MIB = 1 << 20

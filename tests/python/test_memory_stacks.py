@@ -7,11 +7,12 @@ import sys
 import threading
 import types
 
-import compiled
 import pytest
-from histories import IS_CUT, IS_ENTRY, UNLOCKED, is_ours, record
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import compiled
+from histories import IS_CUT, IS_ENTRY, UNLOCKED, is_ours, record
 
 SIZE = 100_000  # and more: of blocks that are told apart by it
 

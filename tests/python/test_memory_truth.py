@@ -1,6 +1,7 @@
 """What is known of a program's memory beforehand is what its recording says: arrays, tensors, leaks, the peak."""
 
 import pytest
+
 from histories import history_of
 
 MIB = 1 << 20

@@ -9,8 +9,8 @@ import subprocess
 import sys
 
 import pytest
-from traces import record
 
+from traces import record
 from vestige import Trace, profile
 from vestige.cli import Failure, view
 
@@ -104,7 +104,7 @@ def test_a_page_has_no_source_of_a_file_that_a_trace_only_names(tmp_path):
     path.write_bytes(data.replace(b"vestige.sources", b"vestige.xources"))
     assert lines_of_page(path) == []
     assert "def secret():" in lines_of_page(path, "--source")
-    time, size = noted_numbers(data)
+    time, _ = noted_numbers(data)
     path.write_bytes(data.replace(time, time[:-1] + bytes([48 + (time[-1] - 47) % 10])))
     assert "def secret():" not in lines_of_page(path)
 

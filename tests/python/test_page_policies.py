@@ -5,14 +5,14 @@ import json
 import re
 
 import pytest
+
+import vestige
 from browser import BROWSER, Browser
 from handmade_graph import good_document
 from traces import record, steps
-from viewing import serving
-
-import vestige
 from vestige import Trace
 from vestige.cli import et, memory_report, view
+from viewing import serving
 
 pytestmark = [
     pytest.mark.any_python,

@@ -8,9 +8,9 @@ import sys
 import threading
 
 import pytest
-from traces import record, steps
 
 import vestige
+from traces import record, steps
 from vestige import Trace, profile
 from vestige._core import View, pack, recover
 from vestige.new_files import private_folder, replacing

@@ -12,9 +12,9 @@ import warnings
 from pathlib import Path
 
 import pytest
-from tree import load, names
 
 import vestige
+from tree import load, names
 from vestige import ProfilerActivity, Trace, profile
 
 

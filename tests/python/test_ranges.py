@@ -7,6 +7,7 @@ from argparse import Namespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from traces import patch, record
 from vestige import Trace, record_function
 from vestige.cli import Failure, export, merge, ranges

@@ -16,8 +16,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import COMMAND, PYTHON
 
+from conftest import COMMAND, PYTHON
 from vestige import Trace
 from vestige._core import recover
 

@@ -13,10 +13,11 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
-import vestige
-from arrow_reader import StreamError, rows_of, schema_of, stream_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+import vestige
+from arrow_reader import StreamError, rows_of, schema_of, stream_of
 from traces import family, nothing, record, steps
 from vestige import Trace, TraceError, _core, counter, instant, profile, record_function
 

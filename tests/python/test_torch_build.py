@@ -117,8 +117,10 @@ def test_without_a_compiler_one_line_says_what_is_missing_and_the_rest_is_record
     names, lines = finish(start(place, stub, PATH="", CXX=""))
     assert names == []
     assert lines == [
-        "vestige: torch's operators are not recorded: no C++ compiler to build for torch with: "
-        "install one of c++, g++, clang++, or set CXX"
+        (
+            "vestige: torch's operators are not recorded: no C++ compiler to build for torch with: "
+            "install one of c++, g++, clang++, or set CXX"
+        )
     ]
     names, lines = finish(start(place, stub, CXX="false"))
     assert names == []

@@ -212,7 +212,7 @@ def test_allocations_are_those_that_torch_reports(both):
 
 
 def test_floating_point_operations_are_counted_as_torch_counts(both):
-    *_, theirs, ours = both
+    *_, theirs, _ = both
     expected = Counter((e.name, e.flops) for e in theirs.events() if e.flops)
     assert {name for name, _ in expected} >= {"aten::addmm", "aten::bmm", "aten::conv2d", "aten::mul", "aten::add"}
     assert Counter((e["name"], e["args"]["Flops"]) for e in spans(both[1]) if "Flops" in e["args"]) == expected

@@ -124,7 +124,7 @@ def test_lines_inside_of_decorators_and_decorated_functions():
         return wrapper
 
     @decorate
-    @functools.lru_cache(
+    @functools.lru_cache(  # noqa: UP033 (of two lines)
         maxsize=None,
     )
     def decorated():

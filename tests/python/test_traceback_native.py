@@ -119,7 +119,7 @@ def test_nested_callbacks_stand_in_order():
     taken = []
 
     def add(total, value):
-        return sorted([value], key=lambda x: taken.append(here()) or 0)[0]
+        return sorted([value], key=lambda x: taken.append(here()) or 0)[0]  # noqa: FURB192
 
     def caller():
         return functools.reduce(add, [1, 2])

@@ -285,7 +285,7 @@ def test_arguments_by_name_and_by_star_change_nothing():
     def outer():
         target(1)
         target(1, b=2)
-        target(*[1, 2, 3], **{"d": 4})
+        target(*[1, 2, 3], **{"d": 4})  # noqa: PIE804
 
     assert tree(outer) == expected(
         """

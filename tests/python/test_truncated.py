@@ -3,8 +3,8 @@ whoever takes SIGBUS beside us, before us or after, gets what is not ours, as wi
 """
 
 import pytest
-from conftest import Workplace
 
+from conftest import Workplace
 from vestige import _core
 
 LINE = "somebody else truncated the file, and recording ended there; at least "
@@ -114,8 +114,10 @@ SCENES = {
     "ignored, not ours": ("signal.signal(signal.SIGBUS, signal.SIG_IGN); work(); foreign()", ""),
     "ignored, ours": ("signal.signal(signal.SIGBUS, signal.SIG_IGN); work(); cut()", ""),
     "a sleep is interrupted": (
-        "signal.signal(signal.SIGBUS, lambda *_: sys.exit('woken')); work(); "
-        "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGBUS)).start(); threading.Event().wait(30)",
+        (
+            "signal.signal(signal.SIGBUS, lambda *_: sys.exit('woken')); work(); "
+            "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGBUS)).start(); threading.Event().wait(30)"
+        ),
         "",
     ),
 }

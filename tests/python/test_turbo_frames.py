@@ -68,8 +68,10 @@ def test_a_failing_self_test_is_told_once_and_the_safe_engine_records(workplace)
     env = {**os.environ, "VESTIGE_TURBO_SELF_TEST": "fail"}
     done = workplace.trace("--engine", "turbo", script, env=env)
     assert done.stderr.splitlines() == [
-        "vestige: engine turbo is not usable here: its self test fails, as VESTIGE_TURBO_SELF_TEST asks for; "
-        f"recording with {SAFE}"
+        (
+            "vestige: engine turbo is not usable here: its self test fails, as VESTIGE_TURBO_SELF_TEST asks for; "
+            f"recording with {SAFE}"
+        )
     ]
     assert f"engine {SAFE}" in workplace.vestige("info", "t.vst").stdout
 

@@ -187,7 +187,7 @@ def driven():
     next(closed)
     del closed
     list(delegating())
-    list(number for number in numbers(1))  # noqa: C400
+    list(number for number in numbers(1))
     waiting = waits()
     waiting.send(None)
     try:
@@ -243,7 +243,7 @@ def test_exceptions_of_c_functions_arrive_as_they_were(engine):
         for attempt in attempts:
             try:
                 attempt()
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 steps = traceback.extract_tb(error.__traceback__)
                 seen.append((repr(error), [(step.name, step.lineno) for step in steps], repr(error.__context__)))
         return seen

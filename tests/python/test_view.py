@@ -5,8 +5,8 @@ import struct
 import threading
 
 import pytest
-from traces import record
 
+from traces import record
 from vestige import Trace, TraceError, record_function
 from vestige._core import Session, View
 
@@ -41,7 +41,7 @@ def ids_of(path, name):
 
 def rectangles(window):
     """(thread, depth, start, end, id, busy, count) of each."""
-    magic, rows, rects, level, from_ns, to_ns = struct.unpack_from("<4s3Iqq", window)
+    magic, rows, rects, *_ = struct.unpack_from("<4s3Iqq", window)
     assert magic == b"VWIN" and len(window) == 32 + 16 * (rows + rects)
     found = []
     for row in range(rows):

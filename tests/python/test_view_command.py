@@ -15,16 +15,16 @@ import urllib.request
 from itertools import pairwise
 
 import pytest
-from conftest import COMMAND
-from traces import family, patch, record
-from viewing import Client, serving
 
 import vestige
+from conftest import COMMAND
+from traces import family, patch, record
 from vestige import Trace, record_function
 from vestige.cli import Failure, view
 from vestige.cli.inputs import find_traces
 from vestige.viewer import embed
 from vestige.viewer.traces import Traces
+from viewing import Client, serving
 
 pytestmark = pytest.mark.any_python
 

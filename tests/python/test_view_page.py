@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 
 import pytest
+
 from browser import BROWSER, Browser
 from conftest import Workplace
 from view_page import (

@@ -10,15 +10,15 @@ import time
 from collections import Counter, defaultdict
 
 import pytest
-from traces import patch, record
-from viewing import Client, raw, serving
 
 import vestige
+from traces import patch, record
 from vestige import Trace, record_function
 from vestige._core import TraceError
 from vestige.viewer import server as transport
 from vestige.viewer import traces as shown_traces
 from vestige.viewer.answers import Answer
+from viewing import Client, raw, serving
 
 pytestmark = pytest.mark.any_python
 
@@ -404,7 +404,7 @@ def test_only_python_source_is_read_and_changes_are_noted(tmp_path):
 
     def make(name, first):
         path = str(tmp_path / name)
-        exec(compile("\n" * (first - 1) + "def f(): pass\nf()", path, "exec"), {})  # noqa: S102
+        exec(compile("\n" * (first - 1) + "def f(): pass\nf()", path, "exec"), {})
 
     def work():
         for name, first in [("secret.txt", 1), ("script", 2), ("broken.py", 1), ("latin.py", 2), ("pipe.py", 1)]:

@@ -11,9 +11,9 @@ import threading
 import time
 
 import pytest
+
 from in_process import vestige
 from traces import family, record, record_alone
-
 from vestige.waits import CHILD, IO, LOCK, SLEEP, waits_for
 
 SHORT = 0.002

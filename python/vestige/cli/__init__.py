@@ -131,7 +131,7 @@ def _dispatch(argv: list[str]) -> int:
     if name in COMMANDS:
         command = __import__(f"{__name__}.{name.replace('-', '_')}", fromlist=["main"])
         return command.main(argv[1:]) or 0
-    elif name in ("-h", "--help", "help"):
+    if name in ("-h", "--help", "help"):
         print(USAGE, end="")
     elif name == "--version":
         from vestige import __version__

@@ -1,5 +1,5 @@
-"""`vestige completion`: a script that completes commands, options, their values and trace files in a shell. It is made of
-the commands' own parsers, so it knows what they know.
+"""`vestige completion`: a script that completes commands, options, their values and trace files in a shell. It is made
+of the commands' own parsers, so it knows what they know.
 """
 
 from __future__ import annotations
@@ -296,7 +296,8 @@ def fish(commands: list[Command]) -> str:
         when = f"__fish_seen_subcommand_from {command.words[0]}"
         if len(command.words) > 1:
             lines.append(
-                f"complete -c vestige -n {_fish(f'{when}; and not __fish_seen_subcommand_from {inner[command.words[0]]}')}"
+                f"complete -c vestige"
+                f" -n {_fish(f'{when}; and not __fish_seen_subcommand_from {inner[command.words[0]]}')}"
                 f" -a {command.words[1]}"
             )
             when += f"; and __fish_seen_subcommand_from {command.words[1]}"

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import sys
 
+from vestige.printable import one_line as clean
+
 from . import Failure
 from .console import Parser
 from .diff_data import Comparison, read_side
 from .patterns import Patterns, add_patterns
 from .quantities import duration, percent, plural, signed
 from .report import share
-from .terminal import Paint, clean, cut, exact, fit, width_of
+from .terminal import Paint, cut, exact, fit, width_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

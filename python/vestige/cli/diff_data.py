@@ -105,8 +105,8 @@ class Run:
 
 
 def keys_of(functions: Sequence[Function | None]) -> list[Key | None]:
-    """What a function is called in any version of the program: its file and name, and which of those of the same name it
-    is by order of their lines. The line itself changes with what is above it.
+    """What a function is called in any version of the program: its file and name, and which of those of the same name
+    it is by order of their lines. The line itself changes with what is above it.
     """
     lines: dict[tuple[int, str, str], list[int]] = {}
     for function in functions:
@@ -273,8 +273,8 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def _with_error(run: Run, value: float, error: float | None) -> tuple[float, float]:
-    """What was called too rarely to tell may have been disturbed: in proportion to its share of the run, which knows how
-    much it was; or once, when another program had the processor.
+    """What was called too rarely to tell may have been disturbed: in proportion to its share of the run, which knows
+    how much it was; or once, when another program had the processor.
     """
     if error is None:
         share = min(value / (run.ns or 1), 1.0)

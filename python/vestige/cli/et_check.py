@@ -8,13 +8,14 @@ import re
 import sys
 from functools import partial
 
+from vestige.printable import one_line as clean
+
 from . import Failure
 from .console import Parser, Progress, explain
 from .et_graph import Graph
 from .et_node import check_node
 from .et_stream import Broken, Document
 from .et_timeline import Timeline
-from .terminal import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,6 +6,8 @@ passes between boxes. The order within layers follows the middle of the neighbou
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .et_draw import Box, Drawing
@@ -67,7 +69,7 @@ class Layout:
                         self._rows[layer].append(point)
                         path.append(point)
                 path.append(end)
-                for first, second in zip(path, path[1:]):
+                for first, second in pairwise(path):
                     first.below.append(second)
                     second.above.append(first)
                 self.arrows.append((path, tensors))

@@ -42,7 +42,7 @@ class Document:
         """`path` may be gzipped, whatever it is called."""
         self.fields: dict[str, Any] = {}  # those that are not the array, as far as they were read
         self._progress = progress
-        self._raw = open(path, "rb")
+        self._raw = open(path, "rb")  # noqa: SIM115 (closed by close())
         self._size = os.fstat(self._raw.fileno()).st_size or 1
         packed = self._raw.read(2) == b"\x1f\x8b"
         self._raw.seek(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from xml.sax.saxutils import escape
 
 from .et_draw import ENGINE, edge_text
@@ -147,7 +148,7 @@ def _write_arrow(path: list[Place], tensors: list[str], numbers: dict[Box, int],
     points += [(place.x, place.y) for place in path[1:-1]]
     points.append((last.x, last.y - 1))
     shape = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
-    for (x0, y0), (x1, y1) in zip(points, points[1:]):
+    for (x0, y0), (x1, y1) in pairwise(points):
         bend = (y1 - y0) / 2
         shape += f"C{x0:.1f} {y0 + bend:.1f} {x1:.1f} {y1 - bend:.1f} {x1:.1f} {y1:.1f}"
     ends = f"e{numbers[first.box]} e{numbers[last.box]}"

@@ -114,10 +114,8 @@ def size_text(size: float) -> str:
     """`1.5 MiB`"""
     if size < 1000:
         return f"{size:.0f} B"
-    for unit in ("KiB", "MiB", "GiB"):
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
         size /= 1024
-        if size < 1000:
+        if size < 1000 or unit == "TiB":
             break
-    else:
-        size, unit = size / 1024, "TiB"
     return f"{size:.2f} {unit}" if size < 10 else f"{size:.1f} {unit}"

@@ -204,7 +204,7 @@ def _points(timeline: list[tuple[int, int, int, int]]) -> list[dict[str, int]]:
 def _document(source: Source, summary: Summary) -> dict[str, Any]:
     """One process, in words instead of tuples."""
     views = _views(summary)
-    facts = {key: value for key, value in summary.items() if isinstance(value, (int, bool))}
+    facts: dict[str, Any] = {key: value for key, value in summary.items() if isinstance(value, (int, bool))}
     facts |= {"file": source.path, "pid": source.facts["pid"], "complete": source.facts["clean"]}
     for view in views:
         facts[view] = _amount(summary, summary["views"][view])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from vestige.printable import one_line as clean
+
 from . import memory_resident
 from .quantities import duration, plural
-from .terminal import clean, cut, cut_front, line_width, width_of
+from .terminal import cut, cut_front, line_width, width_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -214,7 +214,7 @@ def _format(options: Namespace) -> str:
         return str(options.format)
     if options.output is None:
         return "table"
-    suffix = os.path.splitext(options.output)[1].removeprefix(".")
+    suffix: str = os.path.splitext(options.output)[1].removeprefix(".")
     if suffix in FORMATS[1:]:
         return suffix
     if suffix in ("", "txt"):

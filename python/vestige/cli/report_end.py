@@ -1,5 +1,5 @@
-"""The report after `vestige run`: one screen of 80 columns. It is made inside the program's process, at its very end, so
-it imports little, starts no thread, and is done in one reading of the trace.
+"""The report after `vestige run`: one screen of 80 columns. It is made inside the program's process, at its very end,
+so it imports little, starts no thread, and is done in one reading of the trace.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The tables of `vestige report`, 80 columns wide or as wide as the terminal. Used by the report after `vestige run`, so
-it imports little.
+"""The tables of `vestige report`, 80 columns wide or as wide as the terminal. Used by the report after `vestige run`,
+so it imports little.
 """
 
 from __future__ import annotations

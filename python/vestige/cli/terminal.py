@@ -125,7 +125,7 @@ class Screens:
         self._before = sys.stdout, sys.stderr
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="backslashreplace")
-        sys.stdout, sys.stderr = Screen(sys.stdout, "stdout"), Screen(sys.stderr)  # type: ignore[assignment]
+        sys.stdout, sys.stderr = Screen(sys.stdout, "stdout"), Screen(sys.stderr)
 
     def __exit__(self, *exc: object) -> None:
         sys.stdout, sys.stderr = self._before
@@ -203,7 +203,7 @@ def pad(text: str, width: int) -> str:
 
 
 class Progress:
-    """A line on the terminal for what takes longer than a second; nothing elsewhere. Where rich is installed, its bar."""
+    """A line on the terminal for what takes longer than a second, or rich's bar where it is installed; else nothing."""
 
     def __init__(self, what: str, before: float = 0, part: float = 1, *, rich: bool = True) -> None:
         """What is done is `part` of a whole of which `before` was done before."""

@@ -60,7 +60,7 @@ class DuckAnswer(Answer):
         self._connection: Any = None
         self._folder = tempfile.mkdtemp(prefix="vestige-")  # for what DuckDB moves out of memory
         try:
-            self._connect(memory)
+            self._connection = self._connect(memory)
             self._register()
             self._statements = self._connection.extract_statements(mark_parameters(sql, values))
             if not self._statements:
@@ -73,11 +73,11 @@ class DuckAnswer(Answer):
             self.close()
             raise
 
-    def _connect(self, memory: str | None) -> None:
+    def _connect(self, memory: str | None) -> Any:
         config: dict[str, Any] = {"temp_directory": self._folder}
         if memory is not None:
             config["memory_limit"] = memory
-        self._connection = self._duckdb.connect(":memory:", config=config)
+        return self._duckdb.connect(":memory:", config=config)
 
     def _register(self) -> None:
         for name, streams in self._tables.streams(os.cpu_count() or 1).items():

@@ -26,6 +26,7 @@ def make_parquet(sql: str, tables: Tables, folder: str | None, progress: Progres
     """Nothing, where there is Parquet. A `folder` stays; without one they go when `tables` is closed."""
     if tables.parts:
         return
+    assert tables.traces is not None
     if folder is None:
         folder = tables.folder = tempfile.mkdtemp(prefix="vestige-")
     elif exported_tables(folder):

@@ -1,8 +1,8 @@
 """Questions that are ready: the .sql files in `ready`, what they are about and their parameters.
 
 A file begins with comments: what it answers, then a line for each parameter, `-- rows = 20: how many`; without a value
-it must be given. `-- runs: 2` is how many runs it compares. In the SQL `:rows` stands for the value, which never becomes
-text of the SQL: engines get it beside the query.
+it must be given. `-- runs: 2` is how many runs it compares. In the SQL `:rows` stands for the value, which never
+becomes text of the SQL: engines get it beside the query.
 """
 
 from __future__ import annotations

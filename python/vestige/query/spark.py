@@ -67,7 +67,7 @@ class SparkAnswer(Answer):
         frames: dict[str, Any] = {}
         for part in tables.parts:
             read = {name: self._session.read.parquet(*files) for name, files in part.files.items()}
-            who = read.get("process", read.get("span")).select("process").distinct()
+            who = read["process" if "process" in read else "span"].select("process").distinct()
             if RUN not in read:
                 read[RUN] = who.selectExpr("process", f"{part.run} as run").withColumn("path", _constant(part.path))
             for name, frame in read.items():

@@ -57,13 +57,13 @@ def _follow_after_site():
         return
 
     def execusercustomize():
-        site.execusercustomize = last
+        site.execusercustomize = last  # type: ignore[union-attr]
         try:
             last()
         finally:
             _follow()
 
-    site.execusercustomize = execusercustomize
+    site.execusercustomize = execusercustomize  # type: ignore[union-attr]
 
 
 _folder = os.path.dirname(__file__)

@@ -1,8 +1,8 @@
 """HTTP on 127.0.0.1: connections, limits, and who may ask.
 
-What is asked and answered is `api.py`'s. A thread a connection, at most CONNECTIONS of them; each phase of a request has
-a deadline, and whoever passes it is cut off, so a client that stops sending or reading costs nothing for long. Nothing
-that a client does ends the server.
+What is asked and answered is `api.py`'s. A thread a connection, at most CONNECTIONS of them; each phase of a request
+has a deadline, and whoever passes it is cut off, so a client that stops sending or reading costs nothing for long.
+Nothing that a client does ends the server.
 
 Who may ask: a client that knows the token (every page that was told the address; compared in constant time), that calls
 us by our own name (a foreign name that points here is a foreign page's), and is not a page of another origin. The
@@ -46,7 +46,7 @@ FIELDS_MAX = 64  # of a query
 IDLE, RECEIVE, SEND = 60.0, 10.0, 20.0  # seconds: between requests; for a request to arrive; for a piece to leave
 STOP, ROOM, LINGER = 2.0, 0.25, 1.0  # for threads to end; for a connection to end; for a client to hear why
 PIECE = 256 << 10
-TOKEN_HEADER = "X-Vestige-Token"
+TOKEN_HEADER = "X-Vestige-Token"  # noqa: S105 (a name)
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -275,7 +275,7 @@ class Handler(BaseHTTPRequestHandler):
         except ClientGone:
             self.close_connection = True
             return
-        except Exception as error:  # noqa: BLE001 (whatever it is, the next request must not suffer)
+        except Exception as error:  # whatever it is, the next request must not suffer
             answer = Problem(500, f"{type(error).__name__}: {error}").answer()
         self._send(answer)
 

@@ -125,7 +125,7 @@ class Runtime:
         """A call that stands in the source."""
         try:
             name = native_name(function)
-            if name is not None or issubclass(type(function), type) and function not in BINDING:
+            if name is not None or (issubclass(type(function), type) and function not in BINDING):
                 args = [self._from_c(argument) for argument in args]
                 named = {key: self._from_c(argument) for key, argument in named.items()}
             if name is None:
@@ -366,7 +366,7 @@ def native_name(function):
     owner = function.__self__
     if isinstance(owner, types.ModuleType):
         return f"<built-in function {function.__name__}>"
-    if isinstance(owner, type) or "." in function.__qualname__ and owner is None:  # class and static methods
+    if isinstance(owner, type) or ("." in function.__qualname__ and owner is None):  # class and static methods
         return f"<built-in method {function.__name__} of type object>"
     if owner is None:
         return f"<built-in function {function.__name__}>"
