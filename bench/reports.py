@@ -57,7 +57,7 @@ def in_program(path):
     import io
 
     from vestige import Trace
-    from vestige.cli.report_end import show
+    from vestige.cli.report.end import show
 
     before = child.forget_memory_peak()
     begun = time.process_time()

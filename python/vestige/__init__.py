@@ -48,32 +48,32 @@ TYPE_CHECKING = False  # as typing has it, without loading typing
 if TYPE_CHECKING:
     from . import itt, memory
     from . import tables as tables
-    from .activity import ProfilerActivity, supported_activities
-    from .dropin import install, uninstall
-    from .execution_trace import ExecutionTraceObserver
-    from .experimental import _ExperimentalConfig as _ExperimentalConfig
-    from .flight import snapshot
-    from .handlers import tensorboard_trace_handler
     from .notebook import load_ipython_extension as load_ipython_extension
     from .profiler import profile
-    from .steps import KinetoStepTracker, ProfilerAction, schedule
+    from .recording.flight import snapshot
     from .tables import open as open  # not in __all__: it would hide the builtin
+    from .torch.activity import ProfilerActivity, supported_activities
+    from .torch.dropin import install, uninstall
+    from .torch.execution_trace import ExecutionTraceObserver
+    from .torch.experimental import _ExperimentalConfig as _ExperimentalConfig
+    from .torch.handlers import tensorboard_trace_handler
+    from .torch.steps import KinetoStepTracker, ProfilerAction, schedule
 else:
     _HOMES = {
-        "ExecutionTraceObserver": "execution_trace",
-        "KinetoStepTracker": "steps",
-        "ProfilerAction": "steps",
-        "ProfilerActivity": "activity",
-        "_ExperimentalConfig": "experimental",
-        "install": "dropin",
+        "ExecutionTraceObserver": "torch.execution_trace",
+        "KinetoStepTracker": "torch.steps",
+        "ProfilerAction": "torch.steps",
+        "ProfilerActivity": "torch.activity",
+        "_ExperimentalConfig": "torch.experimental",
+        "install": "torch.dropin",
         "open": "tables",
         "load_ipython_extension": "notebook",
         "profile": "profiler",
-        "schedule": "steps",
-        "snapshot": "flight",
-        "supported_activities": "activity",
-        "tensorboard_trace_handler": "handlers",
-        "uninstall": "dropin",
+        "schedule": "torch.steps",
+        "snapshot": "recording.flight",
+        "supported_activities": "torch.activity",
+        "tensorboard_trace_handler": "torch.handlers",
+        "uninstall": "torch.dropin",
     }
 
     def __getattr__(name):

@@ -10,15 +10,15 @@ import os
 import sys
 
 from . import TraceError
-from .overview import ROWS, of_trace
 from .profiler import profile
+from .reading.overview import ROWS, of_trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from .overview import Overview
+    from .reading.overview import Overview
 
 LONG = ("rows=", "memory", "output=", "force", "no-c", "quiet")
 USAGE = "see %vestige?"

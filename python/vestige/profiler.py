@@ -10,15 +10,17 @@ import os
 import sys
 from time import time_ns
 
-from . import _core, dropin, endings, forked, hosting, standard_error, torch_ops
-from .api import DEFAULTS, TorchProfile
-from .checks import check_engine, strings, tell_engine
-from .children import follow, name_process, unfollow
-from .metadata import check_json, check_key
-from .noted_sources import note_sources
-from .ranks import check_ranks, distributed_info, own_path
+from . import _core
+from .base.units import parse_file_bound, parse_size, parse_time
+from .reading.metadata import check_json, check_key
+from .recording import endings, forked, standard_error
+from .recording.checks import check_engine, strings, tell_engine
+from .recording.children import follow, name_process, unfollow
+from .recording.noted_sources import note_sources
+from .recording.ranks import check_ranks, distributed_info, own_path
 from .render import quote
-from .units import parse_file_bound, parse_size, parse_time
+from .torch import adapter, dropin, hosting
+from .torch.profile import DEFAULTS, TorchProfile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from .activity import ProfilerActivity
+    from .torch.activity import ProfilerActivity
 
 
 class profile(TorchProfile):
@@ -131,7 +133,7 @@ class profile(TorchProfile):
         torch_mode = dropin.installed()
         chosen: frozenset[ProfilerActivity] | None = None
         if activities is not None:  # their module loads enum, which a program that names none is spared
-            from .activity import check_activities, listed
+            from .torch.activity import check_activities, listed
 
             activities = listed(activities)
             chosen = check_activities(activities)
@@ -237,7 +239,7 @@ class profile(TorchProfile):
 
     def _arm(self, session: _core.Session, output: str | bytes | None, given: dict[str, Any], keep_ns: int) -> None:
         """A snapshot holds the time that is kept, or all that a file of bounded size has, or the last half minute."""
-        from . import flight
+        from .recording import flight
 
         if not self.with_stack and any(text.startswith("raise:") for text in given["triggers"] or ()):
             raise ValueError("a raise: trigger needs with_stack=True: the interpreter tells of no exceptions else")
@@ -253,7 +255,7 @@ class profile(TorchProfile):
 
     @property
     def activities(self) -> frozenset[ProfilerActivity]:
-        from .activity import check_activities
+        from .torch.activity import check_activities
 
         return check_activities(self._activities)
 
@@ -267,14 +269,14 @@ class profile(TorchProfile):
         if self._finished:
             raise RuntimeError(f"{self._place()} is finished; use a new profile()")
         if self._given_activities is not None:
-            from .activity import check_filters
+            from .torch.activity import check_filters
 
             check_filters(self._given_activities)
         if self._action is None:
             self._prepare_trace()
             self._start_trace()
         else:
-            from .steps import ProfilerAction, transit
+            from .torch.steps import ProfilerAction, transit
 
             transit(self, ProfilerAction.NONE, self._action)
         self._running = True
@@ -293,7 +295,7 @@ class profile(TorchProfile):
             self._stop_trace()
             self._trace_ready()
         else:
-            from .steps import transit
+            from .torch.steps import transit
 
             transit(self, self._action, None)
 
@@ -306,7 +308,7 @@ class profile(TorchProfile):
                 standard_error.note()
             facts = {**self._facts(), **facts, **self._metadata}
         self._results = None
-        torch_ops.prepare()
+        adapter.prepare()
         if self._children:
             follow(self)
         hosts = hosting.begin(self)
@@ -319,7 +321,7 @@ class profile(TorchProfile):
                 self.execution_trace_observer.start()
             self._session.start()
             _core.set_annotation_stacks(self._annotation_stacks)
-            torch_ops.start(**self._torch)
+            adapter.start(**self._torch)
         except BaseException:
             if hosts:
                 if self.execution_trace_observer is not None:
@@ -339,7 +341,7 @@ class profile(TorchProfile):
     def _stop_trace(self) -> None:
         """Ends it."""
         self._tracing = False
-        torch_ops.stop()
+        adapter.stop()
         if self._session.recording:
             self._session.stop()
         self._stopped_ns = time_ns()
@@ -352,7 +354,7 @@ class profile(TorchProfile):
         """Stops if need be and completes the file given as `output`. Leaving a with block does it too."""
         forked.notice()
         if self._tracing:
-            torch_ops.stop()
+            adapter.stop()
         was_tracing = self._tracing
         self._running = self._tracing = False
         if self._started and not self._finished:
@@ -398,7 +400,7 @@ class profile(TorchProfile):
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity] | None = None) -> None:
         """Pauses or goes on between start() and stop(). Without CPU among the activities nothing changes."""
         if activities is not None:
-            from .activity import ProfilerActivity, check_activities
+            from .torch.activity import ProfilerActivity, check_activities
 
             if ProfilerActivity.CPU not in check_activities(activities):
                 return
@@ -407,10 +409,10 @@ class profile(TorchProfile):
             return
         if enable and not self._session.recording:
             self._session.start()
-            torch_ops.start(**self._torch)
+            adapter.start(**self._torch)
             self._windows += 1
         elif not enable and self._session.recording:
-            torch_ops.stop()
+            adapter.stop()
             self._session.stop()
 
     def export_chrome_trace(

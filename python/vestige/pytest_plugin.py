@@ -74,7 +74,7 @@ def _limits(item: pytest.Item) -> dict[str, int]:
 
 
 def _size(value: str | int) -> int:
-    from .units import parse_size
+    from .base.units import parse_size
 
     try:
         # Zero is a limit too.

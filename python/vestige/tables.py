@@ -101,7 +101,7 @@ class Traces:
 
     def _repr_html_(self) -> str:
         """What a notebook shows of it."""
-        from .overview import of_sources
+        from .reading.overview import of_sources
 
         return of_sources(self.sources).html()
 
@@ -167,7 +167,7 @@ def write(
     """Writes tables as Parquet or Arrow IPC files, by pyarrow; returns the files. A path that ends in .parquet or
     .arrow gets the spans, or the one table of `tables`; any other is a folder, which gets a file for each of
     `tables`, or for all, in `format`."""
-    from .table_files import write_tables
+    from .reading.table_files import write_tables
 
     traces = traces if isinstance(traces, Traces) else open(traces)
     return write_tables(traces, os.fspath(path), format=format, tables=tables, progress=progress)

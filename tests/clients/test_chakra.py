@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from vestige.cli.et import main
+from vestige.cli.et.command import main
 
 from .conftest import document, only
 

@@ -10,7 +10,7 @@ import struct
 import zlib
 
 from vestige import profile, record_function
-from vestige.metadata import SHAPES
+from vestige.reading.metadata import SHAPES
 
 EXTREMES = [0, 1, 7, 0x7F, 0xFF, 1 << 15, (1 << 16) - 1, 1 << 24, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 40]
 EXTREMES += [(1 << 62) - 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]

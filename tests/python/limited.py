@@ -13,14 +13,14 @@ import sys
 import arrow_reader
 import vestige
 import vestige.cli
-import vestige.cli.diff
+import vestige.cli.diff.command
 import vestige.cli.export
-import vestige.cli.memory_report
+import vestige.cli.memory.report
 import vestige.cli.pack
 import vestige.cli.recover
-import vestige.cli.report
-import vestige.cli.report_memory
-import vestige.cli.report_tree
+import vestige.cli.report.command
+import vestige.cli.report.memory
+import vestige.cli.report.tree
 import vestige.cli.view
 import vestige.viewer.embed
 from vestige._core import table_names

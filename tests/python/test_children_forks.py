@@ -375,7 +375,7 @@ def test_what_a_signal_handler_raises_while_a_child_is_prepared_reaches_the_prog
             return original(*args)
 
         signal.signal(signal.SIGUSR1, ring)
-        original, vestige.children._record = vestige.children._record, ringing
+        original, vestige.recording.children._record = vestige.recording.children._record, ringing
         with profile(output="t.vst", children=True):
             try:
                 child = os.fork()

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import PYTHON
 from family import family, write_programs
-from vestige import children
+from vestige.recording import children
 
 SHOW = """
 import sys

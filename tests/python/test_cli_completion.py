@@ -1,7 +1,6 @@
 """`vestige completion`: the scripts in the shells they are for, as far as those are installed; bash always is."""
 
 import contextlib
-import importlib
 import io
 import os
 import pty
@@ -30,7 +29,7 @@ def printed(*words):
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
         if words[0] in ("run", "memory"):
-            importlib.import_module(f"vestige.cli.{words[0]}").prepare(list(words[1:]))
+            cli.load(words[0]).prepare(list(words[1:]))
         else:
             cli._dispatch(list(words))
     return out.getvalue()

@@ -12,9 +12,9 @@ from conftest import COMMAND
 from on_terminal import on_terminal
 from traces import patch, record
 from vestige import cli
-from vestige.cli import diff_noise
-from vestige.cli.diff import SLOWER, regressions
-from vestige.cli.diff_data import Comparison, Run, Sums, keys_of
+from vestige.cli.diff import noise as diff_noise
+from vestige.cli.diff.command import SLOWER, regressions
+from vestige.cli.diff.data import Comparison, Run, Sums, keys_of
 
 pytestmark = pytest.mark.any_python
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import gzip
-import importlib
 import json
 import os
 import subprocess
@@ -256,7 +255,7 @@ def test_every_command_has_help_with_examples(command, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     with contextlib.suppress(SystemExit):
         if command[0] in ("run", "memory"):
-            importlib.import_module(f"vestige.cli.{command[0]}").prepare(["--help"])
+            cli.load(command[0]).prepare(["--help"])
         else:
             cli._dispatch([*command, "--help"])
     text = capsys.readouterr().out

@@ -14,8 +14,8 @@ import vestige
 from conftest import COMMAND
 from on_terminal import on_terminal
 from vestige import cli
-from vestige.cli import report_end
-from vestige.cli.report_data import Data, Thread
+from vestige.cli.report import end as report_end
+from vestige.cli.report.data import Data, Thread
 from vestige.cli.terminal import UNBOUNDED
 
 pytestmark = pytest.mark.any_python

@@ -12,7 +12,7 @@ from conftest import COMMAND
 from in_process import vestige
 from traces import record, steps
 from vestige import cli, profile
-from vestige.metadata import SHAPES, check_shapes
+from vestige.reading.metadata import SHAPES, check_shapes
 
 pytestmark = pytest.mark.any_python
 

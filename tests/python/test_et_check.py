@@ -6,8 +6,9 @@ import json
 import pytest
 
 from handmade_graph import attribute, find, good_document, node, tensor, timeline_of
-from vestige.cli import Failure, et_stream
-from vestige.cli.et import main
+from vestige.cli import Failure
+from vestige.cli.et import stream as et_stream
+from vestige.cli.et.command import main
 
 pytestmark = pytest.mark.any_python
 

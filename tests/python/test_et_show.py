@@ -10,7 +10,7 @@ import pytest
 from handmade_graph import find, good_document, node, timeline_of
 from test_memory_page import BROWSER, open_page, with_script
 from vestige.cli import Failure
-from vestige.cli.et import main
+from vestige.cli.et.command import main
 
 pytestmark = pytest.mark.any_python
 

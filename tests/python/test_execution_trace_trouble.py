@@ -180,7 +180,7 @@ def test_an_observer_that_is_dropped_while_it_runs_writes_its_file(path):
     del observer
     gc.collect()
     assert "aten::ones" in names(nodes_of(path))
-    assert vestige.torch_ops._graph[0] == 0
+    assert vestige.torch.adapter._graph[0] == 0
 
 
 def test_what_cannot_be_written_is_refused_at_once(tmp_path):

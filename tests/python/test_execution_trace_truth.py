@@ -14,7 +14,7 @@ from torch.nn import functional
 
 import vestige
 from graphs import PROCESS, THREAD, attribute, read
-from vestige.cli.et import main
+from vestige.cli.et.command import main
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

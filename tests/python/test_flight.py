@@ -12,7 +12,7 @@ import pytest
 import vestige
 from conftest import COMMAND
 from vestige import Trace, profile
-from vestige.flight import parse_signal, parse_trigger
+from vestige.recording.flight import parse_signal, parse_trigger
 
 SECONDS = 30  # to wait for what must come
 

@@ -267,7 +267,7 @@ def test_the_environment_is_what_it_was_when_the_recording_is_over(workplace):
         "show.py",
         """\
         import atexit, os
-        from vestige import endings
+        from vestige.recording import endings
         told = endings._closing
         def show():
             print(sorted(name for name in os.environ if name.startswith("VESTIGE_")))

@@ -128,7 +128,7 @@ def test_a_program_that_was_killed_has_noted_nothing(tmp_path):
 @pytest.mark.any_python
 @pytest.mark.parametrize("value", [1, [1], [[1, 2]], [["a", 1, 2]], [[10**9, 1, 1], [-5, 1, 1]], {"a": 1}])
 def test_notes_that_make_no_sense_are_none(tmp_path, value):
-    from vestige.metadata import check_shapes
+    from vestige.reading.metadata import check_shapes
 
     found = check_shapes({"vestige.sources": value}).get("vestige.sources", {})
     assert all(isinstance(number, int) for number in found)

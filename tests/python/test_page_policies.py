@@ -11,7 +11,9 @@ from browser import BROWSER, Browser
 from handmade_graph import good_document
 from traces import record, steps
 from vestige import Trace
-from vestige.cli import et, memory_report, view
+from vestige.cli import view
+from vestige.cli.et import command as et
+from vestige.cli.memory import report as memory_report
 from viewing import serving
 
 pytestmark = [

@@ -13,8 +13,8 @@ import vestige
 from traces import record, steps
 from vestige import Trace, profile
 from vestige._core import View, pack, recover
-from vestige.new_files import private_folder, replacing
-from vestige.resources import folder_for
+from vestige.base.new_files import private_folder, replacing
+from vestige.torch.resources import folder_for
 
 pytestmark = pytest.mark.any_python
 
@@ -143,7 +143,7 @@ def test_resources_go_only_into_a_folder_that_is_ours(tmp_path, umask):
 
 
 def test_an_observers_file_is_not_made_where_a_link_leads(tmp_path):
-    from vestige.execution_trace import _check_writable
+    from vestige.torch.execution_trace import _check_writable
 
     (tmp_path / "et.json").symlink_to(tmp_path / "victim")
     _check_writable(str(tmp_path / "et.json"))

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from vestige import private_folder
-from vestige.private_folder import Refused
+from vestige.base import private_folder
+from vestige.base.private_folder import Refused
 
 pytestmark = pytest.mark.any_python
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")

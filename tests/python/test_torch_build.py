@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from vestige import torch_build
+from vestige.torch import build as torch_build
 
 if find_spec("torch") is None:
     pytest.skip("torch is not installed for this Python", allow_module_level=True)

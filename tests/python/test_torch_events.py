@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import vestige
 from vestige import _core, profile, record_function
-from vestige.event_list import EventList
-from vestige.events import FunctionEvent
+from vestige.torch.event_list import EventList
+from vestige.torch.events import FunctionEvent
 
 
 def inner(count):

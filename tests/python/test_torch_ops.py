@@ -15,7 +15,8 @@ from torch.profiler import ProfilerActivity
 from torch.profiler import profile as torch_profile
 
 import vestige
-from vestige import profile, torch_ops
+from vestige import profile
+from vestige.torch import adapter as torch_ops
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 OPERATORS = ("cpu_op", "user_annotation")

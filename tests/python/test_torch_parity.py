@@ -10,9 +10,9 @@ import warnings
 import pytest
 
 import vestige
-from vestige.event_list import EventList
-from vestige.events import FunctionEvent
-from vestige.experimental import FIELDS
+from vestige.torch.event_list import EventList
+from vestige.torch.events import FunctionEvent
+from vestige.torch.experimental import FIELDS
 
 torch = pytest.importorskip("torch")
 

@@ -12,7 +12,7 @@ import pytest
 
 import vestige
 from vestige import ProfilerAction, ProfilerActivity, profile, record_function, schedule
-from vestige.api import TorchProfile
+from vestige.torch.profile import TorchProfile
 
 pytestmark = pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")
 
@@ -504,7 +504,7 @@ def test_the_new_names_cost_nothing_to_import():
         prof = vestige.profile()
         prof.start()
         prof.stop()
-        assert "vestige.events" not in sys.modules and "vestige.steps" not in sys.modules
+        assert "vestige.torch.events" not in sys.modules and "vestige.torch.steps" not in sys.modules
         for name in vestige.__all__:
             getattr(vestige, name)
         assert callable(vestige.schedule)
@@ -520,9 +520,9 @@ def test_the_profile_has_all_of_torchs_methods():
 
 
 def test_cycles_that_are_cleared_are_told_of_once():
-    import vestige.api
+    import vestige.torch.profile
 
-    vestige.api._told_of_cycles = False
+    vestige.torch.profile._told_of_cycles = False
     prof = profile(schedule=schedule(wait=0, warmup=1, active=1))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

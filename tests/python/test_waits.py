@@ -14,7 +14,7 @@ import pytest
 
 from in_process import vestige
 from traces import family, record, record_alone
-from vestige.waits import CHILD, IO, LOCK, SLEEP, waits_for
+from vestige.reading.waits import CHILD, IO, LOCK, SLEEP, waits_for
 
 SHORT = 0.002
 

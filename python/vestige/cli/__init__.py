@@ -12,12 +12,19 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 COMMANDS = (
     "run", "memory", "memory-report", "report", "diff", "view", "export", "merge", "query", "info", "recover", "pack",
     "et", "completion",
 )  # fmt: skip
+FOLDERS = {  # where a command is not a file of its name
+    "diff": "diff.command",
+    "et": "et.command",
+    "memory": "memory.command",
+    "memory-report": "memory.report",
+    "report": "report.command",
+}
 USAGE = """\
 usage: vestige COMMAND [options] …
 
@@ -68,7 +75,7 @@ def main() -> NoReturn:
 
                 program = prepare(sys.argv[2:])
             elif sys.argv[1:2] == ["memory"]:
-                from .memory import prepare
+                from .memory.command import prepare
 
                 program = prepare(sys.argv[2:])
             else:
@@ -94,7 +101,7 @@ def _tell(error: BaseException) -> int:
     if isinstance(error, BrokenPipeError):
         _drop_stdout()
         return 1
-    from vestige.printable import printable
+    from vestige.base.printable import printable
 
     line, code = _line(error)
     print(printable(f"vestige: {line}"), file=sys.stderr)
@@ -129,8 +136,7 @@ def _drop_stdout() -> None:
 def _dispatch(argv: list[str]) -> int:
     name = argv[0] if argv else ""
     if name in COMMANDS:
-        command = __import__(f"{__name__}.{name.replace('-', '_')}", fromlist=["main"])
-        return command.main(argv[1:]) or 0
+        return load(name).main(argv[1:]) or 0
     if name in ("-h", "--help", "help"):
         print(USAGE, end="")
     elif name == "--version":
@@ -143,6 +149,12 @@ def _dispatch(argv: list[str]) -> int:
     else:
         raise Failure(_unknown(name), code=2)
     return 0
+
+
+def load(command: str) -> Any:
+    """The module of a command, which has main(), or prepare() where it runs a program."""
+    home = FOLDERS.get(command, command)
+    return __import__(f"{__name__}.{home}", fromlist=["main"])
 
 
 def _unknown(name: str) -> str:

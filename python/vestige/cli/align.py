@@ -10,7 +10,7 @@ from array import array
 
 from . import Failure
 from .console import Progress
-from .report import duration, plural
+from .report.command import duration, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

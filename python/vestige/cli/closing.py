@@ -8,7 +8,7 @@ import json
 import os
 import sys
 
-from vestige.standard_error import Draft
+from vestige.recording.standard_error import Draft
 
 
 def main() -> None:

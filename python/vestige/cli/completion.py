@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 
-from . import COMMANDS, USAGE
+from . import COMMANDS, USAGE, load
 from .console import Asked, Parser
 
 TYPE_CHECKING = False
@@ -87,7 +87,7 @@ def find_commands() -> Iterator[Command]:
         if line.startswith("  ") and name in COMMANDS:
             summaries[name] = text.strip()
     for name in COMMANDS:
-        module = __import__(f"{__package__}.{name.replace('-', '_')}", fromlist=["main"])
+        module = load(name)
         inner = getattr(module, "COMMANDS", None) if name != "completion" else None
         for word in inner or ("",):
             full = f"{name} {word}".strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from vestige._core import Trace, TraceError, export_traces, table_names
-from vestige.table_files import is_folder
+from vestige.reading.table_files import is_folder
 
 from . import Failure, ranges
 from .console import Parser, Progress, explain
@@ -184,7 +184,7 @@ def write(inputs: Inputs, output: str, options: Namespace, *, format: str | None
 
 
 def require_pyarrow() -> None:
-    from vestige import table_files
+    from vestige.reading import table_files
 
     try:
         table_files.require_pyarrow()

@@ -7,12 +7,12 @@ import sys
 import time
 
 from vestige._core import TraceError
-from vestige.printable import one_line as clean
+from vestige.base.printable import one_line as clean
 
 from .console import Parser
 from .inputs import add_arguments, find_traces
 from .quantities import duration, plural
-from .report_tables import short_calls
+from .report.tables import short_calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import stat
 import sys
 
 from vestige._core import Trace, TraceError
-from vestige.children import named_as_children
-from vestige.metadata import check_shapes, load_json
-from vestige.printable import printable
+from vestige.base.printable import printable
+from vestige.reading.metadata import check_shapes, load_json
+from vestige.recording.children import named_as_children
 
 from . import Failure
 from .console import explain

@@ -9,7 +9,7 @@ import sys
 from contextlib import contextmanager
 from functools import partial
 
-from vestige.new_files import replacing
+from vestige.base.new_files import replacing
 
 from . import Failure
 from .console import Parser, Progress, explain

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from vestige.units import LARGEST, TIMES, split_unit
+from vestige.base.units import LARGEST, TIMES, split_unit
 
 from . import Failure
 

@@ -10,8 +10,8 @@ import atexit
 import os
 import sys
 
-from vestige import endings
-from vestige.children import (
+from vestige.recording import endings
+from vestige.recording.children import (
     abandon,
     announce,
     encode,
@@ -21,8 +21,8 @@ from vestige.children import (
     start_again,
     withdraw,
 )
-from vestige.ranks import own_path
-from vestige.standard_error import Draft, flush, is_there, put, say
+from vestige.recording.ranks import own_path
+from vestige.recording.standard_error import Draft, flush, is_there, put, say
 
 from . import Failure
 
@@ -173,8 +173,8 @@ class Recording:
     """The whole run as a trace file."""
 
     def __init__(self, options: Namespace, program: Program) -> None:
+        from vestige.base.units import parse_file_bound, parse_time
         from vestige.render import quote
-        from vestige.units import parse_file_bound, parse_time
 
         self._process = os.getpid()
         self._shown = own_path(options.output or f"{program.name}.{self._process}.vst", _ranks(options))
@@ -201,7 +201,8 @@ class Recording:
         self._profile._set_metadata("vestige.process_name", quote(program.name))
 
     def _make(self, options: Namespace) -> profile:
-        from vestige import checks, profile
+        from vestige import profile
+        from vestige.recording import checks
 
         checks.on_stderr = True
 
@@ -312,7 +313,7 @@ class Recording:
         from vestige._core import Trace
 
         from .libraries import STDLIB
-        from .report_end import show
+        from .report.end import show
 
         self._tell_snapshots(out)
         trace = Trace(self._path)

@@ -8,8 +8,8 @@ import os
 import sys
 import time
 
-from vestige.printable import one_line as clean
-from vestige.printable import printable
+from vestige.base.printable import one_line as clean
+from vestige.base.printable import printable
 
 from . import Failure
 

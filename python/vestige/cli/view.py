@@ -8,7 +8,7 @@ import sys
 from threading import Thread
 
 from vestige._core import TraceError
-from vestige.new_files import replacing
+from vestige.base.new_files import replacing
 
 from . import Failure
 from .console import Parser, Progress, explain

@@ -11,8 +11,8 @@ import tempfile
 import threading
 
 from vestige._core import Table, table_names
+from vestige.base.new_files import replacing
 from vestige.cli import Failure
-from vestige.new_files import replacing
 
 from .answer import BATCH, Answer
 from .questions import check_used

@@ -7,7 +7,7 @@ import json
 import math
 import time
 
-from vestige.printable import one_line
+from vestige.base.printable import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

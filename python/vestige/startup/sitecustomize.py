@@ -31,7 +31,7 @@ def _find_follower():
 
     sys.meta_path.insert(0, Finder)
     try:
-        from vestige import children
+        from vestige.recording import children
     finally:
         sys.meta_path.remove(Finder)
     return children.start, text

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import struct
 
-from vestige.metadata import load_json
+from vestige.reading.metadata import load_json
 
 from .answers import Answer, Problem, as_json
 from .exports import Tickets, Wanted

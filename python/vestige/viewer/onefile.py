@@ -13,7 +13,7 @@ import html
 import os
 import re
 
-from vestige.printable import printable
+from vestige.base.printable import printable
 
 FOLDER = os.path.join(os.path.dirname(__file__), "page")
 FIRST = "app.js"

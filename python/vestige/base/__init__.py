@@ -1,0 +1,1 @@
+"""What every room uses and what uses none of them: text for terminals, sizes and times, files that are private."""

@@ -1,0 +1,1 @@
+"""`vestige diff`: two recordings, or two groups of them, compared."""

@@ -1,0 +1,265 @@
+"""`vestige diff`: what got slower and what faster between runs of a program, and whether that is more than chance."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+from vestige.base.printable import one_line as clean
+from vestige.cli import Failure
+from vestige.cli.console import Parser
+from vestige.cli.patterns import Patterns, add_patterns
+from vestige.cli.quantities import duration, percent, plural, signed
+from vestige.cli.report.command import share
+from vestige.cli.terminal import Paint, cut, exact, fit, width_of
+
+from .data import Comparison, read_side
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from typing import Any, TextIO
+
+    from .data import Row, Run
+    from .noise import Change
+
+SLOWER = 3  # exit code of --fail-over: 1 is a file that cannot be used, 2 wrong usage
+JUDGED = 0.01  # of the time: what takes less fails nothing
+SORTS = ("effect", "self", "total", "calls", "name")
+EXAMPLES = """\
+  vestige diff before.vst after.vst
+  vestige diff --before a1.vst a2.vst a3.vst --after b1.vst b2.vst b3.vst
+  vestige diff main/ branch/ --fail-over 10%     a folder: all runs in it
+  vestige diff a.vst b.vst --sort total -n 10
+  vestige diff a.vst b.vst --format json | jq '.regressions'
+
+Functions are the same by file and name. "self time" is that of all calls, the
+others are of the median call. A change within the noise has a ~: of one run
+each, three standard errors, from how much calls differ within the runs and
+functions between them; of several runs, from how much these differ. Exit code
+3: --fail-over found the whole, or a function that takes 1% of the time, to be
+slower by more than that and by more than the noise.
+"""
+
+
+def main(argv: list[str]) -> int:
+    options = _parser().parse_args(argv)
+    before_paths, after_paths = _sides(options)
+    limit = None if options.fail_over is None else share("--fail-over", options.fail_over)
+    if options.n < 1:
+        raise Failure(f"-n must be at least 1, not {options.n}", code=2)
+    patterns = Patterns(options.include, options.exclude)
+    before, first = read_side(before_paths, not options.no_children, patterns)
+    after, second = read_side(after_paths, not options.no_children, patterns)
+    if not before or not after:
+        return 1
+    patterns.check(second)
+    comparison = Comparison(before, after)
+    rows = _sorted(comparison.rows, options.sort)
+    slower = regressions(comparison, limit) if limit is not None else []
+    if options.format == "text":
+        _show(comparison, rows, options, sys.stdout)
+    else:
+        _write(comparison, rows, slower, options, sys.stdout)
+    if first.failed or second.failed:
+        return 1
+    if slower and limit is not None:
+        sys.stdout.flush()
+        _tell(slower, limit)
+        return SLOWER
+    return 0
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "diff",
+        "Tell what got slower and what faster from A to B, two recordings of a program,\n"
+        "or several of each: by the own time of functions, by call and by number of\n"
+        "calls, and whether it is more than chance. A file stands for the processes it\n"
+        "started too.",
+        "A B | --before A… --after B…  [options]",
+        EXAMPLES,
+    )
+    parser.add_argument("files", metavar="A B", nargs="*", help="traces (.vst), or folders: before and after")
+    parser.add_argument("--before", metavar="A", nargs="+", help="runs before")
+    parser.add_argument("--after", metavar="B", nargs="+", help="runs after")
+    parser.add_argument("--no-children", action="store_true", help="only the files, not the processes they started")
+    parser.add_argument("--fail-over", metavar="SHARE", help="exit with code 3 if it is slower by more (10%%)")
+    parser.add_argument("-n", metavar="N", type=int, default=30, help="functions to list (default: 30)")
+    parser.add_argument("--sort", metavar="BY", choices=SORTS, default="effect", help=f"{', '.join(SORTS)}")
+    add_patterns(parser)
+    parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="of what is printed")
+    return parser
+
+
+def _sides(options: Namespace) -> tuple[list[str], list[str]]:
+    if options.before is None and options.after is None:
+        if len(options.files) != 2:
+            raise Failure("give two recordings, A and B; several of each: --before A… --after B…", code=2)
+        return [options.files[0]], [options.files[1]]
+    if not options.before or not options.after or options.files:
+        raise Failure("several runs are given by --before A… and --after B…, both of them", code=2)
+    return options.before, options.after
+
+
+def _sorted(rows: list[Row], by: str) -> list[Row]:
+    """What is more than chance first."""
+    keys: dict[str, Any] = {
+        "effect": lambda row: -abs(row.effect),
+        "self": lambda row: -abs(row.self_call.difference),
+        "total": lambda row: -abs(row.total_time[1] - row.total_time[0]),
+        "calls": lambda row: -abs(row.calls[1] - row.calls[0]),
+        "name": lambda row: row.name,
+    }
+    if by == "name":
+        return sorted(rows, key=keys[by])
+    return sorted(rows, key=lambda row: (not row.is_significant, keys[by](row), row.name))
+
+
+def regressions(comparison: Comparison, limit: float) -> list[tuple[str, str, Change]]:
+    """What is slower by more than the limit and the noise: its name, in what, and by how much."""
+    found = []
+    if comparison.whole.is_significant and comparison.whole.share > limit:
+        found.append(("the whole", "time", comparison.whole))
+    for row in _sorted(comparison.rows, "effect"):
+        if row.is_new or row.is_gone:
+            continue
+        judged = [
+            ("per call", row.self_call, row.typical_share),
+            ("own time", row.self_time, row.self_time.after / (comparison.whole.after or 1)),
+            ("per call in all", row.total_call, row.total_share),
+        ]
+        for what, change, part in judged:
+            if part >= JUDGED and change.is_significant and change.share > limit:
+                found.append((row.name, what, change))
+                break
+    return found
+
+
+def _tell(slower: list[tuple[str, str, Change]], limit: float) -> None:
+    names = [f"{name} ({percent(change.share)} {what})" for name, what, change in slower[:3]]
+    more = f", {len(slower) - 3} more" if len(slower) > 3 else ""
+    print(clean(f"vestige: slower by more than {100 * limit:.3g}%: {', '.join(names)}{more}"), file=sys.stderr)
+
+
+# ---- text ----------------------------------------------------------------------
+
+
+def _show(comparison: Comparison, rows: list[Row], options: Namespace, out: TextIO) -> None:
+    paint, width = Paint(out), width_of(out)
+    for side, runs in (("A", comparison.before), ("B", comparison.after)):
+        print(cut(f"{side}  {_describe(runs)}", width), file=out)
+    print(f"time  {_change(comparison.whole)}", file=out)
+    print(f"noise between runs: {comparison.floor:.1%} of a function's time\n", file=out)
+    head = f"{'self time':>11} {'noise':>9} {'calls':>7} {'self/call':>9} {'total/call':>10}"
+    print(paint(f"{head}  function", "head"), file=out)
+    for row in rows[: options.n]:
+        print(_line(row, paint, width - len(head) - 2), file=out)
+    rest = rows[options.n :]
+    if rest:
+        significant = sum(row.is_significant for row in rest)
+        text = f"and {plural(len(rest), 'more function')}, {significant:,} of them beyond the noise"
+        print(paint(f"{'':>11} {text}", "dim"), file=out)
+
+
+def _describe(runs: list[Run]) -> str:
+    paths = runs[0].path if len(runs) == 1 else f"{runs[0].path} … {runs[-1].path}"
+    mean = sum(run.ns for run in runs) / len(runs)
+    calls = sum(run.calls for run in runs) / len(runs)
+    lost = ", records are missing" if any(run.lost for run in runs) else ""
+    return f"{plural(len(runs), 'run')}, {duration(mean)}, {calls:,.0f} calls{lost}  {paths}"
+
+
+def _change(change: Change) -> str:
+    mark = "" if change.is_significant else ", within the noise"
+    return (
+        f"{duration(change.before)} → {duration(change.after)}, {percent(change.share)}"
+        f" (noise ±{change.noise / (change.before or 1):.1%}{mark})"
+    )
+
+
+def _line(row: Row, paint: Paint, room: int) -> str:
+    effect = row.self_time
+    mark = " " if effect.is_significant else "~"
+    style = ("worse" if row.effect > 0 else "better") if row.is_significant else "dim"
+    numbers = f"{mark}{signed(duration(effect.difference), effect.difference):>10}"
+    noise = f"±{duration(effect.noise)}"
+    calls = "new" if row.is_new else "gone" if row.is_gone else _calls(*row.calls)
+    own, total = (_percent(change, row) for change in (row.self_call, row.total_call))
+    return (
+        f"{paint(numbers, style)} {noise:>9} {calls:>7} {own:>9} {total:>10}"
+        f"  {paint(fit(row.name, room), None if row.is_significant else 'dim')}"
+    )
+
+
+def _calls(before: float, after: float) -> str:
+    return "=" if before == after else percent(after / before - 1) if before else "new"
+
+
+def _percent(change: Change, row: Row) -> str:
+    if row.is_new or row.is_gone:
+        return "-"
+    mark = "" if change.is_significant else "~"
+    return f"{mark}{percent(change.share)}" if math.isfinite(change.share) else "-"
+
+
+# ---- for programs -----------------------------------------------------------------
+
+
+def _write(
+    comparison: Comparison, rows: list[Row], slower: list[tuple[str, str, Change]], options: Namespace, out: TextIO
+) -> None:
+    table = [_as_dict(row) for row in rows]
+    if options.format == "csv":
+        import csv
+
+        writer = csv.writer(exact(out), lineterminator="\n")
+        writer.writerow(_as_dict_names())
+        writer.writerows(row.values() for row in table)
+        return
+    import json
+
+    document = {
+        "before": [_run(run) for run in comparison.before],
+        "after": [_run(run) for run in comparison.after],
+        "time_ns": _numbers(comparison.whole),
+        "noise_between_runs": comparison.floor,
+        "regressions": [{"function": name, "what": what, **_numbers(change)} for name, what, change in slower],
+        "functions": table,
+    }
+    json.dump(document, out, indent=1)
+    print(file=out)
+
+
+def _run(run: Run) -> dict[str, Any]:
+    files = [source.path for source in run.sources]
+    return {"files": files, "duration_ns": run.ns, "calls": run.calls, "missing_records": run.lost}
+
+
+def _numbers(change: Change) -> dict[str, Any]:
+    known = math.isfinite(change.share)
+    return {
+        "before": change.before,
+        "after": change.after,
+        "change": change.share if known else None,
+        "noise": change.noise,
+        "significant": change.is_significant,
+    }
+
+
+NAMES = {"self_ns": "self_time", "self_ns_per_call": "self_call", "total_ns_per_call": "total_call"}
+
+
+def _as_dict(row: Row) -> dict[str, Any]:
+    made: dict[str, Any] = {"function": row.name, "calls_before": row.calls[0], "calls_after": row.calls[1]}
+    made |= {"effect_ns": row.effect, "significant": row.is_significant}
+    for name, attribute in NAMES.items():
+        for key, value in _numbers(getattr(row, attribute)).items():
+            made[f"{name}_{key}"] = value
+    return made
+
+
+def _as_dict_names() -> list[str]:
+    parts = ("before", "after", "change", "noise", "significant")
+    names = ["function", "calls_before", "calls_after", "effect_ns", "significant"]
+    return names + [f"{name}_{part}" for name in NAMES for part in parts]

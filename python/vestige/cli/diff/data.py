@@ -1,0 +1,291 @@
+"""What two sides of a `vestige diff` come to, function by function. A side is one run of a program or several; a run is
+a trace with those of the processes it started.
+"""
+
+from __future__ import annotations
+
+from vestige._core import TraceError
+from vestige.cli.console import Progress
+from vestige.cli.inputs import Inputs, find_traces
+from vestige.cli.libraries import PYTHON
+from vestige.cli.report.data import shown_name
+
+from .noise import DISTURBANCE, FLOOR, UNKNOWN, Change, compare_runs, compare_single, floor_of, median, spread_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from vestige.cli.inputs import Source
+    from vestige.cli.libraries import Function
+    from vestige.cli.patterns import Patterns
+
+    Key = tuple[int, str, str, int]
+    Spread = tuple[float, float, float]  # error of the mean, median, its error
+
+CALLS_FOR_ERROR = 30  # fewer calls tell little of how much they differ
+NEGLIGIBLE = 0.001  # of the whole
+LEAST = 0.005  # relative noise between runs, however well they agree
+CALLS_TO_TELL, SHARE_TO_TELL = 50, 0.001  # of functions by which the noise between runs is told
+
+
+class Sums:
+    """A function in one run. Errors are standard errors, as far as the calls of the run tell."""
+
+    __slots__ = ("calls", "outer", "self_error", "self_ns", "self_typical", "total_ns", "total_typical")
+
+    def __init__(self) -> None:
+        self.calls = self.outer = self.self_ns = self.total_ns = 0
+        self.self_error: float | None = 0.0  # of self_ns
+        # The median call and its error, of the process with most of the calls.
+        self.self_typical: tuple[float, float | None] = (0.0, 0.0)
+        self.total_typical: tuple[float, float | None] = (0.0, 0.0)
+
+    def add(self, calls: int, outer: int, self_ns: int, total_ns: int, own: Spread, all_: Spread) -> None:
+        error = own[0] * calls if calls >= CALLS_FOR_ERROR and own[0] >= 0 else None
+        self.self_error = None if error is None or self.self_error is None else (self.self_error**2 + error**2) ** 0.5
+        if calls > self.calls / 2:
+            self.self_typical = _typical(calls, self_ns, own)
+        if outer > self.outer / 2:
+            self.total_typical = _typical(outer, total_ns, all_)
+        self.calls += calls
+        self.outer += outer
+        self.self_ns += self_ns
+        self.total_ns += total_ns
+
+
+def _typical(calls: int, ns: int, spread: Spread) -> tuple[float, float | None]:
+    if calls < CALLS_FOR_ERROR or spread[1] < 0:
+        return ns / (calls or 1), None
+    return spread[1], spread[2]
+
+
+class Run:
+    """One run: its functions, and how long it took."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.sources = sources
+        self.functions: dict[Key, Sums] = {}
+        self.names: dict[Key, str] = {}
+        self.calls = 0
+        self._error: float | None = None
+        self.ns = max(s.facts["end_ns"] for s in sources) - min(s.facts["start_ns"] for s in sources)
+
+    @property
+    def error(self) -> float:
+        """How much of its time is chance, by all of its functions."""
+        if self._error is None:
+            self._error = sum((sums.self_error or 0.0) ** 2 for sums in self.functions.values()) ** 0.5
+        return self._error
+
+    @property
+    def path(self) -> str:
+        return self.sources[0].path
+
+    @property
+    def lost(self) -> int:
+        return sum(source.facts["lost"] + source.facts["dropped"] for source in self.sources)
+
+    def read(self, source: Source, patterns: Patterns, progress: Progress) -> None:
+        trace = source.open()
+        functions = trace.functions()
+        marks = bytearray(len(functions))
+        for number in patterns.left_out(functions):
+            marks[number] = 1
+        keys = keys_of(functions)
+        rows = trace.report(functions=True, spread=True, marks=bytes(marks), progress=progress)["functions"]
+        for number, calls, outer, self_ns, total_ns, _, _, _, own, all_ in rows:
+            key, function = keys[number], functions[number]
+            if key is None or function is None or not calls:
+                continue
+            self.names[key] = shown_name(function)
+            sums = self.functions.setdefault(key, Sums())
+            sums.add(calls, outer, self_ns, total_ns, own, all_)
+            self.calls += calls
+
+
+def keys_of(functions: Sequence[Function | None]) -> list[Key | None]:
+    """What a function is called in any version of the program: its file and name, and which of those of the same name
+    it is by order of their lines. The line itself changes with what is above it.
+    """
+    lines: dict[tuple[int, str, str], list[int]] = {}
+    for function in functions:
+        if function is not None:
+            lines.setdefault(_name_of(function), []).append(function[4])
+    for found in lines.values():
+        found[:] = sorted(set(found))
+    return [f and (*_name_of(f), lines[_name_of(f)].index(f[4])) for f in functions]
+
+
+def _name_of(function: Function) -> tuple[int, str, str]:
+    kind, name, _, shown, _ = function
+    return kind, shown if kind == PYTHON else "", name.partition(" at 0x")[0]
+
+
+def read_side(paths: Iterable[str], children: bool, patterns: Patterns) -> tuple[list[Run], Inputs]:
+    """The runs that the paths stand for."""
+    runs: list[Run] = []
+    failed = False
+    inputs = Inputs()
+    for path in paths:
+        inputs = find_traces([path], children=children)
+        runs.extend(Run(sources) for sources in _runs_of(inputs.sources))
+        failed |= inputs.failed
+    sources = [source for run in runs for source in run.sources]
+    records = sum(source.facts["records"] for source in sources) or 1
+    done = 0
+    for run in list(runs):
+        for source in run.sources:
+            progress = Progress(f"reading {source.path}", done / records, source.facts["records"] / records)
+            done += source.facts["records"]
+            try:
+                run.read(source, patterns, progress)
+            except (OSError, TraceError) as error:
+                inputs.fail(source, error)
+                if run in runs:
+                    runs.remove(run)
+            finally:
+                progress.clear()
+    inputs.failed |= failed
+    return runs, inputs
+
+
+def _runs_of(sources: Sequence[Source]) -> list[list[Source]]:
+    """Of what lies in one place: a run each family, or all ranks of a distributed program together."""
+    families: dict[str, list[Source]] = {}
+    for source in sources:
+        families.setdefault(source.family, []).append(source)
+    ranks = [family[0].rank for family in families.values()]
+    if len(ranks) > 1 and None not in ranks and len(set(ranks)) == len(ranks):
+        return [list(sources)]
+    return list(families.values())
+
+
+class Row:
+    """What became of a function."""
+
+    calls: tuple[float, float]
+    self_time: Change  # all of it, over the run
+    self_call: Change  # of the median call
+    total_call: Change
+    total_time: tuple[float, float]
+    typical_share: float  # of the run: by the median call
+    total_share: float
+    effect: float  # ns
+    is_new: bool
+    is_gone: bool
+    is_negligible: bool
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def is_significant(self) -> bool:
+        """More than chance, and of some matter."""
+        return not self.is_negligible and (self.self_time.is_significant or self.self_call.is_significant)
+
+
+class Comparison:
+    """Both sides, function by function."""
+
+    def __init__(self, before: list[Run], after: list[Run]) -> None:
+        self.before, self.after = before, after
+        self.several = len(before) > 1 or len(after) > 1
+        self.floor = self._general_noise()
+        self.whole = self._whole()
+        names: dict[Key, str] = {}
+        for run in (*before, *after):
+            names.update(run.names)
+        self.rows = [self._row(key, name) for key, name in names.items()]
+
+    # ---- noise that all have ---------------------------------------------------
+
+    def _general_noise(self) -> float:
+        """Between runs, relative: by functions that are called often and take long enough."""
+        if not self.several:
+            a, b = self.before[0], self.after[0]
+            told = [key for key in a.functions.keys() & b.functions.keys() if _tells(a, key) and _tells(b, key)]
+            return floor_of([_typical_of(b, key) / _typical_of(a, key) for key in told if _typical_of(a, key)])
+        spreads = []
+        for side in (self.before, self.after):
+            for key in side[0].functions if len(side) > 1 else ():
+                if all(key in run.functions and _tells(run, key) for run in side):
+                    spreads.append(spread_of([_typical_of(run, key) for run in side]) or 0.0)
+        return max(median(spreads), LEAST) if spreads else FLOOR
+
+    def _whole(self) -> Change:
+        return self._change([(run.ns, run.error) for run in self.before], [(run.ns, run.error) for run in self.after])
+
+    def _change(self, before: list[tuple[float, float]], after: list[tuple[float, float]]) -> Change:
+        """Of values and their errors, a pair each run."""
+        if self.several:
+            return compare_runs(before, after, self.floor)
+        return compare_single(before[0][0], after[0][0], (before[0][1], after[0][1]), self.floor)
+
+    # ---- one function -------------------------------------------------------------
+
+    def _row(self, key: Key, name: str) -> Row:
+        row = Row(name)
+        before = [run.functions.get(key, _NOTHING) for run in self.before]
+        after = [run.functions.get(key, _NOTHING) for run in self.after]
+        row.is_new = not any(sums.calls for sums in before)
+        row.is_gone = not any(sums.calls for sums in after)
+        row.calls = (_mean(sums.calls for sums in before), _mean(sums.calls for sums in after))
+        row.self_time = self._compare(key, lambda sums: (sums.self_ns, sums.self_error), absent=True)
+        row.self_call = self._compare(key, lambda sums: sums.self_typical)
+        row.total_call = self._compare(key, lambda sums: sums.total_typical)
+        row.total_time = (_mean(sums.total_ns for sums in before), _mean(sums.total_ns for sums in after))
+        row.typical_share = row.self_call.after * row.calls[1] / (self.whole.after or 1)
+        outer = _mean(sums.outer for sums in after)
+        row.total_share = row.total_call.after * outer / (self.whole.after or 1)
+        row.effect = self._effect(row)
+        row.is_negligible = abs(row.effect) < NEGLIGIBLE * max(self.whole.before, self.whole.after)
+        return row
+
+    @staticmethod
+    def _effect(row: Row) -> float:
+        """What it makes for the whole: by its time, or if that is within the noise, by its typical call."""
+        if row.self_time.is_significant or not row.self_call.is_significant or row.is_new or row.is_gone:
+            return row.self_time.difference
+        return row.self_call.after * row.calls[1] - row.self_call.before * row.calls[0]
+
+    def _compare(
+        self, key: Key, figure: Callable[[Sums], tuple[float, float | None]], *, absent: bool = False
+    ) -> Change:
+        """`absent`: a run without the function counts, with 0."""
+        sides = []
+        for runs in (self.before, self.after):
+            side = [
+                _with_error(run, *figure(run.functions.get(key, _NOTHING)))
+                for run in runs
+                if absent or key in run.functions
+            ]
+            sides.append(side or [(0.0, 0.0)])
+        return self._change(*sides)
+
+
+_NOTHING = Sums()
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return sum(found) / len(found)
+
+
+def _with_error(run: Run, value: float, error: float | None) -> tuple[float, float]:
+    """What was called too rarely to tell may have been disturbed: in proportion to its share of the run, which knows
+    how much it was; or once, when another program had the processor.
+    """
+    if error is None:
+        share = min(value / (run.ns or 1), 1.0)
+        error = max(UNKNOWN * value, run.error * share**0.5, DISTURBANCE)
+    return value, error
+
+
+def _typical_of(run: Run, key: Key) -> float:
+    return run.functions[key].self_typical[0]
+
+
+def _tells(run: Run, key: Key) -> bool:
+    sums = run.functions[key]
+    return sums.calls >= CALLS_TO_TELL and sums.self_ns >= SHARE_TO_TELL * run.ns

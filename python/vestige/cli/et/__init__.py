@@ -1,0 +1,1 @@
+"""`vestige et`: execution traces, checked and shown."""

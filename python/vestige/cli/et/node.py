@@ -1,0 +1,359 @@
+"""One node of an execution trace: its fields, its ten attributes, and whether values, shapes, types and strides agree.
+
+What can be told of a node alone. How nodes hang together is check.py's.
+"""
+
+from __future__ import annotations
+
+from vestige.reading.metadata import load_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Say = Callable[[str], None]
+
+PROCESS = "[pytorch|profiler|execution_trace|process]"
+THREAD = "[pytorch|profiler|execution_trace|thread]"
+UNSIGNED = 1 << 64
+SIGNED = 1 << 63
+EXTENT_MAX = 1 << 47  # bytes: what a process can address
+ATTRIBUTES = (
+    ("rf_id", "uint64"),
+    ("fw_parent", "uint64"),
+    ("seq_id", "int64"),
+    ("scope", "uint64"),
+    ("tid", "uint64"),
+    ("fw_tid", "uint64"),
+    ("op_schema", "string"),
+    ("kernel_backend", "string"),
+    ("kernel_file", "string"),
+    ("tensor_range", "string"),
+)
+ORDER = [name for name, _ in ATTRIBUTES]
+TYPES = [kind for _, kind in ATTRIBUTES]
+SCOPES = 10  # at::RecordScope
+USER = 7
+SIDES = ("inputs", "outputs")
+PARTS = ("values", "shapes", "types", "strides")
+ITEMSIZES = {
+    "float": 4, "double": 8, "long int": 8, "long": 8, "int": 4, "short int": 2, "short": 2, "signed char": 1,
+    "unsigned char": 1, "bool": 1, "c10::Half": 2, "c10::BFloat16": 2, "c10::complex<float>": 8,
+    "c10::complex<double>": 16, "c10::complex<c10::Half>": 4, "c10::quint8": 1, "c10::qint8": 1, "c10::qint32": 4,
+    "unsigned short": 2, "unsigned int": 4, "unsigned long": 8,
+}  # fmt: skip
+# Operators whose output lies inside of their input. (as_strided may reach beyond it.)
+VIEWS = frozenset(
+    f"aten::{name}"
+    for name in (
+        "alias detach diagonal expand expand_as movedim narrow permute select slice split split_with_sizes squeeze t "
+        "transpose unbind unfold unsqueeze view view_as view_as_complex view_as_real"
+    ).split()
+)
+NO_STORAGE = [0, 0, 0, 0, ""]
+DOUBLES = ("inf", "-inf", "nan")
+
+
+class Facts:
+    """Of a node, what the graph is checked with."""
+
+    __slots__ = ("fw_parent", "id", "name", "parent", "rf_id", "scope", "tid")
+
+    def __init__(self, number: int, name: str, parent: int, values: list[Any]) -> None:
+        self.id = number
+        self.name = name
+        self.parent = parent
+        self.rf_id, self.fw_parent, _, self.scope, self.tid = values[:5]
+
+
+def check_node(node: Any, say: Say, identities: set[int]) -> Facts | None:
+    """Tells `say` what is wrong with a node. The ids of its tensors and storages are added to `identities`.
+
+    None if the node has no number, name, parent or attributes to go on with."""
+    if type(node) is not dict:
+        say(f"is {_kind(node)}, not an object")
+        return None
+    number: Any = node.get("id")
+    name: Any = node.get("name")
+    parent: Any = node.get("ctrl_deps")
+    sound = _is_field(node, "id", _unsigned(number), "an unsigned integer", say)
+    sound &= _is_field(node, "name", type(name) is str, "a string", say)
+    sound &= _is_field(node, "ctrl_deps", _unsigned(parent), "an unsigned integer", say)
+    if type(name) is str and "\uffff" in name:
+        say("name holds U+FFFF: text was damaged when it was written")
+    attributes = _check_attributes(node, say)
+    tensors = [_check_side(node, side, say) for side in SIDES]
+    for side in tensors:
+        for tensor in side:
+            identities.add(tensor[0])
+            identities.add(tensor[1])
+    if tensors[0] and tensors[1] and type(name) is str and name in VIEWS:
+        _check_view(tensors[0][0], tensors[1], say)
+    if attributes is None or not sound:
+        return None
+    if attributes[9]:
+        _check_range(attributes[9], node.get("inputs"), say)
+    return Facts(number, name, parent, attributes)
+
+
+def _unsigned(value: Any) -> bool:
+    return type(value) is int and 0 <= value < UNSIGNED
+
+
+def _is_field(node: dict[str, Any], name: str, good: bool, wanted: str, say: Say) -> bool:
+    if not good:
+        say(f"{name} is {_kind(node[name])}, not {wanted}" if name in node else f"has no {name}")
+    return good
+
+
+def _kind(value: Any) -> str:
+    if type(value) is int:
+        return str(value) if abs(value) < UNSIGNED * UNSIGNED else "a large number"
+    names = {str: "a string", float: "a fraction", bool: "a boolean", list: "an array", dict: "an object"}
+    return names.get(type(value), "null")
+
+
+# ---- attributes ----------------------------------------------------------
+
+
+def _check_attributes(node: dict[str, Any], say: Say) -> list[Any] | None:
+    """Their values, in order; None if they are not there. More may follow the ten."""
+    attributes: Any = node.get("attrs")
+    if not _is_field(node, "attrs", type(attributes) is list, "an array", say):
+        return None
+    try:
+        names = [attribute["name"] for attribute in attributes]
+        kinds = [attribute["type"] for attribute in attributes]
+        values = [attribute["value"] for attribute in attributes]
+    except (KeyError, TypeError):
+        say("an attribute is not an object of name, type and value")
+        return None
+    if names != ORDER and names[:10] != ORDER:
+        missing = [name for name in ORDER if name not in names]
+        found = ", ".join(map(str, names[:10]))
+        say(f"has no attribute {missing[0]}" if missing else f"attributes are not in their order: {found}")
+        return None
+    if kinds != TYPES and kinds[:10] != TYPES:
+        for name, kind, wanted in zip(names, kinds, TYPES):
+            if kind != wanted:
+                say(f"{name} has type {kind}, not {wanted}")
+    sound = True
+    for name, value, wanted in zip(ORDER, values, TYPES):
+        good = type(value) is str if wanted == "string" else type(value) is int
+        if good and wanted != "string":
+            good = 0 <= value < UNSIGNED if wanted == "uint64" else -1 <= value < SIGNED
+        if not good:
+            wanted = {"uint64": "an unsigned integer", "int64": "an integer of at least -1"}.get(wanted, "a string")
+            say(f"{name} is {_kind(value)}, not {wanted}")
+            sound = False
+    if sound and values[3] >= SCOPES:
+        say(f"scope is {values[3]}, which is none")
+    return values if sound else None
+
+
+def _check_range(text: str, inputs: Any, say: Say) -> None:
+    """`{"0":[1,4]}`: the least and the largest value of integral inputs."""
+    try:
+        ranges = load_json(text)
+        good = all(
+            int(index) < len(inputs["values"]) and len(pair) == 2 and pair[0] <= pair[1]
+            for index, pair in ranges.items()
+        )
+    except (KeyError, ValueError, TypeError, AttributeError):
+        good = False
+    if not good:
+        say(f"tensor_range {text[:60]!r} is not the ranges of its inputs")
+
+
+# ---- values --------------------------------------------------------------
+
+
+def _check_side(node: dict[str, Any], side: str, say: Say) -> list[Any]:
+    """The tensors among the inputs or outputs, each with the bytes of its storage where it begins and ends."""
+    found: list[Any] = []
+    fields: Any = node.get(side)
+    if not _is_field(node, side, type(fields) is dict, "an object", say):
+        return found
+    try:
+        values, shapes, types, strides = fields["values"], fields["shapes"], fields["types"], fields["strides"]
+    except KeyError as missing:
+        say(f"{side} have no {missing.args[0]}")
+        return found
+    for part in PARTS:
+        if type(fields[part]) is not list:
+            say(f"{part} of {side} are {_kind(fields[part])}, not an array")
+            return found
+    if not len(values) == len(shapes) == len(types) == len(strides):
+        say(f"{side} have " + ", ".join(f"{len(fields[part])} {part}" for part in PARTS))
+        return found
+    for index, kind in enumerate(types):
+        what = _check_value(values[index], shapes[index], strides[index], kind, found)
+        if what is not None:
+            say(f"{side[:-1]} {index}{what}")
+    if len(found) > 1:
+        _check_same(found, side, say)
+    return found
+
+
+def _check_value(value: Any, shape: Any, strides: Any, kind: Any, found: list[Any]) -> str | None:
+    """What is wrong, to be put behind the place of the value: `: …` or `[2]: …`."""
+    parsed = _parsed.get(kind) if type(kind) is str else None
+    if parsed is None:
+        if type(kind) is not str:
+            return f": type is {_kind(kind)}, not a string"
+        parsed = _parsed[kind] = _parse(kind)
+    what = parsed[0]
+    if what == "tensor":
+        return _check_tensor(value, shape, strides, parsed[1], kind, found)
+    if what == "list":
+        return _check_list(value, shape, strides, parsed[1], kind, found)
+    if what == "broken":
+        return f": type {kind[:60]!r} cannot be read"
+    if shape or strides:
+        return f": has a shape or strides, and is no tensor but {kind}"
+    if (
+        (what == "int" and type(value) is int)
+        or (what == "bool" and type(value) is bool)
+        or (what == "double" and (type(value) in (float, int) or value in DOUBLES))
+        or (what == "none" and value == "<None>")
+        or (what == "other" and type(value) in (str, int, float, bool))
+    ):
+        return None
+    if what == "string" and type(value) is str:
+        return ": holds U+FFFF: text was damaged when it was written" if "\uffff" in value else None
+    return f": is {_kind(value)}, which is no {kind}"
+
+
+def _check_list(value: Any, shape: Any, strides: Any, kinds: list[str], kind: str, found: list[Any]) -> str | None:
+    for name, part in (("value", value), ("shape", shape), ("strides", strides)):
+        if type(part) is not list:
+            return f": {name} is {_kind(part)}, and the type is {_short(kind)}"
+        if len(part) != len(kinds):
+            return f": {name} has {len(part)} elements, and the type {_short(kind)} has {len(kinds)}"
+    for index, one in enumerate(kinds):
+        what = _check_value(value[index], shape[index], strides[index], one, found)
+        if what is not None:
+            return f"[{index}]{what}"
+    return None
+
+
+def _check_tensor(value: Any, shape: Any, strides: Any, itemsize: int, kind: str, found: list[Any]) -> str | None:
+    """A tensor is [its id, its storage's, offset, elements, bytes of an element, device]."""
+    if type(value) is not list or len(value) != 6:
+        what = f"an array of {len(value)}" if type(value) is list else _kind(value)
+        return f": is {what}, not a tensor's six fields"
+    *numbers, device = value
+    for number in numbers:
+        if type(number) is not int or not 0 <= number < UNSIGNED:
+            return f": a tensor's field is {_kind(number)}, not an unsigned integer"
+    if type(device) is not str:
+        return f": a tensor's device is {_kind(device)}, not a string"
+    if type(shape) is not list or type(strides) is not list:
+        return ": shape or strides are no array"
+    if value[1:] == NO_STORAGE or (value[1] == value[3] == 0 and not shape):
+        # Of sparse tensors, wrappers, undefined ones and sizes that are symbols nothing more is known.
+        found.append((value[0], 0, value, 0, 0))
+        return None
+    if itemsize < 0:
+        return f": is {kind}, and has a storage"
+    if not device:
+        return ": has no device"
+    if itemsize and value[4] != itemsize:
+        return f": itemsize is {value[4]}, and the type {kind}"
+    if not value[1] and not strides:  # a sparse tensor has none
+        strides = [0] * len(shape)
+    nested = bool(shape) and type(shape[0]) is list
+    parts = zip(shape, strides) if nested else ((shape, strides),)
+    if nested and len(shape) != len(strides):
+        return f": {len(shape)} shapes and {len(strides)} strides"
+    elements = last = 0
+    for one, steps in parts:
+        if type(one) is not list or type(steps) is not list or len(one) != len(steps):
+            return f": shape {one} and strides {steps} do not go together"
+        count, reach = 1, 0
+        for size, step in zip(one, steps):
+            if type(size) is not int or type(step) is not int or size < 0 or step < 0:
+                return f": shape {one} or strides {steps} are no sizes"
+            count *= size
+            reach += (size - 1) * step
+        elements += count
+        if count:
+            last = max(last, reach + 1)
+    if elements != value[3]:
+        return f": numel is {value[3]}, and the shape {shape} has {elements}"
+    begin = value[2] * value[4]
+    end = begin + (elements if nested else last) * value[4]
+    if end > EXTENT_MAX:
+        return f": reaches byte {end} of its storage"
+    found.append((value[0], value[1], value, begin, end))
+    return None
+
+
+def _check_same(found: list[Any], side: str, say: Say) -> None:
+    """A tensor is given twice to one operator only with the same storage, size of elements and device."""
+    seen: dict[int, Any] = {}
+    for tensor in found:
+        value = tensor[2]
+        other = seen.setdefault(value[0], value)
+        if other is not value and (other[1], other[4], other[5]) != (value[1], value[4], value[5]):
+            say(f"tensor {value[0]} is both {other} and {value} among the {side}")
+            return
+
+
+def _check_view(base: Any, outputs: list[Any], say: Say) -> None:
+    for number, storage, _, begin, end in outputs:
+        if storage and storage == base[1] and end > begin and (begin < base[3] or end > base[4]):
+            say(
+                f"tensor {number} is bytes {begin} to {end} of storage {storage}, outside of tensor {base[0]}, "
+                f"{base[3]} to {base[4]}, that it is a view of"
+            )
+
+
+# ---- types ---------------------------------------------------------------
+
+_parsed: dict[Any, tuple[str, Any]] = {
+    "Int": ("int", None),
+    "Bool": ("bool", None),
+    "Double": ("double", None),
+    "None": ("none", None),
+    "String": ("string", None),
+    "Device": ("string", None),
+    "Tensor(nullptr (uninitialized))": ("tensor", -1),
+}
+
+
+def _parse(kind: str) -> tuple[str, Any]:
+    """`Tensor(float)`, `GenericList[Int,Tuple[Bool,None]]`; names that are not known are values of some other type."""
+    if kind.startswith("Tensor(") and kind.endswith(")"):
+        return "tensor", ITEMSIZES.get(kind[7:-1], 0)
+    if kind.startswith(("GenericList[", "Tuple[")):
+        if not kind.endswith("]"):
+            return "broken", None
+        kinds = _split(kind[kind.index("[") + 1 : -1])
+        return ("broken", None) if kinds is None else ("list", kinds)
+    return ("other", None) if kind and kind.count("[") == kind.count("]") else ("broken", None)
+
+
+def _split(text: str) -> list[str] | None:
+    """At the commas that are in no bracket; None if brackets do not match."""
+    if not text:
+        return []
+    if not any(bracket in text for bracket in "[(<"):
+        return text.split(",")
+    kinds, depth, begin = [], 0, 0
+    for index, character in enumerate(text):
+        if character in "[(<":
+            depth += 1
+        elif character in "])>":
+            depth -= 1
+            if depth < 0:
+                return None
+        elif character == "," and depth == 0:
+            kinds.append(text[begin:index])
+            begin = index + 1
+    return None if depth else [*kinds, text[begin:]]
+
+
+def _short(kind: str) -> str:
+    return kind if len(kind) <= 60 else kind[:57] + "…"

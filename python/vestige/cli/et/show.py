@@ -1,0 +1,217 @@
+"""`vestige et show`: an execution trace as a tree on the terminal, or drawn."""
+
+from __future__ import annotations
+
+import os
+import sys
+from fnmatch import fnmatchcase
+
+from vestige.base.new_files import replacing
+from vestige.base.printable import printable
+from vestige.cli import Failure
+from vestige.cli.console import Parser, Progress, explain
+
+from .node import THREAD
+from .stream import Broken
+from .timeline import Timeline
+from .tree import Tree, shown_time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+
+    from .tree import Operator
+
+SUFFIXES = (".dot", ".svg", ".html")
+ROWS = 1000
+BOXES = {".dot": 400, ".svg": 150, ".html": 300}
+EXAMPLES = """\
+  vestige et show et.json                        the tree of operators
+  vestige et show et.json --depth 2 --thread 1
+  vestige et show et.json --name 'aten::*mm'     those, and what is below them
+  vestige et show et.json --timeline t.json      with the time each took
+  vestige et show et.json -o et.html             a drawing of it
+"""
+
+
+def main(argv: list[str]) -> int:
+    parser = Parser(
+        "et show",
+        "Print the tree of operators of an execution trace, ours or torch's, with their\n"
+        "ids, what they were given and what they gave; or draw it: boxes are operators,\n"
+        "arrows the tensors that one made and another used.",
+        "FILE [--depth N] [--thread N] [--name PATTERN] [--max N]\n"
+        "                       [--timeline T] [-o OUT] [--force]",
+        EXAMPLES,
+    )
+    parser.add_argument("file", metavar="FILE", help="an execution trace (.json, .json.gz)")
+    parser.add_argument("--depth", metavar="N", type=int, help="no deeper than this below a thread, or below a --name")
+    parser.add_argument("--thread", metavar="N", type=int, action="append", help="only this thread; may be repeated")
+    parser.add_argument("--name", metavar="PATTERN", help="only operators of this name (* and ? stand for others)")
+    parser.add_argument(
+        "--max", metavar="N", type=int, help=f"rows to print (default: {ROWS}; 0: all), or operators to draw"
+    )
+    parser.add_argument(
+        "--timeline", metavar="T", action="append", help="Chrome JSON of the same run, for the time each took"
+    )
+    parser.add_argument("-o", "--output", metavar="OUT", help=f"draw into a file: {', '.join(SUFFIXES)}")
+    parser.add_argument("--force", action="store_true", help="overwrite OUT")
+    options = parser.parse_args(argv)
+    _check(options)
+    tree = _read(options)
+    tops = select(tree, options.thread, options.name)
+    if options.output is None:
+        _print(tree, tops, options)
+    else:
+        _draw(tree, tops, options)
+    return 0
+
+
+def _check(options: Namespace) -> None:
+    if options.depth is not None and options.depth < 1:
+        raise Failure(f"--depth must be at least 1, not {options.depth}", code=2)
+    if options.max is not None and options.max < 0:
+        raise Failure(f"--max must be at least 0, not {options.max}", code=2)
+    if options.output is None:
+        return
+    if not options.output.endswith(SUFFIXES):
+        raise Failure(f"{options.output}: no format has this suffix; there are {', '.join(SUFFIXES)}", code=2)
+    if os.path.lexists(options.output) and not options.force:
+        raise Failure(f"{options.output}: already exists; --force overwrites it", code=2)
+
+
+def _read(options: Namespace) -> Tree:
+    path = options.file
+    progress = Progress(f"reading {path}")
+    try:
+        tree = Tree(path, progress)
+        if not tree.is_one:
+            raise Failure(f"{path}: it has no nodes: it is not an execution trace")
+        if options.timeline is not None:
+            timeline = Timeline()
+            for path in options.timeline:
+                if not timeline.read(path, progress):
+                    raise Failure(f"{path}: it has no traceEvents: it is not a timeline")
+            tree.add_times(timeline)
+    except (OSError, Broken) as error:
+        raise Failure(explain(path, error)) from None
+    finally:
+        progress.clear()
+    return tree
+
+
+def select(tree: Tree, threads: list[int] | None, pattern: str | None) -> list[Operator]:
+    """What to show, each with all that is below it: threads, or the outermost operators of a name."""
+    if threads:
+        known = {top.tid for top in tree.threads}
+        for number in threads:
+            if number not in known:
+                raise Failure(f"{tree.path}: there is no thread {number}; there are {_listed(sorted(known))}")
+    tops = [top for top in (*tree.threads, *tree.stray) if not threads or top.tid in threads]
+    if pattern is None:
+        return tops
+    found = []
+    stack = tops[::-1]
+    while stack:
+        operator = stack.pop()
+        if operator.name != THREAD and fnmatchcase(operator.name, pattern):
+            found.append(operator)
+        else:
+            stack.extend(reversed(operator.children))
+    if not found:
+        raise Failure(f"{tree.path}: no operator is called {pattern!r}")
+    return found
+
+
+def _listed(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers)) or "none"
+
+
+# ---- as text -------------------------------------------------------------
+
+
+def _print(tree: Tree, tops: list[Operator], options: Namespace) -> None:
+    rows = sys.maxsize if options.max == 0 else options.max or ROWS
+    timed = any(operator.duration is not None for operator in tree.walk()) if options.timeline else False
+    width = len(str(max((top.last for top in tops), default=1)))
+    printed = hidden = 0
+    for operator, level in _rows(tops):
+        if options.depth is not None and level > options.depth:
+            continue
+        if printed == rows:
+            hidden += 1
+            continue
+        printed += 1
+        print(_row(operator, level, width, timed, options.depth))
+    if hidden:
+        print(f"… {hidden:,} more; --max 0 prints all, --depth, --name and --thread choose")
+    if tree.unreachable:
+        print(f"{tree.unreachable:,} nodes cannot be reached from a thread: see vestige et check {tree.path}")
+
+
+def _rows(tops: list[Operator]) -> Iterator[tuple[Operator, int]]:
+    """Each with how deep it is: 0 for a thread, 1 for what it did or what was asked for."""
+    stack = [(top, 0 if top.name == THREAD else 1) for top in reversed(tops)]
+    while stack:
+        operator, level = stack.pop()
+        yield operator, level
+        stack.extend((child, level + 1) for child in reversed(operator.children))
+
+
+def _row(operator: Operator, level: int, width: int, timed: bool, depth: int | None) -> str:
+    time = f"{shown_time(operator.duration):>9}  " if timed else ""
+    if operator.name == THREAD:
+        return f"{operator.id:>{width}}  {time}thread {operator.tid}"
+    name = "  " * level + printable(operator.name)
+    given = ", ".join(text for _, text in operator.given)
+    gave = ", ".join(text for _, text in operator.gave)
+    line = f"{operator.id:>{width}}  {time}{name}({_short(given)})" + (f" → {_short(gave)}" if gave else "")
+    if depth is not None and level == depth and operator.children:
+        below = _below(operator)
+        line += f"  + {below:,} below"
+    return line
+
+
+def _below(operator: Operator) -> int:
+    count = 0
+    stack = list(operator.children)
+    while stack:
+        one = stack.pop()
+        count += 1
+        stack.extend(one.children)
+    return count
+
+
+def _short(text: str) -> str:
+    text = printable(text)
+    return text if len(text) <= 160 else text[:159] + "…"
+
+
+# ---- drawn ---------------------------------------------------------------
+
+
+def _draw(tree: Tree, tops: list[Operator], options: Namespace) -> None:
+    from .draw import Drawing
+
+    suffix = os.path.splitext(options.output)[1]
+    drawing = Drawing(tree, tops, options.depth, options.max or BOXES[suffix])
+    if suffix == ".dot":
+        from .draw import write_dot as write
+    elif suffix == ".svg":
+        from .svg import write_svg as write
+    else:
+        from .page import write_page as write
+    progress = Progress(f"writing {options.output}")
+    try:
+        with (
+            replacing(options.output) as temporary,
+            open(temporary, "w", encoding="utf-8", errors="backslashreplace") as file,
+        ):
+            write(drawing, file)
+    except OSError as error:
+        raise Failure(explain(options.output, error)) from None
+    finally:
+        progress.clear()
+    for note in drawing.notes:
+        print(note)

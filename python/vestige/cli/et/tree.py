@@ -1,0 +1,169 @@
+"""An execution trace as a tree of operators, to be shown: what each was given and gave, and how long it took.
+
+Takes files as they come: what `vestige et check` would complain of is shown as well as can be.
+"""
+
+from __future__ import annotations
+
+import gc
+
+from .node import PROCESS, THREAD
+from .stream import Document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from .timeline import Timeline
+
+
+class Operator:
+    """A node."""
+
+    __slots__ = (
+        "begin", "children", "depth", "duration", "gave", "given", "id", "last", "name", "parent", "rf_id", "schema",
+        "scope", "seq_id", "tid",
+    )  # fmt: skip
+
+    def __init__(self, node: dict[str, Any]) -> None:
+        attributes = _attributes(node.get("attrs"))
+        self.id: int = node["id"]
+        self.name = str(node.get("name", "?"))
+        self.parent = _number(node.get("ctrl_deps"), -1)
+        self.given = list(_arguments(node.get("inputs")))
+        self.gave = list(_arguments(node.get("outputs")))
+        self.rf_id = _number(attributes.get("rf_id"), 0)
+        self.scope = _number(attributes.get("scope"), 0)
+        self.tid = _number(attributes.get("tid"), 0)
+        self.seq_id = _number(attributes.get("seq_id"), -1)
+        self.schema = str(attributes.get("op_schema", ""))
+        self.children: list[Operator] = []
+        self.depth = 0  # 1 below a thread
+        self.last = self.id  # the largest id in its subtree
+        self.begin: float | None = None  # µs, on the timeline
+        self.duration: float | None = None
+
+    @property
+    def is_root(self) -> bool:
+        return self.name in (PROCESS, THREAD)
+
+    def tensors(self, gave: bool) -> Iterator[tuple[int, str]]:
+        """Their ids, and what they are."""
+        for number, text in self.gave if gave else self.given:
+            if number:
+                yield number, text
+
+
+class Tree:
+    """The nodes of a file below their threads. May raise what Document does."""
+
+    def __init__(self, path: str, progress: Callable[[float], None]) -> None:
+        self.path = path
+        self.threads: list[Operator] = []
+        self.stray: list[Operator] = []  # those whose parent is none
+        nodes: dict[int, Operator] = {}
+        document = Document(path, progress)
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            for node in document.elements("nodes"):
+                if type(node) is dict and type(node.get("id")) is int:
+                    nodes[node["id"]] = Operator(node)
+        finally:
+            document.close()
+            if collecting:
+                gc.enable()
+        self.is_one = "nodes" in document.fields
+        self.count = len(nodes)
+        self._link(nodes)
+
+    def _link(self, nodes: dict[int, Operator]) -> None:
+        for number in sorted(nodes):
+            operator = nodes[number]
+            parent = nodes.get(operator.parent)
+            if operator.name == THREAD:
+                self.threads.append(operator)
+            elif operator.name != PROCESS:
+                if parent is None or parent is operator or parent.name == PROCESS:
+                    self.stray.append(operator)
+                else:
+                    parent.children.append(operator)
+        seen = 0
+        for top in (*self.threads, *self.stray):
+            order = [top]
+            for operator in order:  # it grows
+                for child in operator.children:
+                    child.depth = operator.depth + 1
+                order += operator.children
+            for operator in reversed(order):
+                operator.last = max([operator.id, *(child.last for child in operator.children)])
+            seen += len(order)
+        self.unreachable = self.count - seen - sum(operator.name == PROCESS for operator in nodes.values())
+
+    def add_times(self, timeline: Timeline) -> None:
+        for operator in self.walk():
+            event = timeline.events.get(operator.rf_id)
+            if event is not None:
+                operator.begin, operator.duration = event.begin, event.end - event.begin
+
+    def walk(self) -> Iterator[Operator]:
+        """All operators, parents first."""
+        stack = [*reversed(self.stray), *reversed(self.threads)]
+        while stack:
+            operator = stack.pop()
+            if operator.name != THREAD:
+                yield operator
+            stack.extend(reversed(operator.children))
+
+
+def _number(value: Any, otherwise: int) -> int:
+    return value if type(value) is int else otherwise
+
+
+def _attributes(entries: Any) -> dict[str, Any]:
+    """By name; what is none is left out."""
+    found = [entry for entry in _list(entries) if type(entry) is dict]
+    return {entry["name"]: entry.get("value") for entry in found if type(entry.get("name")) is str}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if type(value) is list else []
+
+
+def _arguments(side: Any) -> Iterator[tuple[int, str]]:
+    """Of each value the tensor's id, or 0, and a text."""
+    if type(side) is not dict:
+        return
+    values, shapes, kinds = (_list(side.get(part)) for part in ("values", "shapes", "types"))
+    for value, shape, kind in zip(values, shapes, kinds):
+        yield from _argument(value, shape, str(kind))
+
+
+def _argument(value: Any, shape: Any, kind: str) -> Iterator[tuple[int, str]]:
+    if kind.startswith("Tensor("):
+        number = value[0] if type(value) is list and value and type(value[0]) is int else 0
+        yield number, describe(kind, shape)
+    elif kind.startswith(("GenericList[Tensor", "Tuple[Tensor")) and type(value) is list and type(shape) is list:
+        inner = kind[kind.index("[") + 1 : -1]
+        kinds = inner.split("),")
+        for one, size, name in zip(value, shape, kinds):
+            yield from _argument(one, size, name.rstrip(")") + ")")
+    else:
+        text = "None" if value == "<None>" else repr(value) if type(value) is str and kind == "String" else str(value)
+        yield 0, text if len(text) <= 32 else text[:31] + "…"
+
+
+def describe(kind: str, shape: Any) -> str:
+    """`float[2,16]`."""
+    name = kind[len("Tensor(") : -1].removeprefix("c10::").removesuffix(" int")
+    return ("undefined" if name.startswith("nullptr") else name) + str(shape).replace(" ", "")
+
+
+def shown_time(microseconds: float | None) -> str:
+    if microseconds is None:
+        return ""
+    for limit, divisor, unit, digits in ((1, 1e-3, "ns", 0), (1e3, 1, "µs", 1), (1e6, 1e3, "ms", 2)):
+        if microseconds < limit:
+            return f"{microseconds / divisor:.{digits}f} {unit}"
+    return f"{microseconds / 1e6:.2f} s"

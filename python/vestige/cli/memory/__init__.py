@@ -1,0 +1,1 @@
+"""`vestige memory` and `vestige memory-report`."""

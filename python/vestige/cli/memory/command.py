@@ -1,0 +1,120 @@
+"""`vestige memory`: runs a program and records every allocation, from its first line until after its atexit functions.
+
+It is `vestige run` with another recording and another report.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from vestige.cli import Failure
+from vestige.cli.run import BOUNDS, Recording, runner, split, unload
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable
+    from typing import TextIO
+
+    from vestige import profile
+    from vestige.cli.console import Parser
+
+USAGE = "[options] script.py … | -m module … | -c code …"
+EXAMPLES = """\
+  vestige memory script.py --its --own options
+  vestige memory --native -o m.vst -m pytest -x
+  vestige memory --sample 512K server.py
+
+All that follows the script, module or code belongs to the program.
+"""
+WORDS_TO_REPORT = 20_000_000  # beyond that, a summary on exit would take too long
+WITH_VALUE: tuple[str, ...] = ("-o", "--output", "--sample", *BOUNDS)
+
+
+def prepare(argv: list[str]) -> Callable[[], None]:
+    """Checks what can be checked before the program runs; the result runs it."""
+    loaded = set(sys.modules)
+    own, kind, target, args = split(argv, WITH_VALUE)
+    options = _parser().parse_args(own)
+    if not kind:
+        raise Failure("nothing to run: give a script, -m module or -c code; see vestige memory --help", code=2)
+    unload(loaded)
+
+    from vestige.cli.launch import Program
+
+    program = Program(kind, target, args)
+    return runner(MemoryRecording, options, program)
+
+
+def _parser() -> Parser:
+    from vestige.cli.console import Parser
+
+    parser = Parser("memory", "Run a program and record every allocation it makes.", USAGE, EXAMPLES)
+    parser.add_argument("-o", "--output", metavar="FILE", help="trace to write (default: <name>.<pid>.vst)")
+    parser.add_argument("--force", "--overwrite", action="store_true", help="overwrite FILE")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no summary at the end")
+    parser.add_argument("--native", action="store_true", help="record native frames too, of C and C++")
+    parser.add_argument("--sample", metavar="SIZE", help="record about one allocation in SIZE bytes (512K)")
+    parser.add_argument(
+        "--python-only", action="store_true", help="Python's own allocators alone, not malloc and its kin"
+    )
+    parser.add_argument("--max-size", metavar="SIZE", help="keep the newest records, in a file of at most SIZE (256M)")
+    parser.add_argument("--last", metavar="TIME", help="keep only what was recorded in the last TIME (30s, 5m)")
+    parser.add_argument("--no-children", action="store_true", help="leave out child processes")
+    return parser
+
+
+class MemoryRecording(Recording):
+    """The memory of a whole run as a trace file."""
+
+    def _make(self, options: Namespace) -> profile:
+        from vestige import profile
+        from vestige.base.units import parse_size
+
+        if options.sample is not None:
+            parse_size("--sample", options.sample)
+        return profile(
+            with_stack=False,
+            gc=False,
+            profile_memory=True,
+            memory_native_stacks=options.native,
+            memory_native_allocators=not options.python_only,
+            memory_sample=options.sample,
+            output=self._path,
+            overwrite=options.force,
+            max_size=options.max_size,
+            keep_last=options.last,
+            children=not options.no_children,
+        )
+
+    def report(self, out: TextIO) -> None:
+        from shlex import quote
+
+        from vestige._core import Trace
+
+        from .resident import short
+
+        trace = Trace(self._path)
+        info = trace.info()
+        if info["records"] <= WORDS_TO_REPORT:
+            sums = trace.memory(rows=0)
+            views = {name: (round(count), size_text(size)) for name, (count, size, _) in sums["views"].items()}
+            count, size = views["total"]
+            held = f"peak {views['peak'][1]}, in all {size} in {count:,} allocations; {views['leaks'][1]} not freed"
+            print(held + (" (estimates)" if sums["sampled"] else ""), file=out)
+            if beside := short([sums], size_text):
+                print(beside, file=out)
+            print(f"{sums['records']:,} records in {self._shown}  ({size_text(info['bytes'])})", file=out)
+        self._tell_children(trace, out)
+        print(f"vestige memory-report {quote(self._shown)}", file=out)
+
+
+def size_text(size: float) -> str:
+    """`1.5 MiB`"""
+    if size < 1000:
+        return f"{size:.0f} B"
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        size /= 1024
+        if size < 1000 or unit == "TiB":
+            break
+    return f"{size:.2f} {unit}" if size < 10 else f"{size:.1f} {unit}"

@@ -1,0 +1,271 @@
+"""`vestige memory-report`: what held memory, what was never freed, what was freed at once, by stack and by line."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from vestige._core import TraceError, export_memory
+from vestige.cli import Failure
+from vestige.cli.console import Parser, Progress, explain
+from vestige.cli.inputs import Inputs, add_arguments, find_traces
+from vestige.cli.terminal import exact
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from typing import Any
+
+    from vestige.cli.inputs import Source
+
+    Summary = dict[str, Any]
+    Read = list[tuple[Source, Summary]]
+
+SUFFIXES = (".html", ".pickle", ".json", ".csv", ".folded")
+SECTIONS = ("peak", "leaks", "temporary", "reserved", "histogram", "lines", "threads", "allocators")
+STACKS = ("peak", "leaks", "temporary", "reserved")
+OVERVIEW = ("peak", "leaks", "temporary", "histogram", "lines")
+TEMPORARY_MAX = 65536
+EXAMPLES = """\
+  vestige memory-report m.vst                    all of it on one screen
+  vestige memory-report m.vst --leaks -n 50      more of one part
+  vestige memory-report m.vst -o m.html          a page: over time, flame graphs
+  vestige memory-report m.vst -o m.pickle        for torch's memory visualizer
+  vestige memory-report m.vst --format json      the report for programs
+"""
+
+
+def main(argv: list[str]) -> int:
+    parser = _parser()
+    options = parser.parse_args(_join_temporary(argv))
+    _check(options)
+    inputs = find_traces(options.files, children=not options.no_children)
+    _keep_those_with_memory(inputs)
+    if options.output is not None:
+        _write(inputs, options)
+        return int(inputs.failed)
+    read = _read_all(inputs, options)
+    if not read:
+        return 1
+    if options.format == "json":
+        _print_json(read, options)
+    elif options.format == "csv":
+        _print_csv(read, options)
+    else:
+        from .tables import show
+
+        show(read, _sections(options) or OVERVIEW, options.n or (20 if _sections(options) else 5), sys.stdout)
+    return int(inputs.failed)
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "memory-report",
+        "Tell what a recording of allocations comes to: the high-water mark and what\n"
+        "held it, what was never freed, what was freed at once, sizes, and the lines that\n"
+        "allocate most; or write it as a file in another format. FILE stands for the\n"
+        "processes it started too, a folder for all traces in it.",
+        "FILE… [--peak] [--leaks] [--temporary [K]]\n"
+        "                             [--reserved] [--histogram] [--lines]\n"
+        "                             [--threads] [--allocators] [-n ROWS]\n"
+        "                             [--format text|json|csv] [-o OUT] [--force]",
+        EXAMPLES,
+    )
+    add_arguments(parser)
+    parser.add_argument("--peak", action="store_true", help="what was held at the high-water mark")
+    parser.add_argument("--leaks", action="store_true", help="what was alive at the end")
+    parser.add_argument(
+        "--temporary",
+        metavar="K",
+        nargs="?",
+        const="1",
+        help="what its thread freed while it was one of the last K that it had allocated (default: 1)",
+    )
+    parser.add_argument("--reserved", action="store_true", help="address space that was reserved and not in use")
+    parser.add_argument("--histogram", action="store_true", help="how many allocations there were of which size")
+    parser.add_argument("--lines", action="store_true", help="the lines that allocated most")
+    parser.add_argument("--threads", action="store_true", help="what each thread allocated and freed")
+    parser.add_argument("--allocators", action="store_true", help="what came from which allocator")
+    parser.add_argument("-n", metavar="ROWS", type=int, help="stacks or lines to list (default: 5, or 20 of one part)")
+    parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="of what is printed")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", help=f"write a file instead: {', '.join(SUFFIXES)}, also with .gz"
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite OUT")
+    return parser
+
+
+def _join_temporary(argv: list[str]) -> list[str]:
+    """`--temporary` takes the next word only if it is a number; else it may be a file."""
+    joined: list[str] = []
+    for word in argv:
+        if joined and joined[-1] == "--temporary" and word.isdigit():
+            joined[-1] = f"--temporary={word}"
+        else:
+            joined.append(word)
+    return ["--temporary=1" if word == "--temporary" else word for word in joined]
+
+
+def _check(options: Namespace) -> None:
+    if options.n is not None and options.n < 1:
+        raise Failure(f"-n must be at least 1, not {options.n}", code=2)
+    k = options.temporary or "1"
+    if not k.isdigit() or not 1 <= int(k) <= TEMPORARY_MAX:
+        raise Failure(f"--temporary must be 1 to {TEMPORARY_MAX}, not {k}", code=2)
+    options.k = int(k)
+    if options.output is None:
+        return
+    if not options.output.removesuffix(".gz").endswith(SUFFIXES):
+        raise Failure(f"{options.output}: no format has this suffix; there are {', '.join(SUFFIXES)}", code=2)
+    if os.path.lexists(options.output) and not options.force:
+        raise Failure(f"{options.output}: already exists; --force overwrites it", code=2)
+
+
+def _sections(options: Namespace) -> tuple[str, ...]:
+    """Those that were asked for."""
+    return tuple(name for name in SECTIONS if getattr(options, name))
+
+
+def _keep_those_with_memory(inputs: Inputs) -> None:
+    """A process of a family may have none; if all have none, that is an error."""
+    found = []
+    for source in inputs.sources:
+        try:
+            if source.open().has_memory():
+                found.append(source)
+        except (OSError, TraceError) as error:
+            inputs.fail(source, error)
+    if not found and not inputs.failed:
+        one = len(inputs.sources) == 1
+        what = f"{inputs.sources[0].path}: there are no records of memory in it"
+        what = what if one else "there are no records of memory in any of these traces"
+        raise Failure(f"{what}; `vestige memory script.py` records them")
+    inputs.sources = found
+
+
+def _read_all(inputs: Inputs, options: Namespace) -> Read:
+    read = []
+    rows = options.n or (20 if _sections(options) else 5)
+    if len(inputs.sources) > 1 or options.format == "csv":
+        rows = -1  # all of them: they are put together, or asked for
+    records = sum(source.facts["records"] for source in inputs.sources) or 1
+    done = 0
+    for source in inputs.sources:
+        progress = Progress(f"reading {source.path}", done / records, source.facts["records"] / records)
+        done += source.facts["records"]
+        try:
+            read.append((source, source.open().memory(rows=rows, temporary=options.k, progress=progress)))
+        except (OSError, TraceError) as error:
+            inputs.fail(source, error)
+        finally:
+            progress.clear()
+    return read
+
+
+def _write(inputs: Inputs, options: Namespace) -> None:
+    """Writes the file. Of folded stacks it is those of the part that was asked for."""
+    views = [view for view in STACKS if getattr(options, view)]
+    view = views[0] if views else "total" if options.lines else "peak"
+    progress = Progress(f"writing {options.output}")
+    try:
+        traces = [source.open() for source in inputs.sources]
+        cut = export_memory(traces, options.output, view=view, temporary=options.k, progress=progress)
+    except (OSError, TraceError) as error:
+        raise Failure(explain(options.output, error)) from None
+    finally:
+        progress.clear()
+    if cut:
+        inputs.tell(f"{options.output}: stacks of more than {cut:,} frames are cut", failed=False)
+
+
+# ---- for programs --------------------------------------------------------
+
+
+def _amount(summary: Summary, amount: tuple[int, int, int]) -> dict[str, int]:
+    count, size, error = amount
+    return {"count": count, "bytes": size, **({"bytes_error": error} if summary["sampled"] else {})}
+
+
+def _stack(frames: list[tuple[str, str, str, int, bool]]) -> list[dict[str, Any]]:
+    return [{"function": name, "file": file, "line": line, "native": native} for name, file, _, line, native in frames]
+
+
+def _views(summary: Summary) -> list[str]:
+    """Samples do not tell what was temporary; nothing reserved is not worth a word."""
+    left_out = {"temporary": summary["sampled"], "reserved": not summary["views"]["reserved"][0]}
+    return [view for view in summary["views"] if not left_out.get(view)]
+
+
+def _points(timeline: list[tuple[int, int, int, int]]) -> list[dict[str, int]]:
+    return [{"max_ns": at, "max_bytes": most, "last_ns": last, "last_bytes": left} for at, most, last, left in timeline]
+
+
+def _document(source: Source, summary: Summary) -> dict[str, Any]:
+    """One process, in words instead of tuples."""
+    views = _views(summary)
+    facts: dict[str, Any] = {key: value for key, value in summary.items() if isinstance(value, (int, bool))}
+    facts |= {"file": source.path, "pid": source.facts["pid"], "complete": source.facts["clean"]}
+    for view in views:
+        facts[view] = _amount(summary, summary["views"][view])
+        if summary["sampled"]:
+            facts[view]["count_error"] = summary["count_errors"][view]
+    facts["allocators"] = {name: _amount(summary, amount) for name, amount in summary["allocators"].items()}
+    facts["sizes"] = [{"from": least, "count": count, "bytes": size} for least, count, size in summary["sizes"]]
+    facts["threads"] = [
+        {"thread": number, "tid": tid, "name": name, "allocated": _amount(summary, a), "freed": _amount(summary, b)}
+        for number, tid, name, a, b in summary["threads"]
+    ]
+    facts["timeline"] = _points(summary["timeline"])
+    if resident := summary["resident"]:
+        facts["resident"] = {**resident, "timeline": _points(resident["timeline"])}
+    facts["stacks"] = {
+        view: [
+            {**_amount(summary, row["amounts"][view]), "frames": _stack(row["frames"])}
+            for row in summary["stacks"][view][1]
+        ]
+        for view in views
+    }
+    facts["lines"] = {
+        view: [
+            {**_amount(summary, row["amounts"][view]), **_stack([row["frame"]])[0]} for row in summary["lines"][view][1]
+        ]
+        for view in views
+    }
+    return facts
+
+
+def _print_json(read: Read, options: Namespace) -> None:
+    import json
+
+    parts = {*STACKS, "total"} & set(_sections(options))
+    documents = [_document(source, summary) for source, summary in read]
+    for document in documents:
+        for table in ("stacks", "lines"):
+            document[table] = {view: rows for view, rows in document[table].items() if not parts or view in parts}
+    json.dump({"processes": documents}, sys.stdout, indent=1)
+    print()
+
+
+def _print_csv(read: Read, options: Namespace) -> None:
+    """All stacks, or with --lines all lines."""
+    import csv
+
+    out = csv.writer(exact(sys.stdout), lineterminator="\n")
+    parts = [view for view in STACKS if getattr(options, view)]
+    table = "lines" if options.lines else "stacks"
+    out.writerow(["process", "part", "count", "bytes", "bytes_error", "line", *([] if options.lines else ["stack"])])
+    for source, summary in read:
+        for view in parts or _views(summary):
+            for row in summary[table][view][1][: options.n]:
+                frames = [row["frame"]] if options.lines else row["frames"]
+                line = next((frame for frame in frames if not frame[4]), frames[0])
+                cells = [source.facts["pid"], view, *row["amounts"][view], _place(line)]
+                out.writerow(cells if options.lines else [*cells, ";".join(map(_place, reversed(frames)))])
+
+
+def _place(frame: tuple[str, str, str, int, bool]) -> str:
+    """`file:line function`, as in the .csv file."""
+    name, file, _, line, _ = frame
+    if not file:
+        return name
+    return f"{file}:{line} {name}" if line else f"{file} {name}"

@@ -1,0 +1,299 @@
+"""The tables of `vestige memory-report`, as wide as the terminal."""
+
+from __future__ import annotations
+
+from vestige.base.printable import one_line as clean
+from vestige.cli.quantities import duration, plural
+from vestige.cli.terminal import cut, cut_front, line_width, width_of
+
+from . import resident
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import TextIO
+
+    from .report import Read
+
+    Frame = tuple[str, str, str, int, bool]  # function, file, file less its search path, line, native
+    Amount = tuple[int, int, int]  # count, bytes, error of the bytes
+    Row = tuple[Amount, list[Frame]]
+
+INDENT = 30  # of what stands in the last column
+BAR = 30
+UNNAMED = "(unnamed)"
+TITLES = {
+    "peak": "held at the high-water mark",
+    "leaks": "alive at the end",
+    "temporary": "temporary",
+    "total": "allocated",
+}
+
+
+def show(read: Read, sections: Sequence[str], rows: int, out: TextIO) -> None:
+    _show_head(read, out)
+    if len(read) > 1:
+        _show_processes(read, out)
+    for section in sections:
+        print(file=out)
+        if section in ("peak", "leaks", "temporary", "reserved"):
+            _show_stacks(read, section, rows, out)
+        elif section == "histogram":
+            _show_sizes(read, out)
+        elif section == "lines":
+            _show_lines(read, rows, out)
+        elif section == "threads":
+            _show_threads(read, rows, out)
+        else:
+            _show_allocators(read, out)
+
+
+def size(count: float) -> str:
+    """Three digits that matter, with their unit."""
+    if abs(count) < 1000:
+        return f"{count:.0f} B"
+    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        count /= 1024
+        if abs(count) < 1000:
+            return f"{count:.{2 if count < 10 else 1 if count < 100 else 0}f} {unit}"
+    return f"{count:.0f} PiB"
+
+
+# ---- the head ------------------------------------------------------------
+
+
+def _show_head(read: Read, out: TextIO) -> None:
+    summaries = [summary for _, summary in read]
+    total = _sum(summary["views"]["total"] for summary in summaries)
+    span = max(s["last_ns"] for s in summaries) - min(s["first_ns"] for s in summaries)
+    parts = [duration(span), f"{plural(total[0], 'allocation')} of {size(total[1])}"]
+    parts.append(plural(sum(s["frees"] for s in summaries), "free"))
+    parts.append(plural(sum(len(s["threads"]) for s in summaries), "thread"))
+    _wrap(", ".join(parts), out)
+    for line in (resident.resident(summaries, size), resident.reserved(summaries, size)):
+        if line:
+            _wrap(line, out)
+    for line in _notes(read):
+        _wrap(line, out)
+
+
+def _notes(read: Read) -> list[str]:
+    """What must be known to read the numbers."""
+    lines = []
+    summaries = [summary for _, summary in read]
+    facts = [source.facts for source, _ in read]
+    if any(s["sampled"] for s in summaries):
+        every = {source.metadata.get("vestige.memory", {}).get("sample_bytes") for source, _ in read}
+        about = f", about one in {size(every.pop())}" if len(every) == 1 and None not in every else ""
+        lines.append(f"allocations were sampled{about}: these are estimates, ± their standard error")
+    if any(s["of_framework"] for s in summaries):
+        lines.append("these are the allocations of a framework's allocator")
+    elif apart := sum(s["apart"] for s in summaries):
+        lines.append(f"{plural(apart, 'record')} of a framework's allocator, inside of these, not counted again")
+    lost = sum(each["lost"] for each in facts)
+    if lost:
+        lines.append(f"{plural(lost, 'record')} could not be kept and are missing here")
+    if dropped := sum(each["dropped"] for each in facts):
+        lines.append(
+            f"{plural(dropped, 'older word')} dropped to stay within the bound; what they allocated is missing"
+        )
+    torn = [source for source, _ in read if not source.facts["clean"]]
+    for source in torn[:3]:
+        how = {"recording": "still being recorded", "damaged": "damaged"}.get(source.ended, "not finished")
+        lines.append(f"{source.path} is {how}: the end is where its records end")
+    unknown = sum(s["unknown_frees"] for s in summaries)
+    if unknown:
+        lines.append(f"{plural(unknown, 'free')} of what was allocated before, not counted")
+    return lines
+
+
+def _show_processes(read: Read, out: TextIO) -> None:
+    print(f"\n{'allocated':>10} {'peak':>10} {'at the end':>10} {'pid':>7}  process", file=out)
+    for source, summary in read:
+        views = summary["views"]
+        sizes = " ".join(f"{size(views[view][1]):>10}" for view in ("total", "peak", "leaks"))
+        print(f"{sizes} {source.facts['pid']:>7}  {cut(source.name, width_of(out) - 42)}", file=out)
+
+
+# ---- stacks and lines ----------------------------------------------------
+
+
+def _show_stacks(read: Read, view: str, rows: int, out: TextIO) -> None:
+    if view == "temporary" and all(summary["sampled"] for _, summary in read):
+        print("temporary allocations cannot be told from samples", file=out)
+        return
+    whole = _sum(summary["views"][view] for _, summary in read)
+    _wrap(_title(read, view, whole), out)
+    count, stacks = _merge_stacks(read, view)
+    if not stacks:
+        return
+    _show_columns(out)
+    for amount, frames in stacks[:rows]:
+        _show_stack(amount, whole[1], frames, out)
+    _show_rest(count, rows, "stack", out)
+
+
+def _title(read: Read, view: str, whole: Amount) -> str:
+    amount = f"{_with_error(read, whole)} in {plural(whole[0], 'allocation')}"
+    if view == "peak" and len(read) == 1:
+        summary = read[0][1]
+        after = duration(summary["peak_ns"] - summary["first_ns"])
+        return f"high-water mark: {amount}, {after} after the first; held by"
+    if view == "peak":
+        return f"high-water marks of all processes together: {amount}; held by"
+    if view == "leaks":
+        return f"alive at the end: {amount}" + (", from" if whole[0] else "")
+    if view == "reserved":
+        ranges = f"{size(whole[1])} in {plural(whole[0], 'range')}"
+        return f"reserved and not in use, at most: {ranges}" + (", by" if whole[0] else "")
+    k = read[0][1]["temporary_within"]
+    how = "before its thread allocated again" if k == 1 else f"before its thread allocated {k:,} more"
+    return f"temporary (freed {how}): {amount}" + (", from" if whole[0] else "")
+
+
+def _with_error(read: Read, amount: Amount) -> str:
+    text = size(amount[1])
+    return f"{text} ± {size(amount[2])}" if any(s["sampled"] for _, s in read) else text
+
+
+def _show_columns(out: TextIO) -> None:
+    print(f"{'bytes':>10} {'%':>4} {'count':>12}  where", file=out)
+
+
+def _show_stack(amount: Amount, whole: int, frames: list[Frame], out: TextIO) -> None:
+    at = next((i for i, frame in enumerate(frames) if not frame[4]), 0)
+    _show_row(amount, whole, _place(frames[at], width_of(out) - INDENT), out)
+    if callers := frames[at + 1 :]:
+        _show_below("by", map(_short, callers), out)
+    if at:
+        _show_below("in", (frame[0] for frame in frames[:at]), out)
+
+
+def _show_below(word: str, names: Iterable[str], out: TextIO) -> None:
+    print(f"{'':{INDENT}}{cut(f'{word} ' + ' < '.join(names), width_of(out) - INDENT)}", file=out)
+
+
+def _show_row(amount: Amount, whole: int, where: str, out: TextIO) -> None:
+    part = amount[1] / (whole or 1)
+    share = "<1%" if 0 < part < 0.005 else f"{part:.0%}"
+    print(f"{size(amount[1]):>10} {share:>4} {amount[0]:>12,}  {where}", file=out)
+
+
+def _show_rest(count: int, rows: int, what: str, out: TextIO) -> None:
+    if count > rows:
+        print(f"{'':{INDENT}}and {plural(count - rows, f'more {what}', f'more {what}s')}", file=out)
+
+
+def _merge_stacks(read: Read, view: str) -> tuple[int, list[Row]]:
+    """How many stacks there are, and the first of them; of several processes, those that are equal together."""
+    if len(read) == 1:
+        count, rows = read[0][1]["stacks"][view]
+        return count, [(row["amounts"][view], row["frames"]) for row in rows]
+    sums: dict[tuple[Frame, ...], Amount] = {}
+    for _, summary in read:
+        for row in summary["stacks"][view][1]:
+            key = tuple(row["frames"])
+            sums[key] = _sum((sums.get(key, (0, 0, 0)), row["amounts"][view]))
+    ranked = sorted(sums.items(), key=lambda item: (-item[1][1], -item[1][0]))
+    return len(ranked), [(amount, list(frames)) for frames, amount in ranked]
+
+
+def _show_lines(read: Read, rows: int, out: TextIO) -> None:
+    whole = _sum(summary["views"]["total"] for _, summary in read)
+    sums: dict[tuple[str, int, str], tuple[Amount, Frame]] = {}
+    count = 0
+    for _, summary in read:
+        count, found = summary["lines"]["total"]
+        for row in found:
+            frame = row["frame"]
+            key = (frame[1], frame[3], "" if frame[3] else frame[0])
+            before = sums[key][0] if key in sums else (0, 0, 0)
+            sums[key] = (_sum((before, row["amounts"]["total"])), frame)
+    print("lines that allocated most", file=out)
+    _show_columns(out)
+    ranked = sorted(sums.values(), key=lambda item: (-item[0][1], -item[0][0]))
+    for amount, frame in ranked[:rows]:
+        _show_row(amount, whole[1], _place(frame, width_of(out) - INDENT), out)
+    _show_rest(max(count, len(ranked)), rows, "line", out)
+
+
+# ---- the other sections --------------------------------------------------
+
+
+def _show_sizes(read: Read, out: TextIO) -> None:
+    sums: dict[int, tuple[int, int]] = {}
+    for _, summary in read:
+        for least, count, total in summary["sizes"]:
+            before = sums.get(least, (0, 0))
+            sums[least] = (before[0] + count, before[1] + total)
+    most = max((count for count, _ in sums.values()), default=1) or 1
+    print(f"{'sizes, up to below':>19} {'count':>12} {'bytes':>10}", file=out)
+    for least, (count, total) in sorted(sums.items()):
+        span = "0 B" if least == 0 else f"{_power(least)} – {_power(2 * least)}"
+        bar = "█" * round(BAR * count / most)
+        print(f"{span:>19} {count:>12,} {size(total):>10}  {bar or '▏'}", file=out)
+
+
+def _power(count: int) -> str:
+    unit = 0
+    while count >= 1024:
+        count //= 1024
+        unit += 1
+    return f"{count} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB')[unit]}"
+
+
+def _show_threads(read: Read, rows: int, out: TextIO) -> None:
+    print(f"{'allocated':>10} {'count':>12} {'freed':>10} {'count':>12}  thread", file=out)
+    threads = [(allocated, freed, tid, name) for _, s in read for _, tid, name, allocated, freed in s["threads"]]
+    for allocated, freed, tid, name in sorted(threads, key=lambda thread: -thread[0][1])[:rows]:
+        numbers = f"{size(allocated[1]):>10} {allocated[0]:>12,} {size(freed[1]):>10} {freed[0]:>12,}"
+        print(f"{numbers}  {cut(f'{name or UNNAMED} ({tid})', width_of(out) - 50)}", file=out)
+    if len(threads) > rows:
+        print(f"{'':>48}  and {plural(len(threads) - rows, 'more thread')}", file=out)
+
+
+def _show_allocators(read: Read, out: TextIO) -> None:
+    names = sorted({name for _, summary in read for name in summary["allocators"]})
+    sums = [(name, _sum(s["allocators"].get(name, (0, 0, 0)) for _, s in read)) for name in names]
+    whole = sum(amount[1] for _, amount in sums)
+    print(f"{'bytes':>10} {'%':>4} {'count':>12}  allocator", file=out)
+    for name, amount in sorted(sums, key=lambda item: -item[1][1]):
+        _show_row(amount, whole, name, out)
+
+
+# ---- text ----------------------------------------------------------------
+
+
+def _sum(amounts: object) -> Amount:
+    """Errors of what is independent add up by their squares."""
+    count = total = 0
+    squares = 0.0
+    for one in amounts:  # type: ignore[attr-defined]
+        count += one[0]
+        total += one[1]
+        squares += one[2] ** 2
+    return count, total, round(squares**0.5)
+
+
+def _place(frame: Frame, room: int) -> str:
+    """`app.py:12 load`, as long as there is room: a path loses its beginning."""
+    name, _, file, line, _ = frame
+    name, file = clean(name), clean(file)
+    if not file:
+        return cut(name, room)
+    place = cut_front(f"{file}:{line}" if line else file, room - 1 - min(len(name), 28))
+    return cut(f"{place} {name}", room)
+
+
+def _short(frame: Frame) -> str:
+    """A caller: the file's name is enough."""
+    name, _, file, line, _ = frame
+    file = file.rpartition("/")[2]
+    return f"{name} {file}:{line}" if line else name
+
+
+def _wrap(text: str, out: TextIO) -> None:
+    import textwrap
+
+    lines = textwrap.wrap(clean(text), line_width(out), subsequent_indent="  ", break_on_hyphens=False)
+    print("\n".join(lines), file=out)

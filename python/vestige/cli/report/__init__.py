@@ -1,0 +1,1 @@
+"""`vestige report`, and the short report after `vestige run`."""

@@ -1,0 +1,286 @@
+"""`vestige report`: where the time went, by function, as a tree, by thread; garbage collections; memory."""
+
+from __future__ import annotations
+
+import sys
+
+from vestige._core import TraceError
+from vestige.cli import Failure, ranges
+from vestige.cli.console import Parser, Progress
+from vestige.cli.inputs import Inputs, add_arguments, find_traces
+from vestige.cli.patterns import Patterns, add_patterns
+from vestige.cli.quantities import duration, plural, size
+from vestige.cli.terminal import Paint, width_of
+
+from .data import Data
+from .tables import show_collections, show_functions, show_head, show_left_out, show_processes, show_threads, span_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from typing import Any
+
+    from vestige._core import Trace
+    from vestige.cli.inputs import Source
+
+    from .data import Entry, Thread
+
+__all__ = ["duration", "main", "plural", "size"]
+
+EXAMPLES = """\
+  vestige report t.vst                   functions by their own time
+  vestige report t.vst --tree            who called whom; libraries folded
+  vestige report t.vst --tree --all --min 0.1%
+  vestige report t.vst --threads         what each did, and how long it waited
+  vestige report t.vst --no-waits        only what worked
+  vestige report t.vst --from 1.5s --to 2s --thread 'worker*'
+  vestige report t.vst --exclude '*/site-packages/*' -n 40
+  vestige report t.vst --format json | jq '.functions[0]'
+  vestige report traces/ --sort total
+
+What --include and --exclude leave out counts as its caller's own time. PATTERN
+is that of a file, as in `vestige run`, or of a function's name ('parse*').
+--no-waits leaves out calls that only wait, for locks, input, output, sleep or
+child processes, and their time is nobody's.
+"""
+VIEWS = ("flat", "tree", "threads", "gc", "memory")
+SORTS = ("self", "total", "calls", "name", "self-memory", "memory")
+ROWS = {"tree": 60}
+ROWS_ELSE = 30
+SMALLER = 64  # what is read of a tree is that much finer than what is shown: shares are not known yet
+NONE = 1 << 62  # ns: no branch of the tree is that long
+
+
+def main(argv: list[str]) -> int:
+    options = _parser().parse_args(argv)
+    _check(options)
+    inputs = find_traces(options.files, children=not options.no_children)
+    if (options.view == "memory" or options.sort in ("memory", "self-memory")) and not any(
+        source.facts["memory"] for source in inputs.sources
+    ):
+        asked = "--memory" if options.view == "memory" else f"--sort {options.sort}"
+        raise Failure(f"{asked}: no memory was recorded here; see vestige memory --help")
+    reading = Reading(inputs, options)
+    if not reading.read:
+        return 1
+    if options.format == "text":
+        _show(reading, options)
+    else:
+        from .files import write
+
+        write(reading, options, sys.stdout)
+    return int(inputs.failed)
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "report",
+        "Tell where the time went: by function, as a tree of calls, by thread; what the\n"
+        "garbage collector took; and where memory was recorded, who allocated. FILE\n"
+        "stands for the processes it started too, a folder for all traces in it; the\n"
+        "figures are then those of all of them together.",
+        "FILE… [--tree | --threads | --gc | --memory] [options]",
+        EXAMPLES,
+    )
+    add_arguments(parser)
+    views = parser.add_mutually_exclusive_group()
+    texts = {
+        "flat": "functions, those that took most time themselves first (default)",
+        "tree": "calls by what called them, libraries folded",
+        "threads": "what each thread did, and how long it waited",
+        "gc": "garbage collections: how many, how long, where",
+        "memory": "functions, or lines, that allocated most, where memory was recorded",
+    }
+    for view, text in texts.items():
+        views.add_argument(f"--{view}", dest="view", action="store_const", const=view, default="flat", help=text)
+    parser.add_argument("-n", metavar="N", type=int, help="lines to show (default: 30, of a tree 60; in files all)")
+    parser.add_argument("--sort", metavar="BY", choices=SORTS, help=f"{', '.join(SORTS)} (default: self; trees: total)")
+    parser.add_argument("--all", action="store_true", help="the tree with the frames of libraries")
+    parser.add_argument("--no-waits", action="store_true", help="without calls that only wait, and without their time")
+    parser.add_argument("--min", metavar="SHARE", help="leave out branches of the tree below it (default: 1%%)")
+    parser.add_argument(
+        "--thread", metavar="NAME", action="append", help="only threads of this name (a pattern) or id; may be repeated"
+    )
+    ranges.add_arguments(parser)
+    add_patterns(parser)
+    parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="of what is printed")
+    return parser
+
+
+def _check(options: Namespace) -> None:
+    if options.n is not None and options.n < 1:
+        raise Failure(f"-n must be at least 1, not {options.n}", code=2)
+    options.min = 0.01 if options.min is None else share("--min", options.min)
+    if options.format != "text":
+        options.rows = options.n  # None: all of them
+    else:
+        options.rows = options.n or ROWS.get(options.view, ROWS_ELSE)
+
+
+def share(option: str, text: str) -> float:
+    """`10%` as 0.1"""
+    try:
+        value = float(text.removesuffix("%").strip()) / 100
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e6:
+        raise Failure(f"{option}: not a share: {text!r}; write 10% or 0.5%", code=2)
+    return value
+
+
+class Reading:
+    """All that the options ask for, of all traces that can be read."""
+
+    def __init__(self, inputs: Inputs, options: Namespace) -> None:
+        self.data = Data()
+        self.read: list[tuple[Source, int]] = []
+        self.memory: list[tuple[Source, dict[str, Any]]] = []
+        self._inputs = inputs
+        self._options = options
+        self._between = self._range()
+        self._patterns = Patterns(options.include, options.exclude)
+        self._threads = self._find_threads()
+        records = sum(source.facts["records"] for source in inputs.sources) or 1
+        done = 0
+        for source in inputs.sources:
+            progress = Progress(f"reading {source.path}", done / records, source.facts["records"] / records)
+            done += source.facts["records"]
+            try:
+                self._add(source, progress)
+            except (OSError, TraceError) as error:
+                inputs.fail(source, error)
+            finally:
+                progress.clear()
+        if self.read:
+            self._patterns.check(inputs)
+
+    @property
+    def facts(self) -> list[dict[str, Any]]:
+        """Of what was read; times are those of the range."""
+        facts = [dict(source.facts) for source, _ in self.read]
+        if self._between is not None:
+            for each in facts:
+                each["start_ns"], each["end_ns"] = self._between
+                each["dropped"] = 0
+        return facts
+
+    @property
+    def has_memory(self) -> bool:
+        return any(source.facts["memory"] for source, _ in self.read)
+
+    @property
+    def whole_ns(self) -> int:
+        """What shares are of: the time of all threads added up. Of a thread it is the time that passed, of garbage
+        collections the time of all processes added up, so that nothing is more than all."""
+        if self._options.view == "threads":
+            return span_of(self.facts)
+        if self._options.view == "gc":
+            return sum(span_of([each]) for each in self.facts)
+        return self.data.threads_ns
+
+    def _range(self) -> tuple[int, int] | None:
+        if not ranges.is_given(self._options):
+            return None
+        facts = [source.facts for source in self._inputs.sources]
+        start, end = min(each["start_ns"] for each in facts), max(each["end_ns"] for each in facts)
+        between = ranges.read(self._options, start, end)
+        return between[0], min(between[1], end)
+
+    def _add(self, source: Source, progress: Progress) -> None:
+        trace = source.open()
+        if self._between is not None:
+            trace.set_range(*self._between)
+        options, view = self._options, self._options.view
+        text = options.format == "text"
+        span = span_of([source.facts]) if self._between is None else self._between[1] - self._between[0]
+        calls = self.data.add(
+            trace,
+            source.metadata,
+            choose=self._patterns.left_out,
+            only_threads=self._threads.get(source.path) if options.thread else None,
+            together=len(self._inputs.sources) > 1,
+            waits=not options.no_waits,
+            functions=view in ("flat", "memory"),
+            tree=view in ("tree", "gc"),
+            min_ns=NONE if view == "gc" else int(options.min * span / SMALLER) if text else 0,
+            progress=progress,
+        )
+        if view == "memory" and source.facts["memory"]:
+            self._add_memory(source, trace, calls)
+        self.read.append((source, calls))
+
+    def _add_memory(self, source: Source, trace: Trace, calls: int) -> None:
+        self.memory.append((source, trace.memory(rows=0 if calls else -1, stacks=False)))
+
+    # ---- what is chosen ------------------------------------------------------
+
+    def _find_threads(self) -> dict[str, list[int]]:
+        from fnmatch import fnmatchcase
+
+        found: dict[str, list[int]] = {}
+        for asked in self._options.thread or ():
+            matched = False
+            for source in self._inputs.sources:
+                numbers = found.setdefault(source.path, [])
+                for thread in source.threads:
+                    if asked == str(thread["tid"]) or fnmatchcase(thread["name"] or "(unnamed)", asked):
+                        numbers.append(thread["number"])
+                        matched = True
+            if not matched:
+                names = [thread["name"] or "(unnamed)" for source in self._inputs.sources for thread in source.threads]
+                there = ", ".join(dict.fromkeys(names[:100]))
+                there = there if len(there) < 200 else there[:200] + "…"
+                raise Failure(f"--thread {asked!r}: no thread has this name or id; there are {there}", code=2)
+        return found
+
+    # ---- in order --------------------------------------------------------------
+
+    def functions(self) -> list[Entry]:
+        by = self._options.sort or ("memory" if self._options.view == "memory" else "self")
+        keys = {"self": "self_ns", "total": "total_ns", "calls": "calls", "name": "name"}
+        key = keys.get(by) or {"self-memory": "self_bytes", "memory": "total_bytes"}[by]
+        entries = [entry for entry in self.data.functions.values() if entry.calls]
+        if by == "name":
+            return sorted(entries, key=lambda entry: entry.shown)
+        return sorted(entries, key=lambda entry: (-getattr(entry, key), -entry.self_ns, entry.shown))
+
+    def threads(self) -> list[Thread]:
+        by = self._options.sort or "self"
+        if by == "name":
+            return sorted(self.data.threads, key=lambda thread: thread.name)
+        key = "calls" if by == "calls" else "self_ns"
+        return sorted(self.data.threads, key=lambda thread: (-getattr(thread, key), thread.first_ns))
+
+
+def _show(reading: Reading, options: Namespace) -> None:
+    out, data = sys.stdout, reading.data
+    show_head(reading.facts, data, out, every_thread=not options.thread, shares=options.view in ("flat", "tree"))
+    whole, rows = reading.whole_ns, options.rows
+    if options.view == "flat":
+        show_functions(reading.functions(), whole, rows, out, memory=reading.has_memory)
+    elif options.view == "tree":
+        _show_tree(reading, options)
+    elif options.view == "threads":
+        show_threads(reading.threads(), whole, rows, out)
+    elif options.view == "gc":
+        show_collections(data, min(each["start_ns"] for each in reading.facts), whole, rows, out)
+    else:
+        from .memory import show_memory
+
+        show_memory(reading, rows, out)
+    if len(reading.read) > 1:
+        show_processes(reading.read, out)
+    show_left_out(reading.facts, out)
+
+
+def _show_tree(reading: Reading, options: Namespace) -> None:
+    from .tree import choose, draw, fold, sort
+
+    out, whole = sys.stdout, reading.whole_ns
+    lines = fold(reading.data.tree, whole, libraries=not options.all)
+    sort(lines, options.sort or "total")
+    chosen = choose(lines, options.rows, options.min * whole)
+    for line in draw(lines, whole, chosen, width_of(out), Paint(out)):
+        print(line, file=out)
+    if not chosen and lines:
+        print(f"nothing took {options.min:.1%} of the time; --min 0 shows all", file=out)

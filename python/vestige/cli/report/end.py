@@ -1,0 +1,80 @@
+"""The report after `vestige run`: one screen of 80 columns. It is made inside the program's process, at its very end,
+so it imports little, starts no thread, and is done in one reading of the trace.
+"""
+
+from __future__ import annotations
+
+from vestige.cli.quantities import duration, plural
+from vestige.cli.terminal import Paint, Progress, cells, cut, width_of
+
+from .data import Data
+from .tables import WORTH_A_WORD, show_head, show_left_out, span_of
+from .tree import choose, draw, fold, shorten
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TextIO
+
+    from vestige._core import Trace
+
+ROWS = 14  # of the tree
+THREADS = 8  # in the line about threads, where the terminal has room for them
+MIN_SHARE = 0.01
+
+
+def show(trace: Trace, metadata: dict[str, Any], out: TextIO) -> None:
+    """Where the time went, as a tree; threads; garbage collections; what is missing."""
+    facts = trace.info()
+    whole = span_of([facts])
+    data = Data()
+    progress = Progress("making the report", rich=False)
+    try:
+        waits = facts["threads"] == 1  # of several, those that wait for work would come first
+        min_ns = int(MIN_SHARE * whole / (4 if waits else 64))
+        data.add(trace, metadata, waits=waits, tree=True, min_ns=min_ns, progress=progress)
+    finally:
+        progress.clear()
+    show_head([facts], data, out)
+    paint, width = Paint(out), width_of(out)
+    for line in _tree(data, data.threads_ns, width, paint):
+        print(line, file=out)
+    for line in (_threads(data, width), _collections(data, whole)):
+        if line:
+            print(line, file=out)
+    show_left_out([facts], out)
+
+
+def _tree(data: Data, whole: int, width: int, paint: Paint) -> list[str]:
+    lines = fold(data.tree, whole)
+    chosen = choose(lines, ROWS, MIN_SHARE * whole)
+    if len(chosen) == ROWS:  # it is full: what only passes on gives way
+        shorten(lines)
+        chosen = choose(lines, ROWS, MIN_SHARE * whole)
+    return draw(lines, whole, chosen, width, paint)
+
+
+def _threads(data: Data, width: int) -> str:
+    """`4 threads: MainThread 16 ms (7 ms waiting), worker 0 5 ms, …`"""
+    if len(data.threads) < 2:
+        return ""
+    times = {thread: thread.self_ns + (thread.waiting_ns if data.without_waits else 0) for thread in data.threads}
+    ranked = sorted(data.threads, key=lambda thread: (-times[thread], thread.first_ns))
+    line = "threads:"
+    for number, thread in enumerate(ranked):
+        time = times[thread]
+        waiting = f" ({duration(thread.waiting_ns)} waiting)" if thread.waiting_ns >= WORTH_A_WORD * time else ""
+        part = f"{',' if number else ''} {cut(thread.name, 20)} {duration(time)}{waiting}"
+        more = f", {len(ranked) - number:,} more"
+        room = width if number == len(ranked) - 1 else width - len(more)
+        if number == THREADS or cells(line + part) > room:
+            return line + more
+        line += part
+    return line
+
+
+def _collections(data: Data, whole: int) -> str:
+    count = sum(sums[0] for sums in data.generations.values())
+    if not count:
+        return ""
+    share = data.gc_ns / (whole or 1)
+    return f"{plural(count, 'garbage collection')}: {duration(data.gc_ns)}, {share:.1%} of the time"

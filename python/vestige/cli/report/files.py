@@ -1,0 +1,148 @@
+"""`vestige report --format json|csv`: every view for programs, with plain numbers in nanoseconds and bytes."""
+
+from __future__ import annotations
+
+from vestige.cli.terminal import exact
+from vestige.reading.waits import waits_for
+
+from .data import KINDS
+from .tables import span_of
+from .tree import as_rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from typing import Any, TextIO
+
+    from .command import Reading
+    from .data import Entry, Thread
+
+
+def write(reading: Reading, options: Namespace, out: TextIO) -> None:
+    """JSON is a document of what was read and the tables of the view; CSV is the first of these tables."""
+    tables = _tables(reading, options)
+    tables = {name: rows if options.rows is None else rows[: options.rows] for name, rows in tables.items()}
+    if options.format == "json":
+        import json
+
+        json.dump({**_head(reading, options), **tables}, out, indent=1)
+        print(file=out)
+        return
+    import csv
+
+    rows = next(iter(tables.values()))
+    writer = csv.writer(exact(out), lineterminator="\n")
+    writer.writerow(rows[0] if rows else COLUMNS[next(iter(tables))])
+    writer.writerows(row.values() for row in rows)
+
+
+COLUMNS = {
+    "functions": ["function", "kind", "file", "line", "library", "calls", "self_ns", "total_ns", "waits_for"],
+    "tree": ["id", "parent", "depth", "function", "library", "calls", "self_ns", "total_ns", "waits_for"],
+    "threads": ["thread", "pid", "tid", "calls", "time_ns", "waiting_ns", "gc_ns", "first_ns", "last_ns", "most_in"],
+    "generations": ["generation", "count", "time_ns", "longest_ns", "collected", "uncollectable"],
+    "lines": ["line", "self_bytes", "allocations", "peak_bytes", "not_freed_bytes"],
+}
+
+
+def _head(reading: Reading, options: Namespace) -> dict[str, Any]:
+    facts = reading.facts
+    head: dict[str, Any] = {
+        "view": options.view,
+        "start_ns": min(each["start_ns"] for each in facts),
+        "end_ns": max(each["end_ns"] for each in facts),
+        "duration_ns": span_of(facts),
+        "calls": reading.data.calls,
+        "threads_ns": reading.data.threads_ns,
+        "waiting_ns": reading.data.waits,
+        "without_waits": reading.data.without_waits,
+        "gc_ns": reading.data.gc_ns,
+        "lost": sum(each["lost"] for each in facts),
+        "dropped": sum(source.facts["dropped"] for source, _ in reading.read),
+        "left_out": sum(each["left_out"] for each in facts),
+        "processes": [
+            {
+                "file": source.path,
+                "pid": source.facts["pid"],
+                "rank": source.rank,
+                "host": source.host,
+                "command": source.command,
+                "ended": source.ended,
+                "duration_ns": source.facts["end_ns"] - source.facts["start_ns"],
+                "calls": calls,
+            }
+            for source, calls in reading.read
+        ],
+    }
+    if options.view == "memory":
+        from .memory import sums
+
+        head["memory"] = sums(reading)
+    return head
+
+
+def _tables(reading: Reading, options: Namespace) -> dict[str, list[dict[str, Any]]]:
+    if options.view == "tree":
+        return {"tree": as_rows(reading.data.tree)}
+    if options.view == "threads":
+        return {"threads": [_thread(thread) for thread in reading.threads()]}
+    if options.view == "gc":
+        return _collections(reading)
+    functions = [_function(entry, reading.has_memory) for entry in reading.functions()]
+    if options.view == "memory" and not functions:
+        from .memory import lines
+
+        return {"lines": lines(reading)}
+    return {"functions": functions}
+
+
+def _function(entry: Entry, memory: bool) -> dict[str, Any]:
+    row = {
+        "function": entry.shown,
+        "kind": KINDS.get(entry.kind, "?"),
+        "file": entry.file,
+        "line": entry.line,
+        "library": entry.library,
+        "calls": entry.calls,
+        "self_ns": entry.self_ns,
+        "total_ns": entry.total_ns,
+    }
+    if memory:
+        row |= {
+            "self_bytes": entry.self_bytes,
+            "total_bytes": entry.total_bytes,
+            "allocations": entry.allocations,
+        }
+    row["waits_for"] = waits_for(entry.name)
+    return row
+
+
+def _thread(thread: Thread) -> dict[str, Any]:
+    return {
+        "thread": thread.name,
+        "pid": thread.pid,
+        "tid": thread.tid,
+        "calls": thread.calls,
+        "time_ns": thread.self_ns,
+        "waiting_ns": thread.waiting_ns,
+        "gc_ns": thread.gc_ns,
+        "first_ns": thread.first_ns,
+        "last_ns": thread.last_ns,
+        "most_in": thread.top,
+    }
+
+
+def _collections(reading: Reading) -> dict[str, list[dict[str, Any]]]:
+    data = reading.data
+    callers = sorted(data.gc_in.items(), key=lambda item: (-item[1][1], item[0]))
+    return {
+        "generations": [
+            dict(zip(COLUMNS["generations"], (generation, *sums)))
+            for generation, sums in sorted(data.generations.items())
+        ],
+        "began_in": [{"function": name, "count": count, "time_ns": ns} for name, (count, ns) in callers],
+        "longest": [
+            {"start_ns": start, "time_ns": ns, "thread": thread, "generation": generation, "collected": collected}
+            for start, ns, thread, generation, collected in data.longest
+        ],
+    }

@@ -1,0 +1,176 @@
+"""The tables of `vestige report`, 80 columns wide or as wide as the terminal. Used by the report after `vestige run`,
+so it imports little.
+"""
+
+from __future__ import annotations
+
+from vestige.cli.quantities import duration, plural, size
+from vestige.cli.terminal import Paint, cut, fit, pad, width_of
+from vestige.reading.waits import KINDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TextIO
+
+    from vestige.cli.inputs import Source
+
+    from .data import Data, Entry, Thread
+
+HOT = 0.25  # of the time, in a strong colour
+WORTH_A_WORD = 0.05  # of the time: what waited less is not mentioned
+THREAD_NAME = 20
+
+
+def show_head(
+    facts: Sequence[dict[str, Any]], data: Data, out: TextIO, *, every_thread: bool = True, shares: bool = True
+) -> None:
+    """How long, how much, and what must be known to read the rest."""
+    paint = Paint(out)
+    processes = f", {len(facts):,} processes" if len(facts) > 1 else ""
+    threads = sum(each["threads"] for each in facts) if every_thread else len(data.threads)
+    print(
+        paint(f"{duration(span_of(facts))}, {data.calls:,} calls{processes}, {plural(threads, 'thread')}", "head"),
+        file=out,
+    )
+    for line in about_shares(data) if shares else ():
+        print(cut(line, width_of(out)), file=out)
+    for line in notes(facts):
+        print(paint(line, "worse"), file=out)
+
+
+def about_shares(data: Data) -> list[str]:
+    """What percentages are of, and how much of that was waiting; nothing where both go without saying."""
+    whole, waiting, threads = data.threads_ns, data.waiting_ns, len(data.threads)
+    everything = whole + waiting if data.without_waits else whole
+    lines = [f"% is of {duration(whole)}, the time of {plural(threads, 'thread')} added up"] if threads > 1 else []
+    if waiting < WORTH_A_WORD * everything or not waiting:
+        return lines
+    kinds = sorted(data.waits.items(), key=lambda item: -item[1])
+    of = ", ".join(f"{KINDS.get(kind, kind)} {duration(ns)}" for kind, ns in kinds if ns >= 0.01 * waiting)
+    if data.without_waits:
+        return [*lines, f"waiting is left out: {of}"]
+    return [*lines, f"{waiting / everything:.0%} of it is waiting ({of}); see --no-waits"]
+
+
+def span_of(facts: Sequence[dict[str, Any]]) -> int:
+    return max(each["end_ns"] for each in facts) - min(each["start_ns"] for each in facts) if facts else 0
+
+
+def notes(facts: Sequence[dict[str, Any]]) -> list[str]:
+    lines = []
+    lost = sum(each["lost"] for each in facts)
+    if lost:
+        lines.append(f"{lost:,} records could not be kept and are missing here")
+    if any(each["dropped"] for each in facts):
+        count = sum(each["dropped"] for each in facts)
+        complete = duration(max(each["end_ns"] for each in facts) - max(each["complete_ns"] for each in facts))
+        lines.append(f"{count:,} older records were dropped to stay within the bound; the last {complete} are complete")
+    for each in facts:
+        if each["damaged_at"]:
+            lines.append(f"process {each['pid']}: damaged at byte {each['damaged_at']:,}; what can be read is here")
+    return lines
+
+
+def show_left_out(facts: Sequence[dict[str, Any]], out: TextIO) -> None:
+    """The last line, where short calls were."""
+    for least in sorted({each["min_duration_ns"] for each in facts if each["left_out"]}):
+        count = sum(each["left_out"] for each in facts if each["min_duration_ns"] == least)
+        print(Paint(out)(short_calls({"left_out": count, "min_duration_ns": least}), "dim"), file=out)
+
+
+def short_calls(facts: dict[str, Any]) -> str:
+    return f"{plural(facts['left_out'], 'call')} shorter than {plainly(facts['min_duration_ns'])} left out"
+
+
+def plainly(ns: int) -> str:
+    """A time that somebody chose, as he would write it."""
+    for unit, size_ns in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
+        if ns >= size_ns:
+            return f"{ns / size_ns:.6g} {unit}"
+    return f"{ns} ns"
+
+
+# ---- functions ---------------------------------------------------------------
+
+
+def show_functions(entries: Sequence[Entry], whole_ns: int, rows: int, out: TextIO, *, memory: bool) -> None:
+    if not entries:
+        return
+    paint, width = Paint(out), width_of(out)
+    more = f" {'self mem':>8} {'all mem':>8}" if memory else ""
+    head = f"{'calls':>11} {'self':>8} {'%':>4} {'total':>8}{more}"
+    print(paint(f"{head}  function", "head"), file=out)
+    for entry in entries[:rows]:
+        share = min(entry.self_ns / (whole_ns or 1), 1.0)
+        style = "hot" if share >= HOT else None
+        more = f" {size(entry.self_bytes):>8} {size(entry.total_bytes):>8}" if memory else ""
+        own = paint(f"{duration(entry.self_ns):>8} {share:4.0%}", style)
+        name = paint(fit(entry.shown, width - len(head) - 2), style or ("dim" if entry.library else None))
+        print(f"{entry.calls:>11,} {own} {duration(entry.total_ns):>8}{more}  {name}", file=out)
+    if len(entries) > rows:
+        print(paint(f"{'':>11} and {len(entries) - rows:,} more functions", "dim"), file=out)
+
+
+def show_processes(calls: Sequence[tuple[Source, int]], out: TextIO) -> None:
+    paint, width = Paint(out), width_of(out)
+    head = f"{'calls':>11} {'time':>8} {'pid':>7} {'rank':>4} {'ended':<9}"
+    print("\n" + paint(f"{head}  process", "head"), file=out)
+    for source, count in calls:
+        span = duration(source.facts["end_ns"] - source.facts["start_ns"])
+        rank = "" if source.rank is None else str(source.rank)
+        where = f"{source.facts['pid']:>7} {rank:>4} {source.ended:<9}"
+        print(f"{count:>11,} {span:>8} {where}  {cut(source.name, width - len(head) - 2)}", file=out)
+
+
+# ---- threads -------------------------------------------------------------------
+
+
+def show_threads(threads: Sequence[Thread], whole_ns: int, rows: int, out: TextIO) -> None:
+    paint, width = Paint(out), width_of(out)
+    pids = len({thread.pid for thread in threads}) > 1
+    head = f"{'calls':>11} {'time':>8} {'%':>4} {'waiting':>8} {'GC':>8}" + (f" {'pid':>7}" if pids else "")
+    print(f"% is of the {duration(whole_ns)} that passed", file=out)
+    print(paint(f"{head}  {'thread':<{THREAD_NAME}} most time in", "head"), file=out)
+    room = width - len(head) - THREAD_NAME - 3
+    for thread in threads[:rows]:
+        share = min(thread.self_ns / (whole_ns or 1), 1.0)
+        own = paint(f"{duration(thread.self_ns):>8} {share:4.0%}", "hot" if share >= HOT else None)
+        waiting = duration(thread.waiting_ns) if thread.waiting_ns else "-"
+        gc = duration(thread.gc_ns) if thread.gc_ns else "-"
+        pid = f" {thread.pid:>7}" if pids else ""
+        name = pad(cut(thread.name, THREAD_NAME), THREAD_NAME)
+        print(f"{thread.calls:>11,} {own} {waiting:>8} {gc:>8}{pid}  {name} {fit(thread.top, room)}", file=out)
+    if len(threads) > rows:
+        print(paint(f"{'':>11} and {len(threads) - rows:,} more threads", "dim"), file=out)
+
+
+# ---- garbage collections ---------------------------------------------------------
+
+
+def show_collections(data: Data, start_ns: int, whole_ns: int, rows: int, out: TextIO) -> None:
+    paint, width = Paint(out), width_of(out)
+    if not data.generations:
+        print("no garbage collection was recorded", file=out)
+        return
+    count = sum(sums[0] for sums in data.generations.values())
+    share = min(data.gc_ns / (whole_ns or 1), 1.0)
+    of = "the time" if data.traces == 1 else f"the time of {data.traces:,} processes added up"
+    print(f"{plural(count, 'garbage collection')}, {duration(data.gc_ns)}, {share:.1%} of {of}\n", file=out)
+    print(paint(f"{'generation':>11} {'count':>9} {'time':>8} {'longest':>8}  collected", "head"), file=out)
+    for generation, (count, ns, longest, collected, bad) in sorted(data.generations.items()):
+        which = "?" if generation < 0 else str(generation)
+        more = f", {bad:,} uncollectable" if bad else ""
+        print(f"{which:>11} {count:>9,} {duration(ns):>8} {duration(longest):>8}  {collected:,}{more}", file=out)
+    print("\n" + paint(f"{'count':>11} {'time':>8}  they began in", "head"), file=out)
+    callers = sorted(data.gc_in.items(), key=lambda item: (-item[1][1], item[0]))
+    for name, (count, ns) in callers[:rows]:
+        print(f"{count:>11,} {duration(ns):>8}  {fit(name, width - 22)}", file=out)
+    if len(callers) > rows:
+        print(paint(f"{'':>11} and {len(callers) - rows:,} more functions", "dim"), file=out)
+    print("\n" + paint(f"{'longest':>11} {'after':>8} {'generation':>10} {'collected':>10}  thread", "head"), file=out)
+    for start, ns, thread, generation, collected in data.longest[: min(rows, 5)]:
+        which = "?" if generation < 0 else str(generation)
+        found = f"{collected:,}" if collected >= 0 else "?"
+        name = cut(thread, width - 46)
+        print(f"{duration(ns):>11} {duration(start - start_ns):>8} {which:>10} {found:>10}  {name}", file=out)

@@ -1,0 +1,324 @@
+"""The tree of calls as text: libraries folded, recursion too, the rest by what took most time. Used by the report after
+`vestige run`, so it imports little.
+"""
+
+from __future__ import annotations
+
+from vestige.cli.libraries import ANNOTATION, LIBRARY, NATIVE
+from vestige.cli.quantities import duration
+from vestige.cli.terminal import cells, cut, fit
+from vestige.reading.waits import waits_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from vestige.cli.terminal import Paint
+
+    from .data import Node
+
+HOT = 0.25  # of the time, in a strong colour
+THROUGH = 0.95  # of a call's time in one call that it made: it only passes on
+PASSES = 0.8  # the same inside of a library, where less interest is taken
+HIDDEN_MAX = 0.25  # of the time: no line hides more inside of a library, if that can be told apart
+BRANCH = 0.03  # of the time: what part of a library is then worth a line
+FIGURES = 17  # columns of time and share
+NAME_MIN = 24  # columns that a name gets, however deep it is
+IMPORTS = "importlib"  # whose frames stand between any module and those that it imports
+LIBRARIES = 3  # names of libraries in a line
+
+
+class Line:
+    """A line of the tree: a call, and what is folded into it."""
+
+    __slots__ = (
+        "beside",
+        "calls",
+        "children",
+        "hidden",
+        "library",
+        "node",
+        "packages",
+        "recursive",
+        "self_ns",
+        "total_ns",
+    )
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.calls = node.calls
+        self.self_ns = node.self_ns
+        self.total_ns = node.total_ns
+        self.library = node.owner == LIBRARY
+        self.recursive = False
+        self.hidden = 0  # frames folded into it
+        self.packages: dict[str, int] = {}  # and the libraries of those, with their own times
+        self.children: list[Line] = []
+        # An annotation that is no part of a thread's stack, as those of tasks: many may be open at once.
+        self.beside = node.kind == ANNOTATION and not node.self_ns and not node.children and node.total_ns > 0
+
+
+def fold(root: Node, whole_ns: int, *, libraries: bool = True) -> list[Line]:
+    """What the threads run, as lines; all of it unless `libraries` are to be folded.
+
+    A call of a library is one line, with what it calls back of the user's own below it. Where that would hide much of
+    the time, the library is shown as far as its time goes separate ways: frames that only pass on stay folded.
+    """
+    top = Line(root)
+    work: list[tuple[Line, Node, set[str]]] = [(top, root, set())]
+    while work:
+        line, node, seen = work.pop()
+        branches: set[int] = set()
+        if libraries and line.library:
+            branches, seen = _branches(node, whole_ns, seen)
+        for child in _children(line, node, libraries, branches):
+            made = Line(child)
+            line.children.append(made)
+            work.append((made, child, seen if made.library else set()))
+    lines = _without_plumbing(top.children) if libraries else top.children
+    sort(lines)
+    return lines
+
+
+def _branches(node: Node, whole_ns: int, seen: set[str]) -> tuple[set[int], set[str]]:
+    """The ids of nodes of libraries below a call of one that get lines of their own, none where little is hidden; and
+    the names that were passed on the way, with those `seen` before, which no line has to repeat.
+    """
+    if node.total_ns - _own_ns(node) < HIDDEN_MAX * whole_ns:
+        return set(), seen
+    seen = {*seen, node.shown}
+    at, calls = node, _large(node, whole_ns)
+    while len(calls) == 1 and calls[0].total_ns >= PASSES * at.total_ns:
+        at = calls[0]
+        seen.add(at.shown)
+        calls = _large(at, whole_ns)
+    if not calls:
+        return ({id(at)} if at is not node else set()), seen
+    return {id(_first_telling(call, seen)) for call in calls}, seen
+
+
+def _large(node: Node, whole_ns: int) -> list[Node]:
+    return [child for child in _calls(node) if child.owner == LIBRARY and child.total_ns >= BRANCH * whole_ns]
+
+
+def _first_telling(node: Node, seen: set[str]) -> Node:
+    """The node, or if that says nothing new, the one that it passes on to."""
+    while node.shown in seen or node.kind == NATIVE:
+        calls = [child for child in _calls(node) if child.total_ns >= PASSES * node.total_ns]
+        if not calls or calls[0].owner != LIBRARY:
+            break
+        node = calls[0]
+    return node
+
+
+def _own_ns(node: Node) -> int:
+    """Of the user's own calls below one of a library, up to where they begin."""
+    total = 0
+    work = list(node.children.values())
+    while work:
+        child = work.pop()
+        if child.owner == LIBRARY:
+            work.extend(child.children.values())
+        else:
+            total += child.total_ns
+    return total
+
+
+def _calls(node: Node) -> list[Node]:
+    """What it calls; what it does by calling itself is its own, and an import is of what is imported."""
+    found = []
+    work = list(node.children.values())
+    while work:
+        child = work.pop()
+        inside = list(child.children.values())
+        imports = child.library == IMPORTS and 2 * sum(one.total_ns for one in inside) >= child.total_ns
+        if child.shown == node.shown or imports:
+            work.extend(inside)
+        else:
+            found.append(child)
+    return found
+
+
+def _children(line: Line, node: Node, libraries: bool, branches: set[int]) -> list[Node]:
+    """Those that get lines of their own. What is folded on the way is noted in the line."""
+    found: dict[str, Node] = {}
+    work = list(node.children.values())
+    while work:
+        child = work.pop()
+        branch = id(child) in branches
+        if child.shown == node.shown and node.shown and not branch:
+            line.recursive = True
+            line.calls += child.calls
+            line.self_ns += child.self_ns
+            work.extend(child.children.values())
+        elif libraries and line.library and child.owner == LIBRARY and not branch:
+            line.hidden += 1
+            line.packages[child.library] = line.packages.get(child.library, 0) + child.self_ns
+            work.extend(child.children.values())
+        elif child.shown in found:
+            _merge(found[child.shown], child)
+        else:
+            found[child.shown] = _copy(child)
+    return list(found.values())
+
+
+def _copy(node: Node) -> Node:
+    """Its own sums and list of children; those are shared until one is changed, which copies it first."""
+    made = type(node)()
+    for name in node.__slots__:
+        setattr(made, name, getattr(node, name))
+    made.children = dict(node.children)
+    return made
+
+
+def _merge(into: Node, other: Node) -> None:
+    work = [(into, other)]
+    while work:
+        a, b = work.pop()
+        for name in ("calls", "self_ns", "total_ns", "self_bytes", "total_bytes", "allocations"):
+            setattr(a, name, getattr(a, name) + getattr(b, name))
+        for key, child in b.children.items():
+            if key in a.children:
+                a.children[key] = _copy(a.children[key])
+                work.append((a.children[key], child))
+            else:
+                a.children[key] = child
+
+
+def _without_plumbing(lines: list[Line]) -> list[Line]:
+    """A thread begins in a library, which then calls what it was made for: that is where to begin."""
+    found = []
+    for line in lines:
+        passed_on = sum(child.total_ns for child in line.children)
+        if line.library and line.children and passed_on >= THROUGH * line.total_ns:
+            found.extend(line.children)
+        else:
+            found.append(line)
+    return found
+
+
+def sort(lines: list[Line], by: str = "total") -> None:
+    """Siblings by their time, or whatever else a report sorts by."""
+    keys: dict[str, Callable[[Line], Any]] = {
+        "total": lambda line: -line.total_ns,
+        "self": lambda line: -line.self_ns,
+        "calls": lambda line: -line.calls,
+        "name": lambda line: line.node.shown,
+        "self-memory": lambda line: -line.node.self_bytes,
+        "memory": lambda line: -line.node.total_bytes,
+    }
+    work = [lines]
+    while work:
+        family = work.pop()
+        family.sort(key=keys[by])
+        work.extend(line.children for line in family)
+
+
+def choose(lines: list[Line], count: int, min_ns: float) -> set[int]:
+    """The ids of at most so many lines, those of the longest calls; each with the one that it hangs on."""
+    chosen: set[int] = set()
+    waiting = [line for line in lines if line.total_ns >= min_ns]
+    while waiting and len(chosen) < count:
+        waiting.sort(key=lambda line: line.total_ns)
+        line = waiting.pop()
+        chosen.add(id(line))
+        waiting.extend(child for child in line.children if child.total_ns >= min_ns)
+    return chosen
+
+
+def shorten(lines: list[Line]) -> None:
+    """Of calls that only pass on to the next, the first and the last are shown."""
+    work = list(lines)
+    while work:
+        line = work.pop()
+        at, passed = line, []
+        while at.children and at.children[0].total_ns >= THROUGH * at.total_ns:
+            at = at.children[0]
+            passed.append(at)
+        if len(passed) > 2:
+            for hidden in passed[:-1]:
+                line.hidden += 1 + hidden.hidden
+                for name, ns in hidden.packages.items():
+                    line.packages[name] = line.packages.get(name, 0) + ns
+            line.children = [passed[-1]]
+        work.extend(line.children)
+
+
+def draw(
+    lines: list[Line],
+    whole_ns: int,
+    chosen: set[int],
+    width: int,
+    paint: Paint,
+    figures: Callable[[Line], str] | None = None,
+) -> list[str]:
+    """The lines that were chosen."""
+    drawn: list[str] = []
+    work: list[tuple[Line, str, str]] = [(line, "", "") for line in reversed(lines) if id(line) in chosen]
+    while work:
+        line, before, branch = work.pop()
+        share = min(line.total_ns / (whole_ns or 1), 1.0)
+        of_whole = "" if line.beside else f"{share:.0%}"
+        numbers = f"{duration(line.total_ns):>8} {of_whole:>5}" + (figures(line) if figures else "")
+        room = width - cells(numbers) - 2 - cells(before + branch)
+        style = "hot" if share >= HOT and not line.library else "dim" if line.library else None
+        drawn.append(
+            f"{paint(numbers, 'strong' if share >= HOT else None)}  {paint(before + branch, 'dim')}"
+            f"{_label(line, room, paint, style)}"
+        )
+        children = [child for child in line.children if id(child) in chosen]
+        below = before + ("" if not branch else "   " if branch == "└─ " else "│  ")
+        if cells(below) + 3 > width - FIGURES - NAME_MIN:  # too deep to indent any more
+            below = before
+        work.extend((child, below, "└─ " if child is children[-1] else "├─ ") for child in reversed(children))
+    return drawn
+
+
+def _label(line: Line, room: int, paint: Paint, style: str | None) -> str:
+    """Its name, and what was folded."""
+    notes = []
+    if line.beside:
+        notes.append("beside the stack")
+    if line.recursive:
+        notes.append("recursive")
+    if line.hidden:
+        notes.append(f"{line.hidden} frame{'s' * (line.hidden > 1)} hidden")
+    note = f"  [{', '.join(notes)}]" if notes else ""
+    names = [name for name in sorted(line.packages, key=lambda name: -line.packages[name]) if name]
+    names = [name for name in names if name != line.node.library][:LIBRARIES]
+    if names:
+        longer = f"{note}  {', '.join(names)}"
+        note = longer if len(longer) <= room - NAME_MIN else note
+    room = max(room, NAME_MIN)
+    name = fit(line.node.shown, room - cells(note)) if room - cells(note) >= 12 else cut(line.node.shown, 12)
+    return f"{paint(name, style)}{paint(note, 'dim')}"
+
+
+def as_rows(root: Node, min_ns: float = 0) -> list[dict[str, Any]]:
+    """The whole tree for programs: parents before their children, nothing folded."""
+    rows: list[dict[str, Any]] = []
+    work = [(child, -1, 0) for child in reversed(list(root.children.values()))]
+    while work:
+        node, parent, depth = work.pop()
+        if node.total_ns < min_ns:
+            continue
+        rows.append(
+            {
+                "id": len(rows),
+                "parent": parent,
+                "depth": depth,
+                "function": node.shown,
+                "library": node.library if node.owner == LIBRARY else "",
+                "calls": node.calls,
+                "self_ns": node.self_ns,
+                "total_ns": node.total_ns,
+                "self_bytes": node.self_bytes,
+                "total_bytes": node.total_bytes,
+                "allocations": node.allocations,
+                "waits_for": waits_for(node.name),
+            }
+        )
+        mine = len(rows) - 1
+        work.extend((child, mine, depth + 1) for child in reversed(list(node.children.values())))
+    return rows

@@ -1,0 +1,239 @@
+"""What was recorded, on part of a screen: for notebooks, as HTML and as text. Names by the time that they took.
+
+What is shown is read by functions of the core that sum up while they read; no event is made.
+"""
+
+from __future__ import annotations
+
+from vestige.base.printable import one_line
+from vestige.torch.events import GC, PYTHON
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from vestige._core import Trace
+
+ROWS = 12
+NAME_WIDTH = 44
+# Colours of the page show through, so that it reads on light and on dark.
+STYLE = (
+    "<style>.vestige{font-size:12px;line-height:1.4;color:inherit}.vestige table{border-collapse:collapse;"
+    "color:inherit;background:none;margin:.4em 0}.vestige th,.vestige td{text-align:right;padding:1px 10px 1px 0;"
+    "border:0;background:none;white-space:nowrap;font-variant-numeric:tabular-nums}.vestige th{opacity:.7;"
+    "font-weight:600}.vestige th:last-child,.vestige td:last-child{text-align:left;font-family:monospace}"
+    ".vestige i{display:inline-block;height:.7em;background:#d9822b;vertical-align:middle;margin-left:6px;"
+    "border-radius:1px}.vestige b{font-weight:600}.vestige small{opacity:.7}</style>"
+)
+RECORDS_MAX = 20_000_000  # that are read for a look
+BAR = 60  # pixels for the whole
+NOTEBOOK = ("IPython/", "ipykernel/", "zmq/", "tornado/", "jupyter_client/")  # files of threads that are its own
+
+
+class Overview:
+    """`rows` are name, calls, own and all ns, own and all bytes, in order."""
+
+    def __init__(self, rows: Iterable[Sequence[Any]], *, duration_ns: int, memory: bool) -> None:
+        self.rows = sorted(rows, key=lambda row: (-row[2], row[0]))
+        self.duration_ns = duration_ns
+        self.memory = memory
+        self.gc_ns = 0
+        self.threads = 0
+        self.processes = 1
+        self.lost = 0
+        self.dropped = 0
+        self.title = ""  # in place of how long it was
+        self.note = ""  # a sentence of the caller's
+
+    @property
+    def head(self) -> str:
+        """`16.0 ms, 6,815 calls, 4 threads, 23% garbage collection`."""
+        from vestige.query.show import duration
+
+        if self.title:
+            return self.title
+        parts = [duration(self.duration_ns), _count(sum(row[1] for row in self.rows), "call")]
+        if self.processes > 1:
+            parts.append(_count(self.processes, "process", "processes"))
+        if self.threads > 1:
+            parts.append(_count(self.threads, "thread"))
+        whole = sum(row[2] for row in self.rows)
+        if self.gc_ns and whole:
+            parts.append(f"{self.gc_ns / whole:.0%} garbage collection")
+        if self.lost:
+            parts.append(f"{self.lost:,} records lost")
+        if self.dropped:
+            parts.append(f"{self.dropped:,} older records dropped")
+        return ", ".join(parts)
+
+    def html(self, count: int = ROWS) -> str:
+        """A piece of a page, which needs nothing else."""
+        from html import escape
+
+        from vestige.cli.memory.tables import size
+        from vestige.query.show import duration
+
+        whole = sum(row[2] for row in self.rows) or 1
+        memory = "<th>own bytes</th><th>bytes</th>" if self.memory else ""
+        lines = [f'<div class="vestige">{STYLE}<b>{escape(self.head)}</b>']
+        if self.rows:
+            lines.append(f"<table><tr><th>calls</th><th>self</th><th></th><th>total</th>{memory}<th>function</th></tr>")
+        for name, calls, own, total, *sizes in self.rows[:count]:
+            share = own / whole
+            more = "".join(f"<td>{size(number)}</td>" for number in sizes) if self.memory else ""
+            bar = f'<i style="width:{share * BAR:.0f}px"></i>'
+            lines.append(
+                f"<tr><td>{calls:,}</td><td>{duration(own)}</td><td>{share:.0%}{bar}</td><td>{duration(total)}</td>{more}"
+                f"<td>{escape(name)}</td></tr>"
+            )
+        if self.rows:
+            lines.append("</table>")
+        lines += [f"<small>{escape(note)}</small>" for note in self._notes(count)]
+        return "".join(lines) + "</div>"
+
+    def text(self, count: int = ROWS) -> str:
+        """As `vestige report` has it."""
+        from vestige.cli.memory.tables import size
+        from vestige.query.show import cut, duration
+
+        whole = sum(row[2] for row in self.rows) or 1
+        memory = f" {'self mem':>8} {'all mem':>8}" if self.memory else ""
+        width = NAME_WIDTH - len(memory)
+        lines = [self.head]
+        if self.rows:
+            lines.append(f"{'calls':>11} {'self':>8} {'%':>4} {'total':>8}{memory}  function")
+        for name, calls, own, total, *sizes in self.rows[:count]:
+            more = "".join(f" {size(number):>8}" for number in sizes) if self.memory else ""
+            lines.append(
+                f"{calls:>11,} {duration(own):>8} {own / whole:4.0%} {duration(total):>8}{more}"
+                f"  {cut(one_line(name), width)}"
+            )
+        return "\n".join([*lines, *self._notes(count)])
+
+    def _notes(self, count: int) -> list[str]:
+        more = len(self.rows) - count
+        notes = [f"and {more:,} more function{'s' if more > 1 else ''}"] if more > 0 else []
+        return [*notes, self.note] if self.note else notes
+
+
+def _count(number: int, one: str, more: str = "") -> str:
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def of_trace(trace: Trace, selection: dict[str, Any], *, memory: bool = False, cell: str | None = None) -> Overview:
+    """Of what is selected; with `cell`, a file's name, what code of that file did, and other threads since it began."""
+    tree = trace.contexts(**selection)
+    definitions = trace.definitions()
+    kept = _since(tree, definitions, cell) if cell is not None else [True] * len(tree)
+    sums: dict[str, list[int]] = {}
+    gc_ns = first = last = 0
+    for place, (parent, number, _, _, start, count, own, total, own_bytes, all_bytes) in enumerate(tree):
+        if not kept[place]:
+            continue
+        kind, name = (definitions[number] if number < len(definitions) else None) or (0, f"unknown function {number}")
+        outermost = not _is_below_itself(tree, parent, number)
+        row = sums.setdefault(name, [0, 0, 0, 0, 0])
+        for at, value in enumerate((count, own, total * outermost, own_bytes, all_bytes * outermost)):
+            row[at] += value
+        gc_ns += own if kind == GC else 0
+        first = min(first or start, start)
+        last = max(last, start + total)
+    facts = trace.info()
+    whole = facts["end_ns"] - facts["start_ns"] if cell is None else last - first
+    overview = Overview(((name, *row) for name, row in sums.items()), duration_ns=whole, memory=memory)
+    overview.gc_ns = gc_ns
+    overview.threads = facts["threads"] if cell is None else 0
+    overview.lost, overview.dropped = facts["lost"], facts["dropped"]
+    return overview
+
+
+def _is_below_itself(tree: Sequence[Any], place: int, number: int) -> bool:
+    while place >= 0:
+        if tree[place][1] == number:
+            return True
+        place = tree[place][0]
+    return False
+
+
+def _since(tree: Sequence[Any], definitions: Sequence[Any], cell: str) -> list[bool]:
+    """Which places of the tree are below code of the cell, or began after it on another thread: parents come first."""
+    roots: list[int] = []
+    below: list[bool] = []
+    others: list[bool] = []  # of the notebook itself
+    begun = mine = None
+    for place, (parent, number, _, _, start, *_) in enumerate(tree):
+        kind, name = (definitions[number] if number < len(definitions) else None) or (0, "")
+        is_cell = kind == PYTHON and f"{cell}(" in name and name.endswith(": <module>")
+        roots.append(place if parent < 0 else roots[parent])
+        below.append(is_cell or (parent >= 0 and below[parent]))
+        others.append(name.startswith(NOTEBOOK) or (parent >= 0 and others[parent]))
+        if is_cell and (begun is None or start < begun):
+            begun, mine = start, roots[place]
+    if begun is None:
+        return [True] * len(tree)
+    return [
+        under or (root != mine and not other and each[4] >= begun)
+        for under, root, other, each in zip(below, roots, others, tree)
+    ]
+
+
+def of_traces(traces: Iterable[Trace], *, memory: bool = False) -> Overview:
+    """Of all of several, together."""
+    sums: dict[str, list[int]] = {}
+    facts = []
+    for trace in traces:
+        facts.append(trace.info())
+        for name, calls, own, total, *sizes in trace.totals(all_windows=True, memory=memory):
+            row = sums.setdefault(name, [0, 0, 0, 0, 0])
+            for at, value in enumerate((calls, own, total, *sizes[:2])):
+                row[at] += value
+    start = min((each["start_ns"] for each in facts), default=0)
+    end = max((each["end_ns"] for each in facts), default=0)
+    overview = Overview(((name, *row) for name, row in sums.items()), duration_ns=end - start, memory=memory)
+    overview.processes = len(facts)
+    overview.threads = sum(each["threads"] for each in facts)
+    overview.lost = sum(each["lost"] for each in facts)
+    overview.dropped = sum(each["dropped"] for each in facts)
+    return overview
+
+
+def of_sources(sources: Sequence[Any]) -> Overview:
+    """Of traces that are read together. Where that takes long, of as many of the first as it does not."""
+    taken: list[Any] = []
+    records = 0
+    for source in sources:
+        records += source.facts["records"]
+        if taken and records > RECORDS_MAX:
+            break
+        taken.append(source)
+    overview = of_traces((source.open() for source in taken), memory=any(each.facts["memory"] for each in taken))
+    if len(taken) < len(sources):
+        overview.note = f"the first {len(taken):,} of {len(sources):,} traces"
+    return overview
+
+
+def of_profile(prof: Any) -> Overview:
+    """Of a profile that recorded and was stopped: of what it would export."""
+    results = prof._read()
+    return of_trace(results.trace, results.selection, memory=prof.profile_memory)
+
+
+def of_events(events: Any) -> Overview:
+    """Of an EventList: of events their averages, of averages themselves."""
+    if events and not hasattr(events[0], "key_averages") and hasattr(events[0], "time_range"):
+        events = events.key_averages(include_python_functions=True)
+    rows = [
+        (
+            str(event.key),
+            event.count,
+            round(event.self_cpu_time_total * 1000),
+            round(event.cpu_time_total * 1000),
+            event.self_cpu_memory_usage,
+            event.cpu_memory_usage,
+        )
+        for event in events
+    ]
+    overview = Overview(rows, duration_ns=0, memory=events._profile_memory)
+    overview.title = f"{sum(row[1] for row in rows):,} events of {len(rows):,} names"
+    return overview

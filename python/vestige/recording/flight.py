@@ -1,0 +1,132 @@
+"""Snapshots: the last stretch of a recording in a file of its own, while the program runs on.
+
+snapshot() writes one at once. What else asks for them, a signal or a trigger, is told here to the session before it
+starts; a thread of the extension writes those.
+"""
+
+from __future__ import annotations
+
+import os
+
+from vestige import _core
+from vestige.base.units import parse_size, parse_time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+
+    Trigger = tuple[str, str, int, str]
+
+WINDOW_NS = 30 * 10**9  # of a snapshot, where the recording has no bound of its own
+MAX_TRIGGERS = 63
+UNUSABLE = ("KILL", "STOP", "SEGV", "BUS", "FPE", "ILL", "ABRT")  # cannot be caught, or cannot be returned from
+
+
+def snapshot(
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    *,
+    overwrite: bool = False,
+    last: str | float | timedelta | None = None,
+    wait: bool = True,
+) -> str:
+    """Writes what is recorded so far to a trace of its own and gives its path; recording goes on.
+
+    last          only the last stretch of it: seconds, a timedelta, or "30s". It needs a recording whose parts can
+                  be read alone (with a bound, a signal or triggers); of any other all is written
+    overwrite     replace an existing file
+    wait          False: return at once. The file is there when it is complete, at the latest when the recording is
+                  finished; what went wrong is told on stderr then
+    """
+    name = os.fspath(path)
+    window_ns = 0 if last is None else parse_time("last", last)
+    _core.snapshot(name, overwrite=bool(overwrite), window_ns=window_ns, wait=bool(wait))
+    return os.fsdecode(name)
+
+
+def arm(
+    session: _core.Session,
+    output: str | bytes | None,
+    *,
+    triggers: Sequence[str] | None,
+    snapshot_signal: str | int | None,
+    max_snapshots: int,
+    overwrite: bool,
+    window_ns: int,
+) -> None:
+    """Has the session write `<output>-snapshot<n>.vst` whenever one of these says so."""
+    parsed = tuple(parse_trigger(text) for text in triggers or ())
+    if len(parsed) > MAX_TRIGGERS:
+        raise ValueError(f"at most {MAX_TRIGGERS} triggers, not {len(parsed)}")
+    number = 0 if snapshot_signal is None else parse_signal(snapshot_signal)
+    reason = f"signal {_signal_name(number)}" if number else ""
+    if output is None:
+        stem = f"vestige-{os.getpid()}"
+    else:
+        stem = os.fsdecode(output)
+        stem = stem.removesuffix(".vst")
+    session.arm(
+        os.path.abspath(stem),
+        parsed,
+        signal=(number, reason),
+        overwrite=overwrite,
+        max_snapshots=check_max(max_snapshots),
+        window_ns=window_ns,
+    )
+
+
+def check_max(count: object) -> int:
+    if isinstance(count, bool) or not isinstance(count, int):
+        raise TypeError(f"max_snapshots must be an int, not {type(count).__name__}")
+    if not 0 < count <= 10_000:
+        raise ValueError(f"max_snapshots must be between 1 and 10000, not {count}")
+    return count
+
+
+def parse_trigger(text: str) -> Trigger:
+    """`step>200ms`, `mod.Class.f>1.5s`, `raise:ValueError` or `rss>2G`: kind, name, limit and the text itself."""
+    if text.startswith("raise:"):
+        name = text[6:].strip()
+        if not name or not all(part.isidentifier() for part in name.split(".")):
+            raise ValueError(f"trigger {text!r}: no name of an exception after raise:")
+        return "raise", name, 0, text
+    name, sign, limit = text.rpartition(">")
+    name = name.strip()
+    if not sign or not name or "\0" in name:
+        raise ValueError(f"trigger {text!r} is none of NAME>TIME, raise:TYPE and rss>SIZE")
+    if name == "rss":
+        return "rss", "", parse_size(f"trigger {text!r}", limit), text
+    if limit.strip()[-1:].isdigit():
+        raise ValueError(f"trigger {text!r} has a time without a unit: write ms, s, m or h, as in step>200ms")
+    return "slow", name, parse_time(f"trigger {text!r}", limit), text
+
+
+def parse_signal(signal: str | int) -> int:
+    """A signal's number from `USR2`, `SIGUSR2` or the number itself."""
+    import _signal  # what signal is made of, without the enums
+
+    numbers = {name[3:]: int(getattr(_signal, name)) for name in dir(_signal) if _is_signal(name)}
+    if isinstance(signal, int) and not isinstance(signal, bool):
+        number = int(signal) if 0 < signal < _signal.NSIG else 0
+    elif isinstance(signal, str):
+        number = numbers.get(signal.strip().upper().removeprefix("SIG"), 0)
+    else:
+        raise TypeError(f"snapshot_signal must be a name as 'USR2', not {type(signal).__name__}")
+    if not number:
+        raise ValueError(f"no signal {signal!r}: use a name as USR2")
+    if number in [numbers[name] for name in UNUSABLE]:
+        raise ValueError(f"signal {signal!r} cannot be used for snapshots: take another, as USR2")
+    return number
+
+
+def _is_signal(name: str) -> bool:
+    return name.startswith("SIG") and not name.startswith("SIG_")
+
+
+def _signal_name(number: int) -> str:
+    import _signal
+
+    for name in dir(_signal):
+        if _is_signal(name) and getattr(_signal, name) == number:
+            return name[3:]
+    return str(number)

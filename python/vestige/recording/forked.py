@@ -1,0 +1,67 @@
+"""What a profile is in a forked child, unless children=True has the child recorded.
+
+One that was recording is empty there: the recording goes on in the parent alone, so the child's copy of the profile
+must not show the parent's records, nor touch its file. Reading gives nothing, stop() and step() do nothing. One that
+was stopped can be read, without what the parent adds later. start() begins a recording of the child's own with either.
+The extension calls this module when Python forks. Where C forks without telling Python, as uWSGI does, the child's
+first use of a profile does.
+"""
+
+from __future__ import annotations
+
+import os
+from _weakref import ref
+
+from vestige import _core
+from vestige.torch import adapter, hosting
+
+from .children import child_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vestige.profiler import profile
+
+started: set[ref[profile]] = set()  # every profile that was started and is still there
+
+
+def notice() -> None:
+    """Called before a profile is used: finds out whether this process was forked since."""
+    _core.notice_fork()
+
+
+def _forked() -> None:
+    """In a child, before anything else runs there: nothing may be imported."""
+    hosting.after_fork_of_host()
+    adapter.after_fork()
+    for reference in list(started):
+        prof = reference()
+        if prof is None:
+            continue
+        prof._is_parents = True
+        if prof._tracing:
+            _empty(prof)
+
+
+def _empty(prof: profile) -> None:
+    prof._session = prof._new_session(None)
+    prof._tracing = prof._finished = False
+    prof._stopped_ns = prof._results = prof._trace_id = prof.step_rec_fn = None
+    prof._windows = prof._first_window = 0
+
+
+def start_over(prof: profile) -> None:
+    """Makes a profile of the parent's one that was not started yet, with a file of its own beside its parent's."""
+    if prof._output is not None:
+        own = child_path(os.fsdecode(prof._output))
+        prof._output = own if isinstance(prof._output, str) else os.fsencode(own)
+    prof._session = prof._new_session(prof._output)
+    prof._is_parents = prof._running = prof._started = prof._finished = False
+    prof._stopped_ns = prof._results = prof._trace_id = None
+    prof._cycles = prof._windows = prof.step_num = 0
+    if prof.record_steps:
+        from vestige.torch.steps import ask
+
+        prof._action = ask(prof.schedule, 0)
+
+
+_core.call_after_fork(_forked)

@@ -1,0 +1,99 @@
+"""Lines of ours on standard error, inside a program that may do with it what it likes.
+
+They are written past sys.stderr, to the descriptor: a line that could not be written would stay in the stream's buffer,
+and make the interpreter fail when it flushes that at its end. And only while the descriptor is what it was when the
+recording began: a program that closed it may have opened a file of its own since, which then has its number.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from vestige.base.printable import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
+
+NUMBER = 2
+PATIENCE_S = 5.0  # with a pipe that nobody reads from
+PAUSE_S = 0.01
+
+
+def note() -> None:
+    """What it is now is what it is to be."""
+    global _first
+    _first = _identity()
+
+
+def is_there() -> bool:
+    return _first is not None and _identity() == _first
+
+
+def say(line: str) -> None:
+    """Writes one line, if it can be."""
+    put(f"vestige: {printable(line)}\n")
+
+
+def put(text: str) -> None:
+    """Writes text that is fit for a terminal, if it can be; raises nothing."""
+    if not is_there():
+        return
+    encoding = getattr(sys.__stderr__, "encoding", None) or "utf-8"
+    left = text.encode(encoding, "backslashreplace")
+    until = time.monotonic() + PATIENCE_S
+    while left:
+        try:
+            left = left[os.write(NUMBER, left) :]
+        except BlockingIOError:
+            if time.monotonic() > until:
+                return
+            time.sleep(PAUSE_S)
+        except OSError:
+            return
+
+
+def flush(stream: TextIO | None) -> None:
+    """What the program printed comes before what we say; whether it can be is the interpreter's matter."""
+    try:
+        stream.flush()  # type: ignore[union-attr]
+    except Exception:
+        pass
+
+
+def _identity() -> tuple[int, int, int] | None:
+    try:
+        found = os.fstat(NUMBER)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_rdev
+
+
+_first = _identity()
+
+
+class Draft:
+    """Text for standard error that is said at once, when it is whole; to print() and to whoever asks for its width, a
+    stream like any.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+
+    def write(self, text: str) -> None:
+        self._parts.append(text)
+
+    def flush(self) -> None:
+        pass
+
+    def fileno(self) -> int:
+        return NUMBER
+
+    def isatty(self) -> bool:
+        return os.isatty(NUMBER)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)

@@ -1,0 +1,255 @@
+"""Operators of torch: makes its observer record while vestige does.
+
+The observer is a library in C++ (_torch/operators.cpp) that belongs to one version of torch: build.py makes it,
+once. It is loaded only where torch is: at the start of a recording, or when the program loads torch while one is under
+way.
+Without it everything else is recorded as ever, and one line says so.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from vestige import _core
+from vestige.recording import standard_error
+
+from .arrival import Arrival
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import CodeType, ModuleType
+    from typing import Any
+
+SHAPES, FLOPS, MEMORY, OVERLOADS, IDS, MODULES, STORAGES = 1, 2, 4, 8, 16, 32, 64  # as operators.cpp has them
+FLAG = "_is_profiler_enabled"  # of torch.autograd.profiler
+STARTS = (  # what torch's own profilers call when they start
+    ("torch.autograd.profiler", "_run_on_profiler_start"),
+    ("torch.autograd.profiler_legacy", "_enable_profiler_legacy"),
+)
+# Functions of the observer that the extension calls.
+HANDED_ON = ("vst_torch_thread", "vst_torch_hush", "vst_torch_note", "vst_torch_attend", "vst_torch_without")
+
+_library: Any = None  # ctypes' handle, once it is loaded
+_pid = 0  # that tried to load it
+_flags: int | None = None  # of the recording under way
+_off = False  # by the environment
+_table: Any = None  # the address of vst_api
+_addresses: dict[str, int] = {}  # of those functions
+_thread = 0  # that of the function which numbers threads as torch does
+_announced: ModuleType | None = None  # torch.autograd.profiler, once it was told
+_starts: list[tuple[ModuleType, str, Any, Any]] = []  # module, name, what it had and what it has
+_graph: tuple[int, int, bytes | None, bytes | None] = (0, 0, None, None)  # what vst_torch_graph is given
+_set_flag = False  # it had no profiler before
+_step_hook: Any = None  # that torch calls after an optimizer's step, while it is placed
+
+
+def prepare() -> None:
+    """Before a recording: does all that would be recorded as calls, and loads the observer where torch is."""
+    global _off
+    _off = os.environ.get("VESTIGE_TORCH", "") == "0"
+    if _is_loaded():
+        _load()
+
+
+def start(
+    *,
+    calls: bool,
+    record_shapes: bool = False,
+    with_flops: bool = False,
+    memory: bool = False,
+    overload_names: bool = False,
+    ids: bool = False,
+    with_modules: bool = False,
+    storages: bool = False,
+) -> None:
+    """In a recording that has just begun. Where torch is not there yet, the observer starts when it comes: the recorder
+    sees the call that imports it, if all calls are recorded, else it is waited for."""
+    global _flags
+    _flags = SHAPES * record_shapes | FLOPS * with_flops | MEMORY * memory | OVERLOADS * overload_names | IDS * ids
+    _flags |= MODULES * with_modules
+    if storages and record_shapes:
+        _flags |= STORAGES
+    if _is_loaded():
+        _begin()
+    elif calls and not _off:
+        _core.await_framework(_arrive)
+    elif not _off:
+        _arrival.wait()
+
+
+def stop() -> None:
+    """Before the recording ends. Nothing of it is left in torch."""
+    global _flags
+    _flags = None
+    _core.await_framework(None)
+    _arrival.leave()
+    if _library is not None:
+        _library.vst_torch_stop()
+        if not _library.vst_torch_is_watched():
+            _core.watch_fast_contexts(None, 0, 0)
+    _watch_tensors(None)
+    _announce(None)
+
+
+def after_fork() -> None:
+    """In a child, whose parent records: it takes no lock, for another thread of the parent's may have held it."""
+    global _flags
+    if _flags is None:
+        return
+    _flags = None
+    _core.await_framework(None)
+    _arrival.leave()
+    if _library is not None:
+        _library.vst_torch_forget()
+        _core.watch_fast_contexts(None, 0, 0)
+    _watch_tensors(None)
+    _announce(None)
+
+
+def set_graph(observer: int, ranges: bool = False, names: Sequence[str] = (), folder: str = "") -> None:
+    """Whether operators are nodes of the execution trace too, from now on: for which observer, 0: for none. names are
+    those of operators whose integral tensors are kept as files in the folder."""
+    global _graph
+    listed = f",{','.join(names)},".encode() if names and folder else None
+    _graph = (observer, int(ranges), listed, os.fsencode(folder) if listed else None)
+    _core.set_graph(observer, _thread)
+    if _library is not None and _flags is not None:
+        _library.vst_torch_graph(*_graph)
+
+
+def _is_loaded() -> bool:
+    """Whether torch is there and ready."""
+    torch = sys.modules.get("torch")
+    return (
+        torch is not None
+        and not _off
+        and hasattr(torch, "_C")
+        and not getattr(getattr(torch, "__spec__", None), "_initializing", False)
+    )
+
+
+def _arrive() -> None:
+    """torch was imported while recording."""
+    try:
+        _begin()
+    except Exception as error:  # never into the program
+        tell(f"torch's operators are not recorded: {type(error).__name__}: {error}")
+
+
+def _begin() -> None:
+    if _flags is None:
+        return
+    annotation = getattr(sys.modules.get("torch.autograd.profiler"), "record_function", None)
+    _core.set_framework_code(
+        _code(getattr(sys.modules.get("torch.nn.modules.module"), "Module", None), "__call__"),
+        _code(annotation, "__enter__"),
+        _code(annotation, "__exit__"),
+    )
+    _load()
+    _core.set_graph(_graph[0], _thread)
+    _announce(sys.modules.get("torch.autograd.profiler"))
+    if _library is not None:
+        _watch_fast_contexts()
+    if _library is not None and (_library.vst_torch_graph(*_graph) or _library.vst_torch_start(_table, _flags)):
+        tell("torch's operators are not recorded: its observer could not be placed")
+    elif _library is not None and _flags & STORAGES:
+        _watch_tensors(sys.modules["torch"])
+
+
+def _watch_fast_contexts() -> None:
+    """They are watched for as long as some thread may have the observer in the place of a profiler."""
+    kind = getattr(sys.modules.get("torch._C._profiler"), "_RecordFunctionFast", None)
+    if isinstance(kind, type):
+        _core.watch_fast_contexts(kind, _addresses["vst_torch_attend"], _addresses["vst_torch_without"])
+
+
+def _watch_tensors(torch: Any) -> None:
+    """Notes which tensors modules and optimizers hold, so that memory can be classified; None: no more."""
+    global _step_hook
+    if torch is None:
+        if _step_hook is not None:
+            _step_hook.remove()
+            _step_hook = None
+        _core.set_framework_tensors(None, 0, 0)
+        return
+    _core.set_framework_tensors(torch.Tensor, _addresses["vst_torch_hush"], _addresses["vst_torch_note"])
+    register = getattr(sys.modules.get("torch.optim.optimizer"), "register_optimizer_step_post_hook", None)
+    if register is not None and _step_hook is None:
+        _step_hook = register(_core.note_optimizer)
+
+
+def _code(owner: object, name: str) -> CodeType | None:
+    return getattr(getattr(owner, name, None), "__code__", None)
+
+
+def _announce(module: ModuleType | None) -> None:
+    """Tells torch of a profiler; None: no more. It then annotates compiled code, and its own profilers find the place
+    where allocations are reported free when they start."""
+    global _announced, _set_flag
+    if module is not None and _announced is None:
+        _announced = module
+        _set_flag = getattr(module, FLAG, None) is False
+        if _set_flag:
+            setattr(module, FLAG, True)
+        for home, name in STARTS:
+            place = sys.modules.get(home)
+            original = getattr(place, name, None)
+            if place is not None and original is not None:
+                ours = _after_making_way(original)
+                _starts.append((place, name, original, ours))
+                setattr(place, name, ours)
+    elif module is None and _announced is not None:
+        if _set_flag:
+            setattr(_announced, FLAG, False)
+        for place, name, original, ours in _starts:
+            if getattr(place, name, None) is ours:
+                setattr(place, name, original)
+        _starts.clear()
+        _announced = None
+
+
+def _after_making_way(original: Any) -> Any:
+    """In the place of what a profiler of torch's calls when it starts."""
+
+    def start(*args: Any, **kwargs: Any) -> Any:
+        if _library is not None:
+            _library.vst_torch_make_way()
+        return original(*args, **kwargs)
+
+    return start
+
+
+def _load() -> None:
+    """Tries once in a process; what went wrong was told."""
+    global _library, _pid, _table, _thread
+    if _library is not None or _pid == os.getpid():
+        return
+    _pid = os.getpid()
+    try:
+        import ctypes
+
+        from .build import BuildError, find
+
+        get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+            ("PyCapsule_GetPointer", ctypes.pythonapi)
+        )
+        _table = get(_core.api, b"vestige._core.api")
+        try:
+            _library = find(sys.modules["torch"], tell)
+            for name in HANDED_ON:
+                _addresses[name] = ctypes.cast(getattr(_library, name), ctypes.c_void_p).value or 0
+            _thread = _addresses["vst_torch_thread"]
+        except BuildError as error:
+            tell(f"torch's operators are not recorded: {error}")
+    except Exception as error:  # never into the program
+        tell(f"torch's operators are not recorded: {type(error).__name__}: {error}")
+
+
+def tell(line: str) -> None:
+    """One line for who runs the program."""
+    standard_error.say(line)
+
+
+_arrival = Arrival("torch", lambda _: _arrive())

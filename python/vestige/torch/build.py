@@ -1,0 +1,300 @@
+"""Builds the observer of torch's operators: a library for one version of torch and one of vestige.
+
+`python -m vestige.torch_build` builds it into the package itself, for all who use it; else it is built on first use
+into the user's cache. It is complete under its name or not there: processes that build it at once do not disturb each
+other. Behind the library's own bytes stands their hash: loading half a library would end the process. Nothing is
+loaded from a cache that another user could have written to (private_folder): a line says so, and the next place is
+taken, in the end a temporary folder.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from vestige.base import private_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
+HOME = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "_torch")
+SOURCE = os.path.join(HOME, "operators.cpp")
+SEAL = b"vestige, whole: "  # and a SHA-256
+SEAL_SIZE = len(SEAL) + 32
+LOCK_SECONDS = 600  # a build takes less; one that is stopped keeps its lock
+COMPILERS = ("c++", "g++", "clang++")
+
+
+class BuildError(Exception):
+    """Says what is missing."""
+
+
+def find(torch: ModuleType, tell: Callable[[str], None]) -> Any:
+    """The library for this torch, loaded: the package's, the cache's, or a new one. BuildError if there can be none."""
+    name = library_name(torch)
+    library = _load(os.path.join(HOME, name), torch)
+    if library is not None:
+        return library
+    refused: list[str] = []
+    for folder in cache_folders():
+        try:
+            private_folder.make(folder)
+            library = _load_own(os.path.join(folder, name), torch)
+            if library is None and os.access(folder, os.W_OK):
+                library = _build_in(folder, name, torch, tell)
+        except private_folder.Refused as error:
+            refused.append(str(error))
+        except OSError:
+            pass  # it is not there and cannot be made
+        if library is not None:
+            _tell_refused(refused, f"{folder} is used instead", tell)
+            return library
+    return _build_for_now(name, torch, tell, refused)
+
+
+def _build_for_now(name: str, torch: ModuleType, tell: Callable[[str], None], refused: list[str]) -> Any:
+    """For this process alone, where there is no cache."""
+    import tempfile
+
+    home = tempfile.gettempdir()
+    try:
+        private_folder.check(home)
+    except private_folder.Refused as error:
+        reasons = "; ".join(dict.fromkeys([*refused, str(error)]))
+        raise BuildError(f"no folder to build in is safe: {reasons}") from None
+    _tell_refused(refused, "the recorder of operators is built for this process alone", tell)
+    with tempfile.TemporaryDirectory(prefix="vestige-", dir=home) as folder:
+        return _build_in(folder, name, torch, tell)
+
+
+def _tell_refused(refused: list[str], instead: str, tell: Callable[[str], None]) -> None:
+    if refused:
+        tell(f"a cache of native code is not safe and not used: {'; '.join(dict.fromkeys(refused))}; {instead}")
+
+
+def _build_in(folder: str, name: str, torch: ModuleType, tell: Callable[[str], None]) -> Any:
+    path = os.path.join(folder, name)
+    with _Lock(path):
+        library = _load_own(path, torch)  # another process was faster
+        if library is None:
+            _compiler()  # or it says what is missing
+            tell(f"building the recorder of operators for torch {torch.__version__} once, in {folder}")
+            build(torch, path)
+            library = _load_own(path, torch)
+    if library is None:
+        raise BuildError(f"{path} was built but cannot be loaded")
+    return library
+
+
+def library_name(torch: ModuleType) -> str:
+    """Of the file that belongs to this torch, this vestige and this machine."""
+    from hashlib import sha256
+
+    state = sha256()
+    for path in _sources():
+        with open(path, "rb") as file:
+            state.update(file.read())
+    return f"operators-{torch.__version__}-{_version()}-{state.hexdigest()[:16]}-{os.uname().machine}.so"
+
+
+def cache_folders() -> list[str]:
+    """Where libraries of this user may be, the first choice first. Relative paths count as not given."""
+    caches = [os.environ.get("XDG_CACHE_HOME", "")]
+    for home in (os.environ.get("HOME", ""), _home_of_user()):
+        if home.startswith("/"):
+            caches.append(os.path.join(home, ".cache"))
+    found = [os.path.join(cache, "vestige", "torch") for cache in caches if cache.startswith("/")]
+    return list(dict.fromkeys(map(os.path.normpath, found)))
+
+
+def _home_of_user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:  # a user that the system does not know
+        return ""
+
+
+def build(torch: ModuleType, path: str) -> None:
+    """Compiles the library to path, which has it as a whole or not at all."""
+    import subprocess
+    import tempfile
+
+    compiler = _compiler()
+    home = os.path.dirname(os.path.abspath(str(torch.__file__)))
+    include = os.path.join(home, "include")
+    if not os.path.isfile(os.path.join(include, "ATen", "record_function.h")):
+        raise BuildError(f"this torch has no headers in {include}")
+    handle, temporary = tempfile.mkstemp(prefix=".operators-", suffix=".so", dir=os.path.dirname(path))
+    os.close(handle)
+    abi = int(bool(getattr(torch._C, "_GLIBCXX_USE_CXX11_ABI", True)))
+    command = [
+        *compiler,
+        *("-std=c++20", "-O2", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden"),
+        f"-D_GLIBCXX_USE_CXX11_ABI={abi}",
+        *("-I", os.path.join(HOME, "include"), "-isystem", include),
+        *("-isystem", os.path.join(include, "torch", "csrc", "api", "include")),
+        *(SOURCE, "-o", temporary),
+        *("-L", os.path.join(home, "lib"), "-ltorch_cpu", "-lc10"),
+    ]
+    environment = {**os.environ, "LC_ALL": "C"}
+    environment.pop("LD_PRELOAD", None)
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False)
+        if done.returncode != 0:
+            lines = done.stderr.decode(errors="replace").splitlines()
+            first = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no message")
+            raise BuildError(f"{compiler[0]} failed: {first.strip()[:300]}")
+        _seal(temporary)
+        os.chmod(temporary, 0o755 if os.path.dirname(path) == HOME else 0o700)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise BuildError(f"{compiler[0]} could not be run: {error}") from None
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def _compiler() -> list[str]:
+    from shlex import split
+    from shutil import which
+
+    given = split(os.environ.get("CXX", ""))
+    if given:
+        if which(given[0]) is None:
+            raise BuildError(f"CXX names {given[0]}, which is not there")
+        return given
+    for name in COMPILERS:
+        path = which(name)
+        if path is not None:
+            return [path]
+    raise BuildError(f"no C++ compiler to build for torch with: install one of {', '.join(COMPILERS)}, or set CXX")
+
+
+def _seal(path: str) -> None:
+    from hashlib import sha256
+
+    with open(path, "r+b") as file:
+        digest = sha256(file.read()).digest()
+        file.write(SEAL + digest)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _is_whole(path: str) -> bool:
+    from hashlib import sha256
+
+    with open(path, "rb") as file:
+        data = file.read()
+    end = len(data) - SEAL_SIZE
+    return end > 0 and data[end:] == SEAL + sha256(data[:end]).digest()
+
+
+def _load_own(path: str, torch: ModuleType) -> Any:
+    """From a folder that is safe: a file there that is not this user's, or that others can write to, was put there
+    before the folder was, and is removed."""
+    try:
+        if private_folder.is_own_file(path):
+            return _load(path, torch)
+        os.unlink(path)
+    except OSError:
+        pass
+    return None
+
+
+def _load(path: str, torch: ModuleType) -> Any:
+    """None for a file that is not there, or broken, which is removed where it can be."""
+    import ctypes
+
+    if not os.path.isfile(path):
+        return None
+    try:
+        if not _is_whole(path):
+            raise OSError("it was cut off")
+        library = ctypes.CDLL(path)
+        library.vst_torch_built_for.restype = ctypes.c_char_p
+        library.vst_torch_start.argtypes = (ctypes.c_void_p, ctypes.c_uint)
+        library.vst_torch_stop.restype = None
+        library.vst_torch_make_way.restype = None
+        library.vst_torch_graph.argtypes = (ctypes.c_uint, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
+        built_for = library.vst_torch_built_for().decode()
+        if str(torch.__version__).partition("+")[0] == built_for.partition("+")[0]:
+            return library
+    except (OSError, AttributeError):
+        pass
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+    return None
+
+
+class _Lock:
+    """Keeps others from building the same. Where the file cannot be locked, is not this user's, or is locked for longer
+    than a build takes, it is built twice, and nothing is lost."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path + ".lock"
+        self._file: int | None = None
+
+    def __enter__(self) -> None:
+        try:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            if os.fstat(self._file).st_uid == os.geteuid():
+                self._wait()
+        except OSError:
+            pass
+
+    def _wait(self) -> None:
+        import fcntl
+        import time
+
+        end = time.monotonic() + LOCK_SECONDS
+        while time.monotonic() < end and self._file is not None:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                time.sleep(0.05)
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is not None:
+            os.close(self._file)
+
+
+def _sources() -> list[str]:
+    headers = os.path.join(HOME, "include", "vestige")
+    names = sorted(name for name in os.listdir(headers) if name.endswith(".h"))
+    own = [os.path.join(HOME, name) for name in sorted(os.listdir(HOME)) if name.endswith(".h")]
+    return [SOURCE, *own, *(os.path.join(headers, name) for name in names)]
+
+
+def _version() -> str:
+    from vestige import __version__
+
+    return __version__
+
+
+def main() -> int:
+    """Builds into the package, where torch is installed; says nothing where it is not."""
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        return 0
+    import torch
+
+    path = os.path.join(HOME, library_name(torch))
+    if _load(path, torch) is None:
+        try:
+            print(f"building the recorder of operators for torch {torch.__version__}")
+            for name in os.listdir(HOME):  # those of other versions
+                if name.endswith(".so"):
+                    os.unlink(os.path.join(HOME, name))
+            build(torch, path)
+        except BuildError as error:
+            print(f"no recorder of torch's operators: {error}", file=sys.stderr)
+    return 0

@@ -1,0 +1,317 @@
+"""The rest of torch.profiler's profile: steps and schedules, what was recorded as events, averages and stacks.
+
+profile, in profiler.py, records; this is what it inherits. The modules that do the work are loaded on first use.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from vestige._core import record_function
+from vestige.recording import forked
+from vestige.render import quote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from vestige import _core
+
+    from .averages import FunctionEventAvg
+    from .event_list import EventList
+    from .results import Results
+    from .steps import ProfilerAction
+
+DEFAULTS: dict[str, Any] = {  # torch.profiler's options that say nothing about what is recorded into the file
+    "schedule": None,
+    "on_trace_ready": None,
+    "record_shapes": False,
+    "with_flops": False,
+    "with_modules": False,
+    "experimental_config": None,
+    "execution_trace_observer": None,
+    "acc_events": False,
+    "custom_trace_id_callback": None,
+    "post_processing_timeout_s": None,
+}
+OBSERVER_VARIABLES = ("ENABLE_PYTORCH_EXECUTION_TRACE", "VESTIGE_EXECUTION_TRACE")
+CYCLES_ARE_CLEARED = (
+    "Warning: Profiler clears events at the end of each cycle. Only events from the current cycle will be reported. "
+    "To keep events across cycles, set acc_events=True."
+)
+
+_told_of_cycles = False
+
+
+def _always(_: int) -> ProfilerAction:
+    """The schedule of a profile that has none."""
+    from .steps import ProfilerAction
+
+    return ProfilerAction.RECORD
+
+
+def _check_observer(given: Any) -> Any:
+    """What starts and stops with the cycles: the one that was given, or one that the environment asks for."""
+    if given is None:
+        if "1" not in (os.environ.get(name) for name in OBSERVER_VARIABLES):
+            return None
+        from .execution_trace import ExecutionTraceObserver
+
+        return ExecutionTraceObserver.build_execution_trace_obs_from_env()
+    missing = [name for name in ("start", "stop", "cleanup") if not callable(getattr(given, name, None))]
+    if missing:
+        raise TypeError(f"execution_trace_observer has no {'() and no '.join(missing)}(): {type(given).__name__}")
+    return given
+
+
+class TorchProfile:
+    """What a profile has in common with torch.profiler's, beyond recording."""
+
+    _session: _core.Session
+    _started: bool
+    _is_parents: bool
+    _stopped_ns: int | None
+    with_stack: bool
+    profile_memory: bool
+    _stack_given: bool
+    _torch: dict[str, bool]
+
+    def _set_torch_options(self, given: dict[str, Any], torch_mode: bool) -> None:
+        for name in ("record_shapes", "with_flops", "with_modules", "acc_events"):
+            if not isinstance(given[name], bool):
+                raise TypeError(f"{name} must be True or False, not {type(given[name]).__name__}")
+        timeout = given["post_processing_timeout_s"]
+        if timeout is not None and timeout < 0:
+            raise ValueError("post_processing_timeout_s must be non-negative")
+        for name in ("schedule", "on_trace_ready", "custom_trace_id_callback"):
+            if given[name] is not None and not callable(given[name]):
+                raise TypeError(f"{name} must be a function, not {type(given[name]).__name__}")
+        self.record_shapes: bool = given["record_shapes"]
+        self.with_flops: bool = given["with_flops"]
+        self.with_modules: bool = given["with_modules"]
+        self.acc_events: bool = given["acc_events"]
+        self.execution_trace_observer = _check_observer(given["execution_trace_observer"])
+        self.experimental_config = given["experimental_config"]
+        self.custom_trace_id_callback: Callable[[], str] | None = given["custom_trace_id_callback"]
+        self.post_processing_timeout_s: float | None = timeout
+        self.on_trace_ready: Callable[[Any], object] | None = given["on_trace_ready"]
+        self.record_steps = given["schedule"] is not None
+        self.schedule: Callable[[int], Any] = given["schedule"] or _always
+        self.step_num = 0
+        self.step_rec_fn: record_function | None = None
+        self.use_device: str | None = None
+        self.preset_metadata: dict[str, str] = {}
+        self._action: ProfilerAction | None = None
+        if self.record_steps:
+            from .steps import ask
+
+            self._action = ask(self.schedule, 0)
+        self._keeps_cycles = self.acc_events or not (self.record_steps or torch_mode)
+        self._experiment: dict[str, Any] = {}
+        if self.experimental_config is not None:
+            from .experimental import check_config
+
+            self._experiment = check_config(self.experimental_config, self.with_stack)
+        self._tracing = False  # between _start_trace() and _stop_trace()
+        self._cycles = 0
+        self._windows = 0  # of the recording, so far
+        self._first_window = 0  # of the cycle
+        self._trace_id: str | None = None
+        self._results: Results | None = None
+
+    # ---- steps -----------------------------------------------------------
+
+    @property
+    def current_action(self) -> ProfilerAction:
+        """What the schedule has it do in this step."""
+        return _always(0) if self._action is None else self._action
+
+    @current_action.setter
+    def current_action(self, action: ProfilerAction) -> None:
+        self._action = action
+
+    def step(self) -> None:
+        """Tells that the next step of the program begins: the schedule says what becomes of it."""
+        from .steps import advance
+
+        forked.notice()
+        if not self._is_parents:
+            advance(self)  # type: ignore[arg-type]
+
+    def _begin_step(self) -> None:
+        if self.record_steps:
+            self.step_rec_fn = record_function(f"ProfilerStep#{self.step_num}")
+            self.step_rec_fn.__enter__()
+
+    def _end_step(self) -> None:
+        if self.step_rec_fn is not None:
+            self.step_rec_fn.__exit__(None, None, None)
+            self.step_rec_fn = None
+
+    def _trace_ready(self) -> None:
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    def _prepare_trace(self) -> None:
+        """A cycle is about to begin."""
+        global _told_of_cycles
+        if self._cycles and not self._keeps_cycles and not _told_of_cycles:
+            _told_of_cycles = True
+            import warnings
+
+            warnings.warn(CYCLES_ARE_CLEARED, stacklevel=4)
+        self._trace_id = None
+        if self.custom_trace_id_callback is not None:
+            self._trace_id = str(self.custom_trace_id_callback())
+        elif self._cycles:
+            self._trace_id = os.urandom(16).hex().upper()
+        self._cycles += 1
+
+    def _torch_facts(self) -> dict[str, str]:
+        """What the file says of a cycle."""
+        flags = {name: "1" for name in ("record_shapes", "with_modules", "with_flops") if getattr(self, name)}
+        if self._trace_id is not None:
+            flags["vestige.trace_id"] = quote(self._trace_id)
+        return {**flags, **self.preset_metadata}
+
+    # ---- trace ids and metadata --------------------------------------------
+
+    def get_trace_id(self) -> str | None:
+        """The id of the cycle that is, or was, recorded last; None before the first."""
+        forked.notice()
+        if not self._cycles:
+            return None
+        if self._trace_id is None:
+            self._trace_id = str(self._trace().info()["trace_id"])
+        return self._trace_id
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
+        """What gives the ids of the cycles from the next on."""
+        self.custom_trace_id_callback = callback
+
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """Puts a JSON text into the trace's metadata when it starts, and each time it starts again."""
+        from vestige.reading.metadata import check_metadata
+
+        check_metadata(key, value)
+        self.preset_metadata[key] = value
+
+    # ---- what was recorded ---------------------------------------------------
+
+    def _selection(self) -> dict[str, Any]:
+        """The last cycle, or all there is."""
+        return {"all_windows": True} if self._keeps_cycles else {"since": self._first_window}
+
+    def _trace(self) -> _core.Trace:
+        """What there is, be it nothing."""
+        self._session.create()
+        trace = self._session.trace()
+        if self._is_parents and self._stopped_ns is not None:
+            trace.set_range(None, self._stopped_ns)
+        return trace
+
+    def _read(self) -> Results:
+        forked.notice()
+        if self._tracing:
+            raise RuntimeError("this profile is recording: stop() it before reading its events")
+        if not self._started:
+            raise RuntimeError("nothing was recorded: call start() first")
+        if self._experiment.get("trace_only"):
+            raise RuntimeError(
+                "events() is not available when trace_only=True in ExperimentalConfig. "
+                "Use export_chrome_trace() instead."
+            )
+        if self._results is None:
+            from .results import Results
+
+            self._results = Results(
+                self._trace(),
+                self._selection(),
+                export=self.export_chrome_trace,  # type: ignore[attr-defined]
+                verbose=bool(self._experiment.get("verbose")),
+                profile_memory=self.profile_memory,
+                with_flops=self.with_flops,
+                timeout=self.post_processing_timeout_s,
+                framework=self._reads_framework(),
+                with_calls=self._stack_given or None,
+            )
+        return self._results
+
+    def _reads_framework(self) -> bool:
+        """Whether a framework told of its allocations, and they alone are shown."""
+        return self._torch["memory"] and "torch" in sys.modules
+
+    def events(self) -> EventList:
+        """All that was recorded, as a list of FunctionEvent in order of time: calls too, also where there are
+        operators. They are made when they are looked at."""
+        return self._read().events
+
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        include_python_functions: bool | None = None,
+    ) -> EventList:
+        """What the events of each name took together, as a list of FunctionEventAvg; print(….table()) shows it.
+
+        group_by_input_shape, group_by_overload_name   those of other shapes, or overloads, are apart
+        group_by_stack_n    those with other callers are, as far as the n innermost ones go
+        include_python_functions   whether calls are among them. Unless given: if profile() was told with_stack=True, as
+                            in torch; or there are no operators; or with _ExperimentalConfig(verbose=True). Where
+                            they are left out, their time is that of what they run in
+        """
+        return self._read().key_averages(
+            group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions
+        )
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows of it; None before there is anything."""
+        forked.notice()
+        if self._tracing or not self._started or self._experiment.get("trace_only"):
+            return None
+        from vestige.reading.overview import of_profile
+
+        return of_profile(self).html()
+
+    @property
+    def profiler(self) -> Any:
+        """What torch has below its profile: here the same object, with the names that programs ask for there."""
+        return self if self._cycles else None
+
+    @property
+    def function_events(self) -> EventList:
+        return self.events()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        return self.events().self_cpu_time_total
+
+    def table(self, *args: Any, **kwargs: Any) -> str:
+        """Of all events, as EventList.table()."""
+        return self.events().table(*args, **kwargs)
+
+    def total_average(self) -> FunctionEventAvg:
+        """The sum of all events."""
+        return self.key_averages(include_python_functions=True).total_average()
+
+    def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
+        """Writes the stacks of all calls with their own times in µs, a line for each: `a;b;c 120`."""
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self._read().export_stacks(path, metric)
+
+    def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
+        """Writes the memory in use over time, as torch.profiler does. The suffix says how: .html is a page with a plot,
+        .json and .json.gz are times in µs and bytes by category, .raw.json.gz single events.
+
+        What memory is for is known with torch and record_shapes=True; with_stack=True adds the parameters of modules
+        that no optimizer has. Else what was freed while recording went on is TEMPORARY, and the rest not known.
+        """
+        if not self.profile_memory:
+            raise ValueError("profile_memory=True required for memory profiling.")
+        from .memory_timeline import write_timeline
+
+        write_timeline(os.fspath(path), self._read().trace, self._selection(), device)

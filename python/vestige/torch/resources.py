@@ -1,0 +1,61 @@
+"""What belongs to an execution trace beside its file: generated kernels and contents of tensors, in a folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+from vestige.base.new_files import private_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+DATA = re.compile(r"rf_(\d+)_(tid_\d+\.dat)")
+
+
+def folder_for(path: str, create: bool) -> str | None:
+    """`<stem>_resources` beside a file; None: it is not there, and could not be made."""
+    stem = os.path.splitext(path.removesuffix(".gz"))[0]
+    folder = f"{stem}_resources"
+    if not create and not os.path.isdir(folder):
+        return None
+    try:
+        private_folder(folder)
+    except OSError as error:
+        from warnings import warn
+
+        warn(f"no resources are collected: {folder}: {error.strerror}", stacklevel=4)
+        return None
+    return folder
+
+
+def collect_sources(folder: str) -> None:
+    """Copies the code that torch's compiler generated, if it did."""
+    cache: Any = getattr(sys.modules.get("torch._inductor.codecache"), "PyCodeCache", None)
+    from shutil import copyfile
+
+    for module in list(getattr(cache, "modules", ())):
+        path = getattr(module, "__file__", None)
+        try:
+            if path is not None:
+                copyfile(path, os.path.join(folder, os.path.basename(path)))
+        except OSError as error:
+            from warnings import warn
+
+            warn(f"a generated kernel is not among the resources: {path}: {error.strerror}", stacklevel=4)
+
+
+def name_data(folder: str, ids: Callable[[], dict[int, int]]) -> None:
+    """Files of tensors are named after the call that got them; now the nodes have their ids, which the function gives
+    by the number of the call."""
+    found = [match for name in os.listdir(folder) if (match := DATA.fullmatch(name))]
+    nodes = ids() if found else {}
+    for match in found:
+        path, node = os.path.join(folder, match[0]), nodes.get(int(match[1]))
+        if node is None:  # of a call that is no node
+            os.unlink(path)
+        else:
+            os.replace(path, os.path.join(folder, f"nid_{node}_{match[2]}"))

@@ -1,0 +1,99 @@
+"""What a profile recorded, read again: events, averages and stacks of its last cycle, or of all."""
+
+from __future__ import annotations
+
+from .event_list import EventList, LazyEvents
+from .events import OPERATOR, Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from vestige import _core
+
+
+class Results:
+    """One selection of windows of a trace. Nothing is read before it is asked for."""
+
+    def __init__(
+        self,
+        trace: _core.Trace,
+        selection: dict[str, Any],
+        *,
+        export: Callable[[Any], None],
+        verbose: bool,
+        profile_memory: bool,
+        with_flops: bool,
+        timeout: float | None,
+        framework: bool = False,
+        with_calls: bool | None = None,
+    ) -> None:
+        self.trace = trace
+        # Which windows; and whether bytes are those that a framework's allocator reported.
+        self.selection = {**selection, "framework": framework}
+        self._with_calls = with_calls
+        self.export = export
+        self.timeout = timeout
+        self.definitions = trace.definitions()
+        self.threads: dict[int, int] = {thread["number"]: thread["tid"] for thread in trace.threads()}
+        self._verbose = verbose
+        self._shown: dict[str, Any] = {"profile_memory": profile_memory, "with_flops": with_flops}
+        self._store: Store | None = None
+        self._events: LazyEvents | None = None
+
+    @property
+    def pid(self) -> int:
+        return int(self.trace.info()["pid"])
+
+    @property
+    def has_operators(self) -> bool:
+        return any(known is not None and known[0] == OPERATOR for known in self.definitions)
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            self._store = Store(self, *self.trace.events(timeout=self.timeout, **self.selection))
+            if self._store.timed_out:
+                self._tell_timeout(self._store.count)
+        return self._store
+
+    @property
+    def events(self) -> LazyEvents:
+        if self._events is None:
+            self._events = LazyEvents(self, **self._shown)
+        return self._events
+
+    def key_averages(
+        self, by_shapes: bool = False, by_stack: int = 0, by_overload: bool = False, with_calls: bool | None = None
+    ) -> EventList:
+        from .averages import average_events, average_names, average_stacks
+
+        if with_calls is None:
+            with_calls = self._with_calls
+        if with_calls is None:
+            with_calls = self._verbose or not self.has_operators
+        rows: list[Any]
+        if by_stack > 0 and by_overload:  # which contexts do not tell apart
+            events = [event for event in self.events if with_calls or not event.is_python_function]
+            rows = average_events(events, by_shapes, by_stack, by_overload)
+        elif by_stack > 0:
+            rows = average_stacks(self, with_calls, by_shapes, by_stack)
+        else:
+            rows = average_names(self, with_calls, by_shapes, by_overload)
+        return EventList(rows, **self._shown)
+
+    def export_stacks(self, path: Any, metric: str) -> None:
+        from .stacks import check_metric, stacks_of, write_stacks
+
+        check_metric(metric)
+        write_stacks(path, stacks_of(self) if metric == "self_cpu_time_total" else ())
+
+    def _tell_timeout(self, count: int) -> None:
+        import logging
+
+        logging.getLogger("vestige").warning(
+            "reading what was recorded timed out after %.3f seconds, returning partial results with %d events",
+            self.timeout,
+            count,
+        )

@@ -1,0 +1,229 @@
+"""Tables of events and averages, in the form that torch.profiler prints them."""
+
+from __future__ import annotations
+
+from vestige.base.printable import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+WIDTH = 12  # of a column of numbers
+GAP = "  "
+UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
+SIZES = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
+FLOPS = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")
+SAME_HERE = ("cuda", "xpu", "privateuse1")  # what programs ask of these is asked of the device
+
+
+def format_time(us: float, unit: str | None = None) -> str:
+    """`1.234ms`, in the largest unit of which there is one, or in the one given."""
+    if unit not in UNITS:
+        unit = "s" if us >= 1e6 else "ms" if us >= 1e3 else "us"
+    return f"{us / UNITS[unit]:.3f}{unit}"
+
+
+def format_share(us: float, total_us: float) -> str:
+    return "NaN" if total_us == 0 else f"{us * 100.0 / total_us:.2f}%"
+
+
+def format_memory(count: int) -> str:
+    for name, size in SIZES:
+        if abs(count) >= size:
+            return f"{count / size:.2f} {name}"
+    return f"{count} B"
+
+
+class FormattedTimes:
+    """Times as text, and averages over calls, for what has cpu_time_total and count."""
+
+    __slots__ = ()
+
+    @property
+    def cpu_time(self) -> float:
+        return self.cpu_time_total / self.count if self.count else 0.0  # type: ignore[attr-defined]
+
+    @property
+    def device_time(self) -> float:
+        return 0.0
+
+    cuda_time = device_time
+
+    @property
+    def cpu_time_str(self) -> str:
+        return format_time(self.cpu_time)
+
+    @property
+    def cpu_time_total_str(self) -> str:
+        return format_time(self.cpu_time_total)  # type: ignore[attr-defined]
+
+    @property
+    def self_cpu_time_total_str(self) -> str:
+        return format_time(self.self_cpu_time_total)  # type: ignore[attr-defined]
+
+    @property
+    def device_time_str(self) -> str:
+        return format_time(0.0)
+
+    device_time_total_str = self_device_time_total_str = device_time_str
+
+
+class Columns:
+    """Titles, widths and sides of the columns; rows are lines of them."""
+
+    def __init__(self) -> None:
+        self.titles: list[str] = []
+        self._forms: list[str] = []
+        self._widths: list[int] = []
+
+    def add(self, title: str, width: int = WIDTH, side: str = ">") -> None:
+        self.titles.append(title)
+        self._forms.append(f"{{:{side}{width}}}{GAP}")
+        self._widths.append(width)
+
+    def row(self, values: Sequence[object]) -> str:
+        return "".join(form.format(value) for form, value in zip(self._forms, map(_text, values), strict=True))
+
+    @property
+    def rule(self) -> str:
+        return "".join("-" * width + GAP for width in self._widths)
+
+    @property
+    def width(self) -> int:
+        return sum(self._widths) + len(GAP) * (len(self._widths) - 1)
+
+
+def _text(value: object) -> str:
+    return printable(str(value))
+
+
+def _widest(texts: Sequence[str], most: int | None) -> int:
+    width = max(map(len, texts)) + 4
+    return width if most is None else min(width, most)
+
+
+def _cut_name(name: str, most: int | None) -> str:
+    return f"{name[: most - 3]}..." if most is not None and len(name) >= most - 3 else name
+
+
+def _cut_path(path: str, width: int) -> str:
+    if len(path) <= width:
+        return path
+    path = path[len(path) - width :]
+    return f"...{path[3:]}" if len(path) > 3 else path
+
+
+def sort_field(name: str) -> str:
+    for device in SAME_HERE:
+        name = name.replace(device, "device")
+    return name
+
+
+def flops_scale(events: Sequence[Any]) -> tuple[float, str] | None:
+    """What numbers of operations are multiplied with, and the title that fits; None if there are none."""
+    counts = [event.flops for event in events if event.flops and event.flops > 0]
+    if not counts:
+        return None
+    step, least = 0, min(counts)
+    while least >= 1000 and step < len(FLOPS) - 1:
+        least /= 1000
+        step += 1
+    return 1000.0**-step, FLOPS[step]
+
+
+def format_table(
+    events: Sequence[Any],
+    *,
+    sort_by: str | None,
+    row_limit: int,
+    max_src_column_width: int | None,
+    max_name_column_width: int | None,
+    max_shapes_column_width: int | None,
+    header: str | None,
+    top_level_events_only: bool,
+    time_unit: str | None,
+    profile_memory: bool,
+    with_flops: bool,
+) -> str:
+    if len(events) == 0:
+        return ""
+    if sort_by is not None:
+        field = sort_field(sort_by)
+        events = sorted(events, key=lambda event: getattr(event, field), reverse=True)
+    total = sum(event.self_cpu_time_total for event in events)
+    most = max_name_column_width
+    columns = Columns()
+    name_width = _widest([event.key for event in events], most)
+    columns.add("Name", name_width)
+    overloads = any(event.overload_name for event in events)
+    if overloads:
+        columns.add("Overload Name", name_width)
+    for title in ("Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"):
+        columns.add(title)
+    if profile_memory:
+        columns.add("CPU Mem")
+        columns.add("Self CPU Mem")
+    columns.add("# of Calls")
+    nodes = any(event.node_id != -1 for event in events)
+    if nodes:
+        columns.add("Node ID")
+    shapes = any(event.input_shapes for event in events)
+    shapes_width = _widest([str(event.input_shapes) for event in events], max_shapes_column_width)
+    if shapes:
+        columns.add("Input Shapes", shapes_width)
+    places = [place for event in events for place in event.stack or ()]
+    places_width = _widest(places, max_src_column_width) if places else 0
+    if places:
+        columns.add("Source Location", places_width, "<")
+    scale = flops_scale(events) if with_flops else None
+    if scale is not None:
+        columns.add(f"Total {scale[1]}")
+
+    lines: list[str] = []
+    if header is not None:
+        lines += ["=" * columns.width, header]
+    if top_level_events_only:
+        lines += ["=" * columns.width, "This report only display top-level ops statistics"]
+    lines += [columns.rule, columns.row(columns.titles), columns.rule]
+    shown = 0
+    for event in events:
+        if shown == row_limit:
+            break
+        if top_level_events_only and event.cpu_parent is not None:
+            continue
+        shown += 1
+        event.self_cpu_percent = format_share(event.self_cpu_time_total, total)
+        event.total_cpu_percent = 0 if event.is_async else format_share(event.cpu_time_total, total)
+        stack = list(event.stack or ())
+        values: list[object] = [_cut_name(event.key, most)]
+        if overloads:
+            values.append(_cut_name(event.overload_name or "", most))
+        values += [
+            event.self_cpu_percent,
+            format_time(event.self_cpu_time_total, time_unit),
+            event.total_cpu_percent,
+            format_time(event.cpu_time_total, time_unit),
+            format_time(event.cpu_time, time_unit),
+        ]
+        if profile_memory:
+            values += [format_memory(event.cpu_memory_usage), format_memory(event.self_cpu_memory_usage)]
+        values.append(event.count)
+        if nodes:
+            values.append(event.node_id)
+        if shapes:
+            values.append(str(event.input_shapes)[:shapes_width])
+        rest = []
+        if scale is not None:
+            rest.append("--" if not event.flops or event.flops <= 0 else f"{event.flops * scale[0]:8.3f}")
+        if places:
+            before, after = len(values), len(rest)
+            values.append(_cut_path(stack[0], places_width) if stack else "")
+            lines.append(columns.row(values + rest))
+            for place in stack[1:]:
+                lines.append(columns.row([""] * before + [_cut_path(place, places_width)] + [""] * after))
+            lines.append(columns.row([""] * len(columns.titles)))
+        else:
+            lines.append(columns.row(values + rest))
+    lines += [columns.rule, f"Self CPU time total: {format_time(total, time_unit)}", ""]
+    return "\n".join(lines)
