@@ -46,6 +46,12 @@ static inline uint32_t vst_trace_key_kind_of_escape(uint32_t escape_type)
     return (uint32_t)VST_ESCAPE + 1u + escape_type;
 }
 
+/* The type of an escape; of any other key a number that no type has. */
+static inline uint32_t vst_trace_key_escape_type(vst_trace_key key)
+{
+    return vst_trace_key_kind(key) - ((uint32_t)VST_ESCAPE + 1u);
+}
+
 typedef struct vst_device_resource {
     int32_t device;    /* the process */
     uint32_t resource; /* the thread's number in the trace */

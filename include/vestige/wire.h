@@ -102,7 +102,7 @@ typedef enum vst_escape {
     /* An allocation (vst_memory_kind, see memory.h) of less than 32 KiB.
      * head: kind (5 bits), flags << 5 (2 bits: VST_MEMORY_UNLOCKED, ...), size
      * << 7 (15 bits); word: address / 8 (44 bits), stack << 44 (20 bits) */
-    VST_ESCAPE_ALLOC = 0x80, /* one word */
+    VST_ESCAPE_ALLOC = 0x80, /* one word: see VST_FIXED_WORDS */
     /* Any other: head: kind (5 bits), flags << 5, of a mapping VST_RANGE_ flags
      * << 7; words: address, size, stack */
     VST_ESCAPE_ALLOC_LARGE = 0x81, /* three words */
@@ -157,15 +157,36 @@ static inline uint32_t vst_word_escape_head(uint64_t word)
     return (uint32_t)(word >> 10 & 0x3fffffu);
 }
 
+/* Payload words of the types from VST_ESCAPE_FIXED on: four bits a type, the
+ * first type's are the lowest. */
+enum {
+    VST_FIXED_WORDS_BITS = 4,
+    VST_FIXED_WORDS_MASK = (1 << VST_FIXED_WORDS_BITS) - 1,
+    VST_ALLOC_WORDS = 1,
+    VST_ALLOC_LARGE_WORDS = 3,
+    VST_FREE_WORDS = 1,
+    VST_FREE_RANGE_WORDS = 2,
+    VST_FREE_RECENT_WORDS = 0,
+    VST_FIXED_WORDS = VST_ALLOC_WORDS |
+        VST_ALLOC_LARGE_WORDS << 1 * VST_FIXED_WORDS_BITS |
+        VST_FREE_WORDS << 2 * VST_FIXED_WORDS_BITS |
+        VST_FREE_RANGE_WORDS << 3 * VST_FIXED_WORDS_BITS |
+        VST_FREE_RECENT_WORDS << 4 * VST_FIXED_WORDS_BITS
+};
+
 static inline uint32_t vst_word_escape_words(uint64_t word)
 {
     uint32_t type = vst_word_escape_type(word);
+    uint32_t place;
 
     if (type < VST_ESCAPE_FIXED)
         return vst_word_escape_head(word);
     /* A type that is not known has more words than any: the stream ends. */
-    return type <= VST_ESCAPE_FREE_RECENT ? 0x02131u >> 4 * (type & 7u) & 0xfu
-                                          : VST_ESCAPE_WORDS_MAX + 1u;
+    if (type > VST_ESCAPE_FREE_RECENT)
+        return VST_ESCAPE_WORDS_MAX + 1u;
+    place = type - VST_ESCAPE_FIXED;
+    return (uint32_t)VST_FIXED_WORDS >> place * VST_FIXED_WORDS_BITS &
+           (uint32_t)VST_FIXED_WORDS_MASK;
 }
 
 /* ---- memory ------------------------------------------------------------- */

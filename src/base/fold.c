@@ -7,6 +7,7 @@
 
 #include <vestige/wire.h>
 
+#include "base/effects.h"
 #include "base/grow.h"
 #include "base/heap.h"
 
@@ -293,62 +294,58 @@ static void begin_in_checkpoint(vst__fold *fold, const uint64_t *payload)
 {
     bool whole = fold->reconciling && fold->reconciled == fold->stack.count;
 
-    begin(fold, payload[0], payload[1] & 2);
+    begin(fold, payload[0], payload[1] & VST_BEGIN_DETACHED);
     if (whole)
         fold->reconciled = fold->stack.count;
 }
 
+/* What effects.h says of an escape's type, as far as it changes what is open.
+ */
 static void take_escape(vst__fold *fold, uint32_t type, const uint64_t *payload,
                         uint32_t words)
 {
-    bool opened_before = type == VST_ESCAPE_BEGIN && words > 1 && payload[1];
+    const vst__escape_rule *rule = vst__escape_rule_of(type);
 
-    if (type == VST_ESCAPE_TIME || type == VST_ESCAPE_CHECKPOINT)
-        return; /* no events */
-    if (type == VST_ESCAPE_STACK_MORE) {
-        if (fold->reconciling)
-            reconcile(fold, payload, words);
-        return;
-    }
-    if (!opened_before)
+    if (fold->reconciling && !vst__escape_is_in_list(rule, payload, words))
         end_reconcile(fold);
-    if (type >= VST_ESCAPE_FIXED)
+    if (vst__escape_is_void(rule, words))
         return;
-    if (type == VST_ESCAPE_STACK) {
-        fold->reconciling = fold->matching = true;
-        fold->reconciled = 0;
-        reconcile(fold, payload, words);
-        return;
-    }
-    if (words == 0)
-        return;
-    if (type == VST_ESCAPE_GAP) {
-        fold->after_gap |= !fold->in_gap && payload[0] == 0;
-        fold->in_gap = payload[0] == 0;
-        return;
-    }
-    if (type == VST_ESCAPE_LOST)
-        return;
-    fold->after_gap = false;
-    switch (type) {
-    case VST_ESCAPE_BEGIN:
+    if (rule->goes_on)
+        fold->after_gap = false;
+    switch ((vst__effect)rule->effect) {
+    case VST_EFFECT_BEGINS:
         if ((payload[0] & VST_ID_MAX) == 0)
             break;
-        if (opened_before)
+        if (vst__begin_before(payload, words) != 0)
             begin_in_checkpoint(fold, payload);
         else
             begin(fold, payload[0], false);
         break;
-    case VST_ESCAPE_END:
+    case VST_EFFECT_ENDS:
         end(fold, payload[0]);
         break;
-    case VST_ESCAPE_SWITCH:
+    case VST_EFFECT_LISTS:
+        fold->reconciling = fold->matching = true;
+        fold->reconciled = 0;
+        reconcile(fold, payload, words);
+        break;
+    case VST_EFFECT_LISTS_MORE:
+        if (fold->reconciling)
+            reconcile(fold, payload, words);
+        break;
+    case VST_EFFECT_SWITCHES:
         vst__fold_switch(fold, payload[0]);
         break;
-    case VST_ESCAPE_DROPPED:
+    case VST_EFFECT_PAUSES:
+        fold->after_gap |= !fold->in_gap && payload[0] == 0;
+        fold->in_gap = payload[0] == 0;
+        break;
+    case VST_EFFECT_FORGETS:
         vst__fold_reset(fold);
         break;
-    default:
+    case VST_EFFECT_NONE:
+    case VST_EFFECT_DESCRIBES:
+    case VST_EFFECT_SETTLES:
         break;
     }
 }

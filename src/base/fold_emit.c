@@ -10,6 +10,7 @@
 
 #include <vestige/wire.h>
 
+#include "base/effects.h"
 #include "base/fold.h"
 
 typedef struct emitter {
@@ -93,7 +94,7 @@ static void put_stack(emitter *out, const vst__fold *fold,
         const vst__fold_slot *slot = &fold->slots[frame & ~VST_FOLD_BEGUN];
         if (slot->state == VST_FOLD_ENDED)
             continue;
-        const uint64_t payload[2] = {slot->pair, 1};
+        const uint64_t payload[2] = {slot->pair, VST_BEGIN_OPEN_BEFORE};
         end_part(&part);
         if (part.type == VST_ESCAPE_STACK) {
             fits = put(out, VST_ESCAPE_STACK, NULL, 0);
@@ -136,7 +137,8 @@ static void put_switch(emitter *out, uint64_t from, uint64_t to)
 static void put_others(emitter *out, const vst__fold *fold, uint64_t *number)
 {
     for (size_t i = 0; i < fold->slot_count; i++) {
-        const uint64_t payload[2] = {fold->slots[i].pair, 3};
+        const uint64_t payload[2] = {
+            fold->slots[i].pair, VST_BEGIN_OPEN_BEFORE | VST_BEGIN_DETACHED};
 
         if (fold->slots[i].state == VST_FOLD_DETACHED)
             put(out, VST_ESCAPE_BEGIN, payload, 2);

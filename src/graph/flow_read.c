@@ -8,13 +8,12 @@
 #include <vestige/memory.h>
 #include <vestige/operator.h>
 
+#include "base/effects.h"
 #include "base/grow.h"
 #include "base/map64.h"
 
 /* What a definition is. */
 enum { KIND_NEW, KIND_OTHER, KIND_OPERATOR, KIND_ACCUMULATES, KIND_TAKES };
-
-enum { KIND_OF_ESCAPE = VST_ESCAPE + 1 };
 
 /* A call that is open. */
 typedef struct frame {
@@ -195,10 +194,27 @@ static vst_status take_storages(reader *self, const vst_compressed_event *event,
     return status;
 }
 
+/* Operators are not followed where what is open changes in another way than
+ * call by call: those that are open end there. */
+static bool replaces_stack(uint32_t type)
+{
+    switch ((vst__effect)vst__escape_rule_of(type)->effect) {
+    case VST_EFFECT_LISTS:
+    case VST_EFFECT_SWITCHES:
+    case VST_EFFECT_PAUSES:
+    case VST_EFFECT_FORGETS:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static vst_status escape(reader *self, const vst_compressed_event *event,
                          int64_t now_ns)
 {
-    switch (vst_trace_key_kind(event->key) - KIND_OF_ESCAPE) {
+    uint32_t type = vst_trace_key_escape_type(event->key);
+
+    switch (type) {
     case VST_ESCAPE_OPERATOR:
         if (event->payload_words >= VST_OPERATOR_HEAD_WORDS &&
             (event->payload[1] >> 48 & 0xff) == VST_SCOPE_BACKWARD)
@@ -206,13 +222,9 @@ static vst_status escape(reader *self, const vst_compressed_event *event,
         return VST_OK;
     case VST_ESCAPE_STORAGES:
         return take_storages(self, event, now_ns);
-    case VST_ESCAPE_STACK:
-    case VST_ESCAPE_SWITCH:
-    case VST_ESCAPE_DROPPED:
-    case VST_ESCAPE_GAP:
-        close_from(self, 0, now_ns);
-        return VST_OK;
     default:
+        if (replaces_stack(type))
+            close_from(self, 0, now_ns);
         return VST_OK;
     }
 }
@@ -231,7 +243,7 @@ static vst_status get_events(vst_tracer *tracer,
         vst_id id = vst_trace_key_id(events[i].key);
         int64_t now_ns;
 
-        if (kind >= KIND_OF_ESCAPE + VST_ESCAPE_FIXED)
+        if (kind >= vst_trace_key_kind_of_escape(VST_ESCAPE_FIXED))
             continue;
         now_ns = converter->to_ns(converter->ctx, events[i].enter_t);
         if (kind == VST_ENTER)

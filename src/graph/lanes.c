@@ -13,8 +13,7 @@
 enum {
     BLOCKS_SIZE = 8 * 1024 * 1024, /* of all threads together, about */
     BLOCK_LEAST = 16 * 1024,
-    PROGRESS_NS = 50000000,
-    KIND_OF_ESCAPE = VST_ESCAPE + 1
+    PROGRESS_NS = 50000000
 };
 
 /* A thread that is being read. */
@@ -166,15 +165,15 @@ static vst_status feed(reading *self, lane *to, size_t count)
 static bool matters(const lane *of, const vst_compressed_event *event)
 {
     uint32_t kind = vst_trace_key_kind(event->key);
+    uint32_t type = vst_trace_key_escape_type(event->key);
 
-    if (kind == KIND_OF_ESCAPE + VST_ESCAPE_NODE)
+    if (type == VST_ESCAPE_NODE)
         return true;
     if (kind == VST_ENTER || of->told.thread == NULL ||
         of->told.thread->open_count == 0)
         return false;
-    return kind == VST_EXIT || kind == VST_RAISE ||
-           kind == KIND_OF_ESCAPE + VST_ESCAPE_END ||
-           kind == KIND_OF_ESCAPE + VST_ESCAPE_SETTLE;
+    return kind == VST_EXIT || kind == VST_RAISE || type == VST_ESCAPE_END ||
+           type == VST_ESCAPE_SETTLE;
 }
 
 /* Feeds up to what matters next; false in *waits: that was all. */

@@ -15,27 +15,31 @@
 
 #include <vestige/memory.h>
 
+#include "base/effects.h"
 #include "replay/matcher_stack.h"
 
-/* Kinds of a trace key, for the escapes. */
-enum {
-    KIND_OF_ESCAPE = VST_ESCAPE + 1,
-    KIND_BEGIN = KIND_OF_ESCAPE + VST_ESCAPE_BEGIN,
-    KIND_STACK_MORE = KIND_OF_ESCAPE + VST_ESCAPE_STACK_MORE,
-    KIND_ALLOC = KIND_OF_ESCAPE + VST_ESCAPE_ALLOC,
-    KIND_ALLOC_LARGE = KIND_OF_ESCAPE + VST_ESCAPE_ALLOC_LARGE,
-    KIND_FREE_RANGE = KIND_OF_ESCAPE + VST_ESCAPE_FREE_RANGE,
-    KIND_ARGS = KIND_OF_ESCAPE + VST_ESCAPE_ARGS,
-    KIND_OPERATOR = KIND_OF_ESCAPE + VST_ESCAPE_OPERATOR,
-    KIND_NODE = KIND_OF_ESCAPE + VST_ESCAPE_NODE,
-    KIND_FIXED = KIND_OF_ESCAPE + VST_ESCAPE_FIXED
-};
-
-/* A BEGIN of a checkpoint. */
-static bool was_open(const vst_compressed_event *event)
+/* NULL: it is no escape. */
+static const vst__escape_rule *rule_of(const vst_compressed_event *event)
 {
-    return vst_trace_key_kind(event->key) == KIND_BEGIN &&
-           event->payload_words > 1 && event->payload[1] != 0;
+    return vst_trace_key_kind(event->key) > VST_ESCAPE
+               ? vst__escape_rule_of(vst_trace_key_escape_type(event->key))
+               : NULL;
+}
+
+/* Whether an event may stand between a STACK and its STACK_MORE. */
+static bool is_in_list(const vst_compressed_event *event)
+{
+    const vst__escape_rule *rule = rule_of(event);
+
+    return rule != NULL &&
+           vst__escape_is_in_list(rule, event->payload, event->payload_words);
+}
+
+static bool describes_top(const vst_compressed_event *event)
+{
+    const vst__escape_rule *rule = rule_of(event);
+
+    return rule != NULL && rule->effect == VST_EFFECT_DESCRIBES;
 }
 
 vst_status vst_matcher_create(vst_matcher **matcher)
@@ -241,6 +245,16 @@ static vst_status begun_before(vst_matcher *matcher, const uint64_t *payload)
     return status;
 }
 
+static vst_status begin(vst_matcher *matcher, const uint64_t *payload,
+                        uint32_t words, const vst_sink *sink)
+{
+    if ((payload[0] & VST_ID_MAX) == 0)
+        return VST_OK;
+    return vst__begin_before(payload, words) != 0
+               ? begun_before(matcher, payload)
+               : vst__matcher_begin_now(matcher, payload[0], sink);
+}
+
 static vst_status instant(vst_matcher *matcher,
                           const vst_compressed_event *event,
                           const vst_sink *sink)
@@ -307,21 +321,27 @@ static vst_status of_framework(vst_matcher *matcher, int64_t bytes,
 /* Whatever memory's hooks record says nothing of what is open: they go on where
  * others do not. */
 static vst_status memory(vst_matcher *matcher,
-                         const vst_compressed_event *event,
+                         const vst_compressed_event *event, uint32_t type,
                          const vst_sink *sink)
 {
-    uint32_t kind = vst_trace_key_kind(event->key);
     vst_id head = vst_trace_key_id(event->key);
-    uint64_t size = head >> 7;
+    uint64_t size = event->payload_words > 1 ? event->payload[1] : 0;
 
-    if (kind != KIND_ALLOC)
-        size = event->payload_words > 1 ? event->payload[1] : 0;
-    if (kind == KIND_ALLOC_LARGE && vst_range_of_head(head) != 0)
-        return VST_OK; /* address space, not memory */
-    if (kind == KIND_FREE_RANGE)
+    switch (type) {
+    case VST_ESCAPE_ALLOC:
+        size = head >> 7;
+        break;
+    case VST_ESCAPE_ALLOC_LARGE:
+        if (vst_range_of_head(head) != 0)
+            return VST_OK; /* address space, not memory */
+        break;
+    case VST_ESCAPE_FREE_RANGE:
         return (head & 31u) == VST_MEMORY_FRAMEWORK_FREE
                    ? of_framework(matcher, 0 - (int64_t)size, sink)
                    : VST_OK;
+    default:
+        return VST_OK;
+    }
     if ((head & 31u) == VST_MEMORY_FRAMEWORK)
         return of_framework(matcher, (int64_t)size, sink);
     if (matcher->count != 0) {
@@ -332,70 +352,63 @@ static vst_status memory(vst_matcher *matcher,
     return VST_OK;
 }
 
+/* What effects.h says of an escape's type, carried out. */
 static vst_status escape(vst_matcher *matcher,
                          const vst_time_converter *converter,
                          const vst_compressed_event *event, int64_t previous_ns,
                          const vst_sink *sink)
 {
-    uint32_t type = vst_trace_key_kind(event->key) - KIND_OF_ESCAPE;
+    uint32_t type = vst_trace_key_escape_type(event->key);
+    const vst__escape_rule *rule = vst__escape_rule_of(type);
     const uint64_t *payload = event->payload;
     uint32_t words = event->payload_words;
 
-    if (type == VST_ESCAPE_STACK)
+    if (type >= VST_ESCAPE_FIXED)
+        return memory(matcher, event, type, sink);
+    if (vst__escape_is_void(rule, words))
+        return VST_OK;
+    if (rule->goes_on)
+        matcher->after_gap = false;
+    switch (type) {
+    case VST_ESCAPE_BEGIN:
+        return begin(matcher, payload, words, sink);
+    case VST_ESCAPE_END:
+        return vst__matcher_end(matcher, payload[0], sink);
+    case VST_ESCAPE_STACK:
         return start_reconcile(matcher, payload, words, previous_ns, sink);
-    if (type == VST_ESCAPE_STACK_MORE)
+    case VST_ESCAPE_STACK_MORE:
         return matcher->reconciling
                    ? reconcile(matcher, payload, words, previous_ns, sink)
                    : VST_OK;
-    if (type == VST_ESCAPE_OPERATOR)
-        return vst__matcher_add_operator(matcher, payload, words, sink);
-    if (type == VST_ESCAPE_SETTLE)
-        return vst__matcher_settle(matcher, words != 0, sink);
-    if (words == 0)
-        return VST_OK;
-    if (type == VST_ESCAPE_NODE)
-        return vst__matcher_add_node(matcher, payload, words, sink);
-    if (type == VST_ESCAPE_LOST) {
-        int64_t start_ns =
-            previous_ns == INT64_MIN ? matcher->last_ns : previous_ns;
-        return lose(matcher, VST_LOSS_RECORDS, start_ns,
-                    payload[0] != 0 ? payload[0] : 1, sink);
-    }
-    if (type == VST_ESCAPE_DROPPED) {
-        int64_t since_ns = matcher->last_ns;
-        if (words > 1)
-            since_ns = converter->to_ns(converter->ctx, payload[1]);
-        return dropped(matcher, payload[0], since_ns, previous_ns, sink);
-    }
-    if (type == VST_ESCAPE_GAP)
+    case VST_ESCAPE_SWITCH:
+        return vst__matcher_switch(matcher, payload[0], words > 1 && payload[1],
+                                   previous_ns, sink);
+    case VST_ESCAPE_GAP:
         return gap(matcher, payload[0] != 0, sink);
-    matcher->after_gap = false;
-    switch (type) {
-    case VST_ESCAPE_BEGIN:
-        if ((payload[0] & VST_ID_MAX) == 0)
-            return VST_OK;
-        return was_open(event)
-                   ? begun_before(matcher, payload)
-                   : vst__matcher_begin_now(matcher, payload[0], sink);
-    case VST_ESCAPE_END:
-        return vst__matcher_end(matcher, payload[0], sink);
+    case VST_ESCAPE_DROPPED:
+        return dropped(matcher, payload[0],
+                       words > 1 ? converter->to_ns(converter->ctx, payload[1])
+                                 : matcher->last_ns,
+                       previous_ns, sink);
+    case VST_ESCAPE_SETTLE:
+        return vst__matcher_settle(matcher, words != 0, sink);
     case VST_ESCAPE_ARGS:
         return arguments(matcher, event);
+    case VST_ESCAPE_OPERATOR:
+        return vst__matcher_add_operator(matcher, payload, words, sink);
+    case VST_ESCAPE_NODE:
+        return vst__matcher_add_node(matcher, payload, words, sink);
     case VST_ESCAPE_INSTANT:
         return instant(matcher, event, sink);
     case VST_ESCAPE_COUNTER:
         return counter(matcher, event, sink);
-    case VST_ESCAPE_SWITCH:
-        return vst__matcher_switch(matcher, payload[0], words > 1 && payload[1],
-                                   previous_ns, sink);
+    case VST_ESCAPE_LOST:
+        return lose(matcher, VST_LOSS_RECORDS,
+                    previous_ns == INT64_MIN ? matcher->last_ns : previous_ns,
+                    payload[0] != 0 ? payload[0] : 1, sink);
     default:
         return VST_OK;
     }
-}
-
-static bool tells_of_top(uint32_t kind)
-{
-    return kind == KIND_ARGS || kind == KIND_OPERATOR || kind == KIND_NODE;
 }
 
 /* ---- feeding ------------------------------------------------------------ */
@@ -413,10 +426,9 @@ static vst_status feed(vst_matcher *matcher,
         int64_t previous_ns = matcher->last_ns;
         uint32_t kind = vst_trace_key_kind(event->key);
 
-        if (matcher->begun_far && !tells_of_top(kind))
+        if (matcher->begun_far && !describes_top(event))
             status = vst__matcher_end_far(matcher, sink);
-        if (status == VST_OK && matcher->reconciling &&
-            kind != KIND_STACK_MORE && !was_open(event))
+        if (status == VST_OK && matcher->reconciling && !is_in_list(event))
             status = end_reconcile(matcher, sink);
         if (status != VST_OK)
             break;
@@ -435,11 +447,7 @@ static vst_status feed(vst_matcher *matcher,
                            kind == VST_RAISE ? VST_SPAN_RAISED : 0, sink);
             break;
         default:
-            if (kind == KIND_ALLOC || kind == KIND_ALLOC_LARGE ||
-                kind == KIND_FREE_RANGE)
-                status = memory(matcher, event, sink);
-            else if (kind > KIND_OF_ESCAPE && kind < KIND_FIXED)
-                status = escape(matcher, converter, event, previous_ns, sink);
+            status = escape(matcher, converter, event, previous_ns, sink);
             break;
         }
     }

@@ -4,6 +4,7 @@
  * times. One thread at a time. */
 #include <string.h>
 
+#include "base/effects.h"
 #include "base/grow.h"
 #include "replay/far_ends.h"
 #include "replay/matcher_stack.h"
@@ -51,7 +52,7 @@ vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair,
     slot->next = (uint32_t)*newest;
     *newest = number;
     matcher->frames[slot->index].slot = number - 1;
-    if (before & 2) {
+    if (before & VST_BEGIN_DETACHED) {
         vst__matcher_detach(matcher, slot->index);
         matcher->count--;
     }

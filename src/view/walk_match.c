@@ -9,12 +9,12 @@
 
 #include <vestige/memory.h>
 
+#include "base/effects.h"
 #include "base/grow.h"
 
 __extension__ typedef unsigned __int128 u128;
 
 enum {
-    KIND_OF_ESCAPE = VST_ESCAPE + 1,
     PORTION = 4,           /* events that the matcher gets at once */
     SPANS_ENOUGH = 1 << 16 /* of a batch */
 };
@@ -171,66 +171,86 @@ static bool is_odd_begin(const vst__walk *walk,
                                &end_ns));
 }
 
-/* An escape; *odd: it is the matcher's business, nothing was done. */
-static vst_status escape(vst__walk *walk, const vst_compressed_event *event,
-                         int64_t previous_ns, bool *odd)
+static vst_status begin(vst__walk *walk, const vst_compressed_event *event,
+                        bool *odd)
 {
-    uint32_t type = vst_trace_key_kind(event->key) - KIND_OF_ESCAPE;
+    vst_id id = (vst_id)(event->payload[0] & VST_ID_MAX);
+
+    if (id == 0)
+        return VST_OK;
+    *odd = is_odd_begin(walk, event);
+    if (*odd)
+        return VST_OK;
+    walk->begun++;
+    return push(walk, id, event->payload[0], VST_FRAME_BEGIN);
+}
+
+static void end(vst__walk *walk, uint64_t pair, bool *odd)
+{
     const vst__open *top = walk->open + walk->open_count - 1;
 
+    if (walk->begun == 0)
+        return;
+    *odd = !(top->flags & VST_FRAME_BEGIN) || top->pair != pair;
+    if (*odd)
+        return;
+    walk->begun--;
+    pop(walk);
+}
+
+/* One that leaves the stack alone, or says something of the span on top. */
+static vst_status take_quiet(vst__walk *walk, const vst_compressed_event *event,
+                             uint32_t type, int64_t previous_ns)
+{
     switch (type) {
     case VST_ESCAPE_ALLOC:
     case VST_ESCAPE_ALLOC_LARGE:
         allocated(walk, event, type);
         return VST_OK;
-    case VST_ESCAPE_STACK:
-    case VST_ESCAPE_STACK_MORE:
-        *odd = true;
-        return VST_OK;
-    case VST_ESCAPE_SETTLE: /* nothing is beside the stack */
-        *odd = event->payload_words != 0;
-        return VST_OK;
+    case VST_ESCAPE_LOST:
+        return lose(walk, event, previous_ns);
+    case VST_ESCAPE_COUNTER:
+        return event->payload_words > 1 ? count_counter(walk, event) : VST_OK;
     case VST_ESCAPE_OPERATOR:
         if (walk->open_count != 0)
             walk->open[walk->open_count - 1].flags |= VST_FRAME_OPERATOR;
         return VST_OK;
     default:
+        return VST_OK;
+    }
+}
+
+/* An escape, by what effects.h says of its type; *odd: it is the matcher's
+ * business, nothing was done. */
+static vst_status escape(vst__walk *walk, const vst_compressed_event *event,
+                         int64_t previous_ns, bool *odd)
+{
+    uint32_t type = vst_trace_key_escape_type(event->key);
+    const vst__escape_rule *rule = vst__escape_rule_of(type);
+
+    if (vst__escape_is_void(rule, event->payload_words))
+        return VST_OK;
+    switch ((vst__effect)rule->effect) {
+    case VST_EFFECT_NONE:
+    case VST_EFFECT_DESCRIBES:
+        return take_quiet(walk, event, type, previous_ns);
+    case VST_EFFECT_BEGINS:
+        return begin(walk, event, odd);
+    case VST_EFFECT_ENDS:
+        end(walk, event->payload[0], odd);
+        return VST_OK;
+    case VST_EFFECT_SETTLES: /* nothing is beside the stack */
+        *odd = event->payload_words != 0;
+        return VST_OK;
+    case VST_EFFECT_LISTS:
+    case VST_EFFECT_LISTS_MORE:
+    case VST_EFFECT_SWITCHES:
+    case VST_EFFECT_PAUSES:
+    case VST_EFFECT_FORGETS:
         break;
     }
-    if (event->payload_words == 0)
-        return VST_OK;
-    switch (type) {
-    case VST_ESCAPE_GAP:
-    case VST_ESCAPE_DROPPED:
-    case VST_ESCAPE_SWITCH:
-        *odd = true;
-        return VST_OK;
-    case VST_ESCAPE_LOST:
-        return lose(walk, event, previous_ns);
-    case VST_ESCAPE_COUNTER:
-        return event->payload_words > 1 ? count_counter(walk, event) : VST_OK;
-    case VST_ESCAPE_BEGIN:
-        if ((event->payload[0] & VST_ID_MAX) == 0)
-            return VST_OK;
-        *odd = is_odd_begin(walk, event);
-        if (*odd)
-            return VST_OK;
-        walk->begun++;
-        return push(walk, (vst_id)(event->payload[0] & VST_ID_MAX),
-                    event->payload[0], VST_FRAME_BEGIN);
-    case VST_ESCAPE_END:
-        if (walk->begun == 0)
-            return VST_OK;
-        *odd =
-            !(top->flags & VST_FRAME_BEGIN) || top->pair != event->payload[0];
-        if (*odd)
-            return VST_OK;
-        walk->begun--;
-        pop(walk);
-        return VST_OK;
-    default:
-        return VST_OK;
-    }
+    *odd = true;
+    return VST_OK;
 }
 
 /* ---- enters and exits -----------------------------------------------------
@@ -368,7 +388,7 @@ static void count_allocated(vst__walk *walk, const vst_compressed_event *events,
                             size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        uint32_t type = vst_trace_key_kind(events[i].key) - KIND_OF_ESCAPE;
+        uint32_t type = vst_trace_key_escape_type(events[i].key);
 
         if (type == VST_ESCAPE_ALLOC || type == VST_ESCAPE_ALLOC_LARGE) {
             walk->last_ns = to_ns(&walk->clock, events[i].enter_t);

@@ -86,6 +86,8 @@ static void add_stack(bool changes)
 static void add_gap(void)
 {
     add_escape(VST_ESCAPE_GAP, (uint64_t[]){0}, 1);
+    if (pick(2) == 0) /* it may be told while the hooks are away */
+        add_escape(VST_ESCAPE_NODE, (uint64_t[]){0}, 1);
     if (pick(4) == 0)
         return;
     add_escape(VST_ESCAPE_GAP, (uint64_t[]){1}, 1);
@@ -111,7 +113,13 @@ static void add_begin_or_end(void)
 
 static void add_odd(void)
 {
-    switch (pick(11)) {
+    switch (pick(13)) {
+    case 11:
+        add_escape(VST_ESCAPE_NODE, (uint64_t[]){0}, 1);
+        break;
+    case 12: /* one that a later version may have */
+        add_escape((vst_escape)100, (uint64_t[]){0}, pick(2));
+        break;
     case 8:
         add(vst_word_escape(VST_ESCAPE_ALLOC, 16 << 7 | 1, 0),
             (uint64_t[]){0x1000}, 1);
