@@ -30,7 +30,7 @@ static uint64_t next(uint64_t *seed)
     return *seed;
 }
 
-static void define(vst_queue *queue)
+static void define(vst_recording *recording)
 {
     vst_id functions[FUNCTIONS];
     uint64_t seed = 88172645463325252u;
@@ -44,7 +44,7 @@ static void define(vst_queue *queue)
             (uint32_t)snprintf(file, sizeof file, "/src/part_%d.py", i % 50);
         d.name = name;
         d.file = file;
-        if (vst_queue_define(queue, &d, &functions[i]) != VST_OK)
+        if (vst_recording_define_id(recording, &d, &functions[i]) != VST_OK)
             fail("a function could not be defined");
     }
     for (uint64_t i = 0; i < stack_count; i++) {
@@ -55,7 +55,7 @@ static void define(vst_queue *queue)
             .function =
                 functions[next(&seed) % (i % DEPTH < 5 ? 5 : FUNCTIONS)],
             .line = (int32_t)(next(&seed) % 300 + 1)};
-        if (vst_queue_define_stack(queue, &stack, &stacks[i]) != VST_OK)
+        if (vst_recording_define_stack(recording, &stack, &stacks[i]) != VST_OK)
             fail("a stack could not be defined");
     }
 }
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
     if (vst_session_create(&options, &session, &error) != VST_OK ||
         vst_session_start(session, &error) != VST_OK)
         fail(vst_status_string(error.status));
-    define(vst_session_queue(session));
+    define(vst_session_recording(session));
     for (uintptr_t i = 0; i < THREADS; i++)
         if (pthread_create(&threads[i], NULL, record, (void *)i) != 0)
             fail("a thread could not be made");

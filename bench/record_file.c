@@ -22,7 +22,7 @@
 
 #include <vestige/session.h>
 
-#include "record/queue.h"
+#include "record/recording.h"
 
 enum { ALIVE = 8 };
 
@@ -116,14 +116,15 @@ static void *record(void *arg)
     return NULL;
 }
 
-static void define_ids(vst_queue *queue, work *w)
+static void define_ids(vst_recording *recording, work *w)
 {
     for (int i = 0; i < 4; i++) {
         char name[2] = {(char)('a' + i), 0};
         vst_definition definition = {
             .kind = VST_DEF_NATIVE, .name = name, .name_len = 1, .file = ""};
 
-        if (vst_queue_define(queue, &definition, &w->ids[i]) != VST_OK)
+        if (vst_recording_define_id(recording, &definition, &w->ids[i]) !=
+            VST_OK)
             fail("no id");
     }
 }
@@ -150,12 +151,12 @@ static void record_in_threads(work each, unsigned threads, bool dies)
     }
 }
 
-static void record_all(vst_queue *queue, uint64_t records, unsigned threads,
-                       bool dies)
+static void record_all(vst_recording *recording, uint64_t records,
+                       unsigned threads, bool dies)
 {
     work each = {.records = records / threads};
 
-    define_ids(queue, &each);
+    define_ids(recording, &each);
     if (threads == 1)
         record(&each);
     else
@@ -176,7 +177,7 @@ static uint64_t record_to_file(const char *path, uint64_t records,
         vst_session_start(session, &error) != VST_OK)
         fail(error.sys_errno ? strerror(error.sys_errno)
                              : vst_status_string(error.status));
-    record_all(vst_session_queue(session), records, threads, dies);
+    record_all(vst_session_recording(session), records, threads, dies);
     if (vst_session_finish(session, &error) != VST_OK)
         fail(vst_status_string(error.status));
     lost = vst_session_lost(session);
@@ -186,16 +187,16 @@ static uint64_t record_to_file(const char *path, uint64_t records,
 
 static uint64_t record_to_memory(uint64_t records, unsigned threads)
 {
-    vst_queue *queue;
+    vst_recording *recording;
     uint64_t lost;
 
-    if (vst__queue_create(&memory, &queue) != VST_OK ||
-        vst__queue_start(queue) != VST_OK)
-        fail("no queue");
-    record_all(queue, records, threads, false);
-    vst__queue_stop(queue);
-    lost = vst__queue_lost(queue);
-    vst__queue_destroy(queue);
+    if (vst__recording_create(&memory, &recording) != VST_OK ||
+        vst__recording_start(recording) != VST_OK)
+        fail("no recording");
+    record_all(recording, records, threads, false);
+    vst__recording_stop(recording);
+    lost = vst__recording_lost(recording);
+    vst__recording_destroy(recording);
     return lost;
 }
 

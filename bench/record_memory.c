@@ -14,7 +14,7 @@
 
 #include <vestige/vestige.h>
 
-#include "record/queue.h"
+#include "record/recording.h"
 
 enum { KEPT = 20000, CALLS = 300, PARTS = 6 };
 #ifndef ROUNDS_MAX
@@ -220,17 +220,17 @@ static void measure(const char *what, void (*run_it)(void))
 
 static void measure_records(void)
 {
-    vst_queue *queue;
+    vst_recording *recording;
 
-    if (vst__queue_create(&provider, &queue) != VST_OK ||
-        vst__queue_start(queue) != VST_OK)
+    if (vst__recording_create(&provider, &recording) != VST_OK ||
+        vst__recording_start(recording) != VST_OK)
         exit(1);
     measure("a clock reading", read_clock);
     measure("a plain record", record_plain);
     measure("an allocation or free, freed at once", free_soon);
     measure("an allocation or free, freed later", free_late);
-    vst__queue_stop(queue);
-    vst__queue_destroy(queue);
+    vst__recording_stop(recording);
+    vst__recording_destroy(recording);
 }
 
 /* ---- all of them -------------------------------------------------------- */

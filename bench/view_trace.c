@@ -68,7 +68,7 @@ static void *record(void *arg)
     return NULL;
 }
 
-static void define_all(vst_queue *queue, vst_id *ids)
+static void define_all(vst_recording *recording, vst_id *ids)
 {
     for (int i = 0; i < FUNCTIONS; i++) {
         char name[32];
@@ -80,7 +80,7 @@ static void define_all(vst_queue *queue, vst_id *ids)
                                      .file_len = 10,
                                      .line = i + 1};
 
-        if (vst_queue_define(queue, &definition, &ids[i]) != VST_OK)
+        if (vst_recording_define_id(recording, &definition, &ids[i]) != VST_OK)
             fail("no id");
     }
 }
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
         vst_session_start(session, &error) != VST_OK)
         fail(error.sys_errno ? strerror(error.sys_errno)
                              : vst_status_string(error.status));
-    define_all(vst_session_queue(session), ids);
+    define_all(vst_session_recording(session), ids);
     for (unsigned i = 0; i < threads; i++) {
         uint64_t share = threads == 1 ? records
                          : i == 0     ? records / 2

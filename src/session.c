@@ -7,19 +7,19 @@
 #include <vestige/storage_guard.h>
 
 #include "os/os.h"
-#include "record/queue.h"
+#include "record/recording.h"
 #include "store/copy.h"
 #include "store/writer.h"
 
 struct vst_session {
     vst__file *file;
-    vst_queue *queue;
+    vst_recording *recording;
     vst_tracer *tracer;        /* NULL until the first start */
     vst_memory_tracer *memory; /* the same; NULL if it is not asked for */
     uint32_t pid;
     bool gc;
     bool wants_memory;
-    bool recording;
+    bool is_recording;
     bool finished;
 };
 
@@ -41,7 +41,7 @@ static bool is_ours(const vst_session *session)
 vst_status vst_session_create(const vst_session_options *options,
                               vst_session **out, vst_error *error)
 {
-    if (vst__queue_is_recording())
+    if (vst__recording_is_any())
         return vst_error_set(error, VST_E_BUSY, 0, 0);
     vst_session *session = calloc(1, sizeof *session);
     if (!session)
@@ -54,8 +54,8 @@ vst_status vst_session_create(const vst_session_options *options,
     vst_status status = vst__file_create(options->path, options->overwrite,
                                          &bounds, &session->file, error);
     if (status == VST_OK) {
-        status = vst__queue_create(vst__file_provider(session->file),
-                                   &session->queue);
+        status = vst__recording_create(vst__file_provider(session->file),
+                                       &session->recording);
         if (status != VST_OK) {
             vst_error_set(error, status, 0, 0);
             if (options->path)
@@ -66,20 +66,20 @@ vst_status vst_session_create(const vst_session_options *options,
         vst_session_destroy(session);
         return status;
     }
-    session->queue->checkpoints =
+    session->recording->checkpoints =
         options->checkpoints || options->max_size || options->keep_ns;
-    session->queue->shortest = ticks_of(options->min_duration_ns);
+    session->recording->shortest = ticks_of(options->min_duration_ns);
     *out = session;
     return VST_OK;
 }
 
-/* The queue is open before the tracer is made: a tracer records what it finds
- * (open calls) while it starts. */
+/* The recording is open before the tracer is made: a tracer records what it
+ * finds (open calls) while it starts. */
 static vst_status start_tracer(vst_session *session)
 {
     if (session->tracer)
         return session->tracer->ops->restart(session->tracer);
-    vst_status status = vst_tracer_make(session->queue, &session->tracer);
+    vst_status status = vst_tracer_make(session->recording, &session->tracer);
     if (status == VST_OK && session->gc)
         session->tracer->ops->register_gc_callback(session->tracer);
     return status;
@@ -92,7 +92,7 @@ static vst_status start_memory(vst_session *session)
     if (!session->wants_memory)
         return VST_OK;
     if (!session->memory)
-        status = vst_memory_tracer_make(session->queue, &session->memory);
+        status = vst_memory_tracer_make(session->recording, &session->memory);
     if (status == VST_OK)
         status = session->memory->ops->start(session->memory);
     return status;
@@ -100,14 +100,14 @@ static vst_status start_memory(vst_session *session)
 
 vst_status vst_session_start(vst_session *session, vst_error *error)
 {
-    if (session->recording || session->finished || !is_ours(session))
+    if (session->is_recording || session->finished || !is_ours(session))
         return vst_error_set(error, VST_E_STATE, 0, 0);
-    if (vst__queue_is_recording())
+    if (vst__recording_is_any())
         return vst_error_set(error, VST_E_BUSY, 0, 0);
     vst_status status = vst__file_begin_window(session->file, error);
     if (status != VST_OK)
         return status;
-    status = vst__queue_start(session->queue);
+    status = vst__recording_start(session->recording);
     if (status != VST_OK)
         return vst_error_set(error, status, 0, 0);
     status = start_tracer(session);
@@ -117,24 +117,24 @@ vst_status vst_session_start(vst_session *session, vst_error *error)
             session->tracer->ops->stop(session->tracer);
     }
     if (status != VST_OK) {
-        vst__queue_stop(session->queue);
+        vst__recording_stop(session->recording);
         vst__file_end_window(session->file);
         return vst_error_set(error, status, 0, 0);
     }
-    session->recording = true;
+    session->is_recording = true;
     return VST_OK;
 }
 
 vst_status vst_session_stop(vst_session *session)
 {
-    if (!session->recording)
+    if (!session->is_recording)
         return VST_E_STATE;
-    session->recording = false;
+    session->is_recording = false;
     if (session->memory)
         session->memory->ops->stop(session->memory);
     session->tracer->ops->stop(session->tracer);
     if (is_ours(session)) {
-        vst__queue_stop(session->queue);
+        vst__recording_stop(session->recording);
         vst__file_end_window(session->file);
     }
     return VST_OK;
@@ -144,7 +144,7 @@ vst_status vst_session_finish(vst_session *session, vst_error *error)
 {
     if (session->finished)
         return VST_OK;
-    if (session->recording)
+    if (session->is_recording)
         vst_session_stop(session);
     session->finished = true;
     return is_ours(session) ? vst__file_finish(session->file, error) : VST_OK;
@@ -154,13 +154,13 @@ void vst_session_destroy(vst_session *session)
 {
     if (!session)
         return;
-    if (session->file && session->queue)
+    if (session->file && session->recording)
         vst_session_finish(session, NULL);
     if (session->memory)
         session->memory->ops->destroy(session->memory);
     if (session->tracer)
         session->tracer->ops->destroy(session->tracer);
-    vst__queue_destroy(session->queue);
+    vst__recording_destroy(session->recording);
     vst__file_destroy(session->file);
     free(session);
 }
@@ -169,7 +169,7 @@ static const vst_storage_watcher *watcher; /* set once */
 
 static void found_cut(void)
 {
-    vst__queue_chunks_are_gone();
+    vst__recording_chunks_are_gone();
     if (watcher->cut)
         watcher->cut();
 }
@@ -196,17 +196,17 @@ bool vst_session_was_cut(const vst_session *session)
 
 bool vst_session_is_recording(const vst_session *session)
 {
-    return session->recording && is_ours(session);
+    return session->is_recording && is_ours(session);
 }
 
-vst_queue *vst_session_queue(vst_session *session)
+vst_recording *vst_session_recording(vst_session *session)
 {
-    return session->queue;
+    return session->recording;
 }
 
 uint64_t vst_session_lost(const vst_session *session)
 {
-    return vst__queue_lost(session->queue);
+    return vst__recording_lost(session->recording);
 }
 
 vst_status vst_session_open_trace(vst_session *session, vst_trace **trace,

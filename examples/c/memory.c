@@ -85,7 +85,7 @@ int main(int argc, char **argv)
     if ((status = vst_session_create(&options, &session, NULL)) != VST_OK ||
         (status = vst_session_start(session, NULL)) != VST_OK)
         return fail(path, status);
-    status = vst_memory_start(vst_session_queue(session), &memory, NULL);
+    status = vst_memory_start(vst_session_recording(session), &memory, NULL);
     if (status != VST_OK)
         return fail("memory", status);
     work();

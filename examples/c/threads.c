@@ -22,7 +22,7 @@ typedef struct my_tracer {
 
 static vst_id work_id, step_id;
 
-static vst_id define(vst_queue *queue, const char *name)
+static vst_id define(vst_recording *recording, const char *name)
 {
     vst_definition definition = {
         .kind = VST_DEF_NATIVE,
@@ -33,7 +33,7 @@ static vst_id define(vst_queue *queue, const char *name)
     };
     vst_id id = 0;
 
-    vst_queue_define(queue, &definition, &id);
+    vst_recording_define_id(recording, &definition, &id);
     return id;
 }
 
@@ -71,15 +71,15 @@ static void destroy(vst_tracer *tracer)
 static const vst_tracer_ops my_ops = {stop, restart, register_gc_callback,
                                       get_events, destroy};
 
-static vst_status make(vst_queue *queue, vst_tracer **out)
+static vst_status make(vst_recording *recording, vst_tracer **out)
 {
     my_tracer *tracer = calloc(1, sizeof *tracer);
 
     if (!tracer)
         return VST_E_NOMEM;
     tracer->base.ops = &my_ops;
-    work_id = define(queue, "work");
-    step_id = define(queue, "step");
+    work_id = define(recording, "work");
+    step_id = define(recording, "step");
     *out = &tracer->base;
     return vst_matcher_create(&tracer->matcher);
 }

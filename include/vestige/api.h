@@ -24,7 +24,8 @@ typedef struct vst_api {
     size_t size;
     void (*tracer_register)(vst_tracer_make_fn make);
     vst_tracer_make_fn (*tracer_registered)(void);
-    vst_status (*queue_define)(vst_queue *queue,
+    /* vst_recording_define_id, by its old name. */
+    vst_status (*queue_define)(vst_recording *recording,
                                const vst_definition *definition, vst_id *id);
     bool (*thread_enter_free)(void);
     void (*record)(vst_kind kind, vst_id id);

@@ -94,10 +94,10 @@ typedef struct vst_stack {
 } vst_stack;
 
 /* Gives the number of a stack, the same one for equal ones; a new one reaches
- * the trace before this returns. As vst_queue_define. */
-VST_API vst_status vst_queue_define_stack(vst_queue *queue,
-                                          const vst_stack *stack,
-                                          vst_stack_id *id);
+ * the trace before this returns. As vst_recording_define_id. */
+VST_API vst_status vst_recording_define_stack(vst_recording *recording,
+                                              const vst_stack *stack,
+                                              vst_stack_id *id);
 
 /* A loaded library, so that addresses can be named by who reads the trace. */
 typedef struct vst_module {
@@ -108,8 +108,8 @@ typedef struct vst_module {
     size_t build_id_len;
 } vst_module;
 
-VST_API vst_status vst_queue_define_module(vst_queue *queue,
-                                           const vst_module *module);
+VST_API vst_status vst_recording_define_module(vst_recording *recording,
+                                               const vst_module *module);
 
 /* ---- the record path ---------------------------------------------------- */
 
@@ -175,9 +175,9 @@ typedef struct vst_memory_options {
     vst_stack_id (*stack)(unsigned *flags);
 } vst_memory_options;
 
-/* From now on what the funnel is told goes to queue. One at a time in a
- * process: VST_E_BUSY. */
-VST_API vst_status vst_memory_start(vst_queue *queue,
+/* From now on what the funnel is told goes to this recording. One at a time in
+ * a process: VST_E_BUSY. */
+VST_API vst_status vst_memory_start(vst_recording *recording,
                                     const vst_memory_options *options,
                                     vst_error *error);
 /* Every hook is taken out; one that somebody wrapped meanwhile stays and passes

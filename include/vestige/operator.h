@@ -67,7 +67,8 @@ static inline uint64_t vst_operator_word(uint64_t thread, uint64_t forward,
 }
 
 /* Gives the id of a definition in the recording in progress; 0 while there is
- * none. As vst_queue_define, for who has no queue. */
+ * none. As vst_recording_define_id, for callers without a
+ * vst_recording. */
 VST_API vst_id vst_recording_define(const vst_definition *definition);
 
 /* Records, by any thread: the operator is entered, with a payload as above. An

@@ -18,7 +18,20 @@ extern "C" {
 #endif
 
 /* Where a tracer's records go: the recording in progress. */
-typedef struct vst_queue vst_queue;
+typedef struct vst_recording vst_recording;
+
+/* Old names: a recording was called a queue in 0.1. */
+typedef vst_recording vst_queue;
+#define vst_queue_define vst_recording_define_id
+#define vst_queue_define_module vst_recording_define_module
+#define vst_queue_define_stack vst_recording_define_stack
+#define vst_queue_each_file vst_recording_each_file
+#define vst_queue_name_thread vst_recording_name_thread
+#define vst_queue_open_stack vst_recording_open_stack
+#define vst_queue_request_attention vst_recording_request_attention
+#define vst_queue_set_attention vst_recording_set_attention
+#define vst_queue_set_metadata vst_recording_set_metadata
+#define vst_session_queue vst_session_recording
 
 /* ---- definitions: what an id stands for -------------------------------- */
 
@@ -53,36 +66,38 @@ typedef struct vst_definition {
 /* Gives the id of a definition, the same one for equal (kind, name, file,
  * line); a new one reaches the trace before this returns. May be called by any
  * thread, not from inside a chunk provider. */
-VST_API vst_status vst_queue_define(vst_queue *queue,
-                                    const vst_definition *definition,
-                                    vst_id *id);
+VST_API vst_status vst_recording_define_id(vst_recording *recording,
+                                           const vst_definition *definition,
+                                           vst_id *id);
 
 /* Calls fn with the file of each Python function that was defined, once for
  * each function. It runs with the recorder's lock held: it must not define,
  * record or allocate. */
-VST_API void vst_queue_each_file(vst_queue *queue,
-                                 void (*fn)(void *ctx, vst_id id,
-                                            const char *file, uint32_t length),
-                                 void *ctx);
+VST_API void vst_recording_each_file(vst_recording *recording,
+                                     void (*fn)(void *ctx, vst_id id,
+                                                const char *file,
+                                                uint32_t length),
+                                     void *ctx);
 
 /* A fact about the whole trace; value is JSON. A later value of the same key
  * replaces the earlier one. */
-VST_API vst_status vst_queue_set_metadata(vst_queue *queue, const char *key,
-                                          const char *json);
+VST_API vst_status vst_recording_set_metadata(vst_recording *recording,
+                                              const char *key,
+                                              const char *json);
 
 /* ---- threads ----------------------------------------------------------- */
 
 /* Names a thread. handle is what vst_thread_handle() returns in it;
  * system_tid may be 0 if unknown. The last name wins. */
-VST_API void vst_queue_name_thread(vst_queue *queue, uint64_t handle,
-                                   uint64_t system_tid, const char *name,
-                                   size_t name_len);
+VST_API void vst_recording_name_thread(vst_recording *recording,
+                                       uint64_t handle, uint64_t system_tid,
+                                       const char *name, size_t name_len);
 
 /* Tells which calls a thread is inside of as recording begins, outermost
  * first. Called for any thread before that thread's first record. */
-VST_API void vst_queue_open_stack(vst_queue *queue, uint64_t handle,
-                                  uint64_t system_tid, const vst_id *ids,
-                                  size_t count);
+VST_API void vst_recording_open_stack(vst_recording *recording, uint64_t handle,
+                                      uint64_t system_tid, const vst_id *ids,
+                                      size_t count);
 
 VST_API uint64_t vst_thread_handle(void); /* of the calling thread */
 
@@ -103,10 +118,10 @@ typedef struct vst_buffer {
 
 /* Names the recording in progress, 0 while there is none. It changes when a
  * recording starts or stops, and when every thread shall look up (see
- * vst_queue_request_attention); a buffer whose epoch differs takes the slow
+ * vst_recording_request_attention); a buffer whose epoch differs takes the slow
  * path. Written under the recorder's lock, read relaxed: a hook that still
  * sees the old value writes one more record into a buffer that is still its
- * own (pairs with the release store in vst_queue_start and _stop). */
+ * own (pairs with the release store in vst_recording_start and _stop). */
 VST_API extern uint64_t vst_recording_epoch;
 
 #if defined(__GNUC__)
@@ -211,11 +226,11 @@ VST_API bool vst_thread_enter_free(void);
 VST_API void vst_thread_release(void);
 
 /* Makes every thread take the slow path once and call the attention function
- * given to vst_queue_set_attention, on itself, under no lock of vestige's. So
- * does a thread's first record. A free-running thread calls it too. */
-VST_API void vst_queue_request_attention(vst_queue *queue);
-VST_API void vst_queue_set_attention(vst_queue *queue, void (*fn)(void *ctx),
-                                     void *ctx);
+ * given to vst_recording_set_attention, on itself, under no lock of vestige's.
+ * So does a thread's first record. A free-running thread calls it too. */
+VST_API void vst_recording_request_attention(vst_recording *recording);
+VST_API void vst_recording_set_attention(vst_recording *recording,
+                                         void (*fn)(void *ctx), void *ctx);
 
 #ifdef __cplusplus
 }

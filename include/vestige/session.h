@@ -45,8 +45,8 @@ VST_API vst_status vst_session_finish(vst_session *session, vst_error *error);
 VST_API void vst_session_destroy(vst_session *session);
 
 VST_API bool vst_session_is_recording(const vst_session *session);
-/* The queue to define and record into; valid until destroy. */
-VST_API vst_queue *vst_session_queue(vst_session *session);
+/* The recording to define and record into; valid until destroy. */
+VST_API vst_recording *vst_session_recording(vst_session *session);
 VST_API uint64_t vst_session_lost(const vst_session *session);
 /* Somebody else made the file shorter while it was written. What is recorded
  * from then on is lost, and counted; the file is left as it is. */

@@ -97,12 +97,14 @@ struct vst_tracer {
     const vst_tracer_ops *ops;
 };
 
-/* Makes a tracer that records into queue, and starts it. */
-typedef vst_status (*vst_tracer_make_fn)(vst_queue *queue, vst_tracer **tracer);
+/* Makes a tracer that records into the recording, and starts it. */
+typedef vst_status (*vst_tracer_make_fn)(vst_recording *recording,
+                                         vst_tracer **tracer);
 
 VST_API void vst_tracer_register(vst_tracer_make_fn make); /* NULL: none */
 VST_API vst_tracer_make_fn vst_tracer_registered(void);
-VST_API vst_status vst_tracer_make(vst_queue *queue, vst_tracer **tracer);
+VST_API vst_status vst_tracer_make(vst_recording *recording,
+                                   vst_tracer **tracer);
 
 /* ---- the memory tracer -------------------------------------------------- */
 
@@ -120,12 +122,12 @@ struct vst_memory_tracer {
     const vst_memory_tracer_ops *ops;
 };
 
-/* Makes one that records into queue once it is started. */
-typedef vst_status (*vst_memory_tracer_make_fn)(vst_queue *queue,
+/* Makes one that records into the recording once it is started. */
+typedef vst_status (*vst_memory_tracer_make_fn)(vst_recording *recording,
                                                 vst_memory_tracer **tracer);
 
 VST_API void vst_memory_tracer_register(vst_memory_tracer_make_fn make);
-VST_API vst_status vst_memory_tracer_make(vst_queue *queue,
+VST_API vst_status vst_memory_tracer_make(vst_recording *recording,
                                           vst_memory_tracer **tracer);
 
 #ifdef __cplusplus

@@ -28,7 +28,7 @@ typedef struct vpy_options {
 
 typedef struct vpy_tracer {
     vst_tracer base;
-    vst_queue *queue;
+    vst_recording *recording;
     vpy_options options;
     const vpy_engine *engine; /* the one that placed the hooks */
     vst_matcher *matcher;     /* of get_events; no GIL needed */
@@ -43,7 +43,7 @@ extern vpy_tracer *vpy_active;
 
 /* Options for the next tracer that is made; takes over the references. */
 void vpy_tracer_configure(vpy_options *options);
-vst_status vpy_tracer_make(vst_queue *queue, vst_tracer **tracer);
+vst_status vpy_tracer_make(vst_recording *recording, vst_tracer **tracer);
 /* In a forked child: the hooks go, whatever state another thread left them in.
  */
 void vpy_tracer_abandon(void);
@@ -454,7 +454,7 @@ int vpy_traceback_init(PyObject *module);
 void vpy_traceback_after_fork(void);
 PyObject *vpy_trace_of_session(PyObject *session, vst_session *handle);
 /* {file: id of one of its functions}, see source_files.c. */
-PyObject *vpy_source_files(vst_queue *queue);
+PyObject *vpy_source_files(vst_recording *recording);
 PyObject *vpy_raise(vst_status status, const vst_error *error, PyObject *path);
 void vpy_raise_for_both(int sys_errno, PyObject *source, PyObject *target);
 /* A vst_progress_fn; calls a Python function. */
@@ -465,9 +465,10 @@ vst_id vpy_define_name(vst_definition_kind kind, PyObject *name);
  * is found as the object that it is looked up on. 0: it works. */
 int vpy_self_bound(PyTypeObject *owner, const char *name, size_t offset,
                    unsigned char bit);
-extern vst_queue *vpy_recording_queue;        /* for annotations; NULL: none */
-void vpy_annotation_forget(vst_queue *queue); /* it is about to be freed */
-extern PyObject *vpy_recording_session;       /* borrowed; NULL: none */
+extern vst_recording *vpy_recording_queue; /* for annotations; NULL: none */
+void vpy_annotation_forget(
+    vst_recording *recording);          /* it is about to be freed */
+extern PyObject *vpy_recording_session; /* borrowed; NULL: none */
 /* Stops the recording if somebody cut its file. With the GIL. */
 void vpy_session_end_if_cut(void);
 vst_session *vpy_session_handle(PyObject *session);

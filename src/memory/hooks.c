@@ -222,7 +222,7 @@ static void pin(void)
         dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-vst_status vst__hooks_install(vst_queue *queue,
+vst_status vst__hooks_install(vst_recording *recording,
                               const vst_memory_options *options)
 {
     static bool is_ready; /* under the lock of start and stop */
@@ -238,23 +238,24 @@ vst_status vst__hooks_install(vst_queue *queue,
         is_ready = true;
     }
     vst__scan_begin(hooks, options->native_allocators ? HOOKS : 0,
-                    hooks[0].original, options->native_stacks ? queue : NULL);
+                    hooks[0].original,
+                    options->native_stacks ? recording : NULL);
     vst__scan();
     return VST_OK;
 }
 
-void vst__hooks_remove(vst_queue *queue)
+void vst__hooks_remove(vst_recording *recording)
 {
     vst__scan_counts counts;
     char json[128];
 
     vst__scan_end(hooks, HOOKS, &counts);
-    if (!queue)
+    if (!recording)
         return;
     snprintf(json, sizeof json,
              "{\"libraries\": %llu, \"slots\": %llu, \"left_alone\": %llu}",
              (unsigned long long)counts.objects,
              (unsigned long long)counts.patched,
              (unsigned long long)counts.left_alone);
-    vst_queue_set_metadata(queue, "vestige.memory.hooks", json);
+    vst_recording_set_metadata(recording, "vestige.memory.hooks", json);
 }

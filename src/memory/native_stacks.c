@@ -125,18 +125,18 @@ static void keep(uint64_t key, vst_stack_id id)
 
 /* ---- stacks ------------------------------------------------------------- */
 
-static vst_stack_id define(vst_queue *queue, const vst_stack *stack)
+static vst_stack_id define(vst_recording *recording, const vst_stack *stack)
 {
     uint64_t key =
         key_of_node(stack->kind, stack->parent, stack->address + stack->flags);
     vst_stack_id id = find(key);
 
-    if (!id && vst_queue_define_stack(queue, stack, &id) == VST_OK)
+    if (!id && vst_recording_define_stack(recording, stack, &id) == VST_OK)
         keep(key, id);
     return id;
 }
 
-VST_COLD static vst_stack_id define_walk(vst_queue *queue,
+VST_COLD static vst_stack_id define_walk(vst_recording *recording,
                                          const uintptr_t *addresses,
                                          size_t count, bool is_cut)
 {
@@ -145,14 +145,14 @@ VST_COLD static vst_stack_id define_walk(vst_queue *queue,
 
     for (size_t i = count; i-- > 0; stack.flags = 0) {
         stack.address = addresses[i];
-        stack.parent = define(queue, &stack);
+        stack.parent = define(recording, &stack);
         if (!stack.parent)
             return 0;
     }
     return stack.parent;
 }
 
-vst_stack_id vst__native_stack(vst_queue *queue, vst_stack_id language,
+vst_stack_id vst__native_stack(vst_recording *recording, vst_stack_id language,
                                const uintptr_t *addresses, size_t count)
 {
     bool is_cut = count >= VST__WALK_MAX;
@@ -167,11 +167,11 @@ vst_stack_id vst__native_stack(vst_queue *queue, vst_stack_id language,
     vst_stack_id id = find(key);
     if (id)
         return id;
-    id = define_walk(queue, addresses, count, is_cut);
+    id = define_walk(recording, addresses, count, is_cut);
     if (id && language) {
         const vst_stack both = {
             .kind = VST_STACK_BOTH, .parent = language, .address = id};
-        id = define(queue, &both);
+        id = define(recording, &both);
     }
     if (!id)
         return language;

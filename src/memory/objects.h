@@ -79,9 +79,9 @@ typedef struct vst__scan_counts {
 } vst__scan_counts;
 
 /* What scans do from now on: hooks go in, if there are any, and libraries are
- * told to queue, if there is one. */
+ * told to recording, if there is one. */
 void vst__scan_begin(const vst__hook *hooks, size_t count,
-                     const void *malloc_in_use, vst_queue *queue);
+                     const void *malloc_in_use, vst_recording *recording);
 /* Looks at what was loaded since the last one. */
 void vst__scan(void);
 /* Takes all hooks out, wherever they still are. */

@@ -25,7 +25,7 @@ static uint64_t peak_before;
 /* Of whoever samples. */
 static _Atomic uint64_t peak_seen;
 
-static vst_id define(vst_queue *queue, const char *name)
+static vst_id define(vst_recording *recording, const char *name)
 {
     const vst_definition counter = {.kind = VST_DEF_COUNTER,
                                     .name = name,
@@ -33,14 +33,14 @@ static vst_id define(vst_queue *queue, const char *name)
                                     .file = ""};
     vst_id id = 0;
 
-    return vst_queue_define(queue, &counter, &id) == VST_OK ? id : 0;
+    return vst_recording_define_id(recording, &counter, &id) == VST_OK ? id : 0;
 }
 
-void vst__resident_begin(vst_queue *queue)
+void vst__resident_begin(vst_recording *recording)
 {
     vst__reserved_forget();
-    files_id = define(queue, VST_COUNTER_RESIDENT_FILES);
-    resident_id = define(queue, VST_COUNTER_RESIDENT);
+    files_id = define(recording, VST_COUNTER_RESIDENT_FILES);
+    resident_id = define(recording, VST_COUNTER_RESIDENT);
     least_pause = (vst_ticks)(vst_clock_ticks_per_second() / SAMPLES_A_SECOND);
     peak_before = vst__os_resident_peak();
     atomic_store(&peak_seen, 0);
@@ -48,7 +48,7 @@ void vst__resident_begin(vst_queue *queue)
 }
 
 /* The system's own mark tells the peak exactly, if it rose meanwhile. */
-void vst__resident_end(vst_queue *queue)
+void vst__resident_end(vst_recording *recording)
 {
     uint64_t peak = vst__os_resident_peak(), seen = atomic_load(&peak_seen);
     char json[64];
@@ -57,10 +57,10 @@ void vst__resident_end(vst_queue *queue)
     vst__reserved_forget();
     if (peak <= peak_before || peak < seen)
         peak = seen;
-    if (!queue || !peak)
+    if (!recording || !peak)
         return;
     snprintf(json, sizeof json, "{\"peak\": %llu}", (unsigned long long)peak);
-    vst_queue_set_metadata(queue, "vestige.memory.resident", json);
+    vst_recording_set_metadata(recording, "vestige.memory.resident", json);
 }
 
 void vst__resident_after_fork(void)

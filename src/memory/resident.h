@@ -20,8 +20,8 @@ static inline bool vst__resident_is_due(vst_ticks now)
 }
 
 /* Before anything is traced, and after. */
-void vst__resident_begin(vst_queue *queue);
-void vst__resident_end(vst_queue *queue);
+void vst__resident_begin(vst_recording *recording);
+void vst__resident_end(vst_recording *recording);
 void vst__resident_after_fork(void);
 
 /* Inside the funnel, if one is due. errno may change. */

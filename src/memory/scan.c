@@ -17,13 +17,13 @@ enum { FIRST_KNOWN = 512, FIRST_NAMES = 64 * 1024, BUILD_ID_MAX = 64 };
 
 static pthread_mutex_t scan_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* All under scan_lock, but hooks, malloc_in_use and queue, which are constant
- * while anybody may scan. */
+/* All under scan_lock, but hooks, malloc_in_use and recording, which are
+ * constant while anybody may scan. */
 static struct {
     const vst__hook *hooks;
     size_t hook_count;
     const void *malloc_in_use;
-    vst_queue *queue;
+    vst_recording *recording;
     unsigned long long adds, subs; /* the loader's, of the last scan */
     bool looks_again;              /* some were not ready */
     uintptr_t *known;              /* a hash table of those that are done */
@@ -156,7 +156,7 @@ static void note_module(scanning *s, const vst__object *object)
 
 static void tell_modules(scanning *s)
 {
-    for (size_t i = 0; i < s->found_size && state.queue;) {
+    for (size_t i = 0; i < s->found_size && state.recording;) {
         found_module found;
         memcpy(&found, s->found + i, sizeof found);
         const char *path = s->found + i + sizeof found;
@@ -170,7 +170,7 @@ static void tell_modules(scanning *s)
                             : NULL,
             .build_id_len = found.build_id_len,
         };
-        vst_queue_define_module(state.queue, &module);
+        vst_recording_define_module(state.recording, &module);
         i += (sizeof found + found.path_size + found.build_id_len + 7) &
              ~(size_t)7;
     }
@@ -238,7 +238,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *ctx)
     if (s->takes_out)
         return 0;
     make_known(key_of(info));
-    if (state.queue)
+    if (state.recording)
         note_module(s, &object);
     return 0;
 }
@@ -258,14 +258,14 @@ static void go_over(scanning *s)
 }
 
 void vst__scan_begin(const vst__hook *hooks, size_t count,
-                     const void *malloc_in_use, vst_queue *queue)
+                     const void *malloc_in_use, vst_recording *recording)
 {
     pthread_mutex_lock(&scan_lock);
     forget_known();
     state.hooks = hooks;
     state.hook_count = count;
     state.malloc_in_use = malloc_in_use;
-    state.queue = queue;
+    state.recording = recording;
     state.looks_again = true;
     state.counts = (vst__scan_counts){.objects = 0};
     pthread_mutex_unlock(&scan_lock);
@@ -284,7 +284,7 @@ void vst__scan_end(const vst__hook *hooks, size_t count,
     scanning s = {.takes_out = true, .hooks = hooks, .hook_count = count};
 
     *counts = state.counts;
-    state.queue = NULL;
+    state.recording = NULL;
     go_over(&s);
 }
 
@@ -294,5 +294,5 @@ void vst__scan_after_fork(void)
     state.known = NULL;
     state.capacity = state.count = 0;
     state.looks_again = true;
-    state.queue = NULL;
+    state.recording = NULL;
 }

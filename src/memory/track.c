@@ -4,11 +4,11 @@
  *
  * Any thread, in any state: inside an allocator, under locks of the program's,
  * while it ends. A thread takes a lock here only for its first event and its
- * end. stop() waits until nobody is inside any more, so that a queue and the
- * function that tells stacks are not called once it returned. For that a thread
- * says that it is inside, and looks again whether memory is traced; stop() says
- * that it is not, lets every processor pass a barrier, and looks who is inside:
- * one of both sees the other. */
+ * end. stop() waits until nobody is inside any more, so that a recording and
+ * the function that tells stacks are not called once it returned. For that a
+ * thread says that it is inside, and looks again whether memory is traced;
+ * stop() says that it is not, lets every processor pass a barrier, and looks
+ * who is inside: one of both sees the other. */
 #include "memory/track.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static bool has_hooks; /* control_lock */
 
 atomic_uint vst__memory_mode;
 static struct {
-    vst_queue *queue;
+    vst_recording *recording;
     vst_memory_options options;
 } traced; /* constant while memory is traced, and anybody inside */
 
@@ -120,7 +120,7 @@ static void after_fork_in_child(void)
     atomic_store(&here.busy, 0);
     if (here.is_known)
         link_state(&here);
-    traced.queue = NULL;
+    traced.recording = NULL;
     vst__sample_after_fork();
     vst__scan_after_fork();
     vst__resident_after_fork();
@@ -172,7 +172,7 @@ static inline vst_stack_id find_stack(const void *from, unsigned *flags)
         size_t first;
         size_t count =
             vst__native_walk(from, walk, sizeof walk / sizeof *walk, &first);
-        stack = vst__native_stack(traced.queue, stack, walk + first, count);
+        stack = vst__native_stack(traced.recording, stack, walk + first, count);
     }
     return stack;
 }
@@ -344,7 +344,8 @@ void vst_memory_moved(vst_memory_kind kind, uintptr_t from, uintptr_t to,
 
 /* ---- start and stop ----------------------------------------------------- */
 
-static void tell_options(vst_queue *queue, const vst_memory_options *options)
+static void tell_options(vst_recording *recording,
+                         const vst_memory_options *options)
 {
     char json[160];
 
@@ -354,26 +355,27 @@ static void tell_options(vst_queue *queue, const vst_memory_options *options)
              (unsigned long long)options->sample_bytes,
              options->native_stacks ? "true" : "false",
              options->native_allocators ? "true" : "false");
-    vst_queue_set_metadata(queue, "vestige.memory", json);
+    vst_recording_set_metadata(recording, "vestige.memory", json);
 }
 
-static vst_status start(vst_queue *queue, const vst_memory_options *options)
+static vst_status start(vst_recording *recording,
+                        const vst_memory_options *options)
 {
     vst_status status = VST_OK;
     uint64_t seed;
 
-    traced.queue = queue;
+    traced.recording = recording;
     traced.options = *options;
     traced.options.native_stacks =
         options->native_stacks && vst_traceback_has_native();
-    tell_options(queue, &traced.options);
+    tell_options(recording, &traced.options);
     vst__os_random(&seed, sizeof seed);
     vst__sample_begin(options->sample_bytes, seed);
-    vst__resident_begin(queue);
+    vst__resident_begin(recording);
     if (traced.options.native_stacks && !vst__native_stacks_begin())
         return VST_E_NOMEM;
     if (options->native_allocators || traced.options.native_stacks)
-        status = vst__hooks_install(queue, &traced.options);
+        status = vst__hooks_install(recording, &traced.options);
     has_hooks |= status == VST_OK && options->native_allocators;
     if (status == VST_OK)
         atomic_store(&vst__memory_mode,
@@ -381,15 +383,15 @@ static vst_status start(vst_queue *queue, const vst_memory_options *options)
     return status;
 }
 
-vst_status vst_memory_start(vst_queue *queue, const vst_memory_options *options,
-                            vst_error *error)
+vst_status vst_memory_start(vst_recording *recording,
+                            const vst_memory_options *options, vst_error *error)
 {
     vst_status status = VST_E_BUSY;
 
     vst_memory_enter();
     pthread_mutex_lock(&control_lock);
     if (!vst__memory_is_on())
-        status = start(queue, options);
+        status = start(recording, options);
     pthread_mutex_unlock(&control_lock);
     vst_memory_leave();
     return vst_error_set(error, status, 0, 0);
@@ -414,12 +416,12 @@ void vst_memory_stop(void)
     if (vst__memory_is_on()) {
         atomic_store(&vst__memory_mode, OFF);
         wait_until_nobody_is_inside();
-        vst__resident_end(traced.queue);
+        vst__resident_end(traced.recording);
     }
     if (has_hooks)
-        vst__hooks_remove(traced.queue);
+        vst__hooks_remove(traced.recording);
     has_hooks = false;
-    traced.queue = NULL;
+    traced.recording = NULL;
     vst__native_stacks_end();
     pthread_mutex_unlock(&control_lock);
     vst_memory_leave();

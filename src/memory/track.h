@@ -92,15 +92,15 @@ void vst__native_stacks_end(void);
 enum { VST__WALK_MAX = 256 }; /* frames further out are left out */
 /* The number of a native stack, innermost frame first, together with that of
  * the language. */
-vst_stack_id vst__native_stack(vst_queue *queue, vst_stack_id language,
+vst_stack_id vst__native_stack(vst_recording *recording, vst_stack_id language,
                                const uintptr_t *addresses, size_t count);
 
 /* ---- hooks.c ------------------------------------------------------------ */
 
 /* Puts hooks into every loaded library, and into those that come later. */
-vst_status vst__hooks_install(vst_queue *queue,
+vst_status vst__hooks_install(vst_recording *recording,
                               const vst_memory_options *options);
 /* Takes out those that are still there. */
-void vst__hooks_remove(vst_queue *queue);
+void vst__hooks_remove(vst_recording *recording);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/heap.h"
 #include "os/os.h"
-#include "record/queue.h"
+#include "record/recording.h"
 
 enum { ARGS_MAX = (VST_ESCAPE_WORDS_MAX - 1) * 8 };
 
@@ -59,11 +59,12 @@ void vst_thread_release(void)
     vst_thread_buffer = &no_buffer;
     vst__os_thread_exit_arg(exit_hook, NULL);
     vst__recorder_take();
-    if (writer->queue)
+    if (writer->recording)
         vst__writer_tell_left_out(writer);
     writer->thread = NULL;
-    if (writer->queue) {
-        vst__queue_forget_thread(writer->queue, vst__os_thread_handle());
+    if (writer->recording) {
+        vst__recording_forget_thread(writer->recording,
+                                     vst__os_thread_handle());
         vst__writer_detach(writer, true);
     } else {
         vst__writer_abandon(writer);
@@ -82,27 +83,28 @@ uint64_t vst_thread_handle(void)
  * False: nothing is recorded now. */
 static bool join_recording(vst__writer *writer)
 {
-    vst_queue *queue = vst__recording;
+    vst_recording *recording = vst__recording_now;
 
-    if (!queue) {
+    if (!recording) {
         vst__writer_abandon(writer);
         return false;
     }
-    if (writer->queue == queue) {
+    if (writer->recording == recording) {
         vst__writer_leave_what_is_gone(writer);
         return true;
     }
     vst__writer_abandon(writer);
-    vst__thread *thread = vst__queue_thread(queue, vst__os_thread_handle());
+    vst__thread *thread =
+        vst__recording_thread(recording, vst__os_thread_handle());
     if (!thread)
         return false;
     if (!thread->system_tid) {
         thread->system_tid = vst__os_thread_id();
-        vst__queue_define_thread(queue, thread, "", 0);
+        vst__recording_define_thread(recording, thread, "", 0);
     }
     writer->number = thread->number;
     writer->thread = thread;
-    vst__writer_attach(writer, queue);
+    vst__writer_attach(writer, recording);
     return true;
 }
 
@@ -121,8 +123,8 @@ static bool get_ready(vst__writer *writer, bool free_running)
         writer->free_running |= free_running;
         if (writer->free_running)
             writer->hot.free_epoch = epoch;
-        attention = writer->queue->attention;
-        ctx = writer->queue->attention_ctx;
+        attention = writer->recording->attention;
+        ctx = writer->recording->attention_ctx;
     }
     vst__recorder_give();
     if (attention)
@@ -141,11 +143,12 @@ static bool get_ready_for_memory(vst__writer *writer)
     uint64_t epoch = current_epoch(); /* the same */
     bool ready = writer->recent && join_recording(writer);
     if (ready) {
-        vst_queue *queue = writer->queue;
-        if (!queue->has_memory) {
+        vst_recording *recording = writer->recording;
+        if (!recording->has_memory) {
             const vst_entry entry = {.kind = VST_ENTRY_MEMORY};
-            queue->has_memory =
-                queue->provider->define(queue->provider->ctx, &entry) == VST_OK;
+            recording->has_memory =
+                recording->provider->define(recording->provider->ctx, &entry) ==
+                VST_OK;
         }
         writer->memory_epoch = epoch;
         writer->free_running = true;
@@ -170,8 +173,8 @@ bool vst_thread_enter_free(void)
 static void count_lost_outside(void)
 {
     vst__recorder_take();
-    if (vst__recording)
-        vst__recording->lost++;
+    if (vst__recording_now)
+        vst__recording_now->lost++;
     vst__recorder_give();
 }
 
@@ -323,7 +326,7 @@ void vst_record_stack(const vst_id *ids, size_t count)
     if (!writer)
         return;
     vst__recorder_take();
-    if (writer->queue)
+    if (writer->recording)
         vst__writer_stack(writer, ids, count);
     vst__recorder_give();
 }

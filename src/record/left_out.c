@@ -3,11 +3,12 @@
  * every VST_LEFT_OUT_TOLD of them, so that the sum is nearly right in the file
  * of a process that dies, and of the rest when a thread lets go of the
  * recording. */
-#include "record/queue.h"
+#include "record/recording.h"
 
-static void tell(vst__writer *writer, const vst_queue *queue, uint64_t count)
+static void tell(vst__writer *writer, const vst_recording *recording,
+                 uint64_t count)
 {
-    const vst_chunk_provider *provider = queue->provider;
+    const vst_chunk_provider *provider = recording->provider;
     uint64_t more = count - writer->left_out_told;
 
     writer->left_out_told = count;
@@ -20,8 +21,8 @@ static VST_COLD void tell_some(vst_buffer *buffer)
 {
     vst__writer *writer = (vst__writer *)buffer;
 
-    if (writer->queue)
-        tell(writer, writer->queue, buffer->left_out);
+    if (writer->recording)
+        tell(writer, writer->recording, buffer->left_out);
 }
 
 /* Takes the ENTER of this id back, as if it had never been, if it is the last
@@ -60,10 +61,10 @@ void vst__writer_tell_left_out(vst__writer *writer)
 
     if (!count)
         return;
-    tell(writer, writer->queue, count);
+    tell(writer, writer->recording, count);
     writer->left_out_told = 0;
     if (writer->thread) {
         writer->thread->left_out += count;
-        vst__queue_define_thread(writer->queue, writer->thread, "", 0);
+        vst__recording_define_thread(writer->recording, writer->thread, "", 0);
     }
 }

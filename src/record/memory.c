@@ -7,7 +7,7 @@
 
 #include <vestige/memory.h>
 
-#include "record/queue.h"
+#include "record/recording.h"
 
 enum { KIND_MASK = 31, FLAGS_MASK = 3, FLAGS_SHIFT = 5, SIZE_SHIFT = 7 };
 

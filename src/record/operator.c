@@ -5,15 +5,15 @@
 #include <vestige/operator.h>
 #include <vestige/storage.h>
 
-#include "record/queue.h"
+#include "record/recording.h"
 
 vst_id vst_recording_define(const vst_definition *definition)
 {
     vst_id id = 0;
 
     vst__recorder_take();
-    if (vst__recording)
-        vst__queue_define(vst__recording, definition, &id);
+    if (vst__recording_now)
+        vst__recording_define(vst__recording_now, definition, &id);
     vst__recorder_give();
     return id;
 }

@@ -9,7 +9,7 @@
 #include <vestige/memory.h>
 
 #include "base/heap.h"
-#include "record/queue.h"
+#include "record/recording.h"
 
 enum { FIRST_KEYS = 1024, FIRST_SLOTS = 2048 };
 
@@ -95,11 +95,11 @@ void vst__stacks_free(vst__stacks *stacks)
     memset(stacks, 0, sizeof *stacks);
 }
 
-static vst_status define_new(vst_queue *queue, const vst__stack_key *key,
-                             vst_stack_id *id)
+static vst_status define_new(vst_recording *recording,
+                             const vst__stack_key *key, vst_stack_id *id)
 {
-    const vst_chunk_provider *provider = queue->provider;
-    vst__stacks *stacks = &queue->stacks;
+    const vst_chunk_provider *provider = recording->provider;
+    vst__stacks *stacks = &recording->stacks;
 
     if (stacks->count >= UINT32_MAX - 1)
         return VST_E_NO_IDS;
@@ -120,8 +120,8 @@ static vst_status define_new(vst_queue *queue, const vst__stack_key *key,
     return VST_OK;
 }
 
-vst_status vst_queue_define_stack(vst_queue *queue, const vst_stack *stack,
-                                  vst_stack_id *id)
+vst_status vst_recording_define_stack(vst_recording *recording,
+                                      const vst_stack *stack, vst_stack_id *id)
 {
     vst__stack_key key = key_of(stack);
     vst_status status = VST_OK;
@@ -130,20 +130,21 @@ vst_status vst_queue_define_stack(vst_queue *queue, const vst_stack *stack,
     if (vst__is_forking)
         return VST_E_STATE;
     vst__recorder_take();
-    if (!vst__queue_is_ours(queue))
+    if (!vst__recording_is_ours(recording))
         status = VST_E_STATE;
-    else if (queue->stacks.slot_count)
-        *id = *probe(&queue->stacks, &key);
+    else if (recording->stacks.slot_count)
+        *id = *probe(&recording->stacks, &key);
     if (status == VST_OK && *id == 0) {
-        status = define_new(queue, &key, id);
+        status = define_new(recording, &key, id);
         if (status != VST_OK)
-            queue->lost++;
+            recording->lost++;
     }
     vst__recorder_give();
     return status;
 }
 
-vst_status vst_queue_define_module(vst_queue *queue, const vst_module *module)
+vst_status vst_recording_define_module(vst_recording *recording,
+                                       const vst_module *module)
 {
     vst_entry entry = {
         .kind = VST_ENTRY_MODULE,
@@ -158,11 +159,11 @@ vst_status vst_queue_define_module(vst_queue *queue, const vst_module *module)
     vst_status status = VST_E_STATE;
 
     vst__recorder_take();
-    if (vst__queue_is_ours(queue)) {
-        entry.id = queue->last_module + 1;
-        status = queue->provider->define(queue->provider->ctx, &entry);
+    if (vst__recording_is_ours(recording)) {
+        entry.id = recording->last_module + 1;
+        status = recording->provider->define(recording->provider->ctx, &entry);
         if (status == VST_OK)
-            queue->last_module = entry.id;
+            recording->last_module = entry.id;
     }
     vst__recorder_give();
     return status;

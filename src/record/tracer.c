@@ -19,12 +19,12 @@ vst_tracer_make_fn vst_tracer_registered(void)
     return atomic_load(&make_tracer);
 }
 
-vst_status vst_tracer_make(vst_queue *queue, vst_tracer **tracer)
+vst_status vst_tracer_make(vst_recording *recording, vst_tracer **tracer)
 {
     vst_tracer_make_fn make = atomic_load(&make_tracer);
 
     if (make)
-        return make(queue, tracer);
+        return make(recording, tracer);
     *tracer = &vst__tracer_noop;
     return VST_OK;
 }
@@ -34,12 +34,13 @@ void vst_memory_tracer_register(vst_memory_tracer_make_fn make)
     atomic_store(&make_memory_tracer, make);
 }
 
-vst_status vst_memory_tracer_make(vst_queue *queue, vst_memory_tracer **tracer)
+vst_status vst_memory_tracer_make(vst_recording *recording,
+                                  vst_memory_tracer **tracer)
 {
     vst_memory_tracer_make_fn make = atomic_load(&make_memory_tracer);
 
     if (make)
-        return make(queue, tracer);
+        return make(recording, tracer);
     *tracer = &vst__memory_tracer_noop;
     return VST_OK;
 }

@@ -1,7 +1,7 @@
 /* Storing words in a writer's chunk: what the inline front and the records of
  * memory leave to others. By the owner of the writer alone, or under the lock
  * for a writer that nobody owns. Getting chunks is writer.c. */
-#include "record/queue.h"
+#include "record/recording.h"
 
 void vst__writer_count_lost(vst__writer *writer)
 {

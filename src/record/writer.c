@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "record/queue.h"
+#include "record/recording.h"
 
 enum {
     HEADER_WORDS = 8, /* of the provider's, so that chunks are whole pages */
@@ -35,13 +35,14 @@ enum {
 
 /* The escape's own word is stored last: a checkpoint is there as a whole or not
  * at all. Its time is that of the word before, or of the chunk. */
-static void begin_run(vst__writer *writer, vst_queue *queue, size_t room)
+static void begin_run(vst__writer *writer, vst_recording *recording,
+                      size_t room)
 {
     vst__thread *thread = writer->thread;
     uint64_t *at = writer->hot.cursor;
 
     writer->run = NULL;
-    if (!queue->checkpoints || !thread)
+    if (!recording->checkpoints || !thread)
         return;
     size_t words = vst__fold_emit(&thread->fold, at + CHECKPOINT_WORDS, room);
     vst__store_word(at + 1, words);
@@ -56,9 +57,9 @@ static void begin_run(vst__writer *writer, vst_queue *queue, size_t room)
 }
 
 /* Its words may be anything by now. */
-static bool is_gone(const vst_queue *queue)
+static bool is_gone(const vst_recording *recording)
 {
-    const vst_chunk_provider *provider = queue->provider;
+    const vst_chunk_provider *provider = recording->provider;
 
     return provider->is_gone && provider->is_gone(provider->ctx);
 }
@@ -75,7 +76,7 @@ static void leave_run(vst__writer *writer)
 {
     vst__thread *thread = writer->thread;
 
-    if (!writer->run || !thread || is_gone(writer->queue))
+    if (!writer->run || !thread || is_gone(writer->recording))
         return;
     size_t count = (size_t)(writer->hot.cursor - writer->run);
     vst__fold_words(&thread->fold, writer->run, count);
@@ -113,19 +114,19 @@ static void clear_chunk(vst__writer *writer)
     writer->hot.floor = NULL;
 }
 
-static void seal(vst_queue *queue, vst_chunk *chunk, const uint64_t *cursor,
-                 uint32_t segments)
+static void seal(vst_recording *recording, vst_chunk *chunk,
+                 const uint64_t *cursor, uint32_t segments)
 {
-    const vst_chunk_provider *provider = queue->provider;
+    const vst_chunk_provider *provider = recording->provider;
 
-    queue->lost += provider->seal(provider->ctx, chunk,
-                                  (size_t)(cursor - chunk->words), segments);
+    recording->lost += provider->seal(
+        provider->ctx, chunk, (size_t)(cursor - chunk->words), segments);
 }
 
 /* The runs in what was given to others are gone. */
-static void mark_gone(vst_queue *queue, const vst_chunk *chunk)
+static void mark_gone(vst_recording *recording, const vst_chunk *chunk)
 {
-    for (vst__thread *t = queue->threads; t && chunk->emptied; t = t->next)
+    for (vst__thread *t = recording->threads; t && chunk->emptied; t = t->next)
         if (!t->writes && t->place >= chunk->place &&
             t->place - chunk->place < chunk->emptied) {
             t->place = 0;
@@ -141,39 +142,39 @@ static size_t least_words(size_t need)
 }
 
 /* A checkpoint is to be whole, and to leave room for what follows. */
-static size_t wanted_words(const vst__writer *writer, const vst_queue *queue,
-                           size_t need)
+static size_t wanted_words(const vst__writer *writer,
+                           const vst_recording *recording, size_t need)
 {
     size_t words = least_words(need);
 
-    if (queue->checkpoints && writer->thread)
+    if (recording->checkpoints && writer->thread)
         words += 2 * vst__fold_size(&writer->thread->fold);
     if (words > LAST_CHUNK_WORDS)
         words = LAST_CHUNK_WORDS;
     return words > writer->next_words ? words : writer->next_words;
 }
 
-static vst_status acquire(const vst__writer *writer, vst_queue *queue,
+static vst_status acquire(const vst__writer *writer, vst_recording *recording,
                           size_t need, vst_chunk *chunk)
 {
-    const vst_chunk_provider *provider = queue->provider;
-    size_t words = wanted_words(writer, queue, need);
+    const vst_chunk_provider *provider = recording->provider;
+    size_t words = wanted_words(writer, recording, need);
 
     vst_status status = provider->acquire(provider->ctx, writer->number, words,
                                           least_words(need), chunk);
-    if (status != VST_OK && queue->checkpoints && queue->spares) {
+    if (status != VST_OK && recording->checkpoints && recording->spares) {
         /* What waits for other threads can be had again, once it is sealed. */
-        vst__spares_seal(queue);
+        vst__spares_seal(recording);
         status = provider->acquire(provider->ctx, writer->number, words,
                                    least_words(need), chunk);
     }
-    if (status == VST_OK && queue->checkpoints)
-        mark_gone(queue, chunk);
+    if (status == VST_OK && recording->checkpoints)
+        mark_gone(recording, chunk);
     return status;
 }
 
-static void begin_chunk(vst__writer *writer, vst_queue *queue, size_t need,
-                        const vst_chunk *chunk)
+static void begin_chunk(vst__writer *writer, vst_recording *recording,
+                        size_t need, const vst_chunk *chunk)
 {
     writer->chunk = *chunk;
     writer->segments = 1;
@@ -186,42 +187,43 @@ static void begin_chunk(vst__writer *writer, vst_queue *queue, size_t need,
     size_t room = chunk->capacity / 2;
     if (room > chunk->capacity - least_words(need))
         room = chunk->capacity - least_words(need);
-    begin_run(writer, queue, room);
+    begin_run(writer, recording, room);
     forget_recent(writer);
 }
 
 /* A checkpoint is to be whole, and to leave room for what follows. */
-static bool is_worth_taking(const vst__writer *writer, const vst_queue *queue,
+static bool is_worth_taking(const vst__writer *writer,
+                            const vst_recording *recording,
                             const vst__spare *spare)
 {
     const vst_chunk *chunk = &spare->chunk;
     size_t room = (size_t)(chunk->words + chunk->capacity - spare->cursor);
 
-    if (!queue->checkpoints || !writer->thread)
+    if (!recording->checkpoints || !writer->thread)
         return true;
     return room >= SPARE_WORDS + 2 * vst__fold_size(&writer->thread->fold);
 }
 
-static vst__spare *pop_spare(vst_queue *queue)
+static vst__spare *pop_spare(vst_recording *recording)
 {
-    vst__spare *spare = queue->spares;
+    vst__spare *spare = recording->spares;
 
     if (spare) {
-        queue->spares = spare->next;
-        queue->spare_count--;
+        recording->spares = spare->next;
+        recording->spare_count--;
     }
     return spare;
 }
 
 /* Takes over what a thread that ended left of its chunk. */
-static bool take_spare(vst__writer *writer, vst_queue *queue)
+static bool take_spare(vst__writer *writer, vst_recording *recording)
 {
-    vst__spare *spare = pop_spare(queue);
+    vst__spare *spare = pop_spare(recording);
 
     if (!spare)
         return false;
-    if (!is_worth_taking(writer, queue, spare)) {
-        seal(queue, &spare->chunk, spare->cursor, spare->segments);
+    if (!is_worth_taking(writer, recording, spare)) {
+        seal(recording, &spare->chunk, spare->cursor, spare->segments);
         vst__free(spare);
         return false;
     }
@@ -235,89 +237,90 @@ static bool take_spare(vst__writer *writer, vst_queue *queue)
     uint64_t payload[2] = {writer->number, writer->hot.last};
     vst__writer_escape(writer, VST_ESCAPE_SEGMENT, payload, 2);
     writer->chunk.overhead += 3;
-    begin_run(writer, queue, (size_t)(writer->end - writer->hot.cursor) / 2);
+    begin_run(writer, recording,
+              (size_t)(writer->end - writer->hot.cursor) / 2);
     forget_recent(writer);
     return true;
 }
 
-static void link_writer(vst__writer *writer, vst_queue *queue)
+static void link_writer(vst__writer *writer, vst_recording *recording)
 {
-    writer->queue = queue;
+    writer->recording = recording;
     writer->previous = NULL;
-    writer->next = queue->writers;
+    writer->next = recording->writers;
     if (writer->next)
         writer->next->previous = writer;
-    queue->writers = writer;
+    recording->writers = writer;
     if (writer->thread)
         writer->thread->writes = true;
 }
 
 static void unlink_writer(vst__writer *writer)
 {
-    vst_queue *queue = writer->queue;
+    vst_recording *recording = writer->recording;
 
     if (writer->next)
         writer->next->previous = writer->previous;
     if (writer->previous)
         writer->previous->next = writer->next;
     else
-        queue->writers = writer->next;
-    writer->queue = NULL;
+        recording->writers = writer->next;
+    writer->recording = NULL;
     if (writer->thread)
         writer->thread->writes = false;
     writer->thread = NULL;
 }
 
-static bool attach(vst__writer *writer, vst_queue *queue)
+static bool attach(vst__writer *writer, vst_recording *recording)
 {
     vst_chunk chunk;
 
-    link_writer(writer, queue);
-    writer->hot.shortest = queue->shortest;
+    link_writer(writer, recording);
+    writer->hot.shortest = recording->shortest;
     writer->next_words =
-        queue->checkpoints ? FIRST_OF_FEW_WORDS : FIRST_CHUNK_WORDS;
+        recording->checkpoints ? FIRST_OF_FEW_WORDS : FIRST_CHUNK_WORDS;
     writer->run = NULL;
-    writer->asks_again = queue->checkpoints;
+    writer->asks_again = recording->checkpoints;
     writer->asks_in = 0;
     writer->lost_before = writer->lost;
-    if (take_spare(writer, queue))
+    if (take_spare(writer, recording))
         return true;
-    if (acquire(writer, queue, 0, &chunk) != VST_OK)
+    if (acquire(writer, recording, 0, &chunk) != VST_OK)
         return false;
-    begin_chunk(writer, queue, 0, &chunk);
+    begin_chunk(writer, recording, 0, &chunk);
     return true;
 }
 
-static bool keep_as_spare(vst__writer *writer, vst_queue *queue)
+static bool keep_as_spare(vst__writer *writer, vst_recording *recording)
 {
     if (writer->end - writer->hot.cursor < SPARE_WORDS ||
-        (queue->checkpoints && queue->spare_count >= SPARES_MAX))
+        (recording->checkpoints && recording->spare_count >= SPARES_MAX))
         return false;
     vst__spare *spare = vst__alloc(sizeof *spare);
     if (!spare)
         return false;
     *spare = (vst__spare){writer->chunk, writer->hot.cursor, writer->segments,
-                          writer->next_words, queue->spares};
-    queue->spares = spare;
-    queue->spare_count++;
+                          writer->next_words, recording->spares};
+    recording->spares = spare;
+    recording->spare_count++;
     return true;
 }
 
-void vst__spares_seal(vst_queue *queue)
+void vst__spares_seal(vst_recording *recording)
 {
     vst__spare *spare;
 
-    while ((spare = pop_spare(queue)) != NULL) {
-        seal(queue, &spare->chunk, spare->cursor, spare->segments);
+    while ((spare = pop_spare(recording)) != NULL) {
+        seal(recording, &spare->chunk, spare->cursor, spare->segments);
         vst__free(spare);
     }
 }
 
-void vst__spares_abandon(vst_queue *queue)
+void vst__spares_abandon(vst_recording *recording)
 {
     vst__spare *spare;
 
-    while ((spare = pop_spare(queue)) != NULL) {
+    while ((spare = pop_spare(recording)) != NULL) {
         spare->chunk.release(&spare->chunk);
         vst__free(spare);
     }
@@ -325,15 +328,15 @@ void vst__spares_abandon(vst_queue *queue)
 
 void vst__writer_detach(vst__writer *writer, bool keep_for_others)
 {
-    vst_queue *queue = writer->queue;
+    vst_recording *recording = writer->recording;
 
     vst__writer_tell_left_out(writer);
     if (keep_for_others)
         leave_run(writer);
     if (writer->chunk.words &&
-        !(keep_for_others && keep_as_spare(writer, queue)))
-        seal(queue, &writer->chunk, writer->hot.cursor, writer->segments);
-    queue->lost += __atomic_exchange_n(&writer->lost, 0, __ATOMIC_RELAXED);
+        !(keep_for_others && keep_as_spare(writer, recording)))
+        seal(recording, &writer->chunk, writer->hot.cursor, writer->segments);
+    recording->lost += __atomic_exchange_n(&writer->lost, 0, __ATOMIC_RELAXED);
     clear_chunk(writer);
     vst__writer_unready(writer);
     unlink_writer(writer);
@@ -346,15 +349,16 @@ void vst__writer_abandon(vst__writer *writer)
     clear_chunk(writer);
     vst__writer_unready(writer);
     writer->hot.left_out = writer->left_out_told = 0;
-    if (writer->queue)
+    if (writer->recording)
         unlink_writer(writer);
 }
 
 void vst__writer_leave_what_is_gone(vst__writer *writer)
 {
-    if (!writer->chunk.words || !is_gone(writer->queue))
+    if (!writer->chunk.words || !is_gone(writer->recording))
         return;
-    seal(writer->queue, &writer->chunk, writer->hot.cursor, writer->segments);
+    seal(writer->recording, &writer->chunk, writer->hot.cursor,
+         writer->segments);
     clear_chunk(writer);
     writer->run = NULL;
     writer->asks_again = false;
@@ -362,28 +366,28 @@ void vst__writer_leave_what_is_gone(vst__writer *writer)
 
 /* A thread that waits in a call, and has no writer because it recorded nothing
  * since it was told of, would be missing from what is kept. */
-static void tell_again(vst_queue *queue)
+static void tell_again(vst_recording *recording)
 {
-    if (queue->tells_again || !queue->checkpoints)
+    if (recording->tells_again || !recording->checkpoints)
         return;
-    queue->tells_again = true;
-    for (vst__thread *t = queue->threads; t; t = t->next) {
+    recording->tells_again = true;
+    for (vst__thread *t = recording->threads; t; t = t->next) {
         vst__writer writer = {
             .hot = VST_BUFFER_NONE, .number = t->number, .thread = t};
         if (!t->gone)
             continue;
         t->gone = false;
-        attach(&writer, queue);
+        attach(&writer, recording);
         vst__writer_detach(&writer, true);
     }
-    queue->tells_again = false;
+    recording->tells_again = false;
 }
 
-bool vst__writer_attach(vst__writer *writer, vst_queue *queue)
+bool vst__writer_attach(vst__writer *writer, vst_recording *recording)
 {
-    bool attached = attach(writer, queue);
+    bool attached = attach(writer, recording);
 
-    tell_again(queue);
+    tell_again(recording);
     return attached;
 }
 
@@ -391,15 +395,15 @@ bool vst__writer_attach(vst__writer *writer, vst_queue *queue)
  * back. */
 static void change_run(vst__writer *writer, size_t need)
 {
-    vst_queue *queue = writer->queue;
+    vst_recording *recording = writer->recording;
     vst_chunk chunk;
 
     leave_run(writer);
-    seal(queue, &writer->chunk, writer->hot.cursor, writer->segments);
+    seal(recording, &writer->chunk, writer->hot.cursor, writer->segments);
     clear_chunk(writer);
-    if (acquire(writer, queue, need, &chunk) == VST_OK) {
-        begin_chunk(writer, queue, need, &chunk);
-        tell_again(queue);
+    if (acquire(writer, recording, need, &chunk) == VST_OK) {
+        begin_chunk(writer, recording, need, &chunk);
+        tell_again(recording);
         return;
     }
     lose_track(writer->thread);
@@ -414,17 +418,17 @@ void vst__writer_ask_again(vst__writer *writer, size_t need)
 
     writer->asks_in = ASK_AFTER;
     need += GAP_WORDS;
-    if (!writer->queue ||
-        acquire(writer, writer->queue, need, &chunk) != VST_OK)
+    if (!writer->recording ||
+        acquire(writer, writer->recording, need, &chunk) != VST_OK)
         return;
     uint64_t lost = writer->lost - writer->lost_before;
-    begin_chunk(writer, writer->queue, need, &chunk);
+    begin_chunk(writer, writer->recording, need, &chunk);
     /* What was open then is known to nobody now. */
     if (lost)
         vst__writer_escape(writer, VST_ESCAPE_LOST, &lost, 1);
     vst__writer_escape(writer, VST_ESCAPE_GAP, &gap_ends, 1);
     vst__writer_escape(writer, VST_ESCAPE_STACK, NULL, 0);
-    tell_again(writer->queue);
+    tell_again(writer->recording);
 }
 
 /* Where there is no room for more, a gap says that nothing is known of this
@@ -434,7 +438,7 @@ void vst__writer_change_chunk(vst__writer *writer, size_t need)
     const uint64_t gap_begins = 0;
     vst_chunk chunk;
 
-    if (!writer->queue) {
+    if (!writer->recording) {
         /* The recording stopped while this thread was on its way here. */
         vst__writer_abandon(writer);
         return;
@@ -443,13 +447,14 @@ void vst__writer_change_chunk(vst__writer *writer, size_t need)
         change_run(writer, need);
         return;
     }
-    bool found = acquire(writer, writer->queue, need, &chunk) == VST_OK;
+    bool found = acquire(writer, writer->recording, need, &chunk) == VST_OK;
     if (!found)
         vst__writer_escape(writer, VST_ESCAPE_GAP, &gap_begins, 1);
-    seal(writer->queue, &writer->chunk, writer->hot.cursor, writer->segments);
+    seal(writer->recording, &writer->chunk, writer->hot.cursor,
+         writer->segments);
     clear_chunk(writer);
     if (found)
-        begin_chunk(writer, writer->queue, need, &chunk);
+        begin_chunk(writer, writer->recording, need, &chunk);
 }
 
 bool vst__writer_has_room(const vst__writer *writer, size_t words)

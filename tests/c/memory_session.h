@@ -22,7 +22,7 @@ static inline void memory_begin(const vst_memory_options *options)
         vst_session_start(memory_session, NULL) != VST_OK)
         abort();
     CHECK_INT(
-        vst_memory_start(vst_session_queue(memory_session), options, NULL),
+        vst_memory_start(vst_session_recording(memory_session), options, NULL),
         VST_OK);
 }
 

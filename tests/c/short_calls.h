@@ -51,8 +51,8 @@ static inline void model_begin(model *m, const vst_session_options *options)
         const char name = (char)('a' + i);
         vst_definition d = {
             .kind = VST_DEF_NATIVE, .name = &name, .name_len = 1};
-        CHECK_INT(vst_queue_define(vst_session_queue(model_session), &d,
-                                   &model_ids[i]),
+        CHECK_INT(vst_recording_define_id(vst_session_recording(model_session),
+                                          &d, &model_ids[i]),
                   VST_OK);
     }
 }

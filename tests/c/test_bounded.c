@@ -35,7 +35,8 @@ static vst_id define(const char *name)
                                  .name_len = (uint32_t)strlen(name)};
     vst_id id = 0;
 
-    CHECK_INT(vst_queue_define(vst_session_queue(session), &definition, &id),
+    CHECK_INT(vst_recording_define_id(vst_session_recording(session),
+                                      &definition, &id),
               VST_OK);
     return id;
 }
@@ -551,8 +552,8 @@ static void a_thread_that_waits_all_along_is_still_there(void)
     for (int i = 0; i < OUTER; i++)
         ids[i] = outer;
     for (unsigned thread = 1; thread <= 40; thread++)
-        vst_queue_open_stack(vst_session_queue(session), thread, thread, ids,
-                             OUTER);
+        vst_recording_open_stack(vst_session_recording(session), thread, thread,
+                                 ids, OUTER);
     for (int i = 0; i < 10; i++) {
         record_leaves(0, 100000);
         vst_trace *trace = open_file(&info);

@@ -10,17 +10,17 @@
 #include "export/output/json.h"
 #include "exported.h"
 
-/* ---- a recording -------------------------------------------------------- */
+/* ---- a recording ----------------------------------------------------- */
 
-typedef struct recording {
+typedef struct traced {
     char path[256];
     vst_session *session;
     vst_ticks now;
     vst_stack_id stack; /* app.py:7 in load, called by app.py:30 in main */
     vst_id load;
-} recording;
+} traced;
 
-static vst_id define_as(vst_queue *queue, vst_definition_kind kind,
+static vst_id define_as(vst_recording *recording, vst_definition_kind kind,
                         const char *name, const char *file)
 {
     vst_definition definition = {.kind = kind,
@@ -31,50 +31,51 @@ static vst_id define_as(vst_queue *queue, vst_definition_kind kind,
                                  .line = 1};
     vst_id id;
 
-    CHECK_INT(vst_queue_define(queue, &definition, &id), VST_OK);
+    CHECK_INT(vst_recording_define_id(recording, &definition, &id), VST_OK);
     return id;
 }
 
-static vst_id define(vst_queue *queue, const char *name, const char *file)
+static vst_id define(vst_recording *recording, const char *name,
+                     const char *file)
 {
-    return define_as(queue, VST_DEF_PYTHON, name, file);
+    return define_as(recording, VST_DEF_PYTHON, name, file);
 }
 
-static void begin(recording *r, const char *name)
+static void begin(traced *r, const char *name)
 {
     vst_session_options options = {.path = r->path, .overwrite = true};
     vst_stack stack = {.kind = VST_STACK_LANGUAGE, .line = 30};
-    vst_queue *queue;
+    vst_recording *recording;
 
-    *r = (recording){.now = 0};
+    *r = (traced){.now = 0};
     snprintf(r->path, sizeof r->path, "%s/%s", folder, name);
     if (vst_session_create(&options, &r->session, NULL) != VST_OK ||
         vst_session_start(r->session, NULL) != VST_OK)
         abort();
-    queue = vst_session_queue(r->session);
-    r->load = define(queue, "load", "app.py");
-    stack.function = define(queue, "main", "app.py");
-    CHECK_INT(vst_queue_define_stack(queue, &stack, &r->stack), VST_OK);
+    recording = vst_session_recording(r->session);
+    r->load = define(recording, "load", "app.py");
+    stack.function = define(recording, "main", "app.py");
+    CHECK_INT(vst_recording_define_stack(recording, &stack, &r->stack), VST_OK);
     stack.parent = r->stack;
     stack.function = r->load;
     stack.line = 7;
-    CHECK_INT(vst_queue_define_stack(queue, &stack, &r->stack), VST_OK);
+    CHECK_INT(vst_recording_define_stack(recording, &stack, &r->stack), VST_OK);
     r->now = vst_clock_ticks();
 }
 
-static void allocate(recording *r, uintptr_t address, size_t size)
+static void allocate(traced *r, uintptr_t address, size_t size)
 {
     r->now += 1;
     vst_record_alloc(VST_MEMORY_MALLOC, address, size, r->stack, 0, r->now);
 }
 
-static void release(recording *r, uintptr_t address)
+static void release(traced *r, uintptr_t address)
 {
     r->now += 1;
     vst_record_free(VST_MEMORY_FREE, address, 0, r->now);
 }
 
-static vst_trace *finish(recording *r)
+static vst_trace *finish(traced *r)
 {
     vst_trace *trace = NULL;
 
@@ -118,7 +119,7 @@ static size_t count_of(const char *text, const char *part)
 
 static void allocations_and_frees_are_torchs_memory_events(void)
 {
-    recording r;
+    traced r;
     vst_trace *trace;
     char *text;
 
@@ -148,7 +149,7 @@ static void allocations_and_frees_are_torchs_memory_events(void)
 
 static void what_clients_cannot_pair_has_no_event(void)
 {
-    recording r;
+    traced r;
     vst_trace *trace;
     char *text;
 
@@ -167,7 +168,7 @@ static void what_clients_cannot_pair_has_no_event(void)
 
 static void an_address_given_out_twice_is_freed_in_between(void)
 {
-    recording r;
+    traced r;
     vst_trace *trace;
     char *text;
 
@@ -184,7 +185,7 @@ static void an_address_given_out_twice_is_freed_in_between(void)
 
 static void a_trace_without_memory_says_nothing_of_it(void)
 {
-    recording r;
+    traced r;
     vst_trace *trace;
     char *text;
 
@@ -219,7 +220,7 @@ static void the_counter_is_thin_and_its_peak_exact(void)
 {
     enum { TEETH = 20000, PEAK = 1000003, MAX = 4000 };
     static unsigned long long values[MAX];
-    recording r;
+    traced r;
     vst_trace *trace;
     unsigned long long highest = 0;
     size_t count;
@@ -252,13 +253,13 @@ static void the_counter_is_thin_and_its_peak_exact(void)
 
 static void a_span_has_the_bytes_it_allocated_and_its_callees(void)
 {
-    recording r;
+    traced r;
     vst_trace *trace;
     vst_id inner;
     char *text;
 
     begin(&r, "t.vst");
-    inner = define(vst_session_queue(r.session), "inner", "app.py");
+    inner = define(vst_session_recording(r.session), "inner", "app.py");
     vst_record(VST_ENTER, r.load);
     r.now = vst_clock_ticks();
     allocate(&r, 0x10000, 100);
@@ -285,7 +286,7 @@ static void a_span_has_the_bytes_it_allocated_and_its_callees(void)
 
 static void several_processes_have_their_own_memory(void)
 {
-    recording first, second;
+    traced first, second;
     vst_trace *traces[2];
     char *text;
 
@@ -307,7 +308,7 @@ static void several_processes_have_their_own_memory(void)
 
 static void a_frameworks_blocks_are_counted_apart(void)
 {
-    recording r;
+    traced r;
     vst_trace *trace;
     char *text;
 
@@ -329,14 +330,14 @@ static void a_frameworks_blocks_are_counted_apart(void)
 /* A block of 1000 bytes is chosen with a chance of 1 - 1/e. */
 static void samples_count_for_what_they_stand_for(void)
 {
-    recording r;
+    traced r;
     vst_trace *trace;
     char *text;
 
     begin(&r, "t.vst");
-    CHECK_INT(vst_queue_set_metadata(vst_session_queue(r.session),
-                                     "vestige.memory",
-                                     "{\"sample_bytes\": 1000}"),
+    CHECK_INT(vst_recording_set_metadata(vst_session_recording(r.session),
+                                         "vestige.memory",
+                                         "{\"sample_bytes\": 1000}"),
               VST_OK);
     allocate(&r, 0x10000, 1000);
     allocate(&r, 0x20000, 1000);
@@ -353,12 +354,12 @@ static void samples_count_for_what_they_stand_for(void)
 /* Clients pair events of one name by address. */
 static void where_a_framework_tells_of_its_blocks_only_they_are_memory(void)
 {
-    recording r;
+    traced r;
     vst_trace *trace;
     char *text;
 
     begin(&r, "t.vst");
-    define_as(vst_session_queue(r.session), VST_DEF_OPERATOR, "add", "");
+    define_as(vst_session_recording(r.session), VST_DEF_OPERATOR, "add", "");
     allocate(&r, 0x10000, 4096);
     vst_record_alloc(VST_MEMORY_FRAMEWORK, 0x10000, 4000, 0, 0, ++r.now);
     vst_record_free(VST_MEMORY_FRAMEWORK_FREE, 0x10000, 0, ++r.now);
@@ -376,12 +377,12 @@ static void where_a_framework_tells_of_its_blocks_only_they_are_memory(void)
 /* Operators alone change nothing. */
 static void memory_beside_operators_is_memory(void)
 {
-    recording r;
+    traced r;
     vst_trace *trace;
     char *text;
 
     begin(&r, "t.vst");
-    define_as(vst_session_queue(r.session), VST_DEF_OPERATOR, "add", "");
+    define_as(vst_session_recording(r.session), VST_DEF_OPERATOR, "add", "");
     allocate(&r, 0x10000, 4096);
     trace = finish(&r);
     text = exported(&trace, 1, true);
@@ -393,17 +394,17 @@ static void memory_beside_operators_is_memory(void)
 static void long_names_are_cut_and_hostile_ones_escaped(void)
 {
     static char name[3000];
-    recording r;
+    traced r;
     vst_trace *trace;
     vst_stack stack = {.kind = VST_STACK_LANGUAGE, .line = -1};
     char *text;
 
     memset(name, '"', sizeof name - 1);
     begin(&r, "t.vst");
-    stack.function = define(vst_session_queue(r.session), name, name);
-    CHECK_INT(
-        vst_queue_define_stack(vst_session_queue(r.session), &stack, &r.stack),
-        VST_OK);
+    stack.function = define(vst_session_recording(r.session), name, name);
+    CHECK_INT(vst_recording_define_stack(vst_session_recording(r.session),
+                                         &stack, &r.stack),
+              VST_OK);
     allocate(&r, 0x10000, 1);
     r.stack = 1000000; /* of which nobody knows */
     allocate(&r, 0x20000, 1);
@@ -432,7 +433,7 @@ static int tell(void *ctx, double done)
 
 static void a_cancelled_export_leaves_no_file(void)
 {
-    recording r;
+    traced r;
     told t = {.cancel_after = 1};
     vst_trace *trace;
     const char *path;

@@ -66,8 +66,8 @@ static vst_id define(attempt *a, vst_definition_kind kind, const char *name)
                                  .file = "faults.c",
                                  .file_len = 8};
     vst_id id;
-    vst_status status =
-        vst_queue_define(vst_session_queue(a->session), &definition, &id);
+    vst_status status = vst_recording_define_id(
+        vst_session_recording(a->session), &definition, &id);
 
     if (!worked(a, status, NULL)) {
         CHECK_INT(id, 0);
@@ -81,8 +81,8 @@ static vst_stack_id define_stack(attempt *a)
 {
     vst_stack stack = {.kind = VST_STACK_NATIVE, .address = a->records};
     vst_stack_id id;
-    vst_status status =
-        vst_queue_define_stack(vst_session_queue(a->session), &stack, &id);
+    vst_status status = vst_recording_define_stack(
+        vst_session_recording(a->session), &stack, &id);
 
     if (!worked(a, status, NULL)) {
         CHECK_INT(id, 0);
@@ -150,7 +150,7 @@ static void record_in_a_thread(attempt *a)
 /* This thread, two that end, and one that is only known by its open calls. */
 static void record_all(attempt *a)
 {
-    vst_queue *queue = vst_session_queue(a->session);
+    vst_recording *recording = vst_session_recording(a->session);
     char name[16];
 
     a->call = define(a, VST_DEF_PYTHON, "call");
@@ -161,13 +161,13 @@ static void record_all(attempt *a)
         snprintf(name, sizeof name, "more %d", i);
         define(a, VST_DEF_NATIVE, name);
     }
-    worked(a, vst_queue_set_metadata(queue, "key", "\"value\""), NULL);
+    worked(a, vst_recording_set_metadata(recording, "key", "\"value\""), NULL);
     if (a->call != 0) {
-        vst_queue_open_stack(queue, 1, 1, &a->call, 1);
+        vst_recording_open_stack(recording, 1, 1, &a->call, 1);
         a->records++;
     }
     record(a);
-    vst_queue_name_thread(queue, vst_thread_handle(), 0, "first", 5);
+    vst_recording_name_thread(recording, vst_thread_handle(), 0, "first", 5);
     record_in_a_thread(a);
     record_in_a_thread(a);
     record(a);

@@ -94,10 +94,10 @@ static void make_torn(void)
         exit(2);
     for (int window = 0; window < 2; window++) {
         CHECK_INT(vst_session_start(session, NULL), VST_OK);
-        CHECK_INT(
-            vst_queue_define(vst_session_queue(session), &definition, &id),
-            VST_OK);
-        vst_queue_set_metadata(vst_session_queue(session), "key", "1");
+        CHECK_INT(vst_recording_define_id(vst_session_recording(session),
+                                          &definition, &id),
+                  VST_OK);
+        vst_recording_set_metadata(vst_session_recording(session), "key", "1");
         record(&id);
         if (CHECK_INT(faults_thread(&thread, record, &id), 0))
             pthread_join(thread, NULL);

@@ -55,7 +55,7 @@ static void stacks_and_modules_are_read(void)
 {
     static const uint8_t build_id[] = {1, 2, 3};
     vst_session *session = session_begin(NULL);
-    vst_queue *queue = vst_session_queue(session);
+    vst_recording *recording = vst_session_recording(session);
     vst_stack outer = {.kind = VST_STACK_LANGUAGE, .function = 3, .line = 10};
     vst_stack inner = {
         .kind = VST_STACK_LANGUAGE, .function = 4, .line = 11, .parent = 1};
@@ -71,14 +71,14 @@ static void stacks_and_modules_are_read(void)
     vst_trace *trace;
     vst_error error;
 
-    CHECK_INT(vst_queue_define_stack(queue, &outer, &ids[0]), VST_OK);
-    CHECK_INT(vst_queue_define_stack(queue, &inner, &ids[1]), VST_OK);
-    CHECK_INT(vst_queue_define_stack(queue, &native, &ids[2]), VST_OK);
-    CHECK_INT(vst_queue_define_stack(queue, &both, &ids[3]), VST_OK);
-    CHECK_INT(vst_queue_define_stack(queue, &inner, &ids[4]), VST_OK);
-    CHECK_INT(vst_queue_define_module(queue, &module), VST_OK);
+    CHECK_INT(vst_recording_define_stack(recording, &outer, &ids[0]), VST_OK);
+    CHECK_INT(vst_recording_define_stack(recording, &inner, &ids[1]), VST_OK);
+    CHECK_INT(vst_recording_define_stack(recording, &native, &ids[2]), VST_OK);
+    CHECK_INT(vst_recording_define_stack(recording, &both, &ids[3]), VST_OK);
+    CHECK_INT(vst_recording_define_stack(recording, &inner, &ids[4]), VST_OK);
+    CHECK_INT(vst_recording_define_module(recording, &module), VST_OK);
     inner.line = 12;
-    CHECK_INT(vst_queue_define_stack(queue, &inner, &ids[5]), VST_OK);
+    CHECK_INT(vst_recording_define_stack(recording, &inner, &ids[5]), VST_OK);
     CHECK_INT(ids[0], 1);
     CHECK_INT(ids[1], 2);
     CHECK_INT(ids[2], 3);
@@ -116,7 +116,7 @@ static void many_stacks_keep_their_numbers(void)
 {
     enum { MANY = 200000 };
     vst_session *session = session_begin(NULL);
-    vst_queue *queue = vst_session_queue(session);
+    vst_recording *recording = vst_session_recording(session);
     vst_stack stack = {.kind = VST_STACK_NATIVE};
     size_t wrong = 0;
 
@@ -125,7 +125,7 @@ static void many_stacks_keep_their_numbers(void)
             vst_stack_id id;
             stack.address = i * 64;
             stack.parent = i;
-            vst_queue_define_stack(queue, &stack, &id);
+            vst_recording_define_stack(recording, &stack, &id);
             wrong += id != i + 1;
         }
     CHECK_INT(wrong, 0);
@@ -180,20 +180,20 @@ static void a_forked_child_begins_anew(void)
     int status;
 
     stack.address = 2;
-    vst_queue_define_stack(vst_session_queue(session), &stack, &id);
+    vst_recording_define_stack(vst_session_recording(session), &stack, &id);
     stack.address = 3;
-    vst_queue_define_stack(vst_session_queue(session), &stack, &id);
+    vst_recording_define_stack(vst_session_recording(session), &stack, &id);
     CHECK_INT(id, 2);
     allocate(1, 10, id);
     pid_t child = fork();
     if (child == 0) {
         allocate(2, 20, id); /* goes nowhere */
-        if (vst_queue_define_stack(vst_session_queue(session), &stack, &id) !=
-            VST_E_STATE)
+        if (vst_recording_define_stack(vst_session_recording(session), &stack,
+                                       &id) != VST_E_STATE)
             _exit(1);
         vst_session *own = session_begin(NULL);
-        if (vst_queue_define_stack(vst_session_queue(own), &stack, &id) !=
-                VST_OK ||
+        if (vst_recording_define_stack(vst_session_recording(own), &stack,
+                                       &id) != VST_OK ||
             id != 1)
             _exit(2);
         allocate(3, 30, id);

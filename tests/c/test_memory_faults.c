@@ -69,8 +69,9 @@ static void without_the_list_of_mappings_nothing_is_changed(void)
         vst_session_start(memory_session, NULL) != VST_OK)
         abort();
     faults_begin(FAULT_OPEN, 1, true, EMFILE);
-    CHECK_INT(vst_memory_start(vst_session_queue(memory_session), &all, NULL),
-              VST_OK);
+    CHECK_INT(
+        vst_memory_start(vst_session_recording(memory_session), &all, NULL),
+        VST_OK);
     CHECK(faults_end());
     CHECK_INT(recorded(), 0);
 }
@@ -87,7 +88,7 @@ static void native_stacks_need_memory(void)
         abort();
     faults_begin(FAULT_MMAP, 1, true, ENOMEM);
     CHECK_INT(
-        vst_memory_start(vst_session_queue(memory_session), &options, NULL),
+        vst_memory_start(vst_session_recording(memory_session), &options, NULL),
         VST_E_NOMEM);
     CHECK(faults_end());
     CHECK(!vst_memory_is_tracing());

@@ -384,8 +384,9 @@ static void memory_is_traced_once_at_a_time(void)
 {
     memory_begin(&all);
     CHECK(vst_memory_is_tracing());
-    CHECK_INT(vst_memory_start(vst_session_queue(memory_session), &all, NULL),
-              VST_E_BUSY);
+    CHECK_INT(
+        vst_memory_start(vst_session_recording(memory_session), &all, NULL),
+        VST_E_BUSY);
     memory_end();
     CHECK(!vst_memory_is_tracing());
     vst_memory_stop();

@@ -21,7 +21,8 @@ static vst_id define(vst_session *session, const char *name, const char *file,
                         .file_skip = skip};
     vst_id id = 0;
 
-    CHECK_INT(vst_queue_define(vst_session_queue(session), &d, &id), VST_OK);
+    CHECK_INT(vst_recording_define_id(vst_session_recording(session), &d, &id),
+              VST_OK);
     return id;
 }
 
@@ -34,8 +35,9 @@ static vst_stack_id push(vst_session *session, vst_stack_id parent,
                        .line = line};
     vst_stack_id id = 0;
 
-    CHECK_INT(vst_queue_define_stack(vst_session_queue(session), &stack, &id),
-              VST_OK);
+    CHECK_INT(
+        vst_recording_define_stack(vst_session_recording(session), &stack, &id),
+        VST_OK);
     return id;
 }
 
@@ -248,9 +250,9 @@ static void samples_give_estimates_and_their_errors(void)
     double weight = 1 / (1 - exp(-100.0 / 1000));
     vst_memory_summary *s;
 
-    CHECK_INT(vst_queue_set_metadata(vst_session_queue(session),
-                                     "vestige.memory",
-                                     "{\"sample_bytes\": 1000}"),
+    CHECK_INT(vst_recording_set_metadata(vst_session_recording(session),
+                                         "vestige.memory",
+                                         "{\"sample_bytes\": 1000}"),
               VST_OK);
     for (unsigned i = 0; i < 50; i++)
         allocate(i, 100, f);
@@ -311,18 +313,18 @@ static void usage_over_time_is_bounded_and_has_the_peak(void)
 static void own_frames_are_hidden(void)
 {
     vst_session *session = session_begin(NULL);
-    vst_queue *queue = vst_session_queue(session);
+    vst_recording *recording = vst_session_recording(session);
     vst_stack own = {.kind = VST_STACK_LANGUAGE, .line = 9};
     vst_stack_id start, main_, inside;
     vst_memory_summary *s;
 
     own.function = define(session, "run", "/lib/vestige/cli/run.py", 5);
-    CHECK_INT(vst_queue_define_stack(queue, &own, &start), VST_OK);
+    CHECK_INT(vst_recording_define_stack(recording, &own, &start), VST_OK);
     main_ = push(session, start, "main", 1);
     own.parent = main_;
     own.function =
         define(session, "w", "/x/site-packages/vestige/annotate.py", 0);
-    CHECK_INT(vst_queue_define_stack(queue, &own, &inside), VST_OK);
+    CHECK_INT(vst_recording_define_stack(recording, &own, &inside), VST_OK);
     allocate(1, 10, push(session, inside, "f", 2));
     allocate(2, 10, start);
     allocate(3, 10, 0);
@@ -342,8 +344,9 @@ static vst_stack_id native(vst_session *session, vst_stack_id parent,
         .kind = VST_STACK_NATIVE, .parent = parent, .address = address};
     vst_stack_id id = 0;
 
-    CHECK_INT(vst_queue_define_stack(vst_session_queue(session), &stack, &id),
-              VST_OK);
+    CHECK_INT(
+        vst_recording_define_stack(vst_session_recording(session), &stack, &id),
+        VST_OK);
     return id;
 }
 
@@ -352,7 +355,7 @@ static vst_stack_id native(vst_session *session, vst_stack_id parent,
 static void native_frames_meet_the_languages_at_evaluation_frames(void)
 {
     vst_session *session = session_begin(NULL);
-    vst_queue *queue = vst_session_queue(session);
+    vst_recording *recording = vst_session_recording(session);
     vst_module module = {.path = "/nowhere/libx.so",
                          .bias = 0x10000,
                          .start = 0x10000,
@@ -363,15 +366,15 @@ static void native_frames_meet_the_languages_at_evaluation_frames(void)
     vst_stack_id m, f, g, at = 0, id, gone;
     vst_memory_summary *s;
 
-    vst_queue_define_module(queue, &module);
-    vst_queue_set_metadata(queue, "vestige.evaluation",
-                           "[[73728, 73984], [7, 8]]"); /* 0x12000 … */
+    vst_recording_define_module(recording, &module);
+    vst_recording_set_metadata(recording, "vestige.evaluation",
+                               "[[73728, 73984], [7, 8]]"); /* 0x12000 … */
     language.function = define(session, "m", "/app/a.py", 5);
     language.line = 1;
-    vst_queue_define_stack(queue, &language, &m);
+    vst_recording_define_stack(recording, &language, &m);
     language.parent = m;
     language.line = 2;
-    vst_queue_define_stack(queue, &language, &f);
+    vst_recording_define_stack(recording, &language, &f);
     g = push(session, f, "g", 3);
     at = native(session, at, 0x12001); /* started vestige: not shown */
     at = native(session, at, 0x11000);
@@ -382,11 +385,11 @@ static void native_frames_meet_the_languages_at_evaluation_frames(void)
     at = native(session, at, 0x11200);
     both.parent = g;
     both.address = at;
-    vst_queue_define_stack(queue, &both, &id);
+    vst_recording_define_stack(recording, &both, &id);
     allocate(1, 10, id);
     both.parent = 0;
     both.address = gone;
-    vst_queue_define_stack(queue, &both, &gone);
+    vst_recording_define_stack(recording, &both, &gone);
     allocate(2, 10, gone);
     vst_session_stop(session);
     s = summarize(session, 1);
@@ -402,17 +405,17 @@ static void native_frames_meet_the_languages_at_evaluation_frames(void)
 static void stacks_that_make_no_sense_end(void)
 {
     vst_session *session = session_begin(NULL);
-    vst_queue *queue = vst_session_queue(session);
+    vst_recording *recording = vst_session_recording(session);
     vst_stack stack = {
         .kind = VST_STACK_LANGUAGE, .parent = 1, .function = 12345, .line = -7};
     vst_stack both = {.kind = VST_STACK_BOTH, .parent = 3, .address = 3};
     vst_stack_id a, b, c;
     vst_memory_summary *s;
 
-    vst_queue_define_stack(queue, &stack, &a);
+    vst_recording_define_stack(recording, &stack, &a);
     stack.parent = 77;
-    vst_queue_define_stack(queue, &stack, &b);
-    vst_queue_define_stack(queue, &both, &c);
+    vst_recording_define_stack(recording, &stack, &b);
+    vst_recording_define_stack(recording, &both, &c);
     allocate(1, 10, a);
     allocate(2, 10, b);
     allocate(3, 10, c);

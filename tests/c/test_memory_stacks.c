@@ -102,8 +102,8 @@ static void a_native_stack_and_a_languages_are_joined(void)
     uint64_t addresses[300];
 
     memory_begin(&options);
-    CHECK_INT(vst_queue_define_stack(vst_session_queue(memory_session), &frame,
-                                     &language),
+    CHECK_INT(vst_recording_define_stack(vst_session_recording(memory_session),
+                                         &frame, &language),
               VST_OK);
     outer(100);
     outer(200);

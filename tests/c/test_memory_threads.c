@@ -252,14 +252,14 @@ static void allocating_threads_survive_every_start_and_stop(void)
 }
 
 /* Stacks from everywhere: equal ones get one number. */
-static vst_queue *shared;
+static vst_recording *shared;
 
 static void *define_stacks(void *ids)
 {
     for (unsigned i = 0; i < 5000; i++) {
         vst_stack stack = {.kind = VST_STACK_NATIVE, .address = i % 1000};
-        vst_queue_define_stack(shared, &stack,
-                               &((vst_stack_id *)ids)[i % 1000]);
+        vst_recording_define_stack(shared, &stack,
+                                   &((vst_stack_id *)ids)[i % 1000]);
     }
     return NULL;
 }
@@ -270,7 +270,7 @@ static void threads_that_define_the_same_stacks_get_the_same_numbers(void)
     vst_session *session = session_begin(NULL);
     pthread_t threads[THREADS];
 
-    shared = vst_session_queue(session);
+    shared = vst_session_recording(session);
     for (int i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, define_stacks, ids[i]);
     for (int i = 0; i < THREADS; i++)

@@ -297,7 +297,9 @@ static void the_file_of_a_recording_that_runs_can_be_copied(void)
     if (!CHECK_INT(vst_session_create(&options, &session, NULL), VST_OK))
         return;
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
-    CHECK_INT(vst_queue_define(vst_session_queue(session), &call, &id), VST_OK);
+    CHECK_INT(
+        vst_recording_define_id(vst_session_recording(session), &call, &id),
+        VST_OK);
     for (int i = 0; i < 100000; i++) {
         vst_record(VST_ENTER, id);
         vst_record(VST_EXIT, id);

@@ -7,23 +7,23 @@
 
 #include "check.h"
 #include "memory_provider.h"
-#include "record/queue.h"
+#include "record/recording.h"
 
-static vst_queue *queue;
+static vst_recording *recording;
 
 static void begin(void)
 {
     const vst_chunk_provider *table = provider_begin();
 
-    if (vst__queue_create(table, &queue) != VST_OK ||
-        vst__queue_start(queue) != VST_OK)
+    if (vst__recording_create(table, &recording) != VST_OK ||
+        vst__recording_start(recording) != VST_OK)
         abort();
 }
 
 static void end(void)
 {
-    vst__queue_stop(queue);
-    vst__queue_destroy(queue);
+    vst__recording_stop(recording);
+    vst__recording_destroy(recording);
     provider_end();
 }
 
@@ -83,7 +83,7 @@ static void records_are_stored_in_order_with_kind_and_id(void)
     vst_record(VST_ENTER, VST_ID_MAX);
     vst_record(VST_EXIT, VST_ID_MAX);
     vst_record(VST_RAISE, 1);
-    vst__queue_stop(queue);
+    vst__recording_stop(recording);
     CHECK_TEXT(text_of(&provider.chunks[0]), "+1 +1073741823 -1073741823 !1");
     CHECK_INT(provider.chunks[0].used, 4 + 2);
     CHECK(provider.chunks[0].released);
@@ -94,7 +94,7 @@ static void nothing_is_stored_after_stop(void)
 {
     begin();
     vst_record(VST_ENTER, 1);
-    vst__queue_stop(queue);
+    vst__recording_stop(recording);
     vst_record(VST_EXIT, 1);
     vst_record_counter(1, 1.0);
     CHECK_TEXT(text_of(&provider.chunks[0]), "+1");
@@ -166,7 +166,7 @@ static void a_full_chunk_is_followed_by_one_of_twice_the_size(void)
     begin();
     for (int i = 0; i < 400000; i++)
         vst_record(VST_ENTER, 1 + (vst_id)i % 1000);
-    vst__queue_stop(queue);
+    vst__recording_stop(recording);
     CHECK_INT((provider.chunks[0].capacity + 8) * 8, 16 * 1024);
     CHECK_INT((provider.chunks[1].capacity + 8) * 8, 32 * 1024);
     CHECK_INT((provider.chunks[6].capacity + 8) * 8, 1024 * 1024);
@@ -198,7 +198,7 @@ static void a_payload_never_crosses_a_chunk(void)
         vst_record(VST_ENTER, 1);
         vst_record_args(args, (size_t)(i % 800));
     }
-    vst__queue_stop(queue);
+    vst__recording_stop(recording);
     size_t records = 0;
     for (size_t i = 0; i < provider.chunk_count; i++) {
         kept_chunk *chunk = &provider.chunks[i];
@@ -225,7 +225,7 @@ static void what_finds_no_room_is_counted_for_every_chunk_that_can_fail(void)
         provider.acquire_fails_after = n;
         for (int i = 0; i < 300000; i++)
             vst_record(VST_ENTER, 1);
-        vst__queue_stop(queue);
+        vst__recording_stop(recording);
         for (size_t i = 0; i < provider.chunk_count; i++)
             for (size_t j = 0; j < provider.chunks[i].used; j++) {
                 uint64_t word = provider.chunks[i].words[j];
@@ -254,7 +254,7 @@ static vst_status define(const char *name, int line, vst_id *id)
         .file_len = 4,
     };
 
-    return vst_queue_define(queue, &definition, id);
+    return vst_recording_define_id(recording, &definition, id);
 }
 
 static void equal_definitions_share_an_id_and_are_written_once(void)
@@ -296,9 +296,9 @@ static void files_of_python_functions_are_passed_on(void)
     vst_id f, other;
 
     begin();
-    CHECK_INT(vst_queue_define(queue, &native, &other), VST_OK);
+    CHECK_INT(vst_recording_define_id(recording, &native, &other), VST_OK);
     CHECK_INT(define("f", 1, &f), VST_OK);
-    vst_queue_each_file(queue, add_file, text);
+    vst_recording_each_file(recording, add_file, text);
     CHECK_TEXT(text, "2:a.py ");
     end();
 }
@@ -311,7 +311,7 @@ static void a_definition_that_cannot_be_kept_gets_no_id(void)
     provider.define_fails_after = 0;
     CHECK_INT(define("f", 1, &id), VST_E_NOSPACE);
     CHECK_INT(id, 0);
-    vst__queue_stop(queue);
+    vst__recording_stop(recording);
     CHECK_INT(provider.lost, 1);
     end();
 }
@@ -334,7 +334,7 @@ static void the_rest_of_a_dead_threads_chunk_goes_to_the_next_thread(void)
         pthread_create(&thread, NULL, record_one_call, &id);
         pthread_join(thread, NULL);
     }
-    vst__queue_stop(queue);
+    vst__recording_stop(recording);
     CHECK_INT(provider.chunk_count, 1);
     CHECK_INT(provider.chunks[0].segments, 3);
     CHECK_TEXT(text_of(&provider.chunks[0]),
@@ -349,7 +349,7 @@ static void open_calls_are_announced_before_the_thread_records(void)
     vst_id stack[3] = {1, 2, 3};
 
     begin();
-    vst_queue_open_stack(queue, vst_thread_handle(), 42, stack, 3);
+    vst_recording_open_stack(recording, vst_thread_handle(), 42, stack, 3);
     vst_record(VST_EXIT, 3);
     CHECK_TEXT(text_of(&provider.chunks[0]), "STACK SEGMENT -3");
     CHECK_INT(provider.chunks[0].thread, 1);
@@ -367,7 +367,7 @@ static void a_deep_stack_is_written_in_parts(void)
         ids[i] = (vst_id)i + 1;
     begin();
     vst_record_stack(ids, 5000);
-    vst__queue_stop(queue);
+    vst__recording_stop(recording);
     for (size_t i = 0; i < provider.chunk_count; i++)
         for (size_t j = 0; j < provider.chunks[i].used;) {
             uint64_t word = provider.chunks[i].words[j++];
@@ -406,7 +406,7 @@ static void a_free_running_threads_chunk_stays_until_it_comes_by(void)
     begin();
     pthread_create(&thread, NULL, record_freely, NULL);
     pthread_barrier_wait(&barrier);
-    vst__queue_stop(queue);
+    vst__recording_stop(recording);
     CHECK(!provider.chunks[0].released);
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);
@@ -426,11 +426,11 @@ static void every_thread_attends_once_when_asked(void)
 {
     begin();
     attended = 0;
-    vst_queue_set_attention(queue, attend, NULL);
+    vst_recording_set_attention(recording, attend, NULL);
     vst_record(VST_ENTER, 1);
     vst_record(VST_EXIT, 1);
     CHECK_INT(attended, 1);
-    vst_queue_request_attention(queue);
+    vst_recording_request_attention(recording);
     CHECK_INT(attended, 1);
     vst_record(VST_ENTER, 1);
     vst_record(VST_EXIT, 1);
@@ -443,13 +443,13 @@ static void every_thread_attends_once_when_asked(void)
 
 static void a_second_recording_is_refused_while_one_runs(void)
 {
-    vst_queue *second;
+    vst_recording *second;
 
     begin();
-    vst__queue_create(&provider.table, &second);
-    CHECK_INT(vst__queue_start(second), VST_E_BUSY);
+    vst__recording_create(&provider.table, &second);
+    CHECK_INT(vst__recording_start(second), VST_E_BUSY);
     vst_record(VST_ENTER, 1);
-    vst__queue_destroy(second);
+    vst__recording_destroy(second);
     vst_record(VST_EXIT, 1);
     CHECK_TEXT(text_of(&provider.chunks[0]), "+1 -1");
     end();

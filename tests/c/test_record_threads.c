@@ -7,7 +7,7 @@
 
 #include "check.h"
 #include "memory_provider.h"
-#include "record/queue.h"
+#include "record/recording.h"
 
 enum { THREADS = 8, WINDOWS = 40, CALLS = 2000 };
 
@@ -31,20 +31,20 @@ static void *record_freely(void *unused)
 static void free_running_threads_survive_every_start_and_stop(void)
 {
     pthread_t threads[THREADS];
-    vst_queue *queue;
+    vst_recording *recording;
 
     atomic_store(&stopping, 0);
     provider_begin();
     for (int i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, record_freely, NULL);
     for (int i = 0; i < WINDOWS; i++) {
-        CHECK_INT(vst__queue_create(&provider.table, &queue), VST_OK);
-        CHECK_INT(vst__queue_start(queue), VST_OK);
+        CHECK_INT(vst__recording_create(&provider.table, &recording), VST_OK);
+        CHECK_INT(vst__recording_start(recording), VST_OK);
         unsigned long long before = atomic_load(&recorded);
         while (atomic_load(&recorded) == before)
             ;
-        vst__queue_stop(queue);
-        vst__queue_destroy(queue);
+        vst__recording_stop(recording);
+        vst__recording_destroy(recording);
     }
     atomic_store(&stopping, 1);
     for (int i = 0; i < THREADS; i++)
@@ -54,7 +54,7 @@ static void free_running_threads_survive_every_start_and_stop(void)
     provider_end();
 }
 
-static vst_queue *shared;
+static vst_recording *shared;
 
 static void *come_and_go(void *argument)
 {
@@ -63,7 +63,7 @@ static void *come_and_go(void *argument)
     vst_id id;
 
     definition.name = &names[*(int *)argument];
-    vst_queue_define(shared, &definition, &id);
+    vst_recording_define_id(shared, &definition, &id);
     if (vst_thread_enter_free()) {
         for (int i = 0; i < CALLS; i++) {
             vst_record(VST_ENTER, id);
@@ -96,8 +96,8 @@ static void short_threads_share_chunks_and_lose_nothing(void)
 
     provider_begin();
     atomic_store(&recorded, 0);
-    CHECK_INT(vst__queue_create(&provider.table, &shared), VST_OK);
-    CHECK_INT(vst__queue_start(shared), VST_OK);
+    CHECK_INT(vst__recording_create(&provider.table, &shared), VST_OK);
+    CHECK_INT(vst__recording_start(shared), VST_OK);
     for (int round = 0; round < 20; round++) {
         for (int i = 0; i < THREADS; i++) {
             numbers[i] = i;
@@ -106,12 +106,12 @@ static void short_threads_share_chunks_and_lose_nothing(void)
         for (int i = 0; i < THREADS; i++)
             pthread_join(threads[i], NULL);
     }
-    vst__queue_stop(shared);
+    vst__recording_stop(shared);
     for (size_t i = 0; i < provider.chunk_count; i++)
         enters += count_enters(&provider.chunks[i]);
     CHECK_INT(enters, (long long)atomic_load(&recorded));
     CHECK_INT(enters, 20 * THREADS * CALLS);
-    vst__queue_destroy(shared);
+    vst__recording_destroy(shared);
     provider_end();
 }
 

@@ -20,7 +20,7 @@ typedef struct noting_tracer {
 
 static char calls[1024];
 static vst_id f_id, g_id;
-static vst_queue *last_queue;
+static vst_recording *last_queue;
 
 static void note(const char *what)
 {
@@ -70,33 +70,33 @@ static void noting_destroy(vst_tracer *tracer)
 static const vst_tracer_ops noting_ops = {
     noting_stop, noting_restart, noting_gc, noting_get_events, noting_destroy};
 
-static vst_id define(vst_queue *queue, const char *name)
+static vst_id define(vst_recording *recording, const char *name)
 {
     vst_definition definition = {.kind = VST_DEF_NATIVE,
                                  .name = name,
                                  .name_len = (uint32_t)strlen(name)};
     vst_id id;
 
-    CHECK_INT(vst_queue_define(queue, &definition, &id), VST_OK);
+    CHECK_INT(vst_recording_define_id(recording, &definition, &id), VST_OK);
     return id;
 }
 
-static vst_status noting_make(vst_queue *queue, vst_tracer **out)
+static vst_status noting_make(vst_recording *recording, vst_tracer **out)
 {
     noting_tracer *tracer = calloc(1, sizeof *tracer);
 
     note("make");
     tracer->base.ops = &noting_ops;
-    last_queue = queue;
-    f_id = define(queue, "f");
-    g_id = define(queue, "g");
+    last_queue = recording;
+    f_id = define(recording, "f");
+    g_id = define(recording, "g");
     *out = &tracer->base;
     return vst_matcher_create(&tracer->matcher);
 }
 
-static vst_status failing_make(vst_queue *queue, vst_tracer **out)
+static vst_status failing_make(vst_recording *recording, vst_tracer **out)
 {
-    (void)queue, (void)out;
+    (void)recording, (void)out;
     return VST_E_TRACER;
 }
 
@@ -429,9 +429,10 @@ static void an_unwritable_place_is_an_error_with_errno(void)
     CHECK_INT(error.sys_errno, ENOENT);
 }
 
-static vst_status note_memory_make(vst_queue *queue, vst_memory_tracer **out)
+static vst_status note_memory_make(vst_recording *recording,
+                                   vst_memory_tracer **out)
 {
-    (void)queue, (void)out;
+    (void)recording, (void)out;
     note("memory make");
     return VST_E_NOMEM;
 }

@@ -348,14 +348,14 @@ static void what_took_its_place_is_copied(void)
 
 /* ---- of a recording ------------------------------------------------------ */
 
-static vst_id define(vst_queue *queue, const char *name)
+static vst_id define(vst_recording *recording, const char *name)
 {
     vst_definition definition = {.kind = VST_DEF_NATIVE,
                                  .name = name,
                                  .name_len = (uint32_t)strlen(name)};
     vst_id id;
 
-    CHECK_INT(vst_queue_define(queue, &definition, &id), VST_OK);
+    CHECK_INT(vst_recording_define_id(recording, &definition, &id), VST_OK);
     return id;
 }
 
@@ -409,7 +409,7 @@ static reading read_trace(const char *path)
 
 typedef struct worker {
     pthread_t thread;
-    vst_queue *queue;
+    vst_recording *recording;
     uint64_t tid;
     atomic_ullong calls; /* committed */
     bool defines;        /* something new all the time */
@@ -422,7 +422,7 @@ static atomic_ullong allowed; /* calls of each, so that files stay small */
 static void *work(void *argument)
 {
     worker *self = argument;
-    vst_id id = define(self->queue, "work");
+    vst_id id = define(self->recording, "work");
     char name[64];
 
     for (unsigned i = 0; !atomic_load(&stopping); i++) {
@@ -432,7 +432,7 @@ static void *work(void *argument)
         }
         if (self->defines) {
             snprintf(name, sizeof name, "%p %u", (void *)self, i);
-            id = define(self->queue, name);
+            id = define(self->recording, name);
         }
         if (vst_thread_enter_free()) {
             vst_record(VST_ENTER, id);
@@ -449,7 +449,7 @@ static void begin_work(vst_session *session, bool defines)
     atomic_store(&allowed, CALLS);
     for (size_t i = 0; i < THREADS; i++) {
         atomic_store(&workers[i].calls, 0);
-        workers[i].queue = vst_session_queue(session);
+        workers[i].recording = vst_session_recording(session);
         workers[i].defines = defines;
         pthread_create(&workers[i].thread, NULL, work, &workers[i]);
         /* One after the other: so the i-th has the number i + 1. */
@@ -539,7 +539,7 @@ static void a_call_that_is_open_lasts_until_the_snapshot(void)
 {
     const char *path = path_of("open.vst");
     vst_session *session = begin_recording(NULL);
-    vst_id id = define(vst_session_queue(session), "hangs");
+    vst_id id = define(vst_session_recording(session), "hangs");
     vst_clock_sample entered, asked;
 
     vst_record(VST_ENTER, id);
@@ -702,7 +702,7 @@ static void no_room_for_it_is_told_and_leaves_nothing(void)
 {
     const char *path = path_of("full.vst");
     vst_session *session = begin_recording(NULL);
-    vst_id id = define(vst_session_queue(session), "f");
+    vst_id id = define(vst_session_recording(session), "f");
     struct rlimit limit, small;
     vst_error error;
 
@@ -745,7 +745,7 @@ static void a_process_that_dies_in_it_leaves_no_half_file(void)
 
     if (child == 0) {
         vst_session *own = begin_recording(NULL);
-        define(vst_session_queue(own), "f");
+        define(vst_session_recording(own), "f");
         vst_record(VST_ENTER, 1);
         before_write = die;
         vst_session_snapshot(own, path, false, 0, NULL, NULL);

@@ -20,14 +20,14 @@ static vst_id outer_id, inner_id;
 static atomic_bool stopping;
 static atomic_ullong calls[THREADS];
 
-static vst_id define(vst_queue *queue, const char *name)
+static vst_id define(vst_recording *recording, const char *name)
 {
     vst_definition definition = {.kind = VST_DEF_NATIVE,
                                  .name = name,
                                  .name_len = (uint32_t)strlen(name)};
     vst_id id;
 
-    CHECK_INT(vst_queue_define(queue, &definition, &id), VST_OK);
+    CHECK_INT(vst_recording_define_id(recording, &definition, &id), VST_OK);
     return id;
 }
 
@@ -104,8 +104,8 @@ static void record_and_take(const vst_session_options *options,
 
     CHECK_INT(vst_session_create(options, &session, NULL), VST_OK);
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
-    outer_id = define(vst_session_queue(session), "outer");
-    inner_id = define(vst_session_queue(session), "inner");
+    outer_id = define(vst_session_recording(session), "outer");
+    inner_id = define(vst_session_recording(session), "inner");
     atomic_store(&stopping, false);
     for (size_t i = 0; i < THREADS; i++) {
         atomic_store(&calls[i], 0);

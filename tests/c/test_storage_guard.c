@@ -76,7 +76,7 @@ static vst_id define(const char *name)
                                  .name_len = (uint32_t)strlen(name)};
     vst_id id = 0;
 
-    vst_queue_define(vst_session_queue(session), &definition, &id);
+    vst_recording_define_id(vst_session_recording(session), &definition, &id);
     return id;
 }
 
@@ -268,7 +268,7 @@ static void between_windows_it_is_found_too(void)
     CHECK_INT(vst_session_stop(session), VST_OK);
     CHECK_INT(ended, begun);
     CHECK_INT(truncate(path, 0), 0);
-    vst_queue_set_metadata(vst_session_queue(session), "key", "1");
+    vst_recording_set_metadata(vst_session_recording(session), "key", "1");
     CHECK(vst_session_was_cut(session));
     CHECK(vst_session_start(session, NULL) == VST_OK);
     record(10);

@@ -22,14 +22,14 @@ static vst_tracer_make_fn before; /* what was registered */
 static foreign_calls calls;
 static int fail_next; /* make or restart shall fail */
 
-static vst_id define(vst_queue *queue, const char *name)
+static vst_id define(vst_recording *recording, const char *name)
 {
     vst_definition definition = {.kind = VST_DEF_NATIVE, .name = name};
     vst_id id = 0;
 
     while (name[definition.name_len])
         definition.name_len++;
-    return api->queue_define(queue, &definition, &id) == VST_OK ? id : 0;
+    return api->queue_define(recording, &definition, &id) == VST_OK ? id : 0;
 }
 
 static void work(const foreign_tracer *tracer)
@@ -95,7 +95,7 @@ static const vst_tracer_ops ops = {
     .destroy = destroy,
 };
 
-static vst_status make(vst_queue *queue, vst_tracer **out)
+static vst_status make(vst_recording *recording, vst_tracer **out)
 {
     foreign_tracer *tracer = calloc(1, sizeof *tracer);
 
@@ -106,8 +106,8 @@ static vst_status make(vst_queue *queue, vst_tracer **out)
         return VST_E_TRACER;
     }
     tracer->base.ops = &ops;
-    tracer->outer = define(queue, "foreign outer");
-    tracer->inner = define(queue, "foreign inner");
+    tracer->outer = define(recording, "foreign outer");
+    tracer->inner = define(recording, "foreign inner");
     work(tracer);
     *out = &tracer->base;
     return VST_OK;

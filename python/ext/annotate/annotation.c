@@ -4,7 +4,7 @@
 
 #include <structmember.h>
 
-vst_queue *vpy_recording_queue;
+vst_recording *vpy_recording_queue;
 
 /* As what a span was looked up: the `bound` of one, see self_bound.c. */
 enum { BOUND_ENTER = 1, BOUND_EXIT = 2 };
@@ -28,22 +28,22 @@ static uint32_t last_instance;
 
 /* Counts recordings, so that ids are not carried from one to the next. */
 static uint32_t recording_number;
-static vst_queue *numbered_queue;
+static vst_recording *numbered_recording;
 
 static uint32_t current_recording(void)
 {
-    if (numbered_queue != vpy_recording_queue) {
-        numbered_queue = vpy_recording_queue;
+    if (numbered_recording != vpy_recording_queue) {
+        numbered_recording = vpy_recording_queue;
         recording_number++;
     }
     return recording_number;
 }
 
-/* The next queue may lie at the same address. */
-void vpy_annotation_forget(vst_queue *queue)
+/* The next recording may lie at the same address. */
+void vpy_annotation_forget(vst_recording *recording)
 {
-    if (numbered_queue == queue)
-        numbered_queue = NULL;
+    if (numbered_recording == recording)
+        numbered_recording = NULL;
 }
 
 /* Ids of the names that were used last. Most are constants of the program, so
@@ -62,8 +62,8 @@ vst_id vpy_define_name(vst_definition_kind kind, PyObject *name)
     vst_id id = 0;
     PyObject *text = vpy_text(name, &definition.name, &definition.name_len);
 
-    if (text &&
-        vst_queue_define(vpy_recording_queue, &definition, &id) != VST_OK)
+    if (text && vst_recording_define_id(vpy_recording_queue, &definition,
+                                        &id) != VST_OK)
         id = 0;
     Py_XDECREF(text);
     return id;

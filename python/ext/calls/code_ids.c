@@ -265,7 +265,8 @@ static uint32_t define(PyCodeObject *code)
         vst_id id;
         definition.file_skip =
             vpy_search_path_prefix(definition.file, definition.file_len);
-        if (vst_queue_define(tracer->queue, &definition, &id) == VST_OK)
+        if (vst_recording_define_id(tracer->recording, &definition, &id) ==
+            VST_OK)
             value = id;
         if (value &&
             (wants_args(vpy_code_qualname(code)) ||

@@ -147,7 +147,7 @@ bool vpy_engine_start(vpy_tracer *tracer)
     if (!started)
         return false;
     snprintf(json, sizeof json, "\"%s\"", tracer->engine->name);
-    vst_queue_set_metadata(tracer->queue, "vestige.engine", json);
+    vst_recording_set_metadata(tracer->recording, "vestige.engine", json);
     return true;
 }
 

@@ -96,7 +96,7 @@ static void tell_counts(vpy_tracer *tracer)
              "\"pauses\": %zu}",
              counts->covered, counts->overflow, counts->read_only,
              counts->excluded, counts->foreign, counts->freed, pauses);
-    vst_queue_set_metadata(tracer->queue, "vestige.turbo", json);
+    vst_recording_set_metadata(tracer->recording, "vestige.turbo", json);
 }
 
 static void stop(vpy_tracer *tracer)

@@ -237,7 +237,7 @@ static vst_id define_named(const char *method, const char *class, bool on_type,
     }
     definition.name_len =
         (uint32_t)(length < (int)sizeof label ? length : (int)sizeof label - 1);
-    if (vst_queue_define(tracer->queue, &definition, &id) != VST_OK)
+    if (vst_recording_define_id(tracer->recording, &definition, &id) != VST_OK)
         id = 0;
     return id;
 }

@@ -73,7 +73,7 @@ static vst_status start(vpy_tracer *tracer)
         status = VST_E_NOMEM;
     } else {
         vpy_active = tracer;
-        vst_queue_set_attention(tracer->queue, attend, tracer);
+        vst_recording_set_attention(tracer->recording, attend, tracer);
         vpy_greenlets_begin(tracer);
         vpy_threads_announce(tracer);
         if (!(tracer->options.python || tracer->options.native) ||
@@ -162,7 +162,7 @@ static const vst_tracer_ops ops = {
     .destroy = destroy,
 };
 
-vst_status vpy_tracer_make(vst_queue *queue, vst_tracer **out)
+vst_status vpy_tracer_make(vst_recording *recording, vst_tracer **out)
 {
     vpy_tracer *tracer = calloc(1, sizeof *tracer);
     vst_status status = VST_E_NOMEM;
@@ -170,7 +170,7 @@ vst_status vpy_tracer_make(vst_queue *queue, vst_tracer **out)
     if (!tracer)
         return status;
     tracer->base.ops = &ops;
-    tracer->queue = queue;
+    tracer->recording = recording;
     tracer->options = next_options;
     Py_XINCREF(tracer->options.include);
     Py_XINCREF(tracer->options.exclude);

@@ -37,7 +37,7 @@ void vpy_memory_hooks_remove(void);
 /* ---- stack_walk.c: where a thread is ----------------------------------- */
 
 /* Before memory is traced; with the GIL. */
-void vpy_memory_stacks_begin(vst_queue *queue);
+void vpy_memory_stacks_begin(vst_recording *recording);
 /* The stack function of vst_memory_options. */
 vst_stack_id vpy_memory_stack(unsigned *flags);
 
@@ -51,7 +51,7 @@ vst_stack_id vpy_memory_stack(unsigned *flags);
  * orders a code object's end and the beginning of the next one there. */
 extern uint32_t vpy_nodes_generation;
 
-void vpy_nodes_begin(vst_queue *queue);
+void vpy_nodes_begin(vst_recording *recording);
 void vpy_nodes_after_fork(void);
 /* parent itself where the frame is not to be shown. */
 VST_COLD uint32_t vpy_node_find(uint32_t parent, const vpy_iframe *frame,

@@ -9,7 +9,7 @@
 
 typedef struct memory_tracer {
     vst_memory_tracer base;
-    vst_queue *queue;
+    vst_recording *recording;
     vst_session *session;
     vpy_memory_options options;
 } memory_tracer;
@@ -41,11 +41,11 @@ static vst_status start(vst_memory_tracer *base)
     if (active || is_over)
         return active ? VST_E_BUSY : VST_E_STATE;
     vst_memory_enter();
-    vpy_memory_stacks_begin(tracer->queue);
+    vpy_memory_stacks_begin(tracer->recording);
     if (options.native_stacks)
-        vpy_tell_evaluation(tracer->queue);
+        vpy_tell_evaluation(tracer->recording);
     vpy_memory_hooks_install();
-    status = vst_memory_start(tracer->queue, &options, NULL);
+    status = vst_memory_start(tracer->recording, &options, NULL);
     if (status == VST_OK)
         active = tracer;
     else
@@ -95,14 +95,14 @@ static const vst_memory_tracer_ops ops = {
     .destroy = destroy,
 };
 
-static vst_status make(vst_queue *queue, vst_memory_tracer **out)
+static vst_status make(vst_recording *recording, vst_memory_tracer **out)
 {
     memory_tracer *tracer = calloc(1, sizeof *tracer);
 
     if (!tracer)
         return VST_E_NOMEM;
     tracer->base.ops = &ops;
-    tracer->queue = queue;
+    tracer->recording = recording;
     tracer->session = next_session;
     tracer->options = next_options;
     next_session = NULL;

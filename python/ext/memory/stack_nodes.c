@@ -52,7 +52,7 @@ uint32_t vpy_nodes_generation = 1;
 static atomic_flag lock = ATOMIC_FLAG_INIT;
 static table nodes, codes;
 static uint32_t last_serial;
-static vst_queue *queue; /* changed only while no walk is under way */
+static vst_recording *recording; /* changed only while no walk is under way */
 
 static void take_lock(void)
 {
@@ -188,12 +188,12 @@ static void remove_code(size_t hole)
     codes.used--;
 }
 
-void vpy_nodes_begin(vst_queue *for_queue)
+void vpy_nodes_begin(vst_recording *for_queue)
 {
     take_lock();
     clear(&nodes);
     clear(&codes);
-    queue = for_queue;
+    recording = for_queue;
     release_lock();
 }
 
@@ -247,7 +247,8 @@ static bool define_function(PyCodeObject *code, vst_id *function)
         definition.file = file.bytes;
         definition.file_len = file.length;
         definition.file_skip = vpy_search_path_prefix(file.bytes, file.length);
-        defined = vst_queue_define(queue, &definition, function) == VST_OK;
+        defined =
+            vst_recording_define_id(recording, &definition, function) == VST_OK;
     }
     vpy_plain_text_drop(&name);
     vpy_plain_text_drop(&file);
@@ -301,7 +302,7 @@ static bool define_node(uint32_t parent, const vpy_iframe *frame,
         stack.parent = 0;
         stack.flags |= VST_STACK_IS_CUT;
     }
-    return vst_queue_define_stack(queue, &stack, id) == VST_OK;
+    return vst_recording_define_stack(recording, &stack, id) == VST_OK;
 }
 
 static void keep_node(uint64_t place, uint32_t parent, uint32_t id)

@@ -288,7 +288,7 @@ static void after_fork(void)
     vpy_nodes_after_fork();
 }
 
-void vpy_memory_stacks_begin(vst_queue *queue)
+void vpy_memory_stacks_begin(vst_recording *recording)
 {
     static bool is_ready;
 
@@ -298,5 +298,5 @@ void vpy_memory_stacks_begin(vst_queue *queue)
         pthread_atfork(NULL, NULL, after_fork);
     }
     main_interpreter = PyInterpreterState_Main();
-    vpy_nodes_begin(queue);
+    vpy_nodes_begin(recording);
 }

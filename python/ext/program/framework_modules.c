@@ -101,8 +101,9 @@ static vst_id define(PyObject *self)
     vst_id id = 0;
     PyObject *text = vpy_text(label, &definition.name, &definition.name_len);
 
-    if (text && (!vpy_active || vst_queue_define(vpy_active->queue, &definition,
-                                                 &id) != VST_OK))
+    if (text &&
+        (!vpy_active || vst_recording_define_id(vpy_active->recording,
+                                                &definition, &id) != VST_OK))
         id = 0;
     Py_XDECREF(text);
     Py_XDECREF(label);

@@ -77,7 +77,8 @@ int vpy_gc_start(vpy_tracer *tracer)
 
     if (callback)
         return 0;
-    if (vst_queue_define(tracer->queue, &definition, &gc_id) != VST_OK)
+    if (vst_recording_define_id(tracer->recording, &definition, &gc_id) !=
+        VST_OK)
         return -1;
     list = callback_list();
     callback = list ? PyCFunction_New(&on_gc_method, NULL) : NULL;

@@ -97,7 +97,7 @@ void vpy_greenlets_look(void)
     }
     Py_INCREF(module);
     greenlet = module;
-    vst_queue_request_attention(tracer->queue);
+    vst_recording_request_attention(tracer->recording);
 }
 
 void vpy_greenlets_watch_thread(void)

@@ -60,10 +60,11 @@ void vpy_threads_announce(vpy_tracer *tracer)
         /* One that was made but did not start yet has no stack, and on some
          * versions its maker's handle. */
         if (tstate == own || list.count)
-            vst_queue_open_stack(tracer->queue, tstate->thread_id,
-                                 tstate == own ? (uint64_t)gettid()
-                                               : vpy_thread_system_tid(tstate),
-                                 list.ids, list.count);
+            vst_recording_open_stack(tracer->recording, tstate->thread_id,
+                                     tstate == own
+                                         ? (uint64_t)gettid()
+                                         : vpy_thread_system_tid(tstate),
+                                     list.ids, list.count);
     }
     free(list.ids);
     vpy_threads_name_all(tracer);
@@ -113,7 +114,8 @@ static void name_thread(vpy_tracer *tracer, uint64_t handle, PyObject *thread)
         }
     }
     if (text)
-        vst_queue_name_thread(tracer->queue, handle, system_tid, bytes, length);
+        vst_recording_name_thread(tracer->recording, handle, system_tid, bytes,
+                                  length);
     Py_XDECREF(text);
     Py_XDECREF(native_id);
     Py_XDECREF(name);
@@ -136,8 +138,8 @@ static void name_main_thread(vpy_tracer *tracer)
 {
     if (gettid() != getpid())
         return;
-    vst_queue_name_thread(tracer->queue, vst_thread_handle(), 0, "MainThread",
-                          10);
+    vst_recording_name_thread(tracer->recording, vst_thread_handle(), 0,
+                              "MainThread", 10);
 }
 
 void vpy_threads_name_all(vpy_tracer *tracer)

@@ -124,7 +124,7 @@ static int session_init(PyObject *object, PyObject *args, PyObject *kw)
 
 static void is_no_longer_recording(session *self)
 {
-    if (vpy_recording_queue == vst_session_queue(self->handle))
+    if (vpy_recording_queue == vst_session_recording(self->handle))
         vpy_recording_queue = NULL;
     if (vpy_recording_session == (PyObject *)self)
         vpy_recording_session = NULL;
@@ -148,7 +148,7 @@ static void session_dealloc(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
 
     if (self->handle) {
-        vpy_annotation_forget(vst_session_queue(self->handle));
+        vpy_annotation_forget(vst_session_recording(self->handle));
         vpy_fast_contexts_forget(object);
         is_no_longer_recording(self);
         vpy_snapshots_wait(object);
@@ -274,7 +274,7 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
     }
     if (vpy_engine_running())
         self->engine = vpy_engine_running();
-    vpy_recording_queue = vst_session_queue(self->handle);
+    vpy_recording_queue = vst_session_recording(self->handle);
     vpy_recording_session = object;
     Py_RETURN_NONE;
 }
@@ -333,9 +333,9 @@ static PyObject *session_set_metadata(PyObject *object, PyObject *args)
     PyObject *key_text = vpy_text(key, &bytes, &length);
     PyObject *json_text = vpy_text(json, &bytes, &length);
     if (key_text && json_text)
-        status = vst_queue_set_metadata(vst_session_queue(self->handle),
-                                        PyBytes_AS_STRING(key_text),
-                                        PyBytes_AS_STRING(json_text));
+        status = vst_recording_set_metadata(vst_session_recording(self->handle),
+                                            PyBytes_AS_STRING(key_text),
+                                            PyBytes_AS_STRING(json_text));
     Py_XDECREF(key_text);
     Py_XDECREF(json_text);
     if (status != VST_OK && !vst_session_was_cut(self->handle))
@@ -356,7 +356,8 @@ static PyObject *session_source_files(PyObject *object, PyObject *unused)
     vst_session *handle = ((session *)object)->handle;
 
     (void)unused;
-    return handle ? vpy_source_files(vst_session_queue(handle)) : PyDict_New();
+    return handle ? vpy_source_files(vst_session_recording(handle))
+                  : PyDict_New();
 }
 
 static PyObject *session_export_memory(PyObject *object, PyObject *path)

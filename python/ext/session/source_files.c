@@ -56,14 +56,14 @@ static bool add_all(PyObject *files, const gathering *found)
     return true;
 }
 
-PyObject *vpy_source_files(vst_queue *queue)
+PyObject *vpy_source_files(vst_recording *recording)
 {
     gathering found = {.bytes = NULL};
     PyObject *files = PyDict_New();
 
     if (files == NULL)
         return NULL;
-    vst_queue_each_file(queue, gather, &found);
+    vst_recording_each_file(recording, gather, &found);
     found.room = found.used;
     found.used = 0;
     found.bytes = PyMem_RawMalloc(found.room + 1);
@@ -71,7 +71,7 @@ PyObject *vpy_source_files(vst_queue *queue)
         Py_DECREF(files);
         return PyErr_NoMemory();
     }
-    vst_queue_each_file(queue, gather, &found);
+    vst_recording_each_file(recording, gather, &found);
     if (!add_all(files, &found))
         Py_CLEAR(files);
     PyMem_RawFree(found.bytes);

@@ -141,7 +141,7 @@ bool vpy_is_evaluation(uintptr_t address)
 }
 
 /* [[start, end], …] */
-void vpy_tell_evaluation(vst_queue *queue)
+void vpy_tell_evaluation(vst_recording *recording)
 {
     char text[PARTS_MAX * 48 + 3] = "[";
     size_t length = 1;
@@ -153,5 +153,5 @@ void vpy_tell_evaluation(vst_queue *queue)
                                    (unsigned long long)parts[i].start,
                                    (unsigned long long)parts[i].end);
     snprintf(text + length, sizeof text - length, "]");
-    vst_queue_set_metadata(queue, "vestige.evaluation", text);
+    vst_recording_set_metadata(recording, "vestige.evaluation", text);
 }

@@ -28,7 +28,7 @@ bool vpy_frames_gather(size_t skip, vst_gathered *gathered, void **entered);
 bool vpy_is_evaluation(uintptr_t address);
 /* Where that is, as the metadata "vestige.evaluation" of a trace, for who puts
  * its stacks together. */
-void vpy_tell_evaluation(vst_queue *queue);
+void vpy_tell_evaluation(vst_recording *recording);
 
 /* ---- code_refs.c -------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* The recording in progress, as session.c drives it and buffer.c writes into
  * it. Everything here is guarded by vst__recorder_lock. */
-#ifndef VST_RECORD_QUEUE_H
-#define VST_RECORD_QUEUE_H
+#ifndef VST_RECORD_RECORDING_H
+#define VST_RECORD_RECORDING_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -38,10 +38,10 @@ typedef struct vst__writer {
     uint64_t *run; /* its first word in the chunk, behind the checkpoint;
                     * NULL where there are no checkpoints */
     /* Without a chunk, the owner's own: */
-    bool asks_again;      /* there may be one later */
-    uint32_t asks_in;     /* so many records later */
-    uint64_t lost_before; /* what `lost` was when it had none */
-    vst_queue *queue;     /* the recording it is linked into, NULL: none */
+    bool asks_again;          /* there may be one later */
+    uint32_t asks_in;         /* so many records later */
+    uint64_t lost_before;     /* what `lost` was when it had none */
+    vst_recording *recording; /* the recording it is linked into, NULL: none */
     struct vst__writer *next, *previous;
 } vst__writer;
 
@@ -79,7 +79,7 @@ typedef struct vst__stacks {
     size_t slot_count;
 } vst__stacks;
 
-struct vst_queue {
+struct vst_recording {
     const vst_chunk_provider *provider;
     uint32_t forks; /* tells whether this is the process that made it */
     vst__intern *definitions;
@@ -96,7 +96,7 @@ struct vst_queue {
     vst__stacks stacks;
     uint32_t last_module;
     bool has_memory; /* the trace says so */
-    char *key;       /* scratch for vst_queue_define */
+    char *key;       /* scratch for vst_recording_define_id */
     size_t key_size;
     void (*attention)(void *ctx);
     void *attention_ctx;
@@ -118,7 +118,7 @@ static inline void vst__recorder_give(void)
     vst_memory_leave();
 }
 
-extern vst_queue *vst__recording; /* NULL while nothing is recorded */
+extern vst_recording *vst__recording_now; /* NULL while nothing is recorded */
 
 /* The calling thread is in fork(), and holds the lock: handlers of others that
  * allocate now must not wait for it. */
@@ -134,30 +134,31 @@ static inline void vst__writer_unready(vst__writer *writer)
     writer->memory_epoch = VST_EPOCH_NONE;
 }
 
-vst_status vst__queue_create(const vst_chunk_provider *provider,
-                             vst_queue **queue);
-void vst__queue_destroy(vst_queue *queue);
-/* VST_E_BUSY if another queue is recording. */
-vst_status vst__queue_start(vst_queue *queue);
-void vst__queue_stop(vst_queue *queue);
-uint64_t vst__queue_lost(vst_queue *queue);
-bool vst__queue_is_recording(void); /* any queue */
+vst_status vst__recording_create(const vst_chunk_provider *provider,
+                                 vst_recording **recording);
+void vst__recording_destroy(vst_recording *recording);
+/* VST_E_BUSY if another one is in progress. */
+vst_status vst__recording_start(vst_recording *recording);
+void vst__recording_stop(vst_recording *recording);
+uint64_t vst__recording_lost(vst_recording *recording);
+bool vst__recording_is_any(void); /* in progress */
 /* Makes every thread that records look up, because its chunk may be gone. Any
  * thread, with the lock or without, inside of a signal handler. */
-void vst__queue_chunks_are_gone(void);
+void vst__recording_chunks_are_gone(void);
 
 /* ---- with the lock held ------------------------------------------------ */
 
 /* The thread with this handle, made if there is none; NULL: out of memory. */
-vst__thread *vst__queue_thread(vst_queue *queue, uint64_t handle);
-vst_status vst__queue_define(vst_queue *queue, const vst_definition *definition,
-                             vst_id *id);
-void vst__queue_forget_thread(vst_queue *queue, uint64_t handle);
-void vst__queue_define_thread(vst_queue *queue, const vst__thread *thread,
-                              const char *name, size_t name_len);
+vst__thread *vst__recording_thread(vst_recording *recording, uint64_t handle);
+vst_status vst__recording_define(vst_recording *recording,
+                                 const vst_definition *definition, vst_id *id);
+void vst__recording_forget_thread(vst_recording *recording, uint64_t handle);
+void vst__recording_define_thread(vst_recording *recording,
+                                  const vst__thread *thread, const char *name,
+                                  size_t name_len);
 
 /* Whether this is the process that made it. */
-bool vst__queue_is_ours(const vst_queue *queue);
+bool vst__recording_is_ours(const vst_recording *recording);
 void vst__stacks_free(vst__stacks *stacks);
 
 /* ---- buffer.c; on the calling thread's buffer ---------------------------- */
@@ -167,8 +168,9 @@ void vst__record_escape(vst_escape type, const uint64_t *payload,
 
 /* ---- writer.c; with the lock held --------------------------------------- */
 
-/* Links a writer into queue and gives it a chunk; false: there is none. */
-bool vst__writer_attach(vst__writer *writer, vst_queue *queue);
+/* Links a writer into the recording and gives it a chunk; false: there is none.
+ */
+bool vst__writer_attach(vst__writer *writer, vst_recording *recording);
 /* Takes the chunk away, sealed or kept for the next thread, and unlinks. */
 void vst__writer_detach(vst__writer *writer, bool keep_for_others);
 /* Forgets the chunk; its records stay as they are in the file. */
@@ -183,8 +185,8 @@ void vst__writer_ask_again(vst__writer *writer, size_t need);
 void vst__writer_stack(vst__writer *writer, const vst_id *ids, size_t count);
 /* For an escape of `words` words, the time before it included; the owner. */
 bool vst__writer_has_room(const vst__writer *writer, size_t words);
-void vst__spares_seal(vst_queue *queue);
-void vst__spares_abandon(vst_queue *queue);
+void vst__spares_seal(vst_recording *recording);
+void vst__spares_abandon(vst_recording *recording);
 
 /* ---- words.c; by the owner ---------------------------------------------- */
 
@@ -207,7 +209,7 @@ void vst__writer_count_lost(vst__writer *writer);
 
 /* ---- left_out.c; with the lock held, while no hook records --------------- */
 
-/* What a writer left out is told, and forgotten. It has a queue. */
+/* What a writer left out is told, and forgotten. It has a recording. */
 void vst__writer_tell_left_out(vst__writer *writer);
 
 /* ---- buffer.c; by the owner --------------------------------------------- */

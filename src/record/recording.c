@@ -8,7 +8,7 @@
  * more, so the chunks of threads that only such hooks write are taken away at
  * once. A thread that records on its own (vst_thread_enter_free) may be in the
  * middle of a store: its chunk stays mapped until it comes by again or ends. */
-#include "record/queue.h"
+#include "record/recording.h"
 
 #include <string.h>
 
@@ -17,7 +17,7 @@
 
 pthread_mutex_t vst__recorder_lock = PTHREAD_MUTEX_INITIALIZER;
 VST_THREAD_LOCAL vst_memory_thread vst_memory_here VST_TLS_MODEL;
-vst_queue *vst__recording;
+vst_recording *vst__recording_now;
 uint64_t vst_recording_epoch;
 
 /* Guarded by the lock. Even: that of a recording whose chunks are gone is one
@@ -25,46 +25,47 @@ uint64_t vst_recording_epoch;
 static uint64_t last_epoch;
 static uint32_t forks; /* that this process is away from its first */
 
-/* Pairs with the relaxed load in vst_record: what was set up before (a queue,
- * its provider) is reached only through the lock, which the slow path takes. */
+/* Pairs with the relaxed load in vst_record: what was set up before (a
+ * recording, its provider) is reached only through the lock, which the slow
+ * path takes. */
 static void set_epoch(uint64_t epoch)
 {
     __atomic_store_n(&vst_recording_epoch, epoch, __ATOMIC_RELEASE);
 }
 
-vst_status vst__queue_create(const vst_chunk_provider *provider,
-                             vst_queue **out)
+vst_status vst__recording_create(const vst_chunk_provider *provider,
+                                 vst_recording **out)
 {
-    vst_queue *queue = vst__calloc(1, sizeof *queue);
+    vst_recording *recording = vst__calloc(1, sizeof *recording);
 
-    if (!queue)
+    if (!recording)
         return VST_E_NOMEM;
-    queue->provider = provider;
-    queue->forks = forks;
-    queue->definitions = vst__intern_create();
-    if (!queue->definitions) {
-        vst__free(queue);
+    recording->provider = provider;
+    recording->forks = forks;
+    recording->definitions = vst__intern_create();
+    if (!recording->definitions) {
+        vst__free(recording);
         return VST_E_NOMEM;
     }
-    *out = queue;
+    *out = recording;
     return VST_OK;
 }
 
-void vst__queue_destroy(vst_queue *queue)
+void vst__recording_destroy(vst_recording *recording)
 {
-    if (!queue)
+    if (!recording)
         return;
-    vst__queue_stop(queue);
-    while (queue->threads) {
-        vst__thread *thread = queue->threads;
-        queue->threads = thread->next;
+    vst__recording_stop(recording);
+    while (recording->threads) {
+        vst__thread *thread = recording->threads;
+        recording->threads = thread->next;
         vst__fold_free(&thread->fold);
         vst__free(thread);
     }
-    vst__intern_destroy(queue->definitions);
-    vst__stacks_free(&queue->stacks);
-    vst__free(queue->key);
-    vst__free(queue);
+    vst__intern_destroy(recording->definitions);
+    vst__stacks_free(&recording->stacks);
+    vst__free(recording->key);
+    vst__free(recording);
 }
 
 /* ---- fork -------------------------------------------------------------- */
@@ -88,19 +89,19 @@ static void after_fork_in_parent(void)
 }
 
 /* The child has a copy of every buffer, all of them on the parent's file. It
- * lets go of them before any hook can fire, and records nothing; queues of
+ * lets go of them before any hook can fire, and records nothing; recordings of
  * before take nothing any more. */
 static void after_fork_in_child(void)
 {
     vst__is_forking = false;
     forks++;
     set_epoch(0);
-    if (vst__recording) {
-        vst_queue *queue = vst__recording;
-        while (queue->writers)
-            vst__writer_abandon(queue->writers);
-        vst__spares_abandon(queue);
-        vst__recording = NULL;
+    if (vst__recording_now) {
+        vst_recording *recording = vst__recording_now;
+        while (recording->writers)
+            vst__writer_abandon(recording->writers);
+        vst__spares_abandon(recording);
+        vst__recording_now = NULL;
     }
     vst__recorder_give();
 }
@@ -110,25 +111,25 @@ __attribute__((constructor)) static void watch_forks(void)
     vst__os_fork_hooks(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-bool vst__queue_is_ours(const vst_queue *queue)
+bool vst__recording_is_ours(const vst_recording *recording)
 {
-    return queue->forks == forks;
+    return recording->forks == forks;
 }
 
 /* ---- start and stop ---------------------------------------------------- */
 
-vst_status vst__queue_start(vst_queue *queue)
+vst_status vst__recording_start(vst_recording *recording)
 {
     vst_status status = VST_OK;
 
     vst__recorder_take();
-    if (!vst__queue_is_ours(queue)) {
+    if (!vst__recording_is_ours(recording)) {
         status = VST_E_STATE;
-    } else if (vst__recording) {
+    } else if (vst__recording_now) {
         status = VST_E_BUSY;
     } else {
-        vst__recording = queue;
-        for (vst__thread *t = queue->threads; t; t = t->next) {
+        vst__recording_now = recording;
+        for (vst__thread *t = recording->threads; t; t = t->next) {
             vst__fold_reset(&t->fold);
             t->runs = t->words = t->place = 0;
             t->writes = t->gone = false;
@@ -139,13 +140,13 @@ vst_status vst__queue_start(vst_queue *queue)
     return status;
 }
 
-void vst__queue_stop(vst_queue *queue)
+void vst__recording_stop(vst_recording *recording)
 {
     vst__recorder_take();
-    if (vst__recording == queue) {
+    if (vst__recording_now == recording) {
         set_epoch(0);
-        vst__recording = NULL;
-        for (vst__writer *w = queue->writers, *next; w; w = next) {
+        vst__recording_now = NULL;
+        for (vst__writer *w = recording->writers, *next; w; w = next) {
             next = w->next;
             /* The thread that stops is not in the middle of a store. */
             if (w->free_running && &w->hot != vst_thread_buffer)
@@ -154,31 +155,33 @@ void vst__queue_stop(vst_queue *queue)
         }
         /* What is left belongs to free-running threads: each lets go of its
          * own chunk when it comes by. */
-        while (queue->writers) {
-            vst__writer *w = queue->writers;
+        while (recording->writers) {
+            vst__writer *w = recording->writers;
             vst__writer_tell_left_out(w);
-            queue->lost += __atomic_exchange_n(&w->lost, 0, __ATOMIC_RELAXED);
-            queue->writers = w->next;
-            w->queue = NULL;
+            recording->lost +=
+                __atomic_exchange_n(&w->lost, 0, __ATOMIC_RELAXED);
+            recording->writers = w->next;
+            w->recording = NULL;
             w->thread = NULL;
         }
-        vst__spares_seal(queue);
-        if (queue->lost)
-            queue->provider->lost(queue->provider->ctx, queue->lost);
+        vst__spares_seal(recording);
+        if (recording->lost)
+            recording->provider->lost(recording->provider->ctx,
+                                      recording->lost);
     }
     vst__recorder_give();
 }
 
-bool vst__queue_is_recording(void)
+bool vst__recording_is_any(void)
 {
     return __atomic_load_n(&vst_recording_epoch, __ATOMIC_RELAXED) != 0;
 }
 
-uint64_t vst__queue_lost(vst_queue *queue)
+uint64_t vst__recording_lost(vst_recording *recording)
 {
     vst__recorder_take();
-    uint64_t lost = queue->lost;
-    for (vst__writer *w = queue->writers; w; w = w->next)
+    uint64_t lost = recording->lost;
+    for (vst__writer *w = recording->writers; w; w = w->next)
         lost += __atomic_load_n(&w->lost, __ATOMIC_RELAXED);
     vst__recorder_give();
     return lost;
@@ -186,18 +189,19 @@ uint64_t vst__queue_lost(vst_queue *queue)
 
 /* ---- attention --------------------------------------------------------- */
 
-void vst_queue_set_attention(vst_queue *queue, void (*fn)(void *ctx), void *ctx)
+void vst_recording_set_attention(vst_recording *recording,
+                                 void (*fn)(void *ctx), void *ctx)
 {
     vst__recorder_take();
-    queue->attention = fn;
-    queue->attention_ctx = ctx;
+    recording->attention = fn;
+    recording->attention_ctx = ctx;
     vst__recorder_give();
 }
 
-void vst_queue_request_attention(vst_queue *queue)
+void vst_recording_request_attention(vst_recording *recording)
 {
     vst__recorder_take();
-    if (vst__recording == queue)
+    if (vst__recording_now == recording)
         set_epoch(last_epoch += 2);
     vst__recorder_give();
 }
@@ -205,7 +209,7 @@ void vst_queue_request_attention(vst_queue *queue)
 /* The lock's holders store the epoch without a look at what it was; a recording
  * that they end meanwhile stays ended. A thread that gets ready looks at it
  * before it looks whether its chunk is gone, so it does not miss this. */
-void vst__queue_chunks_are_gone(void)
+void vst__recording_chunks_are_gone(void)
 {
     uint64_t epoch = __atomic_load_n(&vst_recording_epoch, __ATOMIC_RELAXED);
 
@@ -219,35 +223,35 @@ void vst__queue_chunks_are_gone(void)
 /* ---- definitions ------------------------------------------------------- */
 
 /* The bytes that make two definitions equal. */
-static size_t key_of(vst_queue *queue, const vst_definition *d)
+static size_t key_of(vst_recording *recording, const vst_definition *d)
 {
     size_t size = 12 + (size_t)d->name_len + d->file_len;
 
-    if (size > queue->key_size) {
-        char *key = vst__realloc(queue->key, size);
+    if (size > recording->key_size) {
+        char *key = vst__realloc(recording->key, size);
         if (!key)
             return 0;
-        queue->key = key;
-        queue->key_size = size;
+        recording->key = key;
+        recording->key_size = size;
     }
     uint32_t head[3] = {(uint32_t)d->kind, (uint32_t)d->line, d->name_len};
-    memcpy(queue->key, head, 12);
-    memcpy(queue->key + 12, d->name, d->name_len);
+    memcpy(recording->key, head, 12);
+    memcpy(recording->key + 12, d->name, d->name_len);
     if (d->file_len)
-        memcpy(queue->key + 12 + d->name_len, d->file, d->file_len);
+        memcpy(recording->key + 12 + d->name_len, d->file, d->file_len);
     return size;
 }
 
-static vst_status define_new(vst_queue *queue, const vst_definition *d,
+static vst_status define_new(vst_recording *recording, const vst_definition *d,
                              size_t key_size, vst_id *id)
 {
-    const vst_chunk_provider *provider = queue->provider;
+    const vst_chunk_provider *provider = recording->provider;
 
-    if (queue->last_id == VST_ID_MAX)
+    if (recording->last_id == VST_ID_MAX)
         return VST_E_NO_IDS;
     vst_entry entry = {
         .kind = (uint16_t)d->kind,
-        .id = queue->last_id + 1,
+        .id = recording->last_id + 1,
         .line = d->line,
         .a = d->name,
         .a_len = d->name_len,
@@ -257,38 +261,39 @@ static vst_status define_new(vst_queue *queue, const vst_definition *d,
     };
     vst_status status = provider->define(provider->ctx, &entry);
     if (status == VST_OK)
-        status =
-            vst__intern_add(queue->definitions, queue->key, key_size, entry.id);
+        status = vst__intern_add(recording->definitions, recording->key,
+                                 key_size, entry.id);
     if (status == VST_OK)
-        *id = queue->last_id = entry.id;
+        *id = recording->last_id = entry.id;
     return status;
 }
 
-vst_status vst__queue_define(vst_queue *queue, const vst_definition *definition,
-                             vst_id *id)
+vst_status vst__recording_define(vst_recording *recording,
+                                 const vst_definition *definition, vst_id *id)
 {
     vst_status status = VST_OK;
 
     *id = 0;
-    size_t key_size = key_of(queue, definition);
-    if (!vst__queue_is_ours(queue))
+    size_t key_size = key_of(recording, definition);
+    if (!vst__recording_is_ours(recording))
         status = VST_E_STATE;
     else if (!key_size)
         status = VST_E_NOMEM;
     else
-        *id = vst__intern_find(queue->definitions, queue->key, key_size);
+        *id =
+            vst__intern_find(recording->definitions, recording->key, key_size);
     if (status == VST_OK && *id == 0)
-        status = define_new(queue, definition, key_size, id);
-    if (status != VST_OK && vst__queue_is_ours(queue))
-        queue->lost++;
+        status = define_new(recording, definition, key_size, id);
+    if (status != VST_OK && vst__recording_is_ours(recording))
+        recording->lost++;
     return status;
 }
 
-vst_status vst_queue_define(vst_queue *queue, const vst_definition *definition,
-                            vst_id *id)
+vst_status vst_recording_define_id(vst_recording *recording,
+                                   const vst_definition *definition, vst_id *id)
 {
     vst__recorder_take();
-    vst_status status = vst__queue_define(queue, definition, id);
+    vst_status status = vst__recording_define(recording, definition, id);
     vst__recorder_give();
     return status;
 }
@@ -311,21 +316,21 @@ static void pass_file(void *ctx, const void *key, size_t size, uint32_t id)
                  (uint32_t)(size - before));
 }
 
-void vst_queue_each_file(vst_queue *queue,
-                         void (*fn)(void *ctx, vst_id id, const char *file,
-                                    uint32_t length),
-                         void *ctx)
+void vst_recording_each_file(vst_recording *recording,
+                             void (*fn)(void *ctx, vst_id id, const char *file,
+                                        uint32_t length),
+                             void *ctx)
 {
     files self = {fn, ctx};
 
     vst__recorder_take();
-    if (vst__queue_is_ours(queue))
-        vst__intern_each(queue->definitions, pass_file, &self);
+    if (vst__recording_is_ours(recording))
+        vst__intern_each(recording->definitions, pass_file, &self);
     vst__recorder_give();
 }
 
-vst_status vst_queue_set_metadata(vst_queue *queue, const char *key,
-                                  const char *json)
+vst_status vst_recording_set_metadata(vst_recording *recording, const char *key,
+                                      const char *json)
 {
     vst_entry entry = {
         .kind = VST_ENTRY_METADATA,
@@ -337,17 +342,17 @@ vst_status vst_queue_set_metadata(vst_queue *queue, const char *key,
 
     vst__recorder_take();
     vst_status status = VST_E_STATE;
-    if (vst__queue_is_ours(queue))
-        status = queue->provider->define(queue->provider->ctx, &entry);
+    if (vst__recording_is_ours(recording))
+        status = recording->provider->define(recording->provider->ctx, &entry);
     vst__recorder_give();
     return status;
 }
 
 /* ---- threads ----------------------------------------------------------- */
 
-vst__thread *vst__queue_thread(vst_queue *queue, uint64_t handle)
+vst__thread *vst__recording_thread(vst_recording *recording, uint64_t handle)
 {
-    vst__thread *thread = queue->threads;
+    vst__thread *thread = recording->threads;
 
     while (thread && thread->handle != handle)
         thread = thread->next;
@@ -357,15 +362,15 @@ vst__thread *vst__queue_thread(vst_queue *queue, uint64_t handle)
     if (!thread)
         return NULL;
     thread->handle = handle;
-    thread->number = ++queue->last_thread;
-    thread->next = queue->threads;
-    queue->threads = thread;
+    thread->number = ++recording->last_thread;
+    thread->next = recording->threads;
+    recording->threads = thread;
     return thread;
 }
 
-void vst__queue_forget_thread(vst_queue *queue, uint64_t handle)
+void vst__recording_forget_thread(vst_recording *recording, uint64_t handle)
 {
-    vst__thread **link = &queue->threads;
+    vst__thread **link = &recording->threads;
 
     while (*link && (*link)->handle != handle)
         link = &(*link)->next;
@@ -377,8 +382,9 @@ void vst__queue_forget_thread(vst_queue *queue, uint64_t handle)
     }
 }
 
-void vst__queue_define_thread(vst_queue *queue, const vst__thread *thread,
-                              const char *name, size_t name_len)
+void vst__recording_define_thread(vst_recording *recording,
+                                  const vst__thread *thread, const char *name,
+                                  size_t name_len)
 {
     vst_entry entry = {
         .kind = VST_ENTRY_THREAD,
@@ -389,20 +395,20 @@ void vst__queue_define_thread(vst_queue *queue, const vst__thread *thread,
         .y = thread->left_out,
     };
 
-    queue->provider->define(queue->provider->ctx, &entry);
+    recording->provider->define(recording->provider->ctx, &entry);
 }
 
-void vst_queue_name_thread(vst_queue *queue, uint64_t handle,
-                           uint64_t system_tid, const char *name,
-                           size_t name_len)
+void vst_recording_name_thread(vst_recording *recording, uint64_t handle,
+                               uint64_t system_tid, const char *name,
+                               size_t name_len)
 {
     vst__recorder_take();
-    for (vst__thread *t = queue->threads; t && vst__queue_is_ours(queue);
-         t = t->next) {
+    for (vst__thread *t = recording->threads;
+         t && vst__recording_is_ours(recording); t = t->next) {
         if (t->handle == handle) {
             if (system_tid)
                 t->system_tid = system_tid;
-            vst__queue_define_thread(queue, t, name, name_len);
+            vst__recording_define_thread(recording, t, name, name_len);
             break;
         }
     }
@@ -411,26 +417,28 @@ void vst_queue_name_thread(vst_queue *queue, uint64_t handle,
 
 /* Written into a chunk that then waits for the next thread to use it, this one
  * or another. */
-void vst_queue_open_stack(vst_queue *queue, uint64_t handle,
-                          uint64_t system_tid, const vst_id *ids, size_t count)
+void vst_recording_open_stack(vst_recording *recording, uint64_t handle,
+                              uint64_t system_tid, const vst_id *ids,
+                              size_t count)
 {
     vst__writer writer = {.hot = VST_BUFFER_NONE};
 
     vst__recorder_take();
-    vst__thread *thread =
-        vst__queue_is_ours(queue) ? vst__queue_thread(queue, handle) : NULL;
+    vst__thread *thread = vst__recording_is_ours(recording)
+                              ? vst__recording_thread(recording, handle)
+                              : NULL;
     if (thread) {
         thread->system_tid = system_tid;
-        vst__queue_define_thread(queue, thread, "", 0);
+        vst__recording_define_thread(recording, thread, "", 0);
     }
-    if (thread && count && vst__recording == queue) {
+    if (thread && count && vst__recording_now == recording) {
         writer.number = thread->number;
         writer.thread = thread;
-        vst__writer_attach(&writer, queue);
+        vst__writer_attach(&writer, recording);
         vst__writer_stack(&writer, ids, count);
         vst__writer_detach(&writer, true);
-    } else if (count && vst__recording == queue) {
-        queue->lost++;
+    } else if (count && vst__recording_now == recording) {
+        recording->lost++;
     }
     vst__recorder_give();
 }
