@@ -143,7 +143,7 @@ static bool take_event(feeding *f, input *in, unsigned *what)
     id = take(in);
     move_time(in);
     memset(event, 0, sizeof *event);
-    event->enter_t = in->now;
+    event->ticks = in->now;
     event->payload_words = take(in) % (PAYLOAD_MAX + 1);
     for (unsigned i = 0; i < event->payload_words; i++)
         f->payloads[f->count][i] = take_word(in);

@@ -63,7 +63,10 @@ typedef struct vst_compressed_event {
     vst_trace_key key;
     uint64_t system_tid;
     vst_device_resource where;
-    vst_ticks enter_t;
+    union {
+        vst_ticks ticks;
+        vst_ticks enter_t; /* old name; exits have a time too */
+    };
     const uint64_t *payload; /* the words of an escape, else NULL */
     uint32_t payload_words;
 } vst_compressed_event;

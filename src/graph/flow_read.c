@@ -245,7 +245,7 @@ static vst_status get_events(vst_tracer *tracer,
 
         if (kind >= vst_trace_key_kind_of_escape(VST_ESCAPE_FIXED))
             continue;
-        now_ns = converter->to_ns(converter->ctx, events[i].enter_t);
+        now_ns = converter->to_ns(converter->ctx, events[i].ticks);
         if (kind == VST_ENTER)
             status = enter(self, id, now_ns);
         else if (kind == VST_EXIT || kind == VST_RAISE)

@@ -195,7 +195,7 @@ static vst_status advance(reading *self, stream *moved, bool alone, bool *waits)
         if (status != VST_OK)
             break;
         if (to->at < to->count) {
-            vst_ticks time = to->decoder.events[to->at].enter_t;
+            vst_ticks time = to->decoder.events[to->at].ticks;
             if (time > moved->time)
                 moved->time = time;
             to->waiting = true;

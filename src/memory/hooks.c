@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/funnel.h"
 #include "memory/objects.h"
-#include "memory/track.h"
 
 #define HERE __builtin_return_address(0) /* who called the hook */
 

@@ -16,8 +16,8 @@
 #include <link.h>
 #include <string.h>
 
+#include "memory/funnel.h"
 #include "memory/objects.h"
-#include "memory/track.h"
 
 /* Named by the code below, which neither compiler nor linker looks into. */
 #define USED __attribute__((used, externally_visible))

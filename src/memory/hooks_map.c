@@ -10,8 +10,8 @@
 
 #include <stdarg.h>
 
+#include "memory/funnel.h"
 #include "memory/reserved.h"
-#include "memory/track.h"
 
 #define HERE __builtin_return_address(0) /* who called the hook */
 

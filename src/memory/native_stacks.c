@@ -8,8 +8,8 @@
  * have the same one is less likely than one in ten million. */
 #include <string.h>
 
+#include "memory/funnel.h"
 #include "memory/objects.h"
-#include "memory/track.h"
 #include "os/os.h"
 #include "traceback/traceback.h"
 

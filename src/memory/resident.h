@@ -1,6 +1,6 @@
 /* Samples of what of the process is in RAM, beside the records of what it
  * allocates. Taken by threads inside the funnel, some tens of times a second at
- * most; see track.h for where. */
+ * most; see funnel.h for where. */
 #ifndef VST_MEMORY_RESIDENT_H
 #define VST_MEMORY_RESIDENT_H
 

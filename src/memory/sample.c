@@ -9,7 +9,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include "memory/track.h"
+#include "memory/funnel.h"
 #include "os/os.h"
 
 enum {

@@ -48,7 +48,7 @@ typedef struct pass {
     thread_state *threads;
     size_t thread_count, thread_capacity;
     size_t last_thread; /* place, + 1 */
-    vst__timeline timeline, resident;
+    vst__curve timeline, resident;
     vst__serials *freed;
 } pass;
 
@@ -247,7 +247,7 @@ static vst_status on_event(void *ctx, const vst_memory_event *e)
     p->live_bytes = e->live_bytes;
     p->live_count = e->live_count;
     if (status == VST_OK)
-        vst__timeline_add(&p->timeline, e->time_ns, p->live.bytes);
+        vst__curve_add(&p->timeline, e->time_ns, p->live.bytes);
     return status;
 }
 
@@ -263,7 +263,7 @@ static vst_status on_resident(void *ctx, const vst_memory_resident *r)
 {
     pass *p = ctx;
 
-    vst__timeline_add(&p->resident, r->time_ns, (double)r->bytes);
+    vst__curve_add(&p->resident, r->time_ns, (double)r->bytes);
     vst__resident_add(p->summary, r, p->live.bytes);
     return VST_OK;
 }
@@ -419,8 +419,8 @@ static vst_status run_pass(vst_trace *trace,
     p.summary->of_framework = of_framework;
     p.stack_count = vst__memory_stack_count(trace);
     p.stacks = calloc(p.stack_count, sizeof *p.stacks);
-    if (p.stacks != NULL && vst__timeline_begin(&p.timeline) &&
-        vst__timeline_begin(&p.resident) &&
+    if (p.stacks != NULL && vst__curve_begin(&p.timeline) &&
+        vst__curve_begin(&p.resident) &&
         vst__reservations_begin(&p.reserved, p.stack_count)) {
         status = vst_trace_replay_memory(trace, options->window, &sink, error);
         if (status == VST_OK)

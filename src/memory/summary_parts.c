@@ -9,19 +9,19 @@
 
 enum { FIRST_WIDTH_NS = 1000 };
 
-bool vst__timeline_begin(vst__timeline *t)
+bool vst__curve_begin(vst__curve *t)
 {
-    *t = (vst__timeline){.width_ns = FIRST_WIDTH_NS};
+    *t = (vst__curve){.width_ns = FIRST_WIDTH_NS};
     t->points = calloc(VST_MEMORY_POINTS_MAX, sizeof *t->points);
     return t->points != NULL;
 }
 
-static int64_t place_of(const vst__timeline *t, int64_t now)
+static int64_t place_of(const vst__curve *t, int64_t now)
 {
     return now > t->first_ns ? (now - t->first_ns) / t->width_ns : 0;
 }
 
-void vst__timeline_widen(vst__timeline *t)
+void vst__curve_widen(vst__curve *t)
 {
     size_t kept = 0;
 

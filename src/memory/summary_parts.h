@@ -73,18 +73,17 @@ void vst__resident_read_peak(vst_memory_summary *summary,
 
 /* Stretches of time of the same width; when there are too many, two become one.
  * Those in which nothing happened are not there. */
-typedef struct vst__timeline {
+typedef struct vst__curve {
     vst_memory_point *points;
     size_t count;
     int64_t first_ns, width_ns;
     int64_t place; /* of the last point: how many widths after the first */
-} vst__timeline;
+} vst__curve;
 
-bool vst__timeline_begin(vst__timeline *timeline); /* false: out of memory */
-void vst__timeline_widen(vst__timeline *timeline);
+bool vst__curve_begin(vst__curve *curve); /* false: out of memory */
+void vst__curve_widen(vst__curve *curve);
 
-static inline void vst__timeline_add(vst__timeline *t, int64_t now,
-                                     double bytes)
+static inline void vst__curve_add(vst__curve *t, int64_t now, double bytes)
 {
     vst_memory_point *last;
     int64_t place;
@@ -93,7 +92,7 @@ static inline void vst__timeline_add(vst__timeline *t, int64_t now,
         t->first_ns = now;
     place = now > t->first_ns ? (now - t->first_ns) / t->width_ns : 0;
     while (place >= VST_MEMORY_POINTS_MAX) {
-        vst__timeline_widen(t);
+        vst__curve_widen(t);
         place = (now - t->first_ns) / t->width_ns;
     }
     last = t->points + t->count - 1;

@@ -145,8 +145,8 @@ static size_t decode_checkpoint(vst__decoder *decoder, const uint64_t *word,
     }
     decoder->told[0] = missing;
     decoder->told[1] = decoder->known;
-    if (event->enter_t > decoder->trace->until)
-        event->enter_t = decoder->trace->until;
+    if (event->ticks > decoder->trace->until)
+        event->ticks = decoder->trace->until;
     event->key =
         vst_trace_key_make(vst_trace_key_kind_of_escape(VST_ESCAPE_DROPPED), 0);
     event->payload = decoder->told;
@@ -197,7 +197,7 @@ static void decode_pending(vst__decoder *decoder, size_t *count)
         const uint64_t *word = decoder->pending + decoder->pending_at;
 
         decode_escape(word, event);
-        event->enter_t = decoder->shown;
+        event->ticks = decoder->shown;
         decoder->pending_at += 1 + (size_t)event->payload_words;
         event++;
     }
@@ -267,7 +267,7 @@ static size_t decode_head(vst__decoder *decoder, const uint64_t *word,
 static size_t decode_behind(vst__decoder *decoder, const uint64_t *word,
                             vst_compressed_event *event)
 {
-    event->enter_t = decoder->trace->until;
+    event->ticks = decoder->trace->until;
     end_thread(decoder);
     return vst_word_kind(*word) == VST_ESCAPE &&
            vst_word_escape_type(*word) == VST_ESCAPE_LOST &&
@@ -288,7 +288,7 @@ static bool decode_view(vst__decoder *decoder, size_t *count)
     while (event != end && (word = vst__stream_next(stream)) != NULL) {
         vst_kind kind = vst_word_kind(*word);
 
-        event->enter_t = stream->now;
+        event->ticks = stream->now;
         if (heading) {
             bool taken;
             event += decode_head(decoder, word, event, &taken);

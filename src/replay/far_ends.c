@@ -24,8 +24,7 @@ static vst_status take(vst_far_ends *self, const vst_compressed_event *events,
         if (end == NULL)
             return VST_E_NOMEM;
         if (*end == 0)
-            *end =
-                (uint64_t)converter->to_ns(converter->ctx, events[i].enter_t);
+            *end = (uint64_t)converter->to_ns(converter->ctx, events[i].ticks);
     }
     return VST_OK;
 }

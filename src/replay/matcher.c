@@ -422,7 +422,7 @@ static vst_status feed(vst_matcher *matcher,
 
     for (size_t i = 0; status == VST_OK && i < count; i++) {
         const vst_compressed_event *event = &events[i];
-        int64_t now_ns = converter->to_ns(converter->ctx, event->enter_t);
+        int64_t now_ns = converter->to_ns(converter->ctx, event->ticks);
         int64_t previous_ns = matcher->last_ns;
         uint32_t kind = vst_trace_key_kind(event->key);
 

@@ -289,7 +289,7 @@ static vst_status match_plain(vst__walk *walk,
 
     for (i = 0; i < count; i++) {
         const vst_compressed_event *event = &events[i];
-        int64_t now_ns = measure(&walk->clock, &clock, event->enter_t);
+        int64_t now_ns = measure(&walk->clock, &clock, event->ticks);
         uint32_t kind = vst_trace_key_kind(event->key);
         vst_id id = vst_trace_key_id(event->key);
         int64_t previous_ns = last_ns;
@@ -355,7 +355,7 @@ static vst_status match_tree(vst__walk *walk,
 
     for (i = 0; status == VST_OK && i < count; i++) {
         const vst_compressed_event *event = &events[i];
-        int64_t now_ns = to_ns(&walk->clock, event->enter_t);
+        int64_t now_ns = to_ns(&walk->clock, event->ticks);
         int64_t previous_ns = walk->last_ns;
         uint32_t kind = vst_trace_key_kind(event->key);
         vst_id id = vst_trace_key_id(event->key);
@@ -391,7 +391,7 @@ static void count_allocated(vst__walk *walk, const vst_compressed_event *events,
         uint32_t type = vst_trace_key_escape_type(events[i].key);
 
         if (type == VST_ESCAPE_ALLOC || type == VST_ESCAPE_ALLOC_LARGE) {
-            walk->last_ns = to_ns(&walk->clock, events[i].enter_t);
+            walk->last_ns = to_ns(&walk->clock, events[i].ticks);
             allocated(walk, &events[i], type);
         }
     }

@@ -212,7 +212,7 @@ static void feed_word(reading *r, const uint64_t *word, int64_t now_ns)
 {
     vst_time_converter converter = {to_ns, NULL};
     vst_sink sink = {.ctx = r, .span = take_span};
-    vst_compressed_event event = {.enter_t = (vst_ticks)now_ns};
+    vst_compressed_event event = {.ticks = (vst_ticks)now_ns};
     vst_kind kind = vst_word_kind(*word);
 
     event.key = vst_trace_key_make((uint32_t)kind, vst_word_id(*word));

@@ -41,7 +41,7 @@ static void add(script *s, vst_ticks time, uint32_t kind, vst_id id,
     s->events[s->count++] = (vst_compressed_event){
         .key = vst_trace_key_make(kind, id),
         .where = {1, 7},
-        .enter_t = time,
+        .ticks = time,
         .payload = payload,
         .payload_words = words,
     };
@@ -807,7 +807,7 @@ static void a_million_calls_deep_works(void)
                                     : (vst_id)(3 * (size_t)DEPTH - i);
 
         events[filled].key = vst_trace_key_make(kind, id);
-        events[filled++].enter_t = 10 * (i + 1);
+        events[filled++].ticks = 10 * (i + 1);
         if (filled == BATCH || i + 1 == 3 * (size_t)DEPTH) {
             CHECK_INT(vst_matcher_feed(matcher, &converter, events, filled,
                                        VST_TIME_OPEN, &sink),
@@ -841,9 +841,9 @@ static void random_event(uint64_t *seed, vst_compressed_event *event,
     uint32_t words = 1 + random_below(seed, 4);
 
     event->where.resource = 3;
-    event->enter_t += random_below(seed, 30);
+    event->ticks += random_below(seed, 30);
     if (random_below(seed, 50) == 0)
-        event->enter_t -= random_below(seed, 100);
+        event->ticks -= random_below(seed, 100);
     event->payload = NULL;
     event->payload_words = 0;
     if (choice < 75) {
@@ -873,7 +873,7 @@ static void any_events_at_all_give_spans_that_nest(void)
     if (vst_matcher_create(&matcher) != VST_OK)
         abort();
     for (int round = 0; round < 3000; round++) {
-        vst_compressed_event event = {.enter_t = 100000};
+        vst_compressed_event event = {.ticks = 100000};
         span_tree tree = {0};
         vst_sink sink = tree_sink(&tree);
         uint64_t payload[4];

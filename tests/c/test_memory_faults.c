@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "faults.h"
-#include "memory/track.h"
+#include "memory/funnel.h"
 #include "oracle_session.h"
 
 static const oracle *o;

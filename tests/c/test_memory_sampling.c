@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "memory/track.h"
+#include "memory/funnel.h"
 #include "memory_session.h"
 
 enum { SEEDS = 100, ALLOCATIONS = 20000, EVERY = 4096 };

@@ -32,8 +32,17 @@ static void a_recording_is_a_queue_too(void)
     vst_session_destroy(session);
 }
 
+static void an_event_has_the_time_it_is_entered(void)
+{
+    const vst_compressed_event event = {.enter_t = 7};
+
+    CHECK_INT(event.ticks, 7);
+    CHECK_INT(event.enter_t, 7);
+}
+
 int main(void)
 {
     TEST(a_recording_is_a_queue_too);
+    TEST(an_event_has_the_time_it_is_entered);
     return checks_end();
 }

@@ -225,11 +225,11 @@ static void events_are_timed_by_the_converter_they_are_given(void)
     vst_time_converter converter = {tenfold, NULL};
     vst_sink sink = {.span = note_times};
     vst_compressed_event events[] = {
-        {.key = vst_trace_key_make(VST_EXIT, 9), .enter_t = 1},
-        {.key = vst_trace_key_make(VST_ENTER, 1), .enter_t = 2},
-        {.key = vst_trace_key_make(VST_ENTER, 2), .enter_t = 3},
-        {.key = vst_trace_key_make(VST_EXIT, 2), .enter_t = 4},
-        {.key = vst_trace_key_make(VST_ENTER, 3), .enter_t = 5},
+        {.key = vst_trace_key_make(VST_EXIT, 9), .ticks = 1},
+        {.key = vst_trace_key_make(VST_ENTER, 1), .ticks = 2},
+        {.key = vst_trace_key_make(VST_ENTER, 2), .ticks = 3},
+        {.key = vst_trace_key_make(VST_EXIT, 2), .ticks = 4},
+        {.key = vst_trace_key_make(VST_ENTER, 3), .ticks = 5},
     };
 
     vst_tracer_register(noting_make);

@@ -15,7 +15,8 @@ static int64_t microseconds(const vst__memory_row *row)
     return row->time_ns < 0 ? VST_TIME_BEFORE : row->time_ns / 1000;
 }
 
-void vst__timeline_add(vst__timeline_point *point, const vst__memory_row *row)
+void vst__memory_timeline_add(vst__memory_timeline_point *point,
+                              const vst__memory_row *row)
 {
     int64_t *bytes = &point->bytes[row->category];
 
@@ -27,12 +28,12 @@ void vst__timeline_add(vst__timeline_point *point, const vst__memory_row *row)
 /* The point that follows, of all rows in one microsecond; `point` is the one
  * before, all zero at first. False after the last. */
 static bool next_point(const vst__memory_rows *rows, size_t *at,
-                       vst__timeline_point *point)
+                       vst__memory_timeline_point *point)
 {
     if (*at == rows->count)
         return false;
     do
-        vst__timeline_add(point, &rows->rows[(*at)++]);
+        vst__memory_timeline_add(point, &rows->rows[(*at)++]);
     while (*at < rows->count &&
            microseconds(&rows->rows[*at]) == point->time_us);
     return true;
@@ -63,7 +64,7 @@ static void put_number(vst__output *output, const char *before, int64_t value)
 static void put_points(vst__output *output, const vst__memory_rows *rows,
                        int64_t first_us)
 {
-    vst__timeline_point point = {0};
+    vst__memory_timeline_point point = {0};
     const char *before = "[[";
 
     for (size_t at = 0; next_point(rows, &at, &point); before = ", ")
@@ -116,7 +117,7 @@ static vst_status write_timeline(vst_trace *const *traces, size_t count,
     if (status == VST_OK) {
         int64_t first_us = find_first_us(&rows, traces[0]);
         if (ends_with(path, ".html") || ends_with(path, ".html.gz"))
-            status = vst__timeline_page(&rows, first_us, output);
+            status = vst__memory_timeline_page(&rows, first_us, output);
         else if (ends_with(path, "raw.json.gz") || ends_with(path, "raw.json"))
             put_raw(output, &rows);
         else

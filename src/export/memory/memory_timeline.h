@@ -7,17 +7,18 @@
 #include "graph/categories.h"
 
 /* From a time on, so many bytes of each category are in use. */
-typedef struct vst__timeline_point {
+typedef struct vst__memory_timeline_point {
     int64_t time_us; /* VST_TIME_BEFORE: what was there already */
     int64_t bytes[VST_CATEGORIES];
-} vst__timeline_point;
+} vst__memory_timeline_point;
 
 /* The point after a row; `point` is the one before, all zero at first. */
-void vst__timeline_add(vst__timeline_point *point, const vst__memory_row *row);
+void vst__memory_timeline_add(vst__memory_timeline_point *point,
+                              const vst__memory_row *row);
 
 /* timeline_html.c: a page with a plot. first_us stands for what was there
  * already. */
-vst_status vst__timeline_page(const vst__memory_rows *rows, int64_t first_us,
-                              vst__output *output);
+vst_status vst__memory_timeline_page(const vst__memory_rows *rows,
+                                     int64_t first_us, vst__output *output);
 
 #endif

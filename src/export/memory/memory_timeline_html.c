@@ -74,7 +74,7 @@ static const char *size_text(char *text, size_t room, int64_t bytes)
 
 /* ---- what is shown ------------------------------------------------------- */
 
-static column sum(const vst__timeline_point *point)
+static column sum(const vst__memory_timeline_point *point)
 {
     column all = {0};
 
@@ -87,7 +87,7 @@ static column sum(const vst__timeline_point *point)
 
 static void take(plot *self, const vst__memory_rows *rows)
 {
-    vst__timeline_point point = {0};
+    vst__memory_timeline_point point = {0};
     column now = {0};
     size_t reached = 0; /* columns before it are done */
 
@@ -95,7 +95,7 @@ static void take(plot *self, const vst__memory_rows *rows)
         int64_t time_us;
         size_t place;
 
-        vst__timeline_add(&point, &rows->rows[at]);
+        vst__memory_timeline_add(&point, &rows->rows[at]);
         time_us =
             point.time_us == VST_TIME_BEFORE ? self->first_us : point.time_us;
         place = (size_t)((double)(time_us - self->first_us) * (COLUMNS - 1) /
@@ -197,8 +197,8 @@ static void put_legend(vst__output *output, const plot *self)
     vst__output_text(output, "</table>\n</body></html>\n");
 }
 
-vst_status vst__timeline_page(const vst__memory_rows *rows, int64_t first_us,
-                              vst__output *output)
+vst_status vst__memory_timeline_page(const vst__memory_rows *rows,
+                                     int64_t first_us, vst__output *output)
 {
     plot *self = calloc(1, sizeof *self);
     char text[32];

@@ -1,8 +1,8 @@
 /* The Chrome trace format, as torch.profiler writes it: one JSON object, its
  * keys in torch's order. This file writes what is around the events, process
- * after process; chrome_process.c tells about each, chrome_events.c writes the
- * events, chrome_memory.c those of memory, chrome_flows.c what belongs
- * together, chrome_arrows.c who started whom.
+ * after process; timeline_process.c tells about each, chrome_events.c writes
+ * the events, timeline_memory.c those of memory, timeline_flows.c what belongs
+ * together, timeline_arrows.c who started whom.
  *
  * White space follows every colon (HTA finds the rank by a regular expression
  * that wants it). One thread at a time. */
@@ -12,7 +12,7 @@
 #include <vestige/trace.h>
 
 #include "export/exporter.h"
-#include "export/timeline/chrome.h"
+#include "export/timeline/timeline.h"
 #include "graph/graph.h"
 
 /* torch counts ts from a multiple of this, a quarter of a year, so that the
@@ -65,7 +65,8 @@ static bool is_own_key(const char *key)
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (strcmp(key, own[i]) == 0)
             return true;
-    return strncmp(key, VST_CHROME_INTERNAL, strlen(VST_CHROME_INTERNAL)) == 0;
+    return strncmp(key, VST_TIMELINE_INTERNAL, strlen(VST_TIMELINE_INTERNAL)) ==
+           0;
 }
 
 /* The recording's own, unless the program gave one. */
@@ -73,7 +74,7 @@ static void put_trace_id(vst__output *output, const vst_trace *trace)
 {
     static const char hex[] = "0123456789ABCDEF";
     const char *given =
-        vst_trace_metadata(trace, VST_CHROME_INTERNAL "trace_id");
+        vst_trace_metadata(trace, VST_TIMELINE_INTERNAL "trace_id");
     const uint8_t *id = trace->header.trace_id;
     char text[34];
 
@@ -89,18 +90,18 @@ static void put_trace_id(vst__output *output, const vst_trace *trace)
     vst__output_write(output, text, sizeof text);
 }
 
-static bool has_memory(const vst__chrome *chrome)
+static bool has_memory(const vst__timeline *timeline)
 {
-    for (size_t i = 0; i < chrome->process_count; i++)
-        if (vst_trace_has_memory(chrome->processes[i].trace))
+    for (size_t i = 0; i < timeline->process_count; i++)
+        if (vst_trace_has_memory(timeline->processes[i].trace))
             return true;
     return false;
 }
 
-static void put_metadata(vst__chrome *chrome)
+static void put_metadata(vst__timeline *timeline)
 {
-    vst__output *output = chrome->output;
-    const vst_trace *trace = chrome->processes[0].trace;
+    vst__output *output = timeline->output;
+    const vst_trace *trace = timeline->processes[0].trace;
     const char *key, *json;
 
     for (size_t i = 0; (json = vst_trace_metadata_at(trace, i, &key)) != NULL;
@@ -112,7 +113,7 @@ static void put_metadata(vst__chrome *chrome)
         vst__chrome_put_value(output, json);
         vst__output_text(output, ",\n");
     }
-    if (has_memory(chrome) &&
+    if (has_memory(timeline) &&
         vst_trace_metadata(trace, "profile_memory") == NULL)
         vst__output_text(output, "\"profile_memory\": 1,\n");
     json = vst_trace_metadata(trace, "host_name");
@@ -123,45 +124,45 @@ static void put_metadata(vst__chrome *chrome)
     }
 }
 
-static void put_head(vst__chrome *chrome)
+static void put_head(vst__timeline *timeline)
 {
-    vst__output *output = chrome->output;
+    vst__output *output = timeline->output;
 
     vst__output_text(output, "{\n\"schemaVersion\": 1,\n"
                              "\"deviceProperties\": [],\n\"trace_id\": ");
-    put_trace_id(output, chrome->processes[0].trace);
+    put_trace_id(output, timeline->processes[0].trace);
     vst__output_text(output, ",\n");
-    put_metadata(chrome);
+    put_metadata(timeline);
     vst__output_text(output, "\"displayTimeUnit\": \"ms\",\n"
                              "\"baseTimeNanoseconds\": ");
-    put_i64(output, chrome->base_ns);
+    put_i64(output, timeline->base_ns);
     vst__output_text(output, ",\n\"traceEvents\": [\n");
 }
 
 /* A mark across the whole document; of several processes, across its own. */
-static void put_mark(vst__chrome *chrome, const char *name, int64_t time_ns)
+static void put_mark(vst__timeline *timeline, const char *name, int64_t time_ns)
 {
-    vst__output *output = chrome->output;
+    vst__output *output = timeline->output;
 
     vst__output_text(output, ",\n{\"ph\": \"i\", \"cat\": \"Trace\", "
                              "\"s\": \"");
-    vst__output_text(output, chrome->process_count > 1 ? "p" : "g");
+    vst__output_text(output, timeline->process_count > 1 ? "p" : "g");
     vst__output_text(output, "\", \"name\": \"");
     vst__output_text(output, name);
     vst__output_text(output, "\", \"pid\": ");
-    vst__chrome_put_u64(output, chrome->process->pid);
+    vst__chrome_put_u64(output, timeline->process->pid);
     vst__output_text(output, ", \"tid\": ");
-    vst__chrome_put_u64(output, chrome->process->windows_tid);
+    vst__chrome_put_u64(output, timeline->process->windows_tid);
     vst__output_text(output, ", \"ts\": ");
-    vst__chrome_put_us(output, vst__chrome_time(chrome, time_ns));
+    vst__chrome_put_us(output, vst__timeline_time(timeline, time_ns));
     vst__output_text(output, "}");
 }
 
 /* A stretch of recording, in the form that torch gives it. */
-static void put_window(vst__chrome *chrome, const vst__window *window)
+static void put_window(vst__timeline *timeline, const vst__window *window)
 {
-    vst__output *output = chrome->output;
-    vst__clockmap *clock = &chrome->trace->clock;
+    vst__output *output = timeline->output;
+    vst__clockmap *clock = &timeline->trace->clock;
     int64_t start_ns = vst__clockmap_to_ns(clock, window->first);
     int64_t end_ns = vst__clockmap_to_ns(clock, window->last);
 
@@ -169,16 +170,16 @@ static void put_window(vst__chrome *chrome, const vst__window *window)
                              "\"name\": \"vestige (");
     vst__chrome_put_u64(output, window->number);
     vst__output_text(output, ")\", \"pid\": ");
-    vst__chrome_put_u64(output, chrome->process->pid);
+    vst__chrome_put_u64(output, timeline->process->pid);
     vst__output_text(output, ", \"tid\": ");
-    vst__chrome_put_u64(output, chrome->process->windows_tid);
+    vst__chrome_put_u64(output, timeline->process->windows_tid);
     vst__output_text(output, ", \"ts\": ");
-    vst__chrome_put_us(output, vst__chrome_time(chrome, start_ns));
+    vst__chrome_put_us(output, vst__timeline_time(timeline, start_ns));
     vst__output_text(output, ", \"dur\": ");
     vst__chrome_put_us(output, end_ns - start_ns);
     vst__output_text(output, ", \"args\": {\"Op count\": 0}}");
-    put_mark(chrome, "Iteration Start: vestige", start_ns);
-    put_mark(chrome, "Record Window End", end_ns);
+    put_mark(timeline, "Iteration Start: vestige", start_ns);
+    put_mark(timeline, "Record Window End", end_ns);
 }
 
 /* ---- the document ------------------------------------------------------- */
@@ -191,12 +192,12 @@ static int64_t floor_to(int64_t value, int64_t step)
 }
 
 /* The windows of each process, and what all times count from. */
-static vst_status select_windows(vst__chrome *chrome, int window)
+static vst_status select_windows(vst__timeline *timeline, int window)
 {
     int64_t first_ns = INT64_MAX;
 
-    for (size_t i = 0; i < chrome->process_count; i++) {
-        vst__chrome_process *process = &chrome->processes[i];
+    for (size_t i = 0; i < timeline->process_count; i++) {
+        vst__timeline_process *process = &timeline->processes[i];
         vst_trace *trace = process->trace;
         int64_t start_ns =
             vst__clockmap_to_ns(&trace->clock, trace->header.start.ticks);
@@ -208,7 +209,7 @@ static vst_status select_windows(vst__chrome *chrome, int window)
         if (start_ns < first_ns)
             first_ns = start_ns;
     }
-    chrome->base_ns = floor_to(first_ns, BASE_NS);
+    timeline->base_ns = floor_to(first_ns, BASE_NS);
     return VST_OK;
 }
 
@@ -226,11 +227,11 @@ static int tell_half(void *ctx, double done)
     return self->fn(self->ctx, self->before + done / 2);
 }
 
-vst_status vst__chrome_replay(vst__chrome *chrome,
-                              const vst_export_options *options,
-                              const vst_sink *sink, vst_error *error)
+vst_status vst__timeline_replay(vst__timeline *timeline,
+                                const vst_export_options *options,
+                                const vst_sink *sink, vst_error *error)
 {
-    vst_trace *trace = chrome->trace;
+    vst_trace *trace = timeline->trace;
     half told = {trace->progress, trace->progress_ctx, 0};
     vst_status status;
 
@@ -243,13 +244,13 @@ vst_status vst__chrome_replay(vst__chrome *chrome,
         vst_trace_replay(trace, options->window, options->tracer, sink, error);
     told.before = 0.5;
     if (status == VST_OK)
-        status = vst__chrome_put_memory(chrome, options, error);
+        status = vst__timeline_put_memory(timeline, options, error);
     vst_trace_set_progress(trace, told.fn, told.ctx);
     return status;
 }
 
-static vst_status write_process(vst__chrome *chrome,
-                                vst__chrome_process *process,
+static vst_status write_process(vst__timeline *timeline,
+                                vst__timeline_process *process,
                                 const vst_export_options *options,
                                 vst_error *error)
 {
@@ -258,76 +259,78 @@ static vst_status write_process(vst__chrome *chrome,
     vst_sink sink;
     vst_status status;
 
-    chrome->process = process;
-    chrome->trace = trace;
-    chrome->has_thread = false;
+    timeline->process = process;
+    timeline->trace = trace;
+    timeline->has_thread = false;
     process->steps_end_ns = INT64_MIN;
     status = vst__graph_count(trace, options->window, true, &nodes, error);
     if (status != VST_OK)
         return status;
-    chrome->has_nodes = nodes != 0;
-    status = vst__chrome_make_heads(chrome);
+    timeline->has_nodes = nodes != 0;
+    status = vst__chrome_make_heads(timeline);
     if (status != VST_OK)
         return vst_error_set(error, status, 0, 0);
-    vst__chrome_put_process(chrome);
-    vst__chrome_sink(chrome, &sink);
-    vst__chrome_watch(chrome, &sink);
-    status = vst__chrome_replay(chrome, options, &sink, error);
-    vst__chrome_free_heads(chrome);
+    vst__chrome_put_process(timeline);
+    vst__chrome_sink(timeline, &sink);
+    vst__timeline_watch(timeline, &sink);
+    status = vst__timeline_replay(timeline, options, &sink, error);
+    vst__chrome_free_heads(timeline);
     if (status == VST_OK)
-        vst__chrome_put_flows(chrome);
-    chrome->serials_before = chrome->serial_max;
+        vst__timeline_put_flows(timeline);
+    timeline->serials_before = timeline->serial_max;
     for (size_t i = 0; status == VST_OK && i < process->window_count; i++)
-        put_window(chrome, &trace->windows[process->first_window + i]);
+        put_window(timeline, &trace->windows[process->first_window + i]);
     return status;
 }
 
-vst_status vst__chrome_begin(vst__chrome *chrome, vst_trace *const *traces,
-                             size_t count, int window)
+vst_status vst__timeline_begin(vst__timeline *timeline,
+                               vst_trace *const *traces, size_t count,
+                               int window)
 {
     vst_status status;
 
-    chrome->processes = calloc(count, sizeof *chrome->processes);
-    if (chrome->processes == NULL)
+    timeline->processes = calloc(count, sizeof *timeline->processes);
+    if (timeline->processes == NULL)
         return VST_E_NOMEM;
-    chrome->process_count = count;
+    timeline->process_count = count;
     for (size_t i = 0; i < count; i++)
-        chrome->processes[i].trace = traces[i];
-    status = select_windows(chrome, window);
+        timeline->processes[i].trace = traces[i];
+    status = select_windows(timeline, window);
     if (status == VST_OK)
-        status = vst__chrome_assign(chrome);
+        status = vst__timeline_assign(timeline);
     if (status == VST_OK)
-        vst__chrome_find_parents(chrome);
+        vst__timeline_find_parents(timeline);
     return status;
 }
 
-void vst__chrome_end_all(vst__chrome *chrome)
+void vst__timeline_end(vst__timeline *timeline)
 {
-    vst__chrome_forget_flows(chrome);
-    for (size_t i = 0; i < chrome->process_count; i++) {
-        free(chrome->processes[i].tracks);
-        free(chrome->processes[i].starts);
+    vst__timeline_forget_flows(timeline);
+    for (size_t i = 0; i < timeline->process_count; i++) {
+        free(timeline->processes[i].tracks);
+        free(timeline->processes[i].starts);
     }
-    free(chrome->processes);
+    free(timeline->processes);
 }
 
-static vst_status write_document(vst__chrome *chrome,
+static vst_status write_document(vst__timeline *timeline,
                                  const vst_export_options *options,
                                  const char *path, vst_error *error)
 {
     vst_status status = VST_OK;
 
-    put_head(chrome);
-    for (size_t i = 0; status == VST_OK && i < chrome->process_count; i++)
-        status = write_process(chrome, &chrome->processes[i], options, error);
+    put_head(timeline);
+    for (size_t i = 0; status == VST_OK && i < timeline->process_count; i++)
+        status =
+            write_process(timeline, &timeline->processes[i], options, error);
     if (status != VST_OK)
         return status;
-    status = vst__chrome_put_arrows(chrome);
+    status = vst__timeline_put_arrows(timeline);
     if (status != VST_OK)
         return vst_error_set(error, status, 0, 0);
-    vst__output_text(chrome->output, "\n],\n\"traceName\": ");
-    vst__json_string(chrome->output, path, strlen(path));
-    vst__output_text(chrome->output, "\n}\n");
+    vst__output_text(timeline->output, "\n],\n\"traceName\": ");
+    vst__json_string(timeline->output, path, strlen(path));
+    vst__output_text(timeline->output, "\n}\n");
     return VST_OK;
 }
 
@@ -342,13 +345,13 @@ static vst_status write_chrome(vst_trace *const *traces, size_t count,
         .point = vst__chrome_put_point,
         .memory = vst__chrome_put_memory_instant,
     };
-    vst__chrome chrome = {.drawing = &drawing, .output = output};
+    vst__timeline timeline = {.drawing = &drawing, .output = output};
     vst_status status =
-        vst__chrome_begin(&chrome, traces, count, options->window);
+        vst__timeline_begin(&timeline, traces, count, options->window);
 
-    status = status == VST_OK ? write_document(&chrome, options, path, error)
+    status = status == VST_OK ? write_document(&timeline, options, path, error)
                               : vst_error_set(error, status, 0, 0);
-    vst__chrome_end_all(&chrome);
+    vst__timeline_end(&timeline);
     return status;
 }
 

@@ -7,7 +7,7 @@
  * nests in the text. One thread at a time. */
 #include <stdlib.h>
 
-#include "export/timeline/chrome.h"
+#include "export/timeline/timeline.h"
 
 /* What an event may take beyond its head and its arguments. */
 enum { EVENT_MAX = 768 };
@@ -70,7 +70,7 @@ static char *put_name(char *at, const vst_definition *definition)
     return put_escaped(at, definition->name, definition->name_len);
 }
 
-bool vst__chrome_is_step(const vst_definition *definition)
+bool vst__timeline_is_step(const vst_definition *definition)
 {
     static const char prefix[] = "ProfilerStep#";
 
@@ -79,7 +79,7 @@ bool vst__chrome_is_step(const vst_definition *definition)
            memcmp(definition->name, prefix, sizeof prefix - 1) == 0;
 }
 
-static vst_status make_head(vst__chrome *chrome,
+static vst_status make_head(vst__timeline *timeline,
                             const vst_definition *definition,
                             vst__chrome_head *head)
 {
@@ -95,11 +95,11 @@ static vst_status make_head(vst__chrome *chrome,
     at = PUT(at, "\", \"name\": \"");
     at = put_name(at, definition);
     at = PUT(at, "\", \"pid\": ");
-    at = vst__json_u64(at, chrome->process->pid);
+    at = vst__json_u64(at, timeline->process->pid);
     at = PUT(at, ", \"tid\": ");
     head->count = (size_t)(at - head->bytes);
     head->kind = definition->kind;
-    head->is_step = vst__chrome_is_step(definition);
+    head->is_step = vst__timeline_is_step(definition);
     head->line = definition->line;
     at = realloc(head->bytes, head->count);
     if (at != NULL)
@@ -113,7 +113,7 @@ static void set_phase(char *event, char phase)
 }
 
 /* A torn file may have lost a definition. */
-static vst_status make_unknown(vst__chrome *chrome, vst_id id)
+static vst_status make_unknown(vst__timeline *timeline, vst_id id)
 {
     char name[48] = "unknown function ";
     vst_definition definition = {.kind = VST_DEF_NATIVE, .file = ""};
@@ -121,100 +121,100 @@ static vst_status make_unknown(vst__chrome *chrome, vst_id id)
     definition.name = name;
     definition.name_len =
         (uint32_t)(vst__json_u64(name + strlen(name), id) - name);
-    free(chrome->unknown.bytes);
-    chrome->unknown.bytes = NULL;
-    chrome->unknown_id = id;
-    return make_head(chrome, &definition, &chrome->unknown);
+    free(timeline->unknown.bytes);
+    timeline->unknown.bytes = NULL;
+    timeline->unknown_id = id;
+    return make_head(timeline, &definition, &timeline->unknown);
 }
 
-static vst_status find_head(vst__chrome *chrome, vst_id id,
+static vst_status find_head(vst__timeline *timeline, vst_id id,
                             const vst__chrome_head **head)
 {
-    size_t index = vst__trace_definition_index(chrome->trace, id);
+    size_t index = vst__trace_definition_index(timeline->trace, id);
     vst_status status = VST_OK;
 
     if (index == VST_NO_DEFINITION) {
-        if (chrome->unknown.bytes == NULL || chrome->unknown_id != id)
-            status = make_unknown(chrome, id);
-        *head = &chrome->unknown;
+        if (timeline->unknown.bytes == NULL || timeline->unknown_id != id)
+            status = make_unknown(timeline, id);
+        *head = &timeline->unknown;
         return status;
     }
-    if (chrome->heads[index].bytes == NULL)
-        status = make_head(chrome, &chrome->trace->definitions[index],
-                           &chrome->heads[index]);
-    *head = &chrome->heads[index];
+    if (timeline->heads[index].bytes == NULL)
+        status = make_head(timeline, &timeline->trace->definitions[index],
+                           &timeline->heads[index]);
+    *head = &timeline->heads[index];
     return status;
 }
 
-vst_status vst__chrome_make_heads(vst__chrome *chrome)
+vst_status vst__chrome_make_heads(vst__timeline *timeline)
 {
-    chrome->heads =
-        calloc(chrome->trace->definition_count + 1, sizeof *chrome->heads);
-    return chrome->heads != NULL ? VST_OK : VST_E_NOMEM;
+    timeline->heads =
+        calloc(timeline->trace->definition_count + 1, sizeof *timeline->heads);
+    return timeline->heads != NULL ? VST_OK : VST_E_NOMEM;
 }
 
-void vst__chrome_free_heads(vst__chrome *chrome)
+void vst__chrome_free_heads(vst__timeline *timeline)
 {
-    for (size_t i = 0; i < chrome->trace->definition_count; i++)
-        free(chrome->heads[i].bytes);
-    free(chrome->heads);
-    free(chrome->unknown.bytes);
-    chrome->heads = NULL;
-    chrome->unknown.bytes = NULL;
+    for (size_t i = 0; i < timeline->trace->definition_count; i++)
+        free(timeline->heads[i].bytes);
+    free(timeline->heads);
+    free(timeline->unknown.bytes);
+    timeline->heads = NULL;
+    timeline->unknown.bytes = NULL;
 }
 
 /* ---- events ------------------------------------------------------------- */
 
-void vst__chrome_set_thread(vst__chrome *chrome, uint32_t number)
+void vst__chrome_set_thread(vst__timeline *timeline, uint32_t number)
 {
     const vst_trace_thread *thread =
-        vst_trace_thread_find(chrome->trace, number);
-    uint32_t tid = chrome->process->windows_tid;
-    char *at = chrome->thread_text;
+        vst_trace_thread_find(timeline->trace, number);
+    uint32_t tid = timeline->process->windows_tid;
+    char *at = timeline->thread_text;
 
     if (thread != NULL)
-        tid = chrome->process->tracks[thread - chrome->trace->threads].tid;
-    chrome->thread_tid = tid;
+        tid = timeline->process->tracks[thread - timeline->trace->threads].tid;
+    timeline->thread_tid = tid;
     at = vst__json_u64(at, tid);
     at = PUT(at, ", \"ts\": ");
-    chrome->thread_count = (size_t)(at - chrome->thread_text);
-    chrome->thread = number;
-    chrome->has_thread = true;
-    chrome->time_from = 0;
+    timeline->thread_count = (size_t)(at - timeline->thread_text);
+    timeline->thread = number;
+    timeline->has_thread = true;
+    timeline->time_from = 0;
 }
 
 /* A time at the end of the thread's text, which is at `at`. One after the other
  * they begin with the same digits. */
-static char *put_time(vst__chrome *chrome, char *at, int64_t time_ns)
+static char *put_time(vst__timeline *timeline, char *at, int64_t time_ns)
 {
-    int64_t shown_ns = vst__chrome_time(chrome, time_ns);
-    uint64_t behind = (uint64_t)shown_ns - chrome->time_from;
+    int64_t shown_ns = vst__timeline_time(timeline, time_ns);
+    uint64_t behind = (uint64_t)shown_ns - timeline->time_from;
 
-    if (behind >= VST_JSON_EIGHT || chrome->time_from == 0) {
-        char *end = chrome->thread_text + chrome->thread_count;
+    if (behind >= VST_JSON_EIGHT || timeline->time_from == 0) {
+        char *end = timeline->thread_text + timeline->thread_count;
 
         if (shown_ns < (int64_t)VST_JSON_EIGHT)
-            return vst__json_us(at + chrome->thread_count, shown_ns);
+            return vst__json_us(at + timeline->thread_count, shown_ns);
         behind = (uint64_t)shown_ns % VST_JSON_EIGHT;
-        chrome->time_from = (uint64_t)shown_ns - behind;
-        end = vst__json_u64(end, chrome->time_from / VST_JSON_EIGHT);
-        chrome->time_count = (size_t)(end - chrome->thread_text);
-        memcpy(at, chrome->thread_text, sizeof chrome->thread_text);
+        timeline->time_from = (uint64_t)shown_ns - behind;
+        end = vst__json_u64(end, timeline->time_from / VST_JSON_EIGHT);
+        timeline->time_count = (size_t)(end - timeline->thread_text);
+        memcpy(at, timeline->thread_text, sizeof timeline->thread_text);
     }
-    return vst__json_point(at + chrome->time_count,
+    return vst__json_point(at + timeline->time_count,
                            vst__json_eight((uint32_t)behind), 0);
 }
 
 /* Writes an event up to its time, and returns where to go on: there is room for
  * EVENT_MAX bytes more. */
-static char *begin_event(vst__chrome *chrome, const vst__chrome_head *head,
+static char *begin_event(vst__timeline *timeline, const vst__chrome_head *head,
                          char phase, uint32_t thread, int64_t time_ns)
 {
-    vst__output *output = chrome->output;
+    vst__output *output = timeline->output;
     char *at;
 
-    if (!chrome->has_thread || chrome->thread != thread)
-        vst__chrome_set_thread(chrome, thread);
+    if (!timeline->has_thread || timeline->thread != thread)
+        vst__chrome_set_thread(timeline, thread);
     if (VST_LIKELY(head->count <= VST_OUTPUT_RESERVE_MAX - 2 * EVENT_MAX)) {
         at = vst__output_reserve(output, head->count + 2 * EVENT_MAX);
         memcpy(at, head->bytes, head->count);
@@ -226,8 +226,8 @@ static char *begin_event(vst__chrome *chrome, const vst__chrome_head *head,
         at = vst__output_reserve(output, 2 * EVENT_MAX);
     }
     /* A constant size is a few moves; the rest is overwritten. */
-    memcpy(at, chrome->thread_text, sizeof chrome->thread_text);
-    return put_time(chrome, at, time_ns);
+    memcpy(at, timeline->thread_text, sizeof timeline->thread_text);
+    return put_time(timeline, at, time_ns);
 }
 
 static char *put_flags(char *at, uint32_t flags)
@@ -264,11 +264,11 @@ static char *put_args(vst__output *output, char *at, const char *args,
 
 /* The identities a span goes by: a Python call by its place in the tree, the
  * others by the numbers that link them to other files. */
-static char *put_ids(const vst__chrome *chrome, char *at, const vst_span *span,
-                     const vst__chrome_head *head)
+static char *put_ids(const vst__timeline *timeline, char *at,
+                     const vst_span *span, const vst__chrome_head *head)
 {
     vst_definition_kind kind = head->kind;
-    uint64_t before = chrome->serials_before;
+    uint64_t before = timeline->serials_before;
     uint64_t serial = before + span->serial;
     bool call = kind == VST_DEF_PYTHON || kind == VST_DEF_NATIVE ||
                 kind == VST_DEF_GC || kind == VST_DEF_MODULE;
@@ -287,7 +287,7 @@ static char *put_ids(const vst__chrome *chrome, char *at, const vst_span *span,
         at = vst__json_u64(at, serial);
         /* Where there are nodes of an execution trace these have it, and only
          * these; else it is never 0, which clients take for none. */
-        if (chrome->has_nodes) {
+        if (timeline->has_nodes) {
             if (span->op != NULL && span->op->record != 0) {
                 at = PUT(at, ", \"Record function id\": ");
                 at = vst__json_u64(at, span->op->record);
@@ -302,7 +302,8 @@ static char *put_ids(const vst__chrome *chrome, char *at, const vst_span *span,
     return vst__json_u64(at, serial);
 }
 
-static char *finish_args(vst__chrome *chrome, char *at, const vst_span *span)
+static char *finish_args(vst__timeline *timeline, char *at,
+                         const vst_span *span)
 {
     if (span->flags != 0)
         at = put_flags(at, span->flags);
@@ -314,35 +315,37 @@ static char *finish_args(vst__chrome *chrome, char *at, const vst_span *span)
     }
     if (span->args_len != 0) {
         at = PUT(at, ", ");
-        at = put_args(chrome->output, at, span->args, span->args_len);
+        at = put_args(timeline->output, at, span->args, span->args_len);
     }
     return PUT(at, "}}");
 }
 
 /* Overlaps its neighbours: a pair of events that viewers put on a track of its
  * own. */
-static vst_status write_async(vst__chrome *chrome, const vst__chrome_head *head,
+static vst_status write_async(vst__timeline *timeline,
+                              const vst__chrome_head *head,
                               const vst_span *span)
 {
-    char *at = begin_event(chrome, head, 'b', span->thread, span->start_ns);
+    char *at = begin_event(timeline, head, 'b', span->thread, span->start_ns);
 
     at = PUT(at, ", \"id\": ");
-    at = vst__json_u64(at, chrome->serials_before + span->serial);
+    at = vst__json_u64(at, timeline->serials_before + span->serial);
     at = PUT(at, ", \"args\": {");
-    at = put_ids(chrome, at, span, head);
-    at = finish_args(chrome, at, span);
-    vst__output_commit(chrome->output, at);
-    at = begin_event(chrome, head, 'e', span->thread, span->end_ns);
+    at = put_ids(timeline, at, span, head);
+    at = finish_args(timeline, at, span);
+    vst__output_commit(timeline->output, at);
+    at = begin_event(timeline, head, 'e', span->thread, span->end_ns);
     at = PUT(at, ", \"id\": ");
-    at = vst__json_u64(at, chrome->serials_before + span->serial);
+    at = vst__json_u64(at, timeline->serials_before + span->serial);
     *at++ = '}';
-    vst__output_commit(chrome->output, at);
-    return chrome->output->status;
+    vst__output_commit(timeline->output, at);
+    return timeline->output->status;
 }
 
-bool vst__chrome_make_room_for_step(vst__chrome *chrome, const vst_span *span)
+bool vst__timeline_make_room_for_step(vst__timeline *timeline,
+                                      const vst_span *span)
 {
-    vst__chrome_process *process = chrome->process;
+    vst__timeline_process *process = timeline->process;
 
     if (process->steps_end_ns > span->start_ns)
         return false;
@@ -350,32 +353,33 @@ bool vst__chrome_make_room_for_step(vst__chrome *chrome, const vst_span *span)
     return true;
 }
 
-vst_status vst__chrome_write_span(vst__chrome *chrome, const vst_span *span)
+vst_status vst__chrome_write_span(vst__timeline *timeline, const vst_span *span)
 {
     uint32_t thread = span->thread;
     const vst__chrome_head *head;
-    vst_status status = find_head(chrome, span->id, &head);
+    vst_status status = find_head(timeline, span->id, &head);
     char *at;
 
     if (status != VST_OK)
         return status;
-    if (chrome->serials_before + span->serial > chrome->serial_max)
-        chrome->serial_max = chrome->serials_before + span->serial;
+    if (timeline->serials_before + span->serial > timeline->serial_max)
+        timeline->serial_max = timeline->serials_before + span->serial;
     if (span->flags & VST_SPAN_ASYNC) {
-        if (!head->is_step || !vst__chrome_make_room_for_step(chrome, span))
-            return write_async(chrome, head, span);
+        if (!head->is_step || !vst__timeline_make_room_for_step(timeline, span))
+            return write_async(timeline, head, span);
         thread = NO_THREAD;
     }
-    at = begin_event(chrome, head, 'X', thread, span->start_ns);
+    at = begin_event(timeline, head, 'X', thread, span->start_ns);
     at = PUT(at, ", \"dur\": ");
     at = vst__json_us(at, span->end_ns - span->start_ns);
     at = PUT(at, ", \"args\": {");
-    at = put_ids(chrome, at, span, head);
-    at = finish_args(chrome, at, span);
-    vst__output_commit(chrome->output, at);
+    at = put_ids(timeline, at, span, head);
+    at = finish_args(timeline, at, span);
+    vst__output_commit(timeline->output, at);
     if (span->op != NULL)
-        status = vst__chrome_note_operator(chrome, span, chrome->thread_tid);
-    return status != VST_OK ? status : chrome->output->status;
+        status =
+            vst__timeline_note_operator(timeline, span, timeline->thread_tid);
+    return status != VST_OK ? status : timeline->output->status;
 }
 
 static vst_status write_span(void *ctx, const vst_span *span)
@@ -385,43 +389,43 @@ static vst_status write_span(void *ctx, const vst_span *span)
 
 static vst_status write_instant(void *ctx, const vst_instant *instant)
 {
-    vst__chrome *chrome = ctx;
+    vst__timeline *timeline = ctx;
     const vst__chrome_head *head;
-    vst_status status = find_head(chrome, instant->id, &head);
+    vst_status status = find_head(timeline, instant->id, &head);
     char *at;
 
     if (status != VST_OK)
         return status;
-    at = begin_event(chrome, head, 'i', instant->thread, instant->time_ns);
+    at = begin_event(timeline, head, 'i', instant->thread, instant->time_ns);
     at = PUT(at, ", \"s\": \"t\", \"args\": {");
     if (instant->args_len != 0)
-        at = put_args(chrome->output, at, instant->args, instant->args_len);
+        at = put_args(timeline->output, at, instant->args, instant->args_len);
     at = PUT(at, "}}");
-    vst__output_commit(chrome->output, at);
-    return chrome->output->status;
+    vst__output_commit(timeline->output, at);
+    return timeline->output->status;
 }
 
 static vst_status write_counter(void *ctx, const vst_counter *counter)
 {
-    vst__chrome *chrome = ctx;
+    vst__timeline *timeline = ctx;
     const vst__chrome_head *head;
-    vst_status status = find_head(chrome, counter->id, &head);
+    vst_status status = find_head(timeline, counter->id, &head);
     char *at;
 
     if (status != VST_OK)
         return status;
-    at = begin_event(chrome, head, 'C', counter->thread, counter->time_ns);
+    at = begin_event(timeline, head, 'C', counter->thread, counter->time_ns);
     at = PUT(at, ", \"args\": {\"value\": ");
     at = vst__json_double(at, counter->value);
     at = PUT(at, "}}");
-    vst__output_commit(chrome->output, at);
-    return chrome->output->status;
+    vst__output_commit(timeline->output, at);
+    return timeline->output->status;
 }
 
 /* A mark, not a span: a span of its own could overlap those around it. */
 static vst_status write_loss(void *ctx, const vst_loss *loss)
 {
-    vst__chrome *chrome = ctx;
+    vst__timeline *timeline = ctx;
     vst__chrome_head head;
     const char *name = loss->kind == VST_LOSS_DROPPED ? "dropped records"
                        : loss->kind == VST_LOSS_GAP   ? "hooks away"
@@ -432,31 +436,31 @@ static vst_status write_loss(void *ctx, const vst_loss *loss)
         .name_len = (uint32_t)strlen(name),
         .file = "",
     };
-    vst_status status = make_head(chrome, &definition, &head);
+    vst_status status = make_head(timeline, &definition, &head);
     char *at;
 
     if (status != VST_OK)
         return status;
     /* What was dropped lies before all that is shown: marked where it ends. */
-    at = begin_event(chrome, &head, 'i', loss->thread,
+    at = begin_event(timeline, &head, 'i', loss->thread,
                      loss->kind == VST_LOSS_DROPPED ? loss->end_ns
                                                     : loss->start_ns);
     at = PUT(at, ", \"s\": \"t\", \"args\": {\"start\": ");
-    at = vst__json_us(at, vst__chrome_time(chrome, loss->start_ns));
+    at = vst__json_us(at, vst__timeline_time(timeline, loss->start_ns));
     at = PUT(at, ", \"duration\": ");
     at = vst__json_us(at, loss->end_ns - loss->start_ns);
     at = PUT(at, ", \"records\": ");
     at = vst__json_u64(at, loss->records);
     at = PUT(at, "}}");
-    vst__output_commit(chrome->output, at);
+    vst__output_commit(timeline->output, at);
     free(head.bytes);
-    return chrome->output->status;
+    return timeline->output->status;
 }
 
-void vst__chrome_sink(vst__chrome *chrome, vst_sink *sink)
+void vst__chrome_sink(vst__timeline *timeline, vst_sink *sink)
 {
     *sink = (vst_sink){
-        .ctx = chrome,
+        .ctx = timeline,
         .span = write_span,
         .instant = write_instant,
         .counter = write_counter,

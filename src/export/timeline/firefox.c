@@ -178,10 +178,10 @@ static vst_status take_counter(void *ctx, const vst_counter *counter)
                      counter->value);
 }
 
-static void draw_point(vst__chrome *chrome, const char *name, int64_t time_ns,
-                       uint64_t bytes)
+static void draw_point(vst__timeline *timeline, const char *name,
+                       int64_t time_ns, uint64_t bytes)
 {
-    vst__firefox *self = (vst__firefox *)chrome;
+    vst__firefox *self = (vst__firefox *)timeline;
     bool all = strcmp(name, "live memory") == 0;
 
     if (self->status == VST_OK)
@@ -206,11 +206,11 @@ static vst_status put_threads(vst__firefox *self, size_t before)
 }
 
 static vst_status write_process(vst__firefox *self,
-                                vst__chrome_process *process,
+                                vst__timeline_process *process,
                                 const vst_export_options *options,
                                 vst_error *error)
 {
-    vst__chrome *timeline = &self->timeline;
+    vst__timeline *timeline = &self->timeline;
     vst_export_options of_curves = *options;
     vst_sink sink = {
         .ctx = self,
@@ -231,7 +231,7 @@ static vst_status write_process(vst__firefox *self,
     if (self->function_of == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     self->room = vst__kept_room(timeline->trace);
-    status = vst__chrome_replay(timeline, &of_curves, &sink, error);
+    status = vst__timeline_replay(timeline, &of_curves, &sink, error);
     if (status == VST_OK) {
         status = self->status;
         if (status == VST_OK)
@@ -252,7 +252,7 @@ static vst_status write_document(vst__firefox *self, int64_t end_ns,
                                  const vst_export_options *options,
                                  vst_error *error)
 {
-    vst__chrome *timeline = &self->timeline;
+    vst__timeline *timeline = &self->timeline;
     vst_status status = VST_OK;
 
     vst__ff_put_meta(self, end_ns);
@@ -278,7 +278,7 @@ static void free_all(vst__firefox *self)
     free(self->main_threads);
     free(self->threads);
     free(self->samples);
-    vst__chrome_end_all(&self->timeline);
+    vst__timeline_end(&self->timeline);
 }
 
 static vst_status write_firefox(vst_trace *const *traces, size_t count,
@@ -294,10 +294,10 @@ static vst_status write_firefox(vst_trace *const *traces, size_t count,
         .main_threads = calloc(count + 1, sizeof *self.main_threads),
     };
     int64_t end_ns = INT64_MIN;
-    vst_status status =
-        self.tree.known != NULL && self.main_threads != NULL
-            ? vst__chrome_begin(&self.timeline, traces, count, options->window)
-            : VST_E_NOMEM;
+    vst_status status = self.tree.known != NULL && self.main_threads != NULL
+                            ? vst__timeline_begin(&self.timeline, traces, count,
+                                                  options->window)
+                            : VST_E_NOMEM;
 
     (void)path;
     for (size_t i = 0; i < count; i++) {

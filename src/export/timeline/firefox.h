@@ -11,8 +11,8 @@
 
 #include "base/map64.h"
 #include "export/sums/tree.h"
-#include "export/timeline/chrome.h"
 #include "export/timeline/kept.h"
+#include "export/timeline/timeline.h"
 
 /* Strings that every document has come before those of functions. */
 typedef enum vst__ff_string {
@@ -72,7 +72,7 @@ typedef struct vst__ff_sample {
 } vst__ff_sample;
 
 typedef struct vst__firefox {
-    vst__chrome timeline; /* first: its functions are given this */
+    vst__timeline timeline; /* first: its functions are given this */
     int64_t base_ns;
     vst_status status; /* of drawing, which returns nothing */
 

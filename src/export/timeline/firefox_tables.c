@@ -84,7 +84,7 @@ void vst__ff_put_meta(vst__firefox *self, int64_t end_ns)
     vst__output_text(output, "{\"meta\":{\"version\":31,"
                              "\"preprocessedProfileVersion\":63,"
                              "\"product\":");
-    vst__chrome_put_long_name(&self->timeline, output);
+    vst__timeline_put_long_name(&self->timeline, output);
     vst__output_text(output, ",\"importedFrom\":\"vestige\",\"startTime\":");
     put_ms(output, self->base_ns);
     vst__output_text(output, ",\"endTime\":");

@@ -247,8 +247,8 @@ static void put_name(vst__firefox *self, const vst_trace_thread *thread)
 
 static void put_head(vst__firefox *self)
 {
-    vst__chrome *timeline = &self->timeline;
-    const vst__chrome_process *process = timeline->process;
+    vst__timeline *timeline = &self->timeline;
+    const vst__timeline_process *process = timeline->process;
     const vst_trace *trace = timeline->trace;
     const vst_trace_thread *thread =
         vst_trace_thread_find(trace, self->thread->number);
@@ -268,7 +268,7 @@ static void put_head(vst__firefox *self)
     vst__output_text(output, ",\"isMainThread\":");
     vst__output_text(output, is_main ? "true" : "false");
     vst__output_text(output, ",\"processName\":");
-    vst__chrome_put_long_name(timeline, output);
+    vst__timeline_put_long_name(timeline, output);
     vst__output_text(output, ",\"pid\":\"");
     vst__chrome_put_u64(output, process->pid);
     vst__output_text(output, "\",\"tid\":");

@@ -23,7 +23,7 @@ enum {
 /* ---- tracks ------------------------------------------------------------- */
 
 static uint64_t uuid_of(const vst__perfetto *self,
-                        const vst__chrome_process *process)
+                        const vst__timeline_process *process)
 {
     size_t index = (size_t)(process - self->timeline.processes);
 
@@ -32,7 +32,7 @@ static uint64_t uuid_of(const vst__perfetto *self,
 
 /* A process has room for 2^32 tids and as many tracks beside them. */
 uint64_t vst__pf_thread_uuid(const vst__perfetto *self,
-                             const vst__chrome_process *process, uint32_t tid)
+                             const vst__timeline_process *process, uint32_t tid)
 {
     return uuid_of(self, process) + 1 + tid;
 }
@@ -81,7 +81,7 @@ static vst_status put_thread(vst__perfetto *self, uint32_t tid,
                              const char *name, size_t name_len, uint64_t place)
 {
     vst__proto *packet = &self->packet;
-    vst__chrome_process *process = self->timeline.process;
+    vst__timeline_process *process = self->timeline.process;
     char fallback[48] = "thread ";
     size_t track = open_track(self, vst__pf_thread_uuid(self, process, tid),
                               self->process_uuid);
@@ -104,9 +104,9 @@ static vst_status put_thread(vst__perfetto *self, uint32_t tid,
 
 /* What one of the Chrome exporter's functions says, as a field. */
 static void put_said(vst__perfetto *self, uint32_t field,
-                     void (*say)(vst__chrome *, vst__output *))
+                     void (*say)(vst__timeline *, vst__output *))
 {
-    char bytes[VST_CHROME_NAME_MAX];
+    char bytes[VST_TIMELINE_NAME_MAX];
     vst__output said = {.at = bytes, .end = bytes + sizeof bytes};
     size_t text = vst__proto_open(&self->packet, field);
 
@@ -119,11 +119,11 @@ static void put_said(vst__perfetto *self, uint32_t field,
 static void put_process_name(vst__perfetto *self)
 {
     vst__json_part name = vst__json_inside(vst__json_whole(vst_trace_metadata(
-        self->timeline.trace, VST_CHROME_INTERNAL "process_name")));
+        self->timeline.trace, VST_TIMELINE_INTERNAL "process_name")));
     size_t text;
 
     if (self->timeline.process_count > 1) {
-        put_said(self, PROCESS_NAME, vst__chrome_put_long_name);
+        put_said(self, PROCESS_NAME, vst__timeline_put_long_name);
         return;
     }
     text = vst__proto_open(&self->packet, PROCESS_NAME);
@@ -139,7 +139,7 @@ static vst_status put_process(vst__perfetto *self)
     static const char windows[] = "Recording windows";
     vst__proto *packet = &self->packet;
     const vst_trace *trace = self->timeline.trace;
-    const vst__chrome_process *process = self->timeline.process;
+    const vst__timeline_process *process = self->timeline.process;
     size_t track = open_track(self, self->process_uuid, 0);
     size_t message = vst__proto_open(packet, VST_PF_TRACK_PROCESS);
     vst_status status;
@@ -148,7 +148,7 @@ static vst_status put_process(vst__perfetto *self)
     vst__proto_u64(packet, SORT_INDEX,
                    (size_t)(process - self->timeline.processes));
     put_process_name(self);
-    put_said(self, PROCESS_LABELS, vst__chrome_put_labels);
+    put_said(self, PROCESS_LABELS, vst__timeline_put_labels);
     vst__proto_close(packet, message);
     status = close_track(self, track);
     if (status == VST_OK)
@@ -172,7 +172,8 @@ static void put_metadata(vst__perfetto *self)
 
     for (size_t i = 0; (json = vst_trace_metadata_at(trace, i, &key)) != NULL;
          i++)
-        if (strncmp(key, VST_CHROME_INTERNAL, strlen(VST_CHROME_INTERNAL)) != 0)
+        if (strncmp(key, VST_TIMELINE_INTERNAL,
+                    strlen(VST_TIMELINE_INTERNAL)) != 0)
             vst__pf_arg_json(self, VST_PERFETTO_BESIDE, key, json);
 }
 
@@ -180,7 +181,7 @@ static vst_status put_window_event(vst__perfetto *self, vst__pf_type type,
                                    const char *name, int64_t time_ns,
                                    bool metadata)
 {
-    vst__chrome_process *process = self->timeline.process;
+    vst__timeline_process *process = self->timeline.process;
 
     vst__pf_open_event(self, type, VST_PF_TRACE);
     vst__proto_u64(&self->event, VST_PF_EVENT_TRACK_UUID,
@@ -211,11 +212,11 @@ static vst_status put_window(vst__perfetto *self, const vst__window *window)
 /* ---- the document ------------------------------------------------------- */
 
 static vst_status write_process(vst__perfetto *self,
-                                vst__chrome_process *process,
+                                vst__timeline_process *process,
                                 const vst_export_options *options,
                                 vst_error *error)
 {
-    vst__chrome *timeline = &self->timeline;
+    vst__timeline *timeline = &self->timeline;
     vst_trace *trace = process->trace;
     vst_sink sink;
     vst_status status;
@@ -236,13 +237,13 @@ static vst_status write_process(vst__perfetto *self,
         status = put_process(self);
     if (status == VST_OK) {
         vst__perfetto_sink(self, &sink);
-        vst__chrome_watch(timeline, &sink);
-        status = vst__chrome_replay(timeline, options, &sink, error);
+        vst__timeline_watch(timeline, &sink);
+        status = vst__timeline_replay(timeline, options, &sink, error);
     } else {
         vst_error_set(error, status, 0, 0);
     }
     if (status == VST_OK)
-        vst__chrome_put_flows(timeline);
+        vst__timeline_put_flows(timeline);
     timeline->serials_before = timeline->serial_max;
     for (size_t i = 0; status == VST_OK && i < process->window_count; i++) {
         status = put_window(self, &trace->windows[process->first_window + i]);
@@ -275,7 +276,7 @@ static vst_status write_document(vst__perfetto *self,
                                  const vst_export_options *options,
                                  vst_error *error)
 {
-    vst__chrome *timeline = &self->timeline;
+    vst__timeline *timeline = &self->timeline;
     vst_status status = put_trace_id(self);
 
     if (status != VST_OK)
@@ -284,7 +285,7 @@ static vst_status write_document(vst__perfetto *self,
         status = write_process(self, &timeline->processes[i], options, error);
     if (status != VST_OK)
         return status;
-    status = vst__chrome_put_arrows(timeline);
+    status = vst__timeline_put_arrows(timeline);
     if (status == VST_OK)
         status = self->status;
     return status == VST_OK ? VST_OK : vst_error_set(error, status, 0, 0);
@@ -303,7 +304,7 @@ static void free_all(vst__perfetto *self)
     vst__intern_destroy(self->keys);
     free(self->lanes);
     free(self->lane_uuids);
-    vst__chrome_end_all(&self->timeline);
+    vst__timeline_end(&self->timeline);
     free(self);
 }
 
@@ -321,8 +322,8 @@ static vst_status write_perfetto(vst_trace *const *traces, size_t count,
     self->timeline.drawing = &vst__perfetto_drawing;
     self->timeline.output = output;
     self->keys = vst__intern_create();
-    status = self->keys != NULL ? vst__chrome_begin(&self->timeline, traces,
-                                                    count, options->window)
+    status = self->keys != NULL ? vst__timeline_begin(&self->timeline, traces,
+                                                      count, options->window)
                                 : VST_E_NOMEM;
     status = status == VST_OK ? write_document(self, options, error)
                               : vst_error_set(error, status, 0, 0);

@@ -17,7 +17,7 @@
 
 #include "base/intern.h"
 #include "export/output/proto.h"
-#include "export/timeline/chrome.h"
+#include "export/timeline/timeline.h"
 
 enum {
     /* A sequence's number is a byte. Deeper spans share the last of them, where
@@ -109,7 +109,7 @@ typedef struct vst__pf_name {
 } vst__pf_name;
 
 typedef struct vst__perfetto {
-    vst__chrome timeline; /* first: a drawing is given only this */
+    vst__timeline timeline; /* first: a drawing is given only this */
     vst__pf_sequence sequences[VST_PERFETTO_SEQUENCES];
     vst__proto packet, event, interned, text;
     vst_status status; /* of what a drawing could not return */
@@ -134,7 +134,8 @@ typedef struct vst__perfetto {
 
 /* The track of a thread; of none, that of the windows. */
 uint64_t vst__pf_thread_uuid(const vst__perfetto *self,
-                             const vst__chrome_process *process, uint32_t tid);
+                             const vst__timeline_process *process,
+                             uint32_t tid);
 /* A track under another: a counter of bytes, of something else, or none. */
 typedef enum vst__pf_track {
     VST_PF_TRACK_OF_SPANS,
@@ -184,7 +185,7 @@ void vst__pf_arg_json(vst__perfetto *self, uint32_t number, const char *key,
 /* ---- perfetto_events.c -------------------------------------------------- */
 
 void vst__perfetto_sink(vst__perfetto *self, vst_sink *sink);
-vst_status vst__pf_draw_span(vst__chrome *timeline, const vst_span *span);
+vst_status vst__pf_draw_span(vst__timeline *timeline, const vst_span *span);
 /* An instant on a thread's own track, up to its name. */
 void vst__pf_open_on_thread(vst__perfetto *self, uint32_t thread,
                             vst__pf_category category);

@@ -2,9 +2,9 @@
  * the spans are written, on a sequence of its own. One thread at a time. */
 #include "export/timeline/perfetto.h"
 
-static vst__perfetto *of(vst__chrome *chrome)
+static vst__perfetto *of(vst__timeline *timeline)
 {
-    return (vst__perfetto *)chrome;
+    return (vst__perfetto *)timeline;
 }
 
 static void note(vst__perfetto *self, vst_status status)
@@ -15,7 +15,7 @@ static void note(vst__perfetto *self, vst_status status)
 
 /* An end of an arrow is an event in the old form, which binds to the span that
  * is open at its time: the spans are in the file already. */
-static void draw_end(vst__chrome *timeline, const vst__chrome_end *end)
+static void draw_end(vst__timeline *timeline, const vst__arrow_end *end)
 {
     enum { PHASE = 2, UNSCOPED_ID = 6, BIND_TO_ENCLOSING = 12 };
     vst__perfetto *self = of(timeline);
@@ -37,8 +37,8 @@ static void draw_end(vst__chrome *timeline, const vst__chrome_end *end)
     note(self, vst__pf_write_event(self, VST_PERFETTO_BESIDE, end->time_ns));
 }
 
-static void draw_point(vst__chrome *timeline, const char *name, int64_t time_ns,
-                       uint64_t bytes)
+static void draw_point(vst__timeline *timeline, const char *name,
+                       int64_t time_ns, uint64_t bytes)
 {
     vst__perfetto *self = of(timeline);
     /* There are two curves. */
@@ -56,7 +56,7 @@ static void draw_point(vst__chrome *timeline, const char *name, int64_t time_ns,
 static void put_place(vst__perfetto *self, const vst_memory_event *event)
 {
     const vst_trace *trace = self->timeline.trace;
-    const vst_stack *stack = vst__chrome_find_place(trace, event->stack);
+    const vst_stack *stack = vst__timeline_find_place(trace, event->stack);
     const vst_definition *d =
         stack != NULL ? vst_trace_definition(trace, stack->function) : NULL;
     char line[VST_JSON_NUMBER_MAX + 2];
@@ -77,7 +77,7 @@ static void put_place(vst__perfetto *self, const vst_memory_event *event)
                          self->text.count);
 }
 
-static void draw_memory(vst__chrome *timeline, const char *name,
+static void draw_memory(vst__timeline *timeline, const char *name,
                         const vst_memory_event *event, uint64_t size)
 {
     enum { BESIDE = VST_PERFETTO_BESIDE };

@@ -14,9 +14,9 @@ enum {
     LANES_TRIED = 64
 };
 
-static vst__perfetto *of(vst__chrome *chrome)
+static vst__perfetto *of(vst__timeline *timeline)
 {
-    return (vst__perfetto *)chrome;
+    return (vst__perfetto *)timeline;
 }
 
 /* ---- names -------------------------------------------------------------- */
@@ -63,7 +63,7 @@ static void make_name(vst__perfetto *self, const vst_definition *definition,
 
     name->iid = ++self->name_count;
     name->kind = kind;
-    name->is_step = vst__chrome_is_step(definition);
+    name->is_step = vst__timeline_is_step(definition);
     name->is_call =
         kind == VST_DEF_PYTHON || kind == VST_DEF_NATIVE || kind == VST_DEF_GC;
     *at++ = VST_PF_EVENT_TYPE << 3;
@@ -135,7 +135,7 @@ static void put_name(vst__perfetto *self, uint32_t number, vst_id id)
 
 static void set_thread(vst__perfetto *self, uint32_t number)
 {
-    vst__chrome *timeline = &self->timeline;
+    vst__timeline *timeline = &self->timeline;
     const vst_trace_thread *thread =
         vst_trace_thread_find(timeline->trace, number);
 
@@ -295,12 +295,12 @@ static vst_status find_lane(vst__perfetto *self, const vst_span *span,
 static vst_status write_beside(vst__perfetto *self, const vst_span *span,
                                const vst__pf_name *name)
 {
-    vst__chrome *timeline = &self->timeline;
+    vst__timeline *timeline = &self->timeline;
     uint64_t track;
     vst_status status = VST_OK;
 
     if (name != NULL && name->is_step &&
-        vst__chrome_make_room_for_step(timeline, span))
+        vst__timeline_make_room_for_step(timeline, span))
         track = vst__pf_thread_uuid(self, timeline->process,
                                     timeline->process->windows_tid);
     else
@@ -310,7 +310,7 @@ static vst_status write_beside(vst__perfetto *self, const vst_span *span,
                : write_slowly(self, VST_PERFETTO_BESIDE, track, span, name);
 }
 
-vst_status vst__pf_draw_span(vst__chrome *timeline, const vst_span *span)
+vst_status vst__pf_draw_span(vst__timeline *timeline, const vst_span *span)
 {
     vst__perfetto *self = of(timeline);
     size_t index;
@@ -342,7 +342,7 @@ vst_status vst__pf_draw_span(vst__chrome *timeline, const vst_span *span)
     status = write_slowly(self, number, 0, span, name);
     if (status == VST_OK && span->op != NULL)
         status =
-            vst__chrome_note_operator(timeline, span, timeline->thread_tid);
+            vst__timeline_note_operator(timeline, span, timeline->thread_tid);
     return status;
 }
 

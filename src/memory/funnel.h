@@ -1,7 +1,7 @@
 /* What the files of this folder that trace memory share: the funnel as hooks of
  * our own enter it, sampling, native stacks, and putting hooks in. */
-#ifndef VST_MEMORY_TRACK_H
-#define VST_MEMORY_TRACK_H
+#ifndef VST_MEMORY_FUNNEL_H
+#define VST_MEMORY_FUNNEL_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 
 #include <vestige/memory.h>
 
-/* ---- track.c ------------------------------------------------------------ */
+/* ---- funnel.c ------------------------------------------------------------ */
 
 /* 0 while memory is not traced. Relaxed: who sees an old value is asked again
  * in the funnel. */

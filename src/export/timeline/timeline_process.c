@@ -6,7 +6,7 @@
  * line; what else tells them apart is in their labels. One thread at a time. */
 #include <stdlib.h>
 
-#include "export/timeline/chrome.h"
+#include "export/timeline/timeline.h"
 
 /* Larger ones are not the kernel's, and viewers keep 32 bits. */
 #define TID_MAX UINT32_C(0x7fffffff)
@@ -32,7 +32,7 @@ static int by_number(const void *a, const void *b)
 /* Every thread gets a tid that no other of its process has: events of two
  * threads on one track would not nest. The first to have had a system tid keeps
  * it; the others, and those without, get numbers above all of them. */
-static vst_status assign_tids(vst__chrome_process *process)
+static vst_status assign_tids(vst__timeline_process *process)
 {
     const vst_trace *trace = process->trace;
     size_t count = trace->thread_count;
@@ -66,16 +66,16 @@ static vst_status assign_tids(vst__chrome_process *process)
 
 /* The first process to have had a pid keeps it. Others of the same pid (of
  * another machine, or the same process after an exec) get numbers above all. */
-static vst_status assign_pids(vst__chrome *chrome)
+static vst_status assign_pids(vst__timeline *timeline)
 {
-    size_t count = chrome->process_count;
+    size_t count = timeline->process_count;
     claim *claims = malloc(count * sizeof *claims);
     uint32_t next = 0;
 
     if (claims == NULL)
         return VST_E_NOMEM;
     for (size_t i = 0; i < count; i++) {
-        uint32_t pid = chrome->processes[i].trace->header.pid;
+        uint32_t pid = timeline->processes[i].trace->header.pid;
 
         claims[i] = (claim){pid, i};
         if (pid > next && pid < TID_MAX)
@@ -85,14 +85,15 @@ static vst_status assign_pids(vst__chrome *chrome)
     for (size_t i = 0; i < count; i++) {
         bool taken = i != 0 && claims[i].number == claims[i - 1].number;
 
-        chrome->processes[claims[i].owner].pid =
+        timeline->processes[claims[i].owner].pid =
             taken ? ++next : (uint32_t)claims[i].number;
     }
     free(claims);
     return VST_OK;
 }
 
-static void note_shown(vst__chrome_process *process, const vst__window *window)
+static void note_shown(vst__timeline_process *process,
+                       const vst__window *window)
 {
     const vst_trace *trace = process->trace;
 
@@ -104,12 +105,12 @@ static void note_shown(vst__chrome_process *process, const vst__window *window)
     }
 }
 
-vst_status vst__chrome_assign(vst__chrome *chrome)
+vst_status vst__timeline_assign(vst__timeline *timeline)
 {
-    vst_status status = assign_pids(chrome);
+    vst_status status = assign_pids(timeline);
 
-    for (size_t i = 0; status == VST_OK && i < chrome->process_count; i++) {
-        vst__chrome_process *process = &chrome->processes[i];
+    for (size_t i = 0; status == VST_OK && i < timeline->process_count; i++) {
+        vst__timeline_process *process = &timeline->processes[i];
 
         status = assign_tids(process);
         for (size_t k = 0; status == VST_OK && k < process->window_count; k++)
@@ -122,20 +123,20 @@ vst_status vst__chrome_assign(vst__chrome *chrome)
 /* ---- names -------------------------------------------------------------- */
 
 /* An event about a process or a thread, up to the value it tells. */
-static void put_about(vst__chrome *chrome, const char *name, uint32_t tid,
+static void put_about(vst__timeline *timeline, const char *name, uint32_t tid,
                       const char *what)
 {
-    vst__output *output = chrome->output;
-    vst__clockmap *clock = &chrome->trace->clock;
+    vst__output *output = timeline->output;
+    vst__clockmap *clock = &timeline->trace->clock;
     int64_t time_ns =
-        vst__clockmap_to_ns(clock, chrome->trace->header.start.ticks);
+        vst__clockmap_to_ns(clock, timeline->trace->header.start.ticks);
 
     vst__output_text(output, "{\"ph\": \"M\", \"name\": \"");
     vst__output_text(output, name);
     vst__output_text(output, "\", \"ts\": ");
-    vst__chrome_put_us(output, vst__chrome_time(chrome, time_ns));
+    vst__chrome_put_us(output, vst__timeline_time(timeline, time_ns));
     vst__output_text(output, ", \"pid\": ");
-    vst__chrome_put_u64(output, chrome->process->pid);
+    vst__chrome_put_u64(output, timeline->process->pid);
     vst__output_text(output, ", \"tid\": ");
     vst__chrome_put_u64(output, tid);
     vst__output_text(output, ", \"args\": {\"");
@@ -143,10 +144,10 @@ static void put_about(vst__chrome *chrome, const char *name, uint32_t tid,
     vst__output_text(output, "\": ");
 }
 
-static void put_about_thread(vst__chrome *chrome, uint32_t tid,
+static void put_about_thread(vst__timeline *timeline, uint32_t tid,
                              const char *name, size_t name_len, uint64_t place)
 {
-    vst__output *output = chrome->output;
+    vst__output *output = timeline->output;
     char fallback[48] = "thread ";
 
     if (name_len == 0) {
@@ -155,10 +156,10 @@ static void put_about_thread(vst__chrome *chrome, uint32_t tid,
                             fallback);
     }
     vst__output_text(output, "}},\n");
-    put_about(chrome, "thread_name", tid, "name");
+    put_about(timeline, "thread_name", tid, "name");
     vst__json_string(output, name, name_len);
     vst__output_text(output, "}},\n");
-    put_about(chrome, "thread_sort_index", tid, "sort_index");
+    put_about(timeline, "thread_sort_index", tid, "sort_index");
     vst__chrome_put_u64(output, place);
 }
 
@@ -232,12 +233,12 @@ static bool is_telling(vst__json_part name, vst__json_part command)
 
 /* `rank 3: ForkPoolWorker-1: python train.py --steps 10`: what is known of it,
  * and a name of its own only where the command line does not have it. */
-void vst__chrome_put_long_name(vst__chrome *chrome, vst__output *output)
+void vst__timeline_put_long_name(vst__timeline *timeline, vst__output *output)
 {
     vst__json_part name = vst__json_inside(
-        metadata(chrome->trace, VST_CHROME_INTERNAL "process_name"));
+        metadata(timeline->trace, VST_TIMELINE_INTERNAL "process_name"));
     vst__json_part command =
-        metadata(chrome->trace, VST_CHROME_INTERNAL "command");
+        metadata(timeline->trace, VST_TIMELINE_INTERNAL "command");
     vst__json_part word;
     const char *at = NULL, *between = "";
     size_t room = NAME_MAX_CHARACTERS;
@@ -245,7 +246,7 @@ void vst__chrome_put_long_name(vst__chrome *chrome, vst__output *output)
     int64_t rank;
 
     vst__output_text(output, "\"");
-    if (find_rank(chrome->trace, &rank)) {
+    if (find_rank(timeline->trace, &rank)) {
         vst__output_text(output, "rank ");
         vst__chrome_put_u64(output, (uint64_t)rank);
         between = ": ";
@@ -267,35 +268,35 @@ void vst__chrome_put_long_name(vst__chrome *chrome, vst__output *output)
     vst__output_text(output, "\"");
 }
 
-static void put_name(vst__chrome *chrome)
+static void put_name(vst__timeline *timeline)
 {
-    const char *name =
-        vst_trace_metadata(chrome->trace, VST_CHROME_INTERNAL "process_name");
+    const char *name = vst_trace_metadata(timeline->trace,
+                                          VST_TIMELINE_INTERNAL "process_name");
 
-    if (chrome->process_count > 1)
-        vst__chrome_put_long_name(chrome, chrome->output);
+    if (timeline->process_count > 1)
+        vst__timeline_put_long_name(timeline, timeline->output);
     else if (name != NULL && name[0] == '"')
-        vst__chrome_put_value(chrome->output, name);
+        vst__chrome_put_value(timeline->output, name);
     else
-        vst__output_text(chrome->output, "\"python\"");
+        vst__output_text(timeline->output, "\"python\"");
 }
 
-void vst__chrome_put_labels(vst__chrome *chrome, vst__output *output)
+void vst__timeline_put_labels(vst__timeline *timeline, vst__output *output)
 {
-    vst__json_part host = metadata(chrome->trace, "host_name");
-    vst__json_part first = metadata(chrome->processes[0].trace, "host_name");
+    vst__json_part host = metadata(timeline->trace, "host_name");
+    vst__json_part first = metadata(timeline->processes[0].trace, "host_name");
     int64_t rank;
 
     vst__output_text(output, "\"");
-    if (find_rank(chrome->trace, &rank)) {
+    if (find_rank(timeline->trace, &rank)) {
         vst__output_text(output, "rank ");
         vst__chrome_put_u64(output, (uint64_t)rank);
         vst__output_text(output, ", ");
     }
     vst__output_text(output, "CPU");
-    if (chrome->process->pid != chrome->trace->header.pid) {
+    if (timeline->process->pid != timeline->trace->header.pid) {
         vst__output_text(output, ", pid ");
-        vst__chrome_put_u64(output, chrome->trace->header.pid);
+        vst__chrome_put_u64(output, timeline->trace->header.pid);
     }
     if (host.count != first.count ||
         (host.count != 0 && memcmp(host.at, first.at, host.count) != 0)) {
@@ -305,30 +306,30 @@ void vst__chrome_put_labels(vst__chrome *chrome, vst__output *output)
     vst__output_text(output, "\"");
 }
 
-void vst__chrome_put_process(vst__chrome *chrome)
+void vst__chrome_put_process(vst__timeline *timeline)
 {
     static const char windows[] = "Recording windows";
-    const vst_trace *trace = chrome->trace;
-    const vst__chrome_process *process = chrome->process;
-    vst__output *output = chrome->output;
-    size_t index = (size_t)(process - chrome->processes);
+    const vst_trace *trace = timeline->trace;
+    const vst__timeline_process *process = timeline->process;
+    vst__output *output = timeline->output;
+    size_t index = (size_t)(process - timeline->processes);
 
     if (index != 0)
         vst__output_text(output, ",\n");
-    put_about(chrome, "process_name", 0, "name");
-    put_name(chrome);
+    put_about(timeline, "process_name", 0, "name");
+    put_name(timeline);
     vst__output_text(output, "}},\n");
-    put_about(chrome, "process_labels", 0, "labels");
-    vst__chrome_put_labels(chrome, output);
+    put_about(timeline, "process_labels", 0, "labels");
+    vst__timeline_put_labels(timeline, output);
     vst__output_text(output, "}},\n");
-    put_about(chrome, "process_sort_index", 0, "sort_index");
+    put_about(timeline, "process_sort_index", 0, "sort_index");
     vst__chrome_put_u64(output,
-                        chrome->process_count > 1 ? index : process->pid);
-    put_about_thread(chrome, process->windows_tid, windows, sizeof windows - 1,
-                     0);
+                        timeline->process_count > 1 ? index : process->pid);
+    put_about_thread(timeline, process->windows_tid, windows,
+                     sizeof windows - 1, 0);
     for (size_t i = 0; i < trace->thread_count; i++)
         if (process->tracks[i].shown)
-            put_about_thread(chrome, process->tracks[i].tid,
+            put_about_thread(timeline, process->tracks[i].tid,
                              trace->threads[i].name, trace->threads[i].name_len,
                              i + 1);
     vst__output_text(output, "}}");

@@ -17,7 +17,7 @@
 
 #include <vestige/memory.h>
 
-#include "export/timeline/chrome.h"
+#include "export/timeline/timeline.h"
 
 #define PUT(at, literal)                                                       \
     (memcpy((at), (literal), sizeof(literal) - 1), (at) + sizeof(literal) - 1)
@@ -46,7 +46,7 @@ typedef struct curve {
 } curve;
 
 typedef struct memory {
-    vst__chrome *chrome;
+    vst__timeline *timeline;
     bool instants;
     bool sampled; /* an event so far stood for more than itself */
     bool has_framework;
@@ -63,34 +63,34 @@ static char *put_text(char *at, const char *text)
 
 /* ---- the counters ------------------------------------------------------- */
 
-void vst__chrome_put_point(vst__chrome *chrome, const char *name,
+void vst__chrome_put_point(vst__timeline *timeline, const char *name,
                            int64_t time_ns, uint64_t bytes)
 {
-    char *at = vst__output_reserve(chrome->output, EVENT_MAX);
+    char *at = vst__output_reserve(timeline->output, EVENT_MAX);
 
     at = PUT(at, ",\n{\"ph\": \"C\", \"cat\": \"counter\", "
                  "\"name\": \"");
     at = put_text(at, name);
     at = PUT(at, "\", \"pid\": ");
-    at = vst__json_u64(at, chrome->process->pid);
+    at = vst__json_u64(at, timeline->process->pid);
     at = PUT(at, ", \"tid\": ");
-    at = vst__json_u64(at, chrome->process->windows_tid);
+    at = vst__json_u64(at, timeline->process->windows_tid);
     at = PUT(at, ", \"ts\": ");
-    at = vst__json_us(at, vst__chrome_time(chrome, time_ns));
+    at = vst__json_us(at, vst__timeline_time(timeline, time_ns));
     at = PUT(at, ", \"args\": {\"bytes\": ");
     at = vst__json_u64(at, bytes);
     at = PUT(at, "}}");
-    vst__output_commit(chrome->output, at);
+    vst__output_commit(timeline->output, at);
 }
 
-static void write_point(vst__chrome *chrome, curve *live, const point *p)
+static void write_point(vst__timeline *timeline, curve *live, const point *p)
 {
-    chrome->drawing->point(chrome, live->name, p->time_ns, p->bytes);
+    timeline->drawing->point(timeline, live->name, p->time_ns, p->bytes);
     live->written = *p;
     live->begun = true;
 }
 
-static void write_pending(vst__chrome *chrome, curve *live)
+static void write_pending(vst__timeline *timeline, curve *live)
 {
     bool low_first = live->low.number < live->high.number;
     point points[3] = {low_first ? live->low : live->high,
@@ -101,13 +101,13 @@ static void write_pending(vst__chrome *chrome, curve *live)
     live->pending = false;
     for (size_t i = 0; i < 3; i++)
         if (i == 0 || points[i].number != points[i - 1].number)
-            write_point(chrome, live, &points[i]);
+            write_point(timeline, live, &points[i]);
 }
 
 /* What lies between two points is within a thousandth of the peak so far of
  * one of them, or less than a gap away; the highest and the lowest value since
  * the last point are always points, so no peak is lost. */
-static void add_point(vst__chrome *chrome, curve *live, int64_t time_ns,
+static void add_point(vst__timeline *timeline, curve *live, int64_t time_ns,
                       uint64_t bytes)
 {
     point p = {time_ns, bytes, ++live->count};
@@ -116,7 +116,7 @@ static void add_point(vst__chrome *chrome, curve *live, int64_t time_ns,
     if (bytes > live->peak)
         live->peak = bytes;
     if (!live->begun) {
-        write_point(chrome, live, &p);
+        write_point(timeline, live, &p);
         return;
     }
     if (!live->pending || bytes < live->low.bytes)
@@ -129,12 +129,13 @@ static void add_point(vst__chrome *chrome, curve *live, int64_t time_ns,
     if (time_ns - live->written.time_ns >= live->gap_ns &&
         (live->high.bytes > live->written.bytes + step ||
          live->low.bytes + step < live->written.bytes))
-        write_pending(chrome, live);
+        write_pending(timeline, live);
 }
 
 /* ---- instants ----------------------------------------------------------- */
 
-const vst_stack *vst__chrome_find_place(const vst_trace *trace, vst_stack_id id)
+const vst_stack *vst__timeline_find_place(const vst_trace *trace,
+                                          vst_stack_id id)
 {
     const vst_stack *stack = vst_trace_stack(trace, id);
 
@@ -172,27 +173,27 @@ static char *put_place(const vst_trace *trace, char *at, const vst_stack *stack)
     return PUT(at, "\", ");
 }
 
-void vst__chrome_put_memory_instant(vst__chrome *chrome, const char *name,
+void vst__chrome_put_memory_instant(vst__timeline *timeline, const char *name,
                                     const vst_memory_event *event,
                                     uint64_t size)
 {
     const vst_stack *stack =
-        vst__chrome_find_place(chrome->trace, event->stack);
+        vst__timeline_find_place(timeline->trace, event->stack);
     bool frees = (event->flags & VST_MEMORY_FREES) != 0;
     char *at = vst__output_reserve(
-        chrome->output, EVENT_MAX + (2 * TEXT_MAX + 2) * VST_JSON_ESCAPE_MAX);
+        timeline->output, EVENT_MAX + (2 * TEXT_MAX + 2) * VST_JSON_ESCAPE_MAX);
 
-    if (!chrome->has_thread || chrome->thread != event->thread)
-        vst__chrome_set_thread(chrome, event->thread);
+    if (!timeline->has_thread || timeline->thread != event->thread)
+        vst__chrome_set_thread(timeline, event->thread);
     at = PUT(at, ",\n{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", "
                  "\"s\": \"t\", \"name\": \"");
     at = put_text(at, name);
     at = PUT(at, "\", \"pid\": ");
-    at = vst__json_u64(at, chrome->process->pid);
+    at = vst__json_u64(at, timeline->process->pid);
     at = PUT(at, ", \"tid\": ");
-    memcpy(at, chrome->thread_text, sizeof chrome->thread_text);
-    at = vst__json_us(at + chrome->thread_count,
-                      vst__chrome_time(chrome, event->time_ns));
+    memcpy(at, timeline->thread_text, sizeof timeline->thread_text);
+    at = vst__json_us(at + timeline->thread_count,
+                      vst__timeline_time(timeline, event->time_ns));
     at = PUT(at, ", \"args\": {\"Total Reserved\": 0, \"Total Allocated\": ");
     at = vst__json_u64(at, event->live_bytes);
     at = PUT(at, ", \"Bytes\": ");
@@ -205,7 +206,7 @@ void vst__chrome_put_memory_instant(vst__chrome *chrome, const char *name,
     at = put_text(at, vst_memory_kind_name(event->kind));
     at = PUT(at, "\", ");
     if (stack != NULL)
-        at = put_place(chrome->trace, at, stack);
+        at = put_place(timeline->trace, at, stack);
     if (event->stack != 0) {
         at = PUT(at, "\"Stack id\": ");
         at = vst__json_u64(at, event->stack);
@@ -221,9 +222,9 @@ void vst__chrome_put_memory_instant(vst__chrome *chrome, const char *name,
         at = PUT(at, ", ");
     }
     at = PUT(at, "\"Ev Idx\": ");
-    at = vst__json_u64(at, ++chrome->serial_max);
+    at = vst__json_u64(at, ++timeline->serial_max);
     at = PUT(at, "}}");
-    vst__output_commit(chrome->output, at);
+    vst__output_commit(timeline->output, at);
 }
 
 /* What a sampled event stands for, in place of what it is. An allocation and
@@ -264,13 +265,13 @@ static vst_status add_event(void *ctx, const vst_memory_event *event)
     if (event->size == 0 || event->flags & VST_MEMORY_UNKNOWN)
         return VST_OK;
     estimate(self, live, &told);
-    add_point(self->chrome, live, told.time_ns, told.live_bytes);
+    add_point(self->timeline, live, told.time_ns, told.live_bytes);
     if (self->instants)
-        self->chrome->drawing->memory(
-            self->chrome,
+        self->timeline->drawing->memory(
+            self->timeline,
             self->has_framework && !framework ? "[system memory]" : "[memory]",
             &told, event->size);
-    return self->chrome->output->status;
+    return self->timeline->output->status;
 }
 
 static vst_status stop_at_framework(void *ctx, const vst_memory_event *event)
@@ -298,27 +299,27 @@ static bool find_framework(vst_trace *trace)
 
 /* ---- a process ---------------------------------------------------------- */
 
-vst_status vst__chrome_put_memory(vst__chrome *chrome,
-                                  const vst_export_options *options,
-                                  vst_error *error)
+vst_status vst__timeline_put_memory(vst__timeline *timeline,
+                                    const vst_export_options *options,
+                                    vst_error *error)
 {
     vst_trace_info info;
-    memory self = {.chrome = chrome,
+    memory self = {.timeline = timeline,
                    .instants = !options->no_memory_events,
-                   .has_framework = find_framework(chrome->trace),
+                   .has_framework = find_framework(timeline->trace),
                    .live = {.name = "live memory"},
                    .framework = {.name = "live framework memory"}};
     vst_memory_sink sink = {.ctx = &self, .event = add_event};
     vst_status status;
 
-    vst_trace_get_info(chrome->trace, &info);
+    vst_trace_get_info(timeline->trace, &info);
     self.live.gap_ns = (info.end_ns - info.start_ns) / POINTS_MAX;
     if (self.live.gap_ns < GAP_NS)
         self.live.gap_ns = GAP_NS;
     self.framework.gap_ns = self.live.gap_ns;
     status =
-        vst_trace_replay_memory(chrome->trace, options->window, &sink, error);
-    write_pending(chrome, &self.live);
-    write_pending(chrome, &self.framework);
+        vst_trace_replay_memory(timeline->trace, options->window, &sink, error);
+    write_pending(timeline, &self.live);
+    write_pending(timeline, &self.framework);
     return status;
 }

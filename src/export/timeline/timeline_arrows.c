@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
-#include "export/timeline/chrome.h"
+#include "export/timeline/timeline.h"
 
 /* How a process is started, and by which C functions. */
 enum { HOW_NONE, HOW_FORK, HOW_SPAWN, HOW_EXEC };
@@ -57,14 +57,15 @@ static bool on_same_host(const vst_trace *a, const vst_trace *b)
 
 /* The last to have had the pid when the child began: a pid may be used again,
  * and a process that called exec has a trace for each program it was. */
-static vst__chrome_process *
-find_parent(vst__chrome *chrome, const vst__chrome_process *child, int64_t pid)
+static vst__timeline_process *find_parent(vst__timeline *timeline,
+                                          const vst__timeline_process *child,
+                                          int64_t pid)
 {
-    vst__chrome_process *found = NULL;
+    vst__timeline_process *found = NULL;
     int64_t child_ns = start_of(child->trace);
 
-    for (size_t i = 0; i < chrome->process_count; i++) {
-        vst__chrome_process *other = &chrome->processes[i];
+    for (size_t i = 0; i < timeline->process_count; i++) {
+        vst__timeline_process *other = &timeline->processes[i];
 
         if (other == child || other->trace->header.pid != pid ||
             start_of(other->trace) > child_ns ||
@@ -76,16 +77,16 @@ find_parent(vst__chrome *chrome, const vst__chrome_process *child, int64_t pid)
     return found;
 }
 
-static void read_parent(vst__chrome *chrome, vst__chrome_process *child)
+static void read_parent(vst__timeline *timeline, vst__timeline_process *child)
 {
     vst__json_part said = vst__json_whole(
-        vst_trace_metadata(child->trace, VST_CHROME_INTERNAL "parent"));
+        vst_trace_metadata(child->trace, VST_TIMELINE_INTERNAL "parent"));
     vst__json_part how = vst__json_inside(vst__json_member(said, "how"));
     int64_t pid, tid;
 
     if (!vst__json_integer(vst__json_member(said, "pid"), &pid))
         return;
-    child->parent = find_parent(chrome, child, pid);
+    child->parent = find_parent(timeline, child, pid);
     if (child->parent == NULL)
         return;
     child->how = pid == child->trace->header.pid                    ? HOW_EXEC
@@ -100,16 +101,16 @@ static void read_parent(vst__chrome *chrome, vst__chrome_process *child)
     child->parent->has_children = true;
 }
 
-void vst__chrome_find_parents(vst__chrome *chrome)
+void vst__timeline_find_parents(vst__timeline *timeline)
 {
-    if (chrome->process_count > 1)
-        for (size_t i = 0; i < chrome->process_count; i++)
-            read_parent(chrome, &chrome->processes[i]);
+    if (timeline->process_count > 1)
+        for (size_t i = 0; i < timeline->process_count; i++)
+            read_parent(timeline, &timeline->processes[i]);
 }
 
 /* ---- while a process is replayed ---------------------------------------- */
 
-static uint32_t shown_tid(const vst__chrome_process *process, uint32_t number)
+static uint32_t shown_tid(const vst__timeline_process *process, uint32_t number)
 {
     const vst_trace_thread *thread =
         vst_trace_thread_find(process->trace, number);
@@ -132,13 +133,13 @@ static uint32_t how_it_starts(const vst_definition *definition)
 }
 
 /* Once for a process: a span is then known by its id alone. */
-static void find_starters(vst__chrome_process *process)
+static void find_starters(vst__timeline_process *process)
 {
     const vst_trace *trace = process->trace;
     size_t count = 0;
 
     for (size_t i = 0;
-         i < trace->definition_count && count < VST_CHROME_STARTERS; i++) {
+         i < trace->definition_count && count < VST_TIMELINE_STARTERS; i++) {
         uint32_t how = how_it_starts(&trace->definitions[i]);
 
         if (how == HOW_NONE)
@@ -148,10 +149,10 @@ static void find_starters(vst__chrome_process *process)
     }
 }
 
-static vst_status note_start(vst__chrome_process *process, const vst_span *span,
-                             uint32_t how)
+static vst_status note_start(vst__timeline_process *process,
+                             const vst_span *span, uint32_t how)
 {
-    vst__chrome_start *starts;
+    vst__timeline_start *starts;
 
     if (process->start_count == STARTS_MAX)
         return VST_OK;
@@ -160,7 +161,7 @@ static vst_status note_start(vst__chrome_process *process, const vst_span *span,
     if (starts == NULL)
         return VST_E_NOMEM;
     process->starts = starts;
-    starts[process->start_count++] = (vst__chrome_start){
+    starts[process->start_count++] = (vst__timeline_start){
         .start_ns = span->start_ns,
         .end_ns = span->end_ns,
         .tid = shown_tid(process, span->thread),
@@ -171,13 +172,13 @@ static vst_status note_start(vst__chrome_process *process, const vst_span *span,
 
 static vst_status watch_span(void *ctx, const vst_span *span)
 {
-    vst__chrome *chrome = ctx;
-    vst__chrome_process *process = chrome->process;
+    vst__timeline *timeline = ctx;
+    vst__timeline_process *process = timeline->process;
     vst_status status = VST_OK;
 
     if (span->flags & VST_SPAN_ASYNC)
-        return chrome->drawing->span(chrome, span);
-    for (size_t i = 0; i < VST_CHROME_STARTERS && process->starters[i] != 0;
+        return timeline->drawing->span(timeline, span);
+    for (size_t i = 0; i < VST_TIMELINE_STARTERS && process->starters[i] != 0;
          i++)
         if (process->starters[i] == span->id)
             status = note_start(process, span, process->starter_how[i]);
@@ -185,14 +186,14 @@ static vst_status watch_span(void *ctx, const vst_span *span)
         process->first_ns = span->start_ns;
         process->first_tid = shown_tid(process, span->thread);
     }
-    return status == VST_OK ? chrome->drawing->span(chrome, span) : status;
+    return status == VST_OK ? timeline->drawing->span(timeline, span) : status;
 }
 
-void vst__chrome_watch(vst__chrome *chrome, vst_sink *sink)
+void vst__timeline_watch(vst__timeline *timeline, vst_sink *sink)
 {
-    if (chrome->process->has_children)
-        find_starters(chrome->process);
-    if (chrome->process->has_children || chrome->process->parent != NULL)
+    if (timeline->process->has_children)
+        find_starters(timeline->process);
+    if (timeline->process->has_children || timeline->process->parent != NULL)
         sink->span = watch_span;
 }
 
@@ -200,13 +201,13 @@ void vst__chrome_watch(vst__chrome *chrome, vst_sink *sink)
 
 static int by_start(const void *a, const void *b)
 {
-    const vst__chrome_start *x = a, *y = b;
+    const vst__timeline_start *x = a, *y = b;
 
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
 /* The thread with a system tid; by default the main one, else the first. */
-static uint32_t find_tid(const vst__chrome_process *process, uint64_t tid)
+static uint32_t find_tid(const vst__timeline_process *process, uint64_t tid)
 {
     const vst_trace *trace = process->trace;
     uint32_t found = process->windows_tid;
@@ -226,8 +227,9 @@ static uint32_t find_tid(const vst__chrome_process *process, uint64_t tid)
     return found;
 }
 
-static vst__chrome_start *take_start(vst__chrome_process *parent, uint32_t how,
-                                     uint32_t tid, int64_t time_ns)
+static vst__timeline_start *take_start(vst__timeline_process *parent,
+                                       uint32_t how, uint32_t tid,
+                                       int64_t time_ns)
 {
     size_t low = 0, high = parent->start_count;
 
@@ -239,7 +241,7 @@ static vst__chrome_start *take_start(vst__chrome_process *parent, uint32_t how,
             high = middle;
     }
     while (low-- > 0) {
-        vst__chrome_start *start = &parent->starts[low];
+        vst__timeline_start *start = &parent->starts[low];
 
         if (start->taken || start->how != how ||
             (tid != 0 && start->tid != tid))
@@ -250,9 +252,9 @@ static vst__chrome_start *take_start(vst__chrome_process *parent, uint32_t how,
     return NULL;
 }
 
-void vst__chrome_put_end(vst__chrome *chrome, const vst__chrome_end *end)
+void vst__chrome_put_end(vst__timeline *timeline, const vst__arrow_end *end)
 {
-    vst__output *output = chrome->output;
+    vst__output *output = timeline->output;
 
     vst__output_text(output, ",\n{\"ph\": \"");
     vst__output_text(output, end->is_head ? "f\", \"bp\": \"e" : "s");
@@ -267,19 +269,19 @@ void vst__chrome_put_end(vst__chrome *chrome, const vst__chrome_end *end)
     vst__output_text(output, ", \"tid\": ");
     vst__chrome_put_u64(output, end->tid);
     vst__output_text(output, ", \"ts\": ");
-    vst__chrome_put_us(output, vst__chrome_time(chrome, end->time_ns));
+    vst__chrome_put_us(output, vst__timeline_time(timeline, end->time_ns));
     vst__output_text(output, "}");
 }
 
-static void put_arrow(vst__chrome *chrome, vst__chrome_process *child,
+static void put_arrow(vst__timeline *timeline, vst__timeline_process *child,
                       uint64_t id)
 {
     static const char *const names[] = {"", "fork", "spawn", "exec"};
-    vst__chrome_process *parent = child->parent;
+    vst__timeline_process *parent = child->parent;
     vst_trace *trace = child->trace;
     int64_t from_ns = child->parent_ns + parent->trace->clock.offset_ns;
     uint32_t from_tid = find_tid(parent, child->parent_tid);
-    vst__chrome_start *start = take_start(
+    vst__timeline_start *start = take_start(
         parent, child->how,
         child->how == HOW_FORK && child->parent_tid != 0 ? from_tid : 0,
         from_ns);
@@ -302,28 +304,28 @@ static void put_arrow(vst__chrome *chrome, vst__chrome_process *child,
     /* Viewers ignore arrows that point back in time. */
     if (from_ns > child->first_ns)
         from_ns = child->first_ns;
-    chrome->drawing->end(chrome, &(vst__chrome_end){
-                                     .process = parent,
-                                     .tid = from_tid,
-                                     .time_ns = from_ns,
-                                     .category = "process",
-                                     .name = names[child->how],
-                                     .id = id,
-                                 });
-    chrome->drawing->end(chrome, &(vst__chrome_end){
-                                     .process = child,
-                                     .tid = child->first_tid,
-                                     .time_ns = child->first_ns,
-                                     .category = "process",
-                                     .name = names[child->how],
-                                     .id = id,
-                                     .is_head = true,
-                                 });
+    timeline->drawing->end(timeline, &(vst__arrow_end){
+                                         .process = parent,
+                                         .tid = from_tid,
+                                         .time_ns = from_ns,
+                                         .category = "process",
+                                         .name = names[child->how],
+                                         .id = id,
+                                     });
+    timeline->drawing->end(timeline, &(vst__arrow_end){
+                                         .process = child,
+                                         .tid = child->first_tid,
+                                         .time_ns = child->first_ns,
+                                         .category = "process",
+                                         .name = names[child->how],
+                                         .id = id,
+                                         .is_head = true,
+                                     });
 }
 
 /* Where a child stands among those of its parent: pids count up, and begin anew
  * some time. */
-static uint64_t birth(const vst__chrome_process *child)
+static uint64_t birth(const vst__timeline_process *child)
 {
     uint32_t pid = child->trace->header.pid;
 
@@ -333,24 +335,24 @@ static uint64_t birth(const vst__chrome_process *child)
 
 static int last_born_first(const void *a, const void *b)
 {
-    const vst__chrome_process *x = *(vst__chrome_process *const *)a;
-    const vst__chrome_process *y = *(vst__chrome_process *const *)b;
+    const vst__timeline_process *x = *(vst__timeline_process *const *)a;
+    const vst__timeline_process *y = *(vst__timeline_process *const *)b;
 
     if (birth(x) != birth(y))
         return birth(x) > birth(y) ? -1 : 1;
     return (x < y) - (x > y);
 }
 
-vst_status vst__chrome_put_arrows(vst__chrome *chrome)
+vst_status vst__timeline_put_arrows(vst__timeline *timeline)
 {
-    vst__chrome_process **children =
-        calloc(chrome->process_count, sizeof(vst__chrome_process *));
+    vst__timeline_process **children =
+        calloc(timeline->process_count, sizeof(vst__timeline_process *));
     size_t count = 0;
 
     if (children == NULL)
         return VST_E_NOMEM;
-    for (size_t i = 0; i < chrome->process_count; i++) {
-        vst__chrome_process *process = &chrome->processes[i];
+    for (size_t i = 0; i < timeline->process_count; i++) {
+        vst__timeline_process *process = &timeline->processes[i];
 
         if (process->start_count != 0)
             qsort(process->starts, process->start_count,
@@ -360,7 +362,7 @@ vst_status vst__chrome_put_arrows(vst__chrome *chrome)
     }
     qsort(children, count, sizeof *children, last_born_first);
     for (size_t i = 0; i < count; i++)
-        put_arrow(chrome, children[i], i + 1);
+        put_arrow(timeline, children[i], i + 1);
     free(children);
     return VST_OK;
 }

@@ -9,7 +9,7 @@
  * thread says that it is inside, and looks again whether memory is traced;
  * stop() says that it is not, lets every processor pass a barrier, and looks
  * who is inside: one of both sees the other. */
-#include "memory/track.h"
+#include "memory/funnel.h"
 
 #include <errno.h>
 #include <pthread.h>

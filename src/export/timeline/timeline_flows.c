@@ -11,7 +11,7 @@
 #include <vestige/operator.h>
 
 #include "base/grow.h"
-#include "export/timeline/chrome.h"
+#include "export/timeline/timeline.h"
 
 /* More are not noted: 400 MB. */
 #define FLOWS_MAX ((size_t)1 << 23)
@@ -21,38 +21,39 @@ static uint64_t key_of(uint32_t thread, int64_t sequence)
     return (uint64_t)thread << 40 ^ (uint64_t)sequence;
 }
 
-static vst__chrome_flow *find_flow(vst__chrome *chrome, uint64_t key)
+static vst__timeline_flow *find_flow(vst__timeline *timeline, uint64_t key)
 {
-    uint64_t *number = vst__map64_put(&chrome->flow_of, key);
-    vst__chrome_flow *flows;
+    uint64_t *number = vst__map64_put(&timeline->flow_of, key);
+    vst__timeline_flow *flows;
 
     if (number == NULL)
         return NULL;
     if (*number != 0)
-        return &chrome->flows[*number - 1];
-    flows = vst__grow(chrome->flows, &chrome->flow_capacity,
-                      chrome->flow_count + 1, sizeof *flows);
+        return &timeline->flows[*number - 1];
+    flows = vst__grow(timeline->flows, &timeline->flow_capacity,
+                      timeline->flow_count + 1, sizeof *flows);
     if (flows == NULL)
         return NULL;
-    chrome->flows = flows;
-    *number = ++chrome->flow_count;
-    flows[*number - 1] = (vst__chrome_flow){.forward_tid = 0};
+    timeline->flows = flows;
+    *number = ++timeline->flow_count;
+    flows[*number - 1] = (vst__timeline_flow){.forward_tid = 0};
     return &flows[*number - 1];
 }
 
-vst_status vst__chrome_note_operator(vst__chrome *chrome, const vst_span *span,
-                                     uint32_t tid)
+vst_status vst__timeline_note_operator(vst__timeline *timeline,
+                                       const vst_span *span, uint32_t tid)
 {
     const vst_operator *op = span->op;
     bool backward = op->scope == VST_SCOPE_BACKWARD && op->forward_thread != 0;
-    vst__chrome_flow *flow;
+    vst__timeline_flow *flow;
 
     if (op->sequence < 0 || op->scope > VST_SCOPE_BACKWARD ||
         (!backward && op->forward_thread != 0) ||
-        chrome->flow_count >= FLOWS_MAX)
+        timeline->flow_count >= FLOWS_MAX)
         return VST_OK;
-    flow = find_flow(chrome, key_of(backward ? op->forward_thread : op->thread,
-                                    op->sequence));
+    flow =
+        find_flow(timeline, key_of(backward ? op->forward_thread : op->thread,
+                                   op->sequence));
     if (flow == NULL)
         return VST_E_NOMEM;
     if (!backward &&
@@ -68,36 +69,36 @@ vst_status vst__chrome_note_operator(vst__chrome *chrome, const vst_span *span,
     return VST_OK;
 }
 
-void vst__chrome_put_flows(vst__chrome *chrome)
+void vst__timeline_put_flows(vst__timeline *timeline)
 {
-    for (size_t i = 0; i < chrome->flow_count; i++) {
-        const vst__chrome_flow *flow = &chrome->flows[i];
+    for (size_t i = 0; i < timeline->flow_count; i++) {
+        const vst__timeline_flow *flow = &timeline->flows[i];
 
         if (flow->forward_tid == 0 || flow->backward_tid == 0 ||
             flow->forward_ns > flow->backward_ns)
             continue;
-        chrome->last_flow++;
-        vst__chrome_end end = {
-            .process = chrome->process,
+        timeline->last_flow++;
+        vst__arrow_end end = {
+            .process = timeline->process,
             .tid = flow->forward_tid,
             .time_ns = flow->forward_ns,
             .category = "fwdbwd",
             .name = "fwdbwd",
-            .id = chrome->last_flow,
+            .id = timeline->last_flow,
         };
-        chrome->drawing->end(chrome, &end);
+        timeline->drawing->end(timeline, &end);
         end.tid = flow->backward_tid;
         end.time_ns = flow->backward_ns;
         end.is_head = true;
-        chrome->drawing->end(chrome, &end);
+        timeline->drawing->end(timeline, &end);
     }
-    vst__chrome_forget_flows(chrome);
+    vst__timeline_forget_flows(timeline);
 }
 
-void vst__chrome_forget_flows(vst__chrome *chrome)
+void vst__timeline_forget_flows(vst__timeline *timeline)
 {
-    free(chrome->flows);
-    chrome->flows = NULL;
-    chrome->flow_count = chrome->flow_capacity = 0;
-    vst__map64_free(&chrome->flow_of);
+    free(timeline->flows);
+    timeline->flows = NULL;
+    timeline->flow_count = timeline->flow_capacity = 0;
+    vst__map64_free(&timeline->flow_of);
 }
