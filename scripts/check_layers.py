@@ -37,6 +37,21 @@ RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}
 EXPORT_RANK = {name: rank for rank, row in enumerate(EXPORT_LAYERS) for name in row}
 SESSION = len(LAYERS)  # src/session.c, above them all
 
+# The folders of the extension, and which others each may include. Reading and hooking do not know each other: only
+# session/, which gives out the trace of its recording, and core_module.c, which puts all of it together, know both.
+# calls/, program/ and thunks/ make up the hooks and call each other.
+EXT_KNOWS = {
+    "base": set(),
+    "read": {"base"},
+    "traceback": {"base"},
+    "calls": {"base", "program", "thunks"},
+    "program": {"base", "calls"},
+    "thunks": {"base", "calls"},
+    "memory": {"base", "traceback"},
+    "annotate": {"base", "program", "thunks", "traceback"},
+    "session": {"base", "read", "traceback", "calls", "program", "thunks", "memory", "annotate"},
+}
+
 LINES_MAX = 500
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
 
@@ -118,6 +133,27 @@ def check_outside():
                     problem(path, name, f"{name} must be a public header, written <vestige/...>")
 
 
+def room(path):
+    """The folder of a file under python/ext, or None for core_module.c and the headers beside it."""
+    parts = path.relative_to(EXT).parts
+    return parts[0] if len(parts) > 1 else None
+
+
+def check_extension():
+    """A folder of the extension includes what EXT_KNOWS says, and what lies beside the folders is for all."""
+    for path in sources(EXT):
+        own = room(path)
+        if own is not None and own not in EXT_KNOWS:
+            problems.append(f"{path.relative_to(ROOT)}: EXT_KNOWS does not say what python/ext/{own} may include")
+            continue
+        for _, name, target in includes(path):
+            theirs = room(target) if target is not None and EXT in target.parents else None
+            if own is None and path.suffix == ".h" and theirs is not None:
+                problem(path, name, f"{path.name} is for all folders and must not include {name}")
+            elif own is not None and theirs not in (None, own) and theirs not in EXT_KNOWS[own]:
+                problem(path, name, f"{own} must not include {name}: it may know {', '.join(sorted(EXT_KNOWS[own]))}")
+
+
 def check_versions():
     """One header and its parts know how Pythons differ; the build picks the rest."""
     for path in sources(PUBLIC, CORE, EXT, ADAPTERS):
@@ -173,6 +209,7 @@ def warn_about_long_files():
 def main():
     check_core()
     check_outside()
+    check_extension()
     check_versions()
     check_build()
     check_headers()

@@ -1,7 +1,14 @@
 /* vestige._core: what the extension is made of, put together. Loading it
  * registers the Python tracer with the core, which from then on makes one for
  * every recording. It belongs to the main interpreter. */
+#include "annotate/annotate.h"
+#include "base/own_code.h"
+#include "calls/engine.h"
+#include "calls/ids.h"
 #include "memory/memory.h"
+#include "program/program.h"
+#include "read/read.h"
+#include "session/session.h"
 #include "traceback/traceback.h"
 
 #include <vestige/api.h>
@@ -126,7 +133,8 @@ static int add_constants(PyObject *module)
 
 static int module_exec(PyObject *module)
 {
-    if (check_interpreter() < 0 || vpy_code_ids_init() < 0 ||
+    if (check_interpreter() < 0 || vpy_errors_init(module) < 0 ||
+        vpy_own_code_init(module) < 0 || vpy_code_ids_init() < 0 ||
         vpy_forks_init(module) < 0 || vpy_program_init(module) < 0 ||
         vpy_exits_init(module) < 0 || vpy_gc_init() < 0 ||
         vpy_engines_init(module) < 0 || vpy_trace_type_init(module) < 0 ||
@@ -136,7 +144,8 @@ static int module_exec(PyObject *module)
         vpy_modules_init(module) < 0 || vpy_tensors_init(module) < 0 ||
         vpy_fast_contexts_init(module) < 0 || vpy_snapshot_init(module) < 0 ||
         vpy_traceback_init(module) < 0 || vpy_memory_init(module) < 0 ||
-        vpy_nodes_init(module) < 0 || add_constants(module) < 0)
+        vpy_memory_events_init(module) < 0 || vpy_nodes_init(module) < 0 ||
+        add_constants(module) < 0)
         return -1;
     vst_tracer_register(vpy_tracer_make);
     vpy_storage_guard_init();

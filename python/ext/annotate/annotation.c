@@ -1,10 +1,13 @@
 /* Spans that the program names itself. record_function is a context manager;
  * when nothing is recorded it costs a comparison. */
-#include "vpy.h"
+#include "annotate/annotate.h"
+
+#include "base/json.h"
+#include "program/triggers.h"
 
 #include <structmember.h>
 
-vst_recording *vpy_recording_queue;
+vst_recording *vpy_recording;
 
 /* As what a span was looked up: the `bound` of one, see self_bound.c. */
 enum { BOUND_ENTER = 1, BOUND_EXIT = 2 };
@@ -32,8 +35,8 @@ static vst_recording *numbered_recording;
 
 static uint32_t current_recording(void)
 {
-    if (numbered_recording != vpy_recording_queue) {
-        numbered_recording = vpy_recording_queue;
+    if (numbered_recording != vpy_recording) {
+        numbered_recording = vpy_recording;
         recording_number++;
     }
     return recording_number;
@@ -62,8 +65,8 @@ vst_id vpy_define_name(vst_definition_kind kind, PyObject *name)
     vst_id id = 0;
     PyObject *text = vpy_text(name, &definition.name, &definition.name_len);
 
-    if (text && vst_recording_define_id(vpy_recording_queue, &definition,
-                                        &id) != VST_OK)
+    if (text &&
+        vst_recording_define_id(vpy_recording, &definition, &id) != VST_OK)
         id = 0;
     Py_XDECREF(text);
     return id;
@@ -274,7 +277,7 @@ static PyObject *annotation_enter(PyObject *object, PyObject *unused)
     (void)unused;
     self->id = 0;
     self->open_ended = false;
-    if (vpy_recording_queue && self->name) {
+    if (vpy_recording && self->name) {
         self->recording = current_recording();
         if (far_count)
             settle_far_ends(self->recording);
@@ -298,8 +301,7 @@ static PyObject *annotation_enter(PyObject *object, PyObject *unused)
 
 static void end_annotation(annotation *self)
 {
-    if (self->id && vpy_recording_queue &&
-        self->recording == current_recording()) {
+    if (self->id && vpy_recording && self->recording == current_recording()) {
         if (VST_LIKELY(self->buffer == vst_thread_buffer))
             vst_record_end(self->id, self->instance);
         else

@@ -1,6 +1,10 @@
 /* The call stack of an annotation, as torch writes it: "file(line): function;"
  * for each frame, innermost first. It is made once for each stack that occurs
  * while recording, and kept until recording stops. */
+#include "annotate/annotate.h"
+
+#include "base/json.h"
+#include "base/own_code.h"
 #include "traceback/traceback.h"
 
 #include <stdio.h>

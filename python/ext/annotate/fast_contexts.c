@@ -5,7 +5,9 @@
  * us: our profiler is on the thread before they look, and where torch raises
  * because of it, the call is made again with ours hidden, as it would have been
  * without us. With the GIL held. */
-#include "vpy.h"
+#include "annotate/annotate.h"
+
+#include "thunks/watched_methods.h"
 
 #include <string.h>
 
@@ -65,17 +67,10 @@ static void watch_type(PyTypeObject *type)
     }
 }
 
-static void unwatch_type(void)
+void vpy_fast_contexts_unwatch(void)
 {
     vpy_unwatch(&enter);
     vpy_unwatch(&exit_method);
-}
-
-/* A session that is freed while it records was not stopped. */
-void vpy_fast_contexts_forget(const PyObject *session)
-{
-    if (session == vpy_recording_session)
-        unwatch_type();
 }
 
 static PyObject *watch_fast_contexts(PyObject *module, PyObject *args)
@@ -88,7 +83,7 @@ static PyObject *watch_fast_contexts(PyObject *module, PyObject *args)
                           &without_at))
         return NULL;
     if (!PyType_Check(type) || !attend_at || !without_at) {
-        unwatch_type();
+        vpy_fast_contexts_unwatch();
         Py_RETURN_NONE;
     }
     attend = (void (*)(void))(uintptr_t)attend_at;

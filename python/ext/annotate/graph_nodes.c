@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "annotate/annotate.h"
+
 #include "annotate/arrays.h"
 
 #include <vestige/graph.h>

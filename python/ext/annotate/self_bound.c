@@ -8,7 +8,7 @@
  *
  * Where a subclass has a __call__ of its own, the method is an ordinary one.
  * All of it runs with the GIL. */
-#include "vpy.h"
+#include "annotate/annotate.h"
 
 typedef struct self_bound {
     PyObject_HEAD PyObject *ordinary; /* the method that it stands for */

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "annotate/annotate.h"
+
 #include "annotate/arrays.h"
 
 enum { ARGS_MAX = 32 };

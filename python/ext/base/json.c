@@ -1,7 +1,7 @@
 /* JSON members for the arguments of a span, put together in a bounded buffer
  * without running any Python. What does not fit is left out whole, so the text
  * is always valid. */
-#include "vpy.h"
+#include "base/json.h"
 
 #include <stdio.h>
 #include <string.h>

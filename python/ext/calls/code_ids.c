@@ -2,6 +2,11 @@
  * where it dies with it: addresses are reused, and holding on to code would
  * leak. The slot's upper half names the tracer the id was given for, so a new
  * recording starts over without visiting any code object. */
+#include "calls/ids.h"
+
+#include "base/own_code.h"
+#include "program/program.h"
+#include "program/triggers.h"
 #include "thunks/thunks.h"
 
 #include <fnmatch.h>
@@ -11,9 +16,7 @@ Py_ssize_t vpy_code_extra_index = -1;
 uint32_t vpy_generation;
 PyObject *vpy_last_caller;
 
-static vpy_tracer *tracer;    /* whose ids are being given */
-static PyObject *search_path; /* list of bytes, each ending in "/" */
-static PyObject *own_folder;  /* bytes: the vestige package */
+static vpy_tracer *tracer; /* whose ids are being given */
 
 int vpy_code_ids_init(void)
 {
@@ -28,102 +31,20 @@ int vpy_code_ids_init(void)
     return 0;
 }
 
-PyObject *vpy_text(PyObject *str, const char **bytes, uint32_t *length)
-{
-    PyObject *encoded = NULL;
-
-    if (str && PyUnicode_Check(str))
-        encoded = PyUnicode_AsEncodedString(str, "utf-8", "surrogateescape");
-    if (!encoded) {
-        PyErr_Clear();
-        /* Lone surrogates that stand for no byte. */
-        if (str && PyUnicode_Check(str))
-            encoded = PyUnicode_AsEncodedString(str, "utf-8", "replace");
-        if (!encoded) {
-            PyErr_Clear();
-            return NULL;
-        }
-    }
-    *bytes = PyBytes_AS_STRING(encoded);
-    *length = (uint32_t)PyBytes_GET_SIZE(encoded);
-    return encoded;
-}
-
-/* ---- the search path, as it is when recording begins ------------------- */
-
-static void add_folder(PyObject *list, PyObject *folder)
-{
-    const char *bytes;
-    uint32_t length;
-    PyObject *text = vpy_text(folder, &bytes, &length);
-
-    if (!text)
-        return;
-    if (length > 1) {
-        PyObject *entry =
-            PyBytes_FromFormat(bytes[length - 1] == '/' ? "%s" : "%s/", bytes);
-        if (entry)
-            PyList_Append(list, entry);
-        Py_XDECREF(entry);
-    }
-    Py_DECREF(text);
-}
-
 bool vpy_code_ids_begin(vpy_tracer *for_tracer)
 {
-    PyObject *path = PySys_GetObject("path");
-
     tracer = for_tracer;
     vpy_last_caller = NULL;
     vpy_generation++;
     if (vpy_generation == 0)
         vpy_generation = 1;
-    Py_XSETREF(search_path, PyList_New(0));
-    if (!search_path)
-        return false;
-    if (path && PyList_Check(path))
-        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(path); i++)
-            add_folder(search_path, PyList_GET_ITEM(path, i));
-    if (!own_folder) {
-        PyObject *package = PyImport_ImportModule("vestige");
-        PyObject *file =
-            package ? PyObject_GetAttrString(package, "__file__") : NULL;
-        const char *bytes;
-        uint32_t length;
-        PyObject *text = vpy_text(file, &bytes, &length);
-        if (text) {
-            const char *slash = strrchr(bytes, '/');
-            if (slash)
-                own_folder =
-                    PyBytes_FromStringAndSize(bytes, slash + 1 - bytes);
-        }
-        Py_XDECREF(text);
-        Py_XDECREF(file);
-        Py_XDECREF(package);
-    }
-    PyErr_Clear();
-    return true;
+    return vpy_own_code_begin();
 }
 
 void vpy_code_ids_end(void)
 {
     tracer = NULL;
     vpy_last_caller = NULL;
-}
-
-uint32_t vpy_search_path_prefix(const char *file, uint32_t length)
-{
-    uint32_t best = 0;
-
-    for (Py_ssize_t i = 0; search_path && i < PyList_GET_SIZE(search_path);
-         i++) {
-        PyObject *folder = PyList_GET_ITEM(search_path, i);
-        uint32_t size = (uint32_t)PyBytes_GET_SIZE(folder);
-        if (size > best && size < length &&
-            memcmp(file, PyBytes_AS_STRING(folder), size) == 0)
-            best = size;
-    }
-    return best;
 }
 
 /* ---- which functions are recorded -------------------------------------- */
@@ -147,63 +68,9 @@ static bool matches_any(PyObject *patterns, const char *file)
     return false;
 }
 
-/* The part of file within our package, NULL if it is not there. */
-static const char *within_own_folder(const char *file, uint32_t length)
-{
-    size_t size = own_folder ? (size_t)PyBytes_GET_SIZE(own_folder) : 0;
-
-    if (!own_folder || length <= size ||
-        memcmp(file, PyBytes_AS_STRING(own_folder), size) != 0)
-        return NULL;
-    return file + size;
-}
-
-static bool begins_with(const char *part, size_t length, const char *beginning)
-{
-    size_t size = strlen(beginning);
-
-    return length >= size && memcmp(part, beginning, size) == 0;
-}
-
-bool vpy_file_is_own(const char *file, uint32_t length)
-{
-    return within_own_folder(file, length) != NULL;
-}
-
-bool vpy_file_is_launcher(const char *file, uint32_t length)
-{
-    const char *part = within_own_folder(file, length);
-    size_t left = part ? length - (size_t)(part - file) : 0;
-
-    return part && (begins_with(part, left, "cli/") ||
-                    begins_with(part, left, "startup/"));
-}
-
-static bool has_file(PyObject *code, bool (*is)(const char *, uint32_t))
-{
-    const char *file;
-    uint32_t length;
-    PyObject *text =
-        vpy_text(((PyCodeObject *)code)->co_filename, &file, &length);
-    bool result = text && is(file, length);
-
-    Py_XDECREF(text);
-    return result;
-}
-
-bool vpy_code_is_launcher(PyObject *code)
-{
-    return has_file(code, vpy_file_is_launcher);
-}
-
-bool vpy_code_is_own(PyObject *code)
-{
-    return vpy_code_is_runner(code) || has_file(code, vpy_file_is_own);
-}
-
 static bool is_wanted(const char *file, uint32_t length)
 {
-    if (!tracer->options.python || within_own_folder(file, length))
+    if (!tracer->options.python || vpy_file_is_own(file, length))
         return false;
     if (tracer->options.include && !matches_any(tracer->options.include, file))
         return false;

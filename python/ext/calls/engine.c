@@ -3,7 +3,9 @@
  * The first is always there. Another one may not be usable here, which is found
  * out before it starts or when it does: then the first one records, and the
  * program is told once if it asked for the other by name. */
-#include "vpy.h"
+#include "calls/engine.h"
+
+#include "program/program.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -12,7 +12,10 @@
  *    callbacks are unregistered too.
  * Tool id: the first free of 4 and 3, so that debuggers (0), coverage (1),
  * profilers (2) and optimizers (5) can come and go in the traced program. */
-#include "vpy.h"
+#include "calls/engine.h"
+
+#include "calls/ids.h"
+#include "program/triggers.h"
 
 #include <opcode.h>
 #include <stddef.h>
@@ -36,7 +39,7 @@ static PyObject *on_enter(PyObject *self, PyObject *const *args, size_t nargsf,
     uint32_t value = vpy_code_value(args[0]);
 
     (void)self, (void)nargsf, (void)kwnames;
-    if (VST_LIKELY(value - 1 < VPY_SPECIAL - 1))
+    if (VST_LIKELY(vpy_is_plain(value)))
         vst_record(VST_ENTER, value);
     else if (value)
         vpy_code_entered(value, args[0], NULL);
@@ -49,7 +52,7 @@ static PyObject *on_return(PyObject *self, PyObject *const *args, size_t nargsf,
     uint32_t value = vpy_code_value(args[0]);
 
     (void)self, (void)nargsf, (void)kwnames;
-    if (VST_LIKELY(value - 1 < VPY_SPECIAL - 1))
+    if (VST_LIKELY(vpy_is_plain(value)))
         vst_record_end_of_call(VST_EXIT, value);
     else if (value)
         vpy_code_returns(value, 0, args[0], args[2]);
@@ -62,7 +65,7 @@ static PyObject *on_unwind(PyObject *self, PyObject *const *args, size_t nargsf,
     uint32_t value = vpy_code_value(args[0]);
 
     (void)self, (void)nargsf, (void)kwnames;
-    if (VST_LIKELY(value - 1 < VPY_SPECIAL - 1))
+    if (VST_LIKELY(vpy_is_plain(value)))
         vst_record_end_of_call(VST_RAISE, value);
     else if (value)
         vpy_code_returns(value, 0, args[0], NULL);

@@ -11,7 +11,12 @@
  * through us), so the thread is the program's as long as it wants it, the gap
  * is marked, and our hook comes back after. A hook that was there before us is
  * put back when recording stops. */
-#include "vpy.h"
+#include "calls/engine.h"
+
+#include "calls/ids.h"
+#include "program/program.h"
+#include "program/triggers.h"
+#include "thunks/watched_methods.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +135,7 @@ static void enter(PyObject *code, PyFrameObject *frame)
 {
     uint32_t value = vpy_code_value(code);
 
-    if (VST_LIKELY(value - 1 < VPY_SPECIAL - 1))
+    if (VST_LIKELY(vpy_is_plain(value)))
         vst_record(VST_ENTER, value);
     else if (value)
         vpy_code_entered(value, code, vpy_iframe_of(frame));
@@ -140,7 +145,7 @@ static void leave(PyObject *code, PyObject *result)
 {
     uint32_t value = vpy_code_value(code);
 
-    if (VST_LIKELY(value - 1 < VPY_SPECIAL - 1))
+    if (VST_LIKELY(vpy_is_plain(value)))
         vst_record_end_of_call(result ? VST_EXIT : VST_RAISE, value);
     else if (value)
         vpy_code_returns(value, 0, code, result);

@@ -6,12 +6,13 @@
  * It depends on more of the interpreter's inside than the others, so it is only
  * used where it was proven, and where what it does to a few calls made for this
  * is what it must do: turbo_test.c. With the GIL held. */
+#include "calls/engine.h"
+
 #include "calls/frame_hook.h"
-
-#include <stdio.h>
-
 #include "calls/turbo_test.h"
 #include "thunks/thunks.h"
+
+#include <stdio.h>
 
 /* ---- whether it is usable ----------------------------------------------- */
 

@@ -23,6 +23,9 @@
  * better. With the GIL held. */
 #include "calls/frame_hook.h"
 
+#include "calls/ids.h"
+#include "program/triggers.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -326,11 +329,11 @@ evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
     uint32_t value = (uint32_t)extra;
     PyObject *result;
 
-    if (!VST_LIKELY(
-            t->era == era && stack_pointer() >= t->limit &&
-            t->depth != t->open_depth && extra >> 32 == vpy_generation &&
-            value - 1 < VPY_SPECIAL - 1 && !vpy_iframe_makes_generator(frame) &&
-            !vpy_frame_will_be_refused(tstate) && !tstate->tracing))
+    if (!VST_LIKELY(t->era == era && stack_pointer() >= t->limit &&
+                    t->depth != t->open_depth &&
+                    extra >> 32 == vpy_generation && vpy_is_plain(value) &&
+                    !vpy_iframe_makes_generator(frame) &&
+                    !vpy_frame_will_be_refused(tstate) && !tstate->tracing))
         return evaluate_slowly(tstate, frame, throwing);
     t->depth++;
     vst_record(VST_ENTER, value);

@@ -4,7 +4,7 @@
 #ifndef VPY_FRAME_HOOK_H
 #define VPY_FRAME_HOOK_H
 
-#include "vpy.h"
+#include "calls/tracer.h"
 
 #if VPY_HAS_FRAME_HOOK
 #pragma GCC visibility push(hidden)

@@ -4,6 +4,10 @@
  * GIL held. */
 #include "calls/frame_hook.h"
 
+#include "base/own_code.h"
+#include "calls/ids.h"
+#include "program/triggers.h"
+
 #include <stdlib.h>
 
 #if VPY_HAS_FRAME_HOOK

@@ -7,7 +7,10 @@
  *
  * A name has no address in it and is the defining class's, so it is the same in
  * every run: <built-in method append of list object>. */
-#include "vpy.h"
+#include "calls/ids.h"
+
+#include "calls/engine.h"
+#include "program/program.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -2,7 +2,11 @@
  * results are recorded, those that a trigger watches, the one through which a
  * framework calls its modules, what its import runs, and the one in which a new
  * thread gets its name. */
-#include "vpy.h"
+#include "calls/ids.h"
+
+#include "base/json.h"
+#include "program/program.h"
+#include "program/triggers.h"
 
 #include <string.h>
 

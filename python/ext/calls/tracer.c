@@ -1,7 +1,11 @@
 /* The Python tracer, as the core knows it: an implementation of the contract in
  * <vestige/tracer.h> that the core makes when a recording starts. The engine
  * that places the hooks is a file of its own. */
-#include "vpy.h"
+#include "calls/tracer.h"
+
+#include "calls/engine.h"
+#include "calls/ids.h"
+#include "program/program.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,9 @@
  * about a millisecond, once. With the GIL held. */
 #include "calls/turbo_test.h"
 
+#include "calls/engine.h"
 #include "calls/frame_hook.h"
+#include "calls/ids.h"
 #include "thunks/thunks.h"
 
 #include <signal.h>

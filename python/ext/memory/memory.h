@@ -76,10 +76,5 @@ void vpy_plain_text_drop(vpy_plain_text *text);
 /* For tests: the line of each instruction, and a str's bytes. */
 int vpy_memory_names_init(PyObject *module);
 
-/* ---- trace_memory_events.c: what was recorded, for Python
- * ---------------------- */
-
-int vpy_memory_events_init(PyObject *module);
-
 #pragma GCC visibility pop
 #endif

@@ -3,6 +3,7 @@
  * interpreter's allocators and the core's funnel together. All of it runs with
  * the GIL held. */
 #include "memory/memory.h"
+
 #include "traceback/traceback.h"
 
 #include <stdlib.h>
@@ -157,7 +158,6 @@ int vpy_memory_init(PyObject *module)
     Py_XDECREF(function);
     Py_XDECREF(atexit);
     if (failed || vpy_memory_names_init(module) < 0 ||
-        vpy_memory_events_init(module) < 0 ||
         PyModule_AddFunctions(module, functions) < 0)
         return -1;
     vst_memory_tracer_register(make);

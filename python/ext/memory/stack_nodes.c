@@ -12,6 +12,8 @@
  * the trace again, where equal stacks are equal. */
 #include "memory/memory.h"
 
+#include "base/own_code.h"
+
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -188,12 +190,12 @@ static void remove_code(size_t hole)
     codes.used--;
 }
 
-void vpy_nodes_begin(vst_recording *for_queue)
+void vpy_nodes_begin(vst_recording *for_recording)
 {
     take_lock();
     clear(&nodes);
     clear(&codes);
-    recording = for_queue;
+    recording = for_recording;
     release_lock();
 }
 

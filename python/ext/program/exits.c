@@ -10,7 +10,7 @@
  * posix._exit and whatever other name it has been given are all the same. It
  * gets a definition without flags meanwhile, or the interpreter would call the
  * C function itself where it specialises a call. */
-#include "vpy.h"
+#include "program/program.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,9 @@
  *
  * A module is known by its address and a weak reference, which tells when
  * another one has come to lie there: none is kept alive. */
-#include "vpy.h"
+#include "program/program.h"
+
+#include "calls/ids.h"
 
 #include <stdlib.h>
 #include <string.h>

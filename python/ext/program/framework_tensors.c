@@ -6,7 +6,7 @@
  * Only dictionaries and lists are looked into, and no code of the program's
  * runs. Optimizers are known by address and weak reference: none is kept alive.
  * With the GIL. */
-#include "vpy.h"
+#include "program/program.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,9 @@
 /* Garbage collections as spans: a callback in gc.callbacks, called in the
  * thread that collects, before and after. */
-#include "vpy.h"
+#include "program/program.h"
+
+#include "calls/engine.h"
+#include "calls/ids.h"
 
 #include <stdio.h>
 

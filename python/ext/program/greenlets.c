@@ -6,7 +6,9 @@
  *
  * A trace function that was there before is called as it was, and comes back
  * when recording ends. One set later takes our place, as greenlet has it. */
-#include "vpy.h"
+#include "program/program.h"
+
+#include "calls/ids.h"
 
 static PyObject *greenlet;        /* the module, while recording */
 static PyObject *switch_callback; /* what settrace gets */

@@ -1,23 +1,8 @@
 /* Runs a program's code as the interpreter itself does: at the bottom of the
  * stack. No frame of the command is below it, so neither sys._getframe() nor
  * inspect.stack() finds one, and the recursion limit is all its own. The
- * frames of the command are put aside meanwhile, and back before they go on.
- *
- * `python -m` calls functions of runpy's, which are the program's to see, but
- * no calls that it makes: they are the runners. */
-#include "vpy.h"
-
-enum { RUNNERS_MAX = 4 };
-static PyObject *runners[RUNNERS_MAX]; /* code objects */
-static size_t runners_count;
-
-bool vpy_code_is_runner(PyObject *code)
-{
-    for (size_t i = 0; i < runners_count; i++)
-        if (runners[i] == code)
-            return true;
-    return false;
-}
+ * frames of the command are put aside meanwhile, and back before they go on. */
+#include "program/program.h"
 
 static PyObject *call(PyObject *what, PyObject *with)
 {
@@ -55,26 +40,10 @@ static PyObject *run_program(PyObject *module, PyObject *args)
     return result;
 }
 
-static PyObject *leave_out(PyObject *module, PyObject *code)
-{
-    (void)module;
-    if (!PyCode_Check(code) || runners_count == RUNNERS_MAX) {
-        PyErr_SetString(PyExc_ValueError, "leave_out: not a code object, or "
-                                          "too many of them");
-        return NULL;
-    }
-    Py_INCREF(code);
-    runners[runners_count++] = code;
-    Py_RETURN_NONE;
-}
-
 static PyMethodDef functions[] = {
     {"run_program", run_program, METH_VARARGS,
      PyDoc_STR("run_program(code, namespace)\nrun_program(function, arguments)"
                "\n--\n\nRun it with no frame below it.")},
-    {"leave_out", leave_out, METH_O,
-     PyDoc_STR("leave_out(code)\n--\n\nDo not record calls of it: it only runs "
-               "the program.")},
     {NULL, NULL, 0, NULL},
 };
 

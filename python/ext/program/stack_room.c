@@ -8,7 +8,7 @@
  * grow once, under a limit that is higher for that moment. It costs one page.
  *
  * Stacks of other threads have the size that they were made with. */
-#include "vpy.h"
+#include "program/program.h"
 
 #include <pthread.h>
 #include <sys/resource.h>

@@ -1,6 +1,9 @@
 /* The program's threads: the Python calls each is in when recording begins, and
  * what Python calls them. */
-#include "vpy.h"
+#include "program/program.h"
+
+#include "base/own_code.h"
+#include "calls/ids.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
  * that took too long, an exception of some type. Which functions are watched is
  * decided once, when their code gets its id; all others run as if there were no
  * triggers. The session's flight recorder does the rest. */
-#include "vpy.h"
+#include "program/triggers.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * streams of record batches by Arrow's PyCapsule interface. Streams read the
  * files by themselves: nothing in them is Python's, and any thread may read
  * one, with the GIL or without. */
-#include "vpy.h"
+#include "read/read.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* pack() and unpack(): a trace at rest, and back. They run without the GIL, and
  * take it for each word of progress. */
-#include "vpy.h"
+#include "read/read.h"
 
 typedef vst_status (*convert_fn)(const char *from, const char *to,
                                  const vst_pack_options *options,

@@ -2,45 +2,15 @@
  * without being replayed; trace_replays.c does the rest. */
 #include "read/trace.h"
 
+#include "read/read.h"
+
 #include <stdlib.h>
 
 #include <string.h>
 
 PyTypeObject *vpy_trace_type;
-PyObject *vpy_trace_error;
 
 typedef vpy_trace trace;
-
-/* An OSError where the system said why, else a TraceError. */
-PyObject *vpy_raise(vst_status status, const vst_error *error, PyObject *path)
-{
-    PyObject *name = NULL;
-
-    if (PyErr_Occurred())
-        return NULL;
-    if (path)
-        name = PyUnicode_DecodeFSDefault(PyBytes_AS_STRING(path));
-    if (status == VST_E_NOMEM) {
-        PyErr_NoMemory();
-    } else if (error && error->sys_errno) {
-        errno = error->sys_errno;
-        PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, name);
-    } else {
-        PyObject *type = status == VST_E_ARGUMENT ? PyExc_ValueError
-                         : status == VST_E_STATE  ? PyExc_RuntimeError
-                                                  : vpy_trace_error;
-        const char *text = vst_status_string(status);
-        if (name && error && error->offset)
-            PyErr_Format(type, "%U: %s (at byte %llu)", name, text,
-                         (unsigned long long)error->offset);
-        else if (name)
-            PyErr_Format(type, "%U: %s", name, text);
-        else
-            PyErr_SetString(type, text);
-    }
-    Py_XDECREF(name);
-    return NULL;
-}
 
 static int trace_init(PyObject *object, PyObject *args, PyObject *kw)
 {
@@ -342,18 +312,6 @@ PyDoc_STRVAR(recover_doc,
              "Write a finished copy of a trace whose process died.");
 
 /* Trouble with the system may be that of either file, so both are named. */
-void vpy_raise_for_both(int sys_errno, PyObject *source, PyObject *target)
-{
-    PyObject *first = PyUnicode_DecodeFSDefault(PyBytes_AS_STRING(source));
-    PyObject *second = PyUnicode_DecodeFSDefault(PyBytes_AS_STRING(target));
-
-    errno = sys_errno;
-    if (first && second)
-        PyErr_SetFromErrnoWithFilenameObjects(PyExc_OSError, first, second);
-    Py_XDECREF(first);
-    Py_XDECREF(second);
-}
-
 static PyObject *recover(PyObject *module, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"source", "target", "overwrite", NULL};
@@ -394,11 +352,6 @@ static PyMethodDef functions[] = {
 
 int vpy_trace_type_init(PyObject *module)
 {
-    vpy_trace_error = PyErr_NewExceptionWithDoc(
-        "vestige.TraceError", "A trace cannot be read or written.", NULL, NULL);
-    if (!vpy_trace_error ||
-        PyModule_AddObjectRef(module, "TraceError", vpy_trace_error) < 0)
-        return -1;
     vpy_trace_type =
         (PyTypeObject *)PyType_FromModuleAndSpec(module, &trace_spec, NULL);
     if (!vpy_trace_type)

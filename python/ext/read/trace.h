@@ -15,6 +15,8 @@ typedef struct vpy_trace {
     bool busy;          /* a replay is running, without the GIL */
 } vpy_trace;
 
+extern PyTypeObject *vpy_trace_type;
+
 /* False with an exception set. */
 bool vpy_trace_is_usable(vpy_trace *self);
 PyObject *vpy_trace_text(const char *bytes, size_t length);

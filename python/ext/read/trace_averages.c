@@ -3,6 +3,8 @@
  * replay runs without the GIL. Sums are torch's: a function that calls itself
  * counts with each of its calls, but an operator that does nothing but call one
  * of its own name is that one. */
+#include "read/trace.h"
+
 #include "read/spans.h"
 
 #include <stdlib.h>

@@ -1,5 +1,7 @@
 /* Trace.contexts(): the spans by where they were called from, as
  * <vestige/contexts.h> puts them together. The replay runs without the GIL. */
+#include "read/trace.h"
+
 #include "read/spans.h"
 
 #include <stdlib.h>

@@ -2,6 +2,8 @@
  * reads through memoryviews and makes objects of when they are asked for. The
  * rows are in order of time; a row names its parent and its children by their
  * rows. The replay runs without the GIL. */
+#include "read/trace.h"
+
 #include "read/spans.h"
 
 #include <stdlib.h>

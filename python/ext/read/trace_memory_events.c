@@ -1,6 +1,7 @@
 /* Allocations and frees of a trace as Python objects, one by one: for tests,
  * and for what users make of them. Summaries are trace_memory.c's. */
-#include "memory/memory.h"
+#include "read/read.h"
+
 #include "read/trace.h"
 
 /* ---- one by one -----------------------------------------------------------

@@ -7,18 +7,6 @@
 
 /* ---- replays ----------------------------------------------------------- */
 
-int vpy_report_progress(void *function, double done)
-{
-    PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *result = PyObject_CallFunction(function, "d", done);
-    int failed = result == NULL;
-
-    /* A failure stays set for whoever started the replay. */
-    Py_XDECREF(result);
-    PyGILState_Release(gil);
-    return failed;
-}
-
 void vpy_trace_begin(vpy_trace *self, PyObject *progress)
 {
     self->busy = true;

@@ -3,6 +3,8 @@
  * and garbage collections. What is left out is as if it had not been recorded:
  * its time is that of what called it. Python lays it out. The replay runs
  * without the GIL; report_parts.c has the parts. */
+#include "read/trace.h"
+
 #include "read/report.h"
 
 #include <stdlib.h>

@@ -2,6 +2,8 @@
  * object, and its facts. view_questions.c answers the rest. */
 #include "read/view.h"
 
+#include "read/read.h"
+
 bool vpy_view_is_usable(const vpy_view *self)
 {
     if (!self->handle)

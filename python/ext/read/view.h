@@ -20,6 +20,10 @@ bool vpy_view_is_usable(const vpy_view *self);
 /* Appends to a list; takes over the item. */
 bool vpy_view_append(PyObject *list, PyObject *item);
 
+/* view_flame.c: (rows as a list, how many were left out): the `limit` largest
+ * rows, or all if it is 0. */
+PyObject *vpy_flame_rows(vst_view_flame_row *rows, size_t count, size_t limit);
+
 /* view_questions.c: methods. */
 PyObject *vpy_view_window(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_view_span_at(PyObject *object, PyObject *args);

@@ -1,6 +1,6 @@
 /* The rows of a flame graph as Python objects, or the largest of them: a page
  * shows some thousands, and the calls of a long range may be a million. */
-#include "vpy.h"
+#include "read/view.h"
 
 #include <stdlib.h>
 

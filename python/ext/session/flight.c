@@ -1,7 +1,9 @@
 /* Snapshots of the recording in progress that a signal (snapshot_signal.c) or a
  * trigger asks for while a session is armed. The core's flight recorder writes
  * them; this file starts and ends it. */
-#include "vpy.h"
+#include "session/session.h"
+
+#include "program/triggers.h"
 
 #include <stdlib.h>
 #include <string.h>

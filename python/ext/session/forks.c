@@ -8,7 +8,12 @@
  * interpreter's back (fork() in C, as uWSGI has it) nobody tells us: it runs on
  * unrecorded, the core refuses its records, and what is of its parent goes when
  * the child first uses us. */
+#include "session/session.h"
+
+#include "annotate/annotate.h"
+#include "calls/engine.h"
 #include "memory/memory.h"
+#include "traceback/traceback.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -72,7 +77,7 @@ static void let_go(void)
 {
     process = getpid();
     noticed = forks;
-    vpy_recording_queue = NULL;
+    vpy_recording = NULL;
     vpy_recording_session = NULL;
     vpy_storage_guard_after_fork();
     vpy_flight_after_fork();
@@ -101,7 +106,7 @@ static void count_fork(void)
 
 static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
 {
-    bool was_recording = vpy_recording_queue != NULL;
+    bool was_recording = vpy_recording != NULL;
 
     (void)module, (void)unused;
     let_go();

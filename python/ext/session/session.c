@@ -1,5 +1,10 @@
 /* vestige._core.Session: a vst_session as a Python object. */
+#include "session/session.h"
+
+#include "annotate/annotate.h"
+#include "calls/engine.h"
 #include "memory/memory.h"
+#include "read/read.h"
 
 typedef struct session {
     PyObject_HEAD vst_session *handle; /* NULL until the first start */
@@ -124,8 +129,8 @@ static int session_init(PyObject *object, PyObject *args, PyObject *kw)
 
 static void is_no_longer_recording(session *self)
 {
-    if (vpy_recording_queue == vst_session_recording(self->handle))
-        vpy_recording_queue = NULL;
+    if (vpy_recording == vst_session_recording(self->handle))
+        vpy_recording = NULL;
     if (vpy_recording_session == (PyObject *)self)
         vpy_recording_session = NULL;
     vpy_call_stacks_forget();
@@ -149,7 +154,8 @@ static void session_dealloc(PyObject *object)
 
     if (self->handle) {
         vpy_annotation_forget(vst_session_recording(self->handle));
-        vpy_fast_contexts_forget(object);
+        if (object == vpy_recording_session) /* it was not stopped */
+            vpy_fast_contexts_unwatch();
         is_no_longer_recording(self);
         vpy_snapshots_wait(object);
         vpy_flight_end(self->flight);
@@ -274,7 +280,7 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
     }
     if (vpy_engine_running())
         self->engine = vpy_engine_running();
-    vpy_recording_queue = vst_session_recording(self->handle);
+    vpy_recording = vst_session_recording(self->handle);
     vpy_recording_session = object;
     Py_RETURN_NONE;
 }

@@ -2,7 +2,7 @@
  * for it waits, without the GIL, or leaves it to a thread of ours, which knows
  * nothing of Python. The list of those is guarded by the GIL; a session waits
  * for its own before its file is finished. */
-#include "vpy.h"
+#include "session/session.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -8,7 +8,9 @@
  * The handler runs in any thread, with or without the GIL. What it reads is
  * static, and changed only while it is not installed or in an order that is
  * safe at any moment. The rest runs with the GIL held. */
-#include "vpy.h"
+#include "session/session.h"
+
+#include "thunks/watched_methods.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* The files of the Python functions that a recording defined, for whoever notes
  * them when it ends. Nothing is done for this while functions are defined: the
  * recorder knows them. With the GIL. */
-#include "vpy.h"
+#include "session/session.h"
 
 #include <string.h>
 

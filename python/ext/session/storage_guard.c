@@ -16,7 +16,7 @@
  *
  * The handler runs in any thread, with the GIL or without, on the thread's
  * alternate stack if it has one. The rest is guarded by `lock`. */
-#include "vpy.h"
+#include "session/session.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -5,6 +5,8 @@
  * types are shared. */
 #include "thunks/thunks.h"
 
+#include "thunks/watched_methods.h"
+
 static hashfunc old_hash;
 static richcmpfunc old_compare;
 static unsigned keepers; /* a bit for each vpy_identity_keeper that needs it */

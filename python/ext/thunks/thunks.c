@@ -4,7 +4,9 @@
  * All of it runs with the GIL but the beginning of vpy_thunk_call: interpreters
  * with a GIL of their own share static types, and are let through. */
 #include "thunks/thunks.h"
+
 #include "calls/frame_hook.h"
+#include "calls/ids.h"
 
 #include <stdio.h>
 #include <vestige/memory.h>
@@ -336,9 +338,4 @@ void vpy_thunks_give_up(void)
 {
     if (is_ready)
         vpy_thunks_stop();
-}
-
-bool vpy_thunks_are_restored(void)
-{
-    return vpy_thunks_in_place() == 0 && !vpy_cached_callables_are_hidden();
 }

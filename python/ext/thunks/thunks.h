@@ -34,8 +34,6 @@ void vpy_thunks_give_up(void);
  * recording nothing. */
 void vpy_thunks_stop(void);
 const vpy_thunk_counts *vpy_thunks_counts(void);
-/* Whether no definition that still exists has a thunk. */
-bool vpy_thunks_are_restored(void);
 size_t vpy_thunks_in_place(void); /* how many have one now */
 /* Something was defined, which may be what an import brought. */
 void vpy_thunks_look(void);
@@ -152,12 +150,6 @@ typedef enum vpy_identity_keeper {
 
 void vpy_function_identity_keep(vpy_identity_keeper keeper);
 void vpy_function_identity_release(vpy_identity_keeper keeper);
-
-/* ---- watched_methods.c -------------------------------------------------- */
-
-/* Of one of our functions that stands in front of another the other, else the
- * function itself. */
-PyCFunction vpy_watched_original(PyCFunction function);
 
 /* ---- cached_callables.c ------------------------------------------------ */
 

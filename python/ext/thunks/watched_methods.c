@@ -3,6 +3,8 @@
  * definition may have a thunk too (thunks.h): ours then stands between the
  * thunk and the original, whichever of the two came first. With the GIL held.
  */
+#include "thunks/watched_methods.h"
+
 #include "thunks/thunks.h"
 
 static vpy_watched *all; /* those that are watched */

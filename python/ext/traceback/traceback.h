@@ -1,4 +1,7 @@
-/* The inside of tracebacks in Python: what their files share. */
+/* traceback/ is Python's part of tracebacks (<vestige/traceback.h>): it gathers
+ * the frames of a thread, keeps their code objects alive, names them, and shows
+ * them as Python objects. The core calls it through the table in traceback.c;
+ * annotate/ and memory/ use parts of it. */
 #ifndef VPY_TRACEBACK_H
 #define VPY_TRACEBACK_H
 
@@ -16,6 +19,7 @@
 /* ---- frames.c: any thread enters these ---------------------------------- */
 
 int vpy_frames_init(void);
+void vpy_traceback_after_fork(void);
 bool vpy_frames_enter(void **entered);
 void vpy_frames_leave(void *entered);
 /* A thread that lets go of the GIL gets it again by entering. */
@@ -47,6 +51,8 @@ vst_status vpy_traceback_append(void *code, uint32_t instruction,
                                 unsigned flags, const vst_named_sink *sink);
 
 /* ---- traceback.c -------------------------------------------------------- */
+
+int vpy_traceback_init(PyObject *module);
 
 /* The object of a traceback: each has one at most. */
 typedef struct vpy_traceback {

@@ -1,0 +1,80 @@
+/* annotate/ records what the program names itself: spans (record_function),
+ * instants and counters, with their arguments, shapes and call stacks, and as
+ * nodes of execution traces. The program calls it through vestige._core;
+ * session/ says what is being recorded. */
+#ifndef VPY_ANNOTATE_ANNOTATE_H
+#define VPY_ANNOTATE_ANNOTATE_H
+
+#include "vpy.h"
+
+#pragma GCC visibility push(hidden)
+
+struct vpy_json;
+
+/* ---- annotation.c ---------------------------------------------------------
+ */
+
+/* Where annotations go; NULL: nothing is being recorded. */
+extern vst_recording *vpy_recording;
+
+int vpy_annotation_init(PyObject *module);
+void vpy_annotation_forget(
+    vst_recording *recording); /* it is about to be freed */
+/* The id of a name in the recording in progress, 0 if it gets none. */
+vst_id vpy_define_name(vst_definition_kind kind, PyObject *name);
+
+/* ---- points.c --------------------------------------------------------------
+ */
+
+int vpy_points_init(PyObject *module);
+
+/* ---- self_bound.c ----------------------------------------------------------
+ */
+
+/* Makes a method of a type that is called by vectorcall one that is found as
+ * the object that it is looked up on. Returns 0 if that worked. */
+int vpy_self_bound(PyTypeObject *owner, const char *name, size_t offset,
+                   unsigned char bit);
+
+/* ---- call_stack.c ----------------------------------------------------------
+ */
+
+extern bool vpy_call_stacks; /* every annotation gets its call stack */
+void vpy_call_stack_put(struct vpy_json *json);
+void vpy_call_stacks_forget(void);
+
+/* ---- shapes.c --------------------------------------------------------------
+ */
+
+/* Writes JSON members with the shapes of a tuple of values. Returns how many
+ * bytes that are, 0 if they do not fit. */
+size_t vpy_shapes_put(PyObject *values, char *text, size_t size);
+
+/* ---- graph_nodes.c ---------------------------------------------------------
+ */
+
+extern unsigned vpy_graph_observer; /* 0: no execution trace is recorded */
+
+/* An annotation as a node of the execution trace. It is prepared before the
+ * annotation is entered, because that may run code of the program's. */
+typedef struct vpy_node {
+    unsigned observer;
+    uint64_t record;
+    bool cut;
+    unsigned char *bytes; /* own or the heap's */
+    size_t count, capacity;
+    unsigned char own[1024];
+} vpy_node;
+
+void vpy_node_prepare(vpy_node *node, PyObject *text, PyObject *values);
+void vpy_node_record(vpy_node *node);
+int vpy_nodes_init(PyObject *module);
+
+/* ---- fast_contexts.c: torch's _RecordFunctionFast ---------------------------
+ */
+
+int vpy_fast_contexts_init(PyObject *module);
+void vpy_fast_contexts_unwatch(void);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,67 @@
+/* What the core reports, as Python exceptions and calls. */
+#include "vpy.h"
+
+PyObject *vpy_trace_error;
+
+int vpy_errors_init(PyObject *module)
+{
+    vpy_trace_error = PyErr_NewExceptionWithDoc(
+        "vestige.TraceError", "A trace cannot be read or written.", NULL, NULL);
+    if (!vpy_trace_error)
+        return -1;
+    return PyModule_AddObjectRef(module, "TraceError", vpy_trace_error);
+}
+
+PyObject *vpy_raise(vst_status status, const vst_error *error, PyObject *path)
+{
+    PyObject *name = NULL;
+
+    if (PyErr_Occurred())
+        return NULL;
+    if (path)
+        name = PyUnicode_DecodeFSDefault(PyBytes_AS_STRING(path));
+    if (status == VST_E_NOMEM) {
+        PyErr_NoMemory();
+    } else if (error && error->sys_errno) {
+        errno = error->sys_errno;
+        PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, name);
+    } else {
+        PyObject *type = status == VST_E_ARGUMENT ? PyExc_ValueError
+                         : status == VST_E_STATE  ? PyExc_RuntimeError
+                                                  : vpy_trace_error;
+        const char *text = vst_status_string(status);
+        if (name && error && error->offset)
+            PyErr_Format(type, "%U: %s (at byte %llu)", name, text,
+                         (unsigned long long)error->offset);
+        else if (name)
+            PyErr_Format(type, "%U: %s", name, text);
+        else
+            PyErr_SetString(type, text);
+    }
+    Py_XDECREF(name);
+    return NULL;
+}
+
+void vpy_raise_for_both(int sys_errno, PyObject *source, PyObject *target)
+{
+    PyObject *first = PyUnicode_DecodeFSDefault(PyBytes_AS_STRING(source));
+    PyObject *second = PyUnicode_DecodeFSDefault(PyBytes_AS_STRING(target));
+
+    errno = sys_errno;
+    if (first && second)
+        PyErr_SetFromErrnoWithFilenameObjects(PyExc_OSError, first, second);
+    Py_XDECREF(first);
+    Py_XDECREF(second);
+}
+
+int vpy_report_progress(void *function, double done)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *result = PyObject_CallFunction(function, "d", done);
+    int failed = result == NULL;
+
+    /* A failure stays set for whoever started the replay. */
+    Py_XDECREF(result);
+    PyGILState_Release(gil);
+    return failed;
+}

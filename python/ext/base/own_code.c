@@ -1,0 +1,179 @@
+/* See own_code.h.
+ *
+ * `python -m` runs a module through functions of runpy. The program may see
+ * their frames, but did not call them: they are the runners. */
+#include "base/own_code.h"
+
+#include <string.h>
+
+static PyObject *search_path; /* list of bytes, each ending in "/" */
+static PyObject *own_folder;  /* bytes: where the vestige package lies */
+
+enum { RUNNERS_MAX = 4 };
+static PyObject *runners[RUNNERS_MAX]; /* code objects */
+static size_t runners_count;
+
+/* ---- the search path, as it is when recording begins ------------------- */
+
+static void add_folder(PyObject *list, PyObject *folder)
+{
+    const char *bytes;
+    uint32_t length;
+    PyObject *text = vpy_text(folder, &bytes, &length);
+
+    if (!text)
+        return;
+    if (length > 1) {
+        PyObject *entry =
+            PyBytes_FromFormat(bytes[length - 1] == '/' ? "%s" : "%s/", bytes);
+        if (entry)
+            PyList_Append(list, entry);
+        Py_XDECREF(entry);
+    }
+    Py_DECREF(text);
+}
+
+static PyObject *find_own_folder(void)
+{
+    PyObject *package = PyImport_ImportModule("vestige");
+    PyObject *file =
+        package ? PyObject_GetAttrString(package, "__file__") : NULL;
+    PyObject *folder = NULL;
+    const char *bytes;
+    uint32_t length;
+    PyObject *text = vpy_text(file, &bytes, &length);
+
+    if (text) {
+        const char *slash = strrchr(bytes, '/');
+        if (slash)
+            folder = PyBytes_FromStringAndSize(bytes, slash + 1 - bytes);
+    }
+    Py_XDECREF(text);
+    Py_XDECREF(file);
+    Py_XDECREF(package);
+    return folder;
+}
+
+bool vpy_own_code_begin(void)
+{
+    PyObject *path = PySys_GetObject("path");
+
+    Py_XSETREF(search_path, PyList_New(0));
+    if (!search_path)
+        return false;
+    if (path && PyList_Check(path))
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(path); i++)
+            add_folder(search_path, PyList_GET_ITEM(path, i));
+    if (!own_folder)
+        own_folder = find_own_folder();
+    PyErr_Clear();
+    return true;
+}
+
+uint32_t vpy_search_path_prefix(const char *file, uint32_t length)
+{
+    uint32_t best = 0;
+
+    for (Py_ssize_t i = 0; search_path && i < PyList_GET_SIZE(search_path);
+         i++) {
+        PyObject *folder = PyList_GET_ITEM(search_path, i);
+        uint32_t size = (uint32_t)PyBytes_GET_SIZE(folder);
+        if (size > best && size < length &&
+            memcmp(file, PyBytes_AS_STRING(folder), size) == 0)
+            best = size;
+    }
+    return best;
+}
+
+/* ---- files ----------------------------------------------------------------
+ */
+
+/* The part of file within our package, NULL if it is not there. */
+static const char *within_own_folder(const char *file, uint32_t length)
+{
+    size_t size = own_folder ? (size_t)PyBytes_GET_SIZE(own_folder) : 0;
+
+    if (!own_folder || length <= size ||
+        memcmp(file, PyBytes_AS_STRING(own_folder), size) != 0)
+        return NULL;
+    return file + size;
+}
+
+static bool begins_with(const char *part, size_t length, const char *beginning)
+{
+    size_t size = strlen(beginning);
+
+    return length >= size && memcmp(part, beginning, size) == 0;
+}
+
+bool vpy_file_is_own(const char *file, uint32_t length)
+{
+    return within_own_folder(file, length) != NULL;
+}
+
+bool vpy_file_is_launcher(const char *file, uint32_t length)
+{
+    const char *part = within_own_folder(file, length);
+    size_t left = part ? length - (size_t)(part - file) : 0;
+
+    return part && (begins_with(part, left, "cli/") ||
+                    begins_with(part, left, "startup/"));
+}
+
+/* ---- code objects -----------------------------------------------------------
+ */
+
+bool vpy_code_is_runner(PyObject *code)
+{
+    for (size_t i = 0; i < runners_count; i++)
+        if (runners[i] == code)
+            return true;
+    return false;
+}
+
+static bool has_file(PyObject *code, bool (*is)(const char *, uint32_t))
+{
+    const char *file;
+    uint32_t length;
+    PyObject *text =
+        vpy_text(((PyCodeObject *)code)->co_filename, &file, &length);
+    bool result = text && is(file, length);
+
+    Py_XDECREF(text);
+    return result;
+}
+
+bool vpy_code_is_launcher(PyObject *code)
+{
+    return has_file(code, vpy_file_is_launcher);
+}
+
+bool vpy_code_is_own(PyObject *code)
+{
+    return vpy_code_is_runner(code) || has_file(code, vpy_file_is_own);
+}
+
+static PyObject *leave_out(PyObject *module, PyObject *code)
+{
+    (void)module;
+    if (!PyCode_Check(code) || runners_count == RUNNERS_MAX) {
+        PyErr_SetString(PyExc_ValueError, "leave_out: not a code object, or "
+                                          "too many of them");
+        return NULL;
+    }
+    Py_INCREF(code);
+    runners[runners_count++] = code;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"leave_out", leave_out, METH_O,
+     PyDoc_STR("leave_out(code)\n--\n\nDo not record calls of it: it only runs "
+               "the program.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_own_code_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,23 @@
+/* Text of Python objects as bytes. */
+#include "vpy.h"
+
+PyObject *vpy_text(PyObject *str, const char **bytes, uint32_t *length)
+{
+    PyObject *encoded = NULL;
+
+    if (str && PyUnicode_Check(str))
+        encoded = PyUnicode_AsEncodedString(str, "utf-8", "surrogateescape");
+    if (!encoded) {
+        PyErr_Clear();
+        /* Lone surrogates that stand for no byte. */
+        if (str && PyUnicode_Check(str))
+            encoded = PyUnicode_AsEncodedString(str, "utf-8", "replace");
+        if (!encoded) {
+            PyErr_Clear();
+            return NULL;
+        }
+    }
+    *bytes = PyBytes_AS_STRING(encoded);
+    *length = (uint32_t)PyBytes_GET_SIZE(encoded);
+    return encoded;
+}

@@ -1,0 +1,151 @@
+/* The id of a function, as every hook reads it: of a Python function from its
+ * code object (code_ids.c), of a C function from a table (native_ids.c). These
+ * inline functions are the hot path of all engines. A function that has no id
+ * yet gets one in the cold functions behind them. */
+#ifndef VPY_CALLS_IDS_H
+#define VPY_CALLS_IDS_H
+
+#include "calls/tracer.h"
+
+#pragma GCC visibility push(hidden)
+
+/* ---- Python functions: code_ids.c ---------------------------------------- */
+
+/* The value of a code object: 0 if it is not recorded, else its id with these
+ * two bits. */
+#define VPY_SPECIAL ((uint32_t)1 << 30) /* see vpy_code_entered */
+#define VPY_TIMED                                                              \
+    ((uint32_t)1 << 31) /* a trigger watches how long it takes                 \
+                         */
+#define VPY_ID(value) ((value) & VST_ID_MAX)
+
+/* Whether a function is recorded and needs nothing but its enter and exit: its
+ * value is an id alone. One comparison, since 0 wraps around. */
+static inline bool vpy_is_plain(uint32_t value)
+{
+    return value - 1 < VPY_SPECIAL - 1;
+}
+
+extern Py_ssize_t vpy_code_extra_index;
+/* Counts recordings. It stands in the upper half of a code object's extra slot,
+ * and says for which recording the value was given. */
+extern uint32_t vpy_generation;
+
+int vpy_code_ids_init(void);
+bool vpy_code_ids_begin(vpy_tracer *tracer); /* false: out of memory */
+void vpy_code_ids_end(void);
+VST_COLD uint32_t vpy_code_define(PyObject *code);
+
+static inline uint32_t vpy_code_value(PyObject *code)
+{
+    uintptr_t extra = vpy_code_get_extra(code, vpy_code_extra_index);
+
+    if (VST_LIKELY(extra >> 32 == vpy_generation))
+        return (uint32_t)extra;
+    return vpy_code_define(code);
+}
+
+/* The recorded function that last called something in C: often it calls again.
+ * Defining a code object resets it, so that a new code object at the same
+ * address is not mistaken for it. */
+extern PyObject *vpy_last_caller;
+
+/* Calls in C are recorded only where the Python function that makes them is. */
+static inline bool vpy_caller_is_recorded(PyObject *code)
+{
+    if (VST_LIKELY(code == vpy_last_caller))
+        return true;
+    if (vpy_code_value(code) == 0)
+        return false;
+    vpy_last_caller = code;
+    return true;
+}
+
+/* ---- special_functions.c --------------------------------------------------
+ */
+
+/* These record the enter and the end of a function whose value has one of the
+ * two bits. frame: the function's, or NULL for the one that runs now. entered:
+ * what vpy_code_entered returned, or 0 to find it out from the frame, which
+ * must still run. result: NULL if an exception left the function. */
+VST_COLD vst_id vpy_code_entered(uint32_t value, PyObject *code,
+                                 const vpy_iframe *frame);
+VST_COLD void vpy_code_returns(uint32_t value, vst_id entered, PyObject *code,
+                               PyObject *result);
+
+/* ---- C functions: native_ids.c --------------------------------------------
+ */
+
+/* A C function that has an id: a slot of the table in native_ids.c. */
+typedef struct vpy_native {
+    PyMethodDef *method; /* NULL: the slot is empty */
+    PyTypeObject *owner; /* type of what it is bound to, or NULL */
+    vst_id id;
+    uint32_t names;   /* not 0: it may be freed; which names to compare with */
+    uint32_t version; /* tp_version_tag of owner: while it is the same, nothing
+                       * has changed. 0: not known, or the definition itself
+                       * may be freed */
+    bool in_image;    /* the definition lies in a library */
+} vpy_native;
+
+extern vpy_native *vpy_natives; /* never NULL */
+extern size_t vpy_natives_mask;
+
+bool vpy_native_ids_begin(vpy_tracer *tracer);
+void vpy_native_ids_end(void);
+/* For functions that have no id yet, whose definition may be freed, or that are
+ * no plain C functions. */
+VST_COLD vst_id vpy_native_id_slow(PyObject *callable);
+
+static inline size_t vpy_native_hash(PyMethodDef *method, PyTypeObject *owner)
+{
+    return (size_t)((uintptr_t)method >> 5 ^ (uintptr_t)owner >> 6);
+}
+
+/* The id of a definition that is called with self. *by_class: whether it
+ * depends on the class of self too, not on the definition alone. */
+VST_COLD vst_id vpy_native_id_of(PyMethodDef *method, PyObject *self,
+                                 bool *by_class);
+/* Gives an id to a function of a module, or of a class if on_type, by name. */
+vst_id vpy_native_define(const char *name, const char *where, bool on_type);
+
+/* The slot of a function that has an id already, else NULL. */
+static inline const vpy_native *vpy_native_find(PyMethodDef *method,
+                                                PyTypeObject *owner)
+{
+    const vpy_native *slot =
+        &vpy_natives[vpy_native_hash(method, owner) & vpy_natives_mask];
+
+    if (VST_LIKELY(slot->method == method && slot->owner == owner) &&
+        VST_LIKELY(
+            slot->names == 0 ||
+            (slot->version != 0 && slot->version == owner->tp_version_tag)))
+        return slot;
+    return NULL;
+}
+
+/* The id of a callable; 0 if it is no C function, or not recorded. */
+static inline vst_id vpy_native_id(PyObject *callable)
+{
+    PyTypeObject *type = Py_TYPE(callable);
+    PyMethodDef *method;
+    PyTypeObject *owner;
+
+    if (type == &PyCFunction_Type) {
+        PyObject *self = ((PyCFunctionObject *)callable)->m_self;
+        method = ((PyCFunctionObject *)callable)->m_ml;
+        owner = self ? Py_TYPE(self) : NULL;
+    } else if (type == &PyMethodDescr_Type) {
+        method = ((PyMethodDescrObject *)callable)->d_method;
+        owner = ((PyMethodDescrObject *)callable)->d_common.d_type;
+    } else if (type == &PyFunction_Type || type == &PyType_Type) {
+        return 0;
+    } else {
+        return vpy_native_id_slow(callable);
+    }
+    const vpy_native *slot = vpy_native_find(method, owner);
+    return VST_LIKELY(slot != NULL) ? slot->id : vpy_native_id_slow(callable);
+}
+
+#pragma GCC visibility pop
+#endif

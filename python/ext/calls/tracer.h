@@ -1,0 +1,55 @@
+/* calls/ records calls of functions. This header is its top: the Python tracer,
+ * an implementation of the contract in <vestige/tracer.h>. The core makes one
+ * when a recording starts; session/ says with which options.
+ *
+ *  - tracer.c    starts and stops the parts of a recording, in order
+ *  - engine.c    chooses an engine; each engine_*.c places the hooks (engine.h)
+ *  - ids.h       the id of a Python or C function, as every hook reads it
+ *  - frame_hook.c, frame_open.c  frames up to 3.11, for engine_turbo.c
+ *  - special_functions.c         functions that need more than enter and exit
+ */
+#ifndef VPY_CALLS_TRACER_H
+#define VPY_CALLS_TRACER_H
+
+#include "vpy.h"
+
+#define VPY_MESSAGE_MAX 256
+
+#pragma GCC visibility push(hidden)
+
+/* What a recording shall contain. */
+typedef struct vpy_options {
+    bool python;        /* calls of Python functions */
+    bool native;        /* calls of C functions */
+    PyObject *include;  /* tuple of glob patterns (str), or NULL: all files */
+    PyObject *exclude;  /* the same, or NULL: none */
+    PyObject *log_args; /* tuple of function names, or NULL */
+    const char *engine; /* the name of an engine, or "auto" */
+    bool raises;        /* a trigger waits for exceptions */
+} vpy_options;
+
+typedef struct vpy_tracer {
+    vst_tracer base;
+    vst_recording *recording;
+    vpy_options options;
+    const struct vpy_engine *engine; /* the one that placed the hooks */
+    vst_matcher *matcher;            /* for get_events; needs no GIL */
+    bool running;
+    bool gc;
+} vpy_tracer;
+
+/* The tracer whose hooks are installed, NULL while none is. */
+extern vpy_tracer *vpy_active;
+
+/* Sets the options of the next tracer that is made. Takes over the references
+ * in them. */
+void vpy_tracer_configure(vpy_options *options);
+vst_status vpy_tracer_make(vst_recording *recording, vst_tracer **tracer);
+/* In a forked child: removes the hooks, whatever state the threads that did not
+ * survive the fork left them in. */
+void vpy_tracer_abandon(void);
+/* Why the last make or restart failed, "" if it did not. */
+extern char vpy_tracer_message[VPY_MESSAGE_MAX];
+
+#pragma GCC visibility pop
+#endif

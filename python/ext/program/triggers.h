@@ -1,0 +1,57 @@
+/* Triggers: what asks for a snapshot when the program is slow or fails.
+ * session/flight.c makes them and says when they begin; calls/ and annotate/
+ * report functions, annotations and exceptions to them. */
+#ifndef VPY_PROGRAM_TRIGGERS_H
+#define VPY_PROGRAM_TRIGGERS_H
+
+#include "vpy.h"
+
+#pragma GCC visibility push(hidden)
+
+typedef struct vpy_slow {
+    char *name; /* of an annotation or a Python function */
+    vst_ticks limit;
+    uint32_t reason; /* a number of the flight recorder's */
+} vpy_slow;
+
+typedef struct vpy_raise_trigger {
+    char *name; /* of a class of exceptions */
+    uint32_t reason;
+} vpy_raise_trigger;
+
+typedef struct vpy_triggers {
+    vpy_slow *slow;
+    size_t slow_count;
+    vpy_raise_trigger *raises;
+    size_t raise_count;
+    vst_flight *flight;
+} vpy_triggers;
+
+extern vpy_triggers *vpy_triggers_active; /* NULL: none */
+
+void vpy_triggers_begin(vpy_triggers *triggers);
+void vpy_triggers_end(void);
+/* Called when a Python function gets its id: whether a trigger names it, and
+ * watches it from then on. */
+bool vpy_triggers_watch(PyObject *qualname, const char *file,
+                        uint32_t file_length, vst_id id);
+/* A watched function was entered or left. */
+void vpy_triggers_entered(vst_id id);
+void vpy_triggers_left(vst_id id);
+/* This thread may have left watched functions unseen. */
+void vpy_triggers_forget_thread(void);
+void vpy_triggers_annotation_ends(PyObject *name, vst_ticks since);
+void vpy_triggers_raised(PyObject *error, PyObject *traceback);
+
+static inline bool vpy_triggers_want_exceptions(void)
+{
+    return vpy_triggers_active && vpy_triggers_active->raise_count;
+}
+
+static inline bool vpy_triggers_want_times(void)
+{
+    return vpy_triggers_active && vpy_triggers_active->slow_count;
+}
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,76 @@
+/* session/ is a recording from start to finish as a Python object, and what
+ * happens to it meanwhile: snapshots, signals, forks, a file that somebody
+ * cuts. It knows all other folders; only core_module.c knows it. */
+#ifndef VPY_SESSION_SESSION_H
+#define VPY_SESSION_SESSION_H
+
+#include "vpy.h"
+
+#pragma GCC visibility push(hidden)
+
+/* ---- session.c -------------------------------------------------------------
+ */
+
+extern PyObject *vpy_recording_session; /* borrowed; NULL: none */
+
+int vpy_session_type_init(PyObject *module);
+vst_session *vpy_session_handle(PyObject *session);
+/* Stops the recording if somebody cut its file. */
+void vpy_session_end_if_cut(void);
+
+/* ---- source_files.c --------------------------------------------------------
+ */
+
+/* {file: id of one of its functions} for all files of Python functions. */
+PyObject *vpy_source_files(vst_recording *recording);
+
+/* ---- forks.c ---------------------------------------------------------------
+ */
+
+int vpy_forks_init(PyObject *module);
+/* Finds out whether this process was forked without the interpreter knowing,
+ * and if so lets go of the parent's recording. Called before anything is done
+ * for the program. */
+void vpy_forks_notice(void);
+
+/* ---- storage_guard.c -------------------------------------------------------
+ */
+
+void vpy_storage_guard_init(void);
+void vpy_storage_guard_after_fork(void);
+
+/* ---- snapshot.c: snapshots that the program asks for ------------------------
+ */
+
+int vpy_snapshot_init(PyObject *module);
+/* Waits until those of this session are written. */
+void vpy_snapshots_wait(const PyObject *session);
+void vpy_snapshots_after_fork(void);
+
+/* ---- flight.c: snapshots that a signal or a trigger asks for ----------------
+ */
+
+typedef struct vpy_flight vpy_flight;
+
+vpy_flight *vpy_flight_create(PyObject *args, PyObject *kw);
+/* These two do nothing for NULL. The second releases the GIL for a while. */
+int vpy_flight_begin(vpy_flight *flight, const vst_session *session);
+void vpy_flight_end(vpy_flight *flight);
+void vpy_flight_destroy(vpy_flight *flight);
+void vpy_flight_before_fork(void);
+void vpy_flight_after_fork_in_parent(void);
+void vpy_flight_after_fork(void);
+/* ([(path, reason, error or None), ...], how many requests were refused) */
+PyObject *vpy_flight_snapshots(const vpy_flight *flight);
+bool vpy_flight_waits_for_exceptions(const vpy_flight *flight);
+
+/* ---- snapshot_signal.c ------------------------------------------------------
+ */
+
+/* Returns -1 with errno set. */
+int vpy_snapshot_signal_begin(int number, vst_flight *flight, uint32_t why);
+void vpy_snapshot_signal_end(const vst_flight *flight);
+void vpy_snapshot_signal_after_fork(void);
+
+#pragma GCC visibility pop
+#endif
