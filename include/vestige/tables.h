@@ -1,7 +1,7 @@
 /* Tables: what traces hold as rows and columns, for programs that think in
  * tables. Each is given out as a stream of record batches by Apache Arrow's C
  * interface, which data frames and databases take without copying.
- * docs/tables.md says what the columns mean.
+ * docs/reference/tables.md says what the columns mean.
  *
  * A stream reads the files itself, one after the other, and holds no more than
  * a batch, what is open at one moment and names. Any number of streams may be

@@ -7,7 +7,7 @@
         duckdb.sql("select name, sum(self_ns) from span group by name", ...)
 
 A table is read anew whenever somebody asks for it, as a stream that holds a batch at a time: nothing is copied, and
-no pyarrow is needed. docs/tables.md tells what the columns mean.
+no pyarrow is needed. docs/reference/tables.md tells what the columns mean.
 """
 
 from __future__ import annotations

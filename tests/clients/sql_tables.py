@@ -1,4 +1,4 @@
-"""A small set of tables written by hand, as docs/tables.md has them: a training of three ranks on two hosts, in which
+"""A small set of tables written by hand, as docs/reference/tables.md has them: a training of three ranks on two hosts, in which
 what is asked has answers that a person can work out.
 
 Each rank runs steps 2 and 3. A step is `ProfilerStep#N`, in it `train.py(10): train` calls `train.py(20): load` and

@@ -1,4 +1,4 @@
-"""The tables and their columns, as text. What they mean is told in docs/tables.md."""
+"""The tables and their columns, as text. What they mean is told in docs/reference/tables.md."""
 
 from __future__ import annotations
 
