@@ -16,7 +16,8 @@ help:
 	@echo 'make develop [PY=3.12]  build and install vestige into .venv/<version>'
 	@echo 'make demo    [PY=3.12]  trace a small program and show its report'
 	@echo 'make test               everything, on every Python from 3.10 to 3.13 found here'
-	@echo 'make test-c             one part: layers c asan tsan install clients torch python-3.12 ...'
+	@echo 'make test-c             one part: layers c asan tsan install clients docs torch python-3.12 ...'
+	@echo 'make docs               the documentation as a site, in build/docs/html'
 	@echo 'make check-long         proofs that take longer: every fault, every flipped bit, Spark, transformers'
 	@echo 'make fuzz               look for inputs that break reading or exporting, SECONDS=60 for each target'
 	@echo 'make bench   [PY=3.12]  measure the overhead beside that of others; ARGS=--quick is shorter'
@@ -35,6 +36,10 @@ test:
 
 bench:
 	@scripts/bench.sh $(ARGS)
+
+# The site, from docs/ and from the package itself.
+docs: .venv/$(PY)/.installed .venv/docs/.tools-$(PY)
+	@.venv/docs/bin/python docs/build.py
 
 fuzz: .venv/tools/.made
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" scripts/fuzz.sh $(SECONDS)
@@ -79,9 +84,14 @@ build/c/.core: $(SOURCES) | .venv/tools/.made
 	@scripts/venv_clients.sh $(PY)
 	@touch $@
 
+# So has what builds the site.
+.venv/docs/.tools-$(PY): docs/requirements.txt scripts/venv_docs.sh | .venv/$(PY)/.tools
+	@scripts/venv_docs.sh $(PY)
+	@touch $@
+
 # The parts of `make test`; those in C take Meson from .venv/tools.
 # What they install compiles without a warning.
-test-clients test-torch test-python-%: export WERROR = 1
+test-clients test-docs test-torch test-python-%: export WERROR = 1
 
 test-layers: FORCE
 	@scripts/test_part.sh layers
@@ -144,6 +154,10 @@ test-install: test-c
 test-clients: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
 	@scripts/test_part.sh clients
 
+# The examples use what the clients brought along.
+test-docs: .venv/$(PY)/.installed .venv/docs/.tools-$(PY) .venv/clients/.tools-$(PY) FORCE
+	@scripts/test_part.sh docs
+
 test-torch: .venv/$(PY)/.installed .venv/$(PY)/.test-tools FORCE
 	@PY=$(PY) scripts/test_part.sh torch
 
@@ -153,4 +167,4 @@ test-python-%: .venv/%/.installed .venv/%/.test-tools FORCE
 FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:
-.PHONY: help develop demo test check-long bench fuzz clean need FORCE
+.PHONY: help develop demo docs test check-long bench fuzz clean need FORCE

@@ -1,4 +1,4 @@
-"""Writes what `engines` measured into README.md and RESULTS.md, between two markers each:
+"""Writes what `engines` measured into README.md, docs/how/performance.md and RESULTS.md, between two markers each:
 
     make bench ARGS='engines --write'
 
@@ -14,11 +14,13 @@ from report import Table
 HERE = os.path.dirname(os.path.abspath(__file__))
 FIGURES = os.path.join(HERE, "engines.json")
 RESULTS = os.path.join(HERE, "RESULTS.md")
-README = os.path.join(os.path.dirname(HERE), "README.md")
-BEGIN = "<!-- engines: made by `make bench ARGS='engines --write'` -->"
-END = "<!-- engines: end -->"
+ROOT = os.path.dirname(HERE)
+README = os.path.join(ROOT, "README.md")
+PAGE = os.path.join(ROOT, "docs", "how", "performance.md")
+BEGIN = "<!-- {}: made by `make bench ARGS='engines --write'` -->"
+END = "<!-- {}: end -->"
 
-# Rows of the README: (what it is, the title its table begins with, the row, digits).
+# What the README and the page about performance show: (what it is, the title its table begins with, the row, digits).
 SUMMARY = [
     ("a Python call, extra ns", "Python call", "mean", 0),
     ("a generator's resumption, extra ns", "Python call", "generator", 0),
@@ -48,19 +50,21 @@ def write(facts, others, tables):
     with open(FIGURES, "w") as out:
         json.dump(figures, out, indent=1, ensure_ascii=False)
         out.write("\n")
-    replace(README, summary(figures))
-    replace(RESULTS, details(figures))
+    replace(README, "costs", costs(figures))
+    replace(PAGE, "engines", summary(figures))
+    replace(RESULTS, "engines", details(figures))
 
 
-def replace(path, text):
+def replace(path, name, text):
     """What stands between the markers of a file becomes the text."""
+    begin, end = BEGIN.format(name), END.format(name)
     with open(path) as source:
-        before, found, rest = source.read().partition(BEGIN)
-    _, found_too, after = rest.partition(END)
+        before, found, rest = source.read().partition(begin)
+    _, found_too, after = rest.partition(end)
     if not (found and found_too):
-        raise SystemExit(f"{path} has no place for the figures: it needs the lines {BEGIN} and {END}")
+        raise SystemExit(f"{path} has no place for the figures: it needs the lines {begin} and {end}")
     with open(path, "w") as out:
-        out.write(f"{before}{BEGIN}\n{text}\n{END}{after}")
+        out.write(f"{before}{begin}\n{text}\n{end}{after}")
 
 
 def find(tables, title, label):
@@ -83,8 +87,19 @@ def machine_line(figures):
     return f"Python {pythons} on {'; '.join(machines)}; {dates}, while others took {shares} of the machine."
 
 
+def costs(figures):
+    """The README's table: a column a tool, the Pythons beside each other."""
+    tools = {"turbo": "vestige", "VizTracer": "VizTracer", "cProfile": "cProfile", "torch": "torch.profiler"}
+    lines = ["| | " + " | ".join(tools.values()) + " |", "|---|" + "---:|" * len(tools)]
+    for what, title, label, digits in SUMMARY:
+        rows = [find(run["tables"], title, label) for run in figures.values()]
+        cells = [" / ".join(f"{row[tool]:,.{digits}f}" for row in rows if tool in row) or "–" for tool in tools]
+        lines.append(f"| {what} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def summary(figures):
-    """The README's table: a column a Python."""
+    """The table of the page about performance: a column a Python."""
     lines = ["| | " + " | ".join(f"Python {version}" for version in figures) + " |", "|---|" + "---:|" * len(figures)]
     for what, title, label, digits in SUMMARY:
         rows = {version: find(run["tables"], title, label) for version, run in figures.items()}

@@ -33,7 +33,9 @@ def parse_arguments():
     parser.add_argument("--quick", action="store_true", help="shorter and coarser: to see that it works")
     parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
     parser.add_argument("--json", metavar="FILE", help="also write all figures to a file")
-    parser.add_argument("--write", action="store_true", help="write the tables of engines to README.md and RESULTS.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write the tables of engines to README.md, docs and RESULTS.md"
+    )
     arguments = parser.parse_args()
     unknown = set(arguments.families) - set(FAMILIES)
     if arguments.write and (arguments.quick or arguments.families not in ([], ["engines"])):

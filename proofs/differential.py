@@ -33,7 +33,7 @@ coroutines by hand and under asyncio, exceptions, classes, callbacks out of C, e
 barriers), run as a twin that logs its own calls, and recorded by each engine, a third of them after a few runs that
 warmed its code up. Compared are, for each thread, names, nesting, order, and which calls were left by an exception.
 Made by `make check-differential`; the differences that are let pass are the table in
-`tests/python/differential/compare.py`, each with its sentence of the README.
+`tests/python/differential/compare.py`, each with its sentence of `docs/how/accuracy.md`.
 
 | Python | engine | programs | calls compared | differences |
 |---|---|---|---|---|

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Takes the README's picture of the viewer: docs/viewer.png.
+"""Takes the picture of the viewer that README and docs show: docs/viewer.png.
 
     .venv/3.11/bin/python scripts/screenshot.py [OUT]
 

@@ -6,7 +6,7 @@ set -eu
 default=$(scripts/find_python.sh --default)
 # What has the longest way to go first, so that both processors have work until
 # the end; the parts in C, which use both by themselves, after that.
-parts="torch clients"
+parts="torch clients docs"
 for version in $(scripts/find_python.sh --all | sort -rV); do
     parts="$parts python-$version"
 done

@@ -39,6 +39,8 @@ run() {
         -Db_sanitize=thread -Dzstd=disabled -Dunwind=disabled \
         -Dsymbols=disabled ;; # a build without them
     install) scripts/test_install.sh build/c "$prefix" ;;
+    docs) .venv/docs/bin/python docs/build.py &&
+        .venv/clients/bin/python -m pytest -q -rfEs tests/docs ;;
     clients) .venv/clients/bin/python -m pytest -q -rfEs tests/clients ;;
     torch) scripts/test_python.sh "$PY" torch ;;
     python-*) scripts/test_python.sh "${part#python-}" \

@@ -105,9 +105,12 @@ class Trace:
     """A recorded trace: a file, or what a session recorded so far."""
 
     def __init__(self, path: str | bytes) -> None: ...
-    def info(self) -> dict[str, Any]: ...
-    def threads(self) -> list[dict[str, Any]]: ...
-    def metadata(self) -> dict[str, str]: ...
+    def info(self) -> dict[str, Any]:
+        """What `vestige info` tells: start and end in ns, records, losses, how the recording ended, and more."""
+    def threads(self) -> list[dict[str, Any]]:
+        """A dict for each thread: its number, its id in the system, its name, its records."""
+    def metadata(self) -> dict[str, str]:
+        """The metadata: JSON text by key."""
     def export(
         self,
         path: str | bytes,

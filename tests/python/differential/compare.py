@@ -27,7 +27,7 @@ class Difference:
 
     def __init__(self, engines, says, leaves_out):
         self.engines = engines  # that differ
-        self.says = says  # the sentence of README.md that tells
+        self.says = says  # the sentence of docs/how/accuracy.md that tells
         self.leaves_out = leaves_out  # (node, parent) -> whether the node is not to be compared
 
 

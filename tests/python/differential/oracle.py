@@ -356,7 +356,7 @@ WRONG_CALLS = {
 
 
 def native_name(function):
-    """As the README has them; None of what is no C function: a type, a slot, a Python function."""
+    """As the documentation has them; None of what is no C function: a type, a slot, a Python function."""
     if type(function) is types.MethodType:  # isinstance would ask the object
         function = function.__func__
     if type(function) is types.MethodDescriptorType:

@@ -1,0 +1,65 @@
+"""The reference of the command line, from the parsers of the commands."""
+
+import argparse
+import re
+from collections.abc import Iterator
+
+from vestige.cli import completion
+
+
+def markdown() -> str:
+    return "\n".join(section(command) for command in completion.find_commands())
+
+
+def section(command: completion.Command) -> str:
+    parser = command.parser
+    formatter = parser.formatter_class(prog=parser.prog, width=100)
+    formatter.add_usage(parser.usage, parser._actions, parser._mutually_exclusive_groups)
+    parts = [f"## vestige {command.name}\n", *described(parser.description or "")]
+    parts.append(f"```text\n{formatter.format_help().strip()}\n```\n")
+    for group in parser._action_groups:
+        rows = [row(action) for action in group._group_actions if action.help != argparse.SUPPRESS]
+        if rows:
+            parts += ["| " + (group.title or "options") + " | |", "|---|---|", *rows, ""]
+    parts += described(parser.epilog or "")
+    return "\n".join(parts)
+
+
+def row(action: argparse.Action) -> str:
+    words = action.option_strings or [action.metavar or action.dest]
+    value = argument(action) if action.option_strings else ""
+    left = ", ".join(f"`{word}{value}`" for word in words)
+    return f"| {left} | {cell(completion._text(action))} |"
+
+
+def argument(action: argparse.Action) -> str:
+    if action.nargs == 0:
+        return ""
+    name = action.metavar or ("|".join(map(str, action.choices)) if action.choices else action.dest.upper())
+    name = name if isinstance(name, str) else " ".join(name)
+    return f" [{name}]" if action.nargs == "?" else f" {name} …" if action.nargs in ("+", "*") else f" {name}"
+
+
+def cell(text: str) -> str:
+    """Text as it is, in a cell of a table."""
+    return re.sub(r"([<>*_|\[\]])", r"\\\1", text)
+
+
+def described(text: str) -> Iterator[str]:
+    """Paragraphs as text; what is indented, or introduces that, as it stands."""
+    for paragraph in re.split(r"\n\n+", text.strip("\n")):
+        lines = paragraph.splitlines()
+        heading = lines[0] if lines and lines[0].endswith(":") and any(line.startswith(" ") for line in lines) else ""
+        if heading:
+            yield f"{cell(heading)}\n"
+            lines = lines[1:]
+        if lines and all(line.startswith(" ") for line in lines):
+            yield "```text\n" + "\n".join(line[2:] for line in lines) + "\n```\n"
+        elif lines:
+            yield quoted(" ".join(lines)) + "\n"
+
+
+def quoted(text: str) -> str:
+    """A paragraph of plain text: code in backticks stays code, and nothing else is markup."""
+    parts = re.split(r"(`[^`]+`)", text)
+    return "".join(part if part.startswith("`") and part.endswith("`") else cell(part) for part in parts)
