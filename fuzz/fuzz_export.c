@@ -3,9 +3,7 @@
  * all of them what the others found; each for itself would take a dozen times
  * as long to find it. Formats that are JSON or protocol buffers must come out
  * as such, texts as lines without control characters. */
-#include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include <vestige/memory_report.h>
 
@@ -175,45 +173,29 @@ static bool is_fair(const format *of, vst_status status, vst_trace *trace,
     return status == VST_E_OUTPUT || status == VST_E_IO;
 }
 
-static void export(const trace_input *input, vst_trace *const *traces,
-                   size_t count)
+static void export(const trace_input *input, vst_trace *trace)
 {
     const format *of = &formats[input->choices[1] % FORMATS];
+    vst_trace *traces[2] = {trace, NULL};
+    size_t count = 1;
     char path[4200];
     vst_status status;
 
+    if (input->choices[2] & 1)
+        traces[1] = input_open(input);
+    count += traces[1] != NULL;
     snprintf(path, sizeof path, "%s/out.%s", input_folder(), of->suffix);
     status = export_one(of, input, traces, count, path);
     if (status == VST_OK)
         check(of, path);
     else
-        MUST(is_fair(of, status, traces[0], count));
+        MUST(is_fair(of, status, trace, count));
     remove(path);
-}
-
-static void limit_output(void)
-{
-    struct rlimit limit = {OUTPUT_MAX, OUTPUT_MAX};
-
-    signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &limit);
+    vst_trace_close(traces[1]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    vst_trace *traces[2] = {NULL, NULL};
-    trace_input input;
-
-    limit_output();
-    if (input_expand(&input, bytes, size)) {
-        traces[0] = input_open(&input);
-        if (traces[0] != NULL && input.choices[2] & 1)
-            traces[1] = input_open(&input);
-        if (traces[0] != NULL && input_is_small(traces[0]))
-            export(&input, traces, traces[1] != NULL ? 2 : 1);
-    }
-    vst_trace_close(traces[0]);
-    vst_trace_close(traces[1]);
-    input_free(&input);
-    return 0;
+    input_limit_output(OUTPUT_MAX);
+    return input_use(bytes, size, INPUT_ALL, export);
 }

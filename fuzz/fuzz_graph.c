@@ -58,22 +58,18 @@ static void read_rows(const trace_input *input, vst_trace *trace)
     vst__memory_rows_free(&rows);
 }
 
+static void read_all(const trace_input *input, vst_trace *trace)
+{
+    vst_trace *traces[2] = {trace, NULL};
+
+    if (input->choices[2] & 1)
+        traces[1] = input_open(input);
+    number_nodes(input, traces, traces[1] != NULL ? 2 : 1);
+    read_rows(input, trace);
+    vst_trace_close(traces[1]);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    vst_trace *traces[2] = {NULL, NULL};
-    trace_input input;
-
-    if (input_expand(&input, bytes, size)) {
-        traces[0] = input_open(&input);
-        if (traces[0] != NULL && input.choices[2] & 1)
-            traces[1] = input_open(&input);
-        if (traces[0] != NULL && input_is_small(traces[0])) {
-            number_nodes(&input, traces, traces[1] != NULL ? 2 : 1);
-            read_rows(&input, traces[0]);
-        }
-    }
-    vst_trace_close(traces[0]);
-    vst_trace_close(traces[1]);
-    input_free(&input);
-    return 0;
+    return input_use(bytes, size, INPUT_ALL, read_all);
 }

@@ -4,10 +4,8 @@
  * done; the linker hands us each allocation of the core (--wrap). What takes
  * too long is given up, with what it took until then. */
 #include <malloc.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <vestige/contexts.h>
@@ -271,14 +269,6 @@ static void measure(const trace_input *input, unsigned way)
     MUST(peak - before <= FIXED + TIMES * input->size);
 }
 
-static void limit_output(void)
-{
-    struct rlimit limit = {OUTPUT_MAX, OUTPUT_MAX};
-
-    signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &limit);
-}
-
 size_t LLVMFuzzerMutate(uint8_t *bytes, size_t size, size_t max_size)
     __attribute__((weak));
 
@@ -288,7 +278,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     trace_input input;
 
-    limit_output();
+    input_limit_output(OUTPUT_MAX);
     if (input_expand(&input, bytes, size)) {
         bool all = input.choices[2] & 1 && LLVMFuzzerMutate == NULL;
 

@@ -5,9 +5,9 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "store/reader.h"
+#include "sums.h"
 #include "target.h"
 #include "trace_input.h"
 
@@ -124,27 +124,11 @@ static void check_unpacked(const trace_input *input, const char *path)
 
 /* ---- damage -------------------------------------------------------------- */
 
-static void fix_frame(unsigned char *at, size_t left)
-{
-    const size_t summed = offsetof(vst_pack_frame, checksum);
-    vst_pack_frame head;
-
-    memcpy(&head, at, sizeof head);
-    left -= sizeof head;
-    if (left > head.packed_size)
-        left = head.packed_size;
-    head.checksum = (uint32_t)crc32(crc32(0, at, (uInt)summed),
-                                    at + sizeof head, (uInt)left);
-    memcpy(at, &head, sizeof head);
-}
-
 static void fix_sums(unsigned char *bytes, size_t size)
 {
-    vst_pack_header *header = (vst_pack_header *)(void *)bytes;
-    size_t at = sizeof *header;
+    size_t at = sizeof(vst_pack_header);
 
-    header->checksum =
-        (uint32_t)crc32(0, bytes, offsetof(vst_pack_header, checksum));
+    fix_checksum(bytes, offsetof(vst_pack_header, checksum));
     while (size - at > sizeof(vst_pack_frame)) {
         vst_pack_frame head;
 
@@ -207,7 +191,7 @@ static void damage(const char *packed, const char *to, const uint8_t *choices)
 
 /* ---- the whole ----------------------------------------------------------- */
 
-static void pack(const trace_input *input)
+static void pack(const trace_input *input, vst_trace *trace)
 {
     /* Higher levels take longer, that is all. */
     vst_pack_options options = {.level = 1 + input->choices[2] % 3,
@@ -216,6 +200,7 @@ static void pack(const trace_input *input)
     vst_status status;
     uint64_t hash;
 
+    (void)trace; /* is opened anew */
     save(file_named("plain.vst", plain), input->bytes, input->size);
     file_named("packed.vst", packed);
     file_named("copy.vst", copy);
@@ -235,16 +220,5 @@ static void pack(const trace_input *input)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    vst_trace *trace = NULL;
-    trace_input input;
-
-    if (input_expand(&input, bytes, size)) {
-        input.choices[0] &= INPUT_WHOLE;
-        trace = input_open(&input);
-        if (trace != NULL && input_is_small(trace))
-            pack(&input);
-    }
-    vst_trace_close(trace);
-    input_free(&input);
-    return 0;
+    return input_use(bytes, size, INPUT_WHOLE, pack);
 }

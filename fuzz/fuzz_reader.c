@@ -12,22 +12,17 @@
 #include "span_tree.h"
 #include "store/reader.h"
 #include "target.h"
+#include "trace_input.h"
 
-enum {
-    WINDOWS_MAX = 16,
-    /* Two stacks that switch to and fro deliver all of their calls each time;
-     * past this the replay is given up. */
-    SPANS_MAX = 50000,
-    /* A few bytes of a packed file can be a mebibyte of it. */
-    PACKED_MAX = 16 << 20
-};
+/* A few bytes of a packed file can be a mebibyte of it. */
+enum { PACKED_MAX = 16 << 20 };
 
 static vst_status take_span(void *ctx, const vst_span *span)
 {
     span_tree *tree = ctx;
     vst_status status = tree_span(tree, span);
 
-    return tree->count < SPANS_MAX ? status : VST_E_CANCELLED;
+    return tree->count < INPUT_SPANS_MAX ? status : VST_E_CANCELLED;
 }
 
 /* Frames of a packed file are unpacked when they are read. */
@@ -72,7 +67,7 @@ static bool replay(vst_trace *trace)
 {
     size_t windows = trace->window_count;
 
-    for (size_t i = 0; i < windows && i < WINDOWS_MAX; i++) {
+    for (size_t i = 0; i < windows && i < INPUT_WINDOWS_MAX; i++) {
         span_tree tree = {0};
         vst_sink sink = tree_sink(&tree);
         bool given_up;
@@ -111,7 +106,7 @@ static void replay_memory(vst_trace *trace)
 {
     size_t windows = trace->window_count;
 
-    for (size_t i = 0; i < windows && i < WINDOWS_MAX; i++) {
+    for (size_t i = 0; i < windows && i < INPUT_WINDOWS_MAX; i++) {
         uint64_t live_bytes = 0;
         vst_memory_sink sink = {.ctx = &live_bytes, .event = take_memory};
 
@@ -127,32 +122,12 @@ static void replay_memory(vst_trace *trace)
     }
 }
 
-/* Hides the first third, and the last. */
-static void clip(vst_trace *trace)
-{
-    vst_trace_info info;
-
-    vst_trace_get_info(trace, &info);
-    int64_t third_ns = (info.end_ns - info.start_ns) / 3;
-    vst_trace_set_range(trace, info.start_ns + third_ns,
-                        info.end_ns - third_ns);
-    ask(trace);
-}
-
 static void check_json(const char *path)
 {
-    FILE *file = fopen(path, "rb");
-    char *text;
-    long size;
+    size_t size;
+    unsigned char *text = input_contents(path, &size);
 
-    MUST(file != NULL && fseek(file, 0, SEEK_END) == 0);
-    size = ftell(file);
-    MUST(size > 0 && fseek(file, 0, SEEK_SET) == 0);
-    text = malloc((size_t)size);
-    MUST(text != NULL);
-    MUST(fread(text, 1, (size_t)size, file) == (size_t)size);
-    fclose(file);
-    MUST(vst__json_is_value(text, (size_t)size));
+    MUST(vst__json_is_value((const char *)text, size));
     free(text);
 }
 
@@ -237,13 +212,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         return 0;
     }
     ask(trace);
-    if (replay(trace) && trace->window_count <= WINDOWS_MAX) {
+    if (replay(trace) && trace->window_count <= INPUT_WINDOWS_MAX) {
         export(trace);
         export_otherwise(trace, size);
     }
     replay_memory(trace);
     summarize(trace);
-    clip(trace);
+    input_clip(trace);
+    ask(trace);
     replay(trace);
     replay_memory(trace);
     vst_trace_close(trace);

@@ -128,7 +128,7 @@ static void read_stream(vst_arrow_stream *stream)
     schema.release(&schema);
 }
 
-static void read_table(const trace_input *input)
+static void read_table(const trace_input *input, vst_trace *trace)
 {
     const uint8_t *choices = input->choices;
     int fd = input_file(input);
@@ -143,6 +143,7 @@ static void read_table(const trace_input *input)
                                     .ended = "torn"}};
     vst_arrow_stream stream;
 
+    (void)trace; /* is opened anew */
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     sources[1] = sources[0];
     sources[1].process++;
@@ -154,15 +155,5 @@ static void read_table(const trace_input *input)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    vst_trace *trace = NULL;
-    trace_input input;
-
-    if (input_expand(&input, bytes, size)) {
-        trace = input_open(&input);
-        if (trace != NULL && input_is_small(trace))
-            read_table(&input);
-    }
-    vst_trace_close(trace);
-    input_free(&input);
-    return 0;
+    return input_use(bytes, size, INPUT_ALL, read_table);
 }

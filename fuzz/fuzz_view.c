@@ -228,13 +228,14 @@ static bool load_changed(vst_view *view, const uint8_t *choices)
     return status == VST_OK;
 }
 
-static void look(const trace_input *input)
+static void look(const trace_input *input, vst_trace *trace)
 {
     vst_view_options options = {.no_file = true, .workers = 1};
     int fd = input_file(input);
     vst_view *view;
     char path[64];
 
+    (void)trace; /* is opened anew */
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     MUST(vst_view_open(path, &options, &view, NULL) == VST_OK);
     compare(view, path, input->choices);
@@ -247,15 +248,5 @@ static void look(const trace_input *input)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    vst_trace *trace = NULL;
-    trace_input input;
-
-    if (input_expand(&input, bytes, size)) {
-        trace = input_open(&input);
-        if (trace != NULL && input_is_small(trace))
-            look(&input);
-    }
-    vst_trace_close(trace);
-    input_free(&input);
-    return 0;
+    return input_use(bytes, size, INPUT_ALL, look);
 }

@@ -113,31 +113,6 @@ static void define_all(builder *b)
     builder_metadata(b, "profile_memory", "1");
 }
 
-static void define_stacks(builder *b)
-{
-    vst_file_entry module = {.kind = VST_ENTRY_MODULE,
-                             .id = 1,
-                             .x = 0x1000,
-                             .y = 0x1000,
-                             .z = 0x9000};
-
-    builder_entry(b, &(vst_file_entry){.kind = VST_ENTRY_MEMORY}, "", "");
-    builder_entry(b, &module, "/lib/x.so", "\1\2\3");
-    for (uint32_t i = 1; i < 5; i++) {
-        vst_file_stack stack = {.size = sizeof stack,
-                                .kind = VST_ENTRY_STACK,
-                                .what = (uint16_t)(i < 3 ? 1 : i - 1),
-                                .id = i,
-                                .parent = i - 1,
-                                .value = i == 4 ? 3 : 1ull << 32 | 7};
-        uint64_t words[3];
-
-        memcpy(words, &stack, sizeof stack);
-        for (size_t j = 0; j < 3; j++)
-            builder_word(b, words[j]);
-    }
-}
-
 static void put_node(builder *b, const node_bytes *values, uint64_t record,
                      unsigned flags)
 {
@@ -249,7 +224,7 @@ static void build_all(builder *b)
     builder_definitions(b, 1);
     builder_window(b, 0, 1000, 9000);
     define_all(b);
-    define_stacks(b);
+    builder_memory_entries(b, 3);
     builder_records(b, 0, 1, 1000, 1);
     put_main_thread(b);
     builder_seal(b, 1);

@@ -53,19 +53,10 @@ static void make_id(const char *name, vst_definition_kind kind)
     end(&b, name);
 }
 
+/* A call of function 1 on top of the parent. */
 static void put_stack(builder *b, vst_stack_id id, vst_stack_id parent)
 {
-    vst_file_stack stack = {.size = sizeof stack,
-                            .kind = VST_ENTRY_STACK,
-                            .what = VST_STACK_LANGUAGE,
-                            .id = id,
-                            .parent = parent,
-                            .value = UINT64_C(1) << 32 | 7};
-    uint64_t words[sizeof stack / sizeof(uint64_t)];
-
-    memcpy(words, &stack, sizeof stack);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        builder_word(b, words[i]);
+    builder_stack(b, id, parent, VST_STACK_LANGUAGE, UINT64_C(1) << 32 | 7);
 }
 
 static void allocate(builder *b, uint64_t address, vst_stack_id stack)

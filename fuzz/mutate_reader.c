@@ -4,9 +4,9 @@
  * these. */
 #include <stdbool.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "store/format.h"
+#include "sums.h"
 #include "target.h"
 
 enum { PART = 1024, CHUNKS_MAX = 64 };
@@ -14,13 +14,6 @@ enum { PART = 1024, CHUNKS_MAX = 64 };
 size_t LLVMFuzzerMutate(uint8_t *bytes, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t max_size,
                                unsigned seed);
-
-static void fix_checksum(uint8_t *at, size_t checksum)
-{
-    uint32_t sum = (uint32_t)crc32(0, at, (uInt)checksum);
-
-    memcpy(at + checksum, &sum, sizeof sum);
-}
 
 /* Where chunks begin, by the sizes that their headers claim. */
 static size_t find_chunks(const uint8_t *bytes, size_t size, size_t *chunks)
@@ -79,19 +72,8 @@ static void fix_packed(uint8_t *bytes, size_t size)
     size_t frames[CHUNKS_MAX], count = find_frames(bytes, size, frames);
 
     fix_checksum(bytes, offsetof(vst_pack_header, checksum));
-    for (size_t i = 0; i < count; i++) {
-        const size_t summed = offsetof(vst_pack_frame, checksum);
-        uint8_t *at = bytes + frames[i];
-        vst_pack_frame head;
-        size_t left = size - frames[i] - sizeof head;
-
-        memcpy(&head, at, sizeof head);
-        if (left > head.packed_size)
-            left = head.packed_size;
-        head.checksum = (uint32_t)crc32(crc32(0, at, (uInt)summed),
-                                        at + sizeof head, (uInt)left);
-        memcpy(at, &head, sizeof head);
-    }
+    for (size_t i = 0; i < count; i++)
+        fix_frame(bytes + frames[i], size - frames[i]);
 }
 
 /* A head, or all; rarely the sums are left as they are. */

@@ -2,12 +2,15 @@
 #include "trace_input.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "os/os.h"
 #include "store/reader.h"
+#include "sums.h"
 #include "target.h"
 
 enum { OFFSET_NS = 123456789, CONTENTS_MAX = 64 << 20 };
@@ -17,13 +20,6 @@ enum { OFFSET_NS = 123456789, CONTENTS_MAX = 64 << 20 };
 /* All zeros but for the input in hand. */
 _Alignas(8) static unsigned char file[INPUT_FILE_MAX];
 static size_t file_used;
-
-static void fix_checksum(unsigned char *at, size_t checksum)
-{
-    uint32_t sum = (uint32_t)crc32(0, at, (uInt)checksum);
-
-    memcpy(at + checksum, &sum, sizeof sum);
-}
 
 static void put_header(trace_input *input, const uint8_t *bytes)
 {
@@ -166,8 +162,7 @@ static vst_trace *open_file(int fd)
     return NULL;
 }
 
-/* Hides the first third, and the last. */
-static void clip(vst_trace *trace)
+void input_clip(vst_trace *trace)
 {
     vst_trace_info info;
 
@@ -192,7 +187,7 @@ vst_trace *input_open(const trace_input *input)
     if (flags & INPUT_OFFSET)
         MUST(vst_trace_set_offset(trace, OFFSET_NS) == VST_OK);
     if (flags & INPUT_CLIP)
-        clip(trace);
+        input_clip(trace);
     return trace;
 }
 
@@ -220,7 +215,32 @@ bool input_is_small(vst_trace *trace)
     return status == VST_OK;
 }
 
+int input_use(const uint8_t *bytes, size_t size, unsigned flags,
+              void (*use)(const trace_input *input, vst_trace *trace))
+{
+    vst_trace *trace = NULL;
+    trace_input input;
+
+    if (input_expand(&input, bytes, size)) {
+        input.choices[0] &= (uint8_t)flags;
+        trace = input_open(&input);
+        if (trace != NULL && input_is_small(trace))
+            use(&input, trace);
+    }
+    vst_trace_close(trace);
+    input_free(&input);
+    return 0;
+}
+
 /* ---- files --------------------------------------------------------------- */
+
+void input_limit_output(size_t bytes)
+{
+    struct rlimit limit = {bytes, bytes};
+
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+}
 
 const char *input_folder(void)
 {

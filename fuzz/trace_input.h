@@ -38,6 +38,7 @@ enum {
     INPUT_CLIP = 4,    /* only its middle is shown */
     INPUT_LAST = 8,    /* only its last window is asked for */
     INPUT_PACKED = 16, /* it is read from a packed file */
+    INPUT_ALL = 0xff
 };
 
 typedef struct trace_input {
@@ -55,11 +56,21 @@ int input_file(const trace_input *input);
 /* Opens it, moved and clipped as its flags say; NULL if it is no trace, or too
  * much of one. */
 vst_trace *input_open(const trace_input *input);
+/* Hides the first third of it, and the last. */
+void input_clip(vst_trace *trace);
 /* VST_WINDOW_ALL or the last one, as its flags say. */
 int input_window(const trace_input *input);
 /* Whether all can be replayed, in so many spans. */
 bool input_is_small(vst_trace *trace);
 
+/* A target's whole: opens the input, heeding those of its flags that are among
+ * `flags`, and calls `use` with it, unless it is no trace or not a small one.
+ * Returns what libFuzzer expects of a target. */
+int input_use(const uint8_t *bytes, size_t size, unsigned flags,
+              void (*use)(const trace_input *input, vst_trace *trace));
+
+/* Files from now on get no longer than this. */
+void input_limit_output(size_t bytes);
 /* The folder for a target's files, removed with the input. */
 const char *input_folder(void);
 

@@ -262,31 +262,34 @@ void builder_bounded(builder *b)
     builder_exit(b, 1, 10);
 }
 
-static void memory_entries(builder *b)
+void builder_stack(builder *b, vst_stack_id id, vst_stack_id parent,
+                   vst_stack_kind kind, uint64_t value)
 {
-    vst_file_entry module = {.kind = VST_ENTRY_MODULE,
-                             .id = 1,
-                             .x = 0x1000,
-                             .y = 0x1000,
-                             .z = 0x9000};
+    vst_file_stack stack = {.size = sizeof stack,
+                            .kind = VST_ENTRY_STACK,
+                            .what = (uint16_t)kind,
+                            .id = id,
+                            .parent = parent,
+                            .value = value};
 
-    builder_window(b, 0, 1000, 9000);
-    builder_define(b, VST_DEF_PYTHON, 1, "main", "/home/x/app.py", 3);
-    builder_metadata(b, "vestige.memory", "{\"sample_bytes\": 512}");
+    append(b, &stack, sizeof stack);
+}
+
+void builder_memory_entries(builder *b, vst_stack_id value)
+{
+    const vst_file_entry module = {.kind = VST_ENTRY_MODULE,
+                                   .id = 1,
+                                   .x = 0x1000,
+                                   .y = 0x1000,
+                                   .z = 0x9000};
+    const uint64_t frame = 1ull << 32 | 7; /* function 1, line 7 */
+
     builder_entry(b, &(vst_file_entry){.kind = VST_ENTRY_MEMORY}, "", "");
     builder_entry(b, &module, "/lib/x.so", "\1\2\3");
-    for (uint32_t i = 1; i < 5; i++) {
-        vst_file_stack stack = {.size = sizeof stack,
-                                .kind = VST_ENTRY_STACK,
-                                .what = (uint16_t)(i < 3 ? 1 : i - 1),
-                                .id = i,
-                                .parent = i - 1,
-                                .value = i == 4 ? 2 : 1ull << 32 | 7};
-        uint64_t words[3];
-        memcpy(words, &stack, sizeof stack);
-        for (size_t j = 0; j < 3; j++)
-            builder_word(b, words[j]);
-    }
+    builder_stack(b, 1, 0, VST_STACK_LANGUAGE, frame);
+    builder_stack(b, 2, 1, VST_STACK_LANGUAGE, frame);
+    builder_stack(b, 3, 2, VST_STACK_NATIVE, frame);
+    builder_stack(b, 4, 3, VST_STACK_BOTH, value);
 }
 
 static void memory_words(builder *b, const uint64_t *words, size_t count)
@@ -328,7 +331,10 @@ void builder_memory(builder *b)
 
     builder_init(b);
     builder_definitions(b, 1);
-    memory_entries(b);
+    builder_window(b, 0, 1000, 9000);
+    builder_define(b, VST_DEF_PYTHON, 1, "main", "/home/x/app.py", 3);
+    builder_metadata(b, "vestige.memory", "{\"sample_bytes\": 512}");
+    builder_memory_entries(b, 2);
     builder_records(b, 0, 1, 1000, 1);
     memory_words(b, first, sizeof first / sizeof *first);
     builder_seal(b, 1);

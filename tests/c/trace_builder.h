@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include <vestige/memory.h>
 #include <vestige/trace.h>
 
 #include "store/format.h"
@@ -57,6 +58,13 @@ void builder_thread(builder *b, unsigned number, uint64_t tid,
 void builder_metadata(builder *b, const char *key, const char *json);
 void builder_window(builder *b, unsigned number, vst_ticks first,
                     vst_ticks last);
+
+/* A stack: one frame on top of `parent`, or of VST_STACK_BOTH two stacks. */
+void builder_stack(builder *b, vst_stack_id id, vst_stack_id parent,
+                   vst_stack_kind kind, uint64_t value);
+/* That there are records of memory, a module, and stacks: 1 and 2 are of the
+ * language, 3 is native, 4 is 3 and `value` together. */
+void builder_memory_entries(builder *b, vst_stack_id value);
 
 /* A whole file, bounded: its first runs were dropped, and a slot is being
  * emptied. */
