@@ -47,6 +47,12 @@ VST_API void vst_session_destroy(vst_session *session);
 VST_API bool vst_session_is_recording(const vst_session *session);
 /* The recording to define and record into; valid until destroy. */
 VST_API vst_recording *vst_session_recording(vst_session *session);
+/* How many records could not be kept, so far. Of a file that somebody else cut,
+ * the words (of which a record has one or more) that lay behind the cut in
+ * chunks that were being written are among them: those of a thread as soon as
+ * it records again or ends, those of all others at the stop. A free-running
+ * thread that does neither before the stop is not counted, nor is what was
+ * sealed before the cut: there were at least so many. */
 VST_API uint64_t vst_session_lost(const vst_session *session);
 /* Somebody else made the file shorter while it was written. What is recorded
  * from then on is lost, and counted; the file is left as it is. */

@@ -191,7 +191,8 @@ static void begin_chunk(vst__writer *writer, vst_recording *recording,
     forget_recent(writer);
 }
 
-/* A checkpoint is to be whole, and to leave room for what follows. */
+/* A checkpoint is to be whole, and to leave room for what follows. A chunk that
+ * is gone is sealed, so that its words are counted as lost. */
 static bool is_worth_taking(const vst__writer *writer,
                             const vst_recording *recording,
                             const vst__spare *spare)
@@ -199,6 +200,8 @@ static bool is_worth_taking(const vst__writer *writer,
     const vst_chunk *chunk = &spare->chunk;
     size_t room = (size_t)(chunk->words + chunk->capacity - spare->cursor);
 
+    if (is_gone(recording))
+        return false;
     if (!recording->checkpoints || !writer->thread)
         return true;
     return room >= SPARE_WORDS + 2 * vst__fold_size(&writer->thread->fold);
@@ -291,9 +294,12 @@ static bool attach(vst__writer *writer, vst_recording *recording)
     return true;
 }
 
+/* A thread may end between its first store into a chunk that is gone and its
+ * next look at the epoch. Kept as a spare, what it stored there would not be
+ * counted as lost before the recording stops. */
 static bool keep_as_spare(vst__writer *writer, vst_recording *recording)
 {
-    if (writer->end - writer->hot.cursor < SPARE_WORDS ||
+    if (is_gone(recording) || writer->end - writer->hot.cursor < SPARE_WORDS ||
         (recording->checkpoints && recording->spare_count >= SPARES_MAX))
         return false;
     vst__spare *spare = vst__alloc(sizeof *spare);

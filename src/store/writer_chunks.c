@@ -323,6 +323,8 @@ static size_t words_cut_off(const vst__file *file, const vst_chunk *chunk,
     return size < used ? used - (size_t)size : 0;
 }
 
+/* The file's size is asked for: what was cut off may lie behind the last page
+ * that somebody stored to, and then no store has failed. */
 size_t vst__file_seal_chunk(vst__file *file, vst_chunk *chunk, size_t used,
                             uint32_t segments)
 {
@@ -336,8 +338,7 @@ size_t vst__file_seal_chunk(vst__file *file, vst_chunk *chunk, size_t used,
     if (file->slots.size != 0 && header->kind == VST_CHUNK_RECORDS)
         vst__slots_seal(&file->slots, chunk->place, now,
                         used - chunk->overhead);
-    size_t lost =
-        vst__file_was_cut(file) ? words_cut_off(file, chunk, used) : 0;
+    size_t lost = vst__file_is_cut(file) ? words_cut_off(file, chunk, used) : 0;
     release_chunk(chunk);
     return lost;
 }

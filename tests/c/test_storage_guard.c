@@ -107,19 +107,25 @@ static long long file_size(void)
     return stat(path, &st) == 0 ? (long long)st.st_size : -1;
 }
 
-/* Ends what somebody cut to `size`. */
-static void end_cut(long long size)
+/* Finishes what somebody cut to `size`, once it is stopped. */
+static void finish_cut(long long size)
 {
     vst_error error;
 
     CHECK(vst_session_was_cut(session));
-    CHECK_INT(vst_session_stop(session), VST_OK);
     CHECK_INT(vst_session_finish(session, &error), VST_OK);
     CHECK_INT(file_size(), size);
     CHECK_INT(cuts, 1);
     vst_session_destroy(session);
     CHECK_INT(ended, begun);
     unlink(path);
+}
+
+static void end_cut(long long size)
+{
+    CHECK(vst_session_was_cut(session));
+    CHECK_INT(vst_session_stop(session), VST_OK);
+    finish_cut(size);
 }
 
 /* ---- the tests ------------------------------------------------------------
@@ -220,6 +226,74 @@ static void many_threads_may_find_it_cut_at_once(void)
         CHECK(vst_session_lost(session) >= THREADS * RECORDS);
         end_cut(0);
     }
+}
+
+static void *record_as_told(void *count)
+{
+    for (long i = 0; i < (long)count; i++)
+        vst_record(VST_ENTER, leaf);
+    return NULL;
+}
+
+static void record_elsewhere(long count)
+{
+    pthread_t thread;
+
+    CHECK_INT(pthread_create(&thread, NULL, record_as_told, (void *)count), 0);
+    pthread_join(thread, NULL);
+}
+
+static void *record_around_a_cut(void *unused)
+{
+    (void)unused;
+    record_as_told((void *)99L);
+    CHECK_INT(truncate(path, 0), 0);
+    record_as_told((void *)1L);
+    return NULL;
+}
+
+/* With its first record behind the cut, so that it does not look whether its
+ * chunk is still there. */
+static void a_thread_that_ends_right_after_the_cut_is_counted(void)
+{
+    const vst_session_options kinds[] = {{.gc = false}, {.checkpoints = true}};
+    pthread_t thread;
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        begin(kinds[i]);
+        CHECK_INT(pthread_create(&thread, NULL, record_around_a_cut, NULL), 0);
+        pthread_join(thread, NULL);
+        CHECK(faults > 0);
+        CHECK(vst_session_lost(session) >= 100);
+        end_cut(0);
+    }
+}
+
+/* The chunk of a thread that ended waits for the next one. */
+static void a_thread_does_not_go_on_in_a_chunk_that_is_gone(void)
+{
+    begin((vst_session_options){.gc = false});
+    record_elsewhere(100);
+    CHECK_INT(truncate(path, 0), 0);
+    define("another"); /* finds it */
+    CHECK(vst_session_was_cut(session));
+    record_elsewhere(50);
+    CHECK(vst_session_lost(session) >= 150);
+    end_cut(0);
+}
+
+/* Nothing is stored there any more, so no store fails. */
+static void what_was_cut_off_behind_the_last_store_is_counted(void)
+{
+    begin((vst_session_options){.gc = false});
+    record(900); /* of a first chunk, which is 16 KiB */
+    long long left = file_size() - 8192;
+    CHECK_INT(truncate(path, left), 0);
+    CHECK_INT(vst_session_stop(session), VST_OK);
+    CHECK_INT(faults, 0);
+    CHECK(vst_session_lost(session) >= 1800 - 1024);
+    CHECK(vst_session_lost(session) < 1024);
+    finish_cut(left);
 }
 
 /* A program that records nothing meanwhile touches only what is written then.
@@ -337,7 +411,8 @@ static void *record_and_wait(void *unused)
     return NULL;
 }
 
-/* More mappings than one part of the table holds. */
+/* More mappings than one part of the table holds. Each thread has ended, so
+ * what it recorded is counted, and the stop finds no more. */
 static void many_mappings_are_all_known(void)
 {
     enum { MANY = 400 };
@@ -357,8 +432,11 @@ static void many_mappings_are_all_known(void)
     __atomic_store_n(&go, 1000, __ATOMIC_RELEASE);
     for (int i = 0; i < MANY; i++)
         pthread_join(threads[i], NULL);
-    CHECK(vst_session_lost(session) >= MANY); /* what is told is "at least" */
-    end_cut(0);
+    uint64_t lost = vst_session_lost(session);
+    CHECK(lost >= MANY * 202);
+    CHECK_INT(vst_session_stop(session), VST_OK);
+    CHECK_INT(vst_session_lost(session), lost);
+    finish_cut(0);
     pthread_attr_destroy(&attributes);
 }
 
@@ -389,6 +467,9 @@ int main(void)
     TEST(a_file_that_is_cut_ends_the_recording_not_the_program);
     TEST(what_is_left_of_it_can_be_read);
     TEST(many_threads_may_find_it_cut_at_once);
+    TEST(a_thread_that_ends_right_after_the_cut_is_counted);
+    TEST(a_thread_does_not_go_on_in_a_chunk_that_is_gone);
+    TEST(what_was_cut_off_behind_the_last_store_is_counted);
     TEST(the_end_of_a_recording_may_be_what_finds_it);
     TEST(a_new_chunk_may_be_what_finds_it);
     TEST(a_definition_may_be_what_finds_it);
