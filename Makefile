@@ -15,8 +15,9 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo 'make develop [PY=3.12]  build and install vestige into .venv/<version>'
 	@echo 'make demo    [PY=3.12]  trace a small program and show its report'
+	@echo 'make lint               format, likely mistakes, types, spelling, lengths, what nobody uses; CHECKS=ruff one of them'
 	@echo 'make test               everything, on every Python from 3.10 to 3.13 found here'
-	@echo 'make test-c             one part: layers c asan tsan install clients docs torch python-3.12 ...'
+	@echo 'make test-c             one part: lint layers c asan tsan install clients docs torch python-3.12 ...'
 	@echo 'make docs               the documentation as a site, in build/docs/html'
 	@echo 'make check-long         proofs that take longer: every fault, every flipped bit, Spark, transformers'
 	@echo 'make fuzz               look for inputs that break reading or exporting, SECONDS=60 for each target'
@@ -33,6 +34,10 @@ demo: develop
 test:
 	@scripts/need.sh test
 	@scripts/test.sh
+
+# All checks, or those in CHECKS.
+lint: .venv/lint/.made .venv/tools/.made
+	@scripts/lint.sh $(CHECKS)
 
 bench:
 	@scripts/bench.sh $(ARGS)
@@ -53,6 +58,10 @@ need:
 # Every Python has its own environment; the stamps in it say what is done.
 .venv/tools/.made: | need
 	@scripts/venv_tools.sh
+	@touch $@
+
+.venv/lint/.made: scripts/lint/requirements.txt scripts/lint/package-lock.json scripts/venv_lint.sh
+	@scripts/venv_lint.sh
 	@touch $@
 
 .venv/%/.tools: | .venv/tools/.made
@@ -92,6 +101,9 @@ build/c/.core: $(SOURCES) | .venv/tools/.made
 # The parts of `make test`; those in C take Meson from .venv/tools.
 # What they install compiles without a warning.
 test-clients test-docs test-torch test-python-%: export WERROR = 1
+
+test-lint: .venv/lint/.made .venv/tools/.made FORCE
+	@scripts/test_part.sh lint
 
 test-layers: FORCE
 	@scripts/test_part.sh layers
@@ -167,4 +179,4 @@ test-python-%: .venv/%/.installed .venv/%/.test-tools FORCE
 FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:
-.PHONY: help develop demo docs test check-long bench fuzz clean need FORCE
+.PHONY: help develop demo docs lint test check-long bench fuzz clean need FORCE

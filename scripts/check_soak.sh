@@ -6,7 +6,9 @@ set -eu
 
 mkdir -p build/soak
 failed=
-for version in ${*:-$(scripts/find_python.sh --all)}; do
+# shellcheck disable=SC2046 # a list of versions
+[ $# -ne 0 ] || set -- $(scripts/find_python.sh --all)
+for version in "$@"; do
     ${MAKE:-make} --no-print-directory develop PY="$version"
     python=.venv/$version/bin/python
     "$python" -m pip install -qq --disable-pip-version-check greenlet || true

@@ -4,9 +4,10 @@
 set -eu
 
 default=$(scripts/find_python.sh --default)
-# What has the longest way to go first, so that both processors have work until
-# the end; the parts in C, which use both by themselves, after that.
-parts="torch clients docs"
+# What costs least to mend first; then what has the longest way to go, so that both
+# processors have work until the end; the parts in C, which use both by themselves,
+# after that.
+parts="lint torch clients docs"
 for version in $(scripts/find_python.sh --all | sort -rV); do
     parts="$parts python-$version"
 done
@@ -14,14 +15,14 @@ parts="$parts asan c tsan install layers"
 
 # The default Python's is built as its wheel is, the others on a core that is
 # compiled once.
-quick=$(scripts/find_python.sh --all | grep -vxF "$default" || true)
+quick=$(scripts/find_python.sh --all | grep -vxF "$default" | tr '\n' ' ' || true)
 
 rm -rf build/test
 mkdir -p build/test
 started=$(date +%s)
-# shellcheck disable=SC2086 # a list of parts
+# shellcheck disable=SC2046,SC2086 # a list of parts
 ${MAKE:-make} --no-print-directory --keep-going -j3 PY="$default" \
-    QUICK="$(echo $quick)" TORCH_APART="$default" \
+    QUICK="$quick" TORCH_APART="$default" \
     $(printf 'test-%s ' $parts) 2>build/test/make.log || true
 
 failed=

@@ -21,11 +21,13 @@ core() {
     local suite=$1
     shift
     setup "$part" "$@"
+    # shellcheck disable=SC2086 # nothing, or an option and its value
     meson test -C "build/$part" --print-errorlogs $suite
 }
 
 run() {
     case $part in
+    lint) scripts/lint.sh ;;
     layers) python3 scripts/check_layers.py ;;
     core) setup c -Dbench=true && ninja -C build/c src/libvestige.a ;;
     c) core "" -Dbench=true ;;
@@ -61,6 +63,10 @@ failures() {
 # What they said: failed checks, sanitizers' reports, exceptions. Of what is long
 # the end is shown too, where the exception is that a traceback ends with.
 reasons() {
+    if [ "$part" = lint ]; then
+        lines '^[^ ]+:[0-9]+:' 40
+        return
+    fi
     lines '^(not ok|# |E  |rank [0-9])|^[A-Za-z_.]*(Error|Exception): |ERROR: |SUMMARY: |WARNING: Thread|Sanitizer:' 400 |
         awk '{ line[NR] = $0 }
             END { for (i = 1; i <= NR; i++) if (i <= 16 || i > NR - 16) print line[i] }'

@@ -13,6 +13,7 @@ tests=tests/python
 ignored=
 torch=$(ls tests/python/test_*torch*.py tests/python/test_execution_trace.py \
     tests/python/test_memory_categories.py)
+# shellcheck disable=SC2086 # lists of files
 case ${2:-} in
 torch) tests=$torch ;;
 rest) ignored=$(printf -- '--ignore=%s ' $torch) ;;

@@ -295,7 +295,8 @@ static inline PyObject *vpy_type_dict(PyTypeObject *type)
 static inline PyObject *vpy_wrapped_function(PyObject *wrapper)
 {
     typedef struct wrapping {
-        PyObject_HEAD PyObject *callable;
+        PyObject_HEAD
+        PyObject *callable;
     } wrapping;
 
     return ((wrapping *)wrapper)->callable;

@@ -123,8 +123,10 @@ static int add_constants(PyObject *module)
     PyObject *capsule =
         PyCapsule_New((void *)(uintptr_t)&api, VST_API_CAPSULE, NULL);
     PyObject *engines = vpy_engine_names();
-    int failed = PyModule_AddObjectRef(module, "api", capsule) < 0 ||
-                 PyModule_AddObjectRef(module, "engines", engines) < 0;
+    int failed =
+        PyModule_AddObjectRef(module, "api", capsule) < 0 ||
+        PyModule_AddObjectRef(module, "engines", engines) < 0 ||
+        PyModule_AddStringConstant(module, "__version__", VPY_VERSION) < 0;
 
     Py_XDECREF(capsule);
     Py_XDECREF(engines);

@@ -16,9 +16,9 @@ There is no assert here.
 """
 
 from ._core import Trace, TraceError, record_function
+from ._core import __version__ as __version__
 from .annotate import counter, instant
 
-__version__ = "0.1.0"
 __doc__ = __doc__ or "PYTEST_DONT_REWRITE"  # `python -OO` drops the one above
 __all__ = [
     "ExecutionTraceObserver",

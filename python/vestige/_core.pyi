@@ -11,6 +11,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _T = TypeVar("_T")
 ExtraFrames: TypeAlias = Callable[[str, int], Sequence[dict[str, Any]] | None]
 
+__version__: str
 engines: tuple[str, ...]
 """Engines this interpreter has, the default first."""
 

@@ -272,6 +272,23 @@ static vst_status make_room(vst__walk *walk, size_t count)
     return open != NULL && spans != NULL ? VST_OK : VST_E_NOMEM;
 }
 
+static bool ends(const vst__open *top, vst_id id)
+{
+    return top->id == id && !(top->flags & VST_FRAME_BEGIN);
+}
+
+static vst__walk_span ended(const vst__open *top, vst_id id, int64_t end_ns,
+                            uint32_t kind, size_t depth)
+{
+    uint32_t raised = kind == VST_RAISE ? VST_SPAN_RAISED : 0u;
+
+    return (vst__walk_span){.start_ns = top->start_ns,
+                            .end_ns = end_ns,
+                            .id = id,
+                            .flags = (top->flags & ~FRAME_OWN) | raised,
+                            .depth = (uint32_t)depth};
+}
+
 /* Matches up to the first event that is odd, and tells how many. Whether a call
  * begins or ends is a coin's toss to the processor, so both are prepared and
  * one of them counts. */
@@ -298,21 +315,12 @@ static vst_status match_plain(vst__walk *walk,
         if (VST_LIKELY(kind <= VST_RAISE && depth != 0)) {
             const vst__open top = open[depth - 1];
             int64_t least_ns = kind == VST_ENTER ? top.start_ns + 1 : last_ns;
-            bool fits = kind == VST_ENTER ||
-                        (top.id == id && !(top.flags & VST_FRAME_BEGIN));
 
-            if (!fits)
+            if (kind != VST_ENTER && !ends(&top, id))
                 break;
             last_ns = least_ns > last_ns ? least_ns : last_ns;
             open[depth] = (vst__open){last_ns, 0, id, 0};
-            *span =
-                (vst__walk_span){top.start_ns,
-                                 last_ns,
-                                 id,
-                                 (top.flags & ~FRAME_OWN) |
-                                     (kind == VST_RAISE ? VST_SPAN_RAISED : 0u),
-                                 (uint32_t)depth - 1,
-                                 0};
+            *span = ended(&top, id, last_ns, kind, depth - 1);
             span += kind != VST_ENTER;
             depth += kind == VST_ENTER ? 1 : (size_t)-1;
             continue;

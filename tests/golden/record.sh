@@ -12,6 +12,7 @@ python=$(realpath "$1") site=$(realpath "$2") out=$(realpath "$3")
 export python site out
 programs=$(realpath "$(dirname "$0")/programs")
 export programs
+# shellcheck disable=SC2016 # the inner shell expands it
 exec unshare --mount --uts sh -eu -c '
 hostname golden
 mount -t tmpfs golden /mnt

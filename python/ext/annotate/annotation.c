@@ -13,7 +13,8 @@ vst_recording *vpy_recording;
 enum { BOUND_ENTER = 1, BOUND_EXIT = 2 };
 
 typedef struct annotation {
-    PyObject_HEAD vectorcallfunc call;
+    PyObject_HEAD
+    vectorcallfunc call;
     PyObject *name;
     PyObject *args;   /* str or None */
     PyObject *values; /* tuple: their shapes are recorded; or NULL */

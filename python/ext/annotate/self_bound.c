@@ -11,9 +11,10 @@
 #include "annotate/annotate.h"
 
 typedef struct self_bound {
-    PyObject_HEAD PyObject *ordinary; /* the method that it stands for */
-    PyTypeObject *owner;              /* not held: it holds this */
-    size_t offset;                    /* of the bits, in an object of that */
+    PyObject_HEAD
+    PyObject *ordinary;  /* the method that it stands for */
+    PyTypeObject *owner; /* not held: it holds this */
+    size_t offset;       /* of the bits, in an object of that */
     unsigned char bit;
 } self_bound;
 

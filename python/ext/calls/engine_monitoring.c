@@ -24,7 +24,8 @@
 #include <structmember.h>
 
 typedef struct callback {
-    PyObject_HEAD vectorcallfunc vectorcall;
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
     char mark; /* of the event, for the self test */
 } callback;
 

@@ -23,8 +23,6 @@
 
 enum { CHUNK = 512, PATIENCE_MS = 5000 };
 
-extern char **environ;
-
 static PyCFunctionObject *exit_function; /* NULL: not found */
 static vectorcallfunc plain_exit;
 static PyMethodDef *plain_definition, own_definition;

@@ -13,8 +13,9 @@
 static atomic_ullong rows_read;
 
 typedef struct table {
-    PyObject_HEAD const char *name; /* the core's */
-    PyObject *texts;                /* what the sources point into */
+    PyObject_HEAD
+    const char *name; /* the core's */
+    PyObject *texts;  /* what the sources point into */
     vst_table_source *sources;
     Py_ssize_t count;
 } table;

@@ -37,10 +37,11 @@ static PyObject *convert(const arguments *a, convert_fn function,
         options.progress = vpy_report_progress;
         options.progress_ctx = a->progress;
     }
-    Py_BEGIN_ALLOW_THREADS status =
-        function(PyBytes_AS_STRING(a->source), PyBytes_AS_STRING(a->target),
-                 &options, &error);
-    Py_END_ALLOW_THREADS if (status != VST_OK)
+    Py_BEGIN_ALLOW_THREADS
+    status = function(PyBytes_AS_STRING(a->source),
+                      PyBytes_AS_STRING(a->target), &options, &error);
+    Py_END_ALLOW_THREADS
+    if (status != VST_OK)
         raise_for(status, &error, a, state);
     Py_DECREF(a->source);
     Py_DECREF(a->target);

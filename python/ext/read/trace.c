@@ -26,9 +26,12 @@ static int trace_init(PyObject *object, PyObject *args, PyObject *kw)
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O&:Trace", names,
                                      PyUnicode_FSConverter, &self->path))
         return -1;
-    Py_BEGIN_ALLOW_THREADS status =
+    Py_BEGIN_ALLOW_THREADS
+    status =
         vst_trace_open(PyBytes_AS_STRING(self->path), &self->handle, &error);
-    Py_END_ALLOW_THREADS if (status == VST_OK) return 0;
+    Py_END_ALLOW_THREADS
+    if (status == VST_OK)
+        return 0;
     self->handle = NULL;
     vpy_raise(status, &error, self->path);
     return -1;
@@ -325,12 +328,14 @@ static PyObject *recover(PyObject *module, PyObject *args, PyObject *kw)
             args, kw, "O&O&|$p:recover", names, PyUnicode_FSConverter, &source,
             PyUnicode_FSConverter, &target, &overwrite))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        vst_trace_recover(PyBytes_AS_STRING(source), PyBytes_AS_STRING(target),
-                          overwrite, &error);
-    Py_END_ALLOW_THREADS if (status != VST_OK && error.sys_errno)
+    Py_BEGIN_ALLOW_THREADS
+    status = vst_trace_recover(PyBytes_AS_STRING(source),
+                               PyBytes_AS_STRING(target), overwrite, &error);
+    Py_END_ALLOW_THREADS
+    if (status != VST_OK && error.sys_errno)
         vpy_raise_for_both(error.sys_errno, source, target);
-    else if (status != VST_OK) vpy_raise(status, &error, source);
+    else if (status != VST_OK)
+        vpy_raise(status, &error, source);
     Py_DECREF(source);
     Py_DECREF(target);
     if (status != VST_OK)

@@ -8,7 +8,8 @@
 #pragma GCC visibility push(hidden)
 
 typedef struct vpy_trace {
-    PyObject_HEAD vst_trace *handle;
+    PyObject_HEAD
+    vst_trace *handle;
     vst_tracer *tracer; /* of a session's, NULL for a file's */
     PyObject *session;  /* keeps the tracer alive */
     PyObject *path;     /* bytes, NULL for a session's */

@@ -268,9 +268,11 @@ PyObject *vpy_trace_averages(PyObject *object, PyObject *args, PyObject *kw)
     vst_sink sink = {
         .ctx = &a, .span = add_span, .leave = leave, .loose = add_loose};
     vpy_trace_begin(self, NULL);
-    Py_BEGIN_ALLOW_THREADS status = vst_trace_replay(
-        self->handle, vpy_reading_window(&a.wish), self->tracer, &sink, &error);
-    Py_END_ALLOW_THREADS vpy_trace_end(self);
+    Py_BEGIN_ALLOW_THREADS
+    status = vst_trace_replay(self->handle, vpy_reading_window(&a.wish),
+                              self->tracer, &sink, &error);
+    Py_END_ALLOW_THREADS
+    vpy_trace_end(self);
     if (status == VST_OK || a.wish.deadline.passed)
         list = list_of(&a);
     else

@@ -85,11 +85,13 @@ PyObject *vpy_trace_contexts(PyObject *object, PyObject *args, PyObject *kw)
     if (vst_contexts_create(&c.tree) != VST_OK)
         return PyErr_NoMemory();
     vpy_trace_begin(self, NULL);
-    Py_BEGIN_ALLOW_THREADS status = vst_trace_replay(
-        self->handle, vpy_reading_window(&c.wish), self->tracer, &sink, &error);
+    Py_BEGIN_ALLOW_THREADS
+    status = vst_trace_replay(self->handle, vpy_reading_window(&c.wish),
+                              self->tracer, &sink, &error);
     if (status == VST_OK || c.wish.deadline.passed)
         status = vst_contexts_finish(c.tree, &rows, &count);
-    Py_END_ALLOW_THREADS vpy_trace_end(self);
+    Py_END_ALLOW_THREADS
+    vpy_trace_end(self);
     if (status == VST_OK)
         list = list_of(&c, rows, count);
     else

@@ -48,7 +48,8 @@ typedef struct events {
 
 /* Memory that was got without the GIL, as Python sees it. */
 typedef struct block {
-    PyObject_HEAD void *bytes;
+    PyObject_HEAD
+    void *bytes;
     Py_ssize_t length;
 } block;
 
@@ -374,9 +375,10 @@ PyObject *vpy_trace_events(PyObject *object, PyObject *args, PyObject *kw)
     if (!mark_calls(self, &e))
         return PyErr_NoMemory();
     vpy_trace_begin(self, NULL);
-    Py_BEGIN_ALLOW_THREADS status =
-        gather(self, &e, vpy_reading_window(&e.wish), &error);
-    Py_END_ALLOW_THREADS vpy_trace_end(self);
+    Py_BEGIN_ALLOW_THREADS
+    status = gather(self, &e, vpy_reading_window(&e.wish), &error);
+    Py_END_ALLOW_THREADS
+    vpy_trace_end(self);
     result =
         status == VST_OK ? give(&e) : vpy_raise(status, &error, self->path);
     free(e.rows);

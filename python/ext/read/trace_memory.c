@@ -56,9 +56,8 @@ static bool append(PyObject *list, PyObject *value)
 /* (count, bytes, error of the bytes), all rounded. */
 static PyObject *amount(const vst_memory_amount *a)
 {
-    return Py_BuildValue("(LLL)", (long long)llround(a->count),
-                         (long long)llround(a->bytes),
-                         (long long)llround(sqrt(a->variance)));
+    return Py_BuildValue("(LLL)", llround(a->count), llround(a->bytes),
+                         llround(sqrt(a->variance)));
 }
 
 static PyObject *amounts(const vst_memory_amount *views)
@@ -268,8 +267,8 @@ static PyObject *sizes(const vst_memory_summary *s)
         if (s->sizes[i].count > 0 &&
             !append(list,
                     Py_BuildValue("(KLL)", i == 0 ? 0ull : 1ull << (i - 1),
-                                  (long long)llround(s->sizes[i].count),
-                                  (long long)llround(s->sizes[i].bytes))))
+                                  llround(s->sizes[i].count),
+                                  llround(s->sizes[i].bytes))))
             Py_CLEAR(list);
     return list;
 }
@@ -280,10 +279,10 @@ static PyObject *points(const vst_memory_point *first, size_t count)
 
     for (size_t i = 0; list && i < count; i++) {
         const vst_memory_point *p = &first[i];
-        if (!append(list, Py_BuildValue("(LLLL)", (long long)p->max_ns,
-                                        (long long)llround(p->max_bytes),
-                                        (long long)p->last_ns,
-                                        (long long)llround(p->last_bytes))))
+        if (!append(list,
+                    Py_BuildValue("(LLLL)", (long long)p->max_ns,
+                                  llround(p->max_bytes), (long long)p->last_ns,
+                                  llround(p->last_bytes))))
             Py_CLEAR(list);
     }
     return list;
@@ -300,8 +299,7 @@ static PyObject *resident(const vst_memory_summary *s)
                          (unsigned long long)s->resident.sampled, "sampled_ns",
                          (long long)s->resident.sampled_ns, "files",
                          (unsigned long long)s->resident.sampled_files, "live",
-                         (long long)llround(s->resident.sampled_live),
-                         "timeline",
+                         llround(s->resident.sampled_live), "timeline",
                          points(s->resident.points, s->resident.point_count));
 }
 
@@ -395,9 +393,11 @@ PyObject *vpy_trace_memory(PyObject *object, PyObject *args, PyObject *kw)
         return NULL;
     options.temporary = (uint32_t)temporary;
     vpy_trace_begin(self, progress);
-    Py_BEGIN_ALLOW_THREADS status =
+    Py_BEGIN_ALLOW_THREADS
+    status =
         vst_trace_summarize_memory(self->handle, &options, &summary, &error);
-    Py_END_ALLOW_THREADS vpy_trace_end(self);
+    Py_END_ALLOW_THREADS
+    vpy_trace_end(self);
     if (status != VST_OK)
         return fail(status, &error, self->path);
     result = build(self, summary, rows < 0 ? SIZE_MAX : (size_t)rows, stacks);
@@ -464,9 +464,11 @@ PyObject *vpy_export_memory(PyObject *module, PyObject *args, PyObject *kw)
         options.view = (vst_memory_view)chosen;
         options.temporary = (uint32_t)temporary;
         options.cut_depth = &cut_depth;
-        Py_BEGIN_ALLOW_THREADS status = vst_traces_export_memory(
+        Py_BEGIN_ALLOW_THREADS
+        status = vst_traces_export_memory(
             handles, count, PyBytes_AS_STRING(path), &options, &error);
-        Py_END_ALLOW_THREADS vpy_traces_give_back(traces, handles);
+        Py_END_ALLOW_THREADS
+        vpy_traces_give_back(traces, handles);
         result = say(status, &error, path, cut_depth);
     }
     Py_XDECREF(traces);

@@ -20,9 +20,11 @@ PyObject *vpy_trace_count_nodes(PyObject *object, PyObject *args, PyObject *kw)
         !vpy_trace_is_usable(self))
         return NULL;
     vpy_trace_begin(self, NULL);
-    Py_BEGIN_ALLOW_THREADS status = vst_trace_count_nodes(
-        self->handle, vpy_trace_window(all, -1), &count, &error);
-    Py_END_ALLOW_THREADS vpy_trace_end(self);
+    Py_BEGIN_ALLOW_THREADS
+    status = vst_trace_count_nodes(self->handle, vpy_trace_window(all, -1),
+                                   &count, &error);
+    Py_END_ALLOW_THREADS
+    vpy_trace_end(self);
     if (status != VST_OK)
         return vpy_raise(status, &error, self->path);
     return PyLong_FromUnsignedLongLong(count);
@@ -85,10 +87,11 @@ PyObject *vpy_node_ids(PyObject *module, PyObject *args, PyObject *kw)
     vst_trace **handles = traces ? vpy_traces_borrow(traces, NULL) : NULL;
     if (handles) {
         size_t count = (size_t)PyTuple_GET_SIZE(traces);
-        Py_BEGIN_ALLOW_THREADS status =
-            vst_traces_node_ids(handles, count, vpy_trace_window(all, -1),
-                                observer, add_pair, &found, &error);
-        Py_END_ALLOW_THREADS vpy_traces_give_back(traces, handles);
+        Py_BEGIN_ALLOW_THREADS
+        status = vst_traces_node_ids(handles, count, vpy_trace_window(all, -1),
+                                     observer, add_pair, &found, &error);
+        Py_END_ALLOW_THREADS
+        vpy_traces_give_back(traces, handles);
         result = status == VST_OK ? as_dict(&found)
                                   : vpy_raise(status, &error, NULL);
     }

@@ -74,9 +74,11 @@ PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
         .cut_depth = &cut_depth,
     };
     vpy_trace_begin(self, progress);
-    Py_BEGIN_ALLOW_THREADS status = vst_trace_export(
-        self->handle, PyBytes_AS_STRING(path), &options, &error);
-    Py_END_ALLOW_THREADS vpy_trace_end(self);
+    Py_BEGIN_ALLOW_THREADS
+    status = vst_trace_export(self->handle, PyBytes_AS_STRING(path), &options,
+                              &error);
+    Py_END_ALLOW_THREADS
+    vpy_trace_end(self);
     PyObject *result = say_exported(status, &error, path, cut_depth);
     Py_DECREF(path);
     return result;
@@ -112,9 +114,11 @@ PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
             .observer = observer,
             .cut_depth = &cut_depth,
         };
-        Py_BEGIN_ALLOW_THREADS status = vst_traces_export(
-            handles, count, PyBytes_AS_STRING(path), &options, &error);
-        Py_END_ALLOW_THREADS vpy_traces_give_back(traces, handles);
+        Py_BEGIN_ALLOW_THREADS
+        status = vst_traces_export(handles, count, PyBytes_AS_STRING(path),
+                                   &options, &error);
+        Py_END_ALLOW_THREADS
+        vpy_traces_give_back(traces, handles);
         result = say_exported(status, &error, path, cut_depth);
     }
     Py_XDECREF(traces);
@@ -219,10 +223,12 @@ PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw)
         return PyErr_NoMemory();
     vst_sink sink = {.ctx = &t, .recursion = true, .span = add_span};
     vpy_trace_begin(self, progress);
-    Py_BEGIN_ALLOW_THREADS status =
+    Py_BEGIN_ALLOW_THREADS
+    status =
         vst_trace_replay(self->handle, all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
                          self->tracer, &sink, &error);
-    Py_END_ALLOW_THREADS vpy_trace_end(self);
+    Py_END_ALLOW_THREADS
+    vpy_trace_end(self);
     if (status == VST_OK)
         list = list_totals(self, &t, memory);
     else
@@ -400,9 +406,11 @@ PyObject *vpy_trace_spans(PyObject *object, PyObject *args, PyObject *kw)
     } else if (mark(self, &s, name, (size_t)name_len)) {
         vst_sink sink = {.ctx = &s, .span = find_span};
         vpy_trace_begin(self, progress);
-        Py_BEGIN_ALLOW_THREADS status = vst_trace_replay(
-            self->handle, VST_WINDOW_ALL, self->tracer, &sink, &error);
-        Py_END_ALLOW_THREADS vpy_trace_end(self);
+        Py_BEGIN_ALLOW_THREADS
+        status = vst_trace_replay(self->handle, VST_WINDOW_ALL, self->tracer,
+                                  &sink, &error);
+        Py_END_ALLOW_THREADS
+        vpy_trace_end(self);
         keep_first(&s);
         list = status == VST_OK ? list_found(&s)
                                 : vpy_raise(status, &error, self->path);

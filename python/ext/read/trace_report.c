@@ -271,12 +271,14 @@ PyObject *vpy_trace_report(PyObject *object, PyObject *args, PyObject *kw)
                          .span = add_span,
                          .leave = leave};
         vpy_trace_begin(self, progress);
-        Py_BEGIN_ALLOW_THREADS status = vst_trace_replay(
-            self->handle, VST_WINDOW_ALL, self->tracer, &sink, &error);
+        Py_BEGIN_ALLOW_THREADS
+        status = vst_trace_replay(self->handle, VST_WINDOW_ALL, self->tracer,
+                                  &sink, &error);
         end_thread(&r);
         if (status == VST_OK && r.tree)
             status = vst_contexts_finish(r.tree, &rows, &count);
-        Py_END_ALLOW_THREADS vpy_trace_end(self);
+        Py_END_ALLOW_THREADS
+        vpy_trace_end(self);
         result = status == VST_OK ? build(&r, rows, count, min_ns)
                                   : vpy_raise(status, &error, self->path);
     }

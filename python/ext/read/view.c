@@ -52,9 +52,11 @@ static int view_init(PyObject *object, PyObject *args, PyObject *kw)
         options.progress = vpy_report_progress;
         options.progress_ctx = progress;
     }
-    Py_BEGIN_ALLOW_THREADS status = vst_view_open(
-        PyBytes_AS_STRING(self->path), &options, &self->handle, &error);
-    Py_END_ALLOW_THREADS Py_XDECREF(index_bytes);
+    Py_BEGIN_ALLOW_THREADS
+    status = vst_view_open(PyBytes_AS_STRING(self->path), &options,
+                           &self->handle, &error);
+    Py_END_ALLOW_THREADS
+    Py_XDECREF(index_bytes);
     if (status == VST_OK)
         return 0;
     self->handle = NULL;

@@ -10,7 +10,8 @@
 #pragma GCC visibility push(hidden)
 
 typedef struct vpy_view {
-    PyObject_HEAD vst_view *handle;
+    PyObject_HEAD
+    vst_view *handle;
     PyObject *path;   /* bytes */
     Py_ssize_t users; /* questions being answered */
 } vpy_view;

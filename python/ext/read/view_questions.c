@@ -115,9 +115,10 @@ PyObject *vpy_view_window(PyObject *object, PyObject *args, PyObject *kw)
         !set_threads(&q, threads))
         return NULL;
     self->users++;
-    Py_BEGIN_ALLOW_THREADS status =
-        vst_view_window(self->handle, &q.range, &bytes, &count, &error);
-    Py_END_ALLOW_THREADS self->users--;
+    Py_BEGIN_ALLOW_THREADS
+    status = vst_view_window(self->handle, &q.range, &bytes, &count, &error);
+    Py_END_ALLOW_THREADS
+    self->users--;
     result = status == VST_OK
                  ? PyBytes_FromStringAndSize(bytes, (Py_ssize_t)count)
                  : vpy_raise(status, &error, self->path);
@@ -161,9 +162,11 @@ PyObject *vpy_view_span_at(PyObject *object, PyObject *args)
         !vpy_view_is_usable(self))
         return NULL;
     self->users++;
-    Py_BEGIN_ALLOW_THREADS status =
+    Py_BEGIN_ALLOW_THREADS
+    status =
         vst_view_span_at(self->handle, thread, depth, time_ns, &span, &error);
-    Py_END_ALLOW_THREADS self->users--;
+    Py_END_ALLOW_THREADS
+    self->users--;
     if (status == VST_E_ARGUMENT)
         Py_RETURN_NONE;
     if (status != VST_OK)
@@ -207,9 +210,10 @@ PyObject *vpy_view_flame(PyObject *object, PyObject *args, PyObject *kw)
         !set_threads(&q, threads))
         return NULL;
     self->users++;
-    Py_BEGIN_ALLOW_THREADS status =
-        vst_view_flame(self->handle, &q.range, &rows, &count, &error);
-    Py_END_ALLOW_THREADS self->users--;
+    Py_BEGIN_ALLOW_THREADS
+    status = vst_view_flame(self->handle, &q.range, &rows, &count, &error);
+    Py_END_ALLOW_THREADS
+    self->users--;
     result = status == VST_OK ? vpy_flame_rows(rows, count, limit)
                               : vpy_raise(status, &error, self->path);
     free(rows);
@@ -243,9 +247,10 @@ PyObject *vpy_view_find(PyObject *object, PyObject *args, PyObject *kw)
         uint32_t *counts = (uint32_t *)(void *)PyBytes_AS_STRING(result);
         vst_view_ids wanted = {q.ids, q.id_count};
         self->users++;
-        Py_BEGIN_ALLOW_THREADS status =
-            vst_view_find(self->handle, &q.range, &wanted, counts, &error);
-        Py_END_ALLOW_THREADS self->users--;
+        Py_BEGIN_ALLOW_THREADS
+        status = vst_view_find(self->handle, &q.range, &wanted, counts, &error);
+        Py_END_ALLOW_THREADS
+        self->users--;
         if (status != VST_OK) {
             Py_CLEAR(result);
             vpy_raise(status, &error, self->path);
@@ -283,9 +288,11 @@ PyObject *vpy_view_next(PyObject *object, PyObject *args, PyObject *kw)
     if (vpy_view_is_usable(self) && set_ids(&q, ids)) {
         vst_view_ids wanted = {q.ids, q.id_count};
         self->users++;
-        Py_BEGIN_ALLOW_THREADS status =
+        Py_BEGIN_ALLOW_THREADS
+        status =
             vst_view_next(self->handle, &q.range, &wanted, back, &span, &error);
-        Py_END_ALLOW_THREADS self->users--;
+        Py_END_ALLOW_THREADS
+        self->users--;
         if (status == VST_OK)
             result = Py_BuildValue("{s:I,s:I,s:L,s:L,s:I}", "thread",
                                    span.thread, "depth", span.depth, "start_ns",
@@ -341,9 +348,10 @@ PyObject *vpy_view_counters(PyObject *object, PyObject *args, PyObject *kw)
     if (!vpy_view_is_usable(self) || !check_range(&q, true))
         return NULL;
     self->users++;
-    Py_BEGIN_ALLOW_THREADS status =
-        vst_view_counters(self->handle, &q.range, &series, &count, &error);
-    Py_END_ALLOW_THREADS self->users--;
+    Py_BEGIN_ALLOW_THREADS
+    status = vst_view_counters(self->handle, &q.range, &series, &count, &error);
+    Py_END_ALLOW_THREADS
+    self->users--;
     if (status != VST_OK)
         vpy_raise(status, &error, self->path);
     else
@@ -374,9 +382,10 @@ PyObject *vpy_view_losses(PyObject *object, PyObject *args)
     if (!vpy_view_is_usable(self) || !check_range(&q, false))
         return NULL;
     self->users++;
-    Py_BEGIN_ALLOW_THREADS status =
-        vst_view_losses(self->handle, &q.range, &losses, &count, &error);
-    Py_END_ALLOW_THREADS self->users--;
+    Py_BEGIN_ALLOW_THREADS
+    status = vst_view_losses(self->handle, &q.range, &losses, &count, &error);
+    Py_END_ALLOW_THREADS
+    self->users--;
     if (status != VST_OK)
         vpy_raise(status, &error, self->path);
     else

@@ -215,8 +215,10 @@ void vpy_flight_end(vpy_flight *self)
         return;
     release(self);
     self->ending = true;
-    Py_BEGIN_ALLOW_THREADS vst_flight_disarm(self->core);
-    Py_END_ALLOW_THREADS self->ending = false;
+    Py_BEGIN_ALLOW_THREADS
+    vst_flight_disarm(self->core);
+    Py_END_ALLOW_THREADS
+    self->ending = false;
 }
 
 /* In a forked child: the parent's snapshots are the parent's. */

@@ -7,8 +7,9 @@
 #include "read/read.h"
 
 typedef struct session {
-    PyObject_HEAD vst_session *handle; /* NULL until the first start */
-    PyObject *path;                    /* bytes or NULL */
+    PyObject_HEAD
+    vst_session *handle; /* NULL until the first start */
+    PyObject *path;      /* bytes or NULL */
     vpy_options options;
     bool overwrite, gc, checkpoints;
     bool memory;

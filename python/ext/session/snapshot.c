@@ -93,8 +93,10 @@ static PyObject *snapshot(PyObject *module, PyObject *args, PyObject *kw)
     failed = wait ? 0 : leave_to_thread(self);
     if (wait || failed) { /* without a thread to spare it takes this one */
         Py_INCREF(session);
-        Py_BEGIN_ALLOW_THREADS write_copy(self);
-        Py_END_ALLOW_THREADS Py_DECREF(session);
+        Py_BEGIN_ALLOW_THREADS
+        write_copy(self);
+        Py_END_ALLOW_THREADS
+        Py_DECREF(session);
         if (self->error.status != VST_OK)
             vpy_raise(self->error.status, &self->error, path);
         free(self);
@@ -128,8 +130,10 @@ void vpy_snapshots_wait(const PyObject *session)
             continue;
         }
         *link = one->next;
-        Py_BEGIN_ALLOW_THREADS pthread_join(one->thread, NULL);
-        Py_END_ALLOW_THREADS tell(one);
+        Py_BEGIN_ALLOW_THREADS
+        pthread_join(one->thread, NULL);
+        Py_END_ALLOW_THREADS
+        tell(one);
         free(one);
         link = &copies; /* it may have changed meanwhile */
     }

@@ -175,11 +175,6 @@ void vpy_cached_callables_show(void)
     forget_places();
 }
 
-bool vpy_cached_callables_are_hidden(void)
-{
-    return interpreter != NULL;
-}
-
 #else
 
 void vpy_cached_callables_hide(void)
@@ -188,11 +183,6 @@ void vpy_cached_callables_hide(void)
 
 void vpy_cached_callables_show(void)
 {
-}
-
-bool vpy_cached_callables_are_hidden(void)
-{
-    return false;
 }
 
 bool vpy_is_cached_callable(const PyMethodDef *method)

@@ -167,7 +167,6 @@ static inline uintptr_t *vpy_cached_call(uintptr_t address)
 /* So that calls of them are calls. */
 void vpy_cached_callables_hide(void);
 void vpy_cached_callables_show(void);
-bool vpy_cached_callables_are_hidden(void);
 
 #pragma GCC visibility pop
 #endif

@@ -7,7 +7,8 @@
 #include "traceback/traceback.h"
 
 typedef struct code_ref {
-    PyObject_HEAD PyCodeObject *code;
+    PyObject_HEAD
+    PyCodeObject *code;
 } code_ref;
 
 static Py_ssize_t extra_index;

@@ -160,8 +160,9 @@ static PyObject *capture(bool python, bool native, size_t skip)
 /* ---- CapturedTraceback -------------------------------------------------- */
 
 typedef struct captured {
-    PyObject_HEAD PyObject *traceback; /* a Traceback, or NULL: let go of */
-    Py_ssize_t skip;                   /* frames not to show */
+    PyObject_HEAD
+    PyObject *traceback; /* a Traceback, or NULL: let go of */
+    Py_ssize_t skip;     /* frames not to show */
 } captured;
 
 static int captured_traverse(PyObject *object, visitproc visit, void *arg)

@@ -56,7 +56,8 @@ int vpy_traceback_init(PyObject *module);
 
 /* The object of a traceback: each has one at most. */
 typedef struct vpy_traceback {
-    PyObject_HEAD vst_traceback *handle; /* NULL: cleared */
+    PyObject_HEAD
+    vst_traceback *handle; /* NULL: cleared */
 } vpy_traceback;
 
 extern PyTypeObject vpy_traceback_type;

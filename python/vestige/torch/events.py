@@ -1,7 +1,7 @@
 """What was recorded, event by event: FunctionEvent with torch.profiler's fields.
 
-The extension gives every span as a row of one block of memory (see python/ext/read/trace_events.c); an event is a number of
-such a row, and a field is read, or made, when it is asked for. Events have the ids that the exported file gives them.
+The extension gives every span as a row of one block of memory (see python/ext/read/trace_events.c); an event is the
+number of a row, and a field is read, or made, when it is asked for. Events have the ids that the exported file has.
 """
 
 from __future__ import annotations

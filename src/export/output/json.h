@@ -12,10 +12,7 @@
 #include "base/escape.h"
 #include "export/output/output.h"
 
-enum {
-    VST_JSON_DIGITS = 20,    /* of the longest integer */
-    VST_JSON_NUMBER_MAX = 32 /* bytes that writing any number may touch */
-};
+enum { VST_JSON_NUMBER_MAX = 32 }; /* bytes that writing any number may touch */
 
 /* "00" "01" … "99" */
 extern const char vst__json_pairs[200];
@@ -48,8 +45,8 @@ static inline void vst__json_store(char *at, uint64_t digits)
 
 char *vst__json_u64_long(char *at, uint64_t value); /* of nine digits or more */
 
-/* May write up to VST_JSON_DIGITS bytes, whatever it returns: what is behind
- * the number is overwritten by whatever comes next. */
+/* May write up to 20 bytes, those of the longest integer, whatever it returns:
+ * what is behind the number is overwritten by whatever comes next. */
 static inline char *vst__json_u64(char *at, uint64_t value)
 {
     uint64_t digits;

@@ -1,7 +1,9 @@
 // What a flame graph does when it is looked at in a browser: a click on a frame
 // makes it as wide as the picture, ctrl-F or the field searches by regular
 // expression. Part of every .svg that the exporter writes.
-const frames = Array.from(document.querySelectorAll("#frames > g")).map((g) => ({
+/** @type {NodeListOf<SVGGElement>} */
+const groups = document.querySelectorAll("#frames > g");
+const frames = Array.from(groups).map((g) => ({
   g, title: g.querySelector("title").textContent, rect: g.querySelector("rect"), text: g.querySelector("text"),
   x: +g.dataset.x, w: +g.dataset.w, d: +g.dataset.d,
 }));
@@ -25,11 +27,11 @@ function draw() {
     frame.g.style.display = visible ? "" : "none";
     if (!visible) continue;
     const x = LEFT + ((from - shown.x) / shown.w) * WIDTH, width = ((to - from) / shown.w) * WIDTH;
-    frame.rect.setAttribute("x", x);
-    frame.rect.setAttribute("width", width);
-    frame.text.setAttribute("x", x + 3);
+    frame.rect.setAttribute("x", String(x));
+    frame.rect.setAttribute("width", String(width));
+    frame.text.setAttribute("x", String(x + 3));
     frame.text.textContent = label(frame, width);
-    frame.g.style.opacity = outside ? 0.5 : 1;
+    frame.g.style.opacity = outside ? "0.5" : "1";
   }
   back.style.display = shown.w < 1 ? "" : "none";
 }
@@ -40,10 +42,10 @@ function zoom(frame) {
 }
 
 function search(expression) {
-  let pattern = null;
+  let pattern;
   try {
     pattern = expression ? new RegExp(expression) : null;
-  } catch (error) {
+  } catch {
     found.textContent = "no regular expression: " + expression;
     return;
   }

@@ -8,6 +8,7 @@
  * each. One thread at a time. */
 #include "export/timeline/firefox.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -172,7 +173,7 @@ static vst_status take_counter(void *ctx, const vst_counter *counter)
     uint32_t function;
     vst_status status = find_function(self, counter->id, &function);
 
-    if (status != VST_OK || counter->value - counter->value != 0)
+    if (status != VST_OK || !isfinite(counter->value))
         return status;
     return add_point(self, VST_FF_FUNCTIONS + function, counter->time_ns,
                      counter->value);

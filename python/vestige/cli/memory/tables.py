@@ -22,12 +22,6 @@ if TYPE_CHECKING:
 INDENT = 30  # of what stands in the last column
 BAR = 30
 UNNAMED = "(unnamed)"
-TITLES = {
-    "peak": "held at the high-water mark",
-    "leaks": "alive at the end",
-    "temporary": "temporary",
-    "total": "allocated",
-}
 
 
 def show(read: Read, sections: Sequence[str], rows: int, out: TextIO) -> None:

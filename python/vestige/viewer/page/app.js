@@ -4,6 +4,7 @@
 import { Banners, emptyNote } from "./banners.js";
 import { Counters } from "./counters.js";
 import { Details } from "./details.js";
+import { element } from "./elements.js";
 import { Flame } from "./flame.js";
 import { Help } from "./help.js";
 import { Input } from "./input.js";
@@ -20,8 +21,6 @@ import { Tip } from "./tip.js";
 import { formatMoment, formatTime } from "./units.js";
 import { View } from "./view.js";
 import { Windows } from "./windows.js";
-
-const element = (id) => document.getElementById(id);
 
 class App {
   constructor(source) {
@@ -83,10 +82,10 @@ class App {
       this.updateLater();
     });
     view.addEventListener("span", () => this.stage.invalidate("overlay"));
-    element("fit").addEventListener("click", () => view.fit());
-    element("undo").addEventListener("click", () => view.undo());
-    element("reset").addEventListener("click", () => view.reset());
-    element("theme").addEventListener("click", () => this.theme.toggle());
+    element("fit", HTMLButtonElement).addEventListener("click", () => view.fit());
+    element("undo", HTMLButtonElement).addEventListener("click", () => view.undo());
+    element("reset", HTMLButtonElement).addEventListener("click", () => view.reset());
+    element("theme", HTMLButtonElement).addEventListener("click", () => this.theme.toggle());
   }
 
   /** Asks again until every index is there, and shows how far it is. */
@@ -99,7 +98,7 @@ class App {
         progress = await this.source.progress();
         element("loading-told").textContent = "Indexing the trace, once";
         element("loading-what").textContent = `${progress.what} · ${Math.floor(100 * progress.share)} %`;
-        element("loading-share").value = progress.share;
+        element("loading-share", HTMLProgressElement).value = progress.share;
       } while (!progress.ready);
     }
   }
@@ -121,7 +120,7 @@ class App {
   }
 
   moved() {
-    element("undo").disabled = !this.view.past.length;
+    element("undo", HTMLButtonElement).disabled = !this.view.past.length;
     this.stage.invalidate();
     this.stage.want();
     this.updateLater();
@@ -224,8 +223,8 @@ class App {
   }
 
   focusSearch() {
-    element("query").focus();
-    element("query").select();
+    element("query", HTMLInputElement).focus();
+    element("query", HTMLInputElement).select();
   }
 
   foldAll() {
@@ -263,9 +262,9 @@ function titleOf(info) {
 }
 
 async function main() {
-  const data = element("vestige-data");
+  const data = document.getElementById("vestige-data");
   const app = new App(data ? new EmbeddedSource(data.textContent) : new HttpSource(takeToken()));
-  window.vestige = app; // for the console, and for tests
+  Object.assign(window, { vestige: app }); // for the console, and for tests
   try {
     await app.open();
   } catch (error) {

@@ -1,5 +1,6 @@
 // The selected span: what it is, when, with what arguments, called from where, and its lines of source.
 
+import { element } from "./elements.js";
 import { placeOf } from "./names.js";
 import { formatBytes, formatCount, formatMoment, formatShare, formatTime } from "./units.js";
 
@@ -11,11 +12,12 @@ const KINDS = {
 export class Details {
   constructor(app) {
     this.app = app;
-    this.element = document.getElementById("details");
+    this.element = element("details");
     this.element.addEventListener("click", (event) => {
-      const parent = event.target.closest("button[data-parent]");
-      if (parent) this.goToParent(Number(parent.dataset.parent));
-      if (event.target.closest("button[data-sandwich]")) this.app.openSandwich(this.one);
+      const button = event.target instanceof Element && event.target.closest("button");
+      if (!button) return;
+      if (button.dataset.parent !== undefined) this.goToParent(Number(button.dataset.parent));
+      if (button.dataset.sandwich !== undefined) this.app.openSandwich(this.one);
     });
     this.clear();
   }
@@ -131,10 +133,10 @@ function flatten(args) {
 }
 
 function make(tag, className = "", text = "") {
-  const element = document.createElement(tag);
-  if (className) element.className = className;
-  if (text) element.textContent = text;
-  return element;
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text) made.textContent = text;
+  return made;
 }
 
 function listOf(rows, className = "") {

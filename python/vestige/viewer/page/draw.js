@@ -124,7 +124,7 @@ export class Painter {
       else if (word & RAISED && ends && right - left >= 6) {
         for (const line of this.lines) line.fill(table.raised, Math.max(x0, x1 - Math.round(2 * this.ratio)), x1);
       }
-      if (labelY === labelY && x1 - x0 >= least) this.labels.push(x0, x1, labelY, id, runs, table);
+      if (!Number.isNaN(labelY) && x1 - x0 >= least) this.labels.push(x0, x1, labelY, id, runs, table);
     }
   }
 

@@ -1,6 +1,7 @@
 // The flame graph and the sandwich of the selected range: fetches the tree of calls, keeps it until the range, the scope or
 // the weight changes, and fills both panels.
 
+import { element } from "./elements.js";
 import { FlameCanvas } from "./flame_canvas.js";
 import { buildTree, calleesOf, callersOf, listFunctions, weigh } from "./flame_model.js";
 import { placeOf } from "./names.js";
@@ -16,14 +17,14 @@ export class Flame {
     this.key = "";
     this.one = null; // the function of the sandwich
     this.order = "self";
-    this.scope = document.getElementById("scope");
-    this.weight = document.getElementById("weight");
-    this.told = document.getElementById("flame-told");
-    this.bothTold = document.getElementById("both-told");
-    this.table = document.getElementById("functions");
+    this.scope = element("scope", HTMLSelectElement);
+    this.weight = element("weight", HTMLSelectElement);
+    this.told = element("flame-told");
+    this.bothTold = element("both-told");
+    this.table = element("functions");
     const hover = (node, event) => this.hover(node, event);
-    this.canvas = new FlameCanvas(document.getElementById("flame-canvas"), { onHover: hover, onPick: (node) => (this.one = node.one ?? this.one) });
-    this.both = new FlameCanvas(document.getElementById("both-canvas"), { onHover: hover, onPick: (node) => node.one && this.choose(node.one) });
+    this.canvas = new FlameCanvas(element("flame-canvas", HTMLCanvasElement), { onHover: hover, onPick: (node) => (this.one = node.one ?? this.one) });
+    this.both = new FlameCanvas(element("both-canvas", HTMLCanvasElement), { onHover: hover, onPick: (node) => node.one && this.choose(node.one) });
     this.scope.addEventListener("change", () => this.update());
     this.weight.addEventListener("change", () => this.update());
     this.table.addEventListener("click", (event) => this.clickTable(event));
@@ -120,10 +121,15 @@ export class Flame {
     }
   }
 
+  /** Those of the table that show a function. */
+  lines() {
+    return /** @type {HTMLElement[]} */ ([...this.table.querySelectorAll("tr[data-one]")]);
+  }
+
   choose(one) {
     this.one = one;
     if (!this.root) return; // chosen when the tree is there
-    for (const line of this.table.querySelectorAll("tr[data-one]")) {
+    for (const line of this.lines()) {
       const chosen = Number(line.dataset.one) === one.index;
       line.setAttribute("aria-selected", String(chosen));
       if (chosen) line.scrollIntoView({ block: "nearest" });
@@ -175,7 +181,7 @@ export class Flame {
     if (order) {
       this.order = order;
       this.fillTable();
-      this.table.querySelector(`button[data-order=${order}]`).focus();
+      /** @type {HTMLElement} */ (this.table.querySelector(`button[data-order=${order}]`)).focus();
     }
     const line = event.target.closest("tr[data-one]");
     if (line) this.choose(this.app.names.functions[Number(line.dataset.one)]);
@@ -184,7 +190,7 @@ export class Flame {
   keyTable(event) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step || event.shiftKey) return;
-    const lines = [...this.table.querySelectorAll("tr[data-one]")];
+    const lines = this.lines();
     const at = lines.findIndex((line) => line.getAttribute("aria-selected") === "true");
     const line = lines[Math.min(Math.max(at + step, 0), lines.length - 1)];
     if (line) this.choose(this.app.names.functions[Number(line.dataset.one)]);

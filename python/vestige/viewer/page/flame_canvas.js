@@ -59,7 +59,7 @@ export class FlameCanvas {
   /** The focus and all above it have the whole width. */
   arrange(root, wide, up) {
     const path = [];
-    for (let node = this.focus; node && !up; node = node.parent) path.unshift(node);
+    if (!up) for (let node = this.focus; node; node = node.parent) path.unshift(node);
     if (path[0] !== root) return layOut(root, 0, wide, 0.6);
     const boxes = path.slice(0, -1).map((node, level) => ({ node, x: 0, width: wide, level, outer: true }));
     const below = layOut(this.focus, 0, wide, 0.6);

@@ -1,5 +1,6 @@
 // The overlay with all keys and what colours mean.
 
+import { element } from "./elements.js";
 import { toCss } from "./theme.js";
 
 const KEYS = [
@@ -26,8 +27,8 @@ const COLOURS = [
 export class Help {
   constructor(app) {
     this.app = app;
-    this.dialog = document.getElementById("keys");
-    document.getElementById("help").addEventListener("click", () => this.toggle());
+    this.dialog = element("keys", HTMLDialogElement);
+    element("help", HTMLButtonElement).addEventListener("click", () => this.toggle());
     this.dialog.addEventListener("click", (event) => event.target === this.dialog && this.dialog.close());
   }
 
@@ -61,7 +62,7 @@ export class Help {
 }
 
 function make(tag, text) {
-  const element = document.createElement(tag);
-  element.textContent = text;
-  return element;
+  const made = document.createElement(tag);
+  made.textContent = text;
+  return made;
 }

@@ -1,5 +1,7 @@
 // Pointer, wheel, touch and keys to moves of the view. Keys that are held move as long as they are.
 
+import { element } from "./elements.js";
+
 const STEP = { w: ["zoom", 0.82], s: ["zoom", 1.22], a: ["pan", -0.12], d: ["pan", 0.12], ArrowLeft: ["pan", -0.12], ArrowRight: ["pan", 0.12] };
 const SCROLL = { ArrowUp: -54, ArrowDown: 54, PageUp: -400, PageDown: 400 };
 const CLICK = 4; // pixels a press may move and still be a click
@@ -7,8 +9,8 @@ const CLICK = 4; // pixels a press may move and still be a click
 export class Input {
   constructor(app) {
     this.app = app;
-    this.stage = document.getElementById("stage");
-    this.rows = document.getElementById("rows");
+    this.stage = element("stage");
+    this.rows = element("rows");
     this.pressed = new Map(); // pointers
     this.drag = null;
     this.held = new Set();

@@ -2,19 +2,21 @@
 // documentation says: PING until it answers PONG, then the buffer. speedscope fetches a file from an address that is made
 // for it. Without a network the file is saved instead, and opened there later.
 
+import { element } from "./elements.js";
+
 const PERFETTO = "https://ui.perfetto.dev";
 const PATIENCE = 20000; // ms for the other page to answer
 
 export class OpenIn {
   constructor(app) {
     this.app = app;
-    this.button = document.getElementById("open-in");
-    this.menu = document.getElementById("menu");
+    this.button = element("open-in", HTMLButtonElement);
+    this.menu = element("menu");
     this.button.hidden = !app.source.canExport;
     this.button.addEventListener("click", () => this.toggle());
     this.menu.addEventListener("keydown", (event) => this.key(event));
     this.menu.addEventListener("focusout", (event) => {
-      if (!this.menu.contains(event.relatedTarget) && event.relatedTarget !== this.button) this.close();
+      if (!this.menu.contains(/** @type {Node | null} */ (event.relatedTarget)) && event.relatedTarget !== this.button) this.close();
     });
   }
 
@@ -26,7 +28,7 @@ export class OpenIn {
     const box = this.button.getBoundingClientRect();
     this.menu.style.top = `${box.bottom + 4}px`;
     this.menu.style.right = `${Math.max(8, window.innerWidth - box.right)}px`;
-    this.menu.querySelector("[role=menuitem]").focus();
+    /** @type {HTMLElement} */ (this.menu.firstElementChild).focus();
   }
 
   close() {
@@ -39,18 +41,19 @@ export class OpenIn {
     const what = this.app.view.range ? "selected range" : "shown range";
     const items = [];
     const item = (text, action) => {
-      const element = document.createElement(typeof action === "string" ? "a" : "button");
+      const link = document.createElement("a"), button = document.createElement("button");
+      const made = typeof action === "string" ? link : button;
       if (typeof action === "string") {
-        element.href = action;
-        element.download = "";
+        link.href = action;
+        link.download = "";
       } else {
-        element.type = "button";
-        element.addEventListener("click", action);
+        button.type = "button";
+        button.addEventListener("click", action);
       }
-      element.setAttribute("role", "menuitem");
-      element.textContent = text;
-      element.addEventListener("click", () => this.close());
-      items.push(element);
+      made.setAttribute("role", "menuitem");
+      made.textContent = text;
+      made.addEventListener("click", () => this.close());
+      items.push(made);
     };
     const { source } = this.app;
     if (range) item(`Perfetto, ${what}`, () => this.perfetto(range));
@@ -66,8 +69,8 @@ export class OpenIn {
   }
 
   key(event) {
-    const items = [...this.menu.querySelectorAll("[role=menuitem]")];
-    const at = items.indexOf(document.activeElement);
+    const items = /** @type {HTMLElement[]} */ ([...this.menu.querySelectorAll("[role=menuitem]")]);
+    const at = items.findIndex((item) => item === document.activeElement);
     const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
     if (event.key === "Escape") {
       this.close();

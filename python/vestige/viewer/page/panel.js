@@ -1,5 +1,6 @@
 // The panel beneath the timeline: its tabs, its height, opening and closing.
 
+import { element } from "./elements.js";
 import { formatTime } from "./units.js";
 
 const NAMES = ["details", "flame", "sandwich"];
@@ -8,12 +9,12 @@ export class Panel {
   constructor(app) {
     this.app = app;
     this.tab = null; // the open one
-    this.element = document.getElementById("panel");
-    this.splitter = document.getElementById("splitter");
+    this.element = element("panel");
+    this.splitter = element("splitter");
     this.height = 236;
-    for (const name of NAMES) document.getElementById(`tab-${name}`).addEventListener("click", () => this.open(name));
-    document.getElementById("tabs").addEventListener("keydown", (event) => this.key(event));
-    document.getElementById("close").addEventListener("click", () => this.close());
+    for (const name of NAMES) element(`tab-${name}`).addEventListener("click", () => this.open(name));
+    element("tabs").addEventListener("keydown", (event) => this.key(event));
+    element("close", HTMLButtonElement).addEventListener("click", () => this.close());
     this.splitter.addEventListener("pointerdown", (event) => this.drag(event));
     this.splitter.addEventListener("keydown", (event) => {
       const step = { ArrowUp: 24, ArrowDown: -24 }[event.key];
@@ -31,12 +32,12 @@ export class Panel {
     this.element.hidden = this.splitter.hidden = false;
     for (const one of NAMES) {
       const chosen = one === name;
-      const tab = document.getElementById(`tab-${one}`);
+      const tab = element(`tab-${one}`);
       tab.setAttribute("aria-selected", String(chosen));
       tab.tabIndex = chosen ? 0 : -1;
-      document.getElementById(one).hidden = !chosen;
+      element(one).hidden = !chosen;
     }
-    document.getElementById("scope-box").hidden = name === "details";
+    element("scope-box").hidden = name === "details";
     this.resize(this.height);
     if (before !== name) this.app.flame?.update();
   }
@@ -48,7 +49,7 @@ export class Panel {
   }
 
   resize(height) {
-    const room = document.getElementById("main").clientHeight;
+    const room = element("main").clientHeight;
     this.height = Math.round(Math.min(Math.max(height, 120), Math.max(room - 160, 120)));
     this.element.style.height = `${this.height}px`;
     this.splitter.setAttribute("aria-valuenow", String(this.height));
@@ -73,7 +74,7 @@ export class Panel {
     if (!step || event.target.getAttribute("role") !== "tab") return;
     const next = NAMES[(NAMES.indexOf(this.tab) + step + NAMES.length) % NAMES.length];
     this.open(next);
-    document.getElementById(`tab-${next}`).focus();
+    element(`tab-${next}`).focus();
     event.preventDefault();
     event.stopPropagation();
   }
@@ -81,6 +82,6 @@ export class Panel {
   tellRange(from, to) {
     const { view } = this.app;
     const what = view.range ? "the selected" : view.isWhole() ? "all" : "the shown";
-    document.getElementById("range-told").textContent = `${what} ${formatTime(to - from)}`;
+    element("range-told").textContent = `${what} ${formatTime(to - from)}`;
   }
 }

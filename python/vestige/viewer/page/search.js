@@ -1,6 +1,7 @@
 // Search: names that match, in all traces; their spans stand out, the others fade, the ruler shows where they are, and one
 // goes from match to match in the order of time. A text matches anywhere, whatever its case; /…/ is a regular expression.
 
+import { element } from "./elements.js";
 import { formatCount } from "./units.js";
 
 const WAIT = 150;
@@ -8,9 +9,9 @@ const WAIT = 150;
 export class Search {
   constructor(app) {
     this.app = app;
-    this.query = document.getElementById("query");
-    this.output = document.getElementById("matches");
-    this.buttons = { next: document.getElementById("next"), previous: document.getElementById("previous") };
+    this.query = element("query", HTMLInputElement);
+    this.output = element("matches");
+    this.buttons = { next: element("next", HTMLButtonElement), previous: element("previous", HTMLButtonElement) };
     this.ids = null; // trace -> Set of ids; null: no search
     this.functions = new Set();
     this.at = null; // the match that was gone to
@@ -18,13 +19,13 @@ export class Search {
       clearTimeout(this.timer);
       this.timer = setTimeout(() => this.run(), WAIT);
     });
-    document.getElementById("search").addEventListener("submit", (event) => event.preventDefault());
+    element("search").addEventListener("submit", (event) => event.preventDefault());
     this.query.addEventListener("keydown", (event) => {
       if (event.key === "Enter") this.go(event.shiftKey);
       if (event.key === "Escape") {
         this.query.value = "";
         this.run();
-        document.getElementById("rows").focus();
+        element("rows").focus();
       }
       event.stopPropagation();
     });

@@ -1,5 +1,6 @@
 // The canvases of the timeline and what is drawn when. A frame is drawn when something changed and never otherwise.
 
+import { element } from "./elements.js";
 import { Gutter } from "./gutter.js";
 import { Overlay } from "./overlay.js";
 import { Overview } from "./overview.js";
@@ -9,7 +10,6 @@ import { ROW } from "./timeline.js";
 import { placeOf } from "./names.js";
 import { formatCount, formatMoment, formatTime } from "./units.js";
 
-const element = (id) => document.getElementById(id);
 const NEAR = 3; // CSS pixels from the pointer within which a thin span is taken
 
 export class Stage {
@@ -17,10 +17,10 @@ export class Stage {
     this.app = app;
     this.rows = element("rows");
     this.box = element("stage");
-    this.painter = new Painter(element("spans"));
-    this.overlay = new Overlay(element("overlay"));
-    this.ruler = new Ruler(element("ruler"));
-    this.overview = new Overview(element("overview"), app.view);
+    this.painter = new Painter(element("spans", HTMLCanvasElement));
+    this.overlay = new Overlay(element("overlay", HTMLCanvasElement));
+    this.ruler = new Ruler(element("ruler", HTMLCanvasElement));
+    this.overview = new Overview(element("overview", HTMLCanvasElement), app.view);
     this.gutter = new Gutter(element("gutter"), (key) => {
       app.timeline.toggle(key);
       this.arranged();
@@ -28,7 +28,7 @@ export class Stage {
     this.losses = new Map();
     this.hover = null;
     this.pointer = null; // x of the pointer, CSS pixels
-    this.width = this.height = 0;
+    this.width = this.height = this.ratio = 0;
     this.pending = null;
     this.rows.addEventListener("scroll", () => {
       this.point(null);
@@ -72,9 +72,9 @@ export class Stage {
     this.box.style.height = `${height}px`;
     this.painter.resize(width, height, ratio);
     this.overlay.resize(width, height, ratio);
-    element("ruler").style.width = element("overview").style.width = `${width}px`;
-    this.ruler.resize(width, element("ruler").clientHeight, ratio);
-    this.overview.resize(width, element("overview").clientHeight, ratio);
+    element("ruler", HTMLCanvasElement).style.width = element("overview", HTMLCanvasElement).style.width = `${width}px`;
+    this.ruler.resize(width, element("ruler", HTMLCanvasElement).clientHeight, ratio);
+    this.overview.resize(width, element("overview", HTMLCanvasElement).clientHeight, ratio);
     return true;
   }
 
@@ -235,7 +235,7 @@ export class Stage {
     if (!track) return null;
     const { exact } = this.app.windows.of(trace);
     const middle = Math.max(start, Math.min((start + end) / 2, end));
-    if (key === "ArrowUp") return depth > 0 ? found(this.rectAt(track, depth - 1, middle, 1)) : null;
+    if (key === "ArrowUp") return depth > 0 ? present(this.rectAt(track, depth - 1, middle, 1)) : null;
     const row = exact?.threads.get(thread)?.find(([one]) => one === (key === "ArrowDown" ? depth + 1 : depth));
     if (!row) return null;
     const [level, first, count] = row;
@@ -269,7 +269,7 @@ export class Stage {
   }
 }
 
-function found(place) {
+function present(place) {
   return place.rect >= 0 ? place : null;
 }
 

@@ -103,6 +103,7 @@ export function parse(hex) {
   return [value >> 16, (value >> 8) & 255, value & 255];
 }
 
+/** @param {number[]} color red, green and blue */
 export function pack([red, green, blue]) {
   return (0xff000000 | (blue << 16) | (green << 8) | red) >>> 0;
 }

@@ -16,7 +16,7 @@ export class Timeline {
     this.folded = new Set(); // keys of tracks
     this.counters = new Map(); // trace -> [{name, unit, thread}]
     for (const trace of traces) { // those that only allocated, or did nothing, come last
-      trace.threads.sort((a, b) => (b.spans > 0) - (a.spans > 0));
+      trace.threads.sort((a, b) => Number(b.spans > 0) - Number(a.spans > 0));
       for (const thread of trace.threads) if (!thread.spans) this.folded.add(threadKey(trace, thread));
     }
     const all = traces.reduce((sum, trace) => sum + trace.threads.length, 0);
@@ -107,9 +107,9 @@ export class Timeline {
   }
 
   unfold(trace, number) {
-    const changed = this.folded.delete(`p${trace}`) | this.folded.delete(`t${trace}:${number}`);
+    const changed = [`p${trace}`, `t${trace}:${number}`].map((key) => this.folded.delete(key)).includes(true);
     if (changed) this.arrange();
-    return Boolean(changed);
+    return changed;
   }
 
   setCounters(trace, counters) {

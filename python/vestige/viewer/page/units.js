@@ -1,5 +1,6 @@
 // Numbers for people: times, bytes and counts, and the steps of a ruler.
 
+/** @type {[number, string][]} */
 const UNITS = [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]];
 
 /** A duration in ns with about three digits: "1.53 ms", "2 min 05 s". */

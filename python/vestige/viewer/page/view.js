@@ -28,7 +28,7 @@ export class View extends EventTarget {
   }
 
   show(from, to, { step = false, remember = true } = {}) {
-    let width = Math.min(Math.max(to - from, NARROWEST), this.most - this.least);
+    const width = Math.min(Math.max(to - from, NARROWEST), this.most - this.least);
     const middle = (from + to) / 2;
     let start = to - from === width ? from : middle - width / 2;
     start = Math.min(Math.max(start, this.least), this.most - width);

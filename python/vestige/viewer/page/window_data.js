@@ -7,7 +7,10 @@ const UNIT = 2 ** 32 - 1;
 
 /** One answer, read in place. Rectangle i of a row: start, end (parts of the window), id and flags, busy, count. */
 export class WindowData {
-  constructor(buffer) {
+  /** `key` names what was asked for, `asked` the threads. */
+  constructor(buffer, key, asked) {
+    this.key = key;
+    this.asked = asked;
     const view = new DataView(buffer);
     if (buffer.byteLength < 32 || view.getUint32(0, true) !== MAGIC) throw new Error("The answer is not a window of a trace.");
     const rows = view.getUint32(4, true), rects = view.getUint32(8, true);

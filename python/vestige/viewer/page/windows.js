@@ -52,10 +52,8 @@ export class Windows {
     held.busy = busy;
     held.wish = null;
     try {
-      const data = new WindowData(await this.source.window(wish, busy.abort.signal));
+      const data = new WindowData(await this.source.window(wish, busy.abort.signal), wish.key, new Set(wish.threads));
       if (held.busy !== busy) return;
-      data.key = wish.key;
-      data.asked = new Set(wish.threads);
       held.exact = data;
     } catch (error) {
       if (held.busy !== busy) return;
@@ -82,10 +80,8 @@ export class Windows {
     held.wideBusy = abort;
     try {
       const pixels = Math.round((wish.pixels * (to - from)) / (wish.to - wish.from));
-      const data = new WindowData(await this.source.window({ ...wish, from, to, pixels }, abort.signal));
-      data.key = wish.key;
-      data.asked = new Set(wish.threads);
-      held.wide = data;
+      const buffer = await this.source.window({ ...wish, from, to, pixels }, abort.signal);
+      held.wide = new WindowData(buffer, wish.key, new Set(wish.threads));
     } catch { /* only a help: the next wish asks again */ }
     if (held.wideBusy === abort) held.wideBusy = null;
   }

@@ -1,0 +1,92 @@
+#!/bin/bash
+# Looks at the sources without running them: by all checks, or by those that are
+# given. `make lint CHECKS='ruff mypy'` makes .venv/lint first.
+# shellcheck disable=SC2329 # functions are called by the name of their check
+set -u
+
+bin=.venv/lint/bin
+folders="src include python adapters tests/c tests/python fuzz bench examples"
+mkdir -p build
+
+# ---- each check is a function, and fails as its tool does --------------------
+
+c_files() {
+    # shellcheck disable=SC2086 # a list of folders
+    find $folders \( -name '*.[ch]' -o -name '*.cpp' \) -print0
+}
+
+check_clang_format() { c_files | xargs -0 "$bin/clang-format" --dry-run --Werror; }
+check_ruff() { "$bin/ruff" check --output-format concise .; }
+check_ruff_format() { "$bin/ruff" format --check .; }
+check_mypy() { "$bin/mypy" --cache-dir build/mypy; }
+
+check_shellcheck() {
+    find scripts tests .ci -name '*.sh' -print0 | xargs -0 "$bin/shellcheck" .ci/run
+}
+
+check_spelling() {
+    "$bin/codespell" README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md SECURITY.md \
+        docs src include python adapters scripts --skip '*.png,package-lock.json' \
+        --ignore-words-list "$(grep -v '^#' scripts/lint/words.txt | paste -sd,)"
+}
+
+check_limits() { "$bin/python" scripts/lint/check_limits.py; }
+check_version() { "$bin/python" scripts/lint/check_version.py; }
+
+# Of Python, only what nobody uses in the package: tests have names for pytest.
+check_unused() {
+    "$bin/python" scripts/lint/check_unused.py || return
+    ! "$bin/vulture" | grep -E '^(python|scripts)/'
+}
+
+# The flags of each file are Meson's, from a build directory in which nothing is
+# compiled; headers that are made from other files are.
+check_clang_tidy() (
+    unset MAKEFLAGS
+    export PATH="$PWD/.venv/tools/bin:$PATH"
+    if [ ! -e build/lint/build.ninja ]; then
+        meson setup build/lint -Dpython=true -Dlibrary=false -Dbench=true \
+            -Dbuildtype=debug || exit
+    fi
+    # shellcheck disable=SC2046 # a name a target
+    ninja -C build/lint $(ninja -C build/lint -t targets rule CUSTOM_COMMAND |
+        grep '\.h$') || exit
+    find src python/ext bench -name '*.c' -print0 |
+        "$PWD/$bin/python" scripts/lint/compiled.py build/lint |
+        xargs -0 -P 2 -n 10 "$bin/clang-tidy" -p build/lint --quiet \
+            --extra-arg=-Wno-everything
+)
+
+has_node() { [ -e .venv/lint/node_modules/.bin/tsc ]; }
+
+check_javascript() {
+    if ! has_node; then
+        echo "SKIPPED [2] lint: there is no node to check JavaScript with"
+        return
+    fi
+    .venv/lint/node_modules/.bin/tsc --project scripts/lint/tsconfig.json &&
+        .venv/lint/node_modules/.bin/eslint --config scripts/lint/eslint.config.js \
+            python/vestige src/export
+}
+
+# ---- all of them ------------------------------------------------------------
+
+checks=${*:-clang_format ruff ruff_format mypy shellcheck spelling limits version unused javascript clang_tidy}
+failed=
+passed=0
+for check in $checks; do
+    started=$(date +%s%N)
+    if output=$("check_${check//-/_}" 2>&1); then
+        grep '^SKIPPED' <<<"$output"
+        passed=$((passed + 1))
+        result=ok
+    else
+        echo "$output"
+        failed="$failed $check"
+        result=FAILED
+    fi
+    printf '%-7s%s (%d ms)\n' "$result" "$check" $((($(date +%s%N) - started) / 1000000))
+done
+[ -n "$failed" ] || { echo "$passed checks passed"; exit 0; }
+echo "make lint:$failed failed"
+exit 1

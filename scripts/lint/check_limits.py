@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Checks what we promise to readers: files of at most 500 lines, functions of at most 60."""
+
+import ast
+import sys
+from pathlib import Path
+
+from c_source import functions
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+FOLDERS = ["src", "include", "python", "adapters", "scripts"]
+LINES_MAX = 500
+FUNCTION_MAX = 60
+SUFFIXES = {".c", ".h", ".cpp", ".py", ".pyi", ".sh", ".js", ".mjs", ".css", ".html", ".sql", ".build"}
+# Files and functions that may be longer, each with its reason.
+LONGER = {
+    "src/export/memory/memory_page.html": "a page is one file",
+    "src/replay/matcher.c": "until it is split",
+    "python/ext/session/session.c": "until it is split",
+    "python/vestige/profiler.py:__init__": "until it is split",
+    "python/vestige/torch/table.py:format_table": "until it is split",
+    "python/vestige/_core.pyi": "the whole of the extension in one list, of which nothing is code",
+}
+
+
+def python_functions(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.name, node.lineno, node.end_lineno - node.lineno + 1 - _documented(node)
+
+
+def _documented(node):
+    """The lines of its documentation, which is no code."""
+    first = node.body[0]
+    is_text = (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    )
+    return first.end_lineno - first.lineno + 1 if is_text else 0
+
+
+def c_functions(path):
+    for one in functions(path):
+        if one.is_definition:
+            yield one.name, one.line, one.last - one.line + 1
+
+
+def look(path):
+    name = path.relative_to(ROOT).as_posix()
+    lines = path.read_text().count("\n")
+    if lines > LINES_MAX and name not in LONGER:
+        yield f"{name}:{LINES_MAX + 1}: the file has {lines} lines; {LINES_MAX} is the most"
+    known = {".py": python_functions, ".c": c_functions, ".h": c_functions, ".cpp": c_functions}
+    for function, line, length in known.get(path.suffix, lambda _: ())(path):
+        if length > FUNCTION_MAX and f"{name}:{function}" not in LONGER:
+            yield f"{name}:{line}: {function}() has {length} lines; {FUNCTION_MAX} is the most"
+
+
+def main():
+    paths = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES)
+    problems = [problem for path in paths for problem in look(path)]
+    for problem in problems:
+        print(problem)
+    print(f"looked at the length of {len(paths)} files and their functions")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

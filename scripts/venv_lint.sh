@@ -1,0 +1,17 @@
+#!/bin/sh
+# Makes .venv/lint: what `make lint` runs. The tools come from PyPI; those for
+# JavaScript from npm, where there is node.
+set -eu
+
+newest=$(scripts/find_python.sh --all | tail -n 1)
+python=$(scripts/find_python.sh "$newest")
+echo "making .venv/lint"
+rm -rf .venv/lint
+"$python" -m venv .venv/lint
+.venv/lint/bin/python -m pip install -qq --disable-pip-version-check \
+    -r scripts/lint/requirements.txt
+if command -v npm >/dev/null; then
+    cp scripts/lint/package.json scripts/lint/package-lock.json .venv/lint
+    npm ci --silent --no-fund --no-audit --prefix .venv/lint >/dev/null ||
+        rm -rf .venv/lint/node_modules
+fi
