@@ -69,6 +69,10 @@ vst_status vst_session_create(const vst_session_options *options,
     session->recording->checkpoints =
         options->checkpoints || options->max_size || options->keep_ns;
     session->recording->shortest = ticks_of(options->min_duration_ns);
+    session->recording->tracer_context =
+        (vst_tracer_context){session, options->tracer_options};
+    session->recording->memory_tracer_context =
+        (vst_tracer_context){session, options->memory_tracer_options};
     *out = session;
     return VST_OK;
 }

@@ -69,6 +69,8 @@ typedef struct vst_api {
     vst_ticks (*clock_ticks)(void);
     /* As storage.h has it. */
     void (*record_storages)(const uint64_t *payload, uint32_t words);
+    /* As tracer.h has it. */
+    void (*tracer_register_with_context)(vst_tracer_make_with_context_fn make);
 } vst_api;
 
 #ifdef __cplusplus

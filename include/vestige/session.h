@@ -32,6 +32,9 @@ typedef struct vst_session_options {
     /* Calls that took less (vst_record_end_of_call), and in which nothing else
      * was recorded that stays, are left out and counted; 0: none. */
     uint64_t min_duration_ns;
+    /* For the registered tracers (vst_tracer_context), which know what it is.
+     * It must be there until the first start has returned. */
+    const void *tracer_options, *memory_tracer_options;
 } vst_session_options;
 
 VST_API vst_status vst_session_create(const vst_session_options *options,

@@ -80,11 +80,17 @@ enum { VST_WINDOW_LAST = -1, VST_WINDOW_ALL = -2 };
 /* The window of a number, and all that follow it. */
 #define VST_WINDOW_SINCE(number) (-3 - (number))
 
-/* Replays a window into sink, thread after thread. tracer turns events into
- * spans; with NULL replay's own matcher does. counts may be NULL. */
+/* Replays a window into sink, thread after thread. The tracer of a session that
+ * is alive may turn the events into spans (get_events); with NULL replay's own
+ * matcher does. */
 VST_API vst_status vst_trace_replay(vst_trace *trace, int window,
                                     vst_tracer *tracer, const vst_sink *sink,
                                     vst_error *error);
+
+/* Replays a window into a sink of events, for readers that make no spans. */
+VST_API vst_status vst_trace_replay_events(vst_trace *trace, int window,
+                                           const vst_event_sink *sink,
+                                           vst_error *error);
 
 /* Shows only what was open or happened from then to then, both included, in
  * replays and exports. What came before is counted as dropped, and what was

@@ -3,7 +3,8 @@
  * starts. With nothing registered it makes one that does nothing.
  *
  * Registering is for start-up and for tests; it takes effect at the next make.
- */
+ * What a tracer needs to know of the session it is made for comes with the
+ * make, as a context; nothing is left for it in variables. */
 #ifndef VESTIGE_TRACER_H
 #define VESTIGE_TRACER_H
 
@@ -74,6 +75,17 @@ typedef struct vst_compressed_event {
 /* end_time_ns while more batches of the same thread follow. */
 #define VST_TIME_OPEN INT64_MIN
 
+/* Takes the events of a trace, thread after thread, batch by batch: replay's
+ * matcher, a tracer's get_events and readers that want no spans are each one
+ * of these. The last batch of a thread has an end time. A reading begins with
+ * events NULL and no end time: what is kept of an earlier one is forgotten. */
+typedef struct vst_event_sink {
+    void *ctx;
+    vst_status (*events)(void *ctx, const vst_time_converter *converter,
+                         const vst_compressed_event *events, size_t count,
+                         int64_t end_time_ns);
+} vst_event_sink;
+
 typedef struct vst_tracer vst_tracer;
 
 /* The contract of a tracer. All but get_events are called by the thread that
@@ -84,10 +96,10 @@ typedef struct vst_tracer_ops {
     vst_status (*restart)(vst_tracer *tracer);
     /* From now on garbage collections are recorded as spans. */
     void (*register_gc_callback)(vst_tracer *tracer);
-    /* Turns one thread's events into spans. Called batch by batch when
-     * somebody reads; the last batch of a thread has an end time, at which
-     * what is still open is closed. A reading begins with enters NULL and no
-     * end time: what is kept of an earlier one is forgotten. */
+    /* Turns one thread's events into spans, as a vst_event_sink takes them;
+     * what is still open at the end time is closed there. Only exports of a
+     * session that is alive call it (vst_session_tracer): a file that is read
+     * back has no tracer, and its spans are the matcher's. */
     vst_status (*get_events)(vst_tracer *tracer,
                              const vst_time_converter *converter,
                              const vst_compressed_event *enters, size_t count,
@@ -104,7 +116,24 @@ struct vst_tracer {
 typedef vst_status (*vst_tracer_make_fn)(vst_recording *recording,
                                          vst_tracer **tracer);
 
-VST_API void vst_tracer_register(vst_tracer_make_fn make); /* NULL: none */
+/* What a tracer is made for. */
+typedef struct vst_tracer_context {
+    struct vst_session *session; /* NULL: of none */
+    /* What the session's options have for this tracer, NULL: nothing. It is
+     * there while the tracer is made. */
+    const void *options;
+} vst_tracer_context;
+
+typedef vst_status (*vst_tracer_make_with_context_fn)(
+    vst_recording *recording, const vst_tracer_context *context,
+    vst_tracer **tracer);
+
+/* The last one registered makes the tracers; NULL: none does. */
+VST_API void vst_tracer_register(vst_tracer_make_fn make);
+VST_API void
+vst_tracer_register_with_context(vst_tracer_make_with_context_fn make);
+/* What is registered, also for who wraps it: one that wants a context gets that
+ * of the recording. */
 VST_API vst_tracer_make_fn vst_tracer_registered(void);
 VST_API vst_status vst_tracer_make(vst_recording *recording,
                                    vst_tracer **tracer);
@@ -129,7 +158,13 @@ struct vst_memory_tracer {
 typedef vst_status (*vst_memory_tracer_make_fn)(vst_recording *recording,
                                                 vst_memory_tracer **tracer);
 
+typedef vst_status (*vst_memory_tracer_make_with_context_fn)(
+    vst_recording *recording, const vst_tracer_context *context,
+    vst_memory_tracer **tracer);
+
 VST_API void vst_memory_tracer_register(vst_memory_tracer_make_fn make);
+VST_API void vst_memory_tracer_register_with_context(
+    vst_memory_tracer_make_with_context_fn make);
 VST_API vst_status vst_memory_tracer_make(vst_recording *recording,
                                           vst_memory_tracer **tracer);
 

@@ -77,6 +77,7 @@ static const vst_api api = {
     .clock_in_use = &vst_clock_in_use,
     .clock_ticks = vst_clock_ticks_portable,
     .record_storages = vst_record_storages,
+    .tracer_register_with_context = vst_tracer_register_with_context,
 };
 
 static PyObject *set_torch_mode(PyObject *module, PyObject *on)
@@ -149,7 +150,7 @@ static int module_exec(PyObject *module)
         vpy_memory_events_init(module) < 0 || vpy_nodes_init(module) < 0 ||
         add_constants(module) < 0)
         return -1;
-    vst_tracer_register(vpy_tracer_make);
+    vst_tracer_register_with_context(vpy_tracer_make);
     vpy_storage_guard_init();
     return 0;
 }

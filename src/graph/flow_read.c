@@ -1,5 +1,5 @@
-/* Reads the flow of a trace: once its operators, through a tracer that makes no
- * spans, and once its memory. One thread at a time. */
+/* Reads the flow of a trace: once its operators, from the events themselves,
+ * and once its memory. One thread at a time. */
 #include "graph/flow.h"
 
 #include <stdlib.h>
@@ -26,7 +26,6 @@ typedef struct frame {
 } frame;
 
 typedef struct reader {
-    vst_tracer tracer; /* first */
     vst__flow *flow;
     const vst_trace *trace;
     uint8_t *kinds; /* by definition id */
@@ -229,15 +228,13 @@ static vst_status escape(reader *self, const vst_compressed_event *event,
     }
 }
 
-static vst_status get_events(vst_tracer *tracer,
-                             const vst_time_converter *converter,
-                             const vst_compressed_event *events, size_t count,
-                             int64_t end_ns, const vst_sink *sink)
+static vst_status take_events(void *ctx, const vst_time_converter *converter,
+                              const vst_compressed_event *events, size_t count,
+                              int64_t end_ns)
 {
-    reader *self = (reader *)tracer;
+    reader *self = ctx;
     vst_status status = VST_OK;
 
-    (void)sink;
     for (size_t i = 0; i < count && status == VST_OK; i++) {
         uint32_t kind = vst_trace_key_kind(events[i].key);
         vst_id id = vst_trace_key_id(events[i].key);
@@ -261,10 +258,7 @@ static vst_status get_events(vst_tracer *tracer,
 static vst_status read_operators(vst__flow *flow, vst_trace *trace, int window,
                                  vst_error *error)
 {
-    static const vst_tracer_ops ops = {.get_events = get_events};
-    static const vst_sink sink = {0};
-    reader self = {.tracer = {&ops},
-                   .flow = flow,
+    reader self = {.flow = flow,
                    .trace = trace,
                    .kinds_max = vst_trace_definition_max(trace)};
     vst_status status;
@@ -272,7 +266,8 @@ static vst_status read_operators(vst__flow *flow, vst_trace *trace, int window,
     self.kinds = calloc((size_t)self.kinds_max + 1, 1);
     if (self.kinds == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
-    status = vst_trace_replay(trace, window, &self.tracer, &sink, error);
+    status = vst_trace_replay_events(
+        trace, window, &(vst_event_sink){&self, take_events}, error);
     free(self.kinds);
     free(self.frames);
     return status;

@@ -8,6 +8,7 @@
 
 #include <vestige/memory.h>
 #include <vestige/record.h>
+#include <vestige/tracer.h>
 
 #include "base/fold.h"
 #include "base/intern.h"
@@ -98,6 +99,8 @@ struct vst_recording {
     bool has_memory; /* the trace says so */
     char *key;       /* scratch for vst_recording_define_id */
     size_t key_size;
+    /* For those who make tracers; set before the first start. */
+    vst_tracer_context tracer_context, memory_tracer_context;
     void (*attention)(void *ctx);
     void *attention_ctx;
 };

@@ -1,6 +1,7 @@
-/* Replays a trace: window by window, thread by thread, batch by batch, through
- * a tracer or the matcher. Memory is bounded by a batch and what is open at one
- * moment. One thread at a time uses a trace. */
+/* Replays a trace: window by window, thread by thread, batch by batch, into a
+ * sink of events. Where spans are wanted the sink is the matcher, or a tracer.
+ * Memory is bounded by a batch and what is open at one moment. One thread at a
+ * time uses a trace. */
 #include "replay/replay.h"
 
 #include <stdlib.h>
@@ -12,12 +13,18 @@
 
 enum { PROGRESS_NS = 50000000 };
 
-struct vst__replay {
-    vst_trace *trace;
+/* Makes spans of events. */
+typedef struct span_maker {
     vst_tracer *tracer;
     vst_matcher *matcher; /* where there is no tracer */
     vst_sink sink;        /* the caller's, and far_ends */
     vst_far_ends far_ends;
+} span_maker;
+
+struct vst__replay {
+    vst_trace *trace;
+    vst_event_sink sink;
+    span_maker spans; /* all zero where none are wanted */
     vst_time_converter converter;
     uint64_t words_total;
     uint64_t words_before; /* of the threads that are done */
@@ -55,11 +62,30 @@ static vst_status tell_progress(replay *self)
 static vst_status feed(replay *self, const vst_compressed_event *events,
                        size_t count, int64_t end_ns)
 {
-    if (self->tracer != NULL)
-        return self->tracer->ops->get_events(
-            self->tracer, &self->converter, events, count, end_ns, &self->sink);
-    return vst_matcher_feed(self->matcher, &self->converter, events, count,
-                            end_ns, &self->sink);
+    return self->sink.events(self->sink.ctx, &self->converter, events, count,
+                             end_ns);
+}
+
+/* ---- spans -------------------------------------------------------------- */
+
+static vst_status feed_tracer(void *ctx, const vst_time_converter *converter,
+                              const vst_compressed_event *events, size_t count,
+                              int64_t end_ns)
+{
+    const span_maker *self = ctx;
+
+    return self->tracer->ops->get_events(self->tracer, converter, events, count,
+                                         end_ns, &self->sink);
+}
+
+static vst_status feed_matcher(void *ctx, const vst_time_converter *converter,
+                               const vst_compressed_event *events, size_t count,
+                               int64_t end_ns)
+{
+    const span_maker *self = ctx;
+
+    return vst_matcher_feed(self->matcher, converter, events, count, end_ns,
+                            &self->sink);
 }
 
 /* ---- steps -------------------------------------------------------------- */
@@ -74,9 +100,9 @@ static vst_status open_window(replay *self)
     if (vst__window_is_gone(self->trace, window))
         return VST_OK;
     self->last_segment += window->segment_count;
-    if (self->sink.far_ends == NULL || window->segment_count == 0)
+    if (self->spans.sink.far_ends == NULL || window->segment_count == 0)
         return VST_OK;
-    return vst__far_ends_collect(&self->far_ends, self->trace, window,
+    return vst__far_ends_collect(&self->spans.far_ends, self->trace, window,
                                  &self->decoder, &self->converter);
 }
 
@@ -161,8 +187,7 @@ vst_status vst__replay_step(replay *self, bool *done)
 
 /* ---- the whole ---------------------------------------------------------- */
 
-vst_status vst__replay_begin(vst_trace *trace, int window, vst_tracer *tracer,
-                             const vst_sink *sink, replay **result)
+static vst_status create(vst_trace *trace, int window, replay **result)
 {
     size_t first, count;
     vst_status status =
@@ -176,48 +201,81 @@ vst_status vst__replay_begin(vst_trace *trace, int window, vst_tracer *tracer,
     if (self == NULL)
         return VST_E_NOMEM;
     self->trace = trace;
-    self->tracer = tracer;
-    self->sink = *sink;
     self->converter = vst__clockmap_converter(&trace->clock);
-    self->sink.far_ends =
-        vst__trace_has_far_ends(trace) ? &self->far_ends : NULL;
     self->window = trace->windows + first;
     self->last_window = self->window + count;
     for (size_t i = first; i < first + count; i++)
         self->words_total += trace->windows[i].words;
-    if (tracer == NULL)
-        status = vst_matcher_create(&self->matcher);
-    if (status == VST_OK)
-        status = feed(self, NULL, 0, VST_TIME_OPEN);
     *result = self;
+    return VST_OK;
+}
+
+static vst_status begin_reading(replay **made)
+{
+    vst_status status = feed(*made, NULL, 0, VST_TIME_OPEN);
+
+    if (status != VST_OK) {
+        vst__replay_end(*made);
+        *made = NULL;
+    }
+    return status;
+}
+
+static vst_status begin_events(vst_trace *trace, int window,
+                               const vst_event_sink *sink, replay **result)
+{
+    vst_status status = create(trace, window, result);
+
+    if (status != VST_OK)
+        return status;
+    (*result)->sink = *sink;
+    return begin_reading(result);
+}
+
+vst_status vst__replay_begin(vst_trace *trace, int window, vst_tracer *tracer,
+                             const vst_sink *sink, replay **result)
+{
+    vst_status status = create(trace, window, result);
+    replay *self = *result;
+
+    if (status != VST_OK)
+        return status;
+    self->spans.tracer = tracer;
+    self->spans.sink = *sink;
+    self->spans.sink.far_ends =
+        vst__trace_has_far_ends(trace) ? &self->spans.far_ends : NULL;
+    self->sink.ctx = &self->spans;
+    self->sink.events = tracer != NULL ? feed_tracer : feed_matcher;
+    if (tracer == NULL)
+        status = vst_matcher_create(&self->spans.matcher);
     if (status != VST_OK) {
         vst__replay_end(self);
         *result = NULL;
+        return status;
     }
-    return status;
+    return begin_reading(result);
 }
 
 void vst__replay_end(replay *self)
 {
     if (self == NULL)
         return;
-    if (self->matcher != NULL) {
+    if (self->spans.matcher != NULL) {
         vst_matcher_counts counts;
-        vst_matcher_count(self->matcher, &counts);
+        vst_matcher_count(self->spans.matcher, &counts);
         self->trace->unmatched_exits = counts.unmatched_exits;
     }
-    vst_matcher_destroy(self->matcher);
+    vst_matcher_destroy(self->spans.matcher);
     vst__decoder_close(&self->decoder);
-    vst__far_ends_free(&self->far_ends);
+    vst__far_ends_free(&self->spans.far_ends);
     free(self);
 }
 
-vst_status vst_trace_replay(vst_trace *trace, int window, vst_tracer *tracer,
-                            const vst_sink *sink, vst_error *error)
+/* To its end; status is that of its beginning. */
+static vst_status run(vst_trace *trace, replay *self, vst_status status,
+                      vst_error *error)
 {
-    replay *self;
     bool done = false;
-    vst_status status = vst__replay_begin(trace, window, tracer, sink, &self);
 
     vst_error_set(error, VST_OK, 0, 0);
     while (status == VST_OK && !done)
@@ -227,6 +285,24 @@ vst_status vst_trace_replay(vst_trace *trace, int window, vst_tracer *tracer,
         vst_error_set(error, status,
                       status == VST_E_IO ? trace->block.sys_errno : 0, 0);
     return status;
+}
+
+vst_status vst_trace_replay(vst_trace *trace, int window, vst_tracer *tracer,
+                            const vst_sink *sink, vst_error *error)
+{
+    replay *self;
+    vst_status status = vst__replay_begin(trace, window, tracer, sink, &self);
+
+    return run(trace, self, status, error);
+}
+
+vst_status vst_trace_replay_events(vst_trace *trace, int window,
+                                   const vst_event_sink *sink, vst_error *error)
+{
+    replay *self;
+    vst_status status = begin_events(trace, window, sink, &self);
+
+    return run(trace, self, status, error);
 }
 
 uint64_t vst_trace_unmatched_exits(const vst_trace *trace)

@@ -1,6 +1,6 @@
-/* A replay that goes step by step, for who takes spans when there is room for
- * them: vst_trace_replay is a loop over it. The trace must not be used for
- * anything else that reads it meanwhile. One thread at a time. */
+/* Incremental replay, for callers that pull spans in batches: vst_trace_replay
+ * is a loop over it. Nothing else may read the trace meanwhile. One thread at a
+ * time. */
 #ifndef VST_REPLAY_REPLAY_H
 #define VST_REPLAY_REPLAY_H
 

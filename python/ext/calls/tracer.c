@@ -12,20 +12,11 @@
 vpy_tracer *vpy_active;
 char vpy_tracer_message[VPY_MESSAGE_MAX];
 
-static vpy_options next_options = {
-    .python = true, .native = true, .engine = "auto"};
-
 static void drop_options(vpy_options *options)
 {
     Py_CLEAR(options->include);
     Py_CLEAR(options->exclude);
     Py_CLEAR(options->log_args);
-}
-
-void vpy_tracer_configure(vpy_options *options)
-{
-    drop_options(&next_options);
-    next_options = *options;
 }
 
 /* On the thread's first record, and when something asked all threads to look
@@ -166,8 +157,13 @@ static const vst_tracer_ops ops = {
     .destroy = destroy,
 };
 
-vst_status vpy_tracer_make(vst_recording *recording, vst_tracer **out)
+vst_status vpy_tracer_make(vst_recording *recording,
+                           const vst_tracer_context *context, vst_tracer **out)
 {
+    /* For a session that others made. */
+    static const vpy_options usual = {
+        .python = true, .native = true, .engine = "auto"};
+    const vpy_options *options = context->options ? context->options : &usual;
     vpy_tracer *tracer = calloc(1, sizeof *tracer);
     vst_status status = VST_E_NOMEM;
 
@@ -175,7 +171,7 @@ vst_status vpy_tracer_make(vst_recording *recording, vst_tracer **out)
         return status;
     tracer->base.ops = &ops;
     tracer->recording = recording;
-    tracer->options = next_options;
+    tracer->options = *options;
     Py_XINCREF(tracer->options.include);
     Py_XINCREF(tracer->options.exclude);
     Py_XINCREF(tracer->options.log_args);

@@ -41,10 +41,10 @@ typedef struct vpy_tracer {
 /* The tracer whose hooks are installed, NULL while none is. */
 extern vpy_tracer *vpy_active;
 
-/* Sets the options of the next tracer that is made. Takes over the references
- * in them. */
-void vpy_tracer_configure(vpy_options *options);
-vst_status vpy_tracer_make(vst_recording *recording, vst_tracer **tracer);
+/* context->options are vpy_options. */
+vst_status vpy_tracer_make(vst_recording *recording,
+                           const vst_tracer_context *context,
+                           vst_tracer **tracer);
 /* In a forked child: removes the hooks, whatever state the threads that did not
  * survive the fork left them in. */
 void vpy_tracer_abandon(void);

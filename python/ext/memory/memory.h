@@ -21,9 +21,6 @@ typedef struct vpy_memory_options {
     uint64_t sample_bytes;
 } vpy_memory_options;
 
-/* For the next memory tracer that is made, which will be session's. */
-void vpy_memory_configure(const vpy_memory_options *options,
-                          vst_session *session);
 int vpy_memory_init(PyObject *module);
 /* In a forked child: the hooks go. */
 void vpy_memory_abandon(void);

@@ -17,15 +17,6 @@ typedef struct memory_tracer {
 
 static memory_tracer *active; /* whose hooks are installed, NULL: none */
 static bool is_over;          /* the interpreter ends */
-static vpy_memory_options next_options = {.native_allocators = true};
-static vst_session *next_session;
-
-void vpy_memory_configure(const vpy_memory_options *options,
-                          vst_session *session)
-{
-    next_options = *options;
-    next_session = session;
-}
 
 /* What is allocated on the way is vestige's own. */
 static vst_status start(vst_memory_tracer *base)
@@ -96,17 +87,22 @@ static const vst_memory_tracer_ops ops = {
     .destroy = destroy,
 };
 
-static vst_status make(vst_recording *recording, vst_memory_tracer **out)
+/* context->options are vpy_memory_options. */
+static vst_status make(vst_recording *recording,
+                       const vst_tracer_context *context,
+                       vst_memory_tracer **out)
 {
+    static const vpy_memory_options usual = {.native_allocators = true};
+    const vpy_memory_options *options =
+        context->options ? context->options : &usual;
     memory_tracer *tracer = calloc(1, sizeof *tracer);
 
     if (!tracer)
         return VST_E_NOMEM;
     tracer->base.ops = &ops;
     tracer->recording = recording;
-    tracer->session = next_session;
-    tracer->options = next_options;
-    next_session = NULL;
+    tracer->session = context->session;
+    tracer->options = *options;
     *out = &tracer->base;
     return VST_OK;
 }
@@ -160,6 +156,6 @@ int vpy_memory_init(PyObject *module)
     if (failed || vpy_memory_names_init(module) < 0 ||
         PyModule_AddFunctions(module, functions) < 0)
         return -1;
-    vst_memory_tracer_register(make);
+    vst_memory_tracer_register_with_context(make);
     return 0;
 }

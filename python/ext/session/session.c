@@ -188,18 +188,6 @@ static PyObject *fail(session *self, vst_status status, const vst_error *error)
     return vpy_raise(status, error, self->path);
 }
 
-/* The tracers are made from these options, if ours are registered. */
-static void configure(session *self)
-{
-    vpy_options options = self->options;
-
-    Py_XINCREF(options.include);
-    Py_XINCREF(options.exclude);
-    Py_XINCREF(options.log_args);
-    vpy_tracer_configure(&options);
-    vpy_memory_configure(&self->memory_options, self->handle);
-}
-
 static const vpy_engine *choose_engine(session *self)
 {
     self->options.raises = vpy_flight_waits_for_exceptions(self->flight);
@@ -231,6 +219,8 @@ static PyObject *session_create(PyObject *object, PyObject *unused)
         .keep_ns = self->keep_ns,
         .checkpoints = self->checkpoints,
         .min_duration_ns = self->min_duration_ns,
+        .tracer_options = &self->options,
+        .memory_tracer_options = &self->memory_options,
     };
 
     (void)unused;
@@ -270,7 +260,6 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
     if (vpy_flight_begin(self->flight, self->handle) < 0)
         return NULL;
     self->options.raises = vpy_flight_waits_for_exceptions(self->flight);
-    configure(self);
     if (self->options.python || self->options.native)
         vpy_engine_prepare(&self->options);
     vst_status status = vst_session_start(self->handle, &error);
