@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes a file as the text of a C array: embed.py FILE OUT NAME.
+"""Writes a file as the text of a C array: embed.py FILE OUT NAME. Of a page, embed.py --script FILE OUT writes its script.
 
 In a page, CONTENTS-OF-style.css stands for what is in that file, which lies beside the page. HASH-OF-script and
 HASH-OF-style stand for the hashes of what is inside of <script> and <style>, by which a Content-Security-Policy allows
@@ -22,17 +22,28 @@ def with_contents(page: bytes, folder: Path) -> bytes:
     )
 
 
+def inside_of(element: bytes, page: bytes) -> bytes:
+    """Of the one without attributes: one with a type holds data, which is not run."""
+    (inside,) = re.findall(rb"<%s>(.*?)</%s>" % (element, element), page, re.DOTALL)
+    return inside
+
+
 def with_hashes(page: bytes) -> bytes:
-    """Of elements without attributes: one with a type holds data, which is not run."""
     for element in re.findall(rb"HASH-OF-(\w+)", page):
-        (inside,) = re.findall(rb"<%s>(.*?)</%s>" % (element, element), page, re.DOTALL)
-        found = b"sha256-" + base64.b64encode(hashlib.sha256(inside).digest())
+        found = b"sha256-" + base64.b64encode(hashlib.sha256(inside_of(element, page)).digest())
         page = page.replace(b"HASH-OF-" + element, found)
     return page
 
 
-source = Path(sys.argv[1])
-data = with_hashes(with_contents(source.read_bytes(), source.parent))
-words = [str(byte) if byte < 128 else f"'\\x{byte:02x}'" for byte in data]
-lines = [", ".join(words[at : at + 20]) for at in range(0, len(words), 20)]
-Path(sys.argv[2]).write_text(f"static const char {sys.argv[3]}[] = {{\n" + ",\n".join(lines) + ",\n0};\n")
+def embed(source: Path, out: Path, name: str) -> None:
+    data = with_hashes(with_contents(source.read_bytes(), source.parent))
+    words = [str(byte) if byte < 128 else f"'\\x{byte:02x}'" for byte in data]
+    lines = [", ".join(words[at : at + 20]) for at in range(0, len(words), 20)]
+    out.write_text(f"static const char {name}[] = {{\n" + ",\n".join(lines) + ",\n0};\n")
+
+
+if sys.argv[1] == "--script":
+    page = Path(sys.argv[2])
+    Path(sys.argv[3]).write_bytes(inside_of(b"script", with_contents(page.read_bytes(), page.parent)))
+else:
+    embed(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])

@@ -92,7 +92,7 @@ $("flame").addEventListener("keydown", event => {
   const beside = step => [...boxes].filter(([, other]) => parseFloat(other.style.top) === y &&
       (parseFloat(other.style.left) - x) * step > 0)
     .sort((a, b) => (parseFloat(a[1].style.left) - parseFloat(b[1].style.left)) * step)[0];
-  let to = -1;
+  let to;
   if (event.key === "ArrowUp" && selected) to = process.parents[selected];
   else if (event.key === "ArrowDown") to = [...boxes.keys()].find(node => node && process.parents[node] === selected) ?? -1;
   else if (event.key === "ArrowRight") to = (beside(1) || [-1])[0];

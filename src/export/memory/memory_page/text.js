@@ -16,7 +16,7 @@ function size(bytes) {
 }
 
 function time(ns) {
-  for (const [unit, length] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]])
+  for (const [unit, length] of /** @type {[string, number][]} */ ([["s", 1e9], ["ms", 1e6], ["µs", 1e3]]))
     if (ns >= length) return (ns / length).toPrecision(3) + " " + unit;
   return ns + " ns";
 }

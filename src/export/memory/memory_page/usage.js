@@ -36,12 +36,12 @@ function drawUsage() {
   g.beginPath();
   g.moveTo(x(0), y(0));
   let last = 0;
-  for (const [maxAt, max, lastAt, left] of points) {
+  for (const [maxAt, max, lastAt, then] of points) {
     g.lineTo(x(maxAt), y(last));
     g.lineTo(x(maxAt), y(max));
     g.lineTo(x(lastAt), y(max));
-    g.lineTo(x(lastAt), y(left));
-    last = left;
+    g.lineTo(x(lastAt), y(then));
+    last = then;
   }
   g.strokeStyle = color("--accent");
   g.lineWidth = 1.5;
@@ -51,9 +51,9 @@ function drawUsage() {
   g.fill();
   if (resident.length) {
     g.beginPath();
-    for (const [maxAt, max, lastAt, left] of resident) {
+    for (const [maxAt, max, lastAt, then] of resident) {
       g.lineTo(x(Math.max(maxAt, 0)), y(max));
-      g.lineTo(x(Math.max(lastAt, 0)), y(left));
+      g.lineTo(x(Math.max(lastAt, 0)), y(then));
     }
     g.strokeStyle = g.fillStyle = color("--resident");
     g.stroke();
