@@ -27,22 +27,6 @@ typedef struct document {
 
 /* ---- a node ------------------------------------------------------------- */
 
-static void put_u64(vst__output *output, uint64_t value)
-{
-    char number[VST_JSON_NUMBER_MAX];
-
-    vst__output_write(output, number,
-                      (size_t)(vst__json_u64(number, value) - number));
-}
-
-static void put_i64(vst__output *output, int64_t value)
-{
-    char number[VST_JSON_NUMBER_MAX];
-
-    vst__output_write(output, number,
-                      (size_t)(vst__json_i64(number, value) - number));
-}
-
 /* The inside of a string. */
 static void put_inside(vst__output *output, const char *bytes, size_t count)
 {
@@ -65,7 +49,7 @@ static void put_definition(vst__output *output, const vst_trace *trace,
         put_inside(output, definition->name, definition->name_len);
     } else {
         vst__output_text(output, "unknown function ");
-        put_u64(output, id);
+        vst__json_put_u64(output, id);
     }
 }
 
@@ -107,17 +91,17 @@ static void put_attributes(vst__output *output, const vst__graph_node *node)
 {
     vst__output_text(output,
                      ",\n        \"attrs\": [" ATTRIBUTE("rf_id", "uint64"));
-    put_u64(output, node->record);
+    vst__json_put_u64(output, node->record);
     vst__output_text(output, "}," ATTRIBUTE("fw_parent", "uint64"));
-    put_u64(output, node->forward_parent);
+    vst__json_put_u64(output, node->forward_parent);
     vst__output_text(output, "}," ATTRIBUTE("seq_id", "int64"));
-    put_i64(output, node->sequence);
+    vst__json_put_i64(output, node->sequence);
     vst__output_text(output, "}," ATTRIBUTE("scope", "uint64"));
-    put_u64(output, node->scope);
+    vst__json_put_u64(output, node->scope);
     vst__output_text(output, "}," ATTRIBUTE("tid", "uint64"));
-    put_u64(output, node->thread);
+    vst__json_put_u64(output, node->thread);
     vst__output_text(output, "}," ATTRIBUTE("fw_tid", "uint64"));
-    put_u64(output, node->forward_thread);
+    vst__json_put_u64(output, node->forward_thread);
     vst__output_text(output, "}," ATTRIBUTE("op_schema", "string") "\"");
     if (node->schema != 0 &&
         vst_trace_definition(node->trace, node->schema) != NULL)
@@ -147,11 +131,11 @@ static vst_status write_node(void *ctx, vst__graph_node *node,
     vst__output_text(output, self->has_nodes ? ",\n      {\n        \"id\": "
                                              : "\n      {\n        \"id\": ");
     self->has_nodes = true;
-    put_u64(output, node->id);
+    vst__json_put_u64(output, node->id);
     vst__output_text(output, ", \"name\": \"");
     put_name(output, node);
     vst__output_text(output, "\", \"ctrl_deps\": ");
-    put_u64(output, node->parent);
+    vst__json_put_u64(output, node->parent);
     vst__output_text(output, ",\n        \"inputs\": ");
     if (root)
         vst__output_text(output, NOTHING);
@@ -216,18 +200,18 @@ static void put_head(vst__output *output, const vst_trace *trace,
         strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &local);
     vst__output_text(output, "{\n  \"schema\": \"1.1.1-chakra.0.0.4\", "
                              "\"pid\": ");
-    put_u64(output, trace->header.pid);
+    vst__json_put_u64(output, trace->header.pid);
     vst__output_text(output, ", \"time\": \"");
     vst__output_text(output, when);
     vst__output_text(output, "\", \"start_ts\": ");
-    put_i64(output, all->start_ns / 1000000);
+    vst__json_put_i64(output, all->start_ns / 1000000);
     vst__output_text(output, ",\n  \"nodes\": [");
 }
 
 static void put_tail(vst__output *output, const stretch *all)
 {
     vst__output_text(output, "\n  ],\n  \"finish_ts\": ");
-    put_i64(output, all->end_ns / 1000000);
+    vst__json_put_i64(output, all->end_ns / 1000000);
     vst__output_text(output, "\n}\n");
 }
 

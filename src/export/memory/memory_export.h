@@ -5,6 +5,7 @@
 
 #include <vestige/memory_report.h>
 
+#include "export/output/json.h"
 #include "export/output/output.h"
 #include "memory/summary.h"
 
@@ -81,12 +82,8 @@ vst_status vst__memory_texts_make(vst__memory_texts *texts,
                                   const vst_memory_summary *summary,
                                   unsigned style);
 void vst__memory_texts_free(vst__memory_texts *texts);
-/* Numbers of JSON. */
-void vst__memory_put_u64(vst__output *output, uint64_t value);
-void vst__memory_put_i64(vst__output *output, int64_t value);
-/* Rounded to a whole number. */
+/* A number of JSON, rounded to a whole one. */
 void vst__memory_put_round(vst__output *output, double value);
-void vst__memory_put_double(vst__output *output, double value);
 /* A JSON string that stands inside a page: no < in it. */
 void vst__memory_put_string(vst__output *output, const char *bytes,
                             size_t count);

@@ -31,7 +31,7 @@ static void put_line(folded *f, uint32_t node, const char *more, double bytes)
     vst__memory_stack_text(output, &f->paths, &f->texts, node);
     vst__output_text(output, more);
     vst__output_write(output, " ", 1);
-    vst__memory_put_u64(output, (uint64_t)bytes);
+    vst__json_put_u64(output, (uint64_t)bytes);
     vst__output_write(output, "\n", 1);
 }
 

@@ -136,20 +136,20 @@ static void put_tree(page *p)
     put_list(p, "parents");
     for (uint32_t i = 0; i < p->count; i++) {
         comma(p, next++);
-        vst__memory_put_u64(p->output, p->place[s->nodes[p->order[i]].parent]);
+        vst__json_put_u64(p->output, p->place[s->nodes[p->order[i]].parent]);
     }
     for (uint32_t i = 0; i < p->count; i++)
         if (p->has_others[i]) {
             comma(p, next++);
-            vst__memory_put_u64(p->output, i);
+            vst__json_put_u64(p->output, i);
         }
     vst__output_text(p->output, "]");
     put_list(p, "nodeFrames");
     next = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         comma(p, next++);
-        vst__memory_put_u64(p->output,
-                            frame_place(p, s->nodes[p->order[i]].frame));
+        vst__json_put_u64(p->output,
+                          frame_place(p, s->nodes[p->order[i]].frame));
     }
     for (uint32_t i = 0; i < p->count; i++)
         if (p->has_others[i])
@@ -208,7 +208,7 @@ static vst_status put_lines(page *p)
 
         comma(p, i);
         vst__output_text(p->output, "[");
-        vst__memory_put_u64(p->output, frame_place(p, line->frame));
+        vst__json_put_u64(p->output, frame_place(p, line->frame));
         for (int view = 0; view < VST_MEMORY_VIEWS; view++) {
             vst__output_text(p->output, ",");
             vst__memory_put_round(p->output, line->own[view].bytes);
@@ -233,11 +233,11 @@ static void put_curve(page *p, const char *name, const vst_memory_point *points,
 
         comma(p, i);
         vst__output_text(p->output, "[");
-        vst__memory_put_i64(p->output, point->max_ns - s->first_ns);
+        vst__json_put_i64(p->output, point->max_ns - s->first_ns);
         vst__output_text(p->output, ",");
         vst__memory_put_round(p->output, point->max_bytes);
         vst__output_text(p->output, ",");
-        vst__memory_put_i64(p->output, point->last_ns - s->first_ns);
+        vst__json_put_i64(p->output, point->last_ns - s->first_ns);
         vst__output_text(p->output, ",");
         vst__memory_put_round(p->output, point->last_bytes);
         vst__output_text(p->output, "]");
@@ -252,7 +252,7 @@ static void put_points(page *p)
     put_curve(p, "points", s->points, s->point_count);
     put_curve(p, "residentPoints", s->resident.points, s->resident.point_count);
     vst__output_text(p->output, ",\"firstNs\":");
-    vst__memory_put_i64(p->output, s->first_ns);
+    vst__json_put_i64(p->output, s->first_ns);
 }
 
 /* [function, file, line, native], those that were named above. */
@@ -277,7 +277,7 @@ static vst_status put_frames(page *p)
         vst__output_text(p->output, ",");
         vst__memory_put_string(p->output, file, length);
         vst__output_text(p->output, ",");
-        vst__memory_put_u64(p->output, frame->line);
+        vst__json_put_u64(p->output, frame->line);
         vst__output_text(p->output, frame->is_native ? ",1]" : ",0]");
     }
     vst__output_text(p->output, "]");
@@ -312,7 +312,7 @@ static vst_status write_process(page *p, const vst_trace *trace)
     vst__output_text(p->output, "{");
     vst__memory_put_facts(p->output, trace, s);
     vst__output_text(p->output, ",\"leftOut\":");
-    vst__memory_put_u64(p->output, p->left_out);
+    vst__json_put_u64(p->output, p->left_out);
     put_points(p);
     put_sizes(p);
     put_tree(p);

@@ -60,15 +60,15 @@ static void put_frames(vst__output *output, const vst_memory_summary *s)
         vst__output_text(output, ", ");
         vst__memory_put_string(output, frame->file, frame->file_len);
         vst__output_text(output, ", ");
-        vst__memory_put_u64(output, frame->line);
+        vst__json_put_u64(output, frame->line);
         vst__output_text(output, frame->is_native ? ", true]" : ", false]");
     }
     vst__output_text(output, "\n],\n\"stacks\": [");
     for (size_t i = 0; i < s->node_count; i++) {
         vst__output_text(output, i == 0 ? "[" : ",[");
-        vst__memory_put_u64(output, s->nodes[i].parent);
+        vst__json_put_u64(output, s->nodes[i].parent);
         vst__output_text(output, ",");
-        vst__memory_put_u64(output, s->nodes[i].frame);
+        vst__json_put_u64(output, s->nodes[i].frame);
         vst__output_text(output, "]");
     }
     vst__output_text(output, "]");
@@ -81,9 +81,9 @@ static void put_threads(vst__output *output, const vst_trace *trace)
         const vst_trace_thread *thread = vst_trace_thread_at(trace, i);
 
         vst__output_text(output, i == 0 ? "[" : ", [");
-        vst__memory_put_u64(output, thread->number);
+        vst__json_put_u64(output, thread->number);
         vst__output_text(output, ", ");
-        vst__memory_put_u64(output, thread->system_tid);
+        vst__json_put_u64(output, thread->system_tid);
         vst__output_text(output, ", ");
         vst__memory_put_string(output, thread->name, thread->name_len);
         vst__output_text(output, "]");

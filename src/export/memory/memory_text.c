@@ -10,30 +10,9 @@
 
 /* ---- numbers and strings ------------------------------------------------ */
 
-void vst__memory_put_u64(vst__output *output, uint64_t value)
-{
-    char *at = vst__output_reserve(output, VST_JSON_NUMBER_MAX);
-
-    vst__output_commit(output, vst__json_u64(at, value));
-}
-
-void vst__memory_put_i64(vst__output *output, int64_t value)
-{
-    char *at = vst__output_reserve(output, VST_JSON_NUMBER_MAX);
-
-    vst__output_commit(output, vst__json_i64(at, value));
-}
-
-void vst__memory_put_double(vst__output *output, double value)
-{
-    char *at = vst__output_reserve(output, VST_JSON_NUMBER_MAX);
-
-    vst__output_commit(output, vst__json_double(at, value));
-}
-
 void vst__memory_put_round(vst__output *output, double value)
 {
-    vst__memory_put_double(output, round(value));
+    vst__json_put_double(output, round(value));
 }
 
 void vst__memory_put_string(vst__output *output, const char *bytes,
@@ -81,7 +60,7 @@ static void put_amount(vst__output *output, const vst_memory_summary *s,
 static void put_member(vst__output *output, const char *key, uint64_t value)
 {
     vst__output_text(output, key);
-    vst__memory_put_u64(output, value);
+    vst__json_put_u64(output, value);
 }
 
 /* Where it is known. */
@@ -96,7 +75,7 @@ static void put_resident(vst__output *output, const vst_memory_summary *s)
     vst__output_text(output, ", \"live\": ");
     vst__memory_put_round(output, s->resident.sampled_live);
     vst__output_text(output, ", \"sampled_ns\": ");
-    vst__memory_put_i64(output, s->resident.sampled_ns);
+    vst__json_put_i64(output, s->resident.sampled_ns);
     vst__output_text(output, "}");
 }
 
@@ -118,9 +97,9 @@ void vst__memory_put_facts(vst__output *output, const vst_trace *trace,
     vst__memory_put_string(output, command != NULL ? command : "",
                            command != NULL ? strlen(command) : 0);
     vst__output_text(output, ", \"start_ns\": ");
-    vst__memory_put_i64(output, info.start_ns);
+    vst__json_put_i64(output, info.start_ns);
     vst__output_text(output, ", \"end_ns\": ");
-    vst__memory_put_i64(output, info.end_ns);
+    vst__json_put_i64(output, info.end_ns);
     vst__output_text(output, info.clean ? ", \"complete\": true"
                                         : ", \"complete\": false");
     put_member(output, ", \"lost\": ", s->lost);
@@ -132,7 +111,7 @@ void vst__memory_put_facts(vst__output *output, const vst_trace *trace,
                                            : ", \"sampled\": false");
     put_member(output, ", \"temporary_within\": ", s->temporary);
     vst__output_text(output, ", \"peak_ns\": ");
-    vst__memory_put_i64(output, s->peak_ns);
+    vst__json_put_i64(output, s->peak_ns);
     put_resident(output, s);
     for (int view = 0; view < VST_MEMORY_VIEWS; view++) {
         if (view == VST_MEMORY_RESERVED && s->views[view].count == 0)

@@ -47,6 +47,34 @@ char *vst__json_double(char *at, double value)
     return text(at, number);
 }
 
+void vst__json_put_u64(vst__output *output, uint64_t value)
+{
+    char *at = vst__output_reserve(output, VST_JSON_NUMBER_MAX);
+
+    vst__output_commit(output, vst__json_u64(at, value));
+}
+
+void vst__json_put_i64(vst__output *output, int64_t value)
+{
+    char *at = vst__output_reserve(output, VST_JSON_NUMBER_MAX);
+
+    vst__output_commit(output, vst__json_i64(at, value));
+}
+
+void vst__json_put_us(vst__output *output, int64_t ns)
+{
+    char *at = vst__output_reserve(output, VST_JSON_NUMBER_MAX);
+
+    vst__output_commit(output, vst__json_us(at, ns));
+}
+
+void vst__json_put_double(vst__output *output, double value)
+{
+    char *at = vst__output_reserve(output, VST_JSON_NUMBER_MAX);
+
+    vst__output_commit(output, vst__json_double(at, value));
+}
+
 void vst__json_string(vst__output *output, const char *bytes, size_t count)
 {
     const char *end = bytes + count;

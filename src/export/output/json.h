@@ -114,6 +114,12 @@ static inline char *vst__json_ms(char *at, int64_t ns)
 /* A number, or the string "NaN", "Infinity", "-Infinity". */
 char *vst__json_double(char *at, double value);
 
+/* The same, into an output that makes the room. */
+void vst__json_put_u64(vst__output *output, uint64_t value);
+void vst__json_put_i64(vst__output *output, int64_t value);
+void vst__json_put_us(vst__output *output, int64_t ns);
+void vst__json_put_double(vst__output *output, double value);
+
 /* A whole string with its quotes, of any length. */
 void vst__json_string(vst__output *output, const char *bytes, size_t count);
 

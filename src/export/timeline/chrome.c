@@ -1,8 +1,7 @@
 /* The Chrome trace format, as torch.profiler writes it: one JSON object, its
  * keys in torch's order. This file writes what is around the events, process
- * after process; timeline_process.c tells about each, chrome_events.c writes
- * the events, timeline_memory.c those of memory, timeline_flows.c what belongs
- * together, timeline_arrows.c who started whom.
+ * after process; chrome_events.c writes the events of a replay, chrome_beside.c
+ * everything else.
  *
  * White space follows every colon (HTA finds the rank by a regular expression
  * that wants it). One thread at a time. */
@@ -12,38 +11,10 @@
 #include <vestige/trace.h>
 
 #include "export/exporter.h"
-#include "export/timeline/timeline.h"
+#include "export/timeline/chrome.h"
 #include "graph/graph.h"
 
-/* torch counts ts from a multiple of this, a quarter of a year, so that the
- * traces of several ranks share a base. */
-#define BASE_NS ((int64_t)7889238 * 1000000000)
-
 /* ---- around the events -------------------------------------------------- */
-
-void vst__chrome_put_u64(vst__output *output, uint64_t value)
-{
-    char number[VST_JSON_NUMBER_MAX];
-
-    vst__output_write(output, number,
-                      (size_t)(vst__json_u64(number, value) - number));
-}
-
-static void put_i64(vst__output *output, int64_t value)
-{
-    char number[VST_JSON_NUMBER_MAX];
-
-    vst__output_write(output, number,
-                      (size_t)(vst__json_i64(number, value) - number));
-}
-
-void vst__chrome_put_us(vst__output *output, int64_t ns)
-{
-    char number[VST_JSON_NUMBER_MAX];
-
-    vst__output_write(output, number,
-                      (size_t)(vst__json_us(number, ns) - number));
-}
 
 void vst__chrome_put_value(vst__output *output, const char *json)
 {
@@ -135,7 +106,7 @@ static void put_head(vst__timeline *timeline)
     put_metadata(timeline);
     vst__output_text(output, "\"displayTimeUnit\": \"ms\",\n"
                              "\"baseTimeNanoseconds\": ");
-    put_i64(output, timeline->base_ns);
+    vst__json_put_i64(output, timeline->base_ns);
     vst__output_text(output, ",\n\"traceEvents\": [\n");
 }
 
@@ -150,11 +121,11 @@ static void put_mark(vst__timeline *timeline, const char *name, int64_t time_ns)
     vst__output_text(output, "\", \"name\": \"");
     vst__output_text(output, name);
     vst__output_text(output, "\", \"pid\": ");
-    vst__chrome_put_u64(output, timeline->process->pid);
+    vst__json_put_u64(output, timeline->process->pid);
     vst__output_text(output, ", \"tid\": ");
-    vst__chrome_put_u64(output, timeline->process->windows_tid);
+    vst__json_put_u64(output, timeline->process->windows_tid);
     vst__output_text(output, ", \"ts\": ");
-    vst__chrome_put_us(output, vst__timeline_time(timeline, time_ns));
+    vst__json_put_us(output, vst__timeline_time(timeline, time_ns));
     vst__output_text(output, "}");
 }
 
@@ -168,86 +139,21 @@ static void put_window(vst__timeline *timeline, const vst__window *window)
 
     vst__output_text(output, ",\n{\"ph\": \"X\", \"cat\": \"Trace\", "
                              "\"name\": \"vestige (");
-    vst__chrome_put_u64(output, window->number);
+    vst__json_put_u64(output, window->number);
     vst__output_text(output, ")\", \"pid\": ");
-    vst__chrome_put_u64(output, timeline->process->pid);
+    vst__json_put_u64(output, timeline->process->pid);
     vst__output_text(output, ", \"tid\": ");
-    vst__chrome_put_u64(output, timeline->process->windows_tid);
+    vst__json_put_u64(output, timeline->process->windows_tid);
     vst__output_text(output, ", \"ts\": ");
-    vst__chrome_put_us(output, vst__timeline_time(timeline, start_ns));
+    vst__json_put_us(output, vst__timeline_time(timeline, start_ns));
     vst__output_text(output, ", \"dur\": ");
-    vst__chrome_put_us(output, end_ns - start_ns);
+    vst__json_put_us(output, end_ns - start_ns);
     vst__output_text(output, ", \"args\": {\"Op count\": 0}}");
     put_mark(timeline, "Iteration Start: vestige", start_ns);
     put_mark(timeline, "Record Window End", end_ns);
 }
 
 /* ---- the document ------------------------------------------------------- */
-
-static int64_t floor_to(int64_t value, int64_t step)
-{
-    int64_t rest = value % step;
-
-    return value - rest - (rest < 0 ? step : 0);
-}
-
-/* The windows of each process, and what all times count from. */
-static vst_status select_windows(vst__timeline *timeline, int window)
-{
-    int64_t first_ns = INT64_MAX;
-
-    for (size_t i = 0; i < timeline->process_count; i++) {
-        vst__timeline_process *process = &timeline->processes[i];
-        vst_trace *trace = process->trace;
-        int64_t start_ns =
-            vst__clockmap_to_ns(&trace->clock, trace->header.start.ticks);
-        vst_status status = vst__trace_select_windows(
-            trace, window, &process->first_window, &process->window_count);
-
-        if (status != VST_OK)
-            return status;
-        if (start_ns < first_ns)
-            first_ns = start_ns;
-    }
-    timeline->base_ns = floor_to(first_ns, BASE_NS);
-    return VST_OK;
-}
-
-/* A trace with memory is read twice. */
-typedef struct half {
-    vst_progress_fn fn;
-    void *ctx;
-    double before;
-} half;
-
-static int tell_half(void *ctx, double done)
-{
-    const half *self = ctx;
-
-    return self->fn(self->ctx, self->before + done / 2);
-}
-
-vst_status vst__timeline_replay(vst__timeline *timeline,
-                                const vst_export_options *options,
-                                const vst_sink *sink, vst_error *error)
-{
-    vst_trace *trace = timeline->trace;
-    half told = {trace->progress, trace->progress_ctx, 0};
-    vst_status status;
-
-    if (!vst_trace_has_memory(trace))
-        return vst_trace_replay(trace, options->window, options->tracer, sink,
-                                error);
-    if (told.fn != NULL)
-        vst_trace_set_progress(trace, tell_half, &told);
-    status =
-        vst_trace_replay(trace, options->window, options->tracer, sink, error);
-    told.before = 0.5;
-    if (status == VST_OK)
-        status = vst__timeline_put_memory(timeline, options, error);
-    vst_trace_set_progress(trace, told.fn, told.ctx);
-    return status;
-}
 
 static vst_status write_process(vst__timeline *timeline,
                                 vst__timeline_process *process,
@@ -266,7 +172,7 @@ static vst_status write_process(vst__timeline *timeline,
     status = vst__graph_count(trace, options->window, true, &nodes, error);
     if (status != VST_OK)
         return status;
-    timeline->has_nodes = nodes != 0;
+    vst__chrome_of(timeline)->has_nodes = nodes != 0;
     status = vst__chrome_make_heads(timeline);
     if (status != VST_OK)
         return vst_error_set(error, status, 0, 0);
@@ -281,36 +187,6 @@ static vst_status write_process(vst__timeline *timeline,
     for (size_t i = 0; status == VST_OK && i < process->window_count; i++)
         put_window(timeline, &trace->windows[process->first_window + i]);
     return status;
-}
-
-vst_status vst__timeline_begin(vst__timeline *timeline,
-                               vst_trace *const *traces, size_t count,
-                               int window)
-{
-    vst_status status;
-
-    timeline->processes = calloc(count, sizeof *timeline->processes);
-    if (timeline->processes == NULL)
-        return VST_E_NOMEM;
-    timeline->process_count = count;
-    for (size_t i = 0; i < count; i++)
-        timeline->processes[i].trace = traces[i];
-    status = select_windows(timeline, window);
-    if (status == VST_OK)
-        status = vst__timeline_assign(timeline);
-    if (status == VST_OK)
-        vst__timeline_find_parents(timeline);
-    return status;
-}
-
-void vst__timeline_end(vst__timeline *timeline)
-{
-    vst__timeline_forget_flows(timeline);
-    for (size_t i = 0; i < timeline->process_count; i++) {
-        free(timeline->processes[i].tracks);
-        free(timeline->processes[i].starts);
-    }
-    free(timeline->processes);
 }
 
 static vst_status write_document(vst__timeline *timeline,
@@ -345,13 +221,14 @@ static vst_status write_chrome(vst_trace *const *traces, size_t count,
         .point = vst__chrome_put_point,
         .memory = vst__chrome_put_memory_instant,
     };
-    vst__timeline timeline = {.drawing = &drawing, .output = output};
+    vst__chrome chrome = {.timeline = {.drawing = &drawing, .output = output}};
+    vst__timeline *timeline = &chrome.timeline;
     vst_status status =
-        vst__timeline_begin(&timeline, traces, count, options->window);
+        vst__timeline_begin(timeline, traces, count, options->window);
 
-    status = status == VST_OK ? write_document(&timeline, options, path, error)
+    status = status == VST_OK ? write_document(timeline, options, path, error)
                               : vst_error_set(error, status, 0, 0);
-    vst__timeline_end(&timeline);
+    vst__timeline_end(timeline);
     return status;
 }
 

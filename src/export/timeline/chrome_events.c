@@ -7,7 +7,7 @@
  * nests in the text. One thread at a time. */
 #include <stdlib.h>
 
-#include "export/timeline/timeline.h"
+#include "export/timeline/chrome.h"
 
 /* What an event may take beyond its head and its arguments. */
 enum { EVENT_MAX = 768 };
@@ -70,15 +70,6 @@ static char *put_name(char *at, const vst_definition *definition)
     return put_escaped(at, definition->name, definition->name_len);
 }
 
-bool vst__timeline_is_step(const vst_definition *definition)
-{
-    static const char prefix[] = "ProfilerStep#";
-
-    return definition->kind == VST_DEF_ANNOTATION &&
-           definition->name_len >= sizeof prefix - 1 &&
-           memcmp(definition->name, prefix, sizeof prefix - 1) == 0;
-}
-
 static vst_status make_head(vst__timeline *timeline,
                             const vst_definition *definition,
                             vst__chrome_head *head)
@@ -121,10 +112,10 @@ static vst_status make_unknown(vst__timeline *timeline, vst_id id)
     definition.name = name;
     definition.name_len =
         (uint32_t)(vst__json_u64(name + strlen(name), id) - name);
-    free(timeline->unknown.bytes);
-    timeline->unknown.bytes = NULL;
-    timeline->unknown_id = id;
-    return make_head(timeline, &definition, &timeline->unknown);
+    free(vst__chrome_of(timeline)->unknown.bytes);
+    vst__chrome_of(timeline)->unknown.bytes = NULL;
+    vst__chrome_of(timeline)->unknown_id = id;
+    return make_head(timeline, &definition, &vst__chrome_of(timeline)->unknown);
 }
 
 static vst_status find_head(vst__timeline *timeline, vst_id id,
@@ -134,33 +125,35 @@ static vst_status find_head(vst__timeline *timeline, vst_id id,
     vst_status status = VST_OK;
 
     if (index == VST_NO_DEFINITION) {
-        if (timeline->unknown.bytes == NULL || timeline->unknown_id != id)
+        if (vst__chrome_of(timeline)->unknown.bytes == NULL ||
+            vst__chrome_of(timeline)->unknown_id != id)
             status = make_unknown(timeline, id);
-        *head = &timeline->unknown;
+        *head = &vst__chrome_of(timeline)->unknown;
         return status;
     }
-    if (timeline->heads[index].bytes == NULL)
+    if (vst__chrome_of(timeline)->heads[index].bytes == NULL)
         status = make_head(timeline, &timeline->trace->definitions[index],
-                           &timeline->heads[index]);
-    *head = &timeline->heads[index];
+                           &vst__chrome_of(timeline)->heads[index]);
+    *head = &vst__chrome_of(timeline)->heads[index];
     return status;
 }
 
 vst_status vst__chrome_make_heads(vst__timeline *timeline)
 {
-    timeline->heads =
-        calloc(timeline->trace->definition_count + 1, sizeof *timeline->heads);
-    return timeline->heads != NULL ? VST_OK : VST_E_NOMEM;
+    vst__chrome_of(timeline)->heads =
+        calloc(timeline->trace->definition_count + 1,
+               sizeof *vst__chrome_of(timeline)->heads);
+    return vst__chrome_of(timeline)->heads != NULL ? VST_OK : VST_E_NOMEM;
 }
 
 void vst__chrome_free_heads(vst__timeline *timeline)
 {
     for (size_t i = 0; i < timeline->trace->definition_count; i++)
-        free(timeline->heads[i].bytes);
-    free(timeline->heads);
-    free(timeline->unknown.bytes);
-    timeline->heads = NULL;
-    timeline->unknown.bytes = NULL;
+        free(vst__chrome_of(timeline)->heads[i].bytes);
+    free(vst__chrome_of(timeline)->heads);
+    free(vst__chrome_of(timeline)->unknown.bytes);
+    vst__chrome_of(timeline)->heads = NULL;
+    vst__chrome_of(timeline)->unknown.bytes = NULL;
 }
 
 /* ---- events ------------------------------------------------------------- */
@@ -170,17 +163,18 @@ void vst__chrome_set_thread(vst__timeline *timeline, uint32_t number)
     const vst_trace_thread *thread =
         vst_trace_thread_find(timeline->trace, number);
     uint32_t tid = timeline->process->windows_tid;
-    char *at = timeline->thread_text;
+    char *at = vst__chrome_of(timeline)->thread_text;
 
     if (thread != NULL)
         tid = timeline->process->tracks[thread - timeline->trace->threads].tid;
     timeline->thread_tid = tid;
     at = vst__json_u64(at, tid);
     at = PUT(at, ", \"ts\": ");
-    timeline->thread_count = (size_t)(at - timeline->thread_text);
+    vst__chrome_of(timeline)->thread_count =
+        (size_t)(at - vst__chrome_of(timeline)->thread_text);
     timeline->thread = number;
     timeline->has_thread = true;
-    timeline->time_from = 0;
+    vst__chrome_of(timeline)->time_from = 0;
 }
 
 /* A time at the end of the thread's text, which is at `at`. One after the other
@@ -188,20 +182,25 @@ void vst__chrome_set_thread(vst__timeline *timeline, uint32_t number)
 static char *put_time(vst__timeline *timeline, char *at, int64_t time_ns)
 {
     int64_t shown_ns = vst__timeline_time(timeline, time_ns);
-    uint64_t behind = (uint64_t)shown_ns - timeline->time_from;
+    uint64_t behind = (uint64_t)shown_ns - vst__chrome_of(timeline)->time_from;
 
-    if (behind >= VST_JSON_EIGHT || timeline->time_from == 0) {
-        char *end = timeline->thread_text + timeline->thread_count;
+    if (behind >= VST_JSON_EIGHT || vst__chrome_of(timeline)->time_from == 0) {
+        char *end = vst__chrome_of(timeline)->thread_text +
+                    vst__chrome_of(timeline)->thread_count;
 
         if (shown_ns < (int64_t)VST_JSON_EIGHT)
-            return vst__json_us(at + timeline->thread_count, shown_ns);
+            return vst__json_us(at + vst__chrome_of(timeline)->thread_count,
+                                shown_ns);
         behind = (uint64_t)shown_ns % VST_JSON_EIGHT;
-        timeline->time_from = (uint64_t)shown_ns - behind;
-        end = vst__json_u64(end, timeline->time_from / VST_JSON_EIGHT);
-        timeline->time_count = (size_t)(end - timeline->thread_text);
-        memcpy(at, timeline->thread_text, sizeof timeline->thread_text);
+        vst__chrome_of(timeline)->time_from = (uint64_t)shown_ns - behind;
+        end = vst__json_u64(end, vst__chrome_of(timeline)->time_from /
+                                     VST_JSON_EIGHT);
+        vst__chrome_of(timeline)->time_count =
+            (size_t)(end - vst__chrome_of(timeline)->thread_text);
+        memcpy(at, vst__chrome_of(timeline)->thread_text,
+               sizeof vst__chrome_of(timeline)->thread_text);
     }
-    return vst__json_point(at + timeline->time_count,
+    return vst__json_point(at + vst__chrome_of(timeline)->time_count,
                            vst__json_eight((uint32_t)behind), 0);
 }
 
@@ -226,7 +225,8 @@ static char *begin_event(vst__timeline *timeline, const vst__chrome_head *head,
         at = vst__output_reserve(output, 2 * EVENT_MAX);
     }
     /* A constant size is a few moves; the rest is overwritten. */
-    memcpy(at, timeline->thread_text, sizeof timeline->thread_text);
+    memcpy(at, vst__chrome_of(timeline)->thread_text,
+           sizeof vst__chrome_of(timeline)->thread_text);
     return put_time(timeline, at, time_ns);
 }
 
@@ -287,7 +287,7 @@ static char *put_ids(const vst__timeline *timeline, char *at,
         at = vst__json_u64(at, serial);
         /* Where there are nodes of an execution trace these have it, and only
          * these; else it is never 0, which clients take for none. */
-        if (timeline->has_nodes) {
+        if (vst__chrome_of(timeline)->has_nodes) {
             if (span->op != NULL && span->op->record != 0) {
                 at = PUT(at, ", \"Record function id\": ");
                 at = vst__json_u64(at, span->op->record);
@@ -340,17 +340,6 @@ static vst_status write_async(vst__timeline *timeline,
     *at++ = '}';
     vst__output_commit(timeline->output, at);
     return timeline->output->status;
-}
-
-bool vst__timeline_make_room_for_step(vst__timeline *timeline,
-                                      const vst_span *span)
-{
-    vst__timeline_process *process = timeline->process;
-
-    if (process->steps_end_ns > span->start_ns)
-        return false;
-    process->steps_end_ns = span->end_ns;
-    return true;
 }
 
 vst_status vst__chrome_write_span(vst__timeline *timeline, const vst_span *span)

@@ -139,7 +139,7 @@ static void put_points(vst__firefox *self, const vst__ff_point *points,
     vst__output *output = self->timeline.output;
 
     vst__output_text(output, ",\"samples\":{\"length\":");
-    vst__chrome_put_u64(output, count);
+    vst__json_put_u64(output, count);
     vst__output_text(output, ",\n\"time\":[");
     for (size_t i = 0; i < count; i++) {
         if (i != 0)
@@ -170,9 +170,9 @@ static void put_counter(vst__firefox *self, const vst__ff_point *points,
     vst__output_text(output, memory ? ",\"category\":\"Memory\""
                                     : ",\"category\":\"Counter\"");
     vst__output_text(output, ",\"description\":\"\",\"pid\":\"");
-    vst__chrome_put_u64(output, self->timeline.processes[points->process].pid);
+    vst__json_put_u64(output, self->timeline.processes[points->process].pid);
     vst__output_text(output, "\",\"mainThreadIndex\":");
-    vst__chrome_put_u64(output, self->main_threads[points->process]);
+    vst__json_put_u64(output, self->main_threads[points->process]);
     vst__output_text(output, ",\"display\":{\"graphType\":\"line-accumulated\","
                              "\"unit\":\"");
     vst__output_text(output, memory ? "bytes" : "");
@@ -332,12 +332,12 @@ static void put_sources(vst__firefox *self, const files *found)
     size_t strings_before = VST_FF_FUNCTIONS + self->tree.function_count;
 
     vst__output_text(output, ",\n\"sources\":{\"length\":");
-    vst__chrome_put_u64(output, found->count);
+    vst__json_put_u64(output, found->count);
     vst__output_text(output, ",\"filename\":[");
     for (size_t i = 0; i < found->count; i++) {
         if (i != 0)
             vst__output_text(output, ",");
-        vst__chrome_put_u64(output, strings_before + i);
+        vst__json_put_u64(output, strings_before + i);
     }
     vst__output_text(output, "]");
     vst__ff_put_column(self, "id", found->count, put_null);
@@ -353,7 +353,7 @@ static void put_functions(vst__firefox *self, const files *found)
     size_t count = self->tree.function_count;
 
     vst__output_text(output, ",\n\"funcTable\":{\"length\":");
-    vst__chrome_put_u64(output, count);
+    vst__json_put_u64(output, count);
     vst__ff_put_column(self, "name", count, put_function_name);
     vst__ff_put_column(self, "isJS", count, put_false);
     vst__ff_put_column(self, "relevantForJS", count, put_false);
@@ -365,7 +365,7 @@ static void put_functions(vst__firefox *self, const files *found)
         if (i != 0)
             vst__output_text(output, ",");
         if (found->of[i] != 0)
-            vst__chrome_put_u64(output, found->of[i] - 1);
+            vst__json_put_u64(output, found->of[i] - 1);
         else
             vst__output_text(output, "null");
     }
@@ -379,7 +379,7 @@ static void put_frames(vst__firefox *self)
     size_t count = self->tree.function_count;
 
     vst__output_text(output, ",\n\"frameTable\":{\"length\":");
-    vst__chrome_put_u64(output, count);
+    vst__json_put_u64(output, count);
     vst__ff_put_column(self, "func", count, put_function_number);
     vst__ff_put_column(self, "category", count, put_category);
     vst__ff_put_column(self, "subcategory", count, put_zero);
@@ -397,7 +397,7 @@ static void put_stacks(vst__firefox *self)
     vst__output *output = self->timeline.output;
 
     vst__output_text(output, "\"stackTable\":{\"length\":");
-    vst__chrome_put_u64(output, self->stack_count);
+    vst__json_put_u64(output, self->stack_count);
     vst__ff_put_column(self, "frame", self->stack_count, put_stack_function);
     vst__ff_put_column(self, "prefix", self->stack_count, put_stack_parent);
     vst__output_text(output, "}");

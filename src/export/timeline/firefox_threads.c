@@ -103,7 +103,7 @@ static void put_markers(vst__firefox *self)
     size_t count = self->thread->marker_count;
 
     vst__output_text(self->timeline.output, ",\n\"markers\":{\"length\":");
-    vst__chrome_put_u64(self->timeline.output, count);
+    vst__json_put_u64(self->timeline.output, count);
     vst__ff_put_column(self, "name", count, put_marker_name);
     vst__ff_put_column(self, "startTime", count, put_marker_start);
     vst__ff_put_column(self, "endTime", count, put_marker_end);
@@ -221,7 +221,7 @@ static vst_status put_samples(vst__firefox *self)
             (vst__ff_sample){self->now_ns, VST_FF_NO_STACK};
     count = self->sample_count;
     vst__output_text(self->timeline.output, ",\n\"samples\":{\"length\":");
-    vst__chrome_put_u64(self->timeline.output, count);
+    vst__json_put_u64(self->timeline.output, count);
     vst__output_text(self->timeline.output, ",\"weightType\":\"tracing-ms\"");
     vst__ff_put_column(self, "stack", count, put_sample_stack);
     vst__ff_put_column(self, "timeDeltas", count, put_sample_delta);
@@ -241,7 +241,7 @@ static void put_name(vst__firefox *self, const vst_trace_thread *thread)
         return;
     }
     vst__output_text(output, "\"thread ");
-    vst__chrome_put_u64(output, self->thread->number);
+    vst__json_put_u64(output, self->thread->number);
     vst__output_text(output, "\"");
 }
 
@@ -270,11 +270,11 @@ static void put_head(vst__firefox *self)
     vst__output_text(output, ",\"processName\":");
     vst__timeline_put_long_name(timeline, output);
     vst__output_text(output, ",\"pid\":\"");
-    vst__chrome_put_u64(output, process->pid);
+    vst__json_put_u64(output, process->pid);
     vst__output_text(output, "\",\"tid\":");
-    vst__chrome_put_u64(
-        output, thread != NULL ? process->tracks[thread - trace->threads].tid
-                               : self->thread->number);
+    vst__json_put_u64(output, thread != NULL
+                                  ? process->tracks[thread - trace->threads].tid
+                                  : self->thread->number);
 }
 
 vst_status vst__ff_put_thread(vst__firefox *self, vst__ff_thread *thread)

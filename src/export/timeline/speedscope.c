@@ -34,14 +34,6 @@ typedef struct speedscope {
 
 /* ---- a profile ---------------------------------------------------------- */
 
-static void put_i64(vst__output *output, int64_t value)
-{
-    char number[VST_JSON_NUMBER_MAX];
-
-    vst__output_write(output, number,
-                      (size_t)(vst__json_i64(number, value) - number));
-}
-
 static vst_status put_event(speedscope *self, char type, uint32_t index,
                             int64_t time_ns)
 {
@@ -114,9 +106,9 @@ static vst_status write_profile(speedscope *self)
     vst__output_text(output, "{\"type\":\"evented\",\"name\":");
     put_profile_name(self);
     vst__output_text(output, ",\"unit\":\"nanoseconds\",\"startValue\":");
-    put_i64(output, self->start_ns - self->base_ns);
+    vst__json_put_i64(output, self->start_ns - self->base_ns);
     vst__output_text(output, ",\"endValue\":");
-    put_i64(output, self->end_ns - self->base_ns);
+    vst__json_put_i64(output, self->end_ns - self->base_ns);
     vst__output_text(output, ",\"events\":[");
     self->any_event = false;
     status = vst__kept_tell(&self->kept, &walk);
@@ -193,7 +185,7 @@ static void put_frames(speedscope *self)
             vst__output_text(output, ",\"file\":");
             vst__json_string(output, d->file, d->file_len);
             vst__output_text(output, ",\"line\":");
-            put_i64(output, d->line);
+            vst__json_put_i64(output, d->line);
         }
         vst__output_text(output, "}");
     }

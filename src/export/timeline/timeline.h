@@ -1,9 +1,13 @@
-/* The inside of the Chrome exporter, shared by chrome.c (the document),
- * timeline_process.c (what is said of processes and threads), chrome_events.c
- * (the events of a replay), timeline_memory.c (allocations and frees) and
- * timeline_arrows.c (who started whom). Which processes, threads and arrows
- * there are is the same in Perfetto's own format: its exporter (perfetto.h)
- * uses these files and puts a drawing of its own. One thread at a time. */
+/* A timeline of one process or several: which processes, threads, arrows and
+ * curves of memory there are, and by which numbers and names. Three exporters
+ * draw one: chrome.c, perfetto.c and firefox.c. What is drawn the same way at
+ * the same moment by each of them goes through a vst__drawing; the events of a
+ * replay go to the sink of each.
+ *
+ * Shared by timeline.c (beginning, end, replaying), timeline_process.c
+ * (processes and threads), timeline_memory.c (allocations and frees),
+ * timeline_flows.c (operators and their gradients) and timeline_arrows.c (which
+ * process started which). One thread at a time. */
 #ifndef VST_EXPORT_TIMELINE_H
 #define VST_EXPORT_TIMELINE_H
 
@@ -14,18 +18,8 @@
 #include "export/output/output.h"
 #include "store/reader.h"
 
-#define VST_TIMELINE_INTERNAL                                                  \
-    "vestige." /* how keys of our own metadata begin                           \
-                */
-
-/* How an event of one definition begins, up to the tid's value. */
-typedef struct vst__chrome_head {
-    char *bytes; /* NULL: not made yet */
-    size_t count;
-    vst_definition_kind kind;
-    bool is_step; /* of the program's, as its profiler counts them */
-    int32_t line;
-} vst__chrome_head;
+/* How keys of our own metadata begin. */
+#define VST_TIMELINE_INTERNAL "vestige."
 
 /* A thread as the document shows it. */
 typedef struct vst__timeline_track {
@@ -110,22 +104,11 @@ struct vst__timeline {
     vst__timeline_process *process;
     vst_trace *trace;
     uint64_t serials_before, serial_max;
-    vst__chrome_head *heads;  /* one for each definition */
-    vst__chrome_head unknown; /* for the id that lost its definition last */
-    vst_id unknown_id;
-    bool has_nodes; /* of an execution trace */
 
-    /* The thread that is being replayed: its number, and the text between an
-     * event's head and its time. */
+    /* The thread that is being replayed. */
     bool has_thread;
-    uint32_t thread;
-    char thread_text[48];
-    size_t thread_count;
+    uint32_t thread;     /* its number */
     uint32_t thread_tid; /* shown */
-    /* Behind it the digits that times have in common while they differ by less
-     * than VST_JSON_EIGHT nanoseconds; 0: there are none. */
-    uint64_t time_from;
-    size_t time_count; /* of the text with these digits */
 
     /* ---- for timeline_flows.c: of the process that is being replayed ---- */
     vst__timeline_flow *flows;
@@ -142,7 +125,7 @@ static inline int64_t vst__timeline_time(const vst__timeline *timeline,
     return (int64_t)((uint64_t)ns - (uint64_t)timeline->base_ns);
 }
 
-/* ---- chrome.c ----------------------------------------------------------- */
+/* ---- timeline.c --------------------------------------------------------- */
 
 /* One for each trace, the windows of each and what times count from. */
 vst_status vst__timeline_begin(vst__timeline *timeline,
@@ -153,13 +136,15 @@ void vst__timeline_end(vst__timeline *timeline);
 vst_status vst__timeline_replay(vst__timeline *timeline,
                                 const vst_export_options *options,
                                 const vst_sink *sink, vst_error *error);
-void vst__chrome_put_u64(vst__output *output, uint64_t value);
-void vst__chrome_put_us(vst__output *output, int64_t ns);
-/* A value that somebody else made: as it is if it is JSON, else as text. */
-void vst__chrome_put_value(vst__output *output, const char *json);
+bool vst__timeline_is_step(const vst_definition *definition);
+/* A step that a callback begins and another one ends overlaps these calls, but
+ * clients look for steps among the spans that are whole. They follow each
+ * other, so there is room for them where the windows are; false: not for this
+ * one. */
+bool vst__timeline_make_room_for_step(vst__timeline *timeline,
+                                      const vst_span *span);
 
-/* ---- timeline_process.c ---------------------------------------------------
- */
+/* ---- timeline_process.c ------------------------------------------------- */
 
 /* Gives every process its pid and every thread its tid. */
 vst_status vst__timeline_assign(vst__timeline *timeline);
@@ -169,51 +154,19 @@ vst_status vst__timeline_assign(vst__timeline *timeline);
 void vst__timeline_put_long_name(vst__timeline *timeline, vst__output *output);
 /* The same of what else tells it apart. */
 void vst__timeline_put_labels(vst__timeline *timeline, vst__output *output);
-/* Names and places of timeline->process and its threads; the first event of the
- * document has no comma before it. */
-void vst__chrome_put_process(vst__timeline *timeline);
 
-/* ---- chrome_events.c ---------------------------------------------------- */
-
-/* The sink that writes a replay's events, each on a line of its own that begins
- * with a comma. */
-void vst__chrome_sink(vst__timeline *timeline, vst_sink *sink);
-vst_status vst__chrome_write_span(vst__timeline *timeline,
-                                  const vst_span *span);
-/* What clients call spans of this kind. */
-const char *vst__chrome_category(vst_definition_kind kind);
-bool vst__timeline_is_step(const vst_definition *definition);
-/* A step that a callback begins and another one ends overlaps these calls, but
- * clients look for steps among the spans that are whole. They follow each
- * other, so there is room for them where the windows are; false: not for this
- * one. */
-bool vst__timeline_make_room_for_step(vst__timeline *timeline,
-                                      const vst_span *span);
-/* Has timeline->thread_text be that of a thread. */
-void vst__chrome_set_thread(vst__timeline *timeline, uint32_t number);
-/* Room for the heads of timeline->trace, and their end. */
-vst_status vst__chrome_make_heads(vst__timeline *timeline);
-void vst__chrome_free_heads(vst__timeline *timeline);
-
-/* ---- timeline_memory.c ----------------------------------------------------
- */
+/* ---- timeline_memory.c -------------------------------------------------- */
 
 /* What timeline->trace has of memory, once its spans are written: their numbers
  * go on with it. */
 vst_status vst__timeline_put_memory(vst__timeline *timeline,
                                     const vst_export_options *options,
                                     vst_error *error);
-void vst__chrome_put_point(vst__timeline *timeline, const char *name,
-                           int64_t time_ns, uint64_t bytes);
-void vst__chrome_put_memory_instant(vst__timeline *timeline, const char *name,
-                                    const vst_memory_event *event,
-                                    uint64_t size);
 /* The innermost frame of the language; NULL: none. */
 const vst_stack *vst__timeline_find_place(const vst_trace *trace,
                                           vst_stack_id id);
 
-/* ---- timeline_flows.c -----------------------------------------------------
- */
+/* ---- timeline_flows.c --------------------------------------------------- */
 
 /* span->op is not NULL; tid is shown. */
 vst_status vst__timeline_note_operator(vst__timeline *timeline,
@@ -222,10 +175,8 @@ vst_status vst__timeline_note_operator(vst__timeline *timeline,
 void vst__timeline_put_flows(vst__timeline *timeline);
 void vst__timeline_forget_flows(vst__timeline *timeline);
 
-/* ---- timeline_arrows.c ----------------------------------------------------
- */
+/* ---- timeline_arrows.c -------------------------------------------------- */
 
-void vst__chrome_put_end(vst__timeline *timeline, const vst__arrow_end *end);
 /* Finds each process's parent. */
 void vst__timeline_find_parents(vst__timeline *timeline);
 /* Has the sink note what the arrows of timeline->process need. */

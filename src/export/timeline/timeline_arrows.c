@@ -1,5 +1,5 @@
-/* Arrows of a Chrome trace from the processes that started others: a pair of
- * flow events, from the call in the parent to the child's first span.
+/* Arrows of a timeline from the processes that started others, from the call in
+ * the parent to the child's first span.
  *
  * A child says (metadata "vestige.parent") which process it comes from, when
  * and how; it cannot say which call of the parent's it was. Those calls are
@@ -250,27 +250,6 @@ static vst__timeline_start *take_start(vst__timeline_process *parent,
         return start;
     }
     return NULL;
-}
-
-void vst__chrome_put_end(vst__timeline *timeline, const vst__arrow_end *end)
-{
-    vst__output *output = timeline->output;
-
-    vst__output_text(output, ",\n{\"ph\": \"");
-    vst__output_text(output, end->is_head ? "f\", \"bp\": \"e" : "s");
-    vst__output_text(output, "\", \"cat\": \"");
-    vst__output_text(output, end->category);
-    vst__output_text(output, "\", \"name\": \"");
-    vst__output_text(output, end->name);
-    vst__output_text(output, "\", \"id\": ");
-    vst__chrome_put_u64(output, end->id);
-    vst__output_text(output, ", \"pid\": ");
-    vst__chrome_put_u64(output, end->process->pid);
-    vst__output_text(output, ", \"tid\": ");
-    vst__chrome_put_u64(output, end->tid);
-    vst__output_text(output, ", \"ts\": ");
-    vst__chrome_put_us(output, vst__timeline_time(timeline, end->time_ns));
-    vst__output_text(output, "}");
 }
 
 static void put_arrow(vst__timeline *timeline, vst__timeline_process *child,

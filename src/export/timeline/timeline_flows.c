@@ -1,5 +1,5 @@
-/* Arrows of a Chrome trace from operators to those that compute their
- * gradients: a pair of flow events, "fwdbwd", whose times are exactly those at
+/* Arrows of a timeline from operators to those that compute their gradients:
+ * two ends, "fwdbwd", whose times are exactly those at
  * which the two spans begin.
  *
  * The two have a sequence number in common, which counts on each thread of

@@ -1,12 +1,10 @@
-/* Memory in a Chrome trace: a `[memory]` instant for each allocation and free,
- * in torch's form, and a counter of the bytes that are live.
+/* Memory on a timeline: an instant for each allocation and free, and a counter
+ * of the bytes that are live. Clients show a free without its allocation as a
+ * block that began before everything else. So a free of a block that was not
+ * seen to be allocated has no instant, nor has an allocation of no bytes.
+ * Neither changes what is live.
  *
- * Clients pair the instants by Addr and take Bytes that are not positive for a
- * free; one without its allocation is shown as a block that began before all
- * else. So a free of what was not seen to be allocated has no instant, nor has
- * an allocation of no bytes. Neither changes what is live.
- *
- * Of a recording that samples, Bytes and totals are what the samples stand for.
+ * Where the recording sampled, sizes and totals are what the samples stand for.
  *
  * A framework's blocks lie in blocks of the system's, so they have a counter of
  * their own, and where there are any, only they are `[memory]`: clients would
@@ -19,13 +17,8 @@
 
 #include "export/timeline/timeline.h"
 
-#define PUT(at, literal)                                                       \
-    (memcpy((at), (literal), sizeof(literal) - 1), (at) + sizeof(literal) - 1)
-
 enum {
-    EVENT_MAX = 1024, /* of an instant without its place */
-    TEXT_MAX = 1024,  /* bytes of a file's or function's name that are shown */
-    GAP_NS = 10000,   /* points are at least so far apart */
+    GAP_NS = 10000,     /* points are at least so far apart */
     POINTS_MAX = 50000, /* or so that there are not more such gaps */
     STEP_SHARE = 1000   /* of the peak so far: less is no change */
 };
@@ -53,35 +46,7 @@ typedef struct memory {
     curve live, framework;
 } memory;
 
-static char *put_text(char *at, const char *text)
-{
-    size_t count = strlen(text);
-
-    memcpy(at, text, count);
-    return at + count;
-}
-
 /* ---- the counters ------------------------------------------------------- */
-
-void vst__chrome_put_point(vst__timeline *timeline, const char *name,
-                           int64_t time_ns, uint64_t bytes)
-{
-    char *at = vst__output_reserve(timeline->output, EVENT_MAX);
-
-    at = PUT(at, ",\n{\"ph\": \"C\", \"cat\": \"counter\", "
-                 "\"name\": \"");
-    at = put_text(at, name);
-    at = PUT(at, "\", \"pid\": ");
-    at = vst__json_u64(at, timeline->process->pid);
-    at = PUT(at, ", \"tid\": ");
-    at = vst__json_u64(at, timeline->process->windows_tid);
-    at = PUT(at, ", \"ts\": ");
-    at = vst__json_us(at, vst__timeline_time(timeline, time_ns));
-    at = PUT(at, ", \"args\": {\"bytes\": ");
-    at = vst__json_u64(at, bytes);
-    at = PUT(at, "}}");
-    vst__output_commit(timeline->output, at);
-}
 
 static void write_point(vst__timeline *timeline, curve *live, const point *p)
 {
@@ -142,89 +107,6 @@ const vst_stack *vst__timeline_find_place(const vst_trace *trace,
     if (stack != NULL && stack->kind == VST_STACK_BOTH)
         stack = vst_trace_stack(trace, stack->parent);
     return stack != NULL && stack->kind == VST_STACK_LANGUAGE ? stack : NULL;
-}
-
-static char *put_cut(char *at, const char *bytes, size_t count)
-{
-    return vst__json_escape(at, at + (count + 1) * VST_JSON_ESCAPE_MAX, &bytes,
-                            bytes + count);
-}
-
-/* `"At": "file:line function", `, of a long file name its end. */
-static char *put_place(const vst_trace *trace, char *at, const vst_stack *stack)
-{
-    const vst_definition *d = vst_trace_definition(trace, stack->function);
-    size_t skip, count;
-
-    if (d == NULL)
-        return at;
-    skip = d->file_skip;
-    count = d->file_len - skip;
-    if (count > TEXT_MAX) {
-        skip += count - TEXT_MAX;
-        count = TEXT_MAX;
-    }
-    at = PUT(at, "\"At\": \"");
-    at = put_cut(at, d->file + skip, count);
-    *at++ = ':';
-    at = vst__json_i64(at, stack->line);
-    *at++ = ' ';
-    at = put_cut(at, d->name, d->name_len < TEXT_MAX ? d->name_len : TEXT_MAX);
-    return PUT(at, "\", ");
-}
-
-void vst__chrome_put_memory_instant(vst__timeline *timeline, const char *name,
-                                    const vst_memory_event *event,
-                                    uint64_t size)
-{
-    const vst_stack *stack =
-        vst__timeline_find_place(timeline->trace, event->stack);
-    bool frees = (event->flags & VST_MEMORY_FREES) != 0;
-    char *at = vst__output_reserve(
-        timeline->output, EVENT_MAX + (2 * TEXT_MAX + 2) * VST_JSON_ESCAPE_MAX);
-
-    if (!timeline->has_thread || timeline->thread != event->thread)
-        vst__chrome_set_thread(timeline, event->thread);
-    at = PUT(at, ",\n{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", "
-                 "\"s\": \"t\", \"name\": \"");
-    at = put_text(at, name);
-    at = PUT(at, "\", \"pid\": ");
-    at = vst__json_u64(at, timeline->process->pid);
-    at = PUT(at, ", \"tid\": ");
-    memcpy(at, timeline->thread_text, sizeof timeline->thread_text);
-    at = vst__json_us(at + timeline->thread_count,
-                      vst__timeline_time(timeline, event->time_ns));
-    at = PUT(at, ", \"args\": {\"Total Reserved\": 0, \"Total Allocated\": ");
-    at = vst__json_u64(at, event->live_bytes);
-    at = PUT(at, ", \"Bytes\": ");
-    if (frees)
-        *at++ = '-';
-    at = vst__json_u64(at, event->size);
-    at = PUT(at, ", \"Device Id\": -1, \"Device Type\": 0, \"Addr\": ");
-    at = vst__json_u64(at, event->address);
-    at = PUT(at, ", \"Kind\": \"");
-    at = put_text(at, vst_memory_kind_name(event->kind));
-    at = PUT(at, "\", ");
-    if (stack != NULL)
-        at = put_place(timeline->trace, at, stack);
-    if (event->stack != 0) {
-        at = PUT(at, "\"Stack id\": ");
-        at = vst__json_u64(at, event->stack);
-        at = PUT(at, ", ");
-    }
-    if (event->flags & VST_MEMORY_STALE_STACK)
-        at = PUT(at, "\"stale stack\": 1, ");
-    if (event->weight != 1) {
-        at = PUT(at, "\"Size\": ");
-        at = vst__json_u64(at, size);
-        at = PUT(at, ", \"Weight\": ");
-        at = vst__json_double(at, event->weight);
-        at = PUT(at, ", ");
-    }
-    at = PUT(at, "\"Ev Idx\": ");
-    at = vst__json_u64(at, ++timeline->serial_max);
-    at = PUT(at, "}}");
-    vst__output_commit(timeline->output, at);
 }
 
 /* What a sampled event stands for, in place of what it is. An allocation and

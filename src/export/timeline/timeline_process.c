@@ -1,6 +1,6 @@
-/* What a Chrome trace says of processes and threads: their numbers, names and
- * places. Numbers are the system's where they are unique, and every pid and tid
- * is a number (viewers fail on strings).
+/* The processes and threads of a timeline: their numbers, names and places.
+ * Numbers are the system's where they are unique, and every pid and tid is a
+ * number (viewers fail on strings).
  *
  * In a document of several processes each is named by its rank and command
  * line; what else tells them apart is in their labels. One thread at a time. */
@@ -122,47 +122,6 @@ vst_status vst__timeline_assign(vst__timeline *timeline)
 
 /* ---- names -------------------------------------------------------------- */
 
-/* An event about a process or a thread, up to the value it tells. */
-static void put_about(vst__timeline *timeline, const char *name, uint32_t tid,
-                      const char *what)
-{
-    vst__output *output = timeline->output;
-    vst__clockmap *clock = &timeline->trace->clock;
-    int64_t time_ns =
-        vst__clockmap_to_ns(clock, timeline->trace->header.start.ticks);
-
-    vst__output_text(output, "{\"ph\": \"M\", \"name\": \"");
-    vst__output_text(output, name);
-    vst__output_text(output, "\", \"ts\": ");
-    vst__chrome_put_us(output, vst__timeline_time(timeline, time_ns));
-    vst__output_text(output, ", \"pid\": ");
-    vst__chrome_put_u64(output, timeline->process->pid);
-    vst__output_text(output, ", \"tid\": ");
-    vst__chrome_put_u64(output, tid);
-    vst__output_text(output, ", \"args\": {\"");
-    vst__output_text(output, what);
-    vst__output_text(output, "\": ");
-}
-
-static void put_about_thread(vst__timeline *timeline, uint32_t tid,
-                             const char *name, size_t name_len, uint64_t place)
-{
-    vst__output *output = timeline->output;
-    char fallback[48] = "thread ";
-
-    if (name_len == 0) {
-        name = fallback;
-        name_len = (size_t)(vst__json_u64(fallback + strlen(fallback), tid) -
-                            fallback);
-    }
-    vst__output_text(output, "}},\n");
-    put_about(timeline, "thread_name", tid, "name");
-    vst__json_string(output, name, name_len);
-    vst__output_text(output, "}},\n");
-    put_about(timeline, "thread_sort_index", tid, "sort_index");
-    vst__chrome_put_u64(output, place);
-}
-
 static vst__json_part metadata(const vst_trace *trace, const char *key)
 {
     return vst__json_whole(vst_trace_metadata(trace, key));
@@ -248,7 +207,7 @@ void vst__timeline_put_long_name(vst__timeline *timeline, vst__output *output)
     vst__output_text(output, "\"");
     if (find_rank(timeline->trace, &rank)) {
         vst__output_text(output, "rank ");
-        vst__chrome_put_u64(output, (uint64_t)rank);
+        vst__json_put_u64(output, (uint64_t)rank);
         between = ": ";
     }
     if (is_telling(name, command)) {
@@ -268,19 +227,6 @@ void vst__timeline_put_long_name(vst__timeline *timeline, vst__output *output)
     vst__output_text(output, "\"");
 }
 
-static void put_name(vst__timeline *timeline)
-{
-    const char *name = vst_trace_metadata(timeline->trace,
-                                          VST_TIMELINE_INTERNAL "process_name");
-
-    if (timeline->process_count > 1)
-        vst__timeline_put_long_name(timeline, timeline->output);
-    else if (name != NULL && name[0] == '"')
-        vst__chrome_put_value(timeline->output, name);
-    else
-        vst__output_text(timeline->output, "\"python\"");
-}
-
 void vst__timeline_put_labels(vst__timeline *timeline, vst__output *output)
 {
     vst__json_part host = metadata(timeline->trace, "host_name");
@@ -290,13 +236,13 @@ void vst__timeline_put_labels(vst__timeline *timeline, vst__output *output)
     vst__output_text(output, "\"");
     if (find_rank(timeline->trace, &rank)) {
         vst__output_text(output, "rank ");
-        vst__chrome_put_u64(output, (uint64_t)rank);
+        vst__json_put_u64(output, (uint64_t)rank);
         vst__output_text(output, ", ");
     }
     vst__output_text(output, "CPU");
     if (timeline->process->pid != timeline->trace->header.pid) {
         vst__output_text(output, ", pid ");
-        vst__chrome_put_u64(output, timeline->trace->header.pid);
+        vst__json_put_u64(output, timeline->trace->header.pid);
     }
     if (host.count != first.count ||
         (host.count != 0 && memcmp(host.at, first.at, host.count) != 0)) {
@@ -304,33 +250,4 @@ void vst__timeline_put_labels(vst__timeline *timeline, vst__output *output)
         put_cut(output, vst__json_inside(host), NAME_MAX_CHARACTERS);
     }
     vst__output_text(output, "\"");
-}
-
-void vst__chrome_put_process(vst__timeline *timeline)
-{
-    static const char windows[] = "Recording windows";
-    const vst_trace *trace = timeline->trace;
-    const vst__timeline_process *process = timeline->process;
-    vst__output *output = timeline->output;
-    size_t index = (size_t)(process - timeline->processes);
-
-    if (index != 0)
-        vst__output_text(output, ",\n");
-    put_about(timeline, "process_name", 0, "name");
-    put_name(timeline);
-    vst__output_text(output, "}},\n");
-    put_about(timeline, "process_labels", 0, "labels");
-    vst__timeline_put_labels(timeline, output);
-    vst__output_text(output, "}},\n");
-    put_about(timeline, "process_sort_index", 0, "sort_index");
-    vst__chrome_put_u64(output,
-                        timeline->process_count > 1 ? index : process->pid);
-    put_about_thread(timeline, process->windows_tid, windows,
-                     sizeof windows - 1, 0);
-    for (size_t i = 0; i < trace->thread_count; i++)
-        if (process->tracks[i].shown)
-            put_about_thread(timeline, process->tracks[i].tid,
-                             trace->threads[i].name, trace->threads[i].name_len,
-                             i + 1);
-    vst__output_text(output, "}}");
 }
