@@ -16,6 +16,7 @@ help:
 	@echo 'make develop [PY=3.12]  build and install vestige into .venv/<version>'
 	@echo 'make demo    [PY=3.12]  trace a small program and show its report'
 	@echo 'make lint               format, likely mistakes, types, spelling, lengths, what nobody uses; CHECKS=ruff one of them'
+	@echo 'make quick   [PY=3.12]  the tests in C and the quick ones in Python: two minutes'
 	@echo 'make test               everything, on every Python from 3.10 to 3.13 found here'
 	@echo 'make test-c             one part: lint layers c asan tsan install clients docs torch python-3.12 ...'
 	@echo 'make docs               the documentation as a site, in build/docs/html'
@@ -38,6 +39,10 @@ test:
 # All checks, or those in CHECKS.
 lint: .venv/lint/.made .venv/tools/.made
 	@scripts/lint.sh $(CHECKS)
+
+# The daily loop: two minutes, on one Python, without what slow.txt names.
+quick:
+	@PY=$(PY) scripts/test.sh c quick
 
 bench:
 	@scripts/bench.sh $(ARGS)
@@ -81,8 +86,11 @@ build/c/.core: $(SOURCES) | .venv/tools/.made
 	@touch $@
 
 # One after the other: what is installed looks whether torch is there, and must not find half of it.
-.venv/%/.test-tools: .venv/%/.tools tests/requirements.txt tests/requirements-torch.txt | .venv/%/.installed
+.venv/%/.test-basics: .venv/%/.tools tests/requirements.txt
 	@.venv/$*/bin/python -m pip install -qq --disable-pip-version-check --no-compile -r tests/requirements.txt
+	@touch $@
+
+.venv/%/.test-tools: .venv/%/.test-basics tests/requirements-torch.txt | .venv/%/.installed
 	@.venv/$*/bin/python -m pip install -qq --disable-pip-version-check --no-compile -r tests/requirements-torch.txt 2>/dev/null || \
 		echo 'no torch for Python $*: its tests are skipped'
 	@.venv/$*/bin/python -m vestige.torch_build
@@ -100,7 +108,7 @@ build/c/.core: $(SOURCES) | .venv/tools/.made
 
 # The parts of `make test`; those in C take Meson from .venv/tools.
 # What they install compiles without a warning.
-test-clients test-docs test-torch test-python-%: export WERROR = 1
+test-clients test-docs test-torch test-quick test-elsewhere test-python-%: export WERROR = 1
 
 test-lint: .venv/lint/.made .venv/tools/.made FORCE
 	@scripts/test_part.sh lint
@@ -163,6 +171,13 @@ check-fuzz: .venv/tools/.made FORCE
 test-install: test-c
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" scripts/test_part.sh install
 
+# In a folder with a space and a letter that is not ASCII.
+test-elsewhere: build/c/.core .venv/$(PY)/.installed .venv/$(PY)/.test-basics FORCE
+	@PY=$(PY) scripts/test_part.sh elsewhere
+
+test-quick: .venv/$(PY)/.installed .venv/$(PY)/.test-basics FORCE
+	@PY=$(PY) scripts/test_part.sh quick
+
 test-clients: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
 	@scripts/test_part.sh clients
 
@@ -179,4 +194,4 @@ test-python-%: .venv/%/.installed .venv/%/.test-tools FORCE
 FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:
-.PHONY: help develop demo docs lint test check-long bench fuzz clean need FORCE
+.PHONY: help develop demo docs lint quick test check-long bench fuzz clean need FORCE

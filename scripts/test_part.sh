@@ -40,6 +40,8 @@ run() {
         -Dc_args='-g1 -Wno-format-truncation -Wno-maybe-uninitialized' \
         -Db_sanitize=thread -Dzstd=disabled -Dunwind=disabled \
         -Dsymbols=disabled ;; # a build without them
+    elsewhere) scripts/test_elsewhere.sh "$PY" ;;
+    quick) VESTIGE_QUICK=1 scripts/test_python.sh "$PY" rest ;;
     install) scripts/test_install.sh build/c "$prefix" ;;
     docs) .venv/docs/bin/python docs/build.py &&
         .venv/clients/bin/python -m pytest -q -rfEs tests/docs ;;

@@ -11,6 +11,8 @@ from zlib import crc32
 
 import pytest
 
+from pace import leave_out_slow, pytest_runtest_protocol, pytest_sessionfinish  # noqa: F401 (hooks)
+
 # A shell starts what runs in the background with interrupts ignored, and programs inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -19,6 +21,7 @@ def pytest_collection_modifyitems(config, items):
     """Of what is the same on every Python, the files whose turn it is here: VESTIGE_TURNS has the versions that share them;
     without it, all run.
     """
+    leave_out_slow(config, items)
     turns = os.environ.get("VESTIGE_TURNS", "").split()
     if not turns:
         return

@@ -1,0 +1,58 @@
+"""Which tests are quick, for `make quick`.
+
+slow.txt names those that are not: all that took longer than SLOW seconds of CPU, their child processes included, when
+it was last written. A test that it does not name is quick, so a new one is run until somebody measures it:
+
+    VESTIGE_TIMES=slow.txt pytest        # in tests/python, without VESTIGE_QUICK; writes it anew
+
+CPU is counted rather than time, so that the list does not depend on what else the machine does.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+LIST = Path(__file__).with_name("slow.txt")
+SLOW = 0.5
+spent = {}
+
+
+def cpu():
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def name(item):
+    """A test with all of its parameters is one."""
+    return f"{item.path.name}::{getattr(item, 'originalname', item.name)}"
+
+
+def listed():
+    lines = LIST.read_text().splitlines() if LIST.exists() else []
+    return {line.split()[1] for line in lines if not line.startswith("#")}
+
+
+def leave_out_slow(config, items):
+    if not os.environ.get("VESTIGE_QUICK"):
+        return
+    slow = listed()
+    left_out = [item for item in items if name(item) in slow]
+    items[:] = [item for item in items if name(item) not in slow]
+    config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    before = cpu()
+    try:
+        return (yield)
+    finally:
+        spent[name(item)] = spent.get(name(item), 0) + cpu() - before
+
+
+def pytest_sessionfinish():
+    if path := os.environ.get("VESTIGE_TIMES"):
+        slow = sorted(((seconds, test) for test, seconds in spent.items() if seconds > SLOW), reverse=True)
+        head = f"# Tests that take more than {SLOW} s of CPU, as measured; pace.py says how.\n"
+        Path(path).write_text(head + "".join(f"{seconds:6.1f} {test}\n" for seconds, test in slow))
