@@ -4,6 +4,8 @@
 #ifndef VESTIGE_CLOCK_H
 #define VESTIGE_CLOCK_H
 
+#include <stdbool.h>
+
 #include "status.h"
 #include "wire.h"
 
@@ -39,6 +41,17 @@ static inline vst_ticks vst_clock_ticks(void)
         return __builtin_ia32_rdtsc();
 #endif
     return vst_clock_ticks_portable();
+}
+
+/* False: reading the clock is a call on this machine, and on others of its kind
+ * it is not. */
+static inline bool vst_clock_is_at_hand(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    return __builtin_expect(vst_clock_in_use == VST_CLOCK_TSC, 1);
+#else
+    return true;
+#endif
 }
 
 /* Turns raw ticks into nanoseconds of the wall clock. */

@@ -157,21 +157,28 @@ static inline uint64_t vst_record_epoch(void)
 #endif
 }
 
-/* Of the two functions below: the word, into the calling thread's buffer. */
-VST_INLINE void vst_record_word(vst_buffer *buffer, vst_kind kind, vst_id id,
-                                vst_ticks now)
+/* Of the functions below: the word, into the calling thread's buffer. False: it
+ * takes more than a store, and nothing was done. */
+VST_INLINE bool vst_record_word_at_once(vst_buffer *buffer, vst_kind kind,
+                                        vst_id id, vst_ticks now)
 {
     uint64_t delta = now - buffer->last;
 
-    if (VST_LIKELY(buffer->epoch == vst_record_epoch() &&
-                   buffer->cursor < buffer->limit && delta >> 32 == 0)) {
-        buffer->last = now;
-        /* One aligned 8-byte store: a reader sees the word or zero. */
-        *(volatile uint64_t *)buffer->cursor++ =
-            vst_word(kind, id, (uint32_t)delta);
-        return;
-    }
-    vst_record_slow(kind, id, now);
+    if (!VST_LIKELY(buffer->epoch == vst_record_epoch() &&
+                    buffer->cursor < buffer->limit && delta >> 32 == 0))
+        return false;
+    buffer->last = now;
+    /* One aligned 8-byte store: a reader sees the word or zero. */
+    *(volatile uint64_t *)buffer->cursor++ =
+        vst_word(kind, id, (uint32_t)delta);
+    return true;
+}
+
+VST_INLINE void vst_record_word(vst_buffer *buffer, vst_kind kind, vst_id id,
+                                vst_ticks now)
+{
+    if (!VST_LIKELY(vst_record_word_at_once(buffer, kind, id, now)))
+        vst_record_slow(kind, id, now);
 }
 
 /* Records by hooks that the tracer's own stop() keeps out: once it returned,
@@ -179,6 +186,15 @@ VST_INLINE void vst_record_word(vst_buffer *buffer, vst_kind kind, vst_id id,
 static inline void vst_record(vst_kind kind, vst_id id)
 {
     vst_record_word(vst_thread_buffer, kind, id, vst_clock_ticks());
+}
+
+/* The same for hooks that must be small: it calls nothing where the clock is
+ * an instruction. False: nothing was recorded, vst_record() does it. */
+VST_INLINE bool vst_record_at_once(vst_kind kind, vst_id id)
+{
+    return vst_clock_is_at_hand() &&
+           vst_record_word_at_once(vst_thread_buffer, kind, id,
+                                   vst_clock_ticks());
 }
 
 enum { VST_LEFT_OUT_TOLD = 64 }; /* the trace is told of so many at once */

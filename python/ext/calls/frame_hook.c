@@ -70,10 +70,26 @@ static struct {
 static PyObject *evaluate(PyThreadState *tstate, vpy_iframe *frame,
                           int throwing);
 
-static uintptr_t stack_pointer(void)
+/* __builtin_frame_address would make evaluate()'s frame larger. */
+static inline uintptr_t stack_pointer(void)
 {
-    return (uintptr_t)__builtin_frame_address(0);
+    uintptr_t here;
+
+#if defined(__x86_64__)
+    __asm__ volatile("movq %%rsp, %0" : "=r"(here));
+#elif defined(__aarch64__)
+    __asm__ volatile("mov %0, sp" : "=r"(here));
+#else
+    here = (uintptr_t)__builtin_frame_address(0);
+#endif
+    return here;
 }
+
+/* An evaluation's era and its code's value, in the one word that is kept of it
+ * while it lasts. */
+#define BEGAN(era, value) ((uint64_t)(era) << 30 | (value))
+#define BEGAN_IN(began) ((began) >> 30)
+#define BEGAN_WITH(began) ((uint32_t)(began) & VST_ID_MAX)
 
 static _PyFrameEvalFunction in_place(void)
 {
@@ -281,12 +297,40 @@ VST_COLD static PyObject *evaluate_special(PyThreadState *tstate,
     return result;
 }
 
+/* An evaluation has ended. It is a function of its own, which is jumped to:
+ * what it needs takes no stack while the frame is evaluated. */
+__attribute__((hot, noinline)) static PyObject *end(PyObject *result,
+                                                    uint64_t began)
+{
+    uint32_t value = BEGAN_WITH(began);
+
+    if (VST_LIKELY(BEGAN_IN(began) == vpy_frames_era)) {
+        vpy_frames_this.depth--;
+        if (VST_LIKELY(value))
+            vst_record_end_of_call(result ? VST_EXIT : VST_RAISE, value);
+    } else {
+        leave_late(BEGAN_IN(began), value, !result);
+    }
+    return result;
+}
+
+VST_COLD static PyObject *evaluate_counted(PyThreadState *tstate,
+                                           vpy_iframe *frame, int throwing,
+                                           uint32_t value)
+{
+    uint64_t began = BEGAN(vpy_frames_era, value);
+
+    vpy_frames_this.depth++;
+    if (value)
+        vst_record(VST_ENTER, value);
+    return end(next_evaluate(tstate, frame, throwing), began);
+}
+
 /* Whatever is not the common case. */
 VST_COLD static PyObject *evaluate_slowly(PyThreadState *tstate,
                                           vpy_iframe *frame, int throwing)
 {
     vpy_frames_thread *t = &vpy_frames_this;
-    PyObject *result;
     uint64_t era = vpy_frames_era;
     uint32_t value;
 
@@ -305,20 +349,12 @@ VST_COLD static PyObject *evaluate_slowly(PyThreadState *tstate,
                 : vpy_code_value((PyObject *)vpy_iframe_code(frame));
     if (value >= VPY_SPECIAL)
         return evaluate_special(tstate, frame, throwing, value);
-    t->depth++;
-    if (value)
-        vst_record(VST_ENTER, value);
-    result = next_evaluate(tstate, frame, throwing);
-    if (vpy_frames_era == era) {
-        t->depth--;
-        if (value)
-            vst_record_end_of_call(result ? VST_EXIT : VST_RAISE, value);
-    } else {
-        leave_late(era, value, !result);
-    }
-    return result;
+    return evaluate_counted(tstate, frame, throwing, value);
 }
 
+/* Its C frame is on the stack once for each Python call that is open: it keeps
+ * one word over the evaluation, and calls nothing else that it comes back
+ * from. */
 __attribute__((hot, aligned(64))) static PyObject *
 evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
 {
@@ -327,24 +363,16 @@ evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
     uintptr_t extra = vpy_code_get_extra((PyObject *)vpy_iframe_code(frame),
                                          vpy_code_extra_index);
     uint32_t value = (uint32_t)extra;
-    PyObject *result;
 
     if (!VST_LIKELY(t->era == era && stack_pointer() >= t->limit &&
                     t->depth != t->open_depth &&
                     extra >> 32 == vpy_generation && vpy_is_plain(value) &&
                     !vpy_iframe_makes_generator(frame) &&
-                    !vpy_frame_will_be_refused(tstate) && !tstate->tracing))
+                    !vpy_frame_will_be_refused(tstate) && !tstate->tracing &&
+                    vst_record_at_once(VST_ENTER, value)))
         return evaluate_slowly(tstate, frame, throwing);
     t->depth++;
-    vst_record(VST_ENTER, value);
-    result = next_evaluate(tstate, frame, throwing);
-    if (VST_LIKELY(vpy_frames_era == era)) {
-        t->depth--;
-        vst_record_end_of_call(result ? VST_EXIT : VST_RAISE, value);
-    } else {
-        leave_late(era, value, !result);
-    }
-    return result;
+    return end(next_evaluate(tstate, frame, throwing), BEGAN(era, value));
 }
 
 /* ---- start and stop ------------------------------------------------------ */
