@@ -45,7 +45,7 @@ EXT_KNOWS = {
     "read": {"base"},
     "traceback": {"base"},
     "calls": {"base", "program", "thunks"},
-    "program": {"base", "calls"},
+    "program": {"base", "calls", "thunks"},
     "thunks": {"base", "calls"},
     "memory": {"base", "traceback"},
     "annotate": {"base", "program", "thunks", "traceback"},

@@ -136,7 +136,6 @@ bool vpy_engine_start(vpy_tracer *tracer)
     bool was_told = told;
     char json[64];
 
-    vpy_stack_make_room();
     if (!started && engine != vpy_engines[0]) {
         note_trouble(tracer->options.engine, engine->name, vpy_tracer_message);
         vpy_tracer_message[0] = 0;
@@ -148,6 +147,7 @@ bool vpy_engine_start(vpy_tracer *tracer)
     }
     if (!started)
         return false;
+    vpy_stacks_make_room();
     snprintf(json, sizeof json, "\"%s\"", tracer->engine->name);
     vst_recording_set_metadata(tracer->recording, "vestige.engine", json);
     return true;
@@ -158,6 +158,7 @@ void vpy_engine_stop(vpy_tracer *tracer)
     if (tracer->engine)
         tracer->engine->stop(tracer);
     tracer->engine = running = NULL;
+    vpy_stacks_restore();
 }
 
 void vpy_engine_native_defined(PyTypeObject *owner)

@@ -70,9 +70,10 @@ void vpy_tensors_of_module(PyObject *self);
 
 int vpy_program_init(PyObject *module); /* run_program.c */
 int vpy_exits_init(PyObject *module);   /* exits.c: os._exit */
-/* stack_room.c: makes the C stack of the main thread longer. Does nothing in
- * other threads. */
-void vpy_stack_make_room(void);
+/* stack_room.c: makes C stacks longer, that of the main thread if it calls
+ * this, and those of threads that are made before vpy_stacks_restore(). */
+void vpy_stacks_make_room(void);
+void vpy_stacks_restore(void);
 
 #pragma GCC visibility pop
 #endif

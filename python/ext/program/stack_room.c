@@ -1,14 +1,24 @@
-/* Room on the C stack of the main thread.
+/* Room on C stacks for what recording takes.
  *
  * A call that is recorded takes more of the C stack than one that is not: the
  * interpreter goes a longer way under a profile function, and a hook or thunk
  * has a frame of its own. Up to 3.10 every call of a Python function takes C
- * stack, so a recursion that fits without us would not fit with us. The kernel
- * compares the stack with its limit only when the stack grows: it is made to
- * grow once, under a limit that is higher for that moment. It costs one page.
+ * stack, so a recursion that fits without us would not fit with us.
  *
- * Stacks of other threads have the size that they were made with. */
+ * The main thread's stack grows on demand. The kernel compares it with its
+ * limit only when it grows: it is made to grow once, under a limit that is
+ * higher for that moment. It costs one page. Where the hard limit is no higher
+ * than the soft one, it stays as it is.
+ *
+ * Threads that the interpreter makes while we record get stacks with room: the
+ * size that it makes them with is ours meanwhile, and threading.stack_size(),
+ * which is called through us, deals with the program's. Only addresses are
+ * taken up, so where those are limited, stacks stay as they are. Threads that
+ * were there before, and those that others make, have what they have.
+ *
+ * With the GIL held. */
 #include "program/program.h"
+#include "thunks/watched_methods.h"
 
 #include <pthread.h>
 #include <sys/resource.h>
@@ -16,11 +26,14 @@
 #include <unistd.h>
 
 /* What recording may take more, for what a stack of this size holds without
- * us: a call takes at most a half more than it did. */
+ * us: a call takes at most a half more than it did. The first record of a
+ * thread takes some, too, whatever the size. */
 static size_t room_for(size_t size)
 {
-    return size / 2;
+    return size / 2 + (64 << 10);
 }
+
+/* ---- the main thread's --------------------------------------------------- */
 
 /* The lowest address that the calling thread's stack may grow to now. */
 static uintptr_t lowest(size_t size)
@@ -46,7 +59,7 @@ static void grow_to(uintptr_t address)
     syscall(SYS_getrandom, address, 1, 0);
 }
 
-void vpy_stack_make_room(void)
+static void grow_main_stack(void)
 {
     static bool done;
     struct rlimit limit, higher;
@@ -65,4 +78,88 @@ void vpy_stack_make_room(void)
         return;
     grow_to(low - room_for(limit.rlim_cur));
     setrlimit(RLIMIT_STACK, &limit);
+}
+
+/* ---- threads that are made meanwhile ------------------------------------- */
+
+static PyObject *through_stack_size(PyObject *self, PyObject *args);
+
+static vpy_watched stack_size = {.through_us = through_stack_size};
+static size_t of_program; /* the size that it has chosen; 0: the default */
+
+static bool is_limited(int resource)
+{
+    struct rlimit limit;
+
+    return getrlimit(resource, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+}
+
+static size_t default_size(void)
+{
+    pthread_attr_t attributes;
+    size_t size = 0;
+
+    if (pthread_attr_init(&attributes) != 0)
+        return 0;
+    pthread_attr_getstacksize(&attributes, &size);
+    pthread_attr_destroy(&attributes);
+    return size;
+}
+
+static void put_ours(void)
+{
+    size_t size;
+
+    of_program = PyThread_get_stacksize();
+    size = of_program ? of_program : default_size();
+    if (size)
+        PyThread_set_stacksize(size + room_for(size));
+}
+
+static void put_back(void)
+{
+    PyThread_set_stacksize(of_program);
+}
+
+static PyObject *through_stack_size(PyObject *self, PyObject *args)
+{
+    PyObject *result;
+
+    put_back();
+    result = stack_size.original(self, args);
+    put_ours();
+    return result;
+}
+
+static void enlarge_new_stacks(void)
+{
+    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *module = PyDict_GetItemString(modules, "_thread");
+    PyObject *function = NULL;
+
+    if (module && PyModule_Check(module))
+        function = PyDict_GetItemString(PyModule_GetDict(module), "stack_size");
+    if (!function || !PyCFunction_CheckExact(function) ||
+        is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA))
+        return;
+    vpy_watch(&stack_size, ((PyCFunctionObject *)function)->m_ml, METH_VARARGS);
+    if (stack_size.method)
+        put_ours();
+}
+
+/* ---- both ---------------------------------------------------------------- */
+
+void vpy_stacks_make_room(void)
+{
+    grow_main_stack();
+    if (!stack_size.method)
+        enlarge_new_stacks();
+}
+
+void vpy_stacks_restore(void)
+{
+    if (!stack_size.method)
+        return;
+    vpy_unwatch(&stack_size);
+    put_back();
 }

@@ -1,0 +1,165 @@
+"""The C stack: what fits on it without us fits on it while we record, and the program reads the sizes that it set."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import vestige
+
+every_engine = pytest.mark.parametrize("engine", vestige._core.engines)
+calls_take_stack = pytest.mark.skipif(
+    sys.version_info >= (3, 11), reason="calls of Python functions take no C stack from 3.11 on"
+)
+
+# ---- how deep it goes -----------------------------------------------------------
+
+DEEP = """
+import sys, threading
+engine, way, size, when, depth = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], int(sys.argv[5])
+sys.setrecursionlimit(1_000_000)
+
+def plain(n):
+    return 0 if n == 0 else plain(n - 1) + 1
+
+def through_c(n):
+    return 0 if n == 0 else sorted([n - 1], key=through_c)[0] + 1
+
+down = {"plain": plain, "through_c": through_c}[way]
+go = threading.Event()
+
+def work():
+    go.wait()
+    down(depth)
+
+def thread():
+    threading.stack_size(size)
+    made = threading.Thread(target=work, daemon=True)
+    made.start()
+    return made
+
+if when == "before":
+    made = thread()
+if engine != "none":
+    from vestige import profile
+
+    prof = profile(engine=engine, output="t.vst")
+    prof.start()
+if when == "meanwhile":
+    made = thread()
+go.set()
+if when == "main":
+    down(depth)
+else:
+    made.join()
+"""
+
+
+def survives(folder, engine, *args, limit="-S -s 1024"):
+    shell = ["bash", "-c", f'ulimit {limit} -c 0; exec "$@"', "bash"]
+    command = [*shell, sys.executable, "-c", DEEP, engine, *map(str, args)]
+    (folder / "t.vst").unlink(missing_ok=True)
+    result = subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert result.returncode in (0, -11), result.stderr
+    assert result.returncode or engine == "none" or vestige.Trace(str(folder / "t.vst")).info()["records"] > 0
+    return result.returncode == 0
+
+
+def deepest(folder, *args, limit="-S -s 1024"):
+    """What the bare interpreter survives, but for what is random: where in its page a stack begins."""
+    fits, breaks = 1, 8192
+    while breaks - fits > 1 + fits // 100:
+        middle = (fits + breaks) // 2
+        survived = survives(folder, "none", *args, middle, limit=limit)
+        fits, breaks = (middle, breaks) if survived else (fits, middle)
+    return fits - fits // 50 - 1
+
+
+@pytest.mark.parametrize("size", [0, 256 * 1024], ids=["default size", "256 KiB"])
+@pytest.mark.parametrize("way", [pytest.param("plain", marks=calls_take_stack), "through_c"])
+def test_as_deep_a_recursion_fits_on_the_stack_of_a_new_thread_as_without_us(way, size, tmp_path):
+    depth = deepest(tmp_path, way, size, "meanwhile")
+    assert depth > 10
+    for engine in vestige._core.engines:
+        assert survives(tmp_path, engine, way, size, "meanwhile", depth), engine
+
+
+@calls_take_stack
+@pytest.mark.parametrize("when, limit", [("before", "-S -s 1024"), ("main", "-s 1024")], ids=["thread", "main"])
+def test_a_stack_that_cannot_be_longer_holds_nine_tenths_under_turbo(when, limit, tmp_path):
+    depth = deepest(tmp_path, "plain", 0, when, limit=limit)
+    assert survives(tmp_path, "turbo", "plain", 0, when, depth * 9 // 10 + depth // 50, limit=limit)
+
+
+# ---- what the program reads -----------------------------------------------------
+
+SIZES = """
+import ctypes, json, os, resource, sys, threading
+from vestige import profile
+
+engine, limited = sys.argv[1:]
+used = ctypes.pythonapi.PyThread_get_stacksize
+used.restype = ctypes.c_size_t
+read = {}
+made_with = []
+
+def size():
+    found = threading.stack_size()  # sets it to 0
+    threading.stack_size(found)
+    return found
+
+def hear(event, args):
+    if event == "_thread.start_new_thread":
+        read.setdefault("when a thread starts", []).append(size())
+
+def thread():
+    made_with.append(used())
+    made = threading.Thread(target=lambda: None)
+    made.start()
+    made.join()
+
+if limited:
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 40, -1))
+sys.addaudithook(hear)
+if engine != "none":
+    prof = profile(engine=engine, output="t.vst")
+    prof.start()
+thread()
+read["set"] = threading.stack_size(300 * 1024), size()
+try:
+    threading.stack_size(1)
+except ValueError as error:
+    read["refused"] = str(error), size()
+thread()
+if os.fork() == 0:
+    os._exit(used() == size() == 300 * 1024)
+read["in a child"] = os.wait()[1] >> 8
+if engine != "none":
+    prof.stop()
+read["after"] = size()
+thread()
+print(json.dumps([read, made_with]))
+"""
+
+
+def sizes(folder, engine, limited=""):
+    command = [sys.executable, "-W", "ignore", "-c", SIZES, engine, limited]
+    result = subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, "")
+    return json.loads(result.stdout)
+
+
+@every_engine
+def test_the_program_reads_the_stack_size_that_it_set(engine, tmp_path):
+    read, made_with = sizes(tmp_path, engine)
+    bare, bare_made_with = sizes(tmp_path, "none")
+    assert read == bare
+    assert (bare["set"], bare["in a child"], bare["after"]) == ([0, 300 * 1024], 1, 300 * 1024)
+    assert bare_made_with == [0, 300 * 1024, 300 * 1024]
+    assert made_with[0] > made_with[1] > made_with[2] == 300 * 1024
+
+
+@every_engine
+def test_stacks_stay_as_they_are_where_address_space_is_limited(engine, tmp_path):
+    assert sizes(tmp_path, engine, "limited") == sizes(tmp_path, "none", "limited")
