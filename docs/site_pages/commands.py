@@ -2,6 +2,8 @@
 
 import argparse
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 
 from vestige.cli import completion
@@ -9,6 +11,12 @@ from vestige.cli import completion
 
 def markdown() -> str:
     return "\n".join(section(command) for command in completion.find_commands())
+
+
+def overview() -> str:
+    """What `vestige --help` prints."""
+    command = [sys.executable, "-m", "vestige", "--help"]
+    return "```text\n" + subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip() + "\n```"
 
 
 def section(command: completion.Command) -> str:

@@ -1,7 +1,8 @@
 """Completes a page before Sphinx parses it.
 
-Four comments stand for text that is made when the site is built, so that nobody has to keep it current:
+Some comments stand for text that is made when the site is built, so that nobody has to keep it current:
 
+    <!-- made: overview -->            what `vestige --help` prints
     <!-- made: commands -->            the command line, from the parsers
     <!-- made: api vestige.profile --> a public name, from its docstring
     <!-- file: bench/RESULTS.md -->    a Markdown file of the repository, with its headings one level down
@@ -42,8 +43,8 @@ def complete(srcdir: Path, docname: str, source: list[str]) -> None:
 
 def replacement(kind: str, what: str, page: Path) -> str:
     if kind == "made":
-        word, _, rest = what.partition(" ")
-        return commands.markdown() if word == "commands" else api.markdown(rest)
+        made = {"overview": commands.overview, "commands": commands.markdown}
+        return made[what]() if what in made else api.markdown(what.removeprefix("api "))
     path = ROOT / what
     if not path.exists():
         raise DeadLink(f"{page.relative_to(ROOT)}: there is no {what}")
