@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._core import Progress
-    from .cli.inputs import Source
+    from .reading.inputs import Source
 
     Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -136,8 +136,9 @@ def open(files: Files, *, children: bool = True, from_ns: int = 0, to_ns: int = 
     """The traces that files, folders and patterns stand for, as tables. A file stands for the processes it started too,
     unless `children` is false; what was before from_ns or after to_ns (ns since 1970, 0: no bound) is left out. What
     cannot be read is warned of, if there is anything else."""
-    from .cli import Failure
-    from .cli.inputs import Inputs, find_traces
+    from vestige.base.failure import Failure
+
+    from .reading.inputs import Inputs, find_traces
 
     class Warning(Inputs):
         def tell(self, line: str, *, failed: bool = True) -> None:

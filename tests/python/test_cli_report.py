@@ -14,9 +14,9 @@ import vestige
 from conftest import COMMAND
 from on_terminal import on_terminal
 from vestige import cli
+from vestige.base.terminal import UNBOUNDED
 from vestige.cli.report import end as report_end
 from vestige.cli.report.data import Data, Thread
-from vestige.cli.terminal import UNBOUNDED
 
 pytestmark = pytest.mark.any_python
 
@@ -360,7 +360,7 @@ def test_names_that_are_wide_or_hostile_keep_their_columns(workplace):
     text = on_terminal([COMMAND, "run", "-o", "t.vst", "wide.py"], **here)
     text += on_terminal([COMMAND, "report", "t.vst", "--tree", "--min", "0"], **here)
     text += on_terminal([COMMAND, "report", "t.vst"], **here)
-    from vestige.cli.terminal import cells
+    from vestige.base.terminal import cells
 
     assert "計算" in text
     assert "\x1b" not in text and "\x07" not in text

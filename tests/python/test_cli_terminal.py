@@ -10,7 +10,7 @@ import pytest
 from conftest import COMMAND
 from on_terminal import PLAIN, on_terminal
 from traces import record, steps
-from vestige.cli import terminal
+from vestige.base import terminal
 
 pytestmark = pytest.mark.any_python
 

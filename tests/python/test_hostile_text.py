@@ -13,8 +13,8 @@ from handmade_graph import good_document
 from in_process import vestige as command
 from traces import patch
 from vestige import profile, record_function
+from vestige.base import terminal
 from vestige.base.printable import one_line, printable
-from vestige.cli import terminal
 
 pytestmark = pytest.mark.any_python
 

@@ -7,7 +7,7 @@ import pytest
 
 from conftest import PYTHON
 from vestige import Trace
-from vestige.cli.libraries import FOLLOWS, LIBRARY, OWN, classify, library_of
+from vestige.reading.libraries import FOLLOWS, LIBRARY, OWN, classify, library_of
 
 pytestmark = pytest.mark.any_python
 

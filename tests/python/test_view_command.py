@@ -21,7 +21,7 @@ from conftest import COMMAND
 from traces import family, patch, record
 from vestige import Trace, record_function
 from vestige.cli import Failure, view
-from vestige.cli.inputs import find_traces
+from vestige.reading.inputs import find_traces
 from vestige.viewer import embed
 from vestige.viewer.traces import Traces
 from viewing import Client, serving

@@ -8,7 +8,7 @@ import struct
 import threading
 from collections import namedtuple
 
-from vestige.cli.inputs import find_traces
+from vestige.reading.inputs import find_traces
 from vestige.viewer import server as transport
 from vestige.viewer.api import Api
 from vestige.viewer.pages import read_pages

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import sys
 
+from vestige.base.failure import Failure
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
@@ -55,17 +57,9 @@ UNEXPECTED = "something unexpected ended this"
 LONGEST = 200  # of an exception's text
 
 
-class Failure(Exception):
-    """Something to tell the user in one line."""
-
-    def __init__(self, message: str, code: int = 1) -> None:
-        super().__init__(message)
-        self.code = code
-
-
 def main() -> NoReturn:
     """Ends the process."""
-    from .terminal import Screens
+    from vestige.base.terminal import Screens
 
     code, program = 0, None
     with Screens():

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from array import array
 
-from . import Failure
-from .console import Progress
+from vestige.base.failure import Failure
+from vestige.base.terminal import Progress
+
 from .report.command import duration, plural
 
 TYPE_CHECKING = False
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from vestige._core import Trace
-
-    from .inputs import Source
+    from vestige.reading.inputs import Source
 
 LIMIT = 100_000  # spans looked at, of each trace
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from . import Failure
-from .terminal import Progress
+from vestige.base.failure import Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any, NoReturn
-
-__all__ = ["Parser", "Progress", "explain"]
 
 
 class Parser(argparse.ArgumentParser):
@@ -66,8 +63,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f", did you mean {near[0]}?" if near else ""
 
 
-def explain(path: str, error: Exception) -> str:
-    """`t.vst: No such file or directory`, whichever way the error puts it."""
-    if isinstance(error, OSError) and error.strerror:
-        return f"{path}: {error.strerror}"
-    return str(error) if path in str(error) else f"{path}: {error}"
+def add_files(parser: Parser) -> None:
+    """FILE … and --no-children, of commands that read traces."""
+    parser.add_argument("files", metavar="FILE", nargs="+", help="traces (.vst), or folders of traces")
+    parser.add_argument("--no-children", action="store_true", help="only FILE itself, not the processes it started")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 
 from vestige._core import Trace, TraceError, export_traces, table_names
+from vestige.base.failure import Failure, explain
+from vestige.base.terminal import Progress
+from vestige.reading.inputs import Inputs, find_traces
 from vestige.reading.table_files import is_folder
 
-from . import Failure, ranges
-from .console import Parser, Progress, explain
-from .inputs import Inputs, add_arguments, find_traces
+from . import ranges
+from .console import Parser, add_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +112,7 @@ def as_tables(output: str, format: str | None) -> str | None:
 
 def add_options(parser: Parser) -> None:
     """Those of `vestige merge` too."""
-    add_arguments(parser)
+    add_files(parser)
     ranges.add_arguments(parser, to=False)
     parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
     parser.add_argument(

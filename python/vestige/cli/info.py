@@ -8,10 +8,10 @@ import time
 
 from vestige._core import TraceError
 from vestige.base.printable import one_line as clean
+from vestige.base.quantities import duration, plural
+from vestige.reading.inputs import find_traces
 
-from .console import Parser
-from .inputs import add_arguments, find_traces
-from .quantities import duration, plural
+from .console import Parser, add_files
 from .report.tables import short_calls
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from typing import Any
 
-    from .inputs import Source
+    from vestige.reading.inputs import Source
 
 EXAMPLES = """\
   vestige info t.vst
@@ -44,7 +44,7 @@ def main(argv: list[str]) -> int:
         "FILE… [--no-children] [--all] [--json]",
         EXAMPLES,
     )
-    add_arguments(parser)
+    add_files(parser)
     parser.add_argument("--all", action="store_true", help=f"every thread and process, not {ROWS} of them")
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     options = parser.parse_args(argv)

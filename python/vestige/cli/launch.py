@@ -11,8 +11,7 @@ from importlib.machinery import BuiltinImporter, SourceFileLoader, SourcelessFil
 from types import CodeType, FunctionType, ModuleType, TracebackType
 
 from vestige._core import leave_out, run_program
-
-from . import Failure
+from vestige.base.failure import Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

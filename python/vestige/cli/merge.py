@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from vestige.reading.inputs import find_traces
+
 from .console import Parser
 from .export import add_options, check_output, write
-from .inputs import find_traces
 
 EXAMPLES = """\
   vestige merge t.vst -o all.json.gz              t.vst and all it started

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 
 from vestige._core import TraceError, pack, unpack
+from vestige.base.failure import Failure, explain
+from vestige.base.terminal import Progress
+from vestige.reading.inputs import Source, find_traces, is_open_in
 
-from . import Failure
-from .console import Parser, Progress, explain
-from .inputs import Source, add_arguments, find_traces, is_open_in
+from .console import Parser, add_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def main(argv: list[str]) -> int:
         "FILE … [-o OUT] [--undo] [--level N] [options]",
         EXAMPLES,
     )
-    add_arguments(parser)
+    add_files(parser)
     parser.add_argument("-o", "--output", metavar="OUT", help="write OUT, and leave FILE as it is")
     parser.add_argument("--undo", action="store_true", help="unpack")
     parser.add_argument("--level", metavar="N", type=int, default=3, help="1 (fast) to 19 (small); default: 3")

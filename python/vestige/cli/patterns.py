@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from . import Failure
+from vestige.base.failure import Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from vestige.reading.inputs import Inputs
+    from vestige.reading.libraries import Function
+
     from .console import Parser
-    from .inputs import Inputs
-    from .libraries import Function
 
 
 def add_patterns(parser: Parser) -> None:

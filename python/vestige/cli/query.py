@@ -9,11 +9,11 @@ import sys
 from contextlib import contextmanager
 from functools import partial
 
+from vestige.base.failure import Failure, explain
 from vestige.base.new_files import replacing
+from vestige.base.terminal import Paint, Progress, exact, is_terminal
 
-from . import Failure
-from .console import Parser, Progress, explain
-from .terminal import Paint, exact, is_terminal
+from .console import Parser
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

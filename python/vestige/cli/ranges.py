@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 
+from vestige.base.failure import Failure
 from vestige.base.units import LARGEST, TIMES, split_unit
-
-from . import Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from vestige._core import TraceError, recover
+from vestige.base.failure import Failure, explain
+from vestige.reading.inputs import SUFFIX, Inputs, Source, find_traces
 
-from . import Failure
-from .console import Parser, explain
-from .inputs import SUFFIX, Inputs, Source, add_arguments, find_traces
+from .console import Parser, add_files
 
 EXAMPLES = """\
   vestige recover t.vst -o whole.vst
@@ -27,7 +27,7 @@ def main(argv: list[str]) -> int:
         "FILE… -o OUT [--no-children] [--force]",
         EXAMPLES,
     )
-    add_arguments(parser)
+    add_files(parser)
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the trace (.vst) or folder to write")
     parser.add_argument("--force", action="store_true", help="overwrite what there is, which may be FILE")
     options = parser.parse_args(argv)

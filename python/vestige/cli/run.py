@@ -10,21 +10,19 @@ import atexit
 import os
 import sys
 
+from vestige.base.child_files import find_children, remove_children
+from vestige.base.failure import Failure
 from vestige.recording import endings
 from vestige.recording.children import (
     abandon,
     announce,
     encode,
-    find_children,
     is_started_again,
-    remove_children,
     start_again,
     withdraw,
 )
 from vestige.recording.ranks import own_path
 from vestige.recording.standard_error import Draft, flush, is_there, put, say
-
-from . import Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -241,7 +239,7 @@ class Recording:
         except FileExistsError:
             message = f"{self._shown}: already exists; --force overwrites it"
         except Exception as error:
-            from .console import explain
+            from vestige.base.failure import explain
 
             message = explain(self._shown, error) if isinstance(error, OSError) else str(error)
         self._over = True
@@ -299,7 +297,7 @@ class Recording:
 
     def tell(self, draft: Draft) -> None:
         """The report, or why there is none."""
-        from .terminal import Screen
+        from vestige.base.terminal import Screen
 
         out: Any = Screen(draft)  # type: ignore[arg-type]
         try:
@@ -311,8 +309,8 @@ class Recording:
         from shlex import quote
 
         from vestige._core import Trace
+        from vestige.reading.libraries import STDLIB
 
-        from .libraries import STDLIB
         from .report.end import show
 
         self._tell_snapshots(out)

@@ -8,21 +8,21 @@ import sys
 from threading import Thread
 
 from vestige._core import TraceError
+from vestige.base.failure import Failure, explain
 from vestige.base.new_files import replacing
+from vestige.base.terminal import Progress
+from vestige.reading.inputs import find_traces
 
-from . import Failure
-from .console import Parser, Progress, explain
+from .console import Parser, add_files
 from .export import _allow_files
-from .inputs import add_arguments, find_traces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    from vestige.reading.inputs import Inputs
     from vestige.viewer.server import Server
     from vestige.viewer.traces import Traces
-
-    from .inputs import Inputs
 
 EXAMPLES = """\
   vestige view t.vst                  opens the browser; Ctrl-C ends it
@@ -43,7 +43,7 @@ def main(argv: list[str]) -> int:
         "FILE… [options]",
         EXAMPLES,
     )
-    add_arguments(parser)
+    add_files(parser)
     parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
     parser.add_argument("--port", metavar="N", type=int, default=0, help="default: one that is free")
     parser.add_argument("--no-browser", action="store_true", help="print the address, and let the user open it")

@@ -11,8 +11,8 @@ import tempfile
 import threading
 
 from vestige._core import Table, table_names
+from vestige.base.failure import Failure
 from vestige.base.new_files import replacing
-from vestige.cli import Failure
 
 from .answer import BATCH, Answer
 from .questions import check_used
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any, TypeVar
 
-    from vestige.cli.console import Progress
+    from vestige.base.terminal import Progress
 
     T = TypeVar("T")
 

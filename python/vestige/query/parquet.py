@@ -7,15 +7,14 @@ import re
 import tempfile
 
 from vestige._core import TraceError, table_names
-from vestige.cli import Failure
-from vestige.cli.console import explain
+from vestige.base.failure import Failure, explain
 from vestige.tables import write
 
 from .tables import RUN, SUFFIX, Part, exported_tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vestige.cli.console import Progress
+    from vestige.base.terminal import Progress
 
     from .tables import Tables
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 
-from vestige.cli import Failure
+from vestige.base.failure import Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from contextlib import contextmanager
 
-from vestige.cli import Failure
+from vestige.base.failure import Failure
 
 from .answer import BATCH, Answer
 from .questions import check_used

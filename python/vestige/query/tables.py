@@ -12,8 +12,8 @@ import os
 import shutil
 
 from vestige._core import table_names
-from vestige.cli import Failure
-from vestige.cli.inputs import Inputs
+from vestige.base.failure import Failure
+from vestige.reading.inputs import Inputs
 from vestige.tables import Traces
 
 TYPE_CHECKING = False

@@ -17,13 +17,13 @@ from _json import make_scanner
 from _weakref import ref
 
 from vestige import _core
+from vestige.base.child_files import child_paths, remove_children
 from vestige.render import quote
 
 from . import standard_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any, ClassVar
 
     from vestige.profiler import profile
@@ -33,7 +33,6 @@ COMMAND = "VESTIGE_COMMAND"  # of the command that records: its file, and its ar
 STARTUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "startup")
 ABI = f"{sys.implementation.cache_tag}{sys.abiflags}"
 TRACKER = "multiprocessing.resource_tracker"  # a process of its own that works for others: left out
-NAMES_MAX = 10_000  # of one process
 VARIABLE_MAX = 30_000  # the system starts no process with one longer than 128 KiB
 ARGUMENTS_MAX = 4_000  # characters that are compared
 
@@ -272,7 +271,7 @@ def _record(
     """Makes prof the recording of this process and starts it."""
     base = sys.modules["vestige.profiler"].profile
     standard_error.note()
-    for path in _names(family[0]):
+    for path in child_paths(family[0]):
         base.__init__(prof, output=path, children=True, **options)
         prof._family = family
         prof._is_child = True
@@ -290,70 +289,12 @@ def _record(
     return False
 
 
-def child_path(root: str) -> str:
-    """Of the first recording that this process, which is a child, makes beside another's."""
-    return f"{_stem(root)}.{os.getpid()}.vst"
-
-
-def _names(root: str) -> Iterator[str]:
-    yield child_path(root)
-    stem = f"{_stem(root)}.{os.getpid()}"
-    for number in range(1, NAMES_MAX):
-        yield f"{stem}.{number}.vst"
-
-
-def _stem(root: str) -> str:
-    return root.removesuffix(".vst")
-
-
 def name_process(prof: profile) -> None:
     """If it is one of multiprocessing's, its name is the one it has there. Calls no function of Python's own."""
     module = sys.modules.get("multiprocessing.process")
     name = getattr(getattr(module, "_current_process", None), "_name", None)
     if isinstance(name, str) and name != "MainProcess":
         prof._session.set_metadata("vestige.process_name", quote(name))
-
-
-# ---- the files -----------------------------------------------------------
-
-
-def named_as_children(root: str) -> list[str]:
-    """Files whose names say that they are children of this one: `t.123.vst`, `t.123.1.vst` beside `t.vst`."""
-    folder, name = os.path.split(_stem(root))
-    found: list[str] = []
-    try:
-        entries = os.listdir(folder or ".")
-    except OSError:
-        return found
-    for entry in entries:
-        words = entry[len(name) :].split(".")
-        if not entry.startswith(name) or words[0] or words[-1] != "vst" or not 3 <= len(words) <= 4:
-            continue
-        if all(word.isdigit() for word in words[1:-1]):
-            found.append(os.path.join(folder, entry))
-    return sorted(found)
-
-
-def find_children(root: str, trace: str) -> list[str]:
-    """The files of the children of a recording, by its file's name and its id."""
-    return [path for path in named_as_children(root) if _root_of(path) == quote(trace)]
-
-
-def _root_of(path: str) -> str | None:
-    try:
-        return _core.Trace(path).metadata().get("vestige.root")
-    except (OSError, _core.TraceError):
-        return None
-
-
-def remove_children(root: str) -> None:
-    """Those of the recording that is there and about to be overwritten."""
-    try:
-        trace = _core.Trace(root).info()["trace_id"]
-        for path in find_children(root, trace):
-            os.unlink(path)
-    except (OSError, _core.TraceError):
-        pass
 
 
 # ---- JSON, without the json package, which would be loaded into the program --

@@ -13,9 +13,8 @@ import os
 from _weakref import ref
 
 from vestige import _core
+from vestige.base.child_files import child_path
 from vestige.torch import adapter, hosting
-
-from .children import child_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """What was recorded, event by event: FunctionEvent with torch.profiler's fields.
 
-The extension gives every span as a row of one block of memory (see python/ext/read/trace_events.c); an event is the
-number of a row, and a field is read, or made, when it is asked for. Events have the ids that the exported file has.
+The extension gives every span as a row of one block of memory (see python/ext/read/trace_events.c). An event holds the
+number of its row; a field is read, or made, when a program asks for it. Events have the ids of the exported file.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from vestige.cli.inputs import Source
+    from vestige.reading.inputs import Source
 
     Place = tuple[int, str, str | None, int]
 
@@ -166,7 +166,7 @@ class Traces:
             except Stopped:
                 return
             except Exception as error:  # or those who wait for this thread would wait for ever
-                from vestige.cli.console import explain
+                from vestige.base.failure import explain
 
                 shown.error = explain(shown.source.path, error)
             self._tell()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import sys
 
+from vestige.base.failure import Failure
 from vestige.base.printable import one_line as clean
-from vestige.cli import Failure
+from vestige.base.quantities import duration, percent, plural, signed
+from vestige.base.terminal import Paint, cut, exact, fit, width_of
 from vestige.cli.console import Parser
 from vestige.cli.patterns import Patterns, add_patterns
-from vestige.cli.quantities import duration, percent, plural, signed
 from vestige.cli.report.command import share
-from vestige.cli.terminal import Paint, cut, exact, fit, width_of
 
 from .data import Comparison, read_side
 

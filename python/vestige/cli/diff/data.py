@@ -5,10 +5,10 @@ a trace with those of the processes it started.
 from __future__ import annotations
 
 from vestige._core import TraceError
-from vestige.cli.console import Progress
-from vestige.cli.inputs import Inputs, find_traces
-from vestige.cli.libraries import PYTHON
+from vestige.base.terminal import Progress
 from vestige.cli.report.data import shown_name
+from vestige.reading.inputs import Inputs, find_traces
+from vestige.reading.libraries import PYTHON
 
 from .noise import DISTURBANCE, FLOOR, UNKNOWN, Change, compare_runs, compare_single, floor_of, median, spread_of
 
@@ -16,9 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from vestige.cli.inputs import Source
-    from vestige.cli.libraries import Function
     from vestige.cli.patterns import Patterns
+    from vestige.reading.inputs import Source
+    from vestige.reading.libraries import Function
 
     Key = tuple[int, str, str, int]
     Spread = tuple[float, float, float]  # error of the mean, median, its error

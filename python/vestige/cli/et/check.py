@@ -8,9 +8,10 @@ import re
 import sys
 from functools import partial
 
+from vestige.base.failure import Failure, explain
 from vestige.base.printable import one_line as clean
-from vestige.cli import Failure
-from vestige.cli.console import Parser, Progress, explain
+from vestige.base.terminal import Progress
+from vestige.cli.console import Parser
 
 from .graph import Graph
 from .node import check_node

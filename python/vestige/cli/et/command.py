@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from vestige.cli import Failure
+from vestige.base.failure import Failure
 
 COMMANDS = ("check", "show")
 USAGE = """\

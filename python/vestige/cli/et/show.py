@@ -6,10 +6,11 @@ import os
 import sys
 from fnmatch import fnmatchcase
 
+from vestige.base.failure import Failure, explain
 from vestige.base.new_files import replacing
 from vestige.base.printable import printable
-from vestige.cli import Failure
-from vestige.cli.console import Parser, Progress, explain
+from vestige.base.terminal import Progress
+from vestige.cli.console import Parser
 
 from .node import THREAD
 from .stream import Broken

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from vestige.cli import Failure
+from vestige.base.failure import Failure
 from vestige.cli.run import BOUNDS, Recording, runner, split, unload
 
 TYPE_CHECKING = False

@@ -6,17 +6,17 @@ import os
 import sys
 
 from vestige._core import TraceError, export_memory
-from vestige.cli import Failure
-from vestige.cli.console import Parser, Progress, explain
-from vestige.cli.inputs import Inputs, add_arguments, find_traces
-from vestige.cli.terminal import exact
+from vestige.base.failure import Failure, explain
+from vestige.base.terminal import Progress, exact
+from vestige.cli.console import Parser, add_files
+from vestige.reading.inputs import Inputs, find_traces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
     from typing import Any
 
-    from vestige.cli.inputs import Source
+    from vestige.reading.inputs import Source
 
     Summary = dict[str, Any]
     Read = list[tuple[Source, Summary]]
@@ -71,7 +71,7 @@ def _parser() -> Parser:
         "                             [--format text|json|csv] [-o OUT] [--force]",
         EXAMPLES,
     )
-    add_arguments(parser)
+    add_files(parser)
     parser.add_argument("--peak", action="store_true", help="what was held at the high-water mark")
     parser.add_argument("--leaks", action="store_true", help="what was alive at the end")
     parser.add_argument(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from vestige.base.printable import one_line as clean
-from vestige.cli.quantities import duration, plural
-from vestige.cli.terminal import cut, cut_front, line_width, width_of
+from vestige.base.quantities import duration, plural
+from vestige.base.terminal import cut, cut_front, line_width, width_of
 
 from . import resident
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 
 from vestige._core import TraceError
-from vestige.cli import Failure, ranges
-from vestige.cli.console import Parser, Progress
-from vestige.cli.inputs import Inputs, add_arguments, find_traces
+from vestige.base.failure import Failure
+from vestige.base.quantities import duration, plural, size
+from vestige.base.terminal import Paint, Progress, width_of
+from vestige.cli import ranges
+from vestige.cli.console import Parser, add_files
 from vestige.cli.patterns import Patterns, add_patterns
-from vestige.cli.quantities import duration, plural, size
-from vestige.cli.terminal import Paint, width_of
+from vestige.reading.inputs import Inputs, find_traces
 
 from .data import Data
 from .tables import show_collections, show_functions, show_head, show_left_out, show_processes, show_threads, span_of
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from vestige._core import Trace
-    from vestige.cli.inputs import Source
+    from vestige.reading.inputs import Source
 
     from .data import Entry, Thread
 
@@ -82,7 +83,7 @@ def _parser() -> Parser:
         "FILE… [--tree | --threads | --gc | --memory] [options]",
         EXAMPLES,
     )
-    add_arguments(parser)
+    add_files(parser)
     views = parser.add_mutually_exclusive_group()
     texts = {
         "flat": "functions, those that took most time themselves first (default)",

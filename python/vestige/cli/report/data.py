@@ -4,7 +4,7 @@ adds up; nothing here goes over records. The report after `vestige run` uses it 
 
 from __future__ import annotations
 
-from vestige.cli.libraries import FOLLOWS, GC, LIBRARY, NATIVE, OWN, PYTHON, classify
+from vestige.reading.libraries import FOLLOWS, GC, LIBRARY, NATIVE, OWN, PYTHON, classify
 from vestige.reading.waits import waits_for
 
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from vestige._core import Trace
-    from vestige.cli.libraries import Function
+    from vestige.reading.libraries import Function
 
 LEFT_OUT, WAITS, COLLECTS, NO_TIME = 1, 2, 4, 8  # marks, as Trace.report() takes them
 KINDS = {1: "python", 2: "c", 3: "annotation", 4: "gc", 7: "operator", 8: "module"}

@@ -4,8 +4,8 @@ so it imports little, starts no thread, and is done in one reading of the trace.
 
 from __future__ import annotations
 
-from vestige.cli.quantities import duration, plural
-from vestige.cli.terminal import Paint, Progress, cells, cut, width_of
+from vestige.base.quantities import duration, plural
+from vestige.base.terminal import Paint, Progress, cells, cut, width_of
 
 from .data import Data
 from .tables import WORTH_A_WORD, show_head, show_left_out, span_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vestige.cli.terminal import exact
+from vestige.base.terminal import exact
 from vestige.reading.waits import waits_for
 
 from .data import KINDS

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from vestige.base.quantities import size
+from vestige.base.terminal import Paint, fit, width_of
 from vestige.cli.memory.command import size_text
-from vestige.cli.quantities import size
-from vestige.cli.terminal import Paint, fit, width_of
 
 from .tables import show_functions
 

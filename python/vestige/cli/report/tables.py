@@ -4,8 +4,8 @@ so it imports little.
 
 from __future__ import annotations
 
-from vestige.cli.quantities import duration, plural, size
-from vestige.cli.terminal import Paint, cut, fit, pad, width_of
+from vestige.base.quantities import duration, plural, size
+from vestige.base.terminal import Paint, cut, fit, pad, width_of
 from vestige.reading.waits import KINDS
 
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, TextIO
 
-    from vestige.cli.inputs import Source
+    from vestige.reading.inputs import Source
 
     from .data import Data, Entry, Thread
 

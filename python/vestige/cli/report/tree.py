@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from vestige.cli.libraries import ANNOTATION, LIBRARY, NATIVE
-from vestige.cli.quantities import duration
-from vestige.cli.terminal import cells, cut, fit
+from vestige.base.quantities import duration
+from vestige.base.terminal import cells, cut, fit
+from vestige.reading.libraries import ANNOTATION, LIBRARY, NATIVE
 from vestige.reading.waits import waits_for
 
 TYPE_CHECKING = False
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from vestige.cli.terminal import Paint
+    from vestige.base.terminal import Paint
 
     from .data import Node
 

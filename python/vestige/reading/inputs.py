@@ -11,19 +11,17 @@ import stat
 import sys
 
 from vestige._core import Trace, TraceError
+from vestige.base.child_files import named_as_children
+from vestige.base.failure import Failure, explain
 from vestige.base.printable import printable
-from vestige.reading.metadata import check_shapes, load_json
-from vestige.recording.children import named_as_children
 
-from . import Failure
-from .console import explain
+from .metadata import check_shapes, load_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from .console import Parser
 
 SUFFIX = ".vst"
 SNAPSHOT = re.compile(r"-snapshot\d+\.vst$")
@@ -185,12 +183,6 @@ class Inputs:
             self.tell(f"{line}; skipped", failed=False)
         else:
             self._errors.append(line)
-
-
-def add_arguments(parser: Parser) -> None:
-    """FILE … and --no-children."""
-    parser.add_argument("files", metavar="FILE", nargs="+", help="traces (.vst), or folders of traces")
-    parser.add_argument("--no-children", action="store_true", help="only FILE itself, not the processes it started")
 
 
 def find_traces(paths: Iterable[str], *, children: bool = True, inputs: Inputs | None = None) -> Inputs:

@@ -8,10 +8,10 @@ import os
 import sys
 import time
 
-from vestige.base.printable import one_line as clean
-from vestige.base.printable import printable
+from vestige.base.failure import Failure
 
-from . import Failure
+from .printable import one_line as clean
+from .printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

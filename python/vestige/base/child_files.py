@@ -1,0 +1,73 @@
+"""The files of child processes: `t.123.vst` and `t.123.1.vst` are recordings of process 123 beside `t.vst`.
+
+Nothing is imported that a recorded program would not have loaded already: a forked child makes its name here.
+"""
+
+from __future__ import annotations
+
+import os
+
+from vestige import _core
+from vestige.render import quote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAMES_MAX = 10_000  # of one process
+
+
+def child_path(root: str) -> str:
+    """The file of the first recording that this process, a child, makes beside its parent's."""
+    return f"{_stem(root)}.{os.getpid()}.vst"
+
+
+def child_paths(root: str) -> Iterator[str]:
+    """The names that this process may use, in order: it may have made recordings before."""
+    yield child_path(root)
+    stem = f"{_stem(root)}.{os.getpid()}"
+    for number in range(1, NAMES_MAX):
+        yield f"{stem}.{number}.vst"
+
+
+def _stem(root: str) -> str:
+    return root.removesuffix(".vst")
+
+
+def named_as_children(root: str) -> list[str]:
+    """Files whose names say that they are children of this one."""
+    folder, name = os.path.split(_stem(root))
+    found: list[str] = []
+    try:
+        entries = os.listdir(folder or ".")
+    except OSError:
+        return found
+    for entry in entries:
+        words = entry[len(name) :].split(".")
+        if not entry.startswith(name) or words[0] or words[-1] != "vst" or not 3 <= len(words) <= 4:
+            continue
+        if all(word.isdigit() for word in words[1:-1]):
+            found.append(os.path.join(folder, entry))
+    return sorted(found)
+
+
+def find_children(root: str, trace: str) -> list[str]:
+    """The files of the children of a recording, by its file's name and its id."""
+    return [path for path in named_as_children(root) if _root_of(path) == quote(trace)]
+
+
+def _root_of(path: str) -> str | None:
+    try:
+        return _core.Trace(path).metadata().get("vestige.root")
+    except (OSError, _core.TraceError):
+        return None
+
+
+def remove_children(root: str) -> None:
+    """Removes the files of the children of a recording that is about to be overwritten."""
+    try:
+        trace = _core.Trace(root).info()["trace_id"]
+        for path in find_children(root, trace):
+            os.unlink(path)
+    except (OSError, _core.TraceError):
+        pass
