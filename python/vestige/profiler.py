@@ -11,7 +11,7 @@ import sys
 from time import time_ns
 
 from . import _core
-from .base.units import parse_file_bound, parse_size, parse_time
+from .base.quantities import parse_file_bound, parse_size, parse_time
 from .reading.metadata import check_json, check_key
 from .recording import endings, forked, standard_error
 from .recording.checks import check_engine, strings, tell_engine

@@ -74,7 +74,7 @@ def _limits(item: pytest.Item) -> dict[str, int]:
 
 
 def _size(value: str | int) -> int:
-    from .base.units import parse_size
+    from .base.quantities import parse_size
 
     try:
         # Zero is a limit too.
@@ -151,10 +151,12 @@ def _place(frame: tuple[str, str, str, int, bool]) -> str:
 
 def _judge(limits: dict[str, int], recording: _Recording) -> str:
     """What is wrong, with the lines that did it; "" if nothing is."""
+    from .base.quantities import size
+
     parts = []
     if "limit" in limits and recording.peak > limits["limit"]:
         parts.append(
-            f"The test's memory peaked at {_shown(recording.peak)}; it is limited to {_shown(limits['limit'])}. "
+            f"The test's memory peaked at {size(recording.peak)}; it is limited to {size(limits['limit'])}. "
             f"Held then:\n{_listed(recording.held)}"
         )
     if "leaks" in limits:
@@ -162,26 +164,18 @@ def _judge(limits: dict[str, int], recording: _Recording) -> str:
         if leaks:
             parts.append(
                 f"{'A line' if len(leaks) == 1 else f'{len(leaks)} lines'} of the test leaked more than "
-                f"{_shown(limits['leaks'])}:\n{_listed(leaks)}"
+                f"{size(limits['leaks'])}:\n{_listed(leaks)}"
             )
     return "\n".join(parts)
 
 
 def _listed(lines: list[Line]) -> str:
-    text = [
-        f"  {_shown(size):>9} in {count:,} block{'s' * (count != 1)}  {place}"
-        for place, size, count in lines[:LINES_SHOWN]
-    ]
+    from .base.quantities import plural, size
+
+    text = [f"  {size(held):>9} in {plural(count, 'block')}  {place}" for place, held, count in lines[:LINES_SHOWN]]
     if len(lines) > LINES_SHOWN:
         text.append(f"  and {len(lines) - LINES_SHOWN} more lines")
     return "\n".join(text)
-
-
-def _shown(size: float) -> str:
-    for unit, one in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size >= one:
-            return f"{size / one:.1f} {unit}"
-    return f"{size:.0f} B"
 
 
 # ---- --vestige-memory ----------------------------------------------------
@@ -197,6 +191,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         if getattr(report, "when", "") == "call" and PROPERTY in dict(report.user_properties)
     ]
     if peaks:
+        from .base.quantities import size
+
         terminalreporter.section("memory of tests, at most")
         for peak, name in sorted(peaks, key=lambda one: (-one[0], one[1]))[:TESTS_SHOWN]:
-            terminalreporter.write_line(f"{_shown(peak):>10}  {name}")
+            terminalreporter.write_line(f"{size(peak):>10}  {name}")

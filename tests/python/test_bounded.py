@@ -16,7 +16,7 @@ from conftest import PYTHON
 from tree import calls, load, read, short
 from vestige import Trace, profile, record_function
 from vestige._core import instant
-from vestige.base.units import parse_file_bound, parse_size, parse_time
+from vestige.base.quantities import parse_file_bound, parse_size, parse_time
 
 MIB = 1 << 20
 COUNT = 100  # functions that are called in turn
@@ -617,4 +617,4 @@ def test_what_is_neither_text_nor_number_is_a_type_error():
     with pytest.raises(ValueError, match="^max_size must be at least 1M"):
         profile(max_size=1000)
     assert parse_file_bound("x", "1M") == MIB
-    assert sys.modules["vestige.base.units"].__doc__
+    assert sys.modules["vestige.base.quantities"].__doc__

@@ -109,7 +109,7 @@ def test_a_record_takes_at_most_three_bytes(workplace):
     workplace.trace("work.py")
     records = vestige.Trace(str(workplace.path / "t.vst")).info()["records"]
     text = done(workplace.vestige("pack", "t.vst"))
-    assert re.fullmatch(r"t\.vst: 1\.\d MB → \d+\.\d kB, \d\.\d bytes a record\n", text)
+    assert re.fullmatch(r"t\.vst: 1\.\d\d MiB → \d+(\.\d+)? KiB, \d\.\d bytes a record\n", text)
     assert len(read(workplace)) <= 3 * records
 
 

@@ -244,8 +244,8 @@ def test_a_report_has_what_each_function_allocated(workplace):
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert "self mem  all mem  function" in result.stdout
     rows = report_rows(result.stdout)
-    assert rows["inner"] == ("6.00 M", "6.00 M")
-    assert rows["outer"] == ("2.00 M", "8.00 M")
+    assert rows["inner"] == ("6.00 MiB", "6.00 MiB")
+    assert rows["outer"] == ("2.00 MiB", "8.00 MiB")
     first = workplace.vestige("report", "t.vst", "--sort", "self-memory").stdout.splitlines()[2]
     assert first.endswith(": inner")
     first = workplace.vestige("report", "t.vst", "--sort", "calls").stdout.splitlines()[2]

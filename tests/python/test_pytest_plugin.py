@@ -143,8 +143,8 @@ def test_tests_above_their_limit_fail_and_others_pass(output):
 
 def test_the_message_has_the_peak_and_the_lines_that_held_it(output):
     text = message(output, "test_above")
-    assert "The test's memory peaked at 2.9 MiB; it is limited to 2.0 MiB. Held then:" in text
-    assert re.search(r"2\.9 MiB in 2 blocks  test_them\.py:8 load\n", text)
+    assert "The test's memory peaked at 2.86 MiB; it is limited to 2.00 MiB. Held then:" in text
+    assert re.search(r"2\.86 MiB in 2 blocks  test_them\.py:8 load\n", text)
     assert "pytest_plugin" not in text
 
 
@@ -153,7 +153,7 @@ def test_the_message_has_the_line_that_leaks(output):
     assert "A line of the test leaked more than 10.0 KiB:\n" in text
     assert re.search(r"29\.\d KiB in 2 blocks  test_them\.py:8 load", text)
     text = message(output, "test_both")
-    assert "it is limited to 1.0 MiB" in text and "leaked more than 0 B" in text
+    assert "it is limited to 1.00 MiB" in text and "leaked more than 0 B" in text
 
 
 def test_wrong_markers_are_explained(output):
@@ -197,7 +197,7 @@ def test_processes_of_xdist_check_their_tests(tmp_path):
         "test_within",
     ]
     assert len(found) == 4
-    assert "2.9 MiB  test_them.py::test_above" in text
+    assert "2.86 MiB  test_them.py::test_above" in text
 
 
 def test_a_run_that_is_recorded_itself_is_told_of(tmp_path):

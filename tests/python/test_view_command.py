@@ -281,7 +281,7 @@ def test_html_writes_one_page_that_needs_nothing_else(path, tmp_path, monkeypatc
     output = tmp_path / "out.html"
     assert view.main([str(path), "--html", str(output)]) == 0
     page = output.read_text()
-    assert re.match(rf"{output}: \d+ spans, \d+\.\d MB\n", capsys.readouterr().out)
+    assert re.match(rf"{output}: \d+ spans, \d+(\.\d+)? KiB\n", capsys.readouterr().out)
     found = re.search(r'<script type="application/gzip\+base64" id="vestige-data">(.*?)</script>', page, re.DOTALL)
     data, _ = unpack(base64.b64decode(found[1]))
     assert data["info"]["traces"][0]["file"] == str(path)
@@ -290,7 +290,7 @@ def test_html_writes_one_page_that_needs_nothing_else(path, tmp_path, monkeypatc
     assert view.main([str(path), "--html", str(output), "--force"]) == 0
 
 
-@pytest.mark.parametrize("limit, line", [("SPANS_MAX", "more than 3 spans"), ("BYTES_MAX", "more than 0 MB")])
+@pytest.mark.parametrize("limit, line", [("SPANS_MAX", "more than 3 spans"), ("BYTES_MAX", "more than 3 B")])
 def test_what_is_too_large_for_a_page_is_not_written(path, tmp_path, monkeypatch, limit, line):
     monkeypatch.setattr(embed, limit, 3)
     with pytest.raises(Failure, match=line) as failure:

@@ -6,6 +6,7 @@ import os
 
 from vestige._core import TraceError, pack, unpack
 from vestige.base.failure import Failure, explain
+from vestige.base.quantities import size
 from vestige.base.terminal import Progress
 from vestige.reading.inputs import Source, find_traces, is_open_in
 
@@ -86,13 +87,9 @@ def _convert(source: Source, options: argparse.Namespace) -> str:
         raise Failure(explain(path, error)) from None
     finally:
         progress.clear()
-    text = f"{_size(before)} → {_size(after)}"
+    text = f"{size(before)} → {size(after)}"
     return text if options.undo else text + _each(after, facts["records"])
 
 
-def _each(size: int, records: int) -> str:
-    return f", {size / records:.1f} bytes a record" if records else ""
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
+def _each(packed: int, records: int) -> str:
+    return f", {packed / records:.1f} bytes a record" if records else ""

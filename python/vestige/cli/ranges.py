@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from vestige.base.failure import Failure
-from vestige.base.units import LARGEST, TIMES, split_unit
+from vestige.base.quantities import LARGEST, TIMES, split_unit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

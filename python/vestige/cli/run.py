@@ -171,7 +171,7 @@ class Recording:
     """The whole run as a trace file."""
 
     def __init__(self, options: Namespace, program: Program) -> None:
-        from vestige.base.units import parse_file_bound, parse_time
+        from vestige.base.quantities import parse_file_bound, parse_time
         from vestige.render import quote
 
         self._process = os.getpid()

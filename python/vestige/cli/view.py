@@ -10,6 +10,7 @@ from threading import Thread
 from vestige._core import TraceError
 from vestige.base.failure import Failure, explain
 from vestige.base.new_files import replacing
+from vestige.base.quantities import plural, size
 from vestige.base.terminal import Progress
 from vestige.reading.inputs import find_traces
 
@@ -176,7 +177,7 @@ def write_page(inputs: Inputs, traces: Traces, output: str, *, every_source: boo
     try:
         page = one_file(embed.pack(traces, sources), os.path.basename(traces.all[0].source.path)).encode()
         if len(page) > embed.BYTES_MAX:
-            raise embed.TooLarge(f"more than {embed.BYTES_MAX >> 20} MB")
+            raise embed.TooLarge(f"more than {size(embed.BYTES_MAX)}")
     except embed.TooLarge as error:
         files = " ".join(shown.source.path for shown in traces if shown.source.is_root)
         raise Failure(f"{output}: {error}, too much for one page; to see all of it: vestige view {files}") from None
@@ -188,11 +189,11 @@ def write_page(inputs: Inputs, traces: Traces, output: str, *, every_source: boo
     except OSError as error:
         raise Failure(explain(output, error)) from None
     spans = sum(shown.facts["spans"] for shown in traces if shown.ready)
-    print(f"{output}: {spans:,} spans, {len(page) / 1e6:.1f} MB")
+    print(f"{output}: {spans:,} spans, {size(len(page))}")
     if sources.left_out:
         count = len(sources.left_out)
         print(
-            f"without the source of {count:,} file{'s' * (count > 1)}, not noted by the recording or changed since: "
+            f"without the source of {plural(count, 'file')}, not noted by the recording or changed since: "
             "--source adds it"
         )
 

@@ -8,6 +8,7 @@ import math
 import time
 
 from vestige.base.printable import one_line
+from vestige.base.quantities import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,15 +103,6 @@ def number(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e15:
         return f"{value:,.{0 if abs(value) >= 1e4 else 1 if abs(value) >= 100 else 2 if abs(value) >= 1 else 3}f}"
     return f"{value:.3g}"
-
-
-def duration(ns: int) -> str:
-    """Three digits that matter, with their unit."""
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if abs(ns) >= size:
-            value = ns / size
-            return f"{value:.{2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f} {unit}"
-    return f"{ns} ns"
 
 
 def clock(ns: int) -> str:

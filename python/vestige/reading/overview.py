@@ -6,6 +6,7 @@ What is shown is read by functions of the core that sum up while they read; no e
 from __future__ import annotations
 
 from vestige.base.printable import one_line
+from vestige.base.quantities import duration, plural, size
 from vestige.torch.events import GC, PYTHON
 
 TYPE_CHECKING = False
@@ -49,15 +50,13 @@ class Overview:
     @property
     def head(self) -> str:
         """`16.0 ms, 6,815 calls, 4 threads, 23% garbage collection`."""
-        from vestige.query.show import duration
-
         if self.title:
             return self.title
-        parts = [duration(self.duration_ns), _count(sum(row[1] for row in self.rows), "call")]
+        parts = [duration(self.duration_ns), plural(sum(row[1] for row in self.rows), "call")]
         if self.processes > 1:
-            parts.append(_count(self.processes, "process", "processes"))
+            parts.append(plural(self.processes, "process", "processes"))
         if self.threads > 1:
-            parts.append(_count(self.threads, "thread"))
+            parts.append(plural(self.threads, "thread"))
         whole = sum(row[2] for row in self.rows)
         if self.gc_ns and whole:
             parts.append(f"{self.gc_ns / whole:.0%} garbage collection")
@@ -70,9 +69,6 @@ class Overview:
     def html(self, count: int = ROWS) -> str:
         """A piece of a page, which needs nothing else."""
         from html import escape
-
-        from vestige.cli.memory.tables import size
-        from vestige.query.show import duration
 
         whole = sum(row[2] for row in self.rows) or 1
         memory = "<th>own bytes</th><th>bytes</th>" if self.memory else ""
@@ -94,8 +90,7 @@ class Overview:
 
     def text(self, count: int = ROWS) -> str:
         """As `vestige report` has it."""
-        from vestige.cli.memory.tables import size
-        from vestige.query.show import cut, duration
+        from vestige.query.show import cut
 
         whole = sum(row[2] for row in self.rows) or 1
         memory = f" {'self mem':>8} {'all mem':>8}" if self.memory else ""
@@ -113,12 +108,8 @@ class Overview:
 
     def _notes(self, count: int) -> list[str]:
         more = len(self.rows) - count
-        notes = [f"and {more:,} more function{'s' if more > 1 else ''}"] if more > 0 else []
+        notes = [f"and {plural(more, 'more function')}"] if more > 0 else []
         return [*notes, self.note] if self.note else notes
-
-
-def _count(number: int, one: str, more: str = "") -> str:
-    return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
 def of_trace(trace: Trace, selection: dict[str, Any], *, memory: bool = False, cell: str | None = None) -> Overview:

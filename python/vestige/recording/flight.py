@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from vestige import _core
-from vestige.base.units import parse_size, parse_time
+from vestige.base.quantities import parse_size, parse_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from functools import partial
 
 from vestige.base.failure import Failure, explain
 from vestige.base.printable import one_line as clean
+from vestige.base.quantities import plural
 from vestige.base.terminal import Progress
 from vestige.cli.console import Parser
 
@@ -94,12 +95,12 @@ class Report:
             print(clean(f"{path}: node {node}: {what}" if node is not None else f"{path}: {what}"))
         if self.count > len(self._defects):
             print(f"{self.path}: … {self.count - len(self._defects):,} more; --max 0 prints all")
-        found = _count(self.count, "defect") if self.count else "no defects"
+        found = plural(self.count, "defect") if self.count else "no defects"
         if self.count and not self.graph.ids:
             print(f"{self.path}: {found}")
             return
-        nodes, threads = _count(len(self.graph.ids), "node"), _count(self.graph.threads, "thread")
-        tensors = _count(len(self.graph.tensors - {0}), "id")
+        nodes, threads = plural(len(self.graph.ids), "node"), plural(self.graph.threads, "thread")
+        tensors = plural(len(self.graph.tensors - {0}), "id")
         print(f"{self.path}: {nodes}, {threads}, {tensors} of tensors and storages; {found}")
 
     def document(self) -> dict[str, Any]:
@@ -114,10 +115,6 @@ class Report:
             "count": self.count,
             "defects": defects,
         }
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def _check(report: Report, timelines: list[str] | None) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gc
 
+from vestige.base.quantities import duration
+
 from .node import PROCESS, THREAD
 from .stream import Document
 
@@ -161,9 +163,5 @@ def describe(kind: str, shape: Any) -> str:
 
 
 def shown_time(microseconds: float | None) -> str:
-    if microseconds is None:
-        return ""
-    for limit, divisor, unit, digits in ((1, 1e-3, "ns", 0), (1e3, 1, "µs", 1), (1e6, 1e3, "ms", 2)):
-        if microseconds < limit:
-            return f"{microseconds / divisor:.{digits}f} {unit}"
-    return f"{microseconds / 1e6:.2f} s"
+    """How long an operator took; empty where no timeline says it."""
+    return "" if microseconds is None else duration(microseconds * 1000)

@@ -69,7 +69,7 @@ class MemoryRecording(Recording):
 
     def _make(self, options: Namespace) -> profile:
         from vestige import profile
-        from vestige.base.units import parse_size
+        from vestige.base.quantities import parse_size
 
         if options.sample is not None:
             parse_size("--sample", options.sample)
@@ -91,6 +91,7 @@ class MemoryRecording(Recording):
         from shlex import quote
 
         from vestige._core import Trace
+        from vestige.base.quantities import size
 
         from .resident import short
 
@@ -98,23 +99,12 @@ class MemoryRecording(Recording):
         info = trace.info()
         if info["records"] <= WORDS_TO_REPORT:
             sums = trace.memory(rows=0)
-            views = {name: (round(count), size_text(size)) for name, (count, size, _) in sums["views"].items()}
-            count, size = views["total"]
-            held = f"peak {views['peak'][1]}, in all {size} in {count:,} allocations; {views['leaks'][1]} not freed"
+            views = {name: (round(count), size(held)) for name, (count, held, _) in sums["views"].items()}
+            count, total = views["total"]
+            held = f"peak {views['peak'][1]}, in all {total} in {count:,} allocations; {views['leaks'][1]} not freed"
             print(held + (" (estimates)" if sums["sampled"] else ""), file=out)
-            if beside := short([sums], size_text):
+            if beside := short([sums]):
                 print(beside, file=out)
-            print(f"{sums['records']:,} records in {self._shown}  ({size_text(info['bytes'])})", file=out)
+            print(f"{sums['records']:,} records in {self._shown}  ({size(info['bytes'])})", file=out)
         self._tell_children(trace, out)
         print(f"vestige memory-report {quote(self._shown)}", file=out)
-
-
-def size_text(size: float) -> str:
-    """`1.5 MiB`"""
-    if size < 1000:
-        return f"{size:.0f} B"
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
-        size /= 1024
-        if size < 1000 or unit == "TiB":
-            break
-    return f"{size:.2f} {unit}" if size < 10 else f"{size:.1f} {unit}"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from vestige.base.quantities import size
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     Summary = dict[str, Any]
 
 
-def short(summaries: list[Summary], size: Callable[[float], str]) -> str:
+def short(summaries: list[Summary]) -> str:
     """`resident at most 155 MiB; 1.00 GiB more only reserved`; empty where nothing is known."""
     known = [summary["resident"]["peak"] for summary in summaries if summary["resident"]]
     total = sum(summary["views"]["reserved"][1] for summary in summaries)
@@ -18,7 +19,7 @@ def short(summaries: list[Summary], size: Callable[[float], str]) -> str:
     return "; ".join([*parts, *([f"{size(total)} more only reserved"] if total else [])])
 
 
-def resident(summaries: list[Summary], size: Callable[[float], str]) -> str:
+def resident(summaries: list[Summary]) -> str:
     """One line on the resident set, and what it was made of when it was highest; empty where it was not recorded."""
     known = [summary["resident"] for summary in summaries if summary["resident"]]
     if not known:
@@ -29,10 +30,10 @@ def resident(summaries: list[Summary], size: Callable[[float], str]) -> str:
     text = f"resident at most {size(one['peak'])}"
     if not one["sampled"]:
         return text
-    return f"{text}: {'; '.join(_parts(one, size))}"
+    return f"{text}: {'; '.join(_parts(one))}"
 
 
-def _parts(one: dict[str, Any], size: Callable[[float], str]) -> list[str]:
+def _parts(one: dict[str, Any]) -> list[str]:
     """What the highest sample was made of."""
     files, before, live = one["files"], one["before"], one["live"]
     others = one["sampled"] - files - before - live
@@ -43,7 +44,7 @@ def _parts(one: dict[str, Any], size: Callable[[float], str]) -> list[str]:
     return [*parts, f"less {size(-others)} that was not touched"]
 
 
-def reserved(summaries: list[Summary], size: Callable[[float], str]) -> str:
+def reserved(summaries: list[Summary]) -> str:
     """One line on address space that was never in use; empty where there was none."""
     total = sum(summary["views"]["reserved"][1] for summary in summaries)
     return f"reserved {size(total)} of address space beside, not in use" if total else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vestige.base.printable import one_line as clean
-from vestige.base.quantities import duration, plural
+from vestige.base.quantities import duration, plural, power_size, size
 from vestige.base.terminal import cut, cut_front, line_width, width_of
 
 from . import resident
@@ -42,17 +42,6 @@ def show(read: Read, sections: Sequence[str], rows: int, out: TextIO) -> None:
             _show_allocators(read, out)
 
 
-def size(count: float) -> str:
-    """Three digits that matter, with their unit."""
-    if abs(count) < 1000:
-        return f"{count:.0f} B"
-    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB"):
-        count /= 1024
-        if abs(count) < 1000:
-            return f"{count:.{2 if count < 10 else 1 if count < 100 else 0}f} {unit}"
-    return f"{count:.0f} PiB"
-
-
 # ---- the head ------------------------------------------------------------
 
 
@@ -64,7 +53,7 @@ def _show_head(read: Read, out: TextIO) -> None:
     parts.append(plural(sum(s["frees"] for s in summaries), "free"))
     parts.append(plural(sum(len(s["threads"]) for s in summaries), "thread"))
     _wrap(", ".join(parts), out)
-    for line in (resident.resident(summaries, size), resident.reserved(summaries, size)):
+    for line in (resident.resident(summaries), resident.reserved(summaries)):
         if line:
             _wrap(line, out)
     for line in _notes(read):
@@ -223,17 +212,9 @@ def _show_sizes(read: Read, out: TextIO) -> None:
     most = max((count for count, _ in sums.values()), default=1) or 1
     print(f"{'sizes, up to below':>19} {'count':>12} {'bytes':>10}", file=out)
     for least, (count, total) in sorted(sums.items()):
-        span = "0 B" if least == 0 else f"{_power(least)} – {_power(2 * least)}"
+        span = "0 B" if least == 0 else f"{power_size(least)} – {power_size(2 * least)}"
         bar = "█" * round(BAR * count / most)
         print(f"{span:>19} {count:>12,} {size(total):>10}  {bar or '▏'}", file=out)
-
-
-def _power(count: int) -> str:
-    unit = 0
-    while count >= 1024:
-        count //= 1024
-        unit += 1
-    return f"{count} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB')[unit]}"
 
 
 def _show_threads(read: Read, rows: int, out: TextIO) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from vestige.base.quantities import size
 from vestige.base.terminal import Paint, fit, width_of
-from vestige.cli.memory.command import size_text
 
 from .tables import show_functions
 
@@ -56,8 +55,8 @@ def show_memory(reading: Reading, rows: int, out: TextIO) -> None:
     paint, width = Paint(out), width_of(out)
     all_ = sums(reading)
     print(
-        f"peak {size_text(all_['peak_bytes'])}, in all {size_text(all_['allocated_bytes'])} in "
-        f"{all_['allocations']:,} allocations; {size_text(all_['not_freed_bytes'])} not freed"
+        f"peak {size(all_['peak_bytes'])}, in all {size(all_['allocated_bytes'])} in "
+        f"{all_['allocations']:,} allocations; {size(all_['not_freed_bytes'])} not freed"
         + (" (estimates)" if all_["sampled"] else ""),
         file=out,
     )

@@ -4,7 +4,7 @@ so it imports little.
 
 from __future__ import annotations
 
-from vestige.base.quantities import duration, plural, size
+from vestige.base.quantities import chosen_time, duration, plural, size
 from vestige.base.terminal import Paint, cut, fit, pad, width_of
 from vestige.reading.waits import KINDS
 
@@ -80,15 +80,7 @@ def show_left_out(facts: Sequence[dict[str, Any]], out: TextIO) -> None:
 
 
 def short_calls(facts: dict[str, Any]) -> str:
-    return f"{plural(facts['left_out'], 'call')} shorter than {plainly(facts['min_duration_ns'])} left out"
-
-
-def plainly(ns: int) -> str:
-    """A time that somebody chose, as he would write it."""
-    for unit, size_ns in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
-        if ns >= size_ns:
-            return f"{ns / size_ns:.6g} {unit}"
-    return f"{ns} ns"
+    return f"{plural(facts['left_out'], 'call')} shorter than {chosen_time(facts['min_duration_ns'])} left out"
 
 
 # ---- functions ---------------------------------------------------------------
