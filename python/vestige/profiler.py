@@ -11,15 +11,15 @@ import sys
 from time import time_ns
 
 from . import _core
+from . import torch as torch_api
 from .base.quantities import parse_file_bound, parse_size, parse_time
-from .reading.metadata import check_json, check_key
 from .recording import endings, forked, standard_error
 from .recording.checks import check_engine, strings, tell_engine
 from .recording.children import follow, name_process, unfollow
-from .recording.noted_sources import note_sources
+from .recording.metadata import check_json, check_key, note_sources
 from .recording.ranks import check_ranks, distributed_info, own_path
 from .render import quote
-from .torch import adapter, dropin, hosting
+from .torch import adapter, hosting
 from .torch.profile import DEFAULTS, TorchProfile
 
 TYPE_CHECKING = False
@@ -130,7 +130,7 @@ class profile(TorchProfile):
     ) -> None:
         named = dict(locals())
         given = {name: value for name, value in named.items() if name not in ("self", "use_cuda", *DEFAULTS)}
-        torch_mode = dropin.installed()
+        torch_mode = torch_api.installed
         chosen: frozenset[ProfilerActivity] | None = None
         if activities is not None:  # their module loads enum, which a program that names none is spared
             from .torch.activity import check_activities, listed

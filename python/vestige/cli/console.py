@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from vestige.base.failure import Failure
+from vestige.base.terminal import WIDTH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any, NoReturn
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """As wide as the terminal. argparse itself would load shutil to find that out, and with it three modules for
+    compression, for every option that is added: also in the process of each program that `vestige run` runs."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        options.setdefault("width", _columns() - 2)
+        super().__init__(prog, **options)
+
+
+def _columns() -> int:
+    try:
+        return int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(1).columns or WIDTH
+    except (OSError, ValueError):
+        return WIDTH
 
 
 class Parser(argparse.ArgumentParser):
@@ -24,7 +42,7 @@ class Parser(argparse.ArgumentParser):
             description=summary,
             epilog=f"examples:\n{examples}",
             allow_abbrev=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_Formatter,
         )
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]

@@ -1,7 +1,7 @@
-"""The metadata of a trace: what may be written, and what may be believed of what is read.
+"""What to believe of the metadata of a trace.
 
-A trace may come from anywhere, and may be damaged. Its metadata is checked here once, when it is read; whoever uses it
-afterwards finds each key that vestige knows in the shape it writes itself, or not at all.
+A trace may come from anywhere, and may be damaged. Its metadata is checked here once, when it is read. After that, code
+finds each key that vestige knows in the shape that vestige writes, or not at all.
 """
 
 from __future__ import annotations
@@ -13,40 +13,6 @@ if TYPE_CHECKING:
 
 DEPTH_MAX = 64  # of JSON that others wrote: enough for anybody, and no recursion goes wrong over it
 INTEGER = 1 << 63
-
-# ---- written -----------------------------------------------------------------
-
-
-def check_key(key: str) -> None:
-    if not isinstance(key, str):
-        raise TypeError(f"a metadata key must be a str, not {type(key).__name__}")
-    if not key or "\0" in key:
-        raise ValueError(f"not a metadata key: {key!r}")
-
-
-def check_metadata(key: str, value: str) -> None:
-    check_key(key)
-    if not isinstance(value, str):
-        raise TypeError(f"metadata must be a str of JSON, not {type(value).__name__}")
-    check_json(value)
-
-
-def check_json(text: str) -> str:
-    import json
-
-    try:
-        json.loads(text, parse_constant=_refuse)
-        text.encode()
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"add_metadata_json: the value is not JSON: {error}") from None
-    return text
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-# ---- read --------------------------------------------------------------------
 
 
 def load_json(text: str) -> Any:

@@ -14,7 +14,7 @@ import sys
 from vestige import _core
 from vestige.recording import standard_error
 
-from .arrival import Arrival
+from . import Arrival
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from __future__ import annotations
 import sys
 
 from vestige import _core
+from vestige import torch as api
 
-from .arrival import Arrival
+from . import Arrival
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,17 +38,15 @@ NAMES = (
     "tensorboard_trace_handler",
 )
 
-_installed = False
 _originals: list[tuple[ModuleType, str, Any]] = []  # what the patched modules had
 _stand_ins: dict[str, ModuleType] = {}  # by the names that they have in sys.modules
 
 
 def install() -> None:
     """Makes torch.profiler ours. Also: with_stack is False unless given, as torch has it."""
-    global _installed
-    if _installed:
+    if api.installed:
         return
-    _installed = True
+    api.installed = True
     _core.set_torch_mode(True)
     module = sys.modules.get(MODULE)
     if module is not None:
@@ -61,10 +60,9 @@ def install() -> None:
 
 def uninstall() -> None:
     """Undoes install()."""
-    global _installed
-    if not _installed:
+    if not api.installed:
         return
-    _installed = False
+    api.installed = False
     _core.set_torch_mode(False)
     _arrival.leave()
     _torch_arrival.leave()
@@ -72,10 +70,6 @@ def uninstall() -> None:
     for module, name, original in _originals:
         setattr(module, name, original)
     _originals.clear()
-
-
-def installed() -> bool:
-    return _installed
 
 
 def _patch(module: ModuleType) -> None:

@@ -193,7 +193,7 @@ class TorchProfile:
 
     def preset_metadata_json(self, key: str, value: str) -> None:
         """Puts a JSON text into the trace's metadata when it starts, and each time it starts again."""
-        from vestige.reading.metadata import check_metadata
+        from vestige.recording.metadata import check_metadata
 
         check_metadata(key, value)
         self.preset_metadata[key] = value

@@ -2,8 +2,8 @@
 
 A request names a definition of the trace, never a path. Only files of Python source are read: what a trace claims to be
 the file of a function may be anything. What the server shows stays on this machine, with the user who may read the file
-anyway. A page in a file is made to be sent: it gets lines only of files that the recording noted (noted_sources.py) and
-that are still as they were, since a trace made by somebody else may name any file here.
+anyway. A page in a file is made to be sent: it gets lines only of files that the recording noted (see
+recording/metadata.py) and that are still as they were, since a trace made by somebody else may name any file here.
 """
 
 from __future__ import annotations

@@ -1,0 +1,64 @@
+"""The metadata that a recording gets: what a program adds, and the state of its source files.
+
+When a recording ends, it notes for each source file of its functions when that was written, and its size. A page that
+is made to be sent carries lines of these files alone, and only while they are as they were: a trace that somebody else
+made may name any file of the reader's, but does not know this of it. A program that was killed has noted nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vestige._core import Session
+
+KEY = "vestige.sources"
+FILES_MAX = 10_000
+
+
+def note_sources(session: Session) -> None:
+    """[[id of one of its functions, mtime in ns, size], …]: files are named by definitions already. Nothing is read,
+    and whatever goes wrong, the recording is whole without it."""
+    try:
+        noted = []
+        for name, number in session.source_files().items():
+            try:
+                found = os.stat(name)
+            except (OSError, ValueError):  # "<string>", or one that is gone
+                continue
+            if stat.S_ISREG(found.st_mode):
+                noted.append(f"[{number},{found.st_mtime_ns},{found.st_size}]")
+        session.set_metadata(KEY, f"[{','.join(noted[:FILES_MAX])}]")
+    except Exception:
+        pass
+
+
+def check_key(key: str) -> None:
+    if not isinstance(key, str):
+        raise TypeError(f"a metadata key must be a str, not {type(key).__name__}")
+    if not key or "\0" in key:
+        raise ValueError(f"not a metadata key: {key!r}")
+
+
+def check_metadata(key: str, value: str) -> None:
+    check_key(key)
+    if not isinstance(value, str):
+        raise TypeError(f"metadata must be a str of JSON, not {type(value).__name__}")
+    check_json(value)
+
+
+def check_json(text: str) -> str:
+    import json
+
+    try:
+        json.loads(text, parse_constant=_refuse)
+        text.encode()
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"add_metadata_json: the value is not JSON: {error}") from None
+    return text
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
