@@ -393,7 +393,7 @@ def test_memory_by_function_and_by_line(workplace):
     assert rows["hold.py(3): hold"]["self_bytes"] >= 12_000_000
     assert rows["hold.py(5): main"]["total_bytes"] >= 12_000_000 > rows["hold.py(5): main"]["self_bytes"]
     text = workplace.vestige("report", "lines.vst", "--memory").stdout
-    assert re.search(r"^ +11\.\d M +\d+ +11\.\d M +0 B  hold\.py\(4\): hold$", text, re.MULTILINE)
+    assert re.search(r"^ +11\.\d MiB +\d+ +11\.\d MiB +0 B  hold\.py\(4\): hold$", text, re.MULTILINE)
     document = json.loads(workplace.vestige("report", "lines.vst", "--memory", "--format", "json").stdout)
     assert document["lines"][0]["self_bytes"] >= 12_000_000
     assert document["memory"]["peak_bytes"] >= 12_000_000

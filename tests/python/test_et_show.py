@@ -61,7 +61,7 @@ def test_a_tree_is_cut_by_depth_thread_name_and_rows(show):
 
 
 def test_times_come_from_the_timeline(show):
-    assert "12     4.00 us        aten::t(float[16,8]) → float[8,16]" in show("--timeline", "t.json").splitlines()
+    assert "12    4.00 us        aten::t(float[16,8]) → float[8,16]" in show("--timeline", "t.json").splitlines()
 
 
 def test_a_name_with_line_breaks_stays_on_its_line(show):
