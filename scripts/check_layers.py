@@ -4,6 +4,7 @@
 The compilers are taken from CC and CXX, else cc and c++.
 """
 
+import ast
 import os
 import re
 import shlex
@@ -51,6 +52,22 @@ EXT_KNOWS = {
     "annotate": {"base", "program", "thunks", "traceback"},
     "session": {"base", "read", "traceback", "calls", "program", "thunks", "memory", "annotate"},
 }
+
+# The rooms of python/vestige, and which others each may import; what stands at the top may import all but cli.
+PACKAGE = ROOT / "python" / "vestige"
+ROOMS = {
+    "base": set(),
+    "reading": {"base"},
+    "recording": {"base", "torch"},  # a fork, and the end of a process, end what the adapter of torch does
+    "torch": {"base", "reading", "recording"},
+    "query": {"base", "reading"},
+    "viewer": {"base", "reading"},
+    "startup": {"recording"},
+    "cli": {"base", "reading", "recording", "torch", "query", "viewer"},
+    "": {"base", "reading", "recording", "torch", "query", "viewer"},
+}
+ABOVE = {"base": {"render"}, "reading": {"tables"}}  # modules at the top that these may import; the others any
+ENTRANCES = {"__main__"}  # what runs the command line
 
 LINES_MAX = 500
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
@@ -154,6 +171,43 @@ def check_extension():
                 problem(path, name, f"{own} must not include {name}: it may know {', '.join(sorted(EXT_KNOWS[own]))}")
 
 
+def imports(path):
+    """Each import of the package's own in one of its files: the line, and the full name of what is imported."""
+    home = ["vestige", *path.relative_to(PACKAGE).parent.parts]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = home[: len(home) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            names = [f"{module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        yield from ((node.lineno, name.split(".")[1:]) for name in names if name.split(".")[0] == "vestige")
+
+
+def check_rooms():
+    """Rooms of the package import downwards only, and nothing below the command line knows it."""
+    folders = {path.parent.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE}
+    for folder in sorted(folders - set(ROOMS)):
+        problems.append(f"python/vestige/{folder} has no place among the rooms")
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).parts
+        room = parts[0] if len(parts) > 1 else ""
+        if room not in ROOMS or (not room and path.stem in ENTRANCES):
+            continue
+        for line, names in imports(path):
+            theirs = names[0] if names and names[0] in ROOMS else ""
+            at_top = names[0] if names and (PACKAGE / f"{names[0]}.py").exists() else ""
+            if theirs not in ("", room) and theirs not in ROOMS[room]:
+                what = f"{room or 'what stands at the top'} must not import {theirs}"
+            elif at_top and at_top not in ABOVE.get(room, {at_top}):
+                what = f"{room} must not import vestige.{at_top}"
+            else:
+                continue
+            problems.append(f"{path.relative_to(ROOT)}:{line}: {what}")
+
+
 def check_versions():
     """One header and its parts know how Pythons differ; the build picks the rest."""
     for path in sources(PUBLIC, CORE, EXT, ADAPTERS):
@@ -210,6 +264,7 @@ def main():
     check_core()
     check_outside()
     check_extension()
+    check_rooms()
     check_versions()
     check_build()
     check_headers()

@@ -47,6 +47,11 @@ typedef enum vst_definition_kind {
                            * of the module in its class */
 } vst_definition_kind;
 
+enum { VST_DEF_KINDS = VST_DEF_MODULE + 1 };
+
+/* "python", "native", "annotation" …; "unknown" for what is no kind. */
+VST_API const char *vst_definition_kind_name(vst_definition_kind kind);
+
 /* A definition that names nothing: spans of one thread end on another
  * (VST_ESCAPE_FAR_END). */
 enum { VST_DEF_FAR_ENDS = 9 };

@@ -76,6 +76,7 @@ class Session:
     def engine(self) -> str: ...
 
 table_names: tuple[str, ...]
+kind_names: tuple[str, ...]  # of definitions, by number; the first is for what is no kind
 """The tables that there are, see vestige.tables."""
 
 class Table:

@@ -9,13 +9,14 @@
 
 /* ---- kinds -------------------------------------------------------------- */
 
-/* By vst_definition_kind. */
-static const char *const kinds[] = {
-    "unknown", "python",  "native",   "annotation", "gc",
-    "instant", "counter", "operator", "module",
-};
+static vst_status add_kinds(vst__table_stream *stream)
+{
+    const char *kinds[VST_DEF_KINDS];
 
-enum { KINDS = sizeof kinds / sizeof kinds[0] };
+    for (size_t i = 0; i < VST_DEF_KINDS; i++)
+        kinds[i] = vst_definition_kind_name((vst_definition_kind)i);
+    return vst__names_add(stream, VST_NAMES_KINDS, kinds, VST_DEF_KINDS);
+}
 
 vst_status vst__names_add(vst__table_stream *stream, vst__names to,
                           const char *const *names, size_t count)
@@ -69,7 +70,7 @@ vst_status vst__names_define(vst__table_stream *stream)
     vst_id max = vst_trace_definition_max(trace);
     vst__defined *defined =
         realloc(stream->defined, ((size_t)max + 1) * sizeof *defined);
-    vst_status status = vst__names_add(stream, VST_NAMES_KINDS, kinds, KINDS);
+    vst_status status = add_kinds(stream);
 
     if (defined == NULL)
         return VST_E_NOMEM;
@@ -83,7 +84,7 @@ vst_status vst__names_define(vst__table_stream *stream)
         const vst_definition *d = &trace->definitions[i];
         vst__defined *to = &defined[trace->definition_ids[i]];
 
-        to->kind = (size_t)d->kind < KINDS ? (int32_t)d->kind : 0;
+        to->kind = (size_t)d->kind < VST_DEF_KINDS ? (int32_t)d->kind : 0;
         status =
             add_shown(&stream->dictionaries[VST_NAMES_SHOWN], d, &to->shown);
         if (status == VST_OK && d->file_len != 0 &&

@@ -323,21 +323,29 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-static int add_names(PyObject *module)
+static const char *kind_name(size_t number)
+{
+    return number < VST_DEF_KINDS
+               ? vst_definition_kind_name((vst_definition_kind)number)
+               : NULL;
+}
+
+/* A tuple of the names that `name` gives by number, up to NULL. */
+static int add_names(PyObject *module, const char *under,
+                     const char *(*name)(size_t number))
 {
     PyObject *list = PyList_New(0), *all = NULL;
-    const char *name;
     int failed = list == NULL;
 
-    for (size_t i = 0; !failed && (name = vst_table_name(i)) != NULL; i++) {
-        PyObject *text = PyUnicode_FromString(name);
+    for (size_t i = 0; !failed && name(i) != NULL; i++) {
+        PyObject *text = PyUnicode_FromString(name(i));
         failed = !text || PyList_Append(list, text) < 0;
         Py_XDECREF(text);
     }
     if (!failed)
         all = PyList_AsTuple(list);
     Py_XDECREF(list);
-    failed = !all || PyModule_AddObjectRef(module, "table_names", all) < 0;
+    failed = !all || PyModule_AddObjectRef(module, under, all) < 0;
     Py_XDECREF(all);
     return failed ? -1 : 0;
 }
@@ -348,5 +356,7 @@ int vpy_tables_init(PyObject *module)
     int failed = !type || PyModule_AddType(module, (PyTypeObject *)type) < 0;
 
     Py_XDECREF(type);
-    return failed ? -1 : add_names(module);
+    return failed || add_names(module, "table_names", vst_table_name) < 0
+               ? -1
+               : add_names(module, "kind_names", kind_name);
 }

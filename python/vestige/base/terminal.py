@@ -191,8 +191,8 @@ def cut_front(text: str, width: int) -> str:
 
 
 def fit(name: str, width: int) -> str:
-    """A long name loses the part that tells least: a path its beginning, a C function's `… object>`."""
-    return cut(name, width) if name.startswith("<built-in") else cut_front(name, width)
+    """A long name loses what tells least: of a path, or a function with its file, the beginning; of others the end."""
+    return cut_front(name, width) if "/" in name or "): " in name else cut(name, width)
 
 
 def pad(text: str, width: int) -> str:

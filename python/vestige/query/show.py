@@ -9,6 +9,7 @@ import time
 
 from vestige.base.printable import one_line
 from vestige.base.quantities import duration
+from vestige.base.terminal import fit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,16 +127,9 @@ def _narrow(widths: list[int], titles: Sequence[str], numeric: Sequence[bool], w
 def _line(cells: Iterable[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
     parts = []
     for cell, width, right in zip(cells, widths, numeric):
-        cell = cut(cell, width)
+        cell = fit(cell, width)
         parts.append(cell.rjust(width) if right else cell.ljust(width))
     return GAP.join(parts).rstrip()
-
-
-def cut(text: str, width: int) -> str:
-    """Of a path or a function in one the end tells more."""
-    if len(text) <= width:
-        return text
-    return "…" + text[1 - width :] if "/" in text or "): " in text else text[: width - 1] + "…"
 
 
 def write_csv(answer: Answer, out: TextIO, *, limit: int) -> int:

@@ -9,6 +9,8 @@ the program was started with is the user's.
 
 from __future__ import annotations
 
+from .kinds import NATIVE, OPERATOR, PYTHON
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     # kind, name, file, what is shown of the file, line
     Function = tuple[int, str, str, str, int]
 
-PYTHON, NATIVE, ANNOTATION, GC, INSTANT, COUNTER, OPERATOR, MODULE = range(1, 9)  # kinds of definitions
 OWN, LIBRARY, FOLLOWS = "own", "library", "follows"
 PACKAGES = ("site-packages", "dist-packages")
 TYPED_IN = ("<stdin>", "<ipython-input-", "<doctest ", "<python-input-", "<console>")

@@ -5,9 +5,10 @@ What is shown is read by functions of the core that sum up while they read; no e
 
 from __future__ import annotations
 
-from vestige.base.printable import one_line
 from vestige.base.quantities import duration, plural, size
-from vestige.torch.events import GC, PYTHON
+from vestige.base.terminal import fit
+
+from .kinds import GC, PYTHON
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,8 +91,6 @@ class Overview:
 
     def text(self, count: int = ROWS) -> str:
         """As `vestige report` has it."""
-        from vestige.query.show import cut
-
         whole = sum(row[2] for row in self.rows) or 1
         memory = f" {'self mem':>8} {'all mem':>8}" if self.memory else ""
         width = NAME_WIDTH - len(memory)
@@ -101,8 +100,7 @@ class Overview:
         for name, calls, own, total, *sizes in self.rows[:count]:
             more = "".join(f" {size(number):>8}" for number in sizes) if self.memory else ""
             lines.append(
-                f"{calls:>11,} {duration(own):>8} {own / whole:4.0%} {duration(total):>8}{more}"
-                f"  {cut(one_line(name), width)}"
+                f"{calls:>11,} {duration(own):>8} {own / whole:4.0%} {duration(total):>8}{more}  {fit(name, width)}"
             )
         return "\n".join([*lines, *self._notes(count)])
 

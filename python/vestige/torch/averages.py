@@ -4,9 +4,10 @@ are made, from the extension's sums or from events."""
 from __future__ import annotations
 
 from vestige.base.printable import printable
+from vestige.reading.kinds import ANNOTATION, NATIVE, OPERATOR
 from vestige.reading.metadata import load_json
 
-from .events import ANNOTATION, CALLS, LOOSE, NATIVE, OPERATOR, device_type, flat_shapes, rewrite
+from .events import CALLS, LOOSE, device_type, flat_shapes, rewrite
 from .table import FormattedTimes
 
 TYPE_CHECKING = False

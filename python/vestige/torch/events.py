@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 
 from vestige.base.printable import printable
+from vestige.reading.kinds import ANNOTATION, GC, MODULE, NATIVE, OPERATOR, PYTHON
 
 from .table import FormattedTimes
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from .results import Results
 
-PYTHON, NATIVE, ANNOTATION, GC, OPERATOR, MODULE = 1, 2, 3, 4, 7, 8  # vst_definition_kind
 LOOSE = 0, "[memory]"  # of the id 0: what a framework allocated outside of all spans, as torch names it
 CALLS = (PYTHON, NATIVE, GC, MODULE)
 ASYNC, RESUMED = 64, 16  # flags of spans

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from vestige.reading.kinds import OPERATOR
+
 from .event_list import EventList, LazyEvents
-from .events import OPERATOR, Store
+from .events import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import struct
 
+from vestige.reading.kinds import NAMES
 from vestige.reading.metadata import load_json
 
 from .answers import Answer, Problem, as_json
@@ -24,16 +25,6 @@ if TYPE_CHECKING:
     from .server import Request
     from .traces import Shown, Traces
 
-KINDS = {
-    1: "python",
-    2: "native",
-    3: "annotation",
-    4: "gc",
-    5: "instant",
-    6: "counter",
-    7: "operator",
-    8: "module",
-}
 FLAGS = {
     1: "open at start",
     2: "open at end",
@@ -156,7 +147,7 @@ class Api:
         ]
         return {
             **span,
-            "kind": KINDS.get(kind, "?"),
+            "kind": NAMES.get(kind, "?"),
             "name": name,
             "file": file,
             "line": line,
@@ -313,7 +304,7 @@ def describe_loss(row: dict[str, Any], base: int) -> dict[str, Any]:
 
 def name_table(shown: Shown) -> dict[str, Any]:
     """What ids stand for."""
-    return {"kinds": {str(number): kind for number, kind in KINDS.items()}, "names": shown.places}
+    return {"kinds": {str(number): kind for number, kind in NAMES.items()}, "names": shown.places}
 
 
 def place_of(shown: Shown, number: int) -> tuple[int, str, str | None, int]:

@@ -9,6 +9,7 @@ import os
 from threading import Condition, Thread
 
 from vestige._core import Trace, View
+from vestige.reading.kinds import PYTHON
 
 from .answers import Problem
 
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     Place = tuple[int, str, str | None, int]
 
 SUFFIX = ".view"
-
-
-PYTHON = 1  # the kind of definition that has a file
 
 
 def to_place(function: tuple[int, str, str, str, int]) -> Place:

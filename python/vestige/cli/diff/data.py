@@ -8,7 +8,7 @@ from vestige._core import TraceError
 from vestige.base.terminal import Progress
 from vestige.cli.report.data import shown_name
 from vestige.reading.inputs import Inputs, find_traces
-from vestige.reading.libraries import PYTHON
+from vestige.reading.kinds import PYTHON
 
 from .noise import DISTURBANCE, FLOOR, UNKNOWN, Change, compare_runs, compare_single, floor_of, median, spread_of
 

@@ -4,7 +4,8 @@ adds up; nothing here goes over records. The report after `vestige run` uses it 
 
 from __future__ import annotations
 
-from vestige.reading.libraries import FOLLOWS, GC, LIBRARY, NATIVE, OWN, PYTHON, classify
+from vestige.reading.kinds import GC, NATIVE, PYTHON
+from vestige.reading.libraries import FOLLOWS, LIBRARY, OWN, classify
 from vestige.reading.waits import waits_for
 
 TYPE_CHECKING = False
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from vestige.reading.libraries import Function
 
 LEFT_OUT, WAITS, COLLECTS, NO_TIME = 1, 2, 4, 8  # marks, as Trace.report() takes them
-KINDS = {1: "python", 2: "c", 3: "annotation", 4: "gc", 7: "operator", 8: "module"}
 
 
 def shown_name(function: Function) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from vestige.base.terminal import exact
+from vestige.reading.kinds import REPORT_NAMES
 from vestige.reading.waits import waits_for
 
-from .data import KINDS
 from .tables import span_of
 from .tree import as_rows
 
@@ -99,7 +99,7 @@ def _tables(reading: Reading, options: Namespace) -> dict[str, list[dict[str, An
 def _function(entry: Entry, memory: bool) -> dict[str, Any]:
     row = {
         "function": entry.shown,
-        "kind": KINDS.get(entry.kind, "?"),
+        "kind": REPORT_NAMES.get(entry.kind, "?"),
         "file": entry.file,
         "line": entry.line,
         "library": entry.library,

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from vestige.base.quantities import duration
 from vestige.base.terminal import cells, cut, fit
-from vestige.reading.libraries import ANNOTATION, LIBRARY, NATIVE
+from vestige.reading.kinds import ANNOTATION, NATIVE
+from vestige.reading.libraries import LIBRARY
 from vestige.reading.waits import waits_for
 
 TYPE_CHECKING = False
