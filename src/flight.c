@@ -318,7 +318,8 @@ static vst_status copy_options(vst_flight *flight,
     flight->snapshots = calloc(flight->max + 1, sizeof *flight->snapshots);
     flight->reasons =
         calloc(options->reason_count + 1, sizeof *flight->reasons);
-    if (!flight->stem || !flight->snapshots || !flight->reasons)
+    if (flight->stem == NULL || flight->snapshots == NULL ||
+        flight->reasons == NULL)
         return VST_E_NOMEM;
     flight->reason_count = options->reason_count;
     for (size_t i = 0; i < options->reason_count; i++) {

@@ -44,7 +44,7 @@ vst_status vst_session_create(const vst_session_options *options,
     if (vst__recording_is_any())
         return vst_error_set(error, VST_E_BUSY, 0, 0);
     vst_session *session = calloc(1, sizeof *session);
-    if (!session)
+    if (session == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     session->pid = vst__os_process_id();
     session->gc = options->gc;
@@ -58,7 +58,7 @@ vst_status vst_session_create(const vst_session_options *options,
                                        &session->recording);
         if (status != VST_OK) {
             vst_error_set(error, status, 0, 0);
-            if (options->path)
+            if (options->path != NULL)
                 vst__os_file_remove(options->path);
         }
     }
@@ -81,7 +81,7 @@ vst_status vst_session_create(const vst_session_options *options,
  * finds (open calls) while it starts. */
 static vst_status start_tracer(vst_session *session)
 {
-    if (session->tracer)
+    if (session->tracer != NULL)
         return session->tracer->ops->restart(session->tracer);
     vst_status status = vst_tracer_make(session->recording, &session->tracer);
     if (status == VST_OK && session->gc)
@@ -95,7 +95,7 @@ static vst_status start_memory(vst_session *session)
 
     if (!session->wants_memory)
         return VST_OK;
-    if (!session->memory)
+    if (session->memory == NULL)
         status = vst_memory_tracer_make(session->recording, &session->memory);
     if (status == VST_OK)
         status = session->memory->ops->start(session->memory);
@@ -134,7 +134,7 @@ vst_status vst_session_stop(vst_session *session)
     if (!session->is_recording)
         return VST_E_STATE;
     session->is_recording = false;
-    if (session->memory)
+    if (session->memory != NULL)
         session->memory->ops->stop(session->memory);
     session->tracer->ops->stop(session->tracer);
     if (is_ours(session)) {
@@ -156,13 +156,13 @@ vst_status vst_session_finish(vst_session *session, vst_error *error)
 
 void vst_session_destroy(vst_session *session)
 {
-    if (!session)
+    if (session == NULL)
         return;
-    if (session->file && session->recording)
+    if (session->file != NULL && session->recording != NULL)
         vst_session_finish(session, NULL);
-    if (session->memory)
+    if (session->memory != NULL)
         session->memory->ops->destroy(session->memory);
-    if (session->tracer)
+    if (session->tracer != NULL)
         session->tracer->ops->destroy(session->tracer);
     vst__recording_destroy(session->recording);
     vst__file_destroy(session->file);
@@ -174,7 +174,7 @@ static const vst_storage_watcher *watcher; /* set once */
 static void found_cut(void)
 {
     vst__recording_chunks_are_gone();
-    if (watcher->cut)
+    if (watcher->cut != NULL)
         watcher->cut();
 }
 
@@ -234,7 +234,7 @@ vst_status vst_session_export_memory(vst_session *session, const char *path,
                                      vst_error *error)
 {
     vst_error_set(error, VST_OK, 0, 0);
-    if (!session->memory)
+    if (session->memory == NULL)
         return vst_error_set(error, VST_E_STATE, 0, 0);
     return session->memory->ops->export_memory_history(session->memory, path,
                                                        error);

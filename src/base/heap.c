@@ -83,13 +83,13 @@ static head *take_small(size_t class_of)
     size_t size = class_size(class_of);
     head *block = free_blocks[class_of];
 
-    if (block) {
+    if (block != NULL) {
         free_blocks[class_of] = block->next;
         return block;
     }
     if ((size_t)(slab_end - slab) < size) {
         char *fresh = map(SLAB);
-        if (!fresh)
+        if (fresh == NULL)
             return NULL;
         slab = fresh;
         slab_end = fresh + SLAB;
@@ -113,7 +113,7 @@ static head *take(size_t size)
         return NULL;
     if (size + HEAD > SMALL_MAX) {
         block = map(round_up(size));
-        if (block) {
+        if (block != NULL) {
             block->used.size = round_up(size);
             block->used.class_of = 0;
         }
@@ -124,7 +124,7 @@ static head *take(size_t size)
     pthread_mutex_lock(&lock);
     block = take_small(class_of);
     pthread_mutex_unlock(&lock);
-    if (block) {
+    if (block != NULL) {
         block->used.size = class_size(class_of);
         block->used.class_of = class_of + 1;
     }
@@ -154,7 +154,7 @@ void *vst__alloc(size_t size)
     if (vst__heap_is_malloc)
         return malloc(size ? size : 1);
     block = take(size);
-    return block ? block + 1 : NULL;
+    return block != NULL ? block + 1 : NULL;
 }
 
 void *vst__calloc(size_t count, size_t size)
@@ -166,7 +166,7 @@ void *vst__calloc(size_t count, size_t size)
     if (size && count > SIZE_MAX / 2 / size)
         return NULL;
     block = take(count * size);
-    if (!block)
+    if (block == NULL)
         return NULL;
     if (block->used.class_of)
         memset(block + 1, 0, count * size);
@@ -177,7 +177,7 @@ void *vst__realloc(void *memory, size_t size)
 {
     if (vst__heap_is_malloc)
         return realloc(memory, size ? size : 1);
-    if (!memory)
+    if (memory == NULL)
         return vst__alloc(size);
     head *block = (head *)memory - 1;
     if (size <= block->used.size - HEAD)
@@ -191,7 +191,7 @@ void *vst__realloc(void *memory, size_t size)
         return moved + 1;
     }
     void *copy = vst__alloc(size);
-    if (copy) {
+    if (copy != NULL) {
         memcpy(copy, memory, block->used.size - HEAD);
         give_back(block);
     }
@@ -202,6 +202,6 @@ void vst__free(void *memory)
 {
     if (vst__heap_is_malloc)
         free(memory);
-    else if (memory)
+    else if (memory != NULL)
         give_back((head *)memory - 1);
 }

@@ -58,7 +58,7 @@ static vst_status grow(vst__intern *set)
     size_t mask = set->mask * 2 + 1;
     slot *slots = vst__calloc(mask + 1, sizeof *slots);
 
-    if (!slots)
+    if (slots == NULL)
         return VST_E_NOMEM;
     for (size_t i = 0; i <= set->mask; i++) {
         slot *old = &set->slots[i];
@@ -75,11 +75,11 @@ vst__intern *vst__intern_create(void)
 {
     vst__intern *set = vst__calloc(1, sizeof *set);
 
-    if (!set)
+    if (set == NULL)
         return NULL;
     set->mask = 255;
     set->slots = vst__calloc(set->mask + 1, sizeof *set->slots);
-    if (!set->slots) {
+    if (set->slots == NULL) {
         vst__free(set);
         return NULL;
     }
@@ -88,7 +88,7 @@ vst__intern *vst__intern_create(void)
 
 void vst__intern_destroy(vst__intern *set)
 {
-    if (!set)
+    if (set == NULL)
         return;
     for (size_t i = 0; i <= set->mask; i++)
         vst__free(set->slots[i].key);
@@ -109,7 +109,7 @@ vst_status vst__intern_add(vst__intern *set, const void *key, size_t size,
     if (set->used * 4 >= set->mask * 3 && grow(set) != VST_OK)
         return VST_E_NOMEM;
     void *copy = vst__alloc(size ? size : 1);
-    if (!copy)
+    if (copy == NULL)
         return VST_E_NOMEM;
     memcpy(copy, key, size);
     *probe(set->slots, set->mask, hash, key, size) =

@@ -32,7 +32,7 @@ const char *vst_memory_kind_name(vst_memory_kind kind)
     };
     size_t number = (size_t)kind;
 
-    if (number >= sizeof names / sizeof *names || !names[number])
+    if (number >= sizeof names / sizeof *names || names[number] == NULL)
         return "?";
     return names[number];
 }

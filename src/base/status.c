@@ -1,4 +1,6 @@
 /* The one table of errors, as text. Any thread. */
+#include <stddef.h>
+
 #include <vestige/status.h>
 
 const char *vst_status_string(vst_status status)
@@ -16,7 +18,7 @@ const char *vst_status_string(vst_status status)
 vst_status vst_error_set(vst_error *error, vst_status status, int sys_errno,
                          uint64_t offset)
 {
-    if (error) {
+    if (error != NULL) {
         error->status = status;
         error->sys_errno = sys_errno;
         error->offset = offset;

@@ -64,7 +64,7 @@ static void link_state(thread_state *t)
 {
     t->previous = NULL;
     t->next = threads;
-    if (threads)
+    if (threads != NULL)
         threads->previous = t;
     threads = t;
 }
@@ -98,9 +98,9 @@ static void thread_ends(void *state)
     t->is_over = true;
     t->is_known = false;
     pthread_mutex_lock(&threads_lock);
-    if (t->next)
+    if (t->next != NULL)
         t->next->previous = t->previous;
-    if (t->previous)
+    if (t->previous != NULL)
         t->previous->next = t->next;
     else
         threads = t->next;
@@ -165,7 +165,7 @@ static inline vst_stack_id find_stack(const void *from, unsigned *flags)
 {
     vst_stack_id stack = 0;
 
-    if (traced.options.stack)
+    if (traced.options.stack != NULL)
         stack = traced.options.stack(flags);
     if (traced.options.native_stacks) {
         uintptr_t walk[VST__WALK_MAX + VST_NATIVE_OWN_MAX];
@@ -403,7 +403,7 @@ static void wait_until_nobody_is_inside(void)
 {
     vst__os_barrier();
     pthread_mutex_lock(&threads_lock);
-    for (thread_state *t = threads; t; t = t->next)
+    for (thread_state *t = threads; t != NULL; t = t->next)
         while (t != &here && atomic_load(&t->busy))
             sched_yield();
     pthread_mutex_unlock(&threads_lock);

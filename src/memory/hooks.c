@@ -93,7 +93,7 @@ static int hook_posix_memalign(void **block, size_t alignment, size_t size)
         return real.posix_memalign(block, alignment, size);
     bool outermost = vst_memory_enter();
     int result = real.posix_memalign(block, alignment, size);
-    if (outermost && result == 0 && *block)
+    if (outermost && result == 0 && *block != NULL)
         vst__memory_allocated(VST_MEMORY_POSIX_MEMALIGN, (uintptr_t)*block,
                               size, HERE);
     vst_memory_leave();
@@ -102,7 +102,7 @@ static int hook_posix_memalign(void **block, size_t alignment, size_t size)
 
 static void hook_free(void *block)
 {
-    if (!block || !vst__memory_is_on()) {
+    if (block == NULL || !vst__memory_is_on()) {
         real.free(block);
         return;
     }
@@ -117,13 +117,13 @@ static void hook_free(void *block)
 static void tell_resized(void *old, void *block, size_t size, vst_ticks before,
                          const void *caller)
 {
-    if (block && old)
+    if (block != NULL && old != NULL)
         vst__memory_moved(VST_MEMORY_REALLOC, (uintptr_t)old, (uintptr_t)block,
                           size, before, caller);
-    else if (block)
+    else if (block != NULL)
         vst__memory_allocated(VST_MEMORY_REALLOC, (uintptr_t)block, size,
                               caller);
-    else if (old && size == 0)
+    else if (old != NULL && size == 0)
         vst__memory_freed(VST_MEMORY_REALLOC, (uintptr_t)old, 0, before);
 }
 
@@ -218,7 +218,7 @@ static void pin(void)
 {
     Dl_info info;
 
-    if (dladdr((void *)hook_malloc, &info) && info.dli_fname)
+    if (dladdr((void *)hook_malloc, &info) && info.dli_fname != NULL)
         dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
@@ -232,7 +232,7 @@ vst_status vst__hooks_install(vst_recording *recording,
             hooks[i].original = vst__objects_find(hooks[i].name);
             set_original(hooks[i].name, hooks[i].original);
         }
-        if (!real.malloc || !real.free)
+        if (real.malloc == NULL || real.free == NULL)
             return VST_E_UNSUPPORTED;
         pin();
         is_ready = true;
@@ -250,7 +250,7 @@ void vst__hooks_remove(vst_recording *recording)
     char json[128];
 
     vst__scan_end(hooks, HOOKS, &counts);
-    if (!recording)
+    if (recording == NULL)
         return;
     snprintf(json, sizeof json,
              "{\"libraries\": %llu, \"slots\": %llu, \"left_alone\": %llu}",

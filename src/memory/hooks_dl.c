@@ -51,7 +51,7 @@ static bool hands_on_a_path(const void *caller)
     bool has_old = false, has_new = false;
     Dl_info info;
 
-    if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+    if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || map == NULL)
         return true;
     for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
         has_old |= d->d_tag == DT_RPATH;
@@ -66,8 +66,9 @@ bool vst__dlopen_is_ours(const char *file, const void *caller)
     bool is_ours;
 
     vst__before_loader();
-    is_ours = vst__memory_is_on() && file && strchr(file, '/') &&
-              !strchr(file, '$') && !hands_on_a_path(caller);
+    is_ours = vst__memory_is_on() && file != NULL &&
+              strchr(file, '/') != NULL && strchr(file, '$') == NULL &&
+              !hands_on_a_path(caller);
     errno = error;
     return is_ours;
 }

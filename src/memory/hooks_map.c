@@ -103,8 +103,9 @@ static void tell_moved(uintptr_t old, size_t old_size, uintptr_t at,
         if (vst__reserved_any())
             vst__reserved_remove(old, old_size);
     }
-    vst__memory_mapped(at, size, reserved ? VST_RANGE_RESERVED : 0, from);
-    if (reserved)
+    vst__memory_mapped(at, size, reserved != NULL ? VST_RANGE_RESERVED : 0,
+                       from);
+    if (reserved != NULL)
         vst__reserved_add(at, size, reserved->is_open);
 }
 

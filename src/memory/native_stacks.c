@@ -29,7 +29,7 @@ static uintptr_t own_start, own_end; /* our frames, where they are known */
 
 bool vst__native_stacks_begin(void)
 {
-    if (!table)
+    if (table == NULL)
         table = vst__os_pages(sizeof(place) << TABLE_BITS);
     vst__os_random(&salt, sizeof salt);
     vst__objects_own(&own_start, &own_end);
@@ -38,7 +38,7 @@ bool vst__native_stacks_begin(void)
 
 void vst__native_stacks_end(void)
 {
-    if (table)
+    if (table != NULL)
         vst__os_pages_forget(table, sizeof(place) << TABLE_BITS);
 }
 

@@ -81,8 +81,9 @@ void vst__object_read(const struct dl_phdr_info *info, vst__object *object)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 
-    *object = (vst__object){.name = info->dlpi_name ? info->dlpi_name : "",
-                            .bias = info->dlpi_addr};
+    *object =
+        (vst__object){.name = info->dlpi_name != NULL ? info->dlpi_name : "",
+                      .bias = info->dlpi_addr};
     for (size_t i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *head = &info->dlpi_phdr[i];
         uintptr_t start = object->bias + head->p_vaddr;
@@ -91,17 +92,17 @@ void vst__object_read(const struct dl_phdr_info *info, vst__object *object)
             read_load(object, head);
         } else if (head->p_type == PT_DYNAMIC) {
             read_dynamic(object, (const void *)start);
-        } else if (head->p_type == PT_NOTE && !object->build_id) {
+        } else if (head->p_type == PT_NOTE && object->build_id == NULL) {
             read_notes(object, (const void *)start, head->p_memsz);
         } else if (head->p_type == PT_GNU_RELRO) {
             object->closed_start = start & ~(page - 1);
             object->closed_end = (start + head->p_memsz) & ~(page - 1);
         }
     }
-    if (!object->symbols || !object->strings)
+    if (object->symbols == NULL || object->strings == NULL)
         object->relocation_counts[0] = object->relocation_counts[1] = 0;
     for (int i = 0; i < 2; i++)
-        if (!object->relocations[i])
+        if (object->relocations[i] == NULL)
             object->relocation_counts[i] = 0;
 }
 
@@ -115,7 +116,7 @@ static bool is_named(const vst__object *object, const char *beginning)
 {
     const char *slash = strrchr(object->name, '/');
 
-    return strncmp(slash ? slash + 1 : object->name, beginning,
+    return strncmp(slash != NULL ? slash + 1 : object->name, beginning,
                    strlen(beginning)) == 0;
 }
 
@@ -169,31 +170,32 @@ static bool is_stand_in(const void *address)
     Dl_info info;
 
     return dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) != 0 &&
-           symbol && symbol->st_shndx == SHN_UNDEF;
+           symbol != NULL && symbol->st_shndx == SHN_UNDEF;
 }
 
 void *vst__objects_find(const char *name)
 {
     void *found = dlsym(RTLD_DEFAULT, name);
 
-    if (found && is_stand_in(found)) {
+    if (found != NULL && is_stand_in(found)) {
         /* What the libraries that come after the program have; those that are
          * there for it, such as a preloaded allocator, come after it too. */
         void *program = dlopen(NULL, RTLD_LAZY);
         struct link_map *map = program;
-        for (map = map ? map->l_next : NULL; map; map = map->l_next) {
+        for (map = map != NULL ? map->l_next : NULL; map != NULL;
+             map = map->l_next) {
             void *library = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
-            void *candidate = library ? dlsym(library, name) : NULL;
-            if (library)
+            void *candidate = library != NULL ? dlsym(library, name) : NULL;
+            if (library != NULL)
                 dlclose(library);
-            if (candidate && !is_stand_in(candidate)) {
+            if (candidate != NULL && !is_stand_in(candidate)) {
                 found = candidate;
                 break;
             }
         }
         if (is_stand_in(found))
             found = NULL;
-        if (program)
+        if (program != NULL)
             dlclose(program);
     }
     return found;

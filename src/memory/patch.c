@@ -31,10 +31,10 @@ enum { IS_CALLED = INT_MAX, IS_TAKEN = INT_MAX, IS_STORED = INT_MAX };
 /* Most names are told apart by their first letter. */
 static const vst__hook *hook_named(const vst__patching *p, const char *name)
 {
-    if (!strchr("acdfmprv", name[0]) || name[0] == '\0')
+    if (strchr("acdfmprv", name[0]) == NULL || name[0] == '\0')
         return NULL;
     for (size_t i = 0; i < p->count; i++)
-        if (p->hooks[i].original && strcmp(p->hooks[i].name, name) == 0)
+        if (p->hooks[i].original != NULL && strcmp(p->hooks[i].name, name) == 0)
             return &p->hooks[i];
     return NULL;
 }
@@ -121,7 +121,7 @@ bool vst__patch_object(const vst__object *object, vst__patching *p)
         for (size_t i = 0; i < object->relocation_counts[table]; i++) {
             const ElfW(Rela) *at = &object->relocations[table][i];
             const vst__hook *hook = hook_of(object, p, at);
-            if (hook)
+            if (hook != NULL)
                 patch_slot(object, p, at, hook);
         }
     return true;

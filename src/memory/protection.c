@@ -44,7 +44,7 @@ static bool add(vst__protection *p, const struct vst__protected_range *range)
     if (p->count == p->capacity) {
         size_t capacity = p->capacity ? p->capacity * 2 : FIRST_RANGES;
         void *ranges = vst__os_pages(capacity * sizeof *p->ranges);
-        if (!ranges)
+        if (ranges == NULL)
             return false;
         if (p->count)
             memcpy(ranges, p->ranges, p->count * sizeof *p->ranges);
@@ -89,7 +89,7 @@ bool vst__protection_read(vst__protection *p)
 
 void vst__protection_free(vst__protection *p)
 {
-    if (p->ranges)
+    if (p->ranges != NULL)
         vst__os_unmap(p->ranges, p->capacity * sizeof *p->ranges);
     *p = (vst__protection){.ranges = NULL};
 }

@@ -65,7 +65,7 @@ static bool insert(size_t index, const vst__range *range)
         vst__range *moved = more <= RANGES_MAX
                                 ? vst__realloc(ranges, more * sizeof *moved)
                                 : NULL;
-        if (!moved)
+        if (moved == NULL)
             return false;
         ranges = moved;
         capacity = more;

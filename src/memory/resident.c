@@ -57,7 +57,7 @@ void vst__resident_end(vst_recording *recording)
     vst__reserved_forget();
     if (peak <= peak_before || peak < seen)
         peak = seen;
-    if (!recording || !peak)
+    if (recording == NULL || !peak)
         return;
     snprintf(json, sizeof json, "{\"peak\": %llu}", (unsigned long long)peak);
     vst_recording_set_metadata(recording, "vestige.memory.resident", json);

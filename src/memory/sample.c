@@ -131,12 +131,12 @@ static bool has_room(shard *s)
         return true;
     size_t capacity = s->capacity ? s->capacity * 2 : FIRST_CAPACITY;
     uintptr_t *slots = vst__os_pages(capacity * sizeof *slots);
-    if (!slots)
+    if (slots == NULL)
         return false;
     for (size_t i = 0; i < s->capacity; i++)
         if (s->slots[i])
             put(slots, capacity, s->slots[i]);
-    if (s->slots)
+    if (s->slots != NULL)
         vst__os_unmap(s->slots, s->capacity * sizeof *s->slots);
     s->slots = slots;
     s->capacity = capacity;
@@ -213,7 +213,7 @@ void vst__sample_begin(uint64_t bytes, uint64_t seed)
         vst__sample_turn = 1;
     for (size_t i = 0; i < SHARDS; i++) {
         lock_shard(&shards[i]);
-        if (shards[i].slots)
+        if (shards[i].slots != NULL)
             vst__os_unmap(shards[i].slots,
                           shards[i].capacity * sizeof(uintptr_t));
         shards[i].slots = NULL;

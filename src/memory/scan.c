@@ -52,7 +52,7 @@ typedef struct scanning {
 
 static void forget_known(void)
 {
-    if (state.known)
+    if (state.known != NULL)
         vst__os_unmap(state.known, state.capacity * sizeof *state.known);
     state.known = NULL;
     state.capacity = state.count = 0;
@@ -76,7 +76,8 @@ static uintptr_t key_of(const struct dl_phdr_info *info)
 
 static bool is_known(uintptr_t key)
 {
-    return state.known && *known_place(state.known, state.capacity, key) == key;
+    return state.known != NULL &&
+           *known_place(state.known, state.capacity, key) == key;
 }
 
 /* Without memory for it, it is only looked at again. */
@@ -85,7 +86,7 @@ static void make_known(uintptr_t key)
     if (state.count * 2 >= state.capacity) {
         size_t capacity = state.capacity ? state.capacity * 2 : FIRST_KNOWN;
         uintptr_t *known = vst__os_pages(capacity * sizeof *known);
-        if (!known)
+        if (known == NULL)
             return;
         for (size_t i = 0; i < state.capacity; i++)
             if (state.known[i])
@@ -110,9 +111,9 @@ static bool has_room(scanning *s, size_t more)
     while (capacity - s->found_size < more)
         capacity *= 2;
     char *found = vst__os_pages(capacity);
-    if (!found)
+    if (found == NULL)
         return false;
-    if (s->found) {
+    if (s->found != NULL) {
         memcpy(found, s->found, s->found_size);
         vst__os_unmap(s->found, s->found_capacity);
     }
@@ -156,7 +157,7 @@ static void note_module(scanning *s, const vst__object *object)
 
 static void tell_modules(scanning *s)
 {
-    for (size_t i = 0; i < s->found_size && state.recording;) {
+    for (size_t i = 0; i < s->found_size && state.recording != NULL;) {
         found_module found;
         memcpy(&found, s->found + i, sizeof found);
         const char *path = s->found + i + sizeof found;
@@ -174,7 +175,7 @@ static void tell_modules(scanning *s)
         i += (sizeof found + found.path_size + found.build_id_len + 7) &
              ~(size_t)7;
     }
-    if (s->found)
+    if (s->found != NULL)
         vst__os_unmap(s->found, s->found_capacity);
 }
 
@@ -238,7 +239,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *ctx)
     if (s->takes_out)
         return 0;
     make_known(key_of(info));
-    if (state.recording)
+    if (state.recording != NULL)
         note_module(s, &object);
     return 0;
 }

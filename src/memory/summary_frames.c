@@ -71,7 +71,8 @@ static bool is_own(const vst_definition *d)
     size_t skip = d->file_skip <= d->file_len ? d->file_skip : 0;
 
     return begins_with(d->file + skip, d->file_len - skip, "vestige/") ||
-           memmem(d->file, d->file_len, installed, sizeof installed - 1);
+           memmem(d->file, d->file_len, installed, sizeof installed - 1) !=
+               NULL;
 }
 
 bool vst__memory_frame_is_launcher(const vst_memory_frame *frame)

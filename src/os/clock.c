@@ -79,9 +79,10 @@ static int kernel_keeps_time_by_tsc(void)
                        "current_clocksource",
                        "re");
 
-    if (!file)
+    if (file == NULL)
         return 0;
-    int found = fgets(name, sizeof name, file) && strcmp(name, "tsc\n") == 0;
+    int found =
+        fgets(name, sizeof name, file) != NULL && strcmp(name, "tsc\n") == 0;
     fclose(file);
     return found;
 }

@@ -162,9 +162,9 @@ int vst__os_file_create_temporary(int *fd)
     const char *folder = getenv("VESTIGE_TMPDIR");
     char path[PATH_MAX];
 
-    if (!folder || !*folder)
+    if (folder == NULL || !*folder)
         folder = getenv("TMPDIR");
-    if (!folder || !*folder)
+    if (folder == NULL || !*folder)
         folder = "/tmp";
     int length = snprintf(path, sizeof path, "%s/vestige-XXXXXX", folder);
     if (length < 0 || (size_t)length >= sizeof path)
@@ -248,7 +248,7 @@ bool vst__os_file_is(int fd, const vst__os_identity *identity, uint64_t *size)
 
     if (fstat(fd, &st) != 0)
         return false;
-    if (size)
+    if (size != NULL)
         *size = (uint64_t)st.st_size;
     return (uint64_t)st.st_dev == identity->device &&
            (uint64_t)st.st_ino == identity->inode;

@@ -49,10 +49,10 @@ static part *next_part(part *at)
     /* Pairs with the exchange below. */
     part *next = __atomic_load_n(&at->next, __ATOMIC_ACQUIRE), *made;
 
-    if (next)
+    if (next != NULL)
         return next;
     made = vst__os_pages(sizeof *made);
-    if (!made)
+    if (made == NULL)
         return NULL;
     if (__atomic_compare_exchange_n(&at->next, &next, made, false,
                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -63,7 +63,7 @@ static part *next_part(part *at)
 
 static vst__os_storage *claim_entry(void)
 {
-    for (part *at = &first_part; at; at = next_part(at))
+    for (part *at = &first_part; at != NULL; at = next_part(at))
         for (size_t i = 0; i < ENTRIES; i++) {
             uintptr_t none = 0;
 
@@ -96,7 +96,7 @@ static const vst_storage_watcher *watching(void)
 
 static void call(void (*function)(void))
 {
-    if (function)
+    if (function != NULL)
         function();
 }
 
@@ -112,7 +112,7 @@ void vst__os_storage_end(void)
 
 void vst__os_storage_found_cut(bool *cut)
 {
-    if (cut && !__atomic_exchange_n(cut, true, __ATOMIC_ACQ_REL))
+    if (cut != NULL && !__atomic_exchange_n(cut, true, __ATOMIC_ACQ_REL))
         call(watching()->cut);
 }
 
@@ -126,7 +126,7 @@ int vst__os_storage_map(int fd, uint64_t offset, size_t size, bool *cut,
     vst__os_storage *entry = claim_entry();
     int error;
 
-    if (!entry)
+    if (entry == NULL)
         return ENOMEM;
     *address =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
@@ -165,7 +165,7 @@ void vst__os_storage_disown(bool *cut)
 {
     part *at = &first_part;
 
-    for (; at; at = __atomic_load_n(&at->next, __ATOMIC_ACQUIRE))
+    for (; at != NULL; at = __atomic_load_n(&at->next, __ATOMIC_ACQUIRE))
         for (size_t i = 0; i < ENTRIES; i++) {
             bool *theirs = cut;
             __atomic_compare_exchange_n(&at->entries[i].cut, &theirs, NULL,
@@ -202,7 +202,7 @@ bool vst__os_storage_rescue(const void *address)
     int error = errno;
     bool rescued = false;
 
-    for (part *at = &first_part; at && !rescued;
+    for (part *at = &first_part; at != NULL && !rescued;
          at = __atomic_load_n(&at->next, __ATOMIC_ACQUIRE))
         for (size_t i = 0; i < ENTRIES && !rescued; i++)
             rescued = rescue(&at->entries[i], (uintptr_t)address);

@@ -42,7 +42,7 @@ static vst__writer *own_writer(void)
     if (vst_thread_buffer != &no_buffer)
         return (vst__writer *)vst_thread_buffer;
     vst__writer *writer = vst__calloc(1, sizeof *writer);
-    if (!writer)
+    if (writer == NULL)
         return NULL;
     vst__writer_unready(writer);
     vst_thread_buffer = &writer->hot;
@@ -59,10 +59,10 @@ void vst_thread_release(void)
     vst_thread_buffer = &no_buffer;
     vst__os_thread_exit_arg(exit_hook, NULL);
     vst__recorder_take();
-    if (writer->recording)
+    if (writer->recording != NULL)
         vst__writer_tell_left_out(writer);
     writer->thread = NULL;
-    if (writer->recording) {
+    if (writer->recording != NULL) {
         vst__recording_forget_thread(writer->recording,
                                      vst__os_thread_handle());
         vst__writer_detach(writer, true);
@@ -85,7 +85,7 @@ static bool join_recording(vst__writer *writer)
 {
     vst_recording *recording = vst__recording_now;
 
-    if (!recording) {
+    if (recording == NULL) {
         vst__writer_abandon(writer);
         return false;
     }
@@ -96,7 +96,7 @@ static bool join_recording(vst__writer *writer)
     vst__writer_abandon(writer);
     vst__thread *thread =
         vst__recording_thread(recording, vst__os_thread_handle());
-    if (!thread)
+    if (thread == NULL)
         return false;
     if (!thread->system_tid) {
         thread->system_tid = vst__os_thread_id();
@@ -127,7 +127,7 @@ static bool get_ready(vst__writer *writer, bool free_running)
         ctx = writer->recording->attention_ctx;
     }
     vst__recorder_give();
-    if (attention)
+    if (attention != NULL)
         attention(ctx);
     return ready;
 }
@@ -137,11 +137,11 @@ static bool get_ready(vst__writer *writer, bool free_running)
  * comes by with another record. */
 static bool get_ready_for_memory(vst__writer *writer)
 {
-    if (!writer->recent)
+    if (writer->recent == NULL)
         writer->recent = vst__calloc(VST_RECENT_PLACES, sizeof *writer->recent);
     vst__recorder_take();
     uint64_t epoch = current_epoch(); /* the same */
-    bool ready = writer->recent && join_recording(writer);
+    bool ready = writer->recent != NULL && join_recording(writer);
     if (ready) {
         vst_recording *recording = writer->recording;
         if (!recording->has_memory) {
@@ -164,7 +164,7 @@ bool vst_thread_enter_free(void)
     if (current_epoch() == 0 && vst_thread_buffer->epoch == VST_EPOCH_NONE)
         return false;
     vst__writer *writer = own_writer();
-    return writer && get_ready(writer, true);
+    return writer != NULL && get_ready(writer, true);
 }
 
 /* ---- records ----------------------------------------------------------- */
@@ -173,7 +173,7 @@ bool vst_thread_enter_free(void)
 static void count_lost_outside(void)
 {
     vst__recorder_take();
-    if (vst__recording_now)
+    if (vst__recording_now != NULL)
         vst__recording_now->lost++;
     vst__recorder_give();
 }
@@ -182,17 +182,18 @@ static void count_lost_outside(void)
  */
 static vst__writer *make_room(vst__writer *writer, size_t words)
 {
-    if (writer->chunk.words && !vst__writer_has_room(writer, words)) {
+    if (writer->chunk.words != NULL && !vst__writer_has_room(writer, words)) {
         vst__recorder_take();
         vst__writer_change_chunk(writer, words);
         vst__recorder_give();
     }
-    if (!writer->chunk.words && writer->asks_again && writer->asks_in-- == 0) {
+    if (writer->chunk.words == NULL && writer->asks_again &&
+        writer->asks_in-- == 0) {
         vst__recorder_take();
         vst__writer_ask_again(writer, words);
         vst__recorder_give();
     }
-    if (writer->chunk.words)
+    if (writer->chunk.words != NULL)
         return writer;
     vst__writer_count_lost(writer);
     return NULL;
@@ -205,7 +206,7 @@ static vst__writer *writer_with_room(size_t words)
 {
     vst__writer *writer = own_writer();
 
-    if (!writer ||
+    if (writer == NULL ||
         (writer->hot.epoch != current_epoch() && !get_ready(writer, false))) {
         count_lost_outside();
         return NULL;
@@ -222,8 +223,8 @@ vst__writer *vst__writer_for_memory(size_t words)
     if (vst__is_forking)
         return NULL;
     writer = own_writer();
-    if (!writer || (writer->memory_epoch != current_epoch() &&
-                    !get_ready_for_memory(writer))) {
+    if (writer == NULL || (writer->memory_epoch != current_epoch() &&
+                           !get_ready_for_memory(writer))) {
         count_lost_outside();
         return NULL;
     }
@@ -235,7 +236,7 @@ void vst_record_slow(vst_kind kind, vst_id id, vst_ticks now)
     if (current_epoch() == 0 && vst_thread_buffer->epoch == VST_EPOCH_NONE)
         return;
     vst__writer *writer = writer_with_room(0);
-    if (writer)
+    if (writer != NULL)
         vst__writer_word(writer, kind, id, now);
 }
 
@@ -244,7 +245,7 @@ void vst__record_escape(vst_escape type, const uint64_t *payload,
 {
     vst__writer *writer = writer_with_room(1 + (size_t)words);
 
-    if (writer)
+    if (writer != NULL)
         vst__writer_escape(writer, type, payload, words);
 }
 
@@ -323,10 +324,10 @@ void vst_record_stack(const vst_id *ids, size_t count)
 {
     vst__writer *writer = writer_with_room(0);
 
-    if (!writer)
+    if (writer == NULL)
         return;
     vst__recorder_take();
-    if (writer->recording)
+    if (writer->recording != NULL)
         vst__writer_stack(writer, ids, count);
     vst__recorder_give();
 }

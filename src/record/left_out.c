@@ -12,7 +12,7 @@ static void tell(vst__writer *writer, const vst_recording *recording,
     uint64_t more = count - writer->left_out_told;
 
     writer->left_out_told = count;
-    if (more && provider->left_out)
+    if (more && provider->left_out != NULL)
         provider->left_out(provider->ctx, more);
 }
 
@@ -21,7 +21,7 @@ static VST_COLD void tell_some(vst_buffer *buffer)
 {
     vst__writer *writer = (vst__writer *)buffer;
 
-    if (writer->recording)
+    if (writer->recording != NULL)
         tell(writer, writer->recording, buffer->left_out);
 }
 
@@ -63,7 +63,7 @@ void vst__writer_tell_left_out(vst__writer *writer)
         return;
     tell(writer, writer->recording, count);
     writer->left_out_told = 0;
-    if (writer->thread) {
+    if (writer->thread != NULL) {
         writer->thread->left_out += count;
         vst__recording_define_thread(writer->recording, writer->thread, "", 0);
     }

@@ -46,7 +46,7 @@ VST_COLD static void alloc_slow(uint32_t head, uintptr_t address, size_t size,
     const uint64_t payload[3] = {address, size, stack};
     vst__writer *writer = vst__writer_for_memory(4);
 
-    if (!writer)
+    if (writer == NULL)
         return;
     writer->recent[vst_recent_place(address)] = address;
     if (small) {
@@ -92,7 +92,7 @@ VST_COLD static void free_slow(uint32_t kind, uintptr_t address, size_t size,
     vst_escape type = size ? VST_ESCAPE_FREE_RANGE : VST_ESCAPE_FREE;
     vst__writer *writer = vst__writer_for_memory(3);
 
-    if (writer)
+    if (writer != NULL)
         vst__writer_fixed(writer, vst_word_fixed(type, kind, 0), payload, now);
 }
 
@@ -140,6 +140,6 @@ void vst_record_memory_counter(vst_id id, double value)
     vst__writer *writer = vst__writer_for_memory(3);
 
     memcpy(&payload[1], &value, sizeof value);
-    if (writer)
+    if (writer != NULL)
         vst__writer_escape(writer, VST_ESCAPE_COUNTER, payload, 2);
 }

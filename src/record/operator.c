@@ -12,7 +12,7 @@ vst_id vst_recording_define(const vst_definition *definition)
     vst_id id = 0;
 
     vst__recorder_take();
-    if (vst__recording_now)
+    if (vst__recording_now != NULL)
         vst__recording_define(vst__recording_now, definition, &id);
     vst__recorder_give();
     return id;

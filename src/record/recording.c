@@ -38,12 +38,12 @@ vst_status vst__recording_create(const vst_chunk_provider *provider,
 {
     vst_recording *recording = vst__calloc(1, sizeof *recording);
 
-    if (!recording)
+    if (recording == NULL)
         return VST_E_NOMEM;
     recording->provider = provider;
     recording->forks = forks;
     recording->definitions = vst__intern_create();
-    if (!recording->definitions) {
+    if (recording->definitions == NULL) {
         vst__free(recording);
         return VST_E_NOMEM;
     }
@@ -53,10 +53,10 @@ vst_status vst__recording_create(const vst_chunk_provider *provider,
 
 void vst__recording_destroy(vst_recording *recording)
 {
-    if (!recording)
+    if (recording == NULL)
         return;
     vst__recording_stop(recording);
-    while (recording->threads) {
+    while (recording->threads != NULL) {
         vst__thread *thread = recording->threads;
         recording->threads = thread->next;
         vst__fold_free(&thread->fold);
@@ -96,9 +96,9 @@ static void after_fork_in_child(void)
     vst__is_forking = false;
     forks++;
     set_epoch(0);
-    if (vst__recording_now) {
+    if (vst__recording_now != NULL) {
         vst_recording *recording = vst__recording_now;
-        while (recording->writers)
+        while (recording->writers != NULL)
             vst__writer_abandon(recording->writers);
         vst__spares_abandon(recording);
         vst__recording_now = NULL;
@@ -125,11 +125,11 @@ vst_status vst__recording_start(vst_recording *recording)
     vst__recorder_take();
     if (!vst__recording_is_ours(recording)) {
         status = VST_E_STATE;
-    } else if (vst__recording_now) {
+    } else if (vst__recording_now != NULL) {
         status = VST_E_BUSY;
     } else {
         vst__recording_now = recording;
-        for (vst__thread *t = recording->threads; t; t = t->next) {
+        for (vst__thread *t = recording->threads; t != NULL; t = t->next) {
             vst__fold_reset(&t->fold);
             t->runs = t->words = t->place = 0;
             t->writes = t->gone = false;
@@ -146,7 +146,7 @@ void vst__recording_stop(vst_recording *recording)
     if (vst__recording_now == recording) {
         set_epoch(0);
         vst__recording_now = NULL;
-        for (vst__writer *w = recording->writers, *next; w; w = next) {
+        for (vst__writer *w = recording->writers, *next; w != NULL; w = next) {
             next = w->next;
             /* The thread that stops is not in the middle of a store. */
             if (w->free_running && &w->hot != vst_thread_buffer)
@@ -155,7 +155,7 @@ void vst__recording_stop(vst_recording *recording)
         }
         /* What is left belongs to free-running threads: each lets go of its
          * own chunk when it comes by. */
-        while (recording->writers) {
+        while (recording->writers != NULL) {
             vst__writer *w = recording->writers;
             vst__writer_tell_left_out(w);
             recording->lost +=
@@ -181,7 +181,7 @@ uint64_t vst__recording_lost(vst_recording *recording)
 {
     vst__recorder_take();
     uint64_t lost = recording->lost;
-    for (vst__writer *w = recording->writers; w; w = w->next)
+    for (vst__writer *w = recording->writers; w != NULL; w = w->next)
         lost += __atomic_load_n(&w->lost, __ATOMIC_RELAXED);
     vst__recorder_give();
     return lost;
@@ -229,7 +229,7 @@ static size_t key_of(vst_recording *recording, const vst_definition *d)
 
     if (size > recording->key_size) {
         char *key = vst__realloc(recording->key, size);
-        if (!key)
+        if (key == NULL)
             return 0;
         recording->key = key;
         recording->key_size = size;
@@ -354,12 +354,12 @@ vst__thread *vst__recording_thread(vst_recording *recording, uint64_t handle)
 {
     vst__thread *thread = recording->threads;
 
-    while (thread && thread->handle != handle)
+    while (thread != NULL && thread->handle != handle)
         thread = thread->next;
-    if (thread)
+    if (thread != NULL)
         return thread;
     thread = vst__calloc(1, sizeof *thread);
-    if (!thread)
+    if (thread == NULL)
         return NULL;
     thread->handle = handle;
     thread->number = ++recording->last_thread;
@@ -372,9 +372,9 @@ void vst__recording_forget_thread(vst_recording *recording, uint64_t handle)
 {
     vst__thread **link = &recording->threads;
 
-    while (*link && (*link)->handle != handle)
+    while (*link != NULL && (*link)->handle != handle)
         link = &(*link)->next;
-    if (*link) {
+    if (*link != NULL) {
         vst__thread *thread = *link;
         *link = thread->next;
         vst__fold_free(&thread->fold);
@@ -404,7 +404,7 @@ void vst_recording_name_thread(vst_recording *recording, uint64_t handle,
 {
     vst__recorder_take();
     for (vst__thread *t = recording->threads;
-         t && vst__recording_is_ours(recording); t = t->next) {
+         t != NULL && vst__recording_is_ours(recording); t = t->next) {
         if (t->handle == handle) {
             if (system_tid)
                 t->system_tid = system_tid;
@@ -427,11 +427,11 @@ void vst_recording_open_stack(vst_recording *recording, uint64_t handle,
     vst__thread *thread = vst__recording_is_ours(recording)
                               ? vst__recording_thread(recording, handle)
                               : NULL;
-    if (thread) {
+    if (thread != NULL) {
         thread->system_tid = system_tid;
         vst__recording_define_thread(recording, thread, "", 0);
     }
-    if (thread && count && vst__recording_now == recording) {
+    if (thread != NULL && count && vst__recording_now == recording) {
         writer.number = thread->number;
         writer.thread = thread;
         vst__writer_attach(&writer, recording);

@@ -65,7 +65,7 @@ static bool widen_table(vst__stacks *stacks)
     wider.slot_count =
         stacks->slot_count ? stacks->slot_count * 2 : FIRST_SLOTS;
     wider.slots = vst__calloc(wider.slot_count, sizeof *wider.slots);
-    if (!wider.slots)
+    if (wider.slots == NULL)
         return false;
     for (size_t i = 0; i < stacks->count; i++)
         *probe(&wider, &stacks->keys[i]) = (uint32_t)(i + 1);
@@ -80,7 +80,7 @@ static bool has_room(vst__stacks *stacks)
         size_t capacity = stacks->capacity ? stacks->capacity * 2 : FIRST_KEYS;
         vst__stack_key *keys =
             vst__realloc(stacks->keys, capacity * sizeof *keys);
-        if (!keys)
+        if (keys == NULL)
             return false;
         stacks->keys = keys;
         stacks->capacity = capacity;
@@ -151,7 +151,7 @@ vst_status vst_recording_define_module(vst_recording *recording,
         .a = module->path,
         .a_len = strlen(module->path),
         .b = (const char *)module->build_id,
-        .b_len = module->build_id ? module->build_id_len : 0,
+        .b_len = module->build_id != NULL ? module->build_id_len : 0,
         .x = module->bias,
         .y = module->start,
         .z = module->end,

@@ -152,14 +152,14 @@ static void integers(fact_bytes *facts, vst__text *text)
 {
     size_t count = take_length(facts);
 
-    if (text)
+    if (text != NULL)
         put(text, "[");
     for (size_t i = 0; i < count && !facts->broken; i++) {
         int64_t value = take_integer(facts);
-        if (text)
+        if (text != NULL)
             put_format(text, i ? ", %" PRId64 : "%" PRId64, value);
     }
-    if (text)
+    if (text != NULL)
         put(text, "]");
 }
 
@@ -168,7 +168,7 @@ static void tensor(fact_bytes *facts, input_part part, vst__text *text)
     size_t count;
     const char *type = take_text(facts, &count);
 
-    if (part == TYPES && text)
+    if (part == TYPES && text != NULL)
         put_escaped(text, type, count);
     integers(facts, part == SIZES ? text : NULL);
     integers(facts, part == STRIDES ? text : NULL);

@@ -181,7 +181,8 @@ static vst_status add_entries(copy *self)
 {
     const vst_trace *trace = self->trace;
     const char *note = self->ending->note;
-    size_t used = note ? entry_size(strlen(NOTE_KEY), strlen(note)) : 0, size;
+    size_t used = note != NULL ? entry_size(strlen(NOTE_KEY), strlen(note)) : 0,
+           size;
     vst_file_entry *entry;
     vst_chunk_header *chunk;
     vst_status status;
@@ -202,7 +203,7 @@ static vst_status add_entries(copy *self)
     for (size_t i = 0; i < trace->window_count; i++)
         if (!trace->windows[i].closed)
             entry = end_window(self, &trace->windows[i], entry);
-    if (note)
+    if (note != NULL)
         put_note(note, entry);
     status = append(self, chunk);
     free(chunk);

@@ -64,7 +64,7 @@ static vst_status new_definitions(vst__file *file, size_t entry_size)
                                             words, words, &chunk);
     if (status != VST_OK)
         return status;
-    if (file->definitions.words)
+    if (file->definitions.words != NULL)
         vst__file_seal_chunk(file, &file->definitions, file->definitions_used,
                              1);
     file->definitions = chunk;
@@ -77,7 +77,7 @@ static vst_status new_definitions(vst__file *file, size_t entry_size)
 /* Room for an entry in the open chunk, or in a new one. */
 static vst_status make_room(vst__file *file, size_t words, uint64_t **at)
 {
-    if (!file->definitions.words ||
+    if (file->definitions.words == NULL ||
         file->definitions.capacity - file->definitions_used < words) {
         vst_status status = new_definitions(file, words * 8);
         if (status != VST_OK)
@@ -192,7 +192,7 @@ static vst_status write_header(vst__file *file)
 static vst_status open_file(vst__file *file, const char *path, bool overwrite,
                             vst_error *error)
 {
-    if (path) {
+    if (path != NULL) {
         int failed = vst__os_file_create(path, overwrite, &file->fd);
         if (failed) {
             file->fd = -1;
@@ -205,7 +205,7 @@ static vst_status open_file(vst__file *file, const char *path, bool overwrite,
     vst_status status = file->fd < 0 ? VST_E_NOSPACE : write_header(file);
     if (status == VST_OK)
         return VST_OK;
-    if (path) {
+    if (path != NULL) {
         vst__os_file_remove(path);
         return vst_error_set(error, status, file->sys_errno, 0);
     }
@@ -231,7 +231,7 @@ vst_status vst__file_create(const char *path, bool overwrite,
         return vst_error_set(error, VST_E_ARGUMENT, 0, 0);
     vst__file *file = calloc(1, sizeof *file);
 
-    if (!file)
+    if (file == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     file->provider = (vst_chunk_provider){
         .ctx = file,
@@ -338,7 +338,7 @@ static vst_status finish(vst__file *file, vst_error *error)
 {
     if (file->header->state == VST_FILE_FINISHED)
         return VST_OK;
-    if (file->definitions.words)
+    if (file->definitions.words != NULL)
         vst__file_seal_chunk(file, &file->definitions, file->definitions_used,
                              1);
     uint64_t size = vst__file_used_end(file);
@@ -364,12 +364,12 @@ vst_status vst__file_finish(vst__file *file, vst_error *error)
 
 void vst__file_destroy(vst__file *file)
 {
-    if (!file)
+    if (file == NULL)
         return;
     close_window(file);
-    if (file->definitions.words)
+    if (file->definitions.words != NULL)
         file->definitions.release(&file->definitions);
-    if (file->header)
+    if (file->header != NULL)
         vst__os_storage_unmap(file->header_storage);
     vst__os_storage_disown(&file->is_cut);
     if (file->fd >= 0 && vst__os_file_is(file->fd, &file->identity, NULL))

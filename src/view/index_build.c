@@ -373,7 +373,8 @@ static void free_all(build *self)
         free(parts->threads[i].losses);
         vst__tracks_free(&parts->threads[i].tracks);
     }
-    for (size_t i = 0; parts->stretches && i < self->job->stretch_count; i++) {
+    for (size_t i = 0; parts->stretches != NULL && i < self->job->stretch_count;
+         i++) {
         free(parts->stretches[i].checkpoints);
         free(parts->stretches[i].frames);
     }

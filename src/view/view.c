@@ -248,13 +248,13 @@ static vst_status set_up(vst_view *view, const char *path,
     if (status != VST_OK)
         return status;
     if (!options->no_file) {
-        size = strlen(options->index ? options->index : path) + 6;
+        size = strlen(options->index != NULL ? options->index : path) + 6;
         view->index_path = malloc(size);
         if (view->index_path == NULL)
             return vst_error_set(error, VST_E_NOMEM, 0, 0);
         snprintf(view->index_path, size, "%s%s",
-                 options->index ? options->index : path,
-                 options->index ? "" : ".view");
+                 options->index != NULL ? options->index : path,
+                 options->index != NULL ? "" : ".view");
     }
     vst_trace_get_info(view->trace, &view->info);
     vst__reading_init(&view->reading, view->trace);
