@@ -108,12 +108,18 @@ def edges(target: str) -> int:
     return int(re.findall(r"DONE +cov: (\d+)", done.stderr)[-1])
 
 
+def row_of_before(target: str) -> str:
+    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    none = f"| `{target}` | {TARGETS[target]} | not run | | | | | | |"
+    return next((line for line in lines if line.startswith(f"| `{target}` |")), none) + "\n"
+
+
 def row(target: str) -> tuple[str, int]:
-    """The target's line, and how often it broke."""
+    """The target's line, and how often it broke. One that did not run here keeps the line that it has."""
     log = BUILD / "log" / target
     states = STATUS.findall(log.read_text()) if log.exists() else []
     if not states:
-        return f"| `{target}` | {TARGETS[target]} | not run | | | | | | |\n", 0
+        return row_of_before(target), 0
     runs, oom, slow, crashes, seconds = (int(number) for number in states[-1])
     kept = sum(len(list(folder.iterdir())) for folder in corpora(target))
     line = f"| `{target}` | {TARGETS[target]} | {seconds} | {runs:,} | {kept:,} | {edges(target):,} "
