@@ -18,7 +18,7 @@ import published
 pytestmark = pytest.mark.any_python
 
 DOCS = ROOT / "docs"
-PROSE = [*pages(), ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "proofs" / "README.md"]
+PROSE = [*pages(), *(ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "proofs/README.md"))]
 TOP = "src include python adapters scripts docs tests fuzz bench examples proofs".split()
 
 
