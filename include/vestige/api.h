@@ -58,11 +58,12 @@ typedef struct vst_api {
     void (*record_node)(const uint64_t *payload, uint32_t words);
     /* As operator.h has it. */
     void (*record_far_end)(vst_id id, uint32_t instance);
-    /* As framework_freed, with the size of the block: spans are told of it. */
+    /* As framework_freed, with the size of the block, which is counted for the
+     * span that is open. */
     void (*framework_freed_size)(uintptr_t address, size_t size);
-    /* For who stores records of operators itself: where the calling thread
-     * keeps its buffer, for as long as it lives; the number of the recording in
-     * progress; the clock. */
+    /* For adapters that store records of operators themselves: where the
+     * calling thread keeps its buffer, as long as the thread lives; the number
+     * of the recording in progress; the clock. */
     vst_buffer **(*thread_buffer)(void);
     const uint64_t *recording_epoch;
     const vst_clock_kind *clock_in_use;

@@ -1,6 +1,6 @@
 /* The flight recorder: snapshots of a recording that go on being made while the
- * program runs. A thread of its own writes them, so that asking for one takes
- * no time: anybody may, a signal handler too.
+ * program runs. A thread of its own writes them, so a request costs the caller
+ * almost nothing, and even a signal handler may make one.
  *
  * Create, arm, disarm and destroy are called by one thread at a time. */
 #ifndef VESTIGE_FLIGHT_H
@@ -24,8 +24,8 @@ typedef struct vst_flight vst_flight;
 /* Why a snapshot may be asked for. */
 typedef struct vst_flight_reason {
     const char *text; /* UTF-8 */
-    /* Bytes, not 0: asked for when the process has more than that in RAM, and
-     * again once it had less than nine tenths of it. */
+    /* If not 0: a snapshot is requested when the process has more than so many
+     * bytes in RAM, and again after it had less than nine tenths of that. */
     uint64_t rss_limit;
 } vst_flight_reason;
 
@@ -33,8 +33,8 @@ typedef struct vst_flight_options {
     const char *stem; /* snapshots are <stem>-snapshot<n>.vst, n = 1, 2 … */
     bool overwrite;   /* else numbers whose file exists are passed over */
     uint64_t window_ns;
-    /* In the life of the flight recorder. The last ones are kept for reasons
-     * that had none yet. */
+    /* How many snapshots this flight recorder writes at most. The last ones are
+     * kept for reasons that had none yet. */
     uint32_t max_snapshots;
     const vst_flight_reason *reasons;
     size_t reason_count; /* at most VST_FLIGHT_REASONS_MAX */
@@ -50,11 +50,11 @@ typedef struct vst_flight_snapshot {
 /* Copies what the options point to. */
 VST_API vst_status vst_flight_create(const vst_flight_options *options,
                                      vst_flight **flight);
-/* From now on requests are heard. The session outlives the disarm. */
+/* Requests are served from now on. The session must live until the disarm. */
 VST_API vst_status vst_flight_arm(vst_flight *flight,
                                   const vst_session *session);
-/* Returns when what was asked for before is written. In a forked child, which
- * has no such thread, at once. */
+/* Waits until the snapshots requested before are written. Returns at once in a
+ * forked child, which has no such thread. */
 VST_API void vst_flight_disarm(vst_flight *flight);
 VST_API void vst_flight_destroy(vst_flight *flight); /* disarms */
 /* Around a fork: the thread ends, so that the program forks with no more
@@ -64,8 +64,8 @@ VST_API bool vst_flight_pause(vst_flight *flight);
 VST_API void vst_flight_resume(vst_flight *flight);
 
 /* Asks for a snapshot and returns at once; takes no lock and allocates nothing.
- * A request whose reason is still waiting is one with it. While not armed
- * nothing happens. */
+ * Two requests for the same reason are one while the first is waiting. Does
+ * nothing while not armed. */
 VST_API void vst_flight_request(vst_flight *flight, uint32_t reason);
 
 /* The snapshots so far, in order; they stay until destroy. */

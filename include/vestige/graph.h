@@ -1,8 +1,8 @@
 /* The execution trace: what operators were given and what they made of it, as
  * nodes of a graph whose ids match the timeline's. This header is the
  * specification of what is recorded of one (VST_ESCAPE_NODE), beside its enter,
- * its exit and its numbers (operator.h). Ids of nodes, tensors and storages are
- * given out by who reads. */
+ * its exit and its numbers (operator.h). The reader gives out the ids of nodes,
+ * tensors and storages. */
 #ifndef VESTIGE_GRAPH_H
 #define VESTIGE_GRAPH_H
 
@@ -88,18 +88,18 @@ static inline unsigned vst_node_observer(uint64_t word)
     return (unsigned)(word >> 56);
 }
 
-/* Records, by any thread: of the span that it has just entered or is about to
- * leave, a payload as above. Without a recording, nothing. */
+/* Records a payload as above for the span that the calling thread has just
+ * entered or is about to leave. Does nothing without a recording. Any thread.
+ */
 VST_API void vst_record_node(const uint64_t *payload, uint32_t words);
 
-/* How many nodes the windows of a trace have; a reading that looks at nothing
- * else. */
+/* Counts the nodes in windows of a trace, and reads nothing else of them. */
 VST_API vst_status vst_trace_count_nodes(vst_trace *trace, int window,
                                          uint64_t *count, vst_error *error);
 
-/* Tells of every node its number and the id that it has in the execution trace
- * that vst_traces_export writes of the same traces, window and observer. A
- * status other than VST_OK ends it. */
+/* Calls fn with the number of every node and the id that it has in the
+ * execution trace that vst_traces_export writes of the same traces, window and
+ * observer. A status other than VST_OK ends the calls. */
 typedef vst_status (*vst_node_id_fn)(void *ctx, uint64_t record, uint64_t id);
 VST_API vst_status vst_traces_node_ids(vst_trace *const *traces, size_t count,
                                        int window, unsigned observer,

@@ -1,7 +1,7 @@
 /* Memory: allocations and frees as records, the stacks they were made with, and
  * their history as a reader gets it.
  *
- * Who hooks an allocator calls, on the thread that allocates,
+ * A hook of an allocator calls, on the thread that allocates,
  *
  *     bool outermost = vst_memory_enter();
  *     void *p = original(size);
@@ -80,7 +80,7 @@ enum {
     /* The language frame was begun by native code (traceback.h's
      * VST_FRAME_ENTRY): where the two parts of VST_STACK_BOTH fit together. */
     VST_STACK_IS_ENTRY = 1,
-    /* Frames further out were too many, and left out. */
+    /* There were too many frames; the outermost are left out. */
     VST_STACK_IS_CUT = 2
 };
 
@@ -99,7 +99,7 @@ VST_API vst_status vst_recording_define_stack(vst_recording *recording,
                                               const vst_stack *stack,
                                               vst_stack_id *id);
 
-/* A loaded library, so that addresses can be named by who reads the trace. */
+/* A loaded library, so that a reader of the trace can name addresses. */
 typedef struct vst_module {
     const char *path;
     uint64_t bias; /* what was added to the addresses in the file */
@@ -120,8 +120,8 @@ enum {
     VST_MEMORY_STALE_STACK = 2
 };
 
-/* Records, by any thread, free-running or not: what the funnel below comes down
- * to. Times are the caller's: of a free before it, of an allocation after. */
+/* Records an event of memory. The funnel below ends here. The caller took the
+ * time: before a free, after an allocation. Any thread, free-running or not. */
 VST_API void vst_record_alloc(vst_memory_kind kind, uintptr_t address,
                               size_t size, vst_stack_id stack, unsigned flags,
                               vst_ticks now);
@@ -169,19 +169,19 @@ typedef struct vst_memory_options {
     bool native_allocators; /* hook malloc and the others in every library */
     bool native_stacks;     /* return addresses too */
     uint64_t sample_bytes;  /* 0: every one; else one in so many bytes */
-    /* Where the calling thread is, in the language; NULL: nowhere. Called
-     * inside, on any thread, with any lock of the program's held; see
-     * VST_MEMORY_UNLOCKED for *flags. */
+    /* Gives the language's stack of the calling thread; NULL: no language has
+     * stacks here. Called inside of allocators, on any thread, with any lock of
+     * the program held; see VST_MEMORY_UNLOCKED for *flags. */
     vst_stack_id (*stack)(unsigned *flags);
 } vst_memory_options;
 
-/* From now on what the funnel is told goes to this recording. One at a time in
- * a process: VST_E_BUSY. */
+/* From now on the funnel records into this recording. VST_E_BUSY if it records
+ * into another one of this process. */
 VST_API vst_status vst_memory_start(vst_recording *recording,
                                     const vst_memory_options *options,
                                     vst_error *error);
-/* Every hook is taken out; one that somebody wrapped meanwhile stays and passes
- * through. */
+/* Takes every hook out. A hook that other code wrapped meanwhile stays, and
+ * only calls the original. */
 VST_API void vst_memory_stop(void);
 VST_API bool vst_memory_is_tracing(void);
 
@@ -249,10 +249,10 @@ typedef struct vst_memory_sink {
 } vst_memory_sink;
 
 /* All threads' allocations and frees in order of time, in a window or all. Each
- * window begins with nothing: between two nobody looked. Where a trace is
- * bounded or a range of it is shown, what was allocated before is not known; a
- * free behind the range is not seen. Within a thread the order is that of its
- * records, and times never go back. */
+ * window begins with nothing live: nothing was recorded between two windows.
+ * Where a trace is bounded or a range of it is shown, what was allocated before
+ * is not known; a free behind the range is not seen. Within a thread the order
+ * is that of its records, and times never go back. */
 VST_API vst_status vst_trace_replay_memory(vst_trace *trace, int window,
                                            const vst_memory_sink *sink,
                                            vst_error *error);

@@ -1,7 +1,7 @@
 /* Operators: spans of a framework's own functions, which any thread runs, with
  * or without the language's lock. This header is the specification of what is
  * recorded of one beside its enter and exit (VST_ESCAPE_OPERATOR): numbers that
- * a hook can store as it finds them. Text is made of them by who reads. */
+ * a hook can store as it finds them. The reader makes text of them. */
 #ifndef VESTIGE_OPERATOR_H
 #define VESTIGE_OPERATOR_H
 
@@ -71,17 +71,17 @@ static inline uint64_t vst_operator_word(uint64_t thread, uint64_t forward,
  * vst_recording. */
 VST_API vst_id vst_recording_define(const vst_definition *definition);
 
-/* Records, by any thread: the operator is entered, with a payload as above. An
- * instance other than 0 says that it need not nest (VST_ESCAPE_BEGIN). False:
- * nothing is being recorded, and no exit is wanted. */
+/* Records that the calling thread enters an operator, with a payload as above.
+ * An instance other than 0 says that it need not nest (VST_ESCAPE_BEGIN).
+ * False: nothing is being recorded, and no exit is wanted. */
 VST_API bool vst_record_operator(vst_id id, uint32_t instance,
                                  const uint64_t *payload, uint32_t words);
 VST_API void vst_record_operator_exit(vst_kind kind, vst_id id,
                                       uint32_t instance);
 
-/* The same by who knows the calling thread's buffer, the number of the
- * recording in progress and the time. False: nothing was stored, and the
- * functions above are to be asked. */
+/* The same for callers that know the calling thread's buffer, the number of the
+ * recording in progress and the time. False: nothing was stored; call the
+ * functions above. */
 static inline bool vst_operator_enter(vst_buffer *buffer, uint64_t epoch,
                                       vst_ticks now, vst_id id,
                                       const uint64_t *payload, uint32_t words)
@@ -130,8 +130,8 @@ static inline bool vst_operator_exit(vst_buffer *buffer, uint64_t epoch,
 #endif
 }
 
-/* Records, by any thread: a span that another one began with an instance ends
- * here and now. */
+/* Records that a span ends now which another thread began, with an instance.
+ * Any thread. */
 VST_API void vst_record_far_end(vst_id id, uint32_t instance);
 
 /* See VST_ESCAPE_SETTLE; the same rule as vst_record. */

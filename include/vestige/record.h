@@ -1,6 +1,6 @@
 /* Recording: what a tracer calls. The record path is inline and does nothing
- * but read the clock and store one word; it returns nothing, because a hook in
- * somebody else's program has nobody to tell. Trouble is a counted loss.
+ * but read the clock and store one word; it returns nothing, because a hook
+ * inside another program has no one to report to. Trouble is a counted loss.
  *
  * Any thread may record. Each thread writes only its own buffer. */
 #ifndef VESTIGE_RECORD_H
@@ -98,8 +98,8 @@ VST_API void vst_recording_name_thread(vst_recording *recording,
                                        uint64_t handle, uint64_t system_tid,
                                        const char *name, size_t name_len);
 
-/* Tells which calls a thread is inside of as recording begins, outermost
- * first. Called for any thread before that thread's first record. */
+/* Records which calls a thread is inside of as recording begins, outermost
+ * first. Call it before that thread's first record, from any thread. */
 VST_API void vst_recording_open_stack(vst_recording *recording, uint64_t handle,
                                       uint64_t system_tid, const vst_id *ids,
                                       size_t count);
@@ -122,11 +122,12 @@ typedef struct vst_buffer {
 } vst_buffer;
 
 /* Names the recording in progress, 0 while there is none. It changes when a
- * recording starts or stops, and when every thread shall look up (see
- * vst_recording_request_attention); a buffer whose epoch differs takes the slow
- * path. Written under the recorder's lock, read relaxed: a hook that still
- * sees the old value writes one more record into a buffer that is still its
- * own (pairs with the release store in vst_recording_start and _stop). */
+ * recording starts or stops, and when every thread is to take the slow path
+ * once (see vst_recording_request_attention); a buffer whose epoch differs
+ * takes the slow path. Written under the recorder's lock, read relaxed: a hook
+ * that still sees the old value writes one more record into a buffer that is
+ * still its own (pairs with the release store in vst_recording_start and
+ * _stop). */
 VST_API extern uint64_t vst_recording_epoch;
 
 #if defined(__GNUC__)
@@ -237,18 +238,19 @@ VST_API void vst_record_stack(const vst_id *ids, size_t count);
 
 /* ---- for threads that no tracer's stop() keeps out --------------------- */
 
-/* Brackets records made by free-running threads (operators, native code): a
- * chunk of this thread is only taken away after it came by again or ended.
- * Cheap when repeated; false means nothing is being recorded. */
+/* Brackets records made by free-running threads (operators, native code): the
+ * recorder takes a chunk away from such a thread only when the thread calls
+ * this again or has ended. Cheap when repeated. False: nothing is being
+ * recorded. */
 VST_API bool vst_thread_enter_free(void);
 
-/* The thread's buffer was handed back; called for the current thread when it
- * ends, and by tests. Safe at any time, takes no lock but the recorder's. */
+/* Hands back the buffer of the calling thread. Called when a thread ends, and
+ * by tests. Safe at any time; takes no lock but the recorder's. */
 VST_API void vst_thread_release(void);
 
-/* Makes every thread take the slow path once and call the attention function
- * given to vst_recording_set_attention, on itself, under no lock of vestige's.
- * So does a thread's first record. A free-running thread calls it too. */
+/* Makes every thread take the slow path at its next record, and there call the
+ * function given to vst_recording_set_attention, under no lock of vestige. A
+ * thread's first record does the same. Free-running threads call it too. */
 VST_API void vst_recording_request_attention(vst_recording *recording);
 VST_API void vst_recording_set_attention(vst_recording *recording,
                                          void (*fn)(void *ctx), void *ctx);

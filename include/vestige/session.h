@@ -57,8 +57,8 @@ VST_API vst_recording *vst_session_recording(vst_session *session);
  * thread that does neither before the stop is not counted, nor is what was
  * sealed before the cut: there were at least so many. */
 VST_API uint64_t vst_session_lost(const vst_session *session);
-/* Somebody else made the file shorter while it was written. What is recorded
- * from then on is lost, and counted; the file is left as it is. */
+/* Whether another process made the file shorter while it was written. Later
+ * records are lost, and counted; the file is left as it is. */
 VST_API bool vst_session_was_cut(const vst_session *session);
 /* Opens what was recorded so far; the caller closes it. */
 VST_API vst_status vst_session_open_trace(vst_session *session,
@@ -67,7 +67,8 @@ VST_API vst_status vst_session_open_trace(vst_session *session,
  * name when it is complete. Of a recording whose chunks can be read alone it
  * holds the last window_ns; of any other, and with 0, all of it. note is JSON,
  * kept as the metadata "vestige.snapshot", or NULL. Any thread may call this
- * between create and destroy, several at once; nobody who records waits. */
+ * between create and destroy, several at once; threads that record do not wait.
+ */
 VST_API vst_status vst_session_snapshot(const vst_session *session,
                                         const char *path, bool overwrite,
                                         uint64_t window_ns, const char *note,

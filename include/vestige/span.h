@@ -122,13 +122,13 @@ typedef struct vst_sink {
     /* Mark spans of functions that are open further out already, which costs a
      * look-up a span. */
     bool recursion;
-    /* Spans without args: text that nobody reads is not made. */
+    /* Deliver spans without args: making their text takes time. */
     bool no_args;
     vst_status (*span)(void *ctx, const vst_span *span);
-    /* What lay at this depth of the stack is taken off it and is no span there:
-     * it goes on beside the stack, or did. What ended inside it was inside what
-     * lies below it. With this, who keeps for each depth the spans that wait
-     * for the one around them knows the whole tree. */
+    /* The frame at this depth left the stack without becoming a span there: it
+     * goes on beside the stack, or ended beside it. Spans that ended inside it
+     * belong to the frame below. A sink that keeps, for each depth, the spans
+     * that wait for the span around them needs this to know the whole tree. */
     vst_status (*leave)(void *ctx, uint32_t depth);
     vst_status (*instant)(void *ctx, const vst_instant *instant);
     vst_status (*counter)(void *ctx, const vst_counter *counter);
@@ -137,8 +137,8 @@ typedef struct vst_sink {
     /* Set by vst_trace_replay in a copy of its own, for the matcher. */
     const struct vst_far_ends *far_ends;
     vst_status (*node)(void *ctx, const vst_node *node);
-    /* Of the core's own: where spans are counted by who called whom; NULL:
-     * nobody wants to know. */
+    /* For the core itself: numbers places in the tree of calls; NULL: not
+     * wanted. */
     struct vst_places *places;
 } vst_sink;
 

@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-/* VST_STATIC: the library is part of the program or module being built, and
- * nobody outside of it shall see it. */
+/* VST_STATIC: the library is part of the program or module being built, and its
+ * names are not visible outside. */
 #if !defined(__GNUC__)
 #define VST_API
 #elif defined(VST_STATIC)

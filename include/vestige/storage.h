@@ -40,12 +40,12 @@ static inline uint64_t vst_storage_word(uint64_t address, vst_storage_role role)
     return (address & VST_STORAGE_ADDRESS) | (uint64_t)role << 56;
 }
 
-/* Records a payload as above, by any thread. Without a recording, nothing. */
+/* Records a payload as above. Does nothing without a recording. Any thread. */
 VST_API void vst_record_storages(const uint64_t *payload, uint32_t words);
 
-/* The same by who knows the calling thread's buffer and the number of the
- * recording in progress. False: nothing was stored, and the function above is
- * to be asked. */
+/* The same for callers that know the calling thread's buffer and the number of
+ * the recording in progress. False: nothing was stored; call the function
+ * above. */
 static inline bool vst_storages_add(vst_buffer *buffer, uint64_t epoch,
                                     const uint64_t *payload, uint32_t words)
 {

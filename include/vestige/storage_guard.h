@@ -1,9 +1,9 @@
-/* Files that somebody else cuts while they are recorded to.
+/* Files that another process truncates while they are recorded to.
  *
- * Records are stored through mappings of the file. If somebody truncates it,
+ * Records are stored through mappings of the file. If the file is truncated,
  * the next store raises SIGBUS, which ends the program. The core takes no
- * signals. A program, or a language's extension, that takes this one for it has
- * a handler that calls vst_storage_rescue, and hears here when it is needed. */
+ * signals. A program or a language's extension installs a handler that calls
+ * vst_storage_rescue; the watcher below says when the handler is needed. */
 #ifndef VESTIGE_STORAGE_GUARD_H
 #define VESTIGE_STORAGE_GUARD_H
 
@@ -34,7 +34,8 @@ typedef struct vst_storage_watcher {
     void (*cut)(void);
 } vst_storage_watcher;
 
-/* For good, before the first recording; *watcher is constant from then on. */
+/* Sets the watcher once, before the first recording; *watcher must not change
+ * after that. */
 VST_API void vst_storage_watch(const vst_storage_watcher *watcher);
 
 #ifdef __cplusplus

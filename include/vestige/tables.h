@@ -22,9 +22,9 @@ extern "C" {
 /* ---- Arrow's C interface ------------------------------------------------ */
 
 /* The three structs by which Arrow passes data between libraries: what they are
- * called does not matter, where their fields lie does. Who is given one calls
- * `release` when it is done with it; one whose release is NULL was released, or
- * moved elsewhere. */
+ * called does not matter, where their fields lie does. The receiver of one
+ * calls `release` when it is done with it. If release is NULL, it was released
+ * or moved elsewhere. */
 typedef struct vst_arrow_schema {
     const char *format; /* a letter for the type: "i" int32, "+s" struct … */
     const char *name;

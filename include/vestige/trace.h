@@ -56,8 +56,8 @@ VST_API vst_status vst_trace_open_fd(int fd, vst_trace **trace,
 VST_API void vst_trace_close(vst_trace *trace);
 
 VST_API void vst_trace_get_info(const vst_trace *trace, vst_trace_info *info);
-/* Moves the whole trace in time, by so much from what its own clock says: files
- * of several machines can be aligned so. 0 undoes it. */
+/* Shifts all times of the trace by offset_ns against its own clock, to align
+ * files of several machines. 0 undoes it. */
 VST_API vst_status vst_trace_set_offset(vst_trace *trace, int64_t offset_ns);
 VST_API size_t vst_trace_thread_count(const vst_trace *trace);
 VST_API const vst_trace_thread *vst_trace_thread_at(const vst_trace *trace,
@@ -92,15 +92,14 @@ VST_API vst_status vst_trace_replay_events(vst_trace *trace, int window,
                                            const vst_event_sink *sink,
                                            vst_error *error);
 
-/* Shows only what was open or happened from then to then, both included, in
- * replays and exports. What came before is counted as dropped, and what was
- * open has VST_SPAN_OPEN_AT_START; what goes on after the range ends with it
- * and has VST_SPAN_OPEN_AT_END, with the arguments and the memory that were
- * recorded by then. A block that is freed after the range is not freed in it.
- * No more of the file is read than it takes to know what was open; of what
- * comes after the range, nothing. INT64_MIN, INT64_MAX: no such bound; a file
- * bounded in time has one of its own. Times are as the offset has them that was
- * set last before. */
+/* Restricts replays and exports to [from_ns, to_ns], inclusive. Records before
+ * the range are counted as dropped, and spans open at its beginning have
+ * VST_SPAN_OPEN_AT_START. Spans that go on after the range end with it and have
+ * VST_SPAN_OPEN_AT_END, with the arguments and the memory recorded by then. A
+ * block that is freed after the range is not freed in it. No more of the file
+ * is read than it takes to know what was open; of what comes after the range,
+ * nothing. INT64_MIN, INT64_MAX: no such bound; a file bounded in time has one
+ * of its own. Times are as the offset has them that was set last before. */
 VST_API void vst_trace_set_range(vst_trace *trace, int64_t from_ns,
                                  int64_t to_ns);
 
@@ -137,9 +136,9 @@ VST_API vst_status vst_trace_export(vst_trace *trace, const char *path,
                                     vst_error *error);
 
 /* The same for several traces: one document and one timeline, a process for
- * each trace, arrows from the processes that started others. What is said of
- * the whole document is what the first trace says; the progress told is that of
- * all, to the function that was set for the first. The traces must differ. */
+ * each trace, arrows from the processes that started others. Metadata of the
+ * document is that of the first trace. Progress covers all traces and goes to
+ * the function set for the first one. The traces must differ. */
 VST_API vst_status vst_traces_export(vst_trace *const *traces, size_t count,
                                      const char *path,
                                      const vst_export_options *options,

@@ -129,8 +129,8 @@ VST_API vst_traceback *vst_traceback_of(const uintptr_t *addresses,
 VST_API vst_traceback *vst_traceback_retain(vst_traceback *traceback);
 /* Any thread, under any lock. NULL is none. */
 VST_API void vst_traceback_release(vst_traceback *traceback);
-/* With the interpreter's lock held: lets go of what the dead referred to.
- * Returns how many tracebacks were freed. */
+/* Frees tracebacks without references, and drops what they referred to. Call it
+ * with the interpreter's lock held. Returns how many were freed. */
 VST_API size_t vst_traceback_free_dead(void);
 
 VST_API vst_language_frames
@@ -157,8 +157,8 @@ VST_API void vst_traceback_clear(vst_traceback *traceback);
 /* The names of many tracebacks: each distinct one, and each distinct frame, is
  * looked up once. NULL among them is an empty one. Native names are looked up
  * first, without the interpreter's lock; then the unwinder is entered. Naming
- * takes the loader's lock, which capturing does not: whoever holds the
- * interpreter's had better let go of it. */
+ * takes the loader's lock, which capturing does not: a caller should not hold
+ * the interpreter's lock. */
 typedef struct vst_symbols vst_symbols;
 
 enum {

@@ -1,6 +1,7 @@
-/* The registry. The core depends on no language runtime; a runtime's tracer and
- * memory tracer hand themselves in here, and the core makes one when recording
- * starts. With nothing registered it makes one that does nothing.
+/* The registry. The core depends on no language runtime; a runtime registers
+ * its tracer and its memory tracer here, and the core makes one when a
+ * recording starts. If none is registered, the core makes one that does
+ * nothing.
  *
  * Registering is for start-up and for tests; it takes effect at the next make.
  * What a tracer needs to know of the session it is made for comes with the
@@ -132,8 +133,8 @@ typedef vst_status (*vst_tracer_make_with_context_fn)(
 VST_API void vst_tracer_register(vst_tracer_make_fn make);
 VST_API void
 vst_tracer_register_with_context(vst_tracer_make_with_context_fn make);
-/* What is registered, also for who wraps it: one that wants a context gets that
- * of the recording. */
+/* What is registered, for a tracer that wraps it. If it was registered with a
+ * context, the function passes the recording's. */
 VST_API vst_tracer_make_fn vst_tracer_registered(void);
 VST_API vst_status vst_tracer_make(vst_recording *recording,
                                    vst_tracer **tracer);

@@ -77,8 +77,8 @@ typedef enum vst_escape {
     /* words, ordinal, records: a checkpoint. The `words` words that follow it
      * are escapes which tell what was open when this run of the thread's words
      * began; it is the run number `ordinal` (0, 1, 2 …) of the thread in the
-     * window, and `records` words of the thread went before it. Who has read
-     * the run before it skips them, who has not begins with them */
+     * window, and `records` words of the thread went before it. A reader that
+     * has read the run before it skips them; any other begins with them */
     VST_ESCAPE_CHECKPOINT = 13,
     /* records, ticks: so many words between then and now were dropped, to stay
      * within a bound */

@@ -2,7 +2,7 @@
  * says so. Three readers consult it. Replay's matcher (replay/matcher.c)
  * delivers spans, a fold (base/fold.c) keeps what is open and nothing else, a
  * walk (view/walk_match.c) matches what nests and leaves the rest to the
- * matcher. What an effect takes to carry out is each reader's own.
+ * matcher. How an effect is carried out is up to each reader.
  *
  * Any thread. */
 #ifndef VST_BASE_EFFECTS_H
@@ -46,8 +46,8 @@ typedef struct vst__escape_rule {
     /* It means something without payload words too; others without are ignored.
      */
     bool may_be_empty;
-    /* It shows that the thread went on. Of others the same cannot be said:
-     * they may be written while the hooks are away. */
+    /* It shows that the thread went on after a gap. Other escapes do not: they
+     * may be written while the hooks are away. */
     bool goes_on;
 } vst__escape_rule;
 

@@ -1,6 +1,6 @@
 /* A fold: what is open after so many words of one thread, and nothing else of
- * them. Whoever drops words, or skips them, folds them first, and can then tell
- * a reader where the rest goes on.
+ * them. A recorder that drops words, or a reader that skips them, folds them
+ * first, and then knows what is open where the rest begins.
  *
  * It takes words as replay's matcher takes events, rule by rule: exits that
  * name something further out, stacks that are told, stacks that are switched,

@@ -12,8 +12,9 @@ typedef struct vst__exporter {
     /* Of the path, before a ".gz"; NULL: only by name. Several have blanks
      * between them, and one with * behind it is how the file's name begins. */
     const char *suffix;
-    /* Writes the whole document; each trace is replayed once. path is only
-     * there to be mentioned. */
+    /* Writes the whole document. Replays each trace, once or more often: spans
+     * and memory are separate readings. path is only mentioned in the document.
+     */
     vst_status (*write)(vst_trace *const *traces, size_t count,
                         const vst_export_options *options, const char *path,
                         vst__output *output, vst_error *error);

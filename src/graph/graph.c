@@ -1,7 +1,7 @@
-/* Nodes of the execution trace: who is open, who is whose parent, which id is
- * next. Ids are as torch's observer gives them: 1 is the process, then one
- * counter for roots of threads, nodes, tensors and storages, in the order in
- * which they show.
+/* Nodes of the execution trace: which are open, which is the parent of which,
+ * and which id is next. Ids are as torch's observer gives them: 1 is the
+ * process, then one counter for roots of threads, nodes, tensors and storages,
+ * in the order in which they show.
  *
  * A node begins with what it was given, and ends with what it gave or where its
  * span ends. Its parent is the innermost node open on its thread; that of the
@@ -124,10 +124,10 @@ static vst_status end_node(vst__graph *graph, vst__graph_node *node,
 
 /* ---- threads ---------------------------------------------------------- */
 
-/* What a node of the lane is in: the innermost that is open on the lane itself.
- * If none is, what the thread is in for whom it works, as gloo's threads do for
- * who asked them; what they do lasts while that one goes on, and is no parent
- * of it. */
+/* The parent of a node of the lane: the innermost node open on the lane itself.
+ * If none is open, the innermost one of the thread that it works for, as gloo's
+ * threads work for the thread that asked them. Their nodes may outlast it, and
+ * are never its parents. */
 static uint64_t innermost(const vst__graph_thread *thread,
                           const vst__graph_lane *lane)
 {

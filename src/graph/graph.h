@@ -38,7 +38,8 @@ typedef struct vst__graph_node {
     vst_id definition;
     vst_id schema; /* 0: none */
 
-    /* Whoever reads keeps here what it makes of the inputs, until the end. */
+    /* The caller's own: what it made of the inputs, kept until the node ends.
+     */
     vst__text text;
 
     /* ---- graph.c's own ---- */

@@ -1,6 +1,6 @@
-/* The funnel: every allocation and free of the process that a hook tells of
- * comes by here, gets its stack and its time, and becomes a record. It knows
- * nothing of who hooks what.
+/* The funnel: hooks report every allocation and free of the process here. The
+ * funnel adds the stack and the time, and makes a record. It does not know
+ * which hook reports what.
  *
  * Any thread, in any state: inside an allocator, under locks of the program's,
  * while it ends. A thread takes a lock here only for its first event and its
@@ -27,7 +27,7 @@ enum {
     ON = 1,        /* stop() makes the barrier */
     ON_FENCED = 2, /* the system has none: each thread makes its own */
     /* How often a thread that ends is looked at again: the system promises
-     * four. Who records in the last of them leaves nothing behind. */
+     * four. A thread that records in the last of them leaves nothing behind. */
     PASSES_MAX = 3,
 };
 
@@ -397,7 +397,7 @@ vst_status vst_memory_start(vst_recording *recording,
     return vst_error_set(error, status, 0, 0);
 }
 
-/* A handler of a signal may stop what it interrupted: nobody waits for
+/* A signal handler may stop what it interrupted: a thread never waits for
  * itself. */
 static void wait_until_nobody_is_inside(void)
 {

@@ -12,8 +12,8 @@
 
 /* ---- funnel.c ------------------------------------------------------------ */
 
-/* 0 while memory is not traced. Relaxed: who sees an old value is asked again
- * in the funnel. */
+/* 0 while memory is not traced. Relaxed: the funnel looks again, in case the
+ * caller saw an old value. */
 extern atomic_uint vst__memory_mode;
 
 static inline bool vst__memory_is_on(void)
@@ -44,8 +44,8 @@ void vst__memory_given_back(uintptr_t address, size_t size, vst_ticks before);
  * that nobody is known to have used. */
 void vst__memory_look(uintptr_t address, size_t size);
 
-/* Between them stop() waits for the calling thread. False: nothing is traced,
- * and it must not come out. */
+/* Between the two, stop() waits for the calling thread. If go_in returns false,
+ * nothing is traced, and come_out must not be called. */
 bool vst__memory_go_in(void);
 void vst__memory_come_out(void);
 

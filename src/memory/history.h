@@ -1,7 +1,7 @@
-/* A history of memory that goes step by step, for who takes events when there
- * is room for them: vst_trace_replay_memory is a loop over it. The trace must
- * not be used for anything else that reads it meanwhile. One thread at a time.
- */
+/* An incremental history of memory, for callers that pull events in batches:
+ * vst_trace_replay_memory is a loop over it. Nothing else may read the trace
+ * meanwhile. One thread at a time.
+ * */
 #ifndef VST_MEMORY_HISTORY_H
 #define VST_MEMORY_HISTORY_H
 

@@ -112,8 +112,8 @@ static vst_status reserve_part(vst__history *self,
                             : status;
 }
 
-/* A reserved part becomes usable, for whoever made it so; where nobody did it
- * is resident all the same, for whoever reserved it. */
+/* A reserved part becomes usable. It belongs to the stack that made it usable;
+ * if it was only found to be resident, to the stack that reserved it. */
 static vst_status use_part(vst__history *self, const vst__merge_stream *from,
                            vst__block_info *part)
 {

@@ -4,7 +4,7 @@
  * An original is what the loader finds under a name, never what a slot held. A
  * hook calls it in any case, once, with what it was given, and tells the funnel
  * of what came of it. What an allocator takes from another one inside is not
- * told of. A hook that is called although nothing is traced, because somebody
+ * told of. A hook that is called although nothing is traced, because other code
  * kept its address, does nothing else. */
 #include "memory/hooks.h"
 
@@ -212,8 +212,8 @@ static void set_original(const char *name, void *original)
 #undef SET
 }
 
-/* Somebody may keep the address of a hook for longer than memory is traced, so
- * what they are in is never unloaded. */
+/* Other code may keep the address of a hook for longer than memory is traced,
+ * so the library with the hooks is never unloaded. */
 static void pin(void)
 {
     Dl_info info;

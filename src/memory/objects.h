@@ -28,7 +28,8 @@ typedef struct vst__object {
 } vst__object;
 
 void vst__object_read(const struct dl_phdr_info *info, vst__object *object);
-/* Of ours, of who is below malloc, and of what unwinds and names for us. */
+/* Vestige itself, allocators below malloc, and the libraries that unwind and
+ * name frames for us. */
 bool vst__object_is_exempt(const vst__object *object,
                            const void *malloc_in_use);
 /* Where vestige is, but for a program that it is a part of: 0, 0. */
@@ -68,8 +69,8 @@ typedef struct vst__patching {
     uint64_t patched, left_alone;
 } vst__patching;
 
-/* Makes an object call the hooks, or no longer. False: somebody is still
- * loading it. */
+/* Makes an object call the hooks, or no longer. False: it is still being
+ * loaded. */
 bool vst__patch_object(const vst__object *object, vst__patching *patching);
 
 /* ---- scan.c: all of them ------------------------------------------------ */

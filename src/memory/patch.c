@@ -3,8 +3,8 @@
  * list is held, by one thread at a time.
  *
  * A slot is changed only if it holds what we know: the original, our hook, or
- * the way to the loader of one that was not called yet. Whatever else is in it
- * was put there by somebody who wants it so. */
+ * the way to the loader of one that was not called yet. Any other value was put
+ * there on purpose, by other code. */
 #include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -100,8 +100,8 @@ static void patch_slot(const vst__object *object, vst__patching *p,
     }
 }
 
-/* Its relocations are closed when it is loaded; before, the pages would be
- * closed behind the back of who is loading it. */
+/* The loader closes the pages of its relocations when it is loaded. Before
+ * that, we would close them while the loader still writes to them. */
 static bool is_loaded(const vst__object *object, const vst__patching *p)
 {
     int access;

@@ -3,7 +3,7 @@
  * under a lock; nothing is called under that lock but our own heap.
  *
  * Pages are looked at without the lock. What another thread does to them
- * meanwhile at most makes a page too many known as resident, which who reads
+ * meanwhile at most makes a page too many known as resident, which a reader of
  * the trace leaves out if nothing is reserved there. */
 #include "memory/reserved.h"
 

@@ -1,6 +1,6 @@
 /* Address space of the process that is reserved, as hooks of mappings know it:
- * which of it is accessible, and so may be in use without anybody saying so.
- * Any thread, inside an allocator (vst_memory_enter). */
+ * which of it is accessible, and so may come into use without a call. Any
+ * thread, inside an allocator (vst_memory_enter). */
 #ifndef VST_MEMORY_RESERVED_H
 #define VST_MEMORY_RESERVED_H
 

@@ -1,6 +1,6 @@
 /* Samples of resident.h: two counters, and the pages of reservations that came
- * into use since the last one. Of a reservation nobody calls anything before it
- * is used, so this is how that becomes known.
+ * into use since the last one. A program uses a reservation without calling
+ * anything, so only a sample can find that out.
  *
  * One thread samples at a time: it takes the time when the next one is due away
  * and puts a new one there. A sample that took long is followed by a long

@@ -9,8 +9,8 @@
 
 #include <vestige/memory.h>
 
-/* When the next sample is due: never while nothing is traced. Relaxed: who
- * reads an old value is early or late by a record. */
+/* When the next sample is due: never while nothing is traced. Relaxed: a thread
+ * that reads an old value samples a record too early or too late. */
 extern _Atomic vst_ticks vst__resident_due;
 
 static inline bool vst__resident_is_due(vst_ticks now)

@@ -3,9 +3,10 @@
  * memory comes from the system alone, locks are held for a few loads and
  * stores.
  *
- * A free looks into a table of small counters first, without a lock. Who frees
- * an address got it from who allocated it, and so sees what was counted then.
- */
+ * A free looks into a table of small counters first, without a lock. A thread
+ * that frees an address got it from the thread that allocated it, and so sees
+ * what was counted then.
+ * */
 #include <sched.h>
 #include <string.h>
 

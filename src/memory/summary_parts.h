@@ -1,6 +1,6 @@
 /* Parts of the pass over a history: usage over time, which allocations were a
- * thread's last, and who owns the arrays of
- * a summary. One thread at a time. */
+ * thread's last, and what owns the arrays of a summary. One thread at a time.
+ */
 #ifndef VST_MEMORY_SUMMARY_PARTS_H
 #define VST_MEMORY_SUMMARY_PARTS_H
 

@@ -27,8 +27,8 @@ static bool room(void **array, size_t *capacity, size_t wanted, size_t item)
 #define ROOM(array, capacity, wanted)                                          \
     room((void **)&(array), &(capacity), (wanted), sizeof *(array))
 
-/* The node of a frame on top of another. Who started the program is of no
- * interest. */
+/* The node of a frame on top of another. Frames that only started the program
+ * are left out. */
 static vst_status child(vst__memory_stacks *s, uint32_t parent, uint32_t frame,
                         uint32_t *node)
 {
@@ -230,7 +230,8 @@ static bool is_cut(const vst__memory_stacks *s, vst_stack_id id)
 }
 
 /* Where the language's frames end but evaluation frames do not, the others ran
- * what is not shown: who started the program, or what was left out. */
+ * frames that are not shown: those that started the program, or that were left
+ * out. */
 static vst_status both_node(vst__memory_stacks *s, const vst_stack *both,
                             uint32_t *node)
 {

@@ -90,10 +90,10 @@ bool vst__os_file_is(int fd, const vst__os_identity *identity, uint64_t *size);
 int vst__os_file_truncate(int fd, uint64_t size);
 /* Returns once what was written is on the disk. */
 int vst__os_file_sync(int fd);
-/* Those who may read `from` may `to`, and with `to_write` those who may write,
- * as far as that can be had. */
+/* Gives `to` the readers of `from`, and with to_write its writers, as far as we
+ * are permitted to. */
 void vst__os_file_copy_access(int from, int to, bool to_write);
-/* Whether nobody wrote `fd` who could not have written `other`, or is us: it
+/* Whether only users that can write `other`, or we, can have written `fd`: it
  * belongs to the same user or to ours, and only its owner may write it. */
 bool vst__os_file_is_as_safe(int fd, int other);
 int vst__os_file_read(int fd, void *bytes, size_t count, uint64_t offset,
@@ -127,14 +127,14 @@ typedef struct vst__os_storage vst__os_storage;
 int vst__os_storage_map(int fd, uint64_t offset, size_t size, bool *cut,
                         void **address, vst__os_storage **storage);
 void vst__os_storage_unmap(vst__os_storage *storage);
-/* Mappings that are left tell nobody from now on. */
+/* Mappings that are left set no flag any more. */
 void vst__os_storage_disown(bool *cut);
 /* Whether the address lies in such a mapping. Memory that belongs to no file is
  * put there, and *cut is set. Any thread, inside of a signal handler. */
 bool vst__os_storage_rescue(const void *address);
 /* Sets *cut, where it was found by other means. */
 void vst__os_storage_found_cut(bool *cut);
-/* Who takes the signal; see <vestige/storage_guard.h>. */
+/* Sets who is told when a handler is needed; see <vestige/storage_guard.h>. */
 void vst__os_storage_watch(const vst_storage_watcher *watcher);
 /* Between these two storage is touched. They nest. */
 void vst__os_storage_begin(void);

@@ -1,5 +1,6 @@
-/* os.h for Linux: memory for who cannot ask an allocator, and a barrier that
- * one thread makes for all. Any thread, inside of any allocator. */
+/* os.h for Linux: memory for callers that must not use an allocator, and a
+ * barrier that one thread makes for all. Any thread, inside of any allocator.
+ */
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <sys/mman.h>

@@ -1,12 +1,12 @@
 /* os.h for Linux: mappings of a file that records are stored through, and what
- * happens to them when somebody else cuts that file.
+ * happens to them when another process truncates that file.
  *
- * A store to a mapped page whose part of the file is gone raises SIGBUS. Who
- * takes that signal asks vst__os_storage_rescue, which finds the mapping in a
- * table and puts memory in its place. The table is read inside a signal handler
- * while any other thread may be changing it, so it has no lock: an entry is
- * claimed by an exchange, and its address is stored last and removed first.
- * Entries are never freed, only used again. */
+ * A store to a mapped page whose part of the file is gone raises SIGBUS. The
+ * handler of that signal calls vst__os_storage_rescue, which finds the mapping
+ * in a table and puts memory in its place. The table is read inside a signal
+ * handler while any other thread may be changing it, so it has no lock: an
+ * entry is claimed by an exchange, and its address is stored last and removed
+ * first. Entries are never freed, only used again. */
 #include <errno.h>
 #include <stdint.h>
 #include <sys/mman.h>

@@ -62,7 +62,7 @@ void vst_record_operator_exit(vst_kind kind, vst_id id, uint32_t instance)
         vst_record(kind, id);
 }
 
-/* Rare enough for a look at the definitions each time. */
+/* Rare enough to look at the definitions each time. */
 void vst_record_far_end(vst_id id, uint32_t instance)
 {
     static const char name[] = "spans that end on another thread";

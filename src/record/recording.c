@@ -1,5 +1,5 @@
-/* The recording in progress: who records, under which ids, and how it starts
- * and stops. Nothing here is on the record path.
+/* The recording in progress: its threads, its ids, and how it starts and stops.
+ * Nothing here is on the record path.
  *
  * One lock guards all of it, and the chunk providers too. It is never held
  * while foreign code runs, and fork() waits for it, so a child finds it free.

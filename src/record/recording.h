@@ -99,7 +99,7 @@ struct vst_recording {
     bool has_memory; /* the trace says so */
     char *key;       /* scratch for vst_recording_define_id */
     size_t key_size;
-    /* For those who make tracers; set before the first start. */
+    /* Given to the functions that make tracers; set before the first start. */
     vst_tracer_context tracer_context, memory_tracer_context;
     void (*attention)(void *ctx);
     void *attention_ctx;
@@ -107,8 +107,9 @@ struct vst_recording {
 
 extern pthread_mutex_t vst__recorder_lock;
 
-/* Whoever holds the lock is inside vestige: what a signal handler allocates
- * meanwhile is not recorded, which would want the lock again. */
+/* A thread that holds the lock counts as inside vestige: what a signal handler
+ * allocates meanwhile is not recorded, because recording would take the lock
+ * again. */
 static inline void vst__recorder_take(void)
 {
     vst_memory_enter();

@@ -326,8 +326,8 @@ static vst_status decode_more(vst__decoder *decoder, size_t *count)
     if (decoder->segment == decoder->end) {
         if (!decoder->folding)
             return VST_OK;
-        /* All of it lies before the clip: a thread that waits in a call is in
-         * it still, one that ended is not worth a word. */
+        /* All of it lies before the clip: a thread that waits in a call is
+         * still in it; one that ended is left out. */
         if (vst__fold_is_empty(&decoder->fold))
             decoder->hidden = 0;
         return begin_showing(decoder);

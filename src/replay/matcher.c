@@ -500,7 +500,7 @@ vst_status vst_matcher_feed(vst_matcher *matcher,
         status = VST_E_NOMEM;
     if (status == VST_OK && end_time_ns != VST_TIME_OPEN)
         status = finish(matcher, end_time_ns, sink);
-    /* Whoever gave up will not feed the rest of this thread. */
+    /* A caller that gave up will not feed the rest of this thread. */
     if (status != VST_OK || end_time_ns != VST_TIME_OPEN)
         vst__matcher_reset(matcher);
     return status;

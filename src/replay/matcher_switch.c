@@ -72,8 +72,8 @@ static vst_status save(vst_matcher *matcher, bool before)
     return VST_OK;
 }
 
-/* A call that no piece was delivered of yet is not resumed for who reads: it
- * was open at the start. */
+/* If no piece of a call was delivered yet, the reader sees it as open at the
+ * start, not as resumed. */
 static vst_status resume_frame(vst_matcher *matcher, const vst__frame *frame)
 {
     uint32_t flags = frame->flags & VST_FRAME_UNSEEN ? VST_SPAN_OPEN_AT_START

@@ -5,7 +5,7 @@
 #include <vestige/operator.h>
 #include <vestige/span.h>
 
-/* Grows; all zero is empty. Whoever has it frees its bytes. */
+/* Grows; all zero is empty. The owner frees its bytes. */
 typedef struct vst__text {
     char *bytes;
     size_t count, capacity;

@@ -1,8 +1,8 @@
-/* Places in the tree of calls: who was called from where, numbered as they are
- * first met. A matcher that is given one (sink.places) tells of each span the
- * place it had. The numbers of a place and of those around it are known while
- * a span is open, so that nothing has to wait for its end; those of another
- * reading of the same records are the same. One thread at a time. */
+/* Places in the tree of calls: which function was called from where, numbered
+ * as they are first met. A matcher that is given one (sink.places) tells of
+ * each span the place it had. The numbers of a place and of those around it are
+ * known while a span is open, so that nothing has to wait for its end; those of
+ * another reading of the same records are the same. One thread at a time. */
 #ifndef VST_REPLAY_PLACES_H
 #define VST_REPLAY_PLACES_H
 
@@ -33,7 +33,7 @@ uint32_t vst__places_find(vst_places *places, uint32_t parent, vst_id id);
 void vst__places_clear(vst_places *places); /* keeps its memory */
 void vst__places_free(vst_places *places);
 
-/* The same for who calls one function over and over. */
+/* The same, for callers that enter the same function again and again. */
 static inline uint32_t vst__places_enter(vst_places *places, uint32_t parent,
                                          vst_id id)
 {

@@ -450,7 +450,7 @@ static vst_status add_number(vst_trace *trace, const char *key, uint64_t value)
     return add_metadata(trace, key, strlen(key), json, strlen(json));
 }
 
-/* What the header knows, for those who pass all facts on. */
+/* What the header knows, for callers that pass all facts on. */
 static vst_status note_left_out(vst_trace *trace)
 {
     const vst_file_header *header = &trace->header;

@@ -1,5 +1,5 @@
 /* Makes a finished file of one whose process died. No reader needs it: it is
- * for those who keep a trace, or hand it on.
+ * for keeping a trace, or handing it on.
  *
  * The valid part is copied, byte for byte where chunks stand in order, and
  * complete.c makes the rest of it. The original may be one that is still being

@@ -1,6 +1,6 @@
 /* Where the reader has its bytes from: a trace file as it was written, or a
- * packed one, which shows exactly the bytes that it was packed from. Nobody
- * above knows the difference. One thread at a time. */
+ * packed one, which shows exactly the bytes that it was packed from. The layers
+ * above do not know the difference. One thread at a time. */
 #ifndef VST_STORE_SOURCE_H
 #define VST_STORE_SOURCE_H
 

@@ -1,7 +1,7 @@
 /* Stacks and modules of a trace, as its DEFINITIONS chunks tell them. A stack's
  * parent has a lower number in every honest file; where it has not, the stack
- * ends there, so that whoever walks one comes to an end. One thread at a time.
- */
+ * ends there, so that every walk of one ends. One thread at a time.
+ * */
 #include <stdlib.h>
 #include <string.h>
 

@@ -53,9 +53,10 @@ static vst_status view(vst__stream *stream, size_t least, size_t *count)
     return status;
 }
 
-/* Whether the words in view are still those of the chunk that was opened: its
- * magic goes before they do, so who sees it after he read them has read them.
- */
+/* Whether the words in view are still those of the chunk that was opened: the
+ * writer removes the magic before it reuses the words, so a reader that still
+ * sees the magic after reading them has read the right ones.
+ * */
 static bool is_same_chunk(const vst__stream *stream)
 {
     vst_chunk_header header;

@@ -1,6 +1,6 @@
 /* Walks the words of one segment: the only place that knows where a stream of
  * records ends. A word is given out once it and its whole payload are in view,
- * so who looks at a payload needs no bounds of its own.
+ * so readers of a payload need no bounds of their own.
  *
  *     while (vst__stream_fill(&stream))
  *         while ((word = vst__stream_next(&stream)) != NULL)

@@ -1,6 +1,6 @@
 /* batch.h: columns that grow, and the arrays that they become. An array owns
- * its buffers by itself, since who is given a batch may take single columns out
- * of it; names share what their dictionary holds. */
+ * its buffers by itself, since the receiver of a batch may take single columns
+ * out of it; names share what their dictionary holds. */
 #include "tables/batch.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Memory of columns, used again: fresh pages cost more than what is written to
- * them. A stream and the arrays it gave away hold it together, and whoever lets
- * go last frees it. Buffers are those of a batch of the usual size; any thread
+ * them. A stream and the arrays it gave away hold it together, and the last
+ * holder frees it. Buffers are those of a batch of the usual size; any thread
  * may give one back. */
 #ifndef VST_TABLES_BUFFERS_H
 #define VST_TABLES_BUFFERS_H

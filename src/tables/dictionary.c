@@ -119,7 +119,8 @@ typedef struct vst__snapshot {
 
 static void let_go(vst__snapshot *snapshot)
 {
-    /* Pairs with those of other holders: who frees sees all they did. */
+    /* Pairs with those of other holders: the one that frees sees all they did.
+     */
     if (snapshot != NULL && atomic_fetch_sub(&snapshot->holders, 1) == 1)
         free(snapshot);
 }

@@ -1,7 +1,7 @@
 /* Distinct texts, numbered as they come: what a column of names refers to. It
  * only grows; a batch refers to a snapshot of it, which all batches share until
- * there are more texts. A dictionary belongs to its stream, a snapshot to
- * whoever holds an array of it, on any thread. */
+ * there are more texts. A dictionary belongs to its stream, a snapshot to the
+ * holders of arrays of it, on any thread. */
 #ifndef VST_TABLES_DICTIONARY_H
 #define VST_TABLES_DICTIONARY_H
 

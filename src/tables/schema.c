@@ -1,5 +1,5 @@
 /* The tables by name, and their schemas. Texts in a schema are constants; each
- * part frees itself, since who is given one may take parts out of it. Any
+ * part frees itself, since the receiver of one may take parts out of it. Any
  * thread. */
 #include <stdlib.h>
 #include <string.h>

@@ -55,8 +55,9 @@ static vst_status add_place(vst__table_stream *stream, uint32_t number)
     return VST_OK;
 }
 
-/* Of an allocation. How deep it is, and who is in it twice, would cost a walk.
- */
+/* Of an allocation. Its depth, and whether a function is in it twice, would
+ * cost a walk.
+ * */
 static vst_status add_recorded(vst__table_stream *stream, vst_stack_id id)
 {
     const vst_stack *stack = vst_trace_stack(stream->trace, id);

@@ -34,8 +34,8 @@ vst__files *vst__files_create(void)
         return NULL;
     }
     vst__dw.dwfl_report_begin(files->dwfl);
-    /* For the names of C++: who reads a trace may not have it loaded. It stays,
-     * as elfutils does. */
+    /* For the names of C++: the program that reads a trace may not have this
+     * library loaded. It stays loaded, as elfutils does. */
     dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
     return files;
 }
@@ -53,7 +53,7 @@ void vst__files_add(vst__files *files, const vst_module *module)
     uint64_t high = (module->end + 4095) & ~(uint64_t)4095;
     Dwfl_Module *made;
 
-    /* What a path in /proc names is another thing for whoever reads it. */
+    /* A path in /proc names something else in the process that reads. */
     if (files == NULL || low >= high || *module->path != '/' ||
         strncmp(module->path, "/proc/", 6) == 0)
         return;

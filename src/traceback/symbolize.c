@@ -161,7 +161,7 @@ static vst_status add_language_frame(void *ctx, const vst_named_frame *frame)
 
     if (status != VST_OK)
         return status;
-    /* Of the copy: whoever made the original may reuse its memory. */
+    /* Of the copy: the memory of the original may be reused. */
     vst_named_frame copy = b->symbols->frames[b->symbols->frames_count - 1];
     return add_extra(b, &copy);
 }

@@ -1,8 +1,8 @@
 /* All tracebacks, each once: a table by their frames, the counts of references,
  * and the lists of the dead. Any thread.
  *
- * One lock guards all of it. Whoever releases may hold any lock of the
- * program's, so nothing is called while this one is held: no allocator, no
+ * One lock guards all of it. A caller that releases may hold any lock of the
+ * program, so nothing is called while this one is held: no allocator, no
  * unwinder. A traceback's last reference goes under the lock, which puts it on
  * a list of the dead; the table still has it, so an equal capture may take it
  * back into life, also under the lock. Those that are dead when somebody can
@@ -145,7 +145,7 @@ static bool has_room(void)
     return used + 1 <= slots_count / 4 * 3;
 }
 
-/* Whoever stands behind it, and could not have its place, moves up. */
+/* Entries behind it that could not have its place move up. */
 static void take_out(vst_traceback *traceback)
 {
     size_t mask = slots_count - 1, hole = slot_of(traceback->hash), i;

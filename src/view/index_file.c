@@ -1,5 +1,6 @@
 /* An index as a file: what it is of, and whether it is whole. Once loaded,
- * nothing in it points outside of it, whoever wrote it. Any thread. */
+ * nothing in it points outside of it, even if the file is hostile. Any thread.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -109,7 +109,7 @@ vst_status vst__pass_open(vst__pass *pass, size_t stretch, int64_t from_ns,
     size_t last = SIZE_MAX;
     vst__place place;
 
-    /* Some more, for who goes on until something ends. */
+    /* Some more, for callers that go on until something ends. */
     if (behind < of->checkpoints)
         last =
             (size_t)index->checkpoints[of->first_checkpoint + behind].segment;

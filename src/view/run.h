@@ -1,6 +1,6 @@
 /* A run: a span, or neighbours of one row merged into what is drawn as one
- * rectangle. Its count and its busy time are exact sums, its id the one that a
- * vote weighted by time elects: who has more than half of it always wins. */
+ * rectangle. Its count and its busy time are exact sums, its id the winner of a
+ * vote weighted by time: an id with more than half of the time always wins. */
 #ifndef VST_VIEW_RUN_H
 #define VST_VIEW_RUN_H
 
@@ -36,7 +36,7 @@ static inline bool vst__run_merge(vst__run *run, const vst__run *next,
     run->busy_ns += next->busy_ns;
     run->count += next->count;
     run->flags = 0;
-    /* Who votes for whom is a coin's toss: no branches. */
+    /* The outcome cannot be predicted, so there are no branches. */
     int64_t left = run->votes - next->votes;
     bool same = run->id == next->id;
     run->id = same || left >= 0 ? run->id : next->id;

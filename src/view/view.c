@@ -165,7 +165,7 @@ static vst_status find_index(making *self, bool *replace)
     *replace = false;
     if (vst__os_file_open(path, &fd) != 0)
         return VST_E_DAMAGED;
-    /* In a shared folder anybody can put an index beside a trace. */
+    /* In a shared folder, any user can put an index beside a trace. */
     status = vst__os_file_is_as_safe(fd, trace) ? load_from(self, fd)
                                                 : VST_E_DAMAGED;
     if (vst__os_file_read(fd, magic, sizeof magic, 0, &got) == 0)

@@ -1,6 +1,6 @@
 /* The inside of a vst_view, shared by the files that answer questions. Once it
  * is open nothing in it changes but the offset and the curves of memory, which
- * have a lock; whoever reads records does so with a walk of his own. */
+ * have a lock; each reader of records has a walk of its own. */
 #ifndef VST_VIEW_INSIDE_H
 #define VST_VIEW_INSIDE_H
 

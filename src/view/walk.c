@@ -19,8 +19,8 @@ vst_status vst__walk_init(vst__walk *walk, const vst__reading *reading)
 
     memset(walk, 0, sizeof *walk);
     walk->trace = trace;
-    /* A packed trace is unpacked in one place; others are read by whoever
-     * wants to. */
+    /* A packed trace is unpacked in one place; others are read by each walk
+     * itself. */
     walk->source = reading->source;
     vst__block_init(&walk->block, reading->source.packed != NULL
                                       ? &trace->source

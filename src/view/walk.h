@@ -35,7 +35,7 @@ typedef struct vst__walk_span {
     uint32_t reserved;
 } vst__walk_span;
 
-/* What walks share and nobody changes: others may use the trace meanwhile. */
+/* What walks share, and never change: others may use the trace meanwhile. */
 typedef struct vst__reading {
     vst_trace *trace;
     vst__source source;

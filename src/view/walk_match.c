@@ -256,7 +256,8 @@ static vst_status escape(vst__walk *walk, const vst_compressed_event *event,
 /* ---- enters and exits -----------------------------------------------------
  */
 
-/* Room for what a batch can open and close, so that nobody has to look. */
+/* Makes room for all that a batch can open and close, so that the loops need no
+ * checks. */
 static vst_status make_room(vst__walk *walk, size_t count)
 {
     vst__open *open = vst__grow(walk->open, &walk->open_capacity,
@@ -353,7 +354,7 @@ static vst_status match_plain(vst__walk *walk,
     return status;
 }
 
-/* The same, slower, for who wants the tree of calls. */
+/* The same, slower, where a tree of calls is wanted. */
 static vst_status match_tree(vst__walk *walk,
                              const vst_compressed_event *events, size_t count,
                              size_t *matched)

@@ -166,8 +166,8 @@ static vst_status take_counter(void *ctx, const vst_counter *counter)
                : VST_OK;
 }
 
-/* After an event the tree has what the matcher has: what is there no more
- * ends, what is new begins. */
+/* After an event, makes the tree match the matcher: frames that are gone end,
+ * new frames begin. */
 static vst_status follow(vst__walk *walk, size_t spans_before)
 {
     vst__flame *tree = walk->tree;

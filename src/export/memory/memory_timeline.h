@@ -16,8 +16,8 @@ typedef struct vst__memory_timeline_point {
 void vst__memory_timeline_add(vst__memory_timeline_point *point,
                               const vst__memory_row *row);
 
-/* timeline_html.c: a page with a plot. first_us stands for what was there
- * already. */
+/* memory_timeline_html.c: a page with a plot. first_us is the time shown for
+ * what was allocated before. */
 vst_status vst__memory_timeline_page(const vst__memory_rows *rows,
                                      int64_t first_us, vst__output *output);
 

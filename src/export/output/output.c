@@ -42,7 +42,8 @@ struct vst__output_file {
     bool last;    /* guarded by lock: of the buffer handed over */
     size_t count; /* guarded by lock: its bytes */
 
-    /* Of whoever writes: the helper while busy, else the exporter. */
+    /* Belongs to the thread that writes: the helper while busy, else the
+     * exporter. */
     vst__gzip *gzip; /* NULL: plain */
     uint64_t limit;  /* of bytes before they are compressed */
     uint64_t taken;  /* so many of them there were */
@@ -141,7 +142,7 @@ static void *help(void *ctx)
     return NULL;
 }
 
-/* The program's signals are none of the helper's business. */
+/* The helper must not take the program's signals. */
 static void start_helper(struct vst__output_file *file)
 {
     sigset_t all, before;
@@ -282,7 +283,7 @@ vst_status vst__output_finish(vst__output *output, vst_status status,
         file->sys_errno = errno;
         output->status = VST_E_IO;
     }
-    /* Other trouble was told by whoever met it. */
+    /* Other errors are in *error already. */
     if (output->status != VST_OK) {
         status = output->status;
         vst_error_set(error, status, file->sys_errno, 0);

@@ -1,4 +1,4 @@
-/* tree.h: the calls of all traces, by function and by who called. Contexts come
+/* tree.h: the calls of all traces, by function and by caller. Contexts come
  * from replay (<vestige/contexts.h>); here they get names that hold for every
  * process, and sums. One thread at a time. */
 #include "export/sums/tree.h"

@@ -1,7 +1,7 @@
 /* The inside of the Chrome exporter, shared by chrome.c (the document),
  * chrome_events.c (the events of a replay) and chrome_beside.c (processes,
- * threads, arrows and memory). Which of them there are is the timeline's to
- * say. One thread at a time. */
+ * threads, arrows and memory). The timeline says which of them there are. One
+ * thread at a time. */
 #ifndef VST_EXPORT_CHROME_H
 #define VST_EXPORT_CHROME_H
 

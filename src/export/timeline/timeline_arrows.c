@@ -4,10 +4,10 @@
  * A child says (metadata "vestige.parent") which process it comes from, when
  * and how; it cannot say which call of the parent's it was. Those calls are
  * noted while the parent is replayed, and given out once all processes are
- * written: a child gets the latest one that began before it did and is nobody's
- * yet. The kernel numbers processes in the order in which they are made, so
- * children choose from the last to the first, and those of a pool get each its
- * own.
+ * written: a child gets the latest one that began before it did and that no
+ * other child has. The kernel numbers processes in the order in which they are
+ * made, so children choose from the last to the first, and those of a pool get
+ * each its own.
  *
  * One thread at a time. */
 #include <stdlib.h>

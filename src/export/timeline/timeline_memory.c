@@ -164,8 +164,8 @@ static vst_status stop_at_framework(void *ctx, const vst_memory_event *event)
     return *found ? VST_E_CANCELLED : VST_OK;
 }
 
-/* Looks for the first of a framework's blocks. Only who records operators tells
- * of them, so no other trace is read for it. */
+/* Looks for the first of a framework's blocks. Only recordings of operators
+ * have any, so no other trace is read for it. */
 static bool find_framework(vst_trace *trace)
 {
     bool found = false;
