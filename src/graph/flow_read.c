@@ -315,9 +315,9 @@ static const vst__flow_node *find_node(const memory_reader *self,
     return self->by_thread[low - 1];
 }
 
-/* What an event is to the flow, 0: nothing. A framework that does not tell of
- * its blocks gets them from the system's allocator, aligned; what lies at the
- * address of a tensor otherwise may be one's, or come after it. */
+/* The role of an event in the flow, 0: none. A framework that does not report
+ * its blocks gets them from the system's allocator, aligned. Any other block at
+ * the address of a tensor may be the tensor's, or come after it. */
 static uint64_t role_of(memory_reader *self, const vst_memory_event *event)
 {
     bool frees = event->flags & VST_MEMORY_FREES;

@@ -1,5 +1,5 @@
-/* The threads of a window, read together: each is a lane that is fed up to what
- * matters to others, a node that begins or may end, and waits there for its
+/* The threads of a window, read together: each is a lane. A lane is fed until a
+ * node begins or may end, which matters to the others, and waits there for its
  * turn. A lane has memory from its first record to its last. One thread at a
  * time. */
 #include <stdlib.h>

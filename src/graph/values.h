@@ -1,6 +1,6 @@
-/* The values of a node (see <vestige/graph.h>), read: bytes that a file holds,
- * whatever they are, become a list of values that can be trusted. One thread at
- * a time. */
+/* The values of a node (see <vestige/graph.h>), read: turns the bytes of a
+ * file, which may be damaged, into a list of values that can be trusted. One
+ * thread at a time. */
 #ifndef VST_GRAPH_VALUES_H
 #define VST_GRAPH_VALUES_H
 

@@ -1,6 +1,5 @@
-/* Walks the words of a thread for cursor.h. Words that are not of memory are
- * passed over, checkpoints too: what they tell is not about memory. One thread
- * at a time. */
+/* Walks the words of a thread for cursor.h. Words that are not about memory are
+ * skipped, checkpoints too. One thread at a time. */
 #include "memory/cursor.h"
 
 #include <string.h>

@@ -46,7 +46,8 @@ typedef struct vst__memory_cursor {
     vst__memory_record record;
 } vst__memory_cursor;
 
-/* `block` and `recent` are the cursor's from here on, the caller frees them. */
+/* The cursor uses `block` and `recent` from here on; the caller frees them at
+ * the end. */
 void vst__memory_cursor_open(vst__memory_cursor *cursor, vst_trace *trace,
                              const vst__window *window,
                              const vst__segment *segments, size_t count,

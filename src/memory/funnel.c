@@ -85,8 +85,9 @@ VST_COLD static bool meet(thread_state *t)
     return true;
 }
 
-/* Other parts of the program free what they have of this thread before and
- * after us, so it goes on for as many passes as the recorder can follow. */
+/* Destructors of other parts of the program may free memory of this thread
+ * before or after ours, so we stay for as many passes as the recorder can
+ * follow. */
 static void thread_ends(void *state)
 {
     thread_state *t = state;
@@ -109,8 +110,8 @@ static void thread_ends(void *state)
 
 /* ---- fork --------------------------------------------------------------- */
 
-/* Only the thread that forked is in the child. The hooks stay where they are
- * and pass through, until somebody starts or stops. */
+/* Only the thread that forked is in the child. The hooks stay in place and call
+ * the originals, until memory is traced again or stopped. */
 static void after_fork_in_child(void)
 {
     atomic_store(&vst__memory_mode, OFF);

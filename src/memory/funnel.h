@@ -25,8 +25,9 @@ static inline bool vst__memory_is_on(void)
  * into. */
 void vst__memory_allocated(vst_memory_kind kind, uintptr_t address, size_t size,
                            const void *from);
-/* As vst_memory_freed, of what ended after `before`, or is about to end. */
-#define VST__NOW 0 /* no time that there is */
+/* As vst_memory_freed, for a block that was freed after `before`, or is about
+ * to be freed (VST__NOW). */
+#define VST__NOW 0 /* sentinel: read the clock now */
 void vst__memory_freed(vst_memory_kind kind, uintptr_t address, size_t size,
                        vst_ticks before);
 
@@ -40,8 +41,8 @@ void vst__memory_mapped(uintptr_t address, size_t size, unsigned range,
 void vst__memory_unmapped(uintptr_t address, size_t size, vst_ticks before);
 /* The address space stays, nothing is resident there. */
 void vst__memory_given_back(uintptr_t address, size_t size, vst_ticks before);
-/* Before pages are given back or unmapped: records which were in use of those
- * that nobody is known to have used. */
+/* Called before pages are given back or unmapped. Records which of them were
+ * resident, of those whose use is not known yet. */
 void vst__memory_look(uintptr_t address, size_t size);
 
 /* Between the two, stop() waits for the calling thread. If go_in returns false,
@@ -65,8 +66,9 @@ void vst__sample_after_fork(void);
 void vst__sample_draw(vst__sampler *sampler);
 extern uint32_t vst__sample_turn; /* constant while memory is traced */
 
-/* Whether an allocation of this size is one: with probability 1 - exp(-size /
- * bytes), which is why a gap is as good as new after any of them. */
+/* Whether an allocation of this size is sampled: with probability 1 - exp(-size
+ * / bytes). The distribution has no memory, so a new gap may be drawn after any
+ * allocation. */
 static inline bool vst__sample_takes(vst__sampler *sampler, size_t size)
 {
     if (sampler->turn != vst__sample_turn)
@@ -79,8 +81,8 @@ static inline bool vst__sample_takes(vst__sampler *sampler, size_t size)
     return true;
 }
 
-/* The addresses that are sampled; one that is there twice is removed twice.
- * False: it could not be kept, it is not there. */
+/* The addresses that are sampled; an address that was added twice is removed
+ * twice. False: it could not be added, or was not there. */
 bool vst__sample_add(uintptr_t address);
 bool vst__sample_remove(uintptr_t address);
 

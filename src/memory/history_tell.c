@@ -9,8 +9,7 @@
 
 /* ---- events ------------------------------------------------------------- */
 
-/* What is chosen once in so many bytes, by chance, stands for those that were
- * not. */
+/* A sampled allocation stands for those that were not sampled. */
 static double weight_of(const vst__history *self, uint64_t size,
                         vst_memory_kind kind)
 {

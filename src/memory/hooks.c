@@ -2,10 +2,10 @@
  * others while memory is traced. Any thread of the program, in any state.
  *
  * An original is what the loader finds under a name, never what a slot held. A
- * hook calls it in any case, once, with what it was given, and tells the funnel
- * of what came of it. What an allocator takes from another one inside is not
- * told of. A hook that is called although nothing is traced, because other code
- * kept its address, does nothing else. */
+ * hook always calls it once, with the arguments it got, and reports the result
+ * to the funnel. What an allocator takes from another one inside is not
+ * reported. A hook that is called although nothing is traced, because other
+ * code kept its address, does nothing else. */
 #include "memory/hooks.h"
 
 #include <dlfcn.h>
@@ -112,8 +112,8 @@ static void hook_free(void *block)
     vst_memory_leave();
 }
 
-/* An old block that no new one took the place of is gone if none was asked
- * for, and else still there. */
+/* realloc returned no block: if none was asked for, the old block is freed,
+ * else it is still there. */
 static void tell_resized(void *old, void *block, size_t size, vst_ticks before,
                          const void *caller)
 {

@@ -1,6 +1,6 @@
 /* Hooks of the calls that make, change and end mappings. Any thread of the
- * program, in any state; as in hooks.c an original is called in any case, once,
- * and what came of it is told.
+ * program, in any state; as in hooks.c an original is always called once, and
+ * its result is reported.
  *
  * A mapping without access, or one that the system does not set memory aside
  * for, reserves address space: it counts as memory once mprotect() opens it, or
@@ -73,7 +73,7 @@ void *vst__hook_mmap64(void *at, size_t size, int access, int flags, int fd,
     return mapping;
 }
 
-/* It may fail, so it is told of afterwards, with the time from before. */
+/* It may fail, so it is reported afterwards, with the time from before. */
 int vst__hook_munmap(void *at, size_t size)
 {
     if (!vst__memory_is_on())
@@ -138,7 +138,7 @@ void *vst__hook_mremap(void *old, size_t old_size, size_t size, int flags, ...)
 
 /* ---- reserved, and not any more ----------------------------------------- */
 
-/* What had no access gets some: from now on it can be in use. */
+/* A range without access becomes accessible: from now on it can be in use. */
 static void tell_opened(uintptr_t start, size_t size, const void *from)
 {
     uintptr_t end = vst__reserved_end(start, size);

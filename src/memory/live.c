@@ -107,7 +107,7 @@ static void empty_slot(vst__live *live, size_t hole)
             i = (i + 1) & mask;
             if (live->slots[i] == 0)
                 return;
-            /* One whose home lies behind the hole stays where it is. */
+            /* An entry whose home lies behind the hole stays where it is. */
         } while (((i - home(live, live->blocks[live->slots[i] - 1].address)) &
                   mask) < ((i - hole) & mask));
         live->slots[hole] = live->slots[i];

@@ -129,8 +129,8 @@ static int by_first(const void *a, const void *b)
     return (x->thread > y->thread) - (x->thread < y->thread);
 }
 
-/* The record that a chunk was begun for may be older than it, by as long as its
- * thread had to wait: then its time is told before it. */
+/* The record that a chunk was begun for may be older than the chunk, because
+ * its thread had to wait: a TIME escape then comes before it. */
 static vst_status find_first(vst__merge *merge, vst__merge_stream *of)
 {
     const vst__segment *segment = of->segments;

@@ -77,7 +77,8 @@ static bool insert(size_t index, const vst__range *range)
     return true;
 }
 
-/* Where there is no room for what is behind the range, that is given up too. */
+/* Without memory to keep the part behind the range, that part is dropped too.
+ */
 static void take_out(uintptr_t start, uintptr_t end)
 {
     size_t index = find(start), last;
@@ -149,7 +150,7 @@ bool vst__reserved_find(uintptr_t start, uintptr_t end, vst__range *part)
     return true;
 }
 
-/* Tells the runs of resident pages; how many there were. */
+/* Reports the runs of resident pages. Returns how many runs there were. */
 static size_t tell_runs(uintptr_t start, const unsigned char *pages,
                         size_t page_count,
                         void (*touched)(uintptr_t start, size_t size))

@@ -102,6 +102,7 @@ void vst__resident_sample(void)
     pause = (ended - began) * PAUSES;
     if (pause < least_pause)
         pause = least_pause;
-    /* stop() may have come: then none is due, and it waits for this thread. */
+    /* If stop() was called meanwhile, no sample is due, and it waits for this
+     * thread. */
     atomic_store(&vst__resident_due, ended + pause);
 }

@@ -31,7 +31,8 @@ static struct {
     vst__scan_counts counts;
 } state;
 
-/* A module to be told of, with its path and build id behind it. */
+/* A module to be defined in the recording, with its path and build id behind
+ * it. */
 typedef struct found_module {
     uintptr_t bias, start, end;
     size_t path_size, build_id_len;
@@ -67,8 +68,8 @@ static uintptr_t *known_place(uintptr_t *known, size_t capacity, uintptr_t key)
     return &known[i];
 }
 
-/* Where its program headers are mapped tells one from the others, until any is
- * unloaded. */
+/* A library is identified by where its program headers are mapped, as long as
+ * none is unloaded. */
 static uintptr_t key_of(const struct dl_phdr_info *info)
 {
     return (uintptr_t)info->dlpi_phdr;
@@ -80,7 +81,7 @@ static bool is_known(uintptr_t key)
            *known_place(state.known, state.capacity, key) == key;
 }
 
-/* Without memory for it, it is only looked at again. */
+/* Without memory to remember it, the library is looked at again next time. */
 static void make_known(uintptr_t key)
 {
     if (state.count * 2 >= state.capacity) {

@@ -79,8 +79,9 @@ typedef struct vst__memory_stacks {
     uint32_t nowhere;   /* node of those without a frame; 0: not made yet */
 } vst__memory_stacks;
 
-/* Ids that are looked at, from 0 on. They are given out one after the other;
- * in a damaged file one may be anything, and those far off are none. */
+/* How many ids are looked at, from 0 on. A recorder gives them out one after
+ * the other. In a damaged file an id may be any number; those that are too
+ * large are ignored. */
 size_t vst__memory_stack_count(const vst_trace *trace);
 vst_status vst__memory_stacks_begin(vst__memory_stacks *stacks,
                                     const vst_trace *trace);

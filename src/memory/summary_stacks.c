@@ -265,7 +265,7 @@ static vst_status both_node(vst__memory_stacks *s, const vst_stack *both,
 
 /* ---- any stack ---------------------------------------------------------- */
 
-/* One that has no frame at all still has a place. */
+/* A stack without frames still gets a node. */
 static vst_status nowhere(vst__memory_stacks *s, uint32_t *node)
 {
     uint32_t frame;

@@ -91,8 +91,8 @@ int vst__os_fork_hooks(void (*before)(void), void (*parent)(void),
 
 /* ---- files ------------------------------------------------------------- */
 
-/* A recording does not take the number of a standard stream that is closed:
- * what the program writes there would be written into it. */
+/* A recording must not get the number of a closed standard stream: what the
+ * program prints would be written into it. */
 static int leave_standard_streams(int *fd)
 {
     int other;
@@ -190,7 +190,7 @@ int vst__os_file_open(const char *path, int *fd)
     struct stat st;
     int failed = 0;
 
-    /* A pipe that nobody writes to would make open() wait for ever. */
+    /* open() would wait for ever on a pipe without a writer. */
     *fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (*fd < 0)
         return errno;
@@ -259,14 +259,14 @@ int vst__os_file_truncate(int fd, uint64_t size)
     return ftruncate(fd, (off_t)size) == 0 ? 0 : errno;
 }
 
-/* Where files cannot be synced (EINVAL) they have no disk to be on. */
+/* EINVAL: the file lies on no disk, so there is nothing to sync. */
 int vst__os_file_sync(int fd)
 {
     return fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
 }
 
-/* Of somebody else's file the owner is kept where we are permitted to, and the
- * group's part of the mode goes where it would be another group's. */
+/* Keeps the owner of another user's file where we are permitted to. Drops the
+ * group's part of the mode where the group would be a different one. */
 void vst__os_file_copy_access(int from, int to, bool to_write)
 {
     struct stat st;

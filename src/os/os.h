@@ -17,7 +17,7 @@ void vst__os_random(void *bytes, size_t count);
 
 unsigned vst__os_processors(void); /* that this process may use */
 
-/* Where processors are short, the calling thread lets the others go first. */
+/* Lowers the priority of the calling thread. */
 void vst__os_thread_defer(void);
 
 /* Calls fn(arg of the last set) in a thread that ends; set(NULL) unsets it. */
@@ -34,7 +34,7 @@ int vst__os_fork_hooks(void (*before)(void), void (*parent)(void),
 /* Zeroed, from the system itself and not from an allocator; NULL: none. Given
  * back by vst__os_unmap. errno stays as it was. */
 void *vst__os_pages(size_t size);
-/* Their memory goes back, they stay: zeroed again. */
+/* Gives the memory of the pages back; they stay mapped, and are zero again. */
 void vst__os_pages_forget(void *pages, size_t size);
 
 size_t vst__os_page_size(void);
@@ -46,7 +46,7 @@ typedef struct vst__os_resident {
     uint64_t bytes, file_bytes;
 } vst__os_resident;
 vst__os_resident vst__os_resident_now(void);
-/* The most that ever was; 0 if that is not known. */
+/* The highest value so far; 0 if that is not known. */
 uint64_t vst__os_resident_peak(void);
 /* Which pages of a mapping of no file are in RAM: 1, in the lowest bit of a
  * byte each. False: it is not known. */

@@ -28,7 +28,7 @@ enum {
 struct vst__os_storage {
     uintptr_t start; /* 0: not in use */
     size_t size;
-    bool *cut; /* is set when it is found to be, NULL: nobody asks */
+    bool *cut; /* set when the file is found to be cut; may be NULL */
 };
 
 /* Constant once it is reached through `next`. */
@@ -155,7 +155,7 @@ void vst__os_storage_unmap(vst__os_storage *storage)
     uintptr_t start = __atomic_load_n(&storage->start, __ATOMIC_RELAXED);
     size_t size = __atomic_load_n(&storage->size, __ATOMIC_RELAXED);
 
-    /* Nobody may take what is mapped there next for ours. */
+    /* A later mapping at this address must not be taken for ours. */
     __atomic_store_n(&storage->start, CLAIMED, __ATOMIC_SEQ_CST);
     munmap((void *)start, size);
     give_back_entry(storage);

@@ -108,8 +108,8 @@ static bool join_recording(vst__writer *writer)
     return true;
 }
 
-/* Brings the calling thread up to date with the recording in progress, and
- * lets the tracer look at it. */
+/* Makes the calling thread ready for the recording in progress, and calls the
+ * tracer's attention function. */
 static bool get_ready(vst__writer *writer, bool free_running)
 {
     void (*attention)(void *ctx) = NULL;
@@ -132,9 +132,9 @@ static bool get_ready(vst__writer *writer, bool free_running)
     return ready;
 }
 
-/* The same for records of memory: the tracer, which may be called into from
- * inside an allocator, does not get to see the thread. It does when the thread
- * comes by with another record. */
+/* The same for records of memory, which may come from inside an allocator: the
+ * tracer's function is not called now, but at the thread's next record of
+ * another kind. */
 static bool get_ready_for_memory(vst__writer *writer)
 {
     if (writer->recent == NULL)
@@ -169,7 +169,7 @@ bool vst_thread_enter_free(void)
 
 /* ---- records ----------------------------------------------------------- */
 
-/* Of a thread that has no memory to join the recording with. */
+/* For a thread that could not join the recording, for want of memory. */
 static void count_lost_outside(void)
 {
     vst__recorder_take();
@@ -178,8 +178,8 @@ static void count_lost_outside(void)
     vst__recorder_give();
 }
 
-/* Of a writer that is ready. NULL: there is no chunk, and the record is lost.
- */
+/* For a writer that is ready. NULL: there is no chunk, and the record is lost.
+ * */
 static vst__writer *make_room(vst__writer *writer, size_t words)
 {
     if (writer->chunk.words != NULL && !vst__writer_has_room(writer, words)) {
@@ -200,8 +200,8 @@ static vst__writer *make_room(vst__writer *writer, size_t words)
 }
 
 /* The calling thread's writer, with room for an escape of `words` payload words
- * and the time before it. NULL: the record is lost, and counted where somebody
- * is recording. */
+ * and the time before it. NULL: the record is lost, and counted if a recording
+ * is in progress. */
 static vst__writer *writer_with_room(size_t words)
 {
     vst__writer *writer = own_writer();

@@ -1,7 +1,7 @@
 /* Calls that a recording leaves out because they were short: taking them back,
- * by the thread that made them, and how many there were. The trace is told
- * every VST_LEFT_OUT_TOLD of them, so that the sum is nearly right in the file
- * of a process that dies, and of the rest when a thread lets go of the
+ * by the thread that made them, and how many there were. The count goes into
+ * the trace after every VST_LEFT_OUT_TOLD calls, so that it is nearly right in
+ * the file of a process that dies; the rest follows when the thread leaves the
  * recording. */
 #include "record/recording.h"
 
@@ -16,7 +16,7 @@ static void tell(vst__writer *writer, const vst_recording *recording,
         provider->left_out(provider->ctx, more);
 }
 
-/* By the owner, from inside a hook: the recording waits for it with its end. */
+/* Called by the owner, inside a hook: the recording cannot end meanwhile. */
 static VST_COLD void tell_some(vst_buffer *buffer)
 {
     vst__writer *writer = (vst__writer *)buffer;

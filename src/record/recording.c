@@ -76,7 +76,8 @@ static void before_fork(void)
 {
     vst__recorder_take();
     vst__is_forking = true;
-    /* In the child other handlers may allocate before ours has let go. */
+    /* In the child, other handlers may allocate before ours has released the
+     * lock. */
     vst__writer *writer = (vst__writer *)vst_thread_buffer;
     if (writer->memory_epoch != VST_EPOCH_NONE)
         writer->memory_epoch = VST_EPOCH_NONE;
@@ -89,8 +90,8 @@ static void after_fork_in_parent(void)
 }
 
 /* The child has a copy of every buffer, all of them on the parent's file. It
- * lets go of them before any hook can fire, and records nothing; recordings of
- * before take nothing any more. */
+ * drops them before any hook can run, and records nothing; recordings made
+ * before the fork take no more records. */
 static void after_fork_in_child(void)
 {
     vst__is_forking = false;
@@ -153,8 +154,8 @@ void vst__recording_stop(vst_recording *recording)
                 continue;
             vst__writer_detach(w, false);
         }
-        /* What is left belongs to free-running threads: each lets go of its
-         * own chunk when it comes by. */
+        /* The remaining writers belong to free-running threads: each gives its
+         * own chunk back at its next record. */
         while (recording->writers != NULL) {
             vst__writer *w = recording->writers;
             vst__writer_tell_left_out(w);

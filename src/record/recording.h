@@ -146,8 +146,8 @@ vst_status vst__recording_start(vst_recording *recording);
 void vst__recording_stop(vst_recording *recording);
 uint64_t vst__recording_lost(vst_recording *recording);
 bool vst__recording_is_any(void); /* in progress */
-/* Makes every thread that records look up, because its chunk may be gone. Any
- * thread, with the lock or without, inside of a signal handler. */
+/* Makes every thread that records take the slow path, because its chunk may be
+ * gone. Any thread, with the lock or without, inside of a signal handler. */
 void vst__recording_chunks_are_gone(void);
 
 /* ---- with the lock held ------------------------------------------------ */
@@ -213,7 +213,8 @@ void vst__writer_count_lost(vst__writer *writer);
 
 /* ---- left_out.c; with the lock held, while no hook records --------------- */
 
-/* What a writer left out is told, and forgotten. It has a recording. */
+/* Writes the count of calls that a writer left out, and resets it. The writer
+ * belongs to a recording. */
 void vst__writer_tell_left_out(vst__writer *writer);
 
 /* ---- buffer.c; by the owner --------------------------------------------- */

@@ -1,5 +1,5 @@
 /* Stacks and modules of a recording: equal stacks get one number, and a new one
- * is in the trace before anybody knows its number. Any thread, also from inside
+ * is in the trace before its number is returned. Any thread, also from inside
  * an allocator; all under the recorder's lock.
  *
  * A stack is one frame and the number of those below it, so what is kept of it

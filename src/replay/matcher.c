@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <vestige/memory.h>
-
 #include "base/effects.h"
 #include "replay/matcher_stack.h"
 
@@ -301,57 +299,6 @@ static vst_status arguments(vst_matcher *matcher,
                                  (size_t)length);
 }
 
-/* A framework's block, or its end (less than 0). It may lie in a block that is
- * counted, so it is counted apart. */
-static vst_status of_framework(vst_matcher *matcher, int64_t bytes,
-                               const vst_sink *sink)
-{
-    vst_loose_bytes loose = {
-        .thread = matcher->thread,
-        .time_ns = matcher->last_ns,
-        .bytes = bytes,
-    };
-
-    if (matcher->count == 0)
-        return sink->loose != NULL ? sink->loose(sink->ctx, &loose) : VST_OK;
-    matcher->frames[matcher->count - 1].self_framework += bytes;
-    return VST_OK;
-}
-
-/* Whatever memory's hooks record says nothing of what is open: they go on where
- * others do not. */
-static vst_status memory(vst_matcher *matcher,
-                         const vst_compressed_event *event, uint32_t type,
-                         const vst_sink *sink)
-{
-    vst_id head = vst_trace_key_id(event->key);
-    uint64_t size = event->payload_words > 1 ? event->payload[1] : 0;
-
-    switch (type) {
-    case VST_ESCAPE_ALLOC:
-        size = head >> 7;
-        break;
-    case VST_ESCAPE_ALLOC_LARGE:
-        if (vst_range_of_head(head) != 0)
-            return VST_OK; /* address space, not memory */
-        break;
-    case VST_ESCAPE_FREE_RANGE:
-        return (head & 31u) == VST_MEMORY_FRAMEWORK_FREE
-                   ? of_framework(matcher, 0 - (int64_t)size, sink)
-                   : VST_OK;
-    default:
-        return VST_OK;
-    }
-    if ((head & 31u) == VST_MEMORY_FRAMEWORK)
-        return of_framework(matcher, (int64_t)size, sink);
-    if (matcher->count != 0) {
-        vst__frame *top = &matcher->frames[matcher->count - 1];
-        top->self_bytes += size;
-        top->self_allocations++;
-    }
-    return VST_OK;
-}
-
 /* What effects.h says of an escape's type, carried out. */
 static vst_status escape(vst_matcher *matcher,
                          const vst_time_converter *converter,
@@ -364,7 +311,7 @@ static vst_status escape(vst_matcher *matcher,
     uint32_t words = event->payload_words;
 
     if (type >= VST_ESCAPE_FIXED)
-        return memory(matcher, event, type, sink);
+        return vst__matcher_memory(matcher, event, type, sink);
     if (vst__escape_is_void(rule, words))
         return VST_OK;
     if (rule->goes_on)

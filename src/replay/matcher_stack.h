@@ -1,6 +1,7 @@
 /* The inside of a matcher, shared by matcher.c (what events mean),
- * matcher_stack.c (frames), matcher_begin.c (spans that need not nest) and
- * matcher_switch.c (several stacks). One thread at a time.
+ * matcher_stack.c (frames), matcher_begin.c (spans that need not nest),
+ * matcher_switch.c (several stacks) and matcher_memory.c (what they allocate).
+ * One thread at a time.
  *
  * The stack is an array of frames. A span that BEGIN opened has a slot as well,
  * found by its (id, instance) pair, because its END may come when it is no
@@ -187,6 +188,13 @@ vst_status vst__matcher_close_all(vst_matcher *matcher, int64_t end_ns,
 /* `before`: the current stack was put away earlier, nothing is delivered. */
 vst_status vst__matcher_switch(vst_matcher *matcher, uint64_t stack,
                                bool before, int64_t previous_ns,
+                               const vst_sink *sink);
+
+/* ---- matcher_memory.c --------------------------------------------------- */
+
+/* type is that of the escape, VST_ESCAPE_FIXED or more. */
+vst_status vst__matcher_memory(vst_matcher *matcher,
+                               const vst_compressed_event *event, uint32_t type,
                                const vst_sink *sink);
 
 #endif

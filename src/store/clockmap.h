@@ -37,8 +37,8 @@ vst_status vst__clockmap_add(vst__clockmap *map,
 /* start is the file's own sample; wall time is counted from it. */
 vst_status vst__clockmap_build(vst__clockmap *map, double ticks_per_second,
                                const vst_clock_sample *start);
-/* Moves all of it by so much from where its samples have it. VST_E_ARGUMENT for
- * more than any honest clock is off. */
+/* Shifts all times by offset_ns. VST_E_ARGUMENT for more than any honest clock
+ * is wrong by. */
 vst_status vst__clockmap_set_offset(vst__clockmap *map, int64_t offset_ns);
 int64_t vst__clockmap_to_ns(vst__clockmap *map, vst_ticks ticks);
 /* The first ticks that are not before ns. */

@@ -1,5 +1,5 @@
-/* Does to a copy of a trace file what its process had no time for, or has not
- * come to yet: chunks are sealed, windows closed, the header says finished. All
+/* Finishes a copy of a trace file, because its process died or still runs:
+ * seals the chunks, closes the windows, and marks the header as finished. All
  * of it is decided from the copy, so the original may still be written.
  *
  * One thread at a time for each file. */

@@ -396,7 +396,8 @@ static vst_status copy_records(copier *self, uint32_t slot_size,
     return status == VST_OK ? copy_found(self) : status;
 }
 
-/* Until none was reused under our hands: what took its place is newer. */
+/* Repeat until no chunk was reused while it was copied: the chunk that took its
+ * place is newer. */
 static vst_status copy_all_records(copier *self, uint32_t slot_size,
                                    uint64_t window_ns)
 {

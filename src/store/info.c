@@ -25,7 +25,8 @@ static bool is_clean(const vst_trace *trace)
 
 void vst_trace_get_info(const vst_trace *trace, vst_trace_info *info)
 {
-    /* Converting remembers a piece of the map, which is not seen outside. */
+    /* The conversion caches a piece of the map, which does not change any
+     * result. */
     vst__clockmap *clock = (vst__clockmap *)(uintptr_t)&trace->clock;
     const vst_file_header *header = &trace->header;
 

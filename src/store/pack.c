@@ -315,7 +315,7 @@ static vst_status convert(const char *from, const char *to,
         status =
             vst__write_whole(to, self.options->overwrite, fill, &self, error);
     vst_trace_close(self.from);
-    /* That a tail is damaged is told by opening it, before and after. */
+    /* Opening the file reports a damaged tail, before and after. */
     if (status == VST_OK)
         vst_error_set(error, VST_OK, 0, 0);
     return status;

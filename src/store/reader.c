@@ -381,7 +381,8 @@ static vst_status load(vst_trace *trace, int fd, vst_error *error)
         status = clip_as_asked(trace);
     if (status != VST_OK)
         return vst_error_set(error, status, trace->block.sys_errno, 0);
-    /* Opened, but a tail could not be used: tell where it begins. */
+    /* The trace is open, but its tail cannot be used: report where the tail
+     * begins. */
     if (trace->damaged)
         vst_error_set(error, VST_E_DAMAGED, 0, trace->damaged_at);
     return VST_OK;

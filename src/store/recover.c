@@ -66,7 +66,7 @@ vst_status vst_trace_recover(const char *from, const char *to, bool overwrite,
         return status;
     status = vst__write_whole(to, overwrite, fill, trace, error);
     vst_trace_close(trace);
-    /* That a damaged tail was left out is told by opening the original. */
+    /* Opening the original reports the damaged tail that is left out here. */
     if (status == VST_OK)
         vst_error_set(error, VST_OK, 0, 0);
     return status;

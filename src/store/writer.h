@@ -24,15 +24,15 @@ vst_status vst__file_create(const char *path, bool overwrite,
                             vst_error *error);
 const vst_chunk_provider *vst__file_provider(vst__file *file);
 int vst__file_descriptor(const vst__file *file);
-/* Somebody else cut it while it was written. It takes no more, and is left as
- * it is. */
+/* Whether another process truncated it while it was written. It takes no more
+ * records, and is left as it is. */
 bool vst__file_was_cut(const vst__file *file);
 
 vst_status vst__file_begin_window(vst__file *file, vst_error *error);
 void vst__file_end_window(vst__file *file);
 /* Cuts the file to what is used and marks it finished. */
 vst_status vst__file_finish(vst__file *file, vst_error *error);
-/* Lets go of the file; in a forked child without touching it. */
+/* Closes the file; in a forked child, without touching it. */
 void vst__file_destroy(vst__file *file);
 
 #endif

@@ -65,7 +65,7 @@ extern const vst__table vst__table_process, vst__table_thread, vst__table_func,
 
 /* ---- names.c ------------------------------------------------------------ */
 
-/* Gives every definition of the trace its names. */
+/* Finds the names of every definition of the trace. */
 vst_status vst__names_define(vst__table_stream *stream);
 static inline const vst__defined *vst__names_of(const vst__table_stream *stream,
                                                 vst_id id)
@@ -80,8 +80,8 @@ vst_status vst__names_add(vst__table_stream *stream, vst__names to,
 
 /* What ran while a span was open beside the stack is counted where it ran. */
 int64_t vst__span_self(const vst_span *span);
-/* What a table does that reads spans: steps the replay. Without a definition of
- * `kind` there is nothing to read; 0: there is in any case. */
+/* What a table does that reads spans: steps the replay. Reads nothing if the
+ * trace has no definition of `kind`; 0: always reads. */
 vst_status vst__replayed_begin(vst__table_stream *stream, const vst_sink *sink,
                                int kind);
 vst_status vst__replayed_step(vst__table_stream *stream, bool *done);

@@ -11,8 +11,8 @@
 
 /* ---- names.c: any thread ------------------------------------------------ */
 
-/* Between these no other thread is here. Begin looks whether libraries came or
- * went since the last time. */
+/* Only one thread at a time is between the two. begin checks whether libraries
+ * were loaded or unloaded since the last time. */
 void vst__names_begin(void);
 void vst__names_end(void);
 /* The frames that a return address stands for, innermost first: at least one.

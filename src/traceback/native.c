@@ -25,8 +25,8 @@
 
 #include "os/os.h"
 
-/* It does not wait for ever: it may be a signal handler that forks, and what
- * it interrupted that is in here. */
+/* Does not wait for ever: a signal handler may fork, and have interrupted a
+ * thread that is in here. */
 enum { FORK_WAITS_MAX = 100000 };
 
 int (*vst__native_backtrace)(void **addresses, int max);
@@ -52,7 +52,7 @@ static void after_fork_in_child(void)
     atomic_store(&vst__native_is_forking, false);
 }
 
-/* Before anybody captures: loading is nothing to do under a lock. */
+/* Loaded before the first capture: loading must not happen under a lock. */
 __attribute__((constructor)) static void load(void)
 {
     void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);

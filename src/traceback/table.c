@@ -255,7 +255,7 @@ static void destroy(vst_traceback *traceback)
     free(traceback);
 }
 
-/* To drop a reference may run code that captures and releases. */
+/* Dropping a reference may run code that captures and releases. */
 static size_t destroy_all(vst_traceback *taken)
 {
     size_t count = 0;

@@ -33,7 +33,8 @@ void vst__flame_free(vst__flame *tree);
 vst_status vst__flame_push(vst__flame *tree, vst_id id, int64_t start_ns);
 /* The innermost ends. */
 void vst__flame_pop(vst__flame *tree, int64_t end_ns);
-/* It is gone, and was none: what was seen in it stays. */
+/* Removes the top frame without counting it as a call; what ran inside it stays
+ * counted. */
 void vst__flame_drop(vst__flame *tree);
 void vst__flame_allocated(vst__flame *tree, int64_t time_ns, uint64_t bytes);
 /* Ends all that is open at the end of the range. */

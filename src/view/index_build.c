@@ -299,7 +299,8 @@ static void wait_for(build *self)
     pthread_mutex_unlock(&self->lock);
 }
 
-/* One that cannot be started is none; without any the caller works. */
+/* If a thread cannot be started, the others do its work; if none can, the
+ * caller does. */
 static void run_workers(build *self)
 {
     unsigned wanted = self->job->workers, started = 0;

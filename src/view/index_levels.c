@@ -10,7 +10,7 @@ enum {
     THRESHOLD_DELTAS = 512,
     SAMPLES_MAX = 8192,
     SAMPLE_WORDS = 256,
-    /* The last threshold is so often in the thread's time. */
+    /* The last threshold fits so often into the thread's time. */
     COARSEST = 256
 };
 

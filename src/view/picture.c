@@ -103,8 +103,8 @@ static void fit(vst__picture *picture)
         picture->pixel_ns = picture->pixel_ns * 2 + 1;
         merge_further(picture);
     }
-    /* More rows than that, and each has something: those that come last are
-     * left out. */
+    /* There are more rows than fit, and none is empty: the last ones are left
+     * out. */
     while (picture->count > VST_VIEW_RECTS_MAX)
         picture->count -= picture->rows[--picture->row_count].count;
 }

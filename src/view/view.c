@@ -228,8 +228,8 @@ static vst_status get_index(making *self, vst_error *error)
     if (status != VST_OK)
         return vst_error_set(error, status, view->trace->block.sys_errno, 0);
     status = replace ? build_file(self, error) : VST_E_IO;
-    /* No room or no right to keep it; if it was the trace that could not be
-     * read, that is found out again. */
+    /* The index cannot be kept: no room, or no permission. If it was the trace
+     * that could not be read, the next reading reports it. */
     if (status == VST_E_IO || status == VST_E_EXISTS || status == VST_E_DAMAGED)
         status = build_in_memory(self, error);
     return status;

@@ -4,8 +4,8 @@
  * Calls and spans that BEGIN opened and that nest are matched here, on a stack
  * of small frames. Whatever else there is (stacks that are switched, gaps, what
  * was dropped, ends that come in another order) is given to replay's matcher,
- * together with all that is open, and comes back once it is plain again: so
- * what is a span, and from when to when, is the matcher's word always.
+ * together with all that is open, and comes back once it is plain again: so the
+ * matcher always decides what is a span, and from when to when.
  *
  * A walk begins at the head of a thread's words or at a place where another
  * walk has been. One thread at a time uses a walk; several may walk in one

@@ -1,5 +1,5 @@
 /* The side of a walk that is not plain: what is open goes over to replay's
- * matcher, and back when nothing is open that a plain stack cannot tell. */
+ * matcher, and comes back when a plain stack can hold it again. */
 #include <stdlib.h>
 #include <string.h>
 

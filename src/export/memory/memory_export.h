@@ -125,7 +125,7 @@ void vst__memory_paths_find(vst__memory_paths *paths, uint32_t node);
 /* The stack, outermost first, with ; between. */
 void vst__memory_stack_text(vst__output *output, vst__memory_paths *paths,
                             const vst__memory_texts *texts, uint32_t node);
-/* Frees it; if a stack was cut, the job's options are told. */
+/* Frees it. If a stack was cut, sets the cut depth in the job's options. */
 void vst__memory_paths_end(vst__memory_paths *paths,
                            const vst__memory_job *job);
 

@@ -1,6 +1,6 @@
 /* Where an exporter writes: a buffer in front of a file, plain or gzip. The
- * file has a temporary name beside its own until it is finished. Trouble is
- * remembered and told at the end, so that exporters need not look at every
+ * file has a temporary name beside its own until it is finished. An error is
+ * remembered and returned at the end, so that exporters need not check every
  * write. One thread at a time. */
 #ifndef VST_EXPORT_OUTPUT_H
 #define VST_EXPORT_OUTPUT_H
@@ -26,8 +26,8 @@ struct vst__output {
 
 vst_status vst__output_create(const char *path, bool gzip, vst__output *output,
                               vst_error *error);
-/* Gives the file its name if all went well, and removes it if not; `status` is
- * what the exporter has to say. */
+/* Gives the file its name if all went well, and removes it if not. `status` is
+ * what the exporter returned. */
 vst_status vst__output_finish(vst__output *output, vst_status status,
                               vst_error *error);
 /* More bytes than a file explains are an error, VST_E_OUTPUT: the bytes of all

@@ -38,7 +38,7 @@ vst_status vst__gzip_compress(vst__gzip *gzip, const void *bytes, size_t count,
 {
     struct isal_zstream *stream = &gzip->stream;
 
-    /* igzip does not write to its input, it only forgot the const. */
+    /* igzip does not write to its input; its declaration lacks the const. */
     stream->next_in = (uint8_t *)(uintptr_t)bytes;
     stream->avail_in = (uint32_t)count;
     stream->end_of_stream = last;

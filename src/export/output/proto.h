@@ -1,6 +1,6 @@
 /* Protocol buffers by hand: messages of any length in memory, and the few
  * numbers that an event is made of straight into an output. Knows the wire
- * format, no message. Trouble (no memory) is remembered in `failed`. Any
+ * format, no message. Running out of memory is remembered in `failed`. Any
  * thread. */
 #ifndef VST_EXPORT_PROTO_H
 #define VST_EXPORT_PROTO_H

@@ -58,7 +58,7 @@ typedef struct vst__tree {
 vst_status vst__tree_make(vst__tree *tree, vst_trace *const *traces,
                           size_t count, const vst_export_options *options,
                           bool processes, vst_error *error);
-/* The same, no deeper than VST_TREE_DEPTH_MAX; options->cut_depth is told. */
+/* The same, no deeper than VST_TREE_DEPTH_MAX; sets options->cut_depth. */
 vst_status vst__tree_make_shallow(vst__tree *tree, vst_trace *const *traces,
                                   size_t count,
                                   const vst_export_options *options,

@@ -36,7 +36,7 @@ size_t vst__kept_room(const vst_trace *trace);
 /* VST_E_OUTPUT: there is no more room. */
 vst_status vst__kept_add(vst__kept *kept, const vst_span *span,
                          uint32_t function);
-/* Sorts them, and tells of each when it begins and when it ends. */
+/* Sorts the spans, and calls back when each begins and when it ends. */
 vst_status vst__kept_tell(vst__kept *kept, const vst__kept_walk *walk);
 /* Forgets them, and makes room for others. */
 void vst__kept_clear(vst__kept *kept);

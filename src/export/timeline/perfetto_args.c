@@ -169,7 +169,8 @@ vst_status vst__pf_write_event(vst__perfetto *self, uint32_t number,
 
 /* ---- arguments ---------------------------------------------------------- */
 
-/* The number of a key, sent if the sequence has not heard of it; 0: none. */
+/* The number of a key, which is sent if the sequence does not know it yet; 0:
+ * none. */
 static uint32_t number_of(vst__perfetto *self, uint32_t number, const char *key,
                           size_t count)
 {

@@ -1,0 +1,55 @@
+/* Records of memory, as the matcher counts them: what is allocated belongs to
+ * the span on top. They say nothing of what is open, because hooks of memory
+ * record where others do not. One thread at a time. */
+#include <vestige/memory.h>
+
+#include "replay/matcher_stack.h"
+
+/* A framework's block, or its end (less than 0). It may lie in a block that is
+ * counted, so it is counted apart. */
+static vst_status of_framework(vst_matcher *matcher, int64_t bytes,
+                               const vst_sink *sink)
+{
+    vst_loose_bytes loose = {
+        .thread = matcher->thread,
+        .time_ns = matcher->last_ns,
+        .bytes = bytes,
+    };
+
+    if (matcher->count == 0)
+        return sink->loose != NULL ? sink->loose(sink->ctx, &loose) : VST_OK;
+    matcher->frames[matcher->count - 1].self_framework += bytes;
+    return VST_OK;
+}
+
+vst_status vst__matcher_memory(vst_matcher *matcher,
+                               const vst_compressed_event *event, uint32_t type,
+                               const vst_sink *sink)
+{
+    vst_id head = vst_trace_key_id(event->key);
+    uint64_t size = event->payload_words > 1 ? event->payload[1] : 0;
+
+    switch (type) {
+    case VST_ESCAPE_ALLOC:
+        size = head >> 7;
+        break;
+    case VST_ESCAPE_ALLOC_LARGE:
+        if (vst_range_of_head(head) != 0)
+            return VST_OK; /* address space, not memory */
+        break;
+    case VST_ESCAPE_FREE_RANGE:
+        return (head & 31u) == VST_MEMORY_FRAMEWORK_FREE
+                   ? of_framework(matcher, 0 - (int64_t)size, sink)
+                   : VST_OK;
+    default:
+        return VST_OK;
+    }
+    if ((head & 31u) == VST_MEMORY_FRAMEWORK)
+        return of_framework(matcher, (int64_t)size, sink);
+    if (matcher->count != 0) {
+        vst__frame *top = &matcher->frames[matcher->count - 1];
+        top->self_bytes += size;
+        top->self_allocations++;
+    }
+    return VST_OK;
+}
