@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["export_memory_history", "is_tracing", "start", "stop", "track"]
 
-SUFFIXES = (".pickle", ".json", ".csv", ".html", ".folded")
 
 _recording: profile | None = None  # between start() and stop()
 _last: profile | None = None  # that export_memory_history() writes
@@ -112,9 +111,11 @@ def export_memory_history(path: Path) -> None:
     """
     if _last is None:
         raise RuntimeError("no memory was recorded: call vestige.memory.start() first")
+    from .reading.exports import MEMORY_SUFFIXES
+
     name = os.fsdecode(path)
-    if not name.removesuffix(".gz").endswith(SUFFIXES):
-        raise ValueError(f"{name}: no format has this suffix; use one of {', '.join(SUFFIXES)}")
+    if not name.removesuffix(".gz").endswith(MEMORY_SUFFIXES):
+        raise ValueError(f"{name}: no format has this suffix; use one of {', '.join(MEMORY_SUFFIXES)}")
     _last._session.export_memory(name)
 
 

@@ -16,10 +16,37 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-COMMANDS = (
-    "run", "memory", "memory-report", "report", "diff", "view", "export", "merge", "query", "info", "recover", "pack",
-    "et", "completion",
-)  # fmt: skip
+    from .console import Parser
+
+# What each command does, in the groups and the order of the help.
+GROUPS = {
+    "record": {
+        "run": "run a script, module or code and record every call",
+        "memory": "run it and record every allocation instead",
+    },
+    "look": {
+        "view": "look at traces of any size in the browser",
+        "report": "where a recorded program spent its time",
+        "diff": "what got slower from one recording to the next",
+        "memory-report": "what held memory, what was never freed",
+        "info": "what a trace holds, and how it ended",
+    },
+    "convert": {
+        "export": "write a trace for other programs: Perfetto, pprof, …",
+        "pack": "make traces small; every command reads packed ones",
+        "recover": "finish the trace of a process that died",
+        "et": "check or show execution traces: graphs of operators",
+    },
+    "many traces": {
+        "merge": "write several traces as one timeline",
+        "query": "ask one trace or thousands in SQL, or by ready questions",
+    },
+    "shell": {
+        "completion": "print a script that completes commands and options",
+    },
+}
+SUMMARIES = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+COMMANDS = tuple(SUMMARIES)
 FOLDERS = {  # where a command is not a file of its name
     "diff": "diff.command",
     "et": "et.command",
@@ -27,34 +54,25 @@ FOLDERS = {  # where a command is not a file of its name
     "memory-report": "memory.report",
     "report": "report.command",
 }
-USAGE = """\
-usage: vestige COMMAND [options] …
+PROGRAMS = ("run", "memory")  # commands that run a program: all that follows its name is the program's
 
-  run      run a script, module or code and record every call
-  memory   the same, and record every allocation instead
-  memory-report  what held memory, what was never freed; pages, tables, files
-  report   where a recorded program spent its time
-  diff     what got slower from one recording to the next
-  view     look at traces of any size in the browser
-  export   turn a trace into a file for ui.perfetto.dev or chrome://tracing
-  merge    the same for several traces: one file, one timeline
-  info     what a trace holds, and how it ended
-  recover  a finished copy of a trace whose process died
-  pack     make traces small; every command reads them as before
-  et       check or show execution traces: graphs of operators
-  query    ask one trace or thousands in SQL; questions that are ready
-  completion  a script that completes commands and options in a shell
-
-  vestige run script.py --its-options
-  vestige export script.1234.vst -o script.json.gz
-
-`vestige COMMAND --help` tells more about each.
-"""
-
-
-TRACEBACK = "VESTIGE_TRACEBACK"  # in the environment: for who looks for the defect
+TRACEBACK = "VESTIGE_TRACEBACK"  # in the environment: shows the traceback of a failure
 UNEXPECTED = "something unexpected ended this"
 LONGEST = 200  # of an exception's text
+
+
+def usage() -> str:
+    """The help of `vestige` itself: first the two commands that most people need, then all in their groups."""
+    lines = [
+        "usage: vestige COMMAND [options] …",
+        "",
+        "  vestige run script.py --its-options   record it into script.<pid>.vst",
+        "  vestige view script.1234.vst          look at that in the browser",
+    ]
+    width = max(map(len, COMMANDS))
+    for title, group in GROUPS.items():
+        lines += ["", f"{title}:", *(f"  {name:<{width}}  {summary}" for name, summary in group.items())]
+    return "\n".join([*lines, "", "`vestige COMMAND --help` tells more about each, with examples.", ""])
 
 
 def main() -> NoReturn:
@@ -132,13 +150,13 @@ def _dispatch(argv: list[str]) -> int:
     if name in COMMANDS:
         return load(name).main(argv[1:]) or 0
     if name in ("-h", "--help", "help"):
-        print(USAGE, end="")
+        print(usage(), end="")
     elif name == "--version":
         from vestige import __version__
 
         print(f"vestige {__version__}")
     elif not argv:
-        print(USAGE, end="", file=sys.stderr)
+        print(usage(), end="", file=sys.stderr)
         return 2
     else:
         raise Failure(_unknown(name), code=2)
@@ -149,6 +167,20 @@ def load(command: str) -> Any:
     """The module of a command, which has main(), or prepare() where it runs a program."""
     home = FOLDERS.get(command, command)
     return __import__(f"{__name__}.{home}", fromlist=["main"])
+
+
+def parsers() -> dict[str, Parser]:
+    """The parser of every command, by its name (`run`, `et check`), for what is made from them: completion, the
+    reference in the docs, tests. Nothing else happens: a command makes its parser before it does anything."""
+    from .console import ask
+
+    found = {}
+    for name in COMMANDS:
+        module = load(name)
+        call = module.prepare if name in PROGRAMS else module.main
+        for word in getattr(module, "PARTS", ("",)):
+            found[f"{name} {word}".strip()] = ask(call, [word] if word else [])
+    return found
 
 
 def _unknown(name: str) -> str:

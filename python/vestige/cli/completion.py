@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import argparse
 
-from . import COMMANDS, USAGE, load
-from .console import Asked, Parser
+from . import PROGRAMS, SUMMARIES, parsers
+from .console import Parser
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ EXAMPLES = """\
   vestige completion zsh > ~/.zfunc/_vestige        a folder of your fpath
   vestige completion fish > ~/.config/fish/completions/vestige.fish
 """
-PROGRAMS = ("run", "memory")  # what they run has words of its own
 FILES = ("FILE", "OUT", "A", "B", "T", "FOLDER", "PATH")  # metavars of files
 
 
@@ -50,13 +49,12 @@ class Option:
 
 
 class Command:
-    def __init__(self, name: str, parser: Parser | None, summary: str) -> None:
+    def __init__(self, name: str, parser: Parser, summary: str) -> None:
         self.parser = parser
         self.words = name.split(" ")  # two of `et check`
         self.name = name
         self.summary = summary
-        actions = parser._actions if parser is not None else []
-        options = [Option(action) for action in actions if action.help != argparse.SUPPRESS]
+        options = [Option(action) for action in parser._actions if action.help != argparse.SUPPRESS]
         self.options = [option for option in options if option.names]
         self.choices = [choice for option in options if not option.names for choice in option.choices]
 
@@ -82,29 +80,8 @@ class Command:
 
 def find_commands() -> Iterator[Command]:
     """Every command with what its parser takes."""
-    summaries = {}
-    for line in USAGE.splitlines():
-        name, _, text = line.strip().partition(" ")
-        if line.startswith("  ") and name in COMMANDS:
-            summaries[name] = text.strip()
-    for name in COMMANDS:
-        module = load(name)
-        inner = getattr(module, "COMMANDS", None) if name != "completion" else None
-        for word in inner or ("",):
-            full = f"{name} {word}".strip()
-            call = getattr(module, "prepare", None) if name in PROGRAMS else module.main
-            yield Command(full, _ask(call, [word] if word else []), summaries.get(name, ""))
-
-
-def _ask(call: object, argv: list[str]) -> Parser | None:
-    Parser.asked = Asked
-    try:
-        call(argv)  # type: ignore[operator]
-    except Asked as asked:
-        return asked.parser
-    finally:
-        Parser.asked = None
-    return None
+    for name, parser in parsers().items():
+        yield Command(name, parser, SUMMARIES[name.partition(" ")[0]])
 
 
 def _text(action: argparse.Action) -> str:

@@ -10,7 +10,7 @@ from vestige.base.terminal import WIDTH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any, NoReturn
 
 
@@ -63,6 +63,18 @@ class Parser(argparse.ArgumentParser):
             there = ", ".join(map(str, action.choices))
             near = did_you_mean(str(value), map(str, action.choices))
             raise argparse.ArgumentError(action, f"invalid choice: {value!r} (choose from {there}){near}")
+
+
+def ask(call: Callable[[list[str]], object], argv: list[str]) -> Parser:
+    """The parser that a command makes; the command ends where it would have parsed."""
+    Parser.asked = Asked
+    try:
+        call(argv)
+    except Asked as asked:
+        return asked.parser
+    finally:
+        Parser.asked = None
+    raise AssertionError(f"{call.__module__} has no parser")
 
 
 class Asked(Exception):

@@ -7,6 +7,16 @@ import os
 from vestige._core import Trace, TraceError, export_traces, table_names
 from vestige.base.failure import Failure, explain
 from vestige.base.terminal import Progress
+from vestige.reading.exports import (
+    CHROME,
+    EXECUTION_TRACE,
+    FORMATS,
+    MEMORY_TIMELINE,
+    help_table,
+    is_known,
+    suffixes,
+    tables_format,
+)
 from vestige.reading.inputs import Inputs, find_traces
 from vestige.reading.table_files import is_folder
 
@@ -17,26 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 
-DEFAULT = ".json.gz"
-# What the exporters are called, the names that stand for them, and who reads them. Each may have .gz behind.
-FORMATS = {
-    "chrome": ((".json",), "ui.perfetto.dev, HTA, TensorBoard"),
-    "perfetto": ((".pftrace", ".perfetto-trace"), "ui.perfetto.dev: small, quick"),
-    "speedscope": ((".speedscope.json",), "speedscope.app"),
-    "firefox": ((".firefox.json",), "profiler.firefox.com"),
-    "flamegraph": ((".svg",), "any browser"),
-    "folded": ((".folded",), "flamegraph.pl; folded-ns: in ns"),
-    "folded-ns": ((), ""),
-    "pprof": ((".pb", ".pprof"), "pprof: calls, time, allocations"),
-    "pstats": ((".pstats", ".prof"), "pstats, snakeviz, gprof2dot"),
-    "callgrind": ((".callgrind", "callgrind.out."), "KCachegrind, callgrind_annotate"),
-    "execution-trace": ((".et.json", "et.json"), "Chakra, et_replay; see vestige et"),
-    "memory-timeline": ((), "(by --to) memory over time"),
-    "parquet": ((".parquet",), "DuckDB, Spark; into OUT/: tables"),
-    "arrow": ((".arrow", ".feather"), "the same, to be memory-mapped"),
-}
-EXECUTION_TRACE, MEMORY_TIMELINE = "execution-trace", "memory-timeline"
-TABLES = ("parquet", "arrow")  # of rows and columns: not of the core's, nor with .gz
 EXAMPLES = """\
   vestige export t.vst                    writes t.json.gz
   vestige export t.vst -o t.pftrace --force
@@ -50,23 +40,18 @@ EXAMPLES = """\
 """
 
 
-def table() -> str:
-    """The formats, for help."""
-    lines = [(name, " ".join(patterns(name)), readers) for name, (_, readers) in FORMATS.items() if readers]
-    width = max(len(names) for _, names, _ in lines)
-    return "\n".join(f"  {name:<15} {names:<{width}}  {readers}" for name, names, readers in lines)
-
-
 def main(argv: list[str]) -> int:
     parser = Parser(
         "export",
         "Write a trace as a file for other programs, in the format of OUT's suffix. FILE\n"
         "stands for the processes it started too, a folder for all traces in it: they\n"
-        f"are one file. Formats, each but the last two also with .gz behind it:\n\n{table()}",
+        f"are one file. Formats, each but the last two also with .gz behind it:\n\n{help_table()}",
         "FILE… [-o OUT] [options]",
         EXAMPLES,
     )
-    parser.add_argument("-o", "--output", metavar="OUT", help=f"default: FILE's name with {DEFAULT}, or the format's")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", help=f"default: FILE's name with {CHROME.default}, or the format's"
+    )
     parser.add_argument("--to", metavar="FORMAT", choices=FORMATS, help="one of those above; default: by OUT's suffix")
     add_options(parser)
     options = parser.parse_args(argv)
@@ -75,7 +60,7 @@ def main(argv: list[str]) -> int:
     output = options.output or default_output(options.files[0], options.to)
     check_output(output, force=options.force, format=options.to)
     inputs = find_traces(options.files, children=not options.no_children)
-    if options.to == MEMORY_TIMELINE and len(inputs.sources) > 1:
+    if options.to == MEMORY_TIMELINE.name and len(inputs.sources) > 1:
         raise Failure("a memory timeline is of one process: name one file, with --no-children", code=2)
     write(inputs, output, options, format=options.to)
     return int(inputs.failed)
@@ -84,36 +69,15 @@ def main(argv: list[str]) -> int:
 def default_output(file: str, format: str | None) -> str:
     """What an observer records for et.json is in et.json.vst."""
     stem = os.path.splitext(file)[0]
-    if format in (None, EXECUTION_TRACE) and stem.endswith((".json", ".json.gz")):
+    if format in (None, EXECUTION_TRACE.name) and stem.endswith((".json", ".json.gz")):
         return stem
-    special = {None: DEFAULT, "chrome": DEFAULT, "pprof": ".pb.gz", "folded-ns": ".folded", MEMORY_TIMELINE: ".html"}
-    return stem + (special.get(format) or FORMATS[format or "chrome"][0][0])
-
-
-def patterns(format: str) -> list[str]:
-    """As help shows them: `.json`, `callgrind.out.*`."""
-    return [f"{name}*" if name.endswith(".") else name for name in FORMATS[format][0]]
-
-
-def is_known(output: str) -> bool:
-    name = os.path.basename(output)
-    if as_tables(output, None):
-        return True
-    name = name.removesuffix(".gz")
-    known = [one for format, (names, _) in FORMATS.items() for one in names if format not in TABLES]
-    return any(name.endswith(one) if one.startswith(".") else name.startswith(one) for one in known)
-
-
-def as_tables(output: str, format: str | None) -> str | None:
-    """The format, if it is one of tables."""
-    suffix = os.path.splitext(output)[1]
-    return next((name for name in TABLES if name == format or (format is None and suffix in FORMATS[name][0])), None)
+    return stem + FORMATS[format or CHROME.name].default
 
 
 def add_options(parser: Parser) -> None:
     """Those of `vestige merge` too."""
     add_files(parser)
-    ranges.add_arguments(parser, to=False)
+    ranges.add_arguments(parser)
     parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
     parser.add_argument(
         "--no-memory-events",
@@ -125,14 +89,10 @@ def add_options(parser: Parser) -> None:
 
 def check_output(output: str, *, force: bool, format: str | None = None) -> None:
     if format is None and not is_known(output):
-        there = ", ".join(one for name in FORMATS if name not in TABLES for one in patterns(name))
-        tables = ", ".join(one for name in TABLES for one in patterns(name))
-        raise Failure(
-            f"{output}: no format has this suffix; there are {there}, each also with .gz, and {tables}", code=2
-        )
-    if format == MEMORY_TIMELINE and not output.endswith((".html", ".json", ".json.gz")):
+        raise Failure(f"{output}: no format has this suffix; there are {suffixes()}", code=2)
+    if format == MEMORY_TIMELINE.name and not output.endswith((".html", ".json", ".json.gz")):
         raise Failure(f"{output}: a memory timeline ends in .html, .json, .json.gz or .raw.json.gz", code=2)
-    if as_tables(output, format) and is_folder(output):
+    if tables_format(output, format) and is_folder(output):
         check_folder(output, f".{format}", force=force)
     elif os.path.lexists(output) and not force:
         raise Failure(f"{output}: already exists; --force overwrites it", code=2)
@@ -148,7 +108,7 @@ def check_folder(folder: str, suffix: str, *, force: bool) -> None:
 
 def write(inputs: Inputs, output: str, options: Namespace, *, format: str | None = None) -> None:
     """Writes all of the inputs as one document, as add_options' options say."""
-    tables = as_tables(output, format)
+    tables = tables_format(output, format)
     if tables:
         require_pyarrow()
     traces = _open_all(inputs)
@@ -158,12 +118,12 @@ def write(inputs: Inputs, output: str, options: Namespace, *, format: str | None
         for line in align_traces(inputs.sources, traces, options.align):
             print(line)
     if tables:
-        _write_tables(inputs, traces, output, tables, options)
+        _write_tables(inputs, traces, output, tables.name, options)
         return
     ranges.apply(options, traces)
     if format is None and _is_execution_trace(output, inputs):
-        format = EXECUTION_TRACE if any(trace.count_nodes() for trace in traces) else None
-    if format == EXECUTION_TRACE:
+        format = EXECUTION_TRACE.name if any(trace.count_nodes() for trace in traces) else None
+    if format == EXECUTION_TRACE.name:
         _check_nodes(inputs, traces)
     progress = Progress(f"writing {output}")
     try:
@@ -242,8 +202,7 @@ def _allow_files(count: int) -> None:
 
 def _is_execution_trace(output: str, inputs: Inputs) -> bool:
     """Whether its name says so, or what it is made of: a recording that an observer began for itself."""
-    name = os.path.basename(output).removesuffix(".gz")
-    return name == "et.json" or name.endswith(".et.json") or "vestige.execution_trace" in inputs.sources[0].metadata
+    return EXECUTION_TRACE.fits(output) or "vestige.execution_trace" in inputs.sources[0].metadata
 
 
 def _check_nodes(inputs: Inputs, traces: list[Trace]) -> None:

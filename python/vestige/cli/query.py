@@ -90,7 +90,9 @@ def add_options(parser: Parser) -> None:
     )
     parser.add_argument("--conf", metavar="KEY=VALUE", action="append", default=[], help="a setting of Spark's")
     parser.add_argument(
-        "--memory-limit", metavar="SIZE", help="that DuckDB may take; it goes on on disk (default: 80 %%)"
+        "--memory-limit",
+        metavar="SIZE",
+        help="memory limit for DuckDB; it spills to disk above it (default: 80 %% of RAM)",
     )
 
 

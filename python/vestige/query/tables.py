@@ -68,7 +68,7 @@ class Tables:
         return {name: [share.tables[name] for share in shares] for name in table_names}
 
     def leave_out(self, message: str) -> bool:
-        """The trace that an error tells of is told of and left out, if there are others; whether there was one."""
+        """Reports and drops the trace that an error names, if others remain. Returns whether one was dropped."""
         for place in self._places if len(self._places) > 1 else ():
             start = message.find(f"{self._all.sources[place].path}: ")
             if start >= 0:
@@ -122,7 +122,7 @@ def _expand(path: str) -> list[str]:
         return [path]
     found = sorted(glob.glob(path, recursive=True))
     if not found:
-        raise Failure(f"{path}: nothing is called that", code=1)
+        raise Failure(f"{path}: no file matches this pattern", code=1)
     return found
 
 

@@ -11,6 +11,8 @@ import os
 
 from vestige.base.new_files import replacing
 
+from .exports import TABLES, tables_format
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from vestige._core import Progress
     from vestige.tables import Table, Traces
 
-SUFFIXES = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}
-FORMATS = ("parquet", "arrow")
 ROWS = 1 << 17  # of a group of rows: what DuckDB gives a thread at a time
 DICTIONARY_BYTES = 64 << 20  # beyond which names would be written out
 # What readers skip groups of rows by; of the rest nobody wants to know the least and the most.
@@ -33,8 +33,9 @@ def write_tables(
 ) -> list[str]:
     """See vestige.tables.write."""
     require_pyarrow()
-    if format is not None and format not in FORMATS:
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
+    known = [each.name for each in TABLES]
+    if format is not None and format not in known:
+        raise ValueError(f"format must be one of {', '.join(known)}, not {format!r}")
     names = list(tables) if tables is not None else None
     for name in names or ():
         if name not in traces.tables:
@@ -43,14 +44,16 @@ def write_tables(
         return _write_folder(traces, path, format or "parquet", names or list(traces.tables), progress)
     if names is not None and len(names) != 1:
         raise ValueError(f"{path}: a file holds one table; name a folder for several")
-    format = format or SUFFIXES.get(os.path.splitext(path)[1], "parquet")
+    if format is None:
+        by_name = tables_format(path)
+        format = by_name.name if by_name is not None else "parquet"
     _write_file(traces.tables[names[0] if names else "span"], path, format, _rows(traces), progress)
     return [path]
 
 
 def is_folder(path: str) -> bool:
     """Whether a path stands for a folder of tables and not for one of them."""
-    return path.endswith(os.sep) or os.path.isdir(path) or os.path.splitext(path)[1] not in SUFFIXES
+    return path.endswith(os.sep) or os.path.isdir(path) or tables_format(path) is None
 
 
 def require_pyarrow() -> None:

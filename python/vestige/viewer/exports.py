@@ -16,6 +16,7 @@ import time
 from urllib.parse import quote
 
 from vestige._core import TraceError, export_traces
+from vestige.reading.exports import FORMATS
 
 from .answers import BINARY, JSON, Answer, Problem
 
@@ -25,15 +26,15 @@ if TYPE_CHECKING:
 
     from .traces import Shown
 
-# What can be asked for: the suffix, which names the format to the exporters, and the type.
-FORMATS = {
-    "perfetto": (".pftrace", BINARY),
-    "speedscope": (".speedscope.json", JSON),
-    "chrome": (".json.gz", "application/gzip"),
-    "flamegraph": (".svg", "image/svg+xml"),
-    "folded": (".folded", "text/plain; charset=utf-8"),
-    "pprof": (".pb.gz", "application/gzip"),
-    "callgrind": (".callgrind", BINARY),
+# The formats that can be asked for, and the types of their files.
+TYPES = {
+    "perfetto": BINARY,
+    "speedscope": JSON,
+    "chrome": "application/gzip",
+    "flamegraph": "image/svg+xml",
+    "folded": "text/plain; charset=utf-8",
+    "pprof": "application/gzip",
+    "callgrind": BINARY,
 }
 SPEEDSCOPE = "https://www.speedscope.app"
 TICKET_SECONDS = 600
@@ -45,8 +46,8 @@ class Wanted:
 
     def __init__(self, format: str, traces: Sequence[Shown], start_ns: int | None, end_ns: int | None) -> None:
         """Times are absolute; None: the beginning, the end."""
-        if format not in FORMATS:
-            raise Problem(400, f"no format {format!r}; there are {', '.join(FORMATS)}")
+        if format not in TYPES:
+            raise Problem(400, f"no format {format!r}; there are {', '.join(TYPES)}")
         self.format = format
         self.traces = traces
         self.start_ns = start_ns
@@ -57,7 +58,7 @@ class Wanted:
         stem = os.path.splitext(os.path.basename(self.traces[0].source.path))[0]
         stem = re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip("._-") or "trace"
         part = "" if self.start_ns is None and self.end_ns is None else "-range"
-        return f"{stem}{part}{FORMATS[self.format][0]}"
+        return f"{stem}{part}{FORMATS[self.format].default}"
 
     def write(self, check: Callable[[float], None]) -> Answer:
         """In a folder that goes away with the answer."""
@@ -71,7 +72,7 @@ class Wanted:
             export_traces(traces, path, all_windows=True, progress=check, format=self.format)
             disposition = "Content-Disposition", f'attachment; filename="{self.name}"'
             return Answer(
-                type=FORMATS[self.format][1],
+                type=TYPES[self.format],
                 headers=[disposition],
                 file=path,
                 close=lambda: shutil.rmtree(folder, True),

@@ -83,5 +83,5 @@ def _read(name: str) -> str:
 
 def _replace(page: str, old: str, new: str) -> str:
     if page.count(old) != 1:
-        raise ValueError(f"the page has not one {old}")
+        raise ValueError(f"the page must have exactly one {old}")
     return page.replace(old, new)

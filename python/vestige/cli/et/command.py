@@ -6,7 +6,7 @@ import sys
 
 from vestige.base.failure import Failure
 
-COMMANDS = ("check", "show")
+PARTS = ("check", "show")  # commands of their own
 USAGE = """\
 usage: vestige et check FILE… [options]    what is wrong with execution traces
        vestige et show FILE [options]      the tree of operators, or a drawing

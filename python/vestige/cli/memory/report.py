@@ -9,6 +9,7 @@ from vestige._core import TraceError, export_memory
 from vestige.base.failure import Failure, explain
 from vestige.base.terminal import Progress, exact
 from vestige.cli.console import Parser, add_files
+from vestige.reading.exports import MEMORY_SUFFIXES
 from vestige.reading.inputs import Inputs, find_traces
 
 TYPE_CHECKING = False
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     Summary = dict[str, Any]
     Read = list[tuple[Source, Summary]]
 
-SUFFIXES = (".html", ".pickle", ".json", ".csv", ".folded")
 SECTIONS = ("peak", "leaks", "temporary", "reserved", "histogram", "lines", "threads", "allocators")
 STACKS = ("peak", "leaks", "temporary", "reserved")
 OVERVIEW = ("peak", "leaks", "temporary", "histogram", "lines")
@@ -89,7 +89,7 @@ def _parser() -> Parser:
     parser.add_argument("-n", metavar="ROWS", type=int, help="stacks or lines to list (default: 5, or 20 of one part)")
     parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="of what is printed")
     parser.add_argument(
-        "-o", "--output", metavar="OUT", help=f"write a file instead: {', '.join(SUFFIXES)}, also with .gz"
+        "-o", "--output", metavar="OUT", help=f"write a file instead: {', '.join(MEMORY_SUFFIXES)}, also with .gz"
     )
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
     return parser
@@ -115,8 +115,8 @@ def _check(options: Namespace) -> None:
     options.k = int(k)
     if options.output is None:
         return
-    if not options.output.removesuffix(".gz").endswith(SUFFIXES):
-        raise Failure(f"{options.output}: no format has this suffix; there are {', '.join(SUFFIXES)}", code=2)
+    if not options.output.removesuffix(".gz").endswith(MEMORY_SUFFIXES):
+        raise Failure(f"{options.output}: no format has this suffix; there are {', '.join(MEMORY_SUFFIXES)}", code=2)
     if os.path.lexists(options.output) and not options.force:
         raise Failure(f"{options.output}: already exists; --force overwrites it", code=2)
 

@@ -34,7 +34,7 @@ EXAMPLES = """\
   vestige report t.vst --tree --all --min 0.1%
   vestige report t.vst --threads         what each did, and how long it waited
   vestige report t.vst --no-waits        only what worked
-  vestige report t.vst --from 1.5s --to 2s --thread 'worker*'
+  vestige report t.vst --from 1.5s --until 2s --thread 'worker*'
   vestige report t.vst --exclude '*/site-packages/*' -n 40
   vestige report t.vst --format json | jq '.functions[0]'
   vestige report traces/ --sort total
@@ -102,7 +102,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--thread", metavar="NAME", action="append", help="only threads of this name (a pattern) or id; may be repeated"
     )
-    ranges.add_arguments(parser)
+    ranges.add_arguments(parser, to=True)
     add_patterns(parser)
     parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="of what is printed")
     return parser

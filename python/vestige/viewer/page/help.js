@@ -53,7 +53,7 @@ export class Help {
       if (family === "operator" || family === "module") swatch.style.borderBottom = `2px solid ${strong}`;
       colours.append(swatch, make("dd", what));
     }
-    const note = make("p", "Paler and grained: many short spans drawn as one, the paler the idler. Hatched: records are missing there. A red end: left by an exception.");
+    const note = make("p", "Paler and grained: many short spans drawn as one, the paler, the less of that time was busy. Hatched: records are missing there. A red end: left by an exception.");
     const close = make("button", "Close");
     close.type = "button";
     close.addEventListener("click", () => this.dialog.close());

@@ -1,0 +1,81 @@
+"""The help: commands in groups, and examples that the parsers take as they stand."""
+
+import re
+import shlex
+
+import pytest
+
+from vestige import cli
+from vestige.cli.memory import command as memory
+from vestige.cli.run import WITH_VALUE, split
+
+pytestmark = pytest.mark.any_python
+
+EXAMPLE = re.compile(r"^  (vestige .*)$", re.MULTILINE)
+OPTIONS_OF_PROGRAMS = {"run": WITH_VALUE, "memory": memory.WITH_VALUE}
+
+
+@pytest.fixture(scope="module")
+def parsers():
+    return cli.parsers()
+
+
+def commands_of(text):
+    """The words of each example, without what is said beside it or done with its output."""
+    for line in EXAMPLE.findall(text):
+        command = re.split(r"\s{2,}| \| | > ", line)[0]
+        yield shlex.split(command)[1:]
+
+
+def test_every_command_is_in_one_group_of_the_help():
+    text = cli.usage()
+    assert [title for title in re.findall(r"^(.+):$", text, re.MULTILINE)] == list(cli.GROUPS)
+    listed = re.findall(r"^  ([a-z-]+) {2,}\S", text, re.MULTILINE)
+    assert listed == list(cli.COMMANDS) == [name for group in cli.GROUPS.values() for name in group]
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_the_help_begins_with_the_two_commands_that_most_people_need():
+    assert [words[0] for words in commands_of(cli.usage())] == ["run", "view"]
+
+
+def test_every_command_has_a_parser(parsers):
+    assert {name.partition(" ")[0] for name in parsers} == set(cli.COMMANDS)
+    assert "et check" in parsers and "et show" in parsers
+
+
+@pytest.mark.parametrize("name", [*(name for name in cli.COMMANDS if name != "et"), "et check", "et show"])
+def test_the_examples_of_a_command_are_taken_by_its_parser(name, parsers):
+    parser = parsers[name]
+    examples = list(commands_of(parser.format_help()))
+    assert examples, f"vestige {name} --help has no example"
+    for words in examples:
+        own = words[len(name.split(" ")) :]
+        assert " ".join(words).startswith(name)
+        if name in OPTIONS_OF_PROGRAMS:
+            own, _, target, _ = split(own, OPTIONS_OF_PROGRAMS[name])
+            assert target
+        parser.parse_args(own)
+
+
+def test_the_examples_of_et_and_of_the_whole_are_taken_too(parsers):
+    from vestige.cli.et.command import USAGE
+
+    for words in commands_of(USAGE):
+        parsers[" ".join(words[:2])].parse_args(words[2:])
+
+
+def test_until_is_the_end_of_a_range_wherever_there_is_one(parsers):
+    ranged = {name for name, parser in parsers.items() if "--from" in parser._option_string_actions}
+    assert ranged == {"report", "export", "merge"}
+    for name in ranged:
+        options = parsers[name].parse_args(
+            ["t.vst", "-o", "x.json", "--until", "2s"] if name != "report" else ["t.vst", "--until", "2s"]
+        )
+        assert options.until_time == "2s"
+        assert "--until" in parsers[name].format_help()
+
+
+def test_the_first_spelling_of_until_goes_on_to_work_in_reports(parsers):
+    assert parsers["report"].parse_args(["t.vst", "--to", "-2s"]).until_time == "-2s"
+    assert "--to " not in parsers["report"].format_help()
