@@ -237,6 +237,15 @@ def check_build():
                 problems.append(f"{folder}/{name} is missing in {folder}/meson.build")
 
 
+def check_pages():
+    """Files that the pages for developers name are there: a move takes its names along."""
+    named = re.compile(r"`((?:include|src|python|adapters|scripts|tests|fuzz)/[\w/.-]+\.(?:c|h|cpp|js|py|sh))`")
+    for page in (ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"):
+        for name in sorted(set(named.findall(page.read_text()))):
+            if not (ROOT / name).exists():
+                problem(page, name, f"{name} is not there")
+
+
 def check_headers():
     """Each public header compiles alone, as C11 and as C++17."""
     languages = [
@@ -267,6 +276,7 @@ def main():
     check_rooms()
     check_versions()
     check_build()
+    check_pages()
     check_headers()
     warn_about_long_files()
     print(
