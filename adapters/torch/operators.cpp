@@ -21,13 +21,13 @@
 #include <vestige/api.h>
 
 #include "exported.h"
-#include "far.h"
-#include "graph.h"
+#include "far_ends.h"
+#include "graph_values.h"
 #include "inputs.h"
-#include "names.h"
-#include "reports.h"
+#include "operator_names.h"
+#include "profiler_stand_in.h"
 #include "storages.h"
-#include "threads.h"
+#include "thread_state.h"
 
 namespace
 {

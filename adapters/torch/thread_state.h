@@ -2,8 +2,8 @@
  * is inside of, room to write in. Part of operators.cpp, which alone includes
  * it. It comes with the first operator of the thread and goes with the thread;
  * nobody else looks at it. */
-#ifndef VESTIGE_TORCH_THREADS_H
-#define VESTIGE_TORCH_THREADS_H
+#ifndef VESTIGE_TORCH_THREAD_STATE_H
+#define VESTIGE_TORCH_THREAD_STATE_H
 
 #include <cxxabi.h>
 #include <pthread.h>
@@ -15,8 +15,8 @@
 #include <ATen/record_function.h>
 
 #include "exported.h"
-#include "graph.h"
-#include "names.h"
+#include "graph_values.h"
+#include "operator_names.h"
 
 namespace
 {

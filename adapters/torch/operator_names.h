@@ -5,8 +5,8 @@
  * long as it is registered. So the place is what is looked up, and the name
  * itself is not touched: it is in nobody's cache. Names that are made up for
  * the occasion, as autograd's engine does, are looked up by what they say. */
-#ifndef VESTIGE_TORCH_NAMES_H
-#define VESTIGE_TORCH_NAMES_H
+#ifndef VESTIGE_TORCH_OPERATOR_NAMES_H
+#define VESTIGE_TORCH_OPERATOR_NAMES_H
 
 #include <atomic>
 #include <cstring>

@@ -4,8 +4,8 @@
  *
  * On the common path nothing is allocated and no text is made: a tensor is its
  * address, its storage's and numbers. */
-#ifndef VESTIGE_TORCH_GRAPH_H
-#define VESTIGE_TORCH_GRAPH_H
+#ifndef VESTIGE_TORCH_GRAPH_VALUES_H
+#define VESTIGE_TORCH_GRAPH_VALUES_H
 
 #include <atomic>
 #include <cstdlib>
@@ -20,7 +20,7 @@
 
 #include <vestige/api.h>
 
-#include "integral.h"
+#include "integral_tensors.h"
 
 namespace
 {

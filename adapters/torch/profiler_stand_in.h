@@ -3,8 +3,8 @@
  * it does anything. Part of operators.cpp, which alone includes it.
  *
  * Any thread reads it; start and stop write it, one thread at a time. */
-#ifndef VESTIGE_TORCH_REPORTS_H
-#define VESTIGE_TORCH_REPORTS_H
+#ifndef VESTIGE_TORCH_PROFILER_STAND_IN_H
+#define VESTIGE_TORCH_PROFILER_STAND_IN_H
 
 #include <atomic>
 #include <memory>

@@ -2,8 +2,8 @@
  * range of each, and all of them, in a file of their own. Part of operators.cpp
  * through graph.h. Nothing is computed by torch's operators: they would be
  * seen, and go to whatever stands between. */
-#ifndef VESTIGE_TORCH_INTEGRAL_H
-#define VESTIGE_TORCH_INTEGRAL_H
+#ifndef VESTIGE_TORCH_INTEGRAL_TENSORS_H
+#define VESTIGE_TORCH_INTEGRAL_TENSORS_H
 
 #include <atomic>
 #include <cstdio>

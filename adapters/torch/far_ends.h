@@ -4,8 +4,8 @@
  * it.
  *
  * Any thread enters, under one lock that nothing else is done under. */
-#ifndef VESTIGE_TORCH_FAR_H
-#define VESTIGE_TORCH_FAR_H
+#ifndef VESTIGE_TORCH_FAR_ENDS_H
+#define VESTIGE_TORCH_FAR_ENDS_H
 
 #include <atomic>
 #include <mutex>
