@@ -1,7 +1,6 @@
-/* Operators that ended on another thread than they began on, until the thread
- * that began them says so too: a recording of bounded size keeps what is open,
- * and would keep these for ever. Part of operators.cpp, which alone includes
- * it.
+/* "Far" ends: operators that ended on another thread than they began on. A
+ * recording of bounded size keeps what is open, and would keep these for ever,
+ * so the thread that began one records its end too, with its next operator.
  *
  * Any thread enters, under one lock that nothing else is done under. */
 #ifndef VESTIGE_TORCH_FAR_ENDS_H
@@ -13,10 +12,11 @@
 
 #include <vestige/api.h>
 
-namespace
+namespace vestige_torch
 {
 
-enum { FAR_MAX = 4096 }; /* of threads that run no operator any more */
+/* More than these are dropped: their threads run no operators any more. */
+enum { FAR_MAX = 4096 };
 
 struct far_end {
     const void *owner; /* only compared: it may be gone */
@@ -24,11 +24,12 @@ struct far_end {
     uint32_t instance;
 };
 
-std::mutex far_lock;
-std::vector<far_end> far_ends;
-std::atomic<size_t> far_count{0}; /* of far_ends, to look at without the lock */
+inline std::mutex far_lock;
+inline std::vector<far_end> far_ends;
+inline std::atomic<size_t> far_count{
+    0}; /* their number, read without the lock */
 
-void far_note(const void *owner, vst_id id, uint32_t instance)
+static inline void far_note(const void *owner, vst_id id, uint32_t instance)
 {
     std::lock_guard<std::mutex> guard(far_lock);
 
@@ -38,8 +39,8 @@ void far_note(const void *owner, vst_id id, uint32_t instance)
     far_count.store(far_ends.size(), std::memory_order_relaxed);
 }
 
-/* Takes those of a thread. */
-std::vector<far_end> far_take(const void *owner)
+/* Takes the ends that are the thread's to record. */
+static inline std::vector<far_end> far_take(const void *owner)
 {
     std::lock_guard<std::mutex> guard(far_lock);
     std::vector<far_end> taken, rest;
@@ -51,7 +52,7 @@ std::vector<far_end> far_take(const void *owner)
     return taken;
 }
 
-void far_forget()
+static inline void far_forget()
 {
     std::lock_guard<std::mutex> guard(far_lock);
 
@@ -59,6 +60,6 @@ void far_forget()
     far_count.store(0, std::memory_order_relaxed);
 }
 
-} // namespace
+} // namespace vestige_torch
 
 #endif

@@ -1,9 +1,9 @@
-/* What an operator is given and what it gives, as values of a node of the
- * execution trace (<vestige/graph.h>). Part of operators.cpp, which alone
- * includes it; the thread that runs the operator writes into memory of its own.
+/* The inputs and outputs of an operator as values of a node of the execution
+ * trace (<vestige/graph.h>). The thread that runs the operator writes into
+ * memory of its own.
  *
  * On the common path nothing is allocated and no text is made: a tensor is its
- * address, its storage's and numbers. */
+ * address, the address of its storage, and numbers. */
 #ifndef VESTIGE_TORCH_GRAPH_VALUES_H
 #define VESTIGE_TORCH_GRAPH_VALUES_H
 
@@ -22,21 +22,21 @@
 
 #include "integral_tensors.h"
 
-namespace
+namespace vestige_torch
 {
 
 enum {
     GRAPH_LIST_MAX = 4097, /* items of a list, as torch's observer has them */
     GRAPH_TEXT_MAX = 1 << 20,
     GRAPH_DEPTH_MAX = 32,
-    /* Words behind those of one escape: what is written before it is looked
-     * whether the escape is full. */
+    /* Words behind those of one escape: room for what is written before the
+     * check whether the escape is full. */
     GRAPH_SPARE_WORDS = 32
 };
 
 /* The observer whose nodes are recorded, 0: none. Written by start and stop,
  * read relaxed. */
-std::atomic<unsigned> graph_observer{0};
+inline std::atomic<unsigned> graph_observer{0};
 
 /* A thread's own, made when it records its first node. */
 struct graph_state {
@@ -73,7 +73,7 @@ class values
         count(static_cast<uint64_t>(value) << 1 ^
               static_cast<uint64_t>(value >> 63));
     }
-    /* So many bytes may be written now: never more than the spare words. */
+    /* From here on the spare words are free to write to. */
     void make_room()
     {
         if (at_ >= full())
@@ -151,12 +151,12 @@ class values
 /* ---- tensors -------------------------------------------------------------
  */
 
-void put_text(values &out, const char *text)
+static inline void put_text(values &out, const char *text)
 {
     out.text(text, std::strlen(text));
 }
 
-void put_device(values &out, c10::Device device)
+static inline void put_device(values &out, c10::Device device)
 {
     if (device.is_cpu() && !device.has_index()) {
         out.text("cpu", 3);
@@ -166,8 +166,8 @@ void put_device(values &out, c10::Device device)
     }
 }
 
-/* Storages that stand for others' have no data, and say so by raising. */
-uint64_t storage_identity(const c10::Storage &storage)
+/* A storage without data (a fake one) raises when its data is asked for. */
+static inline uint64_t storage_identity(const c10::Storage &storage)
 {
     auto *impl = storage.unsafeGetStorageImpl();
     const void *data =
@@ -176,8 +176,9 @@ uint64_t storage_identity(const c10::Storage &storage)
     return reinterpret_cast<uintptr_t>(data ? data : impl);
 }
 
-void put_tensor_head(values &out, unsigned tag, const at::Tensor &tensor,
-                     uint64_t storage, int64_t offset, int64_t elements)
+static inline void put_tensor_head(values &out, unsigned tag,
+                                   const at::Tensor &tensor, uint64_t storage,
+                                   int64_t offset, int64_t elements)
 {
     auto type = tensor.dtype().name();
 
@@ -192,8 +193,8 @@ void put_tensor_head(values &out, unsigned tag, const at::Tensor &tensor,
     out.text(type.data(), type.size());
 }
 
-/* A row for each of the tensors that it is made of. */
-void put_nested(values &out, const at::Tensor &tensor)
+/* A nested tensor: one row for each tensor in it. */
+static inline void put_nested(values &out, const at::Tensor &tensor)
 {
     auto *impl = static_cast<at::native::NestedTensorImpl *>(
         tensor.unsafeGetTensorImpl());
@@ -218,14 +219,14 @@ void put_nested(values &out, const at::Tensor &tensor)
     }
 }
 
-bool is_plain_nested(const at::Tensor &tensor)
+static inline bool is_plain_nested(const at::Tensor &tensor)
 {
     return tensor.is_nested() && tensor.layout() == at::kStrided &&
            !tensor.unsafeGetTensorImpl()->is_python_dispatch();
 }
 
-/* All that may raise comes before the first byte. */
-void put_graph_tensor(values &out, const at::Tensor &tensor)
+/* Calls everything that may raise before it writes the first byte. */
+static inline void put_graph_tensor(values &out, const at::Tensor &tensor)
 {
     auto *impl = tensor.unsafeGetTensorImpl();
 
@@ -259,8 +260,8 @@ void put_graph_tensor(values &out, const at::Tensor &tensor)
     out.integers(strides);
 }
 
-/* One that cannot say what it is: it raised. */
-void put_tensor_or_less(values &out, const at::Tensor &tensor)
+/* A tensor that raises when it is asked for its facts gets a head alone. */
+static inline void put_tensor_or_less(values &out, const at::Tensor &tensor)
 {
     try {
         put_graph_tensor(out, tensor);
@@ -274,11 +275,12 @@ void put_tensor_or_less(values &out, const at::Tensor &tensor)
 /* ---- values --------------------------------------------------------------
  */
 
-void put_value(values &out, const c10::IValue &value, integral *numbers,
-               int depth);
+static inline void put_value(values &out, const c10::IValue &value,
+                             integral *numbers, int depth);
 
-void put_items(values &out, unsigned tag, c10::ArrayRef<c10::IValue> items,
-               integral *numbers, int depth)
+static inline void put_items(values &out, unsigned tag,
+                             c10::ArrayRef<c10::IValue> items,
+                             integral *numbers, int depth)
 {
     size_t size = items.size();
 
@@ -294,8 +296,8 @@ void put_items(values &out, unsigned tag, c10::ArrayRef<c10::IValue> items,
         put_value(out, items[i], numbers, depth + 1);
 }
 
-void put_value(values &out, const c10::IValue &value, integral *numbers,
-               int depth)
+static inline void put_value(values &out, const c10::IValue &value,
+                             integral *numbers, int depth)
 {
     out.make_room();
     if (value.isTensor()) {
@@ -336,9 +338,10 @@ void put_value(values &out, const c10::IValue &value, integral *numbers,
 /* ---- nodes ---------------------------------------------------------------
  */
 
-/* Of the operator's schema, which tells the overloads of a name apart. `kept`
- * is where the thread has it, if anywhere. */
-vst_id schema_id(const vst_api *api, const at::RecordFunction &fn, vst_id *kept)
+/* The id of the operator's schema, which tells the overloads of a name apart.
+ * `kept`: where the thread keeps the id, or NULL. */
+static inline vst_id schema_id(const vst_api *api, const at::RecordFunction &fn,
+                               vst_id *kept)
 {
     vst_id id;
 
@@ -359,8 +362,8 @@ vst_id schema_id(const vst_api *api, const at::RecordFunction &fn, vst_id *kept)
     return id;
 }
 
-/* A kernel that was generated: what its launcher says of it. */
-void put_kernel(values &out, const at::RecordFunction &fn)
+/* What the launcher of a generated kernel says about it. */
+static inline void put_kernel(values &out, const at::RecordFunction &fn)
 {
     const auto named = fn.kwinputs();
     const auto backend = named.find("kernel_backend");
@@ -387,7 +390,7 @@ void put_kernel(values &out, const at::RecordFunction &fn)
         put_value(out, stream->second, nullptr, 0);
 }
 
-graph_state *make_graph_state()
+static inline graph_state *make_graph_state()
 {
     auto *state = static_cast<graph_state *>(std::malloc(sizeof(graph_state)));
 
@@ -396,8 +399,9 @@ graph_state *make_graph_state()
     return state;
 }
 
-void put_node(values &out, const vst_api *api, const at::RecordFunction &fn,
-              bool has_schema, vst_id *schema)
+static inline void put_node(values &out, const vst_api *api,
+                            const at::RecordFunction &fn, bool has_schema,
+                            vst_id *schema)
 {
     const auto inputs = fn.inputs();
     size_t count = fn.num_inputs();
@@ -410,7 +414,7 @@ void put_node(values &out, const vst_api *api, const at::RecordFunction &fn,
             out.count(id);
         }
     }
-    /* They are the last ones on a stack. */
+    /* torch gives the whole stack: the inputs are its last values. */
     if (count <= inputs.size())
         for (const auto &value : inputs.slice(inputs.size() - count))
             put_value(out, value, numbers.wanted() ? &numbers : nullptr, 0);
@@ -424,10 +428,11 @@ void put_node(values &out, const vst_api *api, const at::RecordFunction &fn,
     }
 }
 
-/* Behind the record that it was entered: the observer whose node it is now. */
-unsigned graph_enter(const vst_api *api, graph_state **state,
-                     const at::RecordFunction &fn, bool has_schema,
-                     vst_id *schema)
+/* Records the inputs, after the operator was entered. Returns the observer that
+ * the node belongs to, 0 if there is none. */
+static inline unsigned graph_enter(const vst_api *api, graph_state **state,
+                                   const at::RecordFunction &fn,
+                                   bool has_schema, vst_id *schema)
 {
     unsigned observer = graph_observer.load(std::memory_order_relaxed);
 
@@ -444,9 +449,9 @@ unsigned graph_enter(const vst_api *api, graph_state **state,
     return observer;
 }
 
-/* Before the record that it was left; what gave nothing has no record. */
-void graph_exit(const vst_api *api, graph_state *state, unsigned observer,
-                const at::RecordFunction &fn)
+/* Records the outputs, before the operator is left. Nothing if it has none. */
+static inline void graph_exit(const vst_api *api, graph_state *state,
+                              unsigned observer, const at::RecordFunction &fn)
 {
     const auto &outputs = fn.outputs();
     size_t count = fn.num_outputs();
@@ -463,6 +468,6 @@ void graph_exit(const vst_api *api, graph_state *state, unsigned observer,
     out.finish();
 }
 
-} // namespace
+} // namespace vestige_torch
 
 #endif

@@ -1,6 +1,6 @@
-/* An operator's inputs as facts (<vestige/operator.h>): what torch's profiler
- * shows of them, as bytes. Part of operators.cpp, which alone includes it; the
- * thread that runs the operator writes into memory of its own. */
+/* The inputs of an operator as facts (<vestige/operator.h>): what torch's
+ * profiler shows of them, as bytes. The thread that runs the operator writes
+ * into memory of its own. */
 #ifndef VESTIGE_TORCH_INPUTS_H
 #define VESTIGE_TORCH_INPUTS_H
 
@@ -16,7 +16,7 @@
 
 #include <vestige/operator.h>
 
-namespace
+namespace vestige_torch
 {
 
 enum { LIST_MAX = 30 }; /* items of a list of which torch shows the values */
@@ -58,12 +58,13 @@ class facts
         std::memcpy(at_, from, length);
         at_ += length;
     }
-    /* Behind what was made sure of: that many bytes are there, and a few. */
+    /* Whether so many bytes fit, and a few more. The put_ functions below write
+     * without checking. */
     bool has_room(size_t length) const
     {
         return static_cast<size_t>(end_ - at_) > length + 16;
     }
-    /* Bytes of which 16 can be read. */
+    /* Copies 16 bytes, of which `length` count. */
     void put_short(const void *from, size_t length)
     {
         std::memcpy(at_, from, 16);
@@ -109,7 +110,7 @@ class facts
     {
         return full_;
     }
-    /* Pads what was written with END, and tells how many words it takes. */
+    /* Pads with END to a whole word. Returns how many words are written. */
     size_t finish(const uint64_t *words)
     {
         while (reinterpret_cast<uintptr_t>(at_) % 8)
@@ -122,13 +123,13 @@ class facts
     bool full_ = false;
 };
 
-/* A type's name as it is written, with its length before it. 0: too long. */
+/* A type's name as it is written, after its length. length 0: too long. */
 struct type_text {
     unsigned char length;
     char bytes[31];
 };
 
-const type_text &text_of(caffe2::TypeMeta type)
+static inline const type_text &text_of(caffe2::TypeMeta type)
 {
     enum { KNOWN = static_cast<int>(at::ScalarType::NumOptions) };
     static const type_text none = {};
@@ -152,8 +153,8 @@ const type_text &text_of(caffe2::TypeMeta type)
     return scalar ? texts[static_cast<size_t>(*scalar)] : none;
 }
 
-/* As torch: what has no sizes of its own is told of as if it were not there. */
-void put_tensor(facts &out, const at::Tensor &tensor)
+/* As torch does it: a tensor without sizes of its own counts as no tensor. */
+static inline void put_tensor(facts &out, const at::Tensor &tensor)
 {
     if (!tensor.defined() || tensor.is_nested() ||
         tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
@@ -182,7 +183,8 @@ void put_tensor(facts &out, const at::Tensor &tensor)
         out.count(0);
 }
 
-void put_as_text(facts &out, unsigned tag, const c10::IValue &value)
+static inline void put_as_text(facts &out, unsigned tag,
+                               const c10::IValue &value)
 {
     std::ostringstream stream;
 
@@ -193,7 +195,7 @@ void put_as_text(facts &out, unsigned tag, const c10::IValue &value)
 }
 
 /* A number without its tag. */
-void put_number(facts &out, const c10::IValue &value)
+static inline void put_number(facts &out, const c10::IValue &value)
 {
     if (value.isInt()) {
         out.integer(value.toInt());
@@ -206,7 +208,7 @@ void put_number(facts &out, const c10::IValue &value)
 }
 
 /* The tag of a number, 0 if it is none of these. */
-unsigned number_tag(const c10::IValue &value)
+static inline unsigned number_tag(const c10::IValue &value)
 {
     return value.isInt()      ? VST_FACT_INTEGER
            : value.isDouble() ? VST_FACT_DOUBLE
@@ -214,7 +216,7 @@ unsigned number_tag(const c10::IValue &value)
                               : VST_FACT_END;
 }
 
-bool is_of_texts(const c10::IValue &list)
+static inline bool is_of_texts(const c10::IValue &list)
 {
     for (const auto &item : list.toListRef())
         if (!item.isString())
@@ -222,7 +224,7 @@ bool is_of_texts(const c10::IValue &list)
     return !list.toListRef().empty();
 }
 
-void put_list(facts &out, const c10::IValue &value)
+static inline void put_list(facts &out, const c10::IValue &value)
 {
     auto items = value.toListRef();
     unsigned tag = items.empty() ? VST_FACT_INTEGER : number_tag(items[0]);
@@ -244,7 +246,7 @@ void put_list(facts &out, const c10::IValue &value)
         put_number(out, item);
 }
 
-void put_tensors(facts &out, const c10::IValue &value)
+static inline void put_tensors(facts &out, const c10::IValue &value)
 {
     auto items = value.toListRef();
 
@@ -258,9 +260,9 @@ void put_tensors(facts &out, const c10::IValue &value)
         put_tensor(out, item.toTensor());
 }
 
-/* What is no tensor. To ask a list what it is of takes long, its first item
- * tells most of the time. */
-void put_other(facts &out, const c10::IValue &value)
+/* An input that is no tensor. Asking a list for its type takes long; its first
+ * item tells most of the time. */
+static inline void put_other(facts &out, const c10::IValue &value)
 {
     if (value.isNone()) {
         out.byte(VST_FACT_OTHER);
@@ -281,7 +283,7 @@ void put_other(facts &out, const c10::IValue &value)
     }
 }
 
-inline void put_input(facts &out, const c10::IValue &value)
+static inline void put_input(facts &out, const c10::IValue &value)
 {
     if (value.isTensor())
         put_tensor(out, value.toTensor());
@@ -289,7 +291,7 @@ inline void put_input(facts &out, const c10::IValue &value)
         put_other(out, value);
 }
 
-void put_named(facts &out, const at::RecordFunction &fn)
+static inline void put_named(facts &out, const at::RecordFunction &fn)
 {
     for (const auto &[name, value] : fn.kwinputs()) {
         unsigned tag = number_tag(value);
@@ -314,8 +316,8 @@ void put_named(facts &out, const at::RecordFunction &fn)
     }
 }
 
-/* As torch counts them, from what the inputs are. */
-void put_flops(facts &out, const at::RecordFunction &fn)
+/* Counted by torch itself, from the inputs. */
+static inline void put_flops(facts &out, const at::RecordFunction &fn)
 {
     uint64_t flops = torch::profiler::impl::computeFlops(
         fn.name(), torch::profiler::impl::saveExtraArgs(fn));
@@ -326,6 +328,6 @@ void put_flops(facts &out, const at::RecordFunction &fn)
     }
 }
 
-} // namespace
+} // namespace vestige_torch
 
 #endif

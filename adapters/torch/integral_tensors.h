@@ -1,7 +1,7 @@
-/* Numbers in an operator's integral tensors, where somebody asked for them: the
- * range of each, and all of them, in a file of their own. Part of operators.cpp
- * through graph.h. Nothing is computed by torch's operators: they would be
- * seen, and go to whatever stands between. */
+/* The numbers in an operator's integral tensors, where somebody asked for them:
+ * the range of each tensor, and all numbers in a file. It reads the memory of
+ * the tensors itself. Operators of torch would be recorded too, and whatever
+ * the program has put between would see them. */
 #ifndef VESTIGE_TORCH_INTEGRAL_TENSORS_H
 #define VESTIGE_TORCH_INTEGRAL_TENSORS_H
 
@@ -13,7 +13,7 @@
 #include <ATen/core/TensorBody.h>
 #include <ATen/record_function.h>
 
-namespace
+namespace vestige_torch
 {
 
 struct integral_wishes {
@@ -22,11 +22,12 @@ struct integral_wishes {
     std::string folder; /* where the files go */
 };
 
-/* NULL: nobody asked. What was there before is never freed: a thread may still
- * be reading it. */
-std::atomic<const integral_wishes *> integral_wanted{nullptr};
+/* NULL: nobody asked. Earlier wishes are never freed: a thread may still read
+ * them. */
+inline std::atomic<const integral_wishes *> integral_wanted{nullptr};
 
-void integral_wish(bool ranges, const char *names, const char *folder)
+static inline void integral_wish(bool ranges, const char *names,
+                                 const char *folder)
 {
     const integral_wishes *wishes = nullptr;
 
@@ -57,7 +58,8 @@ class integral
         return range_;
     }
 
-    /* Each tensor among the inputs counts, also those in lists. */
+    /* To be called for every tensor among the inputs, also those in lists: the
+     * index counts them all. */
     void look_at(const at::Tensor &tensor)
     {
         int index = index_++;
@@ -66,7 +68,7 @@ class integral
             if (has_integers(tensor))
                 read(tensor, index);
         } catch (...) {
-            /* It could not say what it is. */
+            /* The tensor raised when it was asked for its facts. */
         }
     }
 
@@ -106,7 +108,7 @@ class integral
         }
     }
 
-    /* All elements in order, wherever they lie. */
+    /* Reads all elements in order, whatever the strides are. */
     void read(const at::Tensor &tensor, int index)
     {
         const char *data =
@@ -140,7 +142,8 @@ class integral
                       std::to_string(high) + "]";
     }
 
-    /* Who reads the trace gives the node its id, and the file its name. */
+    /* A name for now: reading the trace gives the node its id, and then renames
+     * the file. */
     std::FILE *open(int index) const
     {
         std::string path = wishes_->folder + "/rf_" + std::to_string(record_) +
@@ -152,9 +155,9 @@ class integral
     uint64_t record_;
     int index_ = 0;
     bool keeps_ = false;
-    std::string range_; /* without its end */
+    std::string range_; /* JSON without the last brace */
 };
 
-} // namespace
+} // namespace vestige_torch
 
 #endif

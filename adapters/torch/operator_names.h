@@ -1,10 +1,10 @@
-/* Ids of the names of operators, as each thread has found them. Part of
- * operators.cpp, which alone includes it; a table belongs to one thread.
+/* The ids of operators' names, as each thread has found them. A table belongs
+ * to one thread.
  *
  * The name of a registered operator lies in its schema, at one place for as
- * long as it is registered. So the place is what is looked up, and the name
- * itself is not touched: it is in nobody's cache. Names that are made up for
- * the occasion, as autograd's engine does, are looked up by what they say. */
+ * long as it is registered. So a thread looks up the place and does not read
+ * the name, which is in no cache. Names that are made for one call, as
+ * autograd's engine makes them, are looked up by their text. */
 #ifndef VESTIGE_TORCH_OPERATOR_NAMES_H
 #define VESTIGE_TORCH_OPERATOR_NAMES_H
 
@@ -18,7 +18,7 @@
 
 #include <vestige/api.h>
 
-namespace
+namespace vestige_torch
 {
 
 enum {
@@ -27,19 +27,20 @@ enum {
     TEXTS_BYTES = 8192, /* of all texts together */
     TEXT_BYTES_MAX = 255,
     NAME_IS_TEXT = 1,
-    NAME_HAS_SCHEMA = 2, /* is no name that somebody made up */
+    NAME_HAS_SCHEMA = 2, /* it is a registered operator */
     NAME_HAS_FLOPS = 4,
     NAME_HAS_COLONS = 8, /* "::": a name that torch gives */
     NAME_WRITES = 16     /* its schema says that it writes to an argument */
 };
 
-/* Counts recordings, and operators that were taken out: what a thread knows is
- * good for one number. Read relaxed: who runs an operator that lies where
- * another one did has heard of its registration, and so of this. */
-std::atomic<uint32_t> names_number{1};
+/* Grows with every recording and whenever an operator is deregistered: a
+ * thread's table is valid for one number. Read relaxed: a thread that runs an
+ * operator at the address of an earlier one has synchronized with its
+ * registration, and so with this. */
+inline std::atomic<uint32_t> names_number{1};
 
-/* Four of them are one line of the cache. They lie in the order in which they
- * came, which is that in which they come again, in most programs. */
+/* Four of them fill a cache line. They lie in the order in which they were
+ * first seen, in which most programs use them again. */
 struct known_name {
     uint64_t key; /* the place, or a hash of the text */
     vst_id id;
@@ -49,7 +50,7 @@ struct known_name {
 };
 
 struct known_names {
-    uint32_t number; /* that all of it is good for */
+    uint32_t number; /* the names_number that the table is valid for */
     uint32_t count;
     uint32_t text_count;       /* bytes */
     uint8_t slots[NAME_SLOTS]; /* 1 + index of a name, 0: empty */
@@ -77,22 +78,22 @@ class removal_listener final : public c10::OpRegistrationListener
     }
 };
 
-std::optional<c10::RegistrationHandleRAII> removals;
+inline std::optional<c10::RegistrationHandleRAII> removals;
 
-/* With a recording. May throw. */
-void begin_names()
+/* When a recording starts. May throw. */
+static inline void begin_names()
 {
     names_number.fetch_add(1, std::memory_order_relaxed);
     removals.emplace(c10::Dispatcher::singleton().addRegistrationListener(
         std::make_unique<removal_listener>()));
 }
 
-void end_names()
+static inline void end_names()
 {
     removals.reset();
 }
 
-inline uint64_t hash_of(const char *name, size_t length, uint64_t hash)
+static inline uint64_t hash_of(const char *name, size_t length, uint64_t hash)
 {
     uint64_t word;
 
@@ -108,7 +109,7 @@ inline uint64_t hash_of(const char *name, size_t length, uint64_t hash)
     return hash ^ hash >> 32;
 }
 
-bool counts_flops(const char *name)
+static inline bool counts_flops(const char *name)
 {
     static const char *const names[] = {
         "aten::conv2d",  "aten::mm",  "aten::addmm", "aten::bmm",
@@ -121,27 +122,28 @@ bool counts_flops(const char *name)
     return false;
 }
 
-/* What has no schema has no overload either: for each of those torch gives the
- * same empty text. */
-bool has_schema(const at::RecordFunction &fn)
+/* Without a schema there is no overload: torch then returns one empty text,
+ * which is known by its address. */
+static inline bool has_schema(const at::RecordFunction &fn)
 {
     static const char *const none = at::RecordFunction().overload_name();
 
     return fn.overload_name() != none;
 }
 
-inline uint64_t slot_of(uint64_t key)
+static inline uint64_t slot_of(uint64_t key)
 {
     return key * UINT64_C(0x9e3779b97f4a7c15) >> 40;
 }
 
-inline bool is_user(const at::RecordFunction &fn)
+static inline bool is_user(const at::RecordFunction &fn)
 {
     return fn.scope() == at::RecordScope::USER_SCOPE;
 }
 
-/* Of an operator whose name lies there. NULL: not known. */
-inline const known_name *find_place(const known_names *names, const char *place)
+/* The operator whose name lies at this place, or NULL. */
+static inline const known_name *find_place(const known_names *names,
+                                           const char *place)
 {
     auto key = reinterpret_cast<uint64_t>(place);
 
@@ -157,8 +159,9 @@ inline const known_name *find_place(const known_names *names, const char *place)
     }
 }
 
-inline const known_name *find_text(const known_names *names, const char *text,
-                                   size_t length, uint64_t hash)
+static inline const known_name *find_text(const known_names *names,
+                                          const char *text, size_t length,
+                                          uint64_t hash)
 {
     if (names->number != names_number.load(std::memory_order_relaxed))
         return nullptr;
@@ -174,9 +177,10 @@ inline const known_name *find_text(const known_names *names, const char *text,
     }
 }
 
-/* Where there is no more room, all are forgotten. */
-void keep(known_names *names, uint64_t key, const name_facts &facts,
-          const char *text, size_t length, uint32_t number)
+/* Adds a name. A full table is emptied first. */
+static inline void keep(known_names *names, uint64_t key,
+                        const name_facts &facts, const char *text,
+                        size_t length, uint32_t number)
 {
     if (length > TEXT_BYTES_MAX)
         return;
@@ -199,8 +203,9 @@ void keep(known_names *names, uint64_t key, const name_facts &facts,
     names->slots[slot & (NAME_SLOTS - 1)] = static_cast<uint8_t>(names->count);
 }
 
-name_facts define(const vst_api *api, const at::RecordFunction &fn,
-                  const char *name, size_t length, unsigned flags)
+static inline name_facts define(const vst_api *api,
+                                const at::RecordFunction &fn, const char *name,
+                                size_t length, unsigned flags)
 {
     vst_definition definition = {};
 
@@ -216,9 +221,9 @@ name_facts define(const vst_api *api, const at::RecordFunction &fn,
             nullptr};
 }
 
-/* Which arguments an operator writes to. torch makes a copy of the schema for
- * who asks, with all that is in it. */
-uint64_t written_by(const at::RecordFunction &fn)
+/* Which arguments an operator writes to. torch copies the whole schema for this
+ * call. */
+static inline uint64_t written_by(const at::RecordFunction &fn)
 {
     auto schema = fn.operator_schema();
     uint64_t mask = 0;
@@ -233,10 +238,9 @@ uint64_t written_by(const at::RecordFunction &fn)
     return mask;
 }
 
-__attribute__((noinline)) name_facts new_name(const vst_api *api,
-                                              known_names *names,
-                                              const at::RecordFunction &fn,
-                                              bool wants_written)
+static inline __attribute__((noinline)) name_facts
+new_name(const vst_api *api, known_names *names, const at::RecordFunction &fn,
+         bool wants_written)
 {
     uint32_t number = names_number.load(std::memory_order_relaxed);
     const char *name = fn.name();
@@ -254,9 +258,10 @@ __attribute__((noinline)) name_facts new_name(const vst_api *api,
     return facts;
 }
 
-/* Of the operator that a thread is about to run. */
-inline name_facts find_name(const vst_api *api, known_names *names,
-                            const at::RecordFunction &fn, bool wants_written)
+/* The name of the operator that the thread is about to run. */
+static inline name_facts find_name(const vst_api *api, known_names *names,
+                                   const at::RecordFunction &fn,
+                                   bool wants_written)
 {
     uint32_t number = names_number.load(std::memory_order_relaxed);
     const char *name = fn.name();
@@ -281,9 +286,10 @@ inline name_facts find_name(const vst_api *api, known_names *names,
     return facts;
 }
 
-/* The same, as long as it is known and nests within others; 0: not so. An
- * operator of the same name that has no schema has the same id. */
-inline vst_id find_known(const known_names *names, const at::RecordFunction &fn)
+/* The id of an operator that the thread knows and that ends in order, else 0.
+ * An operator of the same name without a schema has the same id. */
+static inline vst_id find_known(const known_names *names,
+                                const at::RecordFunction &fn)
 {
     const char *name = fn.name();
     const known_name *known = find_place(names, name);
@@ -299,6 +305,6 @@ inline vst_id find_known(const known_names *names, const at::RecordFunction &fn)
     return known->id;
 }
 
-} // namespace
+} // namespace vestige_torch
 
 #endif

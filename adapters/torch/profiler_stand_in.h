@@ -1,6 +1,6 @@
-/* What torch takes for a profiler of its own while we record: the place where a
- * thread's allocations are reported, and where _RecordFunctionFast looks before
- * it does anything. Part of operators.cpp, which alone includes it.
+/* What torch takes for a profiler of its own while we record. torch reports a
+ * thread's allocations to it, and _RecordFunctionFast does nothing where there
+ * is none.
  *
  * Any thread reads it; start and stop write it, one thread at a time. */
 #ifndef VESTIGE_TORCH_PROFILER_STAND_IN_H
@@ -15,9 +15,7 @@
 
 #include <vestige/api.h>
 
-#include "exported.h"
-
-namespace
+namespace vestige_torch
 {
 
 struct reports final : torch::profiler::impl::ProfilerStateBase {
@@ -30,7 +28,7 @@ struct reports final : torch::profiler::impl::ProfilerStateBase {
     {
     }
 
-    /* Threads that keep it after a stop find that it is off. */
+    /* Threads that still hold it after a stop see that it is off. */
     void turn(bool on, const vst_api *table, bool with_memory, bool with_shapes)
     {
         api = table;
@@ -59,18 +57,18 @@ struct reports final : torch::profiler::impl::ProfilerStateBase {
             api->framework_freed_size(address, static_cast<size_t>(-size));
     }
 
-    /* It has nothing of what one of torch's own types has. */
+    /* NONE: torch would use members of its own types, which this one lacks. */
     torch::profiler::impl::ActiveProfilerType profilerType() override
     {
         return torch::profiler::impl::ActiveProfilerType::NONE;
     }
 };
 
-std::shared_ptr<reports> reported; /* made once, never gone */
+inline std::shared_ptr<reports> reported; /* made once, never freed */
 
-std::atomic<long> watched{0}; /* threads that may have it */
+inline std::atomic<long> watched{0}; /* threads that may hold it */
 
-/* Whether the calling thread is one of them. */
+/* Counts the calling thread as one of them, until it ends. */
 struct watched_thread {
     bool is_counted = false;
 
@@ -86,17 +84,17 @@ struct watched_thread {
     }
 };
 
-thread_local watched_thread this_thread;
+inline thread_local watched_thread this_thread;
 
-bool is_watched()
+static inline bool is_watched()
 {
     return reported &&
            c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE) ==
                reported.get();
 }
 
-/* A profiler of torch's own that is there already stays where it is. */
-void watch()
+/* Gives the calling thread our stand-in, unless it has a profiler already. */
+static inline void watch()
 {
     const auto place = c10::DebugInfoKind::PROFILER_STATE;
 
@@ -106,8 +104,8 @@ void watch()
     }
 }
 
-/* Of the calling thread; others keep it, and it says that it is off. */
-void unwatch()
+/* Takes it from the calling thread. Others keep it, and see that it is off. */
+static inline void unwatch()
 {
     const auto place = c10::DebugInfoKind::PROFILER_STATE;
 
@@ -118,11 +116,11 @@ void unwatch()
             this_thread.count(false);
         }
     } catch (...) {
-        /* Something of the program's lies on top of it. */
+        /* The program has pushed something on top of it. */
     }
 }
 
-/* What the calling thread has of this kind, ours among it, is out of sight. */
+/* Hides the debug info of the calling thread, ours included, while it lives. */
 struct hidden {
     std::shared_ptr<c10::ThreadLocalDebugInfo> before =
         c10::ThreadLocalDebugInfo::current();
@@ -139,30 +137,6 @@ struct hidden {
     hidden &operator=(const hidden &) = delete;
 };
 
-} // namespace
-
-/* A profiler of torch's own is about to start on the calling thread, and would
- * take ours for one. When it is gone, ours comes back with the next operator.
- */
-VST_EXPORTED void vst_torch_make_way(void)
-{
-    unwatch();
-}
-
-/* Calls a function with our profiler hidden from the calling thread; does not
- * where another is there, or none. */
-VST_EXPORTED void vst_torch_without(void (*function)(void *), void *ctx)
-{
-    if (!is_watched())
-        return;
-    hidden ours;
-    function(ctx);
-}
-
-/* Whether a thread may have our profiler although we do not record. */
-VST_EXPORTED int vst_torch_is_watched(void)
-{
-    return watched.load(std::memory_order_relaxed) > 0;
-}
+} // namespace vestige_torch
 
 #endif

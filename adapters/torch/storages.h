@@ -1,7 +1,7 @@
-/* Which storages an operator is given, and which of them its schema says it
- * writes to; what tensors of the program's hold, if somebody tells which these
- * are (<vestige/storage.h>). Part of operators.cpp, which alone includes it; a
- * thread writes into memory of its own, and no tensor is kept. */
+/* Which storages an operator is given, which of them its schema says that it
+ * writes to, and which storages belong to tensors that the program names
+ * (<vestige/storage.h>). A thread writes into memory of its own, and no tensor
+ * is kept. */
 #ifndef VESTIGE_TORCH_STORAGES_H
 #define VESTIGE_TORCH_STORAGES_H
 
@@ -12,13 +12,11 @@
 
 #include <vestige/storage.h>
 
-#include "exported.h"
-
-namespace
+namespace vestige_torch
 {
 
-/* Gathers pairs. Where there is no room left, they are recorded, or the rest is
- * left out. */
+/* Gathers pairs of (address and role, size). When it is full it records them,
+ * or without a record function leaves out the rest. */
 class storages
 {
   public:
@@ -29,8 +27,8 @@ class storages
     {
     }
 
-    /* Only memory of the processor's, and only its address: it is not made to
-     * be there if it is not. */
+    /* CPU storages alone. It reads the address without allocating the data of
+     * a lazy storage. */
     void add(const c10::TensorImpl *impl, vst_storage_role role)
     {
         c10::StorageImpl *storage =
@@ -62,7 +60,7 @@ class storages
         else if (value.isList())
             add_all(value, role);
     }
-    /* False: nobody takes them. */
+    /* False: there is no record function. */
     bool flush()
     {
         if (!record_)
@@ -92,7 +90,7 @@ class storages
             if (item.isTensor())
                 add(item.toTensor(), role);
             else if (!item.isNone())
-                return; /* a list of others */
+                return; /* a list of something else */
     }
 
     uint64_t *words_;
@@ -126,11 +124,11 @@ class input_roles
     uint64_t written_; /* a bit for each of the first */
 };
 
-/* Behind the record of an operator, in as many pieces as it takes; what cannot
- * be asked is left out. */
-__attribute__((noinline)) void record_inputs(storages out,
-                                             const at::RecordFunction &fn,
-                                             const input_roles &roles)
+/* Records all inputs of an operator, after its own record, in as many pieces as
+ * needed. A tensor that raises is left out. */
+static inline __attribute__((noinline)) void
+record_inputs(storages out, const at::RecordFunction &fn,
+              const input_roles &roles)
 {
     size_t i = 0;
 
@@ -138,16 +136,16 @@ __attribute__((noinline)) void record_inputs(storages out,
         for (const c10::IValue &value : fn.inputs())
             out.add(value, roles.of(i++));
     } catch (...) {
-        /* A tensor that could not say what it is. */
+        /* A tensor raised when it was asked for its facts. */
     }
     if (roles.has_schema() || out.words())
         out.flush();
 }
 
-/* Tensors by where torch has them, each with its role; those of a parameter's
- * gradient are found here. */
-void record_tensors(storages out, const uintptr_t *tensors,
-                    const unsigned char *roles, size_t count)
+/* Records tensors, given by the addresses of their impl, each with its role.
+ * The gradient of a parameter is added here. */
+static inline void record_tensors(storages out, const uintptr_t *tensors,
+                                  const unsigned char *roles, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         auto *impl = reinterpret_cast<const c10::TensorImpl *>(tensors[i]);
@@ -160,32 +158,6 @@ void record_tensors(storages out, const uintptr_t *tensors,
         out.flush();
 }
 
-} // namespace
-
-/* What tensor subclasses do instead of what is asked of them: 2 turns it off,
- * on the calling thread. Gives what it was. */
-VST_EXPORTED int vst_torch_hush(int state)
-{
-    auto before = at::impl::PythonTorchFunctionTLS::get_disabled_state();
-
-    at::impl::PythonTorchFunctionTLS::set_disabled_state(
-        static_cast<at::impl::TorchFunctionDisabledState>(state));
-    return static_cast<int>(before);
-}
-
-/* Gives record() the storages of tensors, which are told by where they are;
- * nobody may change them meanwhile. */
-VST_EXPORTED void vst_torch_note(const uintptr_t *tensors,
-                                 const unsigned char *roles, size_t count,
-                                 storages::record_fn record)
-{
-    uint64_t words[2 * VST_STORAGES_MAX];
-
-    try {
-        record_tensors(storages(words, record), tensors, roles, count);
-    } catch (...) {
-        /* One of them could not say what it is. */
-    }
-}
+} // namespace vestige_torch
 
 #endif

@@ -1,7 +1,6 @@
-/* What each thread has of the observer: names that it knows, operators that it
- * is inside of, room to write in. Part of operators.cpp, which alone includes
- * it. It comes with the first operator of the thread and goes with the thread;
- * nobody else looks at it. */
+/* What the observer keeps for each thread: names that it knows, operators that
+ * are open, room to write in. It is made with the first operator of the thread
+ * and freed with the thread. No other thread reads it. */
 #ifndef VESTIGE_TORCH_THREAD_STATE_H
 #define VESTIGE_TORCH_THREAD_STATE_H
 
@@ -14,15 +13,14 @@
 
 #include <ATen/record_function.h>
 
-#include "exported.h"
 #include "graph_values.h"
 #include "operator_names.h"
 
-namespace
+namespace vestige_torch
 {
 
 enum {
-    OPEN_MAX = 256 /* operators inside each other that a thread keeps itself */
+    OPEN_MAX = 256 /* nested operators that a thread keeps itself */
 };
 
 /* What is known of an operator until it ends. */
@@ -32,15 +30,15 @@ struct opened {
     unsigned node_of; /* an observer of the execution trace, 0: no node */
 };
 
-/* Most operators end in the order in which they began, on their own thread: so
- * a thread keeps what it has open, and torch nothing. An operator is known by
- * the place of its guard. */
+/* Most operators end in order, on their own thread. So the thread keeps what is
+ * open and gives torch no context to keep. An operator is known by the address
+ * of its guard. */
 struct open_operator {
     const at::RecordFunction *guard;
     opened what;
 };
 
-/* What the C++ runtime keeps for a thread, as its ABI has it. */
+/* What the C++ runtime keeps for a thread (__cxa_eh_globals of the ABI). */
 struct exception_state {
     void *caught;
     unsigned under_way;
@@ -51,7 +49,7 @@ struct context;
 struct thread_state {
     uint64_t generation; /* of what is open */
     unsigned depth;      /* of what is open */
-    bool inside;         /* the observer: what it runs itself is not recorded */
+    bool inside;         /* our own code runs: its operators are not recorded */
     vst_buffer **buffer; /* as vst_api has it */
     const exception_state *exceptions;
     context *unused;    /* kept for the next operator */
@@ -62,7 +60,7 @@ struct thread_state {
     known_names names;
 };
 
-/* The same for what may end in another order or on another thread. */
+/* The context of an operator that may end out of order or on another thread. */
 struct context final : at::ObserverContext {
     thread_state *owner = nullptr;
     context *next = nullptr;
@@ -72,10 +70,11 @@ struct context final : at::ObserverContext {
     static void operator delete(void *memory) noexcept;
 };
 
-__attribute__((tls_model("initial-exec"))) thread_local thread_state *here;
-pthread_key_t exit_key;
+__attribute__((
+    tls_model("initial-exec"))) inline thread_local thread_state *here;
+inline pthread_key_t exit_key;
 
-void thread_ends(void *pointer)
+static inline void thread_ends(void *pointer)
 {
     auto *state = static_cast<thread_state *>(pointer);
 
@@ -89,7 +88,8 @@ void thread_ends(void *pointer)
     std::free(state);
 }
 
-__attribute__((noinline)) thread_state *make_state(const vst_api *api)
+static inline __attribute__((noinline)) thread_state *
+make_state(const vst_api *api)
 {
     static const int made = pthread_key_create(&exit_key, thread_ends);
     auto *state = static_cast<thread_state *>(
@@ -109,8 +109,8 @@ __attribute__((noinline)) thread_state *make_state(const vst_api *api)
     return here = state;
 }
 
-/* The destructor ran: it is only memory now, for whichever thread ends it. */
-void context::operator delete(void *memory) noexcept
+/* The destructor ran. The thread that ends the operator keeps the memory. */
+inline void context::operator delete(void *memory) noexcept
 {
     auto *unused = static_cast<context *>(memory);
 
@@ -122,8 +122,9 @@ void context::operator delete(void *memory) noexcept
     here->unused = unused;
 }
 
-/* NULL without memory: its end is that of what is around it. */
-context *make_context(thread_state *state, const opened &what, uint64_t now)
+/* NULL: out of memory. Then the operator ends with what encloses it. */
+static inline context *make_context(thread_state *state, const opened &what,
+                                    uint64_t now)
 {
     void *memory = state->unused;
     context *made;
@@ -141,12 +142,6 @@ context *make_context(thread_state *state, const opened &what, uint64_t now)
     return made;
 }
 
-} // namespace
-
-/* The calling thread, as torch counts. */
-VST_EXPORTED uint64_t vst_torch_thread(void)
-{
-    return at::RecordFunction::currentThreadId();
-}
+} // namespace vestige_torch
 
 #endif
