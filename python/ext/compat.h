@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /* Tracebacks walk the interpreter's own frames. The profile hook, which exists
- * up to 3.11 alone, asks at every event for what the public interface gives
- * only by a call: a frame's code, and whether a thread was made. */
+ * up to 3.11, reads at every event what the public interface gives only through
+ * a call: a frame's code, and whether a thread was made. */
 #define Py_BUILD_CORE 1
 #if PY_VERSION_HEX < 0x030C0000
 #include <internal/pycore_interp.h>
@@ -29,9 +29,9 @@
 #define vpy_threads_made(interp) ((interp)->tstate_next_unique_id)
 #endif
 
-/* Sets a thread's profile function. The interpreter's own way would call the
- * program's audit hooks, and on 3.11 refuses, in the thread it is about, while
- * another thread is inside one of them. */
+/* Sets a thread's profile function. The interpreter's own function would call
+ * the program's audit hooks, and on 3.11 it fails while another thread is
+ * inside one of those. */
 static inline void vpy_set_profile(PyThreadState *tstate, Py_tracefunc function,
                                    PyObject *object)
 {
@@ -49,7 +49,7 @@ static inline void vpy_set_profile(PyThreadState *tstate, Py_tracefunc function,
     Py_XDECREF(old);
 }
 
-/* The same of its trace function, one without an object. */
+/* Sets a thread's trace function, without an object. */
 static inline void vpy_set_trace(PyThreadState *tstate, Py_tracefunc function)
 {
     bool active = function != NULL || tstate->c_profilefunc != NULL;
@@ -63,8 +63,8 @@ static inline void vpy_set_trace(PyThreadState *tstate, Py_tracefunc function)
 }
 #endif
 
-/* Between these two the interpreter tells nobody of calls, as within a trace
- * function: what we do in a hook is not the program's. */
+/* Between these two the interpreter reports no calls, as within a trace
+ * function: what a hook of ours does is not the program's. */
 static inline void vpy_hook_enter(PyThreadState *tstate)
 {
     tstate->tracing++;
@@ -97,11 +97,11 @@ static inline void vpy_hook_leave(PyThreadState *tstate)
 #define VPY_NEWEST_PROVEN 0x030D0000
 #define VPY_IS_PROVEN ((PY_VERSION_HEX & 0xffff0000) <= VPY_NEWEST_PROVEN)
 
-/* Whether "auto" means the turbo engine: on the versions for which the proofs
- * show no difference that is not listed. */
+/* Whether "auto" means the turbo engine: on the versions where proofs/ found no
+ * difference but those that it lists. */
 #define VPY_TURBO_IS_PROVEN (PY_MINOR_VERSION >= 10 && PY_MINOR_VERSION <= 13)
 
-/* From 3.14 on it is another collector, which counts otherwise. */
+/* From 3.14 on another collector counts in another way. */
 #define VPY_COUNTS_YOUNG_OBJECTS (PY_VERSION_HEX < 0x030E0000)
 
 /* ---- the extra slot of a code object ----------------------------------- */
@@ -214,7 +214,7 @@ static inline bool vpy_weakref_is_to(PyObject *weakref, PyObject *object)
 #endif
 }
 
-/* What a weak reference is to: a new reference, or NULL. */
+/* The object of a weak reference: a new reference, or NULL. */
 static inline PyObject *vpy_weakref_get(PyObject *weakref)
 {
     PyObject *found = NULL;
@@ -231,9 +231,10 @@ static inline PyObject *vpy_weakref_get(PyObject *weakref)
     return found;
 }
 
-/* A new weak reference that the collector does not know of, which would show it
- * to the program. The one without a callback is shared: it may be there. Up to
- * 3.11 making one would collect garbage, which runs anything. */
+/* A new weak reference that the collector does not track: gc.get_objects()
+ * would show it to the program. One without a callback is shared, so it may
+ * exist already. Up to 3.11 making one may collect garbage, which runs any
+ * code. */
 static inline PyObject *vpy_weakref_new(PyObject *object)
 {
     int collects = PyGC_Disable();
@@ -254,8 +255,8 @@ static inline bool vpy_weakref_is_dead(PyObject *weakref)
     return found == NULL;
 }
 
-/* The state of a thread that calls something in C, which has the GIL. Up to
- * 3.11 without a call of our own: it is in a structure of the interpreter's. */
+/* The state of the calling thread, which has the GIL. Up to 3.11 it is read
+ * from a structure of the interpreter's, without a call. */
 static inline PyThreadState *vpy_thread_state(void)
 {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -267,8 +268,8 @@ static inline PyThreadState *vpy_thread_state(void)
 #endif
 }
 
-/* Whether the calling thread, Python's or not, holds the GIL. The public way
- * says yes to everybody once there are sub-interpreters. */
+/* Whether the calling thread, known to Python or not, holds the GIL. The public
+ * function returns 1 for every thread once there are sub-interpreters. */
 static inline bool vpy_holds_gil(void)
 {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -276,7 +277,7 @@ static inline bool vpy_holds_gil(void)
 #else
     PyThreadState *current = _PyThreadState_UncheckedGet();
 #endif
-    return current != NULL && current == PyGILState_GetThisThreadState();
+    return current && current == PyGILState_GetThisThreadState();
 }
 
 /* A type's dictionary: a new reference, or NULL. */

@@ -1,16 +1,16 @@
-/* Of what differs between the supported Pythons, the frames as the interpreter
- * has them. A part of compat.h, which includes it. */
+/* The part of compat.h about the interpreter's own frames. compat.h includes
+ * it. */
 #ifndef VPY_COMPAT_FRAMES_H
 #define VPY_COMPAT_FRAMES_H
 
-/* A frame as the interpreter has it: no frame object is made for it. */
+/* The interpreter's own frame, for which no frame object is made. */
 #if PY_VERSION_HEX >= 0x030B0000
 typedef _PyInterpreterFrame vpy_iframe;
 #else
 typedef PyFrameObject vpy_iframe;
 #endif
 
-/* The innermost frame of a thread, which may be none of the program's. */
+/* The innermost frame of a thread, which may be a shim. */
 static inline const vpy_iframe *vpy_iframe_innermost(PyThreadState *tstate)
 {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -76,7 +76,7 @@ static inline PyObject *vpy_iframe_local(const vpy_iframe *frame, int index)
 #endif
 }
 
-/* The interpreter's own of a frame object. */
+/* The interpreter's own frame behind a frame object. */
 static inline const vpy_iframe *vpy_iframe_of(const PyFrameObject *frame)
 {
 #if PY_VERSION_HEX >= 0x030B0000
@@ -126,8 +126,8 @@ static inline uintptr_t vpy_iframe_place(const vpy_iframe *frame)
 #endif
 }
 
-/* A function's first instructions make its cells and its generator; until then
- * the interpreter shows its frame to nobody. */
+/* A function's first instructions make its cells and its generator. Until they
+ * have run, the interpreter does not show the frame. */
 static inline bool vpy_iframe_is_incomplete(const vpy_iframe *frame,
                                             int instruction)
 {
@@ -140,9 +140,9 @@ static inline bool vpy_iframe_is_incomplete(const vpy_iframe *frame,
 #endif
 }
 
-/* What a function was called with, or has made of it since; borrowed, NULL if
- * it has no value. Functions in a function may share it, it lies in a cell
- * then: on 3.10 from the beginning, later from the first instructions on. */
+/* An argument's current value; borrowed, NULL if it has none. If inner
+ * functions use it, it lies in a cell: on 3.10 from the beginning, later once
+ * the first instructions have run. */
 static inline PyObject *vpy_iframe_argument(const vpy_iframe *frame, int index)
 {
     PyObject *value = vpy_iframe_local(frame, index);
@@ -167,18 +167,18 @@ static inline PyObject *vpy_iframe_argument(const vpy_iframe *frame, int index)
 
 /* ---- the bottom of the stack -------------------------------------------- */
 
-/* What a thread's frames have used up of the recursion limit, put aside: what
- * runs next has all of it. From 3.12 on, C functions have a limit of their own,
- * of which every evaluation below us has taken two, and the C function that it
- * called one: the next evaluation, or us. Differences are kept, as the program
- * may change the limit meanwhile. */
+/* How much of the recursion limit a thread's frames have used. While it is put
+ * aside, what runs next has the whole limit. From 3.12 on C functions have a
+ * limit of their own: every evaluation below us has taken two of it, and the C
+ * function that it called one. Differences are kept, since the program may
+ * change the limit meanwhile. */
 #define VPY_C_RECURSION_OF_EVALUATION 3
 
 typedef struct vpy_recursion {
     int python, c;
 } vpy_recursion;
 
-/* Whether the depth is where we look for it, as far as the interpreter tells.
+/* Whether the fields that we read agree with Py_GetRecursionLimit().
  */
 static inline bool vpy_recursion_is_known(PyThreadState *tstate)
 {
@@ -234,8 +234,8 @@ static inline void vpy_recursion_take_back(PyThreadState *tstate,
 #endif
 }
 
-/* The frame that runs is no longer there for what is called next, nor those
- * below it: gives it, to be put back before its evaluation goes on. */
+/* Replaces the frame that runs, and with it those below. Returns the old one,
+ * which must be put back before its evaluation goes on. */
 static inline vpy_iframe *vpy_iframes_replace(PyThreadState *tstate,
                                               vpy_iframe *frame)
 {
@@ -256,7 +256,7 @@ static inline vpy_iframe *vpy_iframes_replace(PyThreadState *tstate,
  */
 #define VPY_LINES_HAVE_COLUMNS (PY_VERSION_HEX >= 0x030B0000)
 
-/* Up to 3.11 there may be strings whose characters are not laid out yet. */
+/* Up to 3.11 a str may not be "ready": it has no characters to read yet. */
 #if PY_VERSION_HEX < 0x030C0000
 #define vpy_text_is_ready(str) PyUnicode_IS_READY(str)
 #else

@@ -9,7 +9,7 @@
 
 vst_recording *vpy_recording;
 
-/* As what a span was looked up: the `bound` of one, see self_bound.c. */
+/* Values of `bound`: as which method a span was looked up, see self_bound.c. */
 enum { BOUND_ENTER = 1, BOUND_EXIT = 2 };
 
 typedef struct annotation {
@@ -50,8 +50,9 @@ void vpy_annotation_forget(vst_recording *recording)
         numbered_recording = NULL;
 }
 
-/* Ids of the names that were used last. Most are constants of the program, so
- * the object tells; it is held, so that no other takes its address. */
+/* The ids of names that were used last, found by the address of the str: most
+ * names are constants of the program. A reference keeps each str alive, so that
+ * no other gets its address. */
 enum { CACHE_SIZE = 64 };
 
 static struct {
@@ -92,7 +93,7 @@ static vst_id id_of(PyObject *name, uint32_t recording)
 
 /* ---- record_function --------------------------------------------------- */
 
-/* What follows the name: a text, or values whose shapes are of interest. */
+/* Takes what follows the name: a text, or values whose shapes are recorded. */
 static int take_values(annotation *self, PyObject *const *values,
                        Py_ssize_t count)
 {
@@ -134,7 +135,7 @@ static int annotation_init(PyObject *object, PyObject *args, PyObject *kw)
     Py_ssize_t count = PyTuple_GET_SIZE(args);
     int stack = 0;
 
-    if (count > 1) { /* the name and what follows; only `stack` is left */
+    if (count > 1) { /* keep the name; only `stack` may follow */
         PyObject *head = PyTuple_GetSlice(args, 0, 1);
         int failed =
             !head ||
@@ -231,13 +232,15 @@ static void begin_node(const annotation *self)
     vpy_node node;
 
     vpy_node_prepare(&node, self->args, self->values);
-    vst_thread_enter_free(); /* what that records comes before */
+    vst_thread_enter_free(); /* it may record something, which must come first
+                              */
     vst_record_begin(self->id, self->instance);
     vpy_node_record(&node);
 }
 
-/* The thread that began a span says its end as well when it comes by: else a
- * bounded recording would keep it as open for ever. Guarded by the GIL. */
+/* Spans that ended on another thread. The thread that began one records its end
+ * too, with its next span: otherwise a bounded recording would keep it open for
+ * ever. Guarded by the GIL. */
 enum { FAR_MAX = 1024 };
 
 static struct far_end {
@@ -347,7 +350,8 @@ static PyObject *annotation_end(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* Decorators are made in Python; so is what waits for futures. */
+/* Calls a function of annotate.py: decorators and futures are done in Python.
+ */
 static PyObject *call_home(const char *function, PyObject *self,
                            PyObject *argument)
 {
@@ -359,7 +363,7 @@ static PyObject *call_home(const char *function, PyObject *self,
     return result;
 }
 
-/* As __enter__, as __exit__, or as a decorator. */
+/* The call of a span: as __enter__, as __exit__, or as a decorator. */
 static PyObject *call_annotation(PyObject *object, PyObject *const *args,
                                  size_t flagged, PyObject *names)
 {

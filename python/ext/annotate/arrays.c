@@ -1,6 +1,6 @@
-/* See arrays.h: whatever has a buffer, an __array_interface__ or speaks DLPack
- * counts as an array. Nothing here raises; what cannot be told stays empty.
- * Under the GIL. */
+/* See arrays.h: an object counts as an array if it has a buffer, an
+ * __array_interface__ or __dlpack__. Nothing here raises; what is unknown stays
+ * empty. With the GIL. */
 #include "annotate/arrays.h"
 
 #include <stdlib.h>
@@ -125,7 +125,8 @@ static bool from_interface(PyObject *object, vpy_array *a)
     return a->dims >= 0;
 }
 
-/* The head of a DLManagedTensor, which the standard keeps as it is. */
+/* The head of a DLManagedTensor, which does not change between versions of the
+ * standard. */
 typedef struct dlpack_tensor {
     void *data;
     int32_t device_type, device_id;
@@ -155,7 +156,7 @@ static bool from_dlpack(PyObject *object, vpy_array *a)
         if (t->code < sizeof kinds - 1)
             a->type = type_name(kinds[t->code], t->bits / 8);
     }
-    Py_XDECREF(capsule); /* which frees what nobody took */
+    Py_XDECREF(capsule); /* frees the tensor, since nobody took it */
     return a->dims >= 0;
 }
 

@@ -1,4 +1,4 @@
-/* arrays.c: what an object says of itself as an array, in torch's terms. */
+/* arrays.c: shape, strides and element type of an object, in torch's terms. */
 #ifndef VPY_ARRAYS_H
 #define VPY_ARRAYS_H
 
@@ -15,8 +15,9 @@ typedef struct vpy_array {
     uintptr_t data;                  /* where the first lies; 0: not known */
 } vpy_array;
 
-/* Whether the object has a buffer, an __array_interface__ or speaks DLPack.
- * Raises nothing; may run code of the program's. */
+/* Fills in `a` if the object has a buffer, an __array_interface__ or
+ * __dlpack__; returns whether it has. Raises nothing; may run code of the
+ * program's. */
 bool vpy_array_look_at(PyObject *object, vpy_array *a);
 
 #endif

@@ -1,6 +1,6 @@
 /* The call stack of an annotation, as torch writes it: "file(line): function;"
- * for each frame, innermost first. It is made once for each stack that occurs
- * while recording, and kept until recording stops. */
+ * for each frame, innermost first. Each text is made once for a stack, and kept
+ * until recording stops. */
 #include "annotate/annotate.h"
 
 #include "base/json.h"
@@ -44,7 +44,7 @@ static bool put_frame(vpy_json *json, PyCodeObject *code, int line)
     return false;
 }
 
-/* Our own frames are not shown: neither those that made the annotation nor the
+/* Leaves out our own frames: those that made the annotation, and those of the
  * command that runs the program. */
 static PyObject *make_text(const vst_traceback *traceback)
 {

@@ -1,19 +1,19 @@
-/* torch's _RecordFunctionFast, a context manager, looks for a profiler on its
- * thread twice: entered with one it begins a span, left with one it ends the
- * span, and raises if it began none. A recording starts, and its profiler comes
- * to a thread, while such contexts are open. So both methods are called through
- * us: our profiler is on the thread before they look, and where torch raises
- * because of it, the call is made again with ours hidden, as it would have been
- * without us. With the GIL held. */
+/* torch's _RecordFunctionFast is a context manager. It looks for a profiler on
+ * its thread twice: if there is one on __enter__ it begins a span; if there is
+ * one on __exit__ it ends the span, and raises if it began none. A recording
+ * may start, and put its profiler on a thread, while such contexts are open. So
+ * both methods are called through us. We put our profiler on the thread before
+ * they look. If torch raises because of it, we make the call again with ours
+ * hidden, as it would have been without us. With the GIL held. */
 #include "annotate/annotate.h"
 
 #include "thunks/watched_methods.h"
 
 #include <string.h>
 
-/* Functions of the adapter, for the calling thread: the first brings our
- * profiler, if we record; the second calls with ours hidden, unless another is
- * there. */
+/* Functions of the adapter. The first puts our profiler on the calling thread
+ * if we record; the second calls a function with ours hidden, unless the thread
+ * has another one. */
 static void (*attend)(void);
 static void (*call_without)(void (*function)(void *), void *ctx);
 

@@ -1,18 +1,17 @@
-/* Annotations as nodes of the execution trace (<vestige/graph.h>): what was
- * given to record_function, as values. Arrays are told of as tensors; those
- * that lie in the memory of the same array share its storage. Nothing here
- * raises. Under the GIL. */
-#include <stdlib.h>
-#include <string.h>
-
+/* Annotations as nodes of the execution trace (<vestige/graph.h>): the
+ * arguments of record_function, as values. Arrays are recorded as tensors;
+ * views of one array share its storage. Nothing here raises. With the GIL. */
 #include "annotate/annotate.h"
 
 #include "annotate/arrays.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include <vestige/graph.h>
 
 enum {
-    LIST_MAX = 4097, /* as the frameworks' own */
+    LIST_MAX = 4097, /* as in torch's observer */
     DEPTH_MAX = 32,
     BASES_MAX = 16,
     TEXT_MAX = 1 << 20
@@ -20,11 +19,11 @@ enum {
 
 unsigned vpy_graph_observer;
 
-/* Far above those that a framework counts from 1. */
+/* Far above the numbers of a framework, which counts from 1. */
 static uint64_t last_record = UINT64_C(1) << 40;
 
-/* Gives the calling thread's number as the framework counts; NULL: there is no
- * framework, and threads are counted here. */
+/* Returns the framework's number of the calling thread. NULL: there is no
+ * framework, and threads are numbered here. */
 static uint64_t (*framework_thread)(void);
 static uint64_t last_thread;
 static VST_THREAD_LOCAL uint64_t own_thread;
@@ -97,7 +96,7 @@ static void put_text(vpy_node *node, const char *text, size_t length)
 
 /* ---- values -------------------------------------------------------------- */
 
-/* Where the memory begins that an array looks at: its own or another's. */
+/* Where the memory of an array begins, or of the array that it is a view of. */
 static uintptr_t storage_of(PyObject *object, const vpy_array *a)
 {
     uintptr_t storage = a->data;
@@ -178,7 +177,8 @@ static void put_long(vpy_node *node, PyObject *object)
 
 static void put_value(vpy_node *node, PyObject *object, int depth);
 
-/* Looked at one by one: what they run may change the list. */
+/* Reads the size anew each time: looking at an item may run code that changes
+ * the list. */
 static void put_items(vpy_node *node, PyObject *list, int depth)
 {
     PyObject *items = PySequence_Tuple(list);

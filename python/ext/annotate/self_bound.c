@@ -1,19 +1,19 @@
-/* Methods that, looked up on an object, are that object.
+/* Methods that are looked up on an object and found as that very object.
  *
- * A `with` looks up __enter__ and __exit__ and calls what it finds. Of an
- * ordinary method it finds an object that is made for the occasion, to bind the
- * method to what it was looked up on; two of them are a third of what a span
- * costs that is not recorded. Here the object itself is found, and a bit in it
- * says as what. How it is then called is its type's business.
+ * A `with` looks up __enter__ and __exit__ and calls what it finds. For an
+ * ordinary method Python makes a bound method object each time; two of them are
+ * a third of the cost of a span that is not recorded. Here the look-up returns
+ * the object itself and sets a bit in it that says which method was meant. The
+ * object's type does the call.
  *
- * Where a subclass has a __call__ of its own, the method is an ordinary one.
- * All of it runs with the GIL. */
+ * For a subclass with a __call__ of its own the method is an ordinary one. With
+ * the GIL. */
 #include "annotate/annotate.h"
 
 typedef struct self_bound {
     PyObject_HEAD
     PyObject *ordinary;  /* the method that it stands for */
-    PyTypeObject *owner; /* not held: it holds this */
+    PyTypeObject *owner; /* borrowed: the type owns this */
     size_t offset;       /* of the bits, in an object of that */
     unsigned char bit;
 } self_bound;

@@ -1,11 +1,11 @@
 /* Shapes and element types of the arrays that are given to record_function, as
- * JSON. Nothing here raises; what cannot be told stays empty. */
-#include <stdio.h>
-#include <string.h>
-
+ * JSON. Nothing here raises; what is unknown stays empty. */
 #include "annotate/annotate.h"
 
 #include "annotate/arrays.h"
+
+#include <stdio.h>
+#include <string.h>
 
 enum { ARGS_MAX = 32 };
 

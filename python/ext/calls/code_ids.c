@@ -1,7 +1,8 @@
-/* Ids of Python functions. A code object carries its id in its extra slot,
- * where it dies with it: addresses are reused, and holding on to code would
- * leak. The slot's upper half names the tracer the id was given for, so a new
- * recording starts over without visiting any code object. */
+/* Ids of Python functions. A code object carries its id in its extra slot, so
+ * the id goes when the code object is freed: a table by address would mistake a
+ * new code object for an old one, and references would keep code alive. The
+ * upper half of the slot says for which recording the id was given, so a new
+ * recording starts without visiting any code object. */
 #include "calls/ids.h"
 
 #include "base/own_code.h"
@@ -16,7 +17,7 @@ Py_ssize_t vpy_code_extra_index = -1;
 uint32_t vpy_generation;
 PyObject *vpy_last_caller;
 
-static vpy_tracer *tracer; /* whose ids are being given */
+static vpy_tracer *tracer; /* the one that gives ids, NULL: none */
 
 int vpy_code_ids_init(void)
 {
@@ -103,7 +104,7 @@ static bool wants_args(PyObject *qualname)
     return false;
 }
 
-/* Where a thread learns what it is called. */
+/* The function of threading in which a thread gets its name. */
 static bool starts_thread(const char *file, uint32_t length, PyObject *name)
 {
     static const char module[] = "/threading.py";

@@ -1,8 +1,8 @@
-/* Engines: the ways to be told of calls. Each is a file of its own; this one
- * knows which there are on this Python, which one is meant, and which one runs.
- * The first is always there. Another one may not be usable here, which is found
- * out before it starts or when it does: then the first one records, and the
- * program is told once if it asked for the other by name. */
+/* Which engines this Python has, which one a name means, and which one runs.
+ * Each engine is a file of its own. The first one in the list always works.
+ * Another one may not work here, which shows before it starts or when it does:
+ * then the first one records, and a line tells the user once if he asked for
+ * the other by name. */
 #include "calls/engine.h"
 
 #include "program/program.h"
@@ -22,9 +22,9 @@ const vpy_engine *const vpy_engines[] = {
     NULL,
 };
 
-static const vpy_engine *running;  /* NULL: none */
-static bool told;                  /* that an engine is not usable */
-static char note[VPY_MESSAGE_MAX]; /* to be told, or "" */
+static const vpy_engine *running; /* NULL: none */
+static bool told; /* the user knows that an engine is not usable */
+static char note[VPY_MESSAGE_MAX]; /* for the user, or "" */
 
 int vpy_engines_init(PyObject *module)
 {
@@ -122,7 +122,8 @@ void vpy_engine_give_up(void)
 
 static bool try_start(const vpy_engine *engine, vpy_tracer *tracer)
 {
-    tracer->engine = running = engine; /* a fork may come before it is done */
+    tracer->engine = running =
+        engine; /* a fork may come before start returns */
     if (engine->start(tracer))
         return true;
     tracer->engine = running = NULL;
@@ -142,7 +143,7 @@ bool vpy_engine_start(vpy_tracer *tracer)
         started = try_start(vpy_engines[0], tracer);
     }
     if (!started && !was_told) {
-        told = false; /* none records: the error says why */
+        told = false; /* no engine records: the error says why */
         note[0] = 0;
     }
     if (!started)
@@ -173,7 +174,7 @@ void vpy_engine_check_thread(void)
         running->check_thread();
 }
 
-/* Once: a later Python is not locked out, but told of. */
+/* Once: a later Python works, with a warning. */
 int vpy_engine_warn_if_unproven(void)
 {
     static bool warned;

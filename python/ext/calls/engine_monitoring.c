@@ -3,15 +3,15 @@
  * which costs less than a built-in function does.
  *
  * What the events do not say, and what is done about it:
- *  - Calls that are open when recording starts end without having begun: they
- *    were announced as open. Calls in C that are open then end unseen.
+ *  - Calls that are open when recording starts only end: vpy_threads_announce
+ * has recorded them as open. Calls in C that are open then end unseen.
  *  - A generator resumed by throw() gives PY_THROW and no PY_RESUME.
- *  - CALL fires for every callable; only C functions are recorded. A bound
- *    method around one is announced as the method and ends as the function.
+ *  - CALL fires for every callable; only C functions are recorded. For a bound
+ * method around a C function, CALL names the method and C_RETURN the function.
  *  - Frames of a suspended greenlet keep their events after set_events(0):
  *    callbacks are unregistered too.
  * Tool id: the first free of 4 and 3, so that debuggers (0), coverage (1),
- * profilers (2) and optimizers (5) can come and go in the traced program. */
+ * profilers (2) and optimizers (5) find theirs free in the traced program. */
 #include "calls/engine.h"
 
 #include "calls/ids.h"
@@ -92,7 +92,8 @@ static PyObject *on_raise(PyObject *self, PyObject *const *args, size_t nargsf,
 #define IS_PLAIN_CALL(op) ((op) == INSTRUMENTED_CALL)
 #endif
 
-/* A method around a C function that is called with *args has no end event. */
+/* A bound method around a C function that is called with *args has no end
+ * event. */
 static bool will_end(PyObject *const *args)
 {
     Py_ssize_t offset = PyLong_AsSsize_t(args[1]);
@@ -137,7 +138,7 @@ static PyObject *on_c_raise(PyObject *self, PyObject *const *args,
 
 /* ---- the self test's hook ------------------------------------------------ */
 
-/* What the events of functions tell of calls made for this, in order. */
+/* The events of the calls that the self test makes, in order. */
 static struct {
     PyThreadState *thread; /* that makes them, NULL: no test is under way */
     size_t length;
@@ -150,8 +151,9 @@ static void see(Py_UCS4 mark)
         test.seen[test.length++] = (char)mark;
 }
 
-/* The name's first letter where a call begins, and the event's mark. Other
- * threads and finalizers may run meanwhile: theirs is not looked at. */
+/* Notes the first letter of the function's name where a call begins, and the
+ * event's mark. Events of other threads, and of finalizers that run meanwhile,
+ * are skipped. */
 static PyObject *on_test(PyObject *self, PyObject *const *args, size_t nargsf,
                          PyObject *kwnames)
 {
@@ -384,7 +386,7 @@ bool vpy_monitoring_test_begin(void)
     test.length = 0;
     test.thread = PyThreadState_Get();
     if (!place(test_callbacks, false, false)) {
-        vpy_tracer_message[0] = 0; /* the start will say the same */
+        vpy_tracer_message[0] = 0; /* starting will report it again */
         test.thread = NULL;
     }
     return test.thread != NULL;

@@ -1,16 +1,16 @@
 /* The hooks of Python 3.10 and 3.11: a C profile function on every thread
  * state.
  *
- * Such a hook belongs to one thread. A thread made by Python is adopted before
+ * Such a hook belongs to one thread. A thread that Python makes gets it before
  * it runs: its state is in the interpreter's list when the call that made it
- * returns, which is an event of ours. One made by C appears in the list at any
- * time, and is adopted at the next event of any thread.
+ * returns, and that return is an event of ours. A thread that C makes appears
+ * in the list at any time, and gets it at the next event of any thread.
  *
  * The program may set profile hooks of its own. sys.setprofile and cProfile's
  * enable and disable are watched while recording (their method definitions call
- * through us), so the thread is the program's as long as it wants it, the gap
- * is marked, and our hook comes back after. A hook that was there before us is
- * put back when recording stops. */
+ * through us), so while the program has a hook on a thread ours is not there, a
+ * gap is recorded, and ours is set again afterwards. A hook that was there
+ * before the recording is put back when it stops. */
 #include "calls/engine.h"
 
 #include "calls/ids.h"
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a thread had before we came. */
+/* The hook that a thread had before the recording. */
 typedef struct displaced {
     uint64_t thread; /* tstate->id: never reused */
     Py_tracefunc function;
@@ -30,18 +30,19 @@ typedef struct displaced {
 
 static displaced *displaced_hooks;
 static PyInterpreterState *interpreter;
-static bool placed; /* the hooks are there: calls are recorded */
+static bool placed; /* the hooks are set */
 static bool record_native;
 static uint64_t threads_seen; /* how many were ever made, when last looked */
-static _Thread_local bool in_gap; /* this thread is the program's for now */
+static _Thread_local bool
+    in_gap; /* the program has its own hook on this thread */
 
 static int hook(PyObject *object, PyFrameObject *frame, int what,
                 PyObject *argument);
 
 /* ---- taking threads and giving them back ------------------------------- */
 
-/* The hook's object stays the program's, so sys.getprofile() says what it
- * would without us. */
+/* The object beside the hook stays the program's, so that sys.getprofile()
+ * returns what it would without us. */
 static void take(PyThreadState *tstate)
 {
     if (tstate->c_profilefunc == hook)
@@ -49,7 +50,7 @@ static void take(PyThreadState *tstate)
     if (tstate->c_profilefunc) {
         displaced *entry = malloc(sizeof *entry);
         if (!entry)
-            return; /* rather not seen than lost */
+            return; /* without memory the program keeps its hook */
         *entry =
             (displaced){tstate->id, tstate->c_profilefunc, displaced_hooks};
         displaced_hooks = entry;
@@ -71,10 +72,10 @@ static Py_tracefunc forget_displaced(PyThreadState *tstate)
     return NULL;
 }
 
-/* Only while a trigger waits for an exception: a profile function is not told
- * of those that are caught where they are raised, a trace function is. It sees
- * every line too, and lets it pass. A thread that has one, or gets one, is the
- * debugger's. */
+/* Set only while a trigger waits for exceptions: the interpreter does not
+ * report an exception to a profile function if it is caught where it was
+ * raised, but to a trace function it does. The trace function ignores all other
+ * events. A thread that has a trace function of the program's keeps that. */
 static int on_trace(PyObject *object, PyFrameObject *frame, int what,
                     PyObject *argument)
 {
@@ -103,8 +104,8 @@ static void give_back(PyThreadState *tstate)
 }
 
 /* Thread states are added at the head. C makes them without the GIL: one that
- * is counted may not be in the list yet, or gone already, so the newest is
- * looked for a while. */
+ * is counted may not be in the list yet, or may be gone. So the newest one is
+ * looked for a limited number of times. */
 VST_COLD static void adopt_new_threads(void)
 {
     static int looks;
@@ -165,8 +166,8 @@ static inline void native(int what, PyObject *code, PyObject *function)
                                id);
 }
 
-/* New threads are looked for at every second event, the one in which Python
- * made a thread among them. */
+/* It looks for new threads when a call begins and when a call in C ends, which
+ * includes the call by which Python made a thread. */
 static int hook(PyObject *object, PyFrameObject *frame, int what,
                 PyObject *argument)
 {
@@ -201,7 +202,8 @@ static void after_change(void)
         in_gap = true;
         return;
     }
-    /* The program wants no hook of its own any more, nor back what it had. */
+    /* The program has removed its own hook, and does not want back what it had
+     * before. */
     forget_displaced(tstate);
     vpy_set_profile(tstate, hook, NULL);
     if (in_gap) {
@@ -255,7 +257,7 @@ static void watch_setprofile(void)
         vpy_watch(&setprofile, ((PyCFunctionObject *)function)->m_ml, METH_O);
 }
 
-/* cProfile's class is found when the program first calls it. */
+/* cProfile's class is found when the program first calls a method of it. */
 static void native_defined(PyTypeObject *owner)
 {
     PyTypeObject *type = owner;
@@ -272,7 +274,7 @@ static void native_defined(PyTypeObject *owner)
     }
 }
 
-/* Somebody may have taken the hook away without our noticing. */
+/* Somebody may have removed the hook in a way that is not watched. */
 static void check_thread(void)
 {
     if (placed && PyThreadState_Get()->c_profilefunc != hook)

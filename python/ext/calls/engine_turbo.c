@@ -1,11 +1,11 @@
-/* The engine that is nearest to the interpreter: Python frames by the
- * evaluation hook up to 3.11 (frame_hook.c) and by monitoring's events of
- * functions alone from 3.12 on, C functions through thunks in place of their
- * own addresses (thunks.c).
+/* The turbo engine, which is nearest to the interpreter. It sees Python frames
+ * through the evaluation hook up to 3.11 (frame_hook.c), and through
+ * sys.monitoring's events for functions from 3.12 on. It sees C functions
+ * through thunks, which stand in place of their addresses (thunks/).
  *
- * It depends on more of the interpreter's inside than the others, so it is only
- * used where it was proven, and where what it does to a few calls made for this
- * is what it must do: turbo_test.c. With the GIL held. */
+ * It depends on more of the interpreter's internals than the others. So it is
+ * used only on versions where it was proven, and only after it passed its test
+ * on a few calls (turbo_test.c). With the GIL held. */
 #include "calls/engine.h"
 
 #include "calls/frame_hook.h"
@@ -22,7 +22,8 @@ enum { IS_DEBUG_BUILD = 1 };
 enum { IS_DEBUG_BUILD = 0 };
 #endif
 
-/* A debug build loads what was built for an ordinary one, too, and has this. */
+/* A debug build also loads extensions of an ordinary build; this function
+ * tells. */
 static bool is_debug_build(void)
 {
     return IS_DEBUG_BUILD || PySys_GetObject("gettotalrefcount");
@@ -65,7 +66,7 @@ static void stop_frames(vpy_tracer *tracer)
 static void prepare(const vpy_options *options)
 {
     if (options->native && !vpy_thunks_prepare())
-        vpy_tracer_message[0] = 0; /* start() will say the same */
+        vpy_tracer_message[0] = 0; /* start() will report it again */
 }
 
 static bool start(vpy_tracer *tracer)
@@ -81,7 +82,7 @@ static bool start(vpy_tracer *tracer)
     return true;
 }
 
-/* What `vestige info` says. */
+/* For `vestige info`. */
 static void tell_counts(vpy_tracer *tracer)
 {
     const vpy_thunk_counts *counts = vpy_thunks_counts();
@@ -115,7 +116,7 @@ static void check_thread(void)
 #endif
 }
 
-/* Monitoring's are counted by the engine that has its name. */
+/* The monitoring engine counts its own hooks. */
 static size_t hooks_in_place(void)
 {
     size_t count = 0;

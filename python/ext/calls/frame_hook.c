@@ -1,26 +1,25 @@
 /* Python frames up to 3.11: a function that the interpreter calls to evaluate a
- * frame (PEP 523), in every thread of the main interpreter. It records, and has
- * the frame evaluated by whoever did that before.
+ * frame (PEP 523), in every thread of the main interpreter. It records the call
+ * and passes the frame on to the evaluation function that was there before.
  *
  * What the interpreter does not say, and what is done about it:
- *  - Calls that are open when the hook comes end unseen (frame_open.c). While
- *    one of them is the innermost, the next call tells which are left.
- *  - On 3.11 the making of a generator is an evaluation too. It is none of
- * ours.
- *  - A frame for which there is no recursion left is refused only after it came
- *    by here. It is looked for. So are those of a trace function, which no
- * other engine is told of.
+ *  - Calls that are open when the hook is installed end unseen (frame_open.c).
+ * The next call that one of them makes shows which are still open.
+ *  - On 3.11, creating a generator also goes through the hook; we skip it.
+ *  - The interpreter refuses a frame beyond the recursion limit only after the
+ * hook saw it, so the hook checks the limit itself. It also skips frames of a
+ * trace function, which other engines do not see.
  *  - On 3.11 the interpreter needs no C stack for Python calls, but with a hook
- *    it does. Where a quarter of the stack is left the hook goes away, for all
- *    threads, until the thread has come back some way; the thread tells of a
- * gap and the others do when they come by again.
- *  - Somebody else may take the place of the hook, and call it from there. It
- *    cannot be taken out then: it records nothing once recording has stopped,
- *    and takes itself out when it finds itself in its place again.
+ * it does. When a quarter of the stack is left, the hook is removed for all
+ * threads until the thread has returned some way. The thread records a gap, and
+ * the others do so with their next call.
+ *  - Somebody else may install a hook over ours and call ours from it. Ours
+ * cannot be removed then: it records nothing once recording has stopped, and
+ * removes itself when it finds itself on top again.
  *
- * An era is a time in which the hook is in its place. An evaluation that ends
- * in another era than it began in is none that counts, unless its thread knows
- * better. With the GIL held. */
+ * An "era" is a period with the hook installed. An evaluation that ends in a
+ * different era is ignored, unless its thread was there for both. With the GIL
+ * held. */
 #include "calls/frame_hook.h"
 
 #include "calls/ids.h"
@@ -32,9 +31,8 @@
 
 #if VPY_HAS_FRAME_HOOK
 
-/* How much of a thread's C stack the hook leaves to others: on 3.11 there are
- * programs that go as deep in Python as they like, which needs none of it
- * without us. */
+/* How much of a thread's C stack the hook leaves free. On 3.11 a program may
+ * recurse in Python as deep as it likes, which takes no C stack without us. */
 static size_t stack_left(size_t size)
 {
     enum { ENOUGH = 1 << 18 };
@@ -42,7 +40,7 @@ static size_t stack_left(size_t size)
     return size / 4 > ENOUGH ? size / 4 : size / 2 < ENOUGH ? size / 2 : ENOUGH;
 }
 
-#define STACK_BACK(size) ((size) / 16) /* how far back it has to come */
+#define STACK_BACK(size) ((size) / 16) /* how far it must return */
 
 VST_THREAD_LOCAL vpy_frames_thread vpy_frames_this VST_TLS_MODEL = {
     .era = UINT64_MAX};
@@ -50,12 +48,12 @@ uint64_t vpy_frames_era;
 
 static uint64_t last_era;
 static PyInterpreterState *interpreter;
-static _PyFrameEvalFunction next_evaluate; /* that was there before us */
-static bool buried; /* somebody came into our place, and may call us */
+static _PyFrameEvalFunction next_evaluate; /* the one before ours */
+static bool buried; /* somebody is on top of us, and may call us */
 static size_t pauses;
 
 static struct {
-    uint64_t era; /* that it will go on from, 0: there is no pause */
+    uint64_t era; /* the one that was interrupted, 0: no pause */
     const vpy_frames_thread *thread; /* that asked for it */
     uintptr_t ends_above;            /* of its stack */
 } paused;
@@ -64,7 +62,7 @@ static struct {
 static struct {
     PyThreadState *thread; /* NULL: no test */
     size_t length;
-    char seen[128]; /* the first letter of a name and how it goes on */
+    char seen[128]; /* first letters of names, and marks */
 } test;
 
 static PyObject *evaluate(PyThreadState *tstate, vpy_iframe *frame,
@@ -127,7 +125,7 @@ static bool find_stack(uintptr_t *low, size_t *size)
     return found;
 }
 
-/* A thread that runs on a stack that is not its own is not watched. */
+/* A thread that runs on another stack (a greenlet's, say) is not watched. */
 static void watch_stack(vpy_frames_thread *t)
 {
     uintptr_t here = stack_pointer();
@@ -146,7 +144,7 @@ static inline bool stack_is_low(const vpy_frames_thread *t)
     return here < t->limit && here >= t->stack;
 }
 
-/* A thread has come by for the first time in this era. */
+/* The first call of a thread in this era. */
 VST_COLD static void join_era(vpy_frames_thread *t, PyThreadState *tstate)
 {
     t->era = t->since = vpy_frames_era;
@@ -177,7 +175,7 @@ static void begin_gap(void)
     pauses++;
 }
 
-/* Somebody is in our place and stays there: what the thread does is not
+/* Somebody is on top of us and stays there. What the thread does is not
  * recorded until this evaluation ends. */
 static PyObject *evaluate_in_gap(PyThreadState *tstate, vpy_iframe *frame,
                                  int throwing)
@@ -198,7 +196,7 @@ static PyObject *evaluate_in_gap(PyThreadState *tstate, vpy_iframe *frame,
     return result;
 }
 
-/* The stack is low: away, until leave_late finds that it is not. */
+/* The stack is low: removes the hook until leave_late finds that it is not. */
 VST_COLD static PyObject *evaluate_without(PyThreadState *tstate,
                                            vpy_iframe *frame, int throwing)
 {
@@ -215,13 +213,13 @@ VST_COLD static PyObject *evaluate_without(PyThreadState *tstate,
     return next_evaluate(tstate, frame, throwing);
 }
 
-/* The other threads are told when they come by. */
+/* Other threads learn of it with their next call. */
 VST_COLD static void come_back(vpy_frames_thread *t, PyThreadState *tstate)
 {
     paused.era = 0;
     vpy_open_calls_forget(t->open);
     if (!vpy_open_calls_note_all(tstate, true))
-        return; /* no memory: away for good */
+        return; /* no memory: the hook stays removed */
     vpy_frames_era = t->era = ++last_era;
     put_in_place();
     vst_record_gap(true);
@@ -251,7 +249,8 @@ static void see(char what)
         test.seen[test.length++] = what;
 }
 
-/* Nothing is recorded: a test, or somebody calls us although we have gone. */
+/* Nothing is recorded: this is a test, or somebody calls our hook although it
+ * was removed. */
 VST_COLD static PyObject *evaluate_unrecorded(PyThreadState *tstate,
                                               vpy_iframe *frame, int throwing)
 {
@@ -377,7 +376,7 @@ evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
 
 /* ---- start and stop ------------------------------------------------------ */
 
-/* Nobody calls us where the default evaluator is in place. */
+/* With the default evaluation function in place nobody calls ours. */
 bool vpy_frames_in_place(void)
 {
     if (!interpreter)
@@ -414,8 +413,8 @@ const char *vpy_frames_test_end(void)
     return test.seen;
 }
 
-/* Whoever is in our place may call us, or have forgotten us. Called by somebody
- * we call, we would go round in circles. */
+/* Whether the hook on top of ours calls ours. If it does, installing ours again
+ * would make the two call each other for ever. */
 static bool is_reached(void)
 {
     PyObject *code, *globals, *result = NULL;
@@ -446,7 +445,8 @@ void vpy_frames_unhook(void)
     take_out();
 }
 
-/* Only the default evaluator in our place says for sure that nobody calls us.
+/* Only if the default evaluation function is in place is it certain that nobody
+ * calls our hook.
  */
 void vpy_frames_check(void)
 {

@@ -1,6 +1,6 @@
 /* Python frames by the evaluation hook (PEP 523), up to 3.11: see frame_hook.c.
- * From 3.12 on the turbo engine has them from monitoring, and what is left here
- * says that there is nothing to do. */
+ * From 3.12 on the turbo engine gets frames from sys.monitoring, and
+ * vpy_frames_settle does nothing. */
 #ifndef VPY_FRAME_HOOK_H
 #define VPY_FRAME_HOOK_H
 
@@ -11,34 +11,34 @@
 
 /* ---- calls that end unseen ---------------------------------------------- */
 
-/* A call that began before the hook was there: the interpreter evaluates it
- * without us to its end. */
+/* A call that began before the hook was installed. The interpreter evaluates it
+ * to its end without calling the hook. */
 typedef struct vpy_open_call {
     const vpy_iframe *frame;
     vst_id id; /* 0: it is not recorded */
 } vpy_open_call;
 
-/* Those of a thread, outermost first. */
+/* The open calls of a thread, outermost first. */
 typedef struct vpy_open_calls {
     struct vpy_open_calls *next;
     uint64_t thread; /* tstate->id: never reused */
-    bool after_gap;  /* the thread has to be told of a gap, and of these */
+    bool after_gap;  /* the thread must record a gap and this stack */
     size_t count;
     vpy_open_call calls[];
 } vpy_open_calls;
 
-/* What the hook knows of a thread; its own. */
+/* What the hook keeps for a thread. Only that thread uses it. */
 typedef struct vpy_frames_thread {
-    uint64_t era;        /* the one it has taken notice of */
+    uint64_t era;        /* that the thread knows of */
     uint64_t since;      /* evaluations that began in this era or later count */
-    uintptr_t limit;     /* of its C stack: below it the hook goes away */
-    uint32_t depth;      /* evaluations that count and have not ended */
-    uint32_t open_depth; /* what depth is when one of the open calls runs;
+    uintptr_t limit;     /* in its C stack: below it the hook is removed */
+    uint32_t depth;      /* evaluations that count and are open */
+    uint32_t open_depth; /* the depth at which one of the open calls runs;
                           * VPY_NO_DEPTH: there are none */
     const vpy_iframe *open_top; /* the innermost of them */
     uintptr_t stack;            /* where its C stack ends */
     size_t stack_size;
-    bool is_low; /* nothing is recorded, and nobody can be made to leave */
+    bool is_low;          /* in a gap: the hook cannot be removed */
     vpy_open_calls *open; /* freed when the era ends */
 } vpy_frames_thread;
 
@@ -46,20 +46,21 @@ typedef struct vpy_frames_thread {
 
 extern VST_THREAD_LOCAL vpy_frames_thread vpy_frames_this VST_TLS_MODEL;
 
-/* Grows whenever the hook comes to its place; 0 while it is not there, or
- * nothing is recorded. */
+/* An era is a period with the hook installed. Eras are counted; 0 while the
+ * hook is not installed or nothing is recorded. */
 extern uint64_t vpy_frames_era;
 
 bool vpy_frames_start(vpy_tracer *tracer); /* false: out of memory */
 void vpy_frames_stop(void);
-/* Somebody may have thrown the hook out. */
+/* Installs the hook again if somebody removed it. */
 void vpy_frames_check(void);
-/* How often it went away because the C stack came to its end, since start. */
+/* How often the hook was removed since the start because the C stack was low.
+ */
 size_t vpy_frames_pauses(void);
 bool vpy_frames_in_place(void);
 
-/* For tests: the hook comes and goes without a recording, and notes the calls
- * of this thread as "f(g()h(!)": h raised. */
+/* For the self test: install and remove the hook without a recording, and note
+ * the calls of this thread as "f(g()h(!)", where h raised. */
 void vpy_frames_hook(void);
 void vpy_frames_unhook(void);
 void vpy_frames_test_begin(void);
@@ -67,8 +68,9 @@ const char *vpy_frames_test_end(void);
 
 VST_COLD void vpy_frames_settle_slow(PyThreadState *tstate);
 
-/* Before a call in C is recorded: notices which of the calls that end unseen
- * have ended. False: it shall not be recorded, the hook is away. */
+/* To be called before a call in C is recorded: records the end of open calls
+ * that ended unseen. False: the hook is not installed, and the call must not be
+ * recorded. */
 static inline bool vpy_frames_settle(PyThreadState *tstate)
 {
     vpy_frames_thread *t = &vpy_frames_this;
@@ -84,9 +86,9 @@ static inline bool vpy_frames_settle(PyThreadState *tstate)
 /* frame_open.c */
 bool vpy_open_calls_note_all(const PyThreadState *except, bool after_gap);
 void vpy_open_calls_forget(const vpy_open_calls *except);
-/* The calling thread makes those that were noted of it its own. */
+/* The calling thread takes over the open calls that were noted for it. */
 void vpy_open_calls_take(vpy_frames_thread *t, const PyThreadState *tstate);
-/* One of them runs, and calls: those within it have ended. */
+/* One of the open calls runs and makes a call: those inside it have ended. */
 void vpy_open_calls_settle(vpy_frames_thread *t, PyThreadState *tstate);
 
 #pragma GCC visibility pop

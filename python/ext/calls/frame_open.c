@@ -1,6 +1,6 @@
-/* The calls that threads are in when the evaluation hook comes to its place.
- * The interpreter evaluates them to their end without asking the hook, so they
- * are noted here, and their end is noticed at the thread's next call. With the
+/* The calls that threads are in when the evaluation hook is installed. The
+ * interpreter evaluates them to their end without calling the hook. So they are
+ * noted here, and their ends are recorded with the thread's next call. With the
  * GIL held. */
 #include "calls/frame_hook.h"
 
@@ -24,8 +24,8 @@ static size_t count_frames(PyThreadState *tstate)
     return count;
 }
 
-/* As vpy_threads_announce tells of them: what called the program is not
- * shown. */
+/* The same calls as vpy_threads_announce records: what called the program is
+ * left out. */
 static void fill(vpy_open_calls *open, PyThreadState *tstate)
 {
     size_t i = open->count;
@@ -105,9 +105,9 @@ static void note_open_depth(vpy_frames_thread *t)
     t->open_top = any ? t->open->calls[t->open->count - 1].frame : NULL;
 }
 
-/* One of them runs, and calls: those within it have ended. A frame that is none
- * of them is that of another greenlet. A thread of C's may come back with
- * another state, and nothing of the first is left. */
+/* One of the open calls runs and makes a call: those inside it have ended. A
+ * frame that is not among them belongs to another greenlet. A thread made by C
+ * may return with another thread state, and then none of them is left. */
 void vpy_open_calls_settle(vpy_frames_thread *t, PyThreadState *tstate)
 {
     const vpy_iframe *running = vpy_iframe_innermost(tstate);
@@ -125,8 +125,8 @@ void vpy_open_calls_settle(vpy_frames_thread *t, PyThreadState *tstate)
     note_open_depth(t);
 }
 
-/* The thread was not there when the hook was, and cannot be asked when that
- * was. */
+/* Nobody knows when the hook was removed from the thread's view: the gap has no
+ * length. */
 static void tell_of_gap(vpy_open_calls *open)
 {
     vst_id *ids = calloc(open->count + 1, sizeof *ids);

@@ -1,11 +1,11 @@
-/* Ids of C functions. A C function is known by its PyMethodDef and the type of
- * what it is bound to. No object of the program's is kept alive: a definition
- * that lies in a library's image stays where it is, but one made on the heap,
- * or a class, may be freed and its address used again. For those the names are
- * compared, each time or when the class has another version. The table is
- * emptied when recording starts.
+/* Ids of C functions. The key of a C function is its PyMethodDef and the type
+ * of the object that it is bound to. The table keeps no object of the program's
+ * alive. A definition in a library's image stays where it is, but one on the
+ * heap, or a class, may be freed and its address used again: for those the
+ * names are compared, each time or when the version of the class has changed.
+ * The table is emptied when recording starts.
  *
- * A name has no address in it and is the defining class's, so it is the same in
+ * A name contains no address and names the defining class, so it is the same in
  * every run: <built-in method append of list object>. */
 #include "calls/ids.h"
 
@@ -19,7 +19,7 @@
 
 enum { FIRST_SLOTS = 1024 };
 
-/* What a function that may be freed was called when it was defined. */
+/* The names that a function that may be freed had when it got its id. */
 typedef struct names {
     char *method;
     char *owner;
@@ -107,15 +107,15 @@ static bool is_current(const vpy_native *slot)
             strcmp(n->owner, name_of_owner(slot->owner)) == 0);
 }
 
-/* A class that was changed or freed has another version, or none. */
+/* A class that changed, or a new one at its address, has another version. */
 static void note_version(vpy_native *slot)
 {
     slot->version =
         slot->in_image && slot->owner ? slot->owner->tp_version_tag : 0;
 }
 
-/* Index of a copy of the names; 0 if there is no memory, and then the slot is
- * not to be used again. */
+/* Copies the names and returns their index. 0: out of memory, and then the slot
+ * must not be used again. */
 static uint32_t keep_names(uint32_t index, const char *method,
                            const char *owner)
 {
@@ -163,8 +163,8 @@ static PyTypeObject *defining_class(PyTypeObject *type, PyMethodDef *method)
 
 typedef struct description {
     PyMethodDef *method;
-    PyTypeObject *owner; /* as the table's key has it */
-    PyObject *self;      /* of a bound one, else NULL */
+    PyTypeObject *owner; /* of the key */
+    PyObject *self;      /* that it is bound to, or NULL */
     PyObject *module;    /* name of the module, borrowed, or NULL */
 } description;
 
@@ -189,7 +189,8 @@ static bool describe(PyObject *callable, description *d)
     return false;
 }
 
-/* NULL for a function of a module, or of nothing. */
+/* The class that a method belongs to; NULL for a function of a module, or one
+ * that is bound to nothing. */
 static PyTypeObject *class_of(const description *d)
 {
     if (!d->owner || (d->self && PyModule_Check(d->self)))
@@ -199,7 +200,8 @@ static PyTypeObject *class_of(const description *d)
     return defining_class(d->owner, d->method);
 }
 
-/* Or one by which torch begins and ends a span, which would stand in it. */
+/* Also the methods by which torch begins and ends a span: they would show
+ * inside it. */
 static bool is_our_own(const description *d, PyTypeObject *class)
 {
     if (class)
@@ -217,7 +219,8 @@ static bool is_in_image(const PyMethodDef *method)
     return dladdr(method, &info) != 0;
 }
 
-/* A method is of a class, and may be called on it; a function of a module. */
+/* Names a method by its class, or by "type" if it is called on the class
+ * itself, and a function by its module. */
 static vst_id define_named(const char *method, const char *class, bool on_type,
                            const char *module, uint32_t module_length)
 {
@@ -268,7 +271,7 @@ static vst_id define_slot(vpy_native *slot, const description *d)
 
     PyErr_Fetch(&type, &value, &traceback);
     vst_id id = is_our_own(d, class) ? 0 : define(d, class);
-    /* Definitions of libraries stay; so does what static classes define. */
+    /* Definitions in libraries stay, and so do static classes. */
     bool in_image = is_in_image(d->method);
     bool freeable = slot->names || !in_image ||
                     (class && PyType_HasFeature(class, Py_TPFLAGS_HEAPTYPE));

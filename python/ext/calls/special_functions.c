@@ -1,7 +1,7 @@
-/* Functions that want more than an enter and an exit: those whose arguments and
- * results are recorded, those that a trigger watches, the one through which a
- * framework calls its modules, what its import runs, and the one in which a new
- * thread gets its name. */
+/* Functions that need more than an enter and an exit: functions whose arguments
+ * and results are recorded, functions that a trigger watches, the function
+ * through which a framework calls its modules, the code that importing the
+ * framework runs, and the function in which a new thread gets its name. */
 #include "calls/ids.h"
 
 #include "base/json.h"
@@ -12,7 +12,7 @@
 
 enum { VALUE_MAX = 200 };
 
-/* repr() is the program's code: it may fail, which is noted in its place. */
+/* repr() is the program's code. If it fails, a text in its place says so. */
 static void put_repr(vpy_json *json, PyObject *value)
 {
     PyObject *repr = PyObject_Repr(value);
@@ -59,7 +59,7 @@ static bool is_thread_start(PyCodeObject *code)
                                             "_bootstrap_inner") == 0;
 }
 
-/* Of the special ones, that of a framework. */
+/* Among special functions only the framework's import is a module's code. */
 static bool is_import(PyCodeObject *code)
 {
     return PyUnicode_CompareWithASCIIString(code->co_name, "<module>") == 0;
@@ -121,7 +121,7 @@ void vpy_code_returns(uint32_t value, vst_id entered, PyObject *code,
     } else if (value & VPY_SPECIAL && result &&
                !is_thread_start((PyCodeObject *)code)) {
         record_result(result);
-        /* repr() may have forked: ids of a child are its own. */
+        /* repr() may have forked, and a child gives its own ids. */
         value = vpy_code_value(code);
         if (value == 0)
             return;

@@ -1,6 +1,6 @@
 /* The Python tracer, as the core knows it: an implementation of the contract in
- * <vestige/tracer.h> that the core makes when a recording starts. The engine
- * that places the hooks is a file of its own. */
+ * <vestige/tracer.h> that the core makes when a recording starts. It starts and
+ * stops the parts of a recording; engine.c places the hooks. */
 #include "calls/tracer.h"
 
 #include "calls/engine.h"
@@ -19,9 +19,9 @@ static void drop_options(vpy_options *options)
     Py_CLEAR(options->log_args);
 }
 
-/* On the thread's first record, and when something asked all threads to look
- * up. A thread that records on its own may not hold the GIL; it has nothing to
- * tell then. */
+/* The recorder calls this with a thread's first record, and after somebody
+ * asked for the attention of all threads. A thread that records by itself may
+ * not hold the GIL: then there is nothing to do. */
 static void attend(void *ctx)
 {
     vpy_tracer *tracer = ctx;
@@ -55,8 +55,9 @@ static void enable_gc(void)
     gc_was_enabled = 0;
 }
 
-/* Nothing may run between noting the open calls and placing the hooks, so the
- * collector, whose finalizers are Python code, waits. */
+/* No Python code may run between noting the open calls and placing the hooks.
+ * So the garbage collector, whose finalizers are Python code, is off meanwhile.
+ */
 static vst_status start(vpy_tracer *tracer)
 {
     vst_status status = VST_E_TRACER;
@@ -106,7 +107,7 @@ void vpy_tracer_abandon(void)
 {
     if (!vpy_active)
         return;
-    vpy_active->running = true; /* or about to be, when the fork came */
+    vpy_active->running = true; /* even if the fork came while it started */
     stop(&vpy_active->base);
     enable_gc();
 }

@@ -1,7 +1,7 @@
-/* The turbo engine's test of itself, before it records for the first time: is
- * this the interpreter it was made for, and do the hooks see of a few calls
- * what they must? The calls are made for this, and none is recorded. It takes
- * about a millisecond, once. With the GIL held. */
+/* The turbo engine tests itself before it records for the first time: is this
+ * the interpreter that it was compiled for, and do the hooks report a few known
+ * calls as they should? The test makes these calls itself and records none of
+ * them. It takes about a millisecond, once. With the GIL held. */
 #include "calls/turbo_test.h"
 
 #include "calls/engine.h"
@@ -17,7 +17,7 @@ static const char *const failure = "its self test fails on this Python";
 
 /* ---- the interpreter's structures ---------------------------------------- */
 
-/* The version that runs is the one that this was compiled for. */
+/* Whether the Python that runs is the version that we were compiled for. */
 static bool is_same_version(void)
 {
     char version[16];
@@ -27,7 +27,8 @@ static bool is_same_version(void)
     return strncmp(Py_GetVersion(), version, strlen(version)) == 0;
 }
 
-/* What is read directly is what the interpreter says. */
+/* Whether the structures that we read directly agree with the interpreter's
+ * functions. */
 static bool structures_agree(void)
 {
     PyThreadState *tstate = PyThreadState_Get();
@@ -53,7 +54,8 @@ static bool structures_agree(void)
 
 typedef enum verdict { FAILED, PASSED, UNKNOWN } verdict;
 
-/* Run often enough first for the interpreter to have its own short ways. */
+/* g() runs often enough first that the interpreter specializes its
+ * instructions. */
 static const char program[] =
     "def a(x): return x\n"
     "def b():\n"
@@ -106,8 +108,8 @@ static const char *end(void)
 }
 #endif
 
-/* Unknown while other tools hold the ids that it would take, or a recording
- * does: the start says so, too. */
+/* UNKNOWN while other tools or a recording hold the tool ids that it needs.
+ * Starting will fail for the same reason then. */
 static verdict frames_are_seen(void)
 {
     PyObject *code = Py_CompileString(program, VPY_TEST_FILE, Py_file_input);
@@ -140,7 +142,8 @@ static verdict frames_are_seen(void)
 
 /* ---- calls through thunks ------------------------------------------------ */
 
-/* A function of each convention, which tells whether it got what it was given.
+/* One function for each calling convention. It returns whether it got the
+ * arguments that the test gave.
  */
 static PyObject *answer(bool as_given)
 {
@@ -200,7 +203,7 @@ static PyMethodDef functions[] = {
     {"one", one, METH_O, NULL},
     {"tuple", tuple, METH_VARARGS, NULL},
     {"array", FUNCTION(array), METH_FASTCALL, NULL},
-    /* These are called with a name, too. */
+    /* These are also called with a keyword. */
     {"tuple_and_names", FUNCTION(tuple_and_names), METH_VARARGS | METH_KEYWORDS,
      NULL},
     {"array_and_names", FUNCTION(array_and_names),
@@ -228,8 +231,8 @@ static bool passes_all(PyMethodDef *method, PyObject *names)
     return passed;
 }
 
-/* All that a function is given reaches it through a thunk, and its address can
- * be put in its place and taken out. */
+/* Whether all arguments reach a function through a thunk, and whether a thunk
+ * can be put in place and taken out again. */
 static bool thunks_pass_all(void)
 {
     PyObject *names = Py_BuildValue("(s)", "n");
@@ -249,8 +252,8 @@ static bool thunks_pass_all(void)
     return pass;
 }
 
-/* A signal's handler would run in the functions made for this, and what it
- * raises would be lost: it runs when they are done. */
+/* Signals are blocked: a handler would run inside the test's functions, and the
+ * exception that it raises would be lost. */
 static verdict test_without_signals(void)
 {
     sigset_t all, before;

@@ -1,11 +1,11 @@
 /* The interpreter's allocators (PYMEM_DOMAIN_RAW, _MEM and _OBJ), wrapped. Any
  * thread enters the hooks, those of the raw domain without the GIL.
  *
- * A hook passes on the context that it is given, and is installed with that of
- * the allocator it wraps: so it does not matter when a thread reads half of the
- * interpreter's table before a change and half after it. Whoever wraps a hook
- * keeps it: it stays then when recording stops, where it does nothing but pass
- * on, and is found again when recording starts. */
+ * A hook passes on the context that it is given, and is installed with the
+ * context of the allocator that it wraps. So it does no harm if a thread reads
+ * one half of the interpreter's table before a change and the other after it.
+ * If somebody wraps our hook, it stays when recording stops and only passes
+ * calls on; it is found again when recording starts. */
 #include "memory/memory.h"
 
 enum { RAW, MEM, OBJ, DOMAINS };
@@ -16,7 +16,7 @@ static const PyMemAllocatorDomain domain_ids[DOMAINS] = {
 static PyMemAllocatorEx wrapped[DOMAINS]; /* what a hook calls */
 static bool left_behind[DOMAINS];         /* somebody may still call ours */
 
-/* Set while a domain is asked whether it still comes by here. */
+/* Set while we test whether a domain still calls our hook. */
 static _Thread_local bool probing VST_TLS_MODEL, reached VST_TLS_MODEL;
 
 /* ---- the hooks ------------------------------------------------------------
@@ -48,7 +48,7 @@ static inline void *hook_calloc(int domain, vst_memory_kind kind, void *ctx,
                      count * size);
 }
 
-/* malloc_kind is for what is no block yet. */
+/* malloc_kind: what to record if there was no block before. */
 static inline void *hook_realloc(int domain, vst_memory_kind malloc_kind,
                                  vst_memory_kind kind, void *ctx, void *old,
                                  size_t size)
@@ -140,8 +140,9 @@ static void *obj_realloc(void *ctx, void *old, size_t size)
                         VST_MEMORY_PY_OBJECT_REALLOC, ctx, old, size);
 }
 
-/* Whatever is freed is looked at, which may be smaller than an object. What is
- * aligned as one has its first 16 bytes in one page, so they can be read. */
+/* Every block that is freed is checked, also those smaller than an object. The
+ * first 16 bytes of a block that is aligned as an object lie in one page, so
+ * they can be read. */
 __attribute__((no_sanitize_address)) static bool looks_like_code(const void *p)
 {
     return p && (uintptr_t)p % 16 == 0 &&
@@ -169,7 +170,7 @@ static bool is_ours(const PyMemAllocatorEx *allocator, int domain)
     return allocator->malloc == hooks[domain].malloc;
 }
 
-/* Whether an allocation of this domain still comes by our hook. */
+/* Whether an allocation of this domain still reaches our hook. */
 static bool reaches_ours(const PyMemAllocatorEx *allocator, int domain)
 {
     void *p;

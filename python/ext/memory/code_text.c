@@ -1,6 +1,6 @@
-/* What a code object says of itself, read as it lies in memory: names as UTF-8
- * and the line of an instruction. The interpreter's own functions for this make
- * objects or take the GIL for granted, which an allocator's hook must not.
+/* Names and lines of code objects, read from memory directly: names as UTF-8,
+ * and the line of an instruction. The interpreter's own functions make objects
+ * or need the GIL, which an allocator's hook must not.
  *
  * Any thread enters this, for a code object that a frame of its own runs. */
 #include "memory/memory.h"
@@ -115,8 +115,8 @@ static char *put_utf8(char *out, uint32_t c)
     return out;
 }
 
-/* Surrogates that stand for no byte make all of them question marks, as
- * vpy_text has it. */
+/* If one surrogate stands for no byte, all become question marks, as in
+ * vpy_text. */
 static bool encode(PyObject *str, vpy_plain_text *text)
 {
     Py_ssize_t length = PyUnicode_GET_LENGTH(str);
@@ -206,7 +206,7 @@ static PyObject *plain_text(PyObject *module, PyObject *str)
     if (vpy_plain_text_get(str, &text))
         bytes = PyBytes_FromStringAndSize(text.bytes, text.length);
     else
-        PyErr_SetString(PyExc_ValueError, "it cannot be read");
+        PyErr_SetString(PyExc_ValueError, "the text cannot be read");
     vpy_plain_text_drop(&text);
     return bytes;
 }

@@ -1,7 +1,8 @@
-/* Python's part of the memory tracer: the interpreter's allocators, and the
- * stacks that allocations are made with. What is declared here runs inside the
- * program's allocators, on any thread, with the GIL or without: it makes no
- * Python object, calls nothing that may, and raises nothing. */
+/* memory/ is Python's part of the memory tracer: it hooks the interpreter's
+ * allocators and finds the Python stack of an allocation. session/ sets its
+ * options, and the core makes the tracer and calls it. Most of it runs inside
+ * the program's allocators, on any thread, with the GIL or without: there it
+ * makes no Python object, calls nothing that may, and raises nothing. */
 #ifndef VPY_MEMORY_H
 #define VPY_MEMORY_H
 
@@ -22,7 +23,7 @@ typedef struct vpy_memory_options {
 } vpy_memory_options;
 
 int vpy_memory_init(PyObject *module);
-/* In a forked child: the hooks go. */
+/* In a forked child: removes the hooks. */
 void vpy_memory_abandon(void);
 
 /* ---- allocator_hooks.c: the interpreter's allocators ------------------------
@@ -43,14 +44,15 @@ vst_stack_id vpy_memory_stack(unsigned *flags);
 /* The parent of the outermost frame of a stack that was cut. */
 #define VPY_NODE_CUT UINT32_MAX
 
-/* Grows whenever a code object that was seen is freed: what is known by the
- * address of its code or instructions is void then. Read relaxed: the GIL
- * orders a code object's end and the beginning of the next one there. */
+/* Grows whenever a known code object is freed: what threads keep by the address
+ * of its code or instructions is no longer valid then. Read relaxed: the GIL
+ * orders the end of a code object before the next one at its address. */
 extern uint32_t vpy_nodes_generation;
 
 void vpy_nodes_begin(vst_recording *recording);
 void vpy_nodes_after_fork(void);
-/* parent itself where the frame is not to be shown. */
+/* The number of the stack of this frame and its parent; the parent's itself if
+ * the frame is not shown. */
 VST_COLD uint32_t vpy_node_find(uint32_t parent, const vpy_iframe *frame,
                                 bool is_entry);
 VST_COLD void vpy_nodes_code_freed(const void *code);

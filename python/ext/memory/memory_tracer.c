@@ -18,7 +18,7 @@ typedef struct memory_tracer {
 static memory_tracer *active; /* whose hooks are installed, NULL: none */
 static bool is_over;          /* the interpreter ends */
 
-/* What is allocated on the way is vestige's own. */
+/* vst_memory_enter: what is allocated meanwhile is our own. */
 static vst_status start(vst_memory_tracer *base)
 {
     memory_tracer *tracer = (memory_tracer *)base;
@@ -113,8 +113,8 @@ void vpy_memory_abandon(void)
         stop(&active->base);
 }
 
-/* Run at exit, after what was registered later: no hook reads what the end of
- * the interpreter frees. */
+/* Registered with atexit, and run after functions that were registered later.
+ * From then on no hook reads what the end of the interpreter frees. */
 static PyObject *end(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;

@@ -1,15 +1,15 @@
-/* The numbers of Python stacks: (number of the caller's stack, code object,
- * instruction) to a number that the trace knows. A new one is named and defined
- * there, once.
+/* The numbers of Python stacks: a table from (number of the caller's stack,
+ * code object, instruction) to the number of a stack in the trace. A stack that
+ * is not in the table is defined in the trace.
  *
- * Any thread enters this from inside an allocator, so memory comes from the
- * system alone, nothing is called while the lock is held but that, and no
- * reference to a code object is kept. Code objects are known by a serial number
- * that is looked up by their address; the hook of the object allocator tells of
- * the end of each, and the next code object at that address gets another one.
- * Stacks of a code object that ended are not looked for: no key can be theirs,
- * and when the table is full all of it is dropped. What is dropped is asked of
- * the trace again, where equal stacks are equal. */
+ * Any thread enters this from inside an allocator. So memory comes from the
+ * system, nothing else is called while the lock is held, and no reference to a
+ * code object is kept. A code object has a serial number, which is found by its
+ * address. The hook of the object allocator sees every code object end, and the
+ * next one at that address gets another serial. Entries of code objects that
+ * ended stay: no key can match them, and a full table is emptied as a whole.
+ * After that the stacks are defined in the trace again, which gives equal
+ * stacks the same number. */
 #include "memory/memory.h"
 
 #include "base/own_code.h"
@@ -27,7 +27,7 @@ enum {
 
 /* In place of a function's id. */
 #define OWN ((vst_id)0)               /* vestige's: its frames are not shown */
-#define LAUNCHER ((vst_id)UINT32_MAX) /* nor are those of who called it */
+#define LAUNCHER ((vst_id)UINT32_MAX) /* nor are its callers */
 
 typedef struct node {
     uint64_t place; /* serial << 32 | instruction << 1 | is_entry; 0: empty */
@@ -49,8 +49,9 @@ typedef struct table {
 
 uint32_t vpy_nodes_generation = 1;
 
-/* Guards the tables. Held for a look-up or an insertion. Nobody waits for it
- * inside it: a signal handler that allocates is inside an allocator already. */
+/* Guards the tables. Held for a look-up or an insertion. A signal handler does
+ * not deadlock on it: if it allocates, it is inside an allocator already and is
+ * not recorded. */
 static atomic_flag lock = ATOMIC_FLAG_INIT;
 static table nodes, codes;
 static uint32_t last_serial;
@@ -96,7 +97,8 @@ static void *map(size_t size)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Code objects that are no longer known end unseen, so caches end now. */
+/* The ends of forgotten code objects are not noticed, so the caches of all
+ * threads become invalid now. */
 static void clear(table *t)
 {
     if (t->entries && t->used)
@@ -174,7 +176,7 @@ static known_code *code_slot(uintptr_t code, size_t *index)
     return c;
 }
 
-/* Those that were pushed on by the removed one move up. */
+/* Entries that the removed one had displaced move back. */
 static void remove_code(size_t hole)
 {
     for (size_t i = hole + 1;; i++) {
@@ -199,8 +201,8 @@ void vpy_nodes_begin(vst_recording *for_recording)
     release_lock();
 }
 
-/* What another thread was in the middle of stays as it was: the memory is left
- * to the child, which makes new tables. */
+/* Another thread may have been changing the tables: the child leaks them and
+ * makes new ones. */
 void vpy_nodes_after_fork(void)
 {
     atomic_flag_clear(&lock);
@@ -224,7 +226,7 @@ void vpy_nodes_code_freed(const void *code)
 
 /* ---- what is new -------------------------------------------------------- */
 
-/* False: it cannot be told now. */
+/* False: it could not be defined. */
 static bool define_function(PyCodeObject *code, vst_id *function)
 {
     vpy_plain_text name, file;
@@ -257,7 +259,7 @@ static bool define_function(PyCodeObject *code, vst_id *function)
     return defined;
 }
 
-/* Its serial, 0: there is none to be had. */
+/* The serial of a code object, 0 if it gets none. */
 static uint32_t learn_code(PyCodeObject *code, vst_id *function)
 {
     known_code *c;

@@ -1,23 +1,23 @@
-/* Where the calling thread is in Python, as the number of a stack, at the price
- * of a few loads a frame. It is called by the funnel for every allocation.
+/* The Python stack of the calling thread, as a number, at the cost of a few
+ * loads for each frame. The funnel calls it for every allocation.
  *
  * A thread keeps the stack that it walked last: each frame's address, where in
  * its code it was, and the number of the stack up to it. A walk goes outwards
  * from the innermost frame until it meets one that is kept, and compares the
  * rest: that each frame is where it was, and was called by the one that is kept
- * before it. Nothing is taken for granted, and the loads do not wait for each
- * other. Only what differs is looked up.
+ * before it. Every frame is compared, and the loads do not depend on each
+ * other. Only frames that differ are looked up.
  *
  * When is it safe to read frames? They belong to their thread: nobody else
  * pushes or pops them, nor changes what they point to, whether that thread has
  * the GIL or let go of it. The interpreter allocates only with a chain of
  * frames that is whole; a frame that is not ready yet says so itself (see
  * vpy_iframe_is_incomplete). A frame's address is read through only after the
- * frame inside it, or the thread's state, was seen to point to it. The state of
- * a thread without the GIL is freed by another thread only when the interpreter
- * ends, before which memory is no longer traced, and who was still in here has
- * been waited for (vst_memory_stop). A thread of a sub-interpreter has no stack
- * here, nor has one that Python does not know. */
+ * frame inside it, or the thread's state, was seen to point to it. Another
+ * thread frees the state of a thread without the GIL only when the interpreter
+ * ends. Before that, memory tracing stops and waits for all threads that are in
+ * here (vst_memory_stop). Threads of sub-interpreters, and threads that Python
+ * does not know, have no stack here. */
 #include "memory/memory.h"
 
 #include <pthread.h>
@@ -57,7 +57,7 @@ typedef struct stack_cache {
 } stack_cache;
 
 static _Thread_local stack_cache *here VST_TLS_MODEL;
-static _Thread_local bool ended VST_TLS_MODEL; /* this thread, as good as */
+static _Thread_local bool ended VST_TLS_MODEL; /* the thread is about to end */
 
 static PyInterpreterState *main_interpreter;
 static _Atomic(stack_cache *) caches;
@@ -151,9 +151,9 @@ static inline void put(stack_cache *cache, size_t at, const vpy_iframe *frame)
     cache->slots[slot_of(frame)] = (uint16_t)at;
 }
 
-/* Compares what is kept from an index outwards. 0: all of it is as it was;
- * else the index of a frame whose caller is another one. *changed is the
- * outermost that is elsewhere in its code, or what it was. */
+/* Compares the kept frames from an index outwards. 0: all callers are the same;
+ * else the index of a frame whose caller differs. *changed becomes the
+ * outermost frame that has moved on in its code, if there is one. */
 static inline size_t compare(const stack_cache *cache, size_t at,
                              size_t *changed)
 {
@@ -167,8 +167,8 @@ static inline size_t compare(const stack_cache *cache, size_t at,
     return 0;
 }
 
-/* Begins with a caller that is left out; the frames are put again by whoever
- * calls this. */
+/* Makes the kept stack begin after `caller`, which is cut off. The caller of
+ * this function puts the frames in again. */
 static void cut_at(stack_cache *cache, const vpy_iframe *caller)
 {
     cache->frames[0] = caller;
@@ -176,7 +176,7 @@ static void cut_at(stack_cache *cache, const vpy_iframe *caller)
     cache->count = 0;
 }
 
-/* Too many with the fresh ones: drops the outermost. */
+/* There are too many frames: drops the outermost. */
 static VST_COLD void shorten(stack_cache *cache, size_t *fresh)
 {
     size_t kept, first;
@@ -196,8 +196,8 @@ static VST_COLD void shorten(stack_cache *cache, size_t *fresh)
     cache->count = kept;
 }
 
-/* Finds what of the kept frames is still there, and puts the others that lie
- * inside it into `fresh`. */
+/* Finds which kept frames are still there, and puts the frames inside them into
+ * `fresh`. */
 static inline size_t gather(stack_cache *cache, const vpy_iframe *frame)
 {
     size_t fresh = 0, bound = cache->count;
@@ -253,7 +253,7 @@ static uint32_t walk(stack_cache *cache, PyThreadState *tstate)
     return VST_LIKELY(id != VPY_NODE_CUT) ? id : 0;
 }
 
-/* The frames of a thread that let go of the GIL are where they were. */
+/* The frames of a thread that released the GIL have not changed. */
 static VST_COLD PyThreadState *state_without_gil(unsigned *flags)
 {
     *flags |= VST_MEMORY_UNLOCKED;
@@ -277,8 +277,8 @@ vst_stack_id vpy_memory_stack(unsigned *flags)
 /* ---- begin and end --------------------------------------------------------
  */
 
-/* In a child, before anything allocates there. The other threads are not here;
- * what they keep is for those to come. */
+/* In a forked child, before anything allocates there. The caches of threads
+ * that are gone are free for new ones. */
 static void after_fork(void)
 {
     stack_cache *cache;

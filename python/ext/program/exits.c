@@ -1,15 +1,15 @@
 /* os._exit ends the process at once: nothing that was registered for its end
- * runs. A function of ours does, from here: it finishes recordings, and may
- * name a command whose output is for standard error, such as the closing
- * report. That command is a process of its own, because os._exit is called
- * anywhere: in a signal handler, from a thread while another one is stuck in
- * an import, at the end of the stack. The GIL is kept while it runs, so other
- * threads do not go on in a program that has ended.
+ * runs. A function of ours does run, called from here: it finishes recordings,
+ * and may name a command whose output goes to standard error, such as the
+ * closing report. That command is a process of its own, because os._exit may be
+ * called anywhere: in a signal handler, while another thread holds an import
+ * lock, at the end of the stack. The GIL is held while the command runs, so
+ * that other threads do not go on in a program that has ended.
  *
- * What is replaced is how the one function object is called: os._exit,
- * posix._exit and whatever other name it has been given are all the same. It
- * gets a definition without flags meanwhile, or the interpreter would call the
- * C function itself where it specialises a call. */
+ * We replace the vectorcall of the function object, which os._exit, posix._exit
+ * and all other names share. The object gets a definition without flags
+ * meanwhile: otherwise the interpreter, where it specialises a call, would call
+ * the C function itself. */
 #include "program/program.h"
 
 #include <errno.h>
@@ -26,13 +26,14 @@ enum { CHUNK = 512, PATIENCE_MS = 5000 };
 static PyCFunctionObject *exit_function; /* NULL: not found */
 static vectorcallfunc plain_exit;
 static PyMethodDef *plain_definition, own_definition;
-static PyObject *follower; /* NULL: nobody is told */
+static PyObject *follower; /* the function of ours, or NULL */
 static long owner;         /* the process that follower is for */
 static long leaving;       /* the thread that is ending it; 0: none */
 
 /* ---- the command ------------------------------------------------------- */
 
-/* Bounded: if it is a pipe, its reader may be a thread of this process. */
+/* Waits for a limited time: the reader of a pipe may be a thread of this
+ * process, which does not run. */
 static bool put(const char *bytes, size_t count)
 {
     while (count) {
@@ -109,7 +110,7 @@ static void run_command(PyObject *words)
 
 /* ---- the call ---------------------------------------------------------- */
 
-/* The code that os._exit is given; false: it will refuse what it is given. */
+/* Reads the exit code. False: os._exit will refuse these arguments. */
 static bool take_code(PyObject *const *args, size_t nargsf, PyObject *names,
                       int *code)
 {
@@ -133,14 +134,15 @@ static bool take_code(PyObject *const *args, size_t nargsf, PyObject *names,
     return !overflow && value >= INT_MIN && value <= INT_MAX;
 }
 
-/* The stack may be used up: what we call has the whole recursion limit. */
+/* The program may have used up its recursion limit: our function gets a whole
+ * one. */
 static void tell_follower(int code)
 {
     PyThreadState *tstate = PyThreadState_Get();
     PyObject *function = follower, *words;
     vpy_recursion used = vpy_recursion_put_aside(tstate);
 
-    follower = NULL; /* here is its reference */
+    follower = NULL; /* `function` has the reference now */
     words = PyObject_CallFunction(function, "i", code);
     PyErr_Clear();
     vpy_recursion_take_back(tstate, used);
@@ -150,7 +152,7 @@ static void tell_follower(int code)
     Py_DECREF(function);
 }
 
-/* For a thread that ends a process which another one is ending. */
+/* For a thread that calls os._exit while another one is ending the process. */
 static void wait_for_the_end(void)
 {
     Py_BEGIN_ALLOW_THREADS;
@@ -159,8 +161,8 @@ static void wait_for_the_end(void)
     Py_END_ALLOW_THREADS;
 }
 
-/* Signals wait, for good: handlers of the program's have nothing to handle. Not
- * those of a fault: a file that was cut is met by a handler of ours. */
+/* Signals stay blocked: the program's handlers must not run any more. Except
+ * those of a fault, since a handler of ours deals with a file that was cut. */
 static void block_signals(sigset_t *before)
 {
     sigset_t all;
@@ -207,7 +209,7 @@ static PyObject *set_follower(PyObject *module, PyObject *function)
 {
     (void)module;
     if (owner != getpid())
-        leaving = 0; /* in a process that this one was forked from */
+        leaving = 0; /* that was in the parent of this process */
     owner = getpid();
     if (function == Py_None) {
         Py_CLEAR(follower);
@@ -228,7 +230,7 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* Before any engine changes what definitions say. */
+/* Must run before any engine changes definitions. */
 int vpy_exits_init(PyObject *module)
 {
     PyObject *posix = PyImport_ImportModule("posix");

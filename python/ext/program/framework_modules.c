@@ -1,15 +1,16 @@
-/* Calls of a framework's modules by the names that torch gives them:
- * "nn.Module: Linear_0", numbered for each class in the order in which they are
- * first called. All modules are called through one Python function, whose first
- * argument says which it is.
+/* Shows calls of a framework's modules under the names that torch gives them:
+ * "nn.Module: Linear_0", numbered for each class in the order of their first
+ * calls. The framework calls all modules through one Python function; its first
+ * argument is the module.
  *
- * And annotations that a framework begins and ends in functions of its own:
- * they are shown around what the program does between, not around those.
+ * Also annotations that a framework begins and ends in functions of its own:
+ * they are shown around what the program does between the two, without the
+ * functions.
  *
- * And the end of the framework's import, which somebody may wait for.
+ * Also the end of the framework's import, for which await_framework() waits.
  *
- * A module is known by its address and a weak reference, which tells when
- * another one has come to lie there: none is kept alive. */
+ * A module is known by its address and a weak reference, which tells whether
+ * another one lies there now. No module is kept alive. */
 #include "program/program.h"
 
 #include "calls/ids.h"
@@ -23,13 +24,13 @@ typedef struct module_entry {
     vst_id id;
 } module_entry;
 
-/* Functions of the framework's, NULL: not known. */
+/* Code objects of the framework's functions; NULL: not known. */
 static PyObject *module_code;             /* that calls its modules */
 static PyObject *enter_code, *leave_code; /* of its annotations */
 static module_entry *entries;
 static size_t capacity, count; /* capacity is 0 or a power of two */
 static PyObject *numbers;      /* class name: how many there are */
-static uint32_t generation;    /* that all of it belongs to */
+static uint32_t generation;    /* the recording that the table belongs to */
 static PyObject *waiter;       /* called once it is imported, or NULL */
 
 static void forget_all(void)
@@ -122,7 +123,7 @@ static VST_COLD vst_id add(PyObject *self)
     PyObject *weakref = vpy_weakref_new(self);
     uint32_t before = vpy_generation;
     if (weakref)
-        id = define(self); /* which may run anything: a class has a name */
+        id = define(self); /* may run any code: __name__ of a class */
     if (vpy_generation != before || !vpy_active)
         id = 0;
     if (id && make_room()) {
@@ -152,7 +153,7 @@ static vst_id known_id(PyObject *self)
                                                                      : 0;
 }
 
-/* What the function was called with; NULL: something else runs. */
+/* The module that the function was called with; NULL: another function runs. */
 static PyObject *called_module(PyObject *code, const vpy_iframe *frame)
 {
     if (!frame)
@@ -207,7 +208,7 @@ void vpy_modules_end(void)
     forget_all();
 }
 
-/* A code object or None: which one it is, a strong reference. */
+/* Takes a code object or None, with a strong reference. */
 static bool take_code(PyObject *code, PyObject **kept)
 {
     PyObject *old = *kept;
@@ -219,7 +220,7 @@ static bool take_code(PyObject *code, PyObject **kept)
     }
     *kept = code == Py_None ? NULL : code;
     Py_XINCREF(*kept);
-    /* It may have an id already that does not say what it is. */
+    /* It may have an id already, which does not mark it as special. */
     if (*kept && *kept != old)
         vpy_code_define(*kept);
     Py_XDECREF(old);
@@ -237,7 +238,8 @@ bool vpy_imports_framework(const char *file, uint32_t length, PyObject *name)
            PyUnicode_CompareWithASCIIString(name, "<module>") == 0;
 }
 
-/* Where the interpreter runs what signals ask for, in the main thread. */
+/* A pending call: the interpreter runs it in the main thread, as it does for
+ * signals. */
 static int tell_waiter(void *unused)
 {
     PyObject *called = waiter, *result;

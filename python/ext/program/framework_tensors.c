@@ -1,19 +1,19 @@
-/* Which tensors modules and optimizers of a framework hold: parameters, and
- * what optimizers keep for each. Their numbers are recorded at once, by the
- * framework's adapter: a module's when it is called for the first time in a
- * recording, an optimizer's after a step, if it holds others than before.
+/* Which tensors the modules and optimizers of a framework hold: parameters, and
+ * the state that optimizers keep for each. The framework's adapter records
+ * their storages: those of a module when it is first called in a recording,
+ * those of an optimizer after a step, if they have changed.
  *
- * Only dictionaries and lists are looked into, and no code of the program's
- * runs. Optimizers are known by address and weak reference: none is kept alive.
- * With the GIL. */
+ * We read only dictionaries, lists and tuples, and run no code of the
+ * program's. Optimizers are known by address and weak reference, and none is
+ * kept alive. With the GIL. */
 #include "program/program.h"
 
 #include <stdlib.h>
 
 #include <vestige/storage.h>
 
-/* Of the adapter. The first turns what subclasses of tensors do off (1) or as
- * it was before, which it returns. */
+/* Functions of the adapter. The first sets whether __torch_function__ of tensor
+ * subclasses runs (HUSHED: not) and returns the state before. */
 typedef int (*hush_fn)(int state);
 typedef void (*note_fn)(const uintptr_t *tensors, const unsigned char *roles,
                         size_t count,
@@ -27,7 +27,7 @@ typedef struct found {
     unsigned char *roles;
     size_t count, capacity;
     uint64_t hash;  /* of the objects, in order */
-    bool only_hash; /* nothing else is wanted */
+    bool only_hash; /* tensors are not gathered */
 } found;
 
 typedef struct optimizer {
@@ -73,7 +73,7 @@ static void add(found *out, PyObject *tensor, vst_storage_role role)
     out->roles[out->count++] = (unsigned char)role;
 }
 
-/* A tensor, or what holds some. */
+/* value: a tensor, or a container of them. */
 static void look(found *out, PyObject *value, vst_storage_role role, int depth)
 {
     Py_ssize_t at = 0;
@@ -95,13 +95,13 @@ static void look(found *out, PyObject *value, vst_storage_role role, int depth)
     }
 }
 
-/* What an instance has under a name, without asking its class: borrowed. */
+/* An attribute from the instance's own dict; borrowed. */
 static PyObject *member(PyObject *self, const char *name)
 {
     PyObject *members = PyObject_GenericGetDict(self, NULL);
     PyObject *value = members ? PyDict_GetItemString(members, name) : NULL;
 
-    Py_XDECREF(members); /* the instance has it */
+    Py_XDECREF(members); /* the instance keeps it alive */
     PyErr_Clear();
     return value;
 }
@@ -154,7 +154,8 @@ static optimizer *entry_of(PyObject *self)
         if (optimizers[i].self == self) {
             if (vpy_weakref_is_to(optimizers[i].weakref, self))
                 return &optimizers[i];
-            Py_DECREF(optimizers[i].weakref); /* another lay here */
+            Py_DECREF(
+                optimizers[i].weakref); /* of an earlier one at this address */
             optimizers[i] = optimizers[--optimizer_count];
             break;
         }

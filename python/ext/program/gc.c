@@ -31,14 +31,15 @@ static PyObject *on_gc(PyObject *self, PyObject *const *args, Py_ssize_t count)
     if (count != 2 || !vpy_active || !PyUnicode_Check(args[0]))
         Py_RETURN_NONE;
     if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0) {
-        /* Also the moment to see whether the hooks are still in place. */
+        /* Now and then the engine checks its hooks: this is a good moment. */
         vpy_engine_check_thread();
         vst_record(VST_ENTER, gc_id);
         begun_in = vpy_generation;
         length = snprintf(text, sizeof text, "\"generation\": %lld",
                           counted(args[1], "generation"));
         vst_record_args(text, (size_t)length);
-    } else if (begun_in == vpy_generation) { /* not so after a fork inside */
+    } else if (begun_in ==
+               vpy_generation) { /* false after a fork inside the collection */
         length = snprintf(
             text, sizeof text, "\"collected\": %lld, \"uncollectable\": %lld",
             counted(args[1], "collected"), counted(args[1], "uncollectable"));

@@ -1,11 +1,12 @@
-/* Greenlets: a thread that changes its call stack. greenlet.settrace tells of
- * every switch, per thread; each becomes a SWITCH record, so that replay keeps
- * one stack for each greenlet. The module is never imported from here: it is
- * looked for whenever something new is defined, and threads that are already
- * recording are asked to look up once it is there.
+/* Greenlets: with them a thread changes its call stack. greenlet.settrace
+ * reports every switch of a thread. Each becomes a SWITCH record, so that
+ * replay keeps one stack for each greenlet. We never import the module: we look
+ * for it whenever a function gets its id, and once it is there we ask all
+ * threads that record to set the trace function.
  *
- * A trace function that was there before is called as it was, and comes back
- * when recording ends. One set later takes our place, as greenlet has it. */
+ * A trace function that the program has set before is still called, and is put
+ * back when recording ends. One that it sets later replaces ours, as greenlet
+ * does it. */
 #include "program/program.h"
 
 #include "calls/ids.h"
@@ -17,7 +18,7 @@ static vpy_tracer *tracer;
 static _Thread_local uint32_t watched_generation; /* this thread is watched */
 static _Thread_local PyObject *previous;          /* the program's own */
 
-/* Greenlets are numbered by what they are; the main one of a thread is 0. */
+/* A greenlet's number is its address; the main one of a thread is 0. */
 static uint64_t stack_number(PyObject *object)
 {
     PyObject *parent = PyObject_GetAttrString(object, "parent");
@@ -61,7 +62,8 @@ static PyObject *on_switch(PyObject *self, PyObject *const *args,
         if (origin != target)
             vst_record_switch(stack_number(target));
     }
-    /* It may stop us, and be let go of while it runs. */
+    /* The program's function may stop the recording, which drops our reference
+     * while it runs. */
     PyObject *called = previous && previous != Py_None ? previous : NULL;
     if (!called)
         Py_RETURN_NONE;
@@ -119,8 +121,8 @@ void vpy_greenlets_watch_thread(void)
         Py_XSETREF(previous, before);
 }
 
-/* Only this thread's can be taken back now; the others give theirs back at
- * their next switch. */
+/* Only this thread's trace function can be removed now. The others remove
+ * theirs at their next switch. */
 void vpy_greenlets_end(void)
 {
     if (greenlet && watched_generation == vpy_generation) {

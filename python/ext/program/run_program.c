@@ -1,7 +1,8 @@
 /* Runs a program's code as the interpreter itself does: at the bottom of the
- * stack. No frame of the command is below it, so neither sys._getframe() nor
- * inspect.stack() finds one, and the recursion limit is all its own. The
- * frames of the command are put aside meanwhile, and back before they go on. */
+ * stack. No frame of the command is below it: neither sys._getframe() nor
+ * inspect.stack() finds one, and the program has the whole recursion limit. The
+ * frames of the command are taken off the thread meanwhile, and put back before
+ * they go on. */
 #include "program/program.h"
 
 static PyObject *call(PyObject *what, PyObject *with)
@@ -10,8 +11,9 @@ static PyObject *call(PyObject *what, PyObject *with)
                               : PyObject_Call(what, with, NULL);
 }
 
-/* The frame that the interpreter shows is the one we would put aside. Else the
- * program runs above the command's frames, which does no harm. */
+/* Whether the frame that the interpreter shows is the one that we would take
+ * off. If not, the program runs above the command's frames, which does no harm.
+ */
 static bool frame_is_known(PyThreadState *tstate)
 {
     PyFrameObject *shown = PyEval_GetFrame();

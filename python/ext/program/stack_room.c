@@ -25,9 +25,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What recording may take more, for what a stack of this size holds without
- * us: a call takes at most a half more than it did. The first record of a
- * thread takes some, too, whatever the size. */
+/* How much more stack recording may need: a call takes at most half as much
+ * again as without us. The first record of a thread takes some too, whatever
+ * the size. */
 static size_t room_for(size_t size)
 {
     return size / 2 + (64 << 10);
@@ -51,9 +51,9 @@ static uintptr_t lowest(size_t size)
     return (uintptr_t)address;
 }
 
-/* The kernel writes a byte: where the stack cannot grow so far, which other
- * limits and mappings may forbid, that is an error, while a write of our own
- * would end the process. */
+/* The kernel writes a byte for us. If the stack cannot grow so far, because of
+ * other limits or mappings, that is an error; a write of our own would end the
+ * process. */
 static void grow_to(uintptr_t address)
 {
     syscall(SYS_getrandom, address, 1, 0);

@@ -1,5 +1,5 @@
-/* The program's threads: the Python calls each is in when recording begins, and
- * what Python calls them. */
+/* The program's threads: the Python calls that each is in when recording
+ * begins, and their names. */
 #include "program/program.h"
 
 #include "base/own_code.h"
@@ -60,8 +60,8 @@ void vpy_threads_announce(vpy_tracer *tracer)
 
     for (; tstate; tstate = PyThreadState_Next(tstate)) {
         collect_stack(tstate, &list);
-        /* One that was made but did not start yet has no stack, and on some
-         * versions its maker's handle. */
+        /* A thread that was made but did not start yet has no stack, and on
+         * some versions it has the handle of the thread that made it. */
         if (tstate == own || list.count)
             vst_recording_open_stack(tracer->recording, tstate->thread_id,
                                      tstate == own
@@ -85,8 +85,8 @@ void vpy_threads_record_stack(void)
 
 /* ---- names ------------------------------------------------------------- */
 
-/* The attribute as the object's own dict has it: no code of the program's is
- * run. New reference or NULL, no error set. */
+/* The attribute, read without running code of the program's. New reference or
+ * NULL, no error set. */
 static PyObject *plain_attribute(PyObject *object, const char *name)
 {
     PyObject *key = PyUnicode_InternFromString(name);
@@ -108,7 +108,8 @@ static void name_thread(vpy_tracer *tracer, uint64_t handle, PyObject *thread)
     PyObject *text = vpy_text(name, &bytes, &length);
 
     if (handle == vst_thread_handle()) {
-        system_tid = (uint64_t)gettid(); /* after a fork Python's is the old */
+        system_tid =
+            (uint64_t)gettid(); /* Python's is the old one after a fork */
     } else if (native_id && PyLong_Check(native_id)) {
         system_tid = PyLong_AsUnsignedLongLong(native_id);
         if (PyErr_Occurred()) {
@@ -136,7 +137,7 @@ static PyObject *active_threads(void)
     return active && PyDict_Check(active) ? active : NULL;
 }
 
-/* What threading would call it, if somebody had imported that. */
+/* The name that threading would give, if it were imported. */
 static void name_main_thread(vpy_tracer *tracer)
 {
     if (gettid() != getpid())

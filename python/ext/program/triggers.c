@@ -1,7 +1,7 @@
 /* What makes a session take a snapshot by itself: a function or an annotation
- * that took too long, an exception of some type. Which functions are watched is
- * decided once, when their code gets its id; all others run as if there were no
- * triggers. The session's flight recorder does the rest. */
+ * that took too long, or an exception of some type. Whether a function is
+ * watched is decided once, when its code gets its id. All others run as if
+ * there were no triggers. The session's flight recorder writes the snapshot. */
 #include "program/triggers.h"
 
 #include <stdlib.h>
@@ -19,7 +19,8 @@ typedef struct watched {
 
 static watched *watches;
 static size_t watch_count, watch_capacity;
-static uint32_t recording; /* counts, so that threads forget an earlier one */
+static uint32_t
+    recording; /* its number: threads forget the calls of another one */
 
 /* The outermost calls of watched functions that a thread is in. */
 static _Thread_local struct {
@@ -32,7 +33,7 @@ static _Thread_local struct {
     } calls[OPEN_MAX];
 } open_calls;
 
-/* The last exception that was told of in this thread; only compared. */
+/* The exception that this thread reported last; only compared. */
 static _Thread_local PyObject *last_raised;
 
 void vpy_triggers_begin(vpy_triggers *triggers)
@@ -52,7 +53,7 @@ void vpy_triggers_end(void)
 
 /* ---- names --------------------------------------------------------------- */
 
-/* "C.f" and "f" end "m.C.f". A slash in the text is as good as a dot. */
+/* "C.f" and "f" end "m.C.f". A slash in the text counts as a dot. */
 static bool ends_with(const char *text, size_t length, const char *name,
                       size_t name_length)
 {
@@ -65,7 +66,7 @@ static bool ends_with(const char *text, size_t length, const char *name,
     return end == text || end[-1] == '.' || end[-1] == '/';
 }
 
-/* The file's name as a module's: without its suffix. */
+/* How much of a file's name is the module's: without its suffix. */
 static size_t module_length(const char *file, size_t length)
 {
     static const char *const suffixes[] = {".py", "/__init__"};
@@ -157,7 +158,7 @@ void vpy_triggers_entered(vst_id id)
     open_calls.count++;
 }
 
-/* A call that was open when recording began is not among them. */
+/* A call that was open when recording began is not among open_calls. */
 void vpy_triggers_left(vst_id id)
 {
     const vpy_triggers *triggers = vpy_triggers_active;
@@ -197,8 +198,7 @@ void vpy_triggers_annotation_ends(PyObject *name, vst_ticks since)
 
 /* ---- exceptions ---------------------------------------------------------- */
 
-/* Of a class, in the class's own words; borrowed, NULL if it has none. No code
- * of the program's is run. */
+/* A text from a class's own dict, or NULL. Runs no code of the program's. */
 static const char *own_text(PyTypeObject *type, const char *attribute)
 {
     PyObject *value =
@@ -238,8 +238,8 @@ static bool is_class_named(PyTypeObject *type, const char *name)
                      length - qualname_length - 1);
 }
 
-/* Ends of loops, generators and tasks are no trouble: they are named
- * themselves, or not meant. */
+/* Exceptions that end loops, generators and tasks are no failures. A trigger
+ * that names a base class does not mean them; one that names them does. */
 static bool is_control_flow(PyTypeObject *type)
 {
     return (PyObject *)type == PyExc_StopIteration ||
@@ -265,8 +265,9 @@ static bool is_meant(PyTypeObject *type, const char *name)
     return false;
 }
 
-/* An exception is told of again in every frame that it passes; where it has
- * come from further in, and was told of last, it is the same one. */
+/* The interpreter reports an exception again in every frame that it passes. It
+ * is the same one if this thread reported it last and its traceback leads
+ * further in. */
 static bool is_on_its_way(PyObject *error, PyObject *traceback)
 {
     bool same = error == last_raised && traceback &&

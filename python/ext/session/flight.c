@@ -1,6 +1,6 @@
-/* Snapshots of the recording in progress that a signal (snapshot_signal.c) or a
- * trigger asks for while a session is armed. The core's flight recorder writes
- * them; this file starts and ends it. */
+/* Snapshots that a signal (snapshot_signal.c) or a trigger asks for while a
+ * session is armed. The core's flight recorder writes them; this file starts
+ * and ends it. */
 #include "session/session.h"
 
 #include "program/triggers.h"
@@ -15,7 +15,7 @@ struct vpy_flight {
     int signal; /* 0: none */
     uint32_t signal_reason;
     bool armed;
-    bool ending; /* some thread waits, without the GIL, for it to be over */
+    bool ending; /* a thread waits for its end, without the GIL */
 };
 
 /* ---- making one ---------------------------------------------------------- */
@@ -143,12 +143,12 @@ vpy_flight *vpy_flight_create(PyObject *args, PyObject *kw)
 static vpy_flight *armed_flight; /* NULL: none */
 static bool paused;
 
-/* From 3.12 on Python warns of forks in a process with several threads; ours
- * is none of the program's. */
+/* From 3.12 on Python warns of a fork in a process with several threads. Ours
+ * must not cause that: it is stopped for the fork. */
 void vpy_flight_before_fork(void)
 {
     if (armed_flight && vst_flight_pause(armed_flight->core))
-        paused = true; /* it may be so from an earlier fork */
+        paused = true; /* or still, from an earlier fork */
 }
 
 static int resume(void *unused)
@@ -160,9 +160,9 @@ static int resume(void *unused)
     return 0;
 }
 
-/* From 3.13 on threads are counted after this is called, so the main thread
- * goes on for a moment without ours. Where another thread forks, the program
- * has several anyway. */
+/* From 3.13 on Python counts threads after it has called this. So our thread is
+ * started again a little later, by a pending call in the main thread. If
+ * another thread forked, the program has several threads anyway. */
 void vpy_flight_after_fork_in_parent(void)
 {
     if (paused && (gettid() != getpid() || Py_AddPendingCall(resume, NULL) < 0))
@@ -242,7 +242,6 @@ static PyObject *error_text(const vst_error *error)
                                   "surrogateescape");
 }
 
-/* ([(path, reason, error or None), …], requests that were refused) */
 bool vpy_flight_waits_for_exceptions(const vpy_flight *self)
 {
     return self && self->triggers.raise_count;

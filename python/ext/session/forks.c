@@ -1,13 +1,13 @@
-/* Forks, as the interpreter tells of them: what is noted before one, and what a
- * child does first. It lets go of its parent's recording, whose file the core
- * has let go of already, and calls the function that starts one of its own, if
- * there is one.
+/* Forks, as the interpreter reports them: what is noted before a fork, and what
+ * a child does first. The child drops its parent's recording, whose file the
+ * core has closed in it already, and calls the function that starts a recording
+ * of its own, if there is one.
  *
  * Only the thread that forked runs in a child, and it holds the GIL; what other
- * threads were in the middle of stays as it was. Of a child made behind the
- * interpreter's back (fork() in C, as uWSGI has it) nobody tells us: it runs on
- * unrecorded, the core refuses its records, and what is of its parent goes when
- * the child first uses us. */
+ * threads were in the middle of stays as it was. The interpreter does not
+ * report a child that C code forks (as uWSGI does). It runs on unrecorded: the
+ * core refuses its records, and it drops what belongs to its parent when it
+ * first uses us. */
 #include "session/session.h"
 
 #include "annotate/annotate.h"
@@ -20,10 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
-static PyObject *follower; /* called in a child, NULL: nobody */
+static PyObject *follower; /* called in a child of a recording, or NULL */
 static PyObject *first;    /* called in every child before, NULL: not set */
-static pid_t process;      /* that what we have is of */
-static unsigned forks, noticed; /* how many there were, as C and we count */
+static pid_t process;      /* the process that our state belongs to */
+static unsigned forks, noticed; /* seen by atfork, and dealt with */
 
 /* Of the fork this thread is about to make. */
 static _Thread_local struct {
@@ -53,8 +53,9 @@ static PyObject *after_fork_in_parent(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* Signals wait until the program itself runs: a handler of its would be called
- * inside of us, and what it raised would be lost. Takes the arguments over. */
+/* Calls a function with signals blocked: a handler of the program's would run
+ * inside the call, and an exception from it would be lost. Takes over the
+ * arguments. */
 static void call(PyObject *function, PyObject *arguments)
 {
     PyObject *result = NULL;
@@ -72,7 +73,7 @@ static void call(PyObject *function, PyObject *arguments)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* What is of the parent goes. */
+/* Drops all that belongs to the parent. */
 static void let_go(void)
 {
     process = getpid();
@@ -92,7 +93,8 @@ static void let_go(void)
         call(first, PyTuple_New(0));
 }
 
-/* A process in a namespace of its own may have its parent's number. */
+/* The number of the process is not enough: in a namespace of its own a child
+ * may have its parent's. */
 void vpy_forks_notice(void)
 {
     if (process != getpid() || noticed != forks)

@@ -194,7 +194,8 @@ static const vpy_engine *choose_engine(session *self)
     return vpy_engine_choose(&self->options);
 }
 
-/* Asked for before recording: to tell of it runs code of the program's. */
+/* Python asks for it before recording, because showing a warning runs code of
+ * the program's. */
 static PyObject *session_engine_note(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
@@ -205,7 +206,7 @@ static PyObject *session_engine_note(PyObject *object, PyObject *unused)
     return vpy_engine_take_note();
 }
 
-/* Makes the file, if that is not done. */
+/* Makes the file, if there is none yet. */
 static PyObject *session_create(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
@@ -256,7 +257,7 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
                     vpy_recording_session == object ? VST_E_STATE : VST_E_BUSY,
                     NULL);
     if (vst_session_was_cut(self->handle))
-        Py_RETURN_NONE; /* it is over, which is told when it is finished */
+        Py_RETURN_NONE; /* it is over; finish() says so */
     if (vpy_flight_begin(self->flight, self->handle) < 0)
         return NULL;
     self->options.raises = vpy_flight_waits_for_exceptions(self->flight);

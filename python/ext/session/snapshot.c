@@ -1,6 +1,6 @@
 /* vestige.snapshot(): a copy of the recording in progress. The thread that asks
- * for it waits, without the GIL, or leaves it to a thread of ours, which knows
- * nothing of Python. The list of those is guarded by the GIL; a session waits
+ * for it writes it, without the GIL, or starts a thread of ours that does,
+ * which never enters Python. The GIL guards the list of those; a session waits
  * for its own before its file is finished. */
 #include "session/session.h"
 
@@ -11,7 +11,7 @@
 
 typedef struct copy {
     struct copy *next;
-    const PyObject *session; /* borrowed: it waits for this */
+    const PyObject *session; /* borrowed: it waits for this copy */
     const vst_session *handle;
     pthread_t thread;
     unsigned long long window_ns;
@@ -21,7 +21,7 @@ typedef struct copy {
     char path[];
 } copy;
 
-static copy *copies; /* being written, or not looked at yet */
+static copy *copies; /* being written, or written and not joined */
 
 static void *write_copy(void *argument)
 {
@@ -47,7 +47,7 @@ static copy *new_copy(PyObject *session, PyObject *path)
     return self;
 }
 
-/* With all signals blocked: they are the program's. */
+/* The thread has all signals blocked: they are for the program's threads. */
 static int leave_to_thread(copy *self)
 {
     sigset_t all, before;
@@ -91,7 +91,7 @@ static PyObject *snapshot(PyObject *module, PyObject *args, PyObject *kw)
     self->overwrite = overwrite;
     self->window_ns = window_ns;
     failed = wait ? 0 : leave_to_thread(self);
-    if (wait || failed) { /* without a thread to spare it takes this one */
+    if (wait || failed) { /* no thread could be started: this one writes */
         Py_INCREF(session);
         Py_BEGIN_ALLOW_THREADS
         write_copy(self);
@@ -107,7 +107,7 @@ static PyObject *snapshot(PyObject *module, PyObject *args, PyObject *kw)
     Py_RETURN_NONE;
 }
 
-/* Whoever asked for it has gone on. */
+/* Prints an error: the caller has gone on and gets no exception. */
 static void tell(const copy *self)
 {
     const vst_error *error = &self->error;
@@ -135,11 +135,11 @@ void vpy_snapshots_wait(const PyObject *session)
         Py_END_ALLOW_THREADS
         tell(one);
         free(one);
-        link = &copies; /* it may have changed meanwhile */
+        link = &copies; /* the list may have changed meanwhile */
     }
 }
 
-/* The threads are the parent's, and so are their files. */
+/* The threads and their files belong to the parent. */
 void vpy_snapshots_after_fork(void)
 {
     copies = NULL;

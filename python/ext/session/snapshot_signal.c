@@ -1,13 +1,13 @@
 /* The signal that asks for a snapshot while a session is armed.
  *
- * It keeps its handler for as long as that: a program that sets one of its own
- * later, or the default again (as gunicorn's workers do when they begin), gets
- * what it wants behind ours. So _signal.signal is called through us. What the
- * program does with sigaction() in C stays as it is.
+ * Our handler stays for as long as that. If the program sets one of its own
+ * later, or the default (as gunicorn's workers do when they begin), that is put
+ * behind ours. For this _signal.signal is called through us. We do not touch
+ * what the program does with sigaction() in C.
  *
- * The handler runs in any thread, with or without the GIL. What it reads is
- * static, and changed only while it is not installed or in an order that is
- * safe at any moment. The rest runs with the GIL held. */
+ * The handler runs in any thread, with or without the GIL. It reads static
+ * variables alone, which change only while it is not installed, or in an order
+ * that is safe at any moment. The rest runs with the GIL held. */
 #include "session/session.h"
 
 #include "thunks/watched_methods.h"
@@ -22,10 +22,10 @@ static vst_flight *target; /* atomic; NULL: not armed */
 static uint32_t reason;
 static int handlers_inside; /* atomic: those that may hold target or `behind` */
 
-/* What the program has there. */
+/* The program's own action for the signal. */
 static struct {
     struct sigaction action;
-    bool is_chosen; /* it set that while ours was installed */
+    bool is_chosen; /* the program set it while ours was installed */
 } behind;
 
 static bool is_default(const struct sigaction *action)
@@ -45,8 +45,8 @@ static bool is_from_itself(const siginfo_t *info)
            info->si_pid == getpid();
 }
 
-/* The program set the default and sends itself the signal, which is how
- * programs end by one. It may also be one that does nothing, or stops them. */
+/* The program set the default and sends itself the signal, as programs do to
+ * end by it. The default may also be to ignore the signal, or to stop. */
 static void take_default(int number, const struct sigaction *action)
 {
     struct sigaction ours;
@@ -61,8 +61,8 @@ static void take_default(int number, const struct sigaction *action)
     sigaction(number, &ours, NULL);
 }
 
-/* Sequentially consistent: either the handler sees that there is no target, or
- * wait_for_handlers sees that it is inside. */
+/* Sequentially consistent: either the handler sees no target, or
+ * wait_for_handlers sees the handler. */
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     int before = errno;
@@ -95,15 +95,15 @@ static void wait_for_handlers(void)
         sched_yield();
 }
 
-/* As the handler that was there would have run, or else so that no system call
- * of the program's is interrupted. */
+/* Takes over the flags of the program's handler. If there is none, system calls
+ * of the program's are restarted. */
 static int install(int number, bool is_chosen)
 {
     struct sigaction action = {.sa_flags = SA_RESTART}, before;
 
     if (sigaction(number, NULL, &before) != 0)
         return -1;
-    /* The program may have put ours back after we left. */
+    /* The program may have put ours back after we removed it. */
     if (!is_ours(&before)) {
         wait_for_handlers();
         behind.action = before;
@@ -121,7 +121,7 @@ static int install(int number, bool is_chosen)
     return 0;
 }
 
-/* If the program put its own there meanwhile, that stays. */
+/* A handler that the program installed meanwhile stays. */
 static void uninstall(void)
 {
     struct sigaction current;
@@ -143,7 +143,7 @@ static PyObject *through_signal(PyObject *module, PyObject *const *args,
 static vpy_watched signal_method = {
     .through_us = (PyCFunction)(void (*)(void))through_signal};
 
-/* Whether it is called for the signal that is ours. */
+/* Whether signal.signal is called for our signal. */
 static bool is_about_ours(PyObject *const *args, Py_ssize_t count)
 {
     int overflow;
@@ -152,8 +152,8 @@ static bool is_about_ours(PyObject *const *args, Py_ssize_t count)
            PyLong_AsLongAndOverflow(args[0], &overflow) == installed;
 }
 
-/* The signal waits until our handler is back: the program's choice alone may
- * end it. */
+/* The signal is blocked until our handler is back: the program's choice alone
+ * could end the process. */
 static PyObject *through_signal(PyObject *module, PyObject *const *args,
                                 Py_ssize_t count)
 {

@@ -1,6 +1,6 @@
-/* The files of the Python functions that a recording defined, for whoever notes
- * them when it ends. Nothing is done for this while functions are defined: the
- * recorder knows them. With the GIL. */
+/* The files of the Python functions that got an id in a recording. Python notes
+ * them in the trace when it ends. Nothing is kept for this meanwhile: the
+ * recorder knows the files. With the GIL. */
 #include "session/session.h"
 
 #include <string.h>
@@ -17,9 +17,9 @@ static void gather(void *ctx, vst_id id, const char *file, uint32_t length)
     gathering *self = ctx;
     size_t size = sizeof id + sizeof length + length;
 
-    if (self->bytes != NULL) {
+    if (self->bytes) {
         if (size > self->room - self->used)
-            return; /* defined by another thread since they were counted */
+            return; /* another thread defined it after we counted */
         memcpy(self->bytes + self->used, &id, sizeof id);
         memcpy(self->bytes + self->used + sizeof id, &length, sizeof length);
         memcpy(self->bytes + self->used + sizeof id + sizeof length, file,
@@ -61,13 +61,13 @@ PyObject *vpy_source_files(vst_recording *recording)
     gathering found = {.bytes = NULL};
     PyObject *files = PyDict_New();
 
-    if (files == NULL)
+    if (!files)
         return NULL;
     vst_recording_each_file(recording, gather, &found);
     found.room = found.used;
     found.used = 0;
     found.bytes = PyMem_RawMalloc(found.room + 1);
-    if (found.bytes == NULL) {
+    if (!found.bytes) {
         Py_DECREF(files);
         return PyErr_NoMemory();
     }

@@ -1,18 +1,18 @@
-/* SIGBUS: what a program gets when somebody truncates the trace that it is
- * being recorded to, for the trace is written through mappings. While there is
- * a recording we take that signal: a fault in our own file is mended
+/* SIGBUS: the kernel sends it to a program whose trace somebody truncates,
+ * since the trace is written through mappings. While there is a recording we
+ * handle that signal: a fault in our own file is mended
  * (<vestige/storage_guard.h>) and ends the recording, not the program. Every
- * other SIGBUS goes to who had it before us, as it would have without us.
+ * other SIGBUS goes to the handler that was there before ours.
  *
- * Others install handlers too, before us and after. Ours goes in front again
- * each time the recorder maps a part of its file, and whom it finds there is
- * asked next. Each time it does so as another function (a layer), which knows
- * whom it stands in front of: somebody who was installed between two of them,
- * and puts back what it found (faulthandler.disable does), then puts back a
- * handler that does not know of it. A layer that somebody else stands in front
- * of stays when a recording stops, and only passes signals on.
+ * Others install handlers too, before us and after. Each time the recorder maps
+ * a part of its file, ours is put in front again, as another function (a
+ * "layer") that remembers the handler behind it. So there is no circle: a
+ * handler that was installed between two layers, and later puts back what it
+ * found (faulthandler.disable does), puts back a layer that does not call it. A
+ * layer that has somebody else's handler in front of it stays when a recording
+ * stops, and only passes signals on.
  *
- * A thread that blocks SIGBUS cannot be helped: the kernel ends the program.
+ * If a thread blocks SIGBUS, the kernel ends the program; nothing can be done.
  *
  * The handler runs in any thread, with the GIL or without, on the thread's
  * alternate stack if it has one. The rest is guarded by `lock`. */
@@ -28,15 +28,16 @@ enum { LAYERS = 8 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned wanted; /* how often the recorder asked for it */
-static int next_layer;  /* that was not installed for longest */
+static int next_layer;  /* the layer to install next */
 
-/* Whom each layer stands in front of. Written before the layer is installed. */
+/* The handler behind each layer. Written before the layer is installed. */
 static struct sigaction before[LAYERS];
 
 /* ---- the handler --------------------------------------------------------- */
 
-/* After many installations a layer stands for a new place, while somebody may
- * know it at an old one: handlers that call each other in a circle. */
+/* After many installations a layer is used again, while somebody may still call
+ * it as the older one: then handlers call each other in a circle, which this
+ * ends. */
 static VST_THREAD_LOCAL int nested VST_TLS_MODEL;
 
 static bool is_fault(const siginfo_t *info)
@@ -116,7 +117,7 @@ static int layer_of(const struct sigaction *action)
     return -1;
 }
 
-/* What the other handler asked of the kernel is asked for it still. */
+/* Keeps the mask and flags that the other handler asked for. */
 static void put_in_front(void)
 {
     struct sigaction now, ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
@@ -142,8 +143,8 @@ static void take_away(void)
         next_layer = layer;
 }
 
-/* Only the thread that forked is there. Another one may have had the lock: what
- * it guards is made anew. */
+/* Only the thread that forked is in the child. Another one may have held the
+ * lock, so it is made anew. */
 void vpy_storage_guard_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
@@ -185,8 +186,9 @@ static int end_recording(void *unused)
     return 0;
 }
 
-/* Maybe inside of the handler. The interpreter takes it from there: its list of
- * pending calls has a lock, which nobody holds who records. */
+/* May run inside the signal handler, so a pending call does the work. The
+ * interpreter's list of those has a lock, which no thread holds while it
+ * records. */
 static void cut(void)
 {
     Py_AddPendingCall(end_recording, NULL);

@@ -1,17 +1,16 @@
-/* len, isinstance and list.append: from 3.11 on the interpreter has
- * instructions of its own for them, which call nothing. They compare what is
- * called with what the interpreter has noted as the one meant. While recording
- * something else is noted there, and those instructions give way to ordinary
- * calls. Which would stay what they are: so the places from where the three are
- * called meanwhile are noted, and afterwards the interpreter is made to look at
- * them again, which is what it does when an instruction did not fit. With the
- * GIL. */
+/* len, isinstance and list.append: from 3.11 on the interpreter has special
+ * instructions for them, which call nothing. These compare the callable with
+ * one that the interpreter keeps. While recording we replace what it keeps, so
+ * that the instructions fall back to ordinary calls. Those would stay ordinary
+ * calls afterwards. So we note from where the three are called meanwhile, and
+ * when recording stops we make the interpreter specialize these places again.
+ * With the GIL. */
 #include "thunks/thunks.h"
 
 #if VPY_HAS_CACHED_CALLABLES
 
 #define Py_BUILD_CORE 1
-#undef _PyGC_FINALIZED /* which is another name for a function in there */
+#undef _PyGC_FINALIZED /* the internal header has a function of this name */
 #include <internal/pycore_interp.h>
 #undef Py_BUILD_CORE
 
@@ -30,7 +29,7 @@ typedef struct place {
 
 uintptr_t vpy_cached_calls[VPY_CACHED_CALLS];
 
-static PyObject *noted[CALLABLES]; /* borrowed: the interpreter keeps them */
+static PyObject *noted[CALLABLES];      /* the originals; borrowed */
 static PyInterpreterState *interpreter; /* NULL: nothing is hidden */
 static place *places;
 static size_t places_mask, places_used;
@@ -71,7 +70,7 @@ void vpy_cached_call_note(const vpy_iframe *frame, uintptr_t address)
     place *at = places ? place_of(places, places_mask, address) : NULL;
 
     *vpy_cached_call(address) = address;
-    /* Code that was freed may have left it to another one. */
+    /* The code object at this address may be another one by now. */
     if ((at && at->address && !vpy_weakref_is_dead(at->code)) || !make_room())
         return;
     PyErr_Fetch(&type, &value, &traceback);
@@ -87,8 +86,8 @@ void vpy_cached_call_note(const vpy_iframe *frame, uintptr_t address)
     PyErr_Restore(type, value, traceback);
 }
 
-/* An instruction is two bytes, its number and its argument; those of calls are
- * followed by a counter, which says 0: decide. */
+/* An instruction is two bytes, opcode and argument. Behind a call there is a
+ * counter; at 0 the interpreter specializes the call. */
 static void decide_again(const place *at)
 {
     PyObject *code = vpy_weakref_get(at->code);

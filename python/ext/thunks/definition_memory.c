@@ -1,7 +1,7 @@
-/* Where a definition lies: in the image of a program or library, where it stays
- * for good, and whether the memory there may be written: tables that are const
- * lie in pages that the loader has closed. What is mapped is read from the
- * system once and again when an address is not known. With the GIL. */
+/* Where a definition lies: whether in the image of a program or library, where
+ * it stays for good, and whether its memory may be written, since const tables
+ * lie in pages that the loader made read-only. The list of mappings is read
+ * once, and again when it does not contain an address. With the GIL. */
 #include "thunks/thunks.h"
 
 #include <link.h>
@@ -27,7 +27,7 @@ static void add(ranges *list, uintptr_t start, uintptr_t end, bool flag)
         size_t capacity = list->capacity ? list->capacity * 2 : 256;
         range *bigger = realloc(list->items, capacity * sizeof *bigger);
         if (!bigger)
-            return; /* what is not known is not written */
+            return; /* unknown memory counts as read-only */
         list->items = bigger;
         list->capacity = capacity;
     }

@@ -10,7 +10,8 @@
 
 typedef void found_fn(const vpy_found *);
 
-/* Types that were seen, in order, each held; a table finds them again. */
+/* The types that were seen, in order, with a reference to each; a hash table
+ * finds them. */
 typedef struct types {
     PyTypeObject **items;
     size_t count, capacity;
@@ -57,8 +58,8 @@ static void tell_method(PyMethodDef *method, PyTypeObject *type,
     found(&it);
 }
 
-/* Binding a method with METH_STATIC is what staticmethod does for the rest;
- * pybind11 wraps its functions into instance methods. */
+/* Static methods: staticmethod objects around built-in functions. pybind11
+ * wraps its functions into instance methods. */
 static void tell_value(PyObject *value, found_fn *found)
 {
     PyTypeObject *type = Py_TYPE(value);
@@ -82,7 +83,7 @@ static void tell_value(PyObject *value, found_fn *found)
     }
 }
 
-/* By the dozen, each on its way to us before the first is looked at: with torch
+/* Looks at values in groups, prefetching the whole group first: with torch
  * there are 130,000 of them, all over the memory. */
 static void tell_values(PyObject *dict, found_fn *found)
 {
@@ -111,7 +112,7 @@ static void tell_type(PyTypeObject *type, found_fn *found)
         return;
     for (PyMethodDef *m = type->tp_methods; m && m->ml_name; m++)
         tell_method(m, type, found);
-    /* That of a static type was made from its tables. */
+    /* The dictionary of a static type was made from its tables. */
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
         return;
     dict = vpy_type_dict(type);
@@ -162,7 +163,8 @@ static bool note(types *seen, PyObject *type)
     return true;
 }
 
-/* The function behind type.__subclasses__, NULL if it is not what we know. */
+/* The C function behind type.__subclasses__, or NULL if it is not the usual
+ * one. */
 static PyCFunction subclasses_function(void)
 {
     PyObject *dict = vpy_type_dict(&PyType_Type);
@@ -198,7 +200,7 @@ static bool find_types(types *seen)
 
 /* ---- modules ----------------------------------------------------------- */
 
-/* What is in the dictionary knows which module it was made for. */
+/* A function in the dictionary knows the module that it was made for. */
 static void tell_module(PyObject *module, found_fn *found)
 {
     PyModuleDef *definition = PyModule_GetDef(module);

@@ -1,8 +1,8 @@
-/* What a built-in function is equal to, and its hash, which dictionaries of the
- * program's may have stored: the interpreter makes both from ml_meth. As long
- * as thunks or watched methods are in place, we make them in the same way from
- * the functions behind. Any thread, with the GIL of any interpreter: static
- * types are shared. */
+/* The equality and hash of built-in functions. The interpreter computes both
+ * from ml_meth, and dictionaries of the program's may have stored the hash.
+ * While thunks or watched methods are in place, we compute them in the same way
+ * from the functions behind. Any thread enters, with the GIL of any
+ * interpreter: static types are shared. */
 #include "thunks/thunks.h"
 
 #include "thunks/watched_methods.h"
@@ -40,7 +40,7 @@ static PyObject *compare(PyObject *self, PyObject *other, int op)
     return PyBool_FromLong(equal == (op == Py_EQ));
 }
 
-/* `len.__hash__` has the function too. */
+/* `len.__hash__` is a wrapper that holds the C function too. */
 static void replace_in_wrapper(const char *name, void *from, void *to)
 {
     PyObject *dict = vpy_type_dict(&PyCFunction_Type);

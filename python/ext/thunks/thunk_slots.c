@@ -1,15 +1,15 @@
-/* Which slot behind a thunk belongs to which definition, and putting thunks in
- * place and taking them away.
+/* Which thunk, and so which slot, belongs to which definition; putting thunks
+ * in place and removing them.
  *
  * A definition in an image keeps its slot for the life of the process: others
  * may have read the thunk's address from it and go on calling it, which after
- * stop is a jump to the original. One on the heap (pybind11's) may be freed at
- * any time; it is touched only while the object that it belongs to lives, to
- * which there is a weak reference. What was found once is found again quickly.
+ * stop is a jump to the original. A definition on the heap (pybind11 makes
+ * them) may be freed at any time. We keep a weak reference to the object that
+ * it belongs to, and read the definition only while that lives.
  *
- * With the GIL. Interpreters with one of their own share static types and so
- * come by thunks: what they read of a slot was stored before the thunk's
- * address was. */
+ * With the GIL. Interpreters with a GIL of their own share static types and so
+ * call thunks too: what they read of a slot was stored before the thunk's
+ * address. */
 #include "thunks/thunks.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ vpy_thunk_slot vpy_thunk_slots[VPY_THUNKS + 1];
 vpy_thunk_about vpy_thunk_abouts[VPY_THUNKS + 1];
 
 static uint32_t used;
-static uint32_t recording; /* which one things are counted for */
+static uint32_t recording; /* the one that the counts belong to */
 static vpy_thunk_counts counts;
 
 PyCFunction vpy_thunk_original(PyCFunction function)
@@ -36,7 +36,7 @@ enum { READ_ONLY = VPY_THUNKS + 1, EXCLUDED, OVERFLOW };
 typedef struct entry {
     PyMethodDef *method; /* NULL: empty */
     uint32_t number;     /* of its slot, or why it has none */
-    uint32_t counted;    /* the recording in which it was */
+    uint32_t counted;    /* the recording that counted it */
 } entry;
 
 static entry *entries;
@@ -70,7 +70,7 @@ static bool make_room(void)
     return true;
 }
 
-/* Those whose address the interpreter or its modules compare with. */
+/* Functions whose address the interpreter or its modules compare. */
 static bool is_excluded(const vpy_found *f)
 {
     const char *name = f->method->ml_name;
@@ -102,7 +102,8 @@ static uint32_t what_it_is(const vpy_found *f)
     return 0;
 }
 
-/* Neighbours are mostly of one class; in images names are shared and stay. */
+/* The class's name, copied. Neighbours mostly have the same class, so in
+ * images, where definitions stay, they share one copy. */
 static char *copy_of_where(const vpy_found *f, bool in_image)
 {
     const vpy_thunk_about *before = used ? &vpy_thunk_abouts[used - 1] : NULL;
@@ -156,7 +157,8 @@ static void count(uint32_t number)
         counts.overflow++;
 }
 
-/* Functions come and go; a table on the heap is its type's. */
+/* Keeps a weak reference to what the definition belongs to. A type is preferred
+ * to a function: it owns the table, and functions come and go. */
 static bool hold_keeper(vpy_thunk_about *k, PyObject *keeper)
 {
     if (k->in_image)
@@ -171,8 +173,8 @@ static bool hold_keeper(vpy_thunk_about *k, PyObject *keeper)
     return k->keeper != NULL;
 }
 
-/* Another definition may lie now where one was freed. With the same function
- * behind it, which is so for all of pybind11's, the slot is as good. */
+/* Another definition may lie where one was freed. If it has the same function,
+ * as all of pybind11's have, it gets the same slot. */
 static uint32_t slot_again(entry *at, const vpy_found *f)
 {
     vpy_thunk_about *k = &vpy_thunk_abouts[at->number];
@@ -208,7 +210,7 @@ void vpy_thunks_put(const vpy_found *f)
         return;
     }
     if (vpy_thunk_number(method->ml_meth) < VPY_THUNKS)
-        return; /* a copy of a definition: its calls come by already */
+        return; /* a copy of a definition that has a thunk */
     if (is_new) {
         *at = (entry){.method = method, .number = number_for(f)};
         entries_used++;

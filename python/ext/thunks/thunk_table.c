@@ -1,5 +1,5 @@
-/* The thunks: 16,400 functions that differ in one number. All conventions by
- * which a C function is called pass at most five words, in registers; a thunk
+/* The thunks: 16,400 functions that differ in one number. Every calling
+ * convention of a C function passes at most five words, in registers. A thunk
  * puts its number into the sixth and jumps to vpy_thunk_call. They are written
  * as one block of instructions, each of the same size, so that an address is a
  * number, no table of addresses has to be relocated when we are loaded, and one
@@ -8,7 +8,7 @@
  * Any thread may be in here, with the GIL of any interpreter. */
 #include "thunks/thunks.h"
 
-/* One thunk, and what the assembler writes in front of a kind. */
+/* One thunk, and the sign that the assembler wants before a section's type. */
 #if defined(__x86_64__)
 #define SIGIL "@"
 #define THUNK "endbr64\nmovl $vpy_thunk_n, %r9d\njmp vpy_thunk_call\n"

@@ -1,8 +1,9 @@
-/* What a call through a thunk does, and when there are thunks: from start to
- * stop, and in what is imported meanwhile.
+/* What a call through a thunk does; start and stop; and thunks for modules that
+ * are imported meanwhile.
  *
- * All of it runs with the GIL but the beginning of vpy_thunk_call: interpreters
- * with a GIL of their own share static types, and are let through. */
+ * All of it runs with the GIL of the main interpreter, except the beginning of
+ * vpy_thunk_call: interpreters with a GIL of their own share static types, and
+ * their calls only pass through. */
 #include "thunks/thunks.h"
 
 #include "calls/frame_hook.h"
@@ -36,7 +37,7 @@ VST_INLINE PyObject *forward(const vpy_thunk_slot *s, words w)
     return ((five_words)(void (*)(void))s->original)(w.a, w.b, w.c, w.d, w.e);
 }
 
-/* Frames in which no Python runs, or none yet, are passed over. */
+/* Skips frames in which no Python code runs, or not yet. */
 static VST_COLD bool find_caller(const vpy_iframe *frame)
 {
     while (frame &&
@@ -56,14 +57,14 @@ VST_INLINE bool caller_is_recorded(PyThreadState *tstate)
     return find_caller(frame);
 }
 
-/* A call that is being recorded; 0: it has ended. */
+/* A call that is being recorded; recording 0: it has ended. */
 typedef struct span {
     uint64_t recording;
     vst_id id;
 } span;
 
-/* Left by a C++ exception, or because the thread is ended: then it may not have
- * the GIL. */
+/* Runs when a C++ exception leaves the call, or when the thread is ended, which
+ * then may not have the GIL. */
 static inline void leave(span *s)
 {
     if (!VST_LIKELY(s->recording == 0) && vpy_holds_gil() &&
@@ -118,7 +119,7 @@ static VST_COLD uint64_t define(uint32_t number, PyObject *self)
     bool by_class = false;
     vst_id id;
 
-    /* Somebody kept the thunk's address longer than what it was read from. */
+    /* Somebody kept the thunk's address after the definition was freed. */
     if (!vpy_thunk_is_alive(k))
         return recording;
     if (k->owner == VPY_OF_SELF && self) {
@@ -136,8 +137,9 @@ static VST_COLD uint64_t define(uint32_t number, PyObject *self)
     return vpy_thunk_slots[number].value;
 }
 
-/* The id, where the definition alone does not say it: of the rest of a slot's
- * value, if what else there is to it is as it was. 0: not so. */
+/* The id of a function that the definition alone does not decide: the one in
+ * the slot, if it is still called with the same class or from the same place.
+ * Else 0. rest: the slot's value without the recording. */
 VST_INLINE vst_id id_as_before(const vpy_thunk_slot *s, uint64_t rest,
                                PyThreadState *tstate, const PyObject *self)
 {
@@ -159,7 +161,7 @@ VST_INLINE vst_id id_as_before(const vpy_thunk_slot *s, uint64_t rest,
     return 0;
 }
 
-/* The same where it was not so; 0: it is not recorded. */
+/* Finds the id anew; 0: the function is not recorded. */
 static vst_id id_anew(uint32_t number, PyThreadState *tstate, PyObject *self)
 {
     vpy_thunk_slot *s = &vpy_thunk_slots[number];
@@ -185,7 +187,8 @@ static vst_id id_anew(uint32_t number, PyThreadState *tstate, PyObject *self)
 
 static void after_import(PyObject *module);
 
-/* Its caller may be left out, what it brings is not. */
+/* A call that imports: what it brings gets thunks, even if its caller is not
+ * recorded. */
 static VST_COLD PyObject *call_import(uint32_t number, words w, uint64_t in,
                                       vst_id id)
 {
@@ -193,16 +196,17 @@ static VST_COLD PyObject *call_import(uint32_t number, words w, uint64_t in,
     bool has_argument = vpy_thunk_abouts[number].method->ml_flags & METH_O;
     PyObject *result = id ? record(s, w, in, id) : forward(s, w);
 
-    /* One makes the module (or what an extension calls so), another fills it:
-     * its only argument. Of others the second word is no object. */
+    /* The create functions return the module, or what an extension uses as one.
+     * The exec functions get it as their only argument. In other conventions
+     * the second word is no object. */
     if (result && recording == in)
         after_import(!PyModule_Check(result) && has_argument ? w.b : result);
     return result;
 }
 
-/* A call of a function whose id is to be found, of one that imports, or while
- * nothing is recorded. It has the arguments that a thunk gives, so that going
- * there is a jump. */
+/* The uncommon calls: the id must be found, the function imports, or nothing is
+ * recorded. It takes the same arguments as vpy_thunk_call, so that calling it
+ * is a jump. */
 static VST_NOINLINE PyObject *call_other(PyObject *a, PyObject *b, PyObject *c,
                                          PyObject *d, PyObject *e,
                                          uint32_t number)
@@ -237,7 +241,7 @@ __attribute__((used)) PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
     if (!VST_LIKELY(tstate && tstate->interp == interpreter &&
                     tstate->tracing == 0))
         return call_other(a, b, c, d, e, number);
-    if (!VST_LIKELY(rest - 1 < VST_ID_MAX)) { /* so if nothing is recorded */
+    if (!VST_LIKELY(rest - 1 < VST_ID_MAX)) { /* also if nothing is recorded */
         id = id_as_before(s, rest, tstate, a);
         if (!VST_LIKELY(id))
             return call_other(a, b, c, d, e, number);
@@ -252,7 +256,8 @@ __attribute__((used)) PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
 static bool pending; /* there may be definitions that were not found yet */
 static vst_ticks walk_ended, walk_cost;
 
-/* What it allocates is not the program's. */
+/* Puts thunks everywhere. vst_memory_enter: what this allocates is not the
+ * program's. */
 static void walk(void)
 {
     vst_ticks before = vst_clock_ticks();
@@ -269,7 +274,7 @@ static void walk(void)
     walk_cost = walk_ended - before;
 }
 
-/* Looking everywhere takes at most a sixteenth of the time. */
+/* Looking everywhere may take at most a sixteenth of the time. */
 void vpy_thunks_look(void)
 {
     size_t before = vpy_thunks_counts()->covered;

@@ -1,10 +1,16 @@
-/* C functions that are called through us: PyMethodDef.ml_meth holds the address
- * of a thunk while recording. thunks.c has what a call does, thunk_slots.c
- * whose thunk it is, thunk_table.c the thunks, find_definitions.c finds the
- * definitions, definition_memory.c knows which of them may be written,
- * function_identity.c keeps functions equal to themselves, cached_callables.c
- * makes calls of those that the interpreter would not call, young_objects.c
- * keeps the collector from noticing. */
+/* thunks/ records calls of C functions for the turbo engine: while recording,
+ * PyMethodDef.ml_meth of every C function holds the address of a thunk of ours.
+ * calls/engine_turbo.c starts and stops it.
+ *
+ * - thunks.c what a call through a thunk does
+ * - thunk_slots.c which thunk belongs to which definition
+ * - thunk_table.c the thunks
+ * - find_definitions.c finds the definitions
+ * - definition_memory.c knows which of them may be written
+ * - function_identity.c keeps functions equal to themselves
+ * - cached_callables.c makes the interpreter call len and its like
+ * - young_objects.c keeps our objects out of the collector's count
+ * - watched_methods.h is for single functions */
 #ifndef VPY_THUNKS_H
 #define VPY_THUNKS_H
 
@@ -12,7 +18,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Of the recording in progress, or the last one. */
+/* Counts of the recording in progress, or of the last one. */
 typedef struct vpy_thunk_counts {
     size_t covered;   /* definitions that are called through a thunk */
     size_t overflow;  /* left out: no thunk was free */
@@ -22,20 +28,22 @@ typedef struct vpy_thunk_counts {
     size_t freed;     /* covered, and gone since */
 } vpy_thunk_counts;
 
-/* Puts thunks in front of every C function that can be reached, which takes
- * time. False, with vpy_tracer_message set. */
+/* Puts a thunk in front of every C function that can be found, which takes
+ * time. Returns false with vpy_tracer_message set. */
 bool vpy_thunks_prepare(void);
-/* Calls through them are recorded, if need be after they were prepared; those
- * of modules imported later follow. The same. */
+/* From now on calls through thunks are recorded; C functions of modules that
+ * are imported later get thunks too. Prepares first if that was not done.
+ * Returns false with vpy_tracer_message set. */
 bool vpy_thunks_start(void);
-/* They were prepared, and nothing was started: they go. */
+/* Removes thunks that were prepared, if nothing was started. */
 void vpy_thunks_give_up(void);
-/* Puts every pointer back. Calls that are inside a thunk return through it,
- * recording nothing. */
+/* Puts every pointer back. A call that is inside a thunk returns through it and
+ * records nothing. */
 void vpy_thunks_stop(void);
 const vpy_thunk_counts *vpy_thunks_counts(void);
 size_t vpy_thunks_in_place(void); /* how many have one now */
-/* Something was defined, which may be what an import brought. */
+/* Called when a function gets its id: an import may have brought definitions.
+ */
 void vpy_thunks_look(void);
 
 /* ---- thunk_table.c ----------------------------------------------------- */
@@ -55,7 +63,7 @@ PyObject *vpy_thunk_call(PyObject *a, PyObject *b, PyObject *c, PyObject *d,
 /* ---- find_definitions.c ---------------------------------------------------
  */
 
-/* How a definition was found, which says how it is named. */
+/* How a definition was found, which decides its name. */
 typedef enum vpy_thunk_owner {
     VPY_OF_MODULE, /* where: the module's name */
     VPY_OF_SELF,   /* by the class of what it is called with */

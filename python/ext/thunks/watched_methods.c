@@ -1,7 +1,7 @@
-/* Functions of others that are called through us: a definition's function is
- * replaced by one of ours, which calls the original. Under the turbo engine a
- * definition may have a thunk too (thunks.h): ours then stands between the
- * thunk and the original, whichever of the two came first. With the GIL held.
+/* See watched_methods.h: a definition's function is replaced by one of ours,
+ * which calls the original. With the turbo engine a definition may have a thunk
+ * too (thunks.h): then ours stands between the thunk and the original,
+ * whichever of the two came first. With the GIL held.
  */
 #include "thunks/watched_methods.h"
 

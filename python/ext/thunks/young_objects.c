@@ -1,16 +1,17 @@
-/* How many objects were made since the last garbage collection, as the
- * collector counts them. Ours are not the program's: thousands of weak
- * references, made at the start, would have it collect at the program's next
- * allocation, and be seen to. With the GIL. */
+/* The collector's count of objects made since the last collection. Ours must
+ * not count: the thousands of weak references that we make at the start would
+ * cause a collection at the program's next allocation, which the program could
+ * notice. With the GIL. */
 #include "thunks/thunks.h"
 
 #define Py_BUILD_CORE 1
-#undef _PyGC_FINALIZED /* which is another name for a function in there */
+#undef _PyGC_FINALIZED /* the internal header has a function of this name */
 #include <internal/pycore_interp.h>
 #undef Py_BUILD_CORE
 
-/* NULL where it is not where we were built to find it: what lies beside it says
- * whether the collector is on, and we can turn that. */
+/* Where the count is, or NULL if the structure differs from what we were built
+ * for. To check that, we turn the collector off and on and look at the field
+ * beside the count. */
 static int *find(void)
 {
 #if !VPY_COUNTS_YOUNG_OBJECTS

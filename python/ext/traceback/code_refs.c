@@ -1,9 +1,9 @@
 /* References to code objects, held by tracebacks and visible to the garbage
- * collector. A code object takes no part in garbage collection, so a cycle
- * through its constants would never be found. Therefore all tracebacks share
- * one object for each code object, which holds the only reference of theirs and
- * is known to the collector: when nobody else refers to the code object, it
- * shows the collector what the code object refers to. */
+ * collector. The collector does not track code objects, so it would never find
+ * a cycle through the constants of one. Therefore all tracebacks share one
+ * object for each code object. It holds their only reference, and the collector
+ * tracks it: when nobody else refers to the code object, it shows the collector
+ * what the code object refers to. */
 #include "traceback/traceback.h"
 
 typedef struct code_ref {
@@ -12,8 +12,8 @@ typedef struct code_ref {
 } code_ref;
 
 static Py_ssize_t extra_index;
-/* References were once taken and could not be noted: none is dropped from then
- * on, since which is which is not known. */
+/* Some references were taken but could not be noted, for lack of memory. From
+ * then on none is dropped, since nobody knows which ones these are. */
 static bool keep_all;
 
 PyObject *vpy_code_ref(PyObject *code)
@@ -42,8 +42,8 @@ static void code_ref_dealloc(PyObject *object)
     Py_DECREF(code);
 }
 
-/* No tp_clear: a traceback that is part of the cycle has one, and until it is
- * cleared it needs its code. */
+/* No tp_clear: a traceback in the cycle has one, and needs its code until then.
+ */
 static PyTypeObject code_ref_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "vestige._core.CodeReference",
     .tp_doc = PyDoc_STR("What tracebacks hold a code object with."),
@@ -54,7 +54,7 @@ static PyTypeObject code_ref_type = {
     .tp_dealloc = code_ref_dealloc,
 };
 
-/* Up to 3.11 making an object may collect garbage, which runs anything. */
+/* Up to 3.11 making an object may collect garbage, which runs any code. */
 static PyObject *make_code_ref(PyObject *code)
 {
     int was_enabled = PyGC_Disable();
@@ -109,8 +109,8 @@ int vpy_code_refs_init(void)
     extra_index = vpy_code_request_extra(NULL);
     if (extra_index < 0) {
         PyErr_SetString(PyExc_ImportError,
-                        "other tools took all the places that code objects "
-                        "have for them");
+                        "no free slot for tracebacks: too many tools use code "
+                        "objects' extra data");
         return -1;
     }
     return PyType_Ready(&code_ref_type);

@@ -1,9 +1,9 @@
-/* Where the C function lies that evaluates Python code. Compilers put what they
- * think is rarely run into a part of its own, far away, which is a function to
- * everybody else and in a stripped interpreter has no name. But the two jump
- * into each other's middle, which no other functions do: so the table of
- * functions, which every program has for unwinding, is gone through once for
- * those that do. Any thread; nothing is locked or made.
+/* Where the C function lies that evaluates Python code. Compilers put the parts
+ * that rarely run far away, where they look like another function, and in a
+ * stripped interpreter that has no name. But the two parts jump into each
+ * other's middle, which no other functions do. So we go once through the table
+ * of functions that every program has for unwinding, and look for such jumps.
+ * Any thread enters; nothing is locked or allocated.
  */
 #include "traceback/traceback.h"
 
@@ -62,9 +62,9 @@ static int32_t read_i32(const void *at)
     return value;
 }
 
-/* How many direct jumps, with a condition or without, lead from one part to the
- * middle of another. Bytes that only look like one are counted too, so a few
- * mean nothing. */
+/* Counts direct jumps, conditional or not, from one part to the middle of
+ * another. Bytes that only look like a jump are counted too, so a few mean
+ * nothing. */
 static size_t count_jumps(part from, part to)
 {
     size_t count = 0;
@@ -93,7 +93,7 @@ static bool is_part(part other)
            count_jumps(parts[0], other) >= JUMPS_MIN;
 }
 
-/* In the forms that compilers use; others are not looked at. */
+/* Reads the table in the form that compilers write; others are ignored. */
 static void find_parts(void)
 {
     enum { PCREL_SDATA4 = 0x1b, UDATA4 = 0x03, DATAREL_SDATA4 = 0x3b };
@@ -130,7 +130,7 @@ static void find_parts(void)
     }
 }
 
-/* An address that is returned to may be that behind the end. */
+/* A return address may be the one right behind the end. */
 bool vpy_is_evaluation(uintptr_t address)
 {
     pthread_once(&once, find_parts);

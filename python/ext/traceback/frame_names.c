@@ -1,11 +1,11 @@
-/* The names of tracebacks: of a Python frame for the core, what generated code
+/* The names of frames: of Python frames for the core, of what generated code
  * stands for, and the core's answer as lists of dicts. */
 #include "traceback/traceback.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What is asked about generated code, in this order. */
+/* Functions that know about generated code, asked in this order. */
 static PyObject *extra_frames; /* list of callables */
 
 static PyObject *key_name, *key_filename, *key_line;
@@ -51,7 +51,7 @@ vst_status vpy_traceback_append(void *object, uint32_t instruction,
     text name, file;
     vst_status status;
 
-    (void)flags; /* columns cost nothing */
+    (void)flags; /* columns are given always: they cost nothing */
     if (instruction & VPY_FRAME_HIDDEN)
         return VST_OK;
     at =
@@ -103,7 +103,7 @@ static vst_status add_extra_frame(PyObject *frame, const vst_named_sink *sink)
     return status;
 }
 
-/* What the callable answers; whatever it does wrong, the frame stays. */
+/* Adds what the callable answers. If it fails, the frame stays as it is. */
 static vst_status ask(PyObject *callable, PyObject *file, uint32_t line,
                       const vst_named_sink *sink)
 {
@@ -114,7 +114,7 @@ static vst_status ask(PyObject *callable, PyObject *file, uint32_t line,
     vst_status status = VST_OK;
 
     if (frames) {
-        /* The items may change the list they are in. */
+        /* The callables may change this list. */
         for (Py_ssize_t i = 0;
              i < PySequence_Fast_GET_SIZE(frames) && status == VST_OK; i++) {
             PyObject *frame = PySequence_Fast_GET_ITEM(frames, i);
@@ -130,7 +130,7 @@ static vst_status ask(PyObject *callable, PyObject *file, uint32_t line,
     return status;
 }
 
-/* torch's own, if somebody imported what it is in. New reference or NULL. */
+/* torch's own function, if its module is imported. New reference or NULL. */
 static PyObject *find_torch(void)
 {
     PyObject *modules = PyImport_GetModuleDict();
@@ -309,7 +309,7 @@ static PyObject *make_lists(const vst_symbols *symbols, size_t count,
         .list_count = count,
         .positions = positions,
     };
-    /* Thousands of new lists would have it look for garbage in them. */
+    /* Thousands of new lists would start garbage collections. */
     int was_enabled = PyGC_Disable();
     PyObject *result = PyList_New((Py_ssize_t)count);
 
@@ -360,9 +360,9 @@ static bool has_native(vst_traceback *const *handles, size_t count)
     return native != 0;
 }
 
-/* To name native frames takes long, and the loader's lock, which must not be
- * waited for with the GIL: who has it may wait for the GIL. The core takes the
- * GIL back through the unwinder for Python's. */
+/* Naming native frames takes long and needs the loader's lock. We must not wait
+ * for that with the GIL: the thread that holds it may wait for the GIL. For
+ * Python frames the core takes the GIL again through the unwinder. */
 static vst_status find_names(vst_traceback *const *handles, size_t count,
                              bool positions, vst_symbols **symbols,
                              vst_error *error)
@@ -393,7 +393,8 @@ static PyObject *symbolize(PyObject *module, PyObject *args, PyObject *kw)
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O|p:symbolize_tracebacks",
                                      names, &given, &positions))
         return NULL;
-    items = PySequence_Tuple(given); /* which nobody changes meanwhile */
+    items = PySequence_Tuple(
+        given); /* a tuple, since the program may change a list */
     if (!items)
         return NULL;
     size_t count = (size_t)PyTuple_GET_SIZE(items);

@@ -1,8 +1,8 @@
 /* The frames of the calling thread, read from the interpreter's own structures:
- * no frame object is made and no reference is taken. It is what the core's
- * tracebacks gather with, so any thread enters it, with the GIL or without; it
- * takes the GIL where it must, and never of an interpreter that ends: up to
- * 3.13 that would end the thread. */
+ * no frame object is made and no reference is taken. The core's tracebacks use
+ * it to gather frames, so any thread enters it, with the GIL or without. It
+ * takes the GIL where it must, but never from an interpreter that is ending: up
+ * to 3.13 that would end the thread. */
 #include "traceback/traceback.h"
 
 #include <sched.h>
@@ -12,9 +12,10 @@
 
 static PyInterpreterState *main_interpreter;
 
-/* Threads that are about to take the GIL, and whether that is over for good.
- * A thread counts itself, then looks; the end of the program is announced, then
- * waits for the count: one of the two sees the other (seq_cst). */
+/* How many threads are about to take the GIL, and whether that is closed for
+ * good. A thread counts itself, then looks whether it is closed. The end of the
+ * program closes it, then waits for the count. One of the two sees the other
+ * (seq_cst). */
 static atomic_uint entering;
 static atomic_bool closed;
 
@@ -25,7 +26,7 @@ static PyThreadState *take_gil(void **entered)
 {
     PyThreadState *tstate = NULL;
 
-    /* One that Python does not know has no frames. */
+    /* A thread that Python does not know has no frames. */
     if (!PyGILState_GetThisThreadState())
         return NULL;
     atomic_fetch_add(&entering, 1);
@@ -42,7 +43,7 @@ static PyThreadState *enter(void **entered)
 {
     PyThreadState *tstate;
 
-    /* Not so while it is finalized either, by any thread. */
+    /* False also while any thread finalizes the interpreter. */
     if (!VST_LIKELY(Py_IsInitialized()))
         return NULL;
     tstate = vpy_thread_with_gil();
@@ -71,8 +72,8 @@ bool vpy_frames_may_return(void)
     return Py_IsInitialized() && !atomic_load(&closed);
 }
 
-/* Run at exit, before the interpreter begins to end: who waits for the GIL
- * gets it now, nobody asks for it later. */
+/* Registered with atexit: runs before the interpreter begins to end. Threads
+ * that wait for the GIL get it now, and none asks for it later. */
 static PyObject *close_gil(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -87,7 +88,7 @@ static PyObject *close_gil(PyObject *module, PyObject *unused)
 static PyMethodDef close_method = {"vestige_at_exit", close_gil, METH_NOARGS,
                                    NULL};
 
-/* Who was entering is not here. */
+/* Threads that were entering are not in the child. */
 void vpy_traceback_after_fork(void)
 {
     atomic_store(&entering, 0);
@@ -95,9 +96,9 @@ void vpy_traceback_after_fork(void)
 
 /* ---- frames ------------------------------------------------------------- */
 
-/* The next frame that counts. One that cannot be shown does so only as the
- * entry that it may be, so that native frames are still given to the right
- * ones; *word has VPY_FRAME_HIDDEN then. */
+/* The next frame that counts. A frame that is not shown counts only if it is an
+ * entry, so that native frames are matched with the right Python frames; *word
+ * then has VPY_FRAME_HIDDEN. */
 static inline const vpy_iframe *find_next(const vpy_iframe *frame,
                                           uint32_t *word)
 {
@@ -119,7 +120,7 @@ static inline const vpy_iframe *find_next(const vpy_iframe *frame,
     return frame;
 }
 
-/* As many as there is room for; the next one is returned. */
+/* Writes as many frames as there is room for and returns the next one. */
 static const vpy_iframe *fill(vst_gathered *gathered, const vpy_iframe *frame,
                               uint32_t *word)
 {

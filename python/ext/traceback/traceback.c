@@ -1,7 +1,7 @@
-/* Tracebacks as Python objects: Traceback, of which each stack has one, and
- * CapturedTraceback, which holds one until it is told to let go. The frames are
- * the core's; here are the table through which it reaches Python's, and what
- * the garbage collector sees. */
+/* Tracebacks as Python objects: Traceback, one for each distinct stack, and
+ * CapturedTraceback, which holds one until it is cleared. The core keeps the
+ * frames. This file has the table of functions through which the core reaches
+ * Python's frames, and what the garbage collector sees. */
 #include "traceback/traceback.h"
 
 #include <structmember.h>
@@ -56,8 +56,8 @@ static int traceback_clear(PyObject *object)
     return 0;
 }
 
-/* May run under a lock of somebody's, so nothing is let go of but the
- * traceback, which the core keeps until later. */
+/* May run under any lock of the program's. So it releases only the traceback,
+ * which the core frees later. */
 static void traceback_dealloc(PyObject *object)
 {
     vpy_traceback *self = (vpy_traceback *)object;
@@ -111,8 +111,8 @@ PyTypeObject vpy_traceback_type = {
     .tp_getset = traceback_attributes,
 };
 
-/* Making the object may, up to 3.11, collect garbage first, and a finalizer may
- * take the very same traceback: so look again. */
+/* Up to 3.11 making the object may collect garbage first, and a finalizer may
+ * make the object of the same traceback: so look again. */
 static VST_COLD PyObject *make_object(vst_traceback *handle)
 {
     vpy_traceback *self = PyObject_GC_New(vpy_traceback, &vpy_traceback_type);
@@ -146,7 +146,7 @@ PyObject *vpy_traceback_object(vst_traceback *handle)
     return object;
 }
 
-/* What Python called to get here is not shown: it is ourselves. */
+/* The native frames from Python to here are left out: they are our own. */
 static PyObject *capture(bool python, bool native, size_t skip)
 {
     unsigned parts = (python ? VST_TRACEBACK_LANGUAGE : 0u) |
@@ -161,7 +161,7 @@ static PyObject *capture(bool python, bool native, size_t skip)
 
 typedef struct captured {
     PyObject_HEAD
-    PyObject *traceback; /* a Traceback, or NULL: let go of */
+    PyObject *traceback; /* a Traceback, or NULL: cleared */
     Py_ssize_t skip;     /* frames not to show */
 } captured;
 
@@ -219,7 +219,7 @@ static PyObject *captured_cleanup(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* The values of keyword arguments, as they are named, into `values`. */
+/* Puts the arguments into `values`, in the order of `names`. */
 static bool read_arguments(const char *function, const char *const *names,
                            size_t known, PyObject **values,
                            PyObject *const *args, Py_ssize_t count,
@@ -252,7 +252,7 @@ static bool read_arguments(const char *function, const char *const *names,
     return true;
 }
 
-/* -1 with an exception; an absent argument is what it is by default. */
+/* -1 with an exception set; `absent` if there is no argument. */
 static int read_truth(PyObject *value, int absent)
 {
     return value ? PyObject_IsTrue(value) : absent;

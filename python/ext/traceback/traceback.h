@@ -11,8 +11,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* In an instruction, beside VST_FRAME_ENTRY: its number and one, and that the
- * frame is one the interpreter does not show. */
+/* The bits of an instruction besides VST_FRAME_ENTRY: its number plus one, and
+ * whether the interpreter hides the frame. */
 #define VPY_FRAME_HIDDEN ((uint32_t)1 << 30)
 #define VPY_FRAME_INSTRUCTION (VPY_FRAME_HIDDEN - 1)
 
@@ -22,7 +22,7 @@ int vpy_frames_init(void);
 void vpy_traceback_after_fork(void);
 bool vpy_frames_enter(void **entered);
 void vpy_frames_leave(void *entered);
-/* A thread that lets go of the GIL gets it again by entering. */
+/* Whether a thread that releases the GIL can take it again by entering. */
 bool vpy_frames_may_return(void);
 bool vpy_frames_gather(size_t skip, vst_gathered *gathered, void **entered);
 
@@ -30,8 +30,8 @@ bool vpy_frames_gather(size_t skip, vst_gathered *gathered, void **entered);
 
 /* An address in the C function that evaluates frames. */
 bool vpy_is_evaluation(uintptr_t address);
-/* Where that is, as the metadata "vestige.evaluation" of a trace, for who puts
- * its stacks together. */
+/* Writes where that function lies as the metadata "vestige.evaluation" of a
+ * trace: readers need it to merge Python and native stacks. */
 void vpy_tell_evaluation(vst_recording *recording);
 
 /* ---- code_refs.c -------------------------------------------------------- */
@@ -40,8 +40,8 @@ int vpy_code_refs_init(void);
 /* One reference for every frame. Taking them runs no code of the program's. */
 void vpy_code_refs_retain(void *const *codes, size_t count);
 void vpy_code_refs_release(void *const *codes, size_t count);
-/* The object that stands for all references that tracebacks have to a code
- * object, for a garbage collector. Borrowed. */
+/* The object that holds the one reference of all tracebacks to a code object,
+ * for the garbage collector. Borrowed. */
 PyObject *vpy_code_ref(PyObject *code);
 
 /* ---- frame_names.c -------------------------------------------------- */
@@ -54,7 +54,7 @@ vst_status vpy_traceback_append(void *code, uint32_t instruction,
 
 int vpy_traceback_init(PyObject *module);
 
-/* The object of a traceback: each has one at most. */
+/* The Python object of a traceback: there is at most one for each. */
 typedef struct vpy_traceback {
     PyObject_HEAD
     vst_traceback *handle; /* NULL: cleared */
