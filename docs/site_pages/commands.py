@@ -6,11 +6,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from vestige.cli import completion
+from vestige import cli
 
 
 def markdown() -> str:
-    return "\n".join(section(command) for command in completion.find_commands())
+    return "\n".join(section(name, parser) for name, parser in cli.parsers().items())
 
 
 def overview() -> str:
@@ -19,11 +19,10 @@ def overview() -> str:
     return "```text\n" + subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip() + "\n```"
 
 
-def section(command: completion.Command) -> str:
-    parser = command.parser
+def section(name: str, parser: argparse.ArgumentParser) -> str:
     formatter = parser.formatter_class(prog=parser.prog, width=100)
     formatter.add_usage(parser.usage, parser._actions, parser._mutually_exclusive_groups)
-    parts = [f"## vestige {command.name}\n", *described(parser.description or "")]
+    parts = [f"## vestige {name}\n", *described(parser.description or "")]
     parts.append(f"```text\n{formatter.format_help().strip()}\n```\n")
     for group in parser._action_groups:
         rows = [row(action) for action in group._group_actions if action.help != argparse.SUPPRESS]
@@ -37,7 +36,8 @@ def row(action: argparse.Action) -> str:
     words = action.option_strings or [action.metavar or action.dest]
     value = argument(action) if action.option_strings else ""
     left = ", ".join(f"`{word}{value}`" for word in words)
-    return f"| {left} | {cell(completion._text(action))} |"
+    text = " ".join((action.help or "").replace("%%", "%").replace("%(default)s", str(action.default)).split())
+    return f"| {left} | {cell(text)} |"
 
 
 def argument(action: argparse.Action) -> str:

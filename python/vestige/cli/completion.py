@@ -50,7 +50,6 @@ class Option:
 
 class Command:
     def __init__(self, name: str, parser: Parser, summary: str) -> None:
-        self.parser = parser
         self.words = name.split(" ")  # two of `et check`
         self.name = name
         self.summary = summary
