@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -237,6 +238,16 @@ def check_build():
                 problems.append(f"{folder}/{name} is missing in {folder}/meson.build")
 
 
+def check_names():
+    """A name that files of the core share is used: one that stands there once is dead."""
+    text = {path: re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL) for path in sources(PUBLIC, CORE)}
+    used = Counter(name for code in text.values() for name in re.findall(r"\b(?:vst__|VST_)\w+", code))
+    for path, code in text.items():
+        if CORE in path.parents:
+            for name in sorted({name for name in re.findall(r"\b(?:vst__|VST_)\w+", code) if used[name] == 1}):
+                problem(path, name, f"{name} is not used")
+
+
 def check_pages():
     """Files that the pages for developers name are there: a move takes its names along."""
     named = re.compile(r"`((?:include|src|python|adapters|scripts|tests|fuzz)/[\w/.-]+\.(?:c|h|cpp|js|py|sh))`")
@@ -276,6 +287,7 @@ def main():
     check_rooms()
     check_versions()
     check_build()
+    check_names()
     check_pages()
     check_headers()
     warn_about_long_files()

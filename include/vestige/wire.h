@@ -207,10 +207,24 @@ enum {
     VST_RANGE_TOUCHED = 4
 };
 
+/* The head of a record of memory: which vst_memory_kind it is of, and of an
+ * ALLOC its size. */
+enum { VST_HEAD_KIND_MASK = 31, VST_HEAD_SIZE_SHIFT = 7 };
+
+static inline uint32_t vst_head_kind(uint32_t head)
+{
+    return head & (uint32_t)VST_HEAD_KIND_MASK;
+}
+
+static inline uint32_t vst_head_size(uint32_t head)
+{
+    return head >> VST_HEAD_SIZE_SHIFT;
+}
+
 /* The VST_RANGE_ flags in the head of an ALLOC_LARGE; 9 is VST_MEMORY_MMAP. */
 static inline uint32_t vst_range_of_head(uint32_t head)
 {
-    return (head & 31u) == 9 ? head >> VST_RANGE_SHIFT & 7u : 0;
+    return vst_head_kind(head) == 9 ? head >> VST_RANGE_SHIFT & 7u : 0;
 }
 
 #define VST_ALLOC_SIZE_MAX 0x7fffu   /* of an ALLOC; what is more is _LARGE */

@@ -1,5 +1,5 @@
-/* Text that others made, as the inside of a JSON string: here, because what
- * writes JSON is not only the exporters. Any thread. */
+/* Escapes text from outside for use inside a JSON string. It lies here because
+ * exporters are not the only writers of JSON. Any thread. */
 #ifndef VST_BASE_ESCAPE_H
 #define VST_BASE_ESCAPE_H
 
@@ -12,7 +12,7 @@ enum { VST_JSON_ESCAPE_MAX = 6 }; /* bytes of one escaped byte */
  * bytes are left before `limit`. */
 char *vst__json_escape(char *at, const char *limit, const char **from,
                        const char *end);
-/* Bytes of the UTF-8 character at `at`, 0 if it is none. */
+/* How many bytes the UTF-8 character at `at` has, 0 if it is not valid. */
 size_t vst__json_utf8(const unsigned char *at, const unsigned char *end);
 
 #endif

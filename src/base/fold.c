@@ -13,7 +13,8 @@
 
 enum {
     FIRST_FRAMES = 62, /* with the two around them, 256 bytes */
-    /* An exit that walked further than this in vain has ids counted. */
+    /* After an exit searched more frames than this in vain, open ids are
+     * counted. */
     WALK_MAX = 256
 };
 
@@ -136,7 +137,7 @@ static void pop(vst__fold *fold)
         uncount_open(fold, frame);
 }
 
-/* A dead frame is invisible wherever it lies: it goes when somebody looks. */
+/* A dead frame counts for nothing. It is removed once it is on top. */
 static void pop_dead(vst__fold *fold)
 {
     while (fold->stack.count != 0 &&
@@ -144,7 +145,8 @@ static void pop_dead(vst__fold *fold)
         pop(fold);
 }
 
-/* Calls above the first `count` frames are over, begun spans go on. */
+/* Removes the frames above the first `count`: calls end, begun spans go on
+ * beside the stack. */
 static void cut(vst__fold *fold, size_t count)
 {
     while (fold->stack.count > count) {
@@ -380,8 +382,8 @@ static size_t take_word(vst__fold *fold, const uint64_t *words, size_t count)
     return 1;
 }
 
-/* Nearly all words enter a function, or leave the one entered last. Which of
- * the two it is nobody can predict, so neither is a branch. */
+/* Nearly all words enter a function, or leave the one entered last. The
+ * processor cannot predict which of the two comes, so neither is a branch. */
 void vst__fold_words(vst__fold *fold, const uint64_t *words, size_t count)
 {
     const uint64_t *end_of_words = words + count;

@@ -9,8 +9,8 @@
  * fold, to the same state: the same calls nested in the same way. Arguments and
  * times are not kept.
  *
- * Out of memory it forgets all it knows and emits nothing until it is reset:
- * exits of calls that a reader does not know are ignored by it.
+ * Out of memory, a fold forgets everything and emits nothing until it is reset.
+ * That does no harm: readers ignore exits of calls that they do not know.
  *
  * One thread at a time. All zero is an empty fold. */
 #ifndef VST_BASE_FOLD_H
@@ -45,7 +45,7 @@ typedef struct vst__fold {
     size_t reconciled; /* frames that it confirmed */
 
     /* How often an id is open; kept after an exit matched nothing on a deep
-     * stack, so that many of those do not cost a walk each. */
+     * stack, so that many such exits do not search the whole stack each. */
     bool indexed;
     vst__map64 open;
 

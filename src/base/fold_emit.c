@@ -1,5 +1,5 @@
-/* Telling what a fold holds, as escapes. Spans beside the stacks come first,
- * then the stacks that were switched away, then the current one:
+/* Emits what a fold holds, as escapes. Spans beside the stacks come first, then
+ * the stacks that were switched away, then the current one:
  *
  *     BEGIN[x,3]  SWITCH[7,1] STACK[a,b]  SWITCH[0,1] STACK[a] BEGIN[y,1]
  *     STACK_MORE[c,d]
@@ -159,7 +159,7 @@ static void put_all(emitter *out, const vst__fold *fold, bool others)
     const uint64_t gap_begins = 0;
     uint64_t number = 0;
 
-    /* Where something happened since the gap began, it comes before that. */
+    /* If something happened since the gap began, the gap comes first. */
     if (fold->in_gap && !fold->after_gap)
         put(out, VST_ESCAPE_GAP, &gap_begins, 1);
     if (others)

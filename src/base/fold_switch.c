@@ -1,5 +1,5 @@
-/* A fold of a thread with several stacks (greenlets): those that were switched
- * away wait, whole, for their turn. One thread at a time. */
+/* A fold of a thread with several stacks (greenlets): stacks that were switched
+ * away are kept whole. One thread at a time. */
 #include <string.h>
 
 #include "base/fold.h"

@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* As their namesakes without the prefix, but for sizes of 0: one byte. */
+/* As malloc and the others, except that a size of 0 gives one byte. */
 void *vst__alloc(size_t size);
 void *vst__calloc(size_t count, size_t size);
 void *vst__realloc(void *memory, size_t size);

@@ -16,8 +16,8 @@ typedef struct vst_chunk {
     uint64_t *words;
     size_t capacity; /* in words */
     vst_ticks start; /* what the first delta counts from */
-    /* Gives the memory back without saying what was used of it; works after
-     * the provider is gone. */
+    /* Gives the memory back without reporting how much of it was used. Works
+     * after the provider is gone. */
     void (*release)(struct vst_chunk *chunk);
     void *memory; /* the provider's own, as the next two */
     size_t memory_size;
@@ -62,8 +62,8 @@ typedef struct vst_chunk_provider {
      * now. May fail now and work later. */
     vst_status (*acquire)(void *ctx, uint32_t thread, size_t words,
                           size_t least, vst_chunk *chunk);
-    /* The first `used` words are final; releases the chunk. So many of them
-     * could not be kept. */
+    /* Releases the chunk; its first `used` words are final. Returns how many of
+     * them could not be kept. */
     size_t (*seal)(void *ctx, vst_chunk *chunk, size_t used, uint32_t segments);
     vst_status (*define)(void *ctx, const vst_entry *entry);
     /* So many records could not be kept since the first start. */
@@ -71,8 +71,8 @@ typedef struct vst_chunk_provider {
     /* So many more calls were left out because they were short. By any thread,
      * also without the lock, several at once. May be NULL. */
     void (*left_out)(void *ctx, uint64_t more);
-    /* What chunks are made of was taken away: there will be no other, and what
-     * is written into those that there are is lost. May be NULL. */
+    /* Whether the storage behind the chunks is gone: there will be no new
+     * chunk, and what is written into the others is lost. May be NULL. */
     bool (*is_gone)(void *ctx);
 } vst_chunk_provider;
 

@@ -31,8 +31,8 @@ static bool begins_with(const char *path, const char *prefix, size_t count)
     return strncmp(name, prefix, count) == 0;
 }
 
-/* How many characters of the path say that it is this format's: the suffix
- * .speedscope.json says more than .json does. */
+/* How many characters of the path match this format: .speedscope.json is a
+ * longer match than .json. */
 static size_t count_said(const vst__exporter *one, const char *path,
                          size_t length)
 {

@@ -9,8 +9,9 @@
 
 typedef struct vst__exporter {
     const char *name; /* what options call it */
-    /* Of the path, before a ".gz"; NULL: only by name. Several have blanks
-     * between them, and one with * behind it is how the file's name begins. */
+    /* The suffix of paths in this format, without ".gz"; NULL: chosen by name
+     * only. Several are separated by blanks; one that ends in * is a prefix of
+     * the file's name. */
     const char *suffix;
     /* Writes the whole document. Replays each trace, once or more often: spans
      * and memory are separate readings. path is only mentioned in the document.

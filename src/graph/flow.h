@@ -93,7 +93,8 @@ static inline bool vst__edge_destroys(const vst__flow_edge *edge)
     return edge->did & VST_EDGE_DESTROYS;
 }
 
-/* What nothing is known of but that it was given may have been written to. */
+/* A storage that was given to the operator, by whatever is known, may have been
+ * written to unless it is known to be only read. */
 static inline bool vst__edge_writes(const vst__flow_edge *edge)
 {
     return !vst__edge_destroys(edge) &&

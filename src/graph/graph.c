@@ -5,8 +5,8 @@
  *
  * A node begins with what it was given, and ends with what it gave or where its
  * span ends. Its parent is the innermost node open on its thread; that of the
- * forward thread is its forward parent. Without an end it is told with what
- * is known, without a beginning not at all. One thread at a time. */
+ * forward thread is its forward parent. A node without an end is delivered with
+ * what is known of it; one without a beginning is not. One thread at a time. */
 #include "graph/graph.h"
 
 #include <stdlib.h>
@@ -266,7 +266,7 @@ static vst_status tell_values(vst__graph_lane *lane, const void *bytes,
     return tell_outputs(graph, node, bytes, count);
 }
 
-/* What was kept for the next escape, though there is none. */
+/* Values that were kept for the next escape, which never came. */
 static vst_status flush(vst__graph_lane *lane)
 {
     uint64_t record = lane->record;
@@ -379,7 +379,7 @@ const vst_sink vst__graph_lane_sink = {
     .node = on_node,
 };
 
-/* What no span ended is on a stack that was switched away. */
+/* Nodes that no span ended lie on a stack that was switched away. */
 vst_status vst__graph_lane_finish(vst__graph_lane *lane)
 {
     vst__graph_thread *thread = lane->thread;

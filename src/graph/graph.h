@@ -49,8 +49,8 @@ typedef struct vst__graph_node {
     bool has_inputs;
 } vst__graph_node;
 
-/* What is told. `values` are good during the call; a status other than VST_OK
- * ends the reading. */
+/* Receives the nodes. `values` are valid during the call; a status other than
+ * VST_OK ends the reading. */
 typedef struct vst__graph_sink {
     void *ctx;
     /* A node that began. Its id is larger than those of all before. */
@@ -85,8 +85,8 @@ typedef struct vst__graph {
     size_t thread_count, thread_capacity;
     vst__map64 thread_of; /* number -> 1 + index */
 
-    /* Open where a window ended: they are told last, unless their outputs are
-     * found in a later one. */
+    /* Nodes that were open where a window ended. They are delivered last,
+     * unless a later window has their outputs. */
     vst__graph_node **left;
     size_t left_count, left_capacity;
     vst__graph_node **unused;

@@ -1,6 +1,6 @@
 /* Ids of tensors and storages: which address has which. Addresses are never
- * forgotten, as torch's observer does not forget them: a tensor at the address
- * of one that is gone has its id.
+ * forgotten, as in torch's observer: a new tensor at the address of a freed one
+ * gets the same id.
  *
  * A hash map of 16 bytes an entry, at most three quarters full: between 22 and
  * 43 bytes for each address, a half more for a moment while it grows. One

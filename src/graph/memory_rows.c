@@ -143,7 +143,8 @@ static int by_time(const void *a, const void *b)
         return x->time_ns < y->time_ns ? -1 : 1;
     if (x->action != y->action)
         return x->action - y->action;
-    /* The old version's goes before the new one's; else as it may be. */
+    /* The row of the old version comes before that of the new one; otherwise
+     * the order does not matter. */
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 

@@ -121,7 +121,7 @@ static bool decode(vst__memory_cursor *cursor, const uint64_t *word)
     vst__memory_record *record = &cursor->record;
 
     record->type = VST_RECORD_FREE;
-    record->kind = (uint8_t)(head & 31u);
+    record->kind = (uint8_t)vst_head_kind(head);
     record->flags = 0;
     record->range = 0;
     record->stack = 0;
@@ -130,7 +130,7 @@ static bool decode(vst__memory_cursor *cursor, const uint64_t *word)
     case VST_ESCAPE_ALLOC:
         record->type = VST_RECORD_ALLOC;
         record->flags = head >> 5 & 3u;
-        record->size = head >> 7;
+        record->size = vst_head_size(head);
         record->address = (word[1] & 0xfffffffffffu) << 3;
         record->stack = (vst_stack_id)(word[1] >> 44);
         break;

@@ -1,7 +1,7 @@
 /* vst_contexts: the tree of calling contexts, built from spans in the order of
- * their ends. Nodes are numbered, 0 is none; children are lists. What waits for
- * its parent to end hangs on a list of its depth. Nothing recurses. One thread
- * at a time. */
+ * their ends. Nodes are numbered, 0 is none; children are lists. Nodes whose
+ * parent has not ended wait in a list for their depth. Nothing recurses. One
+ * thread at a time. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -163,8 +163,9 @@ static bool is_checkpoint(const uint64_t *word)
 
 /* ---- before the clip ---------------------------------------------------- */
 
-/* From here on events are given out: first what was hidden, and what is open.
- */
+/* Starts giving out events: first a DROPPED for the hidden words, and the calls
+ * that are open.
+ * */
 static vst_status begin_showing(vst__decoder *decoder)
 {
     size_t size = vst__fold_size(&decoder->fold);
@@ -248,7 +249,8 @@ static bool fold_view(vst__decoder *decoder, vst_status *status)
 
 /* ---- batches ------------------------------------------------------------ */
 
-/* The words of a checkpoint that tells nothing new; and one such. */
+/* Takes the first words of a run: a checkpoint, or the words of one that are
+ * skipped. */
 static size_t decode_head(vst__decoder *decoder, const uint64_t *word,
                           vst_compressed_event *event, bool *taken)
 {
@@ -316,8 +318,8 @@ static bool decode_view(vst__decoder *decoder, size_t *count)
     return vst__stream_remaining(stream) == 0;
 }
 
-/* Bringing words into view would pull the payloads from under the events of
- * this batch, so it is only done while there are none. */
+/* Loading more words would invalidate the payloads of this batch, so it is done
+ * only while the batch is empty. */
 static vst_status decode_more(vst__decoder *decoder, size_t *count)
 {
     vst_status status = VST_OK;

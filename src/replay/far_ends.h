@@ -1,6 +1,6 @@
 /* Ends of spans that other threads began (VST_ESCAPE_FAR_END): what is known of
  * a window's before its threads are replayed one by one. Only traces that have
- * some are read a second time for it. One thread at a time. */
+ * such ends are read a second time. One thread at a time. */
 #ifndef VST_REPLAY_FAR_ENDS_H
 #define VST_REPLAY_FAR_ENDS_H
 
@@ -15,7 +15,7 @@ typedef struct vst_far_ends {
 } vst_far_ends;
 
 bool vst__trace_has_far_ends(const vst_trace *trace);
-/* Those of a window, instead of those that were there. */
+/* Replaces the collected ends by those of a window. */
 vst_status vst__far_ends_collect(vst_far_ends *self, vst_trace *trace,
                                  const vst__window *window,
                                  vst__decoder *decoder,

@@ -226,7 +226,8 @@ static vst_status dropped(vst_matcher *matcher, uint64_t records,
         since_ns = now_ns;
     if (status == VST_OK)
         status = lose(matcher, VST_LOSS_DROPPED, since_ns, records, sink);
-    /* What is open now may begin a little before, to begin one by one. */
+    /* The calls open now may begin a little earlier, so that each has a start
+     * of its own. */
     matcher->last_ns = since_ns;
     return status;
 }
@@ -410,7 +411,7 @@ static vst_status finish(vst_matcher *matcher, int64_t end_ns,
         status = vst__matcher_end_far(matcher, sink);
     if (status == VST_OK && matcher->reconciling)
         status = end_reconcile(matcher, sink);
-    /* The hooks did not come back: what is open is known up to here. */
+    /* The hooks did not come back: open calls are known up to here. */
     if (status == VST_OK && matcher->in_gap)
         status = vst__matcher_cut(matcher, 0, matcher->last_ns, sink);
     if (matcher->last_ns < end_ns)

@@ -31,20 +31,20 @@ vst_status vst__matcher_memory(vst_matcher *matcher,
 
     switch (type) {
     case VST_ESCAPE_ALLOC:
-        size = head >> 7;
+        size = vst_head_size(head);
         break;
     case VST_ESCAPE_ALLOC_LARGE:
         if (vst_range_of_head(head) != 0)
             return VST_OK; /* address space, not memory */
         break;
     case VST_ESCAPE_FREE_RANGE:
-        return (head & 31u) == VST_MEMORY_FRAMEWORK_FREE
+        return vst_head_kind(head) == VST_MEMORY_FRAMEWORK_FREE
                    ? of_framework(matcher, 0 - (int64_t)size, sink)
                    : VST_OK;
     default:
         return VST_OK;
     }
-    if ((head & 31u) == VST_MEMORY_FRAMEWORK)
+    if (vst_head_kind(head) == VST_MEMORY_FRAMEWORK)
         return of_framework(matcher, (int64_t)size, sink);
     if (matcher->count != 0) {
         vst__frame *top = &matcher->frames[matcher->count - 1];

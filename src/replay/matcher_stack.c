@@ -12,7 +12,8 @@
 #include "replay/places.h"
 
 enum {
-    /* An exit that walked further than this in vain has ids counted. */
+    /* After an exit searched more frames than this in vain, open ids are
+     * counted. */
     WALK_MAX = 256,
     ARGS_KEPT = 64 * 1024
 };
@@ -84,7 +85,8 @@ vst_status vst__matcher_add_args(vst_matcher *matcher, const char *bytes,
     return VST_OK;
 }
 
-/* The engine's span around a backward operator has its numbers too. */
+/* The span of the autograd engine around a backward operator gets the
+ * operator's numbers too. */
 static vst_status tell_engine(vst_matcher *matcher)
 {
     const vst__frame *engine;
@@ -126,7 +128,7 @@ vst_status vst__matcher_add_node(vst_matcher *matcher, const uint64_t *payload,
 
     if (matcher->count == 0)
         return VST_OK;
-    /* What it gave may come when its span has ended: in the function that ends
+    /* Its outputs may come after its span has ended, in the function that ends
      * it. */
     if (!(vst_node_flags(payload[0]) & VST_NODE_OUTPUTS)) {
         op = find_operator(matcher);

@@ -167,7 +167,7 @@ void vst__matcher_reset(vst_matcher *matcher);
 /* `before` is BEGIN's second word, 0 if it has none. */
 vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair,
                               uint64_t before);
-/* One that begins now; another thread's end of it is seen to. */
+/* A span that begins now. Handles an end on another thread. */
 vst_status vst__matcher_begin_now(vst_matcher *matcher, uint64_t pair,
                                   const vst_sink *sink);
 vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair,

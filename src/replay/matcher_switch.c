@@ -109,8 +109,8 @@ vst_status vst__matcher_switch(vst_matcher *matcher, uint64_t stack,
 
     if (stack == matcher->stack)
         return VST_OK;
-    /* Only a checkpoint may say so, before anything was delivered: a span that
-     * others named as their parent is not to be forgotten. */
+    /* Believed only of a checkpoint, before any span was delivered: spans that
+     * were named as parents must be delivered too. */
     before &= matcher->counts.spans == matcher->spans_before;
     matcher->last_ns = vst__matcher_make_room(now_ns, previous_ns, frames);
     status = save(matcher, before);

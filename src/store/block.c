@@ -65,7 +65,7 @@ vst_status vst__block_view(vst__block *block, uint64_t offset, size_t least,
         vst_status status = refill(block, offset, least);
         if (status != VST_OK)
             return status;
-        /* Shorter than it was when we asked for its size: ends here. */
+        /* The file became shorter since we asked for its size: it ends here. */
         if (!holds(block, offset, 0))
             return VST_OK;
     }

@@ -1,6 +1,6 @@
 /* Copies the chunks of a trace file, which its process may be writing at the
- * same time. No lock of the recorder's is taken: all is read through the
- * descriptor, and what the format says about torn files makes it valid.
+ * same time. Takes no lock of the recorder: everything is read through the
+ * descriptor, and the format's rules for torn files make the copy valid.
  *
  *  - Records first, definitions after: a definition is in the file before the
  *    first record that uses it, so every name that was copied is defined.

@@ -18,8 +18,8 @@
 
 /* ---- copy.c ------------------------------------------------------------- */
 
-/* Writes, and keeps the file within the limit of the process: growing past it
- * would be a signal to a program that did nothing wrong. */
+/* Writes, but not past the process's limit on file sizes: that would raise a
+ * signal in the program. */
 vst_status vst__copy_write(int fd, const void *bytes, size_t count,
                            uint64_t offset, vst_error *error);
 

@@ -11,8 +11,8 @@ size_t vst__trace_definition_index(const vst_trace *trace, vst_id id)
 
     if (high == 0 || id < ids[0])
         return VST_NO_DEFINITION;
-    /* Ids are given out one after the other, so this is where it stands
-     * unless the file lost some. */
+    /* Ids are given out one after the other, so this is its place, unless the
+     * file lost some. */
     if (id - ids[0] < high && ids[id - ids[0]] == id)
         return id - ids[0];
     while (high - low > 1) {

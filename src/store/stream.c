@@ -170,7 +170,8 @@ bool vst__stream_fill(vst__stream *stream)
         return end(stream, status);
     if (vst_word_kind(*stream->at) == VST_ESCAPE) {
         uint32_t words = vst_word_escape_words(*stream->at);
-        /* Longer than any writer makes, or than what is left: torn here. */
+        /* Longer than any writer makes, or than the rest: the stream is torn
+         * here. */
         if (words > VST_ESCAPE_WORDS_MAX || words >= stream->left)
             return end(stream, VST_OK);
         size += words;

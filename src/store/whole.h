@@ -8,7 +8,7 @@
 
 #include <vestige/status.h>
 
-/* Writes the file; closing or removing it is not its matter. */
+/* Writes the file. The caller closes or removes it. */
 typedef vst_status (*vst__fill_fn)(void *ctx, int fd, vst_error *error);
 
 /* VST_E_EXISTS if there is a file already and overwrite is false. */

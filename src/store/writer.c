@@ -327,7 +327,7 @@ void vst__file_end_window(vst__file *file)
     entry.x = now.ticks;
     entry.y = (uint64_t)now.monotonic_ns;
     entry.z = (uint64_t)now.realtime_ns;
-    /* With no room for these the reader falls back on the last record. */
+    /* If there is no room for these, the reader uses the last record. */
     define(file, &entry);
     define_window(file, now.ticks);
     file->header->state = VST_FILE_STOPPED;
@@ -346,7 +346,8 @@ static vst_status finish(vst__file *file, vst_error *error)
     file->header->state = VST_FILE_FINISHED;
     if (!vst__os_file_is(file->fd, &file->identity, NULL))
         return vst_error_set(error, VST_E_IO, EBADF, size);
-    /* Shorter than it says: a reader tells so. Made longer, it would not. */
+    /* The file is shorter than its header says, so a reader reports the loss.
+     * If we made it longer, no reader would notice. */
     if (vst__file_is_cut(file))
         return VST_OK;
     file->allocated = size;

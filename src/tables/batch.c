@@ -321,7 +321,7 @@ static void fill_column(vst__batch *self, size_t index, vst_arrow_array *array)
     *column = (vst__column){0};
 }
 
-/* A buffer of no text must be there all the same. */
+/* Arrow wants a buffer even if there is no text. */
 static vst_status complete(vst__batch *self)
 {
     for (size_t i = 0; i < self->column_count; i++) {

@@ -108,8 +108,8 @@ static vst_status begin_stack(vst__table_stream *stream)
     return vst__replayed_begin(stream, &sink, 0);
 }
 
-/* Those recorded first; then the replay is stepped until there are places that
- * have no row yet. stream->at counts the rows. */
+/* Recorded stacks come first. Then the replay is stepped until there are places
+ * without a row. stream->at counts the rows. */
 static vst_status step_stack(vst__table_stream *stream, bool *done)
 {
     size_t recorded = vst_trace_stack_max(stream->trace);

@@ -97,7 +97,7 @@ bool vst_gathered_grow(vst_gathered *gathered)
         return false;
     if (wanted < ADDRESSES_FIRST)
         wanted = ADDRESSES_FIRST;
-    /* If only the first array grows, its room is found again next time. */
+    /* If only the first array grows, the next capture uses its room. */
     moved = vst__grow(gathered->codes, &codes_capacity, wanted,
                       sizeof *gathered->codes);
     if (moved == NULL)

@@ -14,7 +14,7 @@
 
 #include "traceback/elfutils.h"
 
-/* A regular file: opening another might wait forever. */
+/* Only a regular file: opening any other might wait for ever. */
 static int open_file(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

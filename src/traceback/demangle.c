@@ -1,6 +1,6 @@
 /* C++ names. The core is C and links no C++: a program with C++ frames has a
- * C++ runtime in it, and that knows. It is looked for among what is loaded;
- * nothing is loaded for it. One thread at a time. */
+ * C++ runtime, which can demangle. We look for it among the loaded libraries
+ * and load nothing. One thread at a time. */
 #include "traceback/names.h"
 
 #include <dlfcn.h>

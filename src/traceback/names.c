@@ -105,7 +105,7 @@ static vst_status remember(void *ctx, const vst_named_frame *frame)
 
 static const vst_named_sink remembering = {NULL, remember};
 
-/* By what the dynamic linker knows, which is loaded by the program itself. */
+/* Names from the dynamic linker, which every program has. */
 static vst_status remember_plainly(uintptr_t address)
 {
     vst_named_frame frame = {0};

@@ -10,8 +10,8 @@
 
 enum { BUFFER = 1 << 20 };
 
-/* An index is a tenth of its trace as a rule; two stacks that switch to and fro
- * can make more spans of few words. */
+/* An index is usually a tenth of its trace. Two stacks that switch to and fro
+ * can make many spans of few words. */
 static uint64_t limit_of(const vst_trace *trace)
 {
     return 4 * trace->valid_end + (8 << 20);

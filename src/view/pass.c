@@ -60,7 +60,8 @@ bool vst__view_touches(vst_view *view, size_t stretch, int64_t from_ns,
     const vst__stretch *of = &view->stretches[stretch];
     vst__clockmap clock = view->reading.clock;
 
-    /* What is open at the start begins a little before, one by one. */
+    /* The calls open at the start begin a little earlier, each at a time of its
+     * own. */
     return vst__clockmap_to_ns(&clock, of->window->last) >= from_ns &&
            vst__clockmap_to_ns(&clock, of->window->began) - 1000000 <= to_ns;
 }

@@ -24,7 +24,8 @@ struct vst_view {
     int64_t offset_ns;
     /* So many words are read for a window, and for a span; tests read less. */
     uint64_t window_words_max, span_words_max;
-    /* Of a packed trace, which lets one in at a time, and of `memory`. */
+    /* Guards a packed trace, which only one thread may read at a time, and
+     * `memory`. */
     pthread_mutex_t lock;
     bool has_memory_tracks;
     vst__tracks memory;

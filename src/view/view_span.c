@@ -100,7 +100,7 @@ static size_t unknown_ends(looking *self)
     return unknown;
 }
 
-/* A short one ends soon; so the walk goes on until all have. */
+/* Short spans end soon, so the walk goes on until all have ended. */
 static vst_status find_ends(looking *self)
 {
     vst_status status = VST_OK;

@@ -110,12 +110,12 @@ static void allocated(vst__walk *walk, const vst_compressed_event *event,
                       uint32_t type)
 {
     vst_id head = vst_trace_key_id(event->key);
-    uint64_t size = head >> 7;
+    uint64_t size = vst_head_size(head);
 
     if (type == VST_ESCAPE_ALLOC_LARGE)
         size = event->payload_words > 1 ? event->payload[1] : 0;
     if ((type == VST_ESCAPE_ALLOC_LARGE && vst_range_of_head(head) != 0) ||
-        (head & 31u) == VST_MEMORY_FRAMEWORK ||
+        vst_head_kind(head) == VST_MEMORY_FRAMEWORK ||
         walk->last_ns > walk->count_until_ns)
         return;
     walk->bytes += size;

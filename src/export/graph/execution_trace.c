@@ -1,6 +1,6 @@
 /* The execution trace, as torch's observer writes it (schema
  * 1.1.1-chakra.0.0.4): one JSON object with a list of nodes, in the order in
- * which they ended, roots of threads where they show first and the process's
+ * which they ended, each thread's root before its first node and the process's
  * root last. src/graph/ makes the nodes; here they become text, each as it
  * ends. Several traces are pieces of one process's. One thread at a time. */
 #include "export/graph/execution_trace.h"

@@ -1,6 +1,6 @@
 /* A page that shows a memory history by itself: memory_page/page.html with the
- * data in the place of its marker, as JSON. Of very many stacks those that
- * matter least are put together: the page stays small. One thread at a time. */
+ * data in the place of its marker, as JSON. If there are very many stacks, the
+ * smallest are merged, so that the page stays small. One thread at a time. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

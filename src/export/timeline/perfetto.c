@@ -102,7 +102,7 @@ static vst_status put_thread(vst__perfetto *self, uint32_t tid,
     return close_track(self, track);
 }
 
-/* What one of the Chrome exporter's functions says, as a field. */
+/* Puts what one of the timeline's functions writes into a field. */
 static void put_said(vst__perfetto *self, uint32_t field,
                      void (*say)(vst__timeline *, vst__output *))
 {

@@ -1,6 +1,6 @@
-/* Packets of Perfetto's format: sequences and what they have been told, events
- * put together, and their arguments, of which JSON becomes what it says. One
- * thread at a time. */
+/* Packets of Perfetto's format: sequences and what was sent on each, events,
+ * and their arguments. Arguments in JSON become typed values. One thread at a
+ * time. */
 #include <locale.h>
 #include <stdlib.h>
 

@@ -18,7 +18,8 @@
 /* How a process is started, and by which C functions. */
 enum { HOW_NONE, HOW_FORK, HOW_SPAWN, HOW_EXEC };
 
-/* More calls than that are not noted: their arrows leave from the moment. */
+/* No more calls than this are noted. An arrow without its call starts at the
+ * time when the child was started. */
 #define STARTS_MAX ((size_t)1 << 20)
 
 /* No clock says more; sums with what clockmap.h allows fit 64 bits. */
@@ -267,7 +268,7 @@ static void put_arrow(vst__timeline *timeline, vst__timeline_process *child,
 
     if (start != NULL) {
         from_tid = start->tid;
-        /* A fork is told by the clock of the child, a little late. */
+        /* The child's clock notes a fork a little late. */
         if (child->how != HOW_FORK)
             from_ns = start->start_ns;
         else if (from_ns >= start->end_ns) /* where it is still open */

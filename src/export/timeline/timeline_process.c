@@ -8,7 +8,7 @@
 
 #include "export/timeline/timeline.h"
 
-/* Larger ones are not the kernel's, and viewers keep 32 bits. */
+/* The kernel gives out no larger numbers, and viewers keep 32 bits. */
 #define TID_MAX UINT32_C(0x7fffffff)
 
 enum { NAME_MAX_CHARACTERS = 160 };
