@@ -12,11 +12,10 @@ from time import time_ns
 
 from . import _core
 from . import torch as torch_api
-from .base.quantities import parse_file_bound, parse_size, parse_time
 from .recording import endings, forked, standard_error
-from .recording.checks import check_engine, strings, tell_engine
 from .recording.children import follow, name_process, unfollow
 from .recording.metadata import check_json, check_key, note_sources
+from .recording.options import check_flags, read_options, session_options, tell_engine
 from .recording.ranks import check_ranks, distributed_info, own_path
 from .render import quote
 from .torch import adapter, hosting
@@ -132,96 +131,67 @@ class profile(TorchProfile):
         given = {name: value for name, value in named.items() if name not in ("self", "use_cuda", *DEFAULTS)}
         torch_mode = torch_api.installed
         chosen: frozenset[ProfilerActivity] | None = None
-        if activities is not None:  # their module loads enum, which a program that names none is spared
+        if activities is not None:  # loads enum: only for a program that names activities
             from .torch.activity import check_activities, listed
 
             activities = listed(activities)
             chosen = check_activities(activities)
-        self._given_activities = activities
+        self._given_activities, self._activities = activities, chosen
         if use_cuda is not None:
             import warnings
 
             warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
-        self._activities = chosen
         self._stack_given = with_stack is True
-        if with_stack is None:
-            with_stack = not torch_mode
-        self.with_stack = with_stack
+        self.with_stack = not torch_mode if with_stack is None else with_stack
         self._set_torch_options({name: named[name] for name in DEFAULTS}, torch_mode)
-        if gc is None:
-            gc = not torch_mode
+        given.update(activities=chosen, with_stack=self.with_stack)
+        self._set_options(given, torch_mode)
+        self._set_state(given)
+
+    def _set_options(self, given: dict[str, Any], torch_mode: bool) -> None:
+        """What is recorded, and where; `given` has checked values and defaults afterwards."""
         if self._experiment.get("record_python_gc_info"):
-            gc = True
-        flags = {
-            "with_stack": with_stack,
-            "overwrite": overwrite,
-            "c_functions": c_functions,
-            "gc": gc,
-            "annotation_stacks": annotation_stacks,
-            "children": children,
-            "profile_memory": profile_memory,
-            "memory_native_stacks": memory_native_stacks,
-            "memory_native_allocators": memory_native_allocators,
-        }
-        for name, flag in flags.items():
-            if not isinstance(flag, bool):
-                raise TypeError(f"{name} must be True or False, not {type(flag).__name__}")
-        if children and output is None:
-            raise ValueError("children=True needs an output: their files are named after it")
-        self.profile_memory = profile_memory
-        self._annotation_stacks = annotation_stacks
-        # torch's own reports, where malloc's hooks would not see the same bytes a second time.
-        in_its_place = torch_mode and "torch" in sys.modules
+            given["gc"] = True
+        elif given["gc"] is None:
+            given["gc"] = not torch_mode
+        check_flags(given)
+        self.profile_memory: bool = given["profile_memory"]
+        self._annotation_stacks: bool = given["annotation_stacks"]
+        self._ranks = check_ranks(given["rank"], given["local_rank"], given["world_size"])
+        self._output = self._own_output(given["output"])
+        times = read_options(given)
+        # Where vestige stands in for torch.profiler, torch reports its allocations itself: hooks of malloc would count
+        # the same bytes a second time.
+        by_torch = torch_mode and "torch" in sys.modules
         self._torch = {
             "record_shapes": self.record_shapes,
             "with_flops": self.with_flops,
             "with_modules": self.with_modules,
-            "memory": profile_memory and (in_its_place or not memory_native_allocators),
-            "storages": profile_memory,
+            "memory": self.profile_memory and (by_torch or not given["memory_native_allocators"]),
+            "storages": self.profile_memory,
             "overload_names": bool(self._experiment.get("capture_overload_names")),
+            "calls": self.with_stack and given["include"] is None and given["exclude"] is None,
         }
-        self._ranks = check_ranks(rank, local_rank, world_size)
-        self._output = None if output is None else os.fspath(output)
-        if self._output is not None:
-            own = own_path(os.fsdecode(self._output), self._ranks)
-            self._output = own if isinstance(self._output, str) else os.fsencode(own)
-        given.update(activities=self._activities, with_stack=with_stack, gc=gc)
-        for name in ("include", "exclude", "record_args", "triggers"):
-            given[name] = strings(name, given[name])
-        self._torch["calls"] = with_stack and given["include"] is None and given["exclude"] is None
-        if max_size is not None:
-            given["max_size"] = parse_file_bound("max_size", max_size)
-        keep_ns = 0 if keep_last is None else parse_time("keep_last", keep_last)
-        given["keep_last"] = f"{keep_ns}ns" if keep_ns else None
-        min_duration_ns = 0 if min_duration is None else parse_time("min_duration", min_duration)
-        given["min_duration"] = f"{min_duration_ns}ns" if min_duration_ns else None
-        if memory_sample is not None:
-            given["memory_sample"] = parse_size("memory_sample", memory_sample)
-        armed = bool(given["triggers"]) or snapshot_signal is not None
-        self._session_options: dict[str, Any] = dict(
-            overwrite=overwrite,
-            gc=gc,
-            engine=check_engine(engine),
-            native=with_stack and c_functions,
-            python=with_stack,
-            include=given["include"],
-            exclude=given["exclude"],
-            log_args=given["record_args"],
-            max_size=given["max_size"] or 0,
-            keep_ns=keep_ns,
-            min_duration_ns=min_duration_ns,
-            checkpoints=armed,
-            memory=profile_memory and not in_its_place,
-            memory_native_stacks=memory_native_stacks,
-            memory_native_allocators=memory_native_allocators,
-            memory_sample_bytes=given["memory_sample"] or 0,
-        )
-        self._armed_with = (given, keep_ns) if armed else None
+        armed = bool(given["triggers"]) or given["snapshot_signal"] is not None
+        hooked = self.profile_memory and not by_torch
+        self._session_options = session_options(given, times, memory=hooked, armed=armed)
+        self._armed_with = (given, times["keep_last"]) if armed else None
+
+    def _own_output(self, output: Any) -> str | bytes | None:
+        """The file of this process: its rank may be part of the name."""
+        if output is None:
+            return None
+        path: str | bytes = os.fspath(output)
+        own = own_path(os.fsdecode(path), self._ranks)
+        return own if isinstance(path, str) else os.fsencode(own)
+
+    def _set_state(self, given: dict[str, Any]) -> None:
+        """Nothing is recorded yet."""
         self._session = self._new_session(self._output)
         apart = ("output", "overwrite", "children")
         self._options = {name: value for name, value in given.items() if name not in apart}  # for children as well
-        self._overwrite = overwrite
-        self._children = children
+        self._overwrite: bool = given["overwrite"]
+        self._children: bool = given["children"]
         self._family: tuple[str, str] | None = None  # file and id of the first process's recording, if children are
         self._is_child = False
         self._is_parents = False  # in a forked child, see forked.py

@@ -149,7 +149,7 @@ def test_an_export_without_a_recording_is_refused(workplace):
 def test_an_export_of_an_unknown_format_is_refused(tmp_path):
     with memory.track():
         pass
-    with pytest.raises(ValueError, match="no format has this suffix; use one of .pickle"):
+    with pytest.raises(ValueError, match="no format has this suffix; use one of .html, .pickle"):
         memory.export_memory_history(tmp_path / "o.txt")
 
 

@@ -272,7 +272,7 @@ def test_tables_are_as_they_say(path):
 
 
 def test_every_column_is_documented(path):
-    text = (Path(__file__).parents[2] / "docs" / "tables.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "tables.md").read_text()
     documented = {}
     for section in text.split("\n## ")[1:]:
         rows = re.findall(r"^\| `(\w+)` \| (\w+)(\??) \|", section, re.MULTILINE)

@@ -200,9 +200,9 @@ class Recording:
 
     def _make(self, options: Namespace) -> profile:
         from vestige import profile
-        from vestige.recording import checks
+        from vestige.recording import options as recording_options
 
-        checks.on_stderr = True
+        recording_options.on_stderr = True
 
         return profile(
             with_stack=True,

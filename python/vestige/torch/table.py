@@ -14,7 +14,7 @@ GAP = "  "
 UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
 SIZES = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 FLOPS = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")
-SAME_HERE = ("cuda", "xpu", "privateuse1")  # what programs ask of these is asked of the device
+SAME_HERE = ("cuda", "xpu", "privateuse1")  # in the names of fields: the same as `device`
 
 
 def format_time(us: float, unit: str | None = None) -> str:
@@ -121,7 +121,7 @@ def sort_field(name: str) -> str:
 
 
 def flops_scale(events: Sequence[Any]) -> tuple[float, str] | None:
-    """What numbers of operations are multiplied with, and the title that fits; None if there are none."""
+    """The factor for numbers of operations, and the unit that fits; None if no event has such a number."""
     counts = [event.flops for event in events if event.flops and event.flops > 0]
     if not counts:
         return None
@@ -130,6 +130,95 @@ def flops_scale(events: Sequence[Any]) -> tuple[float, str] | None:
         least /= 1000
         step += 1
     return 1000.0**-step, FLOPS[step]
+
+
+class Layout:
+    """Which columns a table of these events has, and the lines of each event in it."""
+
+    def __init__(
+        self,
+        events: Sequence[Any],
+        *,
+        time_unit: str | None,
+        profile_memory: bool,
+        with_flops: bool,
+        name_width: int | None,
+        shapes_width: int | None,
+        source_width: int | None,
+    ) -> None:
+        places = [place for event in events for place in event.stack or ()]
+        self.total = sum(event.self_cpu_time_total for event in events)
+        self._unit = time_unit
+        self._name_most = name_width
+        self._memory = profile_memory
+        self._overloads = any(event.overload_name for event in events)
+        self._nodes = any(event.node_id != -1 for event in events)
+        self._shapes = any(event.input_shapes for event in events)
+        self._shapes_width = _widest([str(event.input_shapes) for event in events], shapes_width)
+        self._places_width = _widest(places, source_width) if places else 0
+        self._scale = flops_scale(events) if with_flops else None
+        self.columns = self._make_columns(_widest([event.key for event in events], name_width))
+
+    def _make_columns(self, name_width: int) -> Columns:
+        columns = Columns()
+        columns.add("Name", name_width)
+        if self._overloads:
+            columns.add("Overload Name", name_width)
+        for title in ("Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"):
+            columns.add(title)
+        if self._memory:
+            columns.add("CPU Mem")
+            columns.add("Self CPU Mem")
+        columns.add("# of Calls")
+        if self._nodes:
+            columns.add("Node ID")
+        if self._shapes:
+            columns.add("Input Shapes", self._shapes_width)
+        if self._places_width:
+            columns.add("Source Location", self._places_width, "<")
+        if self._scale is not None:
+            columns.add(f"Total {self._scale[1]}")
+        return columns
+
+    def lines(self, event: Any) -> list[str]:
+        """The line of an event; where sources are shown, one for each frame of its stack and an empty one."""
+        event.self_cpu_percent = format_share(event.self_cpu_time_total, self.total)
+        event.total_cpu_percent = 0 if event.is_async else format_share(event.cpu_time_total, self.total)
+        before, after = self._cells(event), self._last_cells(event)
+        if not self._places_width:
+            return [self.columns.row(before + after)]
+        first, *others = [_cut_path(place, self._places_width) for place in event.stack or ()] or [""]
+        empty, end = [""] * len(before), [""] * len(after)
+        lines = [self.columns.row([*before, first, *after])]
+        lines += [self.columns.row([*empty, place, *end]) for place in others]
+        return [*lines, self.columns.row([*empty, "", *end])]
+
+    def _cells(self, event: Any) -> list[object]:
+        """Those before the source."""
+        cells: list[object] = [_cut_name(event.key, self._name_most)]
+        if self._overloads:
+            cells.append(_cut_name(event.overload_name or "", self._name_most))
+        cells += [
+            event.self_cpu_percent,
+            format_time(event.self_cpu_time_total, self._unit),
+            event.total_cpu_percent,
+            format_time(event.cpu_time_total, self._unit),
+            format_time(event.cpu_time, self._unit),
+        ]
+        if self._memory:
+            cells += [format_memory(event.cpu_memory_usage), format_memory(event.self_cpu_memory_usage)]
+        cells.append(event.count)
+        if self._nodes:
+            cells.append(event.node_id)
+        if self._shapes:
+            cells.append(str(event.input_shapes)[: self._shapes_width])
+        return cells
+
+    def _last_cells(self, event: Any) -> list[object]:
+        """Those after the source."""
+        if self._scale is None:
+            return []
+        return ["--" if not event.flops or event.flops <= 0 else f"{event.flops * self._scale[0]:8.3f}"]
 
 
 def format_table(
@@ -151,79 +240,24 @@ def format_table(
     if sort_by is not None:
         field = sort_field(sort_by)
         events = sorted(events, key=lambda event: getattr(event, field), reverse=True)
-    total = sum(event.self_cpu_time_total for event in events)
-    most = max_name_column_width
-    columns = Columns()
-    name_width = _widest([event.key for event in events], most)
-    columns.add("Name", name_width)
-    overloads = any(event.overload_name for event in events)
-    if overloads:
-        columns.add("Overload Name", name_width)
-    for title in ("Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"):
-        columns.add(title)
-    if profile_memory:
-        columns.add("CPU Mem")
-        columns.add("Self CPU Mem")
-    columns.add("# of Calls")
-    nodes = any(event.node_id != -1 for event in events)
-    if nodes:
-        columns.add("Node ID")
-    shapes = any(event.input_shapes for event in events)
-    shapes_width = _widest([str(event.input_shapes) for event in events], max_shapes_column_width)
-    if shapes:
-        columns.add("Input Shapes", shapes_width)
-    places = [place for event in events for place in event.stack or ()]
-    places_width = _widest(places, max_src_column_width) if places else 0
-    if places:
-        columns.add("Source Location", places_width, "<")
-    scale = flops_scale(events) if with_flops else None
-    if scale is not None:
-        columns.add(f"Total {scale[1]}")
-
+    layout = Layout(
+        events,
+        time_unit=time_unit,
+        profile_memory=profile_memory,
+        with_flops=with_flops,
+        name_width=max_name_column_width,
+        shapes_width=max_shapes_column_width,
+        source_width=max_src_column_width,
+    )
+    columns = layout.columns
     lines: list[str] = []
     if header is not None:
         lines += ["=" * columns.width, header]
     if top_level_events_only:
         lines += ["=" * columns.width, "This report only display top-level ops statistics"]
     lines += [columns.rule, columns.row(columns.titles), columns.rule]
-    shown = 0
-    for event in events:
-        if shown == row_limit:
-            break
-        if top_level_events_only and event.cpu_parent is not None:
-            continue
-        shown += 1
-        event.self_cpu_percent = format_share(event.self_cpu_time_total, total)
-        event.total_cpu_percent = 0 if event.is_async else format_share(event.cpu_time_total, total)
-        stack = list(event.stack or ())
-        values: list[object] = [_cut_name(event.key, most)]
-        if overloads:
-            values.append(_cut_name(event.overload_name or "", most))
-        values += [
-            event.self_cpu_percent,
-            format_time(event.self_cpu_time_total, time_unit),
-            event.total_cpu_percent,
-            format_time(event.cpu_time_total, time_unit),
-            format_time(event.cpu_time, time_unit),
-        ]
-        if profile_memory:
-            values += [format_memory(event.cpu_memory_usage), format_memory(event.self_cpu_memory_usage)]
-        values.append(event.count)
-        if nodes:
-            values.append(event.node_id)
-        if shapes:
-            values.append(str(event.input_shapes)[:shapes_width])
-        rest = []
-        if scale is not None:
-            rest.append("--" if not event.flops or event.flops <= 0 else f"{event.flops * scale[0]:8.3f}")
-        if places:
-            before, after = len(values), len(rest)
-            values.append(_cut_path(stack[0], places_width) if stack else "")
-            lines.append(columns.row(values + rest))
-            for place in stack[1:]:
-                lines.append(columns.row([""] * before + [_cut_path(place, places_width)] + [""] * after))
-            lines.append(columns.row([""] * len(columns.titles)))
-        else:
-            lines.append(columns.row(values + rest))
-    lines += [columns.rule, f"Self CPU time total: {format_time(total, time_unit)}", ""]
+    shown = [event for event in events if not (top_level_events_only and event.cpu_parent is not None)]
+    for event in shown[:row_limit] if row_limit >= 0 else shown:
+        lines += layout.lines(event)
+    lines += [columns.rule, f"Self CPU time total: {format_time(layout.total, time_unit)}", ""]
     return "\n".join(lines)

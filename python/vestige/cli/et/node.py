@@ -240,6 +240,27 @@ def _check_list(value: Any, shape: Any, strides: Any, kinds: list[str], kind: st
 
 def _check_tensor(value: Any, shape: Any, strides: Any, itemsize: int, kind: str, found: list[Any]) -> str | None:
     """A tensor is [its id, its storage's, offset, elements, bytes of an element, device]."""
+    what = _check_tensor_fields(value)
+    if what is not None:
+        return what
+    if type(shape) is not list or type(strides) is not list:
+        return ": shape or strides are no array"
+    if value[1:] == NO_STORAGE or (value[1] == value[3] == 0 and not shape):
+        # Nothing more is known of sparse tensors, wrappers, undefined tensors, and sizes that are symbols.
+        found.append((value[0], 0, value, 0, 0))
+        return None
+    if itemsize < 0:
+        return f": is {kind}, and has a storage"
+    if not value[5]:
+        return ": has no device"
+    if itemsize and value[4] != itemsize:
+        return f": itemsize is {value[4]}, and the type {kind}"
+    if not value[1] and not strides:  # a sparse tensor has none
+        strides = [0] * len(shape)
+    return _check_extent(value, shape, strides, found)
+
+
+def _check_tensor_fields(value: Any) -> str | None:
     if type(value) is not list or len(value) != 6:
         what = f"an array of {len(value)}" if type(value) is list else _kind(value)
         return f": is {what}, not a tensor's six fields"
@@ -249,37 +270,22 @@ def _check_tensor(value: Any, shape: Any, strides: Any, itemsize: int, kind: str
             return f": a tensor's field is {_kind(number)}, not an unsigned integer"
     if type(device) is not str:
         return f": a tensor's device is {_kind(device)}, not a string"
-    if type(shape) is not list or type(strides) is not list:
-        return ": shape or strides are no array"
-    if value[1:] == NO_STORAGE or (value[1] == value[3] == 0 and not shape):
-        # Of sparse tensors, wrappers, undefined ones and sizes that are symbols nothing more is known.
-        found.append((value[0], 0, value, 0, 0))
-        return None
-    if itemsize < 0:
-        return f": is {kind}, and has a storage"
-    if not device:
-        return ": has no device"
-    if itemsize and value[4] != itemsize:
-        return f": itemsize is {value[4]}, and the type {kind}"
-    if not value[1] and not strides:  # a sparse tensor has none
-        strides = [0] * len(shape)
+    return None
+
+
+def _check_extent(value: Any, shape: Any, strides: Any, found: list[Any]) -> str | None:
+    """Adds the tensor, with the bytes of its storage where it begins and ends, if its shape has its elements."""
     nested = bool(shape) and type(shape[0]) is list
-    parts = zip(shape, strides) if nested else ((shape, strides),)
     if nested and len(shape) != len(strides):
         return f": {len(shape)} shapes and {len(strides)} strides"
     elements = last = 0
-    for one, steps in parts:
-        if type(one) is not list or type(steps) is not list or len(one) != len(steps):
-            return f": shape {one} and strides {steps} do not go together"
-        count, reach = 1, 0
-        for size, step in zip(one, steps):
-            if type(size) is not int or type(step) is not int or size < 0 or step < 0:
-                return f": shape {one} or strides {steps} are no sizes"
-            count *= size
-            reach += (size - 1) * step
+    for one, steps in zip(shape, strides) if nested else ((shape, strides),):
+        measured = _measure(one, steps)
+        if isinstance(measured, str):
+            return measured
+        count, reach = measured
         elements += count
-        if count:
-            last = max(last, reach + 1)
+        last = max(last, reach)
     if elements != value[3]:
         return f": numel is {value[3]}, and the shape {shape} has {elements}"
     begin = value[2] * value[4]
@@ -288,6 +294,19 @@ def _check_tensor(value: Any, shape: Any, strides: Any, itemsize: int, kind: str
         return f": reaches byte {end} of its storage"
     found.append((value[0], value[1], value, begin, end))
     return None
+
+
+def _measure(shape: Any, strides: Any) -> tuple[int, int] | str:
+    """How many elements a shape has, and how many lie from the first to the last; or what is wrong."""
+    if type(shape) is not list or type(strides) is not list or len(shape) != len(strides):
+        return f": shape {shape} and strides {strides} do not go together"
+    count, reach = 1, 0
+    for size, step in zip(shape, strides):
+        if type(size) is not int or type(step) is not int or size < 0 or step < 0:
+            return f": shape {shape} or strides {strides} are no sizes"
+        count *= size
+        reach += (size - 1) * step
+    return count, reach + 1 if count else 0
 
 
 def _check_same(found: list[Any], side: str, say: Say) -> None:

@@ -1,0 +1,120 @@
+"""The options of a profile: checked, read as numbers, and put into the form that _core.Session takes."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from vestige import _core
+from vestige.base.printable import printable
+from vestige.base.quantities import parse_file_bound, parse_size, parse_time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+FLAGS = (
+    "with_stack",
+    "overwrite",
+    "c_functions",
+    "gc",
+    "annotation_stacks",
+    "children",
+    "profile_memory",
+    "memory_native_stacks",
+    "memory_native_allocators",
+)
+LISTS = ("include", "exclude", "record_args", "triggers")
+
+
+def check_flags(given: dict[str, Any]) -> None:
+    for name in FLAGS:
+        if not isinstance(given[name], bool):
+            raise TypeError(f"{name} must be True or False, not {type(given[name]).__name__}")
+    if given["children"] and given["output"] is None:
+        raise ValueError("children=True needs an output: their files are named after it")
+
+
+def read_options(given: dict[str, Any]) -> dict[str, int]:
+    """Puts lists and sizes into `given` as tuples and numbers, and times as texts that a child process reads as well.
+    Returns the times in ns, 0 where none is given."""
+    for name in LISTS:
+        given[name] = strings(name, given[name])
+    if given["max_size"] is not None:
+        given["max_size"] = parse_file_bound("max_size", given["max_size"])
+    times = {}
+    for name in ("keep_last", "min_duration"):
+        times[name] = 0 if given[name] is None else parse_time(name, given[name])
+        given[name] = f"{times[name]}ns" if times[name] else None
+    if given["memory_sample"] is not None:
+        given["memory_sample"] = parse_size("memory_sample", given["memory_sample"])
+    return times
+
+
+def session_options(given: dict[str, Any], times: dict[str, int], *, memory: bool, armed: bool) -> dict[str, Any]:
+    """The arguments of _core.Session. `memory`: allocations are hooked; `armed`: snapshots may be asked for."""
+    return {
+        "overwrite": given["overwrite"],
+        "gc": given["gc"],
+        "engine": check_engine(given["engine"]),
+        "native": given["with_stack"] and given["c_functions"],
+        "python": given["with_stack"],
+        "include": given["include"],
+        "exclude": given["exclude"],
+        "log_args": given["record_args"],
+        "max_size": given["max_size"] or 0,
+        "keep_ns": times["keep_last"],
+        "min_duration_ns": times["min_duration"],
+        "checkpoints": armed,
+        "memory": memory,
+        "memory_native_stacks": given["memory_native_stacks"],
+        "memory_native_allocators": given["memory_native_allocators"],
+        "memory_sample_bytes": given["memory_sample"] or 0,
+    }
+
+
+def check_engine(engine: object) -> str:
+    """The name of an engine. VESTIGE_ENGINE may say what "auto" means; "safe" is the one that every Python has."""
+    if not isinstance(engine, str):
+        raise TypeError(f"engine must be a str, not {type(engine).__name__}")
+    by = ""
+    if engine == "auto" and os.environ.get("VESTIGE_ENGINE"):
+        engine = os.environ["VESTIGE_ENGINE"]
+        by = " (VESTIGE_ENGINE asks for it)"
+    if engine == "safe":
+        return _core.engines[0]
+    if engine != "auto" and engine not in _core.engines:
+        raise ValueError(f"no engine {engine!r} on this Python{by}: use one of auto, safe, {', '.join(_core.engines)}")
+    return engine
+
+
+on_stderr = False  # set by `vestige run`, because a program may turn warnings off or into errors
+
+
+def tell_engine(line: str | None) -> None:
+    """Tells the user that the engine that was asked for cannot be used, if `line` says so."""
+    if line is None:
+        return
+    if on_stderr:
+        if sys.__stderr__ is not None:
+            print(printable(line), file=sys.__stderr__, flush=True)
+        return
+    import warnings
+
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "vestige":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(line, RuntimeWarning, stacklevel=level)
+
+
+def strings(name: str, values: Any) -> tuple[str, ...] | None:
+    if values is None:
+        return None
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{name} must be a list of str, not {type(values).__name__}")
+    strings = tuple(values)
+    for value in strings:
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be a list of str, not of {type(value).__name__}")
+    return strings
