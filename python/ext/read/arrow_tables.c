@@ -1,15 +1,15 @@
 /* vestige._core.Table: a table of traces as a Python object, which hands out
- * streams of record batches by Arrow's PyCapsule interface. Streams read the
- * files by themselves: nothing in them is Python's, and any thread may read
- * one, with the GIL or without. */
+ * streams of record batches by Arrow's PyCapsule interface. A stream reads the
+ * files by itself and holds no Python object, so any thread may read one, with
+ * the GIL or without. */
 #include "read/read.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows that all streams together gave: where nothing else is known of a query's
- * progress, that it goes on. */
+/* How many rows all streams have given: it shows that a query goes on, where
+ * nothing else is known of its progress. */
 static atomic_ullong rows_read;
 
 typedef struct table {
@@ -22,7 +22,7 @@ typedef struct table {
 
 /* ---- sources ----------------------------------------------------------- */
 
-/* A path as the system has it, kept with the others. */
+/* A path as bytes of the file system, kept in self->texts. */
 static const char *keep_path(table *self, PyObject *path)
 {
     PyObject *bytes = NULL;
@@ -30,7 +30,7 @@ static const char *keep_path(table *self, PyObject *path)
     if (!PyUnicode_FSConverter(path, &bytes))
         return NULL;
     int failed = PyList_Append(self->texts, bytes) < 0;
-    Py_DECREF(bytes); /* the list has it */
+    Py_DECREF(bytes); /* the list keeps it */
     return failed ? NULL : PyBytes_AS_STRING(bytes);
 }
 
@@ -154,7 +154,7 @@ static void free_stream_capsule(PyObject *capsule)
     vst_arrow_stream *arrow =
         PyCapsule_GetPointer(capsule, "arrow_array_stream");
 
-    if (arrow->release) /* nobody took it */
+    if (arrow->release) /* nobody consumed the capsule */
         arrow->release(arrow);
     free(arrow);
 }
@@ -163,7 +163,7 @@ static PyObject *table_stream(PyObject *object, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"requested_schema", NULL};
     table *self = (table *)object;
-    PyObject *requested = NULL; /* a wish that need not be granted */
+    PyObject *requested = NULL; /* a schema that need not be followed */
     vst_arrow_stream *inner, *arrow;
 
     if (!PyArg_ParseTupleAndKeywords(args, kw, "|O:__arrow_c_stream__", names,

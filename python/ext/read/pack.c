@@ -1,5 +1,5 @@
-/* pack() and unpack(): a trace at rest, and back. They run without the GIL, and
- * take it for each word of progress. */
+/* pack() and unpack(): compress a finished trace, and decompress it. They run
+ * without the GIL, and take it for each report of progress. */
 #include "read/read.h"
 
 typedef vst_status (*convert_fn)(const char *from, const char *to,

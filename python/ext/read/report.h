@@ -1,6 +1,6 @@
-/* The parts of Trace.report(), made by report_parts.c and
- * report_spread.c for trace_report.c. No
- * GIL is needed but where Python objects are made; one thread at a time. */
+/* The parts of Trace.report(): report_parts.c and report_spread.c make them for
+ * trace_report.c. They need the GIL only to make Python objects; one thread at
+ * a time uses each. */
 #ifndef VPY_REPORT_H
 #define VPY_REPORT_H
 
@@ -10,8 +10,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What Python says of a definition. Left out: its time is that of what called
- * it. No time: it is nobody's, as if the call had returned at once. */
+/* Marks that Python gives a definition. LEFT_OUT: its time counts for its
+ * caller. NO_TIME: its time counts for nobody, as if the call had returned at
+ * once. */
 enum {
     VPY_MARK_LEFT_OUT = 1,
     VPY_MARK_WAITS = 2,
@@ -43,10 +44,11 @@ static inline bool vpy_chosen_has(vpy_chosen *chosen, uint32_t number)
 
 /* ---- functions --------------------------------------------------------- */
 
-/* How much calls differ: the means of stretches of equally many, where a
- * stretch gets twice as long when there are too many of them; and how many took
- * how long, by powers of two and sixteenths of them. What is allocated grows
- * with the calls: there may be very many functions that were called once. */
+/* How much the calls of a function differ. Calls are grouped into stretches of
+ * equal numbers, of which the means are kept; when there are too many
+ * stretches, their length doubles. A histogram counts how long calls took, with
+ * sixteen bins for each power of two. Memory grows with the number of calls,
+ * since very many functions may have been called once. */
 enum { VPY_STRETCHES = 32, VPY_BINS = 672, VPY_FEW = 2 * VPY_BINS };
 
 typedef struct vpy_spread {
@@ -60,19 +62,20 @@ typedef struct vpy_spread {
     uint32_t *bins; /* … then how many calls are in each; NULL until then */
 } vpy_spread;
 
-/* Of a call, in ns; less than 0: not known. */
+/* A typical call, in ns; less than 0: not known. */
 typedef struct vpy_typical {
     double error_of_mean, median, error_of_median;
 } vpy_typical;
 
-/* Without memory a call counts to what there is room for. */
+/* Without memory the call is added where there is room. */
 void vpy_spread_add(vpy_spread *spread, int64_t ns);
 void vpy_spread_free(vpy_spread *spread);
 vpy_typical vpy_spread_typical(const vpy_spread *spread);
 
 typedef struct vpy_sum {
     uint64_t calls;
-    uint64_t outer; /* those that were not inside one of the same */
+    uint64_t
+        outer; /* calls that were not inside another of the same function */
     int64_t self_ns, total_ns;
     uint64_t self_bytes, total_bytes, allocations;
 } vpy_sum;
@@ -114,7 +117,7 @@ typedef struct vpy_waits {
     } *of;
 } vpy_waits;
 
-/* (id, calls, ns) of those that did. */
+/* [(id, calls, ns)] of the functions that waited. */
 PyObject *vpy_waits_list(const vpy_waits *waits, vst_id max);
 
 /* ---- garbage collections ----------------------------------------------- */
@@ -140,7 +143,7 @@ typedef struct vpy_collections {
 
 void vpy_collections_add(vpy_collections *gc, const vst_span *span);
 PyObject *vpy_collections_dict(const vpy_collections *gc);
-/* In which functions they began: (id or 0, count, ns). */
+/* [(id or 0, count, ns)]: in which functions collections began. */
 PyObject *vpy_gc_callers(const vst_context_row *rows, size_t count,
                          const unsigned char *marks);
 

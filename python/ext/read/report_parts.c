@@ -66,7 +66,8 @@ void vpy_sums_free(vpy_sums *sums)
     free(sums->total);
 }
 
-/* What is spent in a function that called itself counts once in its total. */
+/* In the total of a function that calls itself, inner calls do not count again.
+ */
 void vpy_sums_add(vpy_sums *sums, const vst_span *span, int64_t self_ns)
 {
     vpy_sum *sum = &sums->of[span->id];
@@ -138,8 +139,8 @@ static PyObject *row_of(const vst_context_row *row, long long parent)
         (long long)n->total_bytes, (unsigned long long)n->self_allocations);
 }
 
-/* Parents come first. What is too short is left out with all that it called:
- * only what is there can be a parent. */
+/* Parents come first. A call that is too short is left out with all that it
+ * called, so that every parent is in the list. */
 PyObject *vpy_tree_list(const vst_context_row *rows, size_t count,
                         long long min_ns)
 {

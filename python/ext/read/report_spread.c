@@ -32,7 +32,7 @@ static double start_of(uint32_t bin)
 
 /* ---- how many took how long ---------------------------------------------- */
 
-/* Whether a count stands at a power of two: time to double the room. */
+/* Whether a count has reached a power of two, so that the room must double. */
 static bool is_full(uint32_t count, uint32_t first)
 {
     return count == 0 || (count >= first && (count & (count - 1)) == 0);
@@ -145,7 +145,8 @@ static double error_of_mean(const vpy_spread *s)
     return sqrt(square / (count - 1) / count) / (double)s->size;
 }
 
-/* What this share of the calls stayed below; inside a bin, in proportion. */
+/* The time that this share of the calls stayed below, interpolated inside a
+ * bin. */
 static double quantile(const uint32_t *bins, uint64_t count, double share)
 {
     double wanted = share * (double)count, before = 0;
@@ -162,8 +163,8 @@ static double quantile(const uint32_t *bins, uint64_t count, double share)
     return start_of(VPY_BINS - 1);
 }
 
-/* The error of the median is half the distance of the quantiles that lie a
- * standard error of their rank around it. */
+/* The error of the median is half the distance between the quantiles one
+ * standard error of the rank below and above it. */
 vpy_typical vpy_spread_typical(const vpy_spread *s)
 {
     vpy_typical typical = {error_of_mean(s), -1, -1};

@@ -6,7 +6,7 @@
 
 /* ---- members of JSON --------------------------------------------------- */
 
-/* Behind a string that begins at `at`. */
+/* The end of the string that begins at `at`. */
 static const char *skip_string(const char *at, const char *end)
 {
     for (at++; at < end && *at != '"'; at++)
@@ -15,7 +15,7 @@ static const char *skip_string(const char *at, const char *end)
     return at < end ? at + 1 : end;
 }
 
-/* Behind the value that begins at `at`: where a comma or the end is. */
+/* The end of the value that begins at `at`: a comma, or the end of the text. */
 static const char *skip_value(const char *at, const char *end)
 {
     int depth = 0;
@@ -219,7 +219,7 @@ static bool reserve(vpy_pending *pending, size_t depth)
     return true;
 }
 
-/* What waits deeper than `depth`. */
+/* Takes out all that waits deeper than `depth`, added up. */
 static struct vpy_pending_level gather(vpy_pending *pending, size_t depth)
 {
     struct vpy_pending_level sum = {.ns = 0};

@@ -1,6 +1,6 @@
-/* What the files that read spans share: members of a span's arguments, texts
- * that occur again and again, and a limit on time. No GIL is needed; one thread
- * at a time uses each object. */
+/* What the files that read spans share: members of a span's arguments, numbers
+ * for texts that repeat, a limit on time. They need no GIL; one thread at a
+ * time uses each object. */
 #ifndef VPY_SPANS_H
 #define VPY_SPANS_H
 
@@ -13,7 +13,7 @@ typedef struct vpy_part {
     size_t length;
 } vpy_part;
 
-/* The value of a member of JSON members, as it is written there. */
+/* The value of a member, as it is written in the JSON. */
 vpy_part vpy_member(const char *members, size_t length, const char *key);
 
 /* Equal texts have one number, from 1 on; 0 is none. */
@@ -46,8 +46,8 @@ static inline bool vpy_deadline_is_over(vpy_deadline *deadline)
            vpy_deadline_look(deadline);
 }
 
-/* What the methods that read all spans are asked for. One that has no use for a
- * wish does not look at it. */
+/* The options of the methods that read all spans. A method ignores those that
+ * it does not have. */
 typedef struct vpy_reading {
     int all, since; /* windows, see vpy_trace_window */
     int calls;      /* of the language's are shown */
@@ -56,7 +56,7 @@ typedef struct vpy_reading {
     vpy_deadline deadline;
 } vpy_reading;
 
-/* format: "|$pippppO:method" with its own name. False with an exception set. */
+/* format: "|$pippppO:" and the method's name. False with an exception set. */
 bool vpy_reading_parse(vpy_reading *reading, vpy_trace *trace, PyObject *args,
                        PyObject *kw, const char *format);
 
@@ -65,8 +65,8 @@ static inline int vpy_reading_window(const vpy_reading *reading)
     return vpy_trace_window(reading->all, reading->since);
 }
 
-/* Time that children which are shown took, while what encloses them is still
- * open: by depth. Spans come in the order of their ends, thread after thread.
+/* For each depth, the time of children that are shown and whose parent is still
+ * open. Spans come in the order of their ends, thread after thread.
  */
 typedef struct vpy_pending {
     struct vpy_pending_level {
@@ -88,12 +88,12 @@ static inline void vpy_pending_note(vpy_pending *pending, const vst_span *span,
         pending->levels[span->depth].last = note;
 }
 
-/* A span ends. Gives its own time; what is not shown leaves its children to
- * what encloses it. Spans beside the stack have no children. False: out of
+/* A span ends: computes its own time. The children of a span that is not shown
+ * become its parent's. Asynchronous spans have no children. False: out of
  * memory. */
 bool vpy_pending_end(vpy_pending *pending, const vst_span *span, bool shown,
                      int64_t *self_ns);
-/* What vst_sink's leave is told. */
+/* To be called from leave of a vst_sink. */
 void vpy_pending_leave(vpy_pending *pending, uint32_t depth);
 
 /* Bytes of a span: of a framework's allocator, or of all others. */

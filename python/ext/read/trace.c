@@ -1,5 +1,5 @@
-/* vestige._core.Trace: a trace being read, as a Python object, and what it says
- * without being replayed; trace_replays.c does the rest. */
+/* vestige._core.Trace: a trace as a Python object, and the facts that need no
+ * replay. trace_replays.c does the rest. */
 #include "read/trace.h"
 
 #include "read/read.h"
@@ -224,7 +224,7 @@ PyObject *vpy_traces_to_export(PyObject *list)
     return traces;
 }
 
-/* One that is there twice is busy the second time it is met. */
+/* A trace that is in the tuple twice is refused: it is busy the second time. */
 vst_trace **vpy_traces_borrow(PyObject *traces, PyObject *progress)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(traces), taken = 0;
@@ -314,7 +314,7 @@ PyDoc_STRVAR(recover_doc,
              "recover(source, target, *, overwrite=False)\n--\n\n"
              "Write a finished copy of a trace whose process died.");
 
-/* Trouble with the system may be that of either file, so both are named. */
+/* An error of the system may be about either file, so both are named. */
 static PyObject *recover(PyObject *module, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"source", "target", "overwrite", NULL};

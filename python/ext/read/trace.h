@@ -10,7 +10,7 @@
 typedef struct vpy_trace {
     PyObject_HEAD
     vst_trace *handle;
-    vst_tracer *tracer; /* of a session's, NULL for a file's */
+    vst_tracer *tracer; /* the session's; NULL for a file */
     PyObject *session;  /* keeps the tracer alive */
     PyObject *path;     /* bytes, NULL for a session's */
     bool busy;          /* a replay is running, without the GIL */
@@ -22,19 +22,19 @@ extern PyTypeObject *vpy_trace_type;
 bool vpy_trace_is_usable(vpy_trace *self);
 PyObject *vpy_trace_text(const char *bytes, size_t length);
 
-/* Around each replay, which runs without the GIL. */
+/* To be called before and after each replay, which runs without the GIL. */
 void vpy_trace_begin(vpy_trace *self, PyObject *progress);
 void vpy_trace_end(vpy_trace *self);
 /* The windows to replay: from a number on, all, or the last. */
 int vpy_trace_window(int all, int since);
-/* A tuple of what a sequence holds, one at least; NULL with an exception set.
+/* A tuple of a sequence's items, at least one; NULL with an exception set.
  */
 PyObject *vpy_traces_to_export(PyObject *list);
-/* The handles of a tuple of traces, each of which is busy until they are given
- * back; NULL with an exception set, and none busy. */
+/* The handles of a tuple of traces, which are busy until they are given back.
+ * NULL with an exception set; then none is busy. */
 vst_trace **vpy_traces_borrow(PyObject *traces, PyObject *progress);
 void vpy_traces_give_back(PyObject *traces, vst_trace **handles);
-/* What the spans of a definition are called. */
+/* The name of the spans of a definition. */
 PyObject *vpy_trace_name(const vst_definition *d);
 
 /* trace_events.c, trace_averages.c, trace_contexts.c: methods. */
@@ -42,7 +42,8 @@ PyObject *vpy_trace_events(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_averages(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_contexts(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_definitions(PyObject *object, PyObject *unused);
-/* A list with what entry_of makes of each definition, None where there is none.
+/* A list of what entry_of returns for each definition, None where there is no
+ * definition.
  */
 PyObject *vpy_trace_by_id(PyObject *object,
                           PyObject *(*entry_of)(const vst_definition *));

@@ -1,8 +1,8 @@
-/* Trace.averages(): what the spans of each name took together, by shapes and
- * overload if that is asked for. Nothing is kept but a row for each; the
- * replay runs without the GIL. Sums are torch's: a function that calls itself
- * counts with each of its calls, but an operator that does nothing but call one
- * of its own name is that one. */
+/* Trace.averages(): the spans of each name added up, by shapes and overload if
+ * asked for. Only one row for each is kept; the replay runs without the GIL.
+ * The sums are computed as torch does: every call of a recursive function
+ * counts, but an operator that only calls another of its own name counts as one
+ * with it. */
 #include "read/trace.h"
 
 #include "read/spans.h"
@@ -106,7 +106,7 @@ static int64_t flops_of(const vst_span *span)
     return value;
 }
 
-/* Only what the program or a framework names has such members. */
+/* Only annotations and operators have such members. */
 static bool read_args(averages *a, const vst_span *span, average *key)
 {
     key->flops = flops_of(span);
@@ -122,8 +122,8 @@ static bool read_args(averages *a, const vst_span *span, average *key)
                &key->overload);
 }
 
-/* Takes the last span of a row out again: what encloses it stands for both. Its
- * own time stays, for it is now the other's. */
+/* Takes the last span of a row out again: the span that encloses it counts for
+ * both. Its own time stays, as a part of the other's. */
 static void lift(average *sum)
 {
     sum->count--;
@@ -182,7 +182,7 @@ static vst_status leave(void *ctx, uint32_t depth)
     return VST_OK;
 }
 
-/* What a framework allocates outside of all spans has a row under no id. */
+/* Allocations of a framework outside of all spans get a row without an id. */
 static vst_status add_loose(void *ctx, const vst_loose_bytes *loose)
 {
     averages *a = ctx;

@@ -1,5 +1,5 @@
-/* Trace.contexts(): the spans by where they were called from, as
- * <vestige/contexts.h> puts them together. The replay runs without the GIL. */
+/* Trace.contexts(): the spans added up by where they were called from
+ * (<vestige/contexts.h>). The replay runs without the GIL. */
 #include "read/trace.h"
 
 #include "read/spans.h"

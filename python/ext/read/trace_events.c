@@ -1,7 +1,7 @@
-/* Trace.events(): every span as a row of one block of memory, which Python
- * reads through memoryviews and makes objects of when they are asked for. The
- * rows are in order of time; a row names its parent and its children by their
- * rows. The replay runs without the GIL. */
+/* Trace.events(): every span as a row of one block of memory. Python reads it
+ * through memoryviews and makes objects only on demand. Rows are in order of
+ * time, and a row refers to its parent and children by their rows. The replay
+ * runs without the GIL. */
 #include "read/trace.h"
 
 #include "read/spans.h"
@@ -46,7 +46,7 @@ typedef struct events {
 
 /* ---- blocks ------------------------------------------------------------ */
 
-/* Memory that was got without the GIL, as Python sees it. */
+/* Memory that was allocated without the GIL, as a Python object. */
 typedef struct block {
     PyObject_HEAD
     void *bytes;
@@ -163,7 +163,7 @@ static bool keep_args(events *e, row *r, const vst_span *span)
     return true;
 }
 
-/* What waits deeper than `depth` lies in the row. */
+/* Rows that wait deeper than `depth` become children of this row. */
 static void adopt(events *e, size_t depth, int32_t parent)
 {
     while (e->top > depth + 1) {
@@ -201,7 +201,7 @@ static vst_status leave(void *ctx, uint32_t depth)
     return VST_OK;
 }
 
-/* What is beside the stack is nobody's parent, and has none. */
+/* Asynchronous spans have no parent and no children. */
 static bool place(events *e, const vst_span *span, int32_t at)
 {
     if (span->flags & VST_SPAN_ASYNC)
@@ -252,7 +252,7 @@ static vst_status take_span(void *ctx, const vst_span *span)
     return keep_args(e, r, span) ? VST_OK : VST_E_NOMEM;
 }
 
-/* As a span of no length, under no id, inside nothing. */
+/* Allocations outside of all spans become a span of no length and no id. */
 static vst_status take_loose(void *ctx, const vst_loose_bytes *loose)
 {
     events *e = ctx;
@@ -288,7 +288,7 @@ static int by_time(const void *a, const void *b)
     return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-/* Puts the rows in order; parents were named by where they stood before. */
+/* Sorts the rows and renumbers their parents. */
 static bool link_rows(events *e)
 {
     int32_t *moved = malloc((e->count + 1) * sizeof *moved);

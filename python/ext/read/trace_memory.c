@@ -1,6 +1,6 @@
-/* What a vestige._core.Trace says of memory: whether there are records of it,
- * their summary as Python objects, and the files of memory_report.h. Readings
- * run without the GIL; the trace is busy meanwhile. */
+/* The memory of a vestige._core.Trace: whether it was recorded, its summary as
+ * Python objects, and the files of memory_report.h. Traces are read without the
+ * GIL and are busy meanwhile. */
 #include "read/trace.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include <vestige/memory_report.h>
 
-/* VST_E_STATE means only one thing here. */
+/* VST_E_STATE means here that no memory was recorded. */
 static PyObject *fail(vst_status status, const vst_error *error, PyObject *path)
 {
     if (PyErr_Occurred() || status != VST_E_STATE)
@@ -81,16 +81,16 @@ static PyObject *frame(const vst_memory_frame *f)
         f->line, f->is_native ? Py_True : Py_False);
 }
 
-/* Frames and stacks that were made: each is one object, however many rows have
- * it. */
+/* Frames and stacks as Python objects: each is made once and shared by all
+ * rows. */
 typedef struct made {
     const vst_memory_summary *summary;
     PyObject **frames, **stacks; /* by number of the frame, of the node */
     PyObject *left_out;
 } made;
 
-/* Of a stack that is deeper, as many of its ends; recursion would else make the
- * lists as long as its square. */
+/* A deeper stack is shortened to these many frames at its two ends: otherwise
+ * the lists of a recursion would grow with the square of its depth. */
 enum { INNER_MAX = 192, OUTER_MAX = 64 };
 
 static bool make_room(made *m, const vst_memory_summary *s)

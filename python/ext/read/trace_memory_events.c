@@ -1,5 +1,5 @@
-/* Allocations and frees of a trace as Python objects, one by one: for tests,
- * and for what users make of them. Summaries are trace_memory.c's. */
+/* Allocations and frees of a trace as Python objects, one by one.
+ * trace_memory.c has summaries. */
 #include "read/read.h"
 
 #include "read/trace.h"

@@ -1,5 +1,5 @@
-/* What is told of the nodes of execution traces: how many there are, and which
- * id each has. Readings run without the GIL; the traces are busy meanwhile. */
+/* The nodes of execution traces: how many there are, and the id of each. Traces
+ * are read without the GIL and are busy meanwhile. */
 #include "read/trace.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* What a vestige._core.Trace makes of its records: exports, totals, the spans
- * of one name. Replays run without the GIL; the trace is busy meanwhile. */
+/* Methods of vestige._core.Trace that replay it: exports, totals, the spans of
+ * one name. Replays run without the GIL, and the trace is busy meanwhile. */
 #include "read/trace.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ int vpy_trace_window(int all, int since)
 
 /* ---- exports ----------------------------------------------------------- */
 
-/* The depth from which calls were summed up; 0: none were. */
+/* Returns the depth below which calls were summed up, 0 if none were. */
 static PyObject *say_exported(vst_status status, const vst_error *error,
                               PyObject *path, uint32_t cut_depth)
 {
@@ -139,7 +139,8 @@ typedef struct totals {
     vst_id max;
 } totals;
 
-/* What is spent in a function that called itself counts once in its total. */
+/* In the total of a function that calls itself, inner calls do not count again.
+ */
 static vst_status add_span(void *ctx, const vst_span *span)
 {
     totals *t = ctx;
@@ -245,9 +246,8 @@ typedef struct moment {
     int64_t start_ns, end_ns;
 } moment;
 
-/* The first `limit` spans of the ids that are marked, by the time of their end:
- * there is room for twice as many, and from time to time the later half is let
- * go. */
+/* The first `limit` spans of the marked ids, by the time of their end. There is
+ * room for twice as many; when it is full, the later half is dropped. */
 typedef struct search {
     unsigned char *wanted; /* by definition id */
     vst_id max;
@@ -271,7 +271,7 @@ static void keep_first(search *s)
         s->count = s->limit;
 }
 
-/* A span whose end was not recorded tells nothing about time. */
+/* Skips spans whose end was not recorded: their duration is unknown. */
 static vst_status find_span(void *ctx, const vst_span *span)
 {
     search *s = ctx;
@@ -316,8 +316,9 @@ static void plain_name(const vst_definition *d, const char **bytes,
     *length = (size_t)(stop - at);
 }
 
-/* How well a name fits a definition: 3 as it is shown, 2 as it is called, 1 the
- * last part of that; 0 not at all. -1 with an exception set. */
+/* How well a name matches a definition: 3 the name that is shown, 2 the
+ * qualified name, 1 the last part of that, 0 not at all. -1 with an exception
+ * set. */
 static int fit(const vst_definition *d, const char *name, size_t name_len)
 {
     const char *plain;
@@ -346,7 +347,7 @@ static int fit(const vst_definition *d, const char *name, size_t name_len)
     return level;
 }
 
-/* Marks the definitions that the name fits best. */
+/* Marks the definitions that match the name best. */
 static bool mark(vpy_trace *self, search *s, const char *name, size_t name_len)
 {
     int best = 1;

@@ -1,8 +1,8 @@
-/* Trace.report(): what the reports of the command show, from one reading of the
+/* Trace.report(): all that the command's reports show, from one reading of the
  * records: functions with the spread of their calls, the tree of calls, threads
- * and garbage collections. What is left out is as if it had not been recorded:
- * its time is that of what called it. Python lays it out. The replay runs
- * without the GIL; report_parts.c has the parts. */
+ * and garbage collections. Functions that are left out count as if they had not
+ * been recorded: their time is their caller's. Python lays the report out. The
+ * replay runs without the GIL; report_parts.c has the parts. */
 #include "read/trace.h"
 
 #include "read/report.h"
@@ -36,8 +36,8 @@ typedef struct report {
     vpy_collections gc;
 } report;
 
-/* A thread is over, or another goes on: what did it spend most time in? Of
- * equals, the one that was defined first. */
+/* A thread ends, or the replay goes on with another: finds the function that it
+ * spent most time in. Among equals, the one that was defined first. */
 static void end_thread(report *r)
 {
     int64_t top_ns = 0;
@@ -121,7 +121,7 @@ static vst_status add_to_thread(report *r, const vst_span *span,
     return VST_OK;
 }
 
-/* The span without the time below it that is nobody's. */
+/* Takes the time of calls below it that count for nobody out of the span. */
 static bool shorten(report *r, const vst_span *span, unsigned char mark,
                     vst_span *shorter)
 {
@@ -257,7 +257,8 @@ PyObject *vpy_trace_report(PyObject *object, PyObject *args, PyObject *kw)
         return NULL;
     if (marks && (size_t)PyBytes_GET_SIZE(marks) <=
                      vst_trace_definition_max(self->handle)) {
-        PyErr_SetString(PyExc_ValueError, "there are more definitions");
+        PyErr_SetString(PyExc_ValueError,
+                        "marks has fewer items than there are definitions");
     } else if (!set_up(&r, self, functions, spread, tree)) {
         PyErr_NoMemory();
     } else {

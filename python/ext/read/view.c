@@ -1,5 +1,5 @@
 /* vestige._core.View: pictures of a trace (<vestige/view.h>) as a Python
- * object, and its facts. view_questions.c answers the rest. */
+ * object, and its facts. view_questions.c has the other methods. */
 #include "read/view.h"
 
 #include "read/read.h"

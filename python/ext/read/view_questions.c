@@ -1,11 +1,11 @@
-/* What is asked of a vestige._core.View. Every question is answered without the
- * GIL; several threads may ask at once. */
+/* Methods of vestige._core.View that answer questions about a range of time.
+ * They work without the GIL; several threads may ask at once. */
 #include "read/view.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What most questions are about, as Python gives it. */
+/* The arguments that most questions have. */
 typedef struct question {
     vst_view_range range;
     uint32_t *threads;
