@@ -1,0 +1,157 @@
+/* Bounded recordings that somebody reads before they are finished: while they
+ * are recorded, or after the process died. */
+#include <pthread.h>
+
+#include "bounded.h"
+#include "store/format.h"
+#include "trace_builder.h"
+
+/* ---- while it is recorded ----------------------------------------------- */
+
+static int stopping; /* atomic */
+
+static void *record_until_told(void *arg)
+{
+    unsigned i = 0;
+
+    (void)arg;
+    record_outer(VST_ENTER);
+    while (!__atomic_load_n(&stopping, __ATOMIC_RELAXED)) {
+        record_leaves(i, 1000);
+        i += 1000;
+    }
+    return NULL;
+}
+
+static void a_reader_meanwhile_sees_records_that_fit_together(void)
+{
+    pthread_t thread;
+    vst_trace_info info;
+    uint64_t leaves_seen = 0;
+
+    begin(MIB, 0);
+    stopping = 0;
+    pthread_create(&thread, NULL, record_until_told, NULL);
+    while (file_size() < MIB - 64 * 1024)
+        sched_yield();
+    for (int i = 0; i < 60 && checks_bad == 0; i++) {
+        vst_trace *trace = open_file(&info);
+        seen s = see(trace);
+        CHECK_INT(s.gaps, 0);
+        CHECK_INT(info.damaged_at, 0);
+        leaves_seen += s.leaves;
+        vst_trace_close(trace);
+    }
+    CHECK(leaves_seen > 0);
+    __atomic_store_n(&stopping, 1, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+    vst_session_finish(session, NULL);
+    vst_trace *trace = open_file(&info);
+    seen s = see(trace);
+    CHECK_INT(s.gaps, 0);
+    CHECK(s.leaves > MIB / 16 * 9 / 10);
+    vst_trace_close(trace);
+    end();
+}
+
+/* ---- death while a slot is emptied -------------------------------------- */
+
+static builder read_file(void)
+{
+    builder b = {0};
+    FILE *file = fopen(path, "rb");
+
+    b.size = (size_t)file_size();
+    b.bytes = malloc(b.size);
+    if (file == NULL || b.bytes == NULL ||
+        fread(b.bytes, 1, b.size, file) != b.size)
+        abort();
+    fclose(file);
+    return b;
+}
+
+/* The slot that would be the next to be reused. */
+static size_t oldest_slot(const builder *b, uint32_t size)
+{
+    size_t oldest = 0;
+    uint32_t sequence = UINT32_MAX;
+
+    for (size_t at = VST_FILE_HEADER_SIZE; at + size <= b->size; at += size) {
+        const vst_chunk_header *chunk = (const void *)(b->bytes + at);
+        if (chunk->magic == VST_CHUNK_MAGIC &&
+            chunk->kind == VST_CHUNK_RECORDS && chunk->sequence < sequence) {
+            oldest = at;
+            sequence = chunk->sequence;
+        }
+    }
+    return oldest;
+}
+
+static void check_torn(const builder *b, uint64_t leaves_before)
+{
+    vst_trace_info info;
+    vst_trace *trace;
+
+    if (!CHECK_INT(builder_open(b, &trace, NULL), VST_OK))
+        return;
+    vst_trace_get_info(trace, &info);
+    seen s = see(trace);
+    CHECK_INT(info.damaged_at, 0);
+    CHECK_INT(s.gaps, 0);
+    CHECK_INT(s.next[1], 1);
+    CHECK_INT(s.outer, OUTER);
+    CHECK(s.leaves <= leaves_before && s.leaves + 1100 > leaves_before);
+    vst_trace_close(trace);
+}
+
+/* As a process that is killed leaves the file: nothing is finished, and one
+ * slot is somewhere between its old records and new ones. */
+static void killed_at_any_store_it_lacks_at_most_one_slot(void)
+{
+    const uint32_t slot = 16 * 1024;
+    vst_trace_info info;
+
+    begin(MIB, 0);
+    record_outer(VST_ENTER);
+    record_leaves(0, 200000);
+    vst_trace *trace = open_file(&info);
+    uint64_t before = see(trace).leaves;
+    vst_trace_close(trace);
+    builder b = read_file();
+    size_t at = oldest_slot(&b, slot);
+    vst_chunk_header *chunk = (void *)(b.bytes + at), old = *chunk;
+
+    check_torn(&b, before);
+    chunk->magic = 0;
+    check_torn(&b, before);
+    for (uint32_t done = 0; done < slot; done += 1500) {
+        memset(b.bytes + at, 0, done);
+        check_torn(&b, before);
+    }
+    memset(b.bytes + at, 0, slot);
+    /* The new header, word by word, its magic last. What lies behind it may
+     * still be what was there: no reader looks at it. */
+    memset(b.bytes + at + sizeof old + 8, 0x5a, slot - sizeof old - 8);
+    old.sequence += 1000;
+    old.used = 0;
+    old.last = 0;
+    old.magic = 0;
+    for (size_t word = 0; word < sizeof old; word += 8) {
+        memcpy(b.bytes + at + word, (unsigned char *)&old + word, 8);
+        check_torn(&b, before);
+    }
+    chunk->magic = VST_CHUNK_MAGIC;
+    builder_fix_chunk(&b, at);
+    check_torn(&b, before);
+    memset(b.bytes + at + sizeof old, 0, slot - sizeof old);
+    check_torn(&b, before);
+    builder_free(&b);
+    end();
+}
+
+int main(void)
+{
+    TEST(a_reader_meanwhile_sees_records_that_fit_together);
+    TEST(killed_at_any_store_it_lacks_at_most_one_slot);
+    return checks_end();
+}

@@ -1,0 +1,226 @@
+/* Bounded recordings of several threads: each has its newest records, and they
+ * share the file however many they are. */
+#include <pthread.h>
+
+#include "bounded.h"
+
+static pthread_barrier_t barrier;
+static pthread_barrier_t others_ended;
+
+static void *record_in_turns(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < 20; i++) {
+        record_leaves(i * 5000, 5000);
+        sched_yield();
+    }
+    return NULL;
+}
+
+static void each_thread_has_its_newest_records(void)
+{
+    pthread_t threads[8];
+    vst_trace_info info;
+
+    begin(2 * MIB, 0);
+    for (int i = 0; i < 8; i++)
+        pthread_create(&threads[i], NULL, record_in_turns, NULL);
+    for (int i = 0; i < 8; i++)
+        pthread_join(threads[i], NULL);
+    vst_session_finish(session, NULL);
+    CHECK(file_size() <= 2 * MIB);
+    vst_trace *trace = open_file(&info);
+    seen s = see(trace);
+    CHECK_INT(s.gaps, 0);
+    CHECK_INT(info.lost, 0);
+    CHECK(s.leaves > MIB / 16);
+    vst_trace_close(trace);
+    end();
+}
+
+static void *record_a_little_and_wait(void *arg)
+{
+    (void)arg;
+    record_leaves(0, 50);
+    pthread_barrier_wait(&barrier);
+    return NULL;
+}
+
+static void *record_and_wait(void *arg)
+{
+    bool stays = arg != NULL;
+
+    record_leaves(0, 2000);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    if (stays) {
+        /* There is room, and they ask again. */
+        pthread_barrier_wait(&others_ended);
+        record_leaves(2000, 20000);
+    }
+    return NULL;
+}
+
+/* So many at once; the last `staying` go on when the others have ended. What
+ * was lost until then. */
+static uint64_t record_in_threads(int count, int staying)
+{
+    static pthread_t threads[THREADS_MAX];
+    pthread_attr_t attributes;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 128 * 1024);
+    pthread_barrier_init(&barrier, NULL, (unsigned)count + 1);
+    pthread_barrier_init(&others_ended, NULL, (unsigned)staying + 1);
+    for (int i = 0; i < count; i++)
+        if (pthread_create(&threads[i], &attributes, record_and_wait,
+                           i >= count - staying ? &barrier : NULL) != 0)
+            abort();
+    pthread_barrier_wait(&barrier);
+    uint64_t lost = vst_session_lost(session);
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < count; i++) {
+        if (i == count - staying)
+            pthread_barrier_wait(&others_ended);
+        pthread_join(threads[i], NULL);
+    }
+    pthread_barrier_destroy(&others_ended);
+    pthread_barrier_destroy(&barrier);
+    pthread_attr_destroy(&attributes);
+    return lost;
+}
+
+/* There are 64 slots, and 200 threads have their newest records all the same.
+ */
+static void more_threads_than_slots_share_them(void)
+{
+    vst_trace_info info;
+
+    begin(MIB, 0);
+    CHECK_INT(record_in_threads(200, 0), 0);
+    vst_session_finish(session, NULL);
+    CHECK(file_size() <= MIB);
+    vst_trace *trace = open_file(&info);
+    seen s = see(trace);
+    CHECK_INT(info.lost, 0);
+    CHECK_INT(s.gaps, 0);
+    CHECK_INT(info.damaged_at, 0);
+    CHECK(info.clean);
+    CHECK_INT(info.threads, 200);
+    vst_trace_close(trace);
+    end();
+}
+
+/* None of them needs more than a page. */
+static void threads_that_record_little_take_little(void)
+{
+    enum { MANY = 500 };
+    static pthread_t threads[MANY];
+    pthread_attr_t attributes;
+    vst_trace_info info;
+
+    begin(4 * MIB, 0);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 128 * 1024);
+    pthread_barrier_init(&barrier, NULL, MANY + 1);
+    for (int i = 0; i < MANY; i++)
+        if (pthread_create(&threads[i], &attributes, record_a_little_and_wait,
+                           NULL) != 0)
+            abort();
+    pthread_barrier_wait(&barrier);
+    CHECK_INT(vst_session_lost(session), 0);
+    CHECK(file_size() < (MANY + 64) * 4096);
+    for (int i = 0; i < MANY; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&barrier);
+    pthread_attr_destroy(&attributes);
+    vst_session_finish(session, NULL);
+    vst_trace *trace = open_file(&info);
+    CHECK_INT(info.lost, 0);
+    CHECK_INT(info.dropped, 0);
+    CHECK_INT(info.threads, MANY);
+    CHECK(info.clean);
+    vst_trace_close(trace);
+    end();
+}
+
+static void more_threads_than_pages_lose_records_and_get_pages_later(void)
+{
+    vst_trace_info info;
+
+    begin(MIB, 0);
+    CHECK(record_in_threads(THREADS_MAX, 2) > 0);
+    record_leaves(0, 1000);
+    vst_session_finish(session, NULL);
+    CHECK(file_size() <= MIB);
+    vst_trace *trace = open_file(&info);
+    seen s = see(trace);
+    CHECK_INT(info.lost, vst_session_lost(session));
+    CHECK(s.leaves > 20000);
+    vst_trace_close(trace);
+    end();
+}
+
+static void *record_a_little(void *arg)
+{
+    (void)arg;
+    record_leaves(0, 5);
+    return NULL;
+}
+
+static void short_threads_share_slots(void)
+{
+    vst_trace_info info;
+
+    begin(MIB, 0);
+    for (int i = 0; i < 90; i++) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, record_a_little, NULL);
+        pthread_join(thread, NULL);
+    }
+    vst_session_finish(session, NULL);
+    vst_trace *trace = open_file(&info);
+    seen s = see(trace);
+    CHECK_INT(s.leaves, 90 * 5);
+    CHECK_INT(s.gaps, 0);
+    CHECK_INT(info.dropped, 0);
+    CHECK(file_size() <= 4 * 16 * 1024);
+    vst_trace_close(trace);
+    end();
+}
+
+/* It was in calls when recording began, and never recorded anything. */
+static void a_thread_that_waits_all_along_is_still_there(void)
+{
+    vst_trace_info info;
+
+    begin(MIB, 0);
+    vst_id ids[OUTER];
+    for (int i = 0; i < OUTER; i++)
+        ids[i] = outer;
+    for (unsigned thread = 1; thread <= 40; thread++)
+        vst_recording_open_stack(vst_session_recording(session), thread, thread,
+                                 ids, OUTER);
+    for (int i = 0; i < 10; i++) {
+        record_leaves(0, 100000);
+        vst_trace *trace = open_file(&info);
+        seen s = see(trace);
+        CHECK_INT(s.outer, 40 * OUTER);
+        CHECK_INT(s.gaps, 0);
+        CHECK(info.complete_ns < info.end_ns);
+        vst_trace_close(trace);
+    }
+    CHECK(file_size() <= MIB);
+    end();
+}
+
+int main(void)
+{
+    TEST(each_thread_has_its_newest_records);
+    TEST(more_threads_than_slots_share_them);
+    TEST(threads_that_record_little_take_little);
+    TEST(more_threads_than_pages_lose_records_and_get_pages_later);
+    TEST(short_threads_share_slots);
+    TEST(a_thread_that_waits_all_along_is_still_there);
+    return checks_end();
+}
