@@ -1,10 +1,7 @@
 """Bounded recordings: the newest records stay, contiguous and with their names; what was dropped is counted."""
 
 import gc
-import os
-import signal
 import subprocess
-import sys
 import threading
 from datetime import timedelta
 
@@ -12,67 +9,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bounded import (
+    COUNT,
+    MIB,
+    assert_contiguous,
+    dropped_marks,
+    export,
+    fill,
+    numbered,
+    numbers_of,
+    run_and_fill,
+    run_in_turn,
+)
 from conftest import PYTHON
 from tree import calls, load, read, short
 from vestige import Trace, profile, record_function
-from vestige._core import instant
-from vestige.base.quantities import parse_file_bound, parse_size, parse_time
-
-MIB = 1 << 20
-COUNT = 100  # functions that are called in turn
-TEXT = '"text": "' + 4000 * "x" + '"'
-
-
-def numbered(count=COUNT):
-    """Functions f0, f1, f2 …"""
-    space = {}
-    exec("\n".join(f"def f{number}(): pass" for number in range(count)), space)
-    return [space[f"f{number}"] for number in range(count)]
-
-
-def run_in_turn(functions, rounds):
-    for _ in range(rounds):
-        for function in functions:
-            function()
-
-
-def fill():
-    """As many bytes as 250 calls take: files are full, and their slots in use again, after calls that are soon read."""
-    instant("filler", TEXT)
-
-
-def run_and_fill(functions, rounds):
-    """A round takes 18 KiB."""
-    for _ in range(rounds):
-        for number, function in enumerate(functions):
-            function()
-            if number % 25 == 0:
-                fill()
-
-
-def numbers_of(trace, prefix="f"):
-    """The numbers of the calls, in the order in which they ended, by thread."""
-    found = {}
-    for event in calls(trace):
-        name = short(event["name"])
-        if name[0] == prefix and name[1:].isdigit():
-            found.setdefault(event["tid"], []).append(int(name[1:]))
-    return found
-
-
-def assert_contiguous(numbers, count=COUNT):
-    assert all((b - a) % count == 1 for a, b in zip(numbers, numbers[1:], strict=False))
-
-
-def dropped_marks(trace):
-    return [event for event in trace["traceEvents"] if event["name"] == "dropped records"]
-
-
-def export(path):
-    out = path.with_suffix(".json")
-    Trace(str(path)).export(str(out), all_windows=True)
-    return read(out)
-
 
 # ---- by size -----------------------------------------------------------
 
@@ -413,208 +364,3 @@ def test_a_bounded_recording_is_the_tail_of_the_whole_one(program):
     whole, part = recorded(program), recorded(program, max_size="1M")
     assert 2_000 < len(part) < len(whole)
     assert part == whole[len(whole) - len(part) :]
-
-
-# ---- endless, and killed -----------------------------------------------
-
-ENDLESS = """
-import os, sys
-from vestige import profile
-
-def leaf():
-    pass
-
-def go(n):
-    for _ in range(n):
-        leaf()
-
-def memory():
-    with open("/proc/self/smaps_rollup") as file:
-        fields = dict(line.split(":", 1) for line in file if ":" in line)
-    return [int(fields[name].split()[0]) * 1024 for name in ("Anonymous", "Rss")]
-
-with profile(output=sys.argv[1], max_size="4M") as prof:
-    go(300_000)
-    before = memory()
-    go(2_500_000)
-    after = memory()
-    size = os.stat(sys.argv[1]).st_size
-print(after[0] - before[0], after[1] - before[1], size)
-"""
-
-
-@pytest.mark.any_python
-def test_five_million_records_leave_file_and_memory_bounded(tmp_path):
-    path = tmp_path / "t.vst"
-    result = subprocess.run([PYTHON, "-c", ENDLESS, str(path)], capture_output=True, text=True, check=True)
-    anonymous, resident, size = map(int, result.stdout.split())
-    assert size <= 4 * MIB and path.stat().st_size <= 4 * MIB
-    assert anonymous <= MIB and resident <= 2 * MIB
-    facts = Trace(str(path)).info()
-    assert facts["dropped"] > 4_400_000 and facts["lost"] == 0
-
-
-KILLED = """
-import os, sys
-from vestige import profile
-from vestige._core import instant
-space = {}
-exec("\\n".join(f"def f{n}(): pass" for n in range(100)), space)
-functions = [space[f"f{n}"] for n in range(100)]
-text = '"text": "' + 4000 * "x" + '"'
-
-def work(pipe):
-    count = 0
-    while True:
-        for number, function in enumerate(functions):
-            function()
-            if number % 25 == 0:
-                instant("filler", text)
-        count += 100
-        os.write(pipe, b"%d\\n" % count)
-
-with profile(output=sys.argv[1], max_size=sys.argv[2]):
-    work(int(sys.argv[3]))
-"""
-
-
-@pytest.mark.any_python
-@pytest.mark.parametrize("tries", range(3))
-def test_killed_at_any_moment_the_newest_records_are_there(tmp_path, tries):
-    path = tmp_path / "t.vst"
-    pipe, theirs = os.pipe()
-    process = subprocess.Popen([PYTHON, "-c", KILLED, str(path), "1M", str(theirs)], pass_fds=[theirs])
-    os.close(theirs)
-    told = b""
-    while told.count(b"\n") < 300 + 37 * tries:
-        told += os.read(pipe, 4096)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    while more := os.read(pipe, 65536):
-        told += more
-    os.close(pipe)
-    count = int(told.split()[-1])
-    assert path.stat().st_size <= MIB
-    facts = Trace(str(path)).info()
-    assert not facts["clean"] and facts["damaged_at"] == 0 and facts["dropped"] > 0
-    trace = export(path)
-    (numbers,) = numbers_of(trace).values()
-    assert_contiguous(numbers)
-    assert len(numbers) > 3_000
-    # All that it told of is there, and no more than can have been under way.
-    extra = len(numbers) - 1 - max(at for at, number in enumerate(numbers) if number == COUNT - 1)
-    assert 0 <= extra < COUNT and count >= 30_000
-    work = [event for event in calls(trace) if short(event["name"]) == "work"]
-    assert [event["args"]["open at start"] for event in work] == [1]
-
-
-@pytest.mark.any_python
-def test_a_recovered_copy_says_the_same(tmp_path):
-    from vestige._core import recover
-
-    path, copy = tmp_path / "t.vst", tmp_path / "copy.vst"
-    pipe, theirs = os.pipe()
-    process = subprocess.Popen([PYTHON, "-c", KILLED, str(path), "1M", str(theirs)], pass_fds=[theirs])
-    os.close(theirs)
-    told = 0
-    while told < 240:
-        told += os.read(pipe, 4096).count(b"\n")
-    process.kill()
-    process.wait()
-    os.close(pipe)
-    recover(str(path), str(copy))
-    before, after = Trace(str(path)).info(), Trace(str(copy)).info()
-    assert after["clean"]
-    same = ("records", "dropped", "lost", "start_ns", "complete_ns", "end_ns", "threads")
-    assert {key: before[key] for key in same} == {key: after[key] for key in same}
-    assert numbers_of(export(path)) == numbers_of(export(copy))
-
-
-# ---- the command -------------------------------------------------------
-
-LOOP = """\
-    def leaf():
-        pass
-
-    def main():
-        for _ in range(200_000):
-            leaf()
-
-    main()
-    """
-
-
-@pytest.mark.any_python
-def test_the_command_bounds_the_file_and_tells(workplace):
-    workplace.write("loop.py", LOOP)
-    result = workplace.vestige("run", "--max-size", "1M", "-o", "t.vst", "loop.py")
-    assert result.returncode == 0
-    assert "older records were dropped to stay within the bound; the last" in result.stderr
-    assert (workplace.path / "t.vst").stat().st_size <= MIB
-    info = workplace.vestige("info", "t.vst").stdout
-    assert "dropped to stay within the bound, 0 lost" in info
-    report = workplace.vestige("report", "t.vst").stdout
-    assert "older records were dropped" in report
-    assert workplace.vestige("run", "-q", "--last", "1h", "-o", "u.vst", "loop.py").returncode == 0
-    assert Trace(str(workplace.path / "u.vst")).info()["dropped"] == 0
-    assert "dropped" not in workplace.vestige("report", "u.vst").stdout
-
-
-@pytest.mark.any_python
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--max-size", "12Q"], "--max-size: not a size: '12Q'; write a number and K, M or G, such as 256M"),
-        (["--max-size", "100K"], "--max-size must be at least 1M, not '100K'"),
-        (["--last", "soon"], "--last: not a time: 'soon'; write a number and us, ms, s, m or h, such as 30s"),
-        (["--last", "0"], "--last must be more than 0, not '0'"),
-    ],
-)
-def test_a_bound_that_cannot_be_is_one_clear_line(workplace, options, message):
-    workplace.write("loop.py", LOOP)
-    result = workplace.vestige("run", *options, "loop.py")
-    assert (result.returncode, result.stderr) == (2, f"vestige: {message}\n")
-    assert not list(workplace.path.glob("*.vst"))
-
-
-# ---- units -------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("1", 1), ("1B", 1), ("2k", 2048), ("2KB", 2048), ("2KiB", 2048), ("1.5M", 3 << 19), (" 3 G ", 3 << 30), (7, 7)],
-)
-def test_sizes(text, size):
-    assert parse_size("x", text) == size
-
-
-@pytest.mark.parametrize(
-    ("text", "time"),
-    [("30s", 30e9), ("30", 30e9), ("500ms", 5e8), ("2m", 120e9), ("1.5h", 5400e9), (2.5, 25e8), (timedelta(0, 1), 1e9)],
-)
-def test_times(text, time):
-    assert parse_time("x", text) == time
-
-
-@pytest.mark.parametrize("text", ["", "M", "-1M", "1e3", "0x10", "1M M", 0, -1, 1 << 63])
-def test_no_sizes(text):
-    with pytest.raises(ValueError, match="^x"):
-        parse_size("x", text)
-
-
-@pytest.mark.parametrize("value", ["", "s", "-1s", "1d", 0, -2, float("nan"), float("inf"), timedelta(0)])
-def test_no_times(value):
-    with pytest.raises(ValueError, match="^x"):
-        parse_time("x", value)
-
-
-def test_what_is_neither_text_nor_number_is_a_type_error():
-    for value in (None, [], True, b"1M"):
-        with pytest.raises(TypeError, match="^x must be"):
-            parse_size("x", value)
-        with pytest.raises(TypeError, match="^x must be"):
-            parse_time("x", value)
-    with pytest.raises(ValueError, match="^max_size must be at least 1M"):
-        profile(max_size=1000)
-    assert parse_file_bound("x", "1M") == MIB
-    assert sys.modules["vestige.base.quantities"].__doc__
