@@ -1,9 +1,12 @@
 /* Records through the recorder into what HOW names, and prints the memory that
  * this took:
  *
- *   record_file file|torn|fresh|kept RECORDS THREADS [PATH]
+ *   record_file file|ring|crowd|torn|fresh|kept RECORDS THREADS [PATH]
  *
  *   file   a trace file, stopped and finished
+ *   ring   the same, bounded to RING_SIZE
+ *   crowd  the same, by the main thread alone, while THREADS others that have
+ *          recorded a little wait
  *   torn   the same, killed as soon as all is recorded, its threads alive
  *   fresh  anonymous memory, given back to the system chunk by chunk
  *   kept   anonymous memory, kept to the end
@@ -24,7 +27,13 @@
 
 #include "record/recording.h"
 
-enum { ALIVE = 8 };
+enum {
+    ALIVE = 8,
+    CROWD_MAX = 10000,
+    CROWD_STACK = 64 * 1024,
+    CROWD_RECORDS = 100, /* of each of a crowd */
+    RING_SIZE = 64 << 20,
+};
 
 static void fail(const char *what)
 {
@@ -151,13 +160,49 @@ static void record_in_threads(work each, unsigned threads, bool dies)
     }
 }
 
-static void record_all(vst_recording *recording, uint64_t records,
-                       unsigned threads, bool dies)
+static sem_t told;
+
+static void *record_and_wait(void *arg)
 {
-    work each = {.records = records / threads};
+    record(arg);
+    sem_post(&recorded);
+    sem_wait(&told);
+    return NULL;
+}
+
+static void record_in_a_crowd(work main_work, unsigned threads)
+{
+    static pthread_t crowd[CROWD_MAX];
+    work little = main_work;
+    pthread_attr_t attributes;
+
+    if (threads > CROWD_MAX)
+        fail("too many threads");
+    little.records = CROWD_RECORDS;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, CROWD_STACK);
+    for (unsigned i = 0; i < threads; i++)
+        if (pthread_create(&crowd[i], &attributes, record_and_wait, &little))
+            fail("no thread");
+    for (unsigned i = 0; i < threads; i++)
+        sem_wait(&recorded);
+    record(&main_work);
+    for (unsigned i = 0; i < threads; i++)
+        sem_post(&told);
+    for (unsigned i = 0; i < threads; i++)
+        pthread_join(crowd[i], NULL);
+    pthread_attr_destroy(&attributes);
+}
+
+static void record_all(vst_recording *recording, uint64_t records,
+                       unsigned threads, bool dies, bool in_a_crowd)
+{
+    work each = {.records = in_a_crowd ? records : records / threads};
 
     define_ids(recording, &each);
-    if (threads == 1)
+    if (in_a_crowd)
+        record_in_a_crowd(each, threads);
+    else if (threads == 1)
         record(&each);
     else
         record_in_threads(each, threads, dies);
@@ -165,19 +210,22 @@ static void record_all(vst_recording *recording, uint64_t records,
         kill(getpid(), SIGKILL);
 }
 
-static uint64_t record_to_file(const char *path, uint64_t records,
-                               unsigned threads, bool dies)
+static uint64_t record_to_file(const char *how, const char *path,
+                               uint64_t records, unsigned threads)
 {
+    bool dies = strcmp(how, "torn") == 0, crowd = strcmp(how, "crowd") == 0;
     vst_session_options options = {.path = path};
     vst_session *session;
     vst_error error;
     uint64_t lost;
 
+    if (crowd || strcmp(how, "ring") == 0)
+        options.max_size = RING_SIZE;
     if (vst_session_create(&options, &session, &error) != VST_OK ||
         vst_session_start(session, &error) != VST_OK)
         fail(error.sys_errno ? strerror(error.sys_errno)
                              : vst_status_string(error.status));
-    record_all(vst_session_recording(session), records, threads, dies);
+    record_all(vst_session_recording(session), records, threads, dies, crowd);
     if (vst_session_finish(session, &error) != VST_OK)
         fail(vst_status_string(error.status));
     lost = vst_session_lost(session);
@@ -193,7 +241,7 @@ static uint64_t record_to_memory(uint64_t records, unsigned threads)
     if (vst__recording_create(&memory, &recording) != VST_OK ||
         vst__recording_start(recording) != VST_OK)
         fail("no recording");
-    record_all(recording, records, threads, false);
+    record_all(recording, records, threads, false, false);
     vst__recording_stop(recording);
     lost = vst__recording_lost(recording);
     vst__recording_destroy(recording);
@@ -225,19 +273,20 @@ int main(int argc, char **argv)
     const char *how = argv[1], *path = argc > 4 ? argv[4] : NULL;
     uint64_t records = strtoull(argv[2], NULL, 10), lost;
     unsigned threads = (unsigned)strtoul(argv[3], NULL, 10);
-    bool dies = strcmp(how, "torn") == 0;
+    bool is_kept = strcmp(how, "kept") == 0;
 
     if (threads < 1)
         fail("no thread is no recording");
     sem_init(&recorded, 0, 0);
+    sem_init(&told, 0, 0);
     long before = status_kib("VmRSS:");
-    if (dies || strcmp(how, "file") == 0) {
+    if (is_kept || strcmp(how, "fresh") == 0) {
+        release = is_kept ? keep_memory : release_memory;
+        lost = record_to_memory(records, threads);
+    } else {
         if (path == NULL)
             fail("a file has a path");
-        lost = record_to_file(path, records, threads, dies);
-    } else {
-        release = strcmp(how, "kept") == 0 ? keep_memory : release_memory;
-        lost = record_to_memory(records, threads);
+        lost = record_to_file(how, path, records, threads);
     }
     printf("{\"before_kib\": %ld, \"after_kib\": %ld, \"peak_kib\": %ld, "
            "\"lost\": %llu}\n",

@@ -22,10 +22,15 @@ typedef struct vst_chunk {
     void *memory; /* the provider's own, as the next two */
     size_t memory_size;
     void *storage;
-    uint64_t place; /* where it lies in the file, the provider's own */
-    /* Runs of records that began in so many bytes from `place` on were dropped
-     * for it. */
-    uint64_t emptied;
+    uint64_t place;    /* where it lies in the file, the provider's own */
+    uint32_t sequence; /* and what no other chunk of the file has */
+    /* Since the one before was acquired, one that has_waiting was dropped. */
+    bool dropped_waiting;
+    /* Set by the recorder: there are runs of threads in it that wait, and must
+     * be told of again when it is dropped. */
+    bool has_waiting;
+    /* Set when it is sealed: the next one of its thread needs not be larger. */
+    bool is_slow;
     size_t overhead; /* words in it that are no records, as the
                       * recorder counts them */
 } vst_chunk;
@@ -71,6 +76,9 @@ typedef struct vst_chunk_provider {
     /* So many more calls were left out because they were short. By any thread,
      * also without the lock, several at once. May be NULL. */
     void (*left_out)(void *ctx, uint64_t more);
+    /* Whether the chunk that had this place and sequence was not dropped. May
+     * be NULL: none ever is. */
+    bool (*is_kept)(void *ctx, uint64_t place, uint32_t sequence);
     /* Whether the storage behind the chunks is gone: there will be no new
      * chunk, and what is written into the others is lost. May be NULL. */
     bool (*is_gone)(void *ctx);

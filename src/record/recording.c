@@ -130,6 +130,7 @@ vst_status vst__recording_start(vst_recording *recording)
         status = VST_E_BUSY;
     } else {
         vst__recording_now = recording;
+        recording->has_gone = false;
         for (vst__thread *t = recording->threads; t != NULL; t = t->next) {
             vst__fold_reset(&t->fold);
             t->runs = t->words = t->place = 0;

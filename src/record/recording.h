@@ -67,6 +67,7 @@ struct vst__thread {
     uint64_t words;    /* in the runs it has left, without checkpoints */
     uint64_t left_out; /* calls, of writers that let go of it */
     uint64_t place;    /* of the chunk with its last run, 0: none */
+    uint32_t sequence; /* of that chunk */
     bool writes;       /* has a writer, whose chunk nobody reuses */
     bool gone;         /* its last run was dropped, and it is in a call */
     struct vst__thread *next;
@@ -91,6 +92,7 @@ struct vst_recording {
     vst__spare *spares;   /* chunks for the next thread that comes */
     size_t spare_count;
     bool tells_again;   /* see tell_again in writer.c */
+    bool has_gone;      /* threads that are gone */
     bool checkpoints;   /* a run begins with one; constant while recording */
     vst_ticks shortest; /* calls that took less are left out; the same */
     uint64_t lost;      /* so far, of writers that are gone */
@@ -186,7 +188,6 @@ void vst__writer_leave_what_is_gone(vst__writer *writer);
 void vst__writer_change_chunk(vst__writer *writer, size_t need);
 /* Takes one after there was none, if there is one now. */
 void vst__writer_ask_again(vst__writer *writer, size_t need);
-void vst__writer_stack(vst__writer *writer, const vst_id *ids, size_t count);
 /* For an escape of `words` words, the time before it included; the owner. */
 bool vst__writer_has_room(const vst__writer *writer, size_t words);
 void vst__spares_seal(vst_recording *recording);
@@ -209,6 +210,8 @@ void vst__writer_escape(vst__writer *writer, vst_escape type,
 /* The same, at the time `now` and with a word that says it all. */
 void vst__writer_fixed(vst__writer *writer, uint64_t word,
                        const uint64_t *payload, vst_ticks now);
+/* With the lock held, as it may change chunks. */
+void vst__writer_stack(vst__writer *writer, const vst_id *ids, size_t count);
 void vst__writer_count_lost(vst__writer *writer);
 
 /* ---- left_out.c; with the lock held, while no hook records --------------- */

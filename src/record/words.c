@@ -61,3 +61,30 @@ void vst__writer_fixed(vst__writer *writer, uint64_t word,
     store(writer, word | (uint64_t)delta << 32, payload,
           vst_word_escape_words(word));
 }
+
+/* With the lock held. Long stacks go on in further escapes, and further chunks.
+ */
+void vst__writer_stack(vst__writer *writer, const vst_id *ids, size_t count)
+{
+    uint64_t payload[VST_ESCAPE_WORDS_MAX];
+    vst_escape type = VST_ESCAPE_STACK;
+
+    do {
+        uint32_t part = 0;
+        while (part < VST_ESCAPE_WORDS_MAX && part < count) {
+            payload[part] = ids[part];
+            part++;
+        }
+        if (writer->chunk.words &&
+            !vst__writer_has_room(writer, 1 + (size_t)part))
+            vst__writer_change_chunk(writer, 1 + (size_t)part);
+        if (!writer->chunk.words) {
+            vst__writer_count_lost(writer);
+            return;
+        }
+        vst__writer_escape(writer, type, payload, part);
+        ids += part;
+        count -= part;
+        type = VST_ESCAPE_STACK_MORE;
+    } while (count);
+}

@@ -52,6 +52,7 @@ static void begin_run(vst__writer *writer, vst_recording *recording,
     writer->hot.cursor = writer->run = at + CHECKPOINT_WORDS + words;
     writer->chunk.overhead += CHECKPOINT_WORDS + words;
     thread->place = writer->chunk.place;
+    thread->sequence = writer->chunk.sequence;
     if (writer->hot.limit < writer->hot.cursor)
         writer->hot.limit = writer->hot.cursor;
 }
@@ -123,14 +124,17 @@ static void seal(vst_recording *recording, vst_chunk *chunk,
         provider->ctx, chunk, (size_t)(cursor - chunk->words), segments);
 }
 
-/* The runs in what was given to others are gone. */
-static void mark_gone(vst_recording *recording, const vst_chunk *chunk)
+/* Threads that wait, whose last run was dropped. */
+static void mark_gone(vst_recording *recording)
 {
-    for (vst__thread *t = recording->threads; t && chunk->emptied; t = t->next)
-        if (!t->writes && t->place >= chunk->place &&
-            t->place - chunk->place < chunk->emptied) {
+    const vst_chunk_provider *provider = recording->provider;
+
+    for (vst__thread *t = recording->threads; t; t = t->next)
+        if (!t->writes && t->place != 0 &&
+            !provider->is_kept(provider->ctx, t->place, t->sequence)) {
             t->place = 0;
             t->gone = !vst__fold_is_empty(&t->fold);
+            recording->has_gone |= t->gone;
         }
 }
 
@@ -168,8 +172,8 @@ static vst_status acquire(const vst__writer *writer, vst_recording *recording,
         status = provider->acquire(provider->ctx, writer->number, words,
                                    least_words(need), chunk);
     }
-    if (status == VST_OK && recording->checkpoints)
-        mark_gone(recording, chunk);
+    if (status == VST_OK && recording->checkpoints && chunk->dropped_waiting)
+        mark_gone(recording);
     return status;
 }
 
@@ -339,6 +343,9 @@ void vst__writer_detach(vst__writer *writer, bool keep_for_others)
     vst__writer_tell_left_out(writer);
     if (keep_for_others)
         leave_run(writer);
+    /* A thread that ends has none by now. */
+    if (keep_for_others && writer->thread)
+        writer->chunk.has_waiting = true;
     if (writer->chunk.words &&
         !(keep_for_others && keep_as_spare(writer, recording)))
         seal(recording, &writer->chunk, writer->hot.cursor, writer->segments);
@@ -374,9 +381,10 @@ void vst__writer_leave_what_is_gone(vst__writer *writer)
  * since it was told of, would be missing from what is kept. */
 static void tell_again(vst_recording *recording)
 {
-    if (recording->tells_again || !recording->checkpoints)
+    if (recording->tells_again || !recording->has_gone)
         return;
     recording->tells_again = true;
+    recording->has_gone = false; /* for this they may drop others */
     for (vst__thread *t = recording->threads; t; t = t->next) {
         vst__writer writer = {
             .hot = VST_BUFFER_NONE, .number = t->number, .thread = t};
@@ -406,6 +414,8 @@ static void change_run(vst__writer *writer, size_t need)
 
     leave_run(writer);
     seal(recording, &writer->chunk, writer->hot.cursor, writer->segments);
+    if (writer->chunk.is_slow)
+        writer->next_words = writer->chunk.capacity;
     clear_chunk(writer);
     if (acquire(writer, recording, need, &chunk) == VST_OK) {
         begin_chunk(writer, recording, need, &chunk);
@@ -466,30 +476,4 @@ void vst__writer_change_chunk(vst__writer *writer, size_t need)
 bool vst__writer_has_room(const vst__writer *writer, size_t words)
 {
     return (size_t)(writer->end - writer->hot.cursor) >= words + SLACK_WORDS;
-}
-
-/* Long stacks go on in further escapes. */
-void vst__writer_stack(vst__writer *writer, const vst_id *ids, size_t count)
-{
-    uint64_t payload[VST_ESCAPE_WORDS_MAX];
-    vst_escape type = VST_ESCAPE_STACK;
-
-    do {
-        uint32_t part = 0;
-        while (part < VST_ESCAPE_WORDS_MAX && part < count) {
-            payload[part] = ids[part];
-            part++;
-        }
-        if (writer->chunk.words &&
-            !vst__writer_has_room(writer, 1 + (size_t)part))
-            vst__writer_change_chunk(writer, 1 + (size_t)part);
-        if (!writer->chunk.words) {
-            vst__writer_count_lost(writer);
-            return;
-        }
-        vst__writer_escape(writer, type, payload, part);
-        ids += part;
-        count -= part;
-        type = VST_ESCAPE_STACK_MORE;
-    } while (count);
 }

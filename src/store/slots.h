@@ -1,12 +1,28 @@
 /* The slots of a bounded file: which part of it is given to the next chunk of
- * records, and when an old one has to go for that. It knows places and times,
+ * records, and when old ones have to go for that. It knows places and times,
  * not the file. Called as the file's writer is: by one thread at a time.
  *
  * The file grows by slots, all of one size. A slot is a chunk, or is halved,
  * and halves halved again, so that a thread that records little takes a page
  * and not a slot: parts of a slot are powers of two long, and lie at multiples
- * of their length. Parts that were sealed side by side can be had again as one,
- * and a slot all of whose parts were sealed is whole again. */
+ * of their length. A part is free, in use, or sealed. Two halves that are both
+ * free become one free part again.
+ *
+ * Invariant: parts are dropped in the order in which they were sealed, each as
+ * a whole. A thread seals a chunk before it takes the next one, so what the
+ * file keeps of a thread has no gap: it is the newest that the thread recorded.
+ * Nothing else may make a sealed part free. (A part that is in use cannot be
+ * dropped, and several threads may have written to it one after the other. One
+ * that only told what it was in, and waits, may so keep that for longer.)
+ *
+ * Hence room is not looked for among the sealed parts. The oldest of them goes,
+ * and then the next, until two things meet: a free part is as long as the chunk
+ * shall be, or parts that are too short have become a slot's worth. The chunk
+ * then takes the longest of them. So of what the file may hold less than about
+ * two slots are free, wherever the parts lie that threads hold on to; and short
+ * chunks are as rare as short parts were sealed before. Nothing here takes
+ * longer for a file of many parts, except can_be_had() (slots.c), which is
+ * asked where a long record meets a file full of threads. */
 #ifndef VST_STORE_SLOTS_H
 #define VST_STORE_SLOTS_H
 
@@ -19,6 +35,7 @@
 
 #define VST_MAX_SIZE_LEAST ((uint64_t)1 << 20) /* smallest bound there is */
 #define VST_SLOT_PART_LEAST 4096u              /* smallest part of a slot */
+#define VST_SLOT_ORDERS 9 /* sizes of parts: 4 KiB, 8 KiB, ... 1 MiB */
 
 typedef struct vst__slot vst__slot;
 
@@ -26,22 +43,44 @@ typedef struct vst__slots {
     uint32_t size;     /* of a slot; 0: the file is not bounded */
     uint64_t max_size; /* of the file; 0: any */
     vst_ticks keep;    /* what was sealed longer ago may go; 0: any age stays */
-    uint64_t in_use;   /* parts that are being written */
     vst__slot *slots;  /* by their place; not all hold records */
     size_t count, capacity;
-    /* Numbers of slots, 1 + index; 0: none. Those that are sealed as a whole,
-     * oldest first, and all others. */
-    uint32_t sealed_first, sealed_last, mixed;
+    /* Lists of parts. The first free one of each order: 0 is
+     * VST_SLOT_PART_LEAST long, 1 twice that, ... */
+    uint32_t free[VST_SLOT_ORDERS];
+    uint64_t free_size;      /* bytes of all that are free */
+    uint32_t oldest, newest; /* of the sealed ones */
+    /* Those in use, without those that were taken long ago. */
+    uint32_t busy_first, busy_last;
+    uint64_t busy;                /* how many */
+    uint64_t in_use, in_use_size; /* all that are in use; their bytes */
+    uint64_t taken;               /* bytes that were ever taken */
+    uint32_t draining;            /* slots that are being gathered */
 } vst__slots;
 
-/* Room for a chunk: a region of the file, and of that as much as was asked for.
- */
+/* What a chunk needs. */
+typedef struct vst__slot_wish {
+    uint32_t size;  /* vst__slots_size_for() */
+    uint32_t least; /* less will not do */
+    vst_ticks now;
+    bool may_grow;     /* the file, by a slot */
+    bool without_free; /* there is no storage behind what is free */
+} vst__slot_wish;
+
+typedef enum vst__slot_step {
+    VST_SLOT_TAKE, /* the room: it is emptied if it is not free, and taken */
+    VST_SLOT_DROP, /* the room is emptied and dropped; then choose again */
+    VST_SLOT_GROW, /* a new slot goes to the end of the file */
+    VST_SLOT_NONE  /* there is no room */
+} vst__slot_step;
+
+/* The oldest part, or the beginning of a free one. */
 typedef struct vst__slot_room {
-    uint64_t place;       /* in the file */
-    uint64_t region_size; /* what is emptied for it; it lies at its beginning */
-    uint64_t words;       /* of records in the region */
-    vst_ticks last;       /* when the newest of these was sealed */
-    bool is_free;         /* nothing is in it */
+    uint64_t place; /* in the file */
+    uint32_t size;
+    uint32_t words;   /* of records in it */
+    bool is_free;     /* nothing is in it */
+    bool has_waiting; /* of what is in it: vst_chunk.has_waiting */
 } vst__slot_room;
 
 /* Both bounds may be 0. */
@@ -53,31 +92,38 @@ void vst__slots_free(vst__slots *slots);
  * threads there are, the smaller, so that some is left for the next. */
 uint32_t vst__slots_size_for(const vst__slots *slots, uint64_t wanted,
                              uint64_t least);
-/* A free part for a chunk of that size, without dropping anything or growing.
- */
-bool vst__slots_find_free(const vst__slots *slots, uint32_t size,
-                          vst__slot_room *room);
-/* The part that was sealed longest ago. */
-bool vst__slots_find_oldest(const vst__slots *slots, uint32_t size,
-                            vst__slot_room *room);
-/* Whether what is oldest is to go rather than the file, which ends at `end`, to
- * be made longer. */
-bool vst__slots_is_due(const vst__slots *slots, const vst__slot_room *oldest,
-                       uint64_t end, vst_ticks now);
+/* The same for what is never dropped, in a part that is long enough. */
+uint32_t vst__slots_size_of_fixed(const vst__slots *slots, uint64_t size);
 bool vst__slots_may_grow(const vst__slots *slots, uint64_t end);
 
-/* Memory to note a slot at `place`, and that it is halved. What was noted
- * before stays as it is. */
+/* What to do for a chunk, and where. Changes nothing. */
+vst__slot_step vst__slots_choose(const vst__slots *slots,
+                                 const vst__slot_wish *wish,
+                                 vst__slot_room *room);
+
+/* Memory to note a slot at `place`, and that it is halved for a chunk of that
+ * size. What was noted before stays as it is. */
 vst_status vst__slots_prepare(vst__slots *slots, uint64_t place, uint32_t size);
 /* After that: a new slot, which is free. */
 void vst__slots_add(vst__slots *slots, uint64_t place);
-/* A chunk of that size is being written at the beginning of the room. */
+/* After that: a chunk is being written in the room. What is left of a free part
+ * stays free. */
 void vst__slots_take(vst__slots *slots, const vst__slot_room *room,
-                     uint32_t size);
-/* The slot there does not hold records any more, for good. */
-void vst__slots_give_away(vst__slots *slots, uint64_t place);
-void vst__slots_seal(vst__slots *slots, uint64_t place, vst_ticks last,
-                     uint64_t words);
+                     uint32_t sequence);
+/* The same; what is there is not records, and stays for good. */
+void vst__slots_take_fixed(vst__slots *slots, const vst__slot_room *room);
+/* The oldest part becomes free, for a chunk that wants that size. */
+void vst__slots_drop_oldest(vst__slots *slots, uint32_t wanted);
+/* Where there is no room else: slots are not gathered any longer. Whether there
+ * were any, and with them perhaps room. */
+bool vst__slots_stop_draining(vst__slots *slots);
+/* Whether it took long to fill: more than a quarter of what the file may hold
+ * was taken meanwhile. */
+bool vst__slots_seal(vst__slots *slots, uint64_t place, vst_ticks last,
+                     uint64_t words, bool has_waiting);
+
+/* Whether the chunk that was taken there is in use or sealed. */
+bool vst__slots_has(const vst__slots *slots, uint64_t place, uint32_t sequence);
 /* Where the last chunk in the slot at `place` lies. */
 uint64_t vst__slots_last_chunk(const vst__slots *slots, uint64_t place);
 

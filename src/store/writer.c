@@ -35,6 +35,14 @@ static vst_status acquire_chunk(void *ctx, uint32_t thread, size_t words,
                                chunk);
 }
 
+static bool is_kept(void *ctx, uint64_t place, uint32_t sequence)
+{
+    const vst__file *file = ctx;
+
+    return file->slots.size == 0 ||
+           vst__slots_has(&file->slots, place, sequence);
+}
+
 static void set_lost(void *ctx, uint64_t total)
 {
     vst__file *file = ctx;
@@ -55,6 +63,7 @@ static void add_left_out(void *ctx, uint64_t more)
 static vst_status new_definitions(vst__file *file, size_t entry_size)
 {
     size_t size = file->definitions_next;
+    size_t most = file->slots.size ? file->slots.size : DEFINITIONS_LAST;
     vst_chunk chunk;
 
     if (size < entry_size + sizeof(vst_chunk_header))
@@ -69,7 +78,7 @@ static vst_status new_definitions(vst__file *file, size_t entry_size)
                              1);
     file->definitions = chunk;
     file->definitions_used = 0;
-    if (file->slots.size == 0 && file->definitions_next < DEFINITIONS_LAST)
+    if (file->definitions_next < most)
         file->definitions_next *= 2;
     return VST_OK;
 }
@@ -240,6 +249,7 @@ vst_status vst__file_create(const char *path, bool overwrite,
         .define = define,
         .lost = set_lost,
         .left_out = add_left_out,
+        .is_kept = is_kept,
         .is_gone = is_gone,
     };
     vst__slots_init(&file->slots, bounds->max_size, bounds->keep_ns,

@@ -11,9 +11,9 @@
  * the program, unless who takes SIGBUS asks os.h about it; it is noticed here
  * also before a chunk is mapped. From then on the file is left alone.
  *
- * In a bounded file (slots.h) chunks of records are slots or parts of them, and
- * the oldest sealed ones are emptied and used again. What dies in the middle of
- * that leaves an empty chunk. */
+ * In a bounded file (slots.h) chunks are slots or parts of them, and the oldest
+ * sealed ones are emptied and used again. What dies in the middle of that
+ * leaves an empty chunk. Parts that are free hold nothing but zeros. */
 #include "store/writer_chunks.h"
 
 #include <errno.h>
@@ -85,7 +85,6 @@ vst_status vst__file_map(vst__file *file, uint64_t offset, uint64_t size,
 /* Where a chunk goes. */
 typedef struct mapped_room {
     uint64_t place, size;
-    uint64_t emptied; /* bytes of records that had to go for it */
     void *memory;
     vst__os_storage *storage;
 } mapped_room;
@@ -121,51 +120,79 @@ static void write_chunk_header(vst_chunk_header *at, vst_chunk_header header)
 /* ---- room -----------------------------------------------------------------
  */
 
-/* Empties a region of sealed chunks, whose first one is replaced by an empty
- * one as long as the region: from then on a reader finds nothing that is in it.
- * The magic goes first and comes last, so that neither a death in between nor
- * somebody who reads meanwhile takes the new words for the old ones'. The
- * exchange is a full barrier: a memset may store around the caches, but not
- * before it. It pairs with a reader that looks at the header again after it
- * read words. */
-static void empty_region(vst__file *file, const vst__slot_room *found,
-                         vst_chunk_header header, void *memory)
+/* Empties a sealed chunk, which is replaced by an empty one as long as it: from
+ * then on a reader finds nothing that is in it. The magic goes first and comes
+ * last, so that neither a death in between nor somebody who reads meanwhile
+ * takes the new words for the old ones'. The exchange is a full barrier: a
+ * memset may store around the caches, but not before it. It pairs with a reader
+ * that looks at the header again after it read words. */
+static void empty_chunk(vst__file *file, const vst__slot_room *old,
+                        vst_chunk_header header, void *memory)
 {
     vst_chunk_header *at = memory;
     uint64_t *words = (uint64_t *)memory + sizeof header / 8;
 
-    header.size = (uint32_t)found->region_size;
-    file->header->dropped += found->words;
+    header.size = old->size;
+    file->header->dropped += old->words;
+    file->dropped_waiting |= old->has_waiting;
     __atomic_exchange_n(&at->magic, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(words, 0, __ATOMIC_RELEASE);
     write_chunk_header(memory, header);
-    memset(words, 0, (size_t)found->region_size - sizeof header);
+    memset(words, 0, old->size - sizeof header);
 }
 
-/* The first `size` bytes of what was found, emptied. */
-static vst_status reuse(vst__file *file, const vst__slot_room *found,
-                        uint32_t size, const vst_chunk_header *header,
-                        mapped_room *room)
+/* An empty chunk becomes zeros. */
+static void clear_header(vst_chunk_header *at)
 {
-    vst_status status = vst__slots_prepare(&file->slots, found->place, size);
+    __atomic_exchange_n(&at->magic, 0, __ATOMIC_SEQ_CST);
+    memset(at, 0, sizeof *at);
+}
 
-    room->place = found->place;
-    room->size = size;
-    if (status == VST_OK && !found->is_free) {
-        status = vst__file_map(file, found->place, found->region_size,
-                               &room->memory, &room->storage);
-        if (status != VST_OK)
-            return status;
-        empty_region(file, found, *header, room->memory);
-        room->emptied = found->region_size;
-        if (size == found->region_size)
-            return VST_OK;
-        vst__os_storage_unmap(room->storage);
-    }
+/* The oldest part is emptied, and free. */
+static vst_status drop(vst__file *file, const vst__slot_room *oldest,
+                       uint32_t wanted, const vst_chunk_header *header)
+{
+    vst__os_storage *storage;
+    void *memory;
+    vst_status status =
+        vst__file_map(file, oldest->place, oldest->size, &memory, &storage);
+
+    if (status != VST_OK)
+        return status;
+    empty_chunk(file, oldest, *header, memory);
+    clear_header(memory);
+    vst__os_storage_unmap(storage);
+    vst__slots_drop_oldest(&file->slots, wanted);
+    return VST_OK;
+}
+
+static void note_taken(vst__file *file, const vst__slot_room *found,
+                       const vst_chunk_header *header)
+{
+    if (header->kind == VST_CHUNK_RECORDS)
+        vst__slots_take(&file->slots, found, header->sequence);
+    else
+        vst__slots_take_fixed(&file->slots, found);
+}
+
+/* What was found, emptied. */
+static vst_status take_found(vst__file *file, const vst__slot_room *found,
+                             const vst_chunk_header *header, mapped_room *room)
+{
+    vst_status status =
+        vst__slots_prepare(&file->slots, found->place, found->size);
+
     if (status == VST_OK)
-        status = vst__file_map(file, found->place, size, &room->memory,
+        status = vst__file_map(file, found->place, found->size, &room->memory,
                                &room->storage);
-    return status;
+    if (status != VST_OK)
+        return status;
+    if (!found->is_free)
+        empty_chunk(file, found, *header, room->memory);
+    note_taken(file, found, header);
+    room->place = found->place;
+    room->size = found->size;
+    return VST_OK;
 }
 
 /* At the end of the file. */
@@ -184,10 +211,11 @@ static vst_status grow(vst__file *file, uint64_t size, mapped_room *room)
 
 /* A new slot, of which as much gets storage as is needed. */
 static vst_status grow_by_slot(vst__file *file, uint32_t size,
+                               const vst_chunk_header *header,
                                mapped_room *room)
 {
     vst__slots *slots = &file->slots;
-    vst__slot_room fresh = {.place = file->end, .region_size = slots->size};
+    vst__slot_room fresh = {.place = file->end, .size = size, .is_free = true};
     vst_status status = vst__slots_prepare(slots, file->end, size);
 
     if (status == VST_OK)
@@ -196,45 +224,48 @@ static vst_status grow_by_slot(vst__file *file, uint32_t size,
         return status;
     file->end = fresh.place + slots->size;
     vst__slots_add(slots, fresh.place);
-    vst__slots_take(slots, &fresh, size);
+    note_taken(file, &fresh, header);
     return VST_OK;
 }
 
 /* Where the disk is full there may still be an old part. */
-static vst_status take_part(vst__file *file, uint32_t size,
+static vst_status take_part(vst__file *file, uint32_t size, uint64_t least,
                             const vst_chunk_header *header, mapped_room *room)
 {
     vst__slots *slots = &file->slots;
-    vst__slot_room found;
-    vst_status status = VST_E_NOSPACE;
+    vst__slot_wish wish = {.size = size,
+                           .least = (uint32_t)least,
+                           .now = vst_clock_ticks(),
+                           .may_grow = vst__slots_may_grow(slots, file->end)};
+    vst_status status = fail(file, ENOSPC);
 
-    if (!vst__slots_find_free(slots, size, &found)) {
-        bool any = vst__slots_find_oldest(slots, size, &found);
+    for (;;) {
+        vst__slot_room found;
 
-        if (!any && !vst__slots_may_grow(slots, file->end))
-            return fail(file, ENOSPC);
-        if (!any ||
-            !vst__slots_is_due(slots, &found, file->end, vst_clock_ticks()))
-            status = grow_by_slot(file, size, room);
-        if (status == VST_OK || !any)
-            return status;
+        switch (vst__slots_choose(slots, &wish, &found)) {
+        case VST_SLOT_TAKE:
+            status = take_found(file, &found, header, room);
+            if (status == VST_OK || !found.is_free)
+                return status;
+            wish.without_free = true;
+            break;
+        case VST_SLOT_DROP:
+            status = drop(file, &found, size, header);
+            if (status != VST_OK)
+                return status;
+            break;
+        case VST_SLOT_GROW:
+            status = grow_by_slot(file, size, header, room);
+            if (status == VST_OK)
+                return status;
+            wish.may_grow = false;
+            break;
+        case VST_SLOT_NONE:
+            if (!vst__slots_stop_draining(slots))
+                return status;
+            break;
+        }
     }
-    status = reuse(file, &found, size, header, room);
-    if (status == VST_OK)
-        vst__slots_take(slots, &found, size);
-    return status;
-}
-
-/* A part of a slot for records; a smaller one where there is none else. */
-static vst_status take_slot(vst__file *file, uint64_t wanted, uint64_t least,
-                            const vst_chunk_header *header, mapped_room *room)
-{
-    uint32_t size = vst__slots_size_for(&file->slots, wanted, least);
-    vst_status status = take_part(file, size, header, room);
-
-    while (status != VST_OK && size > VST_SLOT_PART_LEAST && size / 2 >= least)
-        status = take_part(file, size /= 2, header, room);
-    return status;
 }
 
 /* Definitions are never dropped. As long as they take less than half of what
@@ -243,18 +274,18 @@ static vst_status take_definitions(vst__file *file, uint64_t size,
                                    const vst_chunk_header *header,
                                    mapped_room *room)
 {
-    vst__slots *slots = &file->slots;
-    vst__slot_room found;
+    const vst__slots *slots = &file->slots;
+    bool is_bounded = slots->max_size != 0;
 
-    size = (size + slots->size - 1) & ~(uint64_t)(slots->size - 1);
-    if (size != slots->size || vst__slots_may_grow(slots, file->end) ||
-        file->definitions_size >= slots->max_size / 2 ||
-        !vst__slots_find_oldest(slots, slots->size, &found))
-        return grow(file, size, room);
-    vst_status status = reuse(file, &found, slots->size, header, room);
-    if (status == VST_OK)
-        vst__slots_give_away(slots, found.place);
-    return status;
+    if (size <= slots->size &&
+        (!is_bounded || file->definitions_size < slots->max_size / 2)) {
+        uint32_t part = vst__slots_size_of_fixed(slots, size);
+
+        if (take_part(file, part, part, header, room) == VST_OK)
+            return VST_OK;
+    }
+    return grow(file, (size + slots->size - 1) & ~(uint64_t)(slots->size - 1),
+                room);
 }
 
 static vst_status take_room(vst__file *file, uint64_t size, uint64_t least,
@@ -262,9 +293,10 @@ static vst_status take_room(vst__file *file, uint64_t size, uint64_t least,
 {
     if (file->slots.size == 0)
         return grow(file, size, room);
-    return header->kind == VST_CHUNK_DEFINITIONS
-               ? take_definitions(file, size, header, room)
-               : take_slot(file, size, least, header, room);
+    if (header->kind == VST_CHUNK_DEFINITIONS)
+        return take_definitions(file, size, header, room);
+    return take_part(file, vst__slots_size_for(&file->slots, size, least),
+                     least, header, room);
 }
 
 static uint64_t bytes_of(size_t words)
@@ -283,7 +315,7 @@ vst_status vst__file_new_chunk(vst__file *file, vst_chunk_kind kind,
         .sequence = file->sequence,
         .segments = 1,
     };
-    mapped_room room = {.emptied = 0};
+    mapped_room room;
 
     if (bytes_of(words) > VST_CHUNK_SIZE_MAX)
         return VST_E_NOSPACE;
@@ -306,8 +338,12 @@ vst_status vst__file_new_chunk(vst__file *file, vst_chunk_kind kind,
         .memory_size = (size_t)room.size,
         .storage = room.storage,
         .place = room.place,
-        .emptied = room.emptied,
+        .sequence = header.sequence,
     };
+    if (kind == VST_CHUNK_RECORDS) {
+        chunk->dropped_waiting = file->dropped_waiting;
+        file->dropped_waiting = false;
+    }
     return VST_OK;
 }
 
@@ -336,8 +372,9 @@ size_t vst__file_seal_chunk(vst__file *file, vst_chunk *chunk, size_t used,
     /* Seals it; pairs with a reader that scans a chunk while this is 0. */
     __atomic_store_n(&header->used, (uint32_t)used, __ATOMIC_RELEASE);
     if (file->slots.size != 0 && header->kind == VST_CHUNK_RECORDS)
-        vst__slots_seal(&file->slots, chunk->place, now,
-                        used - chunk->overhead);
+        chunk->is_slow =
+            vst__slots_seal(&file->slots, chunk->place, now,
+                            used - chunk->overhead, chunk->has_waiting);
     size_t lost = vst__file_is_cut(file) ? words_cut_off(file, chunk, used) : 0;
     release_chunk(chunk);
     return lost;

@@ -27,6 +27,7 @@ struct vst__file {
     vst_ticks window_start;
     uint64_t lost;
     vst__slots slots;
+    bool dropped_waiting; /* vst_chunk's, of the next chunk of records */
     uint64_t keep_ns;
     uint64_t min_duration_ns;
     vst_chunk definitions; /* the open chunk of definitions */

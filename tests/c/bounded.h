@@ -87,7 +87,9 @@ static uint64_t file_size(void)
 typedef struct seen {
     vst_trace *trace;
     unsigned next[THREADS_MAX + 2]; /* the leaf expected, 0: any */
-    uint64_t leaves, open_leaves, outer, gaps, dropped, losses;
+    uint64_t leaves, open_leaves, outer, dropped, losses;
+    uint64_t gaps;  /* leaves that do not follow the one before */
+    uint64_t holes; /* and what was dropped although older leaves are there */
     int64_t first_ns, last_ns, last_leaf_ns;
 } seen;
 
@@ -126,6 +128,7 @@ static inline vst_status see_loss(void *ctx, const vst_loss *loss)
     s->losses++;
     if (loss->kind == VST_LOSS_DROPPED) {
         s->dropped += loss->records;
+        s->holes += s->next[loss->thread] != 0;
         s->next[loss->thread] = 0;
     }
     return VST_OK;

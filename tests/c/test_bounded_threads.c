@@ -31,9 +31,124 @@ static void each_thread_has_its_newest_records(void)
     CHECK(file_size() <= 2 * MIB);
     vst_trace *trace = open_file(&info);
     seen s = see(trace);
-    CHECK_INT(s.gaps, 0);
+    CHECK_INT(s.gaps + s.holes, 0);
     CHECK_INT(info.lost, 0);
     CHECK(s.leaves > MIB / 16);
+    vst_trace_close(trace);
+    end();
+}
+
+static void *record_a_page_and_wait(void *arg)
+{
+    (void)arg;
+    record_leaves(0, 10);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    return NULL;
+}
+
+/* A thread that waits has a page in the middle of what the main thread recorded
+ * first. That cannot go at once as a whole, and nevertheless goes first. */
+static void the_oldest_goes_first_beside_what_a_thread_holds(void)
+{
+    pthread_t thread;
+    vst_trace_info info;
+
+    begin(MIB, 0);
+    pthread_barrier_init(&barrier, NULL, 2);
+    record_leaves(0, 10);
+    pthread_create(&thread, NULL, record_a_page_and_wait, NULL);
+    pthread_barrier_wait(&barrier);
+    record_leaves(10, 300000);
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&barrier);
+    vst_session_finish(session, NULL);
+    vst_trace *trace = open_file(&info);
+    seen s = see(trace);
+    CHECK_INT(s.gaps + s.holes, 0);
+    CHECK_INT(s.next[1], 1);
+    CHECK_INT(info.lost, 0);
+    CHECK(info.dropped > 0);
+    CHECK(s.leaves > MIB / 16 * 9 / 10);
+    vst_trace_close(trace);
+    end();
+}
+
+/* They take turns, so that their pages lie side by side, and the order in which
+ * these are sealed is not that of their places. */
+enum { TURNS = 24 };
+
+static void *record_unevenly(void *arg)
+{
+    unsigned number = *(unsigned *)arg, recorded = 0;
+
+    for (unsigned turn = 0; turn < 50 * TURNS; turn++) {
+        pthread_barrier_wait(&barrier);
+        if (turn % TURNS == number) {
+            unsigned count = 1 + (number * 7919 + turn * 104729) % 400 * number;
+            record_leaves(recorded, count);
+            recorded += count;
+        }
+    }
+    return NULL;
+}
+
+static void no_thread_lacks_what_is_newer_than_its_oldest(void)
+{
+    pthread_t threads[TURNS];
+    unsigned numbers[TURNS];
+    vst_trace_info info;
+
+    begin(MIB, 0);
+    pthread_barrier_init(&barrier, NULL, TURNS);
+    for (unsigned i = 0; i < TURNS; i++) {
+        numbers[i] = i;
+        pthread_create(&threads[i], NULL, record_unevenly, &numbers[i]);
+    }
+    for (int i = 0; i < TURNS; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&barrier);
+    vst_session_finish(session, NULL);
+    vst_trace *trace = open_file(&info);
+    seen s = see(trace);
+    CHECK_INT(s.gaps + s.holes, 0);
+    CHECK_INT(info.lost, 0);
+    CHECK(info.dropped > 0);
+    vst_trace_close(trace);
+    end();
+}
+
+/* Each holds a page of 1024 that there are. */
+static void a_busy_thread_has_nearly_all_that_many_others_leave(void)
+{
+    enum { MANY = 200 };
+    static pthread_t threads[MANY];
+    pthread_attr_t attributes;
+    vst_trace_info info;
+
+    begin(4 * MIB, 0);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 128 * 1024);
+    pthread_barrier_init(&barrier, NULL, MANY + 1);
+    for (int i = 0; i < MANY; i++)
+        if (pthread_create(&threads[i], &attributes, record_a_page_and_wait,
+                           NULL) != 0)
+            abort();
+    pthread_barrier_wait(&barrier);
+    record_leaves(0, 1000000);
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < MANY; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&barrier);
+    pthread_attr_destroy(&attributes);
+    vst_session_finish(session, NULL);
+    vst_trace *trace = open_file(&info);
+    seen s = see(trace);
+    CHECK_INT(info.lost, 0);
+    CHECK_INT(s.gaps + s.holes, 0);
+    CHECK_INT(info.threads, MANY + 1);
+    CHECK(s.leaves > (4 * MIB - MANY * 4096) / 16 * 9 / 10);
     vst_trace_close(trace);
     end();
 }
@@ -103,7 +218,7 @@ static void more_threads_than_slots_share_them(void)
     vst_trace *trace = open_file(&info);
     seen s = see(trace);
     CHECK_INT(info.lost, 0);
-    CHECK_INT(s.gaps, 0);
+    CHECK_INT(s.gaps + s.holes, 0);
     CHECK_INT(info.damaged_at, 0);
     CHECK(info.clean);
     CHECK_INT(info.threads, 200);
@@ -182,34 +297,63 @@ static void short_threads_share_slots(void)
     vst_trace *trace = open_file(&info);
     seen s = see(trace);
     CHECK_INT(s.leaves, 90 * 5);
-    CHECK_INT(s.gaps, 0);
+    CHECK_INT(s.gaps + s.holes, 0);
     CHECK_INT(info.dropped, 0);
     CHECK(file_size() <= 4 * 16 * 1024);
     vst_trace_close(trace);
     end();
 }
 
-/* It was in calls when recording began, and never recorded anything. */
-static void a_thread_that_waits_all_along_is_still_there(void)
+/* So many were in calls when recording began, and never recorded anything. */
+static void wait_in_calls(unsigned threads)
 {
-    vst_trace_info info;
-
-    begin(MIB, 0);
     vst_id ids[OUTER];
+
     for (int i = 0; i < OUTER; i++)
         ids[i] = outer;
-    for (unsigned thread = 1; thread <= 40; thread++)
+    for (unsigned thread = 1; thread <= threads; thread++)
         vst_recording_open_stack(vst_session_recording(session), thread, thread,
                                  ids, OUTER);
+}
+
+static void check_waiting(unsigned threads)
+{
+    vst_trace_info info;
+    vst_trace *trace = open_file(&info);
+    seen s = see(trace);
+
+    CHECK_INT(s.outer, threads * OUTER);
+    CHECK_INT(s.gaps + s.holes, 0);
+    CHECK(info.complete_ns < info.end_ns);
+    vst_trace_close(trace);
+}
+
+static void a_thread_that_waits_all_along_is_still_there(void)
+{
+    begin(MIB, 0);
+    wait_in_calls(40);
     for (int i = 0; i < 10; i++) {
         record_leaves(0, 100000);
-        vst_trace *trace = open_file(&info);
-        seen s = see(trace);
-        CHECK_INT(s.outer, 40 * OUTER);
-        CHECK_INT(s.gaps, 0);
-        CHECK(info.complete_ns < info.end_ns);
-        vst_trace_close(trace);
+        check_waiting(40);
     }
+    CHECK(file_size() <= MIB);
+    end();
+}
+
+/* It is names that take the place of what tells of them. */
+static void a_thread_that_waits_is_still_there_after_many_definitions(void)
+{
+    char name[200];
+
+    begin(MIB, 0);
+    wait_in_calls(40);
+    record_leaves(0, 55000);
+    for (int i = 0; i < 2000; i++) {
+        snprintf(name, sizeof name, "leaf %0150d", i);
+        define(name);
+    }
+    record_leaves(0, 2000);
+    check_waiting(40);
     CHECK(file_size() <= MIB);
     end();
 }
@@ -217,10 +361,14 @@ static void a_thread_that_waits_all_along_is_still_there(void)
 int main(void)
 {
     TEST(each_thread_has_its_newest_records);
+    TEST(the_oldest_goes_first_beside_what_a_thread_holds);
+    TEST(no_thread_lacks_what_is_newer_than_its_oldest);
+    TEST(a_busy_thread_has_nearly_all_that_many_others_leave);
     TEST(more_threads_than_slots_share_them);
     TEST(threads_that_record_little_take_little);
     TEST(more_threads_than_pages_lose_records_and_get_pages_later);
     TEST(short_threads_share_slots);
     TEST(a_thread_that_waits_all_along_is_still_there);
+    TEST(a_thread_that_waits_is_still_there_after_many_definitions);
     return checks_end();
 }

@@ -1,0 +1,59 @@
+/* The parts of slots, and the lists that they are in. Of slots.c alone. */
+#ifndef VST_STORE_SLOT_PARTS_H
+#define VST_STORE_SLOT_PARTS_H
+
+#include "store/slots.h"
+
+typedef enum vst__part_state {
+    VST_PART_FIXED, /* no records, and for good */
+    VST_PART_FREE,
+    VST_PART_IN_USE,
+    VST_PART_SEALED
+} vst__part_state;
+
+/* Of a slot. What is valid is the one with which a part begins; those inside of
+ * a part are FREE or FIXED. */
+typedef struct vst__part {
+    union {
+        vst_ticks last; /* of a sealed one, when that was */
+        uint64_t taken; /* of one in use: vst__slots.taken by then */
+    };
+    uint32_t words;
+    uint32_t sequence;
+    uint32_t next, previous; /* parts in its list, their numbers; 0: none */
+    uint8_t order;           /* 0: VST_SLOT_PART_LEAST long, 1: twice that … */
+    uint8_t state;
+    bool has_waiting;
+    bool is_busy; /* of one in use: is in the list of those */
+} vst__part;
+
+struct vst__slot {
+    vst__part whole;
+    vst__part *parts; /* if it is halved, by their place in it */
+    uint16_t held;    /* parts of it that are in use or fixed */
+    uint16_t sealed;  /* parts of it that are */
+    bool is_draining; /* its free parts are in no list */
+};
+
+static inline uint32_t vst__part_size(unsigned order)
+{
+    return VST_SLOT_PART_LEAST << order;
+}
+
+/* The smallest that is not shorter. */
+static inline uint8_t vst__part_order(uint64_t size)
+{
+    uint8_t order = 0;
+
+    while (order + 1 < VST_SLOT_ORDERS && vst__part_size(order) < size)
+        order++;
+    return order;
+}
+
+/* A part has a number, by its place; there is no 0. */
+vst__part *vst__part_at(const vst__slots *slots, uint32_t number);
+uint64_t vst__part_place(uint32_t number);
+/* Whether nothing shall be put there for now. */
+bool vst__part_is_drained(const vst__slots *slots, uint32_t number);
+
+#endif
