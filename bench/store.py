@@ -8,6 +8,9 @@ is what a recording in memory costs and what the bar compares with; the second s
 the least CPU time of each counts, user and system, from the start of the process to the end of its exit. Writing the
 pages to the disk is done by the kernel later and is in nobody's time.
 
+A bounded file of 64 MiB gets 50 million records: of one thread, of 8 at once, and of one while 2,000 others that recorded
+a little wait. What it keeps is the words of records in it over its size.
+
 Memory is all that the process has mapped and touched, pages of the file too, of this program and of a Python program
 that records as much.
 
@@ -30,6 +33,7 @@ from report import Table, at_most, say
 
 RECORDS = 200_000_000
 TORN_RECORDS = 100_000_000
+RING_RECORDS = 50_000_000
 PROGRAM = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "build/bench/bench/record_file")
 HOWS = {"file": "file", "memory": "kept", "memory given back": "fresh"}
 
@@ -95,6 +99,28 @@ def time_info(path):
     return taken, cpu, json.loads(printed)
 
 
+def ring_table(folder, quick):
+    records = RING_RECORDS // 10 if quick else RING_RECORDS
+    ways = {"1 thread": ("ring", 1), "8 at once": ("ring", 8), "1 beside 2,000": ("crowd", 2000)}
+    table = Table(f"Recording {records:,} records into 64 MiB", list(ways))
+    cpu, kept = {}, {}
+    for name, (how, threads) in ways.items():
+        path = os.path.join(folder, "ring.vst")
+        taken = []
+        for _ in range(2 if quick else 7):
+            printed, code, seconds = run_program(how, records, threads, path)
+            assert code == 0 and json.loads(printed)["lost"] == 0, (how, code, printed)
+            taken.append(seconds)
+            facts = time_info(path)[2]
+            kept[name] = 100 * facts["records"] * 8 / facts["bytes"]
+            os.unlink(path)
+        cpu[name] = min(taken)
+        say(f"{name}: {cpu[name]:.2f} s, {kept[name]:.0f} % kept")
+    table.add("CPU, ns a record", {name: taken * 1e9 / records for name, taken in cpu.items()})
+    table.add("of the file, % records", kept)
+    return table
+
+
 def torn_table(folder, quick):
     records = TORN_RECORDS // 10 if quick else TORN_RECORDS
     counts = {"1 thread": 1, "8 at once": 8, "10,000 in turn": 10_000}
@@ -122,4 +148,4 @@ def measure(quick):
     if not os.path.exists(PROGRAM):
         sys.exit("build/bench has no record_file; `make bench` builds it")
     with tempfile.TemporaryDirectory(prefix="vestige-bench-") as folder:
-        return [cost_table(folder, quick), torn_table(folder, quick)]
+        return [cost_table(folder, quick), ring_table(folder, quick), torn_table(folder, quick)]

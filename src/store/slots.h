@@ -8,21 +8,21 @@
  * of their length. A part is free, in use, or sealed. Two halves that are both
  * free become one free part again.
  *
- * Invariant: parts are dropped in the order in which they were sealed, each as
- * a whole. A thread seals a chunk before it takes the next one, so what the
- * file keeps of a thread has no gap: it is the newest that the thread recorded.
- * Nothing else may make a sealed part free. (A part that is in use cannot be
- * dropped, and several threads may have written to it one after the other. One
- * that only told what it was in, and waits, may so keep that for longer.)
+ * Invariant: sealed parts are dropped in the order in which they were sealed,
+ * each as a whole, and nothing else makes one free. A thread seals its chunk
+ * before it takes the next one. So the file keeps of each thread the newest
+ * that it recorded, without a gap. (A part in use is not dropped. Threads may
+ * have written to it one after the other: one that only told which calls it was
+ * in, and recorded more elsewhere later, keeps that for longer than its turn.)
  *
- * Hence room is not looked for among the sealed parts. The oldest of them goes,
- * and then the next, until two things meet: a free part is as long as the chunk
- * shall be, or parts that are too short have become a slot's worth. The chunk
- * then takes the longest of them. So of what the file may hold less than about
- * two slots are free, wherever the parts lie that threads hold on to; and short
- * chunks are as rare as short parts were sealed before. Nothing here takes
- * longer for a file of many parts, except can_be_had() (slots.c), which is
- * asked where a long record meets a file full of threads. */
+ * Room is therefore not searched for among sealed parts. The oldest one is
+ * dropped, then the next, until a free part is as long as the chunk shall be,
+ * or parts that are too short have become a slot's worth: then the chunk takes
+ * the longest of them. So little of the file is free, wherever the parts lie
+ * that threads hold. Where parts are much too short some slots drain
+ * (slot_parts.c). What this costs does not grow with the number of parts, but
+ * for can_be_had() (slots.c): that is asked where a long record meets a file
+ * full of threads. */
 #ifndef VST_STORE_SLOTS_H
 #define VST_STORE_SLOTS_H
 
