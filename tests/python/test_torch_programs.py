@@ -192,6 +192,12 @@ def test_fast_annotations_last_as_long_as_they_do():
     assert len(named(prof, "raises")) == 1
 
 
+def wait_for_end(thread):
+    thread.join()
+    while os.path.exists(f"/proc/self/task/{thread.native_id}"):  # what torch keeps of it goes last
+        time.sleep(0.001)
+
+
 def on_a_thread(function):
     """Runs it on a new thread and gives what it raised."""
     raised = []
@@ -204,9 +210,7 @@ def on_a_thread(function):
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join()
-    while os.path.exists(f"/proc/self/task/{thread.native_id}"):  # what torch keeps of it goes last
-        time.sleep(0.001)
+    wait_for_end(thread)
     return raised
 
 
@@ -280,6 +284,32 @@ def test_fast_annotations_are_torchs_own_again_after_a_recording():
             pass
     assert before.trouble() == ""
     assert len(named(prof, "here")) == 1
+
+
+def test_fast_annotations_are_torchs_own_again_when_the_last_thread_of_a_recording_has_ended():
+    recorded, end = threading.Event(), threading.Event()
+
+    def work():
+        with Fast("of the recording"):
+            pass
+        recorded.set()
+        end.wait(60)
+
+    with profile(with_stack=False):
+        pass
+    before = hooked.Hooks()
+    thread = threading.Thread(target=work)
+    with profile(with_stack=False):
+        thread.start()
+        assert recorded.wait(60)
+    with Fast("while it runs"):
+        still = before.trouble()
+    end.set()
+    wait_for_end(thread)
+    with Fast("afterwards"):
+        pass
+    assert "__exit__" in still
+    assert before.trouble() == ""
 
 
 # ---- what ends on another thread ------------------------------------------------

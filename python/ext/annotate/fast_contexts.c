@@ -16,6 +16,8 @@
  * has another one. */
 static void (*attend)(void);
 static void (*call_without)(void (*function)(void *), void *ctx);
+/* Whether a thread may still have our profiler, once nothing is recorded. */
+static int (*is_watched)(void);
 
 static PyObject *through_enter(PyObject *self, PyObject *unused);
 static PyObject *through_exit(PyObject *self, PyObject *args);
@@ -36,6 +38,8 @@ static void repeat(void *ctx)
     r->result = r->original(r->self, r->args);
 }
 
+/* A thread may keep our profiler longer than we record. The first call after
+ * the last of those threads ended is the last that goes through us. */
 static PyObject *call(PyCFunction original, PyObject *self, PyObject *args)
 {
     repeated r = {original, self, args, NULL};
@@ -44,6 +48,8 @@ static PyObject *call(PyCFunction original, PyObject *self, PyObject *args)
     r.result = original(self, args);
     if (!r.result)
         call_without(repeat, &r);
+    if (!vpy_recording && !is_watched())
+        vpy_fast_contexts_unwatch();
     return r.result;
 }
 
@@ -76,25 +82,27 @@ void vpy_fast_contexts_unwatch(void)
 static PyObject *watch_fast_contexts(PyObject *module, PyObject *args)
 {
     PyObject *type;
-    unsigned long long attend_at, without_at;
+    unsigned long long attend_at, without_at, watched_at;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OKK:watch_fast_contexts", &type, &attend_at,
-                          &without_at))
+    if (!PyArg_ParseTuple(args, "OKKK:watch_fast_contexts", &type, &attend_at,
+                          &without_at, &watched_at))
         return NULL;
-    if (!PyType_Check(type) || !attend_at || !without_at) {
+    if (!PyType_Check(type) || !attend_at || !without_at || !watched_at) {
         vpy_fast_contexts_unwatch();
         Py_RETURN_NONE;
     }
     attend = (void (*)(void))(uintptr_t)attend_at;
     call_without = (void (*)(void (*)(void *), void *))(uintptr_t)without_at;
+    is_watched = (int (*)(void))(uintptr_t)watched_at;
     watch_type((PyTypeObject *)type);
     Py_RETURN_NONE;
 }
 
 static PyMethodDef functions[] = {
     {"watch_fast_contexts", watch_fast_contexts, METH_VARARGS,
-     PyDoc_STR("watch_fast_contexts(type, attend, without)\n--\n\nHas the "
+     PyDoc_STR("watch_fast_contexts(type, attend, without, "
+               "is_watched)\n--\n\nHas the "
                "framework's fast annotations called through us, with functions "
                "of its adapter by address. None: no more.")},
     {NULL, NULL, 0, NULL},

@@ -29,7 +29,8 @@ STARTS = (  # what torch's own profilers call when they start
     ("torch.autograd.profiler_legacy", "_enable_profiler_legacy"),
 )
 # Functions of the observer that the extension calls.
-HANDED_ON = ("vst_torch_thread", "vst_torch_hush", "vst_torch_note", "vst_torch_attend", "vst_torch_without")
+WATCHING = ("vst_torch_attend", "vst_torch_without", "vst_torch_is_watched")
+HANDED_ON = ("vst_torch_thread", "vst_torch_hush", "vst_torch_note", *WATCHING)
 
 _library: Any = None  # ctypes' handle, once it is loaded
 _pid = 0  # that tried to load it
@@ -88,7 +89,7 @@ def stop() -> None:
     if _library is not None:
         _library.vst_torch_stop()
         if not _library.vst_torch_is_watched():
-            _core.watch_fast_contexts(None, 0, 0)
+            _core.watch_fast_contexts(None, 0, 0, 0)
     _watch_tensors(None)
     _announce(None)
 
@@ -103,7 +104,7 @@ def after_fork() -> None:
     _arrival.leave()
     if _library is not None:
         _library.vst_torch_forget()
-        _core.watch_fast_contexts(None, 0, 0)
+        _core.watch_fast_contexts(None, 0, 0, 0)
     _watch_tensors(None)
     _announce(None)
 
@@ -162,7 +163,7 @@ def _watch_fast_contexts() -> None:
     """They are watched for as long as some thread may have the observer in the place of a profiler."""
     kind = getattr(sys.modules.get("torch._C._profiler"), "_RecordFunctionFast", None)
     if isinstance(kind, type):
-        _core.watch_fast_contexts(kind, _addresses["vst_torch_attend"], _addresses["vst_torch_without"])
+        _core.watch_fast_contexts(kind, *[_addresses[name] for name in WATCHING])
 
 
 def _watch_tensors(torch: Any) -> None:
