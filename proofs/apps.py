@@ -16,7 +16,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -26,7 +25,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from apps_listed import APPS, App
-from ways import HERE, KEPT, ROOT, Python
+from started import ending, started, text_of
+from ways import HERE, KEPT, ROOT, TIMED_OUT, Python
 
 PROGRAMS = HERE / "apps"
 REQUIREMENTS = HERE / "apps-requirements.txt"
@@ -103,27 +103,14 @@ class Place:
         where = self.folder / app.folder
         run = Run()
         with open(self.base / "out", "w+b") as out, open(self.base / "err", "w+b") as err:
-            process = subprocess.Popen(
-                [self.python.path, *words],
-                cwd=where,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-            )
-            try:
+            with started([self.python.path, *words], where, variables, out, err) as process:
                 if client:
                     run.answers = ask([self.python.path, *client], where, variables)
                     time.sleep(0.5)  # what the server does after its last answer
                     stop = os.killpg if app.as_terminal else os.kill
                     stop(process.pid, app.signal)
                 run.end, run.cpu_s = wait(process.pid)
-            finally:
-                kill_all(process.pid)
-            for name, file in (("stdout", out), ("stderr", err)):
-                file.seek(0)
-                setattr(run, name, file.read().decode(errors="replace"))
+            run.stdout, run.stderr = text_of(out), text_of(err)
         return run
 
     def _look_at(self, trace: Path, run: Run) -> None:
@@ -150,18 +137,9 @@ def wait(pid: int) -> tuple[str, float]:
     while time.monotonic() < deadline:
         found, status, usage = os.wait4(pid, os.WNOHANG)
         if found:
-            code = os.waitstatus_to_exitcode(status)
-            end = f"exit {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
-            return end, usage.ru_utime + usage.ru_stime
+            return ending(os.waitstatus_to_exitcode(status)), usage.ru_utime + usage.ru_stime
         time.sleep(0.02)
-    return "timeout", 0.0
-
-
-def kill_all(group: int) -> None:
-    try:
-        os.killpg(group, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+    return TIMED_OUT, 0.0
 
 
 def ask(command: list[str], where: Path, variables: dict[str, str]) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from started import ending, started, text_of
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -179,27 +180,12 @@ def look_at_hooks(path: Path) -> tuple[str, str]:
 def execute(command: list[str], place: Path, variables: dict[str, str], timeout: float) -> tuple[str, str]:
     """How the process ended, and what it printed. All that it started ends with it."""
     with open(place.parent / "output", "w+b") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=place,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-        try:
-            code = process.wait(timeout)
-            end = f"exit {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
-        except subprocess.TimeoutExpired:
-            end = TIMED_OUT
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        process.wait()
-        output.seek(0)
-        return end, output.read().decode(errors="replace")
+        with started(command, place, variables, output, output) as process:
+            try:
+                end = ending(process.wait(timeout))
+            except subprocess.TimeoutExpired:
+                end = TIMED_OUT
+        return end, text_of(output)
 
 
 # ---- comparing ----------------------------------------------------------
