@@ -25,6 +25,14 @@ core() {
     meson test -C "build/$part" --print-errorlogs $suite
 }
 
+# DuckDB is there alone: what needs it of the other tests runs there, too.
+clients() {
+    # shellcheck disable=SC2046 # a list of files
+    .venv/clients/bin/python -m pytest -q -rfEs tests/clients &&
+        .venv/clients/bin/python -m pytest -q -rfEs -m sql \
+            $(grep -l mark.sql tests/python/test_*.py)
+}
+
 run() {
     case $part in
     lint) scripts/lint.sh ;;
@@ -45,7 +53,7 @@ run() {
     install) scripts/test_install.sh build/c "$prefix" ;;
     docs) .venv/docs/bin/python docs/build.py &&
         .venv/clients/bin/python -m pytest -q -rfEs tests/docs ;;
-    clients) .venv/clients/bin/python -m pytest -q -rfEs tests/clients ;;
+    clients) clients ;;
     torch) scripts/test_python.sh "$PY" torch ;;
     python-*) scripts/test_python.sh "${part#python-}" \
         "$([ "${part#python-}" != "${TORCH_APART:-}" ] || echo rest)" ;;

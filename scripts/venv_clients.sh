@@ -12,6 +12,12 @@ rm -rf .venv/clients
     -r tests/clients/requirements.txt
 site='import sysconfig; print(sysconfig.get_path("purelib"))'
 "$python" -c "$site" >"$(.venv/clients/bin/python -c "$site")/vestige-base.pth"
+# The command, as a script of this environment: it has DuckDB.
+cat >.venv/clients/bin/vestige <<'END'
+#!/bin/sh
+exec "$(dirname "$0")/python" -m vestige "$@"
+END
+chmod +x .venv/clients/bin/vestige
 # speedscope is a page: the tests open it in a browser. Firefox's profiler is one
 # too, but what it makes of a profile is to be had as a command.
 if command -v npm >/dev/null; then

@@ -42,6 +42,9 @@ engine_before = os.environ.get(ENGINE)
 
 def pytest_runtest_setup(item):
     """What only the engines before turbo show is asked of them, whatever "auto" means."""
+    if item.get_closest_marker("sql"):
+        pytest.importorskip("duckdb", reason="DuckDB is not installed")
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     if item.get_closest_marker("safe_engine"):
         os.environ[ENGINE] = "safe"
 

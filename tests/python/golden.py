@@ -105,14 +105,13 @@ def trace(name):
     return name if name == "family" else f"{name}.vst"
 
 
-def results(kind, name, *, sql=True):
+def results(kind, name):
     """Pairs of a result's name and a function of the workplace that gives its bytes."""
     if kind == "human":
         yield from human(name)
         return
     yield from machine(name)
-    if sql:
-        yield from questions(name)
+    yield from questions(name)
 
 
 def machine(name):

@@ -119,9 +119,9 @@ def test_a_page_takes_any_name_and_any_source(tmp_path, monkeypatch):
     assert "<title>caf\ufffd.vst · vestige</title>" in Path("v.html").read_text()
 
 
+@pytest.mark.sql
 def test_tables_that_vestige_did_not_write_are_refused(tmp_path):
-    pytest.importorskip("duckdb")
-    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow
     from pyarrow import parquet
 
     parquet.write_table(pyarrow.table({"process": ["x"]}), tmp_path / "process.parquet")

@@ -1,7 +1,6 @@
 """Traces that 0.1.0 wrote read for ever, to the same result: see tests/golden/README.md."""
 
 import difflib
-import importlib.util
 
 import pytest
 
@@ -9,7 +8,6 @@ import golden
 
 pytestmark = pytest.mark.any_python
 
-SQL = importlib.util.find_spec("duckdb") is not None
 REWRITE = {
     "machine": "programs rely on this: old traces must read to the same result",
     "human": "if this was meant: python tests/golden/write.py",
@@ -23,12 +21,18 @@ def work(tmp_path_factory):
 
 @pytest.mark.parametrize("name", golden.NAMES)
 def test_an_old_trace_reads_to_the_same_result_for_programs(work, name):
-    compare("machine", name, work)
+    compare("machine", name, golden.machine(name), work)
+
+
+@pytest.mark.sql
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_questions_to_an_old_trace_have_the_same_answers(work, name):
+    compare("machine", name, golden.questions(name), work)
 
 
 @pytest.mark.parametrize("name", golden.NAMES)
 def test_an_old_trace_is_told_to_people_as_before(work, name):
-    compare("human", name, work)
+    compare("human", name, golden.human(name), work)
 
 
 @pytest.mark.parametrize("name", [name for name in golden.NAMES if name not in ("family", "packed")])
@@ -79,9 +83,9 @@ def test_every_result_that_is_kept_is_asked_for():
     assert kept == asked
 
 
-def compare(kind, name, work):
+def compare(kind, name, results, work):
     different = []
-    for result, ask in golden.results(kind, name, sql=SQL):
+    for result, ask in results:
         before, now = golden.load(kind, name, result), ask(work)
         if before != now:
             different.append(f"{name}/{result}:\n{describe(before, now)}")

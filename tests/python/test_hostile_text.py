@@ -107,12 +107,12 @@ def folder(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("line", COMMANDS)
+@pytest.mark.parametrize(
+    "line", [pytest.param(line, marks=[pytest.mark.sql] * line.startswith("query")) for line in COMMANDS]
+)
 def test_no_command_lets_a_trace_speak_to_the_terminal(folder, monkeypatch, line):
     from shlex import split
 
-    if line.startswith("query"):
-        pytest.importorskip("duckdb")
     monkeypatch.chdir(folder)
     said = command(*split(line))
     assert not OBEYED.search(said.out), repr(OBEYED.search(said.out))
