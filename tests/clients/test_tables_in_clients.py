@@ -18,7 +18,7 @@ from vestige.tables import write
 
 from .conftest import run
 
-DOCUMENTATION = Path(__file__).parents[2] / "docs" / "tables.md"
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "reference" / "tables.md"
 PROGRAM = Path(__file__).with_name("timeline.py")
 SUMS = """
     select name, count(*) filter (flags & 16 = 0) as calls, sum(self_ns)::bigint as self_ns,

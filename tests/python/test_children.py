@@ -166,7 +166,10 @@ with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
 
 def test_the_workers_of_a_pool_that_is_terminated(run):
     code = """
-with multiprocessing.get_context('fork').Pool(2) as pool:
+context = multiprocessing.get_context('fork')
+started = context.Barrier(3)  # a worker that is terminated before it began has no name yet
+with context.Pool(2, started.wait) as pool:
+    started.wait()
     assert pool.map(twice, [3] * 10, chunksize=1) == [3] * 10
 """
     _, others = run(code, children=None)

@@ -82,7 +82,7 @@ import sys, time
 sys.path[:0] = {path!r}
 if {block!r}:
     sys.modules["rich"] = None
-from vestige.cli import terminal
+from vestige.base import terminal
 clock = [0.0]
 terminal.time.monotonic = lambda: clock[0]
 progress = terminal.Progress("reading a file", before=0.5, part=0.5)
@@ -117,7 +117,7 @@ def test_progress_shows_after_a_second_and_goes_away(block):
 
 
 TELLING = """\
-from vestige.cli import terminal
+from vestige.base import terminal
 clock = [0.0]
 terminal.time.monotonic = lambda: clock[0]
 progress = terminal.Progress("asking")
