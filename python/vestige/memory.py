@@ -10,7 +10,7 @@ a whole program, `vestige memory-report out.vst` tells what was found. profile(p
 allocations together.
 
 Every allocation of Python's allocators and of malloc and its kin is recorded, with the Python stack it was made with.
-No call is: a program that allocates little runs as fast as without.
+Calls are not recorded: a program that allocates little runs as fast as without vestige.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["export_memory_history", "is_tracing", "start", "stop", "track"]
 
 
 _recording: profile | None = None  # between start() and stop()
-_last: profile | None = None  # that export_memory_history() writes
+_last: profile | None = None  # the one that export_memory_history() writes
 
 
 def start(
@@ -56,12 +56,12 @@ def start(
     path              a .vst file to record to, readable even if the process is killed; None: a temporary file that
                       vanishes by itself
     native            record native frames too, of functions written in C and C++
-    sample            bytes, or "512K": record about one allocation in so many bytes, with an estimate of the whole
+    sample            bytes, or "512K": record about one allocation per so many bytes, and estimate the whole
     native_allocators False: only Python's own allocators, not malloc and its kin
     overwrite         replace an existing file
     children          record child processes too, each into a file of its own beside `path`
-    max_size          bytes, or "256M": the recording takes no more than that, the newest records stay
-    keep_last         seconds, a timedelta, or "30s": only what was recorded so long ago stays
+    max_size          bytes, or "256M": the recording takes no more than that; the oldest records are dropped
+    keep_last         seconds, a timedelta, or "30s": keep only what was recorded within this time
     """
     global _recording, _last
     if _is_on():
@@ -157,5 +157,5 @@ class track:
 
 
 def _is_on() -> bool:
-    """In this process: a forked child has none of its parent's."""
+    """Whether start() records in this process; a forked child does not inherit that."""
     return _recording is not None and _recording._running and _recording._session.recording

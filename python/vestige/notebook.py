@@ -1,6 +1,6 @@
 """`%load_ext vestige` in IPython and Jupyter: `%%vestige` records a cell, `%vestige` a statement, and shows the result.
 
-IPython is loaded by whoever loads the extension, and named here only then.
+IPython is imported only when it loads this extension.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def load_ipython_extension(shell: Any) -> None:
 
             -n, --rows     how many functions to show (12)
             --memory       record allocations too
-            --no-c         leave functions written in C out
+            --no-c         leave out functions written in C
             -o, --output   keep the trace in a file; --force overwrites it
             -q, --quiet    show nothing; the profile is in `_vestige`, as it always is afterwards
             """
@@ -122,7 +122,7 @@ def _rows(options: dict[str, Any]) -> int:
 
 
 def _compile(shell: Any, source: str) -> tuple[str, list[Any]]:
-    """The name that the code goes by, and the pieces of it. What the last expression gives is shown after recording."""
+    """The code's file name, and its compiled parts. The last expression is one: its value is shown after recording."""
     try:
         text = shell.transform_cell(source)
         name = shell.compile.cache(text, shell.execution_count, raw_code=source)
@@ -147,7 +147,7 @@ def _compile(shell: Any, source: str) -> tuple[str, list[Any]]:
 
 
 def _check_await(parts: list[Any]) -> None:
-    """A notebook's loop runs while its cells do, and takes no other into itself."""
+    """Refuses `await` where an event loop runs already, as in a notebook: asyncio does not nest loops."""
     if not any(code.co_flags & CO_COROUTINE for code in parts):
         return
     import asyncio
@@ -177,7 +177,7 @@ def _show(prof: profile, name: str, rows: int, error: BaseException | None, outp
 
 
 def _show_as_without(shell: Any, error: BaseException, name: str) -> None:
-    """Has IPython show it from the cell's own frame on."""
+    """Makes IPython show the traceback from the cell's own frame on, as without vestige."""
     traceback: TracebackType | None = error.__traceback__
     while traceback is not None and os.path.basename(traceback.tb_frame.f_code.co_filename) != name:
         traceback = traceback.tb_next

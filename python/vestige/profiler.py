@@ -1,7 +1,7 @@
-"""profile: a recording as the program sees it, with the names and manners of torch.profiler.
+"""profile: a recording as the program sees it, with torch.profiler's names and behaviour.
 
-It is a thin cover over _core.Session: it checks what it is given, keeps metadata until there is a recording to hold it,
-and sees to it that what was started is finished when the program ends.
+It is a thin layer over _core.Session: it checks its arguments, keeps metadata until there is a recording to hold it,
+and has what was started finished when the program ends.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class profile(TorchProfile):
         prof.export_chrome_trace("t.json.gz")
 
     activities    members of ProfilerActivity; only CPU is collected, others warn once
-    schedule      a function of the step's number, as schedule() makes them, that says which steps are recorded; step()
-                  tells of each. A cycle of active steps is a window of the file; what is exported, and what events()
-                  and key_averages() give, is the last cycle
+    schedule      a function of the step's number, such as schedule() returns, that says which steps are recorded; the
+                  program calls step() after each. Each cycle of active steps is a window of the file. Exports,
+                  events() and key_averages() show the last cycle
     on_trace_ready  is called with the profile when a cycle is over, and at stop()
-    acc_events    all cycles are exported and given, not the last alone
+    acc_events    exports, events() and key_averages() show all cycles, not the last alone
     record_shapes, with_flops, with_modules
                   what is recorded of a framework's operators
     post_processing_timeout_s   seconds after which reading events ends, with those read so far
     custom_trace_id_callback    gives the id of each cycle
-    execution_trace_observer    an ExecutionTraceObserver, or whatever has start(), stop() and cleanup(): it is started
+    execution_trace_observer    an ExecutionTraceObserver, or any object with start(), stop(), cleanup(): it is started
                   and stopped with each cycle, and cleaned up at the end of the block. Default: one that writes to a
                   temporary file, where VESTIGE_EXECUTION_TRACE or ENABLE_PYTORCH_EXECUTION_TRACE is 1
     experimental_config         an _ExperimentalConfig, vestige's or torch's
@@ -69,16 +69,16 @@ class profile(TorchProfile):
     rank, local_rank, world_size
                   which process of a distributed program this is. Default: RANK, LOCAL_RANK and WORLD_SIZE of the
                   environment
-    max_size      bytes, or "256M": the recording takes no more than that, the newest records stay. At least 1M
-    keep_last     seconds, a timedelta, or "30s": only what was recorded so long ago stays. What either of the two
-                  drops is counted; names are never dropped
+    max_size      bytes, or "256M": the recording takes no more than that; the oldest records are dropped. At least 1M
+    keep_last     seconds, a timedelta, or "30s": keep only what was recorded within this time. What either of
+                  the two drops is counted; names are never dropped
     min_duration  "10us", seconds or a timedelta: calls that took less, and made none that took as long, are left out
-                  and counted; their time is their caller's own. Calls alone: annotations and the like stay
+                  and counted; their time becomes their caller's own. Annotations and the like all stay
     children      record child processes too, those forked and those started anew, each into a file of its own beside
                   `output`: t.<pid>.vst for t.vst
-    triggers      what makes it write a snapshot: `step>200ms` (a record_function or function of that name took
-                  longer), `raise:ValueError` (an exception of that type), `rss>2G` (memory of the process)
-    snapshot_signal   name of a signal that makes it write one
+    triggers      write a snapshot when one of these happens: `step>200ms` (a record_function or a function of that name
+                  took longer), `raise:ValueError` (an exception of that type), `rss>2G` (memory of the process)
+    snapshot_signal   name of a signal that makes it write a snapshot
     max_snapshots     how many are written at most, beside `output` as `<output>-snapshot<n>.vst`
     annotation_stacks  record the call stack that each record_function() begins in
     profile_memory    record allocations and frees too, of Python's allocators and of malloc and its kin, each with the
@@ -149,7 +149,7 @@ class profile(TorchProfile):
         self._set_state(given)
 
     def _set_options(self, given: dict[str, Any], torch_mode: bool) -> None:
-        """What is recorded, and where; `given` has checked values and defaults afterwards."""
+        """Sets what is recorded, and where. Afterwards `given` holds checked values and defaults."""
         if self._experiment.get("record_python_gc_info"):
             given["gc"] = True
         elif given["gc"] is None:
@@ -186,13 +186,13 @@ class profile(TorchProfile):
         return own if isinstance(path, str) else os.fsencode(own)
 
     def _set_state(self, given: dict[str, Any]) -> None:
-        """Nothing is recorded yet."""
+        """Sets the state of a profile that has recorded nothing yet."""
         self._session = self._new_session(self._output)
         apart = ("output", "overwrite", "children")
         self._options = {name: value for name, value in given.items() if name not in apart}  # for children as well
         self._overwrite: bool = given["overwrite"]
         self._children: bool = given["children"]
-        self._family: tuple[str, str] | None = None  # file and id of the first process's recording, if children are
+        self._family: tuple[str, str] | None = None  # file and id of the first process's; with children
         self._is_child = False
         self._is_parents = False  # in a forked child, see forked.py
         self._stopped_ns: int | None = None  # when recording stopped last
@@ -208,11 +208,11 @@ class profile(TorchProfile):
         return session
 
     def _arm(self, session: _core.Session, output: str | bytes | None, given: dict[str, Any], keep_ns: int) -> None:
-        """A snapshot holds the time that is kept, or all that a file of bounded size has, or the last half minute."""
+        """A snapshot covers keep_last; else, with max_size, all that the file holds; else the last half minute."""
         from .recording import flight
 
         if not self.with_stack and any(text.startswith("raise:") for text in given["triggers"] or ()):
-            raise ValueError("a raise: trigger needs with_stack=True: the interpreter tells of no exceptions else")
+            raise ValueError("a raise: trigger needs with_stack=True: without it, exceptions are not seen")
         flight.arm(
             session,
             output,
@@ -230,7 +230,7 @@ class profile(TorchProfile):
         return check_activities(self._activities)
 
     def start(self) -> None:
-        """Starts recording, or the schedule. After a stop() it goes on: the trace then has several windows."""
+        """Starts recording, or the schedule. After a stop() it adds a window to the same trace."""
         forked.notice()
         if self._is_parents:
             forked.start_over(self)
@@ -274,7 +274,7 @@ class profile(TorchProfile):
         # Gathered before recording: the calls it takes are not the program's.
         facts = self._torch_facts()
         if not self._started:
-            if not self._is_child:  # whose file is there already
+            if not self._is_child:  # a child has done it before
                 standard_error.note()
             facts = {**self._facts(), **facts, **self._metadata}
         self._results = None
@@ -299,7 +299,7 @@ class profile(TorchProfile):
                 hosting.end(self)
             self._let_go()
             raise
-        tell_engine(self._session.engine_note())  # it was only found out at the start
+        tell_engine(self._session.engine_note())  # some reasons are known only now
         hosting.begun()
         self._first_window = self._windows
         self._windows += 1
@@ -309,7 +309,7 @@ class profile(TorchProfile):
             endings.expect(self)
 
     def _stop_trace(self) -> None:
-        """Ends it."""
+        """Ends the window."""
         self._tracing = False
         adapter.stop()
         if self._session.recording:
@@ -336,7 +336,7 @@ class profile(TorchProfile):
                     name_process(self)
                 note_sources(self._session)
                 self._session.finish()
-                if not self._is_child:  # which has nobody to tell
+                if not self._is_child:  # a child stays silent
                     self._tell_loss()
             except Exception:
                 if not self._is_child:
@@ -368,7 +368,7 @@ class profile(TorchProfile):
             self.finish()
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity] | None = None) -> None:
-        """Pauses or goes on between start() and stop(). Without CPU among the activities nothing changes."""
+        """Pauses or resumes recording between start() and stop(). Without CPU among the activities nothing changes."""
         if activities is not None:
             from .torch.activity import ProfilerActivity, check_activities
 
@@ -388,7 +388,7 @@ class profile(TorchProfile):
     def export_chrome_trace(
         self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes], use_python_export: bool = False
     ) -> None:
-        """Writes what was recorded as Chrome JSON, gzipped if the name ends in .gz. As often as wanted.
+        """Writes what was recorded as Chrome JSON, gzipped if the name ends in .gz. Can be called again.
 
         With a schedule that is the last cycle, unless acc_events is set. use_python_export is torch's and changes
         nothing.
@@ -422,14 +422,14 @@ class profile(TorchProfile):
         check_key(key)
         forked.notice()
         if self._finished:
-            raise RuntimeError(f"{self._place()} is finished: metadata comes too late")
+            raise RuntimeError(f"{self._place()} is finished: add metadata before finish()")
         if self._started and not self._is_parents:
             self._session.set_metadata(key, text)
         else:
             self._metadata[key] = text
 
     def _tell_loss(self) -> None:
-        """One line for a trace that is not whole: the program went on, and nobody would notice."""
+        """Reports lost records in one line: the program went on, so nobody would notice."""
         if self._session.was_cut:
             lost = "somebody else truncated the file, and recording ended there; "
             standard_error.say(f"{self._place()}: {lost}at least {self._session.lost:,} records are lost")

@@ -5,8 +5,8 @@
 
 `limit` is for the high-water mark of what the test allocates, `leaks` for what a single line leaves behind, cycles not
 counted. Memory is recorded only around the call of a test that has such a marker, or of all with --vestige-memory; the
-modules for it are loaded then. pytest-memray's names, limit_memory and limit_leaks, mean the same here unless that
-plugin is installed, which then has them.
+modules for it are loaded then. pytest-memray's names, limit_memory and limit_leaks, mean the same here, unless that
+plugin is installed: then they are its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MARKERS = {
 }
 LINES_SHOWN = 5
 TESTS_SHOWN = 10
-ROWS = 1000  # of lines that are looked at, those with the most bytes
+ROWS = 1000  # lines that are read from a trace, those with the most bytes
 PROPERTY = "vestige memory peak"
 
 
@@ -87,7 +87,7 @@ def _refuse(what: str) -> NoReturn:
     raise pytest.fail.Exception(what, pytrace=False)
 
 
-@pytest.hookimpl(hookwrapper=True, trylast=True)  # innermost: what other plugins take around the call is not the test's
+@pytest.hookimpl(hookwrapper=True, trylast=True)  # innermost: memory of other plugins is not the test's
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
     limits = _limits(item)
     if not limits and not item.config.getoption("vestige_memory"):
@@ -97,7 +97,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
     try:
         recording.begin()
     except RuntimeError as error:  # such as: the whole run is recorded already
-        item.warn(pytest.PytestWarning(f"the memory of this test is not looked at: {error}"))
+        item.warn(pytest.PytestWarning(f"the memory of this test is not checked: {error}"))
         yield
         return
     outcome = yield
@@ -110,7 +110,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
 
 
 class _Recording:
-    """What is allocated between begin() and end(): the most at once, by line, and what is left of it."""
+    """Records allocations between begin() and end(): the peak, the lines that held it, and the leaks."""
 
     def begin(self) -> None:
         import gc

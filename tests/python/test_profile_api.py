@@ -196,7 +196,7 @@ def test_a_finished_recording_cannot_go_on(tmp_path):
         work()
     with pytest.raises(RuntimeError, match=r"the recording in .*t\.vst is finished"):
         prof.start()
-    with pytest.raises(RuntimeError, match="too late"):
+    with pytest.raises(RuntimeError, match="add metadata before"):
         prof.add_metadata("key", "value")
     prof.finish()
 

@@ -203,7 +203,7 @@ def test_processes_of_xdist_check_their_tests(tmp_path):
 def test_a_run_that_is_recorded_itself_is_told_of(tmp_path):
     text = run(tmp_path, "-k", "test_above and not TestUnits", command=["-m", "vestige", "memory", "-q", "-o", "t.vst"])
     assert outcomes(text) == {"test_above": "PASSED"}
-    assert "the memory of this test is not looked at" in text
+    assert "the memory of this test is not checked" in text
 
 
 def test_an_unmarked_run_loads_nothing_more(tmp_path):

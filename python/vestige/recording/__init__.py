@@ -1,1 +1,1 @@
-"""Recordings beside what the core does: options, children, forks, how a process ends, snapshots."""
+"""What a recording needs beside the core: options, children, forks, how a process ends, snapshots."""

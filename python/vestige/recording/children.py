@@ -1,11 +1,11 @@
 """Following child processes: each records into a file of its own, beside that of the first.
 
 Two ways lead here. A Python that is started anew finds VESTIGE_CHILDREN in its environment, and startup/sitecustomize,
-which PYTHONPATH leads it to, calls start(). A forked child is told of by the extension, which calls _forked() before
-the program goes on. Both make a profile with the options of the first process, under a name that nobody has.
+which PYTHONPATH leads it to, calls start(). In a forked child, the extension calls _forked() before the program goes
+on. Both make a profile with the options of the first process, in a file whose name is not taken.
 
-A forked child is what one thread of its parent left behind: other threads' locks may be held for good, so nothing is
-imported there. Whatever goes wrong in a child is silent: it runs unrecorded.
+A forked child has only one of its parent's threads, and locks that the others held stay locked: nothing is imported
+there. If anything goes wrong in a child, it says nothing and runs unrecorded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from vestige.profiler import profile
 
 CHILDREN, PARENT, PATH = "VESTIGE_CHILDREN", "VESTIGE_PARENT", "PYTHONPATH"
-COMMAND = "VESTIGE_COMMAND"  # of the command that records: its file, and its arguments
+COMMAND = "VESTIGE_COMMAND"  # set by the command that records: its file, and its arguments
 STARTUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "startup")
 ABI = f"{sys.implementation.cache_tag}{sys.abiflags}"
 TRACKER = "multiprocessing.resource_tracker"  # a process of its own that works for others: left out
@@ -72,7 +72,7 @@ def follow(prof: profile) -> None:
 
 
 def unfollow(prof: profile) -> None:
-    """Called when recording has stopped: the environment is what it was, but for what the program changed itself."""
+    """Called when recording has stopped: restores the environment, except for what the program changed."""
     if _followed is not None and _followed() is prof:
         _lost(_followed)
 
@@ -140,7 +140,7 @@ def _is_between_fork_and_exec() -> bool:
 
 
 def _expect_multiprocessing() -> None:
-    """A child of its gets its name there later, and may be killed before it ends: so it is asked for once known."""
+    """multiprocessing names its child after the fork, and may kill it later: the name is read as soon as it is set."""
     global _names_expected
     util = sys.modules.get("multiprocessing.util")
     if util is not None and not _names_expected:
@@ -149,7 +149,7 @@ def _expect_multiprocessing() -> None:
 
 
 def _bootstrapped(_: object) -> None:
-    """This runs while recording: it calls no function of Python's own."""
+    """This runs while recording: it calls no function of the standard library."""
     prof = _followed() if _followed is not None else None
     if prof is not None:
         name_process(prof)
@@ -176,7 +176,7 @@ def _start(text: str, name: str, folder: str) -> None:
     from vestige.profiler import profile
 
     prof = profile.__new__(profile)
-    # The names of files are cut to what follows the search path, which the script's folder will be part of.
+    # File names are shown relative to the search path, which the script's folder will be part of.
     extra = [part for part in dict.fromkeys((folder, facts["folder"])) if part and part not in sys.path]
     sys.path[:0] = extra
     try:
@@ -214,21 +214,21 @@ def _program() -> tuple[str, str]:
 
 
 def announce(path: str, arguments: list[str]) -> None:
-    """This process records into `path`, with the command's `arguments`: if it, or a process that it starts, should run
-    that command again, it is not to record into the same file.
+    """Notes in the environment that this process records into `path`, with the command's `arguments`. If a process that
+    it starts runs the same command again, that does not record into the same file.
     """
     _put(COMMAND, encode({"root": path, "arguments": _comparable(arguments)}))
 
 
 def withdraw() -> None:
-    """It has ended."""
+    """The command has ended: undoes announce()."""
     if COMMAND in _kept:
         _restore(COMMAND)
 
 
 def is_started_again(path: str | None, arguments: list[str]) -> bool:
-    """Whether the command was run by a program that is recorded, and would record into the file of that; with no path
-    given: whether it is that very command line.
+    """Whether a recorded program has run this command, which would then record into that program's file. Without a
+    path: whether the command line is the same.
     """
     try:
         facts, _ = _Scan.once(os.environ.get(COMMAND, ""), 0)
@@ -256,7 +256,7 @@ def start_again(name: str) -> None:
 
 
 def abandon() -> None:
-    """There is no program: leave no trace of it."""
+    """Removes the recording: there is no program to run."""
     if _started is not None and _started._output is not None:
         _started.finish()
         os.unlink(_started._output)
@@ -290,7 +290,7 @@ def _record(
 
 
 def name_process(prof: profile) -> None:
-    """If it is one of multiprocessing's, its name is the one it has there. Calls no function of Python's own."""
+    """Gives a process of multiprocessing its name there. Calls no function of the standard library."""
     module = sys.modules.get("multiprocessing.process")
     name = getattr(getattr(module, "_current_process", None), "_name", None)
     if isinstance(name, str) and name != "MainProcess":
@@ -323,7 +323,7 @@ def encode(value: object) -> str:
 
 
 class _Scan:
-    """What _json wants to know of a decoder."""
+    """The attributes of a decoder that _json reads."""
 
     strict = True
     object_hook = object_pairs_hook = None

@@ -1,7 +1,7 @@
-"""The end of the process: recordings that are still open then are finished, whether it ends with the functions of
-atexit or by os._exit, which runs none of them.
+"""The end of the process: finishes recordings that are still open, whether it ends with the functions of atexit or by
+os._exit, which runs none of them.
 
-os._exit may be called anywhere, by any thread: what runs then imports nothing and waits for nobody.
+os._exit may be called anywhere, by any thread: what runs then imports nothing and waits for nothing.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from vestige.profiler import profile
 
 EXIT = "vestige.exit"  # in the metadata: how the process ended, and its code
-FOREVER_S = 1e6  # for a thread to wait until it is given its turn
+FOREVER_S = 1e6  # so that no other thread takes over meanwhile
 
-_unfinished: dict[ref[profile], int] = {}  # and the processes they record
+_unfinished: dict[ref[profile], int] = {}  # the values: pids of the processes they record
 _closing: Callable[[], list[bytes] | None] | None = None
 
 
 def expect(prof: profile) -> None:
-    """It was started, and is to be finished at the end of this process."""
+    """Notes a profile that was started: it is finished at the end of this process."""
     if not _unfinished:
         atexit.unregister(_finish_all)
         atexit.register(_finish_all)
@@ -40,13 +40,13 @@ def expect(prof: profile) -> None:
 
 
 def close_with(closing: Callable[[], list[bytes] | None] | None) -> None:
-    """At os._exit, when all is finished, this names a command whose output is for standard error."""
+    """At os._exit, when all is finished, `closing` gives a command whose output goes to standard error."""
     global _closing
     _closing = closing
 
 
 def forget(prof: profile) -> None:
-    """It is finished."""
+    """The profile is finished."""
     _unfinished.pop(ref(prof), None)
     if not _unfinished:
         _core.on_exit(None)
@@ -58,8 +58,8 @@ def _forget(
     on_exit: Callable[[None], None] = _core.on_exit,
     discard: Callable[[ref[profile]], None] = forked.started.discard,
 ) -> None:
-    """A function of ours, for one of C's would be a call that the program makes when it drops a profile while it
-    records. It may be called when this module is no longer whole.
+    """Called when a profile is dropped. It is a function of ours: one in C would be recorded as a call of the program.
+    It takes its globals as defaults, since this module may be torn down by then.
     """
     discard(reference)
     unfinished.pop(reference, None)
@@ -68,7 +68,7 @@ def _forget(
 
 
 def _own() -> list[profile]:
-    """Not those of a process that this one was forked from."""
+    """Profiles of this process, not of the one it was forked from."""
     found = [reference() for reference, process in list(_unfinished.items()) if process == os.getpid()]
     return [prof for prof in found if prof is not None]
 

@@ -1,7 +1,7 @@
 """Snapshots: the last stretch of a recording in a file of its own, while the program runs on.
 
-snapshot() writes one at once. What else asks for them, a signal or a trigger, is told here to the session before it
-starts; a thread of the extension writes those.
+snapshot() writes one at once. arm() sets the signal and the triggers that ask a session for more; a thread of the
+extension writes those.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def snapshot(
     last: str | float | timedelta | None = None,
     wait: bool = True,
 ) -> str:
-    """Writes what is recorded so far to a trace of its own and gives its path; recording goes on.
+    """Writes what is recorded so far to a trace of its own and returns its path; recording goes on.
 
     last          only the last stretch of it: seconds, a timedelta, or "30s". It needs a recording whose parts can
-                  be read alone (with a bound, a signal or triggers); of any other all is written
+                  be read alone (with a bound, a signal or triggers); any other is written whole
     overwrite     replace an existing file
     wait          False: return at once. The file is there when it is complete, at the latest when the recording is
-                  finished; what went wrong is told on stderr then
+                  finished; a failure is reported on stderr then
     """
     name = os.fspath(path)
     window_ns = 0 if last is None else parse_time("last", last)
@@ -88,12 +88,12 @@ def parse_trigger(text: str) -> Trigger:
     if text.startswith("raise:"):
         name = text[6:].strip()
         if not name or not all(part.isidentifier() for part in name.split(".")):
-            raise ValueError(f"trigger {text!r}: no name of an exception after raise:")
+            raise ValueError(f"trigger {text!r}: write the name of an exception after raise:")
         return "raise", name, 0, text
     name, sign, limit = text.rpartition(">")
     name = name.strip()
     if not sign or not name or "\0" in name:
-        raise ValueError(f"trigger {text!r} is none of NAME>TIME, raise:TYPE and rss>SIZE")
+        raise ValueError(f"trigger {text!r} must be NAME>TIME, raise:TYPE or rss>SIZE")
     if name == "rss":
         return "rss", "", parse_size(f"trigger {text!r}", limit), text
     if limit.strip()[-1:].isdigit():
@@ -111,11 +111,11 @@ def parse_signal(signal: str | int) -> int:
     elif isinstance(signal, str):
         number = numbers.get(signal.strip().upper().removeprefix("SIG"), 0)
     else:
-        raise TypeError(f"snapshot_signal must be a name as 'USR2', not {type(signal).__name__}")
+        raise TypeError(f"snapshot_signal must be a name such as 'USR2', not {type(signal).__name__}")
     if not number:
-        raise ValueError(f"no signal {signal!r}: use a name as USR2")
+        raise ValueError(f"no signal {signal!r}: use a name such as USR2")
     if number in [numbers[name] for name in UNUSABLE]:
-        raise ValueError(f"signal {signal!r} cannot be used for snapshots: take another, as USR2")
+        raise ValueError(f"signal {signal!r} cannot be used for snapshots: use another, such as USR2")
     return number
 
 

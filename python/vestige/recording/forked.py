@@ -49,7 +49,7 @@ def _empty(prof: profile) -> None:
 
 
 def start_over(prof: profile) -> None:
-    """Makes a profile of the parent's one that was not started yet, with a file of its own beside its parent's."""
+    """Makes an inherited profile one that was not started yet, with its own file beside the parent's."""
     if prof._output is not None:
         own = child_path(os.fsdecode(prof._output))
         prof._output = own if isinstance(prof._output, str) else os.fsencode(own)

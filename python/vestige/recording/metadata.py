@@ -1,8 +1,8 @@
 """The metadata that a recording gets: what a program adds, and the state of its source files.
 
-When a recording ends, it notes for each source file of its functions when that was written, and its size. A page that
-is made to be sent carries lines of these files alone, and only while they are as they were: a trace that somebody else
-made may name any file of the reader's, but does not know this of it. A program that was killed has noted nothing.
+When a recording ends, it notes for each source file of its functions when that was written, and its size. A page in
+one file, which is made to be sent, shows lines of these files only, and only while they are unchanged. A trace that
+somebody else made may name any file of the reader's, but cannot know its time and size. A killed program notes nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def check_key(key: str) -> None:
     if not isinstance(key, str):
         raise TypeError(f"a metadata key must be a str, not {type(key).__name__}")
     if not key or "\0" in key:
-        raise ValueError(f"not a metadata key: {key!r}")
+        raise ValueError(f"not a metadata key: {key!r}; it must not be empty or contain NUL")
 
 
 def check_metadata(key: str, value: str) -> None:

@@ -11,7 +11,7 @@ LEAST = {"rank": 0, "local_rank": 0, "world_size": 1}
 
 
 def check_ranks(rank: int | None, local_rank: int | None, world_size: int | None) -> dict[str, int]:
-    """Those that were given, or an error that says what is wrong with them."""
+    """Those that were given. Raises if one of them is wrong."""
     given: dict[str, int] = {}
     for name, value in {"rank": rank, "local_rank": local_rank, "world_size": world_size}.items():
         if value is None:

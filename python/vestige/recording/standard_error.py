@@ -1,4 +1,4 @@
-"""Lines of ours on standard error, inside a program that may do with it what it likes.
+"""Our lines on standard error, inside a program that may close or replace it.
 
 They are written past sys.stderr, to the descriptor: a line that could not be written would stay in the stream's buffer,
 and make the interpreter fail when it flushes that at its end. And only while the descriptor is what it was when the
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 NUMBER = 2
-PATIENCE_S = 5.0  # with a pipe that nobody reads from
+PATIENCE_S = 5.0  # for a pipe that nobody reads
 PAUSE_S = 0.01
 
 
 def note() -> None:
-    """What it is now is what it is to be."""
+    """Remembers what the descriptor is now; lines go only there."""
     global _first
     _first = _identity()
 
@@ -33,12 +33,12 @@ def is_there() -> bool:
 
 
 def say(line: str) -> None:
-    """Writes one line, if it can be."""
+    """Writes one line, if that is possible."""
     put(f"vestige: {printable(line)}\n")
 
 
 def put(text: str) -> None:
-    """Writes text that is fit for a terminal, if it can be; raises nothing."""
+    """Writes text that is fit for a terminal, if that is possible; raises nothing."""
     if not is_there():
         return
     encoding = getattr(sys.__stderr__, "encoding", None) or "utf-8"
@@ -56,7 +56,7 @@ def put(text: str) -> None:
 
 
 def flush(stream: TextIO | None) -> None:
-    """What the program printed comes before what we say; whether it can be is the interpreter's matter."""
+    """Lets the program's output come before ours. If it cannot be flushed, the interpreter reports that."""
     try:
         stream.flush()  # type: ignore[union-attr]
     except Exception:
@@ -75,8 +75,8 @@ _first = _identity()
 
 
 class Draft:
-    """Text for standard error that is said at once, when it is whole; to print() and to whoever asks for its width, a
-    stream like any.
+    """Collects text for standard error, which is then written in one piece. print() and code that asks for the width
+    use it as a stream.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
 """What a Python that was started by a recorded program runs first, instead of the sitecustomize it would have run.
 
-The recorded program puts this folder at the front of PYTHONPATH. Here it leaves sys.path again, the sitecustomize that
-is next in line is loaded in our place, as if we were not there, and if this is the Python that vestige was built for,
-recording starts before the program does. Any Python may come by, also old ones: nothing but sys and os is used, and a
-failure of ours is silent.
+The recorded program puts this folder at the front of PYTHONPATH. This module takes it out of sys.path again and loads
+the sitecustomize that is next in line, as if we were not there. If this is the Python that vestige was built for, it
+starts recording before the program runs. Any Python may load this, also an old one: it uses nothing but sys and os, and
+its failures are silent.
 """
 
 import os
@@ -11,7 +11,7 @@ import sys
 
 
 def _find_follower():
-    """The function that starts recording and what it wants to know; None: nobody records, or in another Python."""
+    """The function that starts recording, and its argument. None if nobody records, or another Python does."""
     text = os.environ.get("VESTIGE_CHILDREN", "")
     implementation = getattr(sys, "implementation", None)
     tag = "%s%s" % (getattr(implementation, "cache_tag", ""), getattr(sys, "abiflags", ""))  # noqa: UP031
@@ -47,8 +47,8 @@ def _follow():
 
 
 def _follow_after_site():
-    """site has one more thing to do where the user has a folder of packages; what it calls for that is not the
-    program's.
+    """Where the user has a folder of packages, site still runs usercustomize after us. Recording starts after that:
+    those calls are not the program's.
     """
     site = sys.modules.get("site")
     last = getattr(site, "execusercustomize", None)
