@@ -1,4 +1,4 @@
-"""The names of vestige.torch.activity under their first address, for programs and pickles that have it."""
+"""The old import path of vestige.torch.activity, for programs and pickles that use it."""
 
 from .torch.activity import ProfilerActivity, supported_activities
 

@@ -1,4 +1,4 @@
-"""The names of vestige.torch.averages under their first address, for programs and pickles that have it."""
+"""The old import path of vestige.torch.averages, for programs and pickles that use it."""
 
 from .torch.averages import FunctionEventAvg
 

@@ -1,4 +1,4 @@
-"""The names of vestige.torch.event_list under their first address, for programs and pickles that have it."""
+"""The old import path of vestige.torch.event_list, for programs and pickles that use it."""
 
 from .torch.event_list import EventList
 

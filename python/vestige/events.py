@@ -1,4 +1,4 @@
-"""The names of vestige.torch.events under their first address, for programs and pickles that have it."""
+"""The old import path of vestige.torch.events, for programs and pickles that use it."""
 
 from .torch.events import FunctionEvent, Interval
 

@@ -1,4 +1,4 @@
-"""The names of vestige.torch.execution_trace under their first address, for programs and pickles that have it."""
+"""The old import path of vestige.torch.execution_trace, for programs and pickles that use it."""
 
 from .torch.execution_trace import ExecutionTraceObserver
 

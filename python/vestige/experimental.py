@@ -1,4 +1,4 @@
-"""The names of vestige.torch.experimental under their first address, for programs and pickles that have it."""
+"""The old import path of vestige.torch.experimental, for programs and pickles that use it."""
 
 from .torch.experimental import _ExperimentalConfig
 

@@ -1,4 +1,4 @@
-"""torch.profiler.itt's names, for programs that call them: there is no such collector here, and nothing happens."""
+"""torch.profiler.itt's names, for programs that call them: vestige has no such collector, so they do nothing."""
 
 from __future__ import annotations
 

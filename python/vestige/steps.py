@@ -1,4 +1,4 @@
-"""The names of vestige.torch.steps under their first address, for programs and pickles that have it."""
+"""The old import path of vestige.torch.steps, for programs and pickles that use it."""
 
 from .torch.steps import KinetoStepTracker, ProfilerAction, schedule
 

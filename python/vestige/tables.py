@@ -32,7 +32,7 @@ TABLES = table_names
 
 
 class Table(_Table):
-    """One table of the traces: an Arrow stream to whoever asks for one."""
+    """One table of the traces, which can be read as an Arrow stream."""
 
     def __init__(self, traces: Traces, name: str, sources: Iterable[Any]) -> None:
         super().__init__(name, sources)
@@ -111,7 +111,7 @@ class Traces:
         return [source.path for source in self.sources]
 
     def close(self) -> None:
-        """No stream can be begun any more. Those that were go on."""
+        """No new stream can be opened. Open ones go on."""
         self.closed = True
 
     def __enter__(self) -> Traces:
@@ -134,8 +134,8 @@ class Traces:
 
 def open(files: Files, *, children: bool = True, from_ns: int = 0, to_ns: int = 0) -> Traces:
     """The traces that files, folders and patterns stand for, as tables. A file stands for the processes it started too,
-    unless `children` is false; what was before from_ns or after to_ns (ns since 1970, 0: no bound) is left out. What
-    cannot be read is warned of, if there is anything else."""
+    unless `children` is false; what was before from_ns or after to_ns (ns since 1970, 0: no bound) is left out. If
+    some traces cannot be read, a warning names them; if none can, TraceError."""
     from vestige.base.failure import Failure
 
     from .reading.inputs import Inputs, find_traces
@@ -196,7 +196,7 @@ def _small(number: object) -> int:
 
 
 def _text(text: str) -> str:
-    """Without what cannot be UTF-8, or ends a text in C."""
+    """Replaces what UTF-8 cannot encode, and NUL, which ends a text in C."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 

@@ -72,7 +72,7 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path, name, words):
     if file == "t.vst":
         assert done.returncode == 0, done.stderr
     else:
-        assert (done.returncode, done.stderr) == (1, "vestige: x.vst: a pipe, device or folder; a trace is a file\n")
+        assert (done.returncode, done.stderr) == (1, "vestige: x.vst: a pipe, device or folder, not a trace file\n")
 
 
 def test_an_index_that_is_a_pipe_is_left_alone(tmp_path):

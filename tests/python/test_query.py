@@ -70,7 +70,7 @@ def test_values_are_of_the_kind_that_the_question_says():
     given = question.values({"f": "1", "over": "2", "rows": "1"})
     assert given == {"rows": 1, "over": 2.0, "f": "1"} and type(given["over"]) is float and type(given["f"]) is str
     for values, message in [
-        ({}, r"q needs to know f \(name\): -p f=…"),
+        ({}, r"q needs a value for f \(name\): -p f=…"),
         ({"f": "", "rows": "x"}, r"rows is a number \(how many\), not 'x'"),
         ({"f": "", "rows": "1.5"}, r"rows is a whole number \(how many\), not '1.5'"),
         ({"f": "", "g": "1"}, "q has no parameter 'g'; it has rows, over, f"),

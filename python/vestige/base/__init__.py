@@ -1,1 +1,1 @@
-"""What every room uses and what uses none of them: text for terminals, sizes and times, files that are private."""
+"""Helpers for all other folders, which import none of them: terminal text, sizes and times, private files."""

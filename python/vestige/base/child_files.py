@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-NAMES_MAX = 10_000  # of one process
+NAMES_MAX = 10_000  # names that one process tries
 
 
 def child_path(root: str) -> str:

@@ -12,7 +12,7 @@ class Failure(Exception):
 
 
 def explain(path: str, error: Exception) -> str:
-    """`t.vst: No such file or directory`, whichever way the error puts it."""
+    """One line with the file and the problem: `t.vst: No such file or directory`."""
     if isinstance(error, OSError) and error.strerror:
         return f"{path}: {error.strerror}"
     return str(error) if path in str(error) else f"{path}: {error}"

@@ -1,4 +1,4 @@
-"""New files and folders: what somebody else put under their names is not written to, and no link is followed."""
+"""New files and folders. Nothing is written to a file that somebody else put at the same name, or through a link."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def replacing(path: str) -> Iterator[str]:
-    """The name of a new, empty file, which becomes `path` once it is complete and is removed if there is trouble. Its
-    mode is that of any new file of the user's. A device or a pipe at `path` is written to itself."""
+    """Yields the name of a new, empty file beside `path`. It becomes `path` when the block ends, and is removed if the
+    block raises. It has the mode of any new file. A device or a pipe at `path` is written to directly."""
     if is_device(path):
         yield path
         return
@@ -47,8 +47,8 @@ def _create_beside(path: str) -> str:
 
 
 def private_folder(path: str) -> None:
-    """Makes a folder that only the user may look into. One that is there must be the user's own, or another user
-    decides what is behind the names in it: PermissionError."""
+    """Makes a folder that only the user may look into. An existing one must be the user's own:
+    PermissionError otherwise, because somebody else could put links into it."""
     try:
         os.mkdir(path, 0o700)
         return
@@ -56,4 +56,4 @@ def private_folder(path: str) -> None:
         pass
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH:
-        raise PermissionError(1, "somebody else made it, or may write in it", path)
+        raise PermissionError(1, "not a folder that only this user can write to; remove it or choose another", path)

@@ -1,8 +1,7 @@
 """Text that a stranger may have written, made fit for a terminal. The one place that knows what a terminal obeys.
 
-Names, files, arguments and command lines in a trace are whatever its author put there. The command line sends all that
-it prints through here (cli/terminal.py), and so does whatever else makes text for people; files are
-written as they are.
+Names, files, arguments and command lines in a trace are whatever its author put there. The command sends all that it
+prints through here (base/terminal.py), and so does other code that makes text for people. Files are written unchanged.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ REPLACEMENT = "\ufffd"
 
 def printable(text: str) -> str:
     """The text without anything that a terminal would obey: control characters of C0 and C1 (escape sequences begin
-    with one), marks that change the direction of writing, and halves of characters, which cannot be encoded. White
-    space of any kind is a space. What is left out is seen: each character becomes U+FFFD.
+    with one), marks that change the direction of writing, and surrogates, which cannot be encoded. White space of any
+    kind becomes a space. Each other character left out becomes U+FFFD, so that the reader sees it.
     """
     return text if text.isprintable() else "".join(map(_printable, text))
 

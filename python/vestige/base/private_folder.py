@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 
-LINKS_MAX = 40  # as the system has it
+LINKS_MAX = 40  # the kernel's own limit
 
 
 class Refused(Exception):
@@ -18,7 +18,7 @@ class Refused(Exception):
 
 
 def check(path: str) -> None:
-    """Refused unless nobody else could have changed what is at this absolute path."""
+    """Raises Refused unless nobody else could have changed what is at this absolute path."""
     trusted = {0, os.geteuid(), os.lstat("/").st_uid}  # in a sandbox root may be known as nobody
     names, at, links = _names(path), "/", 0
     while True:
@@ -42,7 +42,7 @@ def check(path: str) -> None:
 
 
 def make(path: str) -> None:
-    """Makes the folder, and those on the way that are not there, for this user alone. Refused if it is not safe then;
+    """Makes the folder, and missing ones on the way, for this user alone. Raises Refused if the result is not safe,
     OSError if it cannot be made."""
     missing = []
     at = path

@@ -1,6 +1,6 @@
 """Sizes, times and counts: read as people write them ("256M", "30s"), and written for people ("1.50 MiB", "2.35 ms").
 
-Sizes have the units of IEC (a KiB is 1024 bytes), and all have three digits that matter. Files for programs hold plain
+Sizes use IEC units (a KiB is 1024 bytes), and people see three significant digits. Files for programs hold plain
 numbers instead. Only torch's own tables (torch/table.py) differ, because they must read as torch prints them.
 
 Runs inside the traced program's process before it is recorded, so it imports nothing.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 TIMES = {"ns": 1, "us": 10**3, "ms": 10**6, "": 10**9, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 LARGEST = 1 << 62
-SMALLEST_FILE = 1 << 20  # the least bound of a recording
+SMALLEST_FILE = 1 << 20  # the lowest limit that a recording can have
 
 
 def parse_size(name: str, value: str | int) -> int:
@@ -58,7 +58,7 @@ def parse_time(name: str, value: str | float | timedelta) -> int:
     elif hasattr(value, "total_seconds"):
         time = round(value.total_seconds() * 10**9)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        if not abs(value) < LARGEST / 10**9:  # also what is no number
+        if not abs(value) < LARGEST / 10**9:  # NaN fails too
             raise ValueError(f"{name}: not a time: {value!r}")
         time = round(value * 10**9)
     else:
@@ -71,7 +71,7 @@ def parse_time(name: str, value: str | float | timedelta) -> int:
 
 
 def _refuse(name: str, value: object, number: int) -> NoReturn:
-    raise ValueError(f"{name} must be more than 0, not {value!r}" if number <= 0 else f"{name}: {value!r} is too much")
+    raise ValueError(f"{name} must be more than 0, not {value!r}" if number <= 0 else f"{name}: {value!r} is too large")
 
 
 def split_unit(text: str) -> tuple[str, str]:
@@ -153,7 +153,7 @@ def signed(text: str, value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Of a difference: +12%, -3.1%; a factor where that says more."""
+    """A relative difference: +12%, -3.1%; from tenfold on, the factor: 12x."""
     if share >= 9:
         return f"{share + 1:.0f}x"
     return f"{share:+.0%}" if abs(share) >= 0.0995 else f"{share:+.1%}"

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 WIDTH_MIN, WIDTH_MAX = 60, 120
-UNBOUNDED = 1 << 20  # columns of what is no terminal: a program reads it, or a pager that scrolls
-# No colour but red and green, which every palette has dark enough for white and light enough for black.
+UNBOUNDED = 1 << 20  # columns where a program reads the output, or a pager that scrolls
+# Only red and green: every palette has them dark enough for a white background and light enough for a black one.
 STYLES = {"head": "1", "strong": "1", "hot": "1;31", "dim": "2", "worse": "31", "better": "32"}
 
 
@@ -32,7 +32,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def wants_colours(stream: TextIO | None) -> bool:
-    """NO_COLOR goes before CLICOLOR_FORCE, and that before what the stream is."""
+    """NO_COLOR wins over CLICOLOR_FORCE, and that over what the stream is."""
     env = os.environ
     if env.get("NO_COLOR"):
         return False
@@ -72,12 +72,12 @@ class Paint:
 
 # ---- what is written ---------------------------------------------------------
 
-_MARK = f"\0{os.urandom(8).hex()}:"  # begins a style; no trace can hold it, as it is another one in each process
+_MARK = f"\0{os.urandom(8).hex()}:"  # begins a style; random in each process, so that no trace can contain it
 
 
 class Screen:
-    """A stream to which nothing but text and our own colours passes, whatever is written. In `vestige` it is sys.stdout
-    and sys.stderr; what is to stay as it is, such as CSV for another program, goes to `exact(stream)`.
+    """A stream that lets only text and our own colours through. In the command, sys.stdout and sys.stderr are screens.
+    Output that must not change, such as CSV for another program, goes to `exact(stream)`.
     """
 
     def __init__(self, stream: TextIO | None, name: str = "stderr", *, exact: bool = False) -> None:
@@ -107,7 +107,7 @@ class Screen:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        """What cannot be said on stderr cannot be said at all."""
+        """Silent for stderr: there is no other place to report it."""
         if self.name != "stderr":
             raise Failure(f"{self.name} cannot be written: {getattr(error, 'strerror', None) or error}") from None
 
@@ -191,7 +191,7 @@ def cut_front(text: str, width: int) -> str:
 
 
 def fit(name: str, width: int) -> str:
-    """A long name loses what tells least: of a path, or a function with its file, the beginning; of others the end."""
+    """Cuts where a name tells least: a path, or a function with its file, at the beginning; others at the end."""
     return cut_front(name, width) if "/" in name or "): " in name else cut(name, width)
 
 
@@ -206,13 +206,13 @@ class Progress:
     """A line on the terminal for what takes longer than a second, or rich's bar where it is installed; else nothing."""
 
     def __init__(self, what: str, before: float = 0, part: float = 1, *, rich: bool = True) -> None:
-        """What is done is `part` of a whole of which `before` was done before."""
+        """This job is the share `part` of a whole, of which the share `before` is done already."""
         self._what = clean(what)
         self._before = before
         self._part = part
         self._begun = time.monotonic()
         self._shown = False
-        self._stream: Any = sys.stderr.stream if isinstance(sys.stderr, Screen) else sys.stderr  # it moves the cursor
+        self._stream: Any = sys.stderr.stream if isinstance(sys.stderr, Screen) else sys.stderr  # moves the cursor
         self._terminal = is_terminal(self._stream)
         self._rich = rich
         self._bar: Any = None
@@ -232,7 +232,7 @@ class Progress:
         self._print(f" … {share:4.0%}")
 
     def tell(self, text: str) -> None:
-        """Where nobody knows the share: what was done so far."""
+        """Shows what was done so far, where the share is not known."""
         if self._terminal and self._bar is None and time.monotonic() - self._begun >= 1:
             self._shown = True
             self._print(f" … {text}")

@@ -13,7 +13,7 @@ BATCH = 10_000
 
 
 class Answer:
-    """Rows can be gone through once. Engines keep what they need alive until it is closed."""
+    """Rows can be read once. The engine stays alive until close()."""
 
     columns: list[str]
 
@@ -22,11 +22,11 @@ class Answer:
         raise NotImplementedError
 
     def write_parquet(self, path: str) -> None:
-        """Instead of going through them."""
+        """Writes the rows to a file, instead of batches()."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Lets go of the engine."""
+        """Releases the engine."""
 
     @property
     def rows(self) -> Iterator[tuple[Any, ...]]:

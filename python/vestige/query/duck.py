@@ -1,4 +1,4 @@
-"""DuckDB answers, in this process."""
+"""Answers queries with DuckDB, in this process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .questions import Value
     from .tables import Part, Tables
 
-WAIT_S, AGAIN_S = 0.2, 0.05  # between looks at a query; between attempts to interrupt it
+WAIT_S, AGAIN_S = 0.2, 0.05  # seconds between looks at a query, and between attempts to interrupt it
 ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 WORD = re.compile(rb"[A-Za-z_]\w*")
 OPERAND = re.compile(rb"[\w\"'\])}]")  # the last byte of one
@@ -41,7 +41,7 @@ STREAM = re.compile("reading the stream registered as '[^']*' failed: ")
 
 
 class DuckAnswer(Answer):
-    """A connection of its own, with the tables in it. It begins to compute when rows are asked for."""
+    """Opens its own connection, with the tables in it. The query runs when rows are asked for."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class DuckAnswer(Answer):
             self._connection.execute(f"create view {name} as {' union all by name '.join(several)}")
 
     def _processes_of(self, part: Part) -> str:
-        """Whatever of it numbers its processes."""
+        """The SQL source of the part's process numbers."""
         files = part.files.get("process") or part.files.get("span")
         if not files:
             raise Failure(f"{part.path}: there is neither process.parquet nor span.parquet in it")
@@ -123,7 +123,7 @@ class DuckAnswer(Answer):
         return source
 
     def _execute(self, statements: Any) -> None:
-        """Each with those of the values that it asks for."""
+        """Runs each statement with the values that it names."""
         for statement in statements:
             self._connection.execute(
                 statement, {name: self._values[name] for name in statement.named_parameters if name in self._values}
@@ -160,7 +160,7 @@ class DuckAnswer(Answer):
         self._without_broken(lambda: self._execute(statements))
 
     def _without_broken(self, do: Callable[[], T]) -> T:
-        """Once more, as long as that leaves a trace out which cannot be read."""
+        """Calls `do`. If a trace cannot be read, leaves it out and calls again."""
         while True:
             watch = Watch(self._connection, self._progress)
             try:
@@ -210,8 +210,8 @@ class Watch:
             self._progress.clear()
 
     def handle_signal(self) -> None:
-        """After the query has failed: as Python would, if a signal came. Where DuckDB looks for signals after all, what
-        Python's handler raised is lost in it."""
+        """Called after the query has failed. If a signal came, calls its handler as Python would: where DuckDB did look
+        for signals, it swallowed what the handler raised."""
         handler = signal.getsignal(self._signal) if self._signal else None
         if callable(handler):
             handler(self._signal, None)
@@ -249,8 +249,8 @@ class Watch:
 
 
 def mark_parameters(sql: str, values: Mapping[str, Value]) -> str:
-    """`:name` as DuckDB has it, `$name`, for the names that have a value. What is a string, a comment or a quoted name
-    is DuckDB's to say; in `{'a':b}` and `a[b:c]` there are no parameters."""
+    """Turns `:name` into DuckDB's `$name`, for names that have a value. DuckDB's tokenizer says what is a string, a
+    comment or a quoted name; in `{'a':b}` and `a[b:c]` there are no parameters."""
     import duckdb
 
     data = bytearray(sql.encode("utf-8", "replace"))
@@ -263,7 +263,7 @@ def mark_parameters(sql: str, values: Mapping[str, Value]) -> str:
 
 
 def load() -> Any:
-    """The package; older ones can read a stream only once."""
+    """The duckdb package. Versions before OLDEST can read a stream only once."""
     try:
         import duckdb
     except ImportError:

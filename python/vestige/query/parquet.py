@@ -1,4 +1,4 @@
-"""Traces as Parquet, for an engine that reads nothing else: those tables of them that the SQL names."""
+"""Writes traces as Parquet, for an engine that reads nothing else: only the tables that the SQL names."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ WORD = re.compile(r"\w+")
 
 
 def make_parquet(sql: str, tables: Tables, folder: str | None, progress: Progress) -> None:
-    """Nothing, where there is Parquet. A `folder` stays; without one they go when `tables` is closed."""
+    """Does nothing where there is Parquet already. Without a `folder`, the files go when `tables` is closed."""
     if tables.parts:
         return
     assert tables.traces is not None
     if folder is None:
         folder = tables.folder = tempfile.mkdtemp(prefix="vestige-")
     elif exported_tables(folder):
-        raise Failure(f"{folder}: there are tables in it already; ask it in place of the traces, or remove it", code=2)
+        raise Failure(f"{folder}: it already holds tables; query it instead of the traces, or remove it", code=2)
     words = set(WORD.findall(sql.lower()))
     names = [name for name in table_names if name in words] or ["process"]
     while True:
@@ -38,7 +38,7 @@ def make_parquet(sql: str, tables: Tables, folder: str | None, progress: Progres
             break
         except ImportError as error:
             raise Failure(str(error)) from None
-        except (OSError, TraceError, ValueError) as error:  # pyarrow's are of these
+        except (OSError, TraceError, ValueError) as error:  # pyarrow's errors derive from these
             if not tables.leave_out(str(error)):
                 raise Failure(explain(folder, error)) from None
         finally:

@@ -1,7 +1,7 @@
 """Questions that are ready: the .sql files in `ready`, what they are about and their parameters.
 
-A file begins with comments: what it answers, then a line for each parameter, `-- rows = 20: how many`; without a value
-it must be given. `-- runs: 2` is how many runs it compares. In the SQL `:rows` stands for the value, which never
+A file begins with comments: what it answers, then a line for each parameter, `-- rows = 20: how many`. One without
+a value must be given. `-- runs: 2` is how many runs it compares. In the SQL `:rows` stands for the value, which never
 becomes text of the SQL: engines get it beside the query.
 """
 
@@ -45,7 +45,7 @@ class Parameter:
 
 
 class Question:
-    """One of the files."""
+    """A ready question, read from its file."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
@@ -74,7 +74,7 @@ class Question:
         for name, parameter in self.parameters.items():
             text = given.get(name, parameter.default)
             if text is None:
-                raise Failure(f"{self.name} needs to know {name} ({parameter.about}): -p {name}=…", code=2)
+                raise Failure(f"{self.name} needs a value for {name} ({parameter.about}): -p {name}=…", code=2)
             values[name] = parameter.value(text)
         return values
 
@@ -100,7 +100,7 @@ def to_number(text: str) -> int | float:
 
 
 def check_used(values: Mapping[str, Value], used: set[str]) -> None:
-    """A value that the query does not ask for was meant for something."""
+    """Refuses a value that the query does not use: most likely its name is misspelt."""
     for name in values:
         if name not in used:
             raise Failure(f"-p {name}=…: there is no :{name} in the query", code=2)

@@ -1,4 +1,4 @@
-"""The tables and their columns, as text. What they mean is told in docs/reference/tables.md."""
+"""The tables and their columns, as text. docs/reference/tables.md says what they mean."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ WIDTH = 88
 # What `vestige query` adds.
 RUN = ("run", [("process", "int32", False), ("run", "int32", False), ("path", "text", False)])
 ABOUT = {
-    "process": "one row a process; `process` is its number among those asked together",
+    "process": "one row per process; `process` is its number in this query",
     "thread": "its threads",
-    "func": "what spans are of: functions, annotations, operators …",
+    "func": "what spans stand for: functions, annotations, operators …",
     "stack": "places in the tree of calls; `parent` is the place of the caller",
     "span": "every call, annotation and collection",
     "op": "a framework's operators, with what they were given",
@@ -23,7 +23,7 @@ ABOUT = {
 
 
 def lines() -> list[str]:
-    """`?` is behind what may be null."""
+    """A `?` follows the type of a column that may be null."""
     text = []
     for name, columns in [*((name, Table(name, ()).columns) for name in table_names), RUN]:
         text.append(f"{name}: {ABOUT.get(name, '')}")

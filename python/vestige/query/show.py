@@ -68,7 +68,7 @@ def table(
 
 
 def _drop_date(cells: list[list[str]], rows: Sequence[Sequence[Any]], at: int) -> None:
-    """In a column of times that are all of one day."""
+    """Drops the date from a column whose times are all of one day."""
     dates = {row[at][:DATE] for row, values in zip(cells, rows) if values[at] is not None}
     if len(dates) == 1 and all(values[at] is None or _is_clock(values[at]) for values in rows):
         for row in cells:
@@ -107,7 +107,7 @@ def number(value: float) -> str:
 
 
 def clock(ns: int) -> str:
-    """A time of day here, to the microsecond."""
+    """The local date and time, to the microsecond."""
     seconds, rest = divmod(ns, 10**9)
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds)) + f".{rest // 1000:06}"
 
@@ -163,7 +163,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Limited:
-    """Lets so many rows pass, 0: all, and counts the others."""
+    """Lets `limit` rows pass (0: all) and counts the others."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

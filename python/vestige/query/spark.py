@@ -1,6 +1,6 @@
-"""A Spark that is there already answers: the same SQL over the same Parquet tables.
+"""Answers queries with an existing Spark: the same SQL over the same Parquet tables.
 
-PySpark is optional, and needs Java. What Spark's Java machine says while it starts is shown only if it does not.
+PySpark is optional, and needs Java. What Java prints while Spark starts is shown only if the start fails.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .tables import Tables
 
 LONGEST = 400
-# Spark's strings, quoted names and comments, in which nothing counts; `a::int` is a cast, `:name` a parameter.
+# Spark's strings, quoted names and comments, in which there are no parameters; `a::int` is a cast, `:name` a parameter.
 TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|::|:([A-Za-z_]\w*)""", re.DOTALL)
 QUIET = {
     "spark.ui.enabled": "false",
@@ -36,7 +36,7 @@ QUIET = {
 
 
 class SparkAnswer(Answer):
-    """A session of its own, which ends with it; one that the program has already stays."""
+    """Uses the program's active session, or begins one and stops it at the end."""
 
     def __init__(
         self, sql: str, values: Mapping[str, Value], tables: Tables, *, master: str, conf: Mapping[str, str]
@@ -62,7 +62,7 @@ class SparkAnswer(Answer):
         self.columns = list(self._frame.columns)
 
     def _register(self, tables: Tables) -> None:
-        """As duck.py does."""
+        """Makes the same views as duck.py."""
         first = 0
         frames: dict[str, Any] = {}
         for part in tables.parts:
@@ -128,7 +128,7 @@ def _connect(master: str, conf: Mapping[str, str]) -> tuple[Any, bool]:
     with _hushed() as said:
         try:
             session = builder.getOrCreate()
-        except Exception as error:  # Java's, Python's and the gateway's have nothing in common
+        except Exception as error:  # errors of Java, Python and the gateway share no base class
             raise Failure(f"no Spark at {master}: {_reason(said(), error)}") from None
         session.sparkContext.setLogLevel("ERROR")
     return session, True
@@ -136,7 +136,7 @@ def _connect(master: str, conf: Mapping[str, str]) -> tuple[Any, bool]:
 
 @contextmanager
 def _hushed() -> Iterator[Any]:
-    """What anybody writes to stderr, Java too, goes to a file. Gives a function that reads it."""
+    """Sends all of stderr, Java's too, to a temporary file. Yields a function that reads it."""
     sys.stderr.flush()
     with tempfile.TemporaryFile() as file:
         kept = os.dup(2)
@@ -181,7 +181,7 @@ def explain(error: Exception) -> Failure:
 
 
 def statements(sql: str) -> list[str]:
-    """Spark takes one at a time."""
+    """The statements one by one, as Spark takes them."""
     parts, at = [], 0
     quoted = [match.span() for match in TOKEN.finditer(sql)]
     for place, sign in enumerate(sql):

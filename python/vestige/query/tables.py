@@ -1,8 +1,8 @@
 """What a query is about: traces, or folders of tables that were exported from them.
 
-Traces are read as they are, by streams, which hold a batch each and give ten million spans a second: a copy of them in
-Parquet pays from about the fifth question on. Who wants that exports them, and asks the folder. All processes of all
-paths are one set, in which each has a number; `run` tells which path a process came from.
+Traces are read in place, as streams that hold one batch each and give ten million spans a second. A copy in Parquet
+pays from about the fifth question on: export the traces, and query that folder. The processes of all paths are numbered
+together; `run` tells which path a process came from.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from vestige.tables import Table
 
 SUFFIX = ".parquet"
-RUN = "run"  # the table that is not a trace's
+RUN = "run"  # the table that queries add to those of traces
 WILD = "*?["
 
 
 class Part:
-    """Parquet files whose processes are numbered together. `run` is the number of the path they stand for; one that is
-    asked by itself may have a table of runs of its own."""
+    """Parquet files whose processes are numbered together. `run` is the number of the path they stand for. A part
+    that is queried alone may have its own table of runs."""
 
     def __init__(self, path: str, files: dict[str, list[str]], run: int) -> None:
         self.path = path
@@ -96,7 +96,7 @@ def find_tables(paths: Sequence[str], *, children: bool) -> Tables:
     if not tables.parts:
         _find_traces(tables, paths, found, children=children)
     elif len(tables.parts) < len(found):
-        raise Failure(f"{tables.parts[0].path} holds tables, others are traces: ask about one or the other", code=2)
+        raise Failure(f"{tables.parts[0].path} holds tables, others are traces: query one or the other", code=2)
     elif len(tables.parts) > 1:
         for part in tables.parts:
             part.files.pop(RUN, None)

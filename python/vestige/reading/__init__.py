@@ -1,1 +1,1 @@
-"""Traces read back: metadata that is believed, tables in files, what a notebook shows."""
+"""Reading traces back: checked metadata, tables as files, what a notebook shows."""

@@ -84,7 +84,7 @@ def suffixes() -> str:
 
 
 def help_table() -> str:
-    """The formats with their suffixes and who reads them."""
+    """The formats, their suffixes and the programs that read them."""
     rows = [(each.name, " ".join(each.patterns), each.readers) for each in FORMATS.values() if each.readers]
     width = max(len(files) for _, files, _ in rows)
     return "\n".join(f"  {name:<15} {files:<{width}}  {readers}" for name, files, readers in rows)

@@ -1,6 +1,6 @@
 """Which traces a command is to read: the files it was given, the children of those, and what lies in folders.
 
-One that cannot be read is told of on stderr and left out; only where nothing is left is there nothing to do.
+A trace that cannot be read is reported on stderr and left out. It is an error only if no trace is left.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Inputs:
         self._errors: list[str] = []
 
     def tell(self, line: str, *, failed: bool = True) -> None:
-        """For stderr, now that there is something else to go on with."""
+        """Reports a problem on stderr; the command goes on with other traces."""
         self.failed |= failed
         print(printable(f"vestige: {line}"), file=sys.stderr)
 
@@ -147,7 +147,7 @@ class Inputs:
             self._errors.append(f"{folder}: there is no trace ({SUFFIX}) in it")
 
     def finish(self) -> None:
-        """Tells what could not be read; fails if that is all there was."""
+        """Reports what could not be read; raises Failure if there is nothing else."""
         if not self.sources:
             for line in self._errors[:-1]:
                 self.tell(line)
@@ -164,7 +164,7 @@ class Inputs:
         try:
             status = os.stat(path)
             if not stat.S_ISREG(status.st_mode):
-                raise ValueError("a pipe, device or folder; a trace is a file")
+                raise ValueError("a pipe, device or folder, not a trace file")
             key = (status.st_dev, status.st_ino)
             if key in self._seen:
                 return self._seen[key]
@@ -198,7 +198,7 @@ def find_traces(paths: Iterable[str], *, children: bool = True, inputs: Inputs |
 
 
 def _expand(paths: Iterable[str]) -> Iterable[str]:
-    """Patterns that the shell did not expand stand for what they match; one that matches nothing is told of."""
+    """Expands patterns that the shell left alone. One that matches nothing stays, and is reported as a missing file."""
     for path in paths:
         matches: list[str] = []
         if any(sign in path for sign in "*?[") and not os.path.lexists(path):
@@ -209,7 +209,7 @@ def _expand(paths: Iterable[str]) -> Iterable[str]:
 
 
 def is_open_in(pid: int, path: str) -> bool:
-    """Whether the process that records has the file; one that merely has its number does not."""
+    """Whether process `pid` has the file open. A later process with the same number has not."""
     folder = f"/proc/{pid}/fd"
     try:
         numbers = os.listdir(folder)

@@ -2,9 +2,9 @@
 
 A library is what lies in site-packages or dist-packages, wherever those are, or in the standard library of the Python
 that recorded, which the trace names. So what is installed in a venv inside of the project is a library, and a project
-that is installed with `pip install -e`, or lies below the prefix of Python, is not; an archive is what it lies in.
-Functions in C and code that was generated are of whoever called them. If no code but libraries' ran, the package that
-the program was started with is the user's.
+that is installed with `pip install -e`, or lies below the prefix of Python, is not. An archive counts as
+the folder it lies in. C functions and generated code belong to their callers. If only library code ran, the package
+that the program was started with is the user's.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def classify(functions: Sequence[Function | None], metadata: dict[str, Any]) -> 
 
 
 def library_of(file: str, stdlib: str = "") -> str:
-    """The name of the library that a file belongs to; "" if it is none's."""
+    """The name of the library that a file belongs to; "" if it belongs to none."""
     if file.startswith("<frozen "):
         return file[8:].rstrip(">").partition(".")[0]
     parts = file.split("/")
@@ -82,7 +82,7 @@ def _classify(function: Function, stdlib: str, words: list[str]) -> tuple[str, s
 
 
 def _find_own(functions: Sequence[Function | None], kinds: list[str], names: list[str], words: list[str]) -> None:
-    """Where all is of libraries, the package that the program began with is the user's: that of -m, or the first."""
+    """Where only library code ran, the package that the program began with is the user's: that of -m, or the first."""
     python = [i for i, f in enumerate(functions) if f and f[0] == PYTHON]
     own = [i for i in python if kinds[i] == OWN and not _is_launcher(functions[i])]
     if own or not python:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-DEPTH_MAX = 64  # of JSON that others wrote: enough for anybody, and no recursion goes wrong over it
+DEPTH_MAX = 64  # of JSON that others wrote; no recursion over it fails
 INTEGER = 1 << 63
 
 
@@ -40,7 +40,7 @@ def _members(value: list[Any] | dict[str, Any]) -> list[Any]:
 
 
 def check_shapes(loaded: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata less what is not as vestige writes it. Keys that are not ours are left alone."""
+    """The metadata without values that vestige would not have written. Keys that are not ours are left alone."""
     checked = {}
     for key, value in loaded.items():
         shape = SHAPES.get(key)
@@ -59,7 +59,7 @@ def _integer(value: Any) -> int | None:
 
 
 def _command(value: Any) -> list[str] | str | None:
-    """A list of words; some write one text."""
+    """A list of words, or one text, as some programs write it."""
     return [str(word) for word in value] if isinstance(value, list) else _text(value)
 
 

@@ -28,9 +28,9 @@ STYLE = (
     ".vestige i{display:inline-block;height:.7em;background:#d9822b;vertical-align:middle;margin-left:6px;"
     "border-radius:1px}.vestige b{font-weight:600}.vestige small{opacity:.7}</style>"
 )
-RECORDS_MAX = 20_000_000  # that are read for a look
+RECORDS_MAX = 20_000_000  # that a quick look reads at most
 BAR = 60  # pixels for the whole
-NOTEBOOK = ("IPython/", "ipykernel/", "zmq/", "tornado/", "jupyter_client/")  # files of threads that are its own
+NOTEBOOK = ("IPython/", "ipykernel/", "zmq/", "tornado/", "jupyter_client/")  # files that its own threads run
 
 
 class Overview:
@@ -188,7 +188,7 @@ def of_traces(traces: Iterable[Trace], *, memory: bool = False) -> Overview:
 
 
 def of_sources(sources: Sequence[Any]) -> Overview:
-    """Of traces that are read together. Where that takes long, of as many of the first as it does not."""
+    """Of traces that are read together. Where they hold too many records, of the first traces only."""
     taken: list[Any] = []
     records = 0
     for source in sources:

@@ -1,8 +1,8 @@
 """Tables as files: Parquet and Arrow IPC, written by pyarrow batch by batch.
 
-What is written of Parquet is what every reader of it knows. Numbers of 64 bits are stored by their differences, since
-rows of a thread follow each other in time; names and texts by dictionaries, the rest as it is; all of it goes through
-zstd at its fastest level.
+Only those features of Parquet are used that every reader knows. 64-bit numbers are stored as differences, since the
+rows of a thread follow each other in time. Names and texts use dictionaries, the rest is plain. All of it is compressed
+by zstd at its fastest level.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from vestige.tables import Table, Traces
 
 ROWS = 1 << 17  # of a group of rows: what DuckDB gives a thread at a time
-DICTIONARY_BYTES = 64 << 20  # beyond which names would be written out
-# What readers skip groups of rows by; of the rest nobody wants to know the least and the most.
+DICTIONARY_BYTES = 64 << 20  # of a larger dictionary, names would be written out
+# Columns by which readers skip groups of rows. Nobody needs the least and the most of the others.
 STATISTICS = ("process", "thread", "start_ns", "time_ns")
 SHARE_OF_SPANS = 0.7  # of the time, where all tables are written
 
@@ -61,7 +61,7 @@ def require_pyarrow() -> None:
         import pyarrow  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            "Parquet and Arrow files are written by pyarrow, which is not here: pip install 'vestige[arrow]'"
+            "Parquet and Arrow files are written by pyarrow, which is not installed: pip install 'vestige[arrow]'"
         ) from error
 
 
@@ -90,7 +90,7 @@ def _scaled(progress: Progress | None, before: float, part: float) -> Progress |
 
 
 def _write_file(table: Table, path: str, format: str, rows: int, progress: Progress | None) -> None:
-    """Under another name until it is complete."""
+    """The file has a temporary name until it is complete."""
     with replacing(path) as temporary:
         (_write_parquet if format == "parquet" else _write_arrow)(table, temporary, rows, progress)
 
@@ -123,7 +123,7 @@ def _write_parquet(table: Table, path: str, rows: int, progress: Progress | None
 
 
 def parquet_options(table: Table) -> dict[str, Any]:
-    """Of a pyarrow.parquet.ParquetWriter."""
+    """The options of a pyarrow.parquet.ParquetWriter."""
     texts = [name for name, kind, _ in table.columns if kind in ("name", "text")]
     numbers = {name: kind for name, kind, _ in table.columns if name not in texts}
     return {

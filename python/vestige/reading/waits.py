@@ -2,8 +2,8 @@
 
 A call belongs here if the thread has nothing to do until it returns: for a lock or another thread, for input or output,
 for time to pass, or for a child process. os.read() does, since a pipe or disk is what takes its time. What computes and
-may wait a little on the way (a file object's read(), any write) does not: to leave it out would hide work. Reports use
-this inside of programs that end, so it imports nothing.
+may wait a little on the way (a file object's read(), any write) does not: to leave it out would hide work. Reports
+use this inside programs that are ending, so it imports nothing.
 """
 
 from __future__ import annotations
