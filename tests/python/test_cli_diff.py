@@ -211,7 +211,7 @@ def test_ranks_are_one_run_and_families_are_several(folder, diff):
 def test_wrong_usage_and_broken_files_have_other_codes_than_a_regression(diff, folder):
     (folder / "text.vst").write_text("once upon a time\n" * 1000)
     assert diff("a0.vst", code=2)[1].startswith("vestige: give two recordings")
-    assert diff("a0.vst", "a1.vst", "--before", "a0.vst", code=2)[1].startswith("vestige: several runs are given by")
+    assert diff("a0.vst", "a1.vst", "--before", "a0.vst", code=2)[1].startswith("vestige: several runs need both")
     assert diff("a0.vst", "a1.vst", "--fail-over", "ten", code=2)[1].startswith("vestige: --fail-over: not a share")
     assert diff("a0.vst", "text.vst", code=1)[1] == "vestige: text.vst: not a vestige trace\n"
     assert diff("a0.vst", "no.vst", code=1)[1] == "vestige: no.vst: No such file or directory\n"

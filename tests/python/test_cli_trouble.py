@@ -139,7 +139,7 @@ def test_a_defect_of_ours_is_one_line_and_a_traceback_only_where_that_is_asked_f
     monkeypatch.setattr("vestige.cli.info._show", fail)
     said = vestige("info", path)
     assert said.code == 1
-    shown = "(KeyError: 'of\\nours'): a damaged file, or a defect of ours; VESTIGE_TRACEBACK=1 shows where"
+    shown = "(KeyError: 'of\\nours'): a damaged file, or a bug in vestige; VESTIGE_TRACEBACK=1 shows where"
     assert said.err == f"vestige: {cli.UNEXPECTED} {shown}\n"
     monkeypatch.setenv("VESTIGE_TRACEBACK", "1")
     assert "Traceback (most recent call last)" in vestige("info", path).err

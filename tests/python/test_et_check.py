@@ -118,7 +118,7 @@ DAMAGES = {
     ),
     "a list nested otherwise": (
         lambda document: find(document, 15)["inputs"]["shapes"][0].pop(),
-        "node 15: input 0: shape has 1 elements, and the type GenericList[Tensor(float),Tensor(float)] has 2",
+        "node 15: input 0: shape has 1 elements, but the type GenericList[Tensor(float),Tensor(float)] has 2",
     ),
     "five fields of a tensor": (
         lambda document: find(document, 13)["outputs"]["values"][0].pop(),
@@ -126,7 +126,7 @@ DAMAGES = {
     ),
     "a number of elements": (
         edit_output(13, 3, 33),
-        "node 13: output 0: numel is 33, and the shape [2, 16] has 32",
+        "node 13: output 0: numel is 33, but the shape [2, 16] has 32",
     ),
     "a view beyond its base": (
         edit_output(14, 2, 17),
@@ -136,17 +136,17 @@ DAMAGES = {
         give_two_storages,
         "node 15: tensor 36 is both [36, 35, 16, 16, 4, 'cpu'] and [36, 43, 0, 2, 4, 'cpu'] among the inputs",
     ),
-    "a size of elements": (edit_output(13, 4, 8), "node 13: output 0: itemsize is 8, and the type Tensor(float)"),
+    "a size of elements": (edit_output(13, 4, 8), "node 13: output 0: itemsize is 8, but the type is Tensor(float)"),
     "a value of another type": (
         set_input(10, "values", 0, "yes"),
-        "node 10: input 0: is a string, which is no Bool",
+        "node 10: input 0: is a string, which is not a Bool",
     ),
     "a forward parent that is none": (set_attribute(21, "fw_parent", 77), "node 21: fw_parent 77 does not exist"),
     "a record function twice": (set_attribute(14, "rf_id", 6), "node 15: rf_id 6 is also that of node 14"),
     "no record function": (set_attribute(14, "rf_id", 0), "node 14: rf_id is 0"),
     "another thread's number": (
         set_attribute(21, "tid", 1),
-        "node 21: tid is 1, and its thread's (node 3) 2",
+        "node 21: tid is 1, but that of its thread (node 3) is 2",
     ),
     "two threads of one number": (
         lambda document: document["nodes"].insert(0, node(50, "[pytorch|profiler|execution_trace|thread]", 1, tid=2)),
@@ -162,7 +162,7 @@ DAMAGES = {
     ),
     "an operator without a thread": (
         set_field(20, "ctrl_deps", 1),
-        "node 20: is below the process's root, and no thread's",
+        "node 20: is below the process's root, but below no thread's",
     ),
     "ranges of an input that is none": (
         set_attribute(16, "tensor_range", '{"2":[0,4]}'),
@@ -300,7 +300,7 @@ TIMELINE_DAMAGES = {
     ),
     "an event more": (
         lambda timeline: timeline["traceEvents"].append({**event(timeline, 6), "args": {"Record function id": 66}}),
-        "t.json: aten::cat (Record function id 66) is no node",
+        "t.json: aten::cat (Record function id 66) is not a node",
     ),
     "an id that is 0": (
         lambda timeline: timeline["traceEvents"].append({**event(timeline, 6), "args": {"Record function id": 0}}),
@@ -308,7 +308,7 @@ TIMELINE_DAMAGES = {
     ),
     "another name": (
         lambda timeline: event(timeline, 6).update(name="aten::stack"),
-        "et.json: node 15: is aten::cat, and on the timeline rf_id 6 is aten::stack",
+        "et.json: node 15: is aten::cat, but on the timeline rf_id 6 is aten::stack",
     ),
     "an event outside of its parent": (
         lambda timeline: event(timeline, 3).update(ts=46),
@@ -316,11 +316,11 @@ TIMELINE_DAMAGES = {
     ),
     "an event inside of another": (
         lambda timeline: event(timeline, 5).update(ts=75),
-        "et.json: node 14: is in aten::index (rf_id 7) on the timeline, and its parent is ## forward ##",
+        "et.json: node 14: is in aten::index (rf_id 7) on the timeline, but its parent is ## forward ##",
     ),
     "another thread": (
         lambda timeline: event(timeline, 5).update(tid=300),
-        "et.json: node 14: is on thread 1, which is tid 100 on the timeline, and it on 300",
+        "et.json: node 14: is on thread 1, which is tid 100 on the timeline, but its event is on 300",
     ),
 }
 

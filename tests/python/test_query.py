@@ -166,10 +166,12 @@ def test_csv_and_json_are_exact():
 def test_wrong_use_is_told_in_a_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there.csv").touch()
-    assert "what is asked?" in refused()
-    assert refused("top-functions").startswith("'top-functions' of what?")
-    assert refused("top-function", "t.vst") == "no question 'top-function' is ready; did you mean 'top-functions'?"
-    assert refused("--show-sql", "zzz") == "no question 'zzz' is ready; see vestige query --list"
+    assert "nothing to ask" in refused()
+    assert refused("top-functions").startswith("'top-functions' needs traces")
+    assert (
+        refused("top-function", "t.vst") == "no ready question is called 'top-function'; did you mean 'top-functions'?"
+    )
+    assert refused("--show-sql", "zzz") == "no ready question is called 'zzz'; see vestige query --list"
     assert "-p takes NAME=VALUE, not 'x'" in refused("select 1", "t.vst", "-p", "x")
     assert "-n must be 0 or more" in refused("select 1", "t.vst", "-n", "-1")
     assert "needs a file to write" in refused("select 1", "t.vst", "--format", "parquet")

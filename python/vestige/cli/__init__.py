@@ -1,8 +1,8 @@
 """The command `vestige`: picks the command's own module, and says what went wrong in one line.
 
 Exit codes: 0, 1 for a file that cannot be used, 2 for wrong usage. `vestige run` ends as the program it runs does.
-Commands check what they read where they read it. What none of them foresaw is a line too: no traceback meets the user,
-unless VESTIGE_TRACEBACK asks for it.
+Commands check what they read where they read it. An error that none of them foresaw is one line
+too: the user sees a traceback only if VESTIGE_TRACEBACK is set.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "record": {
         "run": "run a script, module or code and record every call",
-        "memory": "run it and record every allocation instead",
+        "memory": "run a program and record every allocation",
     },
     "look": {
         "view": "look at traces of any size in the browser",
@@ -54,7 +54,7 @@ FOLDERS = {  # where a command is not a file of its name
     "memory-report": "memory.report",
     "report": "report.command",
 }
-PROGRAMS = ("run", "memory")  # commands that run a program: all that follows its name is the program's
+PROGRAMS = ("run", "memory")  # commands that run a program; the words after its name are the program's
 
 TRACEBACK = "VESTIGE_TRACEBACK"  # in the environment: shows the traceback of a failure
 UNEXPECTED = "something unexpected ended this"
@@ -103,7 +103,7 @@ def main() -> NoReturn:
 
 
 def _tell(error: BaseException) -> int:
-    """Whatever ended a command, in one line on stderr. Gives the exit code."""
+    """Prints what ended a command, in one line on stderr. Returns the exit code."""
     if isinstance(error, KeyboardInterrupt):
         return 130
     if os.environ.get(TRACEBACK):
@@ -134,11 +134,11 @@ def _line(error: BaseException) -> tuple[str, int]:
         return f"{where}{error.strerror}", 1
     what = " ".join(f"{type(error).__name__}: {error}".split())
     what = what if len(what) < LONGEST else what[: LONGEST - 1] + "…"
-    return f"{UNEXPECTED} ({what}): a damaged file, or a defect of ours; {TRACEBACK}=1 shows where", 1
+    return f"{UNEXPECTED} ({what}): a damaged file, or a bug in vestige; {TRACEBACK}=1 shows where", 1
 
 
 def _drop_stdout() -> None:
-    """What is still to be written goes nowhere, or the interpreter complains of it when it ends."""
+    """Discards what is still to be written: the interpreter would complain about it when it ends."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except OSError:
@@ -170,8 +170,8 @@ def load(command: str) -> Any:
 
 
 def parsers() -> dict[str, Parser]:
-    """The parser of every command, by its name (`run`, `et check`), for what is made from them: completion, the
-    reference in the docs, tests. Nothing else happens: a command makes its parser before it does anything."""
+    """The parser of every command, by its name (`run`, `et check`), for completion, the reference in the docs and
+    tests. No command runs: a command makes its parser before it does anything."""
     from .console import ask
 
     found = {}

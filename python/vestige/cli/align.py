@@ -1,7 +1,7 @@
 """--align: moves traces in time until the spans they share end together.
 
-A barrier is left by all at the same moment, so what is compared is where its spans end. The clocks of two machines
-differ by much the same all along, so one number for each trace does: the median of its differences.
+All processes leave a barrier at the same moment, so the ends of its spans are compared. The clocks of two machines
+differ by much the same amount all along, so one offset for each trace is enough: the median of its differences.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from vestige._core import Trace
     from vestige.reading.inputs import Source
 
-LIMIT = 100_000  # spans looked at, of each trace
+LIMIT = 100_000  # spans of each trace that are compared
 
 
 def align_traces(sources: Sequence[Source], traces: Sequence[Trace], name: str) -> list[str]:
-    """Shifts the traces, and tells by how much. The first that has such a span stays where it is."""
+    """Shifts the traces, and returns lines that say by how much. The first trace with such a span stays."""
     ends = _find_ends(sources, traces, name)
     with_name = [index for index, each in enumerate(ends) if each]
     if not with_name:
@@ -58,8 +58,8 @@ def _find_ends(sources: Sequence[Source], traces: Sequence[Trace], name: str) ->
 
 
 def _offset(reference: Sequence[int], ends: Sequence[int]) -> int:
-    """What to add to `ends`. The first belongs to the first; or, where one recording began later than the other (or
-    dropped its beginning), the last to the last: whichever makes the differences more alike."""
+    """What to add to `ends`. Spans are paired from the first on. If their numbers differ, one recording may have begun
+    later (or dropped its beginning): they are paired from the last back too, and the more alike differences win."""
     differences = [a - b for a, b in zip(reference, ends)]
     if len(reference) != len(ends) and max(len(reference), len(ends)) < LIMIT:
         from_last = [a - b for a, b in zip(reversed(reference), reversed(ends))]
@@ -75,8 +75,8 @@ def _offset_of_relatives(
     traces: Sequence[Trace],
     name: str,
 ) -> int:
-    """A process that does not take part (a launcher, a worker that loads data) goes with its parent, else with the
-    processes of the same origin; all of them have the clock of one machine."""
+    """A process that does not take part (a launcher, a worker that loads data) moves with its parent, else with the
+    other processes of its family; all of them have the clock of one machine."""
     source = sources[index]
     relatives = [other for other in with_name if sources[other].family == source.family]
     if not relatives:

@@ -1,4 +1,4 @@
-"""The report after a program that ended by os._exit, made by another process: nothing more may run in that one.
+"""The report after a program that ended by os._exit, made by another process: no more code may run in the program's.
 What it prints goes to the program's standard error, which is ours too, so its width and colours are known here.
 """
 

@@ -37,7 +37,7 @@ def main(argv: list[str]) -> int:
 
 
 class Option:
-    """An option of a command, or what stands without one (names is empty)."""
+    """An option of a command, or an argument without one (`names` is empty)."""
 
     def __init__(self, action: argparse.Action) -> None:
         self.names = list(action.option_strings)
@@ -50,7 +50,7 @@ class Option:
 
 class Command:
     def __init__(self, name: str, parser: Parser, summary: str) -> None:
-        self.words = name.split(" ")  # two of `et check`
+        self.words = name.split(" ")  # `et check` has two
         self.name = name
         self.summary = summary
         options = [Option(action) for action in parser._actions if action.help != argparse.SUPPRESS]
@@ -59,7 +59,7 @@ class Command:
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """Of the files that stand without an option."""
+        """How files end that the command takes without an option."""
         if self.name in PROGRAMS:
             return (".py",)
         return (".json", ".gz", ".vst") if self.words[0] == "et" else (".vst",)
@@ -93,7 +93,7 @@ def _tops(commands: list[Command]) -> dict[str, str]:
 
 
 def _inner(commands: list[Command]) -> dict[str, str]:
-    """Commands that have commands of their own, and those."""
+    """{command: its subcommands}, of those that have any."""
     found: dict[str, list[str]] = {}
     for command in commands:
         if len(command.words) > 1:
@@ -256,7 +256,7 @@ def _zsh(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """What _arguments and _describe would take for their own."""
+    """Escapes characters that mean something to _arguments and _describe."""
     return "".join("\\" + c if c in "[]:\\" else c for c in text)
 
 

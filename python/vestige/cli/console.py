@@ -1,4 +1,4 @@
-"""What the commands share: argparse in our manner, and errors in a line; terminal.py has progress and colours."""
+"""What the commands share: a parser with our help and one-line errors. Progress and colours are in terminal.py."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def _columns() -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors are one line and name what is near, nothing is abbreviated, examples close the help."""
+    """Errors are one line and suggest a similar word. Options cannot be abbreviated. Examples end the help."""
 
-    asked: type[Asked] | None = None  # set: every parser raises it instead of parsing, to be looked at
+    asked: type[Asked] | None = None  # if set, every parser raises it instead of parsing
 
     def __init__(self, command: str, summary: str, usage: str, examples: str) -> None:
         super().__init__(
@@ -58,7 +58,7 @@ class Parser(argparse.ArgumentParser):
         raise Failure(f"{message}; see {self.prog} --help", code=2)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """A choice: the near one is named."""
+        """The error suggests the nearest choice."""
         if action.choices is not None and value not in action.choices:
             there = ", ".join(map(str, action.choices))
             near = did_you_mean(str(value), map(str, action.choices))
@@ -94,6 +94,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def add_files(parser: Parser) -> None:
-    """FILE … and --no-children, of commands that read traces."""
+    """Adds FILE … and --no-children, for commands that read traces."""
     parser.add_argument("files", metavar="FILE", nargs="+", help="traces (.vst), or folders of traces")
     parser.add_argument("--no-children", action="store_true", help="only FILE itself, not the processes it started")

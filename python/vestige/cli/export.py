@@ -75,7 +75,7 @@ def default_output(file: str, format: str | None) -> str:
 
 
 def add_options(parser: Parser) -> None:
-    """Those of `vestige merge` too."""
+    """Adds the options that `vestige merge` has too."""
     add_files(parser)
     ranges.add_arguments(parser)
     parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
@@ -165,7 +165,7 @@ def _write_tables(inputs: Inputs, traces: list[Trace], output: str, format: str,
     if ranges.is_given(options):
         start, end = min(each["start_ns"] for each in facts), max(each["end_ns"] for each in facts)
         between = ranges.read(options, start, end)
-    traces.clear()  # and with them their files
+    traces.clear()  # closes their files too
     progress = Progress(f"writing {output}")
     try:
         shown = Traces(inputs.sources, offsets=offsets, from_ns=between[0], to_ns=between[1])
@@ -209,12 +209,12 @@ def _check_nodes(inputs: Inputs, traces: list[Trace]) -> None:
     pids = {source.facts["pid"] for source in inputs.sources}
     if len(pids) > 1:
         raise Failure(
-            f"an execution trace is of one process, and these are {len(pids)}: export them one at a time, with "
+            f"an execution trace is of one process, but these are {len(pids)}: export them one at a time, with "
             "--no-children",
             code=2,
         )
     if not any(trace.count_nodes() for trace in traces):
         raise Failure(
-            f"{inputs.sources[0].path}: no nodes of an execution trace were recorded; an ExecutionTraceObserver does, "
-            "and VESTIGE_EXECUTION_TRACE=1"
+            f"{inputs.sources[0].path}: no nodes of an execution trace were recorded; an ExecutionTraceObserver "
+            "records them, and so does VESTIGE_EXECUTION_TRACE=1"
         )

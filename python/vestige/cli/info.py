@@ -182,7 +182,7 @@ def _turbo(metadata: dict[str, Any]) -> dict[str, str]:
 
 
 def _nodes(source: Source) -> int:
-    """Those are counted by a look at every record: not in a file that takes long to read."""
+    """Counts them by a look at every record, but not in a file that takes long to read."""
     try:
         return source.open().count_nodes() if source.facts["bytes"] < NODES_MAX_BYTES else 0
     except (OSError, TraceError):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_kept: list[ModuleType] = []  # the __main__ that was: code of its may still run
+_kept: list[ModuleType] = []  # the former __main__, whose code may still run
 
 
 class Program:
@@ -40,7 +40,7 @@ class Program:
 
     @property
     def name(self) -> str:
-        """For the trace's file."""
+        """What the trace file is named after."""
         if self.kind == "code":
             return "command"
         if self.kind == "module":
@@ -134,7 +134,7 @@ class Program:
 
 def _interpreter() -> list[str]:
     """The interpreter and its options as they stood before the command, which it was given as a script, a module or
-    code. Programs that start themselves again do so from sys.orig_argv: it is to lead to the program alone.
+    code. Programs that start themselves again do so from sys.orig_argv: it must name the program alone.
     """
     words = sys.orig_argv[: -len(sys.argv)]
     own = sys.orig_argv[-len(sys.argv)]

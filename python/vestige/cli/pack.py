@@ -60,7 +60,7 @@ def main(argv: list[str]) -> int:
 
 
 def _convert(source: Source, options: argparse.Namespace) -> str:
-    """What was done, to be said behind the name."""
+    """Converts one trace; returns what to print after its name."""
     path, facts = source.path, source.facts
     if facts["packed"] != options.undo:
         return "packed already" if facts["packed"] else "not packed"

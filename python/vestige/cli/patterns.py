@@ -22,7 +22,7 @@ def add_patterns(parser: Parser) -> None:
 
 
 class Patterns:
-    """Shell patterns: of a file, where there is a slash in it of all of its path, or of a function's name."""
+    """Shell patterns for functions' names or files; one with a slash is compared with the whole path of a file."""
 
     def __init__(self, include: list[str] | None, exclude: list[str] | None) -> None:
         self._include = include or []
@@ -30,7 +30,7 @@ class Patterns:
         self._matched: set[str] = set()
 
     def left_out(self, functions: Sequence[Function | None]) -> list[int]:
-        """The ids of those that are."""
+        """The ids of functions to leave out."""
         if not self._include and not self._exclude:
             return []
         left = []
@@ -53,10 +53,10 @@ class Patterns:
         return False
 
     def check(self, inputs: Inputs) -> None:
-        """Once all is read: a pattern that fits nothing is wrong."""
+        """Once all is read: reports patterns that match nothing."""
         for pattern in self._include:
             if pattern not in self._matched:
-                raise Failure(f"--include {pattern!r}: no function or file here fits it", code=2)
+                raise Failure(f"--include {pattern!r}: no function or file here matches it", code=2)
         for pattern in self._exclude:
             if pattern not in self._matched:
-                inputs.tell(f"--exclude {pattern!r}: no function or file here fits it", failed=False)
+                inputs.tell(f"--exclude {pattern!r}: no function or file here matches it", failed=False)

@@ -59,7 +59,7 @@ def main(argv: list[str]) -> int:
     elif options.show_sql is not None:
         print(_ready(options.show_sql).text, end="")
     elif options.sql is None:
-        parser.error("what is asked? SQL, or the name of a ready question (--list)")
+        parser.error("nothing to ask: give SQL, or the name of a ready question (--list)")
     elif not options.files:
         parser.error(_no_files(options.sql))
     else:
@@ -68,7 +68,7 @@ def main(argv: list[str]) -> int:
 
 
 def add_options(parser: Parser) -> None:
-    parser.add_argument("words", metavar="SQL FILE…", nargs="*", help="what is asked, and of which traces or tables")
+    parser.add_argument("words", metavar="SQL FILE…", nargs="*", help="the query, then the traces or tables to ask")
     parser.add_argument(
         "-p", "--param", metavar="NAME=VALUE", action="append", default=[], help="value of :NAME in the SQL"
     )
@@ -83,12 +83,14 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--list", action="store_true", help="list the ready questions and their parameters")
     parser.add_argument("--show-sql", metavar="NAME", help="print the SQL of a ready question")
     parser.add_argument("--schema", action="store_true", help="print the tables and their columns")
-    parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb", help="who answers (default: duckdb)")
-    parser.add_argument("--master", metavar="URL", help="of a Spark that runs: spark://host:7077, local[2]")
     parser.add_argument(
-        "--tables", metavar="DIR", help="where tables are written for Spark, and stay (default: nowhere)"
+        "--engine", choices=("duckdb", "spark"), default="duckdb", help="what runs the query (default: duckdb)"
     )
-    parser.add_argument("--conf", metavar="KEY=VALUE", action="append", default=[], help="a setting of Spark's")
+    parser.add_argument("--master", metavar="URL", help="address of Spark: spark://host:7077, local[2]")
+    parser.add_argument(
+        "--tables", metavar="DIR", help="folder to keep the tables for Spark in (default: they are removed)"
+    )
+    parser.add_argument("--conf", metavar="KEY=VALUE", action="append", default=[], help="a setting for Spark")
     parser.add_argument(
         "--memory-limit",
         metavar="SIZE",
@@ -97,7 +99,7 @@ def add_options(parser: Parser) -> None:
 
 
 def _words_last(argv: list[str], parser: Parser) -> list[str]:
-    """Options may stand between the words, which argparse does not take by itself."""
+    """Lets options stand between the words, which argparse alone does not allow."""
     options: list[str] = []
     words: list[str] = []
     rest = iter(argv)
@@ -123,7 +125,8 @@ def _ready(name: str) -> Question:
 
         near = get_close_matches(name, questions, n=1)
         raise Failure(
-            f"no question {name!r} is ready; " + (f"did you mean {near[0]!r}?" if near else "see vestige query --list"),
+            f"no ready question is called {name!r}; "
+            + (f"did you mean {near[0]!r}?" if near else "see vestige query --list"),
             code=2,
         )
     return questions[name]
@@ -147,7 +150,7 @@ def _show_schema() -> None:
 
 
 def _no_files(sql: str) -> str:
-    return f"{sql!r} of what? name traces, folders or exported tables" if len(sql) < 40 else "name traces to ask"
+    return f"{sql!r} needs traces, folders or exported tables to ask" if len(sql) < 40 else "name traces to ask"
 
 
 def _ask(options: Namespace) -> int:
@@ -253,7 +256,7 @@ def _sql(text: str, given: dict[str, str]) -> tuple[str, dict[str, Value], Quest
 
 
 def _answer(sql: str, values: dict[str, Value], tables: Tables, options: Namespace) -> Answer:
-    """Of the engine; traces are made ready for it."""
+    """The engine's answer; traces are made ready for it first."""
     if options.engine == "spark":
         from vestige.query.parquet import make_parquet
         from vestige.query.spark import SparkAnswer

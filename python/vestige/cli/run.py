@@ -56,7 +56,7 @@ WITH_VALUE: tuple[str, ...] = ("-o", "--output", "--include", "--exclude", "--re
 WITH_VALUE += ("--min-duration", *BOUNDS, *SNAPSHOTS, *RANKS)
 OURS_ALONE = ("argparse", "gettext")  # a program may have modules of these names
 LINE_MAX = 80
-PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # where vestige is one
+PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # where vestige is
 CLOSING_COMMAND = ("-c", "import sys; sys.path.insert(0, sys.argv[1]); from vestige.cli.closing import main; main()")
 NEEDED_FOR_REPORT = ("_command", "_max_snapshots", "_path", "_shown", "_snapshots")
 RECORDS_TO_REPORT = 50_000_000  # beyond that, a report on exit would take too long
@@ -70,7 +70,7 @@ def prepare(argv: list[str]) -> Callable[[], None]:
     if not kind:
         raise Failure("nothing to run: give a script, -m module or -c code; see vestige run --help", code=2)
     if options.torch_profiler and set(own) - {"--torch-profiler", "-q", "--quiet"}:
-        raise Failure("--torch-profiler records nothing by itself and goes with no option but -q", code=2)
+        raise Failure("--torch-profiler records nothing by itself and takes no option but -q", code=2)
     unload(loaded)
 
     from .launch import Program
@@ -85,7 +85,7 @@ def prepare(argv: list[str]) -> Callable[[], None]:
 
 
 def runner(kind: type[Recording], options: Namespace, program: Program) -> Callable[[], None]:
-    """What runs the program and records it: as a child, if that program, recorded already, has started it again."""
+    """What runs and records the program: as a child, if the program, recorded already, started itself again."""
     path = None if options.output is None else own_path(options.output, _ranks(options))
     if is_started_again(path, sys.argv[1:]):
         return lambda: program.run(lambda: start_again(program.name), abandon)
@@ -99,7 +99,7 @@ def _ranks(options: Namespace) -> dict[str, int]:
 
 
 def unload(loaded: set[str]) -> None:
-    """What only our options needed."""
+    """Unloads modules that only our options needed."""
     for name in OURS_ALONE:
         if name not in loaded:
             sys.modules.pop(name, None)
@@ -158,9 +158,9 @@ def _parser() -> Parser:
         default="auto",
         help="how to hook in: turbo, safe (slower, by the interpreter's own hooks), or auto (default), which chooses",
     )
-    parser.add_argument("--rank", metavar="N", type=int, help="of this process (default: RANK, if that is set)")
-    parser.add_argument("--local-rank", metavar="N", type=int, help="the same on this machine (LOCAL_RANK)")
-    parser.add_argument("--world-size", metavar="N", type=int, help="how many ranks there are (WORLD_SIZE)")
+    parser.add_argument("--rank", metavar="N", type=int, help="rank of this process (default: RANK, if that is set)")
+    parser.add_argument("--local-rank", metavar="N", type=int, help="its rank on this machine (default: LOCAL_RANK)")
+    parser.add_argument("--world-size", metavar="N", type=int, help="how many ranks there are (default: WORLD_SIZE)")
     parser.add_argument(
         "--torch-profiler", action="store_true", help="record only where the program uses torch.profiler"
     )
@@ -265,7 +265,7 @@ class Recording:
         put(draft.text)
 
     def _end(self) -> bool:
-        """Whether a report is to follow."""
+        """Ends the recording; tells whether a report is to follow."""
         self._over = True
         try:
             self._profile.finish()

@@ -52,7 +52,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--source",
         action="store_true",
-        help="in OUT, source also of files that changed or were not noted when recording",
+        help="put into OUT also the source of files that changed or were not noted when recording",
     )
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
     index = parser.add_mutually_exclusive_group()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .noise import Change
 
 SLOWER = 3  # exit code of --fail-over: 1 is a file that cannot be used, 2 wrong usage
-JUDGED = 0.01  # of the time: what takes less fails nothing
+JUDGED = 0.01  # share of the time: what takes less cannot make --fail-over fail
 SORTS = ("effect", "self", "total", "calls", "name")
 EXAMPLES = """\
   vestige diff before.vst after.vst
@@ -33,12 +33,12 @@ EXAMPLES = """\
   vestige diff a.vst b.vst --sort total -n 10
   vestige diff a.vst b.vst --format json | jq '.regressions'
 
-Functions are the same by file and name. "self time" is that of all calls, the
-others are of the median call. A change within the noise has a ~: of one run
-each, three standard errors, from how much calls differ within the runs and
-functions between them; of several runs, from how much these differ. Exit code
-3: --fail-over found the whole, or a function that takes 1% of the time, to be
-slower by more than that and by more than the noise.
+Functions are matched by file and name. "self time" adds up all calls; self/call
+and total/call are of the median call. A ~ marks a change within the noise. With
+one run on each side, the noise is three standard errors, from how much calls
+differ within a run and functions between runs; with several, it comes from how
+much the runs differ. --fail-over exits with 3 if the whole, or a function that
+takes 1% of the time, is slower by more than SHARE and by more than the noise.
 """
 
 
@@ -73,10 +73,10 @@ def main(argv: list[str]) -> int:
 def _parser() -> Parser:
     parser = Parser(
         "diff",
-        "Tell what got slower and what faster from A to B, two recordings of a program,\n"
-        "or several of each: by the own time of functions, by call and by number of\n"
-        "calls, and whether it is more than chance. A file stands for the processes it\n"
-        "started too.",
+        "Tell what got slower and what faster from A to B, two recordings of a program\n"
+        "or several of each: functions by their self time, per call and by number of\n"
+        "calls, and whether a change is more than chance. A file stands for the\n"
+        "processes it started too.",
         "A B | --before A… --after B…  [options]",
         EXAMPLES,
     )
@@ -84,11 +84,11 @@ def _parser() -> Parser:
     parser.add_argument("--before", metavar="A", nargs="+", help="runs before")
     parser.add_argument("--after", metavar="B", nargs="+", help="runs after")
     parser.add_argument("--no-children", action="store_true", help="only the files, not the processes they started")
-    parser.add_argument("--fail-over", metavar="SHARE", help="exit with code 3 if it is slower by more (10%%)")
+    parser.add_argument("--fail-over", metavar="SHARE", help="exit with code 3 if slower by more than SHARE (10%%)")
     parser.add_argument("-n", metavar="N", type=int, default=30, help="functions to list (default: 30)")
     parser.add_argument("--sort", metavar="BY", choices=SORTS, default="effect", help=f"{', '.join(SORTS)}")
     add_patterns(parser)
-    parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="of what is printed")
+    parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="output format")
     return parser
 
 
@@ -98,12 +98,12 @@ def _sides(options: Namespace) -> tuple[list[str], list[str]]:
             raise Failure("give two recordings, A and B; several of each: --before A… --after B…", code=2)
         return [options.files[0]], [options.files[1]]
     if not options.before or not options.after or options.files:
-        raise Failure("several runs are given by --before A… and --after B…, both of them", code=2)
+        raise Failure("several runs need both --before A… and --after B…", code=2)
     return options.before, options.after
 
 
 def _sorted(rows: list[Row], by: str) -> list[Row]:
-    """What is more than chance first."""
+    """Changes that are more than chance come first."""
     keys: dict[str, Any] = {
         "effect": lambda row: -abs(row.effect),
         "self": lambda row: -abs(row.self_call.difference),

@@ -1,4 +1,4 @@
-"""What two sides of a `vestige diff` come to, function by function. A side is one run of a program or several; a run is
+"""Compares the two sides of a `vestige diff`, function by function. A side is one run of a program or several; a run is
 a trace with those of the processes it started.
 """
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     Key = tuple[int, str, str, int]
     Spread = tuple[float, float, float]  # error of the mean, median, its error
 
-CALLS_FOR_ERROR = 30  # fewer calls tell little of how much they differ
-NEGLIGIBLE = 0.001  # of the whole
+CALLS_FOR_ERROR = 30  # fewer calls say little about how much they differ
+NEGLIGIBLE = 0.001  # share of the whole
 LEAST = 0.005  # relative noise between runs, however well they agree
-CALLS_TO_TELL, SHARE_TO_TELL = 50, 0.001  # of functions by which the noise between runs is told
+CALLS_TO_TELL, SHARE_TO_TELL = 50, 0.001  # functions with less say nothing about the noise between runs
 
 
 class Sums:
@@ -151,7 +151,7 @@ def read_side(paths: Iterable[str], children: bool, patterns: Patterns) -> tuple
 
 
 def _runs_of(sources: Sequence[Source]) -> list[list[Source]]:
-    """Of what lies in one place: a run each family, or all ranks of a distributed program together."""
+    """Splits what lies in one place: each family is a run, or all ranks of a distributed program together are one."""
     families: dict[str, list[Source]] = {}
     for source in sources:
         families.setdefault(source.family, []).append(source)
@@ -181,7 +181,7 @@ class Row:
 
     @property
     def is_significant(self) -> bool:
-        """More than chance, and of some matter."""
+        """More than chance, and large enough to matter."""
         return not self.is_negligible and (self.self_time.is_significant or self.self_call.is_significant)
 
 
@@ -201,7 +201,7 @@ class Comparison:
     # ---- noise that all have ---------------------------------------------------
 
     def _general_noise(self) -> float:
-        """Between runs, relative: by functions that are called often and take long enough."""
+        """Relative noise between runs, from functions that are called often and take long enough."""
         if not self.several:
             a, b = self.before[0], self.after[0]
             told = [key for key in a.functions.keys() & b.functions.keys() if _tells(a, key) and _tells(b, key)]
@@ -217,7 +217,7 @@ class Comparison:
         return self._change([(run.ns, run.error) for run in self.before], [(run.ns, run.error) for run in self.after])
 
     def _change(self, before: list[tuple[float, float]], after: list[tuple[float, float]]) -> Change:
-        """Of values and their errors, a pair each run."""
+        """Takes (value, error) of each run."""
         if self.several:
             return compare_runs(before, after, self.floor)
         return compare_single(before[0][0], after[0][0], (before[0][1], after[0][1]), self.floor)
@@ -244,7 +244,7 @@ class Comparison:
 
     @staticmethod
     def _effect(row: Row) -> float:
-        """What it makes for the whole: by its time, or if that is within the noise, by its typical call."""
+        """What it adds to the whole: by its time, or if that is within the noise, by its typical call."""
         if row.self_time.is_significant or not row.self_call.is_significant or row.is_new or row.is_gone:
             return row.self_time.difference
         return row.self_call.after * row.calls[1] - row.self_call.before * row.calls[0]
@@ -252,7 +252,7 @@ class Comparison:
     def _compare(
         self, key: Key, figure: Callable[[Sums], tuple[float, float | None]], *, absent: bool = False
     ) -> Change:
-        """`absent`: a run without the function counts, with 0."""
+        """With `absent`, a run without the function counts as 0."""
         sides = []
         for runs in (self.before, self.after):
             side = [
@@ -273,8 +273,8 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def _with_error(run: Run, value: float, error: float | None) -> tuple[float, float]:
-    """What was called too rarely to tell may have been disturbed: in proportion to its share of the run, which knows
-    how much it was; or once, when another program had the processor.
+    """A function with too few calls to measure its error gets the largest of three estimates: a part of its value, its
+    share of the run's error, and one disturbance, as when another program had the processor.
     """
     if error is None:
         share = min(value / (run.ns or 1), 1.0)

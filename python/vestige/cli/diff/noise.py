@@ -3,7 +3,7 @@
 Where there are several runs of a side, its noise is how much they differ: Welch's test, with the spread of one function
 drawn towards that of all, as few runs may agree by luck. Where there is one run of each, it is how much the calls of a
 function differ within the run (the standard error of stretches of its calls), and how much functions in general differ
-between the two runs about their common change: that is what a run cannot know of itself.
+between the two runs about their common change, which no single run can show.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 SIGMAS = 3.0  # of one run each
-# Of Student's t, 99 % of both sides, by degrees of freedom; beyond them the normal distribution's.
+# Student's t for 99 %, two-sided, by degrees of freedom; beyond them that of the normal distribution.
 STUDENT: tuple[float, ...] = (63.66, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169)
 STUDENT += (3.106, 3.055, 3.012, 2.977, 2.947, 2.921, 2.898, 2.878, 2.861, 2.845)
 STUDENT += (2.831, 2.819, 2.807, 2.797, 2.787, 2.779, 2.771, 2.763, 2.756, 2.750)
 NORMAL = 2.576
-FLOOR, FLOOR_MAX = 0.02, 0.5  # relative noise between runs where it cannot be told, and the most that is believed
-UNKNOWN = 0.05  # the least relative error of what was called too rarely to tell
-DISTURBANCE = 5e6  # the least error of that in ns: some time slices of another program
+FLOOR, FLOOR_MAX = 0.02, 0.5  # relative noise between runs where it cannot be estimated, and the largest estimate
+UNKNOWN = 0.05  # the least relative error of a function with too few calls to measure it
+DISTURBANCE = 5e6  # the least error of such a function in ns: some time slices of another program
 PRIOR = 4  # degrees of freedom that the spread of all functions counts for
-FUNCTIONS_MIN = 5  # to tell anything of functions in general
+FUNCTIONS_MIN = 5  # fewer say nothing about functions in general
 
 
 class Change:
-    """Of one quantity: before, after, and the difference that chance may make."""
+    """A quantity before and after, and the difference that chance may make."""
 
     __slots__ = ("after", "before", "noise")
 
@@ -43,7 +43,7 @@ class Change:
 
     @property
     def share(self) -> float:
-        """Of what it was before; infinite where that was nothing."""
+        """The change as a share of what was before; infinite if that was 0."""
         if self.before > 0:
             return self.difference / self.before
         return math.inf if self.after > 0 else 0.0
@@ -62,7 +62,7 @@ def median(values: Iterable[float]) -> float:
 
 
 def floor_of(ratios: Sequence[float]) -> float:
-    """The relative noise between two runs, from the ratios of what functions took: how far they are from the common."""
+    """The relative noise between two runs, from how far the ratios of what functions took lie from their median."""
     logs = [math.log(ratio) for ratio in ratios if ratio > 0]
     if len(logs) < FUNCTIONS_MIN:
         return FLOOR
@@ -77,7 +77,7 @@ def compare_single(before: float, after: float, errors: tuple[float, float], flo
 
 
 def spread_of(values: Sequence[float]) -> float | None:
-    """Relative standard deviation; None of fewer than two."""
+    """Relative standard deviation; None for fewer than two values."""
     if len(values) < 2:
         return None
     mean = sum(values) / len(values)
@@ -85,8 +85,8 @@ def spread_of(values: Sequence[float]) -> float | None:
 
 
 def compare_runs(before: Sequence[tuple[float, float]], after: Sequence[tuple[float, float]], general: float) -> Change:
-    """Several runs of a side at least, each with its own standard error; `general` is the relative spread between runs
-    that functions have. What runs know of themselves is the least that they may differ by.
+    """Several runs on at least one side, each with its standard error. `general` is the relative spread of functions
+    between runs. The noise is at least the runs' own errors.
     """
     means, squares, below = [], 0.0, 0.0
     for side in (before, after):

@@ -1,4 +1,4 @@
-"""`vestige et check`: what is wrong with execution traces, one line a defect."""
+"""`vestige et check`: what is wrong with execution traces, a line for each defect."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCHEMA = "1.1.1-chakra.0.0.4"
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 LINES = 50
 EXAMPLES = """\
-  vestige et check et.json                  one line a defect, and how many
+  vestige et check et.json                  a line for each defect
   vestige et check et.json --timeline t.json   and that both have the same nodes
   vestige et check *.json --max 5           the first five of each file
   vestige et check et.json --format json    for programs
@@ -52,14 +52,14 @@ def main(argv: list[str]) -> int:
         help="Chrome JSON of the same run: ids, names and nesting must be the same; once for each window",
     )
     parser.add_argument(
-        "--max", metavar="N", type=int, default=LINES, help=f"lines for a file (default: {LINES}; 0: all)"
+        "--max", metavar="N", type=int, default=LINES, help=f"lines to print for a file (default: {LINES}; 0: all)"
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="of what is printed")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format")
     options = parser.parse_args(argv)
     if options.max < 0:
         raise Failure(f"--max must be at least 0, not {options.max}", code=2)
     if options.timeline is not None and len(options.files) > 1:
-        raise Failure("--timeline is of one run: give one FILE with it", code=2)
+        raise Failure("--timeline belongs to one run: give one FILE with it", code=2)
     reports = [Report(path, options.max) for path in options.files]
     for report in reports:
         _check(report, options.timeline)
@@ -82,7 +82,7 @@ class Report:
         self._defects: list[tuple[str, int | None, str]] = []
 
     def say(self, node: int | None, what: str) -> None:
-        """A defect of a node, or with None of the file."""
+        """Notes a defect of a node or, with None, of the file."""
         self.say_in(self.path, node, what)
 
     def say_in(self, path: str, node: int | None, what: str) -> None:
@@ -154,12 +154,12 @@ def _read(report: Report) -> bool:
 
 
 def _say_of_place(report: Report, index: int, what: str) -> None:
-    """Of a node without a number."""
+    """Notes a defect of a node that has no id."""
     report.say(None, f"nodes[{index}] {what}")
 
 
 def _check_fields(fields: dict[str, Any], report: Report) -> None:
-    """Those beside the nodes."""
+    """Checks the fields beside the nodes."""
     if "traceEvents" in fields and "nodes" not in fields:
         report.say(None, "is a timeline, not an execution trace: give it to --timeline")
         return

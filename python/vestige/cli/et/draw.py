@@ -1,7 +1,7 @@
 """What a drawing of an execution trace shows: boxes for operators, arrows for tensors between them.
 
-A large graph is folded: a box then stands for all that is below it. Where boxes go is layout.py's, how they look
-svg.py's.
+A large graph is folded: a box then stands for all that is below it. layout.py places the boxes, svg.py draws
+them.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Box:
         self.operator = operator
         self.caption = caption  # what it is in
         self.below = below  # operators that it stands for beside itself
-        self.before: dict[int, str] = {}  # tensors that it uses and nobody here made
-        self.edges: dict[Box, list[str]] = {}  # to who uses what it made: the tensors
+        self.before: dict[int, str] = {}  # tensors that it uses and no box made
+        self.edges: dict[Box, list[str]] = {}  # boxes that use what it made → the tensors
 
 
 class Drawing:
@@ -72,8 +72,8 @@ class Drawing:
             self._of[one.id] = box
 
     def _connect(self, tops: list[Operator]) -> None:
-        """Who made a tensor last before it was used. Operators begin in the order of their ids, and end before the
-        next one that is not below them begins."""
+        """Finds who made a tensor last before it was used. Operators begin in the order of their ids, and end before
+        the next one that is not below them begins."""
         moments: list[tuple[int, int, int, Operator]] = []
         for top in tops:
             for operator in _subtree(top):
@@ -99,7 +99,7 @@ class Drawing:
 
     @property
     def longest(self) -> float:
-        """The time that the box that took longest took."""
+        """The time of the slowest box."""
         return max((box.operator.duration or 0 for box in self.boxes), default=0)
 
 
@@ -120,8 +120,8 @@ def _choose(tops: list[Operator], depth: int, *, plain: bool) -> list[tuple[Oper
 
 
 def _read(operator: Operator, box: Box, makers: dict[int, Box]) -> None:
-    """Arrows to the box from those who made what an operator in it is given. What is made inside of it by nobody that
-    is known is not from before."""
+    """Adds arrows to the box from the boxes that made what an operator in it is given. A tensor that no known operator
+    made and that only the inside of the box uses is not from before."""
     own = operator is box.operator or not any(number for number, _ in box.operator.given)
     for number, text in operator.tensors(gave=False):
         maker = makers.get(number)
@@ -136,7 +136,7 @@ def _read(operator: Operator, box: Box, makers: dict[int, Box]) -> None:
 
 def _subtree(top: Operator) -> list[Operator]:
     order = [top]
-    for operator in order:  # it grows
+    for operator in order:  # grows in the loop
         order += operator.children
     return order
 

@@ -1,6 +1,6 @@
 """The nodes of an execution trace as a graph: whether its ids, parents, threads and roots hold together.
 
-Keeps some numbers of each node, a hundred or two of bytes, so that a trace of a million nodes is checked in little
+Keeps some numbers of each node, one or two hundred bytes, so that a trace of a million nodes is checked in little
 memory.
 """
 
@@ -65,8 +65,8 @@ class Graph:
         return self.names[place] in (PROCESS, THREAD)
 
     def check(self, say: Say) -> None:
-        """All that takes the whole graph. What follows from a defect that was told is not told again; of nodes that
-        could not be read nothing is known, and so nothing is missed."""
+        """Checks what takes the whole graph. What follows from a reported defect is not reported again. If some nodes
+        could not be read, no node is reported missing: it may be one of those."""
         self._check_root(say)
         states = self._check_parents(say)
         self._check_threads(states, say)
@@ -80,9 +80,9 @@ class Graph:
     def _check_root(self, say: Say) -> None:
         for place in self._roots[:1]:
             if self.ids[place] != 1:
-                say(self.ids[place], "is the process's root, whose id is to be 1")
+                say(self.ids[place], "is the process's root, so its id must be 1")
             elif self.parents[place] != 1:
-                say(1, f"is the process's root, whose ctrl_deps is to be 1, not {self.parents[place]}")
+                say(1, f"is the process's root, so its ctrl_deps must be 1, not {self.parents[place]}")
         for place in self._roots[1:]:
             if self.places[self.ids[place]] == place:
                 say(self.ids[place], f"is a second root of the process, after node {self.ids[self._roots[0]]}")
@@ -94,7 +94,7 @@ class Graph:
         states = bytearray(len(self.ids))
         for place in self._roots:
             states[place] = GOOD
-        lost: dict[int, list[int]] = {}  # place of a node whose parent is none → those that hang on it
+        lost: dict[int, list[int]] = {}  # place of a node whose parent does not exist → those below it
         ends: dict[int, int] = {}  # place of a bad node → the place where its path ends
         for start in range(len(self.ids)):
             path = []
@@ -148,7 +148,7 @@ class Graph:
                 if other != place and states[place] == GOOD:
                     say(self.ids[place], f"is a second root of thread {self.tids[place]}, after node {self.ids[other]}")
                 if states[place] == GOOD and self.names[self.places[self.parents[place]]] != PROCESS:
-                    say(self.ids[place], f"is a thread's root, whose ctrl_deps is to be 1, not {self.parents[place]}")
+                    say(self.ids[place], f"is a thread's root, so its ctrl_deps must be 1, not {self.parents[place]}")
         for start in range(len(self.ids)):
             if states[start] != GOOD:
                 continue
@@ -161,19 +161,19 @@ class Graph:
                 above[one] = above[place]
             if above[start] < 0 and self.names[start] != PROCESS:
                 if self.names[self.places[self.parents[start]]] == PROCESS:
-                    say(self.ids[start], "is below the process's root, and no thread's")
+                    say(self.ids[start], "is below the process's root, but below no thread's")
             elif above[start] > 0 and self.tids[start] != self.tids[above[start] - 1]:
                 root = above[start] - 1
-                thread = f"its thread's (node {self.ids[root]}) {self.tids[root]}"
-                say(self.ids[start], f"tid is {self.tids[start]}, and {thread}")
+                thread = f"that of its thread (node {self.ids[root]}) is {self.tids[root]}"
+                say(self.ids[start], f"tid is {self.tids[start]}, but {thread}")
 
     def _check_records(self, say: Say) -> None:
-        """The number of its record function is an operator's own."""
+        """Each operator has a record function of its own."""
         seen: dict[int, int] = {}
         for place, rf_id in enumerate(self.rf_ids):
             if self.is_root(place):
                 if rf_id:
-                    say(self.ids[place], f"rf_id is {rf_id}, and a root has none")
+                    say(self.ids[place], f"rf_id is {rf_id}, but a root has none")
             elif not rf_id:
                 say(self.ids[place], "rf_id is 0")
             elif seen.setdefault(rf_id, place) != place and self.places[self.ids[place]] == place:

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 GAP_X, GAP_Y = 22, 46
 WIDE = 9  # boxes of a layer; more go to a layer of their own
-BEFORE_MAX = 4  # layers that what begins a path may be above the operator before it
+BEFORE_MAX = 4  # layers that the first box of a path may lie above the operator before it
 POINTS_MAX = 40000
 SWEEPS = 6
 
 
 class Place:
-    """Of a box, or with none of a point that an arrow passes."""
+    """Where a box is or, if `box` is None, a point that an arrow passes."""
 
     __slots__ = ("above", "below", "box", "height", "layer", "width", "x", "y")
 
@@ -152,7 +152,7 @@ def _assign(drawing: Drawing) -> dict[Box, int]:
         for other in box.edges:
             layers[other] = max(layers[other], layers[box] + 1)
         latest = layers[box]
-    for box in reversed(drawing.boxes):  # what begins a path is as near to who uses it as can be
+    for box in reversed(drawing.boxes):  # the first box of a path lies as near as it can to the first that uses it
         if box not in used and box.edges:
             layers[box] = max(layers[box], min(layers[other] for other in box.edges) - 1)
     return _narrow(layers)

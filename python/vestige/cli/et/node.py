@@ -1,6 +1,6 @@
 """One node of an execution trace: its fields, its ten attributes, and whether values, shapes, types and strides agree.
 
-What can be told of a node alone. How nodes hang together is check.py's.
+Only what a node alone shows; graph.py checks how nodes hang together.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ DOUBLES = ("inf", "-inf", "nan")
 
 
 class Facts:
-    """Of a node, what the graph is checked with."""
+    """What graph.py needs of a node."""
 
     __slots__ = ("fw_parent", "id", "name", "parent", "rf_id", "scope", "tid")
 
@@ -148,7 +148,7 @@ def _check_attributes(node: dict[str, Any], say: Say) -> list[Any] | None:
             say(f"{name} is {_kind(value)}, not {wanted}")
             sound = False
     if sound and values[3] >= SCOPES:
-        say(f"scope is {values[3]}, which is none")
+        say(f"scope {values[3]} does not exist")
     return values if sound else None
 
 
@@ -211,7 +211,7 @@ def _check_value(value: Any, shape: Any, strides: Any, kind: Any, found: list[An
     if what == "broken":
         return f": type {kind[:60]!r} cannot be read"
     if shape or strides:
-        return f": has a shape or strides, and is no tensor but {kind}"
+        return f": has a shape or strides, but is no tensor: {kind}"
     if (
         (what == "int" and type(value) is int)
         or (what == "bool" and type(value) is bool)
@@ -222,15 +222,15 @@ def _check_value(value: Any, shape: Any, strides: Any, kind: Any, found: list[An
         return None
     if what == "string" and type(value) is str:
         return ": holds U+FFFF: text was damaged when it was written" if "\uffff" in value else None
-    return f": is {_kind(value)}, which is no {kind}"
+    return f": is {_kind(value)}, which is not a {kind}"
 
 
 def _check_list(value: Any, shape: Any, strides: Any, kinds: list[str], kind: str, found: list[Any]) -> str | None:
     for name, part in (("value", value), ("shape", shape), ("strides", strides)):
         if type(part) is not list:
-            return f": {name} is {_kind(part)}, and the type is {_short(kind)}"
+            return f": {name} is {_kind(part)}, but the type is {_short(kind)}"
         if len(part) != len(kinds):
-            return f": {name} has {len(part)} elements, and the type {_short(kind)} has {len(kinds)}"
+            return f": {name} has {len(part)} elements, but the type {_short(kind)} has {len(kinds)}"
     for index, one in enumerate(kinds):
         what = _check_value(value[index], shape[index], strides[index], one, found)
         if what is not None:
@@ -244,17 +244,17 @@ def _check_tensor(value: Any, shape: Any, strides: Any, itemsize: int, kind: str
     if what is not None:
         return what
     if type(shape) is not list or type(strides) is not list:
-        return ": shape or strides are no array"
+        return ": shape or strides are not an array"
     if value[1:] == NO_STORAGE or (value[1] == value[3] == 0 and not shape):
         # Nothing more is known of sparse tensors, wrappers, undefined tensors, and sizes that are symbols.
         found.append((value[0], 0, value, 0, 0))
         return None
     if itemsize < 0:
-        return f": is {kind}, and has a storage"
+        return f": is {kind}, but has a storage"
     if not value[5]:
         return ": has no device"
     if itemsize and value[4] != itemsize:
-        return f": itemsize is {value[4]}, and the type {kind}"
+        return f": itemsize is {value[4]}, but the type is {kind}"
     if not value[1] and not strides:  # a sparse tensor has none
         strides = [0] * len(shape)
     return _check_extent(value, shape, strides, found)
@@ -287,7 +287,7 @@ def _check_extent(value: Any, shape: Any, strides: Any, found: list[Any]) -> str
         elements += count
         last = max(last, reach)
     if elements != value[3]:
-        return f": numel is {value[3]}, and the shape {shape} has {elements}"
+        return f": numel is {value[3]}, but the shape {shape} has {elements}"
     begin = value[2] * value[4]
     end = begin + (elements if nested else last) * value[4]
     if end > EXTENT_MAX:
@@ -303,7 +303,7 @@ def _measure(shape: Any, strides: Any) -> tuple[int, int] | str:
     count, reach = 1, 0
     for size, step in zip(shape, strides):
         if type(size) is not int or type(step) is not int or size < 0 or step < 0:
-            return f": shape {shape} or strides {strides} are no sizes"
+            return f": shape {shape} or strides {strides} are not sizes"
         count *= size
         reach += (size - 1) * step
     return count, reach + 1 if count else 0

@@ -24,7 +24,7 @@ STRING_OR_CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*"|-?Infinity|NaN')
 
 
 class Broken(Exception):
-    """The document is not one; says where and why."""
+    """The document is not valid JSON; says where and why."""
 
 
 class _Constant(Exception):

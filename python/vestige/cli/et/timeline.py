@@ -1,6 +1,6 @@
 """Timelines in Chrome's JSON beside the execution trace of the same run: do they tell of the same operators?
 
-The numbers of record functions ("rf_id" and "Record function id"), names, threads, and who is inside whom.
+The numbers of record functions ("rf_id" and "Record function id"), names, threads, and what is inside of what.
 """
 
 from __future__ import annotations
@@ -107,16 +107,16 @@ class Timeline:
             if found is None:
                 say(graph.ids[place], f"rf_id {rf_id} ({graph.names[place]}) is not on the timeline")
             elif found.name != graph.names[place]:
-                say(graph.ids[place], f"is {graph.names[place]}, and on the timeline rf_id {rf_id} is {found.name}")
+                say(graph.ids[place], f"is {graph.names[place]}, but on the timeline rf_id {rf_id} is {found.name}")
         for rf_id, event in self.events.items():
             if rf_id not in places:
-                say_in(event.path, None, f"{event.name} (Record function id {rf_id}) is no node")
+                say_in(event.path, None, f"{event.name} (Record function id {rf_id}) is not a node")
         for place in self._compare_threads(graph, places, say):
             del places[graph.rf_ids[place]]
         self._compare_nesting(graph, places, say)
 
     def _compare_threads(self, graph: Graph, places: dict[int, int], say: Say) -> set[int]:
-        """Gives the places of what runs for a thread on another one, as the work of process groups does: it has the
+        """Returns the places of what runs for a thread on another one, as the work of process groups does: it has the
         number of the thread that asked for it, and no operators below it."""
         tracks: dict[int, Counter[Any]] = {}
         for rf_id, place in places.items():
@@ -135,7 +135,7 @@ class Timeline:
                 elsewhere.add(place)
                 continue
             tid = graph.tids[place]
-            there = f"which is tid {own[tid][1]} on the timeline, and it on {event.track[1]}"
+            there = f"which is tid {own[tid][1]} on the timeline, but its event is on {event.track[1]}"
             say(graph.ids[place], f"is on thread {tid}, {there}")
         return elsewhere
 
@@ -154,12 +154,12 @@ class Timeline:
             if parent is None:
                 if outer is not None and not event.holds(outer):
                     where = f"{outer.name} (rf_id {outer.rf_id})"
-                    say(graph.ids[place], f"is the first of its thread, and on the timeline in {where}")
+                    say(graph.ids[place], f"is the first of its thread, but on the timeline in {where}")
             elif not parent.holds(event) or parent.track != event.track:
                 say(graph.ids[place], f"is not in its parent, node {graph.ids[above]} ({parent.name}), on the timeline")
             elif outer is not None and not outer.holds(parent) and not event.holds(outer):
                 where = f"{outer.name} (rf_id {outer.rf_id})"
-                say(graph.ids[place], f"is in {where} on the timeline, and its parent is {parent.name}")
+                say(graph.ids[place], f"is in {where} on the timeline, but its parent is {parent.name}")
 
     def _find_outer(self, places: dict[int, int]) -> dict[int, Event]:
         """The innermost event around each, of those that are nodes."""

@@ -63,7 +63,7 @@ class Tree:
     def __init__(self, path: str, progress: Callable[[float], None]) -> None:
         self.path = path
         self.threads: list[Operator] = []
-        self.stray: list[Operator] = []  # those whose parent is none
+        self.stray: list[Operator] = []  # those whose parent does not exist
         nodes: dict[int, Operator] = {}
         document = Document(path, progress)
         collecting = gc.isenabled()
@@ -94,7 +94,7 @@ class Tree:
         seen = 0
         for top in (*self.threads, *self.stray):
             order = [top]
-            for operator in order:  # it grows
+            for operator in order:  # grows in the loop
                 for child in operator.children:
                     child.depth = operator.depth + 1
                 order += operator.children
@@ -124,7 +124,7 @@ def _number(value: Any, otherwise: int) -> int:
 
 
 def _attributes(entries: Any) -> dict[str, Any]:
-    """By name; what is none is left out."""
+    """By name; entries that are not attributes are left out."""
     found = [entry for entry in _list(entries) if type(entry) is dict]
     return {entry["name"]: entry.get("value") for entry in found if type(entry.get("name")) is str}
 
@@ -134,7 +134,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _arguments(side: Any) -> Iterator[tuple[int, str]]:
-    """Of each value the tensor's id, or 0, and a text."""
+    """For each value its tensor's id, or 0, and a text."""
     if type(side) is not dict:
         return
     values, shapes, kinds = (_list(side.get(part)) for part in ("values", "shapes", "types"))

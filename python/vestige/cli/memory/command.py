@@ -56,7 +56,7 @@ def _parser() -> Parser:
     parser.add_argument("--native", action="store_true", help="record native frames too, of C and C++")
     parser.add_argument("--sample", metavar="SIZE", help="record about one allocation in SIZE bytes (512K)")
     parser.add_argument(
-        "--python-only", action="store_true", help="Python's own allocators alone, not malloc and its kin"
+        "--python-only", action="store_true", help="only Python's own allocators, not malloc and its kin"
     )
     parser.add_argument("--max-size", metavar="SIZE", help="keep the newest records, in a file of at most SIZE (256M)")
     parser.add_argument("--last", metavar="TIME", help="keep only what was recorded in the last TIME (30s, 5m)")

@@ -61,10 +61,10 @@ def main(argv: list[str]) -> int:
 def _parser() -> Parser:
     parser = Parser(
         "memory-report",
-        "Tell what a recording of allocations comes to: the high-water mark and what\n"
-        "held it, what was never freed, what was freed at once, sizes, and the lines that\n"
-        "allocate most; or write it as a file in another format. FILE stands for the\n"
-        "processes it started too, a folder for all traces in it.",
+        "Sum up a recording of allocations: the high-water mark and what held it, what\n"
+        "was never freed, what was freed at once, sizes, and the lines that allocate\n"
+        "most; or write it as a file in another format. FILE stands for the processes it\n"
+        "started too, a folder for all traces in it.",
         "FILE… [--peak] [--leaks] [--temporary [K]]\n"
         "                             [--reserved] [--histogram] [--lines]\n"
         "                             [--threads] [--allocators] [-n ROWS]\n"
@@ -79,15 +79,15 @@ def _parser() -> Parser:
         metavar="K",
         nargs="?",
         const="1",
-        help="what its thread freed while it was one of the last K that it had allocated (default: 1)",
+        help="what a thread freed while it was among the last K that the thread had allocated (default: 1)",
     )
     parser.add_argument("--reserved", action="store_true", help="address space that was reserved and not in use")
-    parser.add_argument("--histogram", action="store_true", help="how many allocations there were of which size")
+    parser.add_argument("--histogram", action="store_true", help="how many allocations there were of each size")
     parser.add_argument("--lines", action="store_true", help="the lines that allocated most")
     parser.add_argument("--threads", action="store_true", help="what each thread allocated and freed")
-    parser.add_argument("--allocators", action="store_true", help="what came from which allocator")
+    parser.add_argument("--allocators", action="store_true", help="what came from each allocator")
     parser.add_argument("-n", metavar="ROWS", type=int, help="stacks or lines to list (default: 5, or 20 of one part)")
-    parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="of what is printed")
+    parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="output format")
     parser.add_argument(
         "-o", "--output", metavar="OUT", help=f"write a file instead: {', '.join(MEMORY_SUFFIXES)}, also with .gz"
     )
@@ -122,7 +122,7 @@ def _check(options: Namespace) -> None:
 
 
 def _sections(options: Namespace) -> tuple[str, ...]:
-    """Those that were asked for."""
+    """The sections that were asked for."""
     return tuple(name for name in SECTIONS if getattr(options, name))
 
 
@@ -163,7 +163,7 @@ def _read_all(inputs: Inputs, options: Namespace) -> Read:
 
 
 def _write(inputs: Inputs, options: Namespace) -> None:
-    """Writes the file. Of folded stacks it is those of the part that was asked for."""
+    """Writes the file. Folded stacks are those of the part that was asked for."""
     views = [view for view in STACKS if getattr(options, view)]
     view = views[0] if views else "total" if options.lines else "peak"
     progress = Progress(f"writing {options.output}")
@@ -191,7 +191,7 @@ def _stack(frames: list[tuple[str, str, str, int, bool]]) -> list[dict[str, Any]
 
 
 def _views(summary: Summary) -> list[str]:
-    """Samples do not tell what was temporary; nothing reserved is not worth a word."""
+    """Without what was temporary, which samples cannot tell, and without reserved memory if there is none."""
     left_out = {"temporary": summary["sampled"], "reserved": not summary["views"]["reserved"][0]}
     return [view for view in summary["views"] if not left_out.get(view)]
 

@@ -240,7 +240,7 @@ def _show_allocators(read: Read, out: TextIO) -> None:
 
 
 def _sum(amounts: object) -> Amount:
-    """Errors of what is independent add up by their squares."""
+    """The errors are independent, so their squares add up."""
     count = total = 0
     squares = 0.0
     for one in amounts:  # type: ignore[attr-defined]

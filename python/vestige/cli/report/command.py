@@ -42,13 +42,13 @@ EXAMPLES = """\
 What --include and --exclude leave out counts as its caller's own time. PATTERN
 is that of a file, as in `vestige run`, or of a function's name ('parse*').
 --no-waits leaves out calls that only wait, for locks, input, output, sleep or
-child processes, and their time is nobody's.
+child processes; no function gets their time.
 """
 VIEWS = ("flat", "tree", "threads", "gc", "memory")
 SORTS = ("self", "total", "calls", "name", "self-memory", "memory")
 ROWS = {"tree": 60}
 ROWS_ELSE = 30
-SMALLER = 64  # what is read of a tree is that much finer than what is shown: shares are not known yet
+SMALLER = 64  # a tree is read this much finer than it is shown: shares are not known yet
 NONE = 1 << 62  # ns: no branch of the tree is that long
 
 
@@ -94,17 +94,17 @@ def _parser() -> Parser:
     }
     for view, text in texts.items():
         views.add_argument(f"--{view}", dest="view", action="store_const", const=view, default="flat", help=text)
-    parser.add_argument("-n", metavar="N", type=int, help="lines to show (default: 30, of a tree 60; in files all)")
+    parser.add_argument("-n", metavar="N", type=int, help="lines to show (default: 30; trees: 60; json, csv: all)")
     parser.add_argument("--sort", metavar="BY", choices=SORTS, help=f"{', '.join(SORTS)} (default: self; trees: total)")
     parser.add_argument("--all", action="store_true", help="the tree with the frames of libraries")
     parser.add_argument("--no-waits", action="store_true", help="without calls that only wait, and without their time")
-    parser.add_argument("--min", metavar="SHARE", help="leave out branches of the tree below it (default: 1%%)")
+    parser.add_argument("--min", metavar="SHARE", help="leave out smaller branches of the tree (default: 1%%)")
     parser.add_argument(
         "--thread", metavar="NAME", action="append", help="only threads of this name (a pattern) or id; may be repeated"
     )
     ranges.add_arguments(parser, to=True)
     add_patterns(parser)
-    parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="of what is printed")
+    parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="output format")
     return parser
 
 
@@ -171,8 +171,8 @@ class Reading:
 
     @property
     def whole_ns(self) -> int:
-        """What shares are of: the time of all threads added up. Of a thread it is the time that passed, of garbage
-        collections the time of all processes added up, so that nothing is more than all."""
+        """What shares are of: the time of all threads added up; for threads, the time that passed; for garbage
+        collections, the time of all processes added up. So no share is above 100%."""
         if self._options.view == "threads":
             return span_of(self.facts)
         if self._options.view == "gc":

@@ -87,7 +87,7 @@ class Node:
 
 
 class Thread:
-    """`self_ns` is all of its time, or where waiting is left out, what it worked."""
+    """`self_ns` is all of its time, or, where waiting is left out, the time it worked."""
 
     __slots__ = ("calls", "first_ns", "gc_ns", "last_ns", "name", "pid", "self_ns", "tid", "top", "waiting_ns")
 

@@ -47,7 +47,7 @@ def show(trace: Trace, metadata: dict[str, Any], out: TextIO) -> None:
 def _tree(data: Data, whole: int, width: int, paint: Paint) -> list[str]:
     lines = fold(data.tree, whole)
     chosen = choose(lines, ROWS, MIN_SHARE * whole)
-    if len(chosen) == ROWS:  # it is full: what only passes on gives way
+    if len(chosen) == ROWS:  # it is full: leave out calls that only pass on
         shorten(lines)
         chosen = choose(lines, ROWS, MIN_SHARE * whole)
     return draw(lines, whole, chosen, width, paint)

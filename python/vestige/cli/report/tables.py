@@ -40,7 +40,7 @@ def show_head(
 
 
 def about_shares(data: Data) -> list[str]:
-    """What percentages are of, and how much of that was waiting; nothing where both go without saying."""
+    """What percentages are of, and how much of that was waiting; empty if neither needs to be said."""
     whole, waiting, threads = data.threads_ns, data.waiting_ns, len(data.threads)
     everything = whole + waiting if data.without_waits else whole
     lines = [f"% is of {duration(whole)}, the time of {plural(threads, 'thread')} added up"] if threads > 1 else []
@@ -73,7 +73,7 @@ def notes(facts: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def show_left_out(facts: Sequence[dict[str, Any]], out: TextIO) -> None:
-    """The last line, where short calls were."""
+    """The last line, if short calls were left out."""
     for least in sorted({each["min_duration_ns"] for each in facts if each["left_out"]}):
         count = sum(each["left_out"] for each in facts if each["min_duration_ns"] == least)
         print(Paint(out)(short_calls({"left_out": count, "min_duration_ns": least}), "dim"), file=out)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 HOT = 0.25  # of the time, in a strong colour
 THROUGH = 0.95  # of a call's time in one call that it made: it only passes on
-PASSES = 0.8  # the same inside of a library, where less interest is taken
-HIDDEN_MAX = 0.25  # of the time: no line hides more inside of a library, if that can be told apart
+PASSES = 0.8  # the same inside of a library, which matters less
+HIDDEN_MAX = 0.25  # of the time: no line hides more inside of a library, if it can be split
 BRANCH = 0.03  # of the time: what part of a library is then worth a line
 FIGURES = 17  # columns of time and share
 NAME_MIN = 24  # columns that a name gets, however deep it is
@@ -114,7 +114,7 @@ def _first_telling(node: Node, seen: set[str]) -> Node:
 
 
 def _own_ns(node: Node) -> int:
-    """Of the user's own calls below one of a library, up to where they begin."""
+    """The time of the outermost calls of the user's own code below a call of a library."""
     total = 0
     work = list(node.children.values())
     while work:
@@ -127,7 +127,7 @@ def _own_ns(node: Node) -> int:
 
 
 def _calls(node: Node) -> list[Node]:
-    """What it calls; what it does by calling itself is its own, and an import is of what is imported."""
+    """What it calls, looking through recursion and through the import system's frames."""
     found = []
     work = list(node.children.values())
     while work:
@@ -188,7 +188,7 @@ def _merge(into: Node, other: Node) -> None:
 
 
 def _without_plumbing(lines: list[Line]) -> list[Line]:
-    """A thread begins in a library, which then calls what it was made for: that is where to begin."""
+    """A thread begins in a library that calls the thread's own function: begins the tree there."""
     found = []
     for line in lines:
         passed_on = sum(child.total_ns for child in line.children)
@@ -217,7 +217,7 @@ def sort(lines: list[Line], by: str = "total") -> None:
 
 
 def choose(lines: list[Line], count: int, min_ns: float) -> set[int]:
-    """The ids of at most so many lines, those of the longest calls; each with the one that it hangs on."""
+    """The ids of at most so many lines, those of the longest calls; each with its parent."""
     chosen: set[int] = set()
     waiting = [line for line in lines if line.total_ns >= min_ns]
     while waiting and len(chosen) < count:
