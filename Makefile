@@ -15,14 +15,14 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo 'make develop [PY=3.12]  build and install vestige into .venv/<version>'
 	@echo 'make demo    [PY=3.12]  trace a small program and show its report'
-	@echo 'make lint               format, likely mistakes, types, spelling, lengths, what nobody uses; CHECKS=ruff one of them'
+	@echo 'make lint               format, likely mistakes, types, spelling, lengths, unused code; CHECKS=ruff runs one'
 	@echo 'make quick   [PY=3.12]  the tests in C and the quick ones in Python: two minutes'
 	@echo 'make test               everything, on every Python from 3.10 to 3.13 found here'
 	@echo 'make test-c             one part: lint layers c asan tsan install clients docs torch python-3.12 ...'
 	@echo 'make docs               the documentation as a site, in build/docs/html'
 	@echo 'make check-long         proofs that take longer: every fault, every flipped bit, Spark, transformers'
 	@echo 'make fuzz               look for inputs that break reading or exporting, SECONDS=60 for each target'
-	@echo 'make bench   [PY=3.12]  measure the overhead beside that of others; ARGS=--quick is shorter'
+	@echo 'make bench   [PY=3.12]  measure the overhead beside other profilers; ARGS=--quick is shorter'
 	@echo 'make clean              remove all that was built, virtual environments too'
 
 develop: .venv/$(PY)/.installed
@@ -77,7 +77,7 @@ need:
 	@scripts/install.sh $*
 	@touch $@
 
-# The core as the tests in C have it; `make test` names the Pythons that take it, too.
+# Pythons in QUICK take the core that the tests in C build; `make test` sets it.
 export QUICK
 $(QUICK:%=.venv/%/.installed): build/c/.core
 
@@ -85,7 +85,7 @@ build/c/.core: $(SOURCES) | .venv/tools/.made
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" scripts/test_part.sh core
 	@touch $@
 
-# One after the other: what is installed looks whether torch is there, and must not find half of it.
+# One after the other: installing vestige looks for torch, and must not find half of it.
 .venv/%/.test-basics: .venv/%/.tools tests/requirements.txt
 	@.venv/$*/bin/python -m pip install -qq --disable-pip-version-check --no-compile -r tests/requirements.txt
 	@touch $@
@@ -96,7 +96,7 @@ build/c/.core: $(SOURCES) | .venv/tools/.made
 	@.venv/$*/bin/python -m vestige.torch_build
 	@touch $@
 
-# Other people's programs have one of their own, on top of the default Python's.
+# Other people's programs have an environment of their own, on top of the default Python's.
 .venv/clients/.tools-$(PY): tests/clients/requirements.txt scripts/venv_clients.sh | .venv/$(PY)/.test-tools
 	@scripts/venv_clients.sh $(PY)
 	@touch $@

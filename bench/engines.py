@@ -5,12 +5,12 @@ counted. What counts is CPU time of the process, the least of all runs; starting
 loop is 200,000 calls: it takes several pieces of the trace's file, so fresh memory is in its time. vestige records to a
 new file in each block, with all other settings at their defaults, and VizTracer is a new one with the memory that it
 makes by default: each as in a program that it is used in. "VizTracer again" is cleared, and goes on in memory that it
-has used before, the least that it can cost; nobody's bar. So is cProfile, which adds up and needs next to none. What a
-call costs is a run's time less the same without a profiler, by the calls; the slowdown of a program is the one time over
-the other.
+has used before, the least that it can cost; no bar compares with it. cProfile is cleared too: it adds up and needs next to no
+memory. What a call costs is a run's time less that without a profiler, divided by the calls; the slowdown of a program
+is the one time over the other.
 
-torch.profiler keeps kilobytes of a call, and its start and stop take seconds: it gets shorter runs of the loops, no
-run of a program that is not counted, and fewer of both.
+torch.profiler keeps kilobytes of a call, and its start and stop take seconds: it gets shorter runs of the loops,
+no uncounted first run of a program, and fewer runs of both.
 
 The training step is that of torch_ops.
 """

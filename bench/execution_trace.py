@@ -1,8 +1,8 @@
 """The execution trace: what its observer costs a small training step, how long it takes to end with a .json.gz, and how
 much memory it takes, beside torch's observer.
 
-The step is that of torch_ops, with the observers in turns in one process; of each the step counts that only a tenth of
-all were faster than. The end is stop() and unregister_callback() after 30,000 nodes of such steps, the fastest of
+The step is that of torch_ops, with the observers in turns in one process; what counts is the step that only
+a tenth of all were faster than. The end is stop() and unregister_callback() after 30,000 nodes of such steps, the fastest of
 several in turns. Memory is VmHWM less VmRSS before, over recording and writing a million nodes in a fresh process.
 """
 

@@ -26,7 +26,7 @@ class Off:
 
 
 class Bare:
-    """The interpreter's own events with nobody to call (3.12 and later): no hook can cost less than this."""
+    """The interpreter's own events without a hook to call (3.12 and later): no hook can cost less than this."""
 
     name = "bare"
     PYTHON = ["PY_START", "PY_RESUME", "PY_THROW", "PY_RETURN", "PY_YIELD", "PY_UNWIND"]
@@ -48,7 +48,7 @@ class Bare:
 
 
 class Vestige:
-    """By the engine that a hook of the interpreter's can be compared with: turbo has a family of its own, `engines`."""
+    """With the safe engine, which uses the interpreter's hooks as peers do; turbo has a family of its own, `engines`."""
 
     name = "vestige"
 

@@ -111,7 +111,7 @@ def summary(figures):
 
 
 def shown(rows):
-    """Those who have a figure in one of the rows."""
+    """The tools that have a figure in one of the rows."""
     return [(tool, name) for tool, name in TOOLS.items() if any(tool in row for row in rows.values())]
 
 

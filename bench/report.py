@@ -75,7 +75,7 @@ class Table:
 
     @classmethod
     def of_data(cls, data):
-        """What data() gave, which may have been a file since."""
+        """Takes what data() gave, which may have been in a file since."""
         table = cls(data["title"], data["columns"])
         for row in data["rows"]:
             table.rows.append(Row(**{**row, "checks": [Check(**check) for check in row["checks"]]}))

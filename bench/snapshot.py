@@ -1,4 +1,4 @@
-"""What a snapshot holds up: the longest that a program which does nothing but call a function stands still meanwhile.
+"""How long a snapshot holds up a program: the longest pause of one that does nothing but call a function.
 
 A process records into a file of bounded size until that is full, and looks at the clock between short runs of calls.
 The longest stretch between two looks is counted while nothing else goes on, or while a snapshot of all that is there is

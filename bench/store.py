@@ -5,11 +5,11 @@ file, which it stops and finishes, and into fresh anonymous memory with chunks o
 touched for the first time. Twice: the memory is kept, so that like the file it holds all of the records at the end; or
 it is given back chunk by chunk, which leaves the kernel with a single warm MiB, and nothing with the records. The first
 is what a recording in memory costs and what the bar compares with; the second stands beside it. The three take turns;
-the least CPU time of each counts, user and system, from the start of the process to the end of its exit. Writing the
-pages to the disk is done by the kernel later and is in nobody's time.
+the least CPU time of each counts, user and system, from the start of the process to the end of its exit. The
+kernel writes the pages to the disk later; no figure includes that.
 
 A bounded file of 64 MiB gets 50 million records: of one thread, of 8 at once, and of one while 2,000 others that recorded
-a little wait. What it keeps is the words of records in it over its size.
+a little wait. What it keeps is the share of its size that is words of records.
 
 Memory is all that the process has mapped and touched, pages of the file too, of this program and of a Python program
 that records as much.

@@ -2,16 +2,16 @@
 record_function costs, how long start(), stop() and key_averages() take, and what all of it needs of memory.
 
 A step of a 64 × 64 MLP (forward, backward, SGD) runs in turns without a profiler, under vestige and under torch's, in
-one process; of each the step counts that only a tenth of all were faster than. Starting, stopping and exporting are not
-in it.
+one process; what counts is the step that only a tenth of all were faster than. Starting, stopping and exporting are
+not in it.
 
-record_function stands in a loop of its own, written out ten times; the fastest of many blocks, less the same loop with
-a `with` of nothing. Off and on, ours and torch's, in turns in one process.
+record_function stands in a loop of its own, written out ten times; the fastest of many blocks, less the same loop
+without a span. Off and on, ours and torch's, in turns in one process.
 
 For the rest each tool has a process of its own: the first start() of a profile, 400,000 calls with their stacks (half
 Python's, half C's), stop() and key_averages() are timed, and the peak of its memory (VmHWM) is noted. What the process
-had before the start, torch included, is not counted. Of three lives of ours the least time and the highest peak count;
-torch's takes a minute, and has one.
+had before the start, torch included, is not counted. vestige runs three times: the least time and the highest peak
+count. torch takes a minute and runs once.
 """
 
 import contextlib

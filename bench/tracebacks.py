@@ -1,6 +1,6 @@
 """Tracebacks: taking, naming and keeping them, beside torch's where torch is installed and beside Python's own.
 
-Whoever is compared runs in the same process, in turns; the fastest turn counts. Depths are Python frames below the
+All that are compared run in the same process, in turns; the fastest turn counts. Depths are Python frames below the
 bench's own few. The stacks that are named and kept are all different; they share their outer frames, as real ones do.
 """
 

@@ -1,9 +1,10 @@
 """The viewer's index and what it answers, on a trace of 100 million records by four threads (view_trace.c).
 
 Building is timed in this process, with the file in the page cache, and compared with reading the file once: least of
-three each. On a machine that others use, the CPU time that it takes says what two processors of one's own would do. Memory is what the process has touched more at its peak, pages of the index too, in a process of its own.
-The first picture is opening the trace, with or without its index there, and drawing all of it. Windows are random: from
-a hundred-thousandth of the trace to all of it, 1,600 pixels wide.
+three each. On a busy machine, the CPU time says what two free processors would do. Memory is how much more the
+process had touched at its peak, pages of the index too, in a process of its own. The first picture is opening the trace,
+with or without its index there, and drawing all of it. Windows are random: from a hundred-thousandth of the trace to
+all of it, 1,600 pixels wide.
 """
 
 import os
@@ -39,7 +40,7 @@ def take_time(function):
 
 
 def take_cpu(function):
-    """CPU time of all threads, which others on the machine take little from."""
+    """CPU time of all threads, which a busy machine hardly changes."""
     start = time.process_time()
     result = function()
     return time.process_time() - start, result

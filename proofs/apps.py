@@ -3,9 +3,9 @@
     python proofs/apps.py                        all of them, with the Python that has torch
     python proofs/apps.py --apps flask-debug ray --show
 
-What was run is kept in build/proofs: some that are run again get new rows in the page, the others keep theirs. What is run is listed in apps_listed.py, the programs are in apps/. The applications are installed into
-build/proofs/apps-<version>, on top of which stands what `make develop` has installed. The results are
-results/apps-<version>.md. Exit code 1 if an application behaves differently.
+apps_listed.py lists what runs, the programs are in apps/. The applications are installed into build/proofs/apps-<version>,
+to which the vestige of `make develop` is added. Outcomes are kept in build/proofs: an application that runs again gets
+a new row in results/apps-<version>.md, the others keep theirs. Exit code 1 if an application behaves differently.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ and has lost nothing, and nothing of vestige's was left in the interpreter.
 
 
 def listed(all_of_them: bool) -> list[str]:
-    """The modules to run. A line that begins with a plus has such as take longer, one with a dash those left out."""
+    """The modules to run. A line that begins with a plus names those that take longer, one with a dash those left out."""
     lines = (line.split("#")[0].strip() for line in MODULES.read_text().splitlines())
     skipped = ("-",) if all_of_them else ("-", "+")
     return [name for line in lines if not line.startswith(skipped) for name in line.removeprefix("+").split()]
@@ -59,7 +59,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="at a time (default: 2)")
     parser.add_argument("--why", action="store_true", help="show what a differing test said")
     options = parser.parse_args()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background would hand on that it is ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job would pass on that it is ignored
 
     bad = 0
     for version in options.python or ways.supported():

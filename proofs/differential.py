@@ -22,7 +22,7 @@ from typing import Any
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 RESULTS = HERE / "results" / "differential.md"
-LAST = ROOT / "build" / f"differential-{sys.version_info[0]}.{sys.version_info[1]}.py"  # if it brings us down
+LAST = ROOT / "build" / f"differential-{sys.version_info[0]}.{sys.version_info[1]}.py"  # shown if it crashes us
 BATCH = 250  # hypothesis looks for new programs better in pieces
 
 HEAD = """\

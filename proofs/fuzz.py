@@ -1,4 +1,4 @@
-"""Runs each libFuzzer target for some minutes, on past whatever it finds, and writes down how it went.
+"""Runs each libFuzzer target for some minutes, goes on past what it finds, and writes down how it went.
 
     python proofs/fuzz.py --seconds 600
     python proofs/fuzz.py --seconds 60 --targets export view

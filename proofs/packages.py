@@ -4,8 +4,8 @@
     python proofs/packages.py --python 3.12 --engine turbo --packages numpy-arrays
 
 What is run is in packages.txt, differences that are known and why in packages_known.txt, the results are
-results/packages-<version>.md. The packages are installed into build/proofs/venv-<version>, on top of which stands what
-`make develop` has installed. Exit code 1 if there is a difference that is not known.
+results/packages-<version>.md. The packages are installed into build/proofs/venv-<version>, to which what
+`make develop` installed is added. Exit code 1 if there is a difference that is not known.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="at a time (default: 2)")
     parser.add_argument("--why", action="store_true", help="show what a differing test said")
     options = parser.parse_args()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background would hand on that it is ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job would pass on that it is ignored
 
     bad = sum([prove(version, options) for version in options.python or ways.supported()])
     return 1 if bad else 0

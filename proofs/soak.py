@@ -251,7 +251,7 @@ def main() -> int:
     parser.add_argument("--results", type=Path, help="a file that gets a line")
     arguments = parser.parse_args()
     faulthandler.enable()
-    warnings.simplefilter("error", RuntimeWarning)  # an engine that gives way would be another's soak
+    warnings.simplefilter("error", RuntimeWarning)  # an engine that falls back to another fails
     warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
     with tempfile.TemporaryDirectory(prefix="vestige-soak-") as folder:
         soak = Soak(arguments, folder)

@@ -61,7 +61,7 @@ def work(times: int = 3) -> tuple[Any, ...]:
     )
 
 
-# ---- who is there all the time -----------------------------------------------
+# ---- what runs all the time -----------------------------------------------
 
 
 class Company:

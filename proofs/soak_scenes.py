@@ -251,7 +251,7 @@ def freed_definitions(run: Recorder) -> Any:
     """C functions of a module, whose definitions are freed with them: before, while and after recording."""
     module = types.ModuleType("made_for_now")
     sys.modules[module.__name__] = module
-    made: Any = module  # for those who check types
+    made: Any = module  # for type checkers
     made.kept = run.hooks.heap_function()
     made.gone = run.hooks.heap_function()
     made.never = run.hooks.heap_function()

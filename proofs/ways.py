@@ -83,7 +83,7 @@ Program = Callable[[str, Path], list[object]]
 
 class Suite:
     """Runs names in ways. `program` makes the words after `python` that run a name and write outcomes to a file;
-    `files` are those it consists of. Of engines that are not to be run now, what they gave last is taken.
+    `files` are those it consists of. For engines that are not to run now, their last outcomes are taken.
     """
 
     engines: Sequence[str] = ENGINES  # those to be run
@@ -96,7 +96,7 @@ class Suite:
         self._traced_key = digest([*files, INSIDE / "traced.py", INSIDE / "hooks.py"])
 
     def run(self, name: str, way: str, number: int = 0) -> Run | None:
-        """From what is kept, if it is there; none if it is not and is not to be run."""
+        """The outcome that is kept, else that of a run; None if nothing is kept and the way is not to run."""
         kept = self._kept / f"{way}-{self._key(way)}" / f"{name}.{number}.json"
         if not kept.exists() and way in ENGINES and way not in self.engines:
             older = list(self._kept.glob(f"{way}-*/{name}.{number}.json"))
@@ -108,11 +108,11 @@ class Suite:
             run = Run(**json.loads(kept.read_text()))
             if run.arguments in ("", arguments):
                 return run
-        # Not beneath the project: the path of a socket has but a hundred letters.
+        # Not below the project: the path of a socket may have only a hundred letters.
         with tempfile.TemporaryDirectory(prefix="proof-", ignore_cleanup_errors=True) as work:
             run = self._run(name, way, Path(work))
         run.arguments = arguments
-        if run.outcomes[END] != TIMED_OUT:  # which may be the machine's fault: the next time it is tried again
+        if run.outcomes[END] != TIMED_OUT:  # which may be the machine's fault: it is not kept, and so tried again
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(json.dumps(asdict(run), indent=0))
         return run

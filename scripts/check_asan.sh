@@ -42,7 +42,7 @@ if [ $# -eq 0 ]; then
         test_cpython_sample.py test_min_duration.py test_greenlets.py \
         test_tree_hostile.py test_memory_hooks.py test_memory_stacks.py
     cd ../..
-    # Theirs is another malloc: nothing grows in place.
+    # The sanitizers have another malloc: nothing grows in place.
     # shellcheck disable=SC2046 # a list of files
     set -- $(printf 'tests/python/%s ' "$@") --deselect \
         tests/python/test_memory_hooks.py::test_a_block_that_grows_in_place_is_freed_and_allocated
@@ -56,7 +56,7 @@ PATH="$venv/bin:$PATH" PYTHONMALLOC=malloc \
     UBSAN_OPTIONS="print_stacktrace=1:log_path=$reports/ubsan" \
     "$venv/bin/python" -m pytest -q "$@" || result=$?
 
-# They also tell of what they refuse to allocate, as malloc would.
+# The reports also have allocations that were refused, as malloc would: no fault.
 if grep -qsE 'ERROR: |runtime error: ' "$reports"/*; then
     echo "FAILED: the sanitizers found something, see $reports:"
     grep -hE '^SUMMARY: |runtime error: ' "$reports"/* | sort | uniq -c

@@ -29,7 +29,7 @@ LAYERS = [
     ["export"],
     ["tables"],
 ]
-# The rooms of src/export, in the same manner; what is in none of them knows them all.
+# The folders of src/export, in the same manner; files in none of them may include all.
 EXPORT_LAYERS = [
     ["output"],
     ["sums"],
@@ -109,7 +109,7 @@ def export_room(path):
 
 
 def check_export(path, name, target):
-    """A file of src/export includes another of it: only downwards."""
+    """A file of src/export includes others of it only downwards."""
     own, theirs = export_room(path), export_room(target)
     if own is not None and own not in EXPORT_RANK:
         problem(path, name, f"the folder src/export/{own} has no place among the layers")
@@ -277,7 +277,7 @@ def warn_about_long_files():
     for path in sources(PUBLIC, CORE, EXT, ADAPTERS):
         lines = path.read_text().count("\n")
         if lines > LINES_MAX:
-            print(f"warning: {path.relative_to(ROOT)} has {lines} lines; {LINES_MAX} is a good most")
+            print(f"warning: {path.relative_to(ROOT)} has {lines} lines; {LINES_MAX} is what we aim for")
 
 
 def main():

@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def with_contents(page: bytes, folder: Path) -> bytes:
-    """Without the end of a file's last line, which is in the page."""
+    """Fills in files, without the end of their last line: the page has one there."""
     return re.sub(
         rb"CONTENTS-OF-([\w.]+)",
         lambda found: (folder / found[1].decode()).read_bytes().removesuffix(b"\n"),
@@ -23,7 +23,7 @@ def with_contents(page: bytes, folder: Path) -> bytes:
 
 
 def inside_of(element: bytes, page: bytes) -> bytes:
-    """Of the one without attributes: one with a type holds data, which is not run."""
+    """What is inside of the element without attributes: a script with a type holds data and does not run."""
     (inside,) = re.findall(rb"<%s>(.*?)</%s>" % (element, element), page, re.DOTALL)
     return inside
 

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Builds a wheel for Python $1 and installs it. The build directory stays, so
-# only what changed is compiled again. WERROR is set where a warning is an error;
-# left out, it is as it was. For the versions in QUICK the core is taken from
-# build/c, where the tests in C have it, and little is optimized: that takes a
-# third of the time, and .venv/$1/.quick says that it was so.
+# only what changed is compiled again. If WERROR is set, warnings are errors from
+# then on. For the versions in QUICK the core is taken from build/c, where the
+# tests in C have it, and little is optimized: that takes a third of the time, and
+# .venv/$1/.quick marks such a build.
 set -eu
 
 build=build/$1

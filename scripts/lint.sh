@@ -33,7 +33,7 @@ check_spelling() {
 check_limits() { "$bin/python" scripts/lint/check_limits.py; }
 check_version() { "$bin/python" scripts/lint/check_version.py; }
 
-# Of Python, only what nobody uses in the package: tests have names for pytest.
+# In Python, only the package is looked at: pytest uses what tests define.
 check_unused() {
     "$bin/python" scripts/lint/check_unused.py || return
     ! "$bin/vulture" | grep -E '^(python|scripts)/'

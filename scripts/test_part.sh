@@ -25,7 +25,7 @@ core() {
     meson test -C "build/$part" --print-errorlogs $suite
 }
 
-# DuckDB is there alone: what needs it of the other tests runs there, too.
+# Only .venv/clients has DuckDB: other tests that need it run there, too.
 clients() {
     # shellcheck disable=SC2046 # a list of files
     .venv/clients/bin/python -m pytest -q -rfEs tests/clients &&
@@ -40,10 +40,10 @@ run() {
     core) setup c -Dbench=true && ninja -C build/c src/libvestige.a ;;
     c) core "" -Dbench=true ;;
     # Little optimized and with line numbers alone, they are compiled in half the
-    # time; what the compiler then takes for possible is no warning.
+    # time. Warnings that the compiler gives only then are off.
     asan) core "" -Dlibrary=false -Doptimization=1 \
         -Dc_args='-g1 -Wno-format-truncation -Wno-maybe-uninitialized' \
-        -Db_sanitize=address,undefined -Disal=disabled ;; # zlib's turn
+        -Db_sanitize=address,undefined -Disal=disabled ;; # to test zlib
     tsan) core "--suite tsan" -Dlibrary=false -Doptimization=1 \
         -Dc_args='-g1 -Wno-format-truncation -Wno-maybe-uninitialized' \
         -Db_sanitize=thread -Dzstd=disabled -Dunwind=disabled \

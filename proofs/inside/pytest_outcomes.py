@@ -5,7 +5,7 @@ Each test is a line of JSON in FILE as soon as it is over. The same program runs
 
 from __future__ import annotations
 
-import ctypes  # noqa: F401 - what looks for hooks needs it: it is there in all ways
+import ctypes  # noqa: F401 - hooks.py needs it, so it is loaded in all ways
 import faulthandler
 import json
 import os

@@ -6,7 +6,7 @@ FILE as soon as it is over, so that a crash leaves those before it. The same pro
 
 from __future__ import annotations
 
-import ctypes  # noqa: F401 - what looks for hooks needs it: it is there in all ways
+import ctypes  # noqa: F401 - hooks.py needs it, so it is loaded in all ways
 import faulthandler
 import importlib
 import json

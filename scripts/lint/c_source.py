@@ -71,7 +71,7 @@ def functions(path: Path) -> list[Function]:
 
 
 def _closing(text: str, at: int, pair: str) -> int:
-    """Behind what closes the bracket that opens at `at`."""
+    """The place behind the bracket that closes the one at `at`."""
     depth = 0
     for match in re.compile(f"[{re.escape(pair)}]").finditer(text, at):
         depth += 1 if match[0] == pair[0] else -1

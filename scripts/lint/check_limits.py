@@ -42,11 +42,11 @@ def look(path):
     name = path.relative_to(ROOT).as_posix()
     lines = path.read_text().count("\n")
     if lines > LINES_MAX:
-        yield name, f"{name}:{LINES_MAX + 1}: the file has {lines} lines; {LINES_MAX} is the most"
+        yield name, f"{name}:{LINES_MAX + 1}: the file has {lines} lines; {LINES_MAX} is the limit"
     known = {".py": python_functions, ".c": c_functions, ".h": c_functions, ".cpp": c_functions}
     for function, line, length in known.get(path.suffix, lambda _: ())(path):
         if length > FUNCTION_MAX:
-            yield f"{name}:{function}", f"{name}:{line}: {function}() has {length} lines; {FUNCTION_MAX} is the most"
+            yield f"{name}:{function}", f"{name}:{line}: {function}() has {length} lines; {FUNCTION_MAX} is the limit"
 
 
 def main():
