@@ -216,14 +216,14 @@ static bool take(vst__memory_cursor *cursor, const uint64_t *word)
     return decode(cursor, word);
 }
 
-/* Whether what was just taken lies before the clip, in whole or the part of a
- * loss that matters. */
+/* Whether the record just taken lies before the clip: all of it or, of a loss,
+ * the part that matters. */
 static bool is_hidden(const vst__memory_cursor *cursor, vst_ticks now)
 {
     return now < cursor->clip;
 }
 
-/* What a checkpoint tells has no time of its own. */
+/* The words of a checkpoint have no time of their own. */
 static bool is_behind(const vst__memory_cursor *cursor, const uint64_t *word)
 {
     return !(cursor->at_head && is_checkpoint(word)) &&
@@ -291,7 +291,7 @@ static bool take_view(vst__memory_cursor *cursor)
     return false;
 }
 
-/* The end of all: what is open still. */
+/* At the very end: tells of a loss that is still open. */
 static bool finish(vst__memory_cursor *cursor)
 {
     if (!cursor->in_gap)

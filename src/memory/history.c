@@ -23,7 +23,7 @@ enum { PROGRESS_NS = 50000000, RECORDS_A_STEP = 4096 };
 
 /* ---- one record --------------------------------------------------------- */
 
-/* An address that is live is free once more: waits for that, or makes it up. */
+/* Frees an address that is still live: waits for its free, or makes one up. */
 static vst_status make_way(vst__history *self, vst__merge_stream *from,
                            vst__history_group *of, bool *waits)
 {
@@ -136,7 +136,8 @@ static vst_status tell_progress(vst__history *self)
                : VST_E_CANCELLED;
 }
 
-/* Between windows blocks come and go unseen: each begins with nothing. */
+/* Between windows blocks come and go unseen: each window begins with nothing
+ * live. */
 static vst_status open_window(vst__history *self)
 {
     for (int i = 0; i < VST_GROUPS; i++) {

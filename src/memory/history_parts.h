@@ -64,7 +64,7 @@ static inline uint64_t vst__history_size(const vst__memory_record *record)
 
 /* What the trace says of itself, and which counters are of memory. */
 void vst__history_read_facts(vst__history *self);
-/* Of a block that was added to its group, and of one that was taken out. */
+/* Tell of a block that was added to its group, or taken out of it. */
 vst_status vst__history_tell_alloc(vst__history *self,
                                    const vst__merge_stream *from,
                                    vst__history_group *of, uint32_t flags,

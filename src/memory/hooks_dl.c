@@ -43,8 +43,8 @@ void vst__before_loader(void)
     errno = error;
 }
 
-/* Those libraries that a library with an old-style path loads, and theirs, are
- * searched for there too. Nobody but the program hands on its own anyway. */
+/* A library with an old-style path (DT_RPATH) also applies it to the libraries
+ * that it loads, and to theirs. The program's own is used for all anyway. */
 static bool hands_on_a_path(const void *caller)
 {
     struct link_map *map = NULL;

@@ -35,12 +35,12 @@ void vst__live_free(vst__live *live);
 
 /* NULL: not live. Good until the next change. */
 const vst__block_info *vst__live_find(const vst__live *live, uint64_t address);
-/* Of an address that is not live. */
+/* The address must not be live. */
 vst_status vst__live_add(vst__live *live, const vst__block_info *block);
 bool vst__live_remove(vst__live *live, uint64_t address,
                       vst__block_info *removed);
 
-/* Of a range in which nothing is mapped. */
+/* Nothing may be mapped in its range. */
 vst_status vst__live_map(vst__live *live, const vst__block_info *map);
 /* Takes the first part of a mapping that lies in the range away, leaving what
  * is not in it; *found is false if there is none. */

@@ -38,7 +38,7 @@ typedef struct vst__merge {
     vst_ticks horizon; /* how far is looked ahead */
     uint64_t words;    /* of threads that were read to their end */
 
-    vst__block ahead; /* for who looks ahead */
+    vst__block ahead; /* to look ahead with */
     uint64_t recent[VST_RECENT_PLACES];
     uint64_t looked; /* at so many records */
 } vst__merge;
@@ -47,15 +47,15 @@ vst_status vst__merge_open(vst__merge *merge, vst_trace *trace,
                            const vst__window *window);
 void vst__merge_close(vst__merge *merge);
 
-/* Whose record is next; NULL after the last. */
+/* The stream whose record is next; NULL after the last. */
 static inline vst__merge_stream *vst__merge_first(const vst__merge *merge)
 {
     return merge->heap_count != 0 ? merge->heap[0] : NULL;
 }
 
-/* Goes on: the first one's record was taken. */
+/* Goes on after the first stream's record was taken. */
 vst_status vst__merge_next(vst__merge *merge);
-/* It was not: it is due later. */
+/* The first stream's record was not taken: it is due at `time`. */
 void vst__merge_wait(vst__merge *merge, vst_ticks time, vst__merge_order order);
 
 /* Whether another thread frees, within a moment, what the first one is about to

@@ -66,7 +66,7 @@ static inline uint64_t step(uint64_t lane, uint64_t address)
     return lane << 31 | lane >> 33;
 }
 
-/* In lanes: a multiplication takes long, but four take no longer. */
+/* In four lanes: independent multiplications run at the same time. */
 static uint64_t key_of_walk(const uintptr_t *addresses, size_t count,
                             vst_stack_id language)
 {

@@ -48,7 +48,7 @@ static const vst__hook *hook_of(const vst__object *object,
     if (type != IS_CALLED && type != IS_TAKEN &&
         (type != IS_STORED || at->r_addend != 0))
         return NULL;
-    /* What it defines itself is its own affair. */
+    /* What the library defines itself gets no hook. */
     if (ELF64_R_SYM(at->r_info) == 0 || symbol->st_shndx != SHN_UNDEF)
         return NULL;
     return hook_named(p, object->strings + symbol->st_name);

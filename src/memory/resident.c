@@ -22,7 +22,7 @@ _Atomic vst_ticks vst__resident_due = NEVER;
 static vst_id resident_id, files_id;
 static vst_ticks least_pause;
 static uint64_t peak_before;
-/* Of whoever samples. */
+/* Set by the thread that samples. */
 static _Atomic uint64_t peak_seen;
 
 static vst_id define(vst_recording *recording, const char *name)

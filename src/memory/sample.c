@@ -1,5 +1,5 @@
 /* Sampling: which allocations are recorded, and the set of their addresses, so
- * that of the frees only theirs are. Any thread, inside of any allocator:
+ * that only their frees are recorded. Any thread, inside of any allocator:
  * memory comes from the system alone, locks are held for a few loads and
  * stores.
  *
@@ -144,7 +144,7 @@ static bool has_room(shard *s)
     return true;
 }
 
-/* Those behind it move up, so that nobody's way to its place has a hole. */
+/* Entries behind the hole move up, so that no search ends at it too early. */
 static void take_out(shard *s, size_t hole)
 {
     size_t mask = s->capacity - 1;

@@ -1,7 +1,7 @@
 /* Going over all loaded libraries: at start, at stop, and when a program loads
  * more of them. Any thread, never inside of an allocator.
  *
- * The loader holds a lock of its own while its list is gone over, and other
+ * The loader holds a lock of its own while we go over its list, and other
  * threads may hold that one while they wait for locks of their program's. So no
  * hook of an allocator comes here, and the lock of this file is taken inside of
  * the loader's and never the other way round. What a library is called is

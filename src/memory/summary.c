@@ -187,7 +187,7 @@ static vst_status on_free(pass *p, thread_state *thread,
     return VST_OK;
 }
 
-/* What is live stays so, for all that is known. */
+/* What is live when a window ends counts as not freed. */
 static void end_window(pass *p)
 {
     vst_memory_summary *s = p->summary;
@@ -278,7 +278,7 @@ static vst_status on_loss(void *ctx, const vst_loss *loss)
 
 /* ---- from sums to the summary ------------------------------------------- */
 
-/* What is left over of estimates that were added and taken away again. */
+/* Estimates that were added and taken away again leave rounding errors. */
 static void tidy(vst_memory_amount *amount)
 {
     if (amount->count < 0.5)

@@ -287,8 +287,8 @@ static int by_start(const void *a, const void *b)
     return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* Where one library went and another came to its place, the first is believed:
- * a stack does not say when it was. */
+/* Where one library replaced another at an address, the first one counts: a
+ * stack does not say when it was taken. */
 static vst_status read_modules(vst__memory_frames *f)
 {
     size_t count = vst_trace_module_count(f->trace), kept = 0;

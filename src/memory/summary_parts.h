@@ -39,8 +39,8 @@ bool vst__serials_add(vst__serials *set, uint64_t serial);
 
 /* ---- what is reserved, what is resident: summary_resident.c -------------- */
 
-/* Address space by stack, and of it what there was when it was most: a stack's
- * is brought up to date before its first change after that. */
+/* Reserved address space by stack, now and when all together was most. A
+ * stack's `most` is brought up to date before its first change after that. */
 typedef struct vst__reserving {
     vst_memory_amount now, most;
     uint64_t mark; /* that `most` is of */
@@ -58,7 +58,7 @@ typedef struct vst__reservations {
 bool vst__reservations_begin(vst__reservations *reserved, size_t stack_count);
 void vst__reservations_add(vst__reservations *reserved,
                            const vst_memory_event *event);
-/* Those with this stack, when all were most. */
+/* What this stack had reserved when all together was most. */
 vst_memory_amount vst__reservations_of(const vst__reservations *reserved,
                                        size_t stack);
 

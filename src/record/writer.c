@@ -4,8 +4,8 @@
  *
  * Checkpoints. Where chunks may be dropped, each must be readable without those
  * before it: a run of a thread's words begins with an escape CHECKPOINT and
- * what the runs before left open. For that the words of a run are folded when
- * it is left; while they are written nothing is different. */
+ * what the runs before left open. To know that, the words of a run are folded
+ * when it is left; writing them costs no more. */
 #include <string.h>
 
 #include "base/heap.h"
@@ -14,7 +14,7 @@
 enum {
     HEADER_WORDS = 8, /* of the provider's, so that chunks are whole pages */
     FIRST_CHUNK_WORDS = 16 * 1024 / 8 - HEADER_WORDS,
-    /* With checkpoints, where what a thread has is missing to the others. */
+    /* With checkpoints: what one thread holds, the others cannot have. */
     FIRST_OF_FEW_WORDS = 4 * 1024 / 8 - HEADER_WORDS,
     LAST_CHUNK_WORDS = 1024 * 1024 / 8 - HEADER_WORDS,
     /* Kept free behind `limit`: a TIME escape and the word that needed it, then
@@ -57,7 +57,7 @@ static void begin_run(vst__writer *writer, vst_recording *recording,
         writer->hot.limit = writer->hot.cursor;
 }
 
-/* Its words may be anything by now. */
+/* Whether the storage is gone: the words may be anything by now. */
 static bool is_gone(const vst_recording *recording)
 {
     const vst_chunk_provider *provider = recording->provider;
@@ -65,7 +65,7 @@ static bool is_gone(const vst_recording *recording)
     return provider->is_gone && provider->is_gone(provider->ctx);
 }
 
-/* Of the words from here on none refers to one before. */
+/* No word from here on refers to an earlier one. */
 static void forget_recent(vst__writer *writer)
 {
     writer->first = writer->hot.floor = writer->hot.cursor;
@@ -85,8 +85,8 @@ static void leave_run(vst__writer *writer)
     writer->run = NULL;
 }
 
-/* Nothing is known of the thread from here on, and no chunk there to say it: it
- * is said as if it had been in words that were dropped. */
+/* Nothing is known of the thread from here on, and there is no chunk to say so.
+ * The next checkpoint says it, as if dropped words had. */
 static void lose_track(vst__thread *thread)
 {
     const uint64_t gap[2] = {vst_word_escape(VST_ESCAPE_GAP, 1, 0), 0};
@@ -124,7 +124,7 @@ static void seal(vst_recording *recording, vst_chunk *chunk,
         provider->ctx, chunk, (size_t)(cursor - chunk->words), segments);
 }
 
-/* Threads that wait, whose last run was dropped. */
+/* Marks waiting threads whose last run was dropped. */
 static void mark_gone(vst_recording *recording)
 {
     const vst_chunk_provider *provider = recording->provider;
@@ -138,14 +138,14 @@ static void mark_gone(vst_recording *recording)
         }
 }
 
-/* What a fresh chunk has to have: room for a record of `need` words behind a
+/* A fresh chunk must have room for a record of `need` words behind a
  * checkpoint, which may be cut. */
 static size_t least_words(size_t need)
 {
     return CHECKPOINT_WORDS + need + 2 * SLACK_WORDS;
 }
 
-/* A checkpoint is to be whole, and to leave room for what follows. */
+/* Room for a whole checkpoint and for what follows it. */
 static size_t wanted_words(const vst__writer *writer,
                            const vst_recording *recording, size_t need)
 {
@@ -167,7 +167,7 @@ static vst_status acquire(const vst__writer *writer, vst_recording *recording,
     vst_status status = provider->acquire(provider->ctx, writer->number, words,
                                           least_words(need), chunk);
     if (status != VST_OK && recording->checkpoints && recording->spares) {
-        /* What waits for other threads can be had again, once it is sealed. */
+        /* Spares can be reused once they are sealed. */
         vst__spares_seal(recording);
         status = provider->acquire(provider->ctx, writer->number, words,
                                    least_words(need), chunk);
@@ -195,7 +195,7 @@ static void begin_chunk(vst__writer *writer, vst_recording *recording,
     forget_recent(writer);
 }
 
-/* A checkpoint is to be whole, and to leave room for what follows. A chunk that
+/* A spare must hold a whole checkpoint and what follows it. A chunk that
  * is gone is sealed, so that its words are counted as lost. */
 static bool is_worth_taking(const vst__writer *writer,
                             const vst_recording *recording,
@@ -378,7 +378,7 @@ void vst__writer_leave_what_is_gone(vst__writer *writer)
 }
 
 /* A thread that waits in a call, and has no writer because it recorded nothing
- * since it was told of, would be missing from what is kept. */
+ * since its last checkpoint, would be missing from what is kept. */
 static void tell_again(vst_recording *recording)
 {
     if (recording->tells_again || !recording->has_gone)
@@ -439,7 +439,7 @@ void vst__writer_ask_again(vst__writer *writer, size_t need)
         return;
     uint64_t lost = writer->lost - writer->lost_before;
     begin_chunk(writer, writer->recording, need, &chunk);
-    /* What was open then is known to nobody now. */
+    /* What was open then is not known any more. */
     if (lost)
         vst__writer_escape(writer, VST_ESCAPE_LOST, &lost, 1);
     vst__writer_escape(writer, VST_ESCAPE_GAP, &gap_ends, 1);

@@ -1,5 +1,5 @@
-/* The slots of slots.h: how large a chunk is, and where it goes. What then
- * becomes of the parts is slot_parts.c. One thread at a time. */
+/* The slots of slots.h: how large a chunk is, and where it goes. slot_parts.c
+ * keeps the parts. One thread at a time. */
 #include "store/slots.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ void vst__slots_init(vst__slots *slots, uint64_t max_size, uint64_t keep_ns,
         return;
     slots->size = slot_size(max_size);
     slots->max_size = max_size;
-    /* A little more: the rate of the clock is known better later. */
+    /* Keeps a little more: the rate of the clock is not known well yet. */
     if (keep_ns != 0) {
         double ticks = (double)keep_ns * 1.01e-9 * ticks_per_second;
         slots->keep = ticks < 1e18 ? (vst_ticks)ticks + 1 : UINT64_MAX;
@@ -158,7 +158,7 @@ static bool can_be_had(const vst__slots *slots, uint8_t order)
     return false;
 }
 
-/* Without what is free, the oldest part has to do as it is. */
+/* Free parts cannot be used: the oldest part is taken, if it is long enough. */
 static vst__slot_step choose_oldest(const vst__slots *slots,
                                     const vst__slot_wish *wish,
                                     vst__slot_room *room)
@@ -192,7 +192,7 @@ vst__slot_step vst__slots_choose(const vst__slots *slots,
         *room = room_of(slots, oldest);
         if (room->size == wish->size && !vst__part_is_drained(slots, oldest))
             return VST_SLOT_TAKE;
-        /* Not in vain. */
+        /* Where much is free, drop only if that can make the room. */
         if (!crowded || can_be_had(slots, vst__part_order(wish->least)))
             return VST_SLOT_DROP;
     }

@@ -7,13 +7,14 @@
  * way, 17 in fresh anonymous memory, 29 in a plain mapping; 11 of them are the
  * clock.
  *
- * Somebody else may cut the file meanwhile. What is stored there then would end
- * the program, unless who takes SIGBUS asks os.h about it; it is noticed here
- * also before a chunk is mapped. From then on the file is left alone.
+ * Other programs may cut the file meanwhile. A store into the part that is gone
+ * would end the program, unless the handler of SIGBUS asks os.h about it. A cut
+ * is also noticed here, before a chunk is mapped. From then on the file is left
+ * alone.
  *
  * In a bounded file (slots.h) chunks are slots or parts of them, and the oldest
- * sealed ones are emptied and used again. What dies in the middle of that
- * leaves an empty chunk. Parts that are free hold nothing but zeros. */
+ * sealed ones are emptied and used again. A process that dies in the middle of
+ * that leaves an empty chunk. Parts that are free hold nothing but zeros. */
 #include "store/writer_chunks.h"
 
 #include <errno.h>
@@ -105,7 +106,7 @@ static uint64_t whole_pages(uint64_t size)
     return (size + VST_CHUNK_ALIGN - 1) & ~(uint64_t)(VST_CHUNK_ALIGN - 1);
 }
 
-/* The magic comes last: a chunk is there with all of its header, or not at all.
+/* The magic is stored last: a chunk is there with its whole header, or not.
  * Pairs with a reader that takes a header without one for the end. */
 static void write_chunk_header(vst_chunk_header *at, vst_chunk_header header)
 {
@@ -120,10 +121,10 @@ static void write_chunk_header(vst_chunk_header *at, vst_chunk_header header)
 /* ---- room -----------------------------------------------------------------
  */
 
-/* Empties a sealed chunk, which is replaced by an empty one as long as it: from
- * then on a reader finds nothing that is in it. The magic goes first and comes
- * last, so that neither a death in between nor somebody who reads meanwhile
- * takes the new words for the old ones'. The exchange is a full barrier: a
+/* Replaces a sealed chunk by an empty one of the same length: from then on a
+ * reader finds nothing in it. The magic is removed first and stored last, so
+ * that no reader takes new words for old ones, even if the process dies in
+ * between. The exchange is a full barrier: a
  * memset may store around the caches, but not before it. It pairs with a reader
  * that looks at the header again after it read words. */
 static void empty_chunk(vst__file *file, const vst__slot_room *old,
@@ -141,14 +142,14 @@ static void empty_chunk(vst__file *file, const vst__slot_room *old,
     memset(words, 0, old->size - sizeof header);
 }
 
-/* An empty chunk becomes zeros. */
+/* Makes an empty chunk zeros. */
 static void clear_header(vst_chunk_header *at)
 {
     __atomic_exchange_n(&at->magic, 0, __ATOMIC_SEQ_CST);
     memset(at, 0, sizeof *at);
 }
 
-/* The oldest part is emptied, and free. */
+/* Empties the oldest part and frees it. */
 static vst_status drop(vst__file *file, const vst__slot_room *oldest,
                        uint32_t wanted, const vst_chunk_header *header)
 {
@@ -175,7 +176,7 @@ static void note_taken(vst__file *file, const vst__slot_room *found,
         vst__slots_take_fixed(&file->slots, found);
 }
 
-/* What was found, emptied. */
+/* Empties the part that was found, and takes it. */
 static vst_status take_found(vst__file *file, const vst__slot_room *found,
                              const vst_chunk_header *header, mapped_room *room)
 {
@@ -195,7 +196,7 @@ static vst_status take_found(vst__file *file, const vst__slot_room *found,
     return VST_OK;
 }
 
-/* At the end of the file. */
+/* Takes room at the end of the file. */
 static vst_status grow(vst__file *file, uint64_t size, mapped_room *room)
 {
     vst_status status =
@@ -209,7 +210,7 @@ static vst_status grow(vst__file *file, uint64_t size, mapped_room *room)
     return VST_OK;
 }
 
-/* A new slot, of which as much gets storage as is needed. */
+/* Adds a slot; only what is needed of it gets storage. */
 static vst_status grow_by_slot(vst__file *file, uint32_t size,
                                const vst_chunk_header *header,
                                mapped_room *room)
@@ -347,7 +348,7 @@ vst_status vst__file_new_chunk(vst__file *file, vst_chunk_kind kind,
     return VST_OK;
 }
 
-/* Of a chunk in a file that was cut, how many words lie behind its end. */
+/* How many words of a chunk lie behind the end of a file that was cut. */
 static size_t words_cut_off(const vst__file *file, const vst_chunk *chunk,
                             size_t used)
 {
@@ -359,8 +360,8 @@ static size_t words_cut_off(const vst__file *file, const vst_chunk *chunk,
     return size < used ? used - (size_t)size : 0;
 }
 
-/* The file's size is asked for: what was cut off may lie behind the last page
- * that somebody stored to, and then no store has failed. */
+/* Asks for the file's size: what was cut off may lie behind the last page that
+ * was stored to, and then no store has failed. */
 size_t vst__file_seal_chunk(vst__file *file, vst_chunk *chunk, size_t used,
                             uint32_t segments)
 {
