@@ -1,4 +1,4 @@
-// Rules that find mistakes. Names that nobody defines and types are tsc's to find; how lines look is nobody's.
+// Rules that find mistakes. tsc checks types and undefined names; nothing checks how lines look.
 export default [
   { ignores: ["src/export/memory/memory_page/"] }, // parts of one script, which is checked as a whole
   {
