@@ -62,7 +62,7 @@ class Session:
         max_snapshots: int,
         window_ns: int,
     ) -> None:
-        """Before the first start: what asks for snapshots while it records."""
+        """Called before the first start: sets what asks for snapshots while it records."""
     def engine_note(self) -> str | None: ...
     def snapshots(self) -> tuple[list[tuple[str, str, str | None]], int]:
         """Those that were asked for (path, reason, what went wrong), and how many more there would have been."""
@@ -72,13 +72,14 @@ class Session:
     def lost(self) -> int: ...
     @property
     def was_cut(self) -> bool:
-        """Somebody else made the file shorter while it was recorded: nothing more is."""
+        """Somebody else made the file shorter while it was recorded, and recording ended there."""
     @property
     def engine(self) -> str: ...
 
 table_names: tuple[str, ...]
-kind_names: tuple[str, ...]  # of definitions, by number; the first is for what is no kind
 """The tables that there are, see vestige.tables."""
+kind_names: tuple[str, ...]
+"""The kinds of definitions, by number; the first stands for no kind."""
 
 class Table:
     """A table of traces, which hands out Arrow streams."""
@@ -91,7 +92,7 @@ class Table:
         ],
     ) -> None:
         """A source is (path, process, offset_ns, from_ns, to_ns, parent_pid, rank, world_size, host, name, command,
-        ended); a number that is not known is -1, and a bound that there is not 0."""
+        ended). A number that is not known is -1, a missing bound 0."""
     @property
     def name(self) -> str: ...
     @property
@@ -136,13 +137,13 @@ class Trace:
     def set_offset(self, ns: int) -> None:
         """Moves the whole trace in time, by so much from what its own clock says."""
     def set_range(self, from_ns: int | None = None, to_ns: int | None = None) -> None:
-        """From now on shows only what was open or happened from then to then, both included: in every method here, in
-        exports, and in the times that info() tells. None: no such bound. After set_offset, if that is called."""
+        """Restricts every method here, exports, and the times of info() to what was open or happened in
+        [from_ns, to_ns], inclusive. None: no such bound. Call set_offset() before it, if at all."""
     def spans(self, name: str, *, limit: int = 100_000, progress: Progress | None = None) -> list[tuple[int, int]]:
         """Start and end of the spans of a name, those that end first, in the order of their ends. A name is one as
         shown (`f.py(3): C.f`), a qualified one (`C.f`) or its last part (`f`), whichever there is first."""
     def definitions(self) -> list[tuple[int, str] | None]:
-        """Kind and name of what spans are of, by id."""
+        """By id: the kind and name of what spans stand for."""
     def events(
         self,
         *,
@@ -213,7 +214,7 @@ class Trace:
         middle."""
 
 def set_graph(observer: int, thread_function: int = 0) -> None:
-    """Whether annotations are nodes of the execution trace: of which observer, 0: of none."""
+    """From now on, annotations are nodes of the execution trace of this observer; 0: of none."""
 
 def export_traces(
     traces: Sequence[Trace],
@@ -225,7 +226,7 @@ def export_traces(
     format: str | None = None,
     observer: int = 0,
 ) -> int:
-    """Writes several traces as one document. Gives the depth from which calls were summed up, 0 where none were."""
+    """Writes several traces as one document. Returns the depth from which calls were summed up, 0 where none were."""
 
 def node_ids(traces: Sequence[Trace], *, all_windows: bool = True, observer: int = 0) -> dict[int, int]:
     """By number of the record function: the id of its node in the execution trace of the same traces, if they were
@@ -239,7 +240,7 @@ def export_memory(
     temporary: int = 1,
     progress: Progress | None = None,
 ) -> int:
-    """Writes memory histories in the format that the suffix names; `view` is that of folded stacks. Gives how many
+    """Writes memory histories in the format that the suffix names; `view` is that of folded stacks. Returns how many
     frames stacks were cut to, 0 where they are whole."""
 
 def recover(source: str | bytes, target: str | bytes, *, overwrite: bool = False) -> None:
@@ -307,7 +308,7 @@ def leave_out(code: CodeType, /) -> None:
     """Calls of it are not recorded."""
 
 def on_exit(function: Callable[[int], list[bytes] | None] | None, /) -> None:
-    """os._exit calls function(code) in this process before it ends it; what a command prints that it gives as a result
+    """os._exit calls function(code) before it ends this process. If that returns a command, what the command prints
     goes to standard error."""
 
 def set_annotation_stacks(on: bool) -> None: ...
@@ -324,7 +325,7 @@ def hooks_in_place() -> int: ...
 @final
 class View:
     """Pictures of a trace, from an index that is built once and kept beside the file (<vestige/view.h>). Any thread may
-    ask, several at once. Progress is told about every 50 ms; what it raises ends the answer."""
+    ask, several at once. Progress is called about every 50 ms; an exception from it ends the answer."""
 
     def __init__(
         self,
@@ -342,7 +343,7 @@ class View:
         """number, tid, name, depth (rows: `levels` of the stack, then those of spans beside it), start_ns, end_ns,
         spans, records."""
     def set_offset(self, ns: int) -> None:
-        """Moves all of it in time, by so much from what the trace's own clock says. Not while others ask."""
+        """Moves all of it in time, by so much from what the trace's own clock says. Not while other threads ask."""
     def window(
         self, from_ns: int, to_ns: int, pixels: int, *, threads: Sequence[int] | None = None, max_depth: int = 0
     ) -> bytes: ...
@@ -396,7 +397,7 @@ class Traceback:
     def native_frames(self) -> int: ...
 
 class CapturedTraceback:
-    """A traceback that can be let go of."""
+    """A traceback that can be released."""
 
     @property
     def tb(self) -> Traceback | None: ...

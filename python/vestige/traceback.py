@@ -10,7 +10,7 @@ The names are those of torch.utils._traceback and torch._C._profiler. With cpp=T
 Python frames stand among them, each just inside of the C function that evaluates it. `script` is accepted and has no
 effect: it means TorchScript, whose frames only torch knows.
 
-A traceback may be dropped on any thread and under any lock. What it referred to is let go of when the next one is
+A traceback may be dropped on any thread and under any lock. What it referred to is released when the next one is
 taken, or by free_dead_captured_tracebacks().
 """
 
@@ -50,7 +50,7 @@ SHOWN_REPEATS = 3  # as traceback has it
 
 
 class CapturedTraceback(_CapturedTraceback):
-    """A traceback that can be let go of: extract() takes one, the rest names it.
+    """A traceback that can be released: extract() takes it, the other methods name it.
 
     Taking it costs a fraction of a microsecond, so it may stay in a program for good. It cannot tell what the lines of
     the source were: like traceback, summary() and format() read them from the files when they are called.

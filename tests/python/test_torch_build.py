@@ -150,7 +150,7 @@ def test_a_library_in_another_users_cache_is_not_loaded(place, built):
     assert "aten::sin" in names
     own = place / "home" / ".cache" / "vestige" / "torch"
     assert lines[-1] == (
-        f"vestige: a cache of native code is not safe and not used: {place}/cache belongs to another user; "
+        f"vestige: a cache of native code is not safe, so it is not used: {place}/cache belongs to another user; "
         f"{own} is used instead"
     )
     assert (place / "runs").read_text() == "run\n"
@@ -166,7 +166,7 @@ def test_without_any_safe_cache_it_is_built_for_the_process_alone(place, built):
     names, lines = finish(start(place, text, HOME=str(place / "home"), TMPDIR=str(place / "bin")))
     assert "aten::sin" in names
     assert lines[0] == (
-        f"vestige: a cache of native code is not safe and not used: other users can write to {place}/cache; "
+        f"vestige: a cache of native code is not safe, so it is not used: other users can write to {place}/cache; "
         f"other users can write to {place}/home; the recorder of operators is built for this process alone"
     )
     assert os.listdir(place / "cache") == os.listdir(place / "home") == []

@@ -21,7 +21,7 @@ class ProfilerActivity(enum.Enum):
     PrivateUse1 = 5
 
 
-CPU_TYPES = frozenset(  # what torch knows of the CPU's
+CPU_TYPES = frozenset(  # torch's names of what the CPU does
     (
         "CPU_INSTANT_EVENT",
         "CPU_OP",
@@ -46,7 +46,7 @@ def supported_activities() -> set[ProfilerActivity]:
 
 
 def listed(activities: Iterable[Any]) -> list[Any]:
-    """What can be gone over twice."""
+    """As a list, since it is read twice."""
     try:
         return list(activities)
     except TypeError:

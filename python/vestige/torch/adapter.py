@@ -1,9 +1,8 @@
 """Operators of torch: makes its observer record while vestige does.
 
 The observer is a library in C++ (_torch/operators.cpp) that belongs to one version of torch: build.py makes it,
-once. It is loaded only where torch is: at the start of a recording, or when the program loads torch while one is under
-way.
-Without it everything else is recorded as ever, and one line says so.
+once. It is loaded only where torch is: at the start of a recording, or when the program imports torch while one is
+under way. Without it everything else is recorded as ever, and one line says so.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ WATCHING = ("vst_torch_attend", "vst_torch_without", "vst_torch_is_watched")
 HANDED_ON = ("vst_torch_thread", "vst_torch_hush", "vst_torch_note", *WATCHING)
 
 _library: Any = None  # ctypes' handle, once it is loaded
-_pid = 0  # that tried to load it
+_pid = 0  # the process that tried to load it
 _flags: int | None = None  # of the recording under way
 _off = False  # by the environment
 _table: Any = None  # the address of vst_api
 _addresses: dict[str, int] = {}  # of those functions
-_thread = 0  # that of the function which numbers threads as torch does
+_thread = 0  # the address of the function that numbers threads as torch does
 _announced: ModuleType | None = None  # torch.autograd.profiler, once it was told
 _starts: list[tuple[ModuleType, str, Any, Any]] = []  # module, name, what it had and what it has
 _graph: tuple[int, int, bytes | None, bytes | None] = (0, 0, None, None)  # what vst_torch_graph is given
@@ -47,7 +46,7 @@ _step_hook: Any = None  # that torch calls after an optimizer's step, while it i
 
 
 def prepare() -> None:
-    """Before a recording: does all that would be recorded as calls, and loads the observer where torch is."""
+    """Called before a recording: makes the calls that must not be in it, and loads the observer where torch is."""
     global _off
     _off = os.environ.get("VESTIGE_TORCH", "") == "0"
     if _is_loaded():
@@ -65,8 +64,8 @@ def start(
     with_modules: bool = False,
     storages: bool = False,
 ) -> None:
-    """In a recording that has just begun. Where torch is not there yet, the observer starts when it comes: the recorder
-    sees the call that imports it, if all calls are recorded, else it is waited for."""
+    """Called in a recording that has just begun. Where torch is not imported yet, the observer starts when it is: the
+    recorder sees the import if all calls are recorded, else a finder waits for it."""
     global _flags
     _flags = SHAPES * record_shapes | FLOPS * with_flops | MEMORY * memory | OVERLOADS * overload_names | IDS * ids
     _flags |= MODULES * with_modules
@@ -81,7 +80,7 @@ def start(
 
 
 def stop() -> None:
-    """Before the recording ends. Nothing of it is left in torch."""
+    """Called before the recording ends. Leaves nothing in torch."""
     global _flags
     _flags = None
     _core.await_framework(None)
@@ -110,8 +109,8 @@ def after_fork() -> None:
 
 
 def set_graph(observer: int, ranges: bool = False, names: Sequence[str] = (), folder: str = "") -> None:
-    """Whether operators are nodes of the execution trace too, from now on: for which observer, 0: for none. names are
-    those of operators whose integral tensors are kept as files in the folder."""
+    """From now on, operators are also nodes of the execution trace of this observer; 0: of none. `names` are operators
+    whose integral tensors are kept as files in the folder."""
     global _graph
     listed = f",{','.join(names)},".encode() if names and folder else None
     _graph = (observer, int(ranges), listed, os.fsencode(folder) if listed else None)
@@ -154,13 +153,13 @@ def _begin() -> None:
     if _library is not None:
         _watch_fast_contexts()
     if _library is not None and (_library.vst_torch_graph(*_graph) or _library.vst_torch_start(_table, _flags)):
-        tell("torch's operators are not recorded: its observer could not be placed")
+        tell("torch's operators are not recorded: its observer could not be installed")
     elif _library is not None and _flags & STORAGES:
         _watch_tensors(sys.modules["torch"])
 
 
 def _watch_fast_contexts() -> None:
-    """They are watched for as long as some thread may have the observer in the place of a profiler."""
+    """Watches _RecordFunctionFast for as long as a thread may have the observer in a profiler's place."""
     kind = getattr(sys.modules.get("torch._C._profiler"), "_RecordFunctionFast", None)
     if isinstance(kind, type):
         _core.watch_fast_contexts(kind, *[_addresses[name] for name in WATCHING])
@@ -186,8 +185,8 @@ def _code(owner: object, name: str) -> CodeType | None:
 
 
 def _announce(module: ModuleType | None) -> None:
-    """Tells torch of a profiler; None: no more. It then annotates compiled code, and its own profilers find the place
-    where allocations are reported free when they start."""
+    """Tells torch that a profiler runs; None: that it has ended. torch then annotates compiled code, and its own
+    profilers find the place where allocations are reported free when they start."""
     global _announced, _set_flag
     if module is not None and _announced is None:
         _announced = module
@@ -212,7 +211,7 @@ def _announce(module: ModuleType | None) -> None:
 
 
 def _after_making_way(original: Any) -> Any:
-    """In the place of what a profiler of torch's calls when it starts."""
+    """Replaces what torch's profilers call when they start."""
 
     def start(*args: Any, **kwargs: Any) -> Any:
         if _library is not None:
@@ -223,7 +222,7 @@ def _after_making_way(original: Any) -> Any:
 
 
 def _load() -> None:
-    """Tries once in a process; what went wrong was told."""
+    """Tries once per process, and reports a failure then."""
     global _library, _pid, _table, _thread
     if _library is not None or _pid == os.getpid():
         return
@@ -249,7 +248,7 @@ def _load() -> None:
 
 
 def tell(line: str) -> None:
-    """One line for who runs the program."""
+    """Reports one line to the person who runs the program."""
     standard_error.say(line)
 
 

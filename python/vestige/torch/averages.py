@@ -96,7 +96,7 @@ class FunctionEventAvg(FormattedTimes):
 
     @property
     def cpu_parent(self) -> Any:
-        """That of the first event; what is left out of the list is passed over."""
+        """That of the first event; calls that the list leaves out are skipped."""
         first = self._first_event()
         parent = None if first is None else first.cpu_parent
         if self._results is not None and not self._with_calls:
@@ -215,7 +215,7 @@ def average_stacks(results: Results, with_calls: bool, by_shapes: bool, depth: i
         outer = stacks[node[0]] if node[0] >= 0 else ()
         stacks.append((name, *outer[: depth - 1]) if kind in CALLS else outer)
     own = [node[6] for node in nodes]
-    if not with_calls:  # what is left out leaves its time to what it ran in
+    if not with_calls:  # the time of a call left out goes to what it ran in
         for at in range(len(nodes) - 1, -1, -1):
             if known[at][0] in CALLS and nodes[at][0] >= 0:
                 own[nodes[at][0]] += own[at]
@@ -242,7 +242,7 @@ def average_stacks(results: Results, with_calls: bool, by_shapes: bool, depth: i
 
 
 def average_events(events: Iterable[Any], by_shapes: bool, depth: int, by_overload: bool) -> list[FunctionEventAvg]:
-    """Of any list of events."""
+    """The averages of any list of events."""
     rows: dict[tuple[Any, ...], FunctionEventAvg] = {}
     for event in events:
         key: tuple[Any, ...] = (event.key, event.node_id, event.is_user_annotation)

@@ -1,10 +1,10 @@
 """Builds the observer of torch's operators: a library for one version of torch and one of vestige.
 
 `python -m vestige.torch_build` builds it into the package itself, for all who use it; else it is built on first use
-into the user's cache. It is complete under its name or not there: processes that build it at once do not disturb each
-other. Behind the library's own bytes stands their hash: loading half a library would end the process. Nothing is
-loaded from a cache that another user could have written to (private_folder): a line says so, and the next place is
-taken, in the end a temporary folder.
+into the user's cache. The file gets its name when it is complete, so processes that build it at the same time do not
+disturb each other. A hash follows the library's own bytes: loading half a library would crash the process. Nothing is
+loaded from a cache that another user could have written to (private_folder): one line says so, and the next folder is
+tried, at last a temporary one.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _build_for_now(name: str, torch: ModuleType, tell: Callable[[str], None], re
 
 def _tell_refused(refused: list[str], instead: str, tell: Callable[[str], None]) -> None:
     if refused:
-        tell(f"a cache of native code is not safe and not used: {'; '.join(dict.fromkeys(refused))}; {instead}")
+        tell(f"a cache of native code is not safe, so it is not used: {'; '.join(dict.fromkeys(refused))}; {instead}")
 
 
 def _build_in(folder: str, name: str, torch: ModuleType, tell: Callable[[str], None]) -> Any:
@@ -90,7 +90,7 @@ def _build_in(folder: str, name: str, torch: ModuleType, tell: Callable[[str], N
 
 
 def library_name(torch: ModuleType) -> str:
-    """Of the file that belongs to this torch, this vestige and this machine."""
+    """The name of the file for this torch, this vestige and this machine."""
     from hashlib import sha256
 
     state = sha256()
@@ -120,7 +120,7 @@ def _home_of_user() -> str:
 
 
 def build(torch: ModuleType, path: str) -> None:
-    """Compiles the library to path, which has it as a whole or not at all."""
+    """Compiles the library to `path`, where it is complete or not at all."""
     import subprocess
     import tempfile
 
@@ -166,7 +166,7 @@ def _compiler() -> list[str]:
     given = split(os.environ.get("CXX", ""))
     if given:
         if which(given[0]) is None:
-            raise BuildError(f"CXX names {given[0]}, which is not there")
+            raise BuildError(f"CXX names {given[0]}, which was not found")
         return given
     for name in COMPILERS:
         path = which(name)
@@ -195,8 +195,8 @@ def _is_whole(path: str) -> bool:
 
 
 def _load_own(path: str, torch: ModuleType) -> Any:
-    """From a folder that is safe: a file there that is not this user's, or that others can write to, was put there
-    before the folder was, and is removed."""
+    """Loads from a safe folder. A file there that is not this user's, or that others can write to, was there before the
+    folder was safe, and is removed."""
     try:
         if private_folder.is_own_file(path):
             return _load(path, torch)

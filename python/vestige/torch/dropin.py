@@ -101,7 +101,7 @@ def _stand_in() -> None:
     from .steps import _default_schedule_fn
 
     for name in (MODULE, INNER):
-        module = ModuleType(name, "vestige in the place of a torch that is not there.")
+        module = ModuleType(name, "vestige in the place of torch.profiler: torch is not installed.")
         module.__spec__ = ModuleSpec(name, None)
         for each in NAMES:
             setattr(module, each, getattr(vestige, each))
@@ -121,4 +121,4 @@ def _remove_stand_ins() -> None:
 
 
 _arrival = Arrival(MODULE, _patch)
-_torch_arrival = Arrival("torch", lambda _: None, before=_remove_stand_ins)  # installed, or found, after all
+_torch_arrival = Arrival("torch", lambda _: None, before=_remove_stand_ins)  # torch was installed, or found, after all

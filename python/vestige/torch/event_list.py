@@ -94,7 +94,7 @@ class EventList(list):  # type: ignore[type-arg]
         return EventList(rows, profile_memory=self._profile_memory, with_flops=self._with_flops)
 
     def _is_whole(self) -> bool:
-        """Whether it holds what it was made with."""
+        """Whether it still holds all the events that it was made with."""
         return self._results is not None and len(self) == self._results.store.count
 
     def total_average(self) -> FunctionEventAvg:
@@ -123,7 +123,7 @@ class EventList(list):  # type: ignore[type-arg]
         )
 
     def export_chrome_trace(self, path: str) -> None:
-        """Writes the recording that they are of as Chrome JSON."""
+        """Writes the recording that these events belong to as Chrome JSON."""
         if self._results is None:
             raise RuntimeError("only the list that events() returns can be exported")
         self._results.export(path)

@@ -40,7 +40,7 @@ class DeviceType:
 
 
 def device_type() -> Any:
-    """Where all that is recorded ran; torch's own member if torch is there to compare it with."""
+    """The CPU, where all that is recorded ran: torch's own member if torch is loaded."""
     torch = sys.modules.get("torch.autograd")
     return torch.DeviceType.CPU if torch is not None and hasattr(torch, "DeviceType") else DeviceType.CPU
 
@@ -167,14 +167,14 @@ def flat_shapes(dims: Sequence[Any]) -> list[Any]:
 
 
 def rewrite(name: str) -> str:
-    """Steps are one in tables."""
+    """All steps have one name in tables."""
     return "ProfilerStep*" if name.startswith(STEP) else name
 
 
 class FunctionEvent(FormattedTimes):
     """One call, operator or annotation, with the fields that torch.profiler gives it. Times are in µs.
 
-    Beside torch's meaning of them: id is the event's number in the exported file ("Ev Idx"), self_cpu_time_total is
+    Differences from torch: id is the event's number in the exported file ("Ev Idx"), self_cpu_time_total is
     never negative, stack begins with the function itself, and thread is the system's number.
     """
 
@@ -248,7 +248,7 @@ class FunctionEvent(FormattedTimes):
         return ""
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
-        """For who has work of a device to add; none is recorded here."""
+        """For callers that add work of a device; vestige records none."""
         from collections import namedtuple
 
         Kernel = namedtuple("Kernel", "name device duration")

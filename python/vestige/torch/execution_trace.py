@@ -46,7 +46,7 @@ class ExecutionTraceObserver:
         self.extra_resources_collection = False
         self.resources_dir = ""
         self.output_file_path = ""
-        self._number = 0  # that its nodes have
+        self._number = 0  # marks its nodes
         self._pieces: list[_core.Session] = []  # recordings with nodes in them
         self._own: _core.Session | None = None  # the one that is made here, for when there is no profile
         self._integral: tuple[bool, list[str]] = (False, [])
@@ -59,7 +59,7 @@ class ExecutionTraceObserver:
 
     @staticmethod
     def build_execution_trace_obs_from_env() -> ExecutionTraceObserver | None:
-        """A registered one that writes to a temporary file, if ENABLE_PYTORCH_EXECUTION_TRACE or
+        """A registered observer that writes to a temporary file, if ENABLE_PYTORCH_EXECUTION_TRACE or
         VESTIGE_EXECUTION_TRACE is 1, else None. …_EXTRAS=1 makes it collect resources too."""
         if not _is_set(""):
             return None
@@ -77,7 +77,7 @@ class ExecutionTraceObserver:
         return observer
 
     def set_extra_resource_collection(self, val: bool) -> None:
-        """Whether what it takes to replay the graph is kept too, in a folder beside the file: generated kernels, and
+        """Whether to keep what a replay of the graph needs, in a folder beside the file: generated kernels, and the
         contents of integral tensors of the operators that …_SAVE_INTEGRAL_TENSOR_DATA names. After
         register_callback()."""
         self.extra_resources_collection = val
@@ -183,7 +183,7 @@ class ExecutionTraceObserver:
         self._set_graph()
 
     def _leave(self) -> None:
-        """Nowhere."""
+        """Nodes go nowhere any more."""
         adapter.set_graph(0)
         if self._own is not None and self._own.recording:
             adapter.stop()
@@ -255,7 +255,7 @@ class ExecutionTraceObserver:
 
 
 def _empty(copy: str) -> _core.Trace:
-    """Nothing was recorded for this observer, which is a graph as well."""
+    """A trace without nodes, for an observer that recorded nothing: its graph is empty."""
     if _core.recording():
         _core.snapshot(copy, overwrite=True)
         return _core.Trace(copy)
@@ -272,7 +272,7 @@ def _explained(error: BaseException, file: str) -> tuple[Any, ...]:
 
 
 def _check_writable(path: str) -> None:
-    """Now rather than at the end."""
+    """Fails now rather than at the end of the program."""
     if not os.path.basename(path) or os.path.isdir(path):
         raise IsADirectoryError(21, "the execution trace needs a file, and this is a folder", path)
     if os.path.exists(path):
@@ -312,6 +312,6 @@ def _after_fork() -> None:
     adapter.set_graph(0)
 
 
-_inherited: list[Any] = []  # of the parent's recordings, which a child must not end
+_inherited: list[Any] = []  # the parent's recordings, kept alive: a child must not end them
 atexit.register(_write_at_exit)
 os.register_at_fork(after_in_child=_after_fork)

@@ -38,9 +38,9 @@ _warned = False
 
 
 class _ExperimentalConfig:
-    """Options of torch.profiler without a promise.
+    """torch.profiler's experimental options.
 
-    verbose                 Python functions stand in tables beside operators
+    verbose                 tables show Python functions beside operators
     profile_all_threads     accepted: all threads are recorded anyway
     capture_overload_names  operators have their overload's name
     record_python_gc_info   garbage collections are recorded, also where install() has set torch's defaults

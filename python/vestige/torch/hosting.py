@@ -1,7 +1,7 @@
 """Where nodes of the execution trace go: into the recording of a profile while there is one, else into one that the
-observer makes itself. A profile tells of its beginning and its end; the running observer is told.
+observer makes itself. A profile calls begin() and end(), which move the running observer from one to the other.
 
-Loaded with profile; it must cost nothing there.
+profile imports this module, so loading it must cost next to nothing.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from .execution_trace import ExecutionTraceObserver
 
-NUMBERS = 255  # that observers have in one recording
+NUMBERS = 255  # of observers in one recording, at most
 
 _host: ref[profile] | None = None  # the profile that records or is about to; one that is dropped stops
-_pid = 0  # in which it does: a child has only a copy
+_pid = 0  # the process it records in: a forked child has only a copy
 running: ref[ExecutionTraceObserver] | None = None  # the observer that runs; the program may drop it
 _number = 0  # given last
 _joined = 0  # observers with nodes in the session
@@ -30,13 +30,13 @@ def _observer() -> ExecutionTraceObserver | None:
 
 
 def session() -> _core.Session | None:
-    """That of the profile which records, or is about to."""
+    """The session of the profile that records, or is about to."""
     host = None if _host is None or _pid != os.getpid() else _host()
     return None if host is None else host._session
 
 
 def begin(prof: profile) -> bool:
-    """Before a profile records. False: another one does, and this one will be refused."""
+    """Called before a profile records. Returns False if another one does: this one will be refused."""
     global _host, _pid, _joined
     if session() is not None:
         return False
@@ -50,14 +50,14 @@ def begin(prof: profile) -> bool:
 
 
 def begun() -> None:
-    """It records."""
+    """Called once the profile records."""
     observer = _observer()
     if observer is not None:
         observer._record_pg_config()
 
 
 def end(prof: profile) -> None:
-    """After it stopped: an observer that goes on does so alone."""
+    """Called after the profile stopped: an observer that still runs goes on alone."""
     global _host
     if session() is not prof._session:
         return
@@ -69,7 +69,7 @@ def end(prof: profile) -> None:
         return
     try:
         observer._join()
-    except (OSError, RuntimeError) as error:  # which is no trouble of the profile's
+    except (OSError, RuntimeError) as error:  # the profile itself is complete
         from .adapter import tell
 
         observer.stop()
@@ -77,17 +77,17 @@ def end(prof: profile) -> None:
 
 
 def new_number() -> int:
-    """Of an observer, in all recordings that get its nodes."""
+    """A number for an observer, the same in all recordings that get its nodes."""
     global _number
     _number = _number % NUMBERS + 1
     return _number
 
 
 def join() -> None:
-    """An observer has nodes in the profile's recording, the first time."""
+    """Counts an observer whose nodes go to the profile's recording for the first time."""
     global _joined
     if _joined == NUMBERS:
-        raise RuntimeError(f"a recording holds {NUMBERS} execution traces, and they are used up: start a new profile()")
+        raise RuntimeError(f"a recording holds at most {NUMBERS} execution traces: start a new profile()")
     _joined += 1
 
 

@@ -133,7 +133,7 @@ class TorchProfile:
         self._action = action
 
     def step(self) -> None:
-        """Tells that the next step of the program begins: the schedule says what becomes of it."""
+        """Call it when the program's next step begins: the schedule says what is done with that step."""
         from .steps import advance
 
         forked.notice()
@@ -188,7 +188,7 @@ class TorchProfile:
         return self._trace_id
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
-        """What gives the ids of the cycles from the next on."""
+        """Sets the function that gives the ids of cycles, from the next one on."""
         self.custom_trace_id_callback = callback
 
     def preset_metadata_json(self, key: str, value: str) -> None:
@@ -205,7 +205,7 @@ class TorchProfile:
         return {"all_windows": True} if self._keeps_cycles else {"since": self._first_window}
 
     def _trace(self) -> _core.Trace:
-        """What there is, be it nothing."""
+        """The trace of what was recorded, even if that is nothing."""
         self._session.create()
         trace = self._session.trace()
         if self._is_parents and self._stopped_ns is not None:
@@ -240,12 +240,12 @@ class TorchProfile:
         return self._results
 
     def _reads_framework(self) -> bool:
-        """Whether a framework told of its allocations, and they alone are shown."""
+        """Whether a framework reports its allocations. Then only those are shown."""
         return self._torch["memory"] and "torch" in sys.modules
 
     def events(self) -> EventList:
         """All that was recorded, as a list of FunctionEvent in order of time: calls too, also where there are
-        operators. They are made when they are looked at."""
+        operators. They are made when the first is looked at."""
         return self._read().events
 
     def key_averages(
@@ -257,11 +257,11 @@ class TorchProfile:
     ) -> EventList:
         """What the events of each name took together, as a list of FunctionEventAvg; print(….table()) shows it.
 
-        group_by_input_shape, group_by_overload_name   those of other shapes, or overloads, are apart
-        group_by_stack_n    those with other callers are, as far as the n innermost ones go
-        include_python_functions   whether calls are among them. Unless given: if profile() was told with_stack=True, as
-                            in torch; or there are no operators; or with _ExperimentalConfig(verbose=True). Where
-                            they are left out, their time is that of what they run in
+        group_by_input_shape, group_by_overload_name   one row for each shape, or overload
+        group_by_stack_n    one row for each stack, of which the n innermost callers count
+        include_python_functions   whether calls are among them. Default: True with profile(with_stack=True), as in
+                            torch, without operators, or with _ExperimentalConfig(verbose=True). The time of calls
+                            that are left out goes to what they run in
         """
         return self._read().key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions
@@ -290,7 +290,7 @@ class TorchProfile:
         return self.events().self_cpu_time_total
 
     def table(self, *args: Any, **kwargs: Any) -> str:
-        """Of all events, as EventList.table()."""
+        """The table of all events; see EventList.table()."""
         return self.events().table(*args, **kwargs)
 
     def total_average(self) -> FunctionEventAvg:
@@ -307,8 +307,8 @@ class TorchProfile:
         """Writes the memory in use over time, as torch.profiler does. The suffix says how: .html is a page with a plot,
         .json and .json.gz are times in µs and bytes by category, .raw.json.gz single events.
 
-        What memory is for is known with torch and record_shapes=True; with_stack=True adds the parameters of modules
-        that no optimizer has. Else what was freed while recording went on is TEMPORARY, and the rest not known.
+        Categories need torch and record_shapes=True; with_stack=True adds the parameters of modules that no optimizer
+        has. Without them, what was freed while recording went on is TEMPORARY, and the rest is unknown.
         """
         if not self.profile_memory:
             raise ValueError("profile_memory=True required for memory profiling.")

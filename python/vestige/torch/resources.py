@@ -49,13 +49,13 @@ def collect_sources(folder: str) -> None:
 
 
 def name_data(folder: str, ids: Callable[[], dict[int, int]]) -> None:
-    """Files of tensors are named after the call that got them; now the nodes have their ids, which the function gives
-    by the number of the call."""
+    """Renames the files of tensors, from the number of the call that got them to the id of its node. `ids` gives the
+    ids by number."""
     found = [match for name in os.listdir(folder) if (match := DATA.fullmatch(name))]
     nodes = ids() if found else {}
     for match in found:
         path, node = os.path.join(folder, match[0]), nodes.get(int(match[1]))
-        if node is None:  # of a call that is no node
+        if node is None:  # the call is no node
             os.unlink(path)
         else:
             os.replace(path, os.path.join(folder, f"nid_{node}_{match[2]}"))

@@ -76,7 +76,7 @@ class Results:
         if with_calls is None:
             with_calls = self._verbose or not self.has_operators
         rows: list[Any]
-        if by_stack > 0 and by_overload:  # which contexts do not tell apart
+        if by_stack > 0 and by_overload:  # contexts do not separate overloads
             events = [event for event in self.events if with_calls or not event.is_python_function]
             rows = average_events(events, by_shapes, by_stack, by_overload)
         elif by_stack > 0:

@@ -1,4 +1,4 @@
-"""Folded stacks: a line for each, its frames from the outside in and a number, as flame graphs are made of."""
+"""Folded stacks: a line for each, with its frames from the outside in and a number. Flame graphs are made of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_metric(metric: str) -> None:
 
 
 def stacks_of(results: Results) -> Iterable[tuple[Sequence[str], int]]:
-    """Python's and C's calls, from the outside in, with their own times in ns and those of what is no call in them."""
+    """Stacks of calls with own times in ns. What is no call adds its time to the call that it ran in."""
     nodes: list[tuple[Any, ...]] = results.trace.contexts(timeout=results.timeout, **results.selection)
     paths: list[tuple[str, ...]] = []
     for node in nodes:

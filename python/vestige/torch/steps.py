@@ -23,7 +23,7 @@ class ProfilerAction(enum.Enum):
     WARMUP = 1
     RECORD = 2
     RECORD_AND_SAVE = 3  # the last step of a cycle: what it recorded is ready when the step ends
-    DEVICE_STOPPED = 4  # of devices that stop by themselves; no schedule gives it
+    DEVICE_STOPPED = 4  # for devices that stop by themselves; no schedule returns it
 
 
 RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
@@ -32,7 +32,7 @@ RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """Cycles of `wait` steps of nothing, `warmup` steps of getting ready and `active` steps that are recorded.
+    """Cycles of `wait` idle steps, `warmup` steps to get ready and `active` steps that are recorded.
 
     skip_first steps pass before the first cycle; with skip_first_wait the first cycle has no wait. There are `repeat`
     cycles, 0: as many as the program has steps for.
@@ -121,7 +121,7 @@ def _warn(message: str) -> None:
 
 
 class KinetoStepTracker:
-    """Counts steps for whoever has some: the profiler, optimizers. The count of all is the highest of them."""
+    """Counts the steps of each requester: the profiler, optimizers. The overall count is the highest of them."""
 
     _current_step = 0
     _step_dict: ClassVar[dict[str, int]] = {}
@@ -133,12 +133,12 @@ class KinetoStepTracker:
 
     @classmethod
     def erase_step_count(cls, requester: str) -> bool:
-        """Forgets a requester; whether it was known."""
+        """Forgets a requester. Returns whether it was known."""
         return cls._step_dict.pop(requester, None) is not None
 
     @classmethod
     def increment_step(cls, requester: str) -> int:
-        """One more step of a requester; the count of all."""
+        """Counts one more step of a requester. Returns the overall count."""
         if requester not in cls._step_dict:
             cls.init_step_count(requester)
         cls._step_dict[requester] += 1
@@ -154,5 +154,5 @@ class KinetoStepTracker:
 
     @classmethod
     def current_step(cls) -> int:
-        """The count of all."""
+        """The overall count."""
         return cls._current_step
