@@ -1,4 +1,4 @@
-"""What the server sends: an answer, or a problem told in a line."""
+"""What the server sends: an answer, or one line about a problem."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Answer:
             yield piece
 
     def close(self) -> None:
-        """When it was sent, or nobody wants it."""
+        """Called when it was sent, or nobody wants it."""
         if self._file is not None:
             self._file.close()
         if self._close is not None:
@@ -74,7 +74,7 @@ def as_json(value: Any, *, status: int = 200, headers: Iterable[tuple[str, str]]
 
 
 def to_json(value: Any) -> str:
-    """As JavaScript reads it: what is no number there is null."""
+    """JSON as JavaScript reads it: NaN and infinities become null."""
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
     except ValueError:

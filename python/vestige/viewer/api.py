@@ -1,7 +1,7 @@
 """What the page can ask, and the answers: names and numbers turned into calls of views, and back.
 
 Times are nanoseconds from where the timeline begins (the earliest trace), so that JavaScript's numbers hold them
-exactly. Threads of the server enter here at once; what they share is traces, which have locks.
+exactly. Several threads of the server call this at once; they share the traces, which have locks.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class Api:
         call = self._calls.get((request.method, name))
         if call is None:
             if any(known == name for _, known in self._calls):
-                raise Problem(405, f"{request.path} is not asked by {request.method}")
+                raise Problem(405, f"{request.path} does not answer {request.method}")
             raise Problem(404, "there is nothing at this address")
         return call(request, Fields(request.fields if request.method == "GET" else request.body))
 
     def hand_over(self, method: str, path: str, origin: str | None) -> Callable[[Callable[[float], None]], Answer]:
-        """Checks who fetches a file for another viewer; what it returns makes the answer."""
+        """Checks a request of another viewer for a file. Returns a function that makes the answer."""
         return self._tickets.redeem(method, path, origin)
 
     # ---- about the traces
@@ -231,7 +231,7 @@ class Api:
 
 
 def describe(traces: Traces) -> dict[str, Any]:
-    """What there is, before any of it is looked at."""
+    """The traces and their threads: what the page asks for first."""
     from vestige import __version__
 
     return {

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SPANS_MAX = 2_000_000
 BYTES_MAX = 50 << 20  # of the page
 ARGS_MAX = 8 << 20  # bytes of text, of all arguments
-PIXELS = 1 << 14  # times that a counter is told of
+PIXELS = 1 << 14  # points of a counter's curve, at most
 # Rows of Trace.events(), see python/ext/read/trace_events.c: ten words of 8 bytes, or twenty of 4.
 WORDS, HALVES = 10, 20
 START, END, ARGS_AT, SELF_BYTES, TOTAL_BYTES = 0, 1, 3, 4, 5
@@ -41,7 +41,7 @@ class TooLarge(Exception):
 
 
 def pack(traces: Traces, sources: Sources | None = None) -> bytes:
-    """All of it, compressed. The indexes must have been built. Source is of noted files alone, if nothing is said."""
+    """All of it, compressed. The indexes must have been built. By default, only noted files give source lines."""
     sources = sources or Sources(only_noted=True)
     blob = Blob()
     if sum(shown.facts.get("spans", 0) for shown in traces) > SPANS_MAX:
@@ -67,7 +67,7 @@ class Blob:
 
 
 def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob, sources: Sources) -> dict[str, Any]:
-    """Threads have as many rows as are needed here: `facts` is told."""
+    """Also sets in `facts` how many rows each thread needs."""
     if not shown.ready:
         nothing: dict[str, Any] = {"rows": [], "memory": None, "args": [], "counters": [], "losses": [], "sources": {}}
         return {"names": name_table(shown), **nothing}
@@ -167,7 +167,7 @@ class Rows:
 
 
 def _args(rows: Rows, ranks: list[tuple[int, int]], text: memoryview) -> Iterable[list[Any]]:
-    """As many as fit."""
+    """The arguments of spans, as many as fit."""
     left = ARGS_MAX
     for number, rank in enumerate(ranks):
         for k, span in enumerate(rows.lanes[rank]):

@@ -103,8 +103,8 @@ class Tickets:
         }
 
     def redeem(self, method: str, path: str, origin: str | None) -> Callable[[Callable[[float], None]], Answer]:
-        """Checks a request for /handover/KEY/NAME; what it returns makes the answer. Browsers ask first (OPTIONS)
-        whether a public page may ask a local one."""
+        """Checks a request for /handover/KEY/NAME. Returns a function that makes the answer. Browsers ask first
+        (OPTIONS) whether a public page may ask a local one."""
         if origin is not None and origin != SPEEDSCOPE:
             raise Problem(403, "pages of other sites cannot ask here")
         key, _, name = path.removeprefix("/handover/").partition("/")

@@ -1,4 +1,4 @@
-"""What a request says, read with care: each value is what it should be, or there is one clear line about it."""
+"""The fields of a request, checked: each value has its type and range, or one line says what is wrong with it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Fields:
 
 
 def number(name: str, value: Any, least: int, most: int) -> int:
-    """An integer; text of one too."""
+    """An integer, or the text of one."""
     if isinstance(value, str) and INTEGER.fullmatch(value):
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""The page's own files, read once: what is not among them cannot be asked for."""
+"""The page's own files, read once. The server sends no others."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """HTTP on 127.0.0.1: connections, limits, and who may ask.
 
-What is asked and answered is `api.py`'s. A thread a connection, at most CONNECTIONS of them; each phase of a request
-has a deadline, and whoever passes it is cut off, so a client that stops sending or reading costs nothing for long.
-Nothing that a client does ends the server.
+`api.py` answers what is asked. Each connection has a thread, at most CONNECTIONS of them. Each phase of a request has
+a deadline, and a client that misses it is cut off: one that stops sending or reading costs nothing for long. Nothing
+that a client does ends the server.
 
 Who may ask: a client that knows the token (every page that was told the address; compared in constant time), that calls
-us by our own name (a foreign name that points here is a foreign page's), and is not a page of another origin. The
+us by our own name (a foreign name that points here is another site's), and is not a page of another origin. The
 page's own files hold no data and need no token. Only a POST to the API has a body: nothing of it is read before these
 checks, and the bodies of all connections together have at most BODIES_MAX bytes.
 """
@@ -44,7 +44,7 @@ BODIES_MAX = 8 << 20  # of all requests that are being read or answered
 LINGER_MAX = 16 << 20
 FIELDS_MAX = 64  # of a query
 IDLE, RECEIVE, SEND = 60.0, 10.0, 20.0  # seconds: between requests; for a request to arrive; for a piece to leave
-STOP, ROOM, LINGER = 2.0, 0.25, 1.0  # for threads to end; for a connection to end; for a client to hear why
+STOP, ROOM, LINGER = 2.0, 0.25, 1.0  # for threads to end; for a connection to end; for a client to read why
 PIECE = 256 << 10
 TOKEN_HEADER = "X-Vestige-Token"  # noqa: S105 (a name)
 
@@ -136,7 +136,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             handler.cut_off()
 
     def _make_room(self) -> bool:
-        """Where there is none, by ending the connection that has waited longest for its next request."""
+        """Whether there is room. If need be, ends the connection that has waited longest for its next request."""
         until = time.monotonic() + ROOM
         while True:
             with self._lock:
@@ -151,8 +151,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             time.sleep(0.005)
 
     def end(self) -> None:
-        """After serve_forever(): nobody is answered any more. Threads that compute notice it, and leave nothing
-        behind; they are given a moment for that."""
+        """Called after serve_forever(): no request is answered any more. Threads that compute notice it and clean up;
+        they have a moment for that."""
         self.stopping = True
         self.server_close()
         until = time.monotonic() + STOP
@@ -185,7 +185,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             self._handlers.discard(handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Connections break, which is no news; anything else is a fault of ours."""
+        """A broken connection is nothing special; anything else is a fault of ours."""
         error = sys.exc_info()[1]
         if not isinstance(error, (OSError, ClientGone)):
             self.faults.append(error)
@@ -196,7 +196,7 @@ class Handler(BaseHTTPRequestHandler):
     """A connection, in a thread of its own."""
 
     protocol_version = "HTTP/1.1"
-    default_request_version = "HTTP/1.0"  # of a request that does not say; older ones had answers without a head
+    default_request_version = "HTTP/1.0"  # of a request that names none; HTTP/0.9 has answers without a head
     disable_nagle_algorithm = True
     wbufsize = -1  # head and body leave together
     timeout = IDLE + RECEIVE  # of a single call; deadlines are shorter
@@ -224,7 +224,7 @@ class Handler(BaseHTTPRequestHandler):
             self.server.leave(self)
 
     def _linger(self) -> None:
-        """A connection that is closed with something unread is reset, and the client never hears why."""
+        """Reads what the client still sends: closing before would reset the connection, and hide the answer."""
         self.deadline = time.monotonic() + LINGER
         self.connection.shutdown(socket.SHUT_WR)
         left = LINGER_MAX
@@ -334,7 +334,7 @@ class Handler(BaseHTTPRequestHandler):
             )
 
     def _check_origin(self, path: str) -> None:
-        """A page of another origin gets nothing; a link on one may lead here, where there is no data."""
+        """Refuses pages of other origins. A link on one may lead to /, which holds no data."""
         origins = self.headers.get_all("Origin", [])
         foreign = any(origin not in self.server.origins for origin in origins)
         site = self.headers.get("Sec-Fetch-Site", "none")
@@ -427,7 +427,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(piece)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What the base class has to say about requests it cannot read."""
+        """Called by the base class for requests that it cannot read."""
         self.close_connection = True
         text = message or http.client.responses.get(code, "the request cannot be read")
         self._send(Problem(code, text).answer())
@@ -436,7 +436,7 @@ class Handler(BaseHTTPRequestHandler):
         return "vestige"
 
     def log_message(self, format: str, *args: Any) -> None:
-        """The terminal is the user's."""
+        """Logs nothing: the terminal is the user's."""
 
 
 class Head:
@@ -459,7 +459,7 @@ def is_number(text: str) -> bool:
 
 
 def refuse(connection: socket.socket, status: int, message: str) -> None:
-    """A few bytes to one that does not get a thread; not sent if that would take time."""
+    """Sends a short answer to a client that gets no other; gives up if that would take time."""
     body = json.dumps({"error": message}).encode()
     head = (
         f"HTTP/1.1 {status} {http.client.responses[status]}\r\nContent-Type: application/json\r\n"

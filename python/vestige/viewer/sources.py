@@ -26,7 +26,7 @@ FILE_MAX = 4 << 20
 FILES_KEPT = 64
 SUFFIXES = (".py", ".pyw")
 CHANGED = "the file was changed after the recording"
-LONGER = f"the function goes on; the first {LINES_MAX} lines of it"
+LONGER = f"only the first {LINES_MAX} lines of the function are shown"
 
 
 class Sources:
@@ -47,7 +47,7 @@ class Sources:
         path = file if os.path.isabs(file) else os.path.join(folder, file)
         try:
             state, text = self._read(path, noted)
-        except (OSError, SyntaxError, ValueError, LookupError):  # no such encoding, or one of bytes to bytes
+        except (OSError, SyntaxError, ValueError, LookupError):  # LookupError: no such encoding of text
             return None
         if first > len(text):
             return None
@@ -62,7 +62,7 @@ class Sources:
         }
 
     def _read(self, path: str, noted: State | None) -> tuple[State, list[str]]:
-        """What is looked at is the file that was opened, whatever its name leads to by then."""
+        """Checks and reads the file that was opened, whatever its name leads to by then."""
         with open(path, "rb", opener=_open_at_once) as file:
             status = os.fstat(file.fileno())
             state = status.st_mtime_ns, status.st_size
@@ -87,7 +87,7 @@ class Sources:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """A pipe would be waited for."""
+    """Does not wait where the path is a pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 

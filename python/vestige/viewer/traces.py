@@ -77,7 +77,7 @@ class Shown:
         return trace
 
     def take(self, view: View) -> None:
-        """The index is there."""
+        """Takes the view, once its index is built."""
         view.set_offset(self._offset_ns)
         self.facts = view.info()
         self.threads = view.threads()
@@ -127,7 +127,7 @@ class Traces:
 
     @property
     def end_ns(self) -> int:
-        """Of the latest; one that is still being recorded has grown until its index was built."""
+        """The end of the latest. A trace that is still being recorded counts up to when its index was built."""
         return max(shown.end_ns for shown in self.all)
 
     @property

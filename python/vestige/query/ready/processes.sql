@@ -1,4 +1,4 @@
--- who was recorded, for how long, and how it ended
+-- processes: how long each was recorded, and how it ended
 select process.process, run.run, process.rank, process.host, process.pid, process.parent_pid,
        process.end_ns - process.start_ns as duration_ns, process.records, process.lost, process.dropped,
        process.ended, process.name

@@ -1,5 +1,5 @@
 -- the slowest rank of each step, and how far behind it was
--- step = ProfilerStep#: a step's name, or that before its number
+-- step = ProfilerStep#: a step's name, or the part before its number
 with step as (
     select span.process, process.rank, process.host, span.duration_ns,
            coalesce(try_cast(substr(span.name, length(:step) + 1) as int),

@@ -1,5 +1,5 @@
 -- ranks that took longer for a step than most
--- step = ProfilerStep#: a step's name, or that before its number
+-- step = ProfilerStep#: a step's name, or the part before its number
 -- over = 1.2: how many times as long as the median
 -- rows = 100: how many of them
 with step as (

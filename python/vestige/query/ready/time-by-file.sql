@@ -1,4 +1,4 @@
--- source files by the time that their functions took themselves
+-- source files by the own time of their functions
 -- rows = 20: how many of them
 with one as (
     select process, func, count(*) as calls, sum(self_ns) as self_ns from span group by process, func

@@ -1,4 +1,4 @@
--- functions by the time they took themselves, over all processes
+-- functions by their own time, over all processes
 -- rows = 20: how many of them
 with one as (
     select name, process, count(*) as calls, sum(self_ns) as self_ns, max(duration_ns) as longest_ns,

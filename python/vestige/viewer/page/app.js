@@ -1,5 +1,5 @@
-// The page: opens the source, makes the parts and joins them. Parts draw and decide; what several of them need to know of
-// each other is here.
+// The page: opens the source, makes the parts and joins them. Parts draw and decide; what concerns
+// several of them is here.
 
 import { Banners, emptyNote } from "./banners.js";
 import { Counters } from "./counters.js";
@@ -88,7 +88,7 @@ class App {
     element("theme", HTMLButtonElement).addEventListener("click", () => this.theme.toggle());
   }
 
-  /** Asks again until every index is there, and shows how far it is. */
+  /** Asks again until every index is built, and shows the progress. */
   async awaitIndex() {
     for (;;) {
       const info = await this.source.info();
@@ -103,7 +103,7 @@ class App {
     }
   }
 
-  /** What the first picture can do without. */
+  /** Loads what the first picture does not need. */
   async loadRest() {
     const { traces } = this.timeline;
     await this.stage.overview.load(this.source, traces, this.info.duration_ns).catch(() => {});
@@ -126,7 +126,7 @@ class App {
     this.updateLater();
   }
 
-  /** What follows the range, once it stands still. */
+  /** Updates the search and the flame graph, once the range stands still. */
   updateLater() {
     clearTimeout(this.later);
     this.later = setTimeout(() => {
@@ -243,7 +243,7 @@ class App {
   }
 
   gone() {
-    this.banners.show("gone", "The server does not answer: vestige view was stopped, or the connection is lost. What was fetched stays; to go on, start it again and open the address it prints.", "error");
+    this.banners.show("gone", "The server does not answer: vestige view was stopped, or the connection is lost. What was fetched stays visible. To go on, start vestige view again and open the address that it prints.", "error");
     clearTimeout(this.knock);
     this.knock = setTimeout(() => this.source.info().catch(() => {}), 2000);
   }

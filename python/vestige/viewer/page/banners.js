@@ -51,11 +51,11 @@ export function notesOf(trace) {
     lines.push(`The file is damaged${where}: what comes before that is shown.`);
   }
   if (trace.lost) lines.push(`${formatCount(trace.lost)} records were lost; the gaps are hatched.`);
-  if (trace.dropped) lines.push(`${formatCount(trace.dropped)} older records were dropped to stay within a bound.`);
+  if (trace.dropped) lines.push(`${formatCount(trace.dropped)} older records were dropped to stay within the limit of size or time.`);
   return lines;
 }
 
-/** What there is to say of a trace without any span. */
+/** The note for traces without any span. */
 export function emptyNote(info) {
   if (info.traces.some((trace) => trace.spans > 0)) return null;
   return info.traces.length ? `Nothing was recorded: the trace has no spans${info.duration_ns > 0 ? ` in ${formatMoment(info.duration_ns)}` : ""}.` : "There is no trace to show.";

@@ -1,5 +1,5 @@
-// Curves of memory and counters, beneath the threads of their process. A curve is fetched for what is shown once that
-// stands still; until then the one at hand is drawn moved.
+// Curves of memory and counters, beneath the threads of their process. A curve is fetched once the shown range
+// stands still; until then the curve at hand is drawn, moved.
 
 import { toCss } from "./theme.js";
 import { formatValue } from "./units.js";
@@ -25,7 +25,7 @@ export class Counters {
     return counters;
   }
 
-  /** Fetches the curves of a trace for a range, a moment after the last wish. */
+  /** Fetches the curves of a trace for a range, a moment after the last call. */
   want(trace, from, to, pixels) {
     from = Math.max(0, Math.floor(from));
     to = Math.min(this.duration, Math.ceil(to));

@@ -92,7 +92,7 @@ export class Painter {
     }
   }
 
-  /** The heart of it: the rectangles of one row into the three lines. */
+  /** Paints the rectangles of one row into the three lines. */
   paintLine(data, first, count, table, clipLeft, clipRight, labelY) {
     const { words } = data;
     const [upper, middle, lower] = this.lines;

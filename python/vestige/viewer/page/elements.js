@@ -1,5 +1,5 @@
-// The elements of index.html by their ids. One that is missing, or of another kind than its user takes it for, is a
-// mistake of ours, and is found where it is asked for.
+// The elements of index.html by their ids. A missing element, or one of the wrong kind, is a mistake of ours:
+// element() throws at once.
 
 /**
  * @template {HTMLElement} T

@@ -85,7 +85,7 @@ export class Flame {
     }
   }
 
-  /** What the panel would show now: nothing is drawn anew, and no zoom is lost, while that stays. */
+  /** What the panel would show now. While it stays the same, nothing is drawn anew and no zoom is lost. */
   showing() {
     return `${this.key} ${this.weight.value} ${this.app.panel.tab}`;
   }
@@ -121,14 +121,14 @@ export class Flame {
     }
   }
 
-  /** Those of the table that show a function. */
+  /** The lines of the table that show a function. */
   lines() {
     return /** @type {HTMLElement[]} */ ([...this.table.querySelectorAll("tr[data-one]")]);
   }
 
   choose(one) {
     this.one = one;
-    if (!this.root) return; // chosen when the tree is there
+    if (!this.root) return; // show() does it when the tree is there
     for (const line of this.lines()) {
       const chosen = Number(line.dataset.one) === one.index;
       line.setAttribute("aria-selected", String(chosen));

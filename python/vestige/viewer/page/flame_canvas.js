@@ -1,5 +1,5 @@
 // Draws trees of calls as boxes, downwards (callees) and upwards (callers), with zoom, pointer and keys. What a box means
-// is the model's matter; what is told about it, the owner's (onHover, onPick).
+// is known to flame_model.js; the owner shows texts about it (onHover, onPick).
 
 import { layOut } from "./flame_model.js";
 import { toCss } from "./theme.js";

@@ -19,9 +19,9 @@ const KEYS = [
   ["Esc", "deselect, close the panel"],
 ];
 const COLOURS = [
-  ["python", "Python functions, near hues for one file"], ["native", "functions in C"],
+  ["python", "Python functions; those of one file have similar hues"], ["native", "functions in C"],
   ["operator", "operators: a line beneath"], ["module", "modules of a model"],
-  ["annotation", "annotations of yours: a line above"], ["gc", "garbage collections"],
+  ["annotation", "your annotations: a line above"], ["gc", "garbage collections"],
 ];
 
 export class Help {
@@ -53,7 +53,7 @@ export class Help {
       if (family === "operator" || family === "module") swatch.style.borderBottom = `2px solid ${strong}`;
       colours.append(swatch, make("dd", what));
     }
-    const note = make("p", "Paler and grained: many short spans drawn as one, the paler, the less of that time was busy. Hatched: records are missing there. A red end: left by an exception.");
+    const note = make("p", "Pale and grained: many short spans drawn as one; the paler, the less of that time was busy. Hatched: records are missing there. A red end: an exception ended the call.");
     const close = make("button", "Close");
     close.type = "button";
     close.addEventListener("click", () => this.dialog.close());

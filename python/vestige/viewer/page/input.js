@@ -1,4 +1,4 @@
-// Pointer, wheel, touch and keys to moves of the view. Keys that are held move as long as they are.
+// Pointer, wheel, touch and keys to moves of the view. A key that is held keeps moving it.
 
 import { element } from "./elements.js";
 
@@ -38,7 +38,7 @@ export class Input {
   press(event) {
     if (event.button > 1) return;
     this.stage.setPointerCapture(event.pointerId);
-    if (event.isPrimary) this.pressed.clear(); // whatever was not told of before
+    if (event.isPrimary) this.pressed.clear(); // pointers whose release was never reported
     this.pressed.set(event.pointerId, event);
     if (this.pressed.size === 2) return this.beginPinch();
     const time = this.time(event);

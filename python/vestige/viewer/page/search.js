@@ -1,5 +1,5 @@
-// Search: names that match, in all traces; their spans stand out, the others fade, the ruler shows where they are, and one
-// goes from match to match in the order of time. A text matches anywhere, whatever its case; /…/ is a regular expression.
+// Search: names that match, in all traces; their spans stand out, the others fade, the ruler shows where they are, and n
+// and N go from match to match in the order of time. A text matches anywhere, whatever its case; /…/ is a regular expression.
 
 import { element } from "./elements.js";
 import { formatCount } from "./units.js";
@@ -14,7 +14,7 @@ export class Search {
     this.buttons = { next: element("next", HTMLButtonElement), previous: element("previous", HTMLButtonElement) };
     this.ids = null; // trace -> Set of ids; null: no search
     this.functions = new Set();
-    this.at = null; // the match that was gone to
+    this.at = null; // the match that was visited last
     this.query.addEventListener("input", () => {
       clearTimeout(this.timer);
       this.timer = setTimeout(() => this.run(), WAIT);
@@ -60,7 +60,7 @@ export class Search {
     this.count();
   }
 
-  /** How many begin in each pixel of what is shown, and in all of it. */
+  /** Counts the matches that begin in each pixel of what is shown, and in all of it. */
   async count() {
     this.abort?.abort();
     if (!this.functions.size) return this.app.showMarks(null);
@@ -83,7 +83,7 @@ export class Search {
     }
   }
 
-  /** To the next match after the last one gone to, else after the left edge of what is shown; past the end, around. */
+  /** Goes to the next match after the last visited one, else after the left edge of what is shown; wraps around. */
   async go(back) {
     if (this.timer && this.query.value.trim() && !this.ids) this.run();
     if (!this.functions.size) return;
@@ -95,7 +95,7 @@ export class Search {
     if (!found) return this.app.say("No match.");
     this.at = found;
     this.app.goTo(found.trace, found.thread, found.depth, found.start_ns, found.end_ns, found.id);
-    if (around) this.app.say(back ? "Went on from the end." : "Went on from the beginning.");
+    if (around) this.app.say(back ? "Continued from the end." : "Continued from the beginning.");
   }
 
   async nearest(after, back) {

@@ -4,8 +4,8 @@ export class Gone extends Error {}
 
 const KEY = "vestige-token";
 
-/** The token of the address, which then loses it: who looks at the screen, or is sent the address, does not get it. This
- * tab keeps it, for when the page is loaded again. Not in a cookie: those go to every port of this machine. */
+/** Takes the token out of the address: somebody who sees the screen, or is sent the address, must not get it. This tab
+ * keeps it, for when the page is loaded again. Not in a cookie: those go to every port of this machine. */
 export function takeToken() {
   const given = new URLSearchParams(location.search).get("token");
   try {

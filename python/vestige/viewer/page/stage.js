@@ -225,7 +225,7 @@ export class Stage {
     const loss = place && this.losses.get(place.trace)?.find((one) => (one.thread === place.thread || one.thread === null)
       && place.time >= one.start_ns && place.time <= one.end_ns);
     if (!loss) return null;
-    const what = { lost: "records could not be kept", dropped: "records were dropped to stay within a bound", gap: "not recorded here" }[loss.kind] ?? loss.kind;
+    const what = { lost: "records could not be kept", dropped: "records were dropped to stay within the limit of size or time", gap: "not recorded here" }[loss.kind] ?? loss.kind;
     return { title: loss.kind === "gap" ? "Not recorded here" : `${loss.records ? formatCount(loss.records) + " " : ""}${what}`, lines: [formatTime(loss.end_ns - loss.start_ns)] };
   }
 

@@ -8,7 +8,7 @@ const FOLDED = 22;
 const COUNTER = 46;
 const MANY = 40; // threads; with more, only the first few of each process begin unfolded
 const DEEPEST = 4096;
-const TALL = 2400; // of several processes, some three screens
+const TALL = 2400; // about three screens: several processes that are taller begin folded
 
 export class Timeline {
   constructor(traces) {

@@ -1,5 +1,5 @@
 // What is looked at: the range of time that is shown, the range that is selected, the span that is selected. Nothing is
-// drawn here; who cares is told of changes.
+// drawn here; each change dispatches an event.
 
 const NARROWEST = 40; // ns
 const PAUSE = 700; // ms without a change, after which the next change is a step of its own for undo

@@ -101,7 +101,7 @@ export class Windows {
   }
 }
 
-/** A request under way is let finish if its answer still shows something of what is wanted. */
+/** A request under way may finish if its answer still shows something of what is wanted. */
 function isUseless({ wish: sent, since }, wish) {
   if (performance.now() - since > STALE) return true;
   const overlap = Math.min(sent.to, wish.to) - Math.max(sent.from, wish.from);
