@@ -36,7 +36,7 @@ def counter(name: str, value: float, /) -> None:
 
 
 def _decorate(span: record_function, function: F) -> F:
-    """What record_function("name") makes of the function that it stands before."""
+    """Wraps a function that record_function("name") decorates."""
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(_decorate(span, function.__func__))
     if not callable(function):

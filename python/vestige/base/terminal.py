@@ -171,7 +171,7 @@ def _cells_of(character: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """Its beginning."""
+    """The beginning of a text, as much as fits."""
     text = clean(text)
     if cells(text) <= width:
         return text
@@ -181,7 +181,7 @@ def cut(text: str, width: int) -> str:
 
 
 def cut_front(text: str, width: int) -> str:
-    """Its end."""
+    """The end of a text, as much as fits."""
     text = clean(text)
     if cells(text) <= width:
         return text

@@ -80,7 +80,7 @@ class Question:
 
 
 def load() -> dict[str, Question]:
-    """All of them, by name."""
+    """All ready questions, by name."""
     found = {}
     for file in sorted(os.listdir(FOLDER)):
         name, suffix = os.path.splitext(file)

@@ -133,7 +133,7 @@ def _line(cells: Iterable[str], widths: Sequence[int], numeric: Sequence[bool]) 
 
 
 def write_csv(answer: Answer, out: TextIO, *, limit: int) -> int:
-    """With a line of names. Returns how many rows were left out."""
+    """CSV with a line of column names. Returns how many rows were left out."""
     writer = csv.writer(out, lineterminator="\n")
     state = _Limited(limit)
     for batch in answer.batches():
@@ -146,7 +146,7 @@ def write_csv(answer: Answer, out: TextIO, *, limit: int) -> int:
 
 
 def write_json(answer: Answer, out: TextIO, *, limit: int) -> int:
-    """A list of objects, one a line."""
+    """A JSON list of objects, one per line. Returns how many rows were left out."""
     state = _Limited(limit)
     out.write("[")
     between = "\n"

@@ -84,7 +84,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """Its command line, after a name of its own if it has one that is not in there: as in an export."""
+        """Its command line. A process name that the command line does not contain comes first, as in an export."""
         name = self.metadata.get("vestige.process_name")
         program, *words = self.command.split(" ")
         command = " ".join([os.path.basename(program), *words])

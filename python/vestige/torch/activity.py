@@ -82,8 +82,8 @@ def check_activities(activities: Iterable[object] | None) -> frozenset[ProfilerA
 
 
 def check_filters(activities: Iterable[object]) -> dict[ProfilerActivity, set[str]]:
-    """The names of what to collect of each activity, where there are some. All is collected here; names that torch
-    does not know are refused, as torch does when it starts."""
+    """By activity: the names of what to collect, where the program gives some. vestige collects all anyway; a name that
+    torch does not know raises, as when torch starts."""
     filters: dict[ProfilerActivity, set[str]] = {}
     for item in activities:
         for member, names in item.items() if isinstance(item, dict) else ():

@@ -1,11 +1,11 @@
 """install(): vestige in torch.profiler's place.
 
 The names of torch.profiler, and of torch.profiler.profiler where they are defined, become ours: at once where torch is
-loaded, else when the program loads it; torch is not loaded for it. Where there is no torch, modules that stand in for
-these two let `from torch.profiler import profile` work; there is no stand-in for torch itself, so that a program which
-asks whether it has torch is told the truth, and `import torch.profiler` fails as ever, for it would need one. Defaults
-and the name under which other tools see us become torch's as well. uninstall() puts everything back. What stays torch's
-own: kineto_available and DeviceType.
+loaded, else when the program loads it. install() itself does not load torch. Where there is no torch, stand-ins for
+these two modules let `from torch.profiler import profile` work. There is no stand-in for torch itself: a program that
+checks for torch gets the right answer, and `import torch.profiler` fails as ever. Defaults, and the name under which
+other tools see us, become torch's as well. uninstall() puts everything back. kineto_available and DeviceType stay
+torch's own.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ class Store:
         return self._flows
 
     def stack(self, row: int) -> list[str]:
-        """The calls that an event runs in, innermost first; a call is the first of its own."""
+        """The calls that an event runs in, innermost first. The stack of a call begins with the call itself."""
         above: list[int] = []
         while row >= 0 and row not in self._stacks:
             above.append(row)

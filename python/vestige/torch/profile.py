@@ -53,7 +53,7 @@ def _always(_: int) -> ProfilerAction:
 
 
 def _check_observer(given: Any) -> Any:
-    """What starts and stops with the cycles: the one that was given, or one that the environment asks for."""
+    """The observer that starts and stops with cycles: the one given, or one that the environment asks for."""
     if given is None:
         if "1" not in (os.environ.get(name) for name in OBSERVER_VARIABLES):
             return None
@@ -170,7 +170,7 @@ class TorchProfile:
         self._cycles += 1
 
     def _torch_facts(self) -> dict[str, str]:
-        """What the file says of a cycle."""
+        """The metadata of a cycle."""
         flags = {name: "1" for name in ("record_shapes", "with_modules", "with_flops") if getattr(self, name)}
         if self._trace_id is not None:
             flags["vestige.trace_id"] = quote(self._trace_id)

@@ -3,7 +3,7 @@
 A container is a length (u32), that many bytes of JSON, zeros up to a multiple of 8, and a blob to which the JSON refers
 by [offset, length]. Spans lie in rows, by thread and depth; a row is varints (7 bits each, low first), three a span in
 order of start: the gap since the span before it ended (the first: since the timeline began), its duration, and its id
-with flags above bit 24 as the server's rectangles have them. Spans of a row never overlap: what does, lies further
+with flags above bit 24 as the server's rectangles have them. Spans of a row never overlap: one that would lies further
 down.
 """
 

@@ -42,7 +42,7 @@ TICKETS_MAX = 16
 
 
 class Wanted:
-    """What is to be written."""
+    """A file that was asked for."""
 
     def __init__(self, format: str, traces: Sequence[Shown], start_ns: int | None, end_ns: int | None) -> None:
         """Times are absolute; None: the beginning, the end."""
@@ -61,7 +61,7 @@ class Wanted:
         return f"{stem}{part}{FORMATS[self.format].default}"
 
     def write(self, check: Callable[[float], None]) -> Answer:
-        """In a folder that goes away with the answer."""
+        """Writes the file into a folder that is removed with the answer."""
         folder = tempfile.mkdtemp(prefix="vestige-")
         try:
             path = os.path.join(folder, self.name)
