@@ -6,6 +6,7 @@ refuses them, those of torch as well.
 
 import inspect
 from collections import Counter
+from math import inf
 
 import pytest
 
@@ -61,8 +62,14 @@ def check_call_graph(analysis, rank, path):
 
     calls = [index for index in parents if index >= 0 and events[index]["cat"] == "python_function"]
     assert len(calls) > 100
+    ends = {events[index]["args"]["Python id"]: events[index]["ts"] + events[index]["dur"] for index in calls}
     found = {index: caller(index) for index in calls}
-    assert found == {index: events[index]["args"]["Python parent id"] for index in calls}
+    # A call may begin in the very tick in which its sibling ended. By time alone that sibling may be its caller.
+    touching = [index for index in calls if ends.get(found[index], inf) - events[index]["ts"] < 0.001]
+    assert len(touching) < 0.01 * len(calls)
+    for index in touching:
+        del found[index]
+    assert found == {index: events[index]["args"]["Python parent id"] for index in found}
     return graph
 
 
