@@ -264,7 +264,7 @@ client saw, and how it ended were the same but for durations, dates, addresses a
 can be read and none lost a record. Servers were asked for pages, then stopped by the signal that their users send. The
 slowdown is the ratio of the least CPU times, children included that were waited for. Most of these programs
 mainly import and compile themselves, which is the worst case: many short calls, each made for the first time. A ratio
-of single runs on a busy machine, as these were, may be off by a fifth. flask-debug ran without watchdog: with it, in an
+of single runs on a busy machine, as some of these were, may be off by a fifth. flask-debug ran without watchdog: with it, in an
 environment this large, its watch of all packages overflows and starts over, bare as well as recorded.
 
 With {packages}.
