@@ -119,29 +119,38 @@ static void no_thread_lacks_what_is_newer_than_its_oldest(void)
     end();
 }
 
+/* Starts threads with small stacks. Returns when each has recorded and waits at
+ * the barrier. */
+static void start_waiting(pthread_t *threads, unsigned count,
+                          void *(*record_and_wait)(void *))
+{
+    pthread_attr_t attributes;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 128 * 1024);
+    pthread_barrier_init(&barrier, NULL, count + 1);
+    for (unsigned i = 0; i < count; i++)
+        if (pthread_create(&threads[i], &attributes, record_and_wait, NULL) !=
+            0)
+            abort();
+    pthread_attr_destroy(&attributes);
+    pthread_barrier_wait(&barrier);
+}
+
 /* Each holds a page of 1024 that there are. */
 static void a_busy_thread_has_nearly_all_that_many_others_leave(void)
 {
     enum { MANY = 200 };
     static pthread_t threads[MANY];
-    pthread_attr_t attributes;
     vst_trace_info info;
 
     begin(4 * MIB, 0);
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, 128 * 1024);
-    pthread_barrier_init(&barrier, NULL, MANY + 1);
-    for (int i = 0; i < MANY; i++)
-        if (pthread_create(&threads[i], &attributes, record_a_page_and_wait,
-                           NULL) != 0)
-            abort();
-    pthread_barrier_wait(&barrier);
+    start_waiting(threads, MANY, record_a_page_and_wait);
     record_leaves(0, 1000000);
     pthread_barrier_wait(&barrier);
     for (int i = 0; i < MANY; i++)
         pthread_join(threads[i], NULL);
     pthread_barrier_destroy(&barrier);
-    pthread_attr_destroy(&attributes);
     vst_session_finish(session, NULL);
     vst_trace *trace = open_file(&info);
     seen s = see(trace);
@@ -231,24 +240,15 @@ static void threads_that_record_little_take_little(void)
 {
     enum { MANY = 500 };
     static pthread_t threads[MANY];
-    pthread_attr_t attributes;
     vst_trace_info info;
 
     begin(4 * MIB, 0);
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, 128 * 1024);
-    pthread_barrier_init(&barrier, NULL, MANY + 1);
-    for (int i = 0; i < MANY; i++)
-        if (pthread_create(&threads[i], &attributes, record_a_little_and_wait,
-                           NULL) != 0)
-            abort();
-    pthread_barrier_wait(&barrier);
+    start_waiting(threads, MANY, record_a_little_and_wait);
     CHECK_INT(vst_session_lost(session), 0);
     CHECK(file_size() < (MANY + 64) * 4096);
     for (int i = 0; i < MANY; i++)
         pthread_join(threads[i], NULL);
     pthread_barrier_destroy(&barrier);
-    pthread_attr_destroy(&attributes);
     vst_session_finish(session, NULL);
     vst_trace *trace = open_file(&info);
     CHECK_INT(info.lost, 0);

@@ -62,14 +62,20 @@ def check_call_graph(analysis, rank, path):
 
     calls = [index for index in parents if index >= 0 and events[index]["cat"] == "python_function"]
     assert len(calls) > 100
+    begins = {events[index]["args"]["Python id"]: events[index]["ts"] for index in calls}
     ends = {events[index]["args"]["Python id"]: events[index]["ts"] + events[index]["dur"] for index in calls}
-    found = {index: caller(index) for index in calls}
-    # A call may begin in the very tick in which its sibling ended. By time alone that sibling may be its caller.
-    touching = [index for index in calls if ends.get(found[index], inf) - events[index]["ts"] < 0.001]
-    assert len(touching) < 0.01 * len(calls)
-    for index in touching:
-        del found[index]
-    assert found == {index: events[index]["args"]["Python parent id"] for index in found}
+    slips = 0
+    for index in calls:
+        begin, end = events[index]["ts"], events[index]["ts"] + events[index]["dur"]
+        found, recorded = caller(index), events[index]["args"]["Python parent id"]
+        if found != recorded and ends.get(found, inf) - begin < 0.001:
+            # HTA names a caller that had ended: a call began in the tick in which its sibling ended, and HTA adds
+            # times as floats. What we recorded must then be true by time as well.
+            slips += 1
+            assert begins[recorded] <= begin and end - ends[recorded] < 0.001
+        else:
+            assert found == recorded
+    assert slips < 0.01 * len(calls)
     return graph
 
 
