@@ -57,7 +57,8 @@ static void ask(const vst_trace *trace)
         MUST(definition->file[definition->file_len] == '\0');
         bytes += strlen(definition->name) + strlen(definition->file);
     }
-    for (size_t i = 0; (json = vst_trace_metadata_at(trace, i, &key)); i++)
+    for (size_t i = 0; (json = vst_trace_metadata_at(trace, i, &key)) != NULL;
+         i++)
         bytes += strlen(key) + strlen(json);
     MUST(bytes <= info.bytes);
 }

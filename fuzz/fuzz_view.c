@@ -26,9 +26,10 @@ static vst_view_range some_range(const vst_view *view, const uint8_t *choices,
 {
     vst_view_info info;
     vst_view_range range = {.pixels = 1 + choices[1] % PIXELS_MAX};
+    int64_t width_ns;
 
     vst_view_get_info(view, &info);
-    int64_t width_ns = info.end_ns - info.start_ns;
+    width_ns = info.end_ns - info.start_ns;
     range.from_ns = info.start_ns + width_ns / 4 * (choices[2] & 3) * part;
     range.to_ns = info.end_ns - width_ns / 8 * (choices[2] >> 2 & 3) * part;
     if (range.to_ns <= range.from_ns)

@@ -182,6 +182,42 @@ static void make_memory(void)
     save_trace(&b, "memory");
 }
 
+/* Version 4: two threads, of one of them switches were lost. */
+static void make_switches(void)
+{
+    const uint64_t first[] = {1, vst_switch_word(VST_SWITCH_IN, 1900),
+                              vst_switch_word(VST_SWITCH_OUT, 2050),
+                              vst_switch_word(VST_SWITCH_IN, 2150),
+                              vst_switch_word(VST_SWITCH_PREEMPTED, 2250)};
+    const uint64_t second[] = {2, vst_switch_word(VST_SWITCH_OUT, 1950),
+                               vst_switch_word(VST_SWITCH_LOST, 3),
+                               vst_switch_word(VST_SWITCH_IN, 2100)};
+    const uint64_t told[] = {0, vst_switch_word(VST_SWITCHES_TOLD, 2260)};
+    const uint64_t end[] = {0, vst_switch_word(VST_SWITCHES_END, 2900)};
+    builder b;
+
+    begin(&b);
+    builder_header(&b)->version = VST_FILE_VERSION;
+    builder_fix_header(&b);
+    for (unsigned thread = 1; thread <= 2; thread++) {
+        builder_records(&b, 0, thread, 2000, 1);
+        builder_enter(&b, 1, 0);
+        builder_escape(&b, VST_ESCAPE_WAIT, 100,
+                       (uint64_t[]){2010, 2090, (uint64_t)2 << 32 | 1}, 3);
+        builder_enter(&b, 2, 50);
+        builder_exit(&b, 2, 50);
+        builder_exit(&b, 1, 100);
+        builder_seal(&b, 1);
+    }
+    builder_records(&b, 0, VST_THREAD_SWITCHES, 1900, 1);
+    builder_escape(&b, VST_ESCAPE_SWITCHES, 0, first, 5);
+    builder_escape(&b, VST_ESCAPE_SWITCHES, 0, second, 4);
+    builder_escape(&b, VST_ESCAPE_SWITCHES, 0, told, 2);
+    builder_escape(&b, VST_ESCAPE_SWITCHES, 0, end, 2);
+    builder_seal(&b, 1);
+    save_trace(&b, "switches");
+}
+
 /* Everything that can claim more than there is does. */
 static void make_claims(void)
 {
@@ -265,6 +301,7 @@ int main(int argc, char **argv)
     make_bounded();
     make_kept();
     make_memory();
+    make_switches();
     make_claims();
     make_no_trace();
     make_events();

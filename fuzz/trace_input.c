@@ -165,9 +165,10 @@ static vst_trace *open_file(int fd)
 void input_clip(vst_trace *trace)
 {
     vst_trace_info info;
+    int64_t third_ns;
 
     vst_trace_get_info(trace, &info);
-    int64_t third_ns = (info.end_ns - info.start_ns) / 3;
+    third_ns = (info.end_ns - info.start_ns) / 3;
     vst_trace_set_range(trace, info.start_ns + third_ns,
                         info.end_ns - third_ns);
 }

@@ -9,18 +9,14 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <semaphore.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/escape.h"
 #include "os/os.h"
 
 enum {
-    STACK_SIZE = 512 * 1024,
     POLL_NS = 100 * 1000 * 1000,
     NUMBERS_MAX = 100000, /* files of earlier runs that are passed over */
     NAME_MORE = 32        /* for "-snapshot<n>.vst" and its NUL */
@@ -45,7 +41,7 @@ struct vst_flight {
     pthread_t helper;
     uint32_t pid; /* of the process that has the helper; 0: not armed */
 
-    sem_t wake;
+    uint32_t wake;    /* an event of os.h */
     uint64_t pending; /* atomic: a bit for each reason */
     bool armed;       /* atomic */
     bool full;        /* atomic: max_snapshots were written */
@@ -74,7 +70,7 @@ void vst_flight_request(vst_flight *flight, uint32_t index)
         __atomic_add_fetch(&flight->refused, 1, __ATOMIC_RELAXED);
     else if (!(__atomic_fetch_or(&flight->pending, bit, __ATOMIC_ACQ_REL) &
                bit))
-        sem_post(&flight->wake);
+        vst__os_event_set(&flight->wake);
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -156,22 +152,8 @@ static void look_at_rss(vst_flight *flight)
 /* Until there may be something to do. */
 static void wait_for_request(vst_flight *flight)
 {
-    struct timespec until;
-
-    if (!flight->watches_rss) {
-        while (sem_wait(&flight->wake) != 0 && errno == EINTR)
-            continue;
-        return;
-    }
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += POLL_NS;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    while (sem_clockwait(&flight->wake, CLOCK_MONOTONIC, &until) != 0 &&
-           errno == EINTR)
-        continue;
+    vst__os_event_wait(&flight->wake,
+                       flight->watches_rss ? POLL_NS : UINT64_MAX);
 }
 
 /* Takes one reason off the word; NULL if nothing is pending. Pairs with
@@ -230,27 +212,10 @@ static void *help(void *argument)
     return NULL;
 }
 
-/* With all signals blocked: they are the program's. */
 static int start_helper(vst_flight *flight)
 {
-    sigset_t all, before;
-    pthread_attr_t attributes;
-    int failed;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_attr_init(&attributes);
-    if (failed == 0) {
-        pthread_attr_setstacksize(&attributes, STACK_SIZE);
-        failed = pthread_create(&flight->helper, &attributes, help, flight);
-        if (failed == EINVAL) /* a program with much thread-local data */
-            failed = pthread_create(&flight->helper, NULL, help, flight);
-        pthread_attr_destroy(&attributes);
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (failed == 0)
-        pthread_setname_np(flight->helper, "vestige-flight");
-    return failed;
+    return vst__os_helper_start(&flight->helper, "vestige-flight", help,
+                                flight);
 }
 
 vst_status vst_flight_arm(vst_flight *flight, const vst_session *session)
@@ -273,7 +238,7 @@ static void end_helper(vst_flight *flight)
 {
     if (flight->pid == vst__os_process_id()) {
         __atomic_store_n(&flight->ending, true, __ATOMIC_RELEASE);
-        sem_post(&flight->wake);
+        vst__os_event_set(&flight->wake);
         pthread_join(flight->helper, NULL);
     }
     flight->pid = 0;
@@ -346,7 +311,6 @@ vst_status vst_flight_create(const vst_flight_options *options,
     flight = calloc(1, sizeof *flight);
     if (flight == NULL)
         return VST_E_NOMEM;
-    sem_init(&flight->wake, 0, 0);
     status = copy_options(flight, options);
     if (status != VST_OK) {
         vst_flight_destroy(flight);
@@ -368,7 +332,6 @@ void vst_flight_destroy(vst_flight *flight)
         free(flight->reasons[i].text);
         free(flight->reasons[i].json);
     }
-    sem_destroy(&flight->wake);
     free(flight->reasons);
     free(flight->snapshots);
     free(flight->stem);

@@ -41,18 +41,24 @@ static bool is_ours(const vst_session *session)
 vst_status vst_session_create(const vst_session_options *options,
                               vst_session **out, vst_error *error)
 {
+    vst_session *session;
+    vst__file_bounds bounds;
+    vst_status status;
+
     if (vst__recording_is_any())
         return vst_error_set(error, VST_E_BUSY, 0, 0);
-    vst_session *session = calloc(1, sizeof *session);
+    session = calloc(1, sizeof *session);
     if (session == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     session->pid = vst__os_process_id();
     session->gc = options->gc;
     session->wants_memory = options->memory;
-    const vst__file_bounds bounds = {options->max_size, options->keep_ns,
-                                     options->min_duration_ns};
-    vst_status status = vst__file_create(options->path, options->overwrite,
-                                         &bounds, &session->file, error);
+    bounds = (vst__file_bounds){.max_size = options->max_size,
+                                .keep_ns = options->keep_ns,
+                                .min_duration_ns = options->min_duration_ns,
+                                .newest = options->switches};
+    status = vst__file_create(options->path, options->overwrite, &bounds,
+                              &session->file, error);
     if (status == VST_OK) {
         status = vst__recording_create(vst__file_provider(session->file),
                                        &session->recording);
@@ -68,6 +74,7 @@ vst_status vst_session_create(const vst_session_options *options,
     }
     session->recording->checkpoints =
         options->checkpoints || options->max_size || options->keep_ns;
+    session->recording->switches.wanted = options->switches;
     session->recording->shortest = ticks_of(options->min_duration_ns);
     session->recording->tracer_context =
         (vst_tracer_context){session, options->tracer_options};
@@ -77,13 +84,24 @@ vst_status vst_session_create(const vst_session_options *options,
     return VST_OK;
 }
 
+int vst_session_can_see_switches(void)
+{
+    vst__os_switch_ring ring;
+    int failed = vst__os_switches_open(0, 1, &ring);
+
+    vst__os_switches_close(&ring);
+    return failed;
+}
+
 /* The recording is open before the tracer is made: a tracer records what it
  * finds (open calls) while it starts. */
 static vst_status start_tracer(vst_session *session)
 {
+    vst_status status;
+
     if (session->tracer != NULL)
         return session->tracer->ops->restart(session->tracer);
-    vst_status status = vst_tracer_make(session->recording, &session->tracer);
+    status = vst_tracer_make(session->recording, &session->tracer);
     if (status == VST_OK && session->gc)
         session->tracer->ops->register_gc_callback(session->tracer);
     return status;
@@ -104,11 +122,13 @@ static vst_status start_memory(vst_session *session)
 
 vst_status vst_session_start(vst_session *session, vst_error *error)
 {
+    vst_status status;
+
     if (session->is_recording || session->finished || !is_ours(session))
         return vst_error_set(error, VST_E_STATE, 0, 0);
     if (vst__recording_is_any())
         return vst_error_set(error, VST_E_BUSY, 0, 0);
-    vst_status status = vst__file_begin_window(session->file, error);
+    status = vst__file_begin_window(session->file, error);
     if (status != VST_OK)
         return status;
     status = vst__recording_start(session->recording);

@@ -75,7 +75,7 @@ static vst_status make(vst_recording *recording, vst_tracer **out)
 {
     my_tracer *tracer = calloc(1, sizeof *tracer);
 
-    if (!tracer)
+    if (tracer == NULL)
         return VST_E_NOMEM;
     tracer->base.ops = &my_ops;
     work_id = define(recording, "work");

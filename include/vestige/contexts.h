@@ -20,6 +20,8 @@ typedef struct vst_context {
     uint32_t first, next; /* child, sibling: indexes, 0: none */
     uint64_t count;       /* calls; one that was resumed is no further one */
     int64_t self_ns, total_ns;
+    int64_t running_ns; /* of total_ns, how long its thread had a processor */
+    uint64_t unknown;   /* spans whose running time is not known */
     int64_t self_bytes, total_bytes; /* of a framework: net of what it freed */
     uint64_t self_allocations;
     int64_t first_ns; /* of the first to begin, and its serial */
@@ -34,7 +36,7 @@ VST_API void vst_contexts_destroy(vst_contexts *contexts);
  * counted where it ran. */
 VST_API vst_status vst_contexts_add(vst_contexts *contexts,
                                     const vst_span *span, uint32_t key);
-/* What vst_sink's leave is told. */
+/* To be called from vst_sink's leave. */
 VST_API vst_status vst_contexts_leave(vst_contexts *contexts, uint32_t depth);
 
 /* A node of the finished tree. */

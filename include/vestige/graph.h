@@ -16,8 +16,8 @@ extern "C" {
 /* An operator that is a node has one or more of these escapes behind its
  * VST_ESCAPE_OPERATOR, with what it was given, and one or more before its exit,
  * with what it gave, if it gave anything; an operator that was open already
- * when an observer began has none and is no node. So has an annotation, which
- * has no VST_ESCAPE_OPERATOR.
+ * when an observer began has none and is no node. An annotation has these
+ * escapes too, without a VST_ESCAPE_OPERATOR before them.
  *
  *   word 0      bits  0-47  number of the record function: "rf_id" there,
  *                           "Record function id" on the timeline; never 0

@@ -11,10 +11,11 @@
  *
  * so that what an allocator takes from another one inside (pymalloc's arenas,
  * large blocks of Python's from malloc) is not counted twice, nor anything that
- * vestige allocates itself. A free is told before it happens, an allocation
- * after it did: sorted by time no address is given out twice. None of this
- * takes a language's lock, nor one that anybody holds while unwinding, walking
- * the loaded libraries or allocating; errno stays as it was. */
+ * vestige allocates itself. A hook reports a free before it happens and an
+ * allocation after it. So in order of time, no address is allocated twice
+ * without a free between. None of this takes a language's lock, nor one that
+ * anybody holds while unwinding, walking the loaded libraries or allocating;
+ * errno stays as it was. */
 #ifndef VESTIGE_MEMORY_H
 #define VESTIGE_MEMORY_H
 

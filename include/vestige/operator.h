@@ -42,17 +42,30 @@ typedef enum vst_fact {
     VST_FACT_DOUBLES = 10,   /* count, doubles */
     VST_FACT_BOOLS = 11,     /* count, bytes */
     VST_FACT_LIST_TEXT = 12, /* text: a list of others */
-    /* text: name; then INTEGER, DOUBLE, BOOL, TEXT or TEXTS with its tag */
+    /* text: name; then INTEGER, DOUBLE, BOOL, TEXT, TEXTS or INTEGERS with its
+     * tag */
     VST_FACT_NAMED = 13,
     VST_FACT_FLOPS = 14,    /* count: floating point operations */
     VST_FACT_OVERLOAD = 15, /* text: which of the operators of this name */
     VST_FACT_RECORD = 16,   /* count: the framework's number of this call */
     VST_FACT_TOO_LONG = 17, /* there were inputs, but no room for them */
-    VST_FACT_TEXTS = 18     /* count, then so many texts */
+    VST_FACT_TEXTS = 18,    /* count, then so many texts */
+    /* count, then for each tensor among the inputs, those of lists too: 8 bytes
+     * address of the tensor, 8 bytes address of its storage, a byte each for
+     * its layout, the kind of its device, flags (VST_TENSOR_) and the type of
+     * its elements, as the framework numbers them; integer: which device.
+     * Always the last: readers that do not know it end there */
+    VST_FACT_TENSORS_AT = 19,
+    /* text: named inputs that are not shown in files, as the language writes a
+     * dict of them */
+    VST_FACT_KEYWORDS = 20
 } vst_fact;
 
 enum {
     VST_OPERATOR_HEAD_WORDS = 2,
+    VST_TENSOR_REQUIRES_GRAD = 1,
+    /* Tensors of a list from which on it is shown as a list without items. */
+    VST_TENSORS_SHOWN_MAX = 30,
     /* As torch numbers scopes. */
     VST_SCOPE_FUNCTION = 0,
     VST_SCOPE_BACKWARD = 1,
@@ -97,12 +110,10 @@ static inline bool vst_operator_enter(vst_buffer *buffer, uint64_t epoch,
     buffer->last = now;
     buffer->cursor = buffer->floor = at + 2 + words;
     /* The payload before the word that announces it. */
-    __atomic_store_n(at, vst_word(VST_ENTER, id, (uint32_t)delta),
-                     __ATOMIC_RELEASE);
+    vst_store_word(at, vst_word(VST_ENTER, id, (uint32_t)delta));
     for (uint32_t i = 0; i < words; i++)
-        __atomic_store_n(at + 2 + i, payload[i], __ATOMIC_RELEASE);
-    __atomic_store_n(at + 1, vst_word_escape(VST_ESCAPE_OPERATOR, words, 0),
-                     __ATOMIC_RELEASE);
+        vst_store_word(at + 2 + i, payload[i]);
+    vst_store_word(at + 1, vst_word_escape(VST_ESCAPE_OPERATOR, words, 0));
     return true;
 #else
     (void)buffer, (void)epoch, (void)now, (void)id, (void)payload, (void)words;
@@ -122,7 +133,7 @@ static inline bool vst_operator_exit(vst_buffer *buffer, uint64_t epoch,
         return false;
     buffer->last = now;
     buffer->cursor = at + 1;
-    __atomic_store_n(at, vst_word(kind, id, (uint32_t)delta), __ATOMIC_RELEASE);
+    vst_store_word(at, vst_word(kind, id, (uint32_t)delta));
     return true;
 #else
     (void)buffer, (void)epoch, (void)now, (void)kind, (void)id;

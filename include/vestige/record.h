@@ -119,6 +119,7 @@ typedef struct vst_buffer {
     vst_ticks shortest; /* a call that took less is taken back; 0: none is */
     uint64_t *floor;    /* no word from here on is a payload */
     uint64_t left_out;  /* calls that were taken back; others may read it */
+    uint64_t chunks;    /* counts the chunks that it was given */
 } vst_buffer;
 
 /* Names the recording in progress, 0 while there is none. It changes when a
@@ -163,6 +164,19 @@ static inline uint64_t vst_record_epoch(void)
 #endif
 }
 
+/* Stores a word of the file. It is one aligned 8-byte store: a reader sees the
+ * word or what was there before, which is zero. Release: a reader that sees the
+ * word also sees what precedes it, its payload and the definition of its id.
+ * Pairs with the fence in vst__source_read (src/store/source.c). */
+VST_INLINE void vst_store_word(uint64_t *at, uint64_t word)
+{
+#if defined(__GNUC__)
+    __atomic_store_n(at, word, __ATOMIC_RELEASE);
+#else
+    *(volatile uint64_t *)at = word;
+#endif
+}
+
 /* Of the functions below: the word, into the calling thread's buffer. False: it
  * takes more than a store, and nothing was done. */
 VST_INLINE bool vst_record_word_at_once(vst_buffer *buffer, vst_kind kind,
@@ -174,9 +188,7 @@ VST_INLINE bool vst_record_word_at_once(vst_buffer *buffer, vst_kind kind,
                     buffer->cursor < buffer->limit && delta >> 32 == 0))
         return false;
     buffer->last = now;
-    /* One aligned 8-byte store: a reader sees the word or zero. */
-    *(volatile uint64_t *)buffer->cursor++ =
-        vst_word(kind, id, (uint32_t)delta);
+    vst_store_word(buffer->cursor++, vst_word(kind, id, (uint32_t)delta));
     return true;
 }
 
@@ -203,7 +215,7 @@ VST_INLINE bool vst_record_at_once(vst_kind kind, vst_id id)
                                    vst_clock_ticks());
 }
 
-enum { VST_LEFT_OUT_TOLD = 64 }; /* the trace is told of so many at once */
+enum { VST_LEFT_OUT_TOLD = 64 }; /* written to the trace after every so many */
 
 /* Of the function below: for a call that may have been short. */
 VST_API VST_NOINLINE void vst_record_end_of_short_call(vst_kind kind, vst_id id,
@@ -212,15 +224,32 @@ VST_API VST_NOINLINE void vst_record_end_of_short_call(vst_kind kind, vst_id id,
 /* The end of a call of a function, EXIT or RAISE, by the same hooks: as
  * vst_record, but where the recording leaves short calls out, one that took
  * less, and of which nothing else was recorded since, is taken back. */
-VST_INLINE void vst_record_end_of_call(vst_kind kind, vst_id id)
+VST_INLINE void vst_record_end_of_call_at(vst_kind kind, vst_id id,
+                                          vst_ticks now)
 {
-    vst_ticks now = vst_clock_ticks(); /* first: no register waits for it */
     vst_buffer *buffer = vst_thread_buffer;
 
     if (VST_LIKELY(now - buffer->last >= buffer->shortest))
         vst_record_word(buffer, kind, id, now);
     else
         vst_record_end_of_short_call(kind, id, now);
+}
+
+VST_INLINE void vst_record_end_of_call(vst_kind kind, vst_id id)
+{
+    /* The clock first: no register waits for it. */
+    vst_record_end_of_call_at(kind, id, vst_clock_ticks());
+}
+
+/* The same for hooks that must be small: it calls nothing. False: nothing was
+ * recorded, vst_record_end_of_call_at() does it. */
+VST_INLINE bool vst_record_end_of_call_at_once(vst_kind kind, vst_id id,
+                                               vst_ticks now)
+{
+    vst_buffer *buffer = vst_thread_buffer;
+
+    return VST_LIKELY(now - buffer->last >= buffer->shortest) &&
+           vst_record_word_at_once(buffer, kind, id, now);
 }
 
 /* ---- records with a payload; the same rule as vst_record --------------- */
@@ -231,6 +260,12 @@ VST_API void vst_record_instant(vst_id id, const char *json_members,
 VST_API void vst_record_counter(vst_id id, double value);
 VST_API void vst_record_begin(vst_id id, uint32_t instance);
 VST_API void vst_record_end(vst_id id, uint32_t instance);
+/* The same, with arguments that became known only now. */
+VST_API void vst_record_end_args(vst_id id, uint32_t instance,
+                                 const char *json_members, size_t length);
+/* Ends it so that it does not overlap the calls that it ends in: see
+ * VST_ESCAPE_END. */
+VST_API void vst_record_end_inside(vst_id id, uint32_t instance);
 VST_API void vst_record_switch(uint64_t stack);
 VST_API void vst_record_gap(bool ends);
 /* The calls the current thread is inside of right now, outermost first. */

@@ -25,13 +25,16 @@ typedef struct vst_session_options {
     /* Bounds: the newest records stay, older ones are dropped and counted. */
     uint64_t max_size; /* bytes of the file, definitions may exceed it; at least
                         * 1 MiB, 0: any */
-    uint64_t keep_ns;  /* only what was recorded so long ago; 0: any */
+    uint64_t keep_ns;  /* keep the records of the last so many ns; 0: all */
     /* Begin each chunk with what was open then, so that it can be read without
      * those before it. Bounds imply it. */
     bool checkpoints;
     /* Calls that took less (vst_record_end_of_call), and in which nothing else
      * was recorded that stays, are left out and counted; 0: none. */
     uint64_t min_duration_ns;
+    /* Record when each thread that records had a processor, as far as the
+     * system tells; see vst_session_can_see_switches. */
+    bool switches;
     /* For the registered tracers (vst_tracer_context), which know what it is.
      * It must be there until the first start has returned. */
     const void *tracer_options, *memory_tracer_options;
@@ -39,6 +42,9 @@ typedef struct vst_session_options {
 
 VST_API vst_status vst_session_create(const vst_session_options *options,
                                       vst_session **session, vst_error *error);
+/* 0, or the errno value with which the system refuses to tell the calling
+ * thread of its switches. */
+VST_API int vst_session_can_see_switches(void);
 /* Starts recording; after a stop, goes on in a new window of the same file. */
 VST_API vst_status vst_session_start(vst_session *session, vst_error *error);
 VST_API vst_status vst_session_stop(vst_session *session);
@@ -50,12 +56,12 @@ VST_API void vst_session_destroy(vst_session *session);
 VST_API bool vst_session_is_recording(const vst_session *session);
 /* The recording to define and record into; valid until destroy. */
 VST_API vst_recording *vst_session_recording(vst_session *session);
-/* How many records could not be kept, so far. Of a file that somebody else cut,
- * the words (of which a record has one or more) that lay behind the cut in
- * chunks that were being written are among them: those of a thread as soon as
- * it records again or ends, those of all others at the stop. A free-running
- * thread that does neither before the stop is not counted, nor is what was
- * sealed before the cut: there were at least so many. */
+/* How many records could not be kept, so far. If another process cut the file,
+ * the words behind the cut in chunks that were being written are counted too (a
+ * record has one or more words): those of a thread as soon as it records again
+ * or ends, those of all others at the stop. What was sealed before the cut is
+ * not counted, nor is a free-running thread that does neither before the stop.
+ * The number is then the least that was lost. */
 VST_API uint64_t vst_session_lost(const vst_session *session);
 /* Whether another process made the file shorter while it was written. Later
  * records are lost, and counted; the file is left as it is. */

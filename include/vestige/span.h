@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "imports.h"
 #include "status.h"
 #include "wire.h"
 
@@ -22,8 +23,15 @@ enum {
     VST_SPAN_RESUMED = 16,      /* goes on after its stack was switched away */
     VST_SPAN_SUSPENDED = 32,    /* ends because its stack is switched away */
     VST_SPAN_ASYNC = 64,        /* overlaps its neighbours: not on the stack */
-    VST_SPAN_RECURSIVE = 128 /* is open further out, if the sink asked for it */
+    VST_SPAN_RECURSIVE =
+        128,               /* is open further out, if the sink asked for it */
+    VST_SPAN_IMPORT = 256, /* of a module, see imports.h */
+    VST_SPAN_MACHINERY = 512, /* another frame of the import system, what that
+                               * calls in C, or the code of the module */
+    VST_SPAN_STEP = 1024      /* is a step of a task, or a part of one */
 };
+
+enum { VST_RUNNING_UNKNOWN = -1 };
 
 /* What is known of an operator beyond its arguments, see operator.h. */
 typedef struct vst_operator {
@@ -45,6 +53,15 @@ typedef struct vst_span {
     uint64_t parent;
     uint64_t caller;     /* the same, but of the nearest one that is a call */
     int64_t children_ns; /* time spent in direct children */
+    /* Of its duration, how long its thread had a processor; VST_RUNNING_UNKNOWN
+     * where the trace does not tell. */
+    int64_t running_ns;
+    /* Of the rest, how long it could have run but the system let others run; as
+     * running_ns. */
+    int64_t preempted_ns;
+    /* Of its duration, how long its thread waited for the language's own lock;
+     * VST_RUNNING_UNKNOWN where the trace does not tell. */
+    int64_t gil_ns;
     /* What it allocated by itself, and with all that it called. */
     uint64_t self_bytes, total_bytes;
     uint64_t self_allocations, total_allocations;
@@ -53,11 +70,29 @@ typedef struct vst_span {
     int64_t self_framework_bytes, total_framework_bytes;
     uint32_t depth; /* 0 at a root */
     uint32_t flags;
-    uint32_t place;   /* in the tree of calls, if the sink has one; else 0 */
+    uint32_t place;    /* in the tree of calls, if the sink has one; else 0 */
+    vst_import import; /* of VST_SPAN_IMPORT: what, and the module's code */
+    vst_id module;
+    uint32_t task; /* number of the task that runs it, see tasks.h; 0: none */
     const char *args; /* JSON members, NULL if none; valid during the call */
     size_t args_len;
     const vst_operator *op; /* NULL: no operator; valid during the call */
 } vst_span;
+
+/* How long the thread waited in a call of a function that only waits for what
+ * that waits for (waits.h); VST_RUNNING_UNKNOWN where the trace does not tell.
+ */
+static inline int64_t vst_span_waiting(const vst_span *span)
+{
+    int64_t ns = span->end_ns - span->start_ns;
+
+    if (span->running_ns == VST_RUNNING_UNKNOWN)
+        return VST_RUNNING_UNKNOWN;
+    ns -= span->running_ns + span->preempted_ns;
+    if (span->gil_ns != VST_RUNNING_UNKNOWN)
+        ns -= span->gil_ns;
+    return ns > 0 ? ns : 0;
+}
 
 typedef struct vst_instant {
     vst_id id;
@@ -77,8 +112,8 @@ typedef struct vst_counter {
 typedef enum vst_loss_kind {
     VST_LOSS_RECORDS = 1, /* so many could not be kept */
     VST_LOSS_GAP = 2,     /* the hooks were away; records is 0 */
-    VST_LOSS_DROPPED = 3  /* so many words were dropped to stay within a bound,
-                           * or lie before what was asked for */
+    VST_LOSS_DROPPED = 3  /* so many words were dropped to stay within the limit
+                           * of size or time, or lie before what was asked for */
 } vst_loss_kind;
 
 /* A stretch of a thread about which the trace knows nothing. */
@@ -91,15 +126,31 @@ typedef struct vst_loss {
 } vst_loss;
 
 /* A block of a framework's that was allocated, or freed (less than 0), while no
- * span was open on its thread. */
+ * span was open on its thread; with vst_sink's every_block any block. */
 typedef struct vst_loose_bytes {
     uint32_t thread;
     int64_t time_ns;
     int64_t bytes;
+    uint64_t address;
+    uint32_t depth; /* how many spans are open on the stack */
 } vst_loose_bytes;
 
+/* A wait that was recorded as such (VST_ESCAPE_WAIT, see waits.h). */
+typedef struct vst_wait {
+    uint32_t reason; /* vst_wait_reason */
+    uint32_t thread;
+    uint32_t holder; /* the thread that had what it waited for, 0: not known */
+    vst_id id;       /* of the span that it is in, as serial is; 0: in none */
+    uint64_t serial;
+    int64_t start_ns;
+    int64_t end_ns;
+} vst_wait;
+
 struct vst_far_ends;
+struct vst_imports;
+struct vst_task_event;
 struct vst_places;
+struct vst_running;
 
 /* What is recorded of a node of the execution trace (VST_ESCAPE_NODE, see
  * graph.h), when it is met: the span is open. Valid during the call. */
@@ -136,10 +187,29 @@ typedef struct vst_sink {
     vst_status (*loose)(void *ctx, const vst_loose_bytes *loose);
     /* Set by vst_trace_replay in a copy of its own, for the matcher. */
     const struct vst_far_ends *far_ends;
+    /* The same: the switches of the thread whose events are fed, or NULL. */
+    struct vst_running *running;
+    /* The same: waits for the language's lock were recorded. */
+    bool knows_gil;
+    /* The same: spans last as long as they ran (vst_trace_set_by_running). */
+    bool by_running;
+    /* The same: which definitions are the import system's, or NULL. */
+    const struct vst_imports *imports;
     vst_status (*node)(void *ctx, const vst_node *node);
+    vst_status (*wait)(void *ctx, const vst_wait *wait);
+    /* What happens to tasks, see tasks.h. */
+    vst_status (*task)(void *ctx, const struct vst_task_event *event);
     /* For the core itself: numbers places in the tree of calls; NULL: not
      * wanted. */
     struct vst_places *places;
+    /* Deliver each block of a framework to `loose`, those inside of spans,
+     * too. */
+    bool every_block;
+    /* Args of operators tell which tensors they were given, if that is
+     * recorded (VST_FACT_TENSORS_AT, see operator.h). */
+    bool tensors;
+    /* The same: named inputs that files do not show (VST_FACT_KEYWORDS). */
+    bool keywords;
 } vst_sink;
 
 #ifdef __cplusplus

@@ -57,9 +57,8 @@ static inline bool vst_storages_add(vst_buffer *buffer, uint64_t epoch,
         return false;
     /* The payload before the word that announces it. */
     for (uint32_t i = 0; i < words; i++)
-        __atomic_store_n(at + 1 + i, payload[i], __ATOMIC_RELEASE);
-    __atomic_store_n(at, vst_word_escape(VST_ESCAPE_STORAGES, words, 0),
-                     __ATOMIC_RELEASE);
+        vst_store_word(at + 1 + i, payload[i]);
+    vst_store_word(at, vst_word_escape(VST_ESCAPE_STORAGES, words, 0));
     buffer->cursor = at + 1 + words;
     return true;
 #else

@@ -20,23 +20,25 @@ typedef struct vst_trace_info {
     uint32_t version;
     uint32_t pid;
     uint8_t trace_id[16];
-    bool clean;          /* ended by a stop, not by the death of its process */
-    uint32_t threads;    /* threads that recorded something */
-    uint32_t windows;    /* stretches between a start and a stop */
-    uint64_t words;      /* 8-byte words of records */
-    uint64_t lost;       /* records that could not be kept */
-    uint64_t dropped;    /* words that were dropped to stay within a bound */
-    uint64_t bytes;      /* size of the file */
+    bool clean;       /* ended by a stop, not by the death of its process */
+    uint32_t threads; /* threads that recorded something */
+    uint32_t windows; /* stretches between a start and a stop */
+    uint64_t words;   /* 8-byte words of records */
+    uint64_t lost;    /* records that could not be kept */
+    uint64_t dropped; /* words dropped to stay within the size or time limit */
+    uint64_t bytes;   /* size of the file */
     uint64_t damaged_at; /* no byte from here on can be read, in a bounded file
                           * some that follow; 0: undamaged */
     int64_t start_ns;    /* wall clock, of what is there to show: the range */
     int64_t complete_ns; /* nothing was dropped from here on */
     int64_t end_ns;
     vst_clock_kind clock;
-    bool packed;              /* bytes is the size that it had before */
-    uint64_t packed_bytes;    /* and this the one that it has; 0: not packed */
+    bool packed; /* the file is packed; bytes is its size before that */
+    uint64_t packed_bytes;    /* its size now; 0: not packed */
     uint64_t min_duration_ns; /* calls that took less were left out; 0: none */
-    uint64_t left_out;        /* so many; a few less if its process died */
+    uint64_t left_out; /* calls left out; a few less if its process died */
+    bool switches;     /* it tells when threads had a processor */
+    bool gil_waits;    /* and how long they waited for the language's lock */
 } vst_trace_info;
 
 typedef struct vst_trace_thread {
@@ -99,9 +101,15 @@ VST_API vst_status vst_trace_replay_events(vst_trace *trace, int window,
  * block that is freed after the range is not freed in it. No more of the file
  * is read than it takes to know what was open; of what comes after the range,
  * nothing. INT64_MIN, INT64_MAX: no such bound; a file bounded in time has one
- * of its own. Times are as the offset has them that was set last before. */
+ * of its own. Times include the offset that was set before this call. */
 VST_API void vst_trace_set_range(vst_trace *trace, int64_t from_ns,
                                  int64_t to_ns);
+
+/* Makes running time the measure: in replays, and in exports that add up, a
+ * span lasts as long as its thread had a processor, from its start on. Spans of
+ * which that is not known last no time, and their running_ns says so. Instants,
+ * counters, losses and waits keep their times. */
+VST_API void vst_trace_set_by_running(vst_trace *trace, bool by_running);
 
 /* What replay's own matcher counted in the last vst_trace_replay. */
 VST_API uint64_t vst_trace_unmatched_exits(const vst_trace *trace);

@@ -6,12 +6,12 @@
  * The core knows no language. A runtime installs an unwinder; with none, the
  * language's part of every traceback is empty and native frames work.
  *
- * Locks. A traceback may be released on any thread, with or without the lock
- * of the language's interpreter, and under any lock of the program's: the last
+ * Locks. A traceback may be released on any thread, with or without the lock of
+ * the language's interpreter, and under any lock of the program's: the last
  * release only puts it on a list, under a mutex of its own that is held for a
- * few instructions. What it refers to is let go of when somebody captures, or
- * calls vst_traceback_free_dead(), who hold the interpreter's lock. So the
- * order of locks is: the interpreter's, the program's, the list's. */
+ * few instructions. The next capture, or vst_traceback_free_dead(), drops what
+ * it refers to; both hold the interpreter's lock. The order of locks is
+ * therefore: the interpreter's, the program's, the list's. */
 #ifndef VESTIGE_TRACEBACK_H
 #define VESTIGE_TRACEBACK_H
 
@@ -145,8 +145,8 @@ VST_API void *vst_traceback_get_user(const vst_traceback *traceback);
 VST_API void vst_traceback_set_user(vst_traceback *traceback, void *user);
 
 /* For a garbage collector: visits what a traceback refers to if the caller
- * holds the only reference (else another holder keeps it alive); clear lets go
- * of it, after which it is empty. With the interpreter's lock held. */
+ * holds the only reference (else another holder keeps it alive); clear drops it
+ * and leaves the traceback empty. With the interpreter's lock held. */
 VST_API int vst_traceback_traverse(const vst_traceback *traceback,
                                    int (*visit)(void *object, void *arg),
                                    void *arg);

@@ -17,11 +17,18 @@ extern "C" {
 
 typedef struct vst_view vst_view;
 
+enum { VST_VIEW_IMPORT_IDS = 8 };
+
 typedef struct vst_view_options {
     /* Where the index is kept; NULL: beside the trace, t.vst in t.vst.view. One
      * that is stale, torn or foreign is built again. */
     const char *index;
-    bool no_file; /* it lives in memory, as it does where it finds no room */
+    bool no_file; /* keep it in memory, as is done where it cannot be written */
+    /* Leaves out the frames of the import system. An import is a span whose id
+     * is behind the largest one that the trace defines: by VST_VIEW_IMPORT_IDS
+     * and the id of the module's code, or by what is known of it, a vst_import.
+     */
+    bool fold_imports;
     unsigned workers; /* threads that build it; 0: as many as processors */
     vst_progress_fn progress;
     void *progress_ctx;
@@ -33,7 +40,7 @@ typedef struct vst_view_info {
     uint64_t spans;
     uint64_t index_bytes;
     const char *index_path; /* NULL: in memory */
-    bool built;             /* now, and not found */
+    bool built;             /* it was built now, not found */
     int64_t start_ns, end_ns;
 } vst_view_info;
 

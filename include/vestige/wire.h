@@ -21,7 +21,9 @@
  *
  * Types from VST_ESCAPE_FIXED on are records of memory, made by the million:
  * the type alone says how many payload words there are, and bits 10-31 are data
- * (22 bits, `head` below). */
+ * (22 bits, `head` below).
+ *
+ * A reader passes over types below VST_ESCAPE_FIXED that it does not know. */
 #ifndef VESTIGE_WIRE_H
 #define VESTIGE_WIRE_H
 
@@ -54,6 +56,10 @@ typedef enum vst_escape {
      * checkpoint: 1 says that it was open before, 3 that it is on no stack any
      * more. Such a BEGIN may stand between a STACK and its STACK_MORE */
     VST_ESCAPE_BEGIN = 3,
+    /* The pair alone; or the pair, byte length, bytes: JSON members that became
+     * known by the end of the span, wherever it is by then; or the pair and one
+     * word other than 0: where calls that began after the span are still open
+     * when it ends, it is shown to begin with the outermost */
     VST_ESCAPE_END = 4,
     /* byte length, bytes: JSON members ("k": v, ...) of the span on top */
     VST_ESCAPE_ARGS = 5,
@@ -81,7 +87,7 @@ typedef enum vst_escape {
      * has read the run before it skips them; any other begins with them */
     VST_ESCAPE_CHECKPOINT = 13,
     /* records, ticks: so many words between then and now were dropped, to stay
-     * within a bound */
+     * within the limit of size or time */
     VST_ESCAPE_DROPPED = 14,
     /* see operator.h: the span on top is an operator */
     VST_ESCAPE_OPERATOR = 15,
@@ -97,6 +103,30 @@ typedef enum vst_escape {
     VST_ESCAPE_FAR_END = 18,
     /* see storage.h: what the span on top was given, or the program has */
     VST_ESCAPE_STORAGES = 19,
+
+    /* From here on: of version 4 of the file (see src/store/format.h). */
+
+    /* thread number, words: when the system gave the thread a processor and
+     * when it took it away, oldest first, see vst_switch. Only the stream of
+     * VST_THREAD_SWITCHES has these. Number 0, one word: every switch of all
+     * threads up to this time has been told; see VST_SWITCHES_TOLD */
+    VST_ESCAPE_SWITCHES = 20,
+    /* ticks when it began, ticks when it ended, reason | thread << 32: the
+     * thread waited for what another one held. The reason is a vst_wait_reason
+     * (waits.h), of which only VST_WAIT_GIL is written so far; thread is the
+     * number of the one that had it for most of the time, 0: nobody, or not
+     * known. The thread records nothing while it waits, but the escape may be
+     * written later than the wait ended: its times are its own. A trace with
+     * the metadata VST_WAITS_METADATA has all such waits of its threads */
+    VST_ESCAPE_WAIT = 21,
+    /* 22: what a record costs, as the recorder learned it. It is given out here
+     * and specified by the version that writes it. */
+
+    /* see tasks.h: the span on top is a step of a task, or something else that
+     * happens to a task. Files of any version may have these */
+    VST_ESCAPE_TASK = 23,
+    /* 24: a function whose calls are left out from here on, or are not any
+     * more; 25: what a device did. As 22. */
 
     VST_ESCAPE_FIXED = 0x80,
     /* An allocation (vst_memory_kind, see memory.h) of less than 32 KiB.
@@ -118,6 +148,53 @@ typedef enum vst_escape {
 } vst_escape;
 
 #define VST_ESCAPE_WORDS_MAX 1024u /* payload words of one escape */
+
+/* ---- switches ------------------------------------------------------------ */
+
+/* The stream with this number belongs to no thread of the program: it has the
+ * switches of all of them. */
+#define VST_THREAD_SWITCHES UINT32_MAX
+
+/* A word of a SWITCHES escape: the lowest two bits are one of these, the others
+ * a time in nanoseconds of CLOCK_MONOTONIC. The first word of a thread says
+ * what it did then; one that says the same as the word before, of the same
+ * time, says nothing new. What a thread did before its first word, or after the
+ * last time that SWITCHES_TOLD names, is not known. A thread that ends has OUT
+ * as its last time, and LOST of no switch behind it. */
+typedef enum vst_switch {
+    VST_SWITCH_OUT = 0,       /* off the processor: it waits */
+    VST_SWITCH_IN = 1,        /* it runs */
+    VST_SWITCH_PREEMPTED = 2, /* off the processor, though it could run */
+    /* In place of a time, how many switches were lost here at least: what the
+     * thread did between the word before and the word after is not known */
+    VST_SWITCH_LOST = 3
+} vst_switch;
+
+/* The same bits of a word behind thread number 0. */
+enum {
+    VST_SWITCHES_TOLD = 0,
+    /* And nothing more is told of this window: each thread went on as it was */
+    VST_SWITCHES_END = 1
+};
+
+enum { VST_SWITCH_BITS = 2 };
+
+static inline uint64_t vst_switch_word(uint32_t what, uint64_t value)
+{
+    return value << VST_SWITCH_BITS | what;
+}
+
+static inline uint32_t vst_switch_what(uint64_t word)
+{
+    return (uint32_t)(word & ((1u << VST_SWITCH_BITS) - 1));
+}
+
+static inline uint64_t vst_switch_value(uint64_t word)
+{
+    return word >> VST_SWITCH_BITS;
+}
+
+/* ---- words --------------------------------------------------------------- */
 
 static inline uint64_t vst_word(vst_kind kind, vst_id id, uint32_t delta)
 {
@@ -214,6 +291,12 @@ enum { VST_HEAD_KIND_MASK = 31, VST_HEAD_SIZE_SHIFT = 7 };
 static inline uint32_t vst_head_kind(uint32_t head)
 {
     return head & (uint32_t)VST_HEAD_KIND_MASK;
+}
+
+/* Of the word of a VST_ESCAPE_ALLOC. */
+static inline uint64_t vst_alloc_address(uint64_t word)
+{
+    return (word & UINT64_C(0xfffffffffff)) << 3;
 }
 
 static inline uint32_t vst_head_size(uint32_t head)

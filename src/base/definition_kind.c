@@ -11,7 +11,7 @@ const char *vst_definition_kind_name(vst_definition_kind kind)
     };
     size_t number = (size_t)kind;
 
-    if (number >= sizeof names / sizeof *names || !names[number])
+    if (number >= sizeof names / sizeof *names || names[number] == NULL)
         return "unknown";
     return names[number];
 }

@@ -24,6 +24,10 @@ const vst__escape_rule vst__escape_rules[VST_ESCAPE_RULES] = {
     [VST_ESCAPE_LOST] = {VST_EFFECT_NONE},
     [VST_ESCAPE_FAR_END] = {VST_EFFECT_NONE, .goes_on = true},
     [VST_ESCAPE_STORAGES] = {VST_EFFECT_NONE, .goes_on = true},
+    [VST_ESCAPE_SWITCHES] = {VST_EFFECT_NONE},
+    [VST_ESCAPE_WAIT] = {VST_EFFECT_NONE, .goes_on = true},
+    [VST_ESCAPE_WAIT + 1] = {VST_EFFECT_NONE, .goes_on = true}, /* not known */
+    [VST_ESCAPE_TASK] = {VST_EFFECT_DESCRIBES, .goes_on = true},
 };
 
 const vst__escape_rule vst__escape_rule_memory = {VST_EFFECT_NONE,

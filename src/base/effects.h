@@ -51,7 +51,7 @@ typedef struct vst__escape_rule {
     bool goes_on;
 } vst__escape_rule;
 
-enum { VST_ESCAPE_RULES = VST_ESCAPE_STORAGES + 1 };
+enum { VST_ESCAPE_RULES = VST_ESCAPE_TASK + 1 };
 
 extern const vst__escape_rule vst__escape_rules[VST_ESCAPE_RULES];
 /* Of a record of memory, and of one that this version does not know. */
@@ -75,7 +75,7 @@ static inline bool vst__escape_is_void(const vst__escape_rule *rule,
 
 /* ---- the second word of a BEGIN ----------------------------------------- */
 
-/* A checkpoint tells of a span that was open before. */
+/* In a checkpoint: the span was open before. */
 enum {
     VST_BEGIN_OPEN_BEFORE = 1,
     VST_BEGIN_DETACHED = 2 /* and is on no stack any more */

@@ -227,11 +227,13 @@ static void begin(vst__fold *fold, uint64_t pair, bool detached)
 static void end(vst__fold *fold, uint64_t pair)
 {
     uint64_t *newest = vst__map64_find(&fold->pairs, pair);
+    uint32_t number;
+    vst__fold_slot *slot;
 
     if (newest == NULL)
         return;
-    uint32_t number = (uint32_t)*newest;
-    vst__fold_slot *slot = &fold->slots[number - 1];
+    number = (uint32_t)*newest;
+    slot = &fold->slots[number - 1];
     if (slot->next != 0)
         *newest = slot->next;
     else

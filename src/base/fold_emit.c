@@ -84,6 +84,8 @@ static void put_stack(emitter *out, const vst__fold *fold,
 
     for (size_t i = 0; fits && i < stack->count; i++) {
         uint32_t frame = stack->frames[i];
+        const vst__fold_slot *slot;
+        uint64_t payload[2];
 
         if (frame == VST_FOLD_DEAD)
             continue;
@@ -91,10 +93,11 @@ static void put_stack(emitter *out, const vst__fold *fold,
             fits = put_call(&part, frame);
             continue;
         }
-        const vst__fold_slot *slot = &fold->slots[frame & ~VST_FOLD_BEGUN];
+        slot = &fold->slots[frame & ~VST_FOLD_BEGUN];
         if (slot->state == VST_FOLD_ENDED)
             continue;
-        const uint64_t payload[2] = {slot->pair, VST_BEGIN_OPEN_BEFORE};
+        payload[0] = slot->pair;
+        payload[1] = VST_BEGIN_OPEN_BEFORE;
         end_part(&part);
         if (part.type == VST_ESCAPE_STACK) {
             fits = put(out, VST_ESCAPE_STACK, NULL, 0);

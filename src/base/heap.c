@@ -175,11 +175,14 @@ void *vst__calloc(size_t count, size_t size)
 
 void *vst__realloc(void *memory, size_t size)
 {
+    head *block;
+    void *copy;
+
     if (vst__heap_is_malloc)
         return realloc(memory, size ? size : 1);
     if (memory == NULL)
         return vst__alloc(size);
-    head *block = (head *)memory - 1;
+    block = (head *)memory - 1;
     if (size <= block->used.size - HEAD)
         return memory;
     if (block->used.class_of == 0 && size <= SIZE_MAX / 2) {
@@ -190,7 +193,7 @@ void *vst__realloc(void *memory, size_t size)
         moved->used.size = round_up(size);
         return moved + 1;
     }
-    void *copy = vst__alloc(size);
+    copy = vst__alloc(size);
     if (copy != NULL) {
         memcpy(copy, memory, block->used.size - HEAD);
         give_back(block);

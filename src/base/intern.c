@@ -105,10 +105,11 @@ vst_status vst__intern_add(vst__intern *set, const void *key, size_t size,
                            uint32_t number)
 {
     uint64_t hash = hash_of(key, size);
+    void *copy;
 
     if (set->used * 4 >= set->mask * 3 && grow(set) != VST_OK)
         return VST_E_NOMEM;
-    void *copy = vst__alloc(size ? size : 1);
+    copy = vst__alloc(size ? size : 1);
     if (copy == NULL)
         return VST_E_NOMEM;
     memcpy(copy, key, size);

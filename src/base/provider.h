@@ -26,8 +26,8 @@ typedef struct vst_chunk {
     uint32_t sequence; /* and what no other chunk of the file has */
     /* Since the one before was acquired, one that has_waiting was dropped. */
     bool dropped_waiting;
-    /* Set by the recorder: there are runs of threads in it that wait, and must
-     * be told of again when it is dropped. */
+    /* Set by the recorder: it has runs of threads that wait, which must be
+     * written again when it is dropped. */
     bool has_waiting;
     /* Set when it is sealed: the next one of its thread needs not be larger. */
     bool is_slow;
@@ -49,6 +49,8 @@ typedef enum vst_entry_kind {
     VST_ENTRY_MODULE = 21,   /* id = number, a = path, b = build id; x = bias,
                               * y = start, z = end */
     VST_ENTRY_MEMORY = 22    /* there may be records of memory */
+    /* 23: what records cost; 24: a task; 25: a device. Given out here,
+     * specified by the version that writes them */
 } vst_entry_kind;
 
 /* One definition, on its way to the file. */

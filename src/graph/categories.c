@@ -193,8 +193,7 @@ static void set_inputs(const work *self)
                 put(self, flow->keys[i].first + v, VST_CATEGORY_INPUT);
 }
 
-/* ---- parameters that nobody told of ---------------------------------------
- */
+/* ---- parameters that were not reported --------------------------------- */
 
 /* Whether a node may be one of the forward pass. */
 static bool is_forward(const work *self, size_t node)

@@ -42,9 +42,10 @@ typedef struct vst__memory_rows {
     size_t count, capacity;
 } vst__memory_rows;
 
-/* Of a window. Where a framework told of its blocks these alone are counted:
- * the others hold them. Where the trace does not say what operators were given,
- * blocks freed during the recording are TEMPORARY and the rest UNKNOWN. */
+/* The rows of a window. If a framework reported its blocks, only these are
+ * counted: they lie inside the others. Where the trace does not say what
+ * operators were given, blocks freed during the recording are TEMPORARY and the
+ * rest UNKNOWN. */
 vst_status vst__memory_rows_read(vst__memory_rows *rows, vst_trace *trace,
                                  int window, vst_error *error);
 void vst__memory_rows_free(vst__memory_rows *rows);

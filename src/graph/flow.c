@@ -29,8 +29,8 @@ static bool allocates(uint32_t role)
     return role == VST_TOUCH_ALLOCATED || role == VST_TOUCH_FOUND;
 }
 
-/* At the same time memory comes first: what is told of a storage is told with
- * the time of the record before. */
+/* Of equal times, memory comes first: a record about a storage has the time of
+ * the record before it. */
 static int rank(const vst__flow_touch *touch)
 {
     uint32_t role = role_of(touch);

@@ -102,7 +102,7 @@ typedef struct vst__graph_lane {
     /* Values that go on in the next escape. */
     unsigned char *bytes;
     size_t count, capacity;
-    uint64_t record; /* whose they are, 0: nobody's */
+    uint64_t record; /* number of the node that has them, 0: none */
     bool outputs;
 } vst__graph_lane;
 

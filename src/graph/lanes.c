@@ -8,12 +8,12 @@
 #include <vestige/graph.h>
 
 #include "graph/graph.h"
+#include "os/progress.h"
 #include "replay/decode.h"
 
 enum {
     BLOCKS_SIZE = 8 * 1024 * 1024, /* of all threads together, about */
     BLOCK_LEAST = 16 * 1024,
-    PROGRESS_NS = 50000000
 };
 
 /* A thread that is being read. */
@@ -135,20 +135,12 @@ static vst_status tell_progress(reading *self, lane *of)
 {
     vst_trace *trace = self->trace;
     uint64_t words = vst__decoder_words(&of->decoder);
-    vst_clock_sample now;
 
     self->words += words - of->words;
     of->words = words;
-    if (trace->progress == NULL)
-        return VST_OK;
-    vst_clock_sample_now(&now);
-    if (now.monotonic_ns < self->next_progress_ns)
-        return VST_OK;
-    self->next_progress_ns = now.monotonic_ns + PROGRESS_NS;
-    return trace->progress(trace->progress_ctx,
-                           (double)self->words / (double)self->words_total) == 0
-               ? VST_OK
-               : VST_E_CANCELLED;
+    return vst__progress_tell(trace->progress, trace->progress_ctx,
+                              &self->next_progress_ns,
+                              (double)self->words / (double)self->words_total);
 }
 
 static vst_status feed(reading *self, lane *to, size_t count)

@@ -15,7 +15,7 @@ typedef struct vst__graph_text {
  * many, twice; of a nested one, so for each row. */
 typedef struct vst__graph_tensor {
     uint64_t identity, storage; /* what the file has */
-    uint64_t id, storage_id;    /* what who reads made of it */
+    uint64_t id, storage_id;    /* the ids that the reader gave to these */
     int64_t offset, elements;
     uint64_t element_size;
     vst__graph_text device, type;

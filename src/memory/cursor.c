@@ -131,7 +131,7 @@ static bool decode(vst__memory_cursor *cursor, const uint64_t *word)
         record->type = VST_RECORD_ALLOC;
         record->flags = head >> 5 & 3u;
         record->size = vst_head_size(head);
-        record->address = (word[1] & 0xfffffffffffu) << 3;
+        record->address = vst_alloc_address(word[1]);
         record->stack = (vst_stack_id)(word[1] >> 44);
         break;
     case VST_ESCAPE_ALLOC_LARGE:
@@ -231,7 +231,7 @@ static bool is_behind(const vst__memory_cursor *cursor, const uint64_t *word)
 }
 
 /* The first word behind the range, and the last of the thread that is looked
- * at: only a loss it tells of lies before it. */
+ * at: only a loss that it reports lies before it. */
 static bool end_thread(vst__memory_cursor *cursor, const uint64_t *word)
 {
     vst__stream *stream = &cursor->stream;

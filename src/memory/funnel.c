@@ -4,11 +4,11 @@
  *
  * Any thread, in any state: inside an allocator, under locks of the program's,
  * while it ends. A thread takes a lock here only for its first event and its
- * end. stop() waits until nobody is inside any more, so that a recording and
- * the function that tells stacks are not called once it returned. For that a
- * thread says that it is inside, and looks again whether memory is traced;
- * stop() says that it is not, lets every processor pass a barrier, and looks
- * who is inside: one of both sees the other. */
+ * end. stop() waits until no thread is inside. So once it has returned, neither
+ * the recording nor the function that finds stacks is called. For this a thread
+ * marks itself as inside, and then checks again whether memory is traced.
+ * stop() marks that it is not, lets every processor pass a barrier, and then
+ * checks which threads are inside. One of the two sees the other. */
 #include "memory/funnel.h"
 
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include <sched.h>
 #include <stdio.h>
 
-#include "memory/objects.h"
 #include "memory/reserved.h"
 #include "memory/resident.h"
+#include "memory/scan.h"
 #include "os/os.h"
 #include "traceback/traceback.h"
 
@@ -72,10 +72,12 @@ static void link_state(thread_state *t)
 /* Its first event. */
 VST_COLD static bool meet(thread_state *t)
 {
+    int error;
+
     if (t->is_over)
         return false;
     t->error = &errno;
-    int error = *t->error;
+    error = *t->error;
     pthread_mutex_lock(&threads_lock);
     link_state(t);
     pthread_mutex_unlock(&threads_lock);
@@ -218,10 +220,11 @@ void vst__memory_allocated(vst_memory_kind kind, uintptr_t address, size_t size,
                            const void *from)
 {
     thread_state *t = &here;
+    int error;
 
     if (!go_in(t))
         return;
-    int error = *t->error;
+    error = *t->error;
     allocated(t, kind, address, size, from);
     *t->error = error;
     come_out(t);
@@ -231,10 +234,11 @@ void vst__memory_freed(vst_memory_kind kind, uintptr_t address, size_t size,
                        vst_ticks before)
 {
     thread_state *t = &here;
+    int error;
 
     if (!go_in(t))
         return;
-    int error = *t->error;
+    error = *t->error;
     freed(kind, address, size, before);
     *t->error = error;
     come_out(t);
@@ -244,10 +248,11 @@ void vst__memory_moved(vst_memory_kind kind, uintptr_t from, uintptr_t to,
                        size_t size, vst_ticks before, const void *caller)
 {
     thread_state *t = &here;
+    int error;
 
     if (!go_in(t))
         return;
-    int error = *t->error;
+    error = *t->error;
     freed(kind, from, 0, before);
     allocated(t, kind, to, size, caller);
     *t->error = error;
@@ -261,12 +266,15 @@ void vst__memory_mapped(uintptr_t address, size_t size, unsigned range,
 {
     thread_state *t = &here;
     unsigned flags = 0;
+    int error;
+    vst_stack_id stack;
+    vst_ticks now;
 
     if (!go_in(t))
         return;
-    int error = *t->error;
-    vst_stack_id stack = find_stack(from, &flags);
-    vst_ticks now = vst_clock_ticks();
+    error = *t->error;
+    stack = find_stack(from, &flags);
+    now = vst_clock_ticks();
     if (range)
         vst_record_range(address, size, stack, flags, range, now);
     else
@@ -280,10 +288,11 @@ void vst__memory_mapped(uintptr_t address, size_t size, unsigned range,
 void vst__memory_unmapped(uintptr_t address, size_t size, vst_ticks before)
 {
     thread_state *t = &here;
+    int error;
 
     if (!go_in(t))
         return;
-    int error = *t->error;
+    error = *t->error;
     vst_record_free(VST_MEMORY_MUNMAP, address, size, before);
     *t->error = error;
     come_out(t);
@@ -292,10 +301,11 @@ void vst__memory_unmapped(uintptr_t address, size_t size, vst_ticks before)
 void vst__memory_given_back(uintptr_t address, size_t size, vst_ticks before)
 {
     thread_state *t = &here;
+    int error;
 
     if (!go_in(t))
         return;
-    int error = *t->error;
+    error = *t->error;
     vst_record_range(address, size, 0, 0,
                      VST_RANGE_CHANGES | VST_RANGE_RESERVED, before);
     *t->error = error;
@@ -305,10 +315,11 @@ void vst__memory_given_back(uintptr_t address, size_t size, vst_ticks before)
 void vst__memory_look(uintptr_t address, size_t size)
 {
     thread_state *t = &here;
+    int error;
 
     if (!go_in(t))
         return;
-    int error = *t->error;
+    error = *t->error;
     if (vst__resident_is_due(vst_clock_ticks()))
         vst__resident_sample();
     vst__resident_look(address, size);

@@ -1,12 +1,13 @@
 /* The history of memory: every thread's records merged by time, each free with
  * the allocation that it ends.
  *
- * Order. Within a thread that of its words; between threads that of their
- * times, which are taken before a free and after an allocation, so that no
- * address is given out while it is live. Where the clocks of two processors
- * differ by a little it seems to be: then an allocation at an address that is
- * live waits for its free, if another thread has it within a millisecond. If
- * none has it, it was lost, and one is made up (VST_MEMORY_LOST_FREE).
+ * Order. The records of a thread stay in the order of its words; those of
+ * different threads are put in order of time. Times are taken before a free and
+ * after an allocation, so no address is allocated while it is live. Where the
+ * clocks of two processors differ a little, it may seem so. The allocation then
+ * waits for the free of that address, if another thread has one within a
+ * millisecond. If none has, the free was lost, and one is made up
+ * (VST_MEMORY_LOST_FREE).
  *
  * A mapping is usable memory or reserved address space, or in parts one and the
  * other: what is reserved is a group of its own, and changes move ranges
@@ -18,8 +19,9 @@
 #include <string.h>
 
 #include "memory/history_parts.h"
+#include "os/progress.h"
 
-enum { PROGRESS_NS = 50000000, RECORDS_A_STEP = 4096 };
+enum { RECORDS_A_STEP = 4096 };
 
 /* ---- one record --------------------------------------------------------- */
 
@@ -122,18 +124,10 @@ static vst_status tell_progress(vst__history *self)
 {
     vst_trace *trace = self->trace;
     uint64_t words = self->words_before + vst__merge_words(&self->merge);
-    vst_clock_sample now;
 
-    if (trace->progress == NULL)
-        return VST_OK;
-    vst_clock_sample_now(&now);
-    if (now.monotonic_ns < self->next_progress_ns)
-        return VST_OK;
-    self->next_progress_ns = now.monotonic_ns + PROGRESS_NS;
-    return trace->progress(trace->progress_ctx,
-                           (double)words / (double)(self->words_total + 1)) == 0
-               ? VST_OK
-               : VST_E_CANCELLED;
+    return vst__progress_tell(trace->progress, trace->progress_ctx,
+                              &self->next_progress_ns,
+                              (double)words / (double)(self->words_total + 1));
 }
 
 /* Between windows blocks come and go unseen: each window begins with nothing
@@ -236,6 +230,6 @@ vst_status vst_trace_replay_memory(vst_trace *trace, int window,
     vst__history_end(self);
     if (status != VST_OK)
         vst_error_set(error, status,
-                      status == VST_E_IO ? trace->block.sys_errno : 0, 0);
+                      status == VST_E_IO ? trace->source.sys_errno : 0, 0);
     return status;
 }

@@ -16,9 +16,10 @@
 #include <string.h>
 
 #include "memory/funnel.h"
-#include "memory/objects.h"
+#include "memory/scan.h"
+#include "os/os.h"
 
-#define HERE __builtin_return_address(0) /* who called the hook */
+#define HERE __builtin_return_address(0) /* the caller of the hook */
 
 /* Constant while any hook is in place. */
 static struct {
@@ -37,62 +38,57 @@ static struct {
 /* ---- blocks ------------------------------------------------------------- */
 
 #define TOLD(kind, call, size)                                                 \
-    bool outermost = vst_memory_enter();                                       \
-    void *block = (call);                                                      \
-    if (outermost && block)                                                    \
+    bool outermost;                                                            \
+    void *block;                                                               \
+    if (!vst__memory_is_on())                                                  \
+        return (call);                                                         \
+    outermost = vst_memory_enter();                                            \
+    block = (call);                                                            \
+    if (outermost && block != NULL)                                            \
         vst__memory_allocated(kind, (uintptr_t)block, size, HERE);             \
     vst_memory_leave();                                                        \
     return block
 
 static void *hook_malloc(size_t size)
 {
-    if (!vst__memory_is_on())
-        return real.malloc(size);
     TOLD(VST_MEMORY_MALLOC, real.malloc(size), size);
 }
 
 static void *hook_calloc(size_t count, size_t size)
 {
-    if (!vst__memory_is_on())
-        return real.calloc(count, size);
     /* The product fits, or there is no block. */
     TOLD(VST_MEMORY_CALLOC, real.calloc(count, size), count * size);
 }
 
 static void *hook_aligned_alloc(size_t alignment, size_t size)
 {
-    if (!vst__memory_is_on())
-        return real.aligned_alloc(alignment, size);
     TOLD(VST_MEMORY_ALIGNED_ALLOC, real.aligned_alloc(alignment, size), size);
 }
 
 static void *hook_memalign(size_t alignment, size_t size)
 {
-    if (!vst__memory_is_on())
-        return real.memalign(alignment, size);
     TOLD(VST_MEMORY_MEMALIGN, real.memalign(alignment, size), size);
 }
 
 static void *hook_valloc(size_t size)
 {
-    if (!vst__memory_is_on())
-        return real.valloc(size);
     TOLD(VST_MEMORY_VALLOC, real.valloc(size), size);
 }
 
 static void *hook_pvalloc(size_t size)
 {
-    if (!vst__memory_is_on())
-        return real.pvalloc(size);
     TOLD(VST_MEMORY_VALLOC, real.pvalloc(size), size);
 }
 
 static int hook_posix_memalign(void **block, size_t alignment, size_t size)
 {
+    bool outermost;
+    int result;
+
     if (!vst__memory_is_on())
         return real.posix_memalign(block, alignment, size);
-    bool outermost = vst_memory_enter();
-    int result = real.posix_memalign(block, alignment, size);
+    outermost = vst_memory_enter();
+    result = real.posix_memalign(block, alignment, size);
     if (outermost && result == 0 && *block != NULL)
         vst__memory_allocated(VST_MEMORY_POSIX_MEMALIGN, (uintptr_t)*block,
                               size, HERE);
@@ -129,11 +125,15 @@ static void tell_resized(void *old, void *block, size_t size, vst_ticks before,
 
 static void *hook_realloc(void *old, size_t size)
 {
+    bool outermost;
+    vst_ticks before;
+    void *block;
+
     if (!vst__memory_is_on())
         return real.realloc(old, size);
-    bool outermost = vst_memory_enter();
-    vst_ticks before = vst_clock_ticks();
-    void *block = real.realloc(old, size);
+    outermost = vst_memory_enter();
+    before = vst_clock_ticks();
+    block = real.realloc(old, size);
     if (outermost)
         tell_resized(old, block, size, before, HERE);
     vst_memory_leave();
@@ -143,12 +143,15 @@ static void *hook_realloc(void *old, size_t size)
 static void *hook_reallocarray(void *old, size_t count, size_t size)
 {
     size_t product;
+    bool outermost;
+    vst_ticks before;
+    void *block;
 
     if (!vst__memory_is_on() || __builtin_mul_overflow(count, size, &product))
         return real.reallocarray(old, count, size);
-    bool outermost = vst_memory_enter();
-    vst_ticks before = vst_clock_ticks();
-    void *block = real.reallocarray(old, count, size);
+    outermost = vst_memory_enter();
+    before = vst_clock_ticks();
+    block = real.reallocarray(old, count, size);
     if (outermost)
         tell_resized(old, block, product, before, HERE);
     vst_memory_leave();
@@ -235,6 +238,10 @@ vst_status vst__hooks_install(vst_recording *recording,
         if (real.malloc == NULL || real.free == NULL)
             return VST_E_UNSUPPORTED;
         pin();
+        /* A thread that comes through a slot finds the originals: there is no
+         * order between its loads of the two, except by this. */
+        if (vst__os_barrier_prepare())
+            vst__os_barrier();
         is_ready = true;
     }
     vst__scan_begin(hooks, options->native_allocators ? HOOKS : 0,

@@ -5,10 +5,10 @@
  * The loader looks at the address that dlopen() and dlsym() return to: whose
  * search path, whose RTLD_NEXT. So a hook does its work first and then jumps to
  * the original, as if it had never been there; that is why it is no C. What a
- * dlopen() loads is then found by the next call of any of the three. Only where
- * it makes no difference who calls dlopen(), which is for any path without a
- * search, does a call of our own take its place, and what it loaded is found
- * right after it. */
+ * dlopen() loads is then found by the next call of any of the three. For a path
+ * without a search it makes no difference which code calls dlopen(). Only then
+ * does a call of our own take its place, and what it loaded is found right
+ * after it. */
 #include "memory/hooks.h"
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "memory/funnel.h"
-#include "memory/objects.h"
+#include "memory/scan.h"
 
 /* Named by the code below, which neither compiler nor linker looks into. */
 #define USED __attribute__((used, externally_visible))
@@ -76,9 +76,10 @@ bool vst__dlopen_is_ours(const char *file, const void *caller)
 void *vst__dlopen_and_look(const char *file, int mode)
 {
     void *(*original)(const char *, int);
+    void *library;
 
     memcpy(&original, &vst__real_dlopen, sizeof original);
-    void *library = original(file, mode);
+    library = original(file, mode);
     vst__before_loader();
     return library;
 }

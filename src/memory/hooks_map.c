@@ -13,7 +13,7 @@
 #include "memory/funnel.h"
 #include "memory/reserved.h"
 
-#define HERE __builtin_return_address(0) /* who called the hook */
+#define HERE __builtin_return_address(0) /* the caller of the hook */
 
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
@@ -46,12 +46,15 @@ static void tell_mapping(void *mapping, size_t size, int access, int flags,
 void *vst__hook_mmap(void *at, size_t size, int access, int flags, int fd,
                      off_t offset)
 {
+    bool outermost;
+    void *mapping;
+
     if (!vst__memory_is_on())
         return real.mmap(at, size, access, flags, fd, offset);
-    bool outermost = vst_memory_enter();
+    outermost = vst_memory_enter();
     if (outermost && flags & MAP_FIXED)
         vst__memory_look((uintptr_t)at, size);
-    void *mapping = real.mmap(at, size, access, flags, fd, offset);
+    mapping = real.mmap(at, size, access, flags, fd, offset);
     if (outermost && mapping != MAP_FAILED)
         tell_mapping(mapping, size, access, flags, HERE);
     vst_memory_leave();
@@ -61,12 +64,15 @@ void *vst__hook_mmap(void *at, size_t size, int access, int flags, int fd,
 void *vst__hook_mmap64(void *at, size_t size, int access, int flags, int fd,
                        off_t offset)
 {
+    bool outermost;
+    void *mapping;
+
     if (!vst__memory_is_on())
         return real.mmap64(at, size, access, flags, fd, offset);
-    bool outermost = vst_memory_enter();
+    outermost = vst_memory_enter();
     if (outermost && flags & MAP_FIXED)
         vst__memory_look((uintptr_t)at, size);
-    void *mapping = real.mmap64(at, size, access, flags, fd, offset);
+    mapping = real.mmap64(at, size, access, flags, fd, offset);
     if (outermost && mapping != MAP_FAILED)
         tell_mapping(mapping, size, access, flags, HERE);
     vst_memory_leave();
@@ -76,13 +82,17 @@ void *vst__hook_mmap64(void *at, size_t size, int access, int flags, int fd,
 /* It may fail, so it is reported afterwards, with the time from before. */
 int vst__hook_munmap(void *at, size_t size)
 {
+    bool outermost;
+    vst_ticks before;
+    int result;
+
     if (!vst__memory_is_on())
         return real.munmap(at, size);
-    bool outermost = vst_memory_enter();
+    outermost = vst_memory_enter();
     if (outermost)
         vst__memory_look((uintptr_t)at, size);
-    vst_ticks before = vst_clock_ticks();
-    int result = real.munmap(at, size);
+    before = vst_clock_ticks();
+    result = real.munmap(at, size);
     if (outermost && result == 0) {
         vst__memory_unmapped((uintptr_t)at, size, before);
         if (vst__reserved_any())
@@ -115,20 +125,23 @@ void *vst__hook_mremap(void *old, size_t old_size, size_t size, int flags, ...)
     va_list more;
     vst__range part;
     bool reserves = false;
+    void *at, *mapping;
+    bool outermost;
+    vst_ticks before;
 
     va_start(more, flags);
-    void *at = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
+    at = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
     va_end(more);
     if (!vst__memory_is_on())
         return real.mremap(old, old_size, size, flags, at);
-    bool outermost = vst_memory_enter();
+    outermost = vst_memory_enter();
     if (outermost && vst__reserved_any()) {
         reserves = vst__reserved_find(
             (uintptr_t)old, vst__reserved_end((uintptr_t)old, 1), &part);
         vst__memory_look((uintptr_t)old, old_size);
     }
-    vst_ticks before = vst_clock_ticks();
-    void *mapping = real.mremap(old, old_size, size, flags, at);
+    before = vst_clock_ticks();
+    mapping = real.mremap(old, old_size, size, flags, at);
     if (outermost && mapping != MAP_FAILED)
         tell_moved((uintptr_t)old, old_size, (uintptr_t)mapping, size,
                    reserves ? &part : NULL, before, HERE);
@@ -156,10 +169,13 @@ static void tell_opened(uintptr_t start, size_t size, const void *from)
 /* Taking access away leaves pages where they are. */
 int vst__hook_mprotect(void *at, size_t size, int access)
 {
+    bool outermost;
+    int result;
+
     if (!vst__memory_is_on())
         return real.mprotect(at, size, access);
-    bool outermost = vst_memory_enter();
-    int result = real.mprotect(at, size, access);
+    outermost = vst_memory_enter();
+    result = real.mprotect(at, size, access);
     if (outermost && result == 0 && access != PROT_NONE && vst__reserved_any())
         tell_opened((uintptr_t)at, size, HERE);
     vst_memory_leave();
@@ -174,14 +190,19 @@ static bool gives_back(int advice)
 
 int vst__hook_madvise(void *at, size_t size, int advice)
 {
+    bool outermost;
+    vst_ticks before;
+    int result;
+    uintptr_t start;
+
     if (!gives_back(advice) || !vst__memory_is_on())
         return real.madvise(at, size, advice);
-    bool outermost = vst_memory_enter();
+    outermost = vst_memory_enter();
     if (outermost)
         vst__memory_look((uintptr_t)at, size);
-    vst_ticks before = vst_clock_ticks();
-    int result = real.madvise(at, size, advice);
-    uintptr_t start = (uintptr_t)at;
+    before = vst_clock_ticks();
+    result = real.madvise(at, size, advice);
+    start = (uintptr_t)at;
     if (outermost && result == 0 && size != 0) {
         size = vst__reserved_end(start, size) - start;
         vst__memory_given_back(start, size, before);

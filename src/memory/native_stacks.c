@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "memory/funnel.h"
-#include "memory/objects.h"
+#include "objects/objects.h"
 #include "os/os.h"
 #include "traceback/traceback.h"
 
@@ -102,7 +102,8 @@ static vst_stack_id find(uint64_t key)
         uint64_t value;
         if (atomic_load_explicit(&p[i].key, memory_order_relaxed) != key)
             continue;
-        value = atomic_load_explicit(&p[i].value, memory_order_relaxed);
+        /* Pairs with the store below: the stack is defined. */
+        value = atomic_load_explicit(&p[i].value, memory_order_acquire);
         if (value >> 32 == check_of(key))
             return (vst_stack_id)value;
     }
@@ -118,8 +119,11 @@ static void keep(uint64_t key, vst_stack_id id)
             at = p + i;
             break;
         }
+    /* Release: who finds the id here may record it at once, and what it stands
+     * for is in the file before that. The key may be seen earlier or later; the
+     * value tells by itself whose it is. */
     atomic_store_explicit(&at->value, (uint64_t)check_of(key) << 32 | id,
-                          memory_order_relaxed);
+                          memory_order_release);
     atomic_store_explicit(&at->key, key, memory_order_relaxed);
 }
 
@@ -156,6 +160,8 @@ vst_stack_id vst__native_stack(vst_recording *recording, vst_stack_id language,
                                const uintptr_t *addresses, size_t count)
 {
     bool is_cut = count >= VST__WALK_MAX;
+    uint64_t key;
+    vst_stack_id id;
 
     while (count && *addresses - own_start < own_end - own_start) {
         addresses++;
@@ -163,8 +169,8 @@ vst_stack_id vst__native_stack(vst_recording *recording, vst_stack_id language,
     }
     if (!count)
         return language;
-    uint64_t key = key_of_walk(addresses, count, language);
-    vst_stack_id id = find(key);
+    key = key_of_walk(addresses, count, language);
+    id = find(key);
     if (id)
         return id;
     id = define_walk(recording, addresses, count, is_cut);

@@ -134,9 +134,10 @@ void vst__reserved_remove(uintptr_t start, size_t size)
 bool vst__reserved_find(uintptr_t start, uintptr_t end, vst__range *part)
 {
     bool found;
+    size_t index;
 
     pthread_mutex_lock(&lock);
-    size_t index = find(start);
+    index = find(start);
     found = start < end && index < count && ranges[index].start < end;
     if (found)
         *part = ranges[index];

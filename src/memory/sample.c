@@ -45,9 +45,10 @@ static double natural_log(double x)
 {
     uint64_t bits;
     double mantissa, z, square, term, sum = 0;
+    int exponent;
 
     memcpy(&bits, &x, sizeof bits);
-    int exponent = (int)(bits >> 52) - 1023;
+    exponent = (int)(bits >> 52) - 1023;
     bits = (bits & 0xfffffffffffffu) | 0x3ff0000000000000u;
     memcpy(&mantissa, &bits, sizeof bits); /* 1 <= mantissa < 2 */
     if (mantissa > 1.4142135623730951) {
@@ -81,6 +82,8 @@ static uint64_t spread(uint64_t value)
 /* Rounded up: whole bytes reach it just when the exact one is reached. */
 void vst__sample_draw(vst__sampler *sampler)
 {
+    double chance, gap;
+
     if (sampler->turn != vst__sample_turn) {
         uint64_t number = atomic_fetch_add(&samplers, 1) + 1;
         sampler->turn = vst__sample_turn;
@@ -88,9 +91,8 @@ void vst__sample_draw(vst__sampler *sampler)
         if (!sampler->random)
             sampler->random = 1;
     }
-    double chance =
-        (double)((next_random(&sampler->random) >> 11) + 1) * 0x1p-53;
-    double gap = -natural_log(chance) * mean_gap;
+    chance = (double)((next_random(&sampler->random) >> 11) + 1) * 0x1p-53;
+    gap = -natural_log(chance) * mean_gap;
     sampler->until = gap < 0x1p62 ? (uint64_t)gap + 1 : (uint64_t)1 << 62;
 }
 
@@ -128,10 +130,13 @@ static void put(uintptr_t *slots, size_t capacity, uintptr_t address)
 
 static bool has_room(shard *s)
 {
+    size_t capacity;
+    uintptr_t *slots;
+
     if (s->count * 2 < s->capacity)
         return true;
-    size_t capacity = s->capacity ? s->capacity * 2 : FIRST_CAPACITY;
-    uintptr_t *slots = vst__os_pages(capacity * sizeof *slots);
+    capacity = s->capacity ? s->capacity * 2 : FIRST_CAPACITY;
+    slots = vst__os_pages(capacity * sizeof *slots);
     if (slots == NULL)
         return false;
     for (size_t i = 0; i < s->capacity; i++)
@@ -164,9 +169,10 @@ bool vst__sample_add(uintptr_t address)
 {
     size_t place = (size_t)(hash_of(address) >> (64 - FILTER_BITS));
     shard *s = &shards[place & (SHARDS - 1)];
+    bool kept;
 
     lock_shard(s);
-    bool kept = has_room(s);
+    kept = has_room(s);
     if (kept) {
         uint8_t count =
             atomic_load_explicit(&filter[place], memory_order_relaxed);
@@ -184,14 +190,16 @@ bool vst__sample_remove(uintptr_t address)
 {
     size_t place = (size_t)(hash_of(address) >> (64 - FILTER_BITS));
     shard *s = &shards[place & (SHARDS - 1)];
+    size_t i;
+    bool found;
 
     if (atomic_load_explicit(&filter[place], memory_order_relaxed) == 0)
         return false;
     lock_shard(s);
-    size_t i = s->capacity ? place_of(address, s->capacity) : 0;
+    i = s->capacity ? place_of(address, s->capacity) : 0;
     while (s->capacity && s->slots[i] && s->slots[i] != address)
         i = (i + 1) & (s->capacity - 1);
-    bool found = s->capacity && s->slots[i] == address;
+    found = s->capacity && s->slots[i] == address;
     if (found) {
         uint8_t count =
             atomic_load_explicit(&filter[place], memory_order_relaxed);

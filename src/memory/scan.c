@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "memory/objects.h"
+#include "memory/scan.h"
 #include "os/os.h"
 
 enum { FIRST_KNOWN = 512, FIRST_NAMES = 64 * 1024, BUILD_ID_MAX = 64 };
@@ -87,12 +87,13 @@ static void make_known(uintptr_t key)
     if (state.count * 2 >= state.capacity) {
         size_t capacity = state.capacity ? state.capacity * 2 : FIRST_KNOWN;
         uintptr_t *known = vst__os_pages(capacity * sizeof *known);
+        size_t count;
         if (known == NULL)
             return;
         for (size_t i = 0; i < state.capacity; i++)
             if (state.known[i])
                 *known_place(known, capacity, state.known[i]) = state.known[i];
-        size_t count = state.count;
+        count = state.count;
         forget_known();
         state.known = known;
         state.capacity = capacity;
@@ -106,12 +107,15 @@ static void make_known(uintptr_t key)
 
 static bool has_room(scanning *s, size_t more)
 {
+    size_t capacity;
+    char *found;
+
     if (s->found_capacity - s->found_size >= more)
         return true;
-    size_t capacity = s->found_capacity ? s->found_capacity : FIRST_NAMES;
+    capacity = s->found_capacity ? s->found_capacity : FIRST_NAMES;
     while (capacity - s->found_size < more)
         capacity *= 2;
-    char *found = vst__os_pages(capacity);
+    found = vst__os_pages(capacity);
     if (found == NULL)
         return false;
     if (s->found != NULL) {
@@ -126,8 +130,10 @@ static bool has_room(scanning *s, size_t more)
 /* The program's own name is not in the list. */
 static void note_module(scanning *s, const vst__object *object)
 {
-    char program[4096];
+    char program[4096], *at;
     const char *path = object->name;
+    found_module module;
+    size_t size;
 
     if (!*path) {
         ssize_t length =
@@ -135,7 +141,7 @@ static void note_module(scanning *s, const vst__object *object)
         program[length > 0 ? length : 0] = '\0';
         path = program;
     }
-    found_module module = {
+    module = (found_module){
         .bias = object->bias,
         .start = object->start,
         .end = object->end,
@@ -143,11 +149,11 @@ static void note_module(scanning *s, const vst__object *object)
         .build_id_len =
             object->build_id_len <= BUILD_ID_MAX ? object->build_id_len : 0,
     };
-    size_t size = sizeof module + module.path_size + module.build_id_len;
+    size = sizeof module + module.path_size + module.build_id_len;
     size = (size + 7) & ~(size_t)7;
     if (!has_room(s, size))
         return;
-    char *at = s->found + s->found_size;
+    at = s->found + s->found_size;
     memcpy(at, &module, sizeof module);
     memcpy(at + sizeof module, path, module.path_size);
     if (module.build_id_len)
@@ -160,9 +166,11 @@ static void tell_modules(scanning *s)
 {
     for (size_t i = 0; i < s->found_size && state.recording != NULL;) {
         found_module found;
+        const char *path;
+        vst_module module;
         memcpy(&found, s->found + i, sizeof found);
-        const char *path = s->found + i + sizeof found;
-        const vst_module module = {
+        path = s->found + i + sizeof found;
+        module = (vst_module){
             .path = path,
             .bias = found.bias,
             .start = found.start,
@@ -210,12 +218,13 @@ static bool patch(scanning *s, const vst__object *object)
         .takes_out = s->takes_out,
         .protection = &s->protection,
     };
+    bool done;
 
     if (!s->hook_count || vst__object_is_exempt(object, state.malloc_in_use))
         return true;
     if (!s->has_protection)
         s->has_protection = vst__protection_read(&s->protection);
-    bool done = s->has_protection && vst__patch_object(object, &patching);
+    done = s->has_protection && vst__patch_object(object, &patching);
     s->counts.objects += done;
     s->counts.patched += patching.patched;
     s->counts.left_alone += patching.left_alone;

@@ -93,13 +93,13 @@ static vst_status on_top(vst__memory_stacks *s, const vst_stack *stack,
 {
     vst_status status = VST_OK;
     uint32_t frame;
+    const uint32_t *found;
+    size_t count;
 
     if (stack->kind == VST_STACK_LANGUAGE) {
         status = vst__memory_frame_language(&s->frames, stack, &frame);
         return status == VST_OK ? child(s, *node, frame, node) : status;
     }
-    const uint32_t *found;
-    size_t count;
     status =
         vst__memory_frame_native(&s->frames, stack->address, &found, &count);
     while (status == VST_OK && count != 0)
@@ -313,8 +313,10 @@ size_t vst__memory_stack_count(const vst_trace *trace)
 vst_status vst__memory_stacks_begin(vst__memory_stacks *s,
                                     const vst_trace *trace)
 {
+    vst_status status;
+
     *s = (vst__memory_stacks){0};
-    vst_status status = vst__memory_frames_begin(&s->frames, trace);
+    status = vst__memory_frames_begin(&s->frames, trace);
 
     s->stack_count = vst__memory_stack_count(trace);
     s->node_of_stack = malloc(s->stack_count * sizeof *s->node_of_stack);

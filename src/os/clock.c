@@ -1,7 +1,12 @@
 /* The clock: chosen once when the library is loaded, constant after that. Any
- * thread. The TSC is used where the processor says that it ticks at one rate in
- * every power state and the kernel itself keeps time by it, which is the
- * kernel's word that it agrees between cores. */
+ * thread. A counter of the processor is used where the kernel itself keeps time
+ * by it, which is the kernel's word that it agrees between cores. x86-64's has
+ * to say as well that it ticks at one rate in every power state; aarch64's does
+ * by its specification, and where it has an erratum the kernel stands in front
+ * of it. aarch64's also tells its rate, which firmware may have set wrong: so
+ * it is compared with the rate that was measured. */
+#include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -51,12 +56,10 @@ void vst_clock_sample_now(vst_clock_sample *sample)
 
 /* The longer the library has been loaded the better the rate is known; half a
  * millisecond, the least it waits for, is good to about one in ten thousand. */
-double vst_clock_ticks_per_second(void)
+static double measure_rate(void)
 {
     vst_clock_sample now;
 
-    if (vst_clock_in_use == VST_CLOCK_MONOTONIC)
-        return 1e9;
     do {
         vst_clock_sample_now(&now);
     } while (now.monotonic_ns - loaded_at.monotonic_ns < 500000);
@@ -64,25 +67,56 @@ double vst_clock_ticks_per_second(void)
            (double)(now.monotonic_ns - loaded_at.monotonic_ns);
 }
 
-#if defined(__x86_64__)
-static int tsc_is_invariant(void)
+/* Ticks per second as the processor tells them, 0: it does not. */
+static double told_rate(void)
 {
+#if defined(__aarch64__)
+    uint64_t rate;
+
+    __asm__("mrs %0, cntfrq_el0" : "=r"(rate));
+    return (double)(uint32_t)rate; /* the upper half is reserved */
+#else
+    return 0;
+#endif
+}
+
+double vst_clock_ticks_per_second(void)
+{
+    double measured, told = told_rate();
+
+    if (vst_clock_in_use == VST_CLOCK_MONOTONIC)
+        return 1e9;
+    measured = measure_rate();
+    return fabs(measured - told) < told / 100 ? told : measured;
+}
+
+#ifdef VST_CLOCK_AT_HAND
+/* Whether the processor says so; the kernel is asked after it. */
+static bool counter_is_steady(void)
+{
+#if defined(__x86_64__)
     unsigned eax, ebx, ecx, edx;
 
     return __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) && edx >> 8 & 1;
+#else
+    return true;
+#endif
 }
 
-static int kernel_keeps_time_by_tsc(void)
+static bool kernel_keeps_time_by_it(void)
 {
-    char name[16] = "";
+    const char *its_name =
+        VST_CLOCK_AT_HAND == VST_CLOCK_TSC ? "tsc\n" : "arch_sys_counter\n";
+    char name[32] = "";
     FILE *file = fopen("/sys/devices/system/clocksource/clocksource0/"
                        "current_clocksource",
                        "re");
+    bool found;
 
     if (file == NULL)
-        return 0;
-    int found =
-        fgets(name, sizeof name, file) != NULL && strcmp(name, "tsc\n") == 0;
+        return false;
+    found =
+        fgets(name, sizeof name, file) != NULL && strcmp(name, its_name) == 0;
     fclose(file);
     return found;
 }
@@ -90,9 +124,9 @@ static int kernel_keeps_time_by_tsc(void)
 
 __attribute__((constructor)) static void choose_clock(void)
 {
-#if defined(__x86_64__)
-    if (kernel_keeps_time_by_tsc() && tsc_is_invariant())
-        vst_clock_in_use = VST_CLOCK_TSC;
+#ifdef VST_CLOCK_AT_HAND
+    if (kernel_keeps_time_by_it() && counter_is_steady())
+        vst_clock_in_use = VST_CLOCK_AT_HAND;
 #endif
     vst_clock_sample_now(&loaded_at);
 }

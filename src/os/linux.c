@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <linux/magic.h>
 #include <pthread.h>
 #include <sched.h>
@@ -14,7 +15,9 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef TMPFS_MAGIC
@@ -24,9 +27,11 @@
 #define RAMFS_MAGIC 0x858458f6
 #endif
 
+/* Not by gettid(), which glibc has since 2.30: wheels are for 2.28 and later.
+ */
 uint64_t vst__os_thread_id(void)
 {
-    return (uint64_t)gettid();
+    return (uint64_t)syscall(SYS_gettid);
 }
 
 uint64_t vst__os_thread_handle(void)
@@ -51,11 +56,13 @@ uint32_t vst__os_process_id(void)
 
 void vst__os_random(void *bytes, size_t count)
 {
+    uint64_t seed;
+
     if (getrandom(bytes, count, GRND_NONBLOCK) == (ssize_t)count)
         return;
     /* Before the kernel's pool is ready: unlikely to repeat, which is all a
      * trace id asks for. */
-    uint64_t seed = (uint64_t)getpid() << 32 ^ (uintptr_t)bytes;
+    seed = (uint64_t)getpid() << 32 ^ (uintptr_t)bytes;
     for (size_t i = 0; i < count; i++)
         ((uint8_t *)bytes)[i] =
             (uint8_t)((seed = seed * 6364136223846793005u + 1) >> 56);
@@ -67,9 +74,31 @@ void vst__os_random(void *bytes, size_t count)
 /* A quarter of the time that a thread of ordinary priority gets beside it. */
 void vst__os_thread_defer(void)
 {
-    id_t tid = (id_t)gettid();
+    id_t tid = (id_t)vst__os_thread_id();
 
     setpriority(PRIO_PROCESS, tid, getpriority(PRIO_PROCESS, tid) + 5);
+}
+
+/* Not a semaphore: glibc has a wait by the monotonic clock since 2.30. The
+ * exchanges make what was stored before the set visible after the wait. */
+void vst__os_event_set(uint32_t *event)
+{
+    __atomic_exchange_n(event, 1, __ATOMIC_ACQ_REL);
+    syscall(SYS_futex, event, FUTEX_WAKE_PRIVATE, 1);
+}
+
+void vst__os_event_wait(uint32_t *event, uint64_t timeout_ns)
+{
+    struct timespec timeout = {
+        .tv_sec = (time_t)(timeout_ns / 1000000000),
+        .tv_nsec = (long)(timeout_ns % 1000000000),
+    };
+
+    while (__atomic_exchange_n(event, 0, __ATOMIC_ACQ_REL) == 0)
+        if (syscall(SYS_futex, event, FUTEX_WAIT_PRIVATE, 0,
+                    timeout_ns != UINT64_MAX ? &timeout : NULL) != 0 &&
+            errno == ETIMEDOUT)
+            return;
 }
 
 int vst__os_thread_exit_hook(vst__os_exit *hook, void (*fn)(void *arg))
@@ -81,6 +110,19 @@ int vst__os_thread_exit_hook(vst__os_exit *hook, void (*fn)(void *arg))
 void vst__os_thread_exit_arg(vst__os_exit hook, void *arg)
 {
     pthread_setspecific(hook, arg);
+}
+
+void vst__os_wait(const uint32_t *word, uint32_t value, uint64_t ns)
+{
+    const struct timespec most = {(time_t)(ns / 1000000000),
+                                  (long)(ns % 1000000000)};
+
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &most, NULL, 0);
+}
+
+void vst__os_wake(const uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 int vst__os_fork_hooks(void (*before)(void), void (*parent)(void),
@@ -95,12 +137,12 @@ int vst__os_fork_hooks(void (*before)(void), void (*parent)(void),
  * program prints would be written into it. */
 static int leave_standard_streams(int *fd)
 {
-    int other;
+    int other, failed;
 
     if (*fd < 0 || *fd > 2)
         return *fd < 0 ? errno : 0;
     other = fcntl(*fd, F_DUPFD_CLOEXEC, 3);
-    int failed = other < 0 ? errno : 0;
+    failed = other < 0 ? errno : 0;
     close(*fd);
     *fd = other;
     return failed;
@@ -161,12 +203,13 @@ int vst__os_file_create_temporary(int *fd)
 {
     const char *folder = getenv("VESTIGE_TMPDIR");
     char path[PATH_MAX];
+    int length;
 
     if (folder == NULL || !*folder)
         folder = getenv("TMPDIR");
     if (folder == NULL || !*folder)
         folder = "/tmp";
-    int length = snprintf(path, sizeof path, "%s/vestige-XXXXXX", folder);
+    length = snprintf(path, sizeof path, "%s/vestige-XXXXXX", folder);
     if (length < 0 || (size_t)length >= sizeof path)
         return ENAMETOOLONG;
     *fd = mkostemp(path, O_CLOEXEC);

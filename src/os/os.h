@@ -4,11 +4,13 @@
 #ifndef VST_OS_H
 #define VST_OS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <vestige/storage_guard.h>
+#include <vestige/wire.h>
 
 uint64_t vst__os_thread_id(void);     /* the kernel's, as other tools show it */
 uint64_t vst__os_thread_handle(void); /* pthread_self() */
@@ -20,6 +22,16 @@ unsigned vst__os_processors(void); /* that this process may use */
 /* Lowers the priority of the calling thread. */
 void vst__os_thread_defer(void);
 
+/* Starts a thread of ours, with no signals but SIGBUS. An errno value, or 0. */
+int vst__os_helper_start(pthread_t *helper, const char *name,
+                         void *(*fn)(void *arg), void *arg);
+
+/* An event, 0 at first: one thread waits until it is set, or timeout_ns of the
+ * monotonic clock have passed (UINT64_MAX: never), and clears it. Signal
+ * handlers may set it. */
+void vst__os_event_set(uint32_t *event);
+void vst__os_event_wait(uint32_t *event, uint64_t timeout_ns);
+
 /* Calls fn(arg of the last set) in a thread that ends; set(NULL) unsets it. */
 typedef uint32_t vst__os_exit;
 int vst__os_thread_exit_hook(vst__os_exit *hook, void (*fn)(void *arg));
@@ -28,6 +40,35 @@ void vst__os_thread_exit_arg(vst__os_exit hook, void *arg);
 /* Around fork(): before and after in the parent, after in the child. */
 int vst__os_fork_hooks(void (*before)(void), void (*parent)(void),
                        void (*child)(void));
+
+/* Waits until the word has another value, somebody wakes it, or so many ns have
+ * passed, or for no reason. */
+void vst__os_wait(const uint32_t *word, uint32_t value, uint64_t ns);
+void vst__os_wake(const uint32_t *word);
+
+/* ---- switches of threads ------------------------------------------------ */
+
+/* What the system tells of the switches of one thread; memory NULL: nothing. */
+typedef struct vst__os_switch_ring {
+    void *memory;
+    size_t size;
+} vst__os_switch_ring;
+
+/* Of a thread of this process, 0: the calling one. `pages` is a power of two: a
+ * page has room for 256 switches that were not read yet. */
+int vst__os_switches_open(uint64_t tid, unsigned pages,
+                          vst__os_switch_ring *ring);
+void vst__os_switches_close(vst__os_switch_ring *ring);
+/* Passes on each switch since the last time, in order, with its time in ns of
+ * CLOCK_MONOTONIC; of VST_SWITCH_LOST it is how many, 0: not known. Returns how
+ * full the ring was, in per cent. */
+typedef void (*vst__os_switch_fn)(void *ctx, vst_switch what, uint64_t value);
+unsigned vst__os_switches_read(vst__os_switch_ring *ring, vst__os_switch_fn fn,
+                               void *ctx);
+/* Whether this process has a thread with this id. */
+bool vst__os_thread_is_here(uint64_t tid);
+/* How long a thread of this process ran so far. */
+uint64_t vst__os_thread_cpu_ns(uint64_t tid);
 
 /* ---- memory ------------------------------------------------------------ */
 
@@ -134,7 +175,8 @@ void vst__os_storage_disown(bool *cut);
 bool vst__os_storage_rescue(const void *address);
 /* Sets *cut, where it was found by other means. */
 void vst__os_storage_found_cut(bool *cut);
-/* Sets who is told when a handler is needed; see <vestige/storage_guard.h>. */
+/* Sets the functions that are called when a handler is needed; see
+ * <vestige/storage_guard.h>. */
 void vst__os_storage_watch(const vst_storage_watcher *watcher);
 /* Between these two storage is touched. They nest. */
 void vst__os_storage_begin(void);

@@ -5,9 +5,14 @@
 
 #include "base/heap.h"
 #include "os/os.h"
+#include "record/lock_waits.h"
 #include "record/recording.h"
+#include "record/switches.h"
 
-enum { ARGS_MAX = (VST_ESCAPE_WORDS_MAX - 1) * 8 };
+enum {
+    HEADS_MAX = 2, /* words of an escape before its bytes */
+    ARGS_MAX = (VST_ESCAPE_WORDS_MAX - HEADS_MAX) * 8
+};
 
 /* What every thread begins with: never ready, so that the front needs no check
  * for a thread it has not seen. */
@@ -20,6 +25,13 @@ VST_THREAD_LOCAL vst_buffer *vst_thread_buffer VST_TLS_MODEL = &no_buffer;
 static uint64_t current_epoch(void)
 {
     return __atomic_load_n(&vst_recording_epoch, __ATOMIC_RELAXED);
+}
+
+/* For a thread that gets ready: what it looks at next, whether chunks are gone,
+ * is not older than the epoch. Pairs with vst__recording_chunks_are_gone. */
+static uint64_t epoch_first(void)
+{
+    return __atomic_load_n(&vst_recording_epoch, __ATOMIC_ACQUIRE);
 }
 
 /* ---- the calling thread's writer --------------------------------------- */
@@ -39,9 +51,11 @@ __attribute__((constructor)) static void watch_thread_ends(void)
 
 static vst__writer *own_writer(void)
 {
+    vst__writer *writer;
+
     if (vst_thread_buffer != &no_buffer)
         return (vst__writer *)vst_thread_buffer;
-    vst__writer *writer = vst__calloc(1, sizeof *writer);
+    writer = vst__calloc(1, sizeof *writer);
     if (writer == NULL)
         return NULL;
     vst__writer_unready(writer);
@@ -58,6 +72,7 @@ void vst_thread_release(void)
         return;
     vst_thread_buffer = &no_buffer;
     vst__os_thread_exit_arg(exit_hook, NULL);
+    vst__lock_waits_leave();
     vst__recorder_take();
     if (writer->recording != NULL)
         vst__writer_tell_left_out(writer);
@@ -84,6 +99,8 @@ uint64_t vst_thread_handle(void)
 static bool join_recording(vst__writer *writer)
 {
     vst_recording *recording = vst__recording_now;
+    vst__thread *thread;
+    uint64_t tid;
 
     if (recording == NULL) {
         vst__writer_abandon(writer);
@@ -94,17 +111,21 @@ static bool join_recording(vst__writer *writer)
         return true;
     }
     vst__writer_abandon(writer);
-    vst__thread *thread =
-        vst__recording_thread(recording, vst__os_thread_handle());
+    tid = vst__os_thread_id();
+    thread = vst__recording_thread(recording, vst__os_thread_handle(), tid);
     if (thread == NULL)
         return false;
+    thread->own_tid = tid;
     if (!thread->system_tid) {
-        thread->system_tid = vst__os_thread_id();
+        thread->system_tid = tid;
         vst__recording_define_thread(recording, thread, "", 0);
     }
     writer->number = thread->number;
     writer->thread = thread;
     vst__writer_attach(writer, recording);
+    vst__switches_watch_here(recording, thread, writer->joins_at);
+    if (recording->switches.wanted)
+        vst__lock_waits_join();
     return true;
 }
 
@@ -114,10 +135,12 @@ static bool get_ready(vst__writer *writer, bool free_running)
 {
     void (*attention)(void *ctx) = NULL;
     void *ctx = NULL;
+    uint64_t epoch;
+    bool ready;
 
     vst__recorder_take();
-    uint64_t epoch = current_epoch(); /* first: see chunks_are_gone */
-    bool ready = join_recording(writer);
+    epoch = epoch_first();
+    ready = join_recording(writer);
     if (ready) {
         writer->hot.epoch = epoch;
         writer->free_running |= free_running;
@@ -127,6 +150,7 @@ static bool get_ready(vst__writer *writer, bool free_running)
         ctx = writer->recording->attention_ctx;
     }
     vst__recorder_give();
+    vst__switches_help();
     if (attention != NULL)
         attention(ctx);
     return ready;
@@ -137,11 +161,14 @@ static bool get_ready(vst__writer *writer, bool free_running)
  * another kind. */
 static bool get_ready_for_memory(vst__writer *writer)
 {
+    uint64_t epoch;
+    bool ready;
+
     if (writer->recent == NULL)
         writer->recent = vst__calloc(VST_RECENT_PLACES, sizeof *writer->recent);
     vst__recorder_take();
-    uint64_t epoch = current_epoch(); /* the same */
-    bool ready = writer->recent != NULL && join_recording(writer);
+    epoch = epoch_first();
+    ready = writer->recent != NULL && join_recording(writer);
     if (ready) {
         vst_recording *recording = writer->recording;
         if (!recording->has_memory) {
@@ -159,11 +186,13 @@ static bool get_ready_for_memory(vst__writer *writer)
 
 bool vst_thread_enter_free(void)
 {
+    vst__writer *writer;
+
     if (VST_LIKELY(vst_thread_buffer->free_epoch == current_epoch()))
         return true;
     if (current_epoch() == 0 && vst_thread_buffer->epoch == VST_EPOCH_NONE)
         return false;
-    vst__writer *writer = own_writer();
+    writer = own_writer();
     return writer != NULL && get_ready(writer, true);
 }
 
@@ -179,9 +208,12 @@ static void count_lost_outside(void)
 }
 
 /* For a writer that is ready. NULL: there is no chunk, and the record is lost.
- * */
+ * Stores the waits that the thread has kept. */
 static vst__writer *make_room(vst__writer *writer, size_t words)
 {
+    size_t kept = vst__lock_waits_kept();
+
+    words += kept;
     if (writer->chunk.words != NULL && !vst__writer_has_room(writer, words)) {
         vst__recorder_take();
         vst__writer_change_chunk(writer, words);
@@ -193,10 +225,15 @@ static vst__writer *make_room(vst__writer *writer, size_t words)
         vst__writer_ask_again(writer, words);
         vst__recorder_give();
     }
-    if (writer->chunk.words != NULL)
-        return writer;
-    vst__writer_count_lost(writer);
-    return NULL;
+    if (writer->chunk.words == NULL) {
+        vst__writer_count_lost(writer);
+        return NULL;
+    }
+    if (kept != 0) {
+        vst__lock_waits_store(writer);
+        vst__writer_set_limit(writer);
+    }
+    return writer;
 }
 
 /* The calling thread's writer, with room for an escape of `words` payload words
@@ -211,6 +248,7 @@ static vst__writer *writer_with_room(size_t words)
         count_lost_outside();
         return NULL;
     }
+    vst__switches_help();
     return make_room(writer, words);
 }
 
@@ -233,11 +271,18 @@ vst__writer *vst__writer_for_memory(size_t words)
 
 void vst_record_slow(vst_kind kind, vst_id id, vst_ticks now)
 {
+    vst__writer *writer, *ready;
+
     if (current_epoch() == 0 && vst_thread_buffer->epoch == VST_EPOCH_NONE)
         return;
-    vst__writer *writer = writer_with_room(0);
+    writer = own_writer();
     if (writer != NULL)
-        vst__writer_word(writer, kind, id, now);
+        writer->joins_at = now;
+    ready = writer_with_room(0);
+    if (writer != NULL)
+        writer->joins_at = 0;
+    if (ready != NULL)
+        vst__writer_word(ready, kind, id, now);
 }
 
 void vst__record_escape(vst_escape type, const uint64_t *payload,
@@ -249,41 +294,64 @@ void vst__record_escape(vst_escape type, const uint64_t *payload,
         vst__writer_escape(writer, type, payload, words);
 }
 
-/* `head` and then bytes, padded with zeros to whole words. */
-static void record_bytes(vst_escape type, uint64_t head, const char *bytes,
-                         size_t length)
+void vst__record_behind(vst_escape type, const uint64_t *payload,
+                        uint32_t words)
+{
+    vst_buffer *buffer = vst_thread_buffer;
+    uint64_t *at = buffer->cursor;
+
+    if (buffer->epoch == VST_EPOCH_NONE || buffer->limit - at <= (int)words) {
+        vst__record_escape(type, payload, words);
+        return;
+    }
+    for (uint32_t i = 0; i < words; i++)
+        vst_store_word(at + 1 + i, payload[i]);
+    vst_store_word(at, vst_word_escape(type, words, 0));
+    buffer->cursor = buffer->floor = at + 1 + words;
+}
+
+/* One or two words and then bytes, padded with zeros to whole words. */
+static void record_bytes(vst_escape type, const uint64_t *heads, size_t count,
+                         const char *bytes, size_t length)
 {
     uint64_t payload[VST_ESCAPE_WORDS_MAX];
-    size_t words = 1 + (length + 7) / 8;
+    size_t words = count + (length + 7) / 8;
 
     payload[words - 1] = 0;
-    payload[0] = head;
+    memcpy(payload, heads, count * sizeof *heads);
     if (length)
-        memcpy(&payload[1], bytes, length);
+        memcpy(&payload[count], bytes, length);
     vst__record_escape(type, payload, (uint32_t)words);
 }
 
 /* Cutting JSON would break it; a note in its place keeps the span. */
 static const char *fitting(const char *json_members, size_t *length)
 {
+    const char *note;
+
     if (*length <= ARGS_MAX)
         return json_members;
-    const char *note = "\"args\": \"too long to record\"";
+    note = "\"args\": \"too long to record\"";
     *length = strlen(note);
     return note;
 }
 
 void vst_record_args(const char *json_members, size_t length)
 {
+    uint64_t head;
+
     json_members = fitting(json_members, &length);
-    record_bytes(VST_ESCAPE_ARGS, length, json_members, length);
+    head = length;
+    record_bytes(VST_ESCAPE_ARGS, &head, 1, json_members, length);
 }
 
 void vst_record_instant(vst_id id, const char *json_members, size_t length)
 {
+    uint64_t head;
+
     json_members = fitting(json_members, &length);
-    record_bytes(VST_ESCAPE_INSTANT, (uint64_t)length << 32 | id, json_members,
-                 length);
+    head = (uint64_t)length << 32 | id;
+    record_bytes(VST_ESCAPE_INSTANT, &head, 1, json_members, length);
 }
 
 void vst_record_counter(vst_id id, double value)
@@ -306,6 +374,23 @@ void vst_record_end(vst_id id, uint32_t instance)
     uint64_t payload = (uint64_t)instance << 32 | id;
 
     vst__record_escape(VST_ESCAPE_END, &payload, 1);
+}
+
+void vst_record_end_args(vst_id id, uint32_t instance, const char *json_members,
+                         size_t length)
+{
+    uint64_t heads[HEADS_MAX] = {(uint64_t)instance << 32 | id, 0};
+
+    json_members = fitting(json_members, &length);
+    heads[1] = length;
+    record_bytes(VST_ESCAPE_END, heads, HEADS_MAX, json_members, length);
+}
+
+void vst_record_end_inside(vst_id id, uint32_t instance)
+{
+    const uint64_t payload[2] = {(uint64_t)instance << 32 | id, 1};
+
+    vst__record_escape(VST_ESCAPE_END, payload, 2);
 }
 
 void vst_record_switch(uint64_t stack)

@@ -31,15 +31,18 @@ static VST_COLD void tell_some(vst_buffer *buffer)
  * an ENTER may be a payload, unless it lies behind the floor. */
 static bool take_back(vst_buffer *buffer, vst_id id)
 {
+    uint64_t *last, word, left_out;
+
     if (buffer->cursor == buffer->floor || buffer->epoch != vst_record_epoch())
         return false;
-    uint64_t *last = buffer->cursor - 1, word = *last;
+    last = buffer->cursor - 1;
+    word = *last;
     if ((uint32_t)word != (uint32_t)vst_word(VST_ENTER, id, 0))
         return false;
     buffer->last -= vst_word_delta(word);
     buffer->cursor = last;
-    vst__store_word(last, 0);
-    uint64_t left_out = buffer->left_out + 1;
+    vst_store_word(last, 0);
+    left_out = buffer->left_out + 1;
     __atomic_store_n(&buffer->left_out, left_out, __ATOMIC_RELAXED);
     if (!VST_LIKELY(left_out % VST_LEFT_OUT_TOLD))
         tell_some(buffer);

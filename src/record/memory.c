@@ -33,8 +33,8 @@ static inline void store_two(vst__writer *writer, uint64_t word,
 {
     uint64_t *at = writer->hot.cursor;
 
-    __atomic_store_n(at + 1, payload, __ATOMIC_RELEASE);
-    __atomic_store_n(at, word, __ATOMIC_RELEASE);
+    vst_store_word(at + 1, payload);
+    vst_store_word(at, word);
     writer->hot.cursor = writer->hot.floor = at + 2;
 }
 
@@ -108,11 +108,10 @@ void vst_record_free(vst_memory_kind kind, uintptr_t address, size_t size,
 
         writer->hot.last = now;
         if (writer->recent[place] == address)
-            __atomic_store_n(writer->hot.cursor++,
-                             vst_word_fixed(VST_ESCAPE_FREE_RECENT,
-                                            head | place << FLAGS_SHIFT,
-                                            (uint32_t)delta),
-                             __ATOMIC_RELEASE);
+            vst_store_word(writer->hot.cursor++,
+                           vst_word_fixed(VST_ESCAPE_FREE_RECENT,
+                                          head | place << FLAGS_SHIFT,
+                                          (uint32_t)delta));
         else
             store_two(writer,
                       vst_word_fixed(VST_ESCAPE_FREE, head, (uint32_t)delta),

@@ -18,23 +18,6 @@ vst_id vst_recording_define(const vst_definition *definition)
     return id;
 }
 
-/* Behind the record before, at the same time: no look at the clock. */
-static void record_payload(vst_escape type, const uint64_t *payload,
-                           uint32_t words)
-{
-    vst_buffer *buffer = vst_thread_buffer;
-    uint64_t *at = buffer->cursor;
-
-    if (buffer->epoch == VST_EPOCH_NONE || buffer->limit - at <= (int)words) {
-        vst__record_escape(type, payload, words);
-        return;
-    }
-    for (uint32_t i = 0; i < words; i++)
-        __atomic_store_n(at + 1 + i, payload[i], __ATOMIC_RELEASE);
-    __atomic_store_n(at, vst_word_escape(type, words, 0), __ATOMIC_RELEASE);
-    buffer->cursor = buffer->floor = at + 1 + words;
-}
-
 bool vst_record_operator(vst_id id, uint32_t instance, const uint64_t *payload,
                          uint32_t words)
 {
@@ -48,7 +31,7 @@ bool vst_record_operator(vst_id id, uint32_t instance, const uint64_t *payload,
         vst_record_begin(id, instance);
     else
         vst_record(VST_ENTER, id);
-    record_payload(VST_ESCAPE_OPERATOR, payload, words);
+    vst__record_behind(VST_ESCAPE_OPERATOR, payload, words);
     return true;
 }
 
@@ -81,13 +64,13 @@ void vst_record_far_end(vst_id id, uint32_t instance)
 void vst_record_node(const uint64_t *payload, uint32_t words)
 {
     if (words <= VST_ESCAPE_WORDS_MAX && vst_thread_enter_free())
-        record_payload(VST_ESCAPE_NODE, payload, words);
+        vst__record_behind(VST_ESCAPE_NODE, payload, words);
 }
 
 void vst_record_storages(const uint64_t *payload, uint32_t words)
 {
     if (words <= VST_ESCAPE_WORDS_MAX && vst_thread_enter_free())
-        record_payload(VST_ESCAPE_STORAGES, payload, words);
+        vst__record_behind(VST_ESCAPE_STORAGES, payload, words);
 }
 
 void vst_record_settle(bool ends)

@@ -7,13 +7,16 @@
  * Stopping. A tracer's stop() promises that none of its hooks will record any
  * more, so the chunks of threads that only such hooks write are taken away at
  * once. A thread that records on its own (vst_thread_enter_free) may be in the
- * middle of a store: its chunk stays mapped until it comes by again or ends. */
+ * middle of a store: its chunk stays mapped until the thread records again or
+ * ends. */
 #include "record/recording.h"
 
 #include <string.h>
 
 #include "base/heap.h"
 #include "os/os.h"
+#include "record/lock_waits.h"
+#include "record/switches.h"
 
 pthread_mutex_t vst__recorder_lock = PTHREAD_MUTEX_INITIALIZER;
 VST_THREAD_LOCAL vst_memory_thread vst_memory_here VST_TLS_MODEL;
@@ -74,11 +77,15 @@ VST_THREAD_LOCAL bool vst__is_forking VST_TLS_MODEL;
 
 static void before_fork(void)
 {
+    vst__writer *writer;
+
+    vst__switches_rest();
     vst__recorder_take();
+    vst__switches_before_fork();
     vst__is_forking = true;
     /* In the child, other handlers may allocate before ours has released the
      * lock. */
-    vst__writer *writer = (vst__writer *)vst_thread_buffer;
+    writer = (vst__writer *)vst_thread_buffer;
     if (writer->memory_epoch != VST_EPOCH_NONE)
         writer->memory_epoch = VST_EPOCH_NONE;
 }
@@ -86,6 +93,7 @@ static void before_fork(void)
 static void after_fork_in_parent(void)
 {
     vst__is_forking = false;
+    vst__switches_after_fork(false);
     vst__recorder_give();
 }
 
@@ -99,11 +107,14 @@ static void after_fork_in_child(void)
     set_epoch(0);
     if (vst__recording_now != NULL) {
         vst_recording *recording = vst__recording_now;
+        vst__switches_forget(recording);
         while (recording->writers != NULL)
             vst__writer_abandon(recording->writers);
         vst__spares_abandon(recording);
         vst__recording_now = NULL;
     }
+    vst__lock_waits_after_fork();
+    vst__switches_after_fork(true);
     vst__recorder_give();
 }
 
@@ -131,6 +142,7 @@ vst_status vst__recording_start(vst_recording *recording)
     } else {
         vst__recording_now = recording;
         recording->has_gone = false;
+        vst__thread_numbers_clear();
         for (vst__thread *t = recording->threads; t != NULL; t = t->next) {
             vst__fold_reset(&t->fold);
             t->runs = t->words = t->place = 0;
@@ -142,10 +154,23 @@ vst_status vst__recording_start(vst_recording *recording)
     return status;
 }
 
+static bool has_helper(vst_recording *recording)
+{
+    bool has;
+
+    vst__recorder_take();
+    has = vst__recording_now == recording && recording->switches.wanted;
+    vst__recorder_give();
+    return has;
+}
+
 void vst__recording_stop(vst_recording *recording)
 {
+    if (has_helper(recording))
+        vst__switches_rest();
     vst__recorder_take();
     if (vst__recording_now == recording) {
+        vst__switches_stop(recording);
         set_epoch(0);
         vst__recording_now = NULL;
         for (vst__writer *w = recording->writers, *next; w != NULL; w = next) {
@@ -181,8 +206,10 @@ bool vst__recording_is_any(void)
 
 uint64_t vst__recording_lost(vst_recording *recording)
 {
+    uint64_t lost;
+
     vst__recorder_take();
-    uint64_t lost = recording->lost;
+    lost = recording->lost;
     for (vst__writer *w = recording->writers; w != NULL; w = w->next)
         lost += __atomic_load_n(&w->lost, __ATOMIC_RELAXED);
     vst__recorder_give();
@@ -210,7 +237,8 @@ void vst_recording_request_attention(vst_recording *recording)
 
 /* The lock's holders store the epoch without a look at what it was; a recording
  * that they end meanwhile stays ended. A thread that gets ready looks at it
- * before it looks whether its chunk is gone, so it does not miss this. */
+ * before it looks whether its chunk is gone, so it does not miss this: release
+ * pairs with the acquire of epoch_first (buffer.c). */
 void vst__recording_chunks_are_gone(void)
 {
     uint64_t epoch = __atomic_load_n(&vst_recording_epoch, __ATOMIC_RELAXED);
@@ -227,7 +255,9 @@ void vst__recording_chunks_are_gone(void)
 /* The bytes that make two definitions equal. */
 static size_t key_of(vst_recording *recording, const vst_definition *d)
 {
-    size_t size = 12 + (size_t)d->name_len + d->file_len;
+    const uint32_t head[3] = {(uint32_t)d->kind, (uint32_t)d->line,
+                              d->name_len};
+    size_t size = sizeof head + (size_t)d->name_len + d->file_len;
 
     if (size > recording->key_size) {
         char *key = vst__realloc(recording->key, size);
@@ -236,11 +266,11 @@ static size_t key_of(vst_recording *recording, const vst_definition *d)
         recording->key = key;
         recording->key_size = size;
     }
-    uint32_t head[3] = {(uint32_t)d->kind, (uint32_t)d->line, d->name_len};
-    memcpy(recording->key, head, 12);
-    memcpy(recording->key + 12, d->name, d->name_len);
+    memcpy(recording->key, head, sizeof head);
+    memcpy(recording->key + sizeof head, d->name, d->name_len);
     if (d->file_len)
-        memcpy(recording->key + 12 + d->name_len, d->file, d->file_len);
+        memcpy(recording->key + sizeof head + d->name_len, d->file,
+               d->file_len);
     return size;
 }
 
@@ -248,10 +278,12 @@ static vst_status define_new(vst_recording *recording, const vst_definition *d,
                              size_t key_size, vst_id *id)
 {
     const vst_chunk_provider *provider = recording->provider;
+    vst_entry entry;
+    vst_status status;
 
     if (recording->last_id == VST_ID_MAX)
         return VST_E_NO_IDS;
-    vst_entry entry = {
+    entry = (vst_entry){
         .kind = (uint16_t)d->kind,
         .id = recording->last_id + 1,
         .line = d->line,
@@ -261,7 +293,7 @@ static vst_status define_new(vst_recording *recording, const vst_definition *d,
         .b_len = d->file_len,
         .x = d->file_skip,
     };
-    vst_status status = provider->define(provider->ctx, &entry);
+    status = provider->define(provider->ctx, &entry);
     if (status == VST_OK)
         status = vst__intern_add(recording->definitions, recording->key,
                                  key_size, entry.id);
@@ -274,9 +306,10 @@ vst_status vst__recording_define(vst_recording *recording,
                                  const vst_definition *definition, vst_id *id)
 {
     vst_status status = VST_OK;
+    size_t key_size;
 
     *id = 0;
-    size_t key_size = key_of(recording, definition);
+    key_size = key_of(recording, definition);
     if (!vst__recording_is_ours(recording))
         status = VST_E_STATE;
     else if (!key_size)
@@ -294,8 +327,10 @@ vst_status vst__recording_define(vst_recording *recording,
 vst_status vst_recording_define_id(vst_recording *recording,
                                    const vst_definition *definition, vst_id *id)
 {
+    vst_status status;
+
     vst__recorder_take();
-    vst_status status = vst__recording_define(recording, definition, id);
+    status = vst__recording_define(recording, definition, id);
     vst__recorder_give();
     return status;
 }
@@ -310,9 +345,10 @@ static void pass_file(void *ctx, const void *key, size_t size, uint32_t id)
 {
     const files *self = ctx;
     uint32_t head[3];
+    size_t before;
 
     memcpy(head, key, sizeof head);
-    size_t before = sizeof head + head[2];
+    before = sizeof head + head[2];
     if (head[0] == VST_DEF_PYTHON && size > before)
         self->fn(self->ctx, id, (const char *)key + before,
                  (uint32_t)(size - before));
@@ -341,9 +377,10 @@ vst_status vst_recording_set_metadata(vst_recording *recording, const char *key,
         .b = json,
         .b_len = strlen(json),
     };
+    vst_status status;
 
     vst__recorder_take();
-    vst_status status = VST_E_STATE;
+    status = VST_E_STATE;
     if (vst__recording_is_ours(recording))
         status = recording->provider->define(recording->provider->ctx, &entry);
     vst__recorder_give();
@@ -352,14 +389,26 @@ vst_status vst_recording_set_metadata(vst_recording *recording, const char *key,
 
 /* ---- threads ----------------------------------------------------------- */
 
-vst__thread *vst__recording_thread(vst_recording *recording, uint64_t handle)
+/* A thread that ended while nothing was recorded is still in the list, and a
+ * thread that came after it may have its handle. Every thread knows its own
+ * system_tid; what others say of it may be the one from before a fork. */
+static bool has_ended(const vst__thread *thread, uint64_t tid_now)
+{
+    return thread->own_tid && tid_now && thread->own_tid != tid_now &&
+           !thread->writes;
+}
+
+vst__thread *vst__recording_thread(vst_recording *recording, uint64_t handle,
+                                   uint64_t system_tid)
 {
     vst__thread *thread = recording->threads;
 
     while (thread != NULL && thread->handle != handle)
         thread = thread->next;
-    if (thread != NULL)
+    if (thread != NULL && !has_ended(thread, system_tid))
         return thread;
+    if (thread != NULL)
+        vst__recording_forget_thread(recording, handle);
     thread = vst__calloc(1, sizeof *thread);
     if (thread == NULL)
         return NULL;
@@ -378,6 +427,8 @@ void vst__recording_forget_thread(vst_recording *recording, uint64_t handle)
         link = &(*link)->next;
     if (*link != NULL) {
         vst__thread *thread = *link;
+        vst__switches_unwatch(recording, thread);
+        vst__thread_numbers_remove(recording, thread->number);
         *link = thread->next;
         vst__fold_free(&thread->fold);
         vst__free(thread);
@@ -407,7 +458,7 @@ void vst_recording_name_thread(vst_recording *recording, uint64_t handle,
     vst__recorder_take();
     for (vst__thread *t = recording->threads;
          t != NULL && vst__recording_is_ours(recording); t = t->next) {
-        if (t->handle == handle) {
+        if (t->handle == handle && !has_ended(t, system_tid)) {
             if (system_tid)
                 t->system_tid = system_tid;
             vst__recording_define_thread(recording, t, name, name_len);
@@ -424,15 +475,18 @@ void vst_recording_open_stack(vst_recording *recording, uint64_t handle,
                               size_t count)
 {
     vst__writer writer = {.hot = VST_BUFFER_NONE};
+    vst__thread *thread;
 
     vst__recorder_take();
-    vst__thread *thread = vst__recording_is_ours(recording)
-                              ? vst__recording_thread(recording, handle)
-                              : NULL;
+    thread = vst__recording_is_ours(recording)
+                 ? vst__recording_thread(recording, handle, system_tid)
+                 : NULL;
     if (thread != NULL) {
         thread->system_tid = system_tid;
         vst__recording_define_thread(recording, thread, "", 0);
     }
+    if (thread != NULL && vst__recording_now == recording)
+        vst__switches_watch(recording, thread);
     if (thread != NULL && count && vst__recording_now == recording) {
         writer.number = thread->number;
         writer.thread = thread;

@@ -39,6 +39,8 @@ typedef struct vst__writer {
     uint64_t *run; /* its first word in the chunk, behind the checkpoint;
                     * NULL where there are no checkpoints */
     /* Without a chunk, the owner's own: */
+    vst_ticks joins_at;       /* when the record was made that it joins a
+                               * recording for; 0: not known */
     bool asks_again;          /* there may be one later */
     uint32_t asks_in;         /* so many records later */
     uint64_t lost_before;     /* what `lost` was when it had none */
@@ -61,6 +63,7 @@ typedef struct vst__spare {
 struct vst__thread {
     uint64_t handle;
     uint64_t system_tid;
+    uint64_t own_tid; /* as the thread itself found it; 0: did not record yet */
     uint32_t number;
     vst__fold fold;    /* of the runs it has left */
     uint64_t runs;     /* so far, in this window */
@@ -70,8 +73,25 @@ struct vst__thread {
     uint32_t sequence; /* of that chunk */
     bool writes;       /* has a writer, whose chunk nobody reuses */
     bool gone;         /* its last run was dropped, and it is in a call */
+    bool is_refused;   /* the system does not tell of its switches */
+    struct vst__watch *watch; /* of its switches; NULL: it is not watched */
     struct vst__thread *next;
 };
+
+/* What is told of the switches of threads, see switches.h. */
+typedef struct vst__switches {
+    bool wanted; /* constant while recording */
+    struct vst__watch *watches;
+    size_t count;         /* of them */
+    vst__writer writer;   /* of VST_THREAD_SWITCHES; nobody owns it */
+    uint64_t threads;     /* that were to be watched */
+    uint64_t refused;     /* of those, not to be had */
+    int error;            /* why, of the first one */
+    uint64_t told_ns;     /* the last time that was told */
+    bool has_told;        /* something since then */
+    uint64_t interval_ns; /* until it is told again */
+    uint32_t pid;         /* of the process whose threads are watched */
+} vst__switches;
 
 /* The stacks that have a number: a stack's is 1 + its index among keys. */
 typedef struct vst__stacks {
@@ -99,7 +119,8 @@ struct vst_recording {
     vst__stacks stacks;
     uint32_t last_module;
     bool has_memory; /* the trace says so */
-    char *key;       /* scratch for vst_recording_define_id */
+    vst__switches switches;
+    char *key; /* scratch for vst_recording_define_id */
     size_t key_size;
     /* Given to the functions that make tracers; set before the first start. */
     vst_tracer_context tracer_context, memory_tracer_context;
@@ -154,8 +175,10 @@ void vst__recording_chunks_are_gone(void);
 
 /* ---- with the lock held ------------------------------------------------ */
 
-/* The thread with this handle, made if there is none; NULL: out of memory. */
-vst__thread *vst__recording_thread(vst_recording *recording, uint64_t handle);
+/* The thread with this handle, made if there is none, or one that ended; NULL:
+ * out of memory. system_tid may be 0 if unknown. */
+vst__thread *vst__recording_thread(vst_recording *recording, uint64_t handle,
+                                   uint64_t system_tid);
 vst_status vst__recording_define(vst_recording *recording,
                                  const vst_definition *definition, vst_id *id);
 void vst__recording_forget_thread(vst_recording *recording, uint64_t handle);
@@ -170,6 +193,10 @@ void vst__stacks_free(vst__stacks *stacks);
 /* ---- buffer.c; on the calling thread's buffer ---------------------------- */
 
 void vst__record_escape(vst_escape type, const uint64_t *payload,
+                        uint32_t words);
+/* The same, behind the record before and at the same time: no look at the
+ * clock. */
+void vst__record_behind(vst_escape type, const uint64_t *payload,
                         uint32_t words);
 
 /* ---- writer.c; with the lock held --------------------------------------- */
@@ -188,19 +215,15 @@ void vst__writer_leave_what_is_gone(vst__writer *writer);
 void vst__writer_change_chunk(vst__writer *writer, size_t need);
 /* Takes one after there was none, if there is one now. */
 void vst__writer_ask_again(vst__writer *writer, size_t need);
+/* Plain records may fill the chunk again, after something asked for the slow
+ * path; the owner. */
+void vst__writer_set_limit(vst__writer *writer);
 /* For an escape of `words` words, the time before it included; the owner. */
 bool vst__writer_has_room(const vst__writer *writer, size_t words);
 void vst__spares_seal(vst_recording *recording);
 void vst__spares_abandon(vst_recording *recording);
 
 /* ---- words.c; by the owner ---------------------------------------------- */
-
-/* Single-word stores, so that a reader of the file sees all of one or nothing.
- * x86-64 keeps their order; release keeps the compiler's. */
-static inline void vst__store_word(uint64_t *word, uint64_t value)
-{
-    __atomic_store_n(word, value, __ATOMIC_RELEASE);
-}
 
 /* These need room. */
 void vst__writer_word(vst__writer *writer, vst_kind kind, vst_id id,

@@ -100,19 +100,21 @@ static vst_status define_new(vst_recording *recording,
 {
     const vst_chunk_provider *provider = recording->provider;
     vst__stacks *stacks = &recording->stacks;
+    vst_entry entry;
+    vst_status status;
 
     if (stacks->count >= UINT32_MAX - 1)
         return VST_E_NO_IDS;
     if (!has_room(stacks))
         return VST_E_NOMEM;
-    vst_entry entry = {
+    entry = (vst_entry){
         .kind = VST_ENTRY_STACK,
         .id = (uint32_t)stacks->count + 1,
         .x = key->parent,
         .y = key->value,
         .z = key->kind,
     };
-    vst_status status = provider->define(provider->ctx, &entry);
+    status = provider->define(provider->ctx, &entry);
     if (status != VST_OK)
         return status;
     stacks->keys[stacks->count++] = *key;

@@ -15,8 +15,8 @@ static void store(vst__writer *writer, uint64_t word, const uint64_t *payload,
     uint64_t *at = writer->hot.cursor;
 
     for (uint32_t i = 0; i < words; i++)
-        vst__store_word(at + 1 + i, payload[i]);
-    vst__store_word(at, word);
+        vst_store_word(at + 1 + i, payload[i]);
+    vst_store_word(at, word);
     writer->hot.cursor = writer->hot.floor = at + 1 + words;
 }
 
@@ -38,7 +38,7 @@ void vst__writer_word(vst__writer *writer, vst_kind kind, vst_id id,
 {
     uint32_t delta = advance_time(writer, now);
 
-    vst__store_word(writer->hot.cursor++, vst_word(kind, id, delta));
+    vst_store_word(writer->hot.cursor++, vst_word(kind, id, delta));
 }
 
 void vst__writer_escape(vst__writer *writer, vst_escape type,
@@ -75,10 +75,10 @@ void vst__writer_stack(vst__writer *writer, const vst_id *ids, size_t count)
             payload[part] = ids[part];
             part++;
         }
-        if (writer->chunk.words &&
+        if (writer->chunk.words != NULL &&
             !vst__writer_has_room(writer, 1 + (size_t)part))
             vst__writer_change_chunk(writer, 1 + (size_t)part);
-        if (!writer->chunk.words) {
+        if (writer->chunk.words == NULL) {
             vst__writer_count_lost(writer);
             return;
         }

@@ -40,15 +40,16 @@ static void begin_run(vst__writer *writer, vst_recording *recording,
 {
     vst__thread *thread = writer->thread;
     uint64_t *at = writer->hot.cursor;
+    size_t words;
 
     writer->run = NULL;
-    if (!recording->checkpoints || !thread)
+    if (!recording->checkpoints || thread == NULL)
         return;
-    size_t words = vst__fold_emit(&thread->fold, at + CHECKPOINT_WORDS, room);
-    vst__store_word(at + 1, words);
-    vst__store_word(at + 2, thread->runs++);
-    vst__store_word(at + 3, thread->words);
-    vst__store_word(at, vst_word_escape(VST_ESCAPE_CHECKPOINT, 3, 0));
+    words = vst__fold_emit(&thread->fold, at + CHECKPOINT_WORDS, room);
+    vst_store_word(at + 1, words);
+    vst_store_word(at + 2, thread->runs++);
+    vst_store_word(at + 3, thread->words);
+    vst_store_word(at, vst_word_escape(VST_ESCAPE_CHECKPOINT, 3, 0));
     writer->hot.cursor = writer->run = at + CHECKPOINT_WORDS + words;
     writer->chunk.overhead += CHECKPOINT_WORDS + words;
     thread->place = writer->chunk.place;
@@ -62,24 +63,25 @@ static bool is_gone(const vst_recording *recording)
 {
     const vst_chunk_provider *provider = recording->provider;
 
-    return provider->is_gone && provider->is_gone(provider->ctx);
+    return provider->is_gone != NULL && provider->is_gone(provider->ctx);
 }
 
 /* No word from here on refers to an earlier one. */
 static void forget_recent(vst__writer *writer)
 {
     writer->first = writer->hot.floor = writer->hot.cursor;
-    if (writer->recent)
+    if (writer->recent != NULL)
         memset(writer->recent, 0, VST_RECENT_PLACES * sizeof *writer->recent);
 }
 
 static void leave_run(vst__writer *writer)
 {
     vst__thread *thread = writer->thread;
+    size_t count;
 
-    if (!writer->run || !thread || is_gone(writer->recording))
+    if (writer->run == NULL || thread == NULL || is_gone(writer->recording))
         return;
-    size_t count = (size_t)(writer->hot.cursor - writer->run);
+    count = (size_t)(writer->hot.cursor - writer->run);
     vst__fold_words(&thread->fold, writer->run, count);
     thread->words += count;
     writer->run = NULL;
@@ -91,21 +93,29 @@ static void lose_track(vst__thread *thread)
 {
     const uint64_t gap[2] = {vst_word_escape(VST_ESCAPE_GAP, 1, 0), 0};
 
+    if (thread == NULL)
+        return;
     vst__fold_words(&thread->fold, gap, 2);
     thread->words += 2;
 }
 
 /* ---- chunks ------------------------------------------------------------ */
 
+void vst__writer_set_limit(vst__writer *writer)
+{
+    writer->hot.limit = writer->end - SLACK_WORDS;
+    if (writer->hot.limit < writer->hot.cursor)
+        writer->hot.limit = writer->hot.cursor;
+}
+
 static void set_chunk(vst__writer *writer, uint64_t *cursor)
 {
     vst_chunk *chunk = &writer->chunk;
 
     writer->hot.cursor = cursor;
+    writer->hot.chunks++;
     writer->end = chunk->words + chunk->capacity;
-    writer->hot.limit = writer->end - SLACK_WORDS;
-    if (writer->hot.limit < cursor)
-        writer->hot.limit = cursor;
+    vst__writer_set_limit(writer);
 }
 
 static void clear_chunk(vst__writer *writer)
@@ -129,7 +139,7 @@ static void mark_gone(vst_recording *recording)
 {
     const vst_chunk_provider *provider = recording->provider;
 
-    for (vst__thread *t = recording->threads; t; t = t->next)
+    for (vst__thread *t = recording->threads; t != NULL; t = t->next)
         if (!t->writes && t->place != 0 &&
             !provider->is_kept(provider->ctx, t->place, t->sequence)) {
             t->place = 0;
@@ -151,7 +161,7 @@ static size_t wanted_words(const vst__writer *writer,
 {
     size_t words = least_words(need);
 
-    if (recording->checkpoints && writer->thread)
+    if (recording->checkpoints && writer->thread != NULL)
         words += 2 * vst__fold_size(&writer->thread->fold);
     if (words > LAST_CHUNK_WORDS)
         words = LAST_CHUNK_WORDS;
@@ -166,7 +176,8 @@ static vst_status acquire(const vst__writer *writer, vst_recording *recording,
 
     vst_status status = provider->acquire(provider->ctx, writer->number, words,
                                           least_words(need), chunk);
-    if (status != VST_OK && recording->checkpoints && recording->spares) {
+    if (status != VST_OK && recording->checkpoints &&
+        recording->spares != NULL) {
         /* Spares can be reused once they are sealed. */
         vst__spares_seal(recording);
         status = provider->acquire(provider->ctx, writer->number, words,
@@ -180,6 +191,8 @@ static vst_status acquire(const vst__writer *writer, vst_recording *recording,
 static void begin_chunk(vst__writer *writer, vst_recording *recording,
                         size_t need, const vst_chunk *chunk)
 {
+    size_t room;
+
     writer->chunk = *chunk;
     writer->segments = 1;
     writer->left_at = writer->hot.last;
@@ -188,7 +201,7 @@ static void begin_chunk(vst__writer *writer, vst_recording *recording,
         writer->next_words =
             (writer->next_words + HEADER_WORDS) * 2 - HEADER_WORDS;
     set_chunk(writer, chunk->words);
-    size_t room = chunk->capacity / 2;
+    room = chunk->capacity / 2;
     if (room > chunk->capacity - least_words(need))
         room = chunk->capacity - least_words(need);
     begin_run(writer, recording, room);
@@ -206,7 +219,7 @@ static bool is_worth_taking(const vst__writer *writer,
 
     if (is_gone(recording))
         return false;
-    if (!recording->checkpoints || !writer->thread)
+    if (!recording->checkpoints || writer->thread == NULL)
         return true;
     return room >= SPARE_WORDS + 2 * vst__fold_size(&writer->thread->fold);
 }
@@ -215,7 +228,7 @@ static vst__spare *pop_spare(vst_recording *recording)
 {
     vst__spare *spare = recording->spares;
 
-    if (spare) {
+    if (spare != NULL) {
         recording->spares = spare->next;
         recording->spare_count--;
     }
@@ -226,8 +239,9 @@ static vst__spare *pop_spare(vst_recording *recording)
 static bool take_spare(vst__writer *writer, vst_recording *recording)
 {
     vst__spare *spare = pop_spare(recording);
+    uint64_t payload[2];
 
-    if (!spare)
+    if (spare == NULL)
         return false;
     if (!is_worth_taking(writer, recording, spare)) {
         seal(recording, &spare->chunk, spare->cursor, spare->segments);
@@ -241,7 +255,8 @@ static bool take_spare(vst__writer *writer, vst_recording *recording)
     vst__free(spare);
     writer->left_at = writer->hot.last;
     writer->hot.last = vst_clock_ticks();
-    uint64_t payload[2] = {writer->number, writer->hot.last};
+    payload[0] = writer->number;
+    payload[1] = writer->hot.last;
     vst__writer_escape(writer, VST_ESCAPE_SEGMENT, payload, 2);
     writer->chunk.overhead += 3;
     begin_run(writer, recording,
@@ -255,10 +270,10 @@ static void link_writer(vst__writer *writer, vst_recording *recording)
     writer->recording = recording;
     writer->previous = NULL;
     writer->next = recording->writers;
-    if (writer->next)
+    if (writer->next != NULL)
         writer->next->previous = writer;
     recording->writers = writer;
-    if (writer->thread)
+    if (writer->thread != NULL)
         writer->thread->writes = true;
 }
 
@@ -266,14 +281,14 @@ static void unlink_writer(vst__writer *writer)
 {
     vst_recording *recording = writer->recording;
 
-    if (writer->next)
+    if (writer->next != NULL)
         writer->next->previous = writer->previous;
-    if (writer->previous)
+    if (writer->previous != NULL)
         writer->previous->next = writer->next;
     else
         recording->writers = writer->next;
     writer->recording = NULL;
-    if (writer->thread)
+    if (writer->thread != NULL)
         writer->thread->writes = false;
     writer->thread = NULL;
 }
@@ -290,7 +305,8 @@ static bool attach(vst__writer *writer, vst_recording *recording)
     writer->asks_again = recording->checkpoints;
     writer->asks_in = 0;
     writer->lost_before = writer->lost;
-    if (take_spare(writer, recording))
+    /* What belongs to no thread has chunks of its own. */
+    if (writer->thread != NULL && take_spare(writer, recording))
         return true;
     if (acquire(writer, recording, 0, &chunk) != VST_OK)
         return false;
@@ -303,11 +319,13 @@ static bool attach(vst__writer *writer, vst_recording *recording)
  * counted as lost before the recording stops. */
 static bool keep_as_spare(vst__writer *writer, vst_recording *recording)
 {
+    vst__spare *spare;
+
     if (is_gone(recording) || writer->end - writer->hot.cursor < SPARE_WORDS ||
         (recording->checkpoints && recording->spare_count >= SPARES_MAX))
         return false;
-    vst__spare *spare = vst__alloc(sizeof *spare);
-    if (!spare)
+    spare = vst__alloc(sizeof *spare);
+    if (spare == NULL)
         return false;
     *spare = (vst__spare){writer->chunk, writer->hot.cursor, writer->segments,
                           writer->next_words, recording->spares};
@@ -344,9 +362,9 @@ void vst__writer_detach(vst__writer *writer, bool keep_for_others)
     if (keep_for_others)
         leave_run(writer);
     /* A thread that ends has none by now. */
-    if (keep_for_others && writer->thread)
+    if (keep_for_others && writer->thread != NULL)
         writer->chunk.has_waiting = true;
-    if (writer->chunk.words &&
+    if (writer->chunk.words != NULL &&
         !(keep_for_others && keep_as_spare(writer, recording)))
         seal(recording, &writer->chunk, writer->hot.cursor, writer->segments);
     recording->lost += __atomic_exchange_n(&writer->lost, 0, __ATOMIC_RELAXED);
@@ -357,18 +375,18 @@ void vst__writer_detach(vst__writer *writer, bool keep_for_others)
 
 void vst__writer_abandon(vst__writer *writer)
 {
-    if (writer->chunk.words)
+    if (writer->chunk.words != NULL)
         writer->chunk.release(&writer->chunk);
     clear_chunk(writer);
     vst__writer_unready(writer);
     writer->hot.left_out = writer->left_out_told = 0;
-    if (writer->recording)
+    if (writer->recording != NULL)
         unlink_writer(writer);
 }
 
 void vst__writer_leave_what_is_gone(vst__writer *writer)
 {
-    if (!writer->chunk.words || !is_gone(writer->recording))
+    if (writer->chunk.words == NULL || !is_gone(writer->recording))
         return;
     seal(writer->recording, &writer->chunk, writer->hot.cursor,
          writer->segments);
@@ -385,7 +403,7 @@ static void tell_again(vst_recording *recording)
         return;
     recording->tells_again = true;
     recording->has_gone = false; /* for this they may drop others */
-    for (vst__thread *t = recording->threads; t; t = t->next) {
+    for (vst__thread *t = recording->threads; t != NULL; t = t->next) {
         vst__writer writer = {
             .hot = VST_BUFFER_NONE, .number = t->number, .thread = t};
         if (!t->gone)
@@ -431,13 +449,14 @@ void vst__writer_ask_again(vst__writer *writer, size_t need)
 {
     const uint64_t gap_ends = 1;
     vst_chunk chunk;
+    uint64_t lost;
 
     writer->asks_in = ASK_AFTER;
     need += GAP_WORDS;
-    if (!writer->recording ||
+    if (writer->recording == NULL ||
         acquire(writer, writer->recording, need, &chunk) != VST_OK)
         return;
-    uint64_t lost = writer->lost - writer->lost_before;
+    lost = writer->lost - writer->lost_before;
     begin_chunk(writer, writer->recording, need, &chunk);
     /* What was open then is not known any more. */
     if (lost)
@@ -453,17 +472,19 @@ void vst__writer_change_chunk(vst__writer *writer, size_t need)
 {
     const uint64_t gap_begins = 0;
     vst_chunk chunk;
+    bool found;
 
-    if (!writer->recording) {
+    if (writer->recording == NULL) {
         /* The recording stopped while this thread was on its way here. */
         vst__writer_abandon(writer);
         return;
     }
-    if (writer->run) {
+    if (writer->run != NULL ||
+        (writer->thread == NULL && writer->recording->checkpoints)) {
         change_run(writer, need);
         return;
     }
-    bool found = acquire(writer, writer->recording, need, &chunk) == VST_OK;
+    found = acquire(writer, writer->recording, need, &chunk) == VST_OK;
     if (!found)
         vst__writer_escape(writer, VST_ESCAPE_GAP, &gap_begins, 1);
     seal(writer->recording, &writer->chunk, writer->hot.cursor,

@@ -95,6 +95,8 @@ static void add_to(vst_context *sum, const vst_context *n)
     sum->count += n->count;
     sum->self_ns += n->self_ns;
     sum->total_ns += n->total_ns;
+    sum->running_ns += n->running_ns;
+    sum->unknown += n->unknown;
     sum->self_bytes += n->self_bytes;
     sum->total_bytes += n->total_bytes;
     sum->self_allocations += n->self_allocations;
@@ -211,6 +213,8 @@ static uint32_t node_of(vst_contexts *c, const vst_span *span, uint32_t key)
         .key = key,
         .count = !(span->flags & VST_SPAN_RESUMED),
         .total_ns = duration,
+        .running_ns = span->running_ns > 0 ? span->running_ns : 0,
+        .unknown = span->running_ns == VST_RUNNING_UNKNOWN,
         .self_ns =
             duration > span->children_ns ? duration - span->children_ns : 0,
         .self_bytes = (int64_t)span->self_bytes,

@@ -214,6 +214,7 @@ static bool fold_view(vst__decoder *decoder, vst_status *status)
 
     while ((word = vst__stream_next(stream)) != NULL) {
         size_t size = 1;
+        uint64_t left;
 
         if (vst_word_kind(*word) == VST_ESCAPE)
             size += vst_word_escape_words(*word);
@@ -228,7 +229,7 @@ static bool fold_view(vst__decoder *decoder, vst_status *status)
             return true;
         }
         decoder->at_head = false;
-        uint64_t left = words_left(decoder);
+        left = words_left(decoder);
         if (left >= decoder->skip_to)
             continue;
         if (left >= decoder->run_left) { /* a checkpoint's */
@@ -264,7 +265,7 @@ static size_t decode_head(vst__decoder *decoder, const uint64_t *word,
     return 0;
 }
 
-/* The first word behind the range: only a loss it tells of lies before it.
+/* The first word behind the range: only a loss that it reports lies before it.
  * Gives how many events there are: 0 or 1. */
 static size_t decode_behind(vst__decoder *decoder, const uint64_t *word,
                             vst_compressed_event *event)

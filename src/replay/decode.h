@@ -27,7 +27,7 @@ typedef struct vst__decoder {
                         * checkpoints; at its end before the next one */
     uint64_t run_left; /* so many words of the segment are the run's own, the
                         * last ones; all if there is no checkpoint */
-    uint64_t skip_to;  /* nobody needs those before the last so many */
+    uint64_t skip_to;  /* words before the last so many are not needed */
     uint64_t told[2];  /* payload of a DROPPED in this batch */
 
     /* Words before the clip are folded; then what the fold emits comes in. */

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <vestige/waits.h>
+
 #include "base/effects.h"
 #include "replay/matcher_stack.h"
 
@@ -135,6 +137,8 @@ static vst_status reconcile(vst_matcher *matcher, const uint64_t *ids,
     int64_t now_ns = matcher->last_ns;
     vst_status status;
 
+    if (!matcher->reconciling) /* more of a stack that did not begin */
+        return VST_OK;
     matcher->last_ns = vst__matcher_make_room(now_ns, previous_ns, count);
     for (size_t i = 0; i < count; i++) {
         vst_id id = (vst_id)(ids[i] & VST_ID_MAX);
@@ -300,11 +304,28 @@ static vst_status arguments(vst_matcher *matcher,
                                  (size_t)length);
 }
 
-/* What effects.h says of an escape's type, carried out. */
-static vst_status escape(vst_matcher *matcher,
-                         const vst_time_converter *converter,
-                         const vst_compressed_event *event, int64_t previous_ns,
-                         const vst_sink *sink)
+/* An END, which may have arguments, or say that it ends inside of calls. */
+static vst_status end(vst_matcher *matcher, const uint64_t *payload,
+                      uint32_t words, const vst_sink *sink)
+{
+    vst_status status = VST_OK;
+
+    if (words > 2 && payload[1] <= (words - 2) * sizeof(uint64_t))
+        status = vst__matcher_describe_pair(matcher, payload[0],
+                                            (const char *)(payload + 2),
+                                            (size_t)payload[1]);
+    if (status != VST_OK)
+        return status;
+    return vst__matcher_end(matcher, payload[0], words == 2 && payload[1] != 0,
+                            sink);
+}
+
+/* What effects.h says of an escape's type, carried out. Not inline: enters and
+ * exits are to keep their registers. */
+VST_NOINLINE static vst_status escape(vst_matcher *matcher,
+                                      const vst_time_converter *converter,
+                                      const vst_compressed_event *event,
+                                      int64_t previous_ns, const vst_sink *sink)
 {
     uint32_t type = vst_trace_key_escape_type(event->key);
     const vst__escape_rule *rule = vst__escape_rule_of(type);
@@ -321,13 +342,11 @@ static vst_status escape(vst_matcher *matcher,
     case VST_ESCAPE_BEGIN:
         return begin(matcher, payload, words, sink);
     case VST_ESCAPE_END:
-        return vst__matcher_end(matcher, payload[0], sink);
+        return end(matcher, payload, words, sink);
     case VST_ESCAPE_STACK:
         return start_reconcile(matcher, payload, words, previous_ns, sink);
     case VST_ESCAPE_STACK_MORE:
-        return matcher->reconciling
-                   ? reconcile(matcher, payload, words, previous_ns, sink)
-                   : VST_OK;
+        return reconcile(matcher, payload, words, previous_ns, sink);
     case VST_ESCAPE_SWITCH:
         return vst__matcher_switch(matcher, payload[0], words > 1 && payload[1],
                                    previous_ns, sink);
@@ -346,6 +365,8 @@ static vst_status escape(vst_matcher *matcher,
         return vst__matcher_add_operator(matcher, payload, words, sink);
     case VST_ESCAPE_NODE:
         return vst__matcher_add_node(matcher, payload, words, sink);
+    case VST_ESCAPE_TASK:
+        return vst__matcher_task(matcher, payload, words, sink);
     case VST_ESCAPE_INSTANT:
         return instant(matcher, event, sink);
     case VST_ESCAPE_COUNTER:
@@ -354,6 +375,9 @@ static vst_status escape(vst_matcher *matcher,
         return lose(matcher, VST_LOSS_RECORDS,
                     previous_ns == INT64_MIN ? matcher->last_ns : previous_ns,
                     payload[0] != 0 ? payload[0] : 1, sink);
+    case VST_ESCAPE_WAIT:
+        return vst__matcher_waited(matcher, converter, event, previous_ns,
+                                   sink);
     default:
         return VST_OK;
     }
@@ -441,6 +465,8 @@ vst_status vst_matcher_feed(vst_matcher *matcher,
     if (sink->recursion && !matcher->indexed)
         vst__matcher_build_index(matcher);
     matcher->places = sink->places;
+    matcher->running = sink->running;
+    matcher->imports = sink->imports;
     if (count != 0)
         matcher->thread = events[0].where.resource;
     status = feed(matcher, converter, events, count, sink);

@@ -97,7 +97,7 @@ static bool is_operator(const vst__frame *frame)
 static vst_status go_back(vst_matcher *matcher)
 {
     uint32_t number = matcher->newest;
-    vst__frame before;
+    vst__frame before, *frame;
     vst_status status;
 
     matcher->newest = 0;
@@ -111,7 +111,7 @@ static vst_status go_back(vst_matcher *matcher)
     if (status != VST_OK)
         return status;
     matcher->serial--; /* it has one */
-    vst__frame *frame = &matcher->frames[matcher->count - 1];
+    frame = &matcher->frames[matcher->count - 1];
     frame->serial = before.serial;
     frame->args = before.args;
     frame->slot = number - 1;
@@ -143,6 +143,7 @@ static vst_status deliver_detached(vst_matcher *matcher, const vst__slot *slot,
 {
     vst_span span = {.end_ns = end_ns, .flags = VST_SPAN_ASYNC | flags};
 
+    vst__matcher_measure(matcher, &slot->frame, &span, sink);
     return vst__matcher_deliver(matcher, &slot->frame, &span, sink);
 }
 
@@ -167,7 +168,40 @@ static vst__slot *take_slot(vst_matcher *matcher, uint64_t pair)
     return slot;
 }
 
-vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair,
+vst_status vst__matcher_describe_pair(vst_matcher *matcher, uint64_t pair,
+                                      const char *bytes, size_t count)
+{
+    const uint64_t *newest = vst__map64_find(&matcher->pairs, pair);
+    vst__slot *slot;
+
+    if (newest == NULL)
+        return VST_OK;
+    slot = &matcher->slots[*newest - 1];
+    if (slot->state == VST_SLOT_ON_STACK)
+        return vst__matcher_describe(matcher, &matcher->frames[slot->index],
+                                     bytes, count);
+    if (slot->state == VST_SLOT_DETACHED)
+        return vst__matcher_describe(matcher, &slot->frame, bytes, count);
+    return VST_OK; /* its pieces were delivered */
+}
+
+/* A span that began before the calls in which it ends is shown to begin with
+ * the outermost of them. */
+static void begin_inside(const vst_matcher *matcher, vst__frame *span)
+{
+    for (size_t i = 0; i < matcher->count; i++) {
+        const vst__frame *call = &matcher->frames[i];
+        if (call->start_ns > span->start_ns &&
+            call->start_ns < matcher->last_ns &&
+            (call->flags &
+             (VST_FRAME_BEGIN | VST_FRAME_OPERATOR | VST_FRAME_DEAD)) == 0) {
+            span->start_ns = call->start_ns + 1;
+            return;
+        }
+    }
+}
+
+vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair, bool inside,
                             const vst_sink *sink)
 {
     vst__slot *slot = take_slot(matcher, pair);
@@ -193,6 +227,8 @@ vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair,
     case VST_SLOT_SUSPENDED: /* its pieces were delivered */
         return VST_OK;
     }
+    if (inside)
+        begin_inside(matcher, &slot->frame);
     return deliver_detached(matcher, slot, matcher->last_ns, 0, sink);
 }
 
@@ -207,6 +243,8 @@ vst_status vst__matcher_end_far(vst_matcher *matcher, const vst_sink *sink)
     matcher->count--;
     matcher->newest = 0;
     slot->state = VST_SLOT_FREE;
+    /* By then another thread ran. */
+    slot->frame.ran_ns = slot->frame.waited_ns = VST_RUNNING_UNKNOWN;
     return deliver_detached(matcher, slot, matcher->far_end_ns, 0, sink);
 }
 

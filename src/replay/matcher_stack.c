@@ -9,6 +9,7 @@
 #include <vestige/graph.h>
 
 #include "base/grow.h"
+#include "replay/imports.h"
 #include "replay/places.h"
 
 enum {
@@ -61,15 +62,22 @@ static void free_args(vst_matcher *matcher, uint32_t number)
 vst_status vst__matcher_add_args(vst_matcher *matcher, const char *bytes,
                                  size_t count)
 {
-    vst__frame *top;
+    if (matcher->count == 0)
+        return VST_OK;
+    return vst__matcher_describe(matcher, &matcher->frames[matcher->count - 1],
+                                 bytes, count);
+}
+
+vst_status vst__matcher_describe(vst_matcher *matcher, vst__frame *frame,
+                                 const char *bytes, size_t count)
+{
     vst__args *args;
     char *grown;
 
-    if (matcher->count == 0 || count == 0)
+    if (count == 0)
         return VST_OK;
-    top = &matcher->frames[matcher->count - 1];
-    args = top->args != 0 ? &matcher->args[top->args - 1]
-                          : new_args(matcher, &top->args);
+    args = frame->args != 0 ? &matcher->args[frame->args - 1]
+                            : new_args(matcher, &frame->args);
     if (args == NULL)
         return VST_E_NOMEM;
     grown = vst__grow(args->bytes, &args->capacity, args->count + count + 2, 1);
@@ -172,7 +180,9 @@ vst_status vst__matcher_add_operator(vst_matcher *matcher,
         vst__operator_read_head(payload, words, numbers);
         return VST_OK;
     }
-    if (!vst__operator_read(payload, words, &op, &matcher->text))
+    if (!vst__operator_read(payload, words,
+                            (vst__operator_wish){sink->tensors, sink->keywords},
+                            &op, &matcher->text))
         return VST_E_NOMEM;
     /* Without the ", " that it begins with. */
     status = vst__matcher_add_args(
@@ -263,8 +273,10 @@ vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)
     }
     frame = &matcher->frames[matcher->count];
     frame->caller = 0;
+    frame->task = 0;
     if (matcher->count != 0) {
         const vst__frame *parent = frame - 1;
+        frame->task = parent->task;
         /* Viewers put spans in order by their start: a child that starts in
          * the same nanosecond as its parent might be taken for the parent. */
         if (matcher->last_ns <= parent->start_ns)
@@ -276,6 +288,13 @@ vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)
     matcher->count++;
     frame->start_ns = matcher->last_ns;
     frame->children_ns = 0;
+    frame->ran_ns = VST_RUNNING_UNKNOWN;
+    frame->waited_ns = matcher->waited_ns;
+    if (matcher->running != NULL) {
+        frame->ran_ns = vst__running_at(matcher->running, frame->start_ns);
+        frame->lost_ns =
+            vst__running_lost_at(matcher->running, frame->start_ns);
+    }
     frame->self_bytes = frame->self_allocations = 0;
     frame->inner_bytes = frame->inner_allocations = 0;
     frame->self_framework = frame->inner_framework = 0;
@@ -285,10 +304,35 @@ vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)
     frame->slot = 0;
     frame->args = 0;
     frame->place = 0;
+    frame->module = 0;
+    frame->import = VST_IMPORT_NONE;
+    if (matcher->imports != NULL)
+        vst__imports_enter(matcher->imports, matcher->frames, matcher->count);
     if (matcher->indexed && !(flags & VST_FRAME_BEGIN) &&
         count_open(matcher, id))
         frame->flags |= VST_SPAN_RECURSIVE;
     return matcher->places != NULL ? find_place(matcher) : VST_OK;
+}
+
+void vst__matcher_measure(const vst_matcher *matcher, const vst__frame *frame,
+                          vst_span *span, const vst_sink *sink)
+{
+    bool is_ours = frame->waited_ns != VST_RUNNING_UNKNOWN;
+
+    span->running_ns = span->preempted_ns = VST_RUNNING_UNKNOWN;
+    if (matcher->running != NULL && frame->ran_ns != VST_RUNNING_UNKNOWN)
+        span->running_ns = vst__running_between(
+            matcher->running, frame->start_ns, frame->ran_ns, span->end_ns);
+    if (span->running_ns != VST_RUNNING_UNKNOWN)
+        span->preempted_ns =
+            vst__running_lost_at(matcher->running, span->end_ns) -
+            frame->lost_ns;
+    span->gil_ns = sink->knows_gil && is_ours
+                       ? matcher->waited_ns - frame->waited_ns
+                       : VST_RUNNING_UNKNOWN;
+    if (sink->by_running)
+        span->end_ns =
+            frame->start_ns + (span->running_ns > 0 ? span->running_ns : 0);
 }
 
 vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
@@ -301,6 +345,9 @@ vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
     span->start_ns = frame->start_ns;
     span->serial = frame->serial;
     span->place = frame->place;
+    span->import = (vst_import)frame->import;
+    span->module = frame->module;
+    span->task = frame->task;
     span->children_ns = frame->children_ns;
     span->self_bytes = frame->self_bytes;
     span->total_bytes = frame->self_bytes + frame->inner_bytes;
@@ -356,18 +403,22 @@ static vst_status drop(vst_matcher *matcher, const vst_sink *sink)
 vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
                               uint32_t flags, const vst_sink *sink)
 {
-    vst__frame *top = &matcher->frames[--matcher->count];
+    vst__frame *top = &matcher->frames[matcher->count - 1];
     vst_span span; /* the other fields are those of the frame */
     vst_status status;
 
+    if (matcher->imports != NULL)
+        vst__imports_leave(top, flags & VST_SPAN_RAISED);
+    matcher->count--;
     span.end_ns = end_ns;
     span.depth = (uint32_t)matcher->count;
     span.parent = 0;
     span.caller = top->caller;
     span.flags = flags;
+    vst__matcher_measure(matcher, top, &span, sink);
     if (matcher->count != 0) {
         vst__frame *parent = top - 1;
-        parent->children_ns += end_ns - top->start_ns;
+        parent->children_ns += span.end_ns - top->start_ns;
         add_allocated(parent, top);
         span.parent = parent->serial;
     }
@@ -429,6 +480,9 @@ void vst__matcher_reset(vst_matcher *matcher)
     matcher->count = 0;
     matcher->stack = 0;
     matcher->last_ns = INT64_MIN;
+    matcher->waited_ns = 0;
+    matcher->waited_until_ns = INT64_MIN;
+    matcher->wait_told_ns = INT64_MAX;
     matcher->in_gap = matcher->after_gap = false;
     matcher->reconciling = matcher->indexed = false;
     matcher->spans_before = matcher->counts.spans;

@@ -1,6 +1,7 @@
 /* The inside of a matcher, shared by matcher.c (what events mean),
  * matcher_stack.c (frames), matcher_begin.c (spans that need not nest),
- * matcher_switch.c (several stacks) and matcher_memory.c (what they allocate).
+ * matcher_switch.c (several stacks), matcher_memory.c (what they allocate) and
+ * matcher_tasks.c (for which task).
  * One thread at a time.
  *
  * The stack is an array of frames. A span that BEGIN opened has a slot as well,
@@ -15,21 +16,26 @@
 
 #include "base/map64.h"
 #include "replay/operator.h"
+#include "replay/running.h"
 
 /* Beyond the flags of span.h, in a frame only. */
 enum {
     VST_FRAME_BEGIN = 1 << 24, /* opened by BEGIN */
     VST_FRAME_DEAD = 1 << 25,  /* delivered, or moved to its slot */
     VST_FRAME_INNER = VST_FRAME_BEGIN | VST_FRAME_DEAD,
-    /* In a saved one only: a checkpoint told of it, no piece was delivered. */
+    /* In a saved stack only: known from a checkpoint, and no piece of it was
+     * delivered yet. */
     VST_FRAME_UNSEEN = 1 << 26,
     VST_FRAME_OPERATOR = 1 << 27, /* no call of the language's */
-    VST_FRAME_OWN = VST_FRAME_INNER | VST_FRAME_OPERATOR
+    VST_FRAME_PLUMBING = 1 << 28, /* VST_SPAN_MACHINERY outside of an import */
+    VST_FRAME_OWN = VST_FRAME_INNER | VST_FRAME_OPERATOR | VST_FRAME_PLUMBING
 };
 
 typedef struct vst__frame {
     int64_t start_ns;
     int64_t children_ns;
+    int64_t ran_ns; /* of the thread when it began, or VST_RUNNING_UNKNOWN */
+    int64_t lost_ns, waited_ns; /* the same, if that is known */
     uint64_t serial;
     uint64_t caller; /* serial of the nearest span that a call opened */
     /* What was allocated in it, and in all that it called. */
@@ -41,6 +47,9 @@ typedef struct vst__frame {
     uint32_t slot; /* of a BEGIN */
     uint32_t args; /* 1 + index of its arguments, 0: none */
     uint32_t place;
+    vst_id module; /* of an import: its code, and what it is (vst_import) */
+    unsigned char import;
+    uint32_t task; /* see span.h */
 } vst__frame;
 
 typedef enum vst__slot_state {
@@ -114,6 +123,11 @@ struct vst_matcher {
     uint32_t free_args;
     vst__text text;            /* of an operator, while it is read */
     struct vst_places *places; /* the sink's, NULL: none */
+    vst_running *running;      /* the same */
+    int64_t waited_ns;       /* by the thread so far, for the language's lock */
+    int64_t waited_until_ns; /* no wait begins before this */
+    int64_t wait_told_ns;    /* the time of the last event that told of one */
+    const struct vst_imports *imports;
 
     vst_matcher_counts counts;
     uint64_t spans_before; /* counted before this thread, or a DROPPED */
@@ -136,7 +150,10 @@ vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags);
 /* Closes the top span at end_ns and delivers it. */
 vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
                               uint32_t flags, const vst_sink *sink);
-/* Delivers what frame holds; span has the end, the place and more flags. */
+/* Finds how long the span of a frame, which has its end, ran and waited. */
+void vst__matcher_measure(const vst_matcher *matcher, const vst__frame *frame,
+                          vst_span *span, const vst_sink *sink);
+/* Delivers what frame holds; span was measured and has the place and flags. */
 vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
                                 vst_span *span, const vst_sink *sink);
 /* Takes everything above the first `count` frames off the stack: calls are cut,
@@ -150,6 +167,9 @@ void vst__matcher_build_index(vst_matcher *matcher);
 /* Adds JSON members to the top span. */
 vst_status vst__matcher_add_args(vst_matcher *matcher, const char *bytes,
                                  size_t count);
+/* The same for any open one. */
+vst_status vst__matcher_describe(vst_matcher *matcher, vst__frame *frame,
+                                 const char *bytes, size_t count);
 /* Makes the top span an operator. */
 vst_status vst__matcher_add_operator(vst_matcher *matcher,
                                      const uint64_t *payload, uint32_t words,
@@ -164,13 +184,23 @@ void vst__matcher_reset(vst_matcher *matcher);
 
 /* ---- matcher_begin.c ---------------------------------------------------- */
 
+/* matcher_wait.c: what an escape WAIT says; the event before it was at
+ * previous_ns. */
+vst_status vst__matcher_waited(vst_matcher *matcher,
+                               const vst_time_converter *converter,
+                               const vst_compressed_event *event,
+                               int64_t previous_ns, const vst_sink *sink);
+
 /* `before` is BEGIN's second word, 0 if it has none. */
 vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair,
                               uint64_t before);
 /* A span that begins now. Handles an end on another thread. */
 vst_status vst__matcher_begin_now(vst_matcher *matcher, uint64_t pair,
                                   const vst_sink *sink);
-vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair,
+/* Adds JSON members to the span that the END of this pair will close. */
+vst_status vst__matcher_describe_pair(vst_matcher *matcher, uint64_t pair,
+                                      const char *bytes, size_t count);
+vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair, bool inside,
                             const vst_sink *sink);
 /* Delivers the span that begun_far is about: its arguments are known by now. */
 vst_status vst__matcher_end_far(vst_matcher *matcher, const vst_sink *sink);
@@ -189,6 +219,12 @@ vst_status vst__matcher_close_all(vst_matcher *matcher, int64_t end_ns,
 vst_status vst__matcher_switch(vst_matcher *matcher, uint64_t stack,
                                bool before, int64_t previous_ns,
                                const vst_sink *sink);
+
+/* ---- matcher_tasks.c ---------------------------------------------------- */
+
+/* VST_ESCAPE_TASK; words is not 0. */
+vst_status vst__matcher_task(vst_matcher *matcher, const uint64_t *payload,
+                             uint32_t words, const vst_sink *sink);
 
 /* ---- matcher_memory.c --------------------------------------------------- */
 

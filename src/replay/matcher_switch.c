@@ -81,8 +81,17 @@ static vst_status resume_frame(vst_matcher *matcher, const vst__frame *frame)
     vst_status status;
     vst__slot *slot;
 
-    if (!(frame->flags & VST_FRAME_BEGIN))
-        return vst__matcher_push(matcher, frame->id, flags);
+    flags |= frame->flags & (uint32_t)VST_SPAN_STEP;
+    if (!(frame->flags & VST_FRAME_BEGIN)) {
+        status = vst__matcher_push(matcher, frame->id, flags);
+        if (status == VST_OK) {
+            vst__frame *top = &matcher->frames[matcher->count - 1];
+            top->import = frame->import;
+            top->module = frame->module;
+            top->task = frame->task;
+        }
+        return status;
+    }
     slot = &matcher->slots[frame->slot];
     /* It may have ended meanwhile, and its slot have been given away. */
     if (slot->state != VST_SLOT_SUSPENDED ||

@@ -80,6 +80,7 @@ static void put_double(vst__text *text, double value)
 typedef struct fact_bytes {
     const unsigned char *at, *end;
     bool broken;
+    vst__operator_wish wish;
 } fact_bytes;
 
 static uint64_t take_count(fact_bytes *facts)
@@ -180,6 +181,7 @@ static void tensors(fact_bytes *facts, input_part part, vst__text *text)
     bool lists = part == SIZES || part == STRIDES;
 
     put(text, lists ? "[" : part == TYPES ? "TensorList" : "");
+    lists &= facts->wish.tensors || count <= VST_TENSORS_SHOWN_MAX;
     for (size_t i = 0; i < count && !facts->broken; i++) {
         unsigned tag = take_byte(facts);
         if (lists && i)
@@ -191,7 +193,7 @@ static void tensors(fact_bytes *facts, input_part part, vst__text *text)
         if (tag != VST_FACT_TENSOR && tag != VST_FACT_OTHER)
             facts->broken = true;
     }
-    if (lists)
+    if (part == SIZES || part == STRIDES)
         put(text, "]");
 }
 
@@ -329,12 +331,44 @@ static void named(fact_bytes *facts, vst__text *text)
         put_format(text, isfinite(value) ? "%.17g" : "\"%g\"", value);
     } else if (tag == VST_FACT_TEXTS) {
         texts(facts, text);
+    } else if (tag == VST_FACT_INTEGERS) {
+        plain(facts, tag, VALUES, text);
     } else {
         put(text, "\"");
         one_value(facts, VST_FACT_TEXT, text);
         put(text, "\"");
         facts->broken |= tag != VST_FACT_TEXT;
     }
+}
+
+static uint64_t take_address(fact_bytes *facts)
+{
+    uint64_t address = 0;
+
+    if ((size_t)(facts->end - facts->at) < sizeof address) {
+        facts->broken = true;
+        return 0;
+    }
+    memcpy(&address, facts->at, sizeof address);
+    facts->at += sizeof address;
+    return address;
+}
+
+/* For each tensor: its address, that of its storage, layout, kind of device,
+ * flags, type of the elements, which device. */
+static void tensors_at(fact_bytes *facts, vst__text *text)
+{
+    size_t count = take_length(facts);
+
+    put(text, ", \"Tensors\": [");
+    for (size_t i = 0; i < count && !facts->broken; i++) {
+        put_format(text, i ? ", [%" PRIu64 : "[%" PRIu64, take_address(facts));
+        put_format(text, ", %" PRIu64, take_address(facts));
+        for (int k = 0; k < 4; k++)
+            put_format(text, ", %u", take_byte(facts));
+        put_format(text, ", %" PRId64 "]", take_integer(facts));
+    }
+    put(text, "]");
 }
 
 static void others(fact_bytes facts, vst__text *text)
@@ -362,6 +396,18 @@ static void others(fact_bytes facts, vst__text *text)
         case VST_FACT_TOO_LONG:
             put(text, ", \"Inputs\": \"too long to record\"");
             break;
+        case VST_FACT_KEYWORDS:
+            bytes = take_text(&facts, &count);
+            if (facts.wish.keywords) {
+                put(text, ", \"Keyword inputs\": \"");
+                put_escaped(text, bytes, count);
+                put(text, "\"");
+            }
+            break;
+        case VST_FACT_TENSORS_AT:
+            if (facts.wish.tensors)
+                tensors_at(&facts, text);
+            return;
         default:
             return;
         }
@@ -381,7 +427,8 @@ void vst__operator_read_head(const uint64_t *payload, uint32_t words,
 }
 
 bool vst__operator_read(const uint64_t *payload, uint32_t words,
-                        vst_operator *op, vst__text *text)
+                        vst__operator_wish wish, vst_operator *op,
+                        vst__text *text)
 {
     fact_bytes all, rest;
 
@@ -398,6 +445,7 @@ bool vst__operator_read(const uint64_t *payload, uint32_t words,
     all.at = (const unsigned char *)(payload + VST_OPERATOR_HEAD_WORDS);
     all.end = (const unsigned char *)(payload + words);
     all.broken = false;
+    all.wish = wish;
     rest = all;
     for (input_part part = VALUES; part < PARTS; part++)
         rest = inputs(all, part, text);

@@ -13,12 +13,20 @@ typedef struct vst__text {
     bool failed; /* there was no memory for all of it */
 } vst__text;
 
+/* What is told of an operator beyond what files show. */
+typedef struct vst__operator_wish {
+    bool tensors;  /* lists of tensors have all their items, and a member
+                    * "Tensors" tells where each tensor lies */
+    bool keywords; /* a member "Keyword inputs" has named inputs as text */
+} vst__operator_wish;
+
 /* Of the payload of a VST_ESCAPE_OPERATOR, its numbers alone. */
 void vst__operator_read_head(const uint64_t *payload, uint32_t words,
                              vst_operator *op);
 /* The payload of a VST_ESCAPE_OPERATOR: its numbers, and the rest as JSON
  * members, each with ", " before it. False: out of memory. */
 bool vst__operator_read(const uint64_t *payload, uint32_t words,
-                        vst_operator *op, vst__text *text);
+                        vst__operator_wish wish, vst_operator *op,
+                        vst__text *text);
 
 #endif

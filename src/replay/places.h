@@ -1,8 +1,8 @@
 /* Places in the tree of calls: which function was called from where, numbered
- * as they are first met. A matcher that is given one (sink.places) tells of
- * each span the place it had. The numbers of a place and of those around it are
- * known while a span is open, so that nothing has to wait for its end; those of
- * another reading of the same records are the same. One thread at a time. */
+ * as they are first met. A matcher that has one (sink.places) gives each span
+ * its place. The numbers of a place and of those around it are known while a
+ * span is open, so that nothing has to wait for its end; those of another
+ * reading of the same records are the same. One thread at a time. */
 #ifndef VST_REPLAY_PLACES_H
 #define VST_REPLAY_PLACES_H
 
@@ -14,9 +14,9 @@
 
 typedef struct vst__place {
     vst_id id;
-    uint32_t parent; /* 0: called by nobody */
+    uint32_t parent; /* 0: it is a root */
     uint32_t recent; /* the child that was entered last, 0: none */
-    uint32_t depth;  /* 0 where it is called by nobody */
+    uint32_t depth;  /* 0 at a root */
     uint32_t outer;  /* the next further out that is not recursive, 0: none */
     bool recursive;  /* the same function is further out too */
 } vst__place;

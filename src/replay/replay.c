@@ -8,17 +8,20 @@
 
 #include <vestige/replay.h>
 
+#include "os/progress.h"
 #include "replay/decode.h"
 #include "replay/far_ends.h"
-
-enum { PROGRESS_NS = 50000000 };
+#include "replay/imports.h"
+#include "replay/running.h"
 
 /* Makes spans of events. */
 typedef struct span_maker {
     vst_tracer *tracer;
     vst_matcher *matcher; /* where there is no tracer */
-    vst_sink sink;        /* the caller's, and far_ends */
+    vst_sink sink;        /* the caller's, and the next two */
     vst_far_ends far_ends;
+    vst_running running;
+    vst_imports imports;
 } span_maker;
 
 struct vst__replay {
@@ -45,18 +48,10 @@ static vst_status tell_progress(replay *self)
 {
     vst_trace *trace = self->trace;
     uint64_t words = self->words_before + vst__decoder_words(&self->decoder);
-    vst_clock_sample now;
 
-    if (trace->progress == NULL)
-        return VST_OK;
-    vst_clock_sample_now(&now);
-    if (now.monotonic_ns < self->next_progress_ns)
-        return VST_OK;
-    self->next_progress_ns = now.monotonic_ns + PROGRESS_NS;
-    return trace->progress(trace->progress_ctx,
-                           (double)words / (double)self->words_total) == 0
-               ? VST_OK
-               : VST_E_CANCELLED;
+    return vst__progress_tell(trace->progress, trace->progress_ctx,
+                              &self->next_progress_ns,
+                              (double)words / (double)self->words_total);
 }
 
 static vst_status feed(replay *self, const vst_compressed_event *events,
@@ -93,6 +88,7 @@ static vst_status feed_matcher(void *ctx, const vst_time_converter *converter,
 static vst_status open_window(replay *self)
 {
     const vst__window *window = self->window;
+    vst_status status = VST_OK;
 
     self->in_window = true;
     self->segments = &self->trace->segments[window->segments];
@@ -100,24 +96,33 @@ static vst_status open_window(replay *self)
     if (vst__window_is_gone(self->trace, window))
         return VST_OK;
     self->last_segment += window->segment_count;
-    if (self->spans.sink.far_ends == NULL || window->segment_count == 0)
+    if (window->segment_count == 0)
         return VST_OK;
-    return vst__far_ends_collect(&self->spans.far_ends, self->trace, window,
-                                 &self->decoder, &self->converter);
+    if (self->spans.sink.running != NULL)
+        status =
+            vst__running_collect(&self->spans.running, self->trace, window);
+    if (status == VST_OK && self->spans.sink.far_ends != NULL)
+        status =
+            vst__far_ends_collect(&self->spans.far_ends, self->trace, window,
+                                  &self->decoder, &self->converter);
+    return status;
 }
 
-static void open_thread(replay *self)
+static vst_status open_thread(replay *self)
 {
+    uint32_t thread = self->segments->thread;
     size_t left = (size_t)(self->last_segment - self->segments), count = 1;
 
-    while (count < left &&
-           self->segments[count].thread == self->segments->thread)
+    while (count < left && self->segments[count].thread == thread)
         count++;
     vst__decoder_open(&self->decoder, self->trace, self->window, self->segments,
                       count);
     self->segments += count;
     self->events = self->fed = 0;
     self->in_thread = true;
+    return self->spans.sink.running != NULL
+               ? vst__running_open(&self->spans.running, thread)
+               : VST_OK;
 }
 
 /* Events of the batch up to the next SWITCH: it may deliver all calls of a deep
@@ -153,6 +158,8 @@ static vst_status step_thread(replay *self)
             end_ns =
                 self->converter.to_ns(self->converter.ctx, self->window->last);
         status = feed(self, events + from, count, end_ns);
+        if (status == VST_OK)
+            status = self->spans.running.status;
     }
     if (status == VST_OK)
         status = tell_progress(self);
@@ -167,20 +174,22 @@ vst_status vst__replay_step(replay *self, bool *done)
 {
     *done = false;
     while (!self->in_thread) {
-        if (!self->in_window) {
-            vst_status status = VST_OK;
+        vst_status status = VST_OK;
 
+        if (!self->in_window) {
             *done = self->window == self->last_window;
             if (!*done)
                 status = open_window(self);
-            if (*done || status != VST_OK)
+            if (*done)
                 return status;
         } else if (self->segments == self->last_segment) {
             self->in_window = false;
             self->window++;
         } else {
-            open_thread(self);
+            status = open_thread(self);
         }
+        if (status != VST_OK)
+            return status;
     }
     return step_thread(self);
 }
@@ -244,6 +253,17 @@ vst_status vst__replay_begin(vst_trace *trace, int window, vst_tracer *tracer,
     self->spans.sink = *sink;
     self->spans.sink.far_ends =
         vst__trace_has_far_ends(trace) ? &self->spans.far_ends : NULL;
+    self->spans.sink.running =
+        vst__trace_has_switches(trace) ? &self->spans.running : NULL;
+    self->spans.sink.knows_gil = vst__trace_has_gil_waits(trace);
+    self->spans.sink.by_running = trace->by_running;
+    if (!vst__imports_make(&self->spans.imports, trace)) {
+        vst__replay_end(self);
+        *result = NULL;
+        return VST_E_NOMEM;
+    }
+    self->spans.sink.imports =
+        self->spans.imports.class_of != NULL ? &self->spans.imports : NULL;
     self->sink.ctx = &self->spans;
     self->sink.events = tracer != NULL ? feed_tracer : feed_matcher;
     if (tracer == NULL)
@@ -268,6 +288,8 @@ void vst__replay_end(replay *self)
     vst_matcher_destroy(self->spans.matcher);
     vst__decoder_close(&self->decoder);
     vst__far_ends_free(&self->spans.far_ends);
+    vst__running_free(&self->spans.running);
+    vst__imports_free(&self->spans.imports);
     free(self);
 }
 
@@ -283,7 +305,7 @@ static vst_status run(vst_trace *trace, replay *self, vst_status status,
     vst__replay_end(self);
     if (status != VST_OK)
         vst_error_set(error, status,
-                      status == VST_E_IO ? trace->block.sys_errno : 0, 0);
+                      status == VST_E_IO ? trace->source.sys_errno : 0, 0);
     return status;
 }
 

@@ -119,6 +119,7 @@ vst_status vst__clockmap_build(vst__clockmap *map, double ticks_per_second,
         wall = start->realtime_ns - start->monotonic_ns;
         status = vst__clockmap_add(map, start);
     }
+    map->wall_ns = wall;
     if (status == VST_OK && map->sample_count == 0)
         status =
             vst__clockmap_add(map, &(vst_clock_sample){start->ticks, 0, 0});
@@ -197,6 +198,14 @@ int64_t vst__clockmap_to_ns(vst__clockmap *map, vst_ticks ticks)
     if (ticks >= piece->start && delta < piece->span)
         return piece->base_ns + distance(piece, delta);
     return find(map, ticks);
+}
+
+int64_t vst__clockmap_monotonic_to_ns(const vst__clockmap *map,
+                                      uint64_t monotonic_ns)
+{
+    if (monotonic_ns > (uint64_t)MONOTONIC_LIMIT)
+        monotonic_ns = (uint64_t)MONOTONIC_LIMIT;
+    return (int64_t)monotonic_ns + map->wall_ns + map->offset_ns;
 }
 
 vst_ticks vst__clockmap_to_ticks(vst__clockmap *map, int64_t ns)

@@ -28,6 +28,7 @@ typedef struct vst__clockmap {
     vst__clock_piece current;
     vst__clock_piece before; /* runs backward from the first sample */
     int64_t offset_ns;       /* is in the pieces already */
+    int64_t wall_ns;         /* wall time minus MONOTONIC, without the offset */
 } vst__clockmap;
 
 void vst__clockmap_init(vst__clockmap *map);
@@ -41,6 +42,9 @@ vst_status vst__clockmap_build(vst__clockmap *map, double ticks_per_second,
  * is wrong by. */
 vst_status vst__clockmap_set_offset(vst__clockmap *map, int64_t offset_ns);
 int64_t vst__clockmap_to_ns(vst__clockmap *map, vst_ticks ticks);
+/* The same for a time of CLOCK_MONOTONIC, whatever a file says it is. */
+int64_t vst__clockmap_monotonic_to_ns(const vst__clockmap *map,
+                                      uint64_t monotonic_ns);
 /* The first ticks that are not before ns. */
 vst_ticks vst__clockmap_to_ticks(vst__clockmap *map, int64_t ns);
 vst_time_converter vst__clockmap_converter(vst__clockmap *map);

@@ -9,8 +9,9 @@
  *    chunk was reused meanwhile (see format.h): it is forgotten.
  *  - What was stored while its chunk was copied may be in the copy or not; the
  *    first zero word ends it.
- *  - Where words may be taken back, the words of a chunk that is not sealed are
- *    read again: the copy ends with those that were the same both times.
+ *  - The words of a chunk that is not sealed are read again: the copy ends with
+ *    the records that were the same both times. Others may have been stored, or
+ *    taken back, in the midst of it (see live.h).
  *
  * Any thread, for a file of its own. */
 #include "store/copy.h"
@@ -21,7 +22,7 @@
 
 #include "base/grow.h"
 #include "os/os.h"
-#include "store/reader.h"
+#include "store/live.h"
 
 enum {
     BLOCK = 256 * 1024,
@@ -107,14 +108,20 @@ static bool is_zero(const unsigned char *bytes, size_t count)
 
 /* ---- which chunks -------------------------------------------------------- */
 
+/* One that is being written is there as a whole when it is read again. */
 static vst_status read_chunk_header(const copier *self, uint64_t offset,
                                     vst_chunk_header *header, bool *valid)
 {
-    size_t got;
-    vst_status status = read_at(self, header, sizeof *header, offset, &got);
+    int tries = 2;
+    vst_status status;
 
-    *valid = status == VST_OK && got == sizeof *header &&
-             vst__chunk_is_valid(header);
+    do {
+        size_t got;
+        memset(header, 0, sizeof *header);
+        status = read_at(self, header, sizeof *header, offset, &got);
+        *valid = status == VST_OK && got == sizeof *header &&
+                 vst__chunk_is_valid(header);
+    } while (status == VST_OK && !*valid && header->magic != 0 && --tries != 0);
     return status;
 }
 
@@ -197,7 +204,7 @@ static vst_status find_chunks(copier *self, uint32_t slot_size, bool records)
 }
 
 /* Whether chunks of records tell by themselves what was open when they began:
- * all of a file's do, or none. */
+ * all of a file's do, or none, but for those of switches. */
 static vst_status can_be_read_alone(const copier *self, bool *alone)
 {
     uint64_t word = 0;
@@ -205,9 +212,12 @@ static vst_status can_be_read_alone(const copier *self, bool *alone)
 
     *alone = false;
     for (size_t i = 0; i < self->count && word == 0; i++) {
-        vst_status status =
-            read_at(self, &word, sizeof word,
-                    self->places[i].offset + sizeof(vst_chunk_header), &got);
+        const place *chunk = &self->places[i];
+        vst_status status = VST_OK;
+
+        if (chunk->header.thread != VST_THREAD_SWITCHES)
+            status = read_at(self, &word, sizeof word,
+                             chunk->offset + sizeof(vst_chunk_header), &got);
         if (status != VST_OK)
             return status;
     }
@@ -287,18 +297,19 @@ static vst_status copy_payload(const copier *self, const place *chunk)
 }
 
 /* What the file has by now, compared with what was copied: the copy of the
- * chunk is cut at the first word that differs. */
+ * chunk is cut before the first record, or entry, that differs. */
 static vst_status settle(const copier *self, const place *chunk)
 {
     const size_t half = BLOCK / 2;
     unsigned char *seen = self->block + half;
     uint64_t extent = chunk->header.size, at = sizeof(vst_chunk_header);
+    uint64_t record = at, next = at; /* the one that is looked at, and behind */
 
     if (extent > chunk->room)
         extent = chunk->room;
     while (at < extent) {
         size_t count = extent - at < half ? (size_t)(extent - at) : half;
-        size_t got, same = 0;
+        size_t got;
         vst_status status =
             read_at(self, self->block, count, chunk->offset + at, &count);
         int failed =
@@ -307,22 +318,21 @@ static vst_status settle(const copier *self, const place *chunk)
         if (status != VST_OK || failed != 0)
             return status != VST_OK ? status
                                     : fail(self->error, failed, self->end + at);
+        count -= count % 8;
         if (count == 0) /* somebody cut it meanwhile */
             break;
-        memset(seen + got, 0, count - got);
-        while (same < count && self->block[same] == seen[same])
-            same++;
-        if (same < count)
-            return truncate_copy(self, self->end + at + same / 8 * 8);
+        memset(seen + got, 0, got < count ? count - got : 0);
+        for (size_t i = 0; i < count; i += 8) {
+            if (at + i == next) {
+                record = next;
+                next += vst__live_size(&chunk->header, seen + i) & ~UINT64_C(7);
+            }
+            if (record == next || memcmp(self->block + i, seen + i, 8) != 0)
+                return truncate_copy(self, self->end + record);
+        }
         at += count;
     }
     return VST_OK;
-}
-
-/* What makes a chunk the same one. */
-static bool is_same(const vst_chunk_header *a, const vst_chunk_header *b)
-{
-    return memcmp(a, b, offsetof(vst_chunk_header, used)) == 0;
 }
 
 static vst_status copy_chunk(copier *self, const place *chunk)
@@ -331,21 +341,16 @@ static vst_status copy_chunk(copier *self, const place *chunk)
     bool valid;
     vst_status status = copy_payload(self, chunk);
 
-    if (status == VST_OK && header.used == 0 &&
-        header.kind == VST_CHUNK_RECORDS && self->header.min_duration_ns != 0)
+    if (status == VST_OK && header.used == 0)
         status = settle(self, chunk);
     if (status == VST_OK)
         status = read_chunk_header(self, chunk->offset, &now, &valid);
     if (status != VST_OK)
         return status;
-    if (!valid || !is_same(&header, &now)) {
+    if (!valid || !vst__live_header(&header, &now)) {
         self->header.dropped += header.used;
         self->outrun = true;
         return truncate_copy(self, self->end);
-    }
-    if (header.used == 0) { /* these may have come just before it */
-        header.segments = 1;
-        header.last = 0;
     }
     status = vst__copy_write(self->to, &header, sizeof header, self->end,
                              self->error);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/grow.h"
-#include "store/reader.h"
+#include "store/live.h"
 
 enum { STRINGS_BLOCK = 64 * 1024 };
 
@@ -249,6 +249,11 @@ vst_status vst__entries_add(vst_trace *trace, uint64_t offset, uint64_t room)
     const char *strings = NULL;
     vst_file_entry entry;
 
+    if (vst__trace_is_live(trace)) {
+        vst_status status = vst__live_entries(trace, offset, &room);
+        if (status != VST_OK)
+            return status;
+    }
     for (;;) {
         vst_status status =
             vst__entry_read(trace, offset, room, &entry, &strings);

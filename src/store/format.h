@@ -34,13 +34,13 @@
  * Short calls left out (min_duration_ns != 0). The writer of a chunk that is
  * not sealed may take its last word back if it is an ENTER: the word is zero
  * again, then another one. Words up to the last one that is no ENTER stay what
- * they are. So who reads such a chunk while it is written reads it twice: what
- * differs, and all behind it, is not part of what was there in between. (A word
- * that was replaced differs: it lies later than the one before it did.) How
- * many calls were left out is in left_out, exactly once a recording stopped;
- * until then, and where the process died, up to VST_LEFT_OUT_TOLD - 1 of each
- * thread that was recording are missing. THREAD entries tell it of a thread
- * when it ends, and at the stop.
+ * they are. A reader of a chunk that is still written therefore reads it twice,
+ * and ignores the first word that differs and all words behind it. (A word that
+ * was replaced always differs, because the new one has a later time.) left_out
+ * is the number of calls that were left out. It is exact after a stop. Until
+ * then, and after the process died, it may lack up to VST_LEFT_OUT_TOLD - 1
+ * calls of each thread that was recording. THREAD entries have the number of
+ * one thread; they are written when the thread ends, and at the stop.
  *
  * DEFINITIONS chunk. payload: entries of vst_file_entry, each padded to 8
  * bytes, and vst_file_stack; a size of 0, or one that does not fit, ends them.
@@ -50,8 +50,20 @@
  * after the other from 1: one that is larger than the number of entries that
  * the file has room for is damage, and a reader leaves it out.
  *
- * Version 3 has records of memory (types of wire.h from VST_ESCAPE_FIXED on)
- * and the entries STACK, MODULE and MEMORY; else it is version 2.
+ * Versions. A file has the lowest that holds what is in it, and 3 where it is
+ * not known beforehand. Version 3 has records of memory (types of wire.h from
+ * VST_ESCAPE_FIXED on) and the entries STACK, MODULE and MEMORY; else it is
+ * version 2. Version 4 has types of wire.h from VST_ESCAPE_SWITCHES on, and
+ * chunks of VST_THREAD_SWITCHES; but VST_ESCAPE_TASK is in any version, since
+ * readers of all versions pass over it. A reader of version 4 passes over types
+ * below VST_ESCAPE_FIXED, kinds of entries and kinds of chunks that it does not
+ * know.
+ *
+ * Switches. RECORDS chunks whose thread is VST_THREAD_SWITCHES hold escapes
+ * SWITCHES of all threads of the window, each thread's in order of time, and no
+ * calls; no other thread writes to them. Where chunks may be dropped, each of
+ * them begins with the last word of every thread, unless there are so many that
+ * these would take more than a quarter of it.
  *
  * Clock. Every chunk header and every CLOCK entry is a sample of three clocks.
  * Sorted by ticks they make ticks -> MONOTONIC piecewise linear (a sample less
@@ -85,7 +97,8 @@
 #include "base/provider.h"
 
 #define VST_FILE_MAGIC "vestige\n"
-#define VST_FILE_VERSION 3u
+#define VST_FILE_VERSION 4u       /* the newest there is */
+#define VST_FILE_VERSION_PLAIN 3u /* without what version 4 has */
 #define VST_FILE_BYTE_ORDER 0x01020304u
 #define VST_FILE_HEADER_SIZE 4096u
 #define VST_CHUNK_MAGIC 0x6b6e6863u /* "chnk" */
@@ -109,7 +122,7 @@ typedef struct vst_file_header {
     uint32_t windows;
     uint64_t lost;      /* records that could not be kept, so far */
     uint64_t size;      /* bytes of the file that hold chunks, once finished */
-    uint64_t dropped;   /* words dropped to stay within a bound */
+    uint64_t dropped;   /* words dropped to stay within the limits */
     uint64_t keep_ns;   /* what is older than this, counted from the last
                          * record, is not shown; 0: no such bound */
     uint32_t slot_size; /* not 0: chunks are reused, see above */

@@ -2,6 +2,8 @@
  */
 #include <string.h>
 
+#include <vestige/waits.h>
+
 #include "store/reader.h"
 
 /* A finished file that is shorter or longer than it says. */
@@ -9,6 +11,21 @@ static bool has_wrong_size(const vst_trace *trace)
 {
     return trace->header.state == VST_FILE_FINISHED &&
            trace->valid_end != trace->header.size;
+}
+
+bool vst__trace_has_switches(const vst_trace *trace)
+{
+    for (size_t i = 0; i < trace->window_count; i++)
+        if (trace->windows[i].switches != 0)
+            return true;
+    return false;
+}
+
+bool vst__trace_has_gil_waits(const vst_trace *trace)
+{
+    const char *json = vst_trace_metadata(trace, VST_WAITS_METADATA);
+
+    return json != NULL && strcmp(json, "true") == 0;
 }
 
 /* Stopped, every window closed, and all of it there. */
@@ -48,8 +65,11 @@ void vst_trace_get_info(const vst_trace *trace, vst_trace_info *info)
     info->packed = trace->source.packed != NULL;
     if (info->packed)
         info->packed_bytes = trace->source.file_size;
-    info->clock = header->clock_kind == VST_CLOCK_TSC ? VST_CLOCK_TSC
-                                                      : VST_CLOCK_MONOTONIC;
+    info->clock = header->clock_kind <= VST_CLOCK_CNTVCT
+                      ? (vst_clock_kind)header->clock_kind
+                      : VST_CLOCK_MONOTONIC;
+    info->switches = vst__trace_has_switches(trace);
+    info->gil_waits = vst__trace_has_gil_waits(trace);
     for (size_t i = 0; i < trace->thread_count; i++) {
         info->words += trace->threads[i].words;
         info->threads += trace->threads[i].words != 0;
@@ -59,10 +79,12 @@ void vst_trace_get_info(const vst_trace *trace, vst_trace_info *info)
     info->complete_ns = info->start_ns;
     if (trace->window_count != 0) {
         size_t at, count;
+        const vst__window *first, *last;
+        vst_ticks complete;
         vst__trace_shown_windows(trace, &at, &count);
-        const vst__window *first = trace->windows + at;
-        const vst__window *last = first + count - 1;
-        vst_ticks complete = 0;
+        first = trace->windows + at;
+        last = first + count - 1;
+        complete = 0;
 
         for (const vst__window *w = first; w <= last; w++)
             if (w->complete > complete)

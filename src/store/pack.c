@@ -25,12 +25,11 @@
 #include <zlib.h>
 
 #include "os/os.h"
+#include "os/progress.h"
 #include "store/compress.h"
 #include "store/reader.h"
 #include "store/transform.h"
 #include "store/whole.h"
-
-enum { PROGRESS_NS = 50000000 };
 
 /* One vst_trace_pack or vst_trace_unpack. */
 typedef struct packing {
@@ -55,16 +54,10 @@ typedef struct packing {
 static vst_status tell_progress(packing *self)
 {
     const vst_pack_options *options = self->options;
-    vst_clock_sample now;
     double done = (double)self->offset / (double)self->from->source.size;
 
-    if (options->progress == NULL)
-        return VST_OK;
-    vst_clock_sample_now(&now);
-    if (now.monotonic_ns < self->next_progress_ns)
-        return VST_OK;
-    self->next_progress_ns = now.monotonic_ns + PROGRESS_NS;
-    return options->progress(options->progress_ctx, done) == 0
+    return vst__progress_tell(options->progress, options->progress_ctx,
+                              &self->next_progress_ns, done) == VST_OK
                ? VST_OK
                : vst_error_set(self->error, VST_E_CANCELLED, 0, 0);
 }
@@ -197,13 +190,13 @@ static vst_status pack_frame(packing *self)
 static vst_status pack_frames(packing *self)
 {
     vst_pack_header header = {
-        .magic = VST_PACK_MAGIC,
         .version = VST_PACK_VERSION,
         .byte_order = VST_FILE_BYTE_ORDER,
         .size = self->from->source.size,
     };
     vst_status status;
 
+    memcpy(header.magic, VST_PACK_MAGIC, sizeof header.magic);
     header.checksum = (uint32_t)crc32(0, (const unsigned char *)&header,
                                       offsetof(vst_pack_header, checksum));
     status = append(self, &header, sizeof header);

@@ -172,7 +172,7 @@ vst_status vst__packed_open(int fd, uint64_t file_size, vst__packed **packed,
     vst_pack_header header;
     vst_status status;
 
-    *packed = self; /* whoever closes the source closes it */
+    *packed = self; /* it is closed with the source */
     if (self == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     self->fd = fd;

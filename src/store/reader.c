@@ -4,7 +4,6 @@
  * ones; nothing in a file is believed further than the file's real size.
  *
  * Reading is done by replay. One thread at a time uses a trace. */
-#include "store/reader.h"
 
 #include <errno.h>
 #include <math.h>
@@ -15,6 +14,7 @@
 
 #include "base/grow.h"
 #include "os/os.h"
+#include "store/live.h"
 
 /* Slower or faster than any clock that counts: damage. */
 #define TICKS_PER_SECOND_MIN 1e3
@@ -89,25 +89,42 @@ uint32_t vst__sane_slot_size(uint32_t size)
                : 0;
 }
 
+static vst_status look_at_header(vst_trace *trace, uint64_t offset,
+                                 vst_chunk_header *chunk, bool *valid)
+{
+    size_t got;
+    vst_status status;
+
+    memset(chunk, 0, sizeof *chunk);
+    status =
+        vst__source_read(&trace->source, chunk, sizeof *chunk, offset, &got);
+    *valid =
+        status == VST_OK && got == sizeof *chunk && vst__chunk_is_valid(chunk);
+    if (status != VST_OK)
+        trace->block.sys_errno = trace->source.sys_errno;
+    return status;
+}
+
 /* Reads again what was being changed while it was read: a header is written in
  * an instant. */
 static vst_status read_chunk_header(vst_trace *trace, uint64_t offset,
                                     vst_chunk_header *chunk, bool *valid)
 {
-    int tries = trace->slot_size != 0 ? 3 : 1;
+    int tries = vst__trace_is_live(trace) ? 3 : 1;
+    vst_chunk_header later;
     vst_status status;
 
-    *valid = false;
     do {
-        size_t got;
-        memset(chunk, 0, sizeof *chunk);
-        status = vst__source_read(&trace->source, chunk, sizeof *chunk, offset,
-                                  &got);
-        *valid = status == VST_OK && got == sizeof *chunk &&
-                 vst__chunk_is_valid(chunk);
+        bool is_there;
+
+        status = look_at_header(trace, offset, chunk, valid);
+        if (status != VST_OK || !*valid || !vst__trace_is_live(trace))
+            continue;
+        status = look_at_header(trace, offset, &later, &is_there);
+        *valid = is_there && vst__live_header(chunk, &later);
+        if (!*valid)
+            *chunk = later;
     } while (status == VST_OK && !*valid && chunk->magic != 0 && --tries != 0);
-    if (status != VST_OK)
-        trace->block.sys_errno = trace->source.sys_errno;
     return status;
 }
 
@@ -335,6 +352,11 @@ void vst_trace_set_range(vst_trace *trace, int64_t from_ns, int64_t to_ns)
     if (to_ns != INT64_MAX && until != 0)
         until--;
     show(trace, from, until);
+}
+
+void vst_trace_set_by_running(vst_trace *trace, bool by_running)
+{
+    trace->by_running = by_running;
 }
 
 /* A file bounded in time may hold more than it was asked for. */

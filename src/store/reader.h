@@ -24,7 +24,7 @@ typedef struct vst__segment {
     uint64_t header;     /* in the file, of its chunk */
     uint32_t sequence;   /* of its chunk */
     bool guarded;        /* the chunk may be reused while it is read */
-    bool unsettled;      /* its last words may be taken back while they are */
+    bool unsettled;      /* its last words may change while they are read */
     uint32_t checkpoint; /* words of the checkpoint it begins with */
     uint64_t records;    /* words of the thread before it; from there */
 } vst__segment;
@@ -40,6 +40,8 @@ typedef struct vst__window {
     vst_ticks last;       /* and ends here */
     size_t segments;      /* index of its first one */
     size_t segment_count; /* sorted by thread, then time */
+    /* Behind them those of VST_THREAD_SWITCHES, sorted by time. */
+    size_t switches;
     uint64_t words;
 } vst__window;
 
@@ -98,6 +100,7 @@ struct vst_trace {
     vst_progress_fn progress;
     void *progress_ctx;
     uint64_t unmatched_exits;
+    bool by_running; /* see vst_trace_set_by_running */
 };
 
 /* The chunk at *offset or, in a bounded file, the first one behind it; false
@@ -106,6 +109,9 @@ struct vst_trace {
 vst_status vst__trace_find_chunk(vst_trace *trace, uint64_t *offset,
                                  vst_chunk_header *chunk, uint64_t *room,
                                  bool *found);
+/* Whether it has switches of threads. */
+bool vst__trace_has_switches(const vst_trace *trace);
+bool vst__trace_has_gil_waits(const vst_trace *trace);
 /* All of it was dropped, or lies outside of the range. */
 bool vst__window_is_gone(const vst_trace *trace, const vst__window *window);
 

@@ -6,7 +6,7 @@
  * costs a read per chunk, not per record.
  *
  * One thread at a time. */
-#include "store/reader.h"
+#include "store/live.h"
 
 #include <stdlib.h>
 
@@ -168,8 +168,7 @@ vst_status vst__segments_add(vst_trace *trace, const vst_chunk_header *chunk,
     };
 
     if (!is_sealed(chunk, capacity)) {
-        segment.unsettled = trace->header.min_duration_ns != 0 &&
-                            trace->header.state != VST_FILE_FINISHED;
+        segment.unsettled = vst__trace_is_live(trace);
         return scan(trace, segment, capacity);
     }
     if (chunk->segments != 1)
@@ -264,13 +263,14 @@ static vst_status finish_window(vst_trace *trace, vst__window *window)
 vst_status vst__segments_last(vst_trace *trace, vst_ticks *last)
 {
     size_t i = trace->window_count;
+    const vst__window *window;
 
     *last = 0;
     while (i != 0 && trace->windows[i - 1].segment_count == 0)
         i--;
     if (i == 0)
         return VST_OK;
-    const vst__window *window = &trace->windows[i - 1];
+    window = &trace->windows[i - 1];
     for (size_t j = 0; j < window->segment_count; j++) {
         vst__segment *segment = &trace->segments[window->segments + j];
         bool ends_thread = j + 1 == window->segment_count ||
@@ -285,6 +285,13 @@ vst_status vst__segments_last(vst_trace *trace, vst_ticks *last)
     return VST_OK;
 }
 
+/* Whether it has the switches of all threads. */
+static bool is_of_switches(const vst_trace *trace, const vst__segment *segment)
+{
+    return segment->thread == VST_THREAD_SWITCHES &&
+           trace->header.version > VST_FILE_VERSION_PLAIN;
+}
+
 /* Windows and threads that recorded, but whose own entry was lost. */
 static vst_status note_owners(vst_trace *trace)
 {
@@ -296,7 +303,7 @@ static vst_status note_owners(vst_trace *trace)
         if (first_of_window)
             status = vst__entries_note_window(
                 trace, &(vst__window){.number = segment->window});
-        if (status == VST_OK &&
+        if (status == VST_OK && !is_of_switches(trace, segment) &&
             (first_of_window || segment->thread != segment[-1].thread))
             status = vst__entries_note_thread(trace, segment->thread);
         if (status != VST_OK)
@@ -335,9 +342,15 @@ vst_status vst__segments_finish(vst_trace *trace)
 
         window->segments = next;
         while (next < trace->segment_count &&
-               trace->segments[next].window == window->number)
+               trace->segments[next].window == window->number &&
+               !is_of_switches(trace, &trace->segments[next]))
             next++;
         window->segment_count = next - window->segments;
+        /* Their number is the largest: they were sorted behind the others. */
+        while (next < trace->segment_count &&
+               trace->segments[next].window == window->number)
+            next++;
+        window->switches = next - window->segments - window->segment_count;
         status = finish_window(trace, window);
     }
     for (size_t i = 0; i < trace->segment_count; i++) {
@@ -347,7 +360,7 @@ vst_status vst__segments_finish(vst_trace *trace)
             (vst_trace_thread *)(uintptr_t)vst_trace_thread_find(
                 trace, segment->thread);
 
-        if (thread != NULL)
+        if (thread != NULL && !is_of_switches(trace, segment))
             thread->words += segment->words - segment->checkpoint;
     }
     return status;

@@ -50,7 +50,8 @@ vst__part *vst__part_at(const vst__slots *slots, uint32_t number)
 {
     vst__slot *slot = slot_of(slots, number);
 
-    return slot->parts ? &slot->parts[first_of(slots, number)] : &slot->whole;
+    return slot->parts != NULL ? &slot->parts[first_of(slots, number)]
+                               : &slot->whole;
 }
 
 /* ---- lists --------------------------------------------------------------- */
@@ -148,10 +149,10 @@ static void unlink_slow(vst__slots *slots)
 /* Room to note parts of a slot, which is one part still. */
 static vst_status halve(const vst__slots *slots, vst__slot *slot)
 {
-    if (slot->parts)
+    if (slot->parts != NULL)
         return VST_OK;
     slot->parts = vst__calloc(parts_of_slot(slots), sizeof *slot->parts);
-    if (!slot->parts)
+    if (slot->parts == NULL)
         return VST_E_NOMEM;
     slot->parts[0] = slot->whole;
     return VST_OK;
@@ -286,11 +287,12 @@ vst_status vst__slots_prepare(vst__slots *slots, uint64_t place, uint32_t size)
 
     if (index >= slots->capacity) {
         size_t capacity = slots->capacity != 0 ? slots->capacity : SLOTS_FIRST;
+        vst__slot *grown;
 
         while (capacity <= index)
             capacity *= 2;
-        vst__slot *grown = vst__realloc(slots->slots, capacity * sizeof *grown);
-        if (!grown)
+        grown = vst__realloc(slots->slots, capacity * sizeof *grown);
+        if (grown == NULL)
             return VST_E_NOMEM;
         slots->slots = grown;
         slots->capacity = capacity;
@@ -383,11 +385,12 @@ bool vst__slots_has(const vst__slots *slots, uint64_t place, uint32_t sequence)
 {
     uint32_t number = number_of(place);
     size_t index = index_of(slots, number);
+    const vst__part *part;
 
     if (index >= slots->count ||
-        (!slots->slots[index].parts && first_of(slots, number) != 0))
+        (slots->slots[index].parts == NULL && first_of(slots, number) != 0))
         return false;
-    const vst__part *part = vst__part_at(slots, number);
+    part = vst__part_at(slots, number);
     return (part->state == VST_PART_IN_USE || part->state == VST_PART_SEALED) &&
            part->sequence == sequence;
 }
@@ -395,11 +398,13 @@ bool vst__slots_has(const vst__slots *slots, uint64_t place, uint32_t sequence)
 uint64_t vst__slots_last_chunk(const vst__slots *slots, uint64_t place)
 {
     size_t index = index_of(slots, number_of(place));
+    const vst__part *parts;
+    uint32_t last;
 
-    if (index >= slots->count || !slots->slots[index].parts)
+    if (index >= slots->count || slots->slots[index].parts == NULL)
         return place;
-    const vst__part *parts = slots->slots[index].parts;
-    uint32_t last = 0;
+    parts = slots->slots[index].parts;
+    last = 0;
     for (uint32_t at = 0; at < parts_of_slot(slots);
          at += (uint32_t)1 << parts[at].order)
         if (parts[at].state != VST_PART_FREE)

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/fence.h"
 #include "os/os.h"
 #include "store/format.h"
 #include "store/packed.h"
@@ -34,13 +35,24 @@ void vst__source_close(vst__source *source)
     vst__os_file_close(source->fd);
 }
 
+/* Another thread or process may be storing what is read here. The fence puts
+ * reads in order: one that follows sees all that was stored before what this
+ * one saw. It pairs with the release of every store that commits: of a word
+ * (vst_store_word), of an entry's size, of a chunk's magic and `used`; and with
+ * the barrier that removes a magic. Within one read there is no order: who
+ * needs it reads twice. */
 vst_status vst__source_read(vst__source *source, void *bytes, size_t count,
                             uint64_t offset, size_t *got)
 {
+    int failed;
+
     if (source->packed != NULL)
         return vst__packed_read(source->packed, bytes, count, offset, got,
                                 &source->sys_errno);
-    source->sys_errno =
-        vst__os_file_read(source->fd, bytes, count, offset, got);
-    return source->sys_errno == 0 ? VST_OK : VST_E_IO;
+    failed = vst__os_file_read(source->fd, bytes, count, offset, got);
+    vst__fence_acquire();
+    if (failed == 0)
+        return VST_OK;
+    source->sys_errno = failed;
+    return VST_E_IO;
 }

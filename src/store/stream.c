@@ -103,6 +103,7 @@ static vst_status read_again(const vst__stream *stream, uint64_t offset,
     vst_status status = vst__source_read(stream->block->source, words,
                                          count * sizeof *words, offset, &got);
 
+    stream->block->sys_errno = stream->block->source->sys_errno;
     *whole = status == VST_OK && got == count * sizeof *words;
     return status;
 }
@@ -127,26 +128,49 @@ static vst_status check_tail(const vst__stream *stream, bool *same)
     return status;
 }
 
-/* Ends the words in view where the file has others by now. The block is ours to
- * write in, and a zero word ends a stream. */
+/* How many of the words in view the file still has. */
+static vst_status count_same(const vst__stream *stream, size_t count,
+                             size_t *same)
+{
+    uint64_t now[PIECE];
+    bool whole = true;
+
+    *same = 0;
+    while (*same < count) {
+        size_t i = 0, piece = count - *same < PIECE ? count - *same : PIECE;
+        vst_status status = read_again(
+            stream, stream->offset + *same * sizeof *now, now, piece, &whole);
+
+        while (whole && i < piece && stream->at[*same + i] == now[i])
+            i++;
+        *same += i;
+        if (status != VST_OK || i < piece)
+            return status;
+    }
+    return VST_OK;
+}
+
+/* Ends the words in view before the first record of which the file has other
+ * words by now. The block is ours to write in, and a zero word ends a stream.
+ */
 static vst_status settle(vst__stream *stream, size_t count)
 {
-    uint64_t now[PIECE], *seen = (uint64_t *)(uintptr_t)stream->at;
-    bool same;
-    vst_status status = check_tail(stream, &same);
+    uint64_t *seen = (uint64_t *)(uintptr_t)stream->at;
+    size_t same = 0, at = 0;
+    bool tail_is_same;
+    vst_status status = check_tail(stream, &tail_is_same);
 
-    for (size_t i = 0; i < count && status == VST_OK; i += PIECE) {
-        size_t piece = count - i < PIECE ? count - i : PIECE;
+    if (status == VST_OK && tail_is_same)
+        status = count_same(stream, count, &same);
+    while (at < same && seen[at] != 0) {
+        size_t words = vst__stream_words(seen[at]);
 
-        if (same)
-            status = read_again(stream, stream->offset + i * sizeof *now, now,
-                                piece, &same);
-        for (size_t j = 0; j < piece; j++) {
-            same = same && seen[i + j] == now[j];
-            if (!same)
-                seen[i + j] = 0;
-        }
+        if (words > same - at)
+            break;
+        at += words;
     }
+    if (same < count)
+        seen[at] = 0;
     return status;
 }
 

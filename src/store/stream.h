@@ -41,12 +41,21 @@ void vst__stream_open(vst__stream *stream, vst__block *block, uint64_t offset,
  * the one it was: it was given to other records meanwhile. */
 void vst__stream_guard(vst__stream *stream, uint64_t header, uint32_t sequence);
 
-/* From now on the words are read twice: they may be taken back while they are
- * read, and the stream ends where they were (see format.h). */
+/* From now on the words are read twice: they may be stored, or taken back,
+ * while they are read, and the stream ends before the first record that was
+ * (see format.h). */
 void vst__stream_settle(vst__stream *stream);
 
 /* Brings more words into view; false at the end of the stream. */
 bool vst__stream_fill(vst__stream *stream);
+
+/* How many words a record has, by its first one. */
+static inline size_t vst__stream_words(uint64_t word)
+{
+    return vst_word_kind(word) == VST_ESCAPE
+               ? 1 + (size_t)vst_word_escape_words(word)
+               : 1;
+}
 
 /* Words that were neither given out nor skipped. */
 static inline uint64_t vst__stream_remaining(const vst__stream *stream)

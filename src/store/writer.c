@@ -65,12 +65,14 @@ static vst_status new_definitions(vst__file *file, size_t entry_size)
     size_t size = file->definitions_next;
     size_t most = file->slots.size ? file->slots.size : DEFINITIONS_LAST;
     vst_chunk chunk;
+    size_t words;
+    vst_status status;
 
     if (size < entry_size + sizeof(vst_chunk_header))
         size = entry_size + sizeof(vst_chunk_header);
-    size_t words = (size - sizeof(vst_chunk_header)) / 8;
-    vst_status status = vst__file_new_chunk(file, VST_CHUNK_DEFINITIONS, 0,
-                                            words, words, &chunk);
+    words = (size - sizeof(vst_chunk_header)) / 8;
+    status = vst__file_new_chunk(file, VST_CHUNK_DEFINITIONS, 0, words, words,
+                                 &chunk);
     if (status != VST_OK)
         return status;
     if (file->definitions.words != NULL)
@@ -96,7 +98,8 @@ static vst_status make_room(vst__file *file, size_t words, uint64_t **at)
     return VST_OK;
 }
 
-/* The size commits the entry; pairs with a reader that stops at 0. */
+/* The size commits the entry; pairs with a reader that stops at 0, and reads
+ * what the size commits after it (the fence in source.c). */
 static void commit(vst__file *file, uint64_t *at, size_t words)
 {
     __atomic_store_n((uint32_t *)(void *)at, (uint32_t)(words * 8),
@@ -129,15 +132,18 @@ static vst_status write_entry(vst__file *file, const vst_entry *entry)
     size_t size = sizeof(vst_file_entry) + entry->a_len + entry->b_len;
     size_t words = (size + 7) / 8;
     uint64_t *at;
+    vst_status status;
+    vst_file_entry head;
+    char *bytes;
 
     if (entry->kind == VST_ENTRY_STACK)
         return define_stack(file, entry);
     if (size > VST_CHUNK_SIZE_MAX / 2)
         return VST_E_ARGUMENT;
-    vst_status status = make_room(file, words, &at);
+    status = make_room(file, words, &at);
     if (status != VST_OK)
         return status;
-    vst_file_entry head = {
+    head = (vst_file_entry){
         .size = 0,
         .kind = entry->kind,
         .id = entry->id,
@@ -148,7 +154,7 @@ static vst_status write_entry(vst__file *file, const vst_entry *entry)
         .y = entry->y,
         .z = entry->z,
     };
-    char *bytes = (char *)at + sizeof head;
+    bytes = (char *)at + sizeof head;
     memcpy(at, &head, sizeof head);
     if (entry->a_len)
         memcpy(bytes, entry->a, entry->a_len);
@@ -161,8 +167,10 @@ static vst_status write_entry(vst__file *file, const vst_entry *entry)
 /* Also between windows, when nothing else is stored. */
 static vst_status define(void *ctx, const vst_entry *entry)
 {
+    vst_status status;
+
     vst__os_storage_begin();
-    vst_status status = write_entry(ctx, entry);
+    status = write_entry(ctx, entry);
     vst__os_storage_end();
     return status;
 }
@@ -172,16 +180,18 @@ static vst_status define(void *ctx, const vst_entry *entry)
 static vst_status write_header(vst__file *file)
 {
     void *memory;
+    vst_status status;
+    vst_file_header *header;
 
     vst__os_file_identify(file->fd, &file->identity);
-    vst_status status = vst__file_map(file, 0, VST_FILE_HEADER_SIZE, &memory,
-                                      &file->header_storage);
+    status = vst__file_map(file, 0, VST_FILE_HEADER_SIZE, &memory,
+                           &file->header_storage);
 
     if (status != VST_OK)
         return status;
-    vst_file_header *header = file->header = memory;
+    header = file->header = memory;
     memcpy(header->magic, VST_FILE_MAGIC, sizeof header->magic);
-    header->version = VST_FILE_VERSION;
+    header->version = file->newest ? VST_FILE_VERSION : VST_FILE_VERSION_PLAIN;
     header->byte_order = VST_FILE_BYTE_ORDER;
     header->header_size = VST_FILE_HEADER_SIZE;
     header->clock_kind = (uint32_t)vst_clock_in_use;
@@ -201,8 +211,11 @@ static vst_status write_header(vst__file *file)
 static vst_status open_file(vst__file *file, const char *path, bool overwrite,
                             vst_error *error)
 {
+    vst_status status;
+    int failed;
+
     if (path != NULL) {
-        int failed = vst__os_file_create(path, overwrite, &file->fd);
+        failed = vst__os_file_create(path, overwrite, &file->fd);
         if (failed) {
             file->fd = -1;
             return vst_error_set(
@@ -211,7 +224,7 @@ static vst_status open_file(vst__file *file, const char *path, bool overwrite,
     } else if (vst__os_file_create_temporary(&file->fd) != 0) {
         file->fd = -1;
     }
-    vst_status status = file->fd < 0 ? VST_E_NOSPACE : write_header(file);
+    status = file->fd < 0 ? VST_E_NOSPACE : write_header(file);
     if (status == VST_OK)
         return VST_OK;
     if (path != NULL) {
@@ -222,7 +235,7 @@ static vst_status open_file(vst__file *file, const char *path, bool overwrite,
     if (file->fd >= 0)
         vst__os_file_close(file->fd);
     file->allocated = 0;
-    int failed = vst__os_file_create_in_memory(&file->fd);
+    failed = vst__os_file_create_in_memory(&file->fd);
     if (failed) {
         file->fd = -1;
         return vst_error_set(error, VST_E_IO, failed, 0);
@@ -236,9 +249,12 @@ vst_status vst__file_create(const char *path, bool overwrite,
                             const vst__file_bounds *bounds, vst__file **out,
                             vst_error *error)
 {
+    vst__file *file;
+    vst_status status;
+
     if (bounds->max_size != 0 && bounds->max_size < VST_MAX_SIZE_LEAST)
         return vst_error_set(error, VST_E_ARGUMENT, 0, 0);
-    vst__file *file = calloc(1, sizeof *file);
+    file = calloc(1, sizeof *file);
 
     if (file == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
@@ -256,9 +272,10 @@ vst_status vst__file_create(const char *path, bool overwrite,
                     vst_clock_ticks_per_second());
     file->keep_ns = bounds->keep_ns;
     file->min_duration_ns = bounds->min_duration_ns;
+    file->newest = bounds->newest;
     file->definitions_next = DEFINITIONS_FIRST;
     vst__os_storage_begin();
-    vst_status status = open_file(file, path, overwrite, error);
+    status = open_file(file, path, overwrite, error);
     vst__os_storage_end();
     if (status != VST_OK) {
         vst__file_destroy(file);
@@ -304,12 +321,14 @@ static void close_window(vst__file *file)
 
 static vst_status begin_window(vst__file *file, vst_error *error)
 {
+    vst_status status;
+
     file->window = (uint16_t)file->header->windows;
     if (file->header->windows == UINT16_MAX)
         return vst_error_set(error, VST_E_NO_IDS, 0, 0);
     file->lost = file->header->lost;
     file->window_start = vst_clock_ticks();
-    vst_status status = define_window(file, 0);
+    status = define_window(file, 0);
     if (status != VST_OK)
         return vst_error_set(error, status, file->sys_errno, file->end);
     file->header->windows++;
@@ -319,8 +338,10 @@ static vst_status begin_window(vst__file *file, vst_error *error)
 
 vst_status vst__file_begin_window(vst__file *file, vst_error *error)
 {
+    vst_status status;
+
     vst__os_storage_begin();
-    vst_status status = begin_window(file, error);
+    status = begin_window(file, error);
     if (status == VST_OK && file->window_pid == 0)
         file->window_pid = vst__os_process_id();
     else
@@ -346,12 +367,15 @@ void vst__file_end_window(vst__file *file)
 
 static vst_status finish(vst__file *file, vst_error *error)
 {
+    uint64_t size;
+    int failed;
+
     if (file->header->state == VST_FILE_FINISHED)
         return VST_OK;
     if (file->definitions.words != NULL)
         vst__file_seal_chunk(file, &file->definitions, file->definitions_used,
                              1);
-    uint64_t size = vst__file_used_end(file);
+    size = vst__file_used_end(file);
     file->header->size = size;
     file->header->state = VST_FILE_FINISHED;
     if (!vst__os_file_is(file->fd, &file->identity, NULL))
@@ -361,14 +385,16 @@ static vst_status finish(vst__file *file, vst_error *error)
     if (vst__file_is_cut(file))
         return VST_OK;
     file->allocated = size;
-    int failed = vst__os_file_truncate(file->fd, size);
+    failed = vst__os_file_truncate(file->fd, size);
     return failed ? vst_error_set(error, VST_E_IO, failed, size) : VST_OK;
 }
 
 vst_status vst__file_finish(vst__file *file, vst_error *error)
 {
+    vst_status status;
+
     vst__os_storage_begin();
-    vst_status status = finish(file, error);
+    status = finish(file, error);
     vst__os_storage_end();
     return status;
 }

@@ -22,6 +22,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "base/fence.h"
 #include "os/os.h"
 
 /* EFAULT: pages that were given storage have none after all. */
@@ -107,7 +108,8 @@ static uint64_t whole_pages(uint64_t size)
 }
 
 /* The magic is stored last: a chunk is there with its whole header, or not.
- * Pairs with a reader that takes a header without one for the end. */
+ * Pairs with a reader that takes a header without one for the end, and reads
+ * another one twice (the fence in source.c). */
 static void write_chunk_header(vst_chunk_header *at, vst_chunk_header header)
 {
     header.magic = VST_CHUNK_MAGIC;
@@ -121,12 +123,21 @@ static void write_chunk_header(vst_chunk_header *at, vst_chunk_header header)
 /* ---- room -----------------------------------------------------------------
  */
 
+/* A full barrier: no store that follows is seen before the magic is gone, not
+ * even those of a memset that goes around the caches. Pairs with a reader that
+ * looks at the header again after it read words (the fence in source.c). An
+ * exchange alone would not do: where aarch64 makes a loop of it, later stores
+ * may be seen before its own. */
+static void remove_magic(vst_chunk_header *at)
+{
+    __atomic_store_n(&at->magic, 0, __ATOMIC_RELAXED);
+    vst__fence_full();
+}
+
 /* Replaces a sealed chunk by an empty one of the same length: from then on a
  * reader finds nothing in it. The magic is removed first and stored last, so
  * that no reader takes new words for old ones, even if the process dies in
- * between. The exchange is a full barrier: a
- * memset may store around the caches, but not before it. It pairs with a reader
- * that looks at the header again after it read words. */
+ * between. */
 static void empty_chunk(vst__file *file, const vst__slot_room *old,
                         vst_chunk_header header, void *memory)
 {
@@ -136,7 +147,8 @@ static void empty_chunk(vst__file *file, const vst__slot_room *old,
     header.size = old->size;
     file->header->dropped += old->words;
     file->dropped_waiting |= old->has_waiting;
-    __atomic_exchange_n(&at->magic, 0, __ATOMIC_SEQ_CST);
+    remove_magic(at);
+    /* Before the magic is there again; pairs with the fence in source.c. */
     __atomic_store_n(words, 0, __ATOMIC_RELEASE);
     write_chunk_header(memory, header);
     memset(words, 0, old->size - sizeof header);
@@ -145,7 +157,7 @@ static void empty_chunk(vst__file *file, const vst__slot_room *old,
 /* Makes an empty chunk zeros. */
 static void clear_header(vst_chunk_header *at)
 {
-    __atomic_exchange_n(&at->magic, 0, __ATOMIC_SEQ_CST);
+    remove_magic(at);
     memset(at, 0, sizeof *at);
 }
 
@@ -317,12 +329,12 @@ vst_status vst__file_new_chunk(vst__file *file, vst_chunk_kind kind,
         .segments = 1,
     };
     mapped_room room;
+    vst_status status;
 
     if (bytes_of(words) > VST_CHUNK_SIZE_MAX)
         return VST_E_NOSPACE;
     vst_clock_sample_now(&header.sample);
-    vst_status status =
-        take_room(file, bytes_of(words), bytes_of(least), &header, &room);
+    status = take_room(file, bytes_of(words), bytes_of(least), &header, &room);
     if (status != VST_OK)
         return status;
     file->sequence++;
@@ -367,16 +379,18 @@ size_t vst__file_seal_chunk(vst__file *file, vst_chunk *chunk, size_t used,
 {
     vst_chunk_header *header = chunk->memory;
     vst_ticks now = vst_clock_ticks();
+    size_t lost;
 
     header->segments = segments;
     header->last = now;
-    /* Seals it; pairs with a reader that scans a chunk while this is 0. */
+    /* Seals it; pairs with a reader that scans a chunk while this is 0, and
+     * takes the other fields from a later look (live.h). */
     __atomic_store_n(&header->used, (uint32_t)used, __ATOMIC_RELEASE);
     if (file->slots.size != 0 && header->kind == VST_CHUNK_RECORDS)
         chunk->is_slow =
             vst__slots_seal(&file->slots, chunk->place, now,
                             used - chunk->overhead, chunk->has_waiting);
-    size_t lost = vst__file_is_cut(file) ? words_cut_off(file, chunk, used) : 0;
+    lost = vst__file_is_cut(file) ? words_cut_off(file, chunk, used) : 0;
     release_chunk(chunk);
     return lost;
 }

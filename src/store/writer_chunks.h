@@ -1,6 +1,6 @@
 /* The inside of a file being written, shared by writer.c (the file, its
- * definitions and windows) and writer_chunks.c (room for chunks). Who calls is
- * said in writer.h. */
+ * definitions and windows) and writer_chunks.c (room for chunks). writer.h says
+ * which threads call these. */
 #ifndef VST_STORE_WRITER_CHUNKS_H
 #define VST_STORE_WRITER_CHUNKS_H
 
@@ -16,7 +16,7 @@ struct vst__file {
     vst_file_header *header;   /* mapped */
     vst__os_storage *header_storage;
     bool is_cut;         /* somebody else made it shorter; any thread, atomic */
-    uint32_t window_pid; /* of who has a window open, 0: none is */
+    uint32_t window_pid; /* the process that has a window open, 0: none */
     uint64_t end;        /* where the next chunk goes */
     uint64_t last;       /* where the last one, or slot, lies */
     uint64_t allocated;  /* bytes with storage behind them */
@@ -30,6 +30,7 @@ struct vst__file {
     bool dropped_waiting; /* vst_chunk's, of the next chunk of records */
     uint64_t keep_ns;
     uint64_t min_duration_ns;
+    bool newest;
     vst_chunk definitions; /* the open chunk of definitions */
     size_t definitions_used;
     size_t definitions_next;

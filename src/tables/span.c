@@ -43,7 +43,11 @@ enum {
     SPAN_DEPTH,
     SPAN_STACK,
     SPAN_FLAGS,
-    SPAN_ARGS
+    SPAN_ARGS,
+    SPAN_RUNNING,
+    SPAN_GIL,
+    SPAN_IMPORTS,
+    SPAN_TASK
 };
 
 static const vst__column_spec span_columns[] = {
@@ -61,6 +65,10 @@ static const vst__column_spec span_columns[] = {
     [SPAN_STACK] = {"stack", VST_COLUMN_I32, false, 0},
     [SPAN_FLAGS] = {"flags", VST_COLUMN_I32, false, 0},
     [SPAN_ARGS] = {"args", VST_COLUMN_TEXT, true, 0},
+    [SPAN_RUNNING] = {"running_ns", VST_COLUMN_I64, true, 0},
+    [SPAN_GIL] = {"gil_ns", VST_COLUMN_I64, true, 0},
+    [SPAN_IMPORTS] = {"imports", VST_COLUMN_TEXT, true, 0},
+    [SPAN_TASK] = {"task", VST_COLUMN_I64, true, 0},
 };
 
 int64_t vst__span_self(const vst_span *span)
@@ -68,6 +76,17 @@ int64_t vst__span_self(const vst_span *span)
     return span->flags & VST_SPAN_ASYNC
                ? 0
                : span->end_ns - span->start_ns - span->children_ns;
+}
+
+static vst_status add_import(vst__table_stream *stream, const vst_span *span)
+{
+    char name[VST_IMPORT_NAME_MAX];
+
+    if (VST_LIKELY(!(span->flags & VST_SPAN_IMPORT)))
+        return vst__batch_text(&stream->batch, SPAN_IMPORTS, NULL, 0);
+    return vst__batch_text(
+        &stream->batch, SPAN_IMPORTS, name,
+        vst_import_name(stream->trace, span->import, span->module, name));
 }
 
 static vst_status add_span(void *ctx, const vst_span *span)
@@ -93,6 +112,12 @@ static vst_status add_span(void *ctx, const vst_span *span)
     vst__batch_i32(batch, SPAN_DEPTH, (int32_t)span->depth);
     vst__batch_i32(batch, SPAN_STACK, (int32_t)span->place);
     vst__batch_i32(batch, SPAN_FLAGS, (int32_t)span->flags);
+    vst__batch_i64_or_null(batch, SPAN_RUNNING,
+                           span->running_ns != VST_RUNNING_UNKNOWN,
+                           span->running_ns);
+    vst__batch_i64_or_null(batch, SPAN_GIL, span->gil_ns != VST_RUNNING_UNKNOWN,
+                           span->gil_ns);
+    vst__batch_i64_or_null(batch, SPAN_TASK, span->task != 0, span->task);
     if (VST_LIKELY(span->args_len == 0)) {
         vst__batch_no_text(batch, SPAN_ARGS);
         vst__batch_valid(batch, SPAN_ARGS, false);
@@ -100,6 +125,8 @@ static vst_status add_span(void *ctx, const vst_span *span)
         status =
             vst__batch_members(batch, SPAN_ARGS, span->args, span->args_len);
     }
+    if (status == VST_OK)
+        status = add_import(stream, span);
     vst__batch_add(batch);
     return status;
 }

@@ -16,7 +16,7 @@
 typedef struct vst__defined {
     int32_t shown; /* in VST_NAMES_SHOWN; -1: the trace does not say */
     int32_t kind;  /* in VST_NAMES_KINDS */
-    int32_t file;  /* in VST_NAMES_FILES, for who asks */
+    int32_t file;  /* in VST_NAMES_FILES, for tables that show files */
 } vst__defined;
 
 typedef struct vst__table_stream {
@@ -58,7 +58,8 @@ typedef struct vst__table {
 
 extern const vst__table vst__table_process, vst__table_thread, vst__table_func,
     vst__table_stack, vst__table_span, vst__table_op, vst__table_alloc,
-    vst__table_counter, vst__table_instant, vst__table_lost;
+    vst__table_counter, vst__table_instant, vst__table_lost, vst__table_task,
+    vst__table_wait;
 
 #define VST_COLUMNS(list)                                                      \
     .columns = list, .column_count = sizeof list / sizeof *list

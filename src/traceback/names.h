@@ -29,7 +29,7 @@ vst_status vst__resolver_find(uintptr_t address, const vst_named_sink *sink);
 /* ---- resolve_files.c: or resolve_none.c; between begin and end ----------- */
 
 /* The libraries of a program that may have ended, or run elsewhere, by their
- * files: those that are here, and the same. */
+ * files, if these are on this machine and have not changed. */
 typedef struct vst__files vst__files;
 
 vst__files *vst__files_create(void); /* NULL: nothing can be found */

@@ -158,11 +158,12 @@ static vst_status add_language_frame(void *ctx, const vst_named_frame *frame)
 {
     builder *b = ctx;
     vst_status status = add_frame(b, frame);
+    vst_named_frame copy;
 
     if (status != VST_OK)
         return status;
     /* Of the copy: the memory of the original may be reused. */
-    vst_named_frame copy = b->symbols->frames[b->symbols->frames_count - 1];
+    copy = b->symbols->frames[b->symbols->frames_count - 1];
     return add_extra(b, &copy);
 }
 

@@ -5,8 +5,9 @@
  * program, so nothing is called while this one is held: no allocator, no
  * unwinder. A traceback's last reference goes under the lock, which puts it on
  * a list of the dead; the table still has it, so an equal capture may take it
- * back into life, also under the lock. Those that are dead when somebody can
- * free them leave table and list under the lock, and are nobody else's then. */
+ * back into life, also under the lock. A thread that can free the dead takes
+ * them out of table and list under the lock. From then on no other thread can
+ * reach them. */
 #include "traceback/traceback.h"
 
 #include <pthread.h>
@@ -276,8 +277,10 @@ __attribute__((noinline)) static vst_traceback *add(const vst__frames *frames,
     bool is_added = false, has_failed = made == NULL;
 
     while (found == NULL && !is_added && !has_failed) {
+        size_t count;
+
         pthread_mutex_lock(&lock);
-        size_t count = slots_count;
+        count = slots_count;
         found = find(frames, hash);
         is_added = found == NULL && has_room();
         if (is_added) {

@@ -54,8 +54,8 @@ static inline uint32_t *vst__traceback_instructions(const vst_traceback *t)
  * of memory. `entered`: the interpreter's lock is held, so the dead are freed
  * whatever they refer to. Frames of a language need it. */
 vst_traceback *vst__table_intern(const vst__frames *frames, bool entered);
-/* Which must not be dead, and is alone in being referred to: out of the table.
- * False: it is not alone. */
+/* Takes a traceback out of the table. It must not be dead, and the caller must
+ * hold its only reference; false: there are others. */
 bool vst__table_remove(vst_traceback *traceback);
 /* For tests: how many there are, dead ones that are not freed yet too. */
 size_t vst__table_count(void);
@@ -68,6 +68,27 @@ enum { VST_NATIVE_OWN_MAX = 8 }; /* frames of ours below that */
 extern int (*vst__native_backtrace)(void **addresses, int max);
 extern atomic_uint vst__native_inside; /* threads, seq_cst with the next */
 extern atomic_bool vst__native_is_forking;
+
+/* On aarch64 libunwind (1.8) starts anew in another way where frames do not fit
+ * into the room, or cannot be walked quickly: then it gives addresses inside of
+ * the calling instruction, with their signatures (PAC). An instruction lies at
+ * a multiple of 4, so these can be told from return addresses, and be made
+ * such.
+ */
+static inline void vst__native_tidy(uintptr_t *addresses, size_t count)
+{
+#if defined(__aarch64__)
+    if (count == 0 || (addresses[0] & 3) == 0)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        register uintptr_t plain __asm__("x30") = addresses[i];
+        __asm__("hint #7" : "+r"(plain)); /* xpaclri: takes the signature off */
+        addresses[i] = (plain + 3) & ~(uintptr_t)3;
+    }
+#else
+    (void)addresses, (void)count;
+#endif
+}
 
 /* Return addresses of the calling thread, innermost first, from the frame that
  * `from` returns into: addresses[*first] and those behind. As many as there is
@@ -88,12 +109,20 @@ static inline size_t vst__native_walk(const void *from, uintptr_t *addresses,
                                     max < INT_MAX ? (int)max : INT_MAX);
     atomic_fetch_sub(&vst__native_inside, 1);
     count = got > 0 ? (size_t)got : 0;
-    /* However many frames of ours the compiler made of it. */
+    vst__native_tidy(addresses, count);
+    /* However many frames of ours the compiler made of it. Older versions of
+     * libunwind (1.3 of Debian 11) give the addresses before those that are
+     * returned to. */
     while (own < count && own < VST_NATIVE_OWN_MAX &&
-           addresses[own] != (uintptr_t)from)
+           (uintptr_t)from - addresses[own] > 1)
         own++;
     *first = own;
-    return own < VST_NATIVE_OWN_MAX ? count - own : 0;
+    if (own >= VST_NATIVE_OWN_MAX)
+        return 0;
+    if (own < count && addresses[own] != (uintptr_t)from)
+        for (size_t i = own; i < count; i++)
+            addresses[i]++;
+    return count - own;
 }
 
 /* The same, from addresses[0] on. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "view/import_fold.h"
 
 #define NO_ROW UINT32_MAX
 
@@ -69,6 +70,93 @@ static vst_status find_child(vst__flame *tree, uint32_t parent, vst_id id,
     return VST_OK;
 }
 
+/* ---- imports ------------------------------------------------------------ */
+
+static bool is_hidden(const vst__flame_frame *frame)
+{
+    return frame->import_part == VST_PART_INSIDE ||
+           frame->import_part == VST_PART_PLUMBING;
+}
+
+static void classify(const vst__flame *tree, vst__flame_frame *frame)
+{
+    bool outermost = tree->frame_count == 0;
+
+    frame->of = vst__imports_class(tree->imports, frame->id);
+    frame->import_part = (unsigned char)vst__imports_part(
+        frame->of, outermost ? (unsigned char)VST_CLASS_OTHER : frame[-1].of,
+        outermost ? VST_PART_NONE : (vst__import_part)frame[-1].import_part);
+    if (frame->import_part == VST_PART_IMPORT)
+        frame->import =
+            (unsigned char)vst__imports_say(VST_IMPORT_NONE, frame->of);
+}
+
+static bool is_own_row(const vst__flame *tree, const vst__flame_frame *frame)
+{
+    return frame->import_part == VST_PART_IMPORT &&
+           tree->count < VST_FLAME_ROWS_MAX;
+}
+
+/* The frame of the import that the top one is a part of, or -1. */
+static ptrdiff_t import_around(const vst__flame *tree)
+{
+    size_t left = VST_IMPORT_FRAMES;
+
+    for (size_t i = tree->frame_count - 1; i-- != 0 && left != 0;) {
+        if (tree->frames[i].import_part == VST_PART_IMPORT)
+            return (ptrdiff_t)i;
+        if (tree->frames[i].of == VST_CLASS_MODULE_CODE)
+            return -1;
+        left -= !is_hidden(&tree->frames[i]);
+    }
+    return -1;
+}
+
+/* The top frame may tell what is imported. */
+static void tell_import(const vst__flame *tree)
+{
+    const vst__flame_frame *top = &tree->frames[tree->frame_count - 1];
+    vst__flame_frame *import;
+    ptrdiff_t at;
+
+    if (top->import_part != VST_PART_INSIDE && top->of != VST_CLASS_MODULE_CODE)
+        return;
+    at = import_around(tree);
+    if (at < 0 || tree->frames[at].import == VST_IMPORT_MODULE)
+        return;
+    import = &tree->frames[at];
+    import->import =
+        (unsigned char)vst__imports_say((vst_import)import->import, top->of);
+    if (import->import == VST_IMPORT_MODULE)
+        import->module = top->id;
+}
+
+/* An import has a row of its own while it is open: what it imports is known
+ * when it ends. Then the row gets its id, or goes into the one that has it. */
+static uint32_t name_row(vst__flame *tree, const vst__flame_frame *frame)
+{
+    uint32_t row = frame->node;
+    int64_t parent = tree->rows[row].parent;
+    vst_id id = vst__import_fold_id(tree->imports, (vst_import)frame->import,
+                                    frame->module, frame->id);
+    uint64_t *place =
+        vst__map64_put(&tree->children, (uint64_t)(parent + 1) << 32 | id);
+
+    tree->rows[row].id = id;
+    if (place == NULL) /* without memory there are two of them */
+        return row;
+    if (*place == 0)
+        *place = (uint64_t)row + 1;
+    if (*place == (uint64_t)row + 1)
+        return row;
+    for (size_t i = row; i < tree->count; i++)
+        if (tree->rows[i].parent == (int64_t)row)
+            tree->rows[i].parent = (int64_t)*place - 1;
+    tree->rows[*place - 1].self_bytes += tree->rows[row].self_bytes;
+    tree->rows[row].self_bytes = 0;
+    return (uint32_t)(*place - 1);
+}
+
 vst_status vst__flame_push(vst__flame *tree, vst_id id, int64_t start_ns)
 {
     uint32_t parent = tree->frame_count != 0
@@ -76,17 +164,30 @@ vst_status vst__flame_push(vst__flame *tree, vst_id id, int64_t start_ns)
                           : NO_ROW;
     vst__flame_frame *frames = vst__grow(tree->frames, &tree->frame_capacity,
                                          tree->frame_count + 1, sizeof *frames);
+    vst_status status = VST_OK;
     uint32_t row;
-    vst_status status;
 
     if (frames == NULL)
         return VST_E_NOMEM;
     tree->frames = frames;
-    status = find_child(tree, parent, id, &row);
+    frames += tree->frame_count;
+    *frames = (vst__flame_frame){.start_ns = start_ns, .id = id};
+    if (tree->imports != NULL)
+        classify(tree, frames);
+    row = parent;
+    if (is_own_row(tree, frames)) {
+        status = add_row(tree, parent, id);
+        row = (uint32_t)(tree->count - 1);
+    } else if (parent == NO_ROW || !is_hidden(frames)) {
+        status = find_child(tree, parent, id, &row);
+    }
     if (status != VST_OK)
         return status;
-    frames[tree->frame_count++] = (vst__flame_frame){
-        .start_ns = start_ns, .node = row, .part = row == parent};
+    frames->node = row;
+    frames->part = row == parent;
+    tree->frame_count++;
+    if (tree->imports != NULL)
+        tell_import(tree);
     return VST_OK;
 }
 
@@ -96,8 +197,11 @@ void vst__flame_pop(vst__flame *tree, int64_t end_ns)
     int64_t start =
         top->start_ns > tree->from_ns ? top->start_ns : tree->from_ns;
     int64_t end = end_ns < tree->to_ns ? end_ns : tree->to_ns;
-    vst_view_flame_row *row = &tree->rows[top->node];
+    vst_view_flame_row *row;
 
+    row = &tree->rows[top->import_part == VST_PART_IMPORT && !top->part
+                          ? name_row(tree, top)
+                          : top->node];
     if (top->part || end_ns < tree->from_ns || top->start_ns >= tree->to_ns)
         return;
     row->count++;

@@ -11,11 +11,15 @@ typedef struct vst__flame_frame {
     int64_t start_ns;
     uint64_t serial; /* of the matcher's frame, while it matches */
     uint32_t node;
-    bool part; /* of its parent: there was no room for a row */
+    bool part; /* of its parent: there was no room for a row, or it is hidden */
+    unsigned char of, import_part; /* see replay/imports.h */
+    unsigned char import;          /* what it imported, as far as is known */
+    vst_id id, module;
 } vst__flame_frame;
 
 typedef struct vst__flame {
     int64_t from_ns, to_ns;
+    const struct vst_imports *imports; /* NULL: they are not folded */
     vst_view_flame_row *rows;
     size_t count, capacity;
     vst__map64 children;  /* parent + 1, id -> 1 + row */

@@ -98,17 +98,17 @@ static vst_status add_checkpoint(vst__stretch_part *part, last_open *last,
     size_t kept =
         find_kept(last->frames, last->count, place->open, place->open_count);
     size_t fresh = place->open_count - kept;
+    vst__checkpoint *checkpoints;
+    vst__open *frames, *open;
 
     if (!is_worth_it(part, fresh, words))
         return VST_OK;
-    vst__checkpoint *checkpoints =
-        vst__grow(part->checkpoints, &part->capacity, part->count + 1,
-                  sizeof *checkpoints);
-    vst__open *frames =
-        vst__grow(part->frames, &part->frame_capacity,
-                  part->frame_count + fresh + 1, sizeof *frames);
-    vst__open *open = vst__grow(last->frames, &last->capacity,
-                                place->open_count + 1u, sizeof *open);
+    checkpoints = vst__grow(part->checkpoints, &part->capacity, part->count + 1,
+                            sizeof *checkpoints);
+    frames = vst__grow(part->frames, &part->frame_capacity,
+                       part->frame_count + fresh + 1, sizeof *frames);
+    open = vst__grow(last->frames, &last->capacity, place->open_count + 1u,
+                     sizeof *open);
 
     if (checkpoints != NULL)
         part->checkpoints = checkpoints;

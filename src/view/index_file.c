@@ -278,6 +278,7 @@ static vst_status read_whole(vst__index *index, int fd, const vst_trace *trace,
     vst__index_header header;
     uint64_t size;
     size_t got;
+    unsigned char *bytes;
 
     if (vst__os_file_size(fd, &size) != 0 ||
         vst__os_file_read(fd, &header, sizeof header, 0, &got) != 0)
@@ -286,7 +287,7 @@ static vst_status read_whole(vst__index *index, int fd, const vst_trace *trace,
         size > size_limit(trace) ||
         memcmp(&header.identity, identity, sizeof *identity) != 0)
         return VST_E_DAMAGED;
-    unsigned char *bytes = malloc((size_t)size);
+    bytes = malloc((size_t)size);
     if (bytes == NULL)
         return VST_E_NOMEM;
     index->bytes = bytes;
@@ -305,8 +306,10 @@ vst_status vst__index_load(vst__index *index, int fd, const vst_trace *trace,
                            const vst__index_identity *identity,
                            const vst__stretch *stretches, size_t count)
 {
+    vst_status status;
+
     memset(index, 0, sizeof *index);
-    vst_status status = read_whole(index, fd, trace, identity);
+    status = read_whole(index, fd, trace, identity);
     if (status == VST_OK &&
         !(find_tables(index) && are_threads(index, trace) &&
           are_stretches(index, stretches, count) && are_tracks(index)))

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/progress.h"
 #include "view/view_inside.h"
-
-enum { PROGRESS_NS = 50000000 };
 
 void vst__view_enter(vst_view *view)
 {
@@ -109,6 +108,7 @@ vst_status vst__pass_open(vst__pass *pass, size_t stretch, int64_t from_ns,
     uint64_t behind = checkpoint_behind(pass->view, stretch, to_ns);
     size_t last = SIZE_MAX;
     vst__place place;
+    vst_status status;
 
     /* Some more, for callers that go on until something ends. */
     if (behind < of->checkpoints)
@@ -117,8 +117,8 @@ vst_status vst__pass_open(vst__pass *pass, size_t stretch, int64_t from_ns,
     if (number < 0)
         return vst__walk_open(&pass->walk, &pass->view->stretches[stretch],
                               NULL, last);
-    vst_status status = vst__checkpoint_place(
-        index, stretch, number, &place, &pass->open, &pass->open_capacity);
+    status = vst__checkpoint_place(index, stretch, number, &place, &pass->open,
+                                   &pass->open_capacity);
     if (status != VST_OK)
         return status;
     return vst__walk_open(&pass->walk, &pass->view->stretches[stretch], &place,
@@ -127,19 +127,13 @@ vst_status vst__pass_open(vst__pass *pass, size_t stretch, int64_t from_ns,
 
 static vst_status tell(vst__pass *pass)
 {
-    vst_clock_sample now;
     double done;
 
-    if (pass->progress == NULL || pass->words_total == 0)
+    if (pass->words_total == 0)
         return VST_OK;
-    vst_clock_sample_now(&now);
-    if (now.monotonic_ns < pass->next_progress_ns)
-        return VST_OK;
-    pass->next_progress_ns = now.monotonic_ns + PROGRESS_NS;
     done = (double)pass->words / (double)pass->words_total;
-    return pass->progress(pass->progress_ctx, done < 1 ? done : 1) == 0
-               ? VST_OK
-               : VST_E_CANCELLED;
+    return vst__progress_tell(pass->progress, pass->progress_ctx,
+                              &pass->next_progress_ns, done < 1 ? done : 1);
 }
 
 vst_status vst__pass_next(vst__pass *pass, int64_t to_ns, bool *ends)
@@ -153,6 +147,21 @@ vst_status vst__pass_next(vst__pass *pass, int64_t to_ns, bool *ends)
     if (!pass->walk.plain && pass->walk.matcher->last_ns > to_ns)
         *ends = true;
     return status == VST_OK ? tell(pass) : status;
+}
+
+int64_t vst__pass_time(const vst__pass *pass, uint32_t depth, int64_t from_ns,
+                       int64_t to_ns)
+{
+    int64_t sum_ns = 0;
+
+    for (size_t i = 0; i < pass->walk.span_count; i++) {
+        const vst__walk_span *span = &pass->walk.spans[i];
+
+        if (span->depth == depth && !(span->flags & VST_SPAN_ASYNC) &&
+            span->start_ns >= from_ns && span->end_ns <= to_ns)
+            sum_ns += span->end_ns - span->start_ns;
+    }
+    return sum_ns;
 }
 
 vst_status vst__pass_error(const vst__pass *pass, vst_status status,

@@ -30,6 +30,9 @@ static inline vst__run vst__run_of_span(int64_t start_ns, int64_t end_ns,
 static inline bool vst__run_merge(vst__run *run, const vst__run *next,
                                   int64_t width_ns)
 {
+    int64_t left;
+    bool same;
+
     if (next->end_ns - run->start_ns > width_ns)
         return false;
     run->end_ns = next->end_ns;
@@ -37,8 +40,8 @@ static inline bool vst__run_merge(vst__run *run, const vst__run *next,
     run->count += next->count;
     run->flags = 0;
     /* The outcome cannot be predicted, so there are no branches. */
-    int64_t left = run->votes - next->votes;
-    bool same = run->id == next->id;
+    left = run->votes - next->votes;
+    same = run->id == next->id;
     run->id = same || left >= 0 ? run->id : next->id;
     left = left >= 0 ? left : -left;
     run->votes = same ? run->votes + next->votes : left;

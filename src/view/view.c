@@ -10,6 +10,8 @@
 #include "view/view_inside.h"
 
 enum { WINDOW_WORDS_MAX = 500000, SPAN_WORDS_MAX = 8000000 };
+/* In the identity of an index: imports are folded in it. */
+#define FOLDED 0x80000000u
 
 /* ---- stretches
  * ---------------------------------------------------------------- */
@@ -238,32 +240,52 @@ static vst_status get_index(making *self, vst_error *error)
 /* ---- the view
  * ----------------------------------------------------------------------- */
 
+/* Whether imports are folded: where there are any, and the ids of a picture's
+ * rectangles suffice. False without memory. */
+static bool choose_folding(vst_view *view, bool wanted)
+{
+    if (!vst__imports_make(&view->imports, view->trace))
+        return false;
+    if (wanted && view->imports.class_of != NULL &&
+        view->imports.max < (VST_VIEW_ID_MASK - VST_VIEW_IMPORT_IDS) / 2)
+        view->reading.imports = &view->imports;
+    return true;
+}
+
+static bool choose_path(vst_view *view, const char *path,
+                        const vst_view_options *options)
+{
+    const char *suffix = options->index != NULL ? "" : ".view";
+    const char *base = options->index != NULL ? options->index : path;
+    size_t size = strlen(base) + strlen(suffix) + 1;
+
+    view->index_path = malloc(size);
+    if (view->index_path != NULL)
+        snprintf(view->index_path, size, "%s%s", base, suffix);
+    return view->index_path != NULL;
+}
+
 static vst_status set_up(vst_view *view, const char *path,
                          const vst_view_options *options, vst_error *error)
 {
     making self = {.view = view, .options = options};
     vst_status status = vst_trace_open(path, &view->trace, error);
-    size_t size;
 
     if (status != VST_OK)
         return status;
-    if (!options->no_file) {
-        size = strlen(options->index != NULL ? options->index : path) + 6;
-        view->index_path = malloc(size);
-        if (view->index_path == NULL)
-            return vst_error_set(error, VST_E_NOMEM, 0, 0);
-        snprintf(view->index_path, size, "%s%s",
-                 options->index != NULL ? options->index : path,
-                 options->index != NULL ? "" : ".view");
-    }
     vst_trace_get_info(view->trace, &view->info);
     vst__reading_init(&view->reading, view->trace);
+    if (!choose_folding(view, options->fold_imports) ||
+        (!options->no_file && !choose_path(view, path, options)))
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
     status = find_stretches(view);
     if (status == VST_OK)
         status = make_far_ends(view);
     if (status == VST_OK)
         status = vst__index_identify(view->trace, view->stretches,
                                      view->stretch_count, &self.identity);
+    if (view->reading.imports != NULL)
+        self.identity.state |= FOLDED;
     if (status != VST_OK)
         return vst_error_set(error, status, 0, 0);
     status = get_index(&self, error);
@@ -306,6 +328,7 @@ void vst_view_close(vst_view *view)
     free(view->far_ends);
     free(view->stretches);
     free(view->index_path);
+    vst__imports_free(&view->imports);
     vst__tracks_free(&view->memory);
     vst_trace_close(view->trace);
     pthread_mutex_destroy(&view->lock);

@@ -14,6 +14,7 @@
 struct vst_view {
     vst_trace *trace;
     vst__reading reading;
+    vst_imports imports; /* class_of NULL: none, or not folded */
     vst_trace_info info;
     char *index_path; /* NULL: in memory */
     bool built;
@@ -35,7 +36,7 @@ struct vst_view {
 void vst__view_enter(vst_view *view);
 void vst__view_leave(vst_view *view);
 
-/* The range without the offset; VST_E_ARGUMENT: it is none. */
+/* The range without the offset; VST_E_ARGUMENT: it is no range. */
 vst_status vst__view_clean_range(const vst_view *view,
                                  const vst_view_range *range,
                                  vst_view_range *clean);
@@ -68,6 +69,10 @@ vst_status vst__pass_open(vst__pass *pass, size_t stretch, int64_t from_ns,
                           int64_t to_ns);
 /* The next batch; *ends: what follows is behind to_ns. */
 vst_status vst__pass_next(vst__pass *pass, int64_t to_ns, bool *ends);
+/* How long spans of a depth took in the last batch, of those that lie in a
+ * range. */
+int64_t vst__pass_time(const vst__pass *pass, uint32_t depth, int64_t from_ns,
+                       int64_t to_ns);
 /* Finds the end of a span of the stack by its row and start (view_span.c). */
 vst_status vst__view_find_end(vst_view *view, vst_view_span *span,
                               vst_error *error);

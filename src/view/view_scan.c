@@ -325,6 +325,7 @@ vst_status vst_view_flame(vst_view *view, const vst_view_range *range,
         return vst_error_set(error, VST_E_ARGUMENT, 0, 0);
     tree.from_ns = clean.from_ns;
     tree.to_ns = clean.to_ns;
+    tree.imports = view->reading.imports;
     vst__view_enter(view);
     status = vst__pass_init(&pass, view);
     pass.walk.tree = &tree;

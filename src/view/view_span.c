@@ -81,7 +81,10 @@ static bool find_in_levels(const looking *self, uint32_t depth, found *at)
         return false;
     while (vst__runs_next(&runs, &run) && run.start_ns <= at->start_ns)
         if (run.start_ns == at->start_ns && run.count == 1 &&
-            run.id == at->id && run.end_ns > self->time_ns) {
+            vst__import_fold_is_same(self->view->reading.imports, run.id,
+                                     at->id) &&
+            run.end_ns > self->time_ns) {
+            at->id = run.id;
             at->end_ns = run.end_ns;
             at->flags = run.flags;
             return true;
@@ -122,8 +125,11 @@ static vst_status find_ends(looking *self)
 
             if (span->flags & VST_SPAN_ASYNC || span->depth > self->depth ||
                 !at->is || at->end_ns != INT64_MAX ||
-                at->start_ns != span->start_ns || at->id != span->id)
+                at->start_ns != span->start_ns ||
+                !vst__import_fold_is_same(self->view->reading.imports, at->id,
+                                          span->id))
                 continue;
+            at->id = span->id;
             at->end_ns = span->end_ns;
             at->flags = span->flags;
             unknown--;
@@ -176,6 +182,7 @@ typedef struct capture {
     const found *wanted;
     uint32_t depth;
     bool beside, done;
+    bool folded; /* ids and depths are not those of the records */
     vst_view_span *span;
 } capture;
 
@@ -199,11 +206,11 @@ static vst_status take_whole(void *ctx, const vst_span *span)
     capture *self = ctx;
     vst_view_span *into = self->span;
 
-    if (self->done || span->id != self->wanted->id ||
-        span->start_ns != self->wanted->start_ns ||
+    if (self->done || span->start_ns != self->wanted->start_ns ||
         span->end_ns != self->wanted->end_ns ||
         ((span->flags & VST_SPAN_ASYNC) != 0) != self->beside ||
-        (!self->beside && span->depth != self->depth))
+        (!self->folded && (span->id != self->wanted->id ||
+                           (!self->beside && span->depth != self->depth))))
         return VST_OK;
     self->done = true;
     into->flags = span->flags;
@@ -217,9 +224,11 @@ static vst_status take_whole(void *ctx, const vst_span *span)
 static vst_status replay(looking *self, const found *wanted, bool beside,
                          vst_view_span *span)
 {
-    capture ctx = {wanted, self->depth, beside, false, span};
+    bool folded = self->view->reading.imports != NULL && !beside;
+    capture ctx = {wanted, self->depth, beside, false, folded, span};
     vst_sink sink = {.ctx = &ctx, .span = take_whole};
     vst__walk *walk = &self->pass.walk;
+    int64_t children_ns = 0;
     vst_status status;
     bool ends = false;
 
@@ -227,10 +236,16 @@ static vst_status replay(looking *self, const found *wanted, bool beside,
     walk->whole_sink = &sink;
     status = vst__pass_open(&self->pass, self->stretch, wanted->start_ns,
                             wanted->end_ns);
-    while (status == VST_OK && !ends && !ctx.done)
+    while (status == VST_OK && !ends && !ctx.done) {
         status = vst__pass_next(&self->pass, wanted->end_ns, &ends);
+        if (status == VST_OK && folded)
+            children_ns += vst__pass_time(&self->pass, self->depth + 1,
+                                          wanted->start_ns, wanted->end_ns);
+    }
     walk->always_matcher = false;
     walk->whole_sink = NULL;
+    if (folded && ctx.done)
+        span->self_ns = wanted->end_ns - wanted->start_ns - children_ns;
     return status;
 }
 
@@ -247,15 +262,9 @@ static vst_status sum_children(looking *self, uint32_t depth, int64_t from_ns,
         vst__pass_open(&self->pass, self->stretch, from_ns, to_ns);
 
     while (status == VST_OK && !ends) {
-        const vst__walk *walk = &self->pass.walk;
-
         status = vst__pass_next(&self->pass, to_ns, &ends);
-        for (size_t i = 0; status == VST_OK && i < walk->span_count; i++) {
-            const vst__walk_span *span = &walk->spans[i];
-            if (span->depth == depth && !(span->flags & VST_SPAN_ASYNC) &&
-                span->start_ns >= from_ns && span->end_ns <= to_ns)
-                *sum_ns += span->end_ns - span->start_ns;
-        }
+        if (status == VST_OK)
+            *sum_ns += vst__pass_time(&self->pass, depth, from_ns, to_ns);
     }
     return status;
 }
@@ -313,9 +322,10 @@ static vst_status args_of(looking *self, const found *at, vst_view_span *span)
                             at->start_ns + HEAD_NS);
     while (status == VST_OK && !ends)
         status = vst__pass_next(&self->pass, at->start_ns + HEAD_NS, &ends);
-    if (status == VST_OK && walk->matcher != NULL &&
-        self->depth < walk->matcher->count) {
-        const vst__frame *frame = &walk->matcher->frames[self->depth];
+    for (size_t i = self->depth;
+         status == VST_OK && walk->matcher != NULL && i < walk->matcher->count;
+         i++) { /* where imports are folded it is further in */
+        const vst__frame *frame = &walk->matcher->frames[i];
         if (frame->args != 0 && frame->start_ns == at->start_ns)
             status = keep_args(span, walk->matcher->args[frame->args - 1].bytes,
                                walk->matcher->args[frame->args - 1].count);

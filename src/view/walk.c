@@ -10,7 +10,7 @@
 
 void vst__reading_init(vst__reading *reading, vst_trace *trace)
 {
-    *reading = (vst__reading){trace, trace->source, trace->clock};
+    *reading = (vst__reading){trace, trace->source, trace->clock, NULL};
 }
 
 vst_status vst__walk_init(vst__walk *walk, const vst__reading *reading)
@@ -29,6 +29,7 @@ vst_status vst__walk_init(vst__walk *walk, const vst__reading *reading)
     walk->clock = reading->clock;
     walk->converter = vst__clockmap_converter(&walk->clock);
     walk->count_until_ns = INT64_MAX;
+    walk->fold.imports = reading->imports;
     walk->decoder = calloc(1, sizeof *walk->decoder);
     return walk->decoder != NULL ? VST_OK : VST_E_NOMEM;
 }
@@ -43,6 +44,7 @@ void vst__walk_free(vst__walk *walk)
     free(walk->segments);
     free(walk->open);
     free(walk->spans);
+    vst__import_fold_free(&walk->fold);
     memset(walk, 0, sizeof *walk);
 }
 
@@ -133,6 +135,9 @@ vst_status vst__walk_open(vst__walk *walk, const vst__stretch *stretch,
     status = take_segments(walk, place, last);
     if (status == VST_OK)
         status = take_open(walk, place);
+    if (status == VST_OK && walk->fold.imports != NULL)
+        status =
+            vst__import_fold_begin(&walk->fold, walk->open, walk->open_count);
     if (status == VST_OK)
         status = fill_tree(walk);
     if (status != VST_OK)
@@ -222,5 +227,7 @@ vst_status vst__walk_next(vst__walk *walk, bool *ends)
         status = vst__walk_finish(walk);
     walk->finished = last || status != VST_OK;
     *ends = walk->finished;
+    if (status == VST_OK && walk->fold.imports != NULL)
+        status = vst__import_fold_batch(walk);
     return status;
 }

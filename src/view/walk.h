@@ -18,11 +18,13 @@
 #include "replay/decode.h"
 #include "replay/far_ends.h"
 #include "view/flame.h"
+#include "view/import_fold.h"
 
 /* A span that is open. */
 typedef struct vst__open {
     int64_t start_ns;
-    uint64_t pair; /* of a BEGIN, else 0 */
+    uint64_t pair; /* of a BEGIN; of an import that is folded, what is known of
+                    * it; else 0 */
     vst_id id;
     uint32_t flags; /* VST_SPAN_… and VST_FRAME_… */
 } vst__open;
@@ -31,15 +33,16 @@ typedef struct vst__walk_span {
     int64_t start_ns, end_ns;
     vst_id id;
     uint32_t flags;
-    uint32_t depth; /* of VST_SPAN_ASYNC: 0 */
-    uint32_t reserved;
+    uint32_t depth;     /* of VST_SPAN_ASYNC: 0 */
+    uint32_t is_import; /* while imports are folded */
 } vst__walk_span;
 
 /* What walks share, and never change: others may use the trace meanwhile. */
 typedef struct vst__reading {
     vst_trace *trace;
     vst__source source;
-    vst__clockmap clock; /* the pieces are the trace's */
+    vst__clockmap clock;        /* the pieces are the trace's */
+    const vst_imports *imports; /* NULL: they are not folded */
 } vst__reading;
 
 /* All records of a thread in a window of the trace. */
@@ -101,6 +104,7 @@ typedef struct vst__walk {
     vst__walk_span *spans; /* of the last batch */
     size_t span_count, span_capacity;
 
+    vst__import_fold fold;
     vst__flame *tree;     /* NULL: nobody wants one */
     const vst_sink *also; /* losses and counters, may be NULL */
     const vst_sink *whole_sink;
@@ -122,5 +126,7 @@ uint64_t vst__walk_words(const vst__walk *walk);
 /* What is open, outermost first; good until the next batch. NULL without
  * memory. */
 const vst__open *vst__walk_open_spans(vst__walk *walk, size_t *count);
+/* The same where imports are not folded. */
+vst__open *vst__walk_all_open(vst__walk *walk, size_t *count);
 
 #endif

@@ -303,6 +303,7 @@ static vst_status match_plain(vst__walk *walk,
     int64_t last_ns = walk->last_ns;
     ruler clock = make_ruler(&walk->clock);
     vst_status status = VST_OK;
+    bool odd = false;
     size_t i;
 
     for (i = 0; i < count; i++) {
@@ -332,7 +333,6 @@ static vst_status match_plain(vst__walk *walk,
         }
         if (kind <= VST_RAISE)
             break;
-        bool odd = false;
         walk->open_count = depth;
         walk->last_ns = last_ns;
         walk->span_count = (size_t)(span - walk->spans);

@@ -124,6 +124,14 @@ vst_status vst__walk_from_matcher(vst__walk *walk)
 
 const vst__open *vst__walk_open_spans(vst__walk *walk, size_t *count)
 {
+    if (walk->fold.imports == NULL || walk->fold.open == NULL)
+        return vst__walk_all_open(walk, count);
+    *count = walk->fold.open_count;
+    return walk->fold.open;
+}
+
+vst__open *vst__walk_all_open(vst__walk *walk, size_t *count)
+{
     if (!walk->plain && copy_frames(walk) != VST_OK)
         return NULL;
     *count = walk->open_count;

@@ -15,7 +15,7 @@
 enum { VST_JSON_NUMBER_MAX = 32 }; /* bytes that writing any number may touch */
 
 /* "00" "01" … "99" */
-extern const char vst__json_pairs[200];
+extern const char vst__json_pairs[201];
 
 #define VST_JSON_EIGHT 100000000u /* the least number of nine digits */
 #define VST_JSON_RARELY(x) __builtin_expect(!!(x), 0)

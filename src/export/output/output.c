@@ -125,13 +125,17 @@ static void *help(void *ctx)
 
     pthread_mutex_lock(&file->lock);
     for (;;) {
+        const char *bytes;
+        size_t count;
+        bool last;
+
         while (!file->busy && !file->ended)
             pthread_cond_wait(&file->changed, &file->lock);
         if (!file->busy)
             break;
-        const char *bytes = file->buffers[!file->filling];
-        size_t count = file->count;
-        bool last = file->last;
+        bytes = file->buffers[!file->filling];
+        count = file->count;
+        last = file->last;
         pthread_mutex_unlock(&file->lock);
         write_buffer(file, bytes, count, last);
         pthread_mutex_lock(&file->lock);

@@ -1,22 +1,34 @@
 // What a flame graph does when it is looked at in a browser: a click on a frame
 // makes it as wide as the picture, ctrl-F or the field searches by regular
 // expression. Part of every .svg that the exporter writes.
+
+/**
+ * A part of the picture, which the exporter wrote: it is always there.
+ * @template {Element} T
+ * @param {T | null} part
+ * @returns {T}
+ */
+function there(part) {
+  if (!part) throw new Error("a part of this picture is missing");
+  return part;
+}
+
 /** @type {NodeListOf<SVGGElement>} */
 const groups = document.querySelectorAll("#frames > g");
 const frames = Array.from(groups).map((g) => ({
-  g, title: g.querySelector("title").textContent, rect: g.querySelector("rect"), text: g.querySelector("text"),
-  x: +g.dataset.x, w: +g.dataset.w, d: +g.dataset.d,
+  g, title: there(g.querySelector("title")).textContent, rect: there(g.querySelector("rect")), text: there(g.querySelector("text")),
+  x: Number(g.dataset.x), w: Number(g.dataset.w), d: Number(g.dataset.d),
 }));
 const WIDTH = 1180, LEFT = 10, CHARACTER = 6.6;
-const found = document.getElementById("found");
-const back = document.getElementById("back");
+const found = there(document.getElementById("found"));
+const back = there(document.getElementById("back"));
 let shown = { x: 0, w: 1, d: 0 };
 
 function label(frame, width) {
   const room = Math.floor((width - 6) / CHARACTER);
   const name = frame.title.slice(0, frame.title.lastIndexOf(" ("));
   if (room < 3) return "";
-  return name.length <= room ? name : name.slice(0, room - 1) + "…";
+  return name.length <= room ? name : "…" + name.slice(name.length - room + 1);
 }
 
 function draw() {
@@ -67,7 +79,7 @@ function search(expression) {
 for (const frame of frames) frame.g.addEventListener("click", () => zoom(frame));
 back.addEventListener("click", () => zoom({ x: 0, w: 1, d: 0 }));
 const ask = () => search(prompt("Search by regular expression (nothing: no search)") || "");
-document.getElementById("search").addEventListener("click", ask);
+there(document.getElementById("search")).addEventListener("click", ask);
 addEventListener("keydown", (event) => {
   if ((event.ctrlKey && event.key === "f") || event.key === "F3") {
     event.preventDefault();

@@ -1,5 +1,5 @@
 /* What Python's pstats reads: a dictionary, as the marshal module writes one,
- * of functions and who called them:
+ * of functions and their callers:
  *
  *   (file, line, name): (primitive calls, calls, self s, total s,
  *                        {(file, line, name): (calls, primitive calls,

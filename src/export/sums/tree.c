@@ -226,10 +226,13 @@ static vst_status add_trace(vst__tree *tree, vst_trace *trace,
     vst_contexts *contexts;
     vst_status status = vst_contexts_create(&contexts);
     vst_sink sink = {.ctx = contexts, .span = add_span, .leave = leave};
+    bool is_told; /* of what went wrong */
 
+    vst_error_set(error, status, 0, 0);
     if (status == VST_OK)
         status = vst_trace_replay(trace, options->window, options->tracer,
                                   &sink, error);
+    is_told = status != VST_OK;
     if (status == VST_OK)
         status = vst_contexts_finish(contexts, &rows, &count);
     if (status == VST_OK && process)
@@ -241,7 +244,8 @@ static vst_status add_trace(vst__tree *tree, vst_trace *trace,
             if (tree->nodes[i].parent == outside)
                 tree->nodes[first].total_ns += tree->nodes[i].total_ns;
     vst_contexts_destroy(contexts);
-    return status == VST_OK ? VST_OK : vst_error_set(error, status, 0, 0);
+    return status == VST_OK || is_told ? status
+                                       : vst_error_set(error, status, 0, 0);
 }
 
 /* ---- what is called by itself ------------------------------------------- */

@@ -110,6 +110,35 @@ static void put_head(vst__timeline *timeline)
     vst__output_text(output, ",\n\"traceEvents\": [\n");
 }
 
+/* Programs add ts and dur as doubles and expect the sum before the end. */
+enum { ROUNDING_NS = 2 };
+
+static const char iteration_start[] = "Iteration Start: "; /* of a profiler */
+
+/* The name that windows go by: that of the profiler in whose place the program
+ * had us record, in quotes; NULL: our own. */
+static const char *find_profiler(const vst_trace *trace)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ "
+                                  "abcdefghijklmnopqrstuvwxyz";
+    const char *json =
+        vst_trace_metadata(trace, VST_TIMELINE_INTERNAL "profiler");
+    size_t count =
+        json != NULL && json[0] == '"' ? strspn(json + 1, letters) : 0;
+
+    return count != 0 && strcmp(json + 1 + count, "\"") == 0 ? json : NULL;
+}
+
+static void put_profiler(vst__timeline *timeline)
+{
+    const char *quoted = vst__chrome_of(timeline)->profiler;
+
+    if (quoted != NULL)
+        vst__output_write(timeline->output, quoted + 1, strlen(quoted) - 2);
+    else
+        vst__output_text(timeline->output, "vestige");
+}
+
 /* A mark across the whole document; of several processes, across its own. */
 static void put_mark(vst__timeline *timeline, const char *name, int64_t time_ns)
 {
@@ -120,6 +149,8 @@ static void put_mark(vst__timeline *timeline, const char *name, int64_t time_ns)
     vst__output_text(output, timeline->process_count > 1 ? "p" : "g");
     vst__output_text(output, "\", \"name\": \"");
     vst__output_text(output, name);
+    if (name == iteration_start)
+        put_profiler(timeline);
     vst__output_text(output, "\", \"pid\": ");
     vst__json_put_u64(output, timeline->process->pid);
     vst__output_text(output, ", \"tid\": ");
@@ -138,7 +169,9 @@ static void put_window(vst__timeline *timeline, const vst__window *window)
     int64_t end_ns = vst__clockmap_to_ns(clock, window->last);
 
     vst__output_text(output, ",\n{\"ph\": \"X\", \"cat\": \"Trace\", "
-                             "\"name\": \"vestige (");
+                             "\"name\": \"");
+    put_profiler(timeline);
+    vst__output_text(output, " (");
     vst__json_put_u64(output, window->number);
     vst__output_text(output, ")\", \"pid\": ");
     vst__json_put_u64(output, timeline->process->pid);
@@ -149,7 +182,11 @@ static void put_window(vst__timeline *timeline, const vst__window *window)
     vst__output_text(output, ", \"dur\": ");
     vst__json_put_us(output, end_ns - start_ns);
     vst__output_text(output, ", \"args\": {\"Op count\": 0}}");
-    put_mark(timeline, "Iteration Start: vestige", start_ns);
+    if (vst__chrome_of(timeline)->profiler != NULL) {
+        vst__chrome_put_windows_place(timeline);
+        end_ns += ROUNDING_NS;
+    }
+    put_mark(timeline, iteration_start, start_ns);
     put_mark(timeline, "Record Window End", end_ns);
 }
 
@@ -173,6 +210,9 @@ static vst_status write_process(vst__timeline *timeline,
     if (status != VST_OK)
         return status;
     vst__chrome_of(timeline)->has_nodes = nodes != 0;
+    vst__chrome_of(timeline)->profiler = find_profiler(trace);
+    vst__chrome_of(timeline)->overloads =
+        vst_trace_metadata(trace, VST_TIMELINE_INTERNAL "overloads") != NULL;
     status = vst__chrome_make_heads(timeline);
     if (status != VST_OK)
         return vst_error_set(error, status, 0, 0);
@@ -183,6 +223,10 @@ static vst_status write_process(vst__timeline *timeline,
     vst__chrome_free_heads(timeline);
     if (status == VST_OK)
         vst__timeline_put_flows(timeline);
+    if (status == VST_OK) {
+        status = vst__timeline_put_states(timeline);
+        vst_error_set(error, status, 0, 0);
+    }
     timeline->serials_before = timeline->serial_max;
     for (size_t i = 0; status == VST_OK && i < process->window_count; i++)
         put_window(timeline, &trace->windows[process->first_window + i]);
@@ -220,6 +264,9 @@ static vst_status write_chrome(vst_trace *const *traces, size_t count,
         .end = vst__chrome_put_end,
         .point = vst__chrome_put_point,
         .memory = vst__chrome_put_memory_instant,
+        .state = vst__chrome_put_state,
+        .lane = vst__chrome_put_lane,
+        .task = vst__chrome_put_task,
     };
     vst__chrome chrome = {.timeline = {.drawing = &drawing, .output = output}};
     vst__timeline *timeline = &chrome.timeline;

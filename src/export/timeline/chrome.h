@@ -11,6 +11,7 @@
 typedef struct vst__chrome_head {
     char *bytes; /* NULL: not made yet */
     size_t count;
+    size_t name_end;
     vst_definition_kind kind;
     bool is_step; /* of the program's, as its profiler counts them */
     int32_t line;
@@ -23,7 +24,9 @@ typedef struct vst__chrome {
     vst__chrome_head *heads;  /* one for each definition */
     vst__chrome_head unknown; /* for the id that lost its definition last */
     vst_id unknown_id;
-    bool has_nodes; /* of an execution trace */
+    bool has_nodes;       /* of an execution trace */
+    const char *profiler; /* whose place we took, in quotes; NULL: nobody's */
+    bool overloads; /* operators are shown by the names of their overloads */
 
     /* Of the thread that is being replayed: the text between an event's head
      * and its time. Behind it the digits that times have in common while they
@@ -41,7 +44,7 @@ static inline vst__chrome *vst__chrome_of(const vst__timeline *timeline)
 
 /* ---- chrome.c ----------------------------------------------------------- */
 
-/* A value that somebody else made: as it is if it is JSON, else as text. */
+/* A value that the program gave: as it is if it is JSON, else as text. */
 void vst__chrome_put_value(vst__output *output, const char *json);
 
 /* ---- chrome_events.c ---------------------------------------------------- */
@@ -64,11 +67,25 @@ void vst__chrome_free_heads(vst__timeline *timeline);
 /* Names and places of timeline->process and its threads; the first event of the
  * document has no comma before it. */
 void vst__chrome_put_process(vst__timeline *timeline);
+/* The place of the windows' track once more: torch writes such an event between
+ * a window and its marks, and clients count on the order. */
+void vst__chrome_put_windows_place(vst__timeline *timeline);
+/* A head with the overload's name behind the operator's, where the span has
+ * one. The caller frees its bytes. */
+vst_status vst__chrome_add_overload(const vst__chrome_head *head,
+                                    const vst_span *span,
+                                    vst__chrome_head *overloaded);
 void vst__chrome_put_end(vst__timeline *timeline, const vst__arrow_end *end);
+void vst__chrome_put_lane(vst__timeline *timeline, uint32_t thread,
+                          uint32_t tid, const char *name, size_t name_len);
+void vst__chrome_put_task(vst__timeline *timeline, const vst__task_span *span);
 void vst__chrome_put_point(vst__timeline *timeline, const char *name,
                            int64_t time_ns, uint64_t bytes);
 void vst__chrome_put_memory_instant(vst__timeline *timeline, const char *name,
                                     const vst_memory_event *event,
                                     uint64_t size);
+
+/* On the track of the thread's states. */
+void vst__chrome_put_state(vst__timeline *timeline, const vst__state *state);
 
 #endif

@@ -1,9 +1,11 @@
 /* What a Chrome trace says beside the events of a replay: names and places of
- * processes and threads, arrows, and memory.
+ * processes and threads, overloads, arrows, and memory.
  *
  * Memory is a `[memory]` instant for each allocation and free, in torch's form,
  * and a counter of the bytes that are live. Clients pair the instants by Addr,
  * and take Bytes that are not positive for a free. One thread at a time. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <vestige/memory.h>
@@ -28,14 +30,20 @@ static char *put_text(char *at, const char *text)
 
 /* ---- processes and threads ---------------------------------------------- */
 
-/* An event about a process or a thread, up to the value it tells. */
+/* An event about a process or a thread, up to the value it tells. In another
+ * profiler's place it has the time that that one gives it: when the first
+ * window began. */
 static void put_about(vst__timeline *timeline, const char *name, uint32_t tid,
                       const char *what)
 {
     vst__output *output = timeline->output;
-    vst__clockmap *clock = &timeline->trace->clock;
-    int64_t time_ns =
-        vst__clockmap_to_ns(clock, timeline->trace->header.start.ticks);
+    const vst_trace *trace = timeline->trace;
+    const vst__timeline_process *process = timeline->process;
+    bool has_place = vst__chrome_of(timeline)->profiler != NULL;
+    vst_ticks start = has_place && process->window_count != 0
+                          ? trace->windows[process->first_window].first
+                          : trace->header.start.ticks;
+    int64_t time_ns = vst__clockmap_to_ns(&timeline->trace->clock, start);
 
     vst__output_text(output, "{\"ph\": \"M\", \"name\": \"");
     vst__output_text(output, name);
@@ -67,6 +75,22 @@ static void put_about_thread(vst__timeline *timeline, uint32_t tid,
     vst__output_text(output, "}},\n");
     put_about(timeline, "thread_sort_index", tid, "sort_index");
     vst__json_put_u64(output, place);
+}
+
+/* The track of a thread's states lies below its own: viewers put tracks of the
+ * same place in the order of their numbers. */
+static void put_about_states(vst__timeline *timeline,
+                             const vst__timeline_track *track,
+                             const vst_trace_thread *thread, uint64_t place)
+{
+    char name[128];
+    int count = snprintf(name, sizeof name, "states of %.*s",
+                         (int)(thread->name_len < 100 ? thread->name_len : 100),
+                         thread->name);
+
+    if (thread->name_len == 0)
+        count = snprintf(name, sizeof name, "states of thread %u", track->tid);
+    put_about_thread(timeline, track->states_tid, name, (size_t)count, place);
 }
 
 static void put_name(vst__timeline *timeline)
@@ -103,12 +127,125 @@ void vst__chrome_put_process(vst__timeline *timeline)
                       timeline->process_count > 1 ? index : process->pid);
     put_about_thread(timeline, process->windows_tid, windows,
                      sizeof windows - 1, 0);
-    for (size_t i = 0; i < trace->thread_count; i++)
-        if (process->tracks[i].shown)
-            put_about_thread(timeline, process->tracks[i].tid,
-                             trace->threads[i].name, trace->threads[i].name_len,
-                             i + 1);
+    for (size_t i = 0; i < trace->thread_count; i++) {
+        const vst__timeline_track *track = &process->tracks[i];
+
+        if (!track->shown)
+            continue;
+        put_about_thread(timeline, track->tid, trace->threads[i].name,
+                         trace->threads[i].name_len, i + 1);
+        if (track->states_tid != 0)
+            put_about_states(timeline, track, &trace->threads[i], i + 1);
+    }
     vst__output_text(output, "}}");
+}
+
+void vst__chrome_put_state(vst__timeline *timeline, const vst__state *state)
+{
+    static const char *const names[] = {
+        [VST_THREAD_UNKNOWN] = "?",
+        [VST_THREAD_WAITS] = "waiting",
+        [VST_THREAD_RUNS] = "running",
+        [VST_THREAD_PREEMPTED] = "preempted",
+    };
+    size_t index = (size_t)(state->thread - timeline->trace->threads);
+    vst__output *output = timeline->output;
+
+    vst__output_text(output, ",\n{\"ph\": \"X\", \"cat\": \"thread_state\", "
+                             "\"name\": \"");
+    vst__output_text(output, names[state->what]);
+    vst__output_text(output, "\", \"pid\": ");
+    vst__json_put_u64(output, timeline->process->pid);
+    vst__output_text(output, ", \"tid\": ");
+    vst__json_put_u64(output, timeline->process->tracks[index].states_tid);
+    vst__output_text(output, ", \"ts\": ");
+    vst__json_put_us(output, vst__timeline_time(timeline, state->start_ns));
+    vst__output_text(output, ", \"dur\": ");
+    vst__json_put_us(output, state->end_ns - state->start_ns);
+    vst__output_text(output, "}");
+}
+
+void vst__chrome_put_windows_place(vst__timeline *timeline)
+{
+    vst__output_text(timeline->output, ",\n");
+    put_about(timeline, "thread_sort_index", timeline->process->windows_tid,
+              "sort_index");
+    vst__output_text(timeline->output, "0}}");
+}
+
+/* ---- tasks --------------------------------------------------------------- */
+
+/* In the same place as its thread: clients put those behind each other. */
+void vst__chrome_put_lane(vst__timeline *timeline, uint32_t thread,
+                          uint32_t tid, const char *name, size_t name_len)
+{
+    const vst_trace_thread *found =
+        vst_trace_thread_find(timeline->trace, thread);
+    size_t place =
+        found != NULL ? (size_t)(found - timeline->trace->threads) + 1 : 0;
+
+    vst__output_text(timeline->output, ",\n");
+    put_about(timeline, "thread_name", tid, "name");
+    vst__json_string(timeline->output, name, name_len);
+    vst__output_text(timeline->output, "}},\n");
+    put_about(timeline, "thread_sort_index", tid, "sort_index");
+    vst__json_put_u64(timeline->output, place);
+    vst__output_text(timeline->output, "}}");
+}
+
+void vst__chrome_put_task(vst__timeline *timeline, const vst__task_span *span)
+{
+    vst__output *output = timeline->output;
+
+    vst__output_text(output, ",\n{\"ph\": \"X\", \"cat\": \"");
+    vst__output_text(output, span->is_wait ? "await" : "task");
+    vst__output_text(output, "\", \"name\": ");
+    vst__json_string(output, span->name, span->name_len);
+    vst__output_text(output, ", \"pid\": ");
+    vst__json_put_u64(output, timeline->process->pid);
+    vst__output_text(output, ", \"tid\": ");
+    vst__json_put_u64(output, span->tid);
+    vst__output_text(output, ", \"ts\": ");
+    vst__json_put_us(output, vst__timeline_time(timeline, span->start_ns));
+    vst__output_text(output, ", \"dur\": ");
+    vst__json_put_us(output, span->end_ns - span->start_ns);
+    vst__output_text(output, ", \"args\": {\"task\": ");
+    vst__json_put_u64(output, span->task);
+    vst__output_text(output, "}}");
+}
+
+/* ---- overloads ---------------------------------------------------------- */
+
+vst_status vst__chrome_add_overload(const vst__chrome_head *head,
+                                    const vst_span *span,
+                                    vst__chrome_head *overloaded)
+{
+    static const char key[] = "\"Overload name\": \"";
+    size_t key_count = sizeof key - 1, count = 0;
+    const char *end = span->args + span->args_len, *name = NULL;
+    char *at;
+
+    if (span->op != NULL && span->args_len != 0)
+        name = memmem(span->args, span->args_len, key, key_count);
+    if (name == NULL)
+        return VST_OK;
+    name += key_count;
+    while (name + count < end && name[count] != '"' && name[count] != '\\')
+        count++;
+    if (count == 0 || name + count == end || name[count] != '"')
+        return VST_OK;
+    *overloaded = *head;
+    overloaded->count = head->count + 1 + count;
+    at = overloaded->bytes = malloc(overloaded->count);
+    if (at == NULL)
+        return VST_E_NOMEM;
+    memcpy(at, head->bytes, head->name_end);
+    at += head->name_end;
+    *at++ = '.';
+    memcpy(at, name, count);
+    memcpy(at + count, head->bytes + head->name_end,
+           head->count - head->name_end);
+    return VST_OK;
 }
 
 /* ---- arrows ------------------------------------------------------------- */

@@ -85,6 +85,7 @@ static vst_status make_head(vst__timeline *timeline,
     at = put_text(at, vst__chrome_category(definition->kind));
     at = PUT(at, "\", \"name\": \"");
     at = put_name(at, definition);
+    head->name_end = (size_t)(at - head->bytes);
     at = PUT(at, "\", \"pid\": ");
     at = vst__json_u64(at, timeline->process->pid);
     at = PUT(at, ", \"tid\": ");
@@ -247,7 +248,7 @@ static char *put_flags(char *at, uint32_t flags)
     return at;
 }
 
-/* Commits up to `at`, then writes arguments that somebody else made; returns
+/* Commits up to `at`, then writes arguments that the program gave; returns
  * where to go on. */
 static char *put_args(vst__output *output, char *at, const char *args,
                       size_t count)
@@ -302,11 +303,25 @@ static char *put_ids(const vst__timeline *timeline, char *at,
     return vst__json_u64(at, serial);
 }
 
+static char *put_import(const vst__timeline *timeline, char *at,
+                        const vst_span *span)
+{
+    char module[VST_IMPORT_NAME_MAX];
+    size_t length =
+        vst_import_name(timeline->trace, span->import, span->module, module);
+
+    vst__output_commit(timeline->output, PUT(at, ", \"imports\": "));
+    vst__json_string(timeline->output, module, length);
+    return vst__output_reserve(timeline->output, EVENT_MAX);
+}
+
 static char *finish_args(vst__timeline *timeline, char *at,
                          const vst_span *span)
 {
     if (span->flags != 0)
         at = put_flags(at, span->flags);
+    if (span->flags & VST_SPAN_IMPORT)
+        at = put_import(timeline, at, span);
     if (span->total_allocations != 0) {
         at = PUT(at, ", \"Allocated Bytes\": ");
         at = vst__json_u64(at, span->total_bytes);
@@ -342,15 +357,14 @@ static vst_status write_async(vst__timeline *timeline,
     return timeline->output->status;
 }
 
-vst_status vst__chrome_write_span(vst__timeline *timeline, const vst_span *span)
+static vst_status write_with_head(vst__timeline *timeline,
+                                  const vst__chrome_head *head,
+                                  const vst_span *span)
 {
     uint32_t thread = span->thread;
-    const vst__chrome_head *head;
-    vst_status status = find_head(timeline, span->id, &head);
+    vst_status status = VST_OK;
     char *at;
 
-    if (status != VST_OK)
-        return status;
     if (timeline->serials_before + span->serial > timeline->serial_max)
         timeline->serial_max = timeline->serials_before + span->serial;
     if (span->flags & VST_SPAN_ASYNC) {
@@ -368,7 +382,29 @@ vst_status vst__chrome_write_span(vst__timeline *timeline, const vst_span *span)
     if (span->op != NULL)
         status =
             vst__timeline_note_operator(timeline, span, timeline->thread_tid);
+    if (span->flags & VST_SPAN_STEP && status == VST_OK)
+        status = vst__timeline_note_step(timeline, span);
     return status != VST_OK ? status : timeline->output->status;
+}
+
+vst_status vst__chrome_write_span(vst__timeline *timeline, const vst_span *span)
+{
+    vst__chrome_head overloaded;
+    const vst__chrome_head *head;
+    vst_status status = find_head(timeline, span->id, &head);
+
+    if (status != VST_OK)
+        return status;
+    if (!vst__chrome_of(timeline)->overloads)
+        return write_with_head(timeline, head, span);
+    overloaded = *head;
+    overloaded.bytes = NULL;
+    status = vst__chrome_add_overload(head, span, &overloaded);
+    if (status == VST_OK)
+        status = write_with_head(
+            timeline, overloaded.bytes != NULL ? &overloaded : head, span);
+    free(overloaded.bytes);
+    return status;
 }
 
 static vst_status write_span(void *ctx, const vst_span *span)

@@ -244,6 +244,11 @@ static vst_status write_process(vst__perfetto *self,
     }
     if (status == VST_OK)
         vst__timeline_put_flows(timeline);
+    self->state_thread = NULL;
+    if (status == VST_OK) {
+        status = vst__timeline_put_states(timeline);
+        vst_error_set(error, status, 0, 0);
+    }
     timeline->serials_before = timeline->serial_max;
     for (size_t i = 0; status == VST_OK && i < process->window_count; i++) {
         status = put_window(self, &trace->windows[process->first_window + i]);

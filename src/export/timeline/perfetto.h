@@ -50,6 +50,8 @@ enum {
     VST_PF_EVENT_NAME = 23,
     VST_PF_EVENT_COUNTER_VALUE = 30,
     VST_PF_EVENT_DOUBLE_COUNTER_VALUE = 44,
+    VST_PF_EVENT_FLOW_IDS = 47,
+    VST_PF_EVENT_LAST_FLOW_IDS = 48,
 
     VST_PF_INTERNED_CATEGORIES = 1,
     VST_PF_INTERNED_EVENT_NAMES = 2,
@@ -83,6 +85,8 @@ typedef enum vst__pf_category {
     VST_PF_MEMORY,
     VST_PF_FWDBWD,
     VST_PF_STARTS,
+    VST_PF_TASK,
+    VST_PF_AWAIT,
     VST_PF_CATEGORIES
 } vst__pf_category;
 
@@ -122,6 +126,11 @@ typedef struct vst__perfetto {
 
     vst__intern *keys; /* of arguments */
     uint32_t key_count;
+
+    /* For perfetto_states.c: the processor of the thread whose states are being
+     * written, and that of the next one. */
+    const vst_trace_thread *state_thread;
+    uint32_t state_cpu, next_cpu;
 
     /* Of the thread that is being replayed. */
     uint64_t thread_uuid;
@@ -199,5 +208,9 @@ void vst__pf_free_names(vst__perfetto *self);
 /* ---- perfetto_beside.c -------------------------------------------------- */
 
 extern const vst__drawing vst__perfetto_drawing;
+
+/* ---- perfetto_states.c -------------------------------------------------- */
+
+void vst__pf_draw_state(vst__timeline *timeline, const vst__state *state);
 
 #endif

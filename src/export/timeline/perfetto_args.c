@@ -90,6 +90,8 @@ static void put_categories(vst__proto *packet, bool all)
         [VST_PF_MEMORY] = "cpu_instant_event",
         [VST_PF_FWDBWD] = "fwdbwd",
         [VST_PF_STARTS] = "process",
+        [VST_PF_TASK] = "task",
+        [VST_PF_AWAIT] = "await",
     };
     size_t interned = vst__proto_open(packet, VST_PF_PACKET_INTERNED_DATA);
 

@@ -13,18 +13,43 @@ static void note(vst__perfetto *self, vst_status status)
         self->status = status;
 }
 
+static vst__pf_category category_of(const char *arrow)
+{
+    if (strcmp(arrow, "process") == 0)
+        return VST_PF_STARTS;
+    return strcmp(arrow, "task") == 0 ? VST_PF_TASK : VST_PF_FWDBWD;
+}
+
 /* An end of an arrow is an event in the old form, which binds to the span that
  * is open at its time: the spans are in the file already. */
+/* On a track that is no thread's the old form has no effect: there an arrow
+ * goes from one mark to another. */
+static void draw_mark(vst__perfetto *self, const vst__arrow_end *end)
+{
+    vst__pf_open_event(self, VST_PF_INSTANT, VST_PF_TASK);
+    vst__proto_u64(&self->event, VST_PF_EVENT_TRACK_UUID,
+                   vst__pf_thread_uuid(self, end->process, end->tid));
+    vst__proto_text(&self->event, VST_PF_EVENT_NAME, end->name);
+    vst__proto_fixed64(&self->event,
+                       end->is_head ? VST_PF_EVENT_LAST_FLOW_IDS
+                                    : VST_PF_EVENT_FLOW_IDS,
+                       end->id);
+    note(self, vst__pf_write_event(self, VST_PERFETTO_BESIDE, end->time_ns));
+}
+
 static void draw_end(vst__timeline *timeline, const vst__arrow_end *end)
 {
     enum { PHASE = 2, UNSCOPED_ID = 6, BIND_TO_ENCLOSING = 12 };
     vst__perfetto *self = of(timeline);
-    bool starts = strcmp(end->category, "process") == 0;
+    vst__pf_category category = category_of(end->category);
     size_t legacy;
 
+    if (category == VST_PF_TASK) {
+        draw_mark(self, end);
+        return;
+    }
     vst__proto_clear(&self->event);
-    vst__proto_u64(&self->event, VST_PF_EVENT_CATEGORY_IIDS,
-                   starts ? VST_PF_STARTS : VST_PF_FWDBWD);
+    vst__proto_u64(&self->event, VST_PF_EVENT_CATEGORY_IIDS, category);
     vst__proto_u64(&self->event, VST_PF_EVENT_TRACK_UUID,
                    vst__pf_thread_uuid(self, end->process, end->tid));
     vst__proto_text(&self->event, VST_PF_EVENT_NAME, end->name);
@@ -108,9 +133,43 @@ static void draw_memory(vst__timeline *timeline, const char *name,
     note(self, vst__pf_write_event(self, BESIDE, event->time_ns));
 }
 
+static void draw_lane(vst__timeline *timeline, uint32_t thread, uint32_t tid,
+                      const char *name, size_t name_len)
+{
+    vst__perfetto *self = of(timeline);
+    const vst__timeline_process *process = timeline->process;
+    uint32_t under = vst__timeline_tid(process, thread);
+
+    note(self, vst__pf_put_track(self, vst__pf_thread_uuid(self, process, tid),
+                                 vst__pf_thread_uuid(self, process, under),
+                                 VST_PF_TRACK_OF_SPANS, name, name_len));
+}
+
+static void draw_task(vst__timeline *timeline, const vst__task_span *span)
+{
+    vst__perfetto *self = of(timeline);
+    uint64_t uuid = vst__pf_thread_uuid(self, timeline->process, span->tid);
+    vst__pf_category category = span->is_wait ? VST_PF_AWAIT : VST_PF_TASK;
+    size_t text;
+
+    vst__pf_open_event(self, VST_PF_BEGIN, category);
+    vst__proto_u64(&self->event, VST_PF_EVENT_TRACK_UUID, uuid);
+    text = vst__proto_open(&self->event, VST_PF_EVENT_NAME);
+    vst__proto_raw_utf8(&self->event, span->name, span->name_len);
+    vst__proto_close(&self->event, text);
+    vst__pf_arg_u64(self, VST_PERFETTO_BESIDE, "task", span->task);
+    note(self, vst__pf_write_event(self, VST_PERFETTO_BESIDE, span->start_ns));
+    vst__pf_open_event(self, VST_PF_END, category);
+    vst__proto_u64(&self->event, VST_PF_EVENT_TRACK_UUID, uuid);
+    note(self, vst__pf_write_event(self, VST_PERFETTO_BESIDE, span->end_ns));
+}
+
 const vst__drawing vst__perfetto_drawing = {
     .span = vst__pf_draw_span,
     .end = draw_end,
     .point = draw_point,
     .memory = draw_memory,
+    .state = vst__pf_draw_state,
+    .lane = draw_lane,
+    .task = draw_task,
 };

@@ -2,8 +2,8 @@
  * span is two packets; of one without arguments, whose name its sequence knows,
  * they are put together from a few bytes that are ready. One thread at a time.
  *
- * Calls do not carry the numbers by which Chrome's format tells who called
- * whom: here the tree is in the file itself. */
+ * Chrome's format numbers calls, so that each can name its caller. Here calls
+ * have no such numbers, because the file itself holds the tree. */
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -194,6 +194,12 @@ static void put_args(vst__perfetto *self, uint32_t number, const vst_span *span,
         vst__pf_arg_u64(self, number, "Allocated Bytes", span->total_bytes);
         vst__pf_arg_u64(self, number, "Self Allocated Bytes", span->self_bytes);
     }
+    if (span->flags & VST_SPAN_IMPORT) {
+        char module[VST_IMPORT_NAME_MAX];
+        vst__pf_arg_text(self, number, "imports", module,
+                         vst_import_name(self->timeline.trace, span->import,
+                                         span->module, module));
+    }
     if (span->args_len != 0)
         vst__pf_args_json(self, number, span->args, span->args_len);
 }
@@ -333,7 +339,8 @@ vst_status vst__pf_draw_span(vst__timeline *timeline, const vst_span *span)
         return status;
     if (VST_LIKELY(
             name != NULL && name->is_call && span->args_len == 0 &&
-            (span->flags & ~(uint32_t)VST_SPAN_RECURSIVE) == 0 &&
+            (span->flags &
+             ~(uint32_t)(VST_SPAN_RECURSIVE | VST_SPAN_MACHINERY)) == 0 &&
             span->total_allocations == 0 &&
             vst__pf_set_has(&self->sequences[number].names, name->iid))) {
         write_fast(self, number, span, name);
@@ -343,6 +350,8 @@ vst_status vst__pf_draw_span(vst__timeline *timeline, const vst_span *span)
     if (status == VST_OK && span->op != NULL)
         status =
             vst__timeline_note_operator(timeline, span, timeline->thread_tid);
+    if (status == VST_OK && span->flags & VST_SPAN_STEP)
+        status = vst__timeline_note_step(timeline, span);
     return status;
 }
 

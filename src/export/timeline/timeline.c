@@ -65,6 +65,7 @@ vst_status vst__timeline_begin(vst__timeline *timeline,
 void vst__timeline_end(vst__timeline *timeline)
 {
     vst__timeline_forget_flows(timeline);
+    vst__timeline_forget_tasks(timeline);
     for (size_t i = 0; i < timeline->process_count; i++) {
         free(timeline->processes[i].tracks);
         free(timeline->processes[i].starts);

@@ -6,8 +6,9 @@
  *
  * Shared by timeline.c (beginning, end, replaying), timeline_process.c
  * (processes and threads), timeline_memory.c (allocations and frees),
- * timeline_flows.c (operators and their gradients) and timeline_arrows.c (which
- * process started which). One thread at a time. */
+ * timeline_flows.c (operators and their gradients), timeline_tasks.c (lanes of
+ * tasks), timeline_arrows.c (which process started which) and timeline_states.c
+ * (when threads ran). One thread at a time. */
 #ifndef VST_EXPORT_TIMELINE_H
 #define VST_EXPORT_TIMELINE_H
 
@@ -16,6 +17,7 @@
 #include "base/map64.h"
 #include "export/output/json.h"
 #include "export/output/output.h"
+#include "replay/running.h"
 #include "store/reader.h"
 
 /* How keys of our own metadata begin. */
@@ -24,7 +26,8 @@
 /* A thread as the document shows it. */
 typedef struct vst__timeline_track {
     uint32_t tid;
-    bool shown; /* recorded something in the windows exported */
+    uint32_t states_tid; /* of a track of its states; 0: there is none */
+    bool shown;          /* recorded something in the windows exported */
 } vst__timeline_track;
 
 /* So many definitions of functions that start processes are looked for. */
@@ -79,6 +82,23 @@ typedef struct vst__arrow_end {
     bool is_head;
 } vst__arrow_end;
 
+/* What a thread did for a while. */
+typedef struct vst__state {
+    const vst_trace_thread *thread;
+    vst__thread_state what, next;
+    int64_t start_ns, end_ns;
+} vst__state;
+
+/* A step of a task, or the wait after it, on the task's lane. */
+typedef struct vst__task_span {
+    uint32_t tid;  /* of the lane */
+    uint32_t task; /* number */
+    int64_t start_ns, end_ns;
+    const char *name;
+    size_t name_len;
+    bool is_wait;
+} vst__task_span;
+
 /* How the parts of a timeline are written. */
 typedef struct vst__drawing {
     vst_status (*span)(vst__timeline *timeline, const vst_span *span);
@@ -90,6 +110,13 @@ typedef struct vst__drawing {
      * is that of the block. */
     void (*memory)(vst__timeline *timeline, const char *name,
                    const vst_memory_event *event, uint64_t size);
+    /* NULL: it cannot be drawn. */
+    void (*state)(vst__timeline *timeline, const vst__state *state);
+    /* A lane of tasks under a thread, before what is on it. These two may be
+     * NULL: tasks are not drawn. */
+    void (*lane)(vst__timeline *timeline, uint32_t thread, uint32_t tid,
+                 const char *name, size_t name_len);
+    void (*task)(vst__timeline *timeline, const vst__task_span *span);
 } vst__drawing;
 
 struct vst__timeline {
@@ -115,6 +142,8 @@ struct vst__timeline {
     size_t flow_count, flow_capacity;
     vst__map64 flow_of; /* thread and sequence number -> 1 + index */
     uint64_t last_flow; /* of all processes */
+
+    struct vst__timeline_tasks *tasks; /* of timeline_tasks.c; NULL: none yet */
 };
 
 /* A time as the document has it. Two traces of which one is damaged may be
@@ -175,10 +204,30 @@ vst_status vst__timeline_note_operator(vst__timeline *timeline,
 void vst__timeline_put_flows(vst__timeline *timeline);
 void vst__timeline_forget_flows(vst__timeline *timeline);
 
+/* ---- timeline_states.c -------------------------------------------------- */
+
+/* The states of the threads of timeline->process, where its trace has any. */
+vst_status vst__timeline_put_states(vst__timeline *timeline);
+
+/* ---- timeline_tasks.c --------------------------------------------------- */
+
+/* Has the sink draw the tasks of timeline->process, if the format shows them.
+ */
+void vst__timeline_watch_tasks(vst__timeline *timeline, vst_sink *sink);
+/* A span with VST_SPAN_STEP, when it is written. */
+vst_status vst__timeline_note_step(vst__timeline *timeline,
+                                   const vst_span *span);
+/* Arrows of work for thread pools, once the spans are written. */
+void vst__timeline_put_work(vst__timeline *timeline);
+void vst__timeline_forget_tasks(vst__timeline *timeline);
+
 /* ---- timeline_arrows.c -------------------------------------------------- */
 
 /* Finds each process's parent. */
 void vst__timeline_find_parents(vst__timeline *timeline);
+/* The tid by which a thread is shown, by its number. */
+uint32_t vst__timeline_tid(const vst__timeline_process *process,
+                           uint32_t number);
 /* Has the sink note what the arrows of timeline->process need. */
 void vst__timeline_watch(vst__timeline *timeline, vst_sink *sink);
 /* Once all processes are written. */

@@ -111,7 +111,8 @@ void vst__timeline_find_parents(vst__timeline *timeline)
 
 /* ---- while a process is replayed ---------------------------------------- */
 
-static uint32_t shown_tid(const vst__timeline_process *process, uint32_t number)
+uint32_t vst__timeline_tid(const vst__timeline_process *process,
+                           uint32_t number)
 {
     const vst_trace_thread *thread =
         vst_trace_thread_find(process->trace, number);
@@ -165,7 +166,7 @@ static vst_status note_start(vst__timeline_process *process,
     starts[process->start_count++] = (vst__timeline_start){
         .start_ns = span->start_ns,
         .end_ns = span->end_ns,
-        .tid = shown_tid(process, span->thread),
+        .tid = vst__timeline_tid(process, span->thread),
         .how = how,
     };
     return VST_OK;
@@ -185,13 +186,14 @@ static vst_status watch_span(void *ctx, const vst_span *span)
             status = note_start(process, span, process->starter_how[i]);
     if (process->first_tid == 0 || span->start_ns < process->first_ns) {
         process->first_ns = span->start_ns;
-        process->first_tid = shown_tid(process, span->thread);
+        process->first_tid = vst__timeline_tid(process, span->thread);
     }
     return status == VST_OK ? timeline->drawing->span(timeline, span) : status;
 }
 
 void vst__timeline_watch(vst__timeline *timeline, vst_sink *sink)
 {
+    vst__timeline_watch_tasks(timeline, sink);
     if (timeline->process->has_children)
         find_starters(timeline->process);
     if (timeline->process->has_children || timeline->process->parent != NULL)

@@ -73,12 +73,13 @@ void vst__timeline_put_flows(vst__timeline *timeline)
 {
     for (size_t i = 0; i < timeline->flow_count; i++) {
         const vst__timeline_flow *flow = &timeline->flows[i];
+        vst__arrow_end end;
 
         if (flow->forward_tid == 0 || flow->backward_tid == 0 ||
             flow->forward_ns > flow->backward_ns)
             continue;
         timeline->last_flow++;
-        vst__arrow_end end = {
+        end = (vst__arrow_end){
             .process = timeline->process,
             .tid = flow->forward_tid,
             .time_ns = flow->forward_ns,
@@ -92,6 +93,7 @@ void vst__timeline_put_flows(vst__timeline *timeline)
         end.is_head = true;
         timeline->drawing->end(timeline, &end);
     }
+    vst__timeline_put_work(timeline);
     vst__timeline_forget_flows(timeline);
 }
 

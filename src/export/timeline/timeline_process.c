@@ -60,6 +60,8 @@ static vst_status assign_tids(vst__timeline_process *process)
                                                    : (uint32_t)claims[i].number;
     }
     process->windows_tid = ++next;
+    for (size_t i = 0; vst__trace_has_switches(trace) && i < count; i++)
+        process->tracks[i].states_tid = ++next;
     free(claims);
     return VST_OK;
 }

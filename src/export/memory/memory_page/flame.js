@@ -47,8 +47,8 @@ function showFlame() {
   };
   path.reverse().forEach((node, depth) => put(node, depth, 0, width, true));
   const scale = width / (bytes[root] || 1), todo = [[root, path.length, 0]];
-  while (todo.length) {
-    const [node, depth, at] = todo.pop();
+  for (let step; (step = todo.pop()); ) {
+    const [node, depth, at] = step;
     put(node, depth, at, node === root ? width : bytes[node] * scale, false);
     const children = [];
     for (let child = tree.first[node]; child >= 0; child = tree.next[child])

@@ -45,7 +45,7 @@ function showNotes() {
   const notes = [];
   if (process.sampled) notes.push("Allocations were sampled: numbers are estimates, ± their standard error.");
   if (process.lost) notes.push(many(process.lost, "record") + " could not be kept and are missing here.");
-  if (process.dropped) notes.push("Older records were dropped to stay within the bound of the recording.");
+  if (process.dropped) notes.push("Older records were dropped to stay within the limit of size or time.");
   if (!process.complete) notes.push("The recording was not finished: its end is where its records end.");
   if (process.leftOut) notes.push(many(process.leftOut, "small stack") + " of " +
     number(process.leftOut + process.parents.length) + " are put together as (others).");

@@ -2,37 +2,50 @@
 
 let cursor = -1;
 
-function drawUsage() {
-  const canvas = $("usage"), points = process.points, ratio = window.devicePixelRatio || 1;
-  const width = canvas.clientWidth, height = canvas.clientHeight, style = getComputedStyle(document.documentElement);
-  const color = name => style.getPropertyValue(name).trim();
-  const left = 74, bottom = 24, top = 22, right = 14;
+const MARGIN = {left: 74, right: 14, top: 22, bottom: 24};
+
+/** Where things are on the canvas, and what draws on it. */
+function usageChart(canvas) {
+  const ratio = window.devicePixelRatio || 1, style = getComputedStyle(document.documentElement);
+  const width = canvas.clientWidth, height = canvas.clientHeight;
   canvas.width = width * ratio;
   canvas.height = height * ratio;
   const g = canvas.getContext("2d");
   g.scale(ratio, ratio);
   g.font = "12px system-ui, sans-serif";
   g.clearRect(0, 0, width, height);
-  if (!points.length) return;
-  const end = Math.max(points[points.length - 1][2], 1);
-  const resident = process.residentPoints || [];
+  const points = process.points, resident = process.residentPoints || [];
+  const end = points.length ? Math.max(points[points.length - 1][2], 1) : 1;
   const most = Math.max(process.peak.bytes, ...resident.map(point => point[1]), 1);
-  const x = ns => left + (width - left - right) * ns / end;
-  const y = bytes => height - bottom - (height - bottom - top) * bytes / (most);
+  const inner = {width: width - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom};
+  return {
+    g, width, height, points, resident, end, most,
+    color: name => style.getPropertyValue(name).trim(),
+    x: ns => MARGIN.left + inner.width * ns / end,
+    y: bytes => height - MARGIN.bottom - inner.height * bytes / most,
+    timeAt: offset => (offset - MARGIN.left) / inner.width * end,
+  };
+}
+
+function drawAxes({g, x, y, color, width, height, end, most}) {
   g.strokeStyle = color("--edge");
   g.fillStyle = color("--faint");
   g.textAlign = "right";
   g.textBaseline = "middle";
   for (let i = 0; i <= 4; i++) {
     const bytes = most * i / 4;
-    g.beginPath(); g.moveTo(left, y(bytes) + .5); g.lineTo(width - right, y(bytes) + .5); g.stroke();
-    g.fillText(size(bytes), left - 8, y(bytes));
+    g.beginPath(); g.moveTo(MARGIN.left, y(bytes) + .5); g.lineTo(width - MARGIN.right, y(bytes) + .5); g.stroke();
+    g.fillText(size(bytes), MARGIN.left - 8, y(bytes));
   }
   g.textBaseline = "alphabetic";
   for (let i = 0; i <= 5; i++) {
     g.textAlign = i === 0 ? "left" : i === 5 ? "right" : "center";
     g.fillText(time(Math.round(end * i / 5)), x(end * i / 5), height - 6);
   }
+}
+
+/** The curve, and the area below it. A point has the most of a stretch of time and its last value. */
+function drawLive({g, x, y, color, points, end}) {
   g.beginPath();
   g.moveTo(x(0), y(0));
   let last = 0;
@@ -49,49 +62,70 @@ function drawUsage() {
   g.lineTo(x(end), y(0));
   g.fillStyle = color("--area");
   g.fill();
-  if (resident.length) {
-    g.beginPath();
-    for (const [maxAt, max, lastAt, then] of resident) {
-      g.lineTo(x(Math.max(maxAt, 0)), y(max));
-      g.lineTo(x(Math.max(lastAt, 0)), y(then));
-    }
-    g.strokeStyle = g.fillStyle = color("--resident");
-    g.stroke();
-    const [at, bytes] = resident[resident.length - 1].slice(2);
-    g.textAlign = "right";
-    g.textBaseline = "middle";
-    g.fillText("resident", x(Math.min(at, end)), Math.max(y(bytes) - 10, 8));
+}
+
+function drawResident({g, x, y, color, resident, end}) {
+  if (!resident.length) return;
+  g.beginPath();
+  for (const [maxAt, max, lastAt, then] of resident) {
+    g.lineTo(x(Math.max(maxAt, 0)), y(max));
+    g.lineTo(x(Math.max(lastAt, 0)), y(then));
   }
-  const peakX = x(process.peak_ns - process.firstNs);
+  g.strokeStyle = g.fillStyle = color("--resident");
+  g.stroke();
+  const [at, bytes] = resident[resident.length - 1].slice(2);
+  g.textAlign = "right";
+  g.textBaseline = "middle";
+  g.fillText("resident", x(Math.min(at, end)), Math.max(y(bytes) - 10, 8));
+}
+
+function drawPeak({g, x, y, color, width}) {
+  const bytes = process.peak.bytes, peakX = x(process.peak_ns - process.firstNs), onRight = peakX > width / 2;
   g.strokeStyle = g.fillStyle = color("--peak");
   g.setLineDash([4, 3]);
-  g.beginPath(); g.moveTo(peakX, y(0)); g.lineTo(peakX, y(process.peak.bytes)); g.stroke();
+  g.beginPath(); g.moveTo(peakX, y(0)); g.lineTo(peakX, y(bytes)); g.stroke();
   g.setLineDash([]);
-  g.beginPath(); g.arc(peakX, y(process.peak.bytes), 4, 0, 7); g.fill();
-  g.textAlign = peakX > width / 2 ? "right" : "left";
+  g.beginPath(); g.arc(peakX, y(bytes), 4, 0, 7); g.fill();
+  g.textAlign = onRight ? "right" : "left";
   g.textBaseline = "middle";
-  g.fillText("peak " + size(process.peak.bytes), peakX + (peakX > width / 2 ? -2 : 2), y(process.peak.bytes) - 13);
-  if (cursor >= 0 && cursor < points.length) {
-    const [at, bytes] = points[cursor];
-    g.fillStyle = color("--text");
-    g.fillRect(x(at) - .5, top, 1, height - bottom - top);
-    g.beginPath(); g.arc(x(at), y(bytes), 3, 0, 7); g.fill();
-    const seen = resident.findLast(point => point[0] <= at);
-    $("usage-told").textContent = size(bytes) + (seen ? ", " + size(seen[1]) + " resident," : "") + " after " + time(at);
-  } else {
-    $("usage-told").textContent = "";
+  g.fillText("peak " + size(bytes), peakX + (onRight ? -2 : 2), y(bytes) - 13);
+}
+
+/** The line at the cursor. Returns what the text beside the chart says about that moment. */
+function drawCursor({g, x, y, color, height, points, resident}) {
+  if (cursor < 0 || cursor >= points.length) return "";
+  const [at, bytes] = points[cursor];
+  g.fillStyle = color("--text");
+  g.fillRect(x(at) - .5, MARGIN.top, 1, height - MARGIN.bottom - MARGIN.top);
+  g.beginPath(); g.arc(x(at), y(bytes), 3, 0, 7); g.fill();
+  const seen = resident.findLast(point => point[0] <= at);
+  return size(bytes) + (seen ? ", " + size(seen[1]) + " resident," : "") + " after " + time(at);
+}
+
+/** The index of the first point that ends at that time or later; that of the last if none does. */
+function pointAt(points, at) {
+  let low = 0, high = points.length - 1;
+  while (low < high) {
+    const middle = low + high >> 1;
+    if (points[middle][2] < at) low = middle + 1; else high = middle;
   }
+  return low;
+}
+
+function drawUsage() {
+  const canvas = $("usage"), chart = usageChart(canvas);
+  if (!chart.points.length) return;
+  drawAxes(chart);
+  drawLive(chart);
+  drawResident(chart);
+  drawPeak(chart);
+  $("usage-told").textContent = drawCursor(chart);
   canvas.onpointermove = event => {
-    const at = (event.offsetX - left) / (width - left - right) * end;
-    let low = 0, high = points.length - 1;
-    while (low < high) {
-      const middle = low + high >> 1;
-      if (points[middle][2] < at) low = middle + 1; else high = middle;
-    }
-    cursor = low;
+    cursor = pointAt(chart.points, chart.timeAt(event.offsetX));
     drawUsage();
   };
 }
+
 $("usage").addEventListener("pointerleave", () => { cursor = -1; drawUsage(); });
 $("usage").addEventListener("keydown", event => {
   const step = {ArrowLeft: -1, ArrowRight: 1, PageUp: -50, PageDown: 50}[event.key];

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "memory/objects.h"
+#include "objects/objects.h"
 #include "os/os.h"
 
 enum { FIRST_RANGES = 4096, HEAD_MAX = 64 };
@@ -44,11 +44,12 @@ static bool add(vst__protection *p, const struct vst__protected_range *range)
     if (p->count == p->capacity) {
         size_t capacity = p->capacity ? p->capacity * 2 : FIRST_RANGES;
         void *ranges = vst__os_pages(capacity * sizeof *p->ranges);
+        size_t count;
         if (ranges == NULL)
             return false;
         if (p->count)
             memcpy(ranges, p->ranges, p->count * sizeof *p->ranges);
-        size_t count = p->count;
+        count = p->count;
         vst__protection_free(p);
         p->ranges = ranges;
         p->capacity = capacity;
@@ -65,9 +66,10 @@ bool vst__protection_read(vst__protection *p)
     size_t length = 0;
     bool fine = true;
     ssize_t got = 0;
+    int fd;
 
     *p = (vst__protection){.ranges = NULL};
-    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
     while (fine && ((got = read(fd, part, sizeof part)) > 0 ||

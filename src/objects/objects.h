@@ -1,16 +1,14 @@
-/* The loaded libraries: what is in one, how its memory is protected, and going
- * over all of them to change where they call to. All of it allocates nothing
- * but pages, and takes no lock that a hook of an allocator takes. */
-#ifndef VST_MEMORY_OBJECTS_H
-#define VST_MEMORY_OBJECTS_H
+/* The loaded libraries: what is in one, how its memory is protected, and
+ * changing where it calls to. All of it allocates nothing but pages, and takes
+ * no lock that a hook of an allocator takes. */
+#ifndef VST_OBJECTS_OBJECTS_H
+#define VST_OBJECTS_OBJECTS_H
 
 #include <elf.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <vestige/memory.h>
 
 /* ---- objects.c: one of them --------------------------------------------- */
 
@@ -72,22 +70,5 @@ typedef struct vst__patching {
 /* Makes an object call the hooks, or no longer. False: it is still being
  * loaded. */
 bool vst__patch_object(const vst__object *object, vst__patching *patching);
-
-/* ---- scan.c: all of them ------------------------------------------------ */
-
-typedef struct vst__scan_counts {
-    uint64_t objects, patched, left_alone;
-} vst__scan_counts;
-
-/* What scans do from now on: hooks go in, if there are any, and libraries are
- * told to recording, if there is one. */
-void vst__scan_begin(const vst__hook *hooks, size_t count,
-                     const void *malloc_in_use, vst_recording *recording);
-/* Looks at what was loaded since the last one. */
-void vst__scan(void);
-/* Takes all hooks out, wherever they still are. */
-void vst__scan_end(const vst__hook *hooks, size_t count,
-                   vst__scan_counts *counts);
-void vst__scan_after_fork(void);
 
 #endif

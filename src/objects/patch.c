@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "memory/objects.h"
+#include "objects/objects.h"
 
 #if defined(__x86_64__)
 enum {
@@ -60,15 +60,16 @@ static bool store(void **slot, void *from, void *to, const vst__patching *p)
     uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE);
     void *page = (void *)((uintptr_t)slot & ~(size - 1));
     int access = vst__protection_at(p->protection, (uintptr_t)slot);
+    bool is_closed, done;
 
     if (access < 0)
         return false;
-    bool is_closed = !(access & PROT_WRITE);
+    is_closed = !(access & PROT_WRITE);
     if (is_closed && mprotect(page, size, access | PROT_WRITE) != 0)
         return false;
     /* The loader may resolve a slot just now; then it has the last word. */
-    bool done = __atomic_compare_exchange_n(slot, &from, to, false,
-                                            __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    done = __atomic_compare_exchange_n(slot, &from, to, false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_RELAXED);
     if (is_closed)
         mprotect(page, size, access);
     return done;

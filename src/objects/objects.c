@@ -1,5 +1,5 @@
 /* One loaded library, as the loader shows it. Any thread. */
-#include "memory/objects.h"
+#include "objects/objects.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -163,7 +163,7 @@ void vst__objects_own(uintptr_t *start, uintptr_t *end)
 /* A program that is not position-independent and takes the address of a
  * function stands in for it: the address is then one in the program that jumps
  * through a slot, and a hook that called it would call itself. The symbol there
- * says that it is none of its own. */
+ * says that the program does not define it. */
 static bool is_stand_in(const void *address)
 {
     const ElfW(Sym) *symbol = NULL;

@@ -1,0 +1,164 @@
+/* Tasks: what an event loop runs in turns on one thread. This header is the
+ * specification of what is recorded of them (VST_ESCAPE_TASK), and the
+ * interface to what replay adds up for each task.
+ *
+ * A task runs in steps. A step is a call of the task's coroutine: the ENTER of
+ * that call is followed by a TASK escape, and the step lasts as long as the
+ * call. Right before the call's end there may be another one, that says what
+ * the task waits for now, or that it has ended. If an exception is thrown into
+ * a task that waits inside several coroutines, these are called one after the
+ * other instead of one inside the other; then the step has several calls, and
+ * only the last of them is followed by a wait or an end. */
+#ifndef VESTIGE_TASKS_H
+#define VESTIGE_TASKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "record.h"
+#include "span.h"
+#include "status.h"
+#include "wire.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- the record ---------------------------------------------------------- */
+
+/* The payload's first word: what (8 bits), number of the task << 8 (32 bits).
+ * Numbers are given out one after the other from 1, in one file. The words
+ * behind it: */
+typedef enum vst_task_what {
+    /* The call on top is a step of the task. Nothing, or where the task is
+     * introduced the byte length of its name and its bytes */
+    VST_TASK_STEP = 1,
+    /* The task has this name from now on: the same */
+    VST_TASK_NAMED = 2,
+    /* The step ends here, and the task waits: vst_task_awaits | id of the
+     * innermost function that waits << 32, address of the object that it waits
+     * for, number of the task if that is one (0: not known) */
+    VST_TASK_AWAITS = 3,
+    /* The task ends here: 0, or 1 if an exception ends it */
+    VST_TASK_ENDS = 4,
+    /* Whoever waits for the object with this address may go on: address. The
+     * task's number is 0 */
+    VST_TASK_WAKES = 5,
+    /* Work is handed to another thread, or begins there: address of the object
+     * that stands for it. The task's number is 0 */
+    VST_TASK_SUBMITS = 6,
+    VST_TASK_RUNS = 7
+} vst_task_what;
+
+/* What kind of object a task waits for. */
+typedef enum vst_task_awaits {
+    VST_AWAITS_NOTHING = 0, /* the other tasks shall have their turn */
+    VST_AWAITS_FUTURE = 1,
+    VST_AWAITS_TASK = 2,
+    VST_AWAITS_GATHER = 3, /* several futures */
+    VST_AWAITS_OTHER = 4
+} vst_task_awaits;
+
+enum { VST_TASK_NAME_MAX = 200 }; /* bytes; what is longer is cut */
+
+static inline uint64_t vst_task_word(vst_task_what what, uint32_t task)
+{
+    return (uint64_t)task << 8 | (uint64_t)what;
+}
+
+/* Records a payload as above; other than WAKES, behind the record before it and
+ * at the same time. The same rule as vst_record. */
+VST_API void vst_record_task(const uint64_t *payload, uint32_t words);
+/* The same for STEP with a name, and NAMED. */
+VST_API void vst_record_task_name(vst_task_what what, uint32_t task,
+                                  const char *name, size_t length);
+
+/* ---- reading: what happens to a task ------------------------------------- */
+
+/* What sink->task gets, when it is met. Texts are valid during the call. */
+typedef struct vst_task_event {
+    vst_task_what what;
+    uint32_t task; /* of a WAKES, SUBMITS or RUNS: the one whose step this is
+                    * inside of, 0: none */
+    uint32_t thread;
+    int64_t time_ns; /* of a STEP: when the call began */
+    vst_id id;       /* of the span on top, 0: none */
+    bool
+        goes_on; /* of a STEP: it lies inside a step of the same task already */
+    const char *name; /* NULL: it is not told here */
+    size_t name_len;
+    vst_task_awaits awaits;
+    vst_id awaiting;
+    uint64_t address;
+    uint32_t awaited; /* number of a task */
+    bool raised;
+} vst_task_event;
+
+/* ---- reading: tasks ------------------------------------------------------ */
+
+typedef enum vst_task_end {
+    VST_TASK_OPEN = 0, /* it waited still, or ran, when the recording ended */
+    VST_TASK_RETURNED = 1,
+    VST_TASK_RAISED = 2
+} vst_task_end;
+
+/* "open", "returned", "raised". */
+VST_API const char *vst_task_end_name(vst_task_end end);
+
+typedef struct vst_task {
+    uint32_t number, thread;
+    vst_id id; /* of its coroutine function, as far as it is known */
+    vst_task_end end;
+    const char *name;
+    size_t name_len;
+    int64_t start_ns, end_ns; /* of its first and last step */
+    uint64_t steps;
+    int64_t running_ns;  /* in all steps */
+    int64_t awaiting_ns; /* between them */
+    int64_t longest_ns, longest_at_ns;
+} vst_task;
+
+/* How long the tasks of a coroutine function waited for one thing. */
+typedef struct vst_task_await {
+    vst_id id;       /* of the coroutine function */
+    vst_id awaiting; /* of the innermost function that waited */
+    vst_task_awaits awaits;
+    uint64_t count;
+    int64_t ns;
+} vst_task_await;
+
+/* What made a task go on. */
+typedef struct vst_task_waker {
+    bool is_known;
+    uint32_t task; /* whose step did, 0: a callback of the event loop */
+    uint32_t thread;
+    vst_id id; /* of the function that did, or of the task that ended */
+    int64_t time_ns;
+} vst_task_waker;
+
+/* Adds up the tasks of a trace, from the events and spans of a replay. One
+ * thread at a time. */
+typedef struct vst_tasks vst_tasks;
+
+VST_API vst_status vst_tasks_create(vst_tasks **tasks);
+VST_API void vst_tasks_destroy(vst_tasks *tasks);
+VST_API vst_status vst_tasks_event(vst_tasks *tasks,
+                                   const vst_task_event *event);
+/* Of a STEP, after it was added: what made the task go on. Not known: it is the
+ * task's first step, or the trace does not tell. */
+VST_API vst_task_waker vst_tasks_waker(const vst_tasks *tasks);
+/* Spans that are no steps are ignored. */
+VST_API vst_status vst_tasks_span(vst_tasks *tasks, const vst_span *span);
+/* Valid until the next event or span. NULL: there is no such task. */
+VST_API const vst_task *vst_tasks_find(const vst_tasks *tasks, uint32_t number);
+/* In order of their first step. */
+VST_API size_t vst_tasks_count(const vst_tasks *tasks);
+VST_API const vst_task *vst_tasks_at(const vst_tasks *tasks, size_t index);
+VST_API size_t vst_tasks_await_count(const vst_tasks *tasks);
+VST_API const vst_task_await *vst_tasks_await_at(const vst_tasks *tasks,
+                                                 size_t index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

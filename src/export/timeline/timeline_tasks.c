@@ -1,0 +1,409 @@
+/* Tasks on a timeline: each has a lane under its thread, with its steps, the
+ * waits between them, and an arrow from what ended a wait to the step that
+ * follows.
+ *
+ * Lanes are given out as tasks begin. The first LANES_EACH tasks of a coroutine
+ * function get one each. After that a task takes over the lane of one that has
+ * ended. Where LANES_MAX tasks of a function are under way, all further ones
+ * share a lane, which has their steps and not their waits: steps of one thread
+ * do not overlap.
+ *
+ * And work that is handed to a thread pool: an arrow from there to where it
+ * runs. One thread at a time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <vestige/tasks.h>
+
+#include "base/grow.h"
+#include "export/timeline/timeline.h"
+
+enum { LANES_EACH = 16, LANES_MAX = 64, TEXT_MAX = 400 };
+
+#define TID_MAX UINT32_C(0x7fffffff)
+
+/* The lanes of a coroutine function on a thread. */
+typedef struct family {
+    uint32_t *free; /* tids of lanes whose task has ended */
+    size_t free_count, free_capacity, lanes;
+    uint32_t shared; /* tid of the lane of all others; 0: none yet */
+} family;
+
+typedef struct shown {
+    uint32_t tid;
+    bool is_shared;
+    size_t family;
+    int64_t end_ns;       /* of its last step */
+    bool waits;           /* since then */
+    bool will_wait, ends; /* said of the step that runs */
+    vst_task_awaits awaits;
+    vst_id awaiting;
+    uint32_t awaited;
+    vst_task_waker waker; /* of the step that runs */
+} shown;
+
+/* Work is handed to a thread pool, or runs. */
+typedef struct work {
+    uint64_t object;
+    int64_t time_ns;
+    uint32_t tid;
+    bool runs;
+} work;
+
+struct vst__timeline_tasks {
+    work *work;
+    size_t work_count, work_capacity;
+    vst_tasks *all;
+    shown *shown;
+    size_t count, capacity;
+    vst__map64 of; /* a task's number -> 1 + index */
+    family *families;
+    size_t family_count, family_capacity;
+    vst__map64 family_of; /* thread and function -> 1 + index */
+    uint32_t last_tid;
+};
+
+static struct vst__timeline_tasks *tasks_of(vst__timeline *timeline)
+{
+    struct vst__timeline_tasks *tasks = timeline->tasks;
+
+    if (tasks != NULL)
+        return tasks;
+    tasks = calloc(1, sizeof *tasks);
+    if (tasks == NULL || vst_tasks_create(&tasks->all) != VST_OK) {
+        free(tasks);
+        return NULL;
+    }
+    tasks->last_tid = timeline->process->windows_tid;
+    timeline->tasks = tasks;
+    return tasks;
+}
+
+void vst__timeline_forget_tasks(vst__timeline *timeline)
+{
+    struct vst__timeline_tasks *tasks = timeline->tasks;
+
+    if (tasks == NULL)
+        return;
+    for (size_t i = 0; i < tasks->family_count; i++)
+        free(tasks->families[i].free);
+    vst_tasks_destroy(tasks->all);
+    free(tasks->work);
+    vst__map64_free(&tasks->of);
+    vst__map64_free(&tasks->family_of);
+    free(tasks->families);
+    free(tasks->shown);
+    free(tasks);
+    timeline->tasks = NULL;
+}
+
+static shown *find(const struct vst__timeline_tasks *tasks, uint32_t number)
+{
+    const uint64_t *place = vst__map64_find(&tasks->of, number);
+
+    return place != NULL ? &tasks->shown[*place - 1] : NULL;
+}
+
+/* ---- texts --------------------------------------------------------------- */
+
+static size_t append(char *text, size_t count, const char *bytes, size_t more)
+{
+    if (more > TEXT_MAX - count)
+        more = TEXT_MAX - count;
+    memcpy(text + count, bytes, more);
+    return count + more;
+}
+
+static size_t append_name(const vst__timeline *timeline, char *text,
+                          size_t count, vst_id id)
+{
+    const vst_definition *d = vst_trace_definition(timeline->trace, id);
+
+    return d != NULL ? append(text, count, d->name, d->name_len)
+                     : append(text, count, "?", 1);
+}
+
+/* `await Queue.get`, `await task w1` */
+static size_t say_await(const vst__timeline *timeline, const shown *s,
+                        vst_id own, char *text)
+{
+    static const char *const kinds[] = {"turn", "future", "task", "gather",
+                                        "other"};
+    const vst_task *awaited =
+        s->awaited != 0 ? vst_tasks_find(timeline->tasks->all, s->awaited)
+                        : NULL;
+    size_t count = append(text, 0, "await ", 6);
+
+    if (s->awaiting != 0 && s->awaiting != own)
+        return append_name(timeline, text, count, s->awaiting);
+    count = append(text, count, kinds[s->awaits], strlen(kinds[s->awaits]));
+    if (awaited != NULL && awaited->name_len != 0) {
+        count = append(text, count, " ", 1);
+        count = append(text, count, awaited->name, awaited->name_len);
+    }
+    return count;
+}
+
+/* ---- lanes --------------------------------------------------------------- */
+
+static family *family_for(struct vst__timeline_tasks *tasks,
+                          const vst_task_event *event)
+{
+    uint64_t *place = vst__map64_put(&tasks->family_of,
+                                     (uint64_t)event->thread << 32 | event->id);
+    family *grown;
+
+    if (place == NULL)
+        return NULL;
+    if (*place == 0) {
+        grown = vst__grow(tasks->families, &tasks->family_capacity,
+                          tasks->family_count + 1, sizeof *grown);
+        if (grown == NULL)
+            return NULL;
+        tasks->families = grown;
+        grown[tasks->family_count] = (family){0};
+        *place = ++tasks->family_count;
+    }
+    return &tasks->families[*place - 1];
+}
+
+/* A new lane is named by its task as long as there are few. */
+static void draw_lane(vst__timeline *timeline, const family *f, uint32_t tid,
+                      const vst_task *task)
+{
+    char text[TEXT_MAX];
+    size_t count = 0;
+
+    if (tid == f->shared) {
+        count = append(text, count, "more tasks: ", 12);
+    } else if (f->lanes <= LANES_EACH && task->name_len != 0) {
+        count = append(text, count, task->name, task->name_len);
+        count = append(text, count, ": ", 2);
+    }
+    count = append_name(timeline, text, count, task->id);
+    timeline->drawing->lane(timeline, task->thread, tid, text, count);
+}
+
+static uint32_t new_tid(struct vst__timeline_tasks *tasks)
+{
+    return tasks->last_tid < TID_MAX ? ++tasks->last_tid : tasks->last_tid;
+}
+
+static uint32_t take_lane(vst__timeline *timeline, family *f,
+                          const vst_task_event *event)
+{
+    const vst_task *task = vst_tasks_find(timeline->tasks->all, event->task);
+    uint32_t tid;
+
+    if (f->lanes >= LANES_EACH && f->free_count != 0)
+        return f->free[--f->free_count];
+    if (f->lanes >= LANES_MAX && f->shared != 0)
+        return f->shared;
+    tid = new_tid(timeline->tasks);
+    if (f->lanes++ >= LANES_MAX)
+        f->shared = tid;
+    draw_lane(timeline, f, tid, task);
+    return tid;
+}
+
+static vst_status give_lane_back(struct vst__timeline_tasks *tasks,
+                                 const shown *s)
+{
+    family *f = &tasks->families[s->family];
+    uint32_t *grown =
+        vst__grow(f->free, &f->free_capacity, f->free_count + 1, sizeof *grown);
+
+    if (grown == NULL)
+        return VST_E_NOMEM;
+    f->free = grown;
+    grown[f->free_count++] = s->tid;
+    return VST_OK;
+}
+
+static shown *add(vst__timeline *timeline, const vst_task_event *event)
+{
+    struct vst__timeline_tasks *tasks = timeline->tasks;
+    family *f = family_for(tasks, event);
+    shown *grown = vst__grow(tasks->shown, &tasks->capacity, tasks->count + 1,
+                             sizeof *grown);
+    uint64_t *place;
+
+    if (grown == NULL || f == NULL)
+        return NULL;
+    tasks->shown = grown;
+    place = vst__map64_put(&tasks->of, event->task);
+    if (place == NULL)
+        return NULL;
+    grown += tasks->count++;
+    *place = tasks->count;
+    *grown = (shown){.tid = take_lane(timeline, f, event),
+                     .family = (size_t)(f - tasks->families)};
+    grown->is_shared = grown->tid == f->shared;
+    return grown;
+}
+
+/* ---- what happens -------------------------------------------------------- */
+
+static void draw_arrow(vst__timeline *timeline, const char *name,
+                       uint32_t from_tid, int64_t from_ns, uint32_t tid,
+                       int64_t time_ns)
+{
+    vst__arrow_end end = {
+        .process = timeline->process,
+        .tid = from_tid,
+        .time_ns = from_ns < time_ns ? from_ns : time_ns,
+        .category = "task",
+        .name = name,
+        .id = ++timeline->last_flow,
+    };
+
+    timeline->drawing->end(timeline, &end);
+    end.tid = tid;
+    end.time_ns = time_ns;
+    end.is_head = true;
+    timeline->drawing->end(timeline, &end);
+}
+
+static vst_status begin_step(vst__timeline *timeline,
+                             const vst_task_event *event)
+{
+    vst_task_waker waker = vst_tasks_waker(timeline->tasks->all);
+    shown *s = find(timeline->tasks, event->task);
+    const vst_task *task;
+    char text[TEXT_MAX];
+
+    if (event->goes_on)
+        return VST_OK;
+    if (s == NULL)
+        s = add(timeline, event);
+    if (s == NULL)
+        return VST_E_NOMEM;
+    task = vst_tasks_find(timeline->tasks->all, event->task);
+    if (s->waits && !s->is_shared && event->time_ns > s->end_ns)
+        timeline->drawing->task(
+            timeline, &(vst__task_span){
+                          .tid = s->tid,
+                          .task = event->task,
+                          .start_ns = s->end_ns,
+                          .end_ns = event->time_ns,
+                          .name = text,
+                          .name_len = say_await(timeline, s, task->id, text),
+                          .is_wait = true});
+    s->waits = false;
+    s->waker = waker;
+    return timeline->output->status;
+}
+
+static vst_status note_work(vst__timeline *timeline,
+                            const vst_task_event *event)
+{
+    struct vst__timeline_tasks *tasks = timeline->tasks;
+    work *grown = vst__grow(tasks->work, &tasks->work_capacity,
+                            tasks->work_count + 1, sizeof *grown);
+
+    if (grown == NULL)
+        return VST_E_NOMEM;
+    tasks->work = grown;
+    grown[tasks->work_count++] =
+        (work){event->address, event->time_ns,
+               vst__timeline_tid(timeline->process, event->thread),
+               event->what == VST_TASK_RUNS};
+    return VST_OK;
+}
+
+static int by_object_and_time(const void *a, const void *b)
+{
+    const work *x = a, *y = b;
+
+    if (x->object != y->object)
+        return x->object < y->object ? -1 : 1;
+    return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+/* An object's memory may serve for another piece of work later: a run belongs
+ * to what was handed over last before it. */
+void vst__timeline_put_work(vst__timeline *timeline)
+{
+    struct vst__timeline_tasks *tasks = timeline->tasks;
+    size_t count = tasks != NULL ? tasks->work_count : 0;
+
+    if (count != 0)
+        qsort(tasks->work, count, sizeof *tasks->work, by_object_and_time);
+    for (size_t i = 1; i < count; i++) {
+        const work *from = &tasks->work[i - 1], *to = &tasks->work[i];
+        if (from->object == to->object && !from->runs && to->runs)
+            draw_arrow(timeline, "submit", from->tid, from->time_ns, to->tid,
+                       to->time_ns);
+    }
+}
+
+static vst_status on_task(void *ctx, const vst_task_event *event)
+{
+    vst__timeline *timeline = ctx;
+    struct vst__timeline_tasks *tasks = tasks_of(timeline);
+    vst_status status =
+        tasks != NULL ? vst_tasks_event(tasks->all, event) : VST_E_NOMEM;
+    shown *s;
+
+    if (status == VST_OK &&
+        (event->what == VST_TASK_SUBMITS || event->what == VST_TASK_RUNS))
+        return note_work(timeline, event);
+    if (status != VST_OK || event->task == 0)
+        return status;
+    if (event->what == VST_TASK_STEP)
+        return begin_step(timeline, event);
+    s = find(tasks, event->task);
+    if (s == NULL)
+        return VST_OK;
+    if (event->what == VST_TASK_AWAITS) {
+        s->will_wait = true;
+        s->awaits = event->awaits;
+        s->awaiting = event->awaiting;
+        s->awaited = event->awaited;
+    } else if (event->what == VST_TASK_ENDS) {
+        s->ends = true;
+    } else if (event->what == VST_TASK_NAMED && !s->is_shared) {
+        draw_lane(timeline, &tasks->families[s->family], s->tid,
+                  vst_tasks_find(tasks->all, event->task));
+    }
+    return timeline->output->status;
+}
+
+vst_status vst__timeline_note_step(vst__timeline *timeline,
+                                   const vst_span *span)
+{
+    struct vst__timeline_tasks *tasks = timeline->tasks;
+    shown *s = tasks != NULL ? find(tasks, span->task) : NULL;
+    const vst_task *task;
+
+    if (s == NULL)
+        return VST_OK;
+    task = vst_tasks_find(tasks->all, span->task);
+    timeline->drawing->task(timeline,
+                            &(vst__task_span){.tid = s->tid,
+                                              .task = span->task,
+                                              .start_ns = span->start_ns,
+                                              .end_ns = span->end_ns,
+                                              .name = task->name,
+                                              .name_len = task->name_len});
+    /* Behind the step: clients look for the span that an arrow points to. */
+    if (s->waker.is_known)
+        draw_arrow(timeline, "wakes",
+                   vst__timeline_tid(timeline->process, s->waker.thread),
+                   s->waker.time_ns, s->tid, span->start_ns);
+    s->waker.is_known = false;
+    s->end_ns = span->end_ns;
+    s->waits = s->will_wait;
+    s->will_wait = false;
+    if (!s->ends || s->is_shared)
+        return VST_OK;
+    s->ends = false;
+    return give_lane_back(tasks, s);
+}
+
+void vst__timeline_watch_tasks(vst__timeline *timeline, vst_sink *sink)
+{
+    vst__timeline_forget_tasks(timeline);
+    if (timeline->drawing->task != NULL)
+        sink->task = on_task;
+}

@@ -1,0 +1,383 @@
+/* The hooks of <vestige/waits.h>: what the library that has the language's lock
+ * calls in place of pthread_cond_timedwait and pthread_cond_wait. Any thread of
+ * the program, with a mutex of that library's held. So the hooks take no lock
+ * and do nothing with files: a wait is stored in the thread's own buffer, and
+ * where that has no room, or the thread has not joined the recording, the wait
+ * is kept for the thread's next record. A thread may be in one call for long
+ * and wait many times in it: there is room for a second's worth of the shortest
+ * waits. Waits for anything else pass through.
+ *
+ * One wait for the lock is many timed waits, because the thread looks every few
+ * milliseconds who has it. They are one record, which names the thread that had
+ * the lock for most of the time, as far as this thread has seen.
+ *
+ * Nobody waits for the hooks' code to be left: it stays loaded, and a thread
+ * that comes out of a wait after the end finds that nothing is watched. */
+#include "record/lock_waits.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "objects/objects.h"
+#include "os/os.h"
+
+enum {
+    WAIT_WORDS = 3,
+    FEW = 4,    /* that a thread keeps before it joins a recording */
+    MANY = 2048 /* and after that */
+};
+
+typedef struct wait_record {
+    uint64_t payload[WAIT_WORDS];
+} wait_record;
+
+/* Of one thread, its own. */
+typedef struct thread_waits {
+    const void **learn; /* see vst_lock_learn */
+    uint64_t watch;     /* number of the watch that the rest belongs to */
+    vst_ticks began;    /* of the wait in progress, 0: there is none */
+    vst_ticks seen;     /* when the timed wait in progress began */
+    uintptr_t holder;   /* who had the lock for most of it, */
+    uint64_t majority;  /* by how many ticks more than all others */
+    uint32_t kept_count;
+    uint32_t lost; /* waits that could not be kept either */
+    wait_record few[FEW];
+    wait_record *many; /* MANY of them, mapped; NULL: not yet */
+} thread_waits;
+
+static VST_THREAD_LOCAL thread_waits here VST_TLS_MODEL;
+
+/* seq_cst on both sides: a thread that counts itself inside, and then finds the
+ * lock still watched, is waited for by vst_lock_watch(). */
+static const vst_lock *watched;
+static uint32_t inside;
+static uint64_t watch_number; /* changed while nothing is watched */
+
+/* Constant while any hook is in. */
+static struct {
+    __typeof__(&pthread_cond_timedwait) timedwait;
+    __typeof__(&pthread_cond_wait) wait;
+} real;
+
+/* ---- recording a wait ---------------------------------------------------- */
+
+static bool is_ready(const vst__writer *writer)
+{
+    return writer->hot.epoch == vst_record_epoch() &&
+           writer->chunk.words != NULL;
+}
+
+/* The next record takes the slow path, which stores what is kept. */
+static void ask_for_slow_path(vst__writer *writer)
+{
+    if (is_ready(writer))
+        writer->hot.limit = writer->hot.cursor;
+}
+
+static void keep(const wait_record *wait)
+{
+    uint32_t at = here.kept_count;
+
+    if (at >= FEW + (here.many != NULL ? MANY : 0)) {
+        here.lost++;
+        return;
+    }
+    *(at < FEW ? &here.few[at] : &here.many[at - FEW]) = *wait;
+    here.kept_count++;
+}
+
+static void store(vst__writer *writer, const wait_record *wait, vst_ticks now)
+{
+    vst__writer_fixed(writer, vst_word_escape(VST_ESCAPE_WAIT, WAIT_WORDS, 0),
+                      wait->payload, now);
+}
+
+static void record(vst_ticks began, vst_ticks ended, uintptr_t holder)
+{
+    vst__writer *writer = (vst__writer *)vst_thread_buffer;
+    const wait_record wait = {
+        {began, ended,
+         (uint64_t)vst__thread_number(holder) << 32 | VST_WAIT_GIL}};
+
+    if (here.kept_count == 0 && is_ready(writer) &&
+        vst__writer_has_room(writer, 1 + WAIT_WORDS)) {
+        store(writer, &wait, ended);
+        return;
+    }
+    keep(&wait);
+    ask_for_slow_path(writer);
+}
+
+/* Between these two, the thread's chunk is not taken away. */
+static bool go_in(const vst_lock *lock)
+{
+    __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&watched, __ATOMIC_SEQ_CST) == lock)
+        return true;
+    __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+    return false;
+}
+
+static void go_out(void)
+{
+    __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+}
+
+/* What is left of an earlier watch is of no use. */
+static void begin_anew(void)
+{
+    uint64_t number = __atomic_load_n(&watch_number, __ATOMIC_RELAXED);
+
+    if (here.watch == number)
+        return;
+    here.watch = number;
+    here.began = 0;
+    here.kept_count = here.lost = 0;
+}
+
+size_t vst__lock_waits_kept(void)
+{
+    if (VST_LIKELY(here.kept_count == 0))
+        return 0;
+    begin_anew();
+    return here.kept_count * (1u + WAIT_WORDS);
+}
+
+/* Pages that nobody writes to take no memory. */
+void vst__lock_waits_join(void)
+{
+    if (here.many == NULL)
+        here.many = vst__os_pages(MANY * sizeof *here.many);
+}
+
+void vst__lock_waits_leave(void)
+{
+    wait_record *many = here.many;
+
+    here.kept_count = 0;
+    here.many = NULL;
+    if (many != NULL)
+        vst__os_unmap(many, MANY * sizeof *many);
+}
+
+/* With the time of the record before: the one that follows was made already. */
+void vst__lock_waits_store(vst__writer *writer)
+{
+    for (uint32_t i = 0; i < here.kept_count; i++)
+        store(writer, i < FEW ? &here.few[i] : &here.many[i - FEW],
+              writer->hot.last);
+    for (uint32_t i = 0; i < here.lost; i++)
+        vst__writer_count_lost(writer);
+    here.kept_count = here.lost = 0;
+}
+
+/* ---- the hooks ----------------------------------------------------------- */
+
+/* Weighs who had the lock during the last timed wait. */
+static void weigh_holder(uintptr_t holder, vst_ticks for_ticks)
+{
+    if (holder == here.holder) {
+        here.majority += for_ticks;
+    } else if (here.majority >= for_ticks) {
+        here.majority -= for_ticks;
+    } else {
+        here.holder = holder;
+        here.majority = for_ticks - here.majority;
+    }
+}
+
+static void begin_timed(void)
+{
+    begin_anew();
+    here.seen = vst_clock_ticks();
+    if (here.began != 0)
+        return;
+    here.began = here.seen;
+    here.holder = here.majority = 0;
+}
+
+static void end_timed(const vst_lock *lock, uintptr_t holder)
+{
+    vst_ticks now = vst_clock_ticks();
+
+    if (here.began == 0 || !go_in(lock))
+        return;
+    begin_anew(); /* the watch may be another one of the same lock */
+    if (here.began != 0) {
+        weigh_holder(holder, now - here.seen);
+        if (__atomic_load_n(lock->is_held, __ATOMIC_RELAXED) == 0) {
+            record(here.began, now, here.holder);
+            here.began = 0;
+        }
+    }
+    go_out();
+}
+
+static const vst_lock *lock_of(const void *condition)
+{
+    const vst_lock *lock = __atomic_load_n(&watched, __ATOMIC_ACQUIRE);
+
+    if (lock != NULL &&
+        (condition == lock->condition || condition == lock->given_condition))
+        return lock;
+    return NULL;
+}
+
+static int hook_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
+                          const struct timespec *until)
+{
+    const vst_lock *lock = lock_of(condition);
+    uintptr_t holder;
+    int result, error;
+
+    if (here.learn != NULL)
+        __atomic_store_n(here.learn, condition, __ATOMIC_RELEASE);
+    if (lock == NULL || condition != lock->condition)
+        return real.timedwait(condition, mutex, until);
+    begin_timed();
+    holder = __atomic_load_n(lock->holder, __ATOMIC_RELAXED);
+    result = real.timedwait(condition, mutex, until);
+    error = errno;
+    end_timed(lock, holder);
+    errno = error;
+    return result;
+}
+
+/* The lock was given away, and until another thread takes it nobody has it. */
+static int hook_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
+{
+    const vst_lock *lock = lock_of(condition);
+    vst_ticks began;
+    int result, error;
+
+    if (lock == NULL || condition != lock->given_condition)
+        return real.wait(condition, mutex);
+    begin_anew();
+    began = vst_clock_ticks();
+    result = real.wait(condition, mutex);
+    error = errno;
+    if (go_in(lock)) {
+        begin_anew();
+        record(began, vst_clock_ticks(), 0);
+        go_out();
+    }
+    errno = error;
+    return result;
+}
+
+/* ---- in and out -----------------------------------------------------------
+ */
+
+enum { TIMEDWAIT, WAIT, HOOKS };
+
+static vst__hook hooks[HOOKS] = {
+    [TIMEDWAIT] = {"pthread_cond_timedwait", (void *)hook_timedwait, NULL},
+    [WAIT] = {"pthread_cond_wait", (void *)hook_wait, NULL},
+};
+
+typedef struct change {
+    const void *address;
+    vst__patching patching;
+    vst__protection protection;
+} change;
+
+static int change_object(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    change *self = ctx;
+    vst__object object;
+
+    (void)size;
+    vst__object_read(info, &object);
+    if ((uintptr_t)self->address - object.start >= object.end - object.start)
+        return 0;
+    if (vst__protection_read(&self->protection))
+        vst__patch_object(&object, &self->patching);
+    vst__protection_free(&self->protection);
+    return 1;
+}
+
+/* How many slots were changed. */
+static uint64_t change_slots(const void *address, bool takes_out)
+{
+    change self = {
+        .address = address,
+        .patching = {.hooks = hooks, .count = HOOKS, .takes_out = takes_out},
+    };
+
+    self.patching.protection = &self.protection;
+    dl_iterate_phdr(change_object, &self);
+    return self.patching.patched;
+}
+
+static const void *hooked; /* an address in what has the hooks; NULL: nothing */
+
+static bool find_originals(void)
+{
+    for (size_t i = 0; i < HOOKS; i++)
+        if (hooks[i].original == NULL)
+            hooks[i].original = vst__objects_find(hooks[i].name);
+    memcpy(&real.timedwait, &hooks[TIMEDWAIT].original, sizeof real.timedwait);
+    memcpy(&real.wait, &hooks[WAIT].original, sizeof real.wait);
+    return real.timedwait != NULL && real.wait != NULL;
+}
+
+/* Threads may be in a hook after it was taken out: the library that has them is
+ * never unloaded. */
+static void pin(void)
+{
+    Dl_info info;
+
+    if (dladdr((void *)hook_timedwait, &info) != 0 && info.dli_fname != NULL)
+        dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+vst_status vst_lock_hook(const void *address)
+{
+    if (real.timedwait == NULL || real.wait == NULL) {
+        if (!find_originals())
+            return VST_E_UNSUPPORTED;
+        pin();
+        /* As in memory/hooks.c: who comes through a slot finds the originals.
+         */
+        if (vst__os_barrier_prepare())
+            vst__os_barrier();
+    }
+    if (change_slots(address, false) == 0)
+        return VST_E_UNSUPPORTED;
+    hooked = address;
+    return VST_OK;
+}
+
+void vst_lock_unhook(void)
+{
+    if (hooked != NULL)
+        change_slots(hooked, true);
+    hooked = NULL;
+}
+
+void vst_lock_learn(const void **condition)
+{
+    here.learn = condition;
+}
+
+void vst_lock_watch(const vst_lock *lock)
+{
+    const struct timespec moment = {0, 20000};
+
+    /* Sleeping lets a thread on that has less of a priority, too. */
+    if (__atomic_exchange_n(&watched, NULL, __ATOMIC_SEQ_CST) != NULL)
+        while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) != 0)
+            nanosleep(&moment, NULL);
+    if (lock == NULL)
+        return;
+    __atomic_add_fetch(&watch_number, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&watched, lock, __ATOMIC_SEQ_CST);
+}
+
+/* The threads that were inside are not here. */
+void vst__lock_waits_after_fork(void)
+{
+    __atomic_store_n(&inside, 0, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,429 @@
+/* See switches.h: which threads are watched, and what is told of them. With the
+ * recorder's lock held. */
+#include "record/switches.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/heap.h"
+
+enum {
+    /* Pages of a ring: of the first threads, and of others. The system may
+     * limit how many there are of all. */
+    MANY_PAGES = 8,
+    FEW_PAGES = 1,
+    THREADS_WITH_MANY = 16,
+    /* How often rings are read, and a ring that is as full as that makes it
+     * more often. */
+    USUAL_NS = 20 * 1000000,
+    LEAST_NS = 1000000,
+    EACH_NS = 50000,         /* of so many threads, less often, */
+    MOST_NS = 100 * 1000000, /* but at least so often */
+    FULL = 25,               /* per cent */
+    EMPTY = 5,
+    /* A thread ran so long before its first record: a reader's time of that may
+     * be a little less than ours. */
+    BEFORE_NS = 20000,
+    TOLD_NS = 100 * 1000000, /* how often the time is told */
+    /* With checkpoints, every thread's last word is told again where a chunk
+     * begins: as long as it takes no more than this part of the chunk. */
+    AGAIN_WORDS = 3,
+    AGAIN_PART = 4,
+};
+
+#define METADATA_KEY "vestige.switches"
+
+/* What is told of one thread at once. */
+typedef struct words {
+    uint64_t payload[VST_ESCAPE_WORDS_MAX];
+    uint32_t count;
+    vst_recording *recording;
+    vst__watch *watch;
+} words;
+
+static words scratch; /* guarded by the recorder's lock */
+
+/* ---- the stream -----------------------------------------------------------
+ */
+
+static void tell_again(vst_recording *recording)
+{
+    vst__writer *writer = &recording->switches.writer;
+
+    if (!recording->checkpoints ||
+        recording->switches.count * AGAIN_WORDS * AGAIN_PART >
+            writer->chunk.capacity)
+        return;
+    for (vst__watch *w = recording->switches.watches; w != NULL; w = w->next) {
+        const uint64_t payload[2] = {w->number, w->last};
+
+        if (w->is_told && vst__writer_has_room(writer, AGAIN_WORDS))
+            vst__writer_escape(writer, VST_ESCAPE_SWITCHES, payload, 2);
+    }
+}
+
+/* False: there is no room in the file. */
+static bool make_room(vst_recording *recording, size_t need)
+{
+    vst__writer *writer = &recording->switches.writer;
+    const uint64_t *chunk = writer->chunk.words;
+    size_t more = need;
+
+    if (recording->checkpoints)
+        more += recording->switches.count * AGAIN_WORDS;
+    if (writer->recording == NULL) {
+        writer->number = VST_THREAD_SWITCHES;
+        vst__writer_attach(writer, recording);
+    } else {
+        vst__writer_leave_what_is_gone(writer);
+        if (writer->chunk.words == NULL)
+            vst__writer_ask_again(writer, more);
+    }
+    if (writer->chunk.words != NULL && !vst__writer_has_room(writer, need))
+        vst__writer_change_chunk(writer, more);
+    if (writer->chunk.words != NULL && writer->chunk.words != chunk)
+        tell_again(recording);
+    return writer->chunk.words != NULL && vst__writer_has_room(writer, need);
+}
+
+static bool tell(vst_recording *recording, const uint64_t *payload,
+                 uint32_t count)
+{
+    if (!make_room(recording, (size_t)count + 1))
+        return false;
+    vst__writer_escape(&recording->switches.writer, VST_ESCAPE_SWITCHES,
+                       payload, count);
+    recording->switches.has_told = true;
+    return true;
+}
+
+static void tell_time(vst_recording *recording, uint32_t what, uint64_t ns)
+{
+    const uint64_t payload[2] = {0, vst_switch_word(what, ns)};
+
+    if (tell(recording, payload, 2)) {
+        recording->switches.told_ns = ns;
+        recording->switches.has_told = false;
+    }
+}
+
+/* ---- one thread ------------------------------------------------------------
+ */
+
+static void flush(words *self)
+{
+    vst__watch *watch = self->watch;
+
+    if (self->count > 1 && !tell(self->recording, self->payload, self->count)) {
+        watch->lost += self->count - 1;
+        watch->has_lost = true;
+    }
+    self->count = 1;
+}
+
+static void add(words *self, uint64_t word)
+{
+    if (self->count == VST_ESCAPE_WORDS_MAX)
+        flush(self);
+    self->payload[self->count++] = word;
+}
+
+/* A thread that was watched from outside did until its first switch what that
+ * ended. */
+static void add_first(words *self, bool runs)
+{
+    vst__watch *watch = self->watch;
+
+    watch->is_told = true;
+    watch->last =
+        vst_switch_word(runs ? VST_SWITCH_IN : VST_SWITCH_OUT, watch->since_ns);
+    add(self, watch->last);
+}
+
+/* What the thread did last is not known any more: where its last word is told
+ * again, that is what it says. */
+static void add_lost(words *self)
+{
+    vst__watch *watch = self->watch;
+
+    add(self, vst_switch_word(VST_SWITCH_LOST, watch->lost));
+    watch->is_told = true;
+    watch->last = vst_switch_word(VST_SWITCH_LOST, 0);
+    watch->has_lost = false;
+    watch->lost = 0;
+}
+
+static void add_switch(void *ctx, vst_switch what, uint64_t value)
+{
+    words *self = ctx;
+    vst__watch *watch = self->watch;
+
+    if (what == VST_SWITCH_LOST) {
+        watch->lost += value;
+        watch->has_lost = true;
+        return;
+    }
+    if (!watch->is_told && !watch->has_lost)
+        add_first(self, what != VST_SWITCH_IN);
+    if (watch->has_lost)
+        add_lost(self);
+    watch->is_told = true;
+    watch->last = vst_switch_word(what, value);
+    add(self, watch->last);
+}
+
+/* Returns how full its ring was, in per cent. */
+static unsigned tell_thread(vst_recording *recording, vst__watch *watch)
+{
+    words *self = &scratch;
+    unsigned full;
+
+    self->recording = recording;
+    self->watch = watch;
+    self->payload[0] = watch->number;
+    self->count = 1;
+    full = vst__os_switches_read(&watch->ring, add_switch, self);
+    if (!watch->is_told && !watch->has_lost)
+        add_first(self,
+                  vst__os_thread_cpu_ns(watch->system_tid) != watch->cpu_ns);
+    if (watch->has_lost) /* there may be no switch after it */
+        add_lost(self);
+    flush(self);
+    return full;
+}
+
+static bool runs(const vst__watch *watch)
+{
+    return watch->is_told && vst_switch_what(watch->last) == VST_SWITCH_IN;
+}
+
+/* ---- which threads ---------------------------------------------------------
+ */
+
+/* What the trace says of threads that could not be watched. */
+static void tell_refused(vst_recording *recording)
+{
+    const vst__switches *self = &recording->switches;
+    char json[96];
+    vst_entry entry = {
+        .kind = VST_ENTRY_METADATA,
+        .a = METADATA_KEY,
+        .a_len = strlen(METADATA_KEY),
+        .b = json,
+    };
+
+    entry.b_len = (size_t)snprintf(
+        json, sizeof json,
+        "{\"threads\": %llu, \"refused\": %llu, \"errno\": %d}",
+        (unsigned long long)self->threads, (unsigned long long)self->refused,
+        self->error);
+    recording->provider->define(recording->provider->ctx, &entry);
+}
+
+static int open_ring(const vst__switches *self, uint64_t system_tid,
+                     vst__os_switch_ring *ring)
+{
+    int failed = 1;
+
+    if (self->count < THREADS_WITH_MANY)
+        failed = vst__os_switches_open(system_tid, MANY_PAGES, ring);
+    if (failed != 0)
+        failed = vst__os_switches_open(system_tid, FEW_PAGES, ring);
+    return failed;
+}
+
+static vst__watch *watch_thread(vst_recording *recording, vst__thread *thread,
+                                uint64_t system_tid)
+{
+    vst__switches *self = &recording->switches;
+    vst__watch *watch;
+    int failed;
+
+    if (!self->wanted || thread->watch != NULL || thread->is_refused)
+        return NULL;
+    self->threads++;
+    watch = vst__calloc(1, sizeof *watch);
+    failed = watch != NULL ? open_ring(self, system_tid, &watch->ring) : ENOMEM;
+    if (failed != 0) {
+        vst__free(watch);
+        thread->is_refused = true;
+        self->refused++;
+        if (self->error == 0) {
+            self->error = failed;
+            tell_refused(recording);
+        }
+        return NULL;
+    }
+    watch->number = thread->number;
+    watch->system_tid = system_tid;
+    watch->next = self->watches;
+    if (watch->next != NULL)
+        watch->next->previous = watch;
+    self->watches = watch;
+    self->count++;
+    self->pid = vst__os_process_id();
+    thread->watch = watch;
+    vst__switches_need_help(true);
+    return watch;
+}
+
+/* What it does is found when its ring is read. In a forked child, what is said
+ * of a thread may be the id of its parent's. */
+void vst__switches_watch(vst_recording *recording, vst__thread *thread)
+{
+    vst__watch *watch = NULL;
+
+    if (recording->switches.wanted && thread->handle == vst__os_thread_handle())
+        vst__switches_watch_here(recording, thread, 0);
+    else if (recording->switches.wanted &&
+             vst__os_thread_is_here(thread->system_tid))
+        watch = watch_thread(recording, thread, thread->system_tid);
+    if (watch == NULL)
+        return;
+    watch->since_ns = vst_clock_ticks_portable();
+    watch->cpu_ns = vst__os_thread_cpu_ns(watch->system_tid);
+}
+
+void vst__switches_watch_here(vst_recording *recording, vst__thread *thread,
+                              vst_ticks since)
+{
+    vst__watch *watch = watch_thread(recording, thread, vst__os_thread_id());
+    /* In this order: if the thread is preempted between the two, it ran since a
+     * time that is too early rather than too late. */
+    uint64_t now_ns = vst_clock_ticks_portable();
+    vst_ticks now = vst_clock_ticks();
+
+    if (watch == NULL)
+        return;
+    watch->since_ns = now_ns - BEFORE_NS;
+    watch->cpu_ns = UINT64_MAX;
+    if (since != 0 && since < now)
+        watch->since_ns -= (uint64_t)((double)(now - since) * 1e9 /
+                                      vst_clock_ticks_per_second());
+}
+
+static void close_watch(vst__switches *self, vst__watch *watch)
+{
+    if (watch->next != NULL)
+        watch->next->previous = watch->previous;
+    if (watch->previous != NULL)
+        watch->previous->next = watch->next;
+    else
+        self->watches = watch->next;
+    self->count--;
+    vst__os_switches_close(&watch->ring);
+    vst__free(watch);
+}
+
+/* It ran until now, and is not known of any more. */
+static void tell_end(vst_recording *recording, const vst__watch *watch)
+{
+    const uint64_t payload[3] = {
+        watch->number,
+        vst_switch_word(VST_SWITCH_OUT, vst_clock_ticks_portable()),
+        vst_switch_word(VST_SWITCH_LOST, 0),
+    };
+
+    if (runs(watch))
+        tell(recording, payload, 3);
+}
+
+void vst__switches_unwatch(vst_recording *recording, vst__thread *thread)
+{
+    if (thread->watch == NULL)
+        return;
+    if (vst__recording_now == recording) {
+        tell_thread(recording, thread->watch);
+        tell_end(recording, thread->watch);
+    }
+    close_watch(&recording->switches, thread->watch);
+    thread->watch = NULL;
+}
+
+/* Threads that come back after a stop are watched anew. */
+static void forget_threads(vst_recording *recording)
+{
+    for (vst__thread *t = recording->threads; t != NULL; t = t->next) {
+        t->watch = NULL;
+        t->is_refused = false;
+    }
+}
+
+void vst__switches_stop(vst_recording *recording)
+{
+    vst__switches *self = &recording->switches;
+    uint64_t now_ns = vst_clock_ticks_portable();
+
+    if (!self->wanted)
+        return;
+    vst__switches_need_help(false);
+    /* Of a fork that nobody told us of. */
+    if (self->watches != NULL && self->pid != vst__os_process_id()) {
+        vst__switches_forget(recording);
+        return;
+    }
+    for (vst__watch *w = self->watches; w != NULL; w = w->next)
+        tell_thread(recording, w);
+    if (self->writer.recording != NULL)
+        tell_time(recording, VST_SWITCHES_END, now_ns);
+    while (self->watches != NULL)
+        close_watch(self, self->watches);
+    forget_threads(recording);
+    if (self->refused != 0)
+        tell_refused(recording);
+}
+
+void vst__switches_forget(vst_recording *recording)
+{
+    vst__switches *self = &recording->switches;
+
+    for (vst__watch *w = self->watches; w != NULL; w = w->next)
+        w->ring.memory = NULL;
+    while (self->watches != NULL)
+        close_watch(self, self->watches);
+    forget_threads(recording);
+}
+
+/* ---- what the helper does --------------------------------------------------
+ */
+
+static uint64_t next_interval(vst__switches *self, unsigned full)
+{
+    uint64_t usual = USUAL_NS;
+
+    if (self->count * EACH_NS > usual)
+        usual = self->count * EACH_NS;
+    if (usual > MOST_NS)
+        usual = MOST_NS;
+    if (self->interval_ns == 0)
+        self->interval_ns = usual;
+    if (full > FULL)
+        self->interval_ns /= 2;
+    else if (full < EMPTY)
+        self->interval_ns *= 2;
+    if (self->interval_ns < LEAST_NS)
+        self->interval_ns = LEAST_NS;
+    if (self->interval_ns > usual)
+        self->interval_ns = usual;
+    return self->interval_ns;
+}
+
+uint64_t vst__switches_tell(vst_recording *recording)
+{
+    vst__switches *self = &recording->switches;
+    uint64_t now_ns = vst_clock_ticks_portable();
+    unsigned most = 0;
+    bool any_runs = false;
+
+    for (vst__watch *w = self->watches; w != NULL; w = w->next) {
+        unsigned full = tell_thread(recording, w);
+        most = full > most ? full : most;
+        any_runs |= runs(w);
+    }
+    /* Where all threads wait, and none has switched, nothing has to be told:
+     * the file of a program that idles does not grow. */
+    if ((self->has_told || any_runs) && now_ns - self->told_ns >= TOLD_NS)
+        tell_time(recording, VST_SWITCHES_TOLD, now_ns);
+    return self->watches != NULL ? next_interval(self, most) : 0;
+}

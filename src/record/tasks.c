@@ -1,0 +1,34 @@
+/* Records of tasks. They come from a tracer's hooks, behind the enter or before
+ * the exit of a call. Any thread, each on its own buffer. */
+#include <string.h>
+
+#include <vestige/tasks.h>
+
+#include "record/recording.h"
+
+void vst_record_task(const uint64_t *payload, uint32_t words)
+{
+    /* Where the recorder does not see calls in C, the record before may be
+     * some time ago. */
+    if ((payload[0] & 0xff) == VST_TASK_WAKES)
+        vst__record_escape(VST_ESCAPE_TASK, payload, words);
+    else
+        vst__record_behind(VST_ESCAPE_TASK, payload, words);
+}
+
+void vst_record_task_name(vst_task_what what, uint32_t task, const char *name,
+                          size_t length)
+{
+    uint64_t payload[2 + VST_TASK_NAME_MAX / sizeof(uint64_t)] = {0};
+
+    if (length > VST_TASK_NAME_MAX) {
+        length = VST_TASK_NAME_MAX;
+        /* Not inside of a character. */
+        while (length != 0 && ((unsigned char)name[length] & 0xc0) == 0x80)
+            length--;
+    }
+    payload[0] = vst_task_word(what, task);
+    payload[1] = length;
+    memcpy(&payload[2], name, length);
+    vst_record_task(payload, 2 + (uint32_t)((length + 7) / 8));
+}

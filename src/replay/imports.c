@@ -1,0 +1,329 @@
+/* See imports.h. Every rule about the import system's functions stands in this
+ * file; they hold for CPython 3.10 to 3.15. Any thread, one at a time for one
+ * stack. */
+#include "replay/imports.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "replay/matcher_stack.h"
+
+/* ---- names -------------------------------------------------------------- */
+
+static bool is_text(const char *bytes, size_t length, const char *text)
+{
+    return strlen(text) == length && memcmp(bytes, text, length) == 0;
+}
+
+static bool ends_with(const char *bytes, size_t length, const char *text)
+{
+    size_t size = strlen(text);
+
+    return length >= size && memcmp(bytes + length - size, text, size) == 0;
+}
+
+static bool is_file(const vst_definition *d, const char *file)
+{
+    return is_text(d->file, d->file_len, file);
+}
+
+static bool is_name(const vst_definition *d, const char *name)
+{
+    return is_text(d->name, d->name_len, name);
+}
+
+static unsigned char class_of_native(const vst_definition *d)
+{
+    if (is_name(d, "<built-in function create_dynamic>"))
+        return VST_CLASS_EXTENSION;
+    if (is_name(d, "<built-in function create_builtin>"))
+        return VST_CLASS_BUILTIN;
+    return VST_CLASS_NATIVE;
+}
+
+static bool is_machinery(const vst_definition *d)
+{
+    return is_file(d, "<frozen importlib._bootstrap>") ||
+           is_file(d, "<frozen importlib._bootstrap_external>") ||
+           is_file(d, "<frozen zipimport>");
+}
+
+static bool begins_with(const vst_definition *d, const char *name)
+{
+    return d->name_len >= strlen(name) &&
+           memcmp(d->name, name, strlen(name)) == 0;
+}
+
+/* Qualified names are recorded from 3.11 on, the last part of them before. */
+static unsigned char class_of_machinery(const vst_definition *d)
+{
+    if (is_name(d, "_find_and_load"))
+        return VST_CLASS_FINDS;
+    if (is_name(d, "_find_and_load_unlocked"))
+        return VST_CLASS_LOADS;
+    if (begins_with(d, "NamespaceLoader.") ||
+        begins_with(d, "_NamespaceLoader."))
+        return VST_CLASS_NAMESPACE;
+    if (begins_with(d, "ExtensionFileLoader."))
+        return VST_CLASS_EXTENSION;
+    if (ends_with(d->name, d->name_len, "exec_module"))
+        return VST_CLASS_EXECUTES;
+    return VST_CLASS_MACHINERY;
+}
+
+static unsigned char class_of(const vst_definition *d)
+{
+    if (d == NULL)
+        return VST_CLASS_OTHER;
+    if (d->kind == VST_DEF_NATIVE)
+        return class_of_native(d);
+    if (d->kind != VST_DEF_PYTHON)
+        return VST_CLASS_OTHER;
+    if (is_machinery(d))
+        return class_of_machinery(d);
+    return vst_module_name(d, NULL, 0) != 0 ? VST_CLASS_MODULE_CODE
+                                            : VST_CLASS_OTHER;
+}
+
+bool vst__imports_make(vst_imports *imports, const vst_trace *trace)
+{
+    bool any = false;
+
+    *imports = (vst_imports){.max = vst_trace_definition_max(trace)};
+    imports->class_of = calloc((size_t)imports->max + 1, 1);
+    if (imports->class_of == NULL)
+        return false;
+    for (vst_id id = 1; id <= imports->max; id++) {
+        unsigned char of = class_of(vst_trace_definition(trace, id));
+
+        imports->class_of[id] = of;
+        any |= of == VST_CLASS_FINDS || of == VST_CLASS_EXECUTES;
+    }
+    if (!any)
+        vst__imports_free(imports);
+    return true;
+}
+
+void vst__imports_free(vst_imports *imports)
+{
+    free(imports->class_of);
+    imports->class_of = NULL;
+}
+
+/* ---- frames ------------------------------------------------------------- */
+
+/* The import that the top frame is a part of; not that of a module whose code
+ * is between them. NULL: none. */
+static vst__frame *import_around(const vst_imports *imports, vst__frame *frames,
+                                 size_t count)
+{
+    for (size_t i = count - 1, left = VST_IMPORT_FRAMES; i-- != 0 && left;) {
+        if (frames[i].flags & VST_SPAN_IMPORT)
+            return &frames[i];
+        if (vst__imports_class(imports, frames[i].id) == VST_CLASS_MODULE_CODE)
+            return NULL;
+        left -= !(frames[i].flags & VST_SPAN_MACHINERY);
+    }
+    return NULL;
+}
+
+vst_import vst__imports_say(vst_import before, unsigned char of)
+{
+    if (before == VST_IMPORT_MODULE)
+        return before;
+    switch (of) {
+    case VST_CLASS_MODULE_CODE:
+        return VST_IMPORT_MODULE;
+    case VST_CLASS_EXTENSION:
+        return VST_IMPORT_EXTENSION;
+    case VST_CLASS_BUILTIN:
+        return VST_IMPORT_BUILTIN;
+    case VST_CLASS_NAMESPACE:
+        return VST_IMPORT_NAMESPACE;
+    case VST_CLASS_LOADS:
+    case VST_CLASS_EXECUTES:
+        return before == VST_IMPORT_NONE ? VST_IMPORT_UNKNOWN : before;
+    default:
+        return before;
+    }
+}
+
+static vst__import_part part_of(const vst__frame *frame)
+{
+    if (frame->flags & VST_SPAN_IMPORT)
+        return VST_PART_IMPORT;
+    if (!(frame->flags & VST_SPAN_MACHINERY))
+        return VST_PART_NONE;
+    return frame->flags & VST_FRAME_PLUMBING ? VST_PART_PLUMBING
+                                             : VST_PART_INSIDE;
+}
+
+/* The frame `top`, of this class, is part of an import: it may tell of what. */
+static void tell(vst__frame *import, const vst__frame *top, unsigned char of)
+{
+    if (import == NULL || import->import == VST_IMPORT_MODULE)
+        return;
+    import->import =
+        (unsigned char)vst__imports_say((vst_import)import->import, of);
+    if (import->import == VST_IMPORT_MODULE)
+        import->module = top->id;
+}
+
+void vst__imports_enter(const vst_imports *imports, vst__frame *frames,
+                        size_t count)
+{
+    vst__frame *top = &frames[count - 1];
+    unsigned char of = vst__imports_class(imports, top->id);
+    unsigned char around = VST_CLASS_OTHER;
+    vst__import_part part = VST_PART_NONE;
+
+    if (VST_LIKELY(of == VST_CLASS_OTHER || top->flags & VST_FRAME_BEGIN))
+        return;
+    if (count > 1) {
+        around = vst__imports_class(imports, top[-1].id);
+        part = part_of(top - 1);
+    }
+    part = vst__imports_part(of, around, part);
+    if (part == VST_PART_IMPORT) {
+        top->flags |= VST_SPAN_IMPORT;
+        top->import = (unsigned char)vst__imports_say(VST_IMPORT_NONE, of);
+        return;
+    }
+    if (part != VST_PART_NONE)
+        top->flags |= VST_SPAN_MACHINERY;
+    if (part == VST_PART_PLUMBING)
+        top->flags |= VST_FRAME_PLUMBING;
+    if (part == VST_PART_INSIDE || of == VST_CLASS_MODULE_CODE)
+        tell(import_around(imports, frames, count), top, of);
+}
+
+void vst__imports_leave(vst__frame *top, bool raised)
+{
+    if (!(top->flags & VST_SPAN_IMPORT))
+        return;
+    if (top->import == VST_IMPORT_NONE) /* it was there: an ordinary call */
+        top->flags &= ~(uint32_t)VST_SPAN_IMPORT;
+    if (top->import == VST_IMPORT_UNKNOWN && raised)
+        top->import = VST_IMPORT_FAILED;
+}
+
+/* ---- texts -------------------------------------------------------------- */
+
+static const char *text_of(vst_import import)
+{
+    switch (import) {
+    case VST_IMPORT_NONE:
+    case VST_IMPORT_MODULE:
+        break;
+    case VST_IMPORT_EXTENSION:
+        return "(extension module)";
+    case VST_IMPORT_BUILTIN:
+        return "(built-in module)";
+    case VST_IMPORT_NAMESPACE:
+        return "(namespace package)";
+    case VST_IMPORT_FAILED:
+        return "(failed)";
+    case VST_IMPORT_UNKNOWN:
+        return "(unknown module)";
+    }
+    return "";
+}
+
+static bool is_identifier(const char *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        bool letter =
+            c >= 0x80 || c == '_' || ((c | 32) >= 'a' && (c | 32) <= 'z');
+
+        if (!letter && (i == 0 || c < '0' || c > '9'))
+            return false;
+    }
+    return length != 0;
+}
+
+/* A folder or an archive that modules are installed in. */
+static bool holds_packages(const char *bytes, size_t length)
+{
+    static const char *const ends[] = {
+        "site-packages", "dist-packages", ".zip", ".whl", ".egg", ".pyz"};
+
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        if (ends_with(bytes, length, ends[i]))
+            return true;
+    return false;
+}
+
+/* What of the file is the module's path. The search path may have grown since
+ * the recording began: a folder that cannot be a package begins it anew. NULL:
+ * an absolute path that the search path does not explain. */
+static const char *path_in_search_path(const vst_definition *d, size_t *length)
+{
+    const char *end = d->file + d->file_len;
+    const char *path = d->file + d->file_skip, *from = path;
+    bool explained = path == end || *path != '/';
+
+    for (const char *at = path; at < end; at++) {
+        size_t size = (size_t)(at - from);
+
+        if (*at != '/')
+            continue;
+        if (holds_packages(from, size) ||
+            (explained && !is_identifier(from, size))) {
+            path = at + 1;
+            explained = true;
+        }
+        from = at + 1;
+    }
+    *length = (size_t)(end - path);
+    return explained ? path : NULL;
+}
+
+static size_t copy(char *name, size_t size, const char *bytes, size_t length,
+                   bool dots)
+{
+    for (size_t i = 0; i < length && i < size; i++)
+        name[i] = dots && bytes[i] == '/' ? '.' : bytes[i];
+    return length;
+}
+
+size_t vst_module_name(const vst_definition *d, char *name, size_t size)
+{
+    static const char frozen[] = "<frozen ", package[] = "/__init__";
+    size_t head = sizeof frozen - 1, length;
+    const char *path;
+
+    if (d->kind != VST_DEF_PYTHON || !is_name(d, "<module>") || !d->file_len)
+        return 0;
+    if (d->file[0] == '<') { /* not a file: only frozen modules have a name */
+        if (d->file_len <= head + 1 || memcmp(d->file, frozen, head) != 0)
+            return 0;
+        return copy(name, size, d->file + head, d->file_len - head - 1, false);
+    }
+    path = path_in_search_path(d, &length);
+    if (path == NULL || !ends_with(path, length, ".py"))
+        return copy(name, size, d->file, d->file_len, false);
+    length -= 3;
+    if (length > sizeof package - 1 && ends_with(path, length, package))
+        length -= sizeof package - 1;
+    return copy(name, size, path, length, true);
+}
+
+size_t vst_import_name(const vst_trace *trace, vst_import import, vst_id module,
+                       char name[VST_IMPORT_NAME_MAX])
+{
+    const vst_definition *d = import == VST_IMPORT_MODULE
+                                  ? vst_trace_definition(trace, module)
+                                  : NULL;
+    const char *text;
+    size_t length;
+
+    if (d == NULL) {
+        text =
+            text_of(import == VST_IMPORT_MODULE ? VST_IMPORT_UNKNOWN : import);
+        memcpy(name, text, strlen(text));
+        return strlen(text);
+    }
+    length = vst_module_name(d, name, VST_IMPORT_NAME_MAX);
+    return length < VST_IMPORT_NAME_MAX ? length : VST_IMPORT_NAME_MAX;
+}

@@ -1,0 +1,270 @@
+/* See running.h. */
+#include "replay/running.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+
+/* A place is an offset, which is a multiple of 8, and in its low bits how many
+ * payload words the escape has. */
+enum { WORDS_BITS = 11, PLACE_SHIFT = WORDS_BITS - 3 };
+
+_Static_assert(VST_ESCAPE_WORDS_MAX < 1u << WORDS_BITS, "words fit a place");
+
+/* ---- where they are ------------------------------------------------------ */
+
+static void note_told(vst_running *self, uint64_t word)
+{
+    int64_t ns = vst__clockmap_monotonic_to_ns(&self->trace->clock,
+                                               vst_switch_value(word));
+
+    if (vst_switch_what(word) == VST_SWITCHES_END)
+        ns = INT64_MAX;
+    if (ns > self->until_ns)
+        self->until_ns = ns;
+}
+
+static vst_status note_piece(vst_running *self, const uint64_t *word,
+                             uint64_t offset, uint32_t segment)
+{
+    uint32_t words = vst_word_escape_words(*word);
+    vst__running_piece *pieces;
+
+    if (word[1] == 0) {
+        note_told(self, word[2]);
+        return VST_OK;
+    }
+    pieces = vst__grow(self->pieces, &self->capacity, self->count + 1,
+                       sizeof *pieces);
+    if (pieces == NULL)
+        return VST_E_NOMEM;
+    self->pieces = pieces;
+    pieces[self->count++] = (vst__running_piece){
+        .place = offset << PLACE_SHIFT | words,
+        .thread = (uint32_t)word[1],
+        .segment = segment,
+    };
+    return VST_OK;
+}
+
+static bool is_switches(const uint64_t *word)
+{
+    return vst_word_kind(*word) == VST_ESCAPE &&
+           vst_word_escape_type(*word) == VST_ESCAPE_SWITCHES &&
+           vst_word_escape_words(*word) >= 2;
+}
+
+static vst_status note_segment(vst_running *self, uint32_t number)
+{
+    const vst__segment *segment = &self->segments[number];
+    uint64_t end = segment->offset + segment->words * sizeof(uint64_t);
+    vst_status status = VST_OK;
+    vst__stream stream;
+    const uint64_t *word;
+
+    vst__segment_open(segment, &self->trace->block, &stream);
+    while (status == VST_OK && vst__stream_fill(&stream))
+        while (status == VST_OK && (word = vst__stream_next(&stream)) != NULL) {
+            uint64_t behind =
+                end - vst__stream_remaining(&stream) * sizeof *word;
+
+            if (is_switches(word))
+                status = note_piece(
+                    self, word,
+                    behind - vst__stream_words(*word) * sizeof *word, number);
+        }
+    return status == VST_OK ? stream.status : status;
+}
+
+static int by_thread(const void *a, const void *b)
+{
+    const vst__running_piece *x = a, *y = b;
+
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    if (x->segment != y->segment)
+        return x->segment < y->segment ? -1 : 1;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+vst_status vst__running_collect(vst_running *self, vst_trace *trace,
+                                const vst__window *window)
+{
+    vst_status status = VST_OK;
+
+    self->trace = trace;
+    self->segments = &trace->segments[window->segments + window->segment_count];
+    self->count = 0;
+    self->until_ns = INT64_MIN;
+    if (self->words == NULL)
+        self->words = malloc(VST_ESCAPE_WORDS_MAX * sizeof *self->words);
+    if (self->words == NULL)
+        return VST_E_NOMEM;
+    for (size_t i = 0; status == VST_OK && i < window->switches; i++)
+        status = note_segment(self, (uint32_t)i);
+    if (self->count > 1)
+        qsort(self->pieces, self->count, sizeof *self->pieces, by_thread);
+    return status;
+}
+
+/* ---- one thread ---------------------------------------------------------- */
+
+/* Whether the chunk was given to other records while it was read. */
+static vst_status is_reused(vst_running *self, const vst__segment *segment,
+                            bool *reused)
+{
+    vst_chunk_header header;
+    size_t got;
+    vst_status status = VST_OK;
+
+    *reused = false;
+    if (!segment->guarded)
+        return VST_OK;
+    status = vst__source_read(&self->trace->source, &header, sizeof header,
+                              segment->header, &got);
+    *reused = got != sizeof header || header.magic != VST_CHUNK_MAGIC ||
+              header.sequence != segment->sequence;
+    return status;
+}
+
+/* What was not told, or cannot be read, ends what is known. */
+static void lose_track(vst_running *self)
+{
+    self->known_ns = INT64_MAX;
+}
+
+/* Reads the words of the next escape; false where there is none. */
+static bool read_piece(vst_running *self)
+{
+    const vst__running_piece *piece = self->piece;
+    uint32_t words;
+    bool reused = false;
+    size_t got;
+
+    if (piece == self->end || self->status != VST_OK)
+        return false;
+    self->piece++;
+    words = (uint32_t)(piece->place & ((1u << WORDS_BITS) - 1)) - 1;
+    self->status = vst__source_read(
+        &self->trace->source, self->words, words * sizeof *self->words,
+        (piece->place >> WORDS_BITS << 3) + 2 * sizeof *self->words, &got);
+    if (self->status == VST_OK)
+        self->status =
+            is_reused(self, &self->segments[piece->segment], &reused);
+    self->at = 0;
+    self->word_count = self->status != VST_OK || reused ? 0 : got / 8;
+    if (self->word_count < words)
+        lose_track(self);
+    return self->status == VST_OK;
+}
+
+/* Finds the next word that has a time. */
+static void find_next(vst_running *self)
+{
+    for (;;) {
+        uint64_t word;
+
+        while (self->at == self->word_count)
+            if (!read_piece(self)) {
+                self->next_ns = INT64_MAX;
+                return;
+            }
+        word = self->words[self->at++];
+        self->next = vst_switch_what(word);
+        if (self->next == VST_SWITCH_LOST) {
+            lose_track(self);
+            continue;
+        }
+        self->next_ns = vst__clockmap_monotonic_to_ns(&self->trace->clock,
+                                                      vst_switch_value(word));
+        if (self->next_ns < self->since_ns)
+            self->next_ns = self->since_ns;
+        return;
+    }
+}
+
+void vst__running_advance(vst_running *self, int64_t ns)
+{
+    while (self->next_ns <= ns && self->next_ns != INT64_MAX) {
+        if (self->runs)
+            self->ran_ns += self->next_ns - self->since_ns;
+        if (self->is_preempted)
+            self->lost_ns += self->next_ns - self->since_ns;
+        self->since_ns = self->next_ns;
+        self->runs = self->next == VST_SWITCH_IN;
+        self->is_preempted = self->next == VST_SWITCH_PREEMPTED;
+        if (self->known_ns == INT64_MAX)
+            self->known_ns = self->since_ns;
+        find_next(self);
+    }
+}
+
+vst_status vst__running_open(vst_running *self, uint32_t thread)
+{
+    size_t low = 0, high = self->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (self->pieces[middle].thread < thread)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    while (high < self->count && self->pieces[high].thread == thread)
+        high++;
+    self->piece = self->count != 0 ? self->pieces + low : NULL;
+    self->end = self->count != 0 ? self->pieces + high : NULL;
+    self->at = self->word_count = 0;
+    self->runs = self->is_preempted = false;
+    self->since_ns = INT64_MIN;
+    self->ran_ns = self->lost_ns = 0;
+    self->known_ns = INT64_MAX;
+    find_next(self);
+    return self->status;
+}
+
+static vst__thread_state state_now(const vst_running *self)
+{
+    return self->runs           ? VST_THREAD_RUNS
+           : self->is_preempted ? VST_THREAD_PREEMPTED
+                                : VST_THREAD_WAITS;
+}
+
+/* known_ns is INT64_MAX between a loss and the word behind it. */
+vst_status vst__running_each(vst_running *self, uint32_t thread,
+                             void (*fn)(void *ctx,
+                                        const vst__thread_stretch *stretch),
+                             void *ctx)
+{
+    vst_status status = vst__running_open(self, thread);
+    vst__thread_stretch stretch = {.what = VST_THREAD_UNKNOWN};
+
+    while (status == VST_OK && self->next_ns != INT64_MAX) {
+        bool is_lost = self->known_ns == INT64_MAX;
+
+        stretch.end_ns = self->next_ns;
+        vst__running_advance(self, self->next_ns);
+        stretch.next = state_now(self);
+        status = self->status;
+        if (!is_lost && stretch.next == stretch.what)
+            continue; /* the same was told again */
+        if (!is_lost && stretch.what != VST_THREAD_UNKNOWN)
+            fn(ctx, &stretch);
+        stretch.what = stretch.next;
+        stretch.start_ns = stretch.end_ns;
+    }
+    stretch.end_ns = self->until_ns;
+    stretch.next = VST_THREAD_UNKNOWN;
+    if (status == VST_OK && stretch.what != VST_THREAD_UNKNOWN &&
+        self->known_ns != INT64_MAX && stretch.end_ns > stretch.start_ns)
+        fn(ctx, &stretch);
+    return status;
+}
+
+void vst__running_free(vst_running *self)
+{
+    free(self->pieces);
+    free(self->words);
+    memset(self, 0, sizeof *self);
+}

@@ -1,0 +1,326 @@
+/* What the tasks of a trace did, added up from its events and steps: tasks.h's
+ * vst_tasks. A task's step counts when its call ends; a step of several calls
+ * when the next wait or end was told. One thread at a time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <vestige/tasks.h>
+
+#include "base/grow.h"
+#include "base/map64.h"
+
+typedef struct task {
+    vst_task shown;
+    char *name;
+    int64_t step_ns, step_at_ns; /* of the step whose end was not told yet */
+    bool in_step;                /* there is one */
+    bool is_last;                /* and its end was told: it is its last call */
+    bool waits;                  /* since shown.end_ns, for: */
+    vst_task_awaits awaits;
+    vst_id awaiting;
+    uint64_t object; /* the key of what it waits for, in `waiting` */
+    size_t next;     /* 1 + index of the next that waits for it; 0: none */
+    vst_task_waker waker;
+} task;
+
+struct vst_tasks {
+    task *tasks;
+    size_t count, capacity;
+    vst__map64 by_number; /* 1 + index */
+    vst_task_await *awaits;
+    size_t await_count, await_capacity;
+    vst__map64 await_of; /* 1 + index */
+    /* 1 + index of a task that waits, by the object's address or, of a task, by
+     * its number and NUMBER. */
+    vst__map64 waiting;
+    vst_task_waker waker; /* of the last STEP */
+};
+
+#define NUMBER (UINT64_C(1) << 63)
+
+const char *vst_task_end_name(vst_task_end end)
+{
+    static const char *const names[] = {"open", "returned", "raised"};
+
+    return (size_t)end < sizeof names / sizeof names[0] ? names[end] : "";
+}
+
+vst_status vst_tasks_create(vst_tasks **tasks)
+{
+    *tasks = calloc(1, sizeof **tasks);
+    return *tasks != NULL ? VST_OK : VST_E_NOMEM;
+}
+
+void vst_tasks_destroy(vst_tasks *tasks)
+{
+    if (tasks == NULL)
+        return;
+    for (size_t i = 0; i < tasks->count; i++)
+        free(tasks->tasks[i].name);
+    free(tasks->tasks);
+    free(tasks->awaits);
+    vst__map64_free(&tasks->by_number);
+    vst__map64_free(&tasks->await_of);
+    vst__map64_free(&tasks->waiting);
+    free(tasks);
+}
+
+static task *find(const vst_tasks *tasks, uint32_t number)
+{
+    const uint64_t *place = vst__map64_find(&tasks->by_number, number);
+
+    return place != NULL ? &tasks->tasks[*place - 1] : NULL;
+}
+
+static task *find_or_add(vst_tasks *tasks, const vst_task_event *event)
+{
+    task *found = find(tasks, event->task), *grown;
+    uint64_t *place;
+
+    if (found != NULL)
+        return found;
+    grown = vst__grow(tasks->tasks, &tasks->capacity, tasks->count + 1,
+                      sizeof *grown);
+    if (grown == NULL)
+        return NULL;
+    tasks->tasks = grown;
+    place = vst__map64_put(&tasks->by_number, event->task);
+    if (place == NULL)
+        return NULL;
+    grown += tasks->count++;
+    *place = tasks->count;
+    *grown = (task){.shown = {.number = event->task,
+                              .thread = event->thread,
+                              .id = event->id,
+                              .name = "",
+                              .start_ns = event->time_ns,
+                              .end_ns = event->time_ns}};
+    return grown;
+}
+
+static vst_status set_name(task *t, const char *name, size_t length)
+{
+    char *copy;
+
+    if (name == NULL || (length == t->shown.name_len &&
+                         memcmp(name, t->shown.name, length) == 0))
+        return VST_OK;
+    copy = realloc(t->name, length + 1);
+    if (copy == NULL)
+        return VST_E_NOMEM;
+    memcpy(copy, name, length);
+    copy[length] = 0;
+    t->shown.name = t->name = copy;
+    t->shown.name_len = length;
+    return VST_OK;
+}
+
+/* ---- waits --------------------------------------------------------------- */
+
+static vst_status add_await(vst_tasks *tasks, const task *t, int64_t ns)
+{
+    uint64_t key = (uint64_t)t->shown.id << 33 ^ (uint64_t)t->awaiting << 3 ^
+                   (uint64_t)t->awaits;
+    uint64_t *place = vst__map64_put(&tasks->await_of, key);
+    vst_task_await *grown;
+
+    if (place == NULL)
+        return VST_E_NOMEM;
+    if (*place == 0) {
+        grown = vst__grow(tasks->awaits, &tasks->await_capacity,
+                          tasks->await_count + 1, sizeof *grown);
+        if (grown == NULL)
+            return VST_E_NOMEM;
+        tasks->awaits = grown;
+        grown[tasks->await_count] =
+            (vst_task_await){t->shown.id, t->awaiting, t->awaits, 0, 0};
+        *place = ++tasks->await_count;
+    }
+    tasks->awaits[*place - 1].count++;
+    tasks->awaits[*place - 1].ns += ns;
+    return VST_OK;
+}
+
+static vst_status end_await(vst_tasks *tasks, task *t, int64_t time_ns)
+{
+    int64_t ns = time_ns - t->shown.end_ns;
+
+    if (!t->waits)
+        return VST_OK;
+    t->waits = false;
+    t->shown.awaiting_ns += ns;
+    return add_await(tasks, t, ns);
+}
+
+/* ---- who ends a wait ------------------------------------------------------
+ */
+
+static vst_status begin_waiting(vst_tasks *tasks, task *t,
+                                const vst_task_event *event)
+{
+    uint64_t *first;
+
+    t->object = event->awaited != 0 ? NUMBER | event->awaited : event->address;
+    t->waker = (vst_task_waker){.is_known = false};
+    t->next = 0;
+    if (t->object == 0)
+        return VST_OK;
+    first = vst__map64_put(&tasks->waiting, t->object);
+    if (first == NULL)
+        return VST_E_NOMEM;
+    t->next = (size_t)*first;
+    *first = 1 + (size_t)(t - tasks->tasks);
+    return VST_OK;
+}
+
+/* Takes a task that goes on off the list of its object. */
+static void end_waiting(vst_tasks *tasks, task *t)
+{
+    size_t number = 1 + (size_t)(t - tasks->tasks);
+    uint64_t *first = vst__map64_find(&tasks->waiting, t->object);
+
+    if (t->object == 0 || first == NULL)
+        return;
+    if (*first == number) {
+        *first = t->next;
+    } else {
+        size_t at = (size_t)*first;
+        while (at != 0 && tasks->tasks[at - 1].next != number)
+            at = tasks->tasks[at - 1].next;
+        if (at != 0)
+            tasks->tasks[at - 1].next = t->next;
+    }
+    if (*first == 0)
+        vst__map64_remove(&tasks->waiting, t->object);
+    t->object = 0;
+    t->next = 0;
+}
+
+/* All that wait for the object go on. The first to wake them counts. */
+static void wake(vst_tasks *tasks, uint64_t object, const vst_task_event *event)
+{
+    const uint64_t *first = vst__map64_find(&tasks->waiting, object);
+
+    for (size_t at = first != NULL ? (size_t)*first : 0; at != 0;
+         at = tasks->tasks[at - 1].next)
+        if (!tasks->tasks[at - 1].waker.is_known)
+            tasks->tasks[at - 1].waker = (vst_task_waker){
+                true, event->task, event->thread, event->id, event->time_ns};
+}
+
+/* ---- steps --------------------------------------------------------------- */
+
+static void end_step(task *t)
+{
+    if (!t->in_step)
+        return;
+    t->in_step = t->is_last = false;
+    t->shown.steps++;
+    if (t->step_ns > t->shown.longest_ns || t->shown.steps == 1) {
+        t->shown.longest_ns = t->step_ns;
+        t->shown.longest_at_ns = t->step_at_ns;
+    }
+}
+
+static vst_status begin_step(vst_tasks *tasks, task *t,
+                             const vst_task_event *event)
+{
+    if (event->goes_on)
+        return VST_OK;
+    tasks->waker = t->waker;
+    t->waker = (vst_task_waker){.is_known = false};
+    end_waiting(tasks, t);
+    if (!t->in_step) {
+        t->in_step = true;
+        t->step_ns = 0;
+        t->step_at_ns = event->time_ns;
+    }
+    /* A number that comes back after records were lost. */
+    t->shown.end = VST_TASK_OPEN;
+    return end_await(tasks, t, event->time_ns);
+}
+
+vst_status vst_tasks_event(vst_tasks *tasks, const vst_task_event *event)
+{
+    task *t;
+    vst_status status;
+
+    if (event->what == VST_TASK_WAKES)
+        wake(tasks, event->address, event);
+    if (event->task == 0 || event->what > VST_TASK_ENDS)
+        return VST_OK;
+    t = event->what == VST_TASK_STEP ? find_or_add(tasks, event)
+                                     : find(tasks, event->task);
+    if (t == NULL)
+        return event->what == VST_TASK_STEP ? VST_E_NOMEM : VST_OK;
+    switch (event->what) {
+    case VST_TASK_STEP:
+        status = set_name(t, event->name, event->name_len);
+        return status == VST_OK ? begin_step(tasks, t, event) : status;
+    case VST_TASK_NAMED:
+        return set_name(t, event->name, event->name_len);
+    case VST_TASK_AWAITS:
+        t->is_last = t->waits = true;
+        t->awaits = event->awaits;
+        t->awaiting = event->awaiting;
+        return begin_waiting(tasks, t, event);
+    case VST_TASK_ENDS:
+        t->is_last = true;
+        t->waits = false;
+        t->shown.end = event->raised ? VST_TASK_RAISED : VST_TASK_RETURNED;
+        wake(tasks, NUMBER | event->task, event);
+        break;
+    default:
+        break;
+    }
+    return VST_OK;
+}
+
+vst_task_waker vst_tasks_waker(const vst_tasks *tasks)
+{
+    return tasks->waker;
+}
+
+vst_status vst_tasks_span(vst_tasks *tasks, const vst_span *span)
+{
+    task *t = span->flags & VST_SPAN_STEP ? find(tasks, span->task) : NULL;
+
+    if (t == NULL)
+        return VST_OK;
+    t->shown.running_ns += span->end_ns - span->start_ns;
+    t->step_ns += span->end_ns - span->start_ns;
+    t->shown.end_ns = span->end_ns;
+    /* Its end may not have been told; then the file ends here. */
+    if (t->is_last || span->flags & VST_SPAN_OPEN_AT_END)
+        end_step(t);
+    return VST_OK;
+}
+
+/* ---- what there is ------------------------------------------------------- */
+
+const vst_task *vst_tasks_find(const vst_tasks *tasks, uint32_t number)
+{
+    const task *t = find(tasks, number);
+
+    return t != NULL ? &t->shown : NULL;
+}
+
+size_t vst_tasks_count(const vst_tasks *tasks)
+{
+    return tasks->count;
+}
+
+const vst_task *vst_tasks_at(const vst_tasks *tasks, size_t index)
+{
+    return &tasks->tasks[index].shown;
+}
+
+size_t vst_tasks_await_count(const vst_tasks *tasks)
+{
+    return tasks->await_count;
+}
+
+const vst_task_await *vst_tasks_await_at(const vst_tasks *tasks, size_t index)
+{
+    return &tasks->awaits[index];
+}
