@@ -9,18 +9,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#if PY_VERSION_HEX < 0x030A0000
+#error "vestige needs Python 3.10 or later"
+#endif
+
+/* Hooks were proven up to this version. */
+#define VPY_NEWEST_PROVEN 0x030F0000
+#define VPY_IS_PROVEN ((PY_VERSION_HEX & 0xffff0000) <= VPY_NEWEST_PROVEN)
+
+/* Whether we read the interpreter's own structures: not those of a version that
+ * nobody has seen. What we do read is checked by base/inside.c at the start. */
+#define VPY_KNOWS_INSIDE VPY_IS_PROVEN
+
 /* Tracebacks walk the interpreter's own frames. The profile hook, which exists
  * up to 3.11, reads at every event what the public interface gives only through
  * a call: a frame's code, and whether a thread was made. */
+#if VPY_KNOWS_INSIDE
 #define Py_BUILD_CORE 1
 #if PY_VERSION_HEX < 0x030C0000
 #include <internal/pycore_interp.h>
 #include <internal/pycore_pystate.h>
 #endif
+#if PY_VERSION_HEX >= 0x030E0000
+#include <internal/pycore_interpframe.h>
+#endif
 #if PY_VERSION_HEX >= 0x030B0000
 #include <internal/pycore_frame.h>
 #endif
 #undef Py_BUILD_CORE
+#endif
 
 #if PY_VERSION_HEX < 0x030C0000
 #if PY_VERSION_HEX >= 0x030B0000
@@ -28,6 +45,12 @@
 #else
 #define vpy_threads_made(interp) ((interp)->tstate_next_unique_id)
 #endif
+
+/* Says whether the interpreter calls a thread's functions, outside of them. */
+static inline void vpy_use_tracing(PyThreadState *tstate, bool active)
+{
+    tstate->cframe->use_tracing = active && tstate->tracing == 0 ? 255 : 0;
+}
 
 /* Sets a thread's profile function. The interpreter's own function would call
  * the program's audit hooks, and on 3.11 it fails while another thread is
@@ -42,7 +65,7 @@ static inline void vpy_set_profile(PyThreadState *tstate, Py_tracefunc function,
     tstate->c_profileobj = object;
     tstate->c_profilefunc = function;
 #if PY_VERSION_HEX >= 0x030B0000
-    tstate->cframe->use_tracing = active && tstate->tracing == 0 ? 255 : 0;
+    vpy_use_tracing(tstate, active);
 #else
     tstate->cframe->use_tracing = active;
 #endif
@@ -56,36 +79,38 @@ static inline void vpy_set_trace(PyThreadState *tstate, Py_tracefunc function)
 
     tstate->c_tracefunc = function;
 #if PY_VERSION_HEX >= 0x030B0000
-    tstate->cframe->use_tracing = active && tstate->tracing == 0 ? 255 : 0;
+    vpy_use_tracing(tstate, active);
 #else
     tstate->cframe->use_tracing = active;
 #endif
 }
 #endif
 
+/* From 3.11 on there are functions to enter and leave tracing. */
+#define VPY_HAS_ENTER_TRACING (PY_VERSION_HEX >= 0x030B0000)
+
 /* Between these two the interpreter reports no calls, as within a trace
  * function: what a hook of ours does is not the program's. */
 static inline void vpy_hook_enter(PyThreadState *tstate)
 {
+#if PY_VERSION_HEX >= 0x030C0000
+    PyThreadState_EnterTracing(tstate);
+#else
     tstate->tracing++;
-#if PY_VERSION_HEX < 0x030C0000
     tstate->cframe->use_tracing = 0;
 #endif
 }
 
 static inline void vpy_hook_leave(PyThreadState *tstate)
 {
+#if PY_VERSION_HEX >= 0x030C0000
+    PyThreadState_LeaveTracing(tstate);
+#else
     tstate->tracing--;
-#if PY_VERSION_HEX < 0x030C0000
-    bool active = tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL;
-
-    tstate->cframe->use_tracing = active && tstate->tracing == 0 ? 255 : 0;
+    vpy_use_tracing(tstate, tstate->c_tracefunc != NULL ||
+                                tstate->c_profilefunc != NULL);
 #endif
 }
-
-#if PY_VERSION_HEX < 0x030A0000
-#error "vestige needs Python 3.10 or later"
-#endif
 
 #ifdef Py_GIL_DISABLED
 #define VPY_FREE_THREADED 1
@@ -93,16 +118,19 @@ static inline void vpy_hook_leave(PyThreadState *tstate)
 #define VPY_FREE_THREADED 0
 #endif
 
-/* Hooks were proven up to this version. */
-#define VPY_NEWEST_PROVEN 0x030D0000
-#define VPY_IS_PROVEN ((PY_VERSION_HEX & 0xffff0000) <= VPY_NEWEST_PROVEN)
-
 /* Whether "auto" means the turbo engine: on the versions where proofs/ found no
  * difference but those that it lists. */
-#define VPY_TURBO_IS_PROVEN (PY_MINOR_VERSION >= 10 && PY_MINOR_VERSION <= 13)
+#define VPY_TURBO_IS_PROVEN (PY_MINOR_VERSION >= 10 && PY_MINOR_VERSION <= 15)
 
-/* From 3.14 on another collector counts in another way. */
-#define VPY_COUNTS_YOUNG_OBJECTS (PY_VERSION_HEX < 0x030E0000)
+/* Before 3.14.5 the collector of 3.14 had other generations. */
+#define VPY_COUNTS_YOUNG_OBJECTS                                               \
+    (VPY_KNOWS_INSIDE && !VPY_FREE_THREADED &&                                 \
+     (PY_VERSION_HEX < 0x030E0000 || PY_VERSION_HEX >= 0x030E0500))
+
+/* From 3.11 on the interpreter keeps len, isinstance and list.append, to
+ * compare what is called with. */
+#define VPY_HAS_CACHED_CALLABLES                                               \
+    (VPY_KNOWS_INSIDE && PY_VERSION_HEX >= 0x030B0000)
 
 /* ---- the extra slot of a code object ----------------------------------- */
 
@@ -115,8 +143,8 @@ static inline void vpy_hook_leave(PyThreadState *tstate)
     _PyCode_SetExtra((PyObject *)(code), index, value)
 #endif
 
-/* The layout behind co_extra, the same in all versions; reading it here saves
- * a call for every event. */
+/* The layout behind co_extra, the same in all versions that we know; reading it
+ * here saves a call for every event. */
 typedef struct vpy_code_extras {
     Py_ssize_t size;
     void *values[1];
@@ -124,11 +152,18 @@ typedef struct vpy_code_extras {
 
 static inline uintptr_t vpy_code_get_extra(PyObject *code, Py_ssize_t index)
 {
+#if VPY_KNOWS_INSIDE
     vpy_code_extras *extras = ((PyCodeObject *)code)->co_extra;
 
-    if (!extras || extras->size <= index)
+    if (extras == NULL || extras->size <= index)
         return 0;
     return (uintptr_t)extras->values[index];
+#else
+    void *value = NULL;
+
+    PyUnstable_Code_GetExtra(code, index, &value);
+    return (uintptr_t)value;
+#endif
 }
 
 #if PY_VERSION_HEX >= 0x030B0000
@@ -153,6 +188,19 @@ static inline PyObject *vpy_frame_code(PyFrameObject *frame)
 #endif
 }
 
+/* The number of the instruction a frame is at; -1 if it is not known. */
+static inline int vpy_frame_instruction(PyFrameObject *frame)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    int bytes = PyFrame_GetLasti(frame);
+
+    return bytes < 0 ? -1 : bytes / 2;
+#else
+    (void)frame;
+    return -1;
+#endif
+}
+
 #include "compat_frames.h"
 
 /* ---- who has the GIL ---------------------------------------------------- */
@@ -168,7 +216,8 @@ static inline PyThreadState *vpy_thread_with_gil(void)
 #else
     PyThreadState *holder = _PyThreadState_UncheckedGet(); /* any thread's */
 
-    return holder && holder == PyGILState_GetThisThreadState() ? holder : NULL;
+    return holder != NULL && holder == PyGILState_GetThisThreadState() ? holder
+                                                                       : NULL;
 #endif
 }
 
@@ -199,6 +248,7 @@ static inline uint64_t vpy_thread_system_tid(PyThreadState *tstate)
     return 0;
 #endif
 }
+#define VPY_KNOWS_SYSTEM_TID (PY_VERSION_HEX >= 0x030B0000)
 
 /* Whether a weak reference is one to this object, which is alive. */
 static inline bool vpy_weakref_is_to(PyObject *weakref, PyObject *object)
@@ -242,7 +292,7 @@ static inline PyObject *vpy_weakref_new(PyObject *object)
 
     if (collects)
         PyGC_Enable();
-    if (made && Py_REFCNT(made) == 1)
+    if (made != NULL && Py_REFCNT(made) == 1)
         PyObject_GC_UnTrack(made);
     return made;
 }
@@ -277,7 +327,7 @@ static inline bool vpy_holds_gil(void)
 #else
     PyThreadState *current = _PyThreadState_UncheckedGet();
 #endif
-    return current && current == PyGILState_GetThisThreadState();
+    return current != NULL && current == PyGILState_GetThisThreadState();
 }
 
 /* A type's dictionary: a new reference, or NULL. */
@@ -307,6 +357,20 @@ static inline PyObject *vpy_wrapped_function(PyObject *wrapper)
 
 #if PY_VERSION_HEX < 0x030C0000
 #define VPY_HAS_FRAME_HOOK 1
+
+/* Patch releases of 3.11 enter a __getitem__ in Python without the hook. */
+#define VPY_MAY_INLINE_GETITEM (PY_VERSION_HEX >= 0x030B0000)
+
+/* The function that a frame runs; borrowed. */
+static inline PyObject *vpy_iframe_function(const vpy_iframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return (PyObject *)frame->f_func;
+#else
+    (void)frame;
+    return NULL;
+#endif
+}
 
 /* From 3.11 on a generator is made by evaluating its first instructions. */
 static inline bool vpy_iframe_makes_generator(const vpy_iframe *frame)
@@ -343,29 +407,57 @@ static inline bool vpy_frame_will_be_refused(const PyThreadState *tstate)
 #define vpy_hash_pointer _Py_HashPointer
 #endif
 
+/* The hash of a built-in function, from what it is bound to and its C function.
+ */
+static inline Py_hash_t vpy_function_hash(const void *self,
+                                          PyCFunction function)
+{
+    Py_hash_t hash = vpy_hash_pointer(self) ^
+                     vpy_hash_pointer((const void *)(uintptr_t)function);
+
+    return hash == -1 ? -2 : hash;
+}
+
 /* Instructions (opcode.h) that call len, isinstance or list.append as they call
- * any C function, and the one that has still to choose among them. */
+ * any C function, the one that has still to choose among them, and the one that
+ * all of them were specialized from. base/inside_code.c checks the numbers. */
 #if PY_VERSION_HEX >= 0x030D0000
-#define VPY_IS_PLAIN_CALL(op)                                                  \
-    ((op) == CALL_BUILTIN_O || (op) == CALL_BUILTIN_FAST ||                    \
-     (op) == CALL_METHOD_DESCRIPTOR_O)
+#define VPY_PLAIN_CALLS                                                        \
+    CALL_BUILTIN_O, CALL_BUILTIN_FAST, CALL_METHOD_DESCRIPTOR_O
 #define VPY_UNDECIDED_CALL CALL
+#define VPY_CALL CALL
 #elif PY_VERSION_HEX >= 0x030C0000
-#define VPY_IS_PLAIN_CALL(op)                                                  \
-    ((op) == CALL_NO_KW_BUILTIN_O || (op) == CALL_NO_KW_BUILTIN_FAST ||        \
-     (op) == CALL_NO_KW_METHOD_DESCRIPTOR_O)
+#define VPY_PLAIN_CALLS                                                        \
+    CALL_NO_KW_BUILTIN_O, CALL_NO_KW_BUILTIN_FAST,                             \
+        CALL_NO_KW_METHOD_DESCRIPTOR_O
 #define VPY_UNDECIDED_CALL CALL
+#define VPY_CALL CALL
 #elif PY_VERSION_HEX >= 0x030B0000
-#define VPY_IS_PLAIN_CALL(op)                                                  \
-    ((op) == PRECALL_NO_KW_BUILTIN_O || (op) == PRECALL_NO_KW_BUILTIN_FAST ||  \
-     (op) == PRECALL_NO_KW_METHOD_DESCRIPTOR_O)
+#define VPY_PLAIN_CALLS                                                        \
+    PRECALL_NO_KW_BUILTIN_O, PRECALL_NO_KW_BUILTIN_FAST,                       \
+        PRECALL_NO_KW_METHOD_DESCRIPTOR_O
 #define VPY_UNDECIDED_CALL PRECALL_ADAPTIVE
+#define VPY_CALL PRECALL
 #endif
-#define VPY_HAS_CACHED_CALLABLES (PY_VERSION_HEX >= 0x030B0000)
+
+/* Whether a new class inherits a slot only if the method that it inherits has
+ * the same C function. */
+#define VPY_COMPARES_WITH_SLOTS (PY_VERSION_HEX >= 0x030E0000)
+
+/* Whether the JIT's machine code may hold the address of a C function. */
+#define VPY_COMPILES_CALLS (PY_VERSION_HEX >= 0x030F0000)
 
 /* ---- monitoring -------------------------------------------------------- */
 
 #define VPY_HAS_MONITORING (PY_VERSION_HEX >= 0x030C0000)
+
+/* Whether events of code that is left out are disabled. It may be done
+ * from 3.12 on, but was not tried before 3.14. */
+#define VPY_DISABLES_EVENTS (PY_VERSION_HEX >= 0x030E0000)
+
+/* Whether the event of an exception that leaves a function may be set for one
+ * code object. */
+#define VPY_UNWINDS_LOCALLY (PY_VERSION_HEX >= 0x030F0000)
 
 /* torch takes tool id 2 on 3.12 before 3.12.5 and none after. */
 #define VPY_TORCH_TAKES_TOOL_ID_2                                              \

@@ -1,13 +1,28 @@
 /* The part of compat.h about the interpreter's own frames. compat.h includes
- * it. */
+ * it. Nothing here is used before base/inside.c has found everything where it
+ * must be. */
 #ifndef VPY_COMPAT_FRAMES_H
 #define VPY_COMPAT_FRAMES_H
 
+#if VPY_KNOWS_INSIDE
 /* The interpreter's own frame, for which no frame object is made. */
 #if PY_VERSION_HEX >= 0x030B0000
 typedef _PyInterpreterFrame vpy_iframe;
 #else
 typedef PyFrameObject vpy_iframe;
+#endif
+
+/* From 3.14 on a frame holds tagged references: what a bit says about the count
+ * is not part of the address. */
+#if PY_VERSION_HEX >= 0x030E0000
+static inline PyObject *vpy_iframe_object(_PyStackRef reference)
+{
+    if (PyStackRef_IsNullOrInt(reference))
+        return NULL;
+    return PyStackRef_AsPyObjectBorrow(reference);
+}
+#else
+#define vpy_iframe_object(reference) ((PyObject *)(reference))
 #endif
 
 /* The innermost frame of a thread, which may be a shim. */
@@ -32,10 +47,12 @@ static inline const vpy_iframe *vpy_iframe_back(const vpy_iframe *frame)
 }
 
 /* From 3.12 the C function that evaluates has a frame of its own, in which no
- * Python runs. */
+ * Python runs. From 3.15 on a thread has one more, below all others. */
 static inline bool vpy_iframe_is_shim(const vpy_iframe *frame)
 {
-#if PY_VERSION_HEX >= 0x030C0000
+#if PY_VERSION_HEX >= 0x030E0000
+    return frame->owner >= FRAME_OWNED_BY_INTERPRETER;
+#elif PY_VERSION_HEX >= 0x030C0000
     return frame->owner == FRAME_OWNED_BY_CSTACK;
 #else
     (void)frame;
@@ -48,7 +65,7 @@ static inline const vpy_iframe *vpy_iframe_running(PyThreadState *tstate)
 {
     const vpy_iframe *frame = vpy_iframe_innermost(tstate);
 
-    while (frame && vpy_iframe_is_shim(frame))
+    while (frame != NULL && vpy_iframe_is_shim(frame))
         frame = vpy_iframe_back(frame);
     return frame;
 }
@@ -57,7 +74,7 @@ static inline const vpy_iframe *vpy_iframe_running(PyThreadState *tstate)
 static inline bool vpy_iframe_is_entry(const vpy_iframe *frame)
 {
 #if PY_VERSION_HEX >= 0x030C0000
-    return !frame->previous || frame->previous->owner == FRAME_OWNED_BY_CSTACK;
+    return frame->previous == NULL || vpy_iframe_is_shim(frame->previous);
 #elif PY_VERSION_HEX >= 0x030B0000
     return frame->is_entry;
 #else
@@ -70,7 +87,7 @@ static inline bool vpy_iframe_is_entry(const vpy_iframe *frame)
 static inline PyObject *vpy_iframe_local(const vpy_iframe *frame, int index)
 {
 #if PY_VERSION_HEX >= 0x030B0000
-    return frame->localsplus[index];
+    return vpy_iframe_object(frame->localsplus[index]);
 #else
     return frame->f_localsplus[index];
 #endif
@@ -89,7 +106,7 @@ static inline const vpy_iframe *vpy_iframe_of(const PyFrameObject *frame)
 static inline PyCodeObject *vpy_iframe_code(const vpy_iframe *frame)
 {
 #if PY_VERSION_HEX >= 0x030D0000
-    return (PyCodeObject *)frame->f_executable;
+    return (PyCodeObject *)vpy_iframe_object(frame->f_executable);
 #else
     return frame->f_code;
 #endif
@@ -140,6 +157,51 @@ static inline bool vpy_iframe_is_incomplete(const vpy_iframe *frame,
 #endif
 }
 
+/* ---- coroutines --------------------------------------------------------- */
+
+/* Whether what a coroutine awaits is resumed without a C function between. */
+#define VPY_AWAITS_INLINE (PY_VERSION_HEX >= 0x030C0000)
+
+/* The frame of a coroutine or generator, as long as it has not ended. Up to
+ * 3.10 it is an object of its own, later a part of the coroutine. */
+static inline const vpy_iframe *vpy_iframe_of_coroutine(PyObject *coroutine)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return (const vpy_iframe *)(const void *)&((PyGenObject *)coroutine)
+        ->gi_iframe;
+#else
+    return ((PyGenObject *)coroutine)->gi_frame;
+#endif
+}
+
+/* Of a frame of a coroutine that runs, or is about to: whether it begins, and
+ * does not go on behind an await. Its first instruction is RESUME; the first
+ * await takes several more. */
+static inline bool vpy_iframe_is_new(const vpy_iframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return vpy_iframe_instruction(frame) <=
+           vpy_iframe_code(frame)->_co_firsttraceable + 2;
+#else
+    return frame->f_lasti < 0;
+#endif
+}
+
+#if PY_VERSION_HEX < 0x030C0000
+/* Of a coroutine that is being left: whether it waits, and has not ended. */
+static inline bool vpy_iframe_waits(const vpy_iframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    const PyGenObject *generator =
+        (const PyGenObject *)(const void *)((const char *)frame -
+                                            offsetof(PyGenObject, gi_iframe));
+    return generator->gi_frame_state == FRAME_SUSPENDED;
+#else
+    return frame->f_state == FRAME_SUSPENDED;
+#endif
+}
+#endif
+
 /* An argument's current value; borrowed, NULL if it has none. If inner
  * functions use it, it lies in a cell: on 3.10 from the beginning, later once
  * the first instructions have run. */
@@ -151,13 +213,14 @@ static inline PyObject *vpy_iframe_argument(const vpy_iframe *frame, int index)
 #if PY_VERSION_HEX >= 0x030B0000
     const char *kinds = PyBytes_AS_STRING(code->co_localspluskinds);
 
-    if (value && (kinds[index] & CO_FAST_CELL) && PyCell_Check(value) &&
+    if (value != NULL && (kinds[index] & CO_FAST_CELL) && PyCell_Check(value) &&
         !vpy_iframe_is_incomplete(frame, vpy_iframe_instruction(frame)))
         value = PyCell_GET(value);
 #else
     Py_ssize_t cells = PyTuple_GET_SIZE(code->co_cellvars);
 
-    for (Py_ssize_t i = 0; !value && code->co_cell2arg && i < cells; i++)
+    for (Py_ssize_t i = 0;
+         value == NULL && code->co_cell2arg != NULL && i < cells; i++)
         if (code->co_cell2arg[i] == index)
             value =
                 PyCell_GET(vpy_iframe_local(frame, code->co_nlocals + (int)i));
@@ -168,11 +231,14 @@ static inline PyObject *vpy_iframe_argument(const vpy_iframe *frame, int index)
 /* ---- the bottom of the stack -------------------------------------------- */
 
 /* How much of the recursion limit a thread's frames have used. While it is put
- * aside, what runs next has the whole limit. From 3.12 on C functions have a
- * limit of their own: every evaluation below us has taken two of it, and the C
- * function that it called one. Differences are kept, since the program may
- * change the limit meanwhile. */
+ * aside, what runs next has the whole limit. On 3.12 and 3.13 C functions have
+ * a limit of their own: every evaluation below us has taken two of it, and the
+ * C function that it called one. From 3.14 on the C stack's own end is their
+ * limit. Differences are kept, since the program may change the limit
+ * meanwhile. */
 #define VPY_C_RECURSION_OF_EVALUATION 3
+#define VPY_COUNTS_C_RECURSION                                                 \
+    (PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000)
 
 typedef struct vpy_recursion {
     int python, c;
@@ -202,15 +268,16 @@ static inline vpy_recursion vpy_recursion_put_aside(PyThreadState *tstate)
 
     if (!vpy_recursion_is_known(tstate))
         return used;
-#if PY_VERSION_HEX >= 0x030C0000
-    const vpy_iframe *frame = vpy_iframe_innermost(tstate);
-
-    for (; frame; frame = vpy_iframe_back(frame))
+#if VPY_COUNTS_C_RECURSION
+    for (const vpy_iframe *frame = vpy_iframe_innermost(tstate); frame != NULL;
+         frame = vpy_iframe_back(frame))
         if (vpy_iframe_is_shim(frame))
             used.c += VPY_C_RECURSION_OF_EVALUATION;
+    tstate->c_recursion_remaining += used.c;
+#endif
+#if PY_VERSION_HEX >= 0x030C0000
     used.python = tstate->py_recursion_limit - tstate->py_recursion_remaining;
     tstate->py_recursion_remaining += used.python;
-    tstate->c_recursion_remaining += used.c;
 #elif PY_VERSION_HEX >= 0x030B0000
     used.python = tstate->recursion_limit - tstate->recursion_remaining;
     tstate->recursion_remaining += used.python;
@@ -224,13 +291,26 @@ static inline vpy_recursion vpy_recursion_put_aside(PyThreadState *tstate)
 static inline void vpy_recursion_take_back(PyThreadState *tstate,
                                            vpy_recursion used)
 {
+#if VPY_COUNTS_C_RECURSION
+    tstate->c_recursion_remaining -= used.c;
+#endif
 #if PY_VERSION_HEX >= 0x030C0000
     tstate->py_recursion_remaining -= used.python;
-    tstate->c_recursion_remaining -= used.c;
 #elif PY_VERSION_HEX >= 0x030B0000
     tstate->recursion_remaining -= used.python;
 #else
     tstate->recursion_depth += used.python;
+#endif
+}
+
+/* What a thread has for its innermost frame when no frame runs. */
+static inline vpy_iframe *vpy_iframe_none(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030F0000
+    return tstate->base_frame;
+#else
+    (void)tstate;
+    return NULL;
 #endif
 }
 
@@ -251,6 +331,94 @@ static inline vpy_iframe *vpy_iframes_replace(PyThreadState *tstate,
 #endif
     return before;
 }
+
+/* ---- what only base/inside.c needs --------------------------------------- */
+
+/* Up to 3.12 the frame that runs is found through a structure on the C stack;
+ * NULL where there is none. */
+static inline const void *vpy_thread_cframe(const PyThreadState *tstate)
+{
+#if PY_VERSION_HEX < 0x030D0000
+    return tstate->cframe;
+#else
+    (void)tstate;
+    return NULL;
+#endif
+}
+
+/* The same structure of a thread that runs no Python. */
+static inline const void *vpy_thread_root_cframe(const PyThreadState *tstate)
+{
+#if PY_VERSION_HEX < 0x030D0000
+    return &tstate->root_cframe;
+#else
+    (void)tstate;
+    return NULL;
+#endif
+}
+
+typedef enum vpy_frame_owner {
+    VPY_FRAME_OF_THREAD,
+    VPY_FRAME_OF_GENERATOR
+} vpy_frame_owner;
+
+/* On 3.10 frames are objects and belong to nobody. */
+static inline bool vpy_iframe_is_of(const vpy_iframe *frame,
+                                    vpy_frame_owner owner)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    int expected = owner == VPY_FRAME_OF_THREAD ? FRAME_OWNED_BY_THREAD
+                                                : FRAME_OWNED_BY_GENERATOR;
+    return frame->owner == expected;
+#else
+    (void)frame, (void)owner;
+    return true;
+#endif
+}
+
+/* How many Python calls a thread may still make. */
+static inline int vpy_recursion_left(const PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return tstate->py_recursion_remaining;
+#elif PY_VERSION_HEX >= 0x030B0000
+    return tstate->recursion_remaining;
+#else
+    return -tstate->recursion_depth; /* only differences count */
+#endif
+}
+
+/* The same of what Py_EnterRecursiveCall counts. */
+static inline int vpy_c_recursion_left(const PyThreadState *tstate)
+{
+#if VPY_COUNTS_C_RECURSION
+    return tstate->c_recursion_remaining;
+#else
+    return vpy_recursion_left(tstate);
+#endif
+}
+#define VPY_ENTERING_IS_COUNTED (PY_VERSION_HEX < 0x030E0000)
+
+/* Of calls: from 3.12 on those by C code have a shim, and from
+ * 3.11 on a frame is not shown before its first instructions have run. */
+#define VPY_C_CALLS_HAVE_SHIMS (PY_VERSION_HEX >= 0x030C0000)
+#define VPY_HIDES_NEW_FRAMES (PY_VERSION_HEX >= 0x030B0000)
+
+/* How large code and frame objects are, by the structures that we know. */
+#if PY_VERSION_HEX >= 0x030B0000
+#define VPY_CODE_SIZE offsetof(PyCodeObject, co_code_adaptive)
+#define VPY_FRAME_SIZE                                                         \
+    (offsetof(PyFrameObject, _f_frame_data) + offsetof(vpy_iframe, localsplus))
+#else
+#define VPY_CODE_SIZE sizeof(PyCodeObject)
+#define VPY_FRAME_SIZE sizeof(PyFrameObject)
+#endif
+
+#else
+#include "compat_unknown.h"
+#endif
+
+/* ---- lines --------------------------------------------------------------- */
 
 /* Whether a code object's line table has columns too, in a format of its own.
  */
@@ -273,7 +441,7 @@ static inline vpy_location vpy_code_location(PyCodeObject *code,
                                              int instruction)
 {
     vpy_location at = {-1, -1, -1, -1};
-    int address = instruction * (int)sizeof(_Py_CODEUNIT);
+    int address = instruction * 2; /* an instruction has two bytes */
 
 #if PY_VERSION_HEX >= 0x030B0000
     if (!PyCode_Addr2Location(code, address, &at.line, &at.column, &at.end_line,

@@ -2,11 +2,13 @@
  * registers the Python tracer with the core, which from then on makes one for
  * every recording. It belongs to the main interpreter. */
 #include "annotate/annotate.h"
+#include "base/inside.h"
 #include "base/own_code.h"
 #include "calls/engine.h"
 #include "calls/ids.h"
 #include "memory/memory.h"
 #include "program/program.h"
+#include "program/tasks.h"
 #include "read/read.h"
 #include "session/session.h"
 #include "traceback/traceback.h"
@@ -91,13 +93,58 @@ static PyObject *set_torch_mode(PyObject *module, PyObject *on)
     Py_RETURN_NONE;
 }
 
+static PyObject *waits_for(PyObject *module, PyObject *name)
+{
+    Py_ssize_t length;
+    const char *bytes = PyUnicode_AsUTF8AndSize(name, &length);
+    vst_wait_reason reason = VST_WAIT_NONE;
+
+    (void)module;
+    if (bytes != NULL)
+        reason = vst_wait_reason_of(bytes, (size_t)length);
+    else if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
+        PyErr_Clear(); /* no name of ours */
+    else
+        return NULL;
+    return PyUnicode_FromString(vst_wait_reason_name(reason));
+}
+
+static PyObject *gil_waits_trouble(PyObject *module, PyObject *unused)
+{
+    const char *trouble;
+
+    (void)module, (void)unused;
+    vpy_gil_waits_prepare();
+    trouble = vpy_gil_waits_trouble();
+    return PyUnicode_FromString(trouble != NULL ? trouble : "");
+}
+
+static PyObject *can_see_switches(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromLong(vst_session_can_see_switches());
+}
+
 static PyMethodDef functions[] = {
+    {"waits_for", waits_for, METH_O,
+     PyDoc_STR("waits_for(name)\n--\n\nWhat a function in C waits for, by its "
+               "name in a trace; \"\" if it does not.")},
+    {"gil_waits_trouble", gil_waits_trouble, METH_NOARGS,
+     PyDoc_STR("gil_waits_trouble()\n--\n\nWhat keeps waits for the GIL from "
+               "being recorded, \"\" if nothing does.")},
+    {"can_see_switches", can_see_switches, METH_NOARGS,
+     PyDoc_STR("can_see_switches()\n--\n\n0, or the errno with which the "
+               "system refuses to tell when threads run.")},
     {"set_torch_mode", set_torch_mode, METH_O,
      PyDoc_STR("set_torch_mode(on)\n--\n\nTake the monitoring tool id that "
                "torch.profiler takes.")},
     {"hooks_in_place", vpy_engine_hooks_in_place, METH_NOARGS,
      PyDoc_STR("hooks_in_place()\n--\n\nHow many hooks of ours the "
                "interpreter has right now; 0 while nothing is recorded.")},
+    {"engine_choices", vpy_engine_choices, METH_NOARGS,
+     PyDoc_STR("engine_choices()\n--\n\nThe engine that auto means, and of "
+               "each engine why it cannot be used here, or None.")},
     {NULL, NULL, 0, NULL},
 };
 
@@ -109,7 +156,7 @@ static int check_interpreter(void)
                     "build with the GIL");
     return -1;
 #else
-    if (PyThreadState_Get()->interp != PyInterpreterState_Main()) {
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
         PyErr_SetString(PyExc_ImportError,
                         "vestige works in the main interpreter only, not in "
                         "sub-interpreters");
@@ -138,14 +185,17 @@ static int module_exec(PyObject *module)
 {
     if (check_interpreter() < 0 || vpy_errors_init(module) < 0 ||
         vpy_own_code_init(module) < 0 || vpy_code_ids_init() < 0 ||
+        vpy_inside_init(module, vpy_code_extra_index) < 0 ||
         vpy_forks_init(module) < 0 || vpy_program_init(module) < 0 ||
         vpy_exits_init(module) < 0 || vpy_gc_init() < 0 ||
-        vpy_engines_init(module) < 0 || vpy_trace_type_init(module) < 0 ||
-        vpy_session_type_init(module) < 0 || vpy_pack_init(module) < 0 ||
-        vpy_tables_init(module) < 0 || vpy_view_init(module) < 0 ||
+        vpy_tasks_init() < 0 || vpy_engines_init(module) < 0 ||
+        vpy_trace_type_init(module) < 0 || vpy_session_type_init(module) < 0 ||
+        vpy_pack_init(module) < 0 || vpy_tables_init(module) < 0 ||
+        vpy_view_init(module) < 0 || vpy_states_init(module) < 0 ||
         vpy_annotation_init(module) < 0 || vpy_points_init(module) < 0 ||
         vpy_modules_init(module) < 0 || vpy_tensors_init(module) < 0 ||
-        vpy_fast_contexts_init(module) < 0 || vpy_snapshot_init(module) < 0 ||
+        vpy_noted_init(module) < 0 || vpy_fast_contexts_init(module) < 0 ||
+        vpy_framework_spans_init(module) < 0 || vpy_snapshot_init(module) < 0 ||
         vpy_traceback_init(module) < 0 || vpy_memory_init(module) < 0 ||
         vpy_memory_events_init(module) < 0 || vpy_nodes_init(module) < 0 ||
         add_constants(module) < 0)

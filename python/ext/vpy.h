@@ -12,6 +12,9 @@
 
 #include <vestige/vestige.h>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 /* Hidden in the declarations too: the compiler then reaches variables of other
  * files directly instead of through the table of dynamic symbols. */
 #pragma GCC visibility push(hidden)
@@ -22,6 +25,18 @@
  * they were. Returns the bytes object that owns them (a new reference), or NULL
  * with no exception set. */
 PyObject *vpy_text(PyObject *str, const char **bytes, uint32_t *length);
+
+/* ---- base/types.c -------------------------------------------------------- */
+
+/* Makes a type and gives it to the module under its name. Returns -1 with an
+ * exception set if that fails. */
+int vpy_type_add(PyObject *module, PyType_Spec *spec);
+
+/* ---- base/at_exit.c ------------------------------------------------------ */
+
+/* Registers a function with atexit. Returns -1 with an exception set if that
+ * fails. */
+int vpy_at_exit(PyMethodDef *method);
 
 /* ---- base/errors.c ------------------------------------------------------- */
 
@@ -36,6 +51,19 @@ PyObject *vpy_raise(vst_status status, const vst_error *error, PyObject *path);
 void vpy_raise_for_both(int sys_errno, PyObject *source, PyObject *target);
 /* A vst_progress_fn that calls a Python function. Takes the GIL itself. */
 int vpy_report_progress(void *function, double done);
+
+/* ---- the system ---------------------------------------------------------- */
+
+/* The thread as the kernel numbers it. glibc has gettid() since 2.30; wheels
+ * are for 2.28 and later. */
+static inline long vpy_thread_id(void)
+{
+    return syscall(SYS_gettid);
+}
+
+/* Where the C stack of the calling thread ends, and its size (base/stack.c).
+ * Slow in the main thread: the C library reads the list of mappings. */
+bool vpy_stack_find(uintptr_t *low, size_t *size);
 
 #pragma GCC visibility pop
 #endif

@@ -23,6 +23,15 @@ void vpy_annotation_forget(
 /* The id of a name in the recording in progress, 0 if it gets none. */
 vst_id vpy_define_name(vst_definition_kind kind, PyObject *name);
 
+/* ---- far_ends.c ------------------------------------------------------------
+ */
+
+/* Records the end of a span that the thread with this buffer began. */
+void vpy_far_end(const void *buffer, vst_id id, uint32_t instance,
+                 uint32_t recording);
+extern unsigned vpy_far_ends_waiting; /* to be settled by who began them */
+void vpy_far_ends_settle(uint32_t recording);
+
 /* ---- points.c --------------------------------------------------------------
  */
 
@@ -75,6 +84,19 @@ int vpy_nodes_init(PyObject *module);
 
 int vpy_fast_contexts_init(PyObject *module);
 void vpy_fast_contexts_unwatch(void);
+
+/* ---- framework_spans.c: torch's own record_function -------------------------
+ */
+
+/* Its class once vestige stands in torch.profiler's place, else NULL. */
+extern PyObject *vpy_framework_span;
+
+/* Whether somebody else than vestige sees a span of torch's on this thread. */
+bool vpy_framework_listens(void);
+PyObject *vpy_framework_enter(PyObject *name, PyObject *args);
+PyObject *vpy_framework_exit(PyObject *span, PyObject *const *args,
+                             Py_ssize_t count);
+int vpy_framework_spans_init(PyObject *module);
 
 #pragma GCC visibility pop
 #endif

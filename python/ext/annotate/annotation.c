@@ -18,6 +18,7 @@ typedef struct annotation {
     PyObject *name;
     PyObject *args;   /* str or None */
     PyObject *values; /* tuple: their shapes are recorded; or NULL */
+    PyObject *theirs; /* the framework's span that it is now, or NULL */
     bool stack;       /* its call stack is recorded */
     bool open_ended;  /* __exit__ does not end it, a future will */
     unsigned char bound;
@@ -67,7 +68,7 @@ vst_id vpy_define_name(vst_definition_kind kind, PyObject *name)
     vst_id id = 0;
     PyObject *text = vpy_text(name, &definition.name, &definition.name_len);
 
-    if (text &&
+    if (text != NULL &&
         vst_recording_define_id(vpy_recording, &definition, &id) != VST_OK)
         id = 0;
     Py_XDECREF(text);
@@ -103,7 +104,7 @@ static int take_values(annotation *self, PyObject *const *values,
         text = values[0];
     } else if (count) {
         PyObject *tuple = PyTuple_New(count);
-        if (!tuple)
+        if (tuple == NULL)
             return -1;
         for (Py_ssize_t i = 0; i < count; i++)
             PyTuple_SET_ITEM(tuple, i, Py_NewRef(values[i]));
@@ -138,7 +139,7 @@ static int annotation_init(PyObject *object, PyObject *args, PyObject *kw)
     if (count > 1) { /* keep the name; only `stack` may follow */
         PyObject *head = PyTuple_GetSlice(args, 0, 1);
         int failed =
-            !head ||
+            head == NULL ||
             !PyArg_ParseTupleAndKeywords(head, kw, "O|$Op:record_function",
                                          names, &name, &none, &stack) ||
             take_name(self, name) < 0 ||
@@ -170,7 +171,7 @@ static PyObject *annotation_new(PyTypeObject *type, PyObject *args,
     annotation *self = (annotation *)type->tp_alloc(type, 0);
 
     (void)args, (void)kw;
-    if (self)
+    if (self != NULL)
         self->call = call_annotation;
     return (PyObject *)self;
 }
@@ -182,26 +183,26 @@ static PyObject *annotation_vectorcall(PyObject *type, PyObject *const *args,
     Py_ssize_t count = PyVectorcall_NARGS(flagged);
     annotation *self;
 
-    if (count == 0 || (names && PyTuple_GET_SIZE(names))) {
+    if (count == 0 || (names != NULL && PyTuple_GET_SIZE(names))) {
         PyObject *tuple = PyTuple_New(count), *dict = NULL, *made = NULL;
-        for (Py_ssize_t i = 0; tuple && i < count; i++)
+        for (Py_ssize_t i = 0; tuple != NULL && i < count; i++)
             PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
-        if (tuple && names && (dict = PyDict_New()))
+        if (tuple != NULL && names != NULL && (dict = PyDict_New()) != NULL)
             for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++)
                 if (PyDict_SetItem(dict, PyTuple_GET_ITEM(names, i),
                                    args[count + i]) < 0)
                     Py_CLEAR(dict);
-        if (tuple && (dict || !names))
+        if (tuple != NULL && (dict != NULL || names == NULL))
             made = annotation_new((PyTypeObject *)type, NULL, NULL);
-        if (made && annotation_init(made, tuple, dict) < 0)
+        if (made != NULL && annotation_init(made, tuple, dict) < 0)
             Py_CLEAR(made);
         Py_XDECREF(tuple);
         Py_XDECREF(dict);
         return made;
     }
     self = (annotation *)annotation_new((PyTypeObject *)type, NULL, NULL);
-    if (self && (take_name(self, args[0]) < 0 ||
-                 take_values(self, args + 1, count - 1) < 0))
+    if (self != NULL && (take_name(self, args[0]) < 0 ||
+                         take_values(self, args + 1, count - 1) < 0))
         Py_CLEAR(self);
     return (PyObject *)self;
 }
@@ -213,10 +214,10 @@ static void record_arguments(const annotation *self)
     uint32_t length;
     PyObject *text = vpy_text(self->args, &bytes, &length);
 
-    if (self->values)
+    if (self->values != NULL)
         json.length =
             vpy_shapes_put(self->values, json.bytes, sizeof json.bytes / 2);
-    if (text) {
+    if (text != NULL) {
         vpy_json_key(&json, "args", 4);
         vpy_json_string(&json, bytes, length, 1000);
         Py_DECREF(text);
@@ -238,42 +239,6 @@ static void begin_node(const annotation *self)
     vpy_node_record(&node);
 }
 
-/* Spans that ended on another thread. The thread that began one records its end
- * too, with its next span: otherwise a bounded recording would keep it open for
- * ever. Guarded by the GIL. */
-enum { FAR_MAX = 1024 };
-
-static struct far_end {
-    const void *buffer; /* of the thread that began it */
-    vst_id id;
-    uint32_t instance, recording;
-} far_ends[FAR_MAX];
-static unsigned far_count;
-
-static void end_far(const annotation *self)
-{
-    unsigned at = far_count < FAR_MAX ? far_count++ : 0;
-
-    vst_record_far_end(self->id, self->instance);
-    far_ends[at] = (struct far_end){self->buffer, self->id, self->instance,
-                                    self->recording};
-}
-
-VST_COLD static void settle_far_ends(uint32_t recording)
-{
-    unsigned kept = 0;
-
-    for (unsigned i = 0; i < far_count; i++) {
-        if (far_ends[i].recording != recording)
-            continue;
-        if (far_ends[i].buffer == vst_thread_buffer)
-            vst_record_end(far_ends[i].id, far_ends[i].instance);
-        else
-            far_ends[kept++] = far_ends[i];
-    }
-    far_count = kept;
-}
-
 static PyObject *annotation_enter(PyObject *object, PyObject *unused)
 {
     annotation *self = (annotation *)object;
@@ -281,10 +246,15 @@ static PyObject *annotation_enter(PyObject *object, PyObject *unused)
     (void)unused;
     self->id = 0;
     self->open_ended = false;
-    if (vpy_recording && self->name) {
+    if (vpy_framework_span != NULL && self->name != NULL &&
+        vpy_framework_listens()) {
+        Py_XSETREF(self->theirs, vpy_framework_enter(self->name, self->args));
+        return self->theirs != NULL ? Py_NewRef(object) : NULL;
+    }
+    if (vpy_recording != NULL && self->name != NULL) {
         self->recording = current_recording();
-        if (far_count)
-            settle_far_ends(self->recording);
+        if (vpy_far_ends_waiting)
+            vpy_far_ends_settle(self->recording);
         self->id = id_of(self->name, self->recording);
         self->instance = ++last_instance;
         if (self->id) {
@@ -294,7 +264,7 @@ static PyObject *annotation_enter(PyObject *object, PyObject *unused)
                 vst_record_begin(self->id, self->instance);
             self->buffer = vst_thread_buffer;
             self->since = vpy_triggers_want_times() ? vst_clock_ticks() : 0;
-            if (self->args != Py_None || self->values || self->stack ||
+            if (self->args != Py_None || self->values != NULL || self->stack ||
                 vpy_call_stacks)
                 record_arguments(self);
         }
@@ -303,13 +273,35 @@ static PyObject *annotation_enter(PyObject *object, PyObject *unused)
     return object;
 }
 
-static void end_annotation(annotation *self)
+/* `members` is a str of JSON members that belong to the span, or NULL. */
+static void end_specially(const annotation *self, PyObject *members,
+                          bool inside)
 {
-    if (self->id && vpy_recording && self->recording == current_recording()) {
-        if (VST_LIKELY(self->buffer == vst_thread_buffer))
+    const char *bytes;
+    uint32_t length;
+    PyObject *text = vpy_text(members, &bytes, &length);
+
+    if (text != NULL && length)
+        vst_record_end_args(self->id, self->instance, bytes, length);
+    else if (inside)
+        vst_record_end_inside(self->id, self->instance);
+    else
+        vst_record_end(self->id, self->instance);
+    Py_XDECREF(text);
+}
+
+static void end_annotation(annotation *self, PyObject *members, bool inside)
+{
+    if (self->id && vpy_recording != NULL &&
+        self->recording == current_recording()) {
+        if (VST_LIKELY(self->buffer == vst_thread_buffer && members == NULL &&
+                       !inside))
             vst_record_end(self->id, self->instance);
+        else if (self->buffer == vst_thread_buffer)
+            end_specially(self, members, inside);
         else
-            end_far(self);
+            vpy_far_end(self->buffer, self->id, self->instance,
+                        self->recording);
         if (self->since)
             vpy_triggers_annotation_ends(self->name, self->since);
     }
@@ -320,10 +312,14 @@ static PyObject *annotation_exit(PyObject *object, PyObject *const *args,
                                  Py_ssize_t count)
 {
     annotation *self = (annotation *)object;
+    PyObject *theirs = self->theirs;
 
-    (void)args, (void)count;
+    if (theirs != NULL) {
+        self->theirs = NULL;
+        return vpy_framework_exit(theirs, args, count);
+    }
     if (!self->open_ended)
-        end_annotation(self);
+        end_annotation(self, NULL, false);
     Py_RETURN_NONE;
 }
 
@@ -343,21 +339,32 @@ static PyObject *annotation_leave_open(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static PyObject *annotation_end(PyObject *object, PyObject *unused)
+static PyObject *annotation_end(PyObject *object, PyObject *args)
 {
-    (void)unused;
-    end_annotation((annotation *)object);
+    PyObject *members = NULL;
+
+    if (!PyArg_ParseTuple(args, "|U:_end", &members))
+        return NULL;
+    end_annotation((annotation *)object, members, false);
     Py_RETURN_NONE;
 }
 
-/* Calls a function of annotate.py: decorators and futures are done in Python.
- */
+/* Ends it so that it does not overlap the calls that it ends in. */
+static PyObject *annotation_end_inside(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    end_annotation((annotation *)object, NULL, true);
+    Py_RETURN_NONE;
+}
+
+/* Calls a function of annotate.py, which does decorators and futures. */
 static PyObject *call_home(const char *function, PyObject *self,
                            PyObject *argument)
 {
     PyObject *home = PyImport_ImportModule("vestige.annotate");
     PyObject *result =
-        home ? PyObject_CallMethod(home, function, "OO", self, argument) : NULL;
+        home != NULL ? PyObject_CallMethod(home, function, "OO", self, argument)
+                     : NULL;
 
     Py_XDECREF(home);
     return result;
@@ -370,7 +377,7 @@ static PyObject *call_annotation(PyObject *object, PyObject *const *args,
     unsigned bound = ((annotation *)object)->bound;
     Py_ssize_t count = PyVectorcall_NARGS(flagged);
 
-    if (names && PyTuple_GET_SIZE(names))
+    if (names != NULL && PyTuple_GET_SIZE(names))
         count = -1;
     if (count == 0 && bound & BOUND_ENTER)
         return annotation_enter(object, NULL);
@@ -395,6 +402,7 @@ static void annotation_dealloc(PyObject *object)
     Py_XDECREF(self->name);
     Py_XDECREF(self->args);
     Py_XDECREF(self->values);
+    Py_XDECREF(self->theirs);
     type->tp_free(object);
     Py_DECREF(type);
 }
@@ -403,6 +411,7 @@ static PyMemberDef annotation_members[] = {
     {"name", T_OBJECT, offsetof(annotation, name), READONLY, NULL},
     {"args", T_OBJECT, offsetof(annotation, args), READONLY, NULL},
     {"_values", T_OBJECT, offsetof(annotation, values), READONLY, NULL},
+    {"_theirs", T_OBJECT, offsetof(annotation, theirs), READONLY, NULL},
     {"stack", T_BOOL, offsetof(annotation, stack), READONLY, NULL},
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(annotation, call), READONLY,
      NULL},
@@ -414,7 +423,8 @@ static PyMethodDef annotation_methods[] = {
     {"__exit__", (PyCFunction)(void (*)(void))annotation_exit, METH_FASTCALL,
      NULL},
     {"_leave_open", annotation_leave_open, METH_NOARGS, NULL},
-    {"_end", annotation_end, METH_NOARGS, NULL},
+    {"_end", annotation_end, METH_VARARGS, NULL},
+    {"_end_inside", annotation_end_inside, METH_NOARGS, NULL},
     {"_call_end_callbacks_on_future", annotation_on_future, METH_O,
      PyDoc_STR("_call_end_callbacks_on_future(future)\n--\n\nThe span lasts "
                "until the future is done, which is returned.")},
@@ -454,7 +464,7 @@ int vpy_annotation_init(PyObject *module)
 {
     PyObject *type = PyType_FromModuleAndSpec(module, &annotation_spec, NULL);
 
-    if (!type ||
+    if (type == NULL ||
         vpy_self_bound((PyTypeObject *)type, "__enter__",
                        offsetof(annotation, bound), BOUND_ENTER) < 0 ||
         vpy_self_bound((PyTypeObject *)type, "__exit__",

@@ -45,19 +45,19 @@ static const char *type_of_format(const char *format, long bytes)
 {
     char kind;
 
-    while (format && *format && strchr("@=<>!", *format))
+    while (format != NULL && *format && strchr("@=<>!", *format) != NULL)
         format++;
-    if (!format || !*format)
+    if (format == NULL || !*format)
         return type_name('u', 1);
     if (*format == 'Z')
         kind = 'c';
     else if (*format == '?')
         kind = 'b';
-    else if (strchr("efd", *format))
+    else if (strchr("efd", *format) != NULL)
         kind = 'f';
-    else if (strchr("bhilqn", *format))
+    else if (strchr("bhilqn", *format) != NULL)
         kind = 'i';
-    else if (strchr("BHILQNc", *format))
+    else if (strchr("BHILQNc", *format) != NULL)
         kind = 'u';
     else
         return "";
@@ -85,9 +85,10 @@ static bool from_buffer(PyObject *object, vpy_array *a)
         return false;
     a->dims = view.ndim <= VPY_DIMS_MAX ? view.ndim : -1;
     for (int i = 0; i < a->dims; i++) {
-        a->shape[i] = view.shape ? view.shape[i] : view.len;
-        a->strides[i] =
-            view.strides && view.itemsize ? view.strides[i] / view.itemsize : 1;
+        a->shape[i] = view.shape != NULL ? view.shape[i] : view.len;
+        a->strides[i] = view.strides != NULL && view.itemsize
+                            ? view.strides[i] / view.itemsize
+                            : 1;
     }
     a->type = type_of_format(view.format, (long)view.itemsize);
     a->item_bytes = (long)view.itemsize;
@@ -96,31 +97,56 @@ static bool from_buffer(PyObject *object, vpy_array *a)
     return a->dims >= 0;
 }
 
+/* A size that is no integer may run code, its __index__. That must not run with
+ * an error set: the first error ends the reading. */
+static void read_shape(PyObject *shape, vpy_array *a)
+{
+    int dims = (int)PyTuple_GET_SIZE(shape);
+
+    for (int i = 0; i < dims; i++) {
+        a->shape[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
+        if (a->shape[i] == -1 && PyErr_Occurred() != NULL) {
+            PyErr_Clear();
+            return;
+        }
+    }
+    a->dims = dims;
+    fill_strides(a);
+}
+
+/* Our own reference: code that reading another item runs may drop the dict's.
+ */
+static PyObject *item_of(PyObject *dict, const char *key)
+{
+    return Py_XNewRef(PyDict_GetItemString(dict, key));
+}
+
 static bool from_interface(PyObject *object, vpy_array *a)
 {
     PyObject *dict = PyObject_GetAttrString(object, "__array_interface__");
     PyObject *shape = NULL, *type = NULL, *data = NULL;
     const char *text;
 
-    if (dict && PyDict_Check(dict)) {
-        shape = PyDict_GetItemString(dict, "shape");
-        type = PyDict_GetItemString(dict, "typestr");
-        data = PyDict_GetItemString(dict, "data");
+    if (dict != NULL && PyDict_Check(dict)) {
+        shape = item_of(dict, "shape");
+        type = item_of(dict, "typestr");
+        data = item_of(dict, "data");
     }
-    if (shape && PyTuple_Check(shape) &&
+    if (shape != NULL && PyTuple_Check(shape) &&
         PyTuple_GET_SIZE(shape) <= VPY_DIMS_MAX) {
-        a->dims = (int)PyTuple_GET_SIZE(shape);
-        for (int i = 0; i < a->dims; i++)
-            a->shape[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
-        fill_strides(a);
-        text = type && PyUnicode_Check(type) ? PyUnicode_AsUTF8(type) : NULL;
-        if (text && strlen(text) > 2) {
+        read_shape(shape, a);
+        text = type != NULL && PyUnicode_Check(type) ? PyUnicode_AsUTF8(type)
+                                                     : NULL;
+        if (text != NULL && strlen(text) > 2) {
             a->item_bytes = atol(text + 2);
             a->type = type_name(text[1], a->item_bytes);
         }
-        if (data && PyTuple_Check(data) && PyTuple_GET_SIZE(data) > 0)
+        if (data != NULL && PyTuple_Check(data) && PyTuple_GET_SIZE(data) > 0)
             a->data = (uintptr_t)PyLong_AsVoidPtr(PyTuple_GET_ITEM(data, 0));
     }
+    Py_XDECREF(shape);
+    Py_XDECREF(type);
+    Py_XDECREF(data);
     Py_XDECREF(dict);
     return a->dims >= 0;
 }
@@ -142,14 +168,14 @@ static bool from_dlpack(PyObject *object, vpy_array *a)
     static const char kinds[] = "iufhBcb"; /* h: opaque */
     PyObject *capsule = PyObject_CallMethod(object, "__dlpack__", NULL);
     const dlpack_tensor *t =
-        capsule ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
+        capsule != NULL ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
 
-    if (t && t->ndim >= 0 && t->ndim <= VPY_DIMS_MAX) {
+    if (t != NULL && t->ndim >= 0 && t->ndim <= VPY_DIMS_MAX) {
         a->dims = t->ndim;
         for (int i = 0; i < a->dims; i++)
             a->shape[i] = t->shape[i];
         fill_strides(a);
-        for (int i = 0; t->strides && i < a->dims; i++)
+        for (int i = 0; t->strides != NULL && i < a->dims; i++)
             a->strides[i] = t->strides[i];
         a->item_bytes = t->bits / 8;
         a->data = (uintptr_t)t->data + (uintptr_t)t->byte_offset;

@@ -71,17 +71,17 @@ static PyObject *find_text(vst_traceback *handle)
     PyObject *traceback = vpy_traceback_object(handle);
     PyObject *text = NULL;
 
-    if (!kept)
+    if (kept == NULL)
         kept = PyDict_New();
-    if (traceback && kept)
+    if (traceback != NULL && kept != NULL)
         text = PyDict_GetItemWithError(kept, traceback);
-    if (text) {
+    if (text != NULL) {
         Py_INCREF(text);
-    } else if (traceback && kept) {
+    } else if (traceback != NULL && kept != NULL) {
         text = make_text(((vpy_traceback *)traceback)->handle);
         if (PyDict_GET_SIZE(kept) >= KEPT_MAX)
             PyDict_Clear(kept);
-        if (text)
+        if (text != NULL)
             PyDict_SetItem(kept, traceback, text);
     }
     PyErr_Clear();
@@ -92,9 +92,9 @@ static PyObject *find_text(vst_traceback *handle)
 void vpy_call_stack_put(vpy_json *json)
 {
     vst_traceback *handle = vst_traceback_capture(VST_TRACEBACK_LANGUAGE, 0);
-    PyObject *text = handle ? find_text(handle) : NULL;
+    PyObject *text = handle != NULL ? find_text(handle) : NULL;
 
-    if (text) {
+    if (text != NULL) {
         vpy_json_key(json, "Call stack", 10);
         vpy_json_ready(json, PyBytes_AS_STRING(text),
                        (size_t)PyBytes_GET_SIZE(text));

@@ -46,9 +46,9 @@ static PyObject *call(PyCFunction original, PyObject *self, PyObject *args)
 
     attend();
     r.result = original(self, args);
-    if (!r.result)
+    if (r.result == NULL)
         call_without(repeat, &r);
-    if (!vpy_recording && !is_watched())
+    if (vpy_recording == NULL && !is_watched())
         vpy_fast_contexts_unwatch();
     return r.result;
 }
@@ -65,7 +65,8 @@ static PyObject *through_exit(PyObject *self, PyObject *args)
 
 static void watch_type(PyTypeObject *type)
 {
-    for (PyMethodDef *m = type->tp_methods; m && m->ml_name; m++) {
+    for (PyMethodDef *m = type->tp_methods; m != NULL && m->ml_name != NULL;
+         m++) {
         if (strcmp(m->ml_name, "__enter__") == 0)
             vpy_watch(&enter, m, METH_NOARGS);
         else if (strcmp(m->ml_name, "__exit__") == 0)

@@ -30,7 +30,7 @@ static VST_THREAD_LOCAL uint64_t own_thread;
 
 static uint64_t thread_number(void)
 {
-    if (framework_thread)
+    if (framework_thread != NULL)
         return framework_thread();
     if (!own_thread)
         own_thread = ++last_thread;
@@ -45,7 +45,7 @@ static void put(vpy_node *node, const void *bytes, size_t count)
         size_t capacity = (node->count + count) * 2;
         bool grows = node->bytes != node->own;
         unsigned char *grown = realloc(grows ? node->bytes : NULL, capacity);
-        if (!grown) {
+        if (grown == NULL) {
             node->cut = true;
             return;
         }
@@ -109,8 +109,9 @@ static uintptr_t storage_of(PyObject *object, const vpy_array *a)
         vpy_array under;
 
         PyErr_Clear();
-        if (!next || next == Py_None || !vpy_array_look_at(next, &under) ||
-            under.data == 0 || under.data > a->data) {
+        if (next == NULL || next == Py_None ||
+            !vpy_array_look_at(next, &under) || under.data == 0 ||
+            under.data > a->data) {
             Py_XDECREF(next);
             break;
         }
@@ -182,7 +183,7 @@ static void put_value(vpy_node *node, PyObject *object, int depth);
 static void put_items(vpy_node *node, PyObject *list, int depth)
 {
     PyObject *items = PySequence_Tuple(list);
-    Py_ssize_t count = items ? PyTuple_GET_SIZE(items) : 0, all = count;
+    Py_ssize_t count = items != NULL ? PyTuple_GET_SIZE(items) : 0, all = count;
 
     PyErr_Clear();
     if (depth >= DEPTH_MAX)
@@ -227,7 +228,7 @@ static void put_value(vpy_node *node, PyObject *object, int depth)
 
 void vpy_node_prepare(vpy_node *node, PyObject *text, PyObject *values)
 {
-    Py_ssize_t count = values ? PyTuple_GET_SIZE(values) : 0;
+    Py_ssize_t count = values != NULL ? PyTuple_GET_SIZE(values) : 0;
 
     node->observer = vpy_graph_observer;
     node->record = ++last_record;
@@ -237,7 +238,7 @@ void vpy_node_prepare(vpy_node *node, PyObject *text, PyObject *values)
     node->capacity = sizeof node->own;
     put_byte(node, VST_VALUE_THREAD);
     put_count(node, thread_number());
-    if (text && text != Py_None)
+    if (text != NULL && text != Py_None)
         put_string(node, text);
     for (Py_ssize_t i = 0; i < count; i++)
         put_value(node, PyTuple_GET_ITEM(values, i), 0);

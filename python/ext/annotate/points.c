@@ -9,7 +9,7 @@ static PyObject *instant(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "U|U:instant", &name, &members))
         return NULL;
-    if (vpy_recording) {
+    if (vpy_recording != NULL) {
         const char *bytes = "";
         uint32_t length = 0;
         PyObject *text = vpy_text(members, &bytes, &length);
@@ -29,7 +29,7 @@ static PyObject *counter(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "Ud:counter", &name, &value))
         return NULL;
-    if (vpy_recording) {
+    if (vpy_recording != NULL) {
         vst_id id = vpy_define_name(VST_DEF_COUNTER, name);
         if (id)
             vst_record_counter(id, value);

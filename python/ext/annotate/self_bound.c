@@ -24,7 +24,7 @@ static PyObject *bind(PyObject *object, PyObject *to, PyObject *type)
 {
     self_bound *self = (self_bound *)object;
 
-    if (!to || !PyObject_TypeCheck(to, self->owner) ||
+    if (to == NULL || !PyObject_TypeCheck(to, self->owner) ||
         Py_TYPE(to)->tp_call != self->owner->tp_call)
         return Py_TYPE(self->ordinary)->tp_descr_get(self->ordinary, to, type);
     ((unsigned char *)to)[self->offset] |= self->bit;
@@ -75,12 +75,14 @@ int vpy_self_bound(PyTypeObject *owner, const char *name, size_t offset,
     PyObject *ordinary, *made;
     int result = -1;
 
-    if (!self_bound_type)
+    if (self_bound_type == NULL)
         self_bound_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    ordinary = self_bound_type ? PyObject_GetAttrString((PyObject *)owner, name)
-                               : NULL;
-    made = ordinary ? self_bound_type->tp_alloc(self_bound_type, 0) : NULL;
-    if (made) {
+    ordinary = self_bound_type != NULL
+                   ? PyObject_GetAttrString((PyObject *)owner, name)
+                   : NULL;
+    made =
+        ordinary != NULL ? self_bound_type->tp_alloc(self_bound_type, 0) : NULL;
+    if (made != NULL) {
         self_bound *self = (self_bound *)made;
         self->ordinary = Py_NewRef(ordinary);
         self->owner = owner;

@@ -7,7 +7,7 @@ int vpy_errors_init(PyObject *module)
 {
     vpy_trace_error = PyErr_NewExceptionWithDoc(
         "vestige.TraceError", "A trace cannot be read or written.", NULL, NULL);
-    if (!vpy_trace_error)
+    if (vpy_trace_error == NULL)
         return -1;
     return PyModule_AddObjectRef(module, "TraceError", vpy_trace_error);
 }
@@ -16,13 +16,13 @@ PyObject *vpy_raise(vst_status status, const vst_error *error, PyObject *path)
 {
     PyObject *name = NULL;
 
-    if (PyErr_Occurred())
+    if (PyErr_Occurred() != NULL)
         return NULL;
-    if (path)
+    if (path != NULL)
         name = PyUnicode_DecodeFSDefault(PyBytes_AS_STRING(path));
     if (status == VST_E_NOMEM) {
         PyErr_NoMemory();
-    } else if (error && error->sys_errno) {
+    } else if (error != NULL && error->sys_errno) {
         errno = error->sys_errno;
         PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, name);
     } else {
@@ -30,10 +30,10 @@ PyObject *vpy_raise(vst_status status, const vst_error *error, PyObject *path)
                          : status == VST_E_STATE  ? PyExc_RuntimeError
                                                   : vpy_trace_error;
         const char *text = vst_status_string(status);
-        if (name && error && error->offset)
+        if (name != NULL && error != NULL && error->offset)
             PyErr_Format(type, "%U: %s (at byte %llu)", name, text,
                          (unsigned long long)error->offset);
-        else if (name)
+        else if (name != NULL)
             PyErr_Format(type, "%U: %s", name, text);
         else
             PyErr_SetString(type, text);
@@ -48,7 +48,7 @@ void vpy_raise_for_both(int sys_errno, PyObject *source, PyObject *target)
     PyObject *second = PyUnicode_DecodeFSDefault(PyBytes_AS_STRING(target));
 
     errno = sys_errno;
-    if (first && second)
+    if (first != NULL && second != NULL)
         PyErr_SetFromErrnoWithFilenameObjects(PyExc_OSError, first, second);
     Py_XDECREF(first);
     Py_XDECREF(second);
@@ -60,7 +60,7 @@ int vpy_report_progress(void *function, double done)
     PyObject *result = PyObject_CallFunction(function, "d", done);
     int failed = result == NULL;
 
-    /* A failure stays set for whoever started the replay. */
+    /* A failure stays set for the caller that started the replay. */
     Py_XDECREF(result);
     PyGILState_Release(gil);
     return failed;

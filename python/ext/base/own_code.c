@@ -21,12 +21,12 @@ static void add_folder(PyObject *list, PyObject *folder)
     uint32_t length;
     PyObject *text = vpy_text(folder, &bytes, &length);
 
-    if (!text)
+    if (text == NULL)
         return;
     if (length > 1) {
         PyObject *entry =
             PyBytes_FromFormat(bytes[length - 1] == '/' ? "%s" : "%s/", bytes);
-        if (entry)
+        if (entry != NULL)
             PyList_Append(list, entry);
         Py_XDECREF(entry);
     }
@@ -37,15 +37,15 @@ static PyObject *find_own_folder(void)
 {
     PyObject *package = PyImport_ImportModule("vestige");
     PyObject *file =
-        package ? PyObject_GetAttrString(package, "__file__") : NULL;
+        package != NULL ? PyObject_GetAttrString(package, "__file__") : NULL;
     PyObject *folder = NULL;
     const char *bytes;
     uint32_t length;
     PyObject *text = vpy_text(file, &bytes, &length);
 
-    if (text) {
+    if (text != NULL) {
         const char *slash = strrchr(bytes, '/');
-        if (slash)
+        if (slash != NULL)
             folder = PyBytes_FromStringAndSize(bytes, slash + 1 - bytes);
     }
     Py_XDECREF(text);
@@ -59,12 +59,12 @@ bool vpy_own_code_begin(void)
     PyObject *path = PySys_GetObject("path");
 
     Py_XSETREF(search_path, PyList_New(0));
-    if (!search_path)
+    if (search_path == NULL)
         return false;
-    if (path && PyList_Check(path))
+    if (path != NULL && PyList_Check(path))
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(path); i++)
             add_folder(search_path, PyList_GET_ITEM(path, i));
-    if (!own_folder)
+    if (own_folder == NULL)
         own_folder = find_own_folder();
     PyErr_Clear();
     return true;
@@ -74,8 +74,8 @@ uint32_t vpy_search_path_prefix(const char *file, uint32_t length)
 {
     uint32_t best = 0;
 
-    for (Py_ssize_t i = 0; search_path && i < PyList_GET_SIZE(search_path);
-         i++) {
+    for (Py_ssize_t i = 0;
+         search_path != NULL && i < PyList_GET_SIZE(search_path); i++) {
         PyObject *folder = PyList_GET_ITEM(search_path, i);
         uint32_t size = (uint32_t)PyBytes_GET_SIZE(folder);
         if (size > best && size < length &&
@@ -91,9 +91,9 @@ uint32_t vpy_search_path_prefix(const char *file, uint32_t length)
 /* The part of file within our package, NULL if it is not there. */
 static const char *within_own_folder(const char *file, uint32_t length)
 {
-    size_t size = own_folder ? (size_t)PyBytes_GET_SIZE(own_folder) : 0;
+    size_t size = own_folder != NULL ? (size_t)PyBytes_GET_SIZE(own_folder) : 0;
 
-    if (!own_folder || length <= size ||
+    if (own_folder == NULL || length <= size ||
         memcmp(file, PyBytes_AS_STRING(own_folder), size) != 0)
         return NULL;
     return file + size;
@@ -114,10 +114,10 @@ bool vpy_file_is_own(const char *file, uint32_t length)
 bool vpy_file_is_launcher(const char *file, uint32_t length)
 {
     const char *part = within_own_folder(file, length);
-    size_t left = part ? length - (size_t)(part - file) : 0;
+    size_t left = part != NULL ? length - (size_t)(part - file) : 0;
 
-    return part && (begins_with(part, left, "cli/") ||
-                    begins_with(part, left, "startup/"));
+    return part != NULL && (begins_with(part, left, "cli/") ||
+                            begins_with(part, left, "startup/"));
 }
 
 /* ---- code objects -----------------------------------------------------------
@@ -137,7 +137,7 @@ static bool has_file(PyObject *code, bool (*is)(const char *, uint32_t))
     uint32_t length;
     PyObject *text =
         vpy_text(((PyCodeObject *)code)->co_filename, &file, &length);
-    bool result = text && is(file, length);
+    bool result = text != NULL && is(file, length);
 
     Py_XDECREF(text);
     return result;

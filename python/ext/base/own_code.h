@@ -3,7 +3,7 @@
  *  - "own" code is the vestige package. Calls of it are not recorded.
  *  - A "launcher" is the part of it that runs programs: the command and the
  *    start-up module. What called a launcher is not the program's.
- *  - A "runner" is a function of somebody else's, such as runpy's, through
+ *  - A "runner" is a function of another package, such as runpy's, through
  *    which the command runs a program.
  *
  * calls/ asks when it gives ids, memory/ and annotate/ when they show stacks.

@@ -5,14 +5,14 @@ PyObject *vpy_text(PyObject *str, const char **bytes, uint32_t *length)
 {
     PyObject *encoded = NULL;
 
-    if (str && PyUnicode_Check(str))
+    if (str != NULL && PyUnicode_Check(str))
         encoded = PyUnicode_AsEncodedString(str, "utf-8", "surrogateescape");
-    if (!encoded) {
+    if (encoded == NULL) {
         PyErr_Clear();
         /* Lone surrogates that stand for no byte. */
-        if (str && PyUnicode_Check(str))
+        if (str != NULL && PyUnicode_Check(str))
             encoded = PyUnicode_AsEncodedString(str, "utf-8", "replace");
-        if (!encoded) {
+        if (encoded == NULL) {
             PyErr_Clear();
             return NULL;
         }

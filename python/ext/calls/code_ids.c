@@ -6,7 +6,10 @@
 #include "calls/ids.h"
 
 #include "base/own_code.h"
+#include "calls/engine.h"
+#include "calls/frame_hook.h"
 #include "program/program.h"
+#include "program/tasks.h"
 #include "program/triggers.h"
 #include "thunks/thunks.h"
 
@@ -54,16 +57,16 @@ void vpy_code_ids_end(void)
 static bool matches_any(PyObject *patterns, const char *file)
 {
     const char *slash = strrchr(file, '/');
-    const char *base = slash ? slash + 1 : file;
+    const char *base = slash != NULL ? slash + 1 : file;
 
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(patterns); i++) {
         const char *pattern = PyUnicode_AsUTF8(PyTuple_GET_ITEM(patterns, i));
-        if (!pattern) {
+        if (pattern == NULL) {
             PyErr_Clear();
             continue;
         }
         if (fnmatch(pattern, file, 0) == 0 ||
-            (!strchr(pattern, '/') && fnmatch(pattern, base, 0) == 0))
+            (strchr(pattern, '/') == NULL && fnmatch(pattern, base, 0) == 0))
             return true;
     }
     return false;
@@ -73,35 +76,61 @@ static bool is_wanted(const char *file, uint32_t length)
 {
     if (!tracer->options.python || vpy_file_is_own(file, length))
         return false;
-    if (tracer->options.include && !matches_any(tracer->options.include, file))
+    if (tracer->options.include != NULL &&
+        !matches_any(tracer->options.include, file))
         return false;
-    return !tracer->options.exclude ||
+    return tracer->options.exclude == NULL ||
            !matches_any(tracer->options.exclude, file);
 }
 
-/* "f" and "C.f" name the function by the end of its qualified name. */
+/* "f" and "C.f" name the function by the end of its qualified name; a pattern
+ * ("load_*") by all of that or its last part. */
+static bool is_named(const char *full, const char *name)
+{
+    size_t length = strlen(name), full_length = strlen(full);
+    const char *end = full + full_length - length, *last;
+
+    if (length <= full_length && strcmp(end, name) == 0 &&
+        (length == full_length || end[-1] == '.'))
+        return true;
+    if (strpbrk(name, "*?[") == NULL)
+        return false;
+    last = strrchr(full, '.');
+    return fnmatch(name, full, 0) == 0 ||
+           (last != NULL && fnmatch(name, last + 1, 0) == 0);
+}
+
 static bool wants_args(PyObject *qualname)
 {
     PyObject *names = tracer->options.log_args;
-    const char *full = names ? PyUnicode_AsUTF8(qualname) : NULL;
+    const char *full = names != NULL ? PyUnicode_AsUTF8(qualname) : NULL;
 
-    if (!full) {
+    if (full == NULL) {
         PyErr_Clear();
         return false;
     }
-    size_t full_length = strlen(full);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
         const char *name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i));
-        size_t length = name ? strlen(name) : 0;
-        if (!name)
+        if (name == NULL)
             PyErr_Clear();
-        else if (length <= full_length &&
-                 strcmp(full + full_length - length, name) == 0 &&
-                 (length == full_length ||
-                  full[full_length - length - 1] == '.'))
+        else if (is_named(full, name))
             return true;
     }
     return false;
+}
+
+/* A hook asks, while an exception may be on its way. */
+bool vpy_code_wants_arguments(const PyCodeObject *code)
+{
+    PyObject *type, *value, *traceback;
+    bool wants;
+
+    if (tracer == NULL || tracer->options.log_args == NULL)
+        return false;
+    PyErr_Fetch(&type, &value, &traceback);
+    wants = wants_args(vpy_code_qualname(code));
+    PyErr_Restore(type, value, traceback);
+    return wants;
 }
 
 /* The function of threading in which a thread gets its name. */
@@ -114,6 +143,18 @@ static bool starts_thread(const char *file, uint32_t length, PyObject *name)
            PyUnicode_CompareWithASCIIString(name, "_bootstrap_inner") == 0;
 }
 
+/* The functions of concurrent.futures in which a piece of work is handed over,
+ * and runs. */
+static bool is_of_work_item(const char *file, uint32_t length, PyObject *name)
+{
+    static const char module[] = "/concurrent/futures/thread.py";
+    size_t size = sizeof module - 1;
+
+    return length > size && memcmp(file + length - size, module, size) == 0 &&
+           (PyUnicode_CompareWithASCIIString(name, "__init__") == 0 ||
+            PyUnicode_CompareWithASCIIString(name, "run") == 0);
+}
+
 /* ---- giving an id ------------------------------------------------------ */
 
 static uint32_t define(PyCodeObject *code)
@@ -123,27 +164,34 @@ static uint32_t define(PyCodeObject *code)
         .line = code->co_firstlineno,
     };
     uint32_t value = 0;
-    PyObject *name = vpy_text(vpy_code_qualname(code), &definition.name,
-                              &definition.name_len);
+    PyObject *shown =
+        tracer->options.short_names ? code->co_name : vpy_code_qualname(code);
+    PyObject *name = vpy_text(shown, &definition.name, &definition.name_len);
     PyObject *file =
         vpy_text(code->co_filename, &definition.file, &definition.file_len);
 
-    if (name && file && is_wanted(definition.file, definition.file_len) &&
+    if (name != NULL && file != NULL &&
+        is_wanted(definition.file, definition.file_len) &&
         !vpy_code_is_runner((PyObject *)code)) {
         vst_id id;
         definition.file_skip =
             vpy_search_path_prefix(definition.file, definition.file_len);
         if (vst_recording_define_id(tracer->recording, &definition, &id) ==
-            VST_OK)
+                VST_OK &&
+            id < VPY_COROUTINE)
             value = id;
         if (value &&
-            (wants_args(vpy_code_qualname(code)) ||
+            (wants_args(vpy_code_qualname(code)) || vpy_getitem_is_code(code) ||
              starts_thread(definition.file, definition.file_len,
                            code->co_name) ||
+             is_of_work_item(definition.file, definition.file_len,
+                             code->co_name) ||
              vpy_imports_framework(definition.file, definition.file_len,
                                    code->co_name) ||
              vpy_is_framework_code((PyObject *)code)))
             value |= VPY_SPECIAL;
+        if (value && vpy_is_coroutine_code(code))
+            value |= VPY_COROUTINE;
         if (value &&
             vpy_triggers_watch(vpy_code_qualname(code), definition.file,
                                definition.file_len, VPY_ID(value)))
@@ -157,15 +205,19 @@ static uint32_t define(PyCodeObject *code)
 uint32_t vpy_code_define(PyObject *code)
 {
     PyObject *type, *value, *traceback;
+    uint32_t result;
+    uintptr_t extra;
 
     vpy_last_caller = NULL;
-    if (!tracer)
+    if (tracer == NULL)
         return 0;
     PyErr_Fetch(&type, &value, &traceback);
-    uint32_t result = define((PyCodeObject *)code);
-    uintptr_t extra = (uintptr_t)vpy_generation << 32 | result;
+    result = define((PyCodeObject *)code);
+    extra = (uintptr_t)vpy_generation << 32 | result;
     if (vpy_code_set_extra(code, vpy_code_extra_index, (void *)extra) < 0)
         PyErr_Clear();
+    if (result)
+        vpy_monitoring_code_defined(code);
     vpy_greenlets_look();
     vpy_thunks_look();
     PyErr_Restore(type, value, traceback);

@@ -1,10 +1,12 @@
 /* Which engines this Python has, which one a name means, and which one runs.
  * Each engine is a file of its own. The first one in the list always works.
  * Another one may not work here, which shows before it starts or when it does:
- * then the first one records, and a line tells the user once if he asked for
- * the other by name. */
+ * then the first one records. Users that asked for the other one by name are
+ * told so once, in a line. */
 #include "calls/engine.h"
 
+#include "base/inside.h"
+#include "base/json.h"
 #include "program/program.h"
 
 #include <stdio.h>
@@ -25,11 +27,13 @@ const vpy_engine *const vpy_engines[] = {
 static const vpy_engine *running; /* NULL: none */
 static bool told; /* the user knows that an engine is not usable */
 static char note[VPY_MESSAGE_MAX]; /* for the user, or "" */
+/* Why the engine that was meant does not record, or "". */
+static char missed[VPY_MESSAGE_MAX];
 
 int vpy_engines_init(PyObject *module)
 {
-    for (size_t i = 0; vpy_engines[i]; i++)
-        if (vpy_engines[i]->init && vpy_engines[i]->init(module) < 0)
+    for (size_t i = 0; vpy_engines[i] != NULL; i++)
+        if (vpy_engines[i]->init != NULL && vpy_engines[i]->init(module) < 0)
             return -1;
     return 0;
 }
@@ -39,13 +43,13 @@ PyObject *vpy_engine_names(void)
     PyObject *list = PyList_New(0);
     PyObject *tuple = NULL;
 
-    for (size_t i = 0; list && vpy_engines[i]; i++) {
+    for (size_t i = 0; list != NULL && vpy_engines[i] != NULL; i++) {
         PyObject *name = PyUnicode_FromString(vpy_engines[i]->name);
-        if (!name || PyList_Append(list, name) < 0)
+        if (name == NULL || PyList_Append(list, name) < 0)
             Py_CLEAR(list);
         Py_XDECREF(name);
     }
-    if (list)
+    if (list != NULL)
         tuple = PyList_AsTuple(list);
     Py_XDECREF(list);
     return tuple;
@@ -57,7 +61,7 @@ static const vpy_engine *find(const char *name)
 {
     if (strcmp(name, "auto") == 0)
         return VPY_TURBO_IS_PROVEN ? &vpy_engine_turbo : vpy_engines[0];
-    for (size_t i = 0; vpy_engines[i]; i++)
+    for (size_t i = 0; vpy_engines[i] != NULL; i++)
         if (strcmp(vpy_engines[i]->name, name) == 0)
             return vpy_engines[i];
     return NULL;
@@ -67,12 +71,13 @@ const char *vpy_engine_name(const char *wanted)
 {
     const vpy_engine *engine = find(wanted);
 
-    return engine ? engine->name : NULL;
+    return engine != NULL ? engine->name : NULL;
 }
 
 static void note_trouble(const char *wanted, const char *engine,
                          const char *why)
 {
+    snprintf(missed, sizeof missed, "%s", why);
     if (strcmp(wanted, "auto") == 0 || told)
         return;
     told = true;
@@ -84,9 +89,10 @@ static void note_trouble(const char *wanted, const char *engine,
 const vpy_engine *vpy_engine_choose(const vpy_options *options)
 {
     const vpy_engine *engine = find(options->engine);
-    const char *why = engine->trouble ? engine->trouble(options) : NULL;
+    const char *why = engine->trouble != NULL ? engine->trouble(options) : NULL;
 
-    if (!why)
+    missed[0] = 0;
+    if (why == NULL)
         return engine;
     note_trouble(options->engine, engine->name, why);
     return vpy_engines[0];
@@ -109,15 +115,39 @@ void vpy_engine_prepare(const vpy_options *options)
 {
     const vpy_engine *engine = vpy_engine_choose(options);
 
-    if (engine->prepare)
+    if (engine->prepare != NULL)
         engine->prepare(options);
 }
 
 void vpy_engine_give_up(void)
 {
-    for (size_t i = 0; vpy_engines[i]; i++)
-        if (vpy_engines[i]->give_up)
+    for (size_t i = 0; vpy_engines[i] != NULL; i++)
+        if (vpy_engines[i]->give_up != NULL)
             vpy_engines[i]->give_up();
+}
+
+/* For `vestige info`: what does not work as it should, and why. */
+static void tell_fallbacks(vpy_tracer *tracer)
+{
+    char text[8192];
+    vpy_json json = {.length = 0};
+
+    if (missed[0]) {
+        vpy_json_key(&json, "turbo", 5);
+        vpy_json_string(&json, missed, strlen(missed), sizeof missed);
+    }
+    for (int i = VPY_PART_TURBO + 1; i < VPY_PARTS; i++) {
+        const char *name = vpy_part_name((vpy_part)i);
+        const char *why = vpy_part_trouble((vpy_part)i);
+        if (why != NULL) {
+            vpy_json_key(&json, name, strlen(name));
+            vpy_json_string(&json, why, strlen(why), VPY_MESSAGE_MAX);
+        }
+    }
+    if (!json.length)
+        return;
+    snprintf(text, sizeof text, "{%.*s}", (int)json.length, json.bytes);
+    vst_recording_set_metadata(tracer->recording, "vestige.fallbacks", text);
 }
 
 static bool try_start(const vpy_engine *engine, vpy_tracer *tracer)
@@ -151,12 +181,13 @@ bool vpy_engine_start(vpy_tracer *tracer)
     vpy_stacks_make_room();
     snprintf(json, sizeof json, "\"%s\"", tracer->engine->name);
     vst_recording_set_metadata(tracer->recording, "vestige.engine", json);
+    tell_fallbacks(tracer);
     return true;
 }
 
 void vpy_engine_stop(vpy_tracer *tracer)
 {
-    if (tracer->engine)
+    if (tracer->engine != NULL)
         tracer->engine->stop(tracer);
     tracer->engine = running = NULL;
     vpy_stacks_restore();
@@ -164,13 +195,13 @@ void vpy_engine_stop(vpy_tracer *tracer)
 
 void vpy_engine_native_defined(PyTypeObject *owner)
 {
-    if (running && running->native_defined)
+    if (running != NULL && running->native_defined != NULL)
         running->native_defined(owner);
 }
 
 void vpy_engine_check_thread(void)
 {
-    if (running && running->check_thread)
+    if (running != NULL && running->check_thread != NULL)
         running->check_thread();
 }
 
@@ -198,8 +229,28 @@ PyObject *vpy_engine_hooks_in_place(PyObject *module, PyObject *unused)
     size_t count = 0;
 
     (void)module, (void)unused;
-    for (size_t i = 0; vpy_engines[i]; i++)
-        if (vpy_engines[i]->hooks_in_place)
+    for (size_t i = 0; vpy_engines[i] != NULL; i++)
+        if (vpy_engines[i]->hooks_in_place != NULL)
             count += vpy_engines[i]->hooks_in_place();
     return PyLong_FromSize_t(count);
+}
+
+/* {"auto": name, engine: why it cannot be used here, or None, ...} */
+PyObject *vpy_engine_choices(PyObject *module, PyObject *unused)
+{
+    const vpy_options options = {0};
+    PyObject *choices = Py_BuildValue("{ss}", "auto", vpy_engine_name("auto"));
+
+    (void)module, (void)unused;
+    for (size_t i = 0; choices != NULL && vpy_engines[i] != NULL; i++) {
+        const vpy_engine *engine = vpy_engines[i];
+        const char *why =
+            engine->trouble != NULL ? engine->trouble(&options) : NULL;
+        PyObject *text = Py_BuildValue("z", why);
+        if (text == NULL ||
+            PyDict_SetItemString(choices, engine->name, text) < 0)
+            Py_CLEAR(choices);
+        Py_XDECREF(text);
+    }
+    return choices;
 }

@@ -58,6 +58,8 @@ void vpy_engine_check_thread(void);
 
 /* hooks_in_place(), a function of the module. */
 PyObject *vpy_engine_hooks_in_place(PyObject *module, PyObject *unused);
+/* engine_choices(), a function of the module. */
+PyObject *vpy_engine_choices(PyObject *module, PyObject *unused);
 
 /* Look to other tools as torch.profiler does. */
 extern bool vpy_torch_mode;
@@ -68,6 +70,15 @@ extern bool vpy_torch_mode;
 /* The hooks of the monitoring engine, with those of C functions or without. */
 bool vpy_monitoring_start(vpy_tracer *tracer, bool native);
 void vpy_monitoring_stop(vpy_tracer *tracer);
+/* Called when a function gets its id. */
+#if VPY_UNWINDS_LOCALLY
+void vpy_monitoring_code_defined(PyObject *code);
+#else
+static inline void vpy_monitoring_code_defined(PyObject *code)
+{
+    (void)code;
+}
+#endif
 
 /* For turbo_test.c: notes the events of calls that this thread makes to
  * functions of this file. "a(" is a call of a; "a[" resumes it, "a{" throws

@@ -9,30 +9,25 @@
  *  - CALL fires for every callable; only C functions are recorded. For a bound
  * method around a C function, CALL names the method and C_RETURN the function.
  *  - Frames of a suspended greenlet keep their events after set_events(0):
- *    callbacks are unregistered too.
- * Tool id: the first free of 4 and 3, so that debuggers (0), coverage (1),
- * profilers (2) and optimizers (5) find theirs free in the traced program. */
+ *    callbacks are unregistered too. */
 #include "calls/engine.h"
 
 #include "calls/ids.h"
+#include "calls/monitoring_callback.h"
+#include "calls/monitoring_tool.h"
+#include "program/tasks.h"
 #include "program/triggers.h"
 
 #include <opcode.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <structmember.h>
-
-typedef struct callback {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
-    char mark; /* of the event, for the self test */
-} callback;
-
-typedef PyObject *(*callback_fn)(PyObject *, PyObject *const *, size_t,
-                                 PyObject *);
 
 /* ---- the hooks --------------------------------------------------------- */
+
+/* What a hook returns at a place in code that is not recorded: None, or
+ * sys.monitoring.DISABLE, so that the interpreter does not call it there again.
+ * Borrowed. */
+static PyObject *at_unrecorded = Py_None;
 
 static PyObject *on_enter(PyObject *self, PyObject *const *args, size_t nargsf,
                           PyObject *kwnames)
@@ -42,34 +37,61 @@ static PyObject *on_enter(PyObject *self, PyObject *const *args, size_t nargsf,
     (void)self, (void)nargsf, (void)kwnames;
     if (VST_LIKELY(vpy_is_plain(value)))
         vst_record(VST_ENTER, value);
+    else if (vpy_is_plain_coroutine(value))
+        vpy_coroutine_enter(VPY_ID(value),
+                            vpy_iframe_innermost(vpy_thread_state()));
     else if (value)
         vpy_code_entered(value, args[0], NULL);
+    else
+        return Py_NewRef(at_unrecorded);
     Py_RETURN_NONE;
+}
+
+/* A throw and an unwinding belong to no place: they cannot be disabled there.
+ * See "code that is left out" about unwinding. */
+static PyObject *on_throw(PyObject *self, PyObject *const *args, size_t nargsf,
+                          PyObject *kwnames)
+{
+    Py_DECREF(on_enter(self, args, nargsf, kwnames));
+    Py_RETURN_NONE;
+}
+
+/* result: NULL if an exception leaves the function; waits: it yields. */
+VST_INLINE bool leave(PyObject *code, PyObject *result, bool waits)
+{
+    uint32_t value = vpy_code_value(code);
+    vst_kind kind = result != NULL ? VST_EXIT : VST_RAISE;
+
+    if (VST_LIKELY(vpy_is_plain(value)))
+        vst_record_end_of_call(kind, value);
+    else if (vpy_is_plain_coroutine(value))
+        vpy_coroutine_leave(kind, VPY_ID(value),
+                            vpy_iframe_innermost(vpy_thread_state()), result,
+                            waits);
+    else if (value)
+        vpy_code_returns(value, 0, code, result, NULL, waits);
+    return value != 0;
 }
 
 static PyObject *on_return(PyObject *self, PyObject *const *args, size_t nargsf,
                            PyObject *kwnames)
 {
-    uint32_t value = vpy_code_value(args[0]);
-
     (void)self, (void)nargsf, (void)kwnames;
-    if (VST_LIKELY(vpy_is_plain(value)))
-        vst_record_end_of_call(VST_EXIT, value);
-    else if (value)
-        vpy_code_returns(value, 0, args[0], args[2]);
-    Py_RETURN_NONE;
+    return Py_NewRef(leave(args[0], args[2], false) ? Py_None : at_unrecorded);
+}
+
+static PyObject *on_yield(PyObject *self, PyObject *const *args, size_t nargsf,
+                          PyObject *kwnames)
+{
+    (void)self, (void)nargsf, (void)kwnames;
+    return Py_NewRef(leave(args[0], args[2], true) ? Py_None : at_unrecorded);
 }
 
 static PyObject *on_unwind(PyObject *self, PyObject *const *args, size_t nargsf,
                            PyObject *kwnames)
 {
-    uint32_t value = vpy_code_value(args[0]);
-
     (void)self, (void)nargsf, (void)kwnames;
-    if (VST_LIKELY(vpy_is_plain(value)))
-        vst_record_end_of_call(VST_RAISE, value);
-    else if (value)
-        vpy_code_returns(value, 0, args[0], NULL);
+    leave(args[0], NULL, false);
     Py_RETURN_NONE;
 }
 
@@ -108,8 +130,9 @@ static PyObject *on_call(PyObject *self, PyObject *const *args, size_t nargsf,
     vst_id id = vpy_native_id(args[2]);
 
     (void)self, (void)nargsf, (void)kwnames;
-    if (id && vpy_caller_is_recorded(args[0]) &&
-        (!PyMethod_Check(args[2]) || will_end(args)))
+    if (!vpy_caller_is_recorded(args[0]))
+        return Py_NewRef(at_unrecorded); /* disables the call's end, too */
+    if (id && (!PyMethod_Check(args[2]) || will_end(args)))
         vst_record(VST_ENTER, id);
     Py_RETURN_NONE;
 }
@@ -158,7 +181,7 @@ static PyObject *on_test(PyObject *self, PyObject *const *args, size_t nargsf,
                          PyObject *kwnames)
 {
     const PyCodeObject *code = (PyCodeObject *)args[0];
-    char mark = ((callback *)self)->mark;
+    char mark = ((vpy_callback *)self)->mark;
     bool begins = strchr("([{", mark) != NULL;
 
     (void)kwnames;
@@ -177,15 +200,15 @@ typedef enum want { CALLS, NATIVE_CALLS, EXCEPTIONS } want;
 
 static const struct hook {
     const char *event;
-    callback_fn function;
+    vpy_callback_fn function;
     want with; /* only set with these */
     char mark; /* in the self test */
 } hooks[] = {
     {"PY_START", on_enter, CALLS, '('},
     {"PY_RESUME", on_enter, CALLS, '['},
-    {"PY_THROW", on_enter, CALLS, '{'},
+    {"PY_THROW", on_throw, CALLS, '{'},
     {"PY_RETURN", on_return, CALLS, ')'},
-    {"PY_YIELD", on_return, CALLS, ']'},
+    {"PY_YIELD", on_yield, CALLS, ']'},
     {"PY_UNWIND", on_unwind, CALLS, '!'},
     {"CALL", on_call, NATIVE_CALLS, 0},
     {"C_RETURN", on_c_return, NATIVE_CALLS, 0},
@@ -193,126 +216,66 @@ static const struct hook {
     {"RAISE", on_raise, EXCEPTIONS, 0},
 };
 
-enum { HOOKS = sizeof hooks / sizeof hooks[0] };
+enum { HOOKS = sizeof hooks / sizeof hooks[0], UNWIND = 5 };
 
 /* ---- placing them ------------------------------------------------------ */
 
 static PyObject *callbacks[HOOKS];
 static PyObject *test_callbacks[HOOKS];
-static long tool = -1; /* our id while recording or testing */
+static long event_numbers[HOOKS];
 
-static PyMemberDef callback_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(callback, vectorcall),
-     READONLY, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
-
-static void callback_dealloc(PyObject *self)
+static bool find_events(void)
 {
-    PyTypeObject *type = Py_TYPE(self);
+    PyObject *module = PySys_GetObject("monitoring"); /* borrowed */
+    PyObject *events =
+        module != NULL ? PyObject_GetAttrString(module, "events") : NULL;
+    bool found = events != NULL;
 
-    type->tp_free(self);
-    Py_DECREF(type);
-}
-
-static PyType_Slot callback_slots[] = {
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_members, callback_members},
-    {Py_tp_dealloc, callback_dealloc},
-    {0, NULL},
-};
-
-static PyType_Spec callback_spec = {
-    .name = "vestige._core.monitoring_callback",
-    .basicsize = sizeof(callback),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
-             Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = callback_slots,
-};
-
-static PyObject *new_callback(PyTypeObject *type, callback_fn function,
-                              char mark)
-{
-    callback *object = PyObject_New(callback, type);
-
-    if (object) {
-        object->vectorcall = function;
-        object->mark = mark;
+    for (size_t i = 0; found && i < HOOKS; i++) {
+        PyObject *number = PyObject_GetAttrString(events, hooks[i].event);
+        event_numbers[i] = number != NULL ? PyLong_AsLong(number) : -1;
+        found = event_numbers[i] >= 0;
+        Py_XDECREF(number);
     }
-    return (PyObject *)object;
+    Py_XDECREF(events);
+    if (!found && PyErr_Occurred() == NULL)
+        PyErr_SetString(PyExc_ImportError, "sys.monitoring is not there");
+    return found;
 }
 
 static int init(PyObject *module)
 {
-    PyTypeObject *type =
-        (PyTypeObject *)PyType_FromModuleAndSpec(module, &callback_spec, NULL);
+    PyTypeObject *type = find_events() ? vpy_callback_type(module) : NULL;
     bool made = type != NULL;
 
     for (size_t i = 0; made && i < HOOKS; i++) {
-        Py_XSETREF(callbacks[i], new_callback(type, hooks[i].function, 0));
+        Py_XSETREF(callbacks[i], vpy_callback_new(type, hooks[i].function, 0));
         Py_XSETREF(test_callbacks[i],
-                   new_callback(type, on_test, hooks[i].mark));
-        made = callbacks[i] && test_callbacks[i];
+                   vpy_callback_new(type, on_test, hooks[i].mark));
+        made = callbacks[i] != NULL && test_callbacks[i] != NULL;
     }
     Py_XDECREF(type);
     return made ? 0 : -1;
 }
 
-static PyObject *monitoring(void) /* borrowed */
-{
-    return PySys_GetObject("monitoring");
-}
-
-static long event_number(size_t i)
-{
-    PyObject *events = PyObject_GetAttrString(monitoring(), "events");
-    PyObject *value =
-        events ? PyObject_GetAttrString(events, hooks[i].event) : NULL;
-    long number = value ? PyLong_AsLong(value) : -1;
-
-    Py_XDECREF(value);
-    Py_XDECREF(events);
-    return number;
-}
-
-static bool take_tool(long id, const char *name)
-{
-    PyObject *result =
-        PyObject_CallMethod(monitoring(), "use_tool_id", "ls", id, name);
-
-    if (!result) {
-        PyErr_Clear();
-        return false;
-    }
-    Py_DECREF(result);
-    tool = id;
-    return true;
-}
-
-static bool take_any_tool(void)
-{
-    if (vpy_torch_mode && VPY_TORCH_TAKES_TOOL_ID_2)
-        return take_tool(2, "PyTorch Profiler");
-    return take_tool(4, "vestige") || take_tool(3, "vestige");
-}
-
-static bool set_events(unsigned long events)
-{
-    PyObject *result =
-        PyObject_CallMethod(monitoring(), "set_events", "lk", tool, events);
-
-    Py_XDECREF(result);
-    return result != NULL;
-}
-
 static bool set_callback(size_t i, PyObject *function)
 {
-    PyObject *result =
-        PyObject_CallMethod(monitoring(), "register_callback", "llO", tool,
-                            event_number(i), function);
+    PyObject *result = vpy_tool_register(event_numbers[i], function);
+    bool set = result != NULL;
 
     Py_XDECREF(result);
-    return result != NULL;
+    return set;
+}
+
+/* Leaves the callback of another tool, which has our id now, where it is. */
+static void drop_callback(size_t i)
+{
+    PyObject *old = vpy_tool_register(event_numbers[i], Py_None);
+
+    if (old != NULL && old != Py_None && old != callbacks[i] &&
+        old != test_callbacks[i])
+        set_callback(i, old);
+    Py_XDECREF(old);
 }
 
 static void explain(const char *what)
@@ -321,12 +284,14 @@ static void explain(const char *what)
     snprintf(vpy_tracer_message, sizeof vpy_tracer_message, "%s", what);
 }
 
+static bool unwinds_locally; /* see "code that is left out" */
+
 static bool place(PyObject *const functions[HOOKS], bool native,
                   bool exceptions)
 {
     unsigned long events = 0;
 
-    if (!monitoring() || !take_any_tool()) {
+    if (!vpy_tool_take()) {
         explain("no monitoring tool id is free: other tools of this program "
                 "hold them (see sys.monitoring.get_tool)");
         return false;
@@ -340,9 +305,10 @@ static bool place(PyObject *const functions[HOOKS], bool native,
             vpy_monitoring_stop(NULL);
             return false;
         }
-        events |= (unsigned long)event_number(i);
+        if (!(unwinds_locally && i == UNWIND))
+            events |= (unsigned long)event_numbers[i];
     }
-    if (!set_events(events)) {
+    if (!vpy_tool_set_events(events)) {
         explain("sys.monitoring refused the events");
         vpy_monitoring_stop(NULL);
         return false;
@@ -350,11 +316,78 @@ static bool place(PyObject *const functions[HOOKS], bool native,
     return true;
 }
 
+/* ---- code that is left out -----------------------------------------------
+ *
+ * It is not worth a call for each of its events. Events of a place are disabled
+ * when they first come. PY_UNWIND belongs to no place: from 3.15 on it is set
+ * for each function that is recorded instead of for all. The code of our own,
+ * which is never recorded, runs too seldom for any of that. */
+
+static void choose_answer(const vpy_options *options)
+{
+    bool leaves_out = options->include != NULL || options->exclude != NULL;
+    PyObject *module = PySys_GetObject("monitoring"); /* borrowed */
+    PyObject *disable = NULL;
+
+    if (VPY_DISABLES_EVENTS && leaves_out && module != NULL)
+        disable = PyObject_GetAttrString(module, "DISABLE");
+    if (disable == NULL)
+        PyErr_Clear();
+    at_unrecorded = disable != NULL ? disable : Py_None;
+    unwinds_locally = VPY_UNWINDS_LOCALLY && disable != NULL;
+    Py_XDECREF(disable); /* sys.monitoring keeps it */
+}
+
+/* Another tool that gets our id would miss the events that we disabled. */
+static void enable_again(void)
+{
+    if (at_unrecorded != Py_None)
+        Py_XDECREF(vpy_monitoring_ask("restart_events", "()"));
+    at_unrecorded = Py_None;
+    unwinds_locally = false;
+}
+
+#if VPY_UNWINDS_LOCALLY
+void vpy_monitoring_code_defined(PyObject *code)
+{
+    if (unwinds_locally && vpy_tool_is_taken())
+        vpy_tool_set_local_events(code, (unsigned long)event_numbers[UNWIND]);
+}
+
+/* Functions that are open got their ids before the hooks were placed. */
+static void watch_open_calls(void)
+{
+    PyThreadState *tstate = PyInterpreterState_ThreadHead(
+        PyThreadState_GetInterpreter(PyThreadState_Get()));
+
+    for (; unwinds_locally && tstate != NULL;
+         tstate = PyThreadState_Next(tstate)) {
+        PyFrameObject *frame = PyThreadState_GetFrame(tstate);
+        while (frame != NULL) {
+            PyFrameObject *back = PyFrame_GetBack(frame);
+            if (vpy_code_value(vpy_frame_code(frame)) != 0)
+                vpy_monitoring_code_defined(vpy_frame_code(frame));
+            Py_DECREF(frame);
+            frame = back;
+        }
+    }
+}
+#else
+static void watch_open_calls(void)
+{
+}
+#endif
+
 bool vpy_monitoring_start(vpy_tracer *tracer, bool native)
 {
-    (void)tracer;
     vpy_monitoring_test_drop();
-    return place(callbacks, native, vpy_triggers_want_exceptions());
+    choose_answer(&tracer->options);
+    if (!place(callbacks, native, vpy_triggers_want_exceptions())) {
+        enable_again();
+        return false;
+    }
+    watch_open_calls();
+    return true;
 }
 
 static bool start(vpy_tracer *tracer)
@@ -364,24 +397,25 @@ static bool start(vpy_tracer *tracer)
 
 void vpy_monitoring_stop(vpy_tracer *tracer)
 {
+    bool ours;
+
     (void)tracer;
-    if (tool < 0)
+    if (!vpy_tool_is_taken())
         return;
-    set_events(0);
+    enable_again();
+    ours = vpy_tool_hold();
+    if (ours)
+        vpy_tool_set_events(0);
     for (size_t i = 0; i < HOOKS; i++)
-        set_callback(i, Py_None);
-    PyObject *result =
-        PyObject_CallMethod(monitoring(), "free_tool_id", "l", tool);
-    Py_XDECREF(result);
-    PyErr_Clear();
-    tool = -1;
+        drop_callback(i);
+    vpy_tool_give_back(ours);
 }
 
 /* ---- the self test ------------------------------------------------------- */
 
 bool vpy_monitoring_test_begin(void)
 {
-    if (tool >= 0)
+    if (vpy_tool_is_taken())
         return false;
     test.length = 0;
     test.thread = PyThreadState_Get();
@@ -403,14 +437,14 @@ const char *vpy_monitoring_test_end(void)
 
 void vpy_monitoring_test_drop(void)
 {
-    if (test.thread)
+    if (test.thread != NULL)
         vpy_monitoring_stop(NULL);
     test.thread = NULL;
 }
 
 static size_t hooks_in_place(void)
 {
-    return tool >= 0;
+    return vpy_tool_is_taken();
 }
 
 const vpy_engine vpy_engine_monitoring = {

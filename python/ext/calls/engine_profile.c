@@ -15,6 +15,7 @@
 
 #include "calls/ids.h"
 #include "program/program.h"
+#include "program/tasks.h"
 #include "program/triggers.h"
 #include "thunks/watched_methods.h"
 
@@ -47,9 +48,9 @@ static void take(PyThreadState *tstate)
 {
     if (tstate->c_profilefunc == hook)
         return;
-    if (tstate->c_profilefunc) {
+    if (tstate->c_profilefunc != NULL) {
         displaced *entry = malloc(sizeof *entry);
-        if (!entry)
+        if (entry == NULL)
             return; /* without memory the program keeps its hook */
         *entry =
             (displaced){tstate->id, tstate->c_profilefunc, displaced_hooks};
@@ -60,7 +61,8 @@ static void take(PyThreadState *tstate)
 
 static Py_tracefunc forget_displaced(PyThreadState *tstate)
 {
-    for (displaced **link = &displaced_hooks; *link; link = &(*link)->next) {
+    for (displaced **link = &displaced_hooks; *link != NULL;
+         link = &(*link)->next) {
         displaced *entry = *link;
         if (entry->thread == tstate->id) {
             Py_tracefunc function = entry->function;
@@ -80,8 +82,8 @@ static int on_trace(PyObject *object, PyFrameObject *frame, int what,
                     PyObject *argument)
 {
     (void)object, (void)frame;
-    if (what == PyTrace_EXCEPTION && argument && PyTuple_Check(argument) &&
-        PyTuple_GET_SIZE(argument) == 3)
+    if (what == PyTrace_EXCEPTION && argument != NULL &&
+        PyTuple_Check(argument) && PyTuple_GET_SIZE(argument) == 3)
         vpy_triggers_raised(PyTuple_GET_ITEM(argument, 1),
                             PyTuple_GET_ITEM(argument, 2));
     return 0;
@@ -89,18 +91,21 @@ static int on_trace(PyObject *object, PyFrameObject *frame, int what,
 
 static void watch_exceptions(PyThreadState *tstate)
 {
-    if (vpy_triggers_want_exceptions() && !tstate->c_tracefunc)
+    if (vpy_triggers_want_exceptions() && tstate->c_tracefunc == NULL)
         vpy_set_trace(tstate, on_trace);
 }
 
 static void give_back(PyThreadState *tstate)
 {
+    Py_tracefunc function;
+
     if (tstate->c_tracefunc == on_trace)
         vpy_set_trace(tstate, NULL);
     if (tstate->c_profilefunc != hook)
         return;
-    Py_tracefunc function = forget_displaced(tstate);
-    vpy_set_profile(tstate, function, function ? tstate->c_profileobj : NULL);
+    function = forget_displaced(tstate);
+    vpy_set_profile(tstate, function,
+                    function != NULL ? tstate->c_profileobj : NULL);
 }
 
 /* Thread states are added at the head. C makes them without the GIL: one that
@@ -111,10 +116,10 @@ VST_COLD static void adopt_new_threads(void)
     static int looks;
     uint64_t made = vpy_threads_made(interpreter);
     PyThreadState *t = PyInterpreterState_ThreadHead(interpreter);
-    bool found_newest = t && t->id == made;
+    bool found_newest = t != NULL && t->id == made;
 
-    for (; t && t->id > threads_seen; t = PyThreadState_Next(t))
-        if (!t->c_profilefunc) {
+    for (; t != NULL && t->id > threads_seen; t = PyThreadState_Next(t))
+        if (t->c_profilefunc == NULL) {
             take(t);
             watch_exceptions(t);
         }
@@ -138,18 +143,26 @@ static void enter(PyObject *code, PyFrameObject *frame)
 
     if (VST_LIKELY(vpy_is_plain(value)))
         vst_record(VST_ENTER, value);
+    else if (vpy_is_plain_coroutine(value))
+        vpy_coroutine_enter(VPY_ID(value), vpy_iframe_of(frame));
     else if (value)
         vpy_code_entered(value, code, vpy_iframe_of(frame));
 }
 
-static void leave(PyObject *code, PyObject *result)
+static void leave(PyObject *code, PyFrameObject *frame, PyObject *result)
 {
     uint32_t value = vpy_code_value(code);
+    vst_kind kind = result != NULL ? VST_EXIT : VST_RAISE;
+    const vpy_iframe *inside = vpy_iframe_of(frame);
 
     if (VST_LIKELY(vpy_is_plain(value)))
-        vst_record_end_of_call(result ? VST_EXIT : VST_RAISE, value);
+        vst_record_end_of_call(kind, value);
+    else if (vpy_is_plain_coroutine(value))
+        vpy_coroutine_leave(kind, VPY_ID(value), inside, result,
+                            vpy_iframe_waits(inside));
     else if (value)
-        vpy_code_returns(value, 0, code, result);
+        vpy_code_returns(value, 0, code, result, inside,
+                         value & VPY_COROUTINE && vpy_iframe_waits(inside));
 }
 
 /* what is PyTrace_C_CALL or one of the two that follow it. */
@@ -182,7 +195,7 @@ static int hook(PyObject *object, PyFrameObject *frame, int what,
         enter(code, frame);
         look_for_new_threads();
     } else if (what == PyTrace_RETURN) {
-        leave(code, argument);
+        leave(code, frame, argument);
     }
     return 0;
 }
@@ -193,9 +206,9 @@ static void after_change(void)
 {
     PyThreadState *tstate = PyThreadState_Get();
 
-    if (!vpy_active || tstate->c_profilefunc == hook)
+    if (vpy_active == NULL || tstate->c_profilefunc == hook)
         return;
-    if (tstate->c_profilefunc) {
+    if (tstate->c_profilefunc != NULL) {
         if (!in_gap)
             vst_record_gap(false);
         vpy_triggers_forget_thread();
@@ -253,7 +266,7 @@ static void watch_setprofile(void)
 {
     PyObject *function = PySys_GetObject("setprofile");
 
-    if (function && PyCFunction_CheckExact(function))
+    if (function != NULL && PyCFunction_CheckExact(function))
         vpy_watch(&setprofile, ((PyCFunctionObject *)function)->m_ml, METH_O);
 }
 
@@ -262,11 +275,12 @@ static void native_defined(PyTypeObject *owner)
 {
     PyTypeObject *type = owner;
 
-    while (type && strcmp(type->tp_name, "_lsprof.Profiler") != 0)
+    while (type != NULL && strcmp(type->tp_name, "_lsprof.Profiler") != 0)
         type = type->tp_base;
-    if (!type)
+    if (type == NULL)
         return;
-    for (PyMethodDef *m = type->tp_methods; m && m->ml_name; m++) {
+    for (PyMethodDef *m = type->tp_methods; m != NULL && m->ml_name != NULL;
+         m++) {
         if (strcmp(m->ml_name, "enable") == 0)
             vpy_watch(&enable, m, METH_VARARGS | METH_KEYWORDS);
         else if (strcmp(m->ml_name, "disable") == 0)
@@ -290,8 +304,8 @@ static bool start(vpy_tracer *tracer)
     placed = true;
     in_gap = false;
     threads_seen = vpy_threads_made(interpreter);
-    for (PyThreadState *t = PyInterpreterState_ThreadHead(interpreter); t;
-         t = PyThreadState_Next(t)) {
+    for (PyThreadState *t = PyInterpreterState_ThreadHead(interpreter);
+         t != NULL; t = PyThreadState_Next(t)) {
         take(t);
         watch_exceptions(t);
     }
@@ -304,15 +318,15 @@ static void stop(vpy_tracer *tracer)
     PyThreadState *t;
 
     (void)tracer;
-    if (!interpreter)
+    if (interpreter == NULL)
         return;
     vpy_unwatch(&setprofile);
     vpy_unwatch(&enable);
     vpy_unwatch(&disable);
-    for (t = PyInterpreterState_ThreadHead(interpreter); t;
+    for (t = PyInterpreterState_ThreadHead(interpreter); t != NULL;
          t = PyThreadState_Next(t))
         give_back(t);
-    while (displaced_hooks) {
+    while (displaced_hooks != NULL) {
         displaced *entry = displaced_hooks;
         displaced_hooks = entry->next;
         free(entry);
@@ -322,12 +336,13 @@ static void stop(vpy_tracer *tracer)
 
 static size_t hooks_in_place(void)
 {
-    size_t count =
-        (size_t)(!!setprofile.method + !!enable.method + !!disable.method);
+    size_t count = (size_t)((setprofile.method != NULL) +
+                            (enable.method != NULL) + (disable.method != NULL));
 
-    for (PyThreadState *t =
-             interpreter ? PyInterpreterState_ThreadHead(interpreter) : NULL;
-         t; t = PyThreadState_Next(t))
+    for (PyThreadState *t = interpreter != NULL
+                                ? PyInterpreterState_ThreadHead(interpreter)
+                                : NULL;
+         t != NULL; t = PyThreadState_Next(t))
         count += (size_t)(t->c_profilefunc == hook) +
                  (size_t)(t->c_tracefunc == on_trace);
     return count;

@@ -4,10 +4,12 @@
  * through thunks, which stand in place of their addresses (thunks/).
  *
  * It depends on more of the interpreter's internals than the others. So it is
- * used only on versions where it was proven, and only after it passed its test
- * on a few calls (turbo_test.c). With the GIL held. */
+ * used only on versions where it was proven, where the internals are what it
+ * was built for (base/inside.c), and after it passed its test on a few calls
+ * (turbo_test.c). With the GIL held. */
 #include "calls/engine.h"
 
+#include "base/inside.h"
 #include "calls/frame_hook.h"
 #include "calls/turbo_test.h"
 #include "thunks/thunks.h"
@@ -26,7 +28,7 @@ enum { IS_DEBUG_BUILD = 0 };
  * tells. */
 static bool is_debug_build(void)
 {
-    return IS_DEBUG_BUILD || PySys_GetObject("gettotalrefcount");
+    return IS_DEBUG_BUILD || PySys_GetObject("gettotalrefcount") != NULL;
 }
 
 static const char *trouble(const vpy_options *options)
@@ -39,6 +41,8 @@ static const char *trouble(const vpy_options *options)
         return "it is not proven on this version of Python";
     if (VPY_HAS_FRAME_HOOK && options->raises)
         return "a raise: trigger needs a trace function";
+    if (vpy_part_trouble(VPY_PART_TURBO) != NULL)
+        return vpy_part_trouble(VPY_PART_TURBO);
     return vpy_turbo_test();
 }
 

@@ -23,22 +23,14 @@
 #include "calls/frame_hook.h"
 
 #include "calls/ids.h"
+#include "program/program.h"
+#include "program/tasks.h"
 #include "program/triggers.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #if VPY_HAS_FRAME_HOOK
-
-/* How much of a thread's C stack the hook leaves free. On 3.11 a program may
- * recurse in Python as deep as it likes, which takes no C stack without us. */
-static size_t stack_left(size_t size)
-{
-    enum { ENOUGH = 1 << 18 };
-
-    return size / 4 > ENOUGH ? size / 4 : size / 2 < ENOUGH ? size / 2 : ENOUGH;
-}
 
 #define STACK_BACK(size) ((size) / 16) /* how far it must return */
 
@@ -110,33 +102,6 @@ static void put_in_place(void)
 
 /* ---- a thread's stack ---------------------------------------------------- */
 
-/* Of the calling thread. */
-static bool find_stack(uintptr_t *low, size_t *size)
-{
-    pthread_attr_t attributes;
-    void *address;
-    bool found;
-
-    if (pthread_getattr_np(pthread_self(), &attributes) != 0)
-        return false;
-    found = pthread_attr_getstack(&attributes, &address, size) == 0;
-    pthread_attr_destroy(&attributes);
-    *low = (uintptr_t)address;
-    return found;
-}
-
-/* A thread that runs on another stack (a greenlet's, say) is not watched. */
-static void watch_stack(vpy_frames_thread *t)
-{
-    uintptr_t here = stack_pointer();
-    bool found = find_stack(&t->stack, &t->stack_size);
-
-    if (!found || here < t->stack || here - t->stack > t->stack_size)
-        t->limit = 0;
-    else
-        t->limit = t->stack + stack_left(t->stack_size);
-}
-
 static inline bool stack_is_low(const vpy_frames_thread *t)
 {
     uintptr_t here = stack_pointer();
@@ -150,7 +115,7 @@ VST_COLD static void join_era(vpy_frames_thread *t, PyThreadState *tstate)
     t->era = t->since = vpy_frames_era;
     t->depth = 0;
     t->is_low = false;
-    watch_stack(t);
+    t->limit = vpy_stack_limit(&t->stack, &t->stack_size);
     vpy_open_calls_take(t, tstate);
 }
 
@@ -254,18 +219,18 @@ static void see(char what)
 VST_COLD static PyObject *evaluate_unrecorded(PyThreadState *tstate,
                                               vpy_iframe *frame, int throwing)
 {
-    PyObject *result;
+    PyObject *result, *name;
 
     if (tstate != test.thread || vpy_iframe_makes_generator(frame)) {
-        if (!test.thread && !paused.era && in_place() == evaluate)
+        if (test.thread == NULL && !paused.era && in_place() == evaluate)
             place(next_evaluate);
         return next_evaluate(tstate, frame, throwing);
     }
-    PyObject *name = vpy_iframe_code(frame)->co_name;
+    name = vpy_iframe_code(frame)->co_name;
     see(*(const char *)PyUnicode_DATA(name));
     see('(');
     result = next_evaluate(tstate, frame, throwing);
-    see(result ? ')' : '!');
+    see(result != NULL ? ')' : '!');
     return result;
 }
 
@@ -277,52 +242,102 @@ VST_COLD static PyObject *evaluate_special(PyThreadState *tstate,
     vpy_frames_thread *t = &vpy_frames_this;
     PyObject *code = (PyObject *)vpy_iframe_code(frame), *result;
     uint64_t era = vpy_frames_era;
+    vst_id id;
 
     Py_INCREF(code);
     t->depth++;
     vpy_hook_enter(tstate);
-    vst_id id = vpy_code_entered(value, code, frame);
+    id = vpy_code_entered(value, code, frame);
     vpy_hook_leave(tstate);
     result = next_evaluate(tstate, frame, throwing);
     if (vpy_frames_era == era) {
         t->depth--;
         vpy_hook_enter(tstate);
-        vpy_code_returns(value, id, code, result);
+        vpy_code_returns(value, id, code, result, frame,
+                         value & VPY_COROUTINE && vpy_iframe_waits(frame));
         vpy_hook_leave(tstate);
     } else {
-        leave_late(era, id, !result);
+        leave_late(era, id, result == NULL);
     }
     Py_DECREF(code);
     return result;
 }
 
+/* An evaluation has ended, and its record takes more than a store. */
+VST_NOINLINE static PyObject *end_slowly(PyObject *result, uint32_t value,
+                                         vst_ticks now)
+{
+    vst_record_end_of_call_at(result != NULL ? VST_EXIT : VST_RAISE, value,
+                              now);
+    return result;
+}
+
+VST_COLD static PyObject *end_by_other_clock(PyObject *result, uint32_t value)
+{
+    return end_slowly(result, value, vst_clock_ticks());
+}
+
+VST_COLD static PyObject *end_late(PyObject *result, uint64_t began)
+{
+    leave_late(BEGAN_IN(began), BEGAN_WITH(began), result == NULL);
+    return result;
+}
+
+/* A coroutine, which runs up to where it waits. */
+static PyObject *evaluate_coroutine(PyThreadState *tstate, vpy_iframe *frame,
+                                    int throwing, vst_id id)
+{
+    uint64_t era = vpy_frames_era;
+    PyObject *result;
+
+    vpy_frames_this.depth++;
+    vpy_coroutine_enter(id, frame);
+    result = next_evaluate(tstate, frame, throwing);
+    if (vpy_frames_era != era)
+        return end_late(result, BEGAN(era, id));
+    vpy_frames_this.depth--;
+    vpy_coroutine_leave(result != NULL ? VST_EXIT : VST_RAISE, id, frame,
+                        result, vpy_iframe_waits(frame));
+    return result;
+}
+
 /* An evaluation has ended. It is a function of its own, which is jumped to:
- * what it needs takes no stack while the frame is evaluated. */
+ * what it needs takes no stack while the frame is evaluated. It jumps, too, to
+ * what it leaves to others, and so has no registers to save. */
 __attribute__((hot, noinline)) static PyObject *end(PyObject *result,
                                                     uint64_t began)
 {
     uint32_t value = BEGAN_WITH(began);
+    vst_ticks now;
 
-    if (VST_LIKELY(BEGAN_IN(began) == vpy_frames_era)) {
-        vpy_frames_this.depth--;
-        if (VST_LIKELY(value))
-            vst_record_end_of_call(result ? VST_EXIT : VST_RAISE, value);
-    } else {
-        leave_late(BEGAN_IN(began), value, !result);
-    }
+    if (!VST_LIKELY(BEGAN_IN(began) == vpy_frames_era))
+        return end_late(result, began);
+    vpy_frames_this.depth--;
+    if (!vst_clock_is_at_hand())
+        return end_by_other_clock(result, value);
+    now = vst_clock_ticks();
+    if (!VST_LIKELY(vst_record_end_of_call_at_once(
+            result != NULL ? VST_EXIT : VST_RAISE, value, now)))
+        return end_slowly(result, value, now);
     return result;
 }
 
+/* With value 0 it is only counted. */
 VST_COLD static PyObject *evaluate_counted(PyThreadState *tstate,
                                            vpy_iframe *frame, int throwing,
                                            uint32_t value)
 {
     uint64_t began = BEGAN(vpy_frames_era, value);
+    PyObject *result;
 
     vpy_frames_this.depth++;
     if (value)
         vst_record(VST_ENTER, value);
-    return end(next_evaluate(tstate, frame, throwing), began);
+    result = next_evaluate(tstate, frame, throwing);
+    if (value || BEGAN_IN(began) != vpy_frames_era)
+        return end(result, began);
+    vpy_frames_this.depth--;
+    return result;
 }
 
 /* Whatever is not the common case. */
@@ -343,9 +358,9 @@ VST_COLD static PyObject *evaluate_slowly(PyThreadState *tstate,
         vpy_open_calls_settle(t, tstate);
     if (vpy_iframe_makes_generator(frame) || vpy_frame_will_be_refused(tstate))
         return next_evaluate(tstate, frame, throwing);
-    value = tstate->tracing
-                ? 0
-                : vpy_code_value((PyObject *)vpy_iframe_code(frame));
+    value = tstate->tracing ? 0 : vpy_frame_value(frame);
+    if (vpy_is_plain_coroutine(value))
+        return evaluate_coroutine(tstate, frame, throwing, VPY_ID(value));
     if (value >= VPY_SPECIAL)
         return evaluate_special(tstate, frame, throwing, value);
     return evaluate_counted(tstate, frame, throwing, value);
@@ -379,7 +394,7 @@ evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
 /* With the default evaluation function in place nobody calls ours. */
 bool vpy_frames_in_place(void)
 {
-    if (!interpreter)
+    if (interpreter == NULL)
         return false;
     if (in_place() == _PyEval_EvalFrameDefault)
         buried = false;
@@ -418,15 +433,16 @@ const char *vpy_frames_test_end(void)
 static bool is_reached(void)
 {
     PyObject *code, *globals, *result = NULL;
+    bool reached;
 
     if (!vpy_frames_in_place() || in_place() == evaluate)
         return false;
     code = Py_CompileString("0", "<vestige>", Py_file_input);
     globals = PyDict_New();
     vpy_frames_test_begin();
-    if (code && globals)
+    if (code != NULL && globals != NULL)
         result = PyEval_EvalCode(code, globals, globals);
-    bool reached = vpy_frames_test_end()[0] != 0;
+    reached = vpy_frames_test_end()[0] != 0;
     Py_XDECREF(result);
     Py_XDECREF(globals);
     Py_XDECREF(code);
@@ -445,9 +461,8 @@ void vpy_frames_unhook(void)
     take_out();
 }
 
-/* Only if the default evaluation function is in place is it certain that nobody
- * calls our hook.
- */
+/* Only if the default function is in place is it certain that nobody calls our
+ * hook. */
 void vpy_frames_check(void)
 {
     if (!vpy_frames_era || in_place() != _PyEval_EvalFrameDefault)
@@ -469,6 +484,7 @@ bool vpy_frames_start(vpy_tracer *tracer)
         take_out();
         return false;
     }
+    vpy_getitems_hide();
     vpy_frames_era = ++last_era;
     return true;
 }
@@ -478,6 +494,7 @@ void vpy_frames_stop(void)
     vpy_frames_era = 0;
     paused.era = 0;
     take_out();
+    vpy_getitems_show();
     vpy_open_calls_forget(NULL);
 }
 #endif

@@ -83,6 +83,17 @@ static inline bool vpy_frames_settle(PyThreadState *tstate)
     return vpy_frames_era != 0;
 }
 
+/* frame_inlined.c: whether the interpreter enters a __getitem__ without the
+ * hook, and whether it is kept from that now. */
+extern bool vpy_getitems_are_inlined, vpy_getitems_are_hidden;
+void vpy_getitems_hide(void); /* if they are inlined */
+void vpy_getitems_show(void);
+/* Whether functions with this code object are looked at in every call. */
+bool vpy_getitem_is_code(const PyCodeObject *code);
+/* The value of the code that a frame is about to run. A __getitem__ is hidden
+ * if it must be. */
+uint32_t vpy_frame_value(const vpy_iframe *frame);
+
 /* frame_open.c */
 bool vpy_open_calls_note_all(const PyThreadState *except, bool after_gap);
 void vpy_open_calls_forget(const vpy_open_calls *except);
@@ -94,5 +105,6 @@ void vpy_open_calls_settle(vpy_frames_thread *t, PyThreadState *tstate);
 #pragma GCC visibility pop
 #else
 #define vpy_frames_settle(tstate) ((void)(tstate), true)
+#define vpy_getitem_is_code(code) false
 #endif
 #endif

@@ -18,7 +18,7 @@ static size_t count_frames(PyThreadState *tstate)
 {
     size_t count = 0;
 
-    for (const vpy_iframe *frame = vpy_iframe_innermost(tstate); frame;
+    for (const vpy_iframe *frame = vpy_iframe_innermost(tstate); frame != NULL;
          frame = vpy_iframe_back(frame))
         count++;
     return count;
@@ -31,8 +31,8 @@ static void fill(vpy_open_calls *open, PyThreadState *tstate)
     size_t i = open->count;
     bool outside = false;
 
-    for (const vpy_iframe *frame = vpy_iframe_innermost(tstate); frame && i;
-         frame = vpy_iframe_back(frame)) {
+    for (const vpy_iframe *frame = vpy_iframe_innermost(tstate);
+         frame != NULL && i; frame = vpy_iframe_back(frame)) {
         PyObject *code = (PyObject *)vpy_iframe_code(frame);
         vst_id id = outside ? 0 : VPY_ID(vpy_code_value(code));
         outside = outside || (id == 0 && vpy_code_is_launcher(code));
@@ -48,7 +48,7 @@ static bool note(PyThreadState *tstate, bool after_gap)
     if (!count && !after_gap)
         return true;
     open = malloc(sizeof *open + count * sizeof open->calls[0]);
-    if (!open)
+    if (open == NULL)
         return false;
     *open = (vpy_open_calls){.next = all,
                              .thread = tstate->id,
@@ -63,8 +63,8 @@ bool vpy_open_calls_note_all(const PyThreadState *except, bool after_gap)
 {
     PyInterpreterState *interpreter = PyThreadState_Get()->interp;
 
-    for (PyThreadState *t = PyInterpreterState_ThreadHead(interpreter); t;
-         t = PyThreadState_Next(t))
+    for (PyThreadState *t = PyInterpreterState_ThreadHead(interpreter);
+         t != NULL; t = PyThreadState_Next(t))
         if (t != except && !note(t, after_gap))
             return false;
     return true;
@@ -74,7 +74,7 @@ void vpy_open_calls_forget(const vpy_open_calls *except)
 {
     vpy_open_calls *kept = NULL;
 
-    while (all) {
+    while (all != NULL) {
         vpy_open_calls *open = all;
         all = open->next;
         if (open == except)
@@ -82,7 +82,7 @@ void vpy_open_calls_forget(const vpy_open_calls *except)
         else
             free(open);
     }
-    if (kept)
+    if (kept != NULL)
         kept->next = NULL;
     all = kept;
 }
@@ -91,7 +91,7 @@ void vpy_open_calls_forget(const vpy_open_calls *except)
 
 static vpy_open_calls *find(const PyThreadState *tstate)
 {
-    for (vpy_open_calls *open = all; open; open = open->next)
+    for (vpy_open_calls *open = all; open != NULL; open = open->next)
         if (open->thread == tstate->id)
             return open;
     return NULL;
@@ -99,7 +99,7 @@ static vpy_open_calls *find(const PyThreadState *tstate)
 
 static void note_open_depth(vpy_frames_thread *t)
 {
-    bool any = t->open && t->open->count;
+    bool any = t->open != NULL && t->open->count;
 
     t->open_depth = any ? t->depth : VPY_NO_DEPTH;
     t->open_top = any ? t->open->calls[t->open->count - 1].frame : NULL;
@@ -136,10 +136,10 @@ static void tell_of_gap(vpy_open_calls *open)
     vst_record_gap(false);
     vpy_triggers_forget_thread();
     vst_record_gap(true);
-    for (size_t i = 0; ids && i < open->count; i++)
+    for (size_t i = 0; ids != NULL && i < open->count; i++)
         if (open->calls[i].id)
             ids[count++] = open->calls[i].id;
-    if (ids)
+    if (ids != NULL)
         vst_record_stack(ids, count);
     free(ids);
 }
@@ -148,7 +148,7 @@ void vpy_open_calls_take(vpy_frames_thread *t, const PyThreadState *tstate)
 {
     t->open = find(tstate);
     note_open_depth(t);
-    if (t->open && t->open->after_gap)
+    if (t->open != NULL && t->open->after_gap)
         tell_of_gap(t->open);
 }
 #endif

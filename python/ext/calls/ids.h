@@ -12,18 +12,28 @@
 /* ---- Python functions: code_ids.c ---------------------------------------- */
 
 /* The value of a code object: 0 if it is not recorded, else its id with these
- * two bits. */
+ * three bits. */
+#define VPY_COROUTINE                                                          \
+    ((uint32_t)1                                                               \
+     << 29) /* its calls may be steps of tasks, see program/tasks.h            \
+             */
 #define VPY_SPECIAL ((uint32_t)1 << 30) /* see vpy_code_entered */
 #define VPY_TIMED                                                              \
     ((uint32_t)1 << 31) /* a trigger watches how long it takes                 \
                          */
-#define VPY_ID(value) ((value) & VST_ID_MAX)
+#define VPY_ID(value) ((value) & (VPY_COROUTINE - 1))
 
 /* Whether a function is recorded and needs nothing but its enter and exit: its
  * value is an id alone. One comparison, since 0 wraps around. */
 static inline bool vpy_is_plain(uint32_t value)
 {
-    return value - 1 < VPY_SPECIAL - 1;
+    return value - 1 < VPY_COROUTINE - 1;
+}
+
+/* The same of a coroutine. */
+static inline bool vpy_is_plain_coroutine(uint32_t value)
+{
+    return value - VPY_COROUTINE < VPY_COROUTINE;
 }
 
 extern Py_ssize_t vpy_code_extra_index;
@@ -35,6 +45,8 @@ int vpy_code_ids_init(void);
 bool vpy_code_ids_begin(vpy_tracer *tracer); /* false: out of memory */
 void vpy_code_ids_end(void);
 VST_COLD uint32_t vpy_code_define(PyObject *code);
+/* Whether the arguments of its calls are recorded. */
+bool vpy_code_wants_arguments(const PyCodeObject *code);
 
 static inline uint32_t vpy_code_value(PyObject *code)
 {
@@ -67,11 +79,13 @@ static inline bool vpy_caller_is_recorded(PyObject *code)
 /* These record the enter and the end of a function whose value has one of the
  * two bits. frame: the function's, or NULL for the one that runs now. entered:
  * what vpy_code_entered returned, or 0 to find it out from the frame, which
- * must still run. result: NULL if an exception left the function. */
+ * must still run. result: NULL if an exception left the function. waits: it
+ * yields; only a coroutine's matters. */
 VST_COLD vst_id vpy_code_entered(uint32_t value, PyObject *code,
                                  const vpy_iframe *frame);
 VST_COLD void vpy_code_returns(uint32_t value, vst_id entered, PyObject *code,
-                               PyObject *result);
+                               PyObject *result, const vpy_iframe *frame,
+                               bool waits);
 
 /* ---- C functions: native_ids.c --------------------------------------------
  */
@@ -130,11 +144,12 @@ static inline vst_id vpy_native_id(PyObject *callable)
     PyTypeObject *type = Py_TYPE(callable);
     PyMethodDef *method;
     PyTypeObject *owner;
+    const vpy_native *slot;
 
     if (type == &PyCFunction_Type) {
         PyObject *self = ((PyCFunctionObject *)callable)->m_self;
         method = ((PyCFunctionObject *)callable)->m_ml;
-        owner = self ? Py_TYPE(self) : NULL;
+        owner = self != NULL ? Py_TYPE(self) : NULL;
     } else if (type == &PyMethodDescr_Type) {
         method = ((PyMethodDescrObject *)callable)->d_method;
         owner = ((PyMethodDescrObject *)callable)->d_common.d_type;
@@ -143,7 +158,7 @@ static inline vst_id vpy_native_id(PyObject *callable)
     } else {
         return vpy_native_id_slow(callable);
     }
-    const vpy_native *slot = vpy_native_find(method, owner);
+    slot = vpy_native_find(method, owner);
     return VST_LIKELY(slot != NULL) ? slot->id : vpy_native_id_slow(callable);
 }
 

@@ -52,9 +52,11 @@ void vpy_native_ids_end(void)
 
 bool vpy_native_ids_begin(vpy_tracer *for_tracer)
 {
+    vpy_native *table;
+
     vpy_native_ids_end();
-    vpy_native *table = calloc(FIRST_SLOTS, sizeof *table);
-    if (!table)
+    table = calloc(FIRST_SLOTS, sizeof *table);
+    if (table == NULL)
         return false;
     vpy_natives = table;
     vpy_natives_mask = FIRST_SLOTS - 1;
@@ -70,7 +72,7 @@ static vpy_native *find_slot(vpy_native *table, size_t mask,
 {
     size_t i = vpy_native_hash(method, owner) & mask;
 
-    while (table[i].method &&
+    while (table[i].method != NULL &&
            (table[i].method != method || table[i].owner != owner))
         i = (i + 1) & mask;
     return &table[i];
@@ -81,11 +83,11 @@ static void grow(void)
     size_t mask = vpy_natives_mask * 2 + 1;
     vpy_native *table = calloc(mask + 1, sizeof *table);
 
-    if (!table)
+    if (table == NULL)
         return;
     for (size_t i = 0; i <= vpy_natives_mask; i++) {
         vpy_native *old = &vpy_natives[i];
-        if (old->method)
+        if (old->method != NULL)
             *find_slot(table, mask, old->method, old->owner) = *old;
     }
     free(vpy_natives);
@@ -95,7 +97,7 @@ static void grow(void)
 
 static const char *name_of_owner(PyTypeObject *owner)
 {
-    return owner ? owner->tp_name : "";
+    return owner != NULL ? owner->tp_name : "";
 }
 
 static bool is_current(const vpy_native *slot)
@@ -111,7 +113,7 @@ static bool is_current(const vpy_native *slot)
 static void note_version(vpy_native *slot)
 {
     slot->version =
-        slot->in_image && slot->owner ? slot->owner->tp_version_tag : 0;
+        slot->in_image && slot->owner != NULL ? slot->owner->tp_version_tag : 0;
 }
 
 /* Copies the names and returns their index. 0: out of memory, and then the slot
@@ -123,7 +125,7 @@ static uint32_t keep_names(uint32_t index, const char *method,
         if (kept_count + 1 >= kept_capacity) {
             uint32_t capacity = kept_capacity ? kept_capacity * 2 : 64;
             names *bigger = realloc(kept, capacity * sizeof *kept);
-            if (!bigger)
+            if (bigger == NULL)
                 return 0;
             kept = bigger;
             kept_capacity = capacity;
@@ -134,7 +136,7 @@ static uint32_t keep_names(uint32_t index, const char *method,
         free(kept[index].owner);
     }
     kept[index] = (names){strdup(method), strdup(owner)};
-    if (!kept[index].method || !kept[index].owner) {
+    if (kept[index].method == NULL || kept[index].owner == NULL) {
         kept[index] = (names){strdup(""), strdup("")};
         return 0;
     }
@@ -148,11 +150,11 @@ static PyTypeObject *defining_class(PyTypeObject *type, PyMethodDef *method)
 {
     PyObject *mro = type->tp_mro;
 
-    for (Py_ssize_t i = 0; mro && i < PyTuple_GET_SIZE(mro); i++) {
+    for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
         PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
         PyMethodDef *m = base->tp_methods;
-        if (m && m <= method) {
-            while (m->ml_name && m != method)
+        if (m != NULL && m <= method) {
+            while (m->ml_name != NULL && m != method)
                 m++;
             if (m == method)
                 return base;
@@ -176,7 +178,7 @@ static bool describe(PyObject *callable, description *d)
         PyCFunctionObject *function = (PyCFunctionObject *)callable;
         *d = (description){function->m_ml, NULL, function->m_self,
                            function->m_module};
-        if (d->self)
+        if (d->self != NULL)
             d->owner = Py_TYPE(d->self);
         return true;
     }
@@ -193,9 +195,9 @@ static bool describe(PyObject *callable, description *d)
  * that is bound to nothing. */
 static PyTypeObject *class_of(const description *d)
 {
-    if (!d->owner || (d->self && PyModule_Check(d->self)))
+    if (d->owner == NULL || (d->self != NULL && PyModule_Check(d->self)))
         return NULL;
-    if (d->self && PyType_Check(d->self))
+    if (d->self != NULL && PyType_Check(d->self))
         return defining_class((PyTypeObject *)d->self, d->method);
     return defining_class(d->owner, d->method);
 }
@@ -204,11 +206,11 @@ static PyTypeObject *class_of(const description *d)
  * inside it. */
 static bool is_our_own(const description *d, PyTypeObject *class)
 {
-    if (class)
+    if (class != NULL)
         return strncmp(class->tp_name, "vestige.", 8) == 0 ||
                strcmp(class->tp_name,
                       "torch._C._profiler.RecordFunctionFast") == 0;
-    return d->module && PyUnicode_Check(d->module) &&
+    return d->module != NULL && PyUnicode_Check(d->module) &&
            PyUnicode_CompareWithASCIIString(d->module, "vestige._core") == 0;
 }
 
@@ -229,7 +231,7 @@ static vst_id define_named(const char *method, const char *class, bool on_type,
     vst_id id = 0;
     int length;
 
-    if (class) {
+    if (class != NULL) {
         length =
             snprintf(label, sizeof label, "<built-in method %s of %s object>",
                      method, on_type ? "type" : class);
@@ -255,9 +257,9 @@ static vst_id define(const description *d, PyTypeObject *class)
     PyObject *text;
     vst_id id;
 
-    if (class)
+    if (class != NULL)
         return define_named(d->method->ml_name, class->tp_name,
-                            d->self && PyType_Check(d->self), NULL, 0);
+                            d->self != NULL && PyType_Check(d->self), NULL, 0);
     text = vpy_text(d->module, &module, &length);
     id = define_named(d->method->ml_name, NULL, false, module, length);
     Py_XDECREF(text);
@@ -268,18 +270,21 @@ static vst_id define_slot(vpy_native *slot, const description *d)
 {
     PyObject *type, *value, *traceback;
     PyTypeObject *class = class_of(d);
+    vst_id id;
+    bool in_image, freeable;
+    uint32_t index;
 
     PyErr_Fetch(&type, &value, &traceback);
-    vst_id id = is_our_own(d, class) ? 0 : define(d, class);
+    id = is_our_own(d, class) ? 0 : define(d, class);
     /* Definitions in libraries stay, and so do static classes. */
-    bool in_image = is_in_image(d->method);
-    bool freeable = slot->names || !in_image ||
-                    (class && PyType_HasFeature(class, Py_TPFLAGS_HEAPTYPE));
-    uint32_t index = freeable ? keep_names(slot->names, d->method->ml_name,
-                                           name_of_owner(d->owner))
-                              : 0;
+    in_image = is_in_image(d->method);
+    freeable = slot->names || !in_image ||
+               (class != NULL && PyType_HasFeature(class, Py_TPFLAGS_HEAPTYPE));
+    index = freeable ? keep_names(slot->names, d->method->ml_name,
+                                  name_of_owner(d->owner))
+                     : 0;
     if (!freeable || index) {
-        used += !slot->method;
+        used += slot->method == NULL;
         *slot = (vpy_native){.method = d->method,
                              .owner = d->owner,
                              .id = id,
@@ -300,7 +305,7 @@ static vst_id id_of(const description *d)
     vpy_native *slot =
         find_slot(vpy_natives, vpy_natives_mask, d->method, d->owner);
 
-    if (slot->method && is_current(slot)) {
+    if (slot->method != NULL && is_current(slot)) {
         note_version(slot);
         return slot->id;
     }
@@ -311,7 +316,7 @@ vst_id vpy_native_id_slow(PyObject *callable)
 {
     description d;
 
-    return tracer && describe(callable, &d) ? id_of(&d) : 0;
+    return tracer != NULL && describe(callable, &d) ? id_of(&d) : 0;
 }
 
 vst_id vpy_native_id_of(PyMethodDef *method, PyObject *self, bool *by_class)
@@ -319,15 +324,15 @@ vst_id vpy_native_id_of(PyMethodDef *method, PyObject *self, bool *by_class)
     description d = {.method = method, .owner = Py_TYPE(self), .self = self};
     PyTypeObject *class = class_of(&d);
 
-    if (!tracer)
+    if (tracer == NULL)
         return 0;
-    *by_class = class && PyType_HasFeature(class, Py_TPFLAGS_HEAPTYPE);
+    *by_class = class != NULL && PyType_HasFeature(class, Py_TPFLAGS_HEAPTYPE);
     return id_of(&d);
 }
 
 vst_id vpy_native_define(const char *name, const char *where, bool on_type)
 {
-    return tracer ? define_named(name, on_type ? where : NULL, on_type, where,
-                                 (uint32_t)strlen(where))
-                  : 0;
+    return tracer != NULL ? define_named(name, on_type ? where : NULL, on_type,
+                                         where, (uint32_t)strlen(where))
+                          : 0;
 }

@@ -1,11 +1,15 @@
 /* Functions that need more than an enter and an exit: functions whose arguments
  * and results are recorded, functions that a trigger watches, the function
  * through which a framework calls its modules, the code that importing the
- * framework runs, and the function in which a new thread gets its name. */
+ * framework runs, the function in which a new thread gets its name, those by
+ * which a thread pool gets work, and coroutines, whose calls may be steps of
+ * tasks. */
 #include "calls/ids.h"
 
+#include "base/inside.h"
 #include "base/json.h"
 #include "program/program.h"
+#include "program/tasks.h"
 #include "program/triggers.h"
 
 #include <string.h>
@@ -18,7 +22,7 @@ static void put_repr(vpy_json *json, PyObject *value)
     PyObject *repr = PyObject_Repr(value);
     const char *bytes = "<repr failed>";
     uint32_t length = (uint32_t)strlen(bytes);
-    PyObject *encoded = repr ? vpy_text(repr, &bytes, &length) : NULL;
+    PyObject *encoded = repr != NULL ? vpy_text(repr, &bytes, &length) : NULL;
 
     PyErr_Clear();
     vpy_json_string(json, bytes, length, VALUE_MAX);
@@ -34,15 +38,17 @@ static void put_arguments(vpy_json *json, PyCodeObject *code,
                        !!(code->co_flags & CO_VARARGS) +
                        !!(code->co_flags & CO_VARKEYWORDS);
 
-    for (Py_ssize_t i = 0; names && i < count; i++) {
+    for (Py_ssize_t i = 0; names != NULL && i < count; i++) {
         PyObject *name = PyTuple_GetItem(names, i);
-        PyObject *value = name ? vpy_iframe_argument(frame, (int)i) : NULL;
+        PyObject *value =
+            name != NULL ? vpy_iframe_argument(frame, (int)i) : NULL;
         const char *bytes;
         uint32_t length;
+        PyObject *key;
         Py_XINCREF(value);
-        PyObject *key = value ? vpy_text(name, &bytes, &length) : NULL;
+        key = value != NULL ? vpy_text(name, &bytes, &length) : NULL;
         PyErr_Clear();
-        if (key) {
+        if (key != NULL) {
             vpy_json_key(json, bytes, length);
             put_repr(json, value);
         }
@@ -65,17 +71,43 @@ static bool is_import(PyCodeObject *code)
     return PyUnicode_CompareWithASCIIString(code->co_name, "<module>") == 0;
 }
 
+/* Work for a thread pool: its object is made where it is handed over, and its
+ * method runs it in another thread. */
+static void record_work(PyCodeObject *code, const vpy_iframe *frame)
+{
+    PyObject *self =
+        code->co_argcount > 0 ? vpy_iframe_argument(frame, 0) : NULL;
+    bool runs = PyUnicode_CompareWithASCIIString(code->co_name, "run") == 0;
+
+    if (self != NULL && strcmp(Py_TYPE(self)->tp_name, "_WorkItem") == 0)
+        vst_record_task((uint64_t[]){runs ? VST_TASK_RUNS : VST_TASK_SUBMITS,
+                                     (uint64_t)(uintptr_t)self},
+                        2);
+}
+
+/* Of the special functions only these have their arguments recorded. */
+static bool has_arguments(PyObject *code)
+{
+    return !is_thread_start((PyCodeObject *)code) &&
+           !is_import((PyCodeObject *)code) &&
+           vpy_code_wants_arguments((PyCodeObject *)code);
+}
+
 static VST_COLD void look_into(PyObject *code, const vpy_iframe *frame)
 {
     PyObject *type, *error, *traceback;
     vpy_json json = {.length = 0};
 
+    if (!vpy_part_works[VPY_PART_ARGUMENTS])
+        return;
     PyErr_Fetch(&type, &error, &traceback);
-    if (!frame)
+    if (frame == NULL)
         frame = vpy_iframe_running(PyThreadState_Get());
-    if (frame && is_thread_start((PyCodeObject *)code)) {
+    if (frame != NULL && is_thread_start((PyCodeObject *)code)) {
         vpy_threads_name_from_frame(vpy_active, frame);
-    } else if (frame && !is_import((PyCodeObject *)code)) {
+    } else if (frame != NULL && !has_arguments(code)) {
+        record_work((PyCodeObject *)code, frame);
+    } else if (frame != NULL) {
         vpy_json_begin(&json, "arguments");
         put_arguments(&json, (PyCodeObject *)code, frame);
         vpy_json_end(&json);
@@ -91,6 +123,9 @@ vst_id vpy_code_entered(uint32_t value, PyObject *code, const vpy_iframe *frame)
     vst_record(VST_ENTER, VPY_ID(value));
     if (value & VPY_TIMED)
         vpy_triggers_entered(VPY_ID(value));
+    if (value & VPY_COROUTINE)
+        vpy_coroutine_entered(
+            frame != NULL ? frame : vpy_iframe_running(vpy_thread_state()));
     if (value & VPY_SPECIAL)
         look_into(code, frame);
     return VPY_ID(value);
@@ -109,24 +144,30 @@ static VST_COLD void record_result(PyObject *result)
 }
 
 void vpy_code_returns(uint32_t value, vst_id entered, PyObject *code,
-                      PyObject *result)
+                      PyObject *result, const vpy_iframe *frame, bool waits)
 {
     if (value & VPY_SPECIAL && vpy_is_framework_code(code)) {
-        vpy_framework_left(result ? VST_EXIT : VST_RAISE, VPY_ID(value),
+        vpy_framework_left(result != NULL ? VST_EXIT : VST_RAISE, VPY_ID(value),
                            entered, code);
         return;
     }
-    if (value & VPY_SPECIAL && result && is_import((PyCodeObject *)code)) {
+    if (value & VPY_COROUTINE)
+        vpy_coroutine_left(
+            VPY_ID(value),
+            frame != NULL ? frame : vpy_iframe_running(vpy_thread_state()),
+            result, waits);
+    if (value & VPY_SPECIAL && result != NULL &&
+        is_import((PyCodeObject *)code)) {
         vpy_framework_imported();
-    } else if (value & VPY_SPECIAL && result &&
-               !is_thread_start((PyCodeObject *)code)) {
+    } else if (value & VPY_SPECIAL && result != NULL && has_arguments(code)) {
         record_result(result);
         /* repr() may have forked, and a child gives its own ids. */
         value = vpy_code_value(code);
         if (value == 0)
             return;
     }
-    vst_record_end_of_call(result ? VST_EXIT : VST_RAISE, VPY_ID(value));
+    vst_record_end_of_call(result != NULL ? VST_EXIT : VST_RAISE,
+                           VPY_ID(value));
     if (value & VPY_TIMED)
         vpy_triggers_left(VPY_ID(value));
 }

@@ -3,10 +3,13 @@
  * stops the parts of a recording; engine.c places the hooks. */
 #include "calls/tracer.h"
 
+#include "base/inside.h"
 #include "calls/engine.h"
 #include "calls/ids.h"
 #include "program/program.h"
+#include "program/tasks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 vpy_tracer *vpy_active;
@@ -32,6 +35,8 @@ static void attend(void *ctx)
     PyErr_Fetch(&type, &value, &traceback);
     vpy_hook_enter(PyThreadState_Get());
     vpy_threads_name_current(tracer);
+    vst_recording_key_thread(tracer->recording, vst_thread_handle(),
+                             (uintptr_t)PyThreadState_Get());
     vpy_greenlets_watch_thread();
     vpy_hook_leave(PyThreadState_Get());
     PyErr_Restore(type, value, traceback);
@@ -39,7 +44,9 @@ static void attend(void *ctx)
 
 static void end_parts(void)
 {
+    vpy_gil_waits_end();
     vpy_greenlets_end();
+    vpy_tasks_end();
     vpy_code_ids_end();
     vpy_native_ids_end();
     vpy_modules_end();
@@ -64,7 +71,10 @@ static vst_status start(vpy_tracer *tracer)
 
     gc_was_enabled = PyGC_Disable();
     vpy_tracer_message[0] = 0;
-    if (!vpy_code_ids_begin(tracer) || !vpy_native_ids_begin(tracer)) {
+    if (!vpy_part_works[VPY_PART_RECORDING]) {
+        snprintf(vpy_tracer_message, sizeof vpy_tracer_message, "%s",
+                 vpy_part_trouble(VPY_PART_RECORDING));
+    } else if (!vpy_code_ids_begin(tracer) || !vpy_native_ids_begin(tracer)) {
         PyErr_Clear();
         status = VST_E_NOMEM;
     } else {
@@ -72,6 +82,8 @@ static vst_status start(vpy_tracer *tracer)
         vst_recording_set_attention(tracer->recording, attend, tracer);
         vpy_greenlets_begin(tracer);
         vpy_threads_announce(tracer);
+        if (tracer->options.gil)
+            vpy_gil_waits_begin(tracer);
         if (!(tracer->options.python || tracer->options.native) ||
             vpy_engine_start(tracer)) {
             tracer->running = true;
@@ -105,7 +117,7 @@ static void stop(vst_tracer *base)
 
 void vpy_tracer_abandon(void)
 {
-    if (!vpy_active)
+    if (vpy_active == NULL)
         return;
     vpy_active->running = true; /* even if the fork came while it started */
     stop(&vpy_active->base);
@@ -164,11 +176,12 @@ vst_status vpy_tracer_make(vst_recording *recording,
     /* For a session that others made. */
     static const vpy_options usual = {
         .python = true, .native = true, .engine = "auto"};
-    const vpy_options *options = context->options ? context->options : &usual;
+    const vpy_options *options =
+        context->options != NULL ? context->options : &usual;
     vpy_tracer *tracer = calloc(1, sizeof *tracer);
     vst_status status = VST_E_NOMEM;
 
-    if (!tracer)
+    if (tracer == NULL)
         return status;
     tracer->base.ops = &ops;
     tracer->recording = recording;

@@ -26,6 +26,8 @@ typedef struct vpy_options {
     PyObject *log_args; /* tuple of function names, or NULL */
     const char *engine; /* the name of an engine, or "auto" */
     bool raises;        /* a trigger waits for exceptions */
+    bool short_names;   /* of Python functions, `f` instead of `C.f` */
+    bool gil;           /* waits for the GIL */
 } vpy_options;
 
 typedef struct vpy_tracer {

@@ -1,7 +1,7 @@
-/* The turbo engine tests itself before it records for the first time: is this
- * the interpreter that it was compiled for, and do the hooks report a few known
- * calls as they should? The test makes these calls itself and records none of
- * them. It takes about a millisecond, once. With the GIL held. */
+/* The turbo engine tests itself before it records for the first time: do the
+ * hooks report a few known calls as they should? The test makes these calls
+ * itself and records none of them. It takes about a millisecond, once. With the
+ * GIL held. */
 #include "calls/turbo_test.h"
 
 #include "calls/engine.h"
@@ -14,41 +14,6 @@
 #include <string.h>
 
 static const char *const failure = "its self test fails on this Python";
-
-/* ---- the interpreter's structures ---------------------------------------- */
-
-/* Whether the Python that runs is the version that we were compiled for. */
-static bool is_same_version(void)
-{
-    char version[16];
-
-    snprintf(version, sizeof version, "%d.%d.", PY_MAJOR_VERSION,
-             PY_MINOR_VERSION);
-    return strncmp(Py_GetVersion(), version, strlen(version)) == 0;
-}
-
-/* Whether the structures that we read directly agree with the interpreter's
- * functions. */
-static bool structures_agree(void)
-{
-    PyThreadState *tstate = PyThreadState_Get();
-    PyFrameObject *frame = PyEval_GetFrame();
-    const vpy_iframe *running = vpy_iframe_running(tstate);
-    PyObject *code = (PyObject *)PyCode_NewEmpty("vestige", "test", 1);
-    bool agree = code && (frame != NULL) == (running != NULL) &&
-                 vpy_thread_state() == tstate;
-
-    if (agree && frame)
-        agree = vpy_frame_code(frame) == (PyObject *)vpy_iframe_code(running);
-    if (agree) {
-        void *mark = (void *)(uintptr_t)0x1234567890;
-        agree =
-            vpy_code_set_extra(code, vpy_code_extra_index, mark) == 0 &&
-            vpy_code_get_extra(code, vpy_code_extra_index) == (uintptr_t)mark;
-    }
-    Py_XDECREF(code);
-    return agree;
-}
 
 /* ---- Python functions ---------------------------------------------------- */
 
@@ -80,9 +45,13 @@ static const char program[] =
 #if VPY_HAS_FRAME_HOOK
 static const char expected[] = "g(a()b(a())b()b()b(!c(!e(a())_()f())";
 
+/* The same where obj[i] runs a __getitem__ that is not seen. */
+static const char without_getitem[] = "g(a()b(a())b()b()b(!c(!e(a())f())";
+
 static bool begin(void)
 {
     vpy_frames_hook();
+    vpy_getitems_hide();
     vpy_frames_test_begin();
     return true;
 }
@@ -91,8 +60,19 @@ static const char *end(void)
 {
     const char *seen = vpy_frames_test_end();
 
+    vpy_getitems_show();
     vpy_frames_unhook();
     return seen;
+}
+
+/* Whether another try is worth while, in which each __getitem__ is hidden. */
+static bool may_mend(const char *seen)
+{
+    if (!VPY_MAY_INLINE_GETITEM || vpy_getitems_are_inlined ||
+        strcmp(seen, without_getitem) != 0)
+        return false;
+    vpy_getitems_are_inlined = true;
+    return true;
 }
 #else
 static const char expected[] = "g(a()b(a()]b[]b{]b{!c(!e(a())_()f())";
@@ -106,33 +86,50 @@ static const char *end(void)
 {
     return vpy_monitoring_test_end();
 }
+
+static bool may_mend(const char *seen)
+{
+    (void)seen;
+    return false;
+}
 #endif
+
+static verdict call_and_see(PyObject *function)
+{
+    PyObject *result;
+    const char *seen;
+    verdict found = FAILED;
+
+    if (!begin())
+        return UNKNOWN;
+    result = PyObject_CallNoArgs(function);
+    seen = end();
+    if (seen == NULL)
+        found = UNKNOWN;
+    else if (result != NULL && strcmp(seen, expected) == 0)
+        found = PASSED;
+    else if (result != NULL && may_mend(seen))
+        found = call_and_see(function);
+    Py_XDECREF(result);
+    return found;
+}
 
 /* UNKNOWN while other tools or a recording hold the tool ids that it needs.
  * Starting will fail for the same reason then. */
 static verdict frames_are_seen(void)
 {
     PyObject *code = Py_CompileString(program, VPY_TEST_FILE, Py_file_input);
-    PyObject *globals = code ? PyDict_New() : NULL;
+    PyObject *globals = code != NULL ? PyDict_New() : NULL;
     PyObject *ran = NULL, *function = NULL;
     verdict found = FAILED;
 
-    if (globals && PyDict_SetItemString(globals, "__builtins__",
-                                        PyEval_GetBuiltins()) == 0)
+    if (globals != NULL && PyDict_SetItemString(globals, "__builtins__",
+                                                PyEval_GetBuiltins()) == 0)
         ran = PyEval_EvalCode(code, globals, globals);
-    if (ran)
+    if (ran != NULL)
         function = PyDict_GetItemString(globals, "g");
-    if (function && !begin()) {
-        found = UNKNOWN;
-    } else if (function) {
-        PyObject *result = PyObject_CallNoArgs(function);
-        const char *seen = end();
-        if (!seen)
-            found = UNKNOWN;
-        else if (result && strcmp(seen, expected) == 0)
-            found = PASSED;
-        Py_XDECREF(result);
-    }
+    if (function != NULL)
+        found = call_and_see(function);
     Py_XDECREF(ran);
     Py_XDECREF(globals);
     Py_XDECREF(code);
@@ -152,7 +149,7 @@ static PyObject *answer(bool as_given)
 
 static PyObject *no_arguments(PyObject *self, PyObject *unused)
 {
-    return answer(self == Py_None && !unused);
+    return answer(self == Py_None && unused == NULL);
 }
 
 static PyObject *one(PyObject *self, PyObject *argument)
@@ -168,7 +165,8 @@ static PyObject *tuple(PyObject *self, PyObject *args)
 
 static PyObject *tuple_and_names(PyObject *self, PyObject *args, PyObject *kw)
 {
-    return answer(self == Py_None && PyTuple_GET_SIZE(args) == 1 && kw &&
+    return answer(self == Py_None && PyTuple_GET_SIZE(args) == 1 &&
+                  kw != NULL &&
                   PyDict_GetItemString(kw, "n") == Py_NotImplemented);
 }
 
@@ -179,7 +177,7 @@ static PyObject *array(PyObject *self, PyObject *const *args, Py_ssize_t count)
 
 static bool has_name(PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
-    return count == 1 && args[0] == Py_Ellipsis && names &&
+    return count == 1 && args[0] == Py_Ellipsis && names != NULL &&
            PyTuple_GET_SIZE(names) == 1 && args[1] == Py_NotImplemented;
 }
 
@@ -220,10 +218,11 @@ static bool passes_all(PyMethodDef *method, PyObject *names)
     PyObject *function =
         PyCMethod_New(method, Py_None, NULL, is_method ? &PyLong_Type : NULL);
     PyObject *result =
-        function ? PyObject_Vectorcall(
-                       function, arguments, method->ml_flags != METH_NOARGS,
-                       method->ml_flags & METH_KEYWORDS ? names : NULL)
-                 : NULL;
+        function != NULL
+            ? PyObject_Vectorcall(
+                  function, arguments, method->ml_flags != METH_NOARGS,
+                  method->ml_flags & METH_KEYWORDS ? names : NULL)
+            : NULL;
     bool passed = result == Py_True;
 
     Py_XDECREF(result);
@@ -236,7 +235,7 @@ static bool passes_all(PyMethodDef *method, PyObject *names)
 static bool thunks_pass_all(void)
 {
     PyObject *names = Py_BuildValue("(s)", "n");
-    bool pass = names && vpy_thunks_count_for(0);
+    bool pass = names != NULL && vpy_thunks_count_for(0);
 
     for (size_t i = 0; pass && i < FUNCTIONS; i++) {
         PyMethodDef *method = &functions[i];
@@ -261,7 +260,7 @@ static verdict test_without_signals(void)
 
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    if (structures_agree() && thunks_pass_all())
+    if (thunks_pass_all())
         found = frames_are_seen();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return found;
@@ -272,10 +271,8 @@ const char *vpy_turbo_test(void)
     static verdict known = UNKNOWN;
     const char *asked = getenv("VESTIGE_TURBO_SELF_TEST");
 
-    if (asked && strcmp(asked, "fail") == 0)
+    if (asked != NULL && strcmp(asked, "fail") == 0)
         return "its self test fails, as VESTIGE_TURBO_SELF_TEST asks for";
-    if (!is_same_version())
-        return "it was built for another version of Python";
     if (known == UNKNOWN)
         known = test_without_signals();
     return known == FAILED ? failure : NULL;

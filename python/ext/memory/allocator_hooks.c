@@ -25,7 +25,7 @@ static _Thread_local bool probing VST_TLS_MODEL, reached VST_TLS_MODEL;
 static inline void *allocated(vst_memory_kind kind, bool outermost, void *p,
                               size_t size)
 {
-    if (VST_LIKELY(outermost && p))
+    if (VST_LIKELY(outermost && p != NULL))
         vst_memory_allocated(kind, (uintptr_t)p, size);
     vst_memory_leave();
     return p;
@@ -57,9 +57,9 @@ static inline void *hook_realloc(int domain, vst_memory_kind malloc_kind,
     vst_ticks before = outermost ? vst_clock_ticks() : 0;
     void *p = wrapped[domain].realloc(ctx, old, size);
 
-    if (!old)
+    if (old == NULL)
         return allocated(malloc_kind, outermost, p, size);
-    if (VST_LIKELY(outermost && p))
+    if (VST_LIKELY(outermost && p != NULL))
         vst_memory_moved(kind, (uintptr_t)old, (uintptr_t)p, size, before);
     vst_memory_leave();
     return p;
@@ -70,7 +70,7 @@ static inline void hook_free(int domain, vst_memory_kind kind, void *ctx,
 {
     bool outermost = vst_memory_enter();
 
-    if (VST_LIKELY(outermost && p))
+    if (VST_LIKELY(outermost && p != NULL))
         vst_memory_freed(kind, (uintptr_t)p, 0);
     wrapped[domain].free(ctx, p);
     vst_memory_leave();
@@ -145,7 +145,7 @@ static void *obj_realloc(void *ctx, void *old, size_t size)
  * they can be read. */
 __attribute__((no_sanitize_address)) static bool looks_like_code(const void *p)
 {
-    return p && (uintptr_t)p % 16 == 0 &&
+    return p != NULL && (uintptr_t)p % 16 == 0 &&
            ((const PyObject *)p)->ob_type == &PyCode_Type;
 }
 

@@ -152,7 +152,7 @@ static bool encode(PyObject *str, vpy_plain_text *text)
 bool vpy_plain_text_get(PyObject *str, vpy_plain_text *text)
 {
     *text = (vpy_plain_text){.bytes = ""};
-    if (!str || !PyUnicode_Check(str) || !vpy_text_is_ready(str) ||
+    if (str == NULL || !PyUnicode_Check(str) || !vpy_text_is_ready(str) ||
         PyUnicode_GET_LENGTH(str) > INT32_MAX / 4)
         return false;
     if (!PyUnicode_IS_COMPACT_ASCII(str))
@@ -164,7 +164,7 @@ bool vpy_plain_text_get(PyObject *str, vpy_plain_text *text)
 
 void vpy_plain_text_drop(vpy_plain_text *text)
 {
-    if (text->mapped)
+    if (text->mapped != NULL)
         munmap(text->mapped, text->mapped_size);
 }
 
@@ -182,14 +182,14 @@ static PyObject *code_lines(PyObject *module, PyObject *object)
         return NULL;
     }
     bytes = PyObject_GetAttrString(object, "co_code");
-    if (!bytes)
+    if (bytes == NULL)
         return NULL;
-    count = PyBytes_GET_SIZE(bytes) / (Py_ssize_t)sizeof(_Py_CODEUNIT);
+    count = PyBytes_GET_SIZE(bytes) / 2;
     Py_DECREF(bytes);
     list = PyList_New(count);
-    for (Py_ssize_t i = 0; list && i < count; i++) {
+    for (Py_ssize_t i = 0; list != NULL && i < count; i++) {
         PyObject *line = PyLong_FromLong(vpy_code_line(code, (int)i));
-        if (!line)
+        if (line == NULL)
             Py_CLEAR(list);
         else
             PyList_SET_ITEM(list, i, line);

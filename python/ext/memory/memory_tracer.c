@@ -30,8 +30,8 @@ static vst_status start(vst_memory_tracer *base)
     };
     vst_status status;
 
-    if (active || is_over)
-        return active ? VST_E_BUSY : VST_E_STATE;
+    if (active != NULL || is_over)
+        return active != NULL ? VST_E_BUSY : VST_E_STATE;
     vst_memory_enter();
     vpy_memory_stacks_begin(tracer->recording);
     if (options.native_stacks)
@@ -48,7 +48,7 @@ static vst_status start(vst_memory_tracer *base)
 
 static void stop(vst_memory_tracer *base)
 {
-    if (!active || &active->base != base)
+    if (active == NULL || &active->base != base)
         return;
     vst_memory_enter();
     vst_memory_stop();
@@ -64,7 +64,7 @@ static vst_status export_memory_history(vst_memory_tracer *base,
     vst_trace *trace;
     vst_status status;
 
-    if (!tracer->session)
+    if (tracer->session == NULL)
         return vst_error_set(error, VST_E_STATE, 0, 0);
     status = vst_session_open_trace(tracer->session, &trace, error);
     if (status != VST_OK)
@@ -94,10 +94,10 @@ static vst_status make(vst_recording *recording,
 {
     static const vpy_memory_options usual = {.native_allocators = true};
     const vpy_memory_options *options =
-        context->options ? context->options : &usual;
+        context->options != NULL ? context->options : &usual;
     memory_tracer *tracer = calloc(1, sizeof *tracer);
 
-    if (!tracer)
+    if (tracer == NULL)
         return VST_E_NOMEM;
     tracer->base.ops = &ops;
     tracer->recording = recording;
@@ -109,7 +109,7 @@ static vst_status make(vst_recording *recording,
 
 void vpy_memory_abandon(void)
 {
-    if (active)
+    if (active != NULL)
         stop(&active->base);
 }
 
@@ -119,7 +119,7 @@ static PyObject *end(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     is_over = true;
-    if (active)
+    if (active != NULL)
         stop(&active->base);
     Py_RETURN_NONE;
 }
@@ -142,18 +142,7 @@ static PyMethodDef functions[] = {
 
 int vpy_memory_init(PyObject *module)
 {
-    PyObject *atexit = PyImport_ImportModule("atexit");
-    PyObject *function = PyCFunction_New(&end_method, NULL);
-    PyObject *result =
-        atexit && function
-            ? PyObject_CallMethod(atexit, "register", "O", function)
-            : NULL;
-    int failed = result == NULL;
-
-    Py_XDECREF(result);
-    Py_XDECREF(function);
-    Py_XDECREF(atexit);
-    if (failed || vpy_memory_names_init(module) < 0 ||
+    if (vpy_at_exit(&end_method) < 0 || vpy_memory_names_init(module) < 0 ||
         PyModule_AddFunctions(module, functions) < 0)
         return -1;
     vst_memory_tracer_register_with_context(make);

@@ -101,7 +101,7 @@ static void *map(size_t size)
  * threads become invalid now. */
 static void clear(table *t)
 {
-    if (t->entries && t->used)
+    if (t->entries != NULL && t->used)
         memset(t->entries, 0, (t->mask + 1) * sizeof(node));
     t->used = 0;
     __atomic_fetch_add(&vpy_nodes_generation, 1, __ATOMIC_RELAXED);
@@ -116,14 +116,14 @@ static void *slot_at(const table *t, size_t i)
 static bool make_room(table *t, size_t size_max,
                       uint64_t (*hash)(const void *entry))
 {
-    size_t size = t->entries ? t->mask + 1 : 0;
+    size_t size = t->entries != NULL ? t->mask + 1 : 0;
     table larger = {.mask = (size ? size * 2 : SIZE_AT_FIRST) - 1};
 
     if (size && t->used < size - size / 4)
         return true;
     if (size < size_max)
         larger.entries = map((larger.mask + 1) * sizeof(node));
-    if (!larger.entries) {
+    if (larger.entries == NULL) {
         clear(t);
         return size != 0;
     }
@@ -152,7 +152,7 @@ static node *node_slot(uint64_t place, uint32_t parent)
 {
     node *n = NULL;
 
-    if (nodes.entries)
+    if (nodes.entries != NULL)
         for (size_t i = mix(place, parent);; i++) {
             n = slot_at(&nodes, i);
             if (!n->place || (n->place == place && n->parent == parent))
@@ -165,7 +165,7 @@ static known_code *code_slot(uintptr_t code, size_t *index)
 {
     known_code *c = NULL;
 
-    if (codes.entries)
+    if (codes.entries != NULL)
         for (size_t i = mix(code, 0);; i++) {
             c = slot_at(&codes, i);
             if (!c->code || c->code == code) {
@@ -217,7 +217,7 @@ void vpy_nodes_code_freed(const void *code)
 
     take_lock();
     c = code_slot((uintptr_t)code, &index);
-    if (c && c->code) {
+    if (c != NULL && c->code) {
         remove_code(index);
         __atomic_fetch_add(&vpy_nodes_generation, 1, __ATOMIC_RELAXED);
     }
@@ -337,11 +337,11 @@ uint32_t vpy_node_find(uint32_t parent, const vpy_iframe *frame, bool is_entry)
 
     take_lock();
     c = code_slot((uintptr_t)code, &index);
-    if (c && c->code) {
+    if (c != NULL && c->code) {
         serial = c->serial;
         function = c->function;
         n = node_slot((uint64_t)serial << 32 | place, parent);
-        if (n && n->place) {
+        if (n != NULL && n->place) {
             id = n->id;
             release_lock();
             return id;

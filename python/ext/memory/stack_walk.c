@@ -9,9 +9,9 @@
  * other. Only frames that differ are looked up.
  *
  * When is it safe to read frames? They belong to their thread: nobody else
- * pushes or pops them, nor changes what they point to, whether that thread has
- * the GIL or let go of it. The interpreter allocates only with a chain of
- * frames that is whole; a frame that is not ready yet says so itself (see
+ * pushes or pops them, nor changes what they point to, whether that thread
+ * holds the GIL or has released it. The interpreter allocates only with a chain
+ * of frames that is whole; a frame that is not ready yet says so itself (see
  * vpy_iframe_is_incomplete). A frame's address is read through only after the
  * frame inside it, or the thread's state, was seen to point to it. Another
  * thread frees the state of a thread without the GIL only when the interpreter
@@ -19,6 +19,8 @@
  * here (vst_memory_stop). Threads of sub-interpreters, and threads that Python
  * does not know, have no stack here. */
 #include "memory/memory.h"
+
+#include "base/inside.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -79,7 +81,7 @@ static stack_cache *reuse_cache(void)
 {
     stack_cache *cache = atomic_load(&caches);
 
-    for (; cache; cache = cache->next) {
+    for (; cache != NULL; cache = cache->next) {
         bool expected = true;
         if (atomic_load_explicit(&cache->is_free, memory_order_relaxed) &&
             atomic_compare_exchange_strong(&cache->is_free, &expected, false))
@@ -96,7 +98,7 @@ static VST_COLD stack_cache *make_cache(void)
     if (ended)
         return NULL;
     cache = reuse_cache();
-    if (!cache) {
+    if (cache == NULL) {
         cache = mmap(NULL, sizeof *cache, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (cache == MAP_FAILED)
@@ -172,7 +174,7 @@ static inline size_t compare(const stack_cache *cache, size_t at,
 static void cut_at(stack_cache *cache, const vpy_iframe *caller)
 {
     cache->frames[0] = caller;
-    cache->nodes[0] = caller ? VPY_NODE_CUT : 0;
+    cache->nodes[0] = caller != NULL ? VPY_NODE_CUT : 0;
     cache->count = 0;
 }
 
@@ -202,7 +204,7 @@ static inline size_t gather(stack_cache *cache, const vpy_iframe *frame)
 {
     size_t fresh = 0, bound = cache->count;
 
-    while (frame) {
+    while (frame != NULL) {
         size_t at = cache->slots[slot_of(frame)], changed, broken;
         if (at - 1 < bound && cache->frames[at] == frame) {
             changed = at + 1;
@@ -267,9 +269,9 @@ vst_stack_id vpy_memory_stack(unsigned *flags)
 
     if (!VST_LIKELY(tstate != NULL))
         tstate = state_without_gil(flags);
-    if (!VST_LIKELY(tstate && tstate->interp == main_interpreter))
+    if (!VST_LIKELY(tstate != NULL && tstate->interp == main_interpreter))
         return 0;
-    if (!VST_LIKELY(cache != NULL) && !(cache = make_cache()))
+    if (!VST_LIKELY(cache != NULL) && (cache = make_cache()) == NULL)
         return 0;
     return walk(cache, tstate);
 }
@@ -283,7 +285,7 @@ static void after_fork(void)
 {
     stack_cache *cache;
 
-    for (cache = atomic_load(&caches); cache; cache = cache->next)
+    for (cache = atomic_load(&caches); cache != NULL; cache = cache->next)
         atomic_store(&cache->is_free, cache != here);
     vpy_nodes_after_fork();
 }
@@ -297,6 +299,8 @@ void vpy_memory_stacks_begin(vst_recording *recording)
         has_key = pthread_key_create(&at_thread_end, release_cache) == 0;
         pthread_atfork(NULL, NULL, after_fork);
     }
-    main_interpreter = PyInterpreterState_Main();
+    /* Where frames are not what we know, no thread has a stack. */
+    main_interpreter =
+        vpy_part_works[VPY_PART_MEMORY] ? PyInterpreterState_Main() : NULL;
     vpy_nodes_begin(recording);
 }

@@ -12,6 +12,8 @@
  * the C function itself. */
 #include "program/program.h"
 
+#include "base/inside.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -94,11 +96,11 @@ static void run_command(PyObject *words)
     char **texts = calloc(count + 1, sizeof *texts);
     int ends[2];
 
-    for (size_t i = 0; texts && i < count; i++) {
+    for (size_t i = 0; texts != NULL && i < count; i++) {
         PyObject *word = PyList_GET_ITEM(words, (Py_ssize_t)i);
         texts[i] = PyBytes_Check(word) ? PyBytes_AS_STRING(word) : "";
     }
-    if (texts && count && pipe2(ends, O_CLOEXEC) == 0) {
+    if (texts != NULL && count && pipe2(ends, O_CLOEXEC) == 0) {
         bool spawned = spawn(texts, ends[1]);
         close(ends[1]);
         if (spawned)
@@ -114,7 +116,7 @@ static void run_command(PyObject *words)
 static bool take_code(PyObject *const *args, size_t nargsf, PyObject *names,
                       int *code)
 {
-    Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
+    Py_ssize_t named = names != NULL ? PyTuple_GET_SIZE(names) : 0;
     PyObject *number;
     long value;
     int overflow;
@@ -124,7 +126,7 @@ static bool take_code(PyObject *const *args, size_t nargsf, PyObject *names,
                                                    "status") != 0))
         return false;
     number = PyNumber_Index(args[0]);
-    if (!number) {
+    if (number == NULL) {
         PyErr_Clear();
         return false;
     }
@@ -140,13 +142,16 @@ static void tell_follower(int code)
 {
     PyThreadState *tstate = PyThreadState_Get();
     PyObject *function = follower, *words;
-    vpy_recursion used = vpy_recursion_put_aside(tstate);
+    vpy_recursion used = {0, 0};
 
+    if (vpy_part_works[VPY_PART_BOTTOM])
+        used = vpy_recursion_put_aside(tstate);
     follower = NULL; /* `function` has the reference now */
     words = PyObject_CallFunction(function, "i", code);
     PyErr_Clear();
-    vpy_recursion_take_back(tstate, used);
-    if (words && PyList_Check(words))
+    if (vpy_part_works[VPY_PART_BOTTOM])
+        vpy_recursion_take_back(tstate, used);
+    if (words != NULL && PyList_Check(words))
         run_command(words);
     Py_XDECREF(words);
     Py_DECREF(function);
@@ -184,12 +189,12 @@ static PyObject *leave(PyObject *callable, PyObject *const *args, size_t nargsf,
 
     if (getpid() != owner || !take_code(args, nargsf, names, &code))
         return plain_exit(callable, args, nargsf, names);
-    if (leaving && leaving != gettid())
+    if (leaving && leaving != vpy_thread_id())
         wait_for_the_end();
-    if (!follower)
+    if (follower == NULL)
         return plain_exit(callable, args, nargsf, names);
     block_signals(&before);
-    leaving = gettid();
+    leaving = vpy_thread_id();
     tell_follower(code);
     result = plain_exit(callable, args, nargsf, names);
     leaving = 0;
@@ -199,7 +204,7 @@ static PyObject *leave(PyObject *callable, PyObject *const *args, size_t nargsf,
 
 static void stand_in(bool wanted)
 {
-    if (!exit_function || leaving)
+    if (exit_function == NULL || leaving)
         return;
     exit_function->vectorcall = wanted ? leave : plain_exit;
     exit_function->m_ml = wanted ? &own_definition : plain_definition;
@@ -234,12 +239,14 @@ static PyMethodDef functions[] = {
 int vpy_exits_init(PyObject *module)
 {
     PyObject *posix = PyImport_ImportModule("posix");
-    PyObject *found = posix ? PyObject_GetAttrString(posix, "_exit") : NULL;
+    PyObject *found =
+        posix != NULL ? PyObject_GetAttrString(posix, "_exit") : NULL;
     PyCFunctionObject *function = (PyCFunctionObject *)found;
 
     Py_XDECREF(posix);
     PyErr_Clear();
-    if (found && PyCFunction_CheckExact(found) && function->vectorcall) {
+    if (vpy_part_works[VPY_PART_EXITS] && found != NULL &&
+        PyCFunction_CheckExact(found) && function->vectorcall != NULL) {
         exit_function = function; /* kept for good */
         plain_exit = function->vectorcall;
         plain_definition = function->m_ml;

@@ -7,12 +7,15 @@
  * they are shown around what the program does between the two, without the
  * functions.
  *
+ * Also steps of its optimizers, which noted_tensors.c notes.
+ *
  * Also the end of the framework's import, for which await_framework() waits.
  *
  * A module is known by its address and a weak reference, which tells whether
  * another one lies there now. No module is kept alive. */
 #include "program/program.h"
 
+#include "base/inside.h"
 #include "calls/ids.h"
 
 #include <stdlib.h>
@@ -27,6 +30,7 @@ typedef struct module_entry {
 /* Code objects of the framework's functions; NULL: not known. */
 static PyObject *module_code;             /* that calls its modules */
 static PyObject *enter_code, *leave_code; /* of its annotations */
+static PyObject *step_code; /* that its optimizers call in each step */
 static module_entry *entries;
 static size_t capacity, count; /* capacity is 0 or a power of two */
 static PyObject *numbers;      /* class name: how many there are */
@@ -52,7 +56,7 @@ static module_entry *slot_of(PyObject *self)
 
     for (;; i++) {
         module_entry *entry = &entries[i & (capacity - 1)];
-        if (!entry->weakref || entry->self == self)
+        if (entry->weakref == NULL || entry->self == self)
             return entry;
     }
 }
@@ -62,16 +66,17 @@ static bool make_room(void)
     size_t old_capacity = capacity;
     module_entry *old = entries;
     size_t size = capacity ? capacity * 2 : 64;
+    module_entry *grown;
 
     if (count * 2 < capacity)
         return true;
-    module_entry *grown = calloc(size, sizeof *grown);
-    if (!grown)
+    grown = calloc(size, sizeof *grown);
+    if (grown == NULL)
         return false;
     entries = grown;
     capacity = size;
     for (size_t i = 0; i < old_capacity; i++)
-        if (old[i].weakref)
+        if (old[i].weakref != NULL)
             *slot_of(old[i].self) = old[i];
     free(old);
     return true;
@@ -80,12 +85,17 @@ static bool make_room(void)
 /* The next number of a class, -1 without memory. */
 static long next_number(PyObject *name)
 {
-    if (!numbers)
+    PyObject *known, *next;
+    long number;
+    bool kept;
+
+    if (numbers == NULL)
         numbers = PyDict_New();
-    PyObject *known = numbers ? PyDict_GetItemWithError(numbers, name) : NULL;
-    long number = known ? PyLong_AsLong(known) : 0;
-    PyObject *next = PyLong_FromLong(number + 1);
-    bool kept = numbers && next && PyDict_SetItem(numbers, name, next) == 0;
+    known = numbers != NULL ? PyDict_GetItemWithError(numbers, name) : NULL;
+    number = known != NULL ? PyLong_AsLong(known) : 0;
+    next = PyLong_FromLong(number + 1);
+    kept = numbers != NULL && next != NULL &&
+           PyDict_SetItem(numbers, name, next) == 0;
 
     Py_XDECREF(next);
     return kept ? number : -1;
@@ -95,7 +105,8 @@ static vst_id define(PyObject *self)
 {
     PyObject *name =
         PyObject_GetAttrString((PyObject *)Py_TYPE(self), "__name__");
-    long number = name && PyUnicode_Check(name) ? next_number(name) : -1;
+    long number =
+        name != NULL && PyUnicode_Check(name) ? next_number(name) : -1;
     PyObject *label =
         number >= 0 ? PyUnicode_FromFormat("nn.Module: %U_%ld", name, number)
                     : NULL;
@@ -104,9 +115,9 @@ static vst_id define(PyObject *self)
     vst_id id = 0;
     PyObject *text = vpy_text(label, &definition.name, &definition.name_len);
 
-    if (text &&
-        (!vpy_active || vst_recording_define_id(vpy_active->recording,
-                                                &definition, &id) != VST_OK))
+    if (text != NULL && (vpy_active == NULL ||
+                         vst_recording_define_id(vpy_active->recording,
+                                                 &definition, &id) != VST_OK))
         id = 0;
     Py_XDECREF(text);
     Py_XDECREF(label);
@@ -116,15 +127,16 @@ static vst_id define(PyObject *self)
 
 static VST_COLD vst_id add(PyObject *self)
 {
-    PyObject *type, *error, *traceback;
+    PyObject *type, *error, *traceback, *weakref;
     vst_id id = 0;
+    uint32_t before;
 
     PyErr_Fetch(&type, &error, &traceback);
-    PyObject *weakref = vpy_weakref_new(self);
-    uint32_t before = vpy_generation;
-    if (weakref)
+    weakref = vpy_weakref_new(self);
+    before = vpy_generation;
+    if (weakref != NULL)
         id = define(self); /* may run any code: __name__ of a class */
-    if (vpy_generation != before || !vpy_active)
+    if (vpy_generation != before || vpy_active == NULL)
         id = 0;
     if (id && make_room()) {
         module_entry *entry = slot_of(self);
@@ -133,6 +145,7 @@ static VST_COLD vst_id add(PyObject *self)
         *entry = (module_entry){self, weakref, id};
         weakref = old;
         vpy_tensors_of_module(self);
+        vpy_note_module(self, id);
     }
     Py_XDECREF(weakref);
     PyErr_Clear();
@@ -142,51 +155,60 @@ static VST_COLD vst_id add(PyObject *self)
 
 static vst_id known_id(PyObject *self)
 {
+    const module_entry *entry;
+
     if (generation != vpy_generation) {
         generation = vpy_generation;
         forget_all();
     }
     if (!capacity)
         return 0;
-    const module_entry *entry = slot_of(self);
-    return entry->weakref && vpy_weakref_is_to(entry->weakref, self) ? entry->id
-                                                                     : 0;
+    entry = slot_of(self);
+    return entry->weakref != NULL && vpy_weakref_is_to(entry->weakref, self)
+               ? entry->id
+               : 0;
 }
 
 /* The module that the function was called with; NULL: another function runs. */
 static PyObject *called_module(PyObject *code, const vpy_iframe *frame)
 {
-    if (!frame)
+    if (!vpy_part_works[VPY_PART_ARGUMENTS])
+        return NULL;
+    if (frame == NULL)
         frame = vpy_iframe_running(PyThreadState_Get());
-    if (!frame || (PyObject *)vpy_iframe_code(frame) != code)
+    if (frame == NULL || (PyObject *)vpy_iframe_code(frame) != code)
         return NULL;
     return vpy_iframe_local(frame, 0);
 }
 
 bool vpy_is_framework_code(PyObject *code)
 {
-    return code == module_code || code == enter_code || code == leave_code;
+    return code == module_code || code == enter_code || code == leave_code ||
+           code == step_code;
 }
 
 static vst_id module_entered(PyObject *code, const vpy_iframe *frame)
 {
     PyObject *self = called_module(code, frame);
-    vst_id id = self ? known_id(self) : 0;
+    vst_id id = self != NULL ? known_id(self) : 0;
 
-    return id || !self ? id : add(self);
+    return id || self == NULL ? id : add(self);
 }
 
 static vst_id module_left(PyObject *code)
 {
     PyObject *self = called_module(code, NULL);
 
-    return self ? known_id(self) : 0;
+    return self != NULL ? known_id(self) : 0;
 }
 
 vst_id vpy_framework_entered(vst_id id, PyObject *code, const vpy_iframe *frame)
 {
     vst_id module = code == module_code ? module_entered(code, frame) : 0;
+    PyObject *optimizer = code == step_code ? called_module(code, frame) : NULL;
 
+    if (optimizer != NULL)
+        vpy_note_step(optimizer);
     if (code == leave_code)
         vst_record_settle(true);
     vst_record(VST_ENTER, module ? module : id);
@@ -221,7 +243,7 @@ static bool take_code(PyObject *code, PyObject **kept)
     *kept = code == Py_None ? NULL : code;
     Py_XINCREF(*kept);
     /* It may have an id already, which does not mark it as special. */
-    if (*kept && *kept != old)
+    if (*kept != NULL && *kept != old)
         vpy_code_define(*kept);
     Py_XDECREF(old);
     return true;
@@ -245,11 +267,11 @@ static int tell_waiter(void *unused)
     PyObject *called = waiter, *result;
 
     (void)unused;
-    if (!called)
+    if (called == NULL)
         return 0;
     waiter = NULL;
     result = PyObject_CallNoArgs(called);
-    if (!result)
+    if (result == NULL)
         PyErr_Clear();
     Py_XDECREF(result);
     Py_DECREF(called);
@@ -258,7 +280,7 @@ static int tell_waiter(void *unused)
 
 void vpy_framework_imported(void)
 {
-    if (waiter)
+    if (waiter != NULL)
         Py_AddPendingCall(tell_waiter, NULL);
 }
 
@@ -274,22 +296,23 @@ static PyObject *await_framework(PyObject *module, PyObject *callable)
 
 static PyObject *set_framework_code(PyObject *module, PyObject *args)
 {
-    PyObject *call, *enter, *leave;
+    PyObject *call, *enter, *leave, *step = Py_None;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOO:set_framework_code", &call, &enter,
-                          &leave) ||
+    if (!PyArg_ParseTuple(args, "OOO|O:set_framework_code", &call, &enter,
+                          &leave, &step) ||
         !take_code(call, &module_code) || !take_code(enter, &enter_code) ||
-        !take_code(leave, &leave_code))
+        !take_code(leave, &leave_code) || !take_code(step, &step_code))
         return NULL;
     Py_RETURN_NONE;
 }
 
 static PyMethodDef functions[] = {
     {"set_framework_code", set_framework_code, METH_VARARGS,
-     PyDoc_STR("set_framework_code(call, enter, exit)\n--\n\nThe functions "
-               "through which a framework calls its modules, and begins and "
-               "ends annotations; or None.")},
+     PyDoc_STR("set_framework_code(call, enter, exit, step=None)\n--\n\nThe "
+               "functions through which a framework calls its modules, begins "
+               "and ends annotations, and which its optimizers call in each "
+               "step; or None.")},
     {"await_framework", await_framework, METH_O,
      PyDoc_STR("await_framework(callable)\n--\n\nCalls it once, soon after "
                "the framework was imported, if calls of Python functions are "

@@ -47,6 +47,7 @@ static size_t optimizer_count;
 static void add(found *out, PyObject *tensor, vst_storage_role role)
 {
     PyObject *address;
+    void *impl;
 
     out->hash = (out->hash ^ (uintptr_t)tensor) * UINT64_C(0x9e3779b97f4a7c15);
     if (out->only_hash)
@@ -54,18 +55,19 @@ static void add(found *out, PyObject *tensor, vst_storage_role role)
     if (out->count == out->capacity) {
         size_t size = out->capacity ? 2 * out->capacity : 64;
         uintptr_t *tensors = realloc(out->tensors, size * sizeof *tensors);
-        if (tensors)
+        unsigned char *roles;
+        if (tensors != NULL)
             out->tensors = tensors;
-        unsigned char *roles = tensors ? realloc(out->roles, size) : NULL;
-        if (!roles)
+        roles = tensors != NULL ? realloc(out->roles, size) : NULL;
+        if (roles == NULL)
             return;
         out->roles = roles;
         out->capacity = size;
     }
     address = PyObject_GetAttrString(tensor, "_cdata");
-    void *impl = address ? PyLong_AsVoidPtr(address) : NULL;
+    impl = address != NULL ? PyLong_AsVoidPtr(address) : NULL;
     Py_XDECREF(address);
-    if (!impl) {
+    if (impl == NULL) {
         PyErr_Clear();
         return;
     }
@@ -95,11 +97,11 @@ static void look(found *out, PyObject *value, vst_storage_role role, int depth)
     }
 }
 
-/* An attribute from the instance's own dict; borrowed. */
-static PyObject *member(PyObject *self, const char *name)
+PyObject *vpy_own_member(PyObject *self, const char *name)
 {
     PyObject *members = PyObject_GenericGetDict(self, NULL);
-    PyObject *value = members ? PyDict_GetItemString(members, name) : NULL;
+    PyObject *value =
+        members != NULL ? PyDict_GetItemString(members, name) : NULL;
 
     Py_XDECREF(members); /* the instance keeps it alive */
     PyErr_Clear();
@@ -108,19 +110,20 @@ static PyObject *member(PyObject *self, const char *name)
 
 static void look_in_optimizer(found *out, PyObject *self)
 {
-    PyObject *groups = member(self, "param_groups");
-    PyObject *state = member(self, "state");
+    PyObject *groups = vpy_own_member(self, "param_groups");
+    PyObject *state = vpy_own_member(self, "state");
 
     for (Py_ssize_t i = 0;
-         groups && PyList_Check(groups) && i < PyList_GET_SIZE(groups); i++) {
+         groups != NULL && PyList_Check(groups) && i < PyList_GET_SIZE(groups);
+         i++) {
         PyObject *group = PyList_GET_ITEM(groups, i);
         PyObject *params =
             PyDict_Check(group) ? PyDict_GetItemString(group, "params") : NULL;
-        if (params)
+        if (params != NULL)
             look(out, params, VST_STORAGE_PARAMETER, DEPTH_MAX - 1);
     }
     PyErr_Clear();
-    if (state)
+    if (state != NULL)
         look(out, state, VST_STORAGE_OPTIMIZER, 0);
 }
 
@@ -132,24 +135,40 @@ static void record(found *out)
     free(out->roles);
 }
 
+int vpy_tensors_hush(void)
+{
+    return hush != NULL ? hush(HUSHED) : 0;
+}
+
+void vpy_tensors_unhush(int before)
+{
+    if (hush != NULL)
+        hush(before);
+}
+
 /* ---- when ---------------------------------------------------------------- */
 
 void vpy_tensors_of_module(PyObject *self)
 {
     found out = {0};
-    PyObject *parameters = tensor_type ? member(self, "_parameters") : NULL;
+    PyObject *parameters =
+        tensor_type != NULL ? vpy_own_member(self, "_parameters") : NULL;
+    int before;
 
-    if (!parameters)
+    if (parameters == NULL)
         return;
-    int before = hush(HUSHED);
+    before = vpy_tensors_hush();
     look(&out, parameters, VST_STORAGE_PARAMETER, DEPTH_MAX - 1);
-    hush(before);
+    vpy_tensors_unhush(before);
     record(&out);
 }
 
 /* The entry of an optimizer, made if there is none; NULL without memory. */
 static optimizer *entry_of(PyObject *self)
 {
+    optimizer *grown;
+    PyObject *weakref;
+
     for (size_t i = 0; i < optimizer_count; i++)
         if (optimizers[i].self == self) {
             if (vpy_weakref_is_to(optimizers[i].weakref, self))
@@ -159,13 +178,12 @@ static optimizer *entry_of(PyObject *self)
             optimizers[i] = optimizers[--optimizer_count];
             break;
         }
-    optimizer *grown =
-        realloc(optimizers, (optimizer_count + 1) * sizeof *grown);
-    if (!grown)
+    grown = realloc(optimizers, (optimizer_count + 1) * sizeof *grown);
+    if (grown == NULL)
         return NULL;
     optimizers = grown;
-    PyObject *weakref = vpy_weakref_new(self);
-    if (!weakref)
+    weakref = vpy_weakref_new(self);
+    if (weakref == NULL)
         return NULL;
     grown[optimizer_count] = (optimizer){self, weakref, 0};
     return &grown[optimizer_count++];
@@ -176,21 +194,22 @@ static PyObject *note_optimizer(PyObject *module, PyObject *const *args,
 {
     found out = {.only_hash = true};
     optimizer *entry;
+    int before;
 
     (void)module;
-    if (count < 1 || !tensor_type)
+    if (count < 1 || tensor_type == NULL)
         Py_RETURN_NONE;
     look_in_optimizer(&out, args[0]);
     entry = entry_of(args[0]);
     PyErr_Clear();
-    if (entry && entry->hash == out.hash)
+    if (entry != NULL && entry->hash == out.hash)
         Py_RETURN_NONE;
-    if (entry)
+    if (entry != NULL)
         entry->hash = out.hash;
     out.only_hash = false;
-    int before = hush(HUSHED);
+    before = vpy_tensors_hush();
     look_in_optimizer(&out, args[0]);
-    hush(before);
+    vpy_tensors_unhush(before);
     record(&out);
     Py_RETURN_NONE;
 }
@@ -220,7 +239,9 @@ static PyObject *set_framework_tensors(PyObject *module, PyObject *args)
     optimizer_count = 0;
     hush = (hush_fn)(uintptr_t)hush_at;
     note = (note_fn)(uintptr_t)note_at;
-    tensor_type = type != Py_None && hush && note ? (PyTypeObject *)type : NULL;
+    tensor_type = type != Py_None && hush != NULL && note != NULL
+                      ? (PyTypeObject *)type
+                      : NULL;
     Py_XINCREF(tensor_type);
     Py_XDECREF(old);
     Py_RETURN_NONE;

@@ -16,7 +16,7 @@ static long long counted(PyObject *info, const char *key)
     PyObject *value =
         PyDict_Check(info) ? PyDict_GetItemString(info, key) : NULL;
     long long number =
-        value && PyLong_Check(value) ? PyLong_AsLongLong(value) : -1;
+        value != NULL && PyLong_Check(value) ? PyLong_AsLongLong(value) : -1;
 
     PyErr_Clear();
     return number;
@@ -28,7 +28,7 @@ static PyObject *on_gc(PyObject *self, PyObject *const *args, Py_ssize_t count)
     int length;
 
     (void)self;
-    if (count != 2 || !vpy_active || !PyUnicode_Check(args[0]))
+    if (count != 2 || vpy_active == NULL || !PyUnicode_Check(args[0]))
         Py_RETURN_NONE;
     if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0) {
         /* Now and then the engine checks its hooks: this is a good moment. */
@@ -57,16 +57,16 @@ static PyObject *gc_module; /* imported once, not inside a recording */
 
 int vpy_gc_init(void)
 {
-    if (!gc_module)
+    if (gc_module == NULL)
         gc_module = PyImport_ImportModule("gc");
-    return gc_module ? 0 : -1;
+    return gc_module != NULL ? 0 : -1;
 }
 
 static PyObject *callback_list(void)
 {
     PyObject *list = PyObject_GetAttrString(gc_module, "callbacks");
 
-    if (list && !PyList_Check(list))
+    if (list != NULL && !PyList_Check(list))
         Py_CLEAR(list);
     PyErr_Clear();
     return list;
@@ -79,26 +79,26 @@ int vpy_gc_start(vpy_tracer *tracer)
         .kind = VST_DEF_GC, .name = name, .name_len = sizeof name - 1};
     PyObject *list;
 
-    if (callback)
+    if (callback != NULL)
         return 0;
     if (vst_recording_define_id(tracer->recording, &definition, &gc_id) !=
         VST_OK)
         return -1;
     list = callback_list();
-    callback = list ? PyCFunction_New(&on_gc_method, NULL) : NULL;
-    if (callback && PyList_Append(list, callback) < 0)
+    callback = list != NULL ? PyCFunction_New(&on_gc_method, NULL) : NULL;
+    if (callback != NULL && PyList_Append(list, callback) < 0)
         Py_CLEAR(callback);
     Py_XDECREF(list);
     PyErr_Clear();
-    return callback ? 0 : -1;
+    return callback != NULL ? 0 : -1;
 }
 
 void vpy_gc_stop(void)
 {
-    PyObject *list = callback ? callback_list() : NULL;
+    PyObject *list = callback != NULL ? callback_list() : NULL;
 
     /* By identity: comparing would run the program's __eq__. */
-    for (Py_ssize_t i = list ? PyList_GET_SIZE(list) : 0; i-- > 0;)
+    for (Py_ssize_t i = list != NULL ? PyList_GET_SIZE(list) : 0; i-- > 0;)
         if (PyList_GET_ITEM(list, i) == callback)
             PyList_SetSlice(list, i, i + 1, NULL);
     Py_XDECREF(list);

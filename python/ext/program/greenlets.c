@@ -24,7 +24,7 @@ static uint64_t stack_number(PyObject *object)
     PyObject *parent = PyObject_GetAttrString(object, "parent");
     bool is_main = parent == Py_None;
 
-    if (!parent)
+    if (parent == NULL)
         PyErr_Clear();
     Py_XDECREF(parent);
     return is_main ? 0 : (uint64_t)(uintptr_t)object;
@@ -36,13 +36,13 @@ static void restore_thread(void)
 {
     PyObject *modules = PyImport_GetModuleDict();
     PyObject *module =
-        modules ? PyDict_GetItemString(modules, "greenlet") : NULL;
+        modules != NULL ? PyDict_GetItemString(modules, "greenlet") : NULL;
     PyObject *current =
-        module ? PyObject_CallMethod(module, "gettrace", NULL) : NULL;
+        module != NULL ? PyObject_CallMethod(module, "gettrace", NULL) : NULL;
 
-    if (current && current == switch_callback) {
-        PyObject *result = PyObject_CallMethod(module, "settrace", "O",
-                                               previous ? previous : Py_None);
+    if (current != NULL && current == switch_callback) {
+        PyObject *result = PyObject_CallMethod(
+            module, "settrace", "O", previous != NULL ? previous : Py_None);
         Py_XDECREF(result);
     }
     Py_XDECREF(current);
@@ -52,10 +52,12 @@ static void restore_thread(void)
 static PyObject *on_switch(PyObject *self, PyObject *const *args,
                            Py_ssize_t count)
 {
+    PyObject *called, *result;
+
     (void)self;
-    if (!vpy_active)
+    if (vpy_active == NULL)
         restore_thread();
-    if (vpy_active && count == 2 && PyTuple_Check(args[1]) &&
+    if (vpy_active != NULL && count == 2 && PyTuple_Check(args[1]) &&
         PyTuple_GET_SIZE(args[1]) == 2) {
         PyObject *origin = PyTuple_GET_ITEM(args[1], 0);
         PyObject *target = PyTuple_GET_ITEM(args[1], 1);
@@ -64,11 +66,11 @@ static PyObject *on_switch(PyObject *self, PyObject *const *args,
     }
     /* The program's function may stop the recording, which drops our reference
      * while it runs. */
-    PyObject *called = previous && previous != Py_None ? previous : NULL;
-    if (!called)
+    called = previous != NULL && previous != Py_None ? previous : NULL;
+    if (called == NULL)
         Py_RETURN_NONE;
     Py_INCREF(called);
-    PyObject *result = PyObject_Vectorcall(called, args, (size_t)count, NULL);
+    result = PyObject_Vectorcall(called, args, (size_t)count, NULL);
     Py_DECREF(called);
     return result;
 }
@@ -85,17 +87,18 @@ void vpy_greenlets_begin(vpy_tracer *for_tracer)
 
 void vpy_greenlets_look(void)
 {
-    if (greenlet || !tracer)
+    PyObject *modules, *module;
+
+    if (greenlet != NULL || tracer == NULL)
         return;
-    PyObject *modules = PyImport_GetModuleDict();
-    PyObject *module =
-        modules ? PyDict_GetItemString(modules, "greenlet") : NULL;
+    modules = PyImport_GetModuleDict();
+    module = modules != NULL ? PyDict_GetItemString(modules, "greenlet") : NULL;
     /* While it is being imported it has no settrace yet. */
-    if (!module || !PyObject_HasAttrString(module, "settrace"))
+    if (module == NULL || !PyObject_HasAttrString(module, "settrace"))
         return;
-    if (!switch_callback)
+    if (switch_callback == NULL)
         switch_callback = PyCFunction_New(&on_switch_method, NULL);
-    if (!switch_callback) {
+    if (switch_callback == NULL) {
         PyErr_Clear();
         return;
     }
@@ -106,12 +109,13 @@ void vpy_greenlets_look(void)
 
 void vpy_greenlets_watch_thread(void)
 {
-    if (!greenlet || watched_generation == vpy_generation)
+    PyObject *before;
+
+    if (greenlet == NULL || watched_generation == vpy_generation)
         return;
     watched_generation = vpy_generation;
-    PyObject *before =
-        PyObject_CallMethod(greenlet, "settrace", "O", switch_callback);
-    if (!before) {
+    before = PyObject_CallMethod(greenlet, "settrace", "O", switch_callback);
+    if (before == NULL) {
         PyErr_Clear();
         return;
     }
@@ -125,7 +129,7 @@ void vpy_greenlets_watch_thread(void)
  * theirs at their next switch. */
 void vpy_greenlets_end(void)
 {
-    if (greenlet && watched_generation == vpy_generation) {
+    if (greenlet != NULL && watched_generation == vpy_generation) {
         restore_thread();
         Py_CLEAR(previous);
     }

@@ -39,6 +39,18 @@ void vpy_greenlets_end(void);
 void vpy_greenlets_look(void);
 void vpy_greenlets_watch_thread(void); /* the current one */
 
+/* ---- gil_waits.c ----------------------------------------------------------
+ */
+
+/* Finds the GIL, once a process. Before a recording starts, because it releases
+ * the GIL for a moment. */
+void vpy_gil_waits_prepare(void);
+/* Records waits for the GIL, if it was found, and tells the trace whether. */
+void vpy_gil_waits_begin(vpy_tracer *tracer);
+void vpy_gil_waits_end(void);
+/* What keeps waits from being recorded, NULL: nothing. */
+const char *vpy_gil_waits_trouble(void);
+
 /* ---- framework_modules.c ---------------------------------------------------
  */
 
@@ -64,6 +76,20 @@ void vpy_framework_imported(void);
 int vpy_tensors_init(PyObject *module);
 /* Records which tensors a module holds. Raises nothing. */
 void vpy_tensors_of_module(PyObject *self);
+/* An attribute from the instance's own dict; borrowed, NULL: none. */
+PyObject *vpy_own_member(PyObject *self, const char *name);
+/* Between these, __torch_function__ of tensor subclasses does not run. */
+int vpy_tensors_hush(void);
+void vpy_tensors_unhush(int before);
+
+/* ---- noted_tensors.c -------------------------------------------------------
+ */
+
+int vpy_noted_init(PyObject *module);
+/* A module, which has this definition, is called for the first time; an
+ * optimizer makes a step. They raise nothing. */
+void vpy_note_module(PyObject *self, vst_id id);
+void vpy_note_step(PyObject *self);
 
 /* ---- the process -----------------------------------------------------------
  */
@@ -74,6 +100,10 @@ int vpy_exits_init(PyObject *module);   /* exits.c: os._exit */
  * this, and those of threads that are made before vpy_stacks_restore(). */
 void vpy_stacks_make_room(void);
 void vpy_stacks_restore(void);
+/* Where the C stack of the calling thread is, and how far down a hook may use
+ * it, which leaves a quarter or so free. 0: the thread runs on another stack (a
+ * greenlet's, say). */
+uintptr_t vpy_stack_limit(uintptr_t *low, size_t *size);
 
 #pragma GCC visibility pop
 #endif

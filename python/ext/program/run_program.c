@@ -5,6 +5,8 @@
  * they go on. */
 #include "program/program.h"
 
+#include "base/inside.h"
+
 static PyObject *call(PyObject *what, PyObject *with)
 {
     return PyCode_Check(what) ? PyEval_EvalCode(what, with, with)
@@ -18,7 +20,26 @@ static bool frame_is_known(PyThreadState *tstate)
 {
     PyFrameObject *shown = PyEval_GetFrame();
 
-    return shown && vpy_iframe_running(tstate) == vpy_iframe_of(shown);
+    return vpy_part_works[VPY_PART_BOTTOM] && shown != NULL &&
+           vpy_iframe_running(tstate) == vpy_iframe_of(shown);
+}
+
+/* When a tool sets events of sys.monitoring, the interpreter changes the code
+ * of every frame that it finds. It did not find the command's frames, so it
+ * looks once more: it takes for granted, and a debug build asserts, that code
+ * which runs has the events of today. Up to 3.11 there are none. */
+static void renew_events(void)
+{
+    PyObject *type, *value, *traceback, *result;
+    PyObject *monitoring = PySys_GetObject("monitoring"); /* borrowed */
+
+    if (monitoring == NULL)
+        return;
+    PyErr_Fetch(&type, &value, &traceback);
+    result = PyObject_CallMethod(monitoring, "restart_events", NULL);
+    Py_XDECREF(result);
+    PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
 }
 
 /* run_program(code, namespace) or run_program(function, arguments) */
@@ -35,10 +56,11 @@ static PyObject *run_program(PyObject *module, PyObject *args)
     if (!frame_is_known(tstate))
         return call(what, with);
     used = vpy_recursion_put_aside(tstate);
-    frame = vpy_iframes_replace(tstate, NULL);
+    frame = vpy_iframes_replace(tstate, vpy_iframe_none(tstate));
     result = call(what, with);
     vpy_iframes_replace(tstate, frame);
     vpy_recursion_take_back(tstate, used);
+    renew_events();
     return result;
 }
 

@@ -7,7 +7,7 @@
  *
  * The main thread's stack grows on demand. The kernel compares it with its
  * limit only when it grows: it is made to grow once, under a limit that is
- * higher for that moment. It costs one page. Where the hard limit is no higher
+ * higher for that moment. It costs no memory. Where the hard limit is no higher
  * than the soft one, it stays as it is.
  *
  * Threads that the interpreter makes while we record get stacks with room: the
@@ -21,6 +21,7 @@
 #include "thunks/watched_methods.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -38,25 +39,24 @@ static size_t room_for(size_t size)
 /* The lowest address that the calling thread's stack may grow to now. */
 static uintptr_t lowest(size_t size)
 {
-    pthread_attr_t attributes;
-    void *address = NULL;
+    uintptr_t low = 0;
     size_t found = 0;
 
-    if (pthread_getattr_np(pthread_self(), &attributes) != 0)
-        return 0;
-    if (pthread_attr_getstack(&attributes, &address, &found) != 0 ||
-        found > size)
-        address = NULL;
-    pthread_attr_destroy(&attributes);
-    return (uintptr_t)address;
+    return vpy_stack_find(&low, &found) && found <= size ? low : 0;
 }
 
-/* The kernel writes a byte for us. If the stack cannot grow so far, because of
- * other limits or mappings, that is an error; a write of our own would end the
- * process. */
+/* The kernel reads there for us, and the stack grows as for a read of our own.
+ * If it cannot grow so far, because of other limits or mappings, that is an
+ * error; a read of our own would end the process. The address may lie in a
+ * mapping of somebody else: where the program has raised its limit, or where an
+ * emulator has put the stack. So nothing may be written. The call has no
+ * effect, because NOT_A_WAY to change the mask is refused after the mask is
+ * read. */
 static void grow_to(uintptr_t address)
 {
-    syscall(SYS_getrandom, address, 1, 0);
+    enum { NOT_A_WAY = -1, MASK_BYTES = _NSIG / 8 };
+
+    syscall(SYS_rt_sigprocmask, NOT_A_WAY, address, NULL, MASK_BYTES);
 }
 
 static void grow_main_stack(void)
@@ -65,8 +65,8 @@ static void grow_main_stack(void)
     struct rlimit limit, higher;
     uintptr_t low;
 
-    if (done || gettid() != getpid() || getrlimit(RLIMIT_STACK, &limit) != 0 ||
-        limit.rlim_cur == RLIM_INFINITY)
+    if (done || vpy_thread_id() != getpid() ||
+        getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
         return;
     done = true;
     low = lowest(limit.rlim_cur);
@@ -137,13 +137,13 @@ static void enlarge_new_stacks(void)
     PyObject *module = PyDict_GetItemString(modules, "_thread");
     PyObject *function = NULL;
 
-    if (module && PyModule_Check(module))
+    if (module != NULL && PyModule_Check(module))
         function = PyDict_GetItemString(PyModule_GetDict(module), "stack_size");
-    if (!function || !PyCFunction_CheckExact(function) ||
+    if (function == NULL || !PyCFunction_CheckExact(function) ||
         is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA))
         return;
     vpy_watch(&stack_size, ((PyCFunctionObject *)function)->m_ml, METH_VARARGS);
-    if (stack_size.method)
+    if (stack_size.method != NULL)
         put_ours();
 }
 
@@ -152,14 +152,32 @@ static void enlarge_new_stacks(void)
 void vpy_stacks_make_room(void)
 {
     grow_main_stack();
-    if (!stack_size.method)
+    if (stack_size.method == NULL)
         enlarge_new_stacks();
 }
 
 void vpy_stacks_restore(void)
 {
-    if (!stack_size.method)
+    if (stack_size.method == NULL)
         return;
     vpy_unwatch(&stack_size);
     put_back();
+}
+
+/* On 3.11 a program may recurse in Python as deep as it likes, which takes no C
+ * stack without a hook. */
+static size_t stack_left(size_t size)
+{
+    enum { ENOUGH = 1 << 18 };
+
+    return size / 4 > ENOUGH ? size / 4 : size / 2 < ENOUGH ? size / 2 : ENOUGH;
+}
+
+uintptr_t vpy_stack_limit(uintptr_t *low, size_t *size)
+{
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+    if (!vpy_stack_find(low, size) || here < *low || here - *low > *size)
+        return 0;
+    return *low + stack_left(*size);
 }

@@ -2,6 +2,7 @@
  * begins, and their names. */
 #include "program/program.h"
 
+#include "base/inside.h"
 #include "base/own_code.h"
 #include "calls/ids.h"
 
@@ -18,7 +19,7 @@ static bool append(id_list *list, vst_id id)
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 64;
         vst_id *ids = realloc(list->ids, capacity * sizeof *ids);
-        if (!ids)
+        if (ids == NULL)
             return false;
         list->ids = ids;
         list->capacity = capacity;
@@ -34,7 +35,7 @@ static void collect_stack(PyThreadState *tstate, id_list *list)
     PyFrameObject *frame = PyThreadState_GetFrame(tstate);
 
     list->count = 0;
-    while (frame) {
+    while (frame != NULL) {
         PyObject *code = vpy_frame_code(frame);
         vst_id id = VPY_ID(vpy_code_value(code));
         PyFrameObject *back = PyFrame_GetBack(frame);
@@ -52,22 +53,97 @@ static void collect_stack(PyThreadState *tstate, id_list *list)
     }
 }
 
+/* ---- what threading knows ------------------------------------------------ */
+
+/* The attribute, read without running code of the program's. New reference or
+ * NULL, no error set. */
+static PyObject *plain_attribute(PyObject *object, const char *name)
+{
+    PyObject *key = PyUnicode_InternFromString(name);
+    PyObject *value = key != NULL ? PyObject_GenericGetAttr(object, key) : NULL;
+
+    Py_XDECREF(key);
+    if (value == NULL)
+        PyErr_Clear();
+    return value;
+}
+
+/* threading._active: ident -> Thread. Borrowed, NULL if nobody imported it. */
+static PyObject *active_threads(void)
+{
+    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *threading =
+        modules != NULL ? PyDict_GetItemString(modules, "threading") : NULL;
+    PyObject *active =
+        threading != NULL ? plain_attribute(threading, "_active") : NULL;
+
+    Py_XDECREF(active);
+    return active != NULL && PyDict_Check(active) ? active : NULL;
+}
+
+/* What threading says is the thread's number in the system; 0: it does not. */
+static uint64_t native_id_of(PyObject *thread)
+{
+    PyObject *native_id = plain_attribute(thread, "_native_id");
+    uint64_t system_tid = 0;
+
+    if (native_id != NULL && PyLong_Check(native_id)) {
+        system_tid = PyLong_AsUnsignedLongLong(native_id);
+        if (PyErr_Occurred() != NULL) {
+            PyErr_Clear();
+            system_tid = 0;
+        }
+    }
+    Py_XDECREF(native_id);
+    return system_tid;
+}
+
+/* The Thread with this handle. Borrowed, NULL if threading knows none. */
+static PyObject *thread_with(uint64_t handle)
+{
+    PyObject *active = active_threads();
+    PyObject *ident = PyLong_FromUnsignedLongLong(handle);
+    PyObject *thread = active != NULL && ident != NULL
+                           ? PyDict_GetItemWithError(active, ident)
+                           : NULL;
+
+    Py_XDECREF(ident);
+    PyErr_Clear();
+    return thread;
+}
+
+/* Of another thread than ours. Not every version keeps it with the thread. */
+static uint64_t system_tid_of(PyThreadState *tstate)
+{
+    uint64_t system_tid = vpy_thread_system_tid(tstate);
+    PyObject *thread = system_tid == 0 ? thread_with(tstate->thread_id) : NULL;
+
+    return thread != NULL ? native_id_of(thread) : system_tid;
+}
+
 void vpy_threads_announce(vpy_tracer *tracer)
 {
     PyThreadState *own = PyThreadState_Get();
-    PyThreadState *tstate = PyInterpreterState_ThreadHead(own->interp);
+    PyThreadState *tstate =
+        PyInterpreterState_ThreadHead(PyInterpreterState_Get());
     id_list list = {NULL, 0, 0};
+    uint64_t handle;
 
-    for (; tstate; tstate = PyThreadState_Next(tstate)) {
+    for (; tstate != NULL; tstate = PyThreadState_Next(tstate)) {
+        if (tstate != own && !vpy_thread_states_are_known())
+            continue;
         collect_stack(tstate, &list);
         /* A thread that was made but did not start yet has no stack, and on
          * some versions it has the handle of the thread that made it. */
-        if (tstate == own || list.count)
-            vst_recording_open_stack(tracer->recording, tstate->thread_id,
-                                     tstate == own
-                                         ? (uint64_t)gettid()
-                                         : vpy_thread_system_tid(tstate),
-                                     list.ids, list.count);
+        if (tstate != own && !list.count)
+            continue;
+        handle =
+            tstate == own ? PyThread_get_thread_ident() : tstate->thread_id;
+        vst_recording_open_stack(tracer->recording, handle,
+                                 tstate == own ? (uint64_t)vpy_thread_id()
+                                               : system_tid_of(tstate),
+                                 list.ids, list.count);
+        vst_recording_key_thread(tracer->recording, handle, (uintptr_t)tstate);
     }
     free(list.ids);
     vpy_threads_name_all(tracer);
@@ -85,62 +161,28 @@ void vpy_threads_record_stack(void)
 
 /* ---- names ------------------------------------------------------------- */
 
-/* The attribute, read without running code of the program's. New reference or
- * NULL, no error set. */
-static PyObject *plain_attribute(PyObject *object, const char *name)
-{
-    PyObject *key = PyUnicode_InternFromString(name);
-    PyObject *value = key ? PyObject_GenericGetAttr(object, key) : NULL;
-
-    Py_XDECREF(key);
-    if (!value)
-        PyErr_Clear();
-    return value;
-}
-
 static void name_thread(vpy_tracer *tracer, uint64_t handle, PyObject *thread)
 {
     PyObject *name = plain_attribute(thread, "_name");
-    PyObject *native_id = plain_attribute(thread, "_native_id");
-    uint64_t system_tid = 0;
+    /* Of ours, what threading knows is the old one after a fork. */
+    uint64_t system_tid = handle == vst_thread_handle()
+                              ? (uint64_t)vpy_thread_id()
+                              : native_id_of(thread);
     const char *bytes;
     uint32_t length;
     PyObject *text = vpy_text(name, &bytes, &length);
 
-    if (handle == vst_thread_handle()) {
-        system_tid =
-            (uint64_t)gettid(); /* Python's is the old one after a fork */
-    } else if (native_id && PyLong_Check(native_id)) {
-        system_tid = PyLong_AsUnsignedLongLong(native_id);
-        if (PyErr_Occurred()) {
-            PyErr_Clear();
-            system_tid = 0;
-        }
-    }
-    if (text)
+    if (text != NULL)
         vst_recording_name_thread(tracer->recording, handle, system_tid, bytes,
                                   length);
     Py_XDECREF(text);
-    Py_XDECREF(native_id);
     Py_XDECREF(name);
-}
-
-/* threading._active: ident -> Thread. Borrowed, NULL if nobody imported it. */
-static PyObject *active_threads(void)
-{
-    PyObject *modules = PyImport_GetModuleDict();
-    PyObject *threading =
-        modules ? PyDict_GetItemString(modules, "threading") : NULL;
-    PyObject *active = threading ? plain_attribute(threading, "_active") : NULL;
-
-    Py_XDECREF(active);
-    return active && PyDict_Check(active) ? active : NULL;
 }
 
 /* The name that threading would give, if it were imported. */
 static void name_main_thread(vpy_tracer *tracer)
 {
-    if (gettid() != getpid())
+    if (vpy_thread_id() != getpid())
         return;
     vst_recording_name_thread(tracer->recording, vst_thread_handle(), 0,
                               "MainThread", 10);
@@ -152,14 +194,14 @@ void vpy_threads_name_all(vpy_tracer *tracer)
     PyObject *ident, *thread;
     Py_ssize_t position = 0;
 
-    if (!active) {
+    if (active == NULL) {
         name_main_thread(tracer);
         return;
     }
     while (PyDict_Next(active, &position, &ident, &thread)) {
         unsigned long long handle =
             PyLong_Check(ident) ? PyLong_AsUnsignedLongLong(ident) : 0;
-        if (PyErr_Occurred())
+        if (PyErr_Occurred() != NULL)
             PyErr_Clear();
         else
             name_thread(tracer, handle, thread);
@@ -168,15 +210,10 @@ void vpy_threads_name_all(vpy_tracer *tracer)
 
 void vpy_threads_name_current(vpy_tracer *tracer)
 {
-    PyObject *active = active_threads();
-    PyObject *ident = PyLong_FromUnsignedLongLong(vst_thread_handle());
-    PyObject *thread =
-        active && ident ? PyDict_GetItemWithError(active, ident) : NULL;
+    PyObject *thread = thread_with(vst_thread_handle());
 
-    if (thread)
+    if (thread != NULL)
         name_thread(tracer, vst_thread_handle(), thread);
-    Py_XDECREF(ident);
-    PyErr_Clear();
 }
 
 /* In threading.Thread._bootstrap_inner: `self` is the thread, which is not yet
@@ -186,7 +223,7 @@ void vpy_threads_name_from_frame(vpy_tracer *tracer, const vpy_iframe *frame)
     PyObject *self = vpy_iframe_argument(frame, 0);
 
     Py_XINCREF(self);
-    if (self)
+    if (self != NULL)
         name_thread(tracer, vst_thread_handle(), self);
     Py_XDECREF(self);
     PyErr_Clear();

@@ -4,6 +4,7 @@
  * there were no triggers. The session's flight recorder writes the snapshot. */
 #include "program/triggers.h"
 
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,9 +58,11 @@ void vpy_triggers_end(void)
 static bool ends_with(const char *text, size_t length, const char *name,
                       size_t name_length)
 {
+    const char *end;
+
     if (name_length == 0 || name_length > length)
         return false;
-    const char *end = text + length - name_length;
+    end = text + length - name_length;
     for (size_t i = 0; i < name_length; i++)
         if (end[i] != name[i] && !(end[i] == '/' && name[i] == '.'))
             return false;
@@ -103,7 +106,7 @@ static bool watch(vst_id id, size_t slow)
     if (watch_count == watch_capacity) {
         size_t capacity = watch_capacity ? watch_capacity * 2 : 16;
         watched *grown = realloc(watches, capacity * sizeof *grown);
-        if (!grown)
+        if (grown == NULL)
             return false;
         watches = grown;
         watch_capacity = capacity;
@@ -117,11 +120,12 @@ bool vpy_triggers_watch(PyObject *qualname, const char *file,
 {
     const vpy_triggers *triggers = vpy_triggers_active;
     bool found = false;
+    const char *full;
 
-    if (!triggers || triggers->slow_count == 0)
+    if (triggers == NULL || triggers->slow_count == 0)
         return false;
-    const char *full = PyUnicode_AsUTF8(qualname);
-    if (!full) {
+    full = PyUnicode_AsUTF8(qualname);
+    if (full == NULL) {
         PyErr_Clear();
         return false;
     }
@@ -163,14 +167,15 @@ void vpy_triggers_left(vst_id id)
 {
     const vpy_triggers *triggers = vpy_triggers_active;
     uint32_t i = open_calls.count;
+    vst_ticks took;
 
-    if (!triggers || open_calls.recording != recording)
+    if (triggers == NULL || open_calls.recording != recording)
         return;
     while (i > 0 && open_calls.calls[i - 1].id != id)
         i--;
     if (i == 0 || --open_calls.calls[i - 1].depth > 0)
         return;
-    vst_ticks took = vst_clock_ticks() - open_calls.calls[i - 1].since;
+    took = vst_clock_ticks() - open_calls.calls[i - 1].since;
     open_calls.calls[i - 1] = open_calls.calls[--open_calls.count];
     for (size_t j = 0; j < watch_count; j++) {
         const vpy_slow *slow = &triggers->slow[watches[j].slow];
@@ -181,15 +186,22 @@ void vpy_triggers_left(vst_id id)
 
 /* ---- annotations --------------------------------------------------------- */
 
+/* A star in the name of a trigger stands for anything: `GET *`. */
+static bool means(const char *name, const char *text)
+{
+    return strcmp(name, text) == 0 ||
+           (strchr(name, '*') != NULL && fnmatch(name, text, 0) == 0);
+}
+
 void vpy_triggers_annotation_ends(PyObject *name, vst_ticks since)
 {
     const vpy_triggers *triggers = vpy_triggers_active;
     vst_ticks took = vst_clock_ticks() - since;
 
-    for (size_t i = 0; triggers && i < triggers->slow_count; i++) {
+    for (size_t i = 0; triggers != NULL && i < triggers->slow_count; i++) {
         const vpy_slow *slow = &triggers->slow[i];
         const char *text = took > slow->limit ? PyUnicode_AsUTF8(name) : NULL;
-        if (text && strcmp(text, slow->name) == 0)
+        if (text != NULL && means(slow->name, text))
             vst_flight_request(triggers->flight, slow->reason);
         else if (took > slow->limit)
             PyErr_Clear();
@@ -201,12 +213,14 @@ void vpy_triggers_annotation_ends(PyObject *name, vst_ticks since)
 /* A text from a class's own dict, or NULL. Runs no code of the program's. */
 static const char *own_text(PyTypeObject *type, const char *attribute)
 {
-    PyObject *value =
-        type->tp_dict ? PyDict_GetItemString(type->tp_dict, attribute) : NULL;
-    const char *text =
-        value && PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : NULL;
+    PyObject *value = type->tp_dict != NULL
+                          ? PyDict_GetItemString(type->tp_dict, attribute)
+                          : NULL;
+    const char *text = value != NULL && PyUnicode_Check(value)
+                           ? PyUnicode_AsUTF8(value)
+                           : NULL;
 
-    if (!text)
+    if (text == NULL)
         PyErr_Clear();
     return text;
 }
@@ -217,22 +231,23 @@ static bool is_class_named(PyTypeObject *type, const char *name)
     const char *qualname = type->tp_name;
     const char *module = NULL;
     size_t length = strlen(name);
+    size_t qualname_length;
 
     if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
         PyObject *text = ((PyHeapTypeObject *)type)->ht_qualname;
-        qualname = text ? PyUnicode_AsUTF8(text) : NULL;
+        qualname = text != NULL ? PyUnicode_AsUTF8(text) : NULL;
         module = own_text(type, "__module__");
-    } else if (!strchr(qualname, '.')) {
+    } else if (strchr(qualname, '.') == NULL) {
         module = "builtins";
     }
-    if (!qualname) {
+    if (qualname == NULL) {
         PyErr_Clear();
         return false;
     }
-    size_t qualname_length = strlen(qualname);
+    qualname_length = strlen(qualname);
     if (ends_with(qualname, qualname_length, name, length))
         return true;
-    return module && length > qualname_length + 1 &&
+    return module != NULL && length > qualname_length + 1 &&
            ends_with(name, length, qualname, qualname_length) &&
            ends_with(module, strlen(module), name,
                      length - qualname_length - 1);
@@ -253,7 +268,7 @@ static bool is_meant(PyTypeObject *type, const char *name)
 {
     PyObject *mro = type->tp_mro;
 
-    for (Py_ssize_t i = 0; mro && i < PyTuple_GET_SIZE(mro); i++) {
+    for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
         PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
         if (!PyType_Check(base))
             continue;
@@ -270,7 +285,7 @@ static bool is_meant(PyTypeObject *type, const char *name)
  * further in. */
 static bool is_on_its_way(PyObject *error, PyObject *traceback)
 {
-    bool same = error == last_raised && traceback &&
+    bool same = error == last_raised && traceback != NULL &&
                 PyTraceBack_Check(traceback) &&
                 ((PyTracebackObject *)traceback)->tb_next != NULL;
 
@@ -281,10 +296,11 @@ static bool is_on_its_way(PyObject *error, PyObject *traceback)
 void vpy_triggers_raised(PyObject *error, PyObject *traceback)
 {
     const vpy_triggers *triggers = vpy_triggers_active;
+    bool told;
 
-    if (!triggers || !PyExceptionInstance_Check(error))
+    if (triggers == NULL || !PyExceptionInstance_Check(error))
         return;
-    bool told = false;
+    told = false;
     for (size_t i = 0; i < triggers->raise_count; i++) {
         const vpy_raise_trigger *raise = &triggers->raises[i];
         if (!is_meant(Py_TYPE(error), raise->name))

@@ -45,12 +45,12 @@ void vpy_triggers_raised(PyObject *error, PyObject *traceback);
 
 static inline bool vpy_triggers_want_exceptions(void)
 {
-    return vpy_triggers_active && vpy_triggers_active->raise_count;
+    return vpy_triggers_active != NULL && vpy_triggers_active->raise_count;
 }
 
 static inline bool vpy_triggers_want_times(void)
 {
-    return vpy_triggers_active && vpy_triggers_active->slow_count;
+    return vpy_triggers_active != NULL && vpy_triggers_active->slow_count;
 }
 
 #pragma GCC visibility pop

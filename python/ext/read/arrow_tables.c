@@ -26,10 +26,11 @@ typedef struct table {
 static const char *keep_path(table *self, PyObject *path)
 {
     PyObject *bytes = NULL;
+    int failed;
 
     if (!PyUnicode_FSConverter(path, &bytes))
         return NULL;
-    int failed = PyList_Append(self->texts, bytes) < 0;
+    failed = PyList_Append(self->texts, bytes) < 0;
     Py_DECREF(bytes); /* the list keeps it */
     return failed ? NULL : PyBytes_AS_STRING(bytes);
 }
@@ -53,7 +54,7 @@ static bool take_source(table *self, PyObject *facts, vst_table_source *to)
     to->to_ns = until;
     to->parent_pid = parent_pid;
     to->path = keep_path(self, path);
-    return to->path && PyList_Append(self->texts, facts) == 0;
+    return to->path != NULL && PyList_Append(self->texts, facts) == 0;
 }
 
 static const char *find_name(const char *name)
@@ -72,30 +73,31 @@ static int table_init(PyObject *object, PyObject *args, PyObject *kw)
     static char *names[] = {"name", "sources", NULL};
     table *self = (table *)object;
     const char *name;
-    PyObject *list;
+    PyObject *list, *sources;
 
-    if (self->texts) {
+    if (self->texts != NULL) {
         PyErr_SetString(PyExc_RuntimeError, "the table is there already");
         return -1;
     }
     if (!PyArg_ParseTupleAndKeywords(args, kw, "sO:Table", names, &name, &list))
         return -1;
     self->name = find_name(name);
-    PyObject *sources = self->name ? PySequence_Tuple(list) : NULL;
-    if (!sources)
+    sources = self->name != NULL ? PySequence_Tuple(list) : NULL;
+    if (sources == NULL)
         return -1;
     self->texts = PyList_New(0);
     self->sources =
         calloc((size_t)PyTuple_GET_SIZE(sources) + 1, sizeof *self->sources);
-    if (!self->sources)
+    if (self->sources == NULL)
         PyErr_NoMemory();
-    for (Py_ssize_t i = 0; self->texts && self->sources &&
-                           i < PyTuple_GET_SIZE(sources) && !PyErr_Occurred();
+    for (Py_ssize_t i = 0;
+         self->texts != NULL && self->sources != NULL &&
+         i < PyTuple_GET_SIZE(sources) && PyErr_Occurred() == NULL;
          i++)
         if (take_source(self, PyTuple_GET_ITEM(sources, i), &self->sources[i]))
             self->count++;
     Py_DECREF(sources);
-    return PyErr_Occurred() ? -1 : 0;
+    return PyErr_Occurred() != NULL ? -1 : 0;
 }
 
 static void table_dealloc(PyObject *object)
@@ -118,16 +120,16 @@ static int get_schema(vst_arrow_stream *arrow, vst_arrow_schema *out)
     return inner->get_schema(inner, out);
 }
 
-/* Whoever reads need not have let go of the GIL. */
+/* The reader may hold the GIL or not. */
 static int get_next(vst_arrow_stream *arrow, vst_arrow_array *out)
 {
     vst_arrow_stream *inner = arrow->private_data;
     PyThreadState *state = vpy_holds_gil() ? PyEval_SaveThread() : NULL;
     int result = inner->get_next(inner, out);
 
-    if (state)
+    if (state != NULL)
         PyEval_RestoreThread(state);
-    if (result == 0 && out->release)
+    if (result == 0 && out->release != NULL)
         atomic_fetch_add_explicit(&rows_read, (unsigned long long)out->length,
                                   memory_order_relaxed);
     return result;
@@ -154,7 +156,7 @@ static void free_stream_capsule(PyObject *capsule)
     vst_arrow_stream *arrow =
         PyCapsule_GetPointer(capsule, "arrow_array_stream");
 
-    if (arrow->release) /* nobody consumed the capsule */
+    if (arrow->release != NULL) /* nobody consumed the capsule */
         arrow->release(arrow);
     free(arrow);
 }
@@ -165,14 +167,16 @@ static PyObject *table_stream(PyObject *object, PyObject *args, PyObject *kw)
     table *self = (table *)object;
     PyObject *requested = NULL; /* a schema that need not be followed */
     vst_arrow_stream *inner, *arrow;
+    vst_status status;
+    PyObject *capsule;
 
     if (!PyArg_ParseTupleAndKeywords(args, kw, "|O:__arrow_c_stream__", names,
                                      &requested))
         return NULL;
     inner = calloc(1, sizeof *inner);
     arrow = calloc(1, sizeof *arrow);
-    vst_status status = VST_E_NOMEM;
-    if (inner && arrow)
+    status = VST_E_NOMEM;
+    if (inner != NULL && arrow != NULL)
         status = vst_table_stream(self->name, self->sources,
                                   (size_t)self->count, inner);
     if (status != VST_OK) {
@@ -185,9 +189,8 @@ static PyObject *table_stream(PyObject *object, PyObject *args, PyObject *kw)
                                 .get_last_error = get_last_error,
                                 .release = release,
                                 .private_data = inner};
-    PyObject *capsule =
-        PyCapsule_New(arrow, "arrow_array_stream", free_stream_capsule);
-    if (!capsule) {
+    capsule = PyCapsule_New(arrow, "arrow_array_stream", free_stream_capsule);
+    if (capsule == NULL) {
         arrow->release(arrow);
         free(arrow);
     }
@@ -198,7 +201,7 @@ static void free_schema_capsule(PyObject *capsule)
 {
     vst_arrow_schema *schema = PyCapsule_GetPointer(capsule, "arrow_schema");
 
-    if (schema->release)
+    if (schema->release != NULL)
         schema->release(schema);
     free(schema);
 }
@@ -208,16 +211,16 @@ static PyObject *table_schema(PyObject *object, PyObject *unused)
     table *self = (table *)object;
     vst_arrow_schema *schema = calloc(1, sizeof *schema);
     vst_status status =
-        schema ? vst_table_schema(self->name, schema) : VST_E_NOMEM;
+        schema != NULL ? vst_table_schema(self->name, schema) : VST_E_NOMEM;
+    PyObject *capsule;
 
     (void)unused;
     if (status != VST_OK) {
         free(schema);
         return vpy_raise(status, NULL, NULL);
     }
-    PyObject *capsule =
-        PyCapsule_New(schema, "arrow_schema", free_schema_capsule);
-    if (!capsule) {
+    capsule = PyCapsule_New(schema, "arrow_schema", free_schema_capsule);
+    if (capsule == NULL) {
         schema->release(schema);
         free(schema);
     }
@@ -235,7 +238,7 @@ static const char *type_of(const vst_arrow_schema *column)
         {"b", "bool"},  {"u", "text"},
     };
 
-    if (column->dictionary)
+    if (column->dictionary != NULL)
         return "name";
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (strcmp(types[i].format, column->format) == 0)
@@ -255,12 +258,12 @@ static PyObject *table_columns(PyObject *object, void *unused)
     if (status != VST_OK)
         return vpy_raise(status, NULL, NULL);
     list = PyList_New(0);
-    for (int64_t i = 0; list && i < schema.n_children; i++) {
+    for (int64_t i = 0; list != NULL && i < schema.n_children; i++) {
         const vst_arrow_schema *column = schema.children[i];
         PyObject *entry = Py_BuildValue(
             "(ssO)", column->name, type_of(column),
             column->flags & VST_ARROW_NULLABLE ? Py_True : Py_False);
-        if (!entry || PyList_Append(list, entry) < 0)
+        if (entry == NULL || PyList_Append(list, entry) < 0)
             Py_CLEAR(list);
         Py_XDECREF(entry);
     }
@@ -339,24 +342,21 @@ static int add_names(PyObject *module, const char *under,
 
     for (size_t i = 0; !failed && name(i) != NULL; i++) {
         PyObject *text = PyUnicode_FromString(name(i));
-        failed = !text || PyList_Append(list, text) < 0;
+        failed = text == NULL || PyList_Append(list, text) < 0;
         Py_XDECREF(text);
     }
     if (!failed)
         all = PyList_AsTuple(list);
     Py_XDECREF(list);
-    failed = !all || PyModule_AddObjectRef(module, under, all) < 0;
+    failed = all == NULL || PyModule_AddObjectRef(module, under, all) < 0;
     Py_XDECREF(all);
     return failed ? -1 : 0;
 }
 
 int vpy_tables_init(PyObject *module)
 {
-    PyObject *type = PyType_FromModuleAndSpec(module, &spec, NULL);
-    int failed = !type || PyModule_AddType(module, (PyTypeObject *)type) < 0;
-
-    Py_XDECREF(type);
-    return failed || add_names(module, "table_names", vst_table_name) < 0
+    return vpy_type_add(module, &spec) < 0 ||
+                   add_names(module, "table_names", vst_table_name) < 0
                ? -1
                : add_names(module, "kind_names", kind_name);
 }

@@ -15,7 +15,7 @@ typedef struct arguments {
 static void raise_for(vst_status status, const vst_error *error,
                       const arguments *a, const char *state)
 {
-    if (PyErr_Occurred()) /* of the progress function */
+    if (PyErr_Occurred() != NULL) /* of the progress function */
         return;
     if (status == VST_E_STATE)
         PyErr_Format(vpy_trace_error, "%s: %s", PyBytes_AS_STRING(a->source),
@@ -33,7 +33,7 @@ static PyObject *convert(const arguments *a, convert_fn function,
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (a->progress && a->progress != Py_None) {
+    if (a->progress != NULL && a->progress != Py_None) {
         options.progress = vpy_report_progress;
         options.progress_ctx = a->progress;
     }

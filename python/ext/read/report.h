@@ -17,7 +17,8 @@ enum {
     VPY_MARK_LEFT_OUT = 1,
     VPY_MARK_WAITS = 2,
     VPY_MARK_GC = 4,
-    VPY_MARK_NO_TIME = 8
+    VPY_MARK_NO_TIME = 8,
+    VPY_MARK_STEP = 16 /* it runs one step of an event loop */
 };
 
 /* ---- which threads ----------------------------------------------------- */
@@ -35,7 +36,7 @@ bool vpy_chosen_look(vpy_chosen *chosen, uint32_t number);
 
 static inline bool vpy_chosen_has(vpy_chosen *chosen, uint32_t number)
 {
-    if (!chosen->numbers)
+    if (chosen->numbers == NULL)
         return true;
     return chosen->asked && chosen->last == number
                ? chosen->has
@@ -77,6 +78,8 @@ typedef struct vpy_sum {
     uint64_t
         outer; /* calls that were not inside another of the same function */
     int64_t self_ns, total_ns;
+    int64_t running_ns; /* of total_ns */
+    uint64_t unknown;   /* spans whose running time is not known */
     uint64_t self_bytes, total_bytes, allocations;
 } vpy_sum;
 
@@ -93,6 +96,15 @@ PyObject *vpy_sums_list(const vpy_sums *sums);
 
 /* ---- the tree ---------------------------------------------------------- */
 
+/* The key of an import in the tree: the id of the module's code, if it is
+ * known, and what was imported. */
+enum { VPY_IMPORT_BITS = 3, VPY_IMPORT_MASK = (1 << VPY_IMPORT_BITS) - 1 };
+
+static inline uint32_t vpy_import_key(vst_id module, vst_import import)
+{
+    return module << VPY_IMPORT_BITS | (uint32_t)import;
+}
+
 PyObject *vpy_tree_list(const vst_context_row *rows, size_t count,
                         long long min_ns);
 
@@ -103,6 +115,13 @@ typedef struct vpy_thread_sums {
     uint64_t calls;
     int64_t self_ns, waiting_ns, gc_ns;
     int64_t first_ns, last_ns;
+    int64_t running_ns; /* of its outermost calls */
+    uint64_t unknown;   /* of those, whose running time is not known */
+    int64_t preempted_ns, gil_ns; /* the same as running_ns */
+    uint64_t unknown_gil;
+    /* In calls that only wait, by what they wait for: without the time that
+     * they ran, were preempted or waited for the GIL. */
+    int64_t waited_ns[VST_WAIT_REASONS];
     int64_t top_ns; /* of the function that took most by itself */
     vst_id top;
 } vpy_thread_sums;
@@ -146,6 +165,42 @@ PyObject *vpy_collections_dict(const vpy_collections *gc);
 /* [(id or 0, count, ns)]: in which functions collections began. */
 PyObject *vpy_gc_callers(const vst_context_row *rows, size_t count,
                          const unsigned char *marks);
+
+/* ---- single calls (report_notable.c) ----------------------------------- */
+
+enum { VPY_STEPS = 8 };
+
+typedef struct vpy_step {
+    int64_t start_ns, ns;
+    uint32_t thread;
+} vpy_step;
+
+/* Steps of event loops; those that took 50 ms or more block it. */
+typedef struct vpy_steps {
+    uint64_t count, blocking;
+    int64_t blocking_ns;
+    vpy_step longest[VPY_STEPS]; /* that block, the longest first */
+} vpy_steps;
+
+void vpy_steps_add(vpy_steps *steps, const vst_span *span);
+/* (count, blocking, ns of those, [(start, ns, thread)]) */
+PyObject *vpy_steps_tuple(const vpy_steps *steps);
+
+/* Calls whose arguments were recorded, by function and arguments. */
+typedef struct vpy_repeats {
+    vpy_texts texts;
+    struct vpy_repeat {
+        uint64_t calls;
+        int64_t ns;
+    } *of; /* by number of the text - 1 */
+    uint32_t count;
+} vpy_repeats;
+
+/* False: out of memory. */
+bool vpy_repeats_add(vpy_repeats *repeats, const vst_span *span);
+void vpy_repeats_free(vpy_repeats *repeats);
+/* [(id, arguments as JSON, calls, ns)] of those that were called most often. */
+PyObject *vpy_repeats_list(const vpy_repeats *repeats);
 
 #pragma GCC visibility pop
 #endif

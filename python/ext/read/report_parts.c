@@ -10,20 +10,20 @@ bool vpy_chosen_set(vpy_chosen *chosen, PyObject *numbers)
 {
     PyObject *fast;
 
-    if (!numbers || numbers == Py_None)
+    if (numbers == NULL || numbers == Py_None)
         return true;
     fast = PySequence_Fast(numbers, "threads are a sequence of numbers");
-    if (!fast)
+    if (fast == NULL)
         return false;
     chosen->count = (size_t)PySequence_Fast_GET_SIZE(fast);
     chosen->numbers = calloc(chosen->count + 1, sizeof *chosen->numbers);
-    for (size_t i = 0; chosen->numbers && i < chosen->count; i++)
+    for (size_t i = 0; chosen->numbers != NULL && i < chosen->count; i++)
         chosen->numbers[i] = (uint32_t)PyLong_AsUnsignedLong(
             PySequence_Fast_GET_ITEM(fast, (Py_ssize_t)i));
     Py_DECREF(fast);
-    if (!chosen->numbers)
+    if (chosen->numbers == NULL)
         PyErr_NoMemory();
-    if (!PyErr_Occurred())
+    if (PyErr_Occurred() == NULL)
         return true;
     free(chosen->numbers);
     chosen->numbers = NULL;
@@ -52,12 +52,14 @@ bool vpy_sums_make(vpy_sums *sums, vst_id max, bool spread)
         sums->self = calloc(count, sizeof *sums->self);
         sums->total = calloc(count, sizeof *sums->total);
     }
-    return sums->of && (!spread || (sums->self && sums->total));
+    return sums->of != NULL &&
+           (!spread || (sums->self != NULL && sums->total != NULL));
 }
 
 void vpy_sums_free(vpy_sums *sums)
 {
-    for (vst_id id = 0; id <= sums->max && sums->self && sums->total; id++) {
+    for (vst_id id = 0;
+         id <= sums->max && sums->self != NULL && sums->total != NULL; id++) {
         vpy_spread_free(&sums->self[id]);
         vpy_spread_free(&sums->total[id]);
     }
@@ -78,15 +80,27 @@ void vpy_sums_add(vpy_sums *sums, const vst_span *span, int64_t self_ns)
     sum->self_ns += self_ns;
     sum->self_bytes += span->self_bytes;
     sum->allocations += span->self_allocations;
-    if (sums->self)
+    if (sums->self != NULL)
         vpy_spread_add(&sums->self[span->id], self_ns);
     if (span->flags & VST_SPAN_RECURSIVE)
         return;
     sum->outer += !again;
     sum->total_ns += duration;
+    if (span->running_ns == VST_RUNNING_UNKNOWN)
+        sum->unknown++;
+    else
+        sum->running_ns += span->running_ns;
     sum->total_bytes += span->total_bytes;
-    if (sums->total)
+    if (sums->total != NULL)
         vpy_spread_add(&sums->total[span->id], duration);
+}
+
+/* None where it is not known of all. */
+static PyObject *running_of(int64_t running_ns, uint64_t unknown)
+{
+    if (unknown != 0)
+        Py_RETURN_NONE;
+    return PyLong_FromLongLong((long long)running_ns);
 }
 
 static PyObject *sum_of(const vpy_sums *sums, vst_id id)
@@ -94,22 +108,23 @@ static PyObject *sum_of(const vpy_sums *sums, vst_id id)
     const vpy_sum *s = &sums->of[id];
     vpy_typical self = {-1, -1, -1}, total = {-1, -1, -1};
 
-    if (sums->self && sums->total) {
+    if (sums->self != NULL && sums->total != NULL) {
         self = vpy_spread_typical(&sums->self[id]);
         total = vpy_spread_typical(&sums->total[id]);
     }
     return Py_BuildValue(
-        "(IKKLLKKK(ddd)(ddd))", (unsigned)id, (unsigned long long)s->calls,
+        "(IKKLLKKK(ddd)(ddd)N)", (unsigned)id, (unsigned long long)s->calls,
         (unsigned long long)s->outer, (long long)s->self_ns,
         (long long)s->total_ns, (unsigned long long)s->self_bytes,
         (unsigned long long)s->total_bytes, (unsigned long long)s->allocations,
         self.error_of_mean, self.median, self.error_of_median,
-        total.error_of_mean, total.median, total.error_of_median);
+        total.error_of_mean, total.median, total.error_of_median,
+        running_of(s->running_ns, s->unknown));
 }
 
 static bool append(PyObject *list, PyObject *entry)
 {
-    bool done = entry && PyList_Append(list, entry) == 0;
+    bool done = entry != NULL && PyList_Append(list, entry) == 0;
 
     Py_XDECREF(entry);
     return done;
@@ -119,7 +134,7 @@ PyObject *vpy_sums_list(const vpy_sums *sums)
 {
     PyObject *list = PyList_New(0);
 
-    for (vst_id id = 1; list && id <= sums->max; id++) {
+    for (vst_id id = 1; list != NULL && id <= sums->max; id++) {
         const vpy_sum *s = &sums->of[id];
         if ((s->calls || s->self_ns) && !append(list, sum_of(sums, id)))
             Py_CLEAR(list);
@@ -134,9 +149,10 @@ static PyObject *row_of(const vst_context_row *row, long long parent)
     const vst_context *n = &row->node;
 
     return Py_BuildValue(
-        "(LIKLLLLK)", parent, (unsigned)n->id, (unsigned long long)n->count,
+        "(LIKLLLLKNI)", parent, (unsigned)n->id, (unsigned long long)n->count,
         (long long)n->self_ns, (long long)n->total_ns, (long long)n->self_bytes,
-        (long long)n->total_bytes, (unsigned long long)n->self_allocations);
+        (long long)n->total_bytes, (unsigned long long)n->self_allocations,
+        running_of(n->running_ns, n->unknown), (unsigned)n->key);
 }
 
 /* Parents come first. A call that is too short is left out with all that it
@@ -148,9 +164,9 @@ PyObject *vpy_tree_list(const vst_context_row *rows, size_t count,
     long long *places = calloc(count + 1, sizeof *places); /* 1 + index */
     long long made = 0;
 
-    if (!places)
+    if (places == NULL)
         PyErr_NoMemory();
-    for (size_t i = 0; list && places && i < count; i++) {
+    for (size_t i = 0; list != NULL && places != NULL && i < count; i++) {
         uint32_t parent = rows[i].parent;
         if (rows[i].node.total_ns < min_ns || (parent && !places[parent]))
             continue;
@@ -158,7 +174,7 @@ PyObject *vpy_tree_list(const vst_context_row *rows, size_t count,
             Py_CLEAR(list);
         places[i + 1] = ++made;
     }
-    if (!places)
+    if (places == NULL)
         Py_CLEAR(list);
     free(places);
     return list;
@@ -170,12 +186,19 @@ PyObject *vpy_thread_sums_list(const vpy_thread_sums *sums, size_t count)
 {
     PyObject *list = PyList_New(0);
 
-    for (size_t i = 0; list && i < count; i++) {
+    for (size_t i = 0; list != NULL && i < count; i++) {
         PyObject *entry = Py_BuildValue(
-            "(IKLLLLLI)", (unsigned)sums[i].number,
+            "(IKLLLLLNNN(LLLL)I)", (unsigned)sums[i].number,
             (unsigned long long)sums[i].calls, (long long)sums[i].self_ns,
             (long long)sums[i].waiting_ns, (long long)sums[i].gc_ns,
             (long long)sums[i].first_ns, (long long)sums[i].last_ns,
+            running_of(sums[i].running_ns, sums[i].unknown),
+            running_of(sums[i].gil_ns, sums[i].unknown_gil),
+            running_of(sums[i].preempted_ns, sums[i].unknown),
+            (long long)sums[i].waited_ns[VST_WAIT_LOCK],
+            (long long)sums[i].waited_ns[VST_WAIT_IO],
+            (long long)sums[i].waited_ns[VST_WAIT_SLEEP],
+            (long long)sums[i].waited_ns[VST_WAIT_CHILD],
             (unsigned)sums[i].top);
         if (!append(list, entry))
             Py_CLEAR(list);
@@ -187,7 +210,7 @@ PyObject *vpy_waits_list(const vpy_waits *waits, vst_id max)
 {
     PyObject *list = PyList_New(0);
 
-    for (vst_id id = 1; list && id <= max; id++) {
+    for (vst_id id = 1; list != NULL && id <= max; id++) {
         const struct vpy_wait *wait = &waits->of[id];
         if (wait->calls == 0 && wait->ns == 0)
             continue;
@@ -206,7 +229,7 @@ static long long number_of(const vst_span *span, const char *key)
     vpy_part part = vpy_member(span->args, span->args_len, key);
     char text[32];
 
-    if (!part.at || part.length >= sizeof text)
+    if (part.at == NULL || part.length >= sizeof text)
         return -1;
     memcpy(text, part.at, part.length);
     text[part.length] = '\0';
@@ -230,6 +253,7 @@ void vpy_collections_add(vpy_collections *gc, const vst_span *span)
     long long generation = number_of(span, "generation");
     long long collected = number_of(span, "collected");
     long long uncollectable = number_of(span, "uncollectable");
+    vpy_collection one;
 
     if (generation < 0 || generation >= VPY_GENERATIONS)
         generation = VPY_GENERATIONS - 1;
@@ -239,8 +263,8 @@ void vpy_collections_add(vpy_collections *gc, const vst_span *span)
         gc->of[generation].longest_ns = ns;
     gc->of[generation].collected += collected > 0 ? collected : 0;
     gc->of[generation].uncollectable += uncollectable > 0 ? uncollectable : 0;
-    vpy_collection one = {span->start_ns, ns, span->thread, (int)generation,
-                          collected};
+    one = (vpy_collection){span->start_ns, ns, span->thread, (int)generation,
+                           collected};
     note_long_one(gc, &one);
 }
 
@@ -248,14 +272,16 @@ static PyObject *generations(const vpy_collections *gc)
 {
     PyObject *list = PyList_New(0);
 
-    for (int i = 0; list && i < VPY_GENERATIONS; i++) {
+    for (int i = 0; list != NULL && i < VPY_GENERATIONS; i++) {
+        PyObject *entry;
+
         if (!gc->of[i].count)
             continue;
-        PyObject *entry = Py_BuildValue(
-            "(iKLLLL)", i == VPY_GENERATIONS - 1 ? -1 : i,
-            (unsigned long long)gc->of[i].count, (long long)gc->of[i].ns,
-            (long long)gc->of[i].longest_ns, gc->of[i].collected,
-            gc->of[i].uncollectable);
+        entry = Py_BuildValue("(iKLLLL)", i == VPY_GENERATIONS - 1 ? -1 : i,
+                              (unsigned long long)gc->of[i].count,
+                              (long long)gc->of[i].ns,
+                              (long long)gc->of[i].longest_ns,
+                              gc->of[i].collected, gc->of[i].uncollectable);
         if (!append(list, entry))
             Py_CLEAR(list);
     }
@@ -266,7 +292,7 @@ PyObject *vpy_collections_dict(const vpy_collections *gc)
 {
     PyObject *longest = PyList_New(0);
 
-    for (size_t i = 0; longest && i < gc->count; i++) {
+    for (size_t i = 0; longest != NULL && i < gc->count; i++) {
         const vpy_collection *c = &gc->longest[i];
         PyObject *entry = Py_BuildValue(
             "(LLIiL)", (long long)c->start_ns, (long long)c->ns,
@@ -276,9 +302,17 @@ PyObject *vpy_collections_dict(const vpy_collections *gc)
         if (!append(longest, entry))
             Py_CLEAR(longest);
     }
-    return longest ? Py_BuildValue("{s:N,s:N}", "generations", generations(gc),
-                                   "longest", longest)
-                   : NULL;
+    return longest != NULL ? Py_BuildValue("{s:N,s:N}", "generations",
+                                           generations(gc), "longest", longest)
+                           : NULL;
+}
+
+/* The function of a row; of an import, the code of the module. */
+static unsigned function_of(const vst_context *node)
+{
+    vst_id module = node->key >> VPY_IMPORT_BITS;
+
+    return module != 0 ? (unsigned)module : (unsigned)node->id;
 }
 
 PyObject *vpy_gc_callers(const vst_context_row *rows, size_t count,
@@ -286,13 +320,14 @@ PyObject *vpy_gc_callers(const vst_context_row *rows, size_t count,
 {
     PyObject *list = PyList_New(0);
 
-    for (size_t i = 0; list && i < count; i++) {
+    for (size_t i = 0; list != NULL && i < count; i++) {
         const vst_context *n = &rows[i].node;
         uint32_t parent = rows[i].parent;
-        if (!marks || !(marks[n->id] & VPY_MARK_GC))
+        PyObject *entry;
+        if (marks == NULL || !(marks[n->id] & VPY_MARK_GC))
             continue;
-        PyObject *entry = Py_BuildValue(
-            "(IKL)", parent ? (unsigned)rows[parent - 1].node.id : 0u,
+        entry = Py_BuildValue(
+            "(IKL)", parent ? function_of(&rows[parent - 1].node) : 0u,
             (unsigned long long)n->count, (long long)n->total_ns);
         if (!append(list, entry))
             Py_CLEAR(list);

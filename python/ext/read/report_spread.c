@@ -46,7 +46,7 @@ static bool add_to_few(vpy_spread *s, uint32_t bin)
     if (is_full(count, FIRST)) {
         size_t room = count ? 2 * (size_t)count : FIRST;
         uint16_t *few = realloc(s->few, room * sizeof *few);
-        if (!few)
+        if (few == NULL)
             return false;
         s->few = few;
     }
@@ -63,7 +63,7 @@ static void fill(const vpy_spread *s, uint32_t *bins)
 static bool make_bins(vpy_spread *s)
 {
     s->bins = calloc(VPY_BINS, sizeof *s->bins);
-    if (!s->bins)
+    if (s->bins == NULL)
         return false;
     fill(s, s->bins);
     free(s->few);
@@ -76,9 +76,9 @@ static void count_in(vpy_spread *s, uint32_t bin)
 {
     bool done = true;
 
-    if (!s->bins && s->few_count == VPY_FEW)
+    if (s->bins == NULL && s->few_count == VPY_FEW)
         done = make_bins(s);
-    if (done && s->bins)
+    if (done && s->bins != NULL)
         s->bins[bin]++;
     else if (done)
         done = add_to_few(s, bin);
@@ -94,7 +94,7 @@ static bool end_stretch(vpy_spread *s)
     if (is_full(s->used, FIRST) && s->size == 1) {
         size_t room = s->used ? 2 * (size_t)s->used : FIRST;
         double *sums = realloc(s->sums, room * sizeof *sums);
-        if (!sums)
+        if (sums == NULL)
             return false;
         s->sums = sums;
     }
@@ -169,7 +169,7 @@ vpy_typical vpy_spread_typical(const vpy_spread *s)
 {
     vpy_typical typical = {error_of_mean(s), -1, -1};
     uint32_t few[VPY_BINS] = {0};
-    const uint32_t *bins = s->bins ? s->bins : few;
+    const uint32_t *bins = s->bins != NULL ? s->bins : few;
 
     if (!s->count)
         return typical;

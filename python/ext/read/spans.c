@@ -45,15 +45,17 @@ static const char *skip_spaces(const char *at, const char *end)
 
 vpy_part vpy_member(const char *members, size_t length, const char *key)
 {
-    const char *at = members, *end = members ? members + length : NULL;
+    const char *at = members, *end = members != NULL ? members + length : NULL;
     size_t key_length = strlen(key);
 
-    while (at && (at = skip_spaces(at, end)) < end && *at == '"') {
+    while (at != NULL && (at = skip_spaces(at, end)) < end && *at == '"') {
         const char *name = at + 1;
+        bool found;
+        const char *value;
         at = skip_string(at, end);
-        bool found = (size_t)(at - name) == key_length + 1 &&
-                     memcmp(name, key, key_length) == 0;
-        const char *value = skip_spaces(at, end);
+        found = (size_t)(at - name) == key_length + 1 &&
+                memcmp(name, key, key_length) == 0;
+        value = skip_spaces(at, end);
         at = skip_value(value, end);
         if (found)
             return (vpy_part){value, (size_t)(at - value)};
@@ -87,11 +89,11 @@ static bool grow_texts(vpy_texts *texts)
     vpy_part *of = realloc(texts->of, capacity * sizeof *of);
     uint32_t *slots;
 
-    if (!of)
+    if (of == NULL)
         return false;
     texts->of = of;
     slots = calloc((size_t)capacity * 2, sizeof *slots);
-    if (!slots)
+    if (slots == NULL)
         return false;
     free(texts->slots);
     texts->slots = slots;
@@ -107,7 +109,7 @@ bool vpy_texts_number(vpy_texts *texts, vpy_part text, uint32_t *number)
     char *copy;
 
     *number = 0;
-    if (!text.at)
+    if (text.at == NULL)
         return true;
     if (texts->count == texts->capacity && !grow_texts(texts))
         return false;
@@ -121,7 +123,7 @@ bool vpy_texts_number(vpy_texts *texts, vpy_part text, uint32_t *number)
         }
     }
     copy = malloc(text.length + 1);
-    if (!copy)
+    if (copy == NULL)
         return false;
     memcpy(copy, text.at, text.length);
     texts->of[texts->count] = (vpy_part){copy, text.length};
@@ -142,9 +144,9 @@ PyObject *vpy_texts_list(const vpy_texts *texts)
 {
     PyObject *list = PyList_New((Py_ssize_t)texts->count);
 
-    for (uint32_t i = 0; list && i < texts->count; i++) {
+    for (uint32_t i = 0; list != NULL && i < texts->count; i++) {
         PyObject *text = vpy_trace_text(texts->of[i].at, texts->of[i].length);
-        if (!text)
+        if (text == NULL)
             Py_CLEAR(list);
         else
             PyList_SET_ITEM(list, (Py_ssize_t)i, text);
@@ -166,10 +168,10 @@ bool vpy_deadline_set(vpy_deadline *deadline, PyObject *seconds)
 {
     double value;
 
-    if (!seconds || seconds == Py_None)
+    if (seconds == NULL || seconds == Py_None)
         return true;
     value = PyFloat_AsDouble(seconds);
-    if (value == -1.0 && PyErr_Occurred())
+    if (value == -1.0 && PyErr_Occurred() != NULL)
         return false;
     if (value < 1e9)
         deadline->at_ns = now_ns() + (int64_t)(value * 1e9);
@@ -185,15 +187,16 @@ bool vpy_deadline_look(vpy_deadline *deadline)
 bool vpy_reading_parse(vpy_reading *reading, vpy_trace *trace, PyObject *args,
                        PyObject *kw, const char *format)
 {
-    static char *names[] = {"all_windows", "since",     "calls",   "shapes",
-                            "overloads",   "framework", "timeout", NULL};
+    static char *names[] = {"all_windows", "since",     "calls",
+                            "shapes",      "overloads", "framework",
+                            "timeout",     "tree",      NULL};
     PyObject *timeout = NULL;
 
     *reading = (vpy_reading){.since = -1, .calls = 1};
-    return PyArg_ParseTupleAndKeywords(args, kw, format, names, &reading->all,
-                                       &reading->since, &reading->calls,
-                                       &reading->shapes, &reading->overloads,
-                                       &reading->framework, &timeout) &&
+    return PyArg_ParseTupleAndKeywords(
+               args, kw, format, names, &reading->all, &reading->since,
+               &reading->calls, &reading->shapes, &reading->overloads,
+               &reading->framework, &timeout, &reading->tree) &&
            vpy_trace_is_usable(trace) &&
            vpy_deadline_set(&reading->deadline, timeout);
 }
@@ -210,7 +213,7 @@ static bool reserve(vpy_pending *pending, size_t depth)
     while (capacity <= depth)
         capacity *= 2;
     levels = realloc(pending->levels, capacity * sizeof *levels);
-    if (!levels)
+    if (levels == NULL)
         return false;
     memset(levels + pending->capacity, 0,
            (capacity - pending->capacity) * sizeof *levels);

@@ -53,10 +53,11 @@ typedef struct vpy_reading {
     int calls;      /* of the language's are shown */
     int shapes, overloads;
     int framework; /* bytes are those of a framework's allocator */
+    int tree;      /* a row for each block, and args tell of tensors */
     vpy_deadline deadline;
 } vpy_reading;
 
-/* format: "|$pippppO:" and the method's name. False with an exception set. */
+/* format: "|$pippppOp:" and the method's name. False with an exception set. */
 bool vpy_reading_parse(vpy_reading *reading, vpy_trace *trace, PyObject *args,
                        PyObject *kw, const char *format);
 

@@ -19,7 +19,7 @@ static int trace_init(PyObject *object, PyObject *args, PyObject *kw)
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (self->handle) {
+    if (self->handle != NULL) {
         PyErr_SetString(PyExc_RuntimeError, "the trace is open already");
         return -1;
     }
@@ -41,10 +41,11 @@ PyObject *vpy_trace_of_session(PyObject *session, vst_session *handle)
 {
     trace *self = (trace *)vpy_trace_type->tp_alloc(vpy_trace_type, 0);
     vst_error error = {VST_OK, 0, 0};
+    vst_status status;
 
-    if (!self)
+    if (self == NULL)
         return NULL;
-    vst_status status = vst_session_open_trace(handle, &self->handle, &error);
+    status = vst_session_open_trace(handle, &self->handle, &error);
     if (status != VST_OK) {
         self->handle = NULL;
         vpy_raise(status, &error, NULL);
@@ -62,7 +63,7 @@ static void trace_dealloc(PyObject *object)
     trace *self = (trace *)object;
     PyTypeObject *type = Py_TYPE(object);
 
-    if (self->handle)
+    if (self->handle != NULL)
         vst_trace_close(self->handle);
     Py_CLEAR(self->session);
     Py_CLEAR(self->path);
@@ -72,12 +73,12 @@ static void trace_dealloc(PyObject *object)
 
 bool vpy_trace_is_usable(vpy_trace *self)
 {
-    if (!self->handle)
+    if (self->handle == NULL)
         PyErr_SetString(PyExc_RuntimeError, "the trace is not open");
     else if (self->busy)
         PyErr_SetString(PyExc_RuntimeError,
                         "another thread is reading this trace");
-    return self->handle && !self->busy;
+    return self->handle != NULL && !self->busy;
 }
 
 /* ---- facts ------------------------------------------------------------- */
@@ -89,6 +90,11 @@ PyObject *vpy_trace_text(const char *bytes, size_t length)
 
 static PyObject *trace_info(PyObject *object, PyObject *unused)
 {
+    static const char *const clock_names[] = {
+        [VST_CLOCK_MONOTONIC] = "monotonic",
+        [VST_CLOCK_TSC] = "tsc",
+        [VST_CLOCK_CNTVCT] = "cntvct",
+    };
     trace *self = (trace *)object;
     vst_trace_info info;
     char id[33];
@@ -101,7 +107,7 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
         snprintf(id + 2 * i, 3, "%02X", info.trace_id[i]);
     return Py_BuildValue(
         "{s:I,s:I,s:s,s:O,s:I,s:I,s:K,s:K,s:K,s:K,s:K,s:L,s:L,s:L,s:s,s:O,s:K,"
-        "s:O,s:K,s:K}",
+        "s:O,s:K,s:K,s:O,s:O}",
         "version", info.version, "pid", info.pid, "trace_id", id, "clean",
         info.clean ? Py_True : Py_False, "threads", info.threads, "windows",
         info.windows, "records", (unsigned long long)info.words, "lost",
@@ -110,13 +116,14 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
         (unsigned long long)info.bytes, "damaged_at",
         (unsigned long long)info.damaged_at, "start_ns",
         (long long)info.start_ns, "complete_ns", (long long)info.complete_ns,
-        "end_ns", (long long)info.end_ns, "clock",
-        info.clock == VST_CLOCK_TSC ? "tsc" : "monotonic", "packed",
-        info.packed ? Py_True : Py_False, "packed_bytes",
+        "end_ns", (long long)info.end_ns, "clock", clock_names[info.clock],
+        "packed", info.packed ? Py_True : Py_False, "packed_bytes",
         (unsigned long long)info.packed_bytes, "memory",
         vst_trace_has_memory(self->handle) ? Py_True : Py_False,
         "min_duration_ns", (unsigned long long)info.min_duration_ns, "left_out",
-        (unsigned long long)info.left_out);
+        (unsigned long long)info.left_out, "switches",
+        info.switches ? Py_True : Py_False, "gil_waits",
+        info.gil_waits ? Py_True : Py_False);
 }
 
 static PyObject *trace_threads(PyObject *object, PyObject *unused)
@@ -125,7 +132,7 @@ static PyObject *trace_threads(PyObject *object, PyObject *unused)
     PyObject *list;
 
     (void)unused;
-    if (!vpy_trace_is_usable(self) || !(list = PyList_New(0)))
+    if (!vpy_trace_is_usable(self) || (list = PyList_New(0)) == NULL)
         return NULL;
     for (size_t i = 0; i < vst_trace_thread_count(self->handle); i++) {
         const vst_trace_thread *t = vst_trace_thread_at(self->handle, i);
@@ -135,7 +142,7 @@ static PyObject *trace_threads(PyObject *object, PyObject *unused)
                           vpy_trace_text(t->name, t->name_len), "records",
                           (unsigned long long)t->words, "left_out",
                           (unsigned long long)t->left_out);
-        if (!entry || PyList_Append(list, entry) < 0) {
+        if (entry == NULL || PyList_Append(list, entry) < 0) {
             Py_XDECREF(entry);
             Py_DECREF(list);
             return NULL;
@@ -152,13 +159,13 @@ static PyObject *trace_metadata(PyObject *object, PyObject *unused)
     const char *key, *json;
 
     (void)unused;
-    if (!vpy_trace_is_usable(self) || !(dict = PyDict_New()))
+    if (!vpy_trace_is_usable(self) || (dict = PyDict_New()) == NULL)
         return NULL;
     for (size_t i = 0;
          (json = vst_trace_metadata_at(self->handle, i, &key)) != NULL; i++) {
         PyObject *k = vpy_trace_text(key, strlen(key));
         PyObject *v = vpy_trace_text(json, strlen(json));
-        int failed = !k || !v || PyDict_SetItem(dict, k, v) < 0;
+        int failed = k == NULL || v == NULL || PyDict_SetItem(dict, k, v) < 0;
         Py_XDECREF(k);
         Py_XDECREF(v);
         if (failed) {
@@ -176,10 +183,12 @@ static PyObject *trace_set_offset(PyObject *object, PyObject *ns)
 {
     trace *self = (trace *)object;
     long long offset = PyLong_AsLongLong(ns);
+    vst_status status;
 
-    if ((offset == -1 && PyErr_Occurred()) || !vpy_trace_is_usable(self))
+    if ((offset == -1 && PyErr_Occurred() != NULL) ||
+        !vpy_trace_is_usable(self))
         return NULL;
-    vst_status status = vst_trace_set_offset(self->handle, offset);
+    status = vst_trace_set_offset(self->handle, offset);
     if (status != VST_OK)
         return vpy_raise(status, NULL, self->path);
     Py_RETURN_NONE;
@@ -194,7 +203,7 @@ static bool get_bound(PyObject *value, int64_t *ns)
     if (value == Py_None)
         return true;
     *ns = PyLong_AsLongLong(value);
-    return !(*ns == -1 && PyErr_Occurred());
+    return !(*ns == -1 && PyErr_Occurred() != NULL);
 }
 
 static PyObject *trace_set_range(PyObject *object, PyObject *args, PyObject *kw)
@@ -213,11 +222,25 @@ static PyObject *trace_set_range(PyObject *object, PyObject *args, PyObject *kw)
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(set_by_running_doc,
+             "set_by_running(value)\n--\n\nSpans last as long as they ran.");
+
+static PyObject *trace_set_by_running(PyObject *object, PyObject *value)
+{
+    trace *self = (trace *)object;
+    int by_running = PyObject_IsTrue(value);
+
+    if (by_running < 0 || !vpy_trace_is_usable(self))
+        return NULL;
+    vst_trace_set_by_running(self->handle, by_running);
+    Py_RETURN_NONE;
+}
+
 PyObject *vpy_traces_to_export(PyObject *list)
 {
     PyObject *traces = PySequence_Tuple(list);
 
-    if (traces && PyTuple_GET_SIZE(traces) == 0) {
+    if (traces != NULL && PyTuple_GET_SIZE(traces) == 0) {
         PyErr_SetString(PyExc_ValueError, "there are no traces to export");
         Py_CLEAR(traces);
     }
@@ -230,7 +253,7 @@ vst_trace **vpy_traces_borrow(PyObject *traces, PyObject *progress)
     Py_ssize_t count = PyTuple_GET_SIZE(traces), taken = 0;
     vst_trace **handles = calloc((size_t)count + 1, sizeof *handles);
 
-    if (!handles) {
+    if (handles == NULL) {
         PyErr_NoMemory();
         return NULL;
     }
@@ -287,7 +310,12 @@ static PyMethodDef trace_methods[] = {
     {"definitions", vpy_trace_definitions, METH_NOARGS, NULL},
     {"report", (PyCFunction)(void (*)(void))vpy_trace_report,
      METH_VARARGS | METH_KEYWORDS, NULL},
+    {"tasks", (PyCFunction)(void (*)(void))vpy_trace_tasks,
+     METH_VARARGS | METH_KEYWORDS, NULL},
     {"functions", vpy_trace_functions, METH_NOARGS, NULL},
+    {"gil_holders", vpy_trace_gil_holders, METH_NOARGS, NULL},
+    {"set_by_running", trace_set_by_running, METH_O, set_by_running_doc},
+    {"import_name", vpy_trace_import_name, METH_VARARGS, NULL},
     {"count_nodes", (PyCFunction)(void (*)(void))vpy_trace_count_nodes,
      METH_VARARGS | METH_KEYWORDS, NULL},
     {NULL, NULL, 0, NULL},
@@ -359,7 +387,7 @@ int vpy_trace_type_init(PyObject *module)
 {
     vpy_trace_type =
         (PyTypeObject *)PyType_FromModuleAndSpec(module, &trace_spec, NULL);
-    if (!vpy_trace_type)
+    if (vpy_trace_type == NULL)
         return -1;
     if (PyModule_AddType(module, vpy_trace_type) < 0 ||
         vpy_trace_events_init() < 0)

@@ -59,6 +59,14 @@ PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw);
 /* trace_report.c: methods. */
 PyObject *vpy_trace_report(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_functions(PyObject *object, PyObject *unused);
+PyObject *vpy_trace_import_name(PyObject *object, PyObject *args);
+
+/* trace_gil.c: a method. [(thread, id, ns)]: of each thread that held the GIL
+ * while others waited for it, the function that it was in for longest. */
+PyObject *vpy_trace_gil_holders(PyObject *object, PyObject *unused);
+
+/* trace_tasks.c: a method. */
+PyObject *vpy_trace_tasks(PyObject *object, PyObject *args, PyObject *kw);
 
 /* trace_nodes.c: the same. */
 PyObject *vpy_trace_count_nodes(PyObject *object, PyObject *args, PyObject *kw);

@@ -59,11 +59,11 @@ static bool grow(averages *a)
     average *of = realloc(a->of, capacity * sizeof *of);
     uint32_t *slots;
 
-    if (!of)
+    if (of == NULL)
         return false;
     a->of = of;
     slots = calloc((size_t)capacity * 2, sizeof *slots);
-    if (!slots)
+    if (slots == NULL)
         return false;
     free(a->slots);
     a->slots = slots;
@@ -140,7 +140,7 @@ static vst_status add_span(void *ctx, const vst_span *span)
     bool call = vpy_is_call(kind), shown = a->wish.calls || !call;
     average key = {.id = span->id, .first_ns = INT64_MAX};
     average *sum;
-    int64_t self_ns;
+    int64_t self_ns, flops;
 
     if (vpy_deadline_is_over(&a->wish.deadline))
         return VST_E_CANCELLED;
@@ -151,13 +151,13 @@ static vst_status add_span(void *ctx, const vst_span *span)
     key.async = (span->flags & VST_SPAN_ASYNC) != 0;
     if (span->args_len && !call && !read_args(a, span, &key))
         return VST_E_NOMEM;
-    int64_t flops = key.flops;
+    flops = key.flops;
     key.flops = 0;
     if (kind == VST_DEF_OPERATOR && a->pending.children == 1 &&
         a->pending.child && a->of[a->pending.child - 1].id == span->id)
         lift(&a->of[a->pending.child - 1]);
     sum = find(a, &key);
-    if (!sum)
+    if (sum == NULL)
         return VST_E_NOMEM;
     vpy_pending_note(&a->pending, span, (uint32_t)(sum - a->of) + 1);
     sum->last_ns = span->end_ns - span->start_ns;
@@ -192,7 +192,7 @@ static vst_status add_loose(void *ctx, const vst_loose_bytes *loose)
     if (!a->wish.framework)
         return VST_OK;
     sum = find(a, &key);
-    if (!sum)
+    if (sum == NULL)
         return VST_E_NOMEM;
     sum->count++;
     sum->self_bytes += loose->bytes;
@@ -215,26 +215,26 @@ static PyObject *list_of(averages *a)
 {
     PyObject *texts = vpy_texts_list(&a->texts), *list = NULL;
 
-    if (texts)
+    if (texts != NULL)
         list = PyList_New(0);
     if (a->count)
         qsort(a->of, a->count, sizeof *a->of, by_first);
-    for (uint32_t i = 0; list && i < a->count; i++) {
+    for (uint32_t i = 0; list != NULL && i < a->count; i++) {
         const average *sum = &a->of[i];
         PyObject *none = Py_None;
+        PyObject *shapes, *overload, *entry;
         if (sum->count == 0 && sum->total_ns == 0)
             continue;
-        PyObject *shapes =
-            sum->shapes ? PyList_GET_ITEM(texts, sum->shapes - 1) : none;
-        PyObject *overload =
+        shapes = sum->shapes ? PyList_GET_ITEM(texts, sum->shapes - 1) : none;
+        overload =
             sum->overload ? PyList_GET_ITEM(texts, sum->overload - 1) : none;
-        PyObject *entry = Py_BuildValue(
+        entry = Py_BuildValue(
             "(IKKLLLLLOOO)", (unsigned)sum->id, (unsigned long long)sum->serial,
             (unsigned long long)sum->count, (long long)sum->self_ns,
             (long long)sum->total_ns, (long long)sum->self_bytes,
             (long long)sum->total_bytes, (long long)sum->flops, shapes,
             overload, sum->async ? Py_True : Py_False);
-        if (!entry || PyList_Append(list, entry) < 0)
+        if (entry == NULL || PyList_Append(list, entry) < 0)
             Py_CLEAR(list);
         Py_XDECREF(entry);
     }
@@ -246,9 +246,9 @@ static bool note_kinds(vpy_trace *self, averages *a)
 {
     a->max = vst_trace_definition_max(self->handle);
     a->kinds = calloc((size_t)a->max + 1, 1);
-    for (vst_id id = 1; a->kinds && id <= a->max; id++) {
+    for (vst_id id = 1; a->kinds != NULL && id <= a->max; id++) {
         const vst_definition *d = vst_trace_definition(self->handle, id);
-        a->kinds[id] = d ? (unsigned char)d->kind : 0;
+        a->kinds[id] = d != NULL ? (unsigned char)d->kind : 0;
     }
     return a->kinds != NULL;
 }
@@ -260,12 +260,13 @@ PyObject *vpy_trace_averages(PyObject *object, PyObject *args, PyObject *kw)
     averages a = {.count = 0};
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
+    vst_sink sink;
 
-    if (!vpy_reading_parse(&a.wish, self, args, kw, "|$pippppO:averages"))
+    if (!vpy_reading_parse(&a.wish, self, args, kw, "|$pippppOp:averages"))
         return NULL;
     if (!note_kinds(self, &a))
         return PyErr_NoMemory();
-    vst_sink sink = {
+    sink = (vst_sink){
         .ctx = &a, .span = add_span, .leave = leave, .loose = add_loose};
     vpy_trace_begin(self, NULL);
     Py_BEGIN_ALLOW_THREADS

@@ -55,12 +55,12 @@ static PyObject *entry_of(const vst_context_row *row, PyObject *texts)
 static PyObject *list_of(contexts *c, const vst_context_row *rows, size_t count)
 {
     PyObject *texts = vpy_texts_list(&c->texts);
-    PyObject *list = texts ? PyList_New((Py_ssize_t)count) : NULL;
+    PyObject *list = texts != NULL ? PyList_New((Py_ssize_t)count) : NULL;
 
-    for (size_t i = 0; list && i < count; i++) {
+    for (size_t i = 0; list != NULL && i < count; i++) {
         PyObject *entry = entry_of(&rows[i], texts);
 
-        if (entry)
+        if (entry != NULL)
             PyList_SET_ITEM(list, (Py_ssize_t)i, entry);
         else
             Py_CLEAR(list);
@@ -78,10 +78,11 @@ PyObject *vpy_trace_contexts(PyObject *object, PyObject *args, PyObject *kw)
     size_t count = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
+    vst_sink sink;
 
-    if (!vpy_reading_parse(&c.wish, self, args, kw, "|$pippppO:contexts"))
+    if (!vpy_reading_parse(&c.wish, self, args, kw, "|$pippppOp:contexts"))
         return NULL;
-    vst_sink sink = {.ctx = &c, .span = add_span, .leave = leave};
+    sink = (vst_sink){.ctx = &c, .span = add_span, .leave = leave};
     if (vst_contexts_create(&c.tree) != VST_OK)
         return PyErr_NoMemory();
     vpy_trace_begin(self, NULL);

@@ -13,7 +13,7 @@
 typedef struct row {
     int64_t start_ns, end_ns;
     int64_t self_ns;
-    uint64_t args_at; /* in the texts */
+    uint64_t args_at; /* in the texts; of a block, its address */
     int64_t self_bytes, total_bytes;
     uint32_t serial, id;
     int32_t parent, first, next; /* rows, -1: none */
@@ -87,7 +87,7 @@ static PyType_Spec block_spec = {
 int vpy_trace_events_init(void)
 {
     block_type = (PyTypeObject *)PyType_FromSpec(&block_spec);
-    return block_type ? 0 : -1;
+    return block_type != NULL ? 0 : -1;
 }
 
 /* A memoryview; takes over the memory, which may be NULL. */
@@ -96,12 +96,12 @@ static PyObject *view_of(void **bytes, size_t length)
     block *self = (block *)block_type->tp_alloc(block_type, 0);
     PyObject *view = NULL;
 
-    if (!self)
+    if (self == NULL)
         return NULL;
-    self->bytes = *bytes ? *bytes : malloc(1);
+    self->bytes = *bytes != NULL ? *bytes : malloc(1);
     self->length = (Py_ssize_t)length;
     *bytes = NULL;
-    if (self->bytes)
+    if (self->bytes != NULL)
         view = PyMemoryView_FromObject((PyObject *)self);
     else
         PyErr_NoMemory();
@@ -119,7 +119,7 @@ static bool reserve_row(events *e)
     if (e->count < e->capacity)
         return true;
     rows = realloc(e->rows, capacity * sizeof *rows);
-    if (!rows)
+    if (rows == NULL)
         return false;
     e->rows = rows;
     e->capacity = capacity;
@@ -136,7 +136,7 @@ static bool reserve_depth(events *e, size_t depth)
     while (depths <= depth)
         depths *= 2;
     grown = realloc(e->waiting, depths * sizeof *grown);
-    if (!grown)
+    if (grown == NULL)
         return false;
     memset(grown + e->depths, 0xff, (depths - e->depths) * sizeof *grown);
     e->waiting = grown;
@@ -151,7 +151,7 @@ static bool keep_args(events *e, row *r, const vst_span *span)
     if (e->text_capacity - e->text_length < span->args_len) {
         size_t capacity = 2 * (e->text_capacity + span->args_len);
         char *text = realloc(e->text, capacity);
-        if (!text)
+        if (text == NULL)
             return false;
         e->text = text;
         e->text_capacity = capacity;
@@ -201,18 +201,26 @@ static vst_status leave(void *ctx, uint32_t depth)
     return VST_OK;
 }
 
+/* Whether there is room for rows at this depth of the thread's stack. */
+static bool reach(events *e, uint32_t thread, uint32_t depth)
+{
+    if (!reserve_depth(e, depth))
+        return false;
+    if (e->thread != thread) {
+        e->thread = thread;
+        memset(e->waiting, 0xff, e->depths * sizeof *e->waiting);
+        e->top = 0;
+    }
+    return true;
+}
+
 /* Asynchronous spans have no parent and no children. */
 static bool place(events *e, const vst_span *span, int32_t at)
 {
     if (span->flags & VST_SPAN_ASYNC)
         return true;
-    if (!reserve_depth(e, span->depth))
+    if (!reach(e, span->thread, span->depth))
         return false;
-    if (e->thread != span->thread) {
-        e->thread = span->thread;
-        memset(e->waiting, 0xff, e->depths * sizeof *e->waiting);
-        e->top = 0;
-    }
     adopt(e, span->depth, at);
     append(e, span->depth, (waiting){at, at});
     return true;
@@ -223,6 +231,7 @@ static vst_status take_span(void *ctx, const vst_span *span)
     events *e = ctx;
     bool shown = e->wish.calls || span->id > e->max || !e->is_call[span->id];
     int64_t self_ns;
+    row *r;
 
     if (vpy_deadline_is_over(&e->wish.deadline))
         return VST_E_CANCELLED;
@@ -232,7 +241,7 @@ static vst_status take_span(void *ctx, const vst_span *span)
         return VST_E_NOMEM;
     if (!reserve_row(e))
         return VST_E_NOMEM;
-    row *r = &e->rows[e->count];
+    r = &e->rows[e->count];
     *r = (row){
         .start_ns = span->start_ns,
         .end_ns = span->end_ns,
@@ -245,14 +254,16 @@ static vst_status take_span(void *ctx, const vst_span *span)
         .first = (int32_t)e->count, /* where it stands, until it is sorted */
         .next = -1,
         .thread = span->thread,
-        .flags = span->flags | (span->op ? span->op->scope << SCOPE_SHIFT : 0),
+        .flags = span->flags |
+                 (span->op != NULL ? span->op->scope << SCOPE_SHIFT : 0),
     };
     if (!place(e, span, (int32_t)e->count++))
         return VST_E_NOMEM;
     return keep_args(e, r, span) ? VST_OK : VST_E_NOMEM;
 }
 
-/* Allocations outside of all spans become a span of no length and no id. */
+/* Allocations outside of all spans become a span of no length and no id. For
+ * the tree, those inside do, too. */
 static vst_status take_loose(void *ctx, const vst_loose_bytes *loose)
 {
     events *e = ctx;
@@ -264,6 +275,7 @@ static vst_status take_loose(void *ctx, const vst_loose_bytes *loose)
     e->rows[e->count] = (row){
         .start_ns = loose->time_ns,
         .end_ns = loose->time_ns,
+        .args_at = e->wish.tree ? loose->address : 0,
         .self_bytes = loose->bytes,
         .total_bytes = loose->bytes,
         .parent = -1,
@@ -271,6 +283,12 @@ static vst_status take_loose(void *ctx, const vst_loose_bytes *loose)
         .next = -1,
         .thread = loose->thread,
     };
+    if (loose->depth != 0) {
+        if (!reach(e, loose->thread, loose->depth))
+            return VST_E_NOMEM;
+        append(e, loose->depth,
+               (waiting){(int32_t)e->count, (int32_t)e->count});
+    }
     e->count++;
     return VST_OK;
 }
@@ -285,7 +303,9 @@ static int by_time(const void *a, const void *b)
         return x->start_ns < y->start_ns ? -1 : 1;
     if (x->end_ns != y->end_ns)
         return x->end_ns > y->end_ns ? -1 : 1;
-    return x->serial < y->serial ? -1 : x->serial > y->serial;
+    if (x->serial != y->serial)
+        return x->serial < y->serial ? -1 : 1;
+    return x->first < y->first ? -1 : x->first > y->first;
 }
 
 /* Sorts the rows and renumbers their parents. */
@@ -293,7 +313,7 @@ static bool link_rows(events *e)
 {
     int32_t *moved = malloc((e->count + 1) * sizeof *moved);
 
-    if (!moved)
+    if (moved == NULL)
         return false;
     if (e->count)
         qsort(e->rows, e->count, sizeof *e->rows, by_time);
@@ -319,9 +339,9 @@ static bool mark_calls(vpy_trace *self, events *e)
 {
     e->max = vst_trace_definition_max(self->handle);
     e->is_call = calloc((size_t)e->max + 1, 1);
-    for (vst_id id = 1; e->is_call && id <= e->max; id++) {
+    for (vst_id id = 1; e->is_call != NULL && id <= e->max; id++) {
         const vst_definition *d = vst_trace_definition(self->handle, id);
-        e->is_call[id] = d && vpy_is_call(d->kind);
+        e->is_call[id] = d != NULL && vpy_is_call(d->kind);
     }
     return e->is_call != NULL;
 }
@@ -329,8 +349,13 @@ static bool mark_calls(vpy_trace *self, events *e)
 static vst_status gather(vpy_trace *self, events *e, int window,
                          vst_error *error)
 {
-    vst_sink sink = {
-        .ctx = e, .span = take_span, .leave = leave, .loose = take_loose};
+    vst_sink sink = {.ctx = e,
+                     .span = take_span,
+                     .leave = leave,
+                     .loose = take_loose,
+                     .every_block = e->wish.tree,
+                     .tensors = e->wish.tree,
+                     .keywords = true};
     vst_status status =
         vst_trace_replay(self->handle, window, self->tracer, &sink, error);
 
@@ -347,14 +372,14 @@ static PyObject *give(events *e)
     void *text = e->text;
     PyObject *first, *second, *result = NULL;
 
-    if (!rows)
+    if (rows == NULL)
         rows = e->rows;
     e->rows = NULL;
     e->text = NULL;
     first = view_of(&rows, e->count * sizeof *e->rows);
-    second = first ? view_of(&text, e->text_length) : NULL;
+    second = first != NULL ? view_of(&text, e->text_length) : NULL;
     free(text);
-    if (second)
+    if (second != NULL)
         result = Py_BuildValue("(OOO)", first, second,
                                e->wish.deadline.passed ? Py_True : Py_False);
     Py_XDECREF(first);
@@ -370,7 +395,7 @@ PyObject *vpy_trace_events(PyObject *object, PyObject *args, PyObject *kw)
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!vpy_reading_parse(&e.wish, self, args, kw, "|$pippppO:events"))
+    if (!vpy_reading_parse(&e.wish, self, args, kw, "|$pippppOp:events"))
         return NULL;
     if (!mark_calls(self, &e))
         return PyErr_NoMemory();
@@ -393,16 +418,18 @@ PyObject *vpy_trace_by_id(PyObject *object,
                           PyObject *(*entry_of)(const vst_definition *))
 {
     vpy_trace *self = (vpy_trace *)object;
+    vst_id max;
+    PyObject *list;
 
     if (!vpy_trace_is_usable(self))
         return NULL;
-    vst_id max = vst_trace_definition_max(self->handle);
-    PyObject *list = PyList_New((Py_ssize_t)max + 1);
-    for (vst_id id = 0; list && id <= max; id++) {
+    max = vst_trace_definition_max(self->handle);
+    list = PyList_New((Py_ssize_t)max + 1);
+    for (vst_id id = 0; list != NULL && id <= max; id++) {
         const vst_definition *d =
             id ? vst_trace_definition(self->handle, id) : NULL;
-        PyObject *entry = d ? entry_of(d) : Py_NewRef(Py_None);
-        if (entry)
+        PyObject *entry = d != NULL ? entry_of(d) : Py_NewRef(Py_None);
+        if (entry != NULL)
             PyList_SET_ITEM(list, (Py_ssize_t)id, entry);
         else
             Py_CLEAR(list);

@@ -11,9 +11,9 @@
 /* VST_E_STATE means here that no memory was recorded. */
 static PyObject *fail(vst_status status, const vst_error *error, PyObject *path)
 {
-    if (PyErr_Occurred() || status != VST_E_STATE)
+    if (PyErr_Occurred() != NULL || status != VST_E_STATE)
         return vpy_raise(status, error, path);
-    if (path)
+    if (path != NULL)
         PyErr_Format(vpy_trace_error,
                      "%s: there are no records of memory in it; record them "
                      "with `vestige memory`, memory.track() or "
@@ -39,7 +39,7 @@ PyObject *vpy_trace_has_memory(PyObject *object, PyObject *unused)
 /* Puts a new reference into a dict or list; false with an exception set. */
 static bool put(PyObject *dict, const char *key, PyObject *value)
 {
-    bool is_put = value && PyDict_SetItemString(dict, key, value) == 0;
+    bool is_put = value != NULL && PyDict_SetItemString(dict, key, value) == 0;
 
     Py_XDECREF(value);
     return is_put;
@@ -47,7 +47,7 @@ static bool put(PyObject *dict, const char *key, PyObject *value)
 
 static bool append(PyObject *list, PyObject *value)
 {
-    bool is_put = value && PyList_Append(list, value) == 0;
+    bool is_put = value != NULL && PyList_Append(list, value) == 0;
 
     Py_XDECREF(value);
     return is_put;
@@ -64,7 +64,7 @@ static PyObject *amounts(const vst_memory_amount *views)
 {
     PyObject *dict = PyDict_New();
 
-    for (int i = 0; dict && i < VST_MEMORY_VIEWS; i++)
+    for (int i = 0; dict != NULL && i < VST_MEMORY_VIEWS; i++)
         if (!put(dict, vst_memory_view_name((vst_memory_view)i),
                  amount(&views[i])))
             Py_CLEAR(dict);
@@ -100,18 +100,18 @@ static bool make_room(made *m, const vst_memory_summary *s)
     m->stacks = calloc(s->node_count + 1, sizeof *m->stacks);
     m->left_out =
         Py_BuildValue("(sssIO)", "[frames left out]", "", "", 0u, Py_False);
-    if (m->frames && m->stacks && m->left_out)
+    if (m->frames != NULL && m->stacks != NULL && m->left_out != NULL)
         return true;
-    if (!PyErr_Occurred())
+    if (PyErr_Occurred() == NULL)
         PyErr_NoMemory();
     return false;
 }
 
 static void free_made(made *m)
 {
-    for (size_t i = 0; m->frames && i < m->summary->frame_count; i++)
+    for (size_t i = 0; m->frames != NULL && i < m->summary->frame_count; i++)
         Py_XDECREF(m->frames[i]);
-    for (size_t i = 0; m->stacks && i < m->summary->node_count; i++)
+    for (size_t i = 0; m->stacks != NULL && i < m->summary->node_count; i++)
         Py_XDECREF(m->stacks[i]);
     Py_XDECREF(m->left_out);
     free(m->frames);
@@ -120,7 +120,7 @@ static void free_made(made *m)
 
 static PyObject *frame_at(made *m, uint32_t index)
 {
-    if (!m->frames[index])
+    if (m->frames[index] == NULL)
         m->frames[index] = frame(&m->summary->frames[index]);
     return Py_XNewRef(m->frames[index]);
 }
@@ -141,7 +141,8 @@ static PyObject *make_stack(made *m, uint32_t node)
     size_t left = depth_of(s, node), at = 0;
     bool cut = left > INNER_MAX + OUTER_MAX;
 
-    for (; list && node != 0; node = s->nodes[node].parent, at++, left--) {
+    for (; list != NULL && node != 0;
+         node = s->nodes[node].parent, at++, left--) {
         if (cut && at >= INNER_MAX && left > OUTER_MAX) {
             if (at == INNER_MAX && PyList_Append(list, m->left_out) < 0)
                 Py_CLEAR(list);
@@ -155,7 +156,7 @@ static PyObject *make_stack(made *m, uint32_t node)
 /* Innermost first. */
 static PyObject *frames(made *m, uint32_t node)
 {
-    if (!m->stacks[node])
+    if (m->stacks[node] == NULL)
         m->stacks[node] = make_stack(m, node);
     return Py_XNewRef(m->stacks[node]);
 }
@@ -212,7 +213,7 @@ static PyObject *one(made *m, bool is_line, uint32_t index)
     const vst_memory_summary *s = m->summary;
     PyObject *dict = PyDict_New();
 
-    if (!dict ||
+    if (dict == NULL ||
         !put(dict, "amounts",
              amounts(is_line ? s->lines[index].own : s->nodes[index].own)) ||
         !(is_line ? put(dict, "frame", frame_at(m, s->lines[index].frame))
@@ -227,17 +228,18 @@ static PyObject *firsts(made *m, bool is_line, size_t rows)
     const vst_memory_summary *s = m->summary;
     size_t count = is_line ? s->line_count : s->node_count;
     ranked *order = malloc((count + 1) * sizeof *order);
-    PyObject *dict = order ? PyDict_New() : PyErr_NoMemory();
+    PyObject *dict = order != NULL ? PyDict_New() : PyErr_NoMemory();
 
-    for (int view = 0; dict && view < VST_MEMORY_VIEWS; view++) {
+    for (int view = 0; dict != NULL && view < VST_MEMORY_VIEWS; view++) {
         size_t found = rank(s, is_line ? of_line : of_node, count, view, order);
         PyObject *list = PyList_New(0);
 
-        for (size_t i = 0; list && i < found && i < rows; i++)
+        for (size_t i = 0; list != NULL && i < found && i < rows; i++)
             if (!append(list, one(m, is_line, order[i].index)))
                 Py_CLEAR(list);
-        if (!list || !put(dict, vst_memory_view_name((vst_memory_view)view),
-                          Py_BuildValue("(nN)", (Py_ssize_t)found, list)))
+        if (list == NULL ||
+            !put(dict, vst_memory_view_name((vst_memory_view)view),
+                 Py_BuildValue("(nN)", (Py_ssize_t)found, list)))
             Py_CLEAR(dict);
     }
     free(order);
@@ -250,7 +252,7 @@ static PyObject *kinds(const vst_memory_summary *s)
 {
     PyObject *dict = PyDict_New();
 
-    for (int i = 0; dict && i < VST_MEMORY_KINDS; i++)
+    for (int i = 0; dict != NULL && i < VST_MEMORY_KINDS; i++)
         if (s->kinds[i].count > 0 &&
             !put(dict, vst_memory_kind_name((vst_memory_kind)i),
                  amount(&s->kinds[i])))
@@ -263,7 +265,7 @@ static PyObject *sizes(const vst_memory_summary *s)
 {
     PyObject *list = PyList_New(0);
 
-    for (int i = 0; list && i < VST_MEMORY_SIZES; i++)
+    for (int i = 0; list != NULL && i < VST_MEMORY_SIZES; i++)
         if (s->sizes[i].count > 0 &&
             !append(list,
                     Py_BuildValue("(KLL)", i == 0 ? 0ull : 1ull << (i - 1),
@@ -277,7 +279,7 @@ static PyObject *points(const vst_memory_point *first, size_t count)
 {
     PyObject *list = PyList_New(0);
 
-    for (size_t i = 0; list && i < count; i++) {
+    for (size_t i = 0; list != NULL && i < count; i++) {
         const vst_memory_point *p = &first[i];
         if (!append(list,
                     Py_BuildValue("(LLLL)", (long long)p->max_ns,
@@ -308,17 +310,18 @@ static PyObject *threads(const vpy_trace *self, const vst_memory_summary *s)
 {
     PyObject *list = PyList_New(0);
 
-    for (size_t i = 0; list && i < s->thread_count; i++) {
+    for (size_t i = 0; list != NULL && i < s->thread_count; i++) {
         const vst_memory_thread_sums *t = &s->threads[i];
         const vst_trace_thread *known =
             vst_trace_thread_find(self->handle, t->thread);
         if (!append(list,
-                    Py_BuildValue("(IKNNN)", t->thread,
-                                  known ? (unsigned long long)known->system_tid
-                                        : 0ull,
-                                  vpy_trace_text(known ? known->name : "",
-                                                 known ? known->name_len : 0),
-                                  amount(&t->allocated), amount(&t->freed))))
+                    Py_BuildValue(
+                        "(IKNNN)", t->thread,
+                        known != NULL ? (unsigned long long)known->system_tid
+                                      : 0ull,
+                        vpy_trace_text(known != NULL ? known->name : "",
+                                       known != NULL ? known->name_len : 0),
+                        amount(&t->allocated), amount(&t->freed))))
             Py_CLEAR(list);
     }
     return list;
@@ -328,7 +331,7 @@ static PyObject *errors(const vst_memory_summary *s)
 {
     PyObject *dict = PyDict_New();
 
-    for (int i = 0; dict && i < VST_MEMORY_VIEWS; i++)
+    for (int i = 0; dict != NULL && i < VST_MEMORY_VIEWS; i++)
         if (!put(dict, vst_memory_view_name((vst_memory_view)i),
                  PyLong_FromLongLong(llround(sqrt(s->count_variance[i])))))
             Py_CLEAR(dict);
@@ -352,7 +355,8 @@ static PyObject *build(const vpy_trace *self, const vst_memory_summary *s,
         "last_ns", (long long)s->last_ns, "peak_ns", (long long)s->peak_ns,
         "stack_count", (Py_ssize_t)s->node_count - 1);
 
-    if (!dict || !make_room(&m, s) || !put(dict, "views", amounts(s->views)) ||
+    if (dict == NULL || !make_room(&m, s) ||
+        !put(dict, "views", amounts(s->views)) ||
         !put(dict, "count_errors", errors(s)) ||
         !put(dict, "allocators", kinds(s)) || !put(dict, "sizes", sizes(s)) ||
         !put(dict, "timeline", points(s->points, s->point_count)) ||
@@ -425,7 +429,7 @@ static PyObject *say(vst_status status, const vst_error *error, PyObject *path,
 {
     if (status == VST_OK)
         return PyLong_FromUnsignedLong(cut_depth);
-    if (status != VST_E_ARGUMENT || PyErr_Occurred())
+    if (status != VST_E_ARGUMENT || PyErr_Occurred() != NULL)
         return status == VST_E_STATE ? fail(status, error, NULL)
                                      : vpy_raise(status, error, path);
     PyErr_Format(PyExc_ValueError,
@@ -459,7 +463,7 @@ PyObject *vpy_export_memory(PyObject *module, PyObject *args, PyObject *kw)
     if (chosen >= 0 && check_temporary(temporary) &&
         (traces = vpy_traces_to_export(list)) != NULL)
         handles = vpy_traces_borrow(traces, progress);
-    if (handles) {
+    if (handles != NULL) {
         size_t count = (size_t)PyTuple_GET_SIZE(traces);
         options.view = (vst_memory_view)chosen;
         options.temporary = (uint32_t)temporary;

@@ -15,14 +15,16 @@ typedef struct wanted {
 static vst_status append_event(void *ctx, const vst_memory_event *event)
 {
     const wanted *w = ctx;
+    PyObject *item;
+    int failed;
 
     if (event->size < w->min_size)
         return VST_OK;
-    PyObject *item = Py_BuildValue(
-        "(sKKLIIIKKd)", vst_memory_kind_name(event->kind), event->address,
-        event->size, event->time_ns, event->thread, event->flags, event->stack,
-        event->serial, event->live_bytes, event->weight);
-    int failed = !item || PyList_Append(w->list, item) < 0;
+    item = Py_BuildValue("(sKKLIIIKKd)", vst_memory_kind_name(event->kind),
+                         event->address, event->size, event->time_ns,
+                         event->thread, event->flags, event->stack,
+                         event->serial, event->live_bytes, event->weight);
+    failed = item == NULL || PyList_Append(w->list, item) < 0;
 
     Py_XDECREF(item);
     return failed ? VST_E_NOMEM : VST_OK;
@@ -35,15 +37,17 @@ static PyObject *memory_events(PyObject *module, PyObject *args)
     PyObject *list;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
+    wanted w;
+    vst_memory_sink sink;
 
     (void)module;
     if (!PyArg_ParseTuple(args, "O!|K:memory_events", vpy_trace_type, &trace,
                           &min_size))
         return NULL;
-    if (!vpy_trace_is_usable(trace) || !(list = PyList_New(0)))
+    if (!vpy_trace_is_usable(trace) || (list = PyList_New(0)) == NULL)
         return NULL;
-    wanted w = {list, min_size};
-    vst_memory_sink sink = {.ctx = &w, .event = append_event};
+    w = (wanted){list, min_size};
+    sink = (vst_memory_sink){.ctx = &w, .event = append_event};
     trace->busy = true;
     status =
         vst_trace_replay_memory(trace->handle, VST_WINDOW_ALL, &sink, &error);
@@ -51,7 +55,8 @@ static PyObject *memory_events(PyObject *module, PyObject *args)
     if (status == VST_OK)
         return list;
     Py_DECREF(list);
-    return PyErr_Occurred() ? NULL : vpy_raise(status, &error, trace->path);
+    return PyErr_Occurred() != NULL ? NULL
+                                    : vpy_raise(status, &error, trace->path);
 }
 
 static PyObject *describe_stack(const vst_trace *trace, vst_stack_id id)
@@ -59,12 +64,12 @@ static PyObject *describe_stack(const vst_trace *trace, vst_stack_id id)
     const vst_stack *stack = vst_trace_stack(trace, id);
     const vst_definition *function;
 
-    if (!stack)
+    if (stack == NULL)
         Py_RETURN_NONE;
     function = stack->kind == VST_STACK_LANGUAGE
                    ? vst_trace_definition(trace, stack->function)
                    : NULL;
-    if (!function)
+    if (function == NULL)
         return Py_BuildValue("(IIIOOiK)", stack->kind, stack->flags,
                              stack->parent, Py_None, Py_None, stack->line,
                              stack->address);
@@ -84,11 +89,11 @@ static PyObject *memory_stacks(PyObject *module, PyObject *object)
         PyErr_SetString(PyExc_TypeError, "not a Trace");
         return NULL;
     }
-    if (!vpy_trace_is_usable(trace) || !(list = PyList_New(0)))
+    if (!vpy_trace_is_usable(trace) || (list = PyList_New(0)) == NULL)
         return NULL;
     for (vst_stack_id id = 0; id <= vst_trace_stack_max(trace->handle); id++) {
         PyObject *item = describe_stack(trace->handle, id);
-        if (!item || PyList_Append(list, item) < 0) {
+        if (item == NULL || PyList_Append(list, item) < 0) {
             Py_XDECREF(item);
             Py_DECREF(list);
             return NULL;

@@ -44,7 +44,7 @@ static vst_status add_pair(void *ctx, uint64_t record, uint64_t id)
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 1024;
         void *grown = realloc(list->of, capacity * sizeof *list->of);
-        if (!grown)
+        if (grown == NULL)
             return VST_E_NOMEM;
         list->of = grown;
         list->capacity = capacity;
@@ -58,10 +58,11 @@ static PyObject *as_dict(const pairs *list)
 {
     PyObject *dict = PyDict_New();
 
-    for (size_t i = 0; dict && i < list->count; i++) {
+    for (size_t i = 0; dict != NULL && i < list->count; i++) {
         PyObject *record = PyLong_FromUnsignedLongLong(list->of[i][0]);
         PyObject *id = PyLong_FromUnsignedLongLong(list->of[i][1]);
-        if (!record || !id || PyDict_SetItem(dict, record, id) < 0)
+        if (record == NULL || id == NULL ||
+            PyDict_SetItem(dict, record, id) < 0)
             Py_CLEAR(dict);
         Py_XDECREF(record);
         Py_XDECREF(id);
@@ -78,14 +79,16 @@ PyObject *vpy_node_ids(PyObject *module, PyObject *args, PyObject *kw)
     pairs found = {NULL, 0, 0};
     vst_status status;
     int all = 1;
+    PyObject *traces;
+    vst_trace **handles;
 
     (void)module;
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$pI:node_ids", names, &list,
                                      &all, &observer))
         return NULL;
-    PyObject *traces = PySequence_Tuple(list);
-    vst_trace **handles = traces ? vpy_traces_borrow(traces, NULL) : NULL;
-    if (handles) {
+    traces = PySequence_Tuple(list);
+    handles = traces != NULL ? vpy_traces_borrow(traces, NULL) : NULL;
+    if (handles != NULL) {
         size_t count = (size_t)PyTuple_GET_SIZE(traces);
         Py_BEGIN_ALLOW_THREADS
         status = vst_traces_node_ids(handles, count, vpy_trace_window(all, -1),

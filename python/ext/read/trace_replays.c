@@ -10,7 +10,7 @@
 void vpy_trace_begin(vpy_trace *self, PyObject *progress)
 {
     self->busy = true;
-    if (progress && progress != Py_None)
+    if (progress != NULL && progress != Py_None)
         vst_trace_set_progress(self->handle, vpy_report_progress, progress);
 }
 
@@ -56,6 +56,8 @@ PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
     uint32_t cut_depth = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
+    vst_export_options options;
+    PyObject *result;
 
     if (!PyArg_ParseTupleAndKeywords(
             args, kw, "O&|$pOpizI:export", names, PyUnicode_FSConverter, &path,
@@ -65,7 +67,7 @@ PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
         Py_DECREF(path);
         return NULL;
     }
-    vst_export_options options = {
+    options = (vst_export_options){
         .window = vpy_trace_window(all, since),
         .tracer = self->tracer,
         .no_memory_events = !memory,
@@ -79,7 +81,7 @@ PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
                               &error);
     Py_END_ALLOW_THREADS
     vpy_trace_end(self);
-    PyObject *result = say_exported(status, &error, path, cut_depth);
+    result = say_exported(status, &error, path, cut_depth);
     Py_DECREF(path);
     return result;
 }
@@ -96,6 +98,8 @@ PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
     uint32_t cut_depth = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
+    PyObject *traces;
+    vst_trace **handles;
 
     (void)module;
     if (!PyArg_ParseTupleAndKeywords(args, kw, "OO&|$pOpzI:export_traces",
@@ -103,9 +107,9 @@ PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
                                      &all, &progress, &memory, &format,
                                      &observer))
         return NULL;
-    PyObject *traces = vpy_traces_to_export(list);
-    vst_trace **handles = traces ? vpy_traces_borrow(traces, progress) : NULL;
-    if (handles) {
+    traces = vpy_traces_to_export(list);
+    handles = traces != NULL ? vpy_traces_borrow(traces, progress) : NULL;
+    if (handles != NULL) {
         size_t count = (size_t)PyTuple_GET_SIZE(traces);
         vst_export_options options = {
             .window = all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
@@ -144,11 +148,13 @@ typedef struct totals {
 static vst_status add_span(void *ctx, const vst_span *span)
 {
     totals *t = ctx;
+    total *sum;
+    int64_t duration;
 
     if (span->id > t->max || span->flags & VST_SPAN_ASYNC)
         return VST_OK;
-    total *sum = &t->of[span->id];
-    int64_t duration = span->end_ns - span->start_ns;
+    sum = &t->of[span->id];
+    duration = span->end_ns - span->start_ns;
     sum->calls += !(span->flags & VST_SPAN_RESUMED);
     sum->self_ns += duration - span->children_ns;
     sum->self_bytes += span->self_bytes;
@@ -165,11 +171,12 @@ PyObject *vpy_trace_name(const vst_definition *d)
     PyObject *name = vpy_trace_text(d->name, d->name_len);
     PyObject *file, *full;
 
-    if (!name || d->kind != VST_DEF_PYTHON)
+    if (name == NULL || d->kind != VST_DEF_PYTHON)
         return name;
     file = vpy_trace_text(d->file + d->file_skip, d->file_len - d->file_skip);
-    full = file ? PyUnicode_FromFormat("%U(%d): %U", file, (int)d->line, name)
-                : NULL;
+    full = file != NULL
+               ? PyUnicode_FromFormat("%U(%d): %U", file, (int)d->line, name)
+               : NULL;
     Py_XDECREF(file);
     Py_DECREF(name);
     return full;
@@ -192,13 +199,14 @@ static PyObject *list_totals(vpy_trace *self, const totals *t, bool memory)
 {
     PyObject *list = PyList_New(0);
 
-    for (vst_id id = 1; list && id <= t->max; id++) {
+    for (vst_id id = 1; list != NULL && id <= t->max; id++) {
         const vst_definition *d = vst_trace_definition(self->handle, id);
         const total *sum = &t->of[id];
-        if (!d || !sum->calls)
+        PyObject *entry;
+        if (d == NULL || !sum->calls)
             continue;
-        PyObject *entry = total_entry(vpy_trace_name(d), sum, memory);
-        if (!entry || PyList_Append(list, entry) < 0)
+        entry = total_entry(vpy_trace_name(d), sum, memory);
+        if (entry == NULL || PyList_Append(list, entry) < 0)
             Py_CLEAR(list);
         Py_XDECREF(entry);
     }
@@ -213,16 +221,18 @@ PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw)
     int all = 0, memory = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
+    totals t;
+    vst_sink sink;
 
     if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pOp:totals", names, &all,
                                      &progress, &memory) ||
         !vpy_trace_is_usable(self))
         return NULL;
-    totals t = {NULL, vst_trace_definition_max(self->handle)};
+    t = (totals){NULL, vst_trace_definition_max(self->handle)};
     t.of = calloc((size_t)t.max + 1, sizeof *t.of);
-    if (!t.of)
+    if (t.of == NULL)
         return PyErr_NoMemory();
-    vst_sink sink = {.ctx = &t, .recursion = true, .span = add_span};
+    sink = (vst_sink){.ctx = &t, .recursion = true, .span = add_span};
     vpy_trace_begin(self, progress);
     Py_BEGIN_ALLOW_THREADS
     status =
@@ -337,8 +347,9 @@ static int fit(const vst_definition *d, const char *name, size_t name_len)
                 d->name_len)) {
         PyObject *shown = vpy_trace_name(d);
         Py_ssize_t size;
-        const char *text = shown ? PyUnicode_AsUTF8AndSize(shown, &size) : NULL;
-        if (!text) /* surrogates do not come out of "replace" */
+        const char *text =
+            shown != NULL ? PyUnicode_AsUTF8AndSize(shown, &size) : NULL;
+        if (text == NULL) /* surrogates do not come out of "replace" */
             level = -1;
         else if (is_text(text, (size_t)size, name, name_len))
             level = 3;
@@ -354,7 +365,7 @@ static bool mark(vpy_trace *self, search *s, const char *name, size_t name_len)
 
     for (vst_id id = 1; id <= s->max; id++) {
         const vst_definition *d = vst_trace_definition(self->handle, id);
-        int level = d ? fit(d, name, name_len) : 0;
+        int level = d != NULL ? fit(d, name, name_len) : 0;
         if (level < 0)
             return false;
         s->wanted[id] = (unsigned char)level;
@@ -370,10 +381,10 @@ static PyObject *list_found(const search *s)
 {
     PyObject *list = PyList_New((Py_ssize_t)s->count);
 
-    for (size_t i = 0; list && i < s->count; i++) {
+    for (size_t i = 0; list != NULL && i < s->count; i++) {
         PyObject *pair = Py_BuildValue("(LL)", (long long)s->found[i].start_ns,
                                        (long long)s->found[i].end_ns);
-        if (!pair)
+        if (pair == NULL)
             Py_CLEAR(list);
         else
             PyList_SET_ITEM(list, (Py_ssize_t)i, pair);
@@ -390,6 +401,7 @@ PyObject *vpy_trace_spans(PyObject *object, PyObject *args, PyObject *kw)
     Py_ssize_t name_len, limit = SPANS_MAX;
     vst_error error = {VST_OK, 0, 0};
     vst_status status = VST_OK;
+    search s;
 
     if (!PyArg_ParseTupleAndKeywords(args, kw, "s#|$nO:spans", names, &name,
                                      &name_len, &limit, &progress) ||
@@ -398,11 +410,11 @@ PyObject *vpy_trace_spans(PyObject *object, PyObject *args, PyObject *kw)
     if (limit < 1 || limit > SPANS_MAX)
         return PyErr_Format(PyExc_ValueError, "limit must be 1 to %d",
                             SPANS_MAX);
-    search s = {.max = vst_trace_definition_max(self->handle),
-                .limit = (size_t)limit};
+    s = (search){.max = vst_trace_definition_max(self->handle),
+                 .limit = (size_t)limit};
     s.wanted = calloc((size_t)s.max + 1, 1);
     s.found = malloc(2 * s.limit * sizeof *s.found);
-    if (!s.wanted || !s.found) {
+    if (s.wanted == NULL || s.found == NULL) {
         PyErr_NoMemory();
     } else if (mark(self, &s, name, (size_t)name_len)) {
         vst_sink sink = {.ctx = &s, .span = find_span};
@@ -425,23 +437,26 @@ PyObject *vpy_trace_names(PyObject *object, PyObject *unused)
 {
     vpy_trace *self = (vpy_trace *)object;
     PyObject *set;
+    vst_id max;
 
     (void)unused;
-    if (!vpy_trace_is_usable(self) || !(set = PySet_New(NULL)))
+    if (!vpy_trace_is_usable(self) || (set = PySet_New(NULL)) == NULL)
         return NULL;
-    vst_id max = vst_trace_definition_max(self->handle);
+    max = vst_trace_definition_max(self->handle);
     for (vst_id id = 1; id <= max; id++) {
         const vst_definition *d = vst_trace_definition(self->handle, id);
         const char *plain;
         size_t length;
-        if (!d || d->kind == VST_DEF_INSTANT || d->kind == VST_DEF_COUNTER)
+        PyObject *name;
+        if (d == NULL || d->kind == VST_DEF_INSTANT ||
+            d->kind == VST_DEF_COUNTER)
             continue;
         plain_name(d, &plain, &length);
-        PyObject *name = vpy_trace_text(plain, length);
-        if (!name || PySet_Add(set, name) < 0)
+        name = vpy_trace_text(plain, length);
+        if (name == NULL || PySet_Add(set, name) < 0)
             Py_CLEAR(set);
         Py_XDECREF(name);
-        if (!set)
+        if (set == NULL)
             return NULL;
     }
     return set;

@@ -19,11 +19,14 @@ typedef struct report {
     const unsigned char *marks; /* by definition id, NULL: all are shown */
     vst_id max;
     bool has_gc, has_threads;
-    vpy_sums sums; /* of functions, if they are asked for */
+    bool folds_imports; /* the tree has no frames of the import system */
+    vpy_sums sums;      /* of functions, if they are asked for */
     vst_contexts *tree;
     vpy_pending pending;
     vpy_pending untimed; /* what has the mark for no time, below what is open */
+    vpy_pending folded;  /* as pending, for the tree that folds imports */
     vpy_waits waits;
+    unsigned char *reasons; /* by definition id: a vst_wait_reason */
     vpy_chosen chosen;
     vpy_thread_sums *threads;
     size_t thread_count;
@@ -34,6 +37,9 @@ typedef struct report {
     size_t spent_count;
     uint32_t reading;
     vpy_collections gc;
+    bool has_notable;
+    vpy_steps steps;
+    vpy_repeats repeats;
 } report;
 
 /* A thread ends, or the replay goes on with another: finds the function that it
@@ -82,12 +88,40 @@ static vpy_thread_sums *sums_of_thread(report *r, uint32_t number)
         if (r->threads[i].number == number)
             return &r->threads[i];
     grown = realloc(r->threads, (r->thread_count + 1) * sizeof *grown);
-    if (!grown)
+    if (grown == NULL)
         return NULL;
     r->threads = grown;
     grown[r->thread_count] = (vpy_thread_sums){
         .number = number, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
     return &grown[r->thread_count++];
+}
+
+static void add_outermost(vpy_thread_sums *sums, const vst_span *span)
+{
+    if (span->running_ns == VST_RUNNING_UNKNOWN) {
+        sums->unknown++;
+    } else {
+        sums->running_ns += span->running_ns;
+        sums->preempted_ns += span->preempted_ns;
+    }
+    if (span->gil_ns == VST_RUNNING_UNKNOWN)
+        sums->unknown_gil++;
+    else
+        sums->gil_ns += span->gil_ns;
+}
+
+/* What each function waits for, by definition id. */
+static bool find_reasons(report *r, const vst_trace *trace)
+{
+    r->reasons = calloc((size_t)r->max + 1, 1);
+    for (vst_id id = 1; r->reasons != NULL && id <= r->max; id++) {
+        const vst_definition *d = vst_trace_definition(trace, id);
+
+        if (d != NULL && d->kind == VST_DEF_NATIVE)
+            r->reasons[id] =
+                (unsigned char)vst_wait_reason_of(d->name, d->name_len);
+    }
+    return r->reasons != NULL;
 }
 
 static vst_status add_to_thread(report *r, const vst_span *span,
@@ -100,13 +134,17 @@ static vst_status add_to_thread(report *r, const vst_span *span,
         r->reading = span->thread;
     }
     sums = sums_of_thread(r, span->thread);
-    if (!sums)
+    if (sums == NULL)
         return VST_E_NOMEM;
     sums->calls += !(span->flags & VST_SPAN_RESUMED);
     if (!(mark & VPY_MARK_NO_TIME)) {
         spend(r, span->id, self_ns);
         sums->self_ns += self_ns;
     }
+    if (span->parent == 0)
+        add_outermost(sums, span);
+    if (r->reasons[span->id] != VST_WAIT_NONE && vst_span_waiting(span) > 0)
+        sums->waited_ns[r->reasons[span->id]] += vst_span_waiting(span);
     if (mark & VPY_MARK_WAITS) {
         sums->waiting_ns += self_ns;
         r->waits.of[span->id].calls += !(span->flags & VST_SPAN_RESUMED);
@@ -134,35 +172,68 @@ static bool shorten(report *r, const vst_span *span, unsigned char mark,
     return true;
 }
 
+/* A span of the tree. Imports are told apart by module. */
+static vst_status add_to_tree(report *r, vst_span *own, int64_t self_ns)
+{
+    uint32_t key = own->flags & VST_SPAN_IMPORT
+                       ? vpy_import_key(own->module, own->import)
+                       : 0;
+
+    if (r->folds_imports && own->flags & VST_SPAN_MACHINERY)
+        return vst_contexts_leave(r->tree, own->depth);
+    own->children_ns = own->end_ns - own->start_ns - self_ns;
+    return vst_contexts_add(r->tree, own, key);
+}
+
+/* The own time of a span in a tree that folds imports: `self_ns` has it where
+ * nothing is folded. */
+static bool fold_time(report *r, const vst_span *span, unsigned char mark,
+                      int64_t *self_ns)
+{
+    return !r->folds_imports ||
+           vpy_pending_end(&r->folded, span,
+                           !(mark & VPY_MARK_LEFT_OUT) &&
+                               !(span->flags & VST_SPAN_MACHINERY),
+                           self_ns);
+}
+
 static vst_status add_span(void *ctx, const vst_span *span)
 {
     report *r = ctx;
     unsigned char mark = 0;
     vst_span own = *span;
     vst_status status = VST_OK;
-    int64_t self_ns;
+    int64_t self_ns, folded_ns;
     bool beside = span->flags & VST_SPAN_ASYNC;
 
     if (span->id > r->max || !vpy_chosen_has(&r->chosen, span->thread))
         return VST_OK;
-    if (r->marks)
+    if (r->marks != NULL)
         mark = r->marks[span->id];
     if (!vpy_pending_end(&r->pending, span, !(mark & VPY_MARK_LEFT_OUT),
                          &self_ns) ||
         !shorten(r, span, mark, &own))
         return VST_E_NOMEM;
+    folded_ns = self_ns;
+    if (!fold_time(r, span, mark, &folded_ns))
+        return VST_E_NOMEM;
     if (r->has_threads && !beside && !(mark & VPY_MARK_LEFT_OUT))
         status = add_to_thread(r, span, mark, self_ns);
     if (status == VST_OK && mark & (VPY_MARK_LEFT_OUT | VPY_MARK_NO_TIME))
-        return r->tree && !beside ? vst_contexts_leave(r->tree, span->depth)
-                                  : VST_OK;
+        return r->tree != NULL && !beside
+                   ? vst_contexts_leave(r->tree, span->depth)
+                   : VST_OK;
+    if (r->has_notable && mark & VPY_MARK_STEP)
+        vpy_steps_add(&r->steps, span);
+    if (r->has_notable && !vpy_repeats_add(&r->repeats, span))
+        return VST_E_NOMEM;
     own.children_ns = own.end_ns - own.start_ns - self_ns;
-    if (r->sums.of && !beside)
+    if (r->sums.of != NULL && !beside)
         vpy_sums_add(&r->sums, &own, self_ns);
     if (r->has_gc && mark & VPY_MARK_GC)
         vpy_collections_add(&r->gc, span);
-    if (r->tree && status == VST_OK)
-        status = vst_contexts_add(r->tree, &own, 0);
+    if (r->tree != NULL && status == VST_OK)
+        status = add_to_tree(r, &own, folded_ns);
     return status;
 }
 
@@ -172,14 +243,15 @@ static vst_status leave(void *ctx, uint32_t depth)
 
     vpy_pending_leave(&r->pending, depth);
     vpy_pending_leave(&r->untimed, depth);
-    return r->tree ? vst_contexts_leave(r->tree, depth) : VST_OK;
+    vpy_pending_leave(&r->folded, depth);
+    return r->tree != NULL ? vst_contexts_leave(r->tree, depth) : VST_OK;
 }
 
 /* ---- what Python gets -------------------------------------------------- */
 
 static bool put(PyObject *dict, const char *key, PyObject *value)
 {
-    bool done = value && PyDict_SetItemString(dict, key, value) == 0;
+    bool done = value != NULL && PyDict_SetItemString(dict, key, value) == 0;
 
     Py_XDECREF(value);
     return done;
@@ -190,16 +262,21 @@ static PyObject *build(report *r, const vst_context_row *rows, size_t count,
 {
     PyObject *dict = PyDict_New();
     bool done =
-        dict &&
-        (!r->sums.of || put(dict, "functions", vpy_sums_list(&r->sums))) &&
-        (!r->tree || put(dict, "tree", vpy_tree_list(rows, count, min_ns))) &&
+        dict != NULL &&
+        (r->sums.of == NULL ||
+         put(dict, "functions", vpy_sums_list(&r->sums))) &&
+        (r->tree == NULL ||
+         put(dict, "tree", vpy_tree_list(rows, count, min_ns))) &&
         (!r->has_threads ||
          put(dict, "threads",
              vpy_thread_sums_list(r->threads, r->thread_count))) &&
         (!r->has_threads ||
          put(dict, "waits", vpy_waits_list(&r->waits, r->max))) &&
         (!r->has_gc || put(dict, "gc", vpy_collections_dict(&r->gc))) &&
-        (!r->has_gc || !r->tree ||
+        (!r->has_notable || put(dict, "steps", vpy_steps_tuple(&r->steps))) &&
+        (!r->has_notable ||
+         put(dict, "repeats", vpy_repeats_list(&r->repeats))) &&
+        (!r->has_gc || r->tree == NULL ||
          put(dict, "gc_in", vpy_gc_callers(rows, count, r->marks)));
 
     if (!done)
@@ -214,7 +291,8 @@ static bool set_up(report *r, const vpy_trace *self, int functions, int spread,
     r->own = calloc((size_t)r->max + 1, sizeof *r->own);
     r->spent = calloc((size_t)r->max + 1, sizeof *r->spent);
     r->waits.of = calloc((size_t)r->max + 1, sizeof *r->waits.of);
-    if (!r->own || !r->spent || !r->waits.of)
+    if (r->own == NULL || r->spent == NULL || r->waits.of == NULL ||
+        !find_reasons(r, self->handle))
         return false;
     if (functions && !vpy_sums_make(&r->sums, r->max, spread))
         return false;
@@ -225,9 +303,12 @@ static void free_report(report *r)
 {
     vst_contexts_destroy(r->tree);
     vpy_sums_free(&r->sums);
+    vpy_repeats_free(&r->repeats);
     free(r->pending.levels);
     free(r->untimed.levels);
+    free(r->folded.levels);
     free(r->waits.of);
+    free(r->reasons);
     free(r->chosen.numbers);
     free(r->threads);
     free(r->own);
@@ -237,12 +318,14 @@ static void free_report(report *r)
 /* All that was asked for, of all windows. */
 PyObject *vpy_trace_report(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"functions", "spread", "tree",         "threads",
-                            "gc",        "marks",  "only_threads", "min_ns",
-                            "progress",  NULL};
+    static char *names[] = {"functions",    "spread",  "tree",
+                            "threads",      "gc",      "marks",
+                            "only_threads", "min_ns",  "progress",
+                            "fold_imports", "notable", NULL};
     vpy_trace *self = (vpy_trace *)object;
     PyObject *progress = NULL, *result = NULL, *marks = NULL, *only = NULL;
-    int functions = 0, spread = 0, tree = 0, threads = 0, gc = 0;
+    int functions = 0, spread = 0, tree = 0, threads = 0, gc = 0, fold = 0;
+    int notable = 0;
     long long min_ns = 0;
     report r = {.marks = NULL};
     const vst_context_row *rows = NULL;
@@ -250,33 +333,39 @@ PyObject *vpy_trace_report(PyObject *object, PyObject *args, PyObject *kw)
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pppppSOLO:report", names,
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pppppSOLOpp:report", names,
                                      &functions, &spread, &tree, &threads, &gc,
-                                     &marks, &only, &min_ns, &progress) ||
+                                     &marks, &only, &min_ns, &progress, &fold,
+                                     &notable) ||
         !vpy_trace_is_usable(self) || !vpy_chosen_set(&r.chosen, only))
         return NULL;
-    if (marks && (size_t)PyBytes_GET_SIZE(marks) <=
-                     vst_trace_definition_max(self->handle)) {
+    if (marks != NULL && (size_t)PyBytes_GET_SIZE(marks) <=
+                             vst_trace_definition_max(self->handle)) {
         PyErr_SetString(PyExc_ValueError,
                         "marks has fewer items than there are definitions");
     } else if (!set_up(&r, self, functions, spread, tree)) {
         PyErr_NoMemory();
     } else {
-        r.marks =
-            marks ? (const unsigned char *)PyBytes_AS_STRING(marks) : NULL;
+        vst_sink sink;
+
+        r.marks = marks != NULL
+                      ? (const unsigned char *)PyBytes_AS_STRING(marks)
+                      : NULL;
         r.has_threads = threads;
         r.has_gc = gc;
-        vst_sink sink = {.ctx = &r,
-                         .recursion = functions,
-                         .no_args = !gc,
-                         .span = add_span,
-                         .leave = leave};
+        r.folds_imports = fold && tree;
+        r.has_notable = notable;
+        sink = (vst_sink){.ctx = &r,
+                          .recursion = functions,
+                          .no_args = !gc && !notable,
+                          .span = add_span,
+                          .leave = leave};
         vpy_trace_begin(self, progress);
         Py_BEGIN_ALLOW_THREADS
         status = vst_trace_replay(self->handle, VST_WINDOW_ALL, self->tracer,
                                   &sink, &error);
         end_thread(&r);
-        if (status == VST_OK && r.tree)
+        if (status == VST_OK && r.tree != NULL)
             status = vst_contexts_finish(r.tree, &rows, &count);
         Py_END_ALLOW_THREADS
         vpy_trace_end(self);
@@ -301,4 +390,24 @@ PyObject *vpy_trace_functions(PyObject *object, PyObject *unused)
 {
     (void)unused;
     return vpy_trace_by_id(object, whole_of);
+}
+
+/* Of the last item of a row of the tree, which is not 0. */
+PyObject *vpy_trace_import_name(PyObject *object, PyObject *args)
+{
+    vpy_trace *self = (vpy_trace *)object;
+    PyObject *text, *shown;
+    char name[VST_IMPORT_NAME_MAX];
+    unsigned key;
+    size_t length;
+
+    if (!PyArg_ParseTuple(args, "I:import_name", &key) ||
+        !vpy_trace_is_usable(self))
+        return NULL;
+    length = vst_import_name(self->handle, (vst_import)(key & VPY_IMPORT_MASK),
+                             key >> VPY_IMPORT_BITS, name);
+    text = vpy_trace_text(name, length);
+    shown = text != NULL ? PyUnicode_FromFormat("import %U", text) : NULL;
+    Py_XDECREF(text);
+    return shown;
 }

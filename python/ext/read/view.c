@@ -6,14 +6,14 @@
 
 bool vpy_view_is_usable(const vpy_view *self)
 {
-    if (!self->handle)
+    if (self->handle == NULL)
         PyErr_SetString(PyExc_RuntimeError, "the view is not open");
     return self->handle != NULL;
 }
 
 bool vpy_view_append(PyObject *list, PyObject *item)
 {
-    bool failed = !item || PyList_Append(list, item) < 0;
+    bool failed = item == NULL || PyList_Append(list, item) < 0;
 
     Py_XDECREF(item);
     return !failed;
@@ -23,32 +23,34 @@ bool vpy_view_append(PyObject *list, PyObject *item)
 
 static int view_init(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"path",     "index",   "keep",
-                            "progress", "workers", NULL};
+    static char *names[] = {"path",    "index",        "keep", "progress",
+                            "workers", "fold_imports", NULL};
     vpy_view *self = (vpy_view *)object;
     PyObject *index = NULL, *index_bytes = NULL, *progress = NULL;
-    int keep = 1;
+    int keep = 1, fold = 0;
     unsigned workers = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
+    vst_view_options options;
 
-    if (self->handle || self->path) {
+    if (self->handle != NULL || self->path != NULL) {
         PyErr_SetString(PyExc_RuntimeError, "the view is open already");
         return -1;
     }
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$OpOI:View", names,
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$OpOIp:View", names,
                                      PyUnicode_FSConverter, &self->path, &index,
-                                     &keep, &progress, &workers))
+                                     &keep, &progress, &workers, &fold))
         return -1;
-    if (index && index != Py_None &&
+    if (index != NULL && index != Py_None &&
         !PyUnicode_FSConverter(index, &index_bytes))
         return -1;
-    vst_view_options options = {
-        .index = index_bytes ? PyBytes_AS_STRING(index_bytes) : NULL,
+    options = (vst_view_options){
+        .index = index_bytes != NULL ? PyBytes_AS_STRING(index_bytes) : NULL,
         .no_file = !keep,
         .workers = workers,
+        .fold_imports = fold,
     };
-    if (progress && progress != Py_None) {
+    if (progress != NULL && progress != Py_None) {
         options.progress = vpy_report_progress;
         options.progress_ctx = progress;
     }
@@ -69,7 +71,7 @@ static void view_dealloc(PyObject *object)
     vpy_view *self = (vpy_view *)object;
     PyTypeObject *type = Py_TYPE(object);
 
-    if (self->handle)
+    if (self->handle != NULL)
         vst_view_close(self->handle);
     Py_CLEAR(self->path);
     type->tp_free(object);
@@ -91,8 +93,8 @@ static PyObject *view_info(PyObject *object, PyObject *unused)
         (unsigned long long)info.records, "spans",
         (unsigned long long)info.spans, "index_bytes",
         (unsigned long long)info.index_bytes, "index_path",
-        info.index_path ? PyUnicode_DecodeFSDefault(info.index_path)
-                        : Py_NewRef(Py_None),
+        info.index_path != NULL ? PyUnicode_DecodeFSDefault(info.index_path)
+                                : Py_NewRef(Py_None),
         "built", info.built ? Py_True : Py_False, "clean",
         info.trace.clean ? Py_True : Py_False, "damaged_at",
         (unsigned long long)info.trace.damaged_at, "lost",
@@ -106,7 +108,7 @@ static PyObject *view_threads(PyObject *object, PyObject *unused)
     PyObject *list;
 
     (void)unused;
-    if (!vpy_view_is_usable(self) || !(list = PyList_New(0)))
+    if (!vpy_view_is_usable(self) || (list = PyList_New(0)) == NULL)
         return NULL;
     for (size_t i = 0; i < vst_view_thread_count(self->handle); i++) {
         vst_view_thread t;
@@ -135,7 +137,7 @@ static PyObject *view_set_offset(PyObject *object, PyObject *ns)
     long long offset = PyLong_AsLongLong(ns);
     vst_status status;
 
-    if ((offset == -1 && PyErr_Occurred()) || !vpy_view_is_usable(self))
+    if ((offset == -1 && PyErr_Occurred() != NULL) || !vpy_view_is_usable(self))
         return NULL;
     if (self->users) {
         PyErr_SetString(PyExc_RuntimeError, "another thread uses this view");
@@ -213,11 +215,5 @@ static PyType_Spec view_spec = {
 
 int vpy_view_init(PyObject *module)
 {
-    PyObject *type = PyType_FromModuleAndSpec(module, &view_spec, NULL);
-
-    if (!type)
-        return -1;
-    int failed = PyModule_AddType(module, (PyTypeObject *)type);
-    Py_DECREF(type);
-    return failed;
+    return vpy_type_add(module, &view_spec);
 }

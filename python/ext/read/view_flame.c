@@ -21,8 +21,9 @@ static bool keep_largest(vst_view_flame_row *rows, size_t count, size_t limit)
     int64_t *totals = malloc(count * sizeof *totals);
     int64_t *moved = malloc(count * sizeof *moved);
     size_t equal = limit, to = 0; /* how many of the least total stay */
+    int64_t least;
 
-    if (!totals || !moved) {
+    if (totals == NULL || moved == NULL) {
         free(totals);
         free(moved);
         return false;
@@ -30,7 +31,7 @@ static bool keep_largest(vst_view_flame_row *rows, size_t count, size_t limit)
     for (size_t i = 0; i < count; i++)
         totals[i] = rows[i].total_ns;
     qsort(totals, count, sizeof *totals, compare_totals);
-    int64_t least = totals[limit - 1];
+    least = totals[limit - 1];
     for (size_t i = 0; i < limit && totals[i] > least; i++)
         equal--;
     for (size_t i = 0; i < count; i++) {
@@ -55,17 +56,18 @@ PyObject *vpy_flame_rows(vst_view_flame_row *rows, size_t count, size_t limit)
     if (kept < count && !keep_largest(rows, count, limit))
         return PyErr_NoMemory();
     list = PyList_New((Py_ssize_t)kept);
-    for (size_t i = 0; list && i < kept; i++) {
+    for (size_t i = 0; list != NULL && i < kept; i++) {
         PyObject *row = Py_BuildValue(
             "(LIKLLK)", (long long)rows[i].parent, rows[i].id,
             (unsigned long long)rows[i].count, (long long)rows[i].self_ns,
             (long long)rows[i].total_ns,
             (unsigned long long)rows[i].self_bytes);
-        if (!row)
+        if (row == NULL)
             Py_CLEAR(list);
         else
             PyList_SET_ITEM(list, (Py_ssize_t)i, row);
     }
-    return list ? Py_BuildValue("(Nn)", list, (Py_ssize_t)(count - kept))
-                : NULL;
+    return list != NULL
+               ? Py_BuildValue("(Nn)", list, (Py_ssize_t)(count - kept))
+               : NULL;
 }

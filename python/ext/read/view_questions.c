@@ -20,18 +20,18 @@ static uint32_t *to_numbers(PyObject *object, size_t *count)
         PySequence_Fast(object, "a sequence of numbers is needed");
     uint32_t *numbers;
 
-    if (!items)
+    if (items == NULL)
         return NULL;
     *count = (size_t)PySequence_Fast_GET_SIZE(items);
     numbers = calloc(*count + 1, sizeof *numbers);
-    if (!numbers)
+    if (numbers == NULL)
         PyErr_NoMemory();
-    for (size_t i = 0; numbers && i < *count; i++) {
+    for (size_t i = 0; numbers != NULL && i < *count; i++) {
         PyObject *item = PySequence_Fast_GET_ITEM(items, (Py_ssize_t)i);
         unsigned long number = PyLong_AsUnsignedLong(item);
-        if (number > UINT32_MAX && !PyErr_Occurred())
+        if (number > UINT32_MAX && PyErr_Occurred() == NULL)
             PyErr_SetString(PyExc_OverflowError, "number is too big");
-        if (PyErr_Occurred()) {
+        if (PyErr_Occurred() != NULL) {
             free(numbers);
             numbers = NULL;
         } else {
@@ -42,35 +42,54 @@ static uint32_t *to_numbers(PyObject *object, size_t *count)
     return numbers;
 }
 
-static bool set_threads(question *q, PyObject *threads)
+/* Converters for PyArg_ParseTuple's "O&": a time, and the threads, functions
+ * and progress of a question. */
+static int to_time(PyObject *object, void *time_ns)
 {
-    if (!threads || threads == Py_None)
-        return true;
+    long long number = PyLong_AsLongLong(object);
+
+    *(int64_t *)time_ns = number;
+    return number != -1 || PyErr_Occurred() == NULL;
+}
+
+static int to_threads(PyObject *threads, void *to)
+{
+    question *q = to;
+
+    if (threads == Py_None)
+        return 1;
     q->threads = to_numbers(threads, &q->range.thread_count);
     q->range.threads = q->threads;
     return q->threads != NULL;
 }
 
-static bool set_ids(question *q, PyObject *ids)
+static int to_ids(PyObject *ids, void *to)
 {
+    question *q = to;
     PyObject *list = PySequence_List(ids);
 
-    if (list)
+    if (list != NULL)
         q->ids = to_numbers(list, &q->id_count);
     Py_XDECREF(list);
     return q->ids != NULL;
 }
 
-static void set_progress(question *q, PyObject *progress)
+static int to_progress(PyObject *progress, void *to)
 {
-    if (progress && progress != Py_None) {
+    question *q = to;
+
+    if (progress != Py_None) {
         q->range.progress = vpy_report_progress;
         q->range.progress_ctx = progress;
     }
+    return 1;
 }
 
-static bool check_range(const question *q, bool pixels)
+/* Whether it can be asked; else with an exception set. */
+static bool check(const vpy_view *self, const question *q, bool pixels)
 {
+    if (!vpy_view_is_usable(self))
+        return false;
     if (q->range.to_ns <= q->range.from_ns) {
         PyErr_SetString(PyExc_ValueError, "a range must end after it begins");
         return false;
@@ -90,6 +109,19 @@ static void question_free(question *q)
     free(q->ids);
 }
 
+/* From here to answer_end() the view is in use, without the GIL. */
+static PyThreadState *answer_begin(vpy_view *self)
+{
+    self->users++;
+    return PyEval_SaveThread();
+}
+
+static void answer_end(vpy_view *self, PyThreadState *saved)
+{
+    PyEval_RestoreThread(saved);
+    self->users--;
+}
+
 /* ---- questions ---------------------------------------------------------- */
 
 PyObject *vpy_view_window(PyObject *object, PyObject *args, PyObject *kw)
@@ -97,39 +129,34 @@ PyObject *vpy_view_window(PyObject *object, PyObject *args, PyObject *kw)
     static char *names[] = {"from_ns", "to_ns",     "pixels",
                             "threads", "max_depth", NULL};
     vpy_view *self = (vpy_view *)object;
-    PyObject *threads = NULL, *result = NULL;
+    PyObject *result = NULL;
     vst_error error = {VST_OK, 0, 0};
-    long long from_ns, to_ns;
     question q = {0};
-    void *bytes = NULL;
-    size_t count = 0;
-    vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "LLI|$OI:window", names,
-                                     &from_ns, &to_ns, &q.range.pixels,
-                                     &threads, &q.range.max_depth))
-        return NULL;
-    q.range.from_ns = from_ns;
-    q.range.to_ns = to_ns;
-    if (!vpy_view_is_usable(self) || !check_range(&q, true) ||
-        !set_threads(&q, threads))
-        return NULL;
-    self->users++;
-    Py_BEGIN_ALLOW_THREADS
-    status = vst_view_window(self->handle, &q.range, &bytes, &count, &error);
-    Py_END_ALLOW_THREADS
-    self->users--;
-    result = status == VST_OK
-                 ? PyBytes_FromStringAndSize(bytes, (Py_ssize_t)count)
-                 : vpy_raise(status, &error, self->path);
-    free(bytes);
+    if (PyArg_ParseTupleAndKeywords(args, kw, "O&O&I|$O&I:window", names,
+                                    to_time, &q.range.from_ns, to_time,
+                                    &q.range.to_ns, &q.range.pixels, to_threads,
+                                    &q, &q.range.max_depth) &&
+        check(self, &q, true)) {
+        void *bytes = NULL;
+        size_t count = 0;
+        PyThreadState *saved = answer_begin(self);
+        vst_status status =
+            vst_view_window(self->handle, &q.range, &bytes, &count, &error);
+
+        answer_end(self, saved);
+        result = status == VST_OK
+                     ? PyBytes_FromStringAndSize(bytes, (Py_ssize_t)count)
+                     : vpy_raise(status, &error, self->path);
+        free(bytes);
+    }
     question_free(&q);
     return result;
 }
 
 static PyObject *text_or_none(const char *text, size_t length)
 {
-    if (!text)
+    if (text == NULL)
         Py_RETURN_NONE;
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)length, "replace");
 }
@@ -138,7 +165,7 @@ static PyObject *to_parents(const vst_view_span *span)
 {
     PyObject *list = PyList_New(0);
 
-    for (size_t i = 0; list && i < span->parent_count; i++) {
+    for (size_t i = 0; list != NULL && i < span->parent_count; i++) {
         const vst_view_parent *parent = &span->parents[i];
         if (!vpy_view_append(list, Py_BuildValue("(ILL)", parent->id,
                                                  (long long)parent->start_ns,
@@ -154,19 +181,19 @@ PyObject *vpy_view_span_at(PyObject *object, PyObject *args)
     vst_error error = {VST_OK, 0, 0};
     vst_view_span span = {0};
     unsigned thread, depth;
-    long long time_ns;
+    int64_t time_ns;
+    PyThreadState *saved;
     vst_status status;
     PyObject *result;
 
-    if (!PyArg_ParseTuple(args, "IIL:span_at", &thread, &depth, &time_ns) ||
+    if (!PyArg_ParseTuple(args, "IIO&:span_at", &thread, &depth, to_time,
+                          &time_ns) ||
         !vpy_view_is_usable(self))
         return NULL;
-    self->users++;
-    Py_BEGIN_ALLOW_THREADS
+    saved = answer_begin(self);
     status =
         vst_view_span_at(self->handle, thread, depth, time_ns, &span, &error);
-    Py_END_ALLOW_THREADS
-    self->users--;
+    answer_end(self, saved);
     if (status == VST_E_ARGUMENT)
         Py_RETURN_NONE;
     if (status != VST_OK)
@@ -191,32 +218,26 @@ PyObject *vpy_view_flame(PyObject *object, PyObject *args, PyObject *kw)
     static char *names[] = {"from_ns", "to_ns",    "threads",
                             "limit",   "progress", NULL};
     vpy_view *self = (vpy_view *)object;
-    PyObject *threads = NULL, *progress = NULL, *result;
+    PyObject *result = NULL;
     vst_error error = {VST_OK, 0, 0};
-    vst_view_flame_row *rows = NULL;
-    long long from_ns, to_ns;
-    question q = {0};
-    size_t count = 0;
     unsigned limit = 0;
-    vst_status status;
+    question q = {0};
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "LL|$OIO:flame", names, &from_ns,
-                                     &to_ns, &threads, &limit, &progress))
-        return NULL;
-    q.range.from_ns = from_ns;
-    q.range.to_ns = to_ns;
-    set_progress(&q, progress);
-    if (!vpy_view_is_usable(self) || !check_range(&q, false) ||
-        !set_threads(&q, threads))
-        return NULL;
-    self->users++;
-    Py_BEGIN_ALLOW_THREADS
-    status = vst_view_flame(self->handle, &q.range, &rows, &count, &error);
-    Py_END_ALLOW_THREADS
-    self->users--;
-    result = status == VST_OK ? vpy_flame_rows(rows, count, limit)
-                              : vpy_raise(status, &error, self->path);
-    free(rows);
+    if (PyArg_ParseTupleAndKeywords(
+            args, kw, "O&O&|$O&IO&:flame", names, to_time, &q.range.from_ns,
+            to_time, &q.range.to_ns, to_threads, &q, &limit, to_progress, &q) &&
+        check(self, &q, false)) {
+        vst_view_flame_row *rows = NULL;
+        size_t count = 0;
+        PyThreadState *saved = answer_begin(self);
+        vst_status status =
+            vst_view_flame(self->handle, &q.range, &rows, &count, &error);
+
+        answer_end(self, saved);
+        result = status == VST_OK ? vpy_flame_rows(rows, count, limit)
+                                  : vpy_raise(status, &error, self->path);
+        free(rows);
+    }
     question_free(&q);
     return result;
 }
@@ -226,31 +247,25 @@ PyObject *vpy_view_find(PyObject *object, PyObject *args, PyObject *kw)
     static char *names[] = {"ids",     "from_ns",  "to_ns", "pixels",
                             "threads", "progress", NULL};
     vpy_view *self = (vpy_view *)object;
-    PyObject *ids, *threads = NULL, *progress = NULL, *result = NULL;
+    PyObject *result = NULL;
     vst_error error = {VST_OK, 0, 0};
-    long long from_ns, to_ns;
     question q = {0};
-    vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "OLLI|$OO:find", names, &ids,
-                                     &from_ns, &to_ns, &q.range.pixels,
-                                     &threads, &progress))
-        return NULL;
-    q.range.from_ns = from_ns;
-    q.range.to_ns = to_ns;
-    set_progress(&q, progress);
-    if (vpy_view_is_usable(self) && check_range(&q, true) && set_ids(&q, ids) &&
-        set_threads(&q, threads))
+    if (PyArg_ParseTupleAndKeywords(args, kw, "O&O&O&I|$O&O&:find", names,
+                                    to_ids, &q, to_time, &q.range.from_ns,
+                                    to_time, &q.range.to_ns, &q.range.pixels,
+                                    to_threads, &q, to_progress, &q) &&
+        check(self, &q, true))
         result = PyBytes_FromStringAndSize(
             NULL, (Py_ssize_t)(q.range.pixels * sizeof(uint32_t)));
-    if (result) {
+    if (result != NULL) {
         uint32_t *counts = (uint32_t *)(void *)PyBytes_AS_STRING(result);
         vst_view_ids wanted = {q.ids, q.id_count};
-        self->users++;
-        Py_BEGIN_ALLOW_THREADS
-        status = vst_view_find(self->handle, &q.range, &wanted, counts, &error);
-        Py_END_ALLOW_THREADS
-        self->users--;
+        PyThreadState *saved = answer_begin(self);
+        vst_status status =
+            vst_view_find(self->handle, &q.range, &wanted, counts, &error);
+
+        answer_end(self, saved);
         if (status != VST_OK) {
             Py_CLEAR(result);
             vpy_raise(status, &error, self->path);
@@ -260,39 +275,37 @@ PyObject *vpy_view_find(PyObject *object, PyObject *args, PyObject *kw)
     return result;
 }
 
+/* One thread, or None. */
+static int to_thread(PyObject *thread, void *to)
+{
+    PyObject *one = thread != Py_None ? PyTuple_Pack(1, thread) : NULL;
+    int done = one != NULL ? to_threads(one, to) : thread == Py_None;
+
+    Py_XDECREF(one);
+    return done;
+}
+
 PyObject *vpy_view_next(PyObject *object, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"ids",  "thread",   "after_ns",
                             "back", "progress", NULL};
     vpy_view *self = (vpy_view *)object;
-    PyObject *ids, *thread, *progress = NULL, *result = NULL;
+    PyObject *result = NULL;
     vst_error error = {VST_OK, 0, 0};
-    vst_view_span span = {0};
-    long long after_ns;
     question q = {0};
     int back = 0;
-    vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "OOL|$pO:next", names, &ids,
-                                     &thread, &after_ns, &back, &progress))
-        return NULL;
-    q.range.from_ns = after_ns;
-    set_progress(&q, progress);
-    if (thread != Py_None) {
-        PyObject *one = PyTuple_Pack(1, thread);
-        bool set = one && set_threads(&q, one);
-        Py_XDECREF(one);
-        if (!set)
-            return NULL;
-    }
-    if (vpy_view_is_usable(self) && set_ids(&q, ids)) {
+    if (PyArg_ParseTupleAndKeywords(args, kw, "O&O&O&|$pO&:next", names, to_ids,
+                                    &q, to_thread, &q, to_time,
+                                    &q.range.from_ns, &back, to_progress, &q) &&
+        vpy_view_is_usable(self)) {
         vst_view_ids wanted = {q.ids, q.id_count};
-        self->users++;
-        Py_BEGIN_ALLOW_THREADS
-        status =
+        vst_view_span span = {0};
+        PyThreadState *saved = answer_begin(self);
+        vst_status status =
             vst_view_next(self->handle, &q.range, &wanted, back, &span, &error);
-        Py_END_ALLOW_THREADS
-        self->users--;
+
+        answer_end(self, saved);
         if (status == VST_OK)
             result = Py_BuildValue("{s:I,s:I,s:L,s:L,s:I}", "thread",
                                    span.thread, "depth", span.depth, "start_ns",
@@ -330,33 +343,25 @@ PyObject *vpy_view_counters(PyObject *object, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"from_ns", "to_ns", "pixels", "progress", NULL};
     vpy_view *self = (vpy_view *)object;
-    PyObject *progress = NULL, *result = NULL;
+    PyObject *result;
     vst_error error = {VST_OK, 0, 0};
     vst_view_series *series = NULL;
-    long long from_ns, to_ns;
-    question q = {0};
     size_t count = 0;
+    PyThreadState *saved;
     vst_status status;
+    question q = {0};
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "LLI|$O:counters", names,
-                                     &from_ns, &to_ns, &q.range.pixels,
-                                     &progress))
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kw, "O&O&I|$O&:counters", names, to_time, &q.range.from_ns,
+            to_time, &q.range.to_ns, &q.range.pixels, to_progress, &q) ||
+        !check(self, &q, true))
         return NULL;
-    q.range.from_ns = from_ns;
-    q.range.to_ns = to_ns;
-    set_progress(&q, progress);
-    if (!vpy_view_is_usable(self) || !check_range(&q, true))
-        return NULL;
-    self->users++;
-    Py_BEGIN_ALLOW_THREADS
+    saved = answer_begin(self);
     status = vst_view_counters(self->handle, &q.range, &series, &count, &error);
-    Py_END_ALLOW_THREADS
-    self->users--;
-    if (status != VST_OK)
-        vpy_raise(status, &error, self->path);
-    else
-        result = PyList_New(0);
-    for (size_t i = 0; result && i < count; i++)
+    answer_end(self, saved);
+    result = status == VST_OK ? PyList_New(0)
+                              : vpy_raise(status, &error, self->path);
+    for (size_t i = 0; result != NULL && i < count; i++)
         if (!vpy_view_append(result, to_series(&series[i])))
             Py_CLEAR(result);
     vst_view_series_free(series, count);
@@ -367,30 +372,24 @@ PyObject *vpy_view_losses(PyObject *object, PyObject *args)
 {
     static const char *const kinds[] = {"", "lost", "gap", "dropped"};
     vpy_view *self = (vpy_view *)object;
-    PyObject *result = NULL;
+    PyObject *result;
     vst_error error = {VST_OK, 0, 0};
     vst_loss *losses = NULL;
-    long long from_ns, to_ns;
-    question q = {0};
     size_t count = 0;
+    PyThreadState *saved;
     vst_status status;
+    question q = {0};
 
-    if (!PyArg_ParseTuple(args, "LL:losses", &from_ns, &to_ns))
+    if (!PyArg_ParseTuple(args, "O&O&:losses", to_time, &q.range.from_ns,
+                          to_time, &q.range.to_ns) ||
+        !check(self, &q, false))
         return NULL;
-    q.range.from_ns = from_ns;
-    q.range.to_ns = to_ns;
-    if (!vpy_view_is_usable(self) || !check_range(&q, false))
-        return NULL;
-    self->users++;
-    Py_BEGIN_ALLOW_THREADS
+    saved = answer_begin(self);
     status = vst_view_losses(self->handle, &q.range, &losses, &count, &error);
-    Py_END_ALLOW_THREADS
-    self->users--;
-    if (status != VST_OK)
-        vpy_raise(status, &error, self->path);
-    else
-        result = PyList_New(0);
-    for (size_t i = 0; result && i < count; i++)
+    answer_end(self, saved);
+    result = status == VST_OK ? PyList_New(0)
+                              : vpy_raise(status, &error, self->path);
+    for (size_t i = 0; result != NULL && i < count; i++)
         if (!vpy_view_append(
                 result, Py_BuildValue("{s:I,s:s,s:L,s:L,s:K}", "thread",
                                       losses[i].thread, "kind",

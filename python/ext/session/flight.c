@@ -48,7 +48,7 @@ static bool take_trigger(vpy_flight *self, PyObject *item,
         return true;
     }
     copy = strdup(name);
-    if (!copy) {
+    if (copy == NULL) {
         PyErr_NoMemory();
         return false;
     }
@@ -66,7 +66,7 @@ static bool take_triggers(vpy_flight *self, PyObject *items,
 
     self->triggers.slow = calloc(count + 1, sizeof *self->triggers.slow);
     self->triggers.raises = calloc(count + 1, sizeof *self->triggers.raises);
-    if (!self->triggers.slow || !self->triggers.raises) {
+    if (self->triggers.slow == NULL || self->triggers.raises == NULL) {
         PyErr_NoMemory();
         return false;
     }
@@ -79,7 +79,7 @@ static bool take_triggers(vpy_flight *self, PyObject *items,
 
 void vpy_flight_destroy(vpy_flight *self)
 {
-    if (!self)
+    if (self == NULL)
         return;
     vpy_flight_end(self);
     vst_flight_destroy(self->core);
@@ -102,6 +102,9 @@ vpy_flight *vpy_flight_create(PyObject *args, PyObject *kw)
     int signal_number = 0, overwrite = 0;
     const char *signal_name = "";
     unsigned long long window_ns = 0;
+    vpy_flight *self;
+    vst_status status;
+    size_t count;
 
     if (!PyArg_ParseTupleAndKeywords(
             args, kw, "O&O!$(is)pIK:arm", names, PyUnicode_FSConverter, &stem,
@@ -110,10 +113,10 @@ vpy_flight *vpy_flight_create(PyObject *args, PyObject *kw)
         Py_XDECREF(stem);
         return NULL;
     }
-    vpy_flight *self = calloc(1, sizeof *self);
-    vst_status status = VST_E_NOMEM;
-    size_t count = (size_t)PyTuple_GET_SIZE(triggers);
-    if (self && count < VST_FLIGHT_REASONS_MAX &&
+    self = calloc(1, sizeof *self);
+    status = VST_E_NOMEM;
+    count = (size_t)PyTuple_GET_SIZE(triggers);
+    if (self != NULL && count < VST_FLIGHT_REASONS_MAX &&
         take_triggers(self, triggers, reasons)) {
         options.stem = PyBytes_AS_STRING(stem);
         options.overwrite = overwrite;
@@ -147,14 +150,14 @@ static bool paused;
  * must not cause that: it is stopped for the fork. */
 void vpy_flight_before_fork(void)
 {
-    if (armed_flight && vst_flight_pause(armed_flight->core))
+    if (armed_flight != NULL && vst_flight_pause(armed_flight->core))
         paused = true; /* or still, from an earlier fork */
 }
 
 static int resume(void *unused)
 {
     (void)unused;
-    if (paused && armed_flight)
+    if (paused && armed_flight != NULL)
         vst_flight_resume(armed_flight->core);
     paused = false;
     return 0;
@@ -165,7 +168,8 @@ static int resume(void *unused)
  * another thread forked, the program has several threads anyway. */
 void vpy_flight_after_fork_in_parent(void)
 {
-    if (paused && (gettid() != getpid() || Py_AddPendingCall(resume, NULL) < 0))
+    if (paused &&
+        (vpy_thread_id() != getpid() || Py_AddPendingCall(resume, NULL) < 0))
         resume(NULL);
 }
 
@@ -173,7 +177,7 @@ void vpy_flight_after_fork_in_parent(void)
 
 int vpy_flight_begin(vpy_flight *self, const vst_session *session)
 {
-    if (!self)
+    if (self == NULL)
         return 0;
     if (self->armed || self->ending) {
         PyErr_SetString(PyExc_RuntimeError,
@@ -211,7 +215,7 @@ static void release(vpy_flight *self)
 
 void vpy_flight_end(vpy_flight *self)
 {
-    if (!self || !self->armed)
+    if (self == NULL || !self->armed)
         return;
     release(self);
     self->ending = true;
@@ -244,30 +248,31 @@ static PyObject *error_text(const vst_error *error)
 
 bool vpy_flight_waits_for_exceptions(const vpy_flight *self)
 {
-    return self && self->triggers.raise_count;
+    return self != NULL && self->triggers.raise_count;
 }
 
 PyObject *vpy_flight_snapshots(const vpy_flight *self)
 {
-    size_t count = self ? vst_flight_count(self->core) : 0;
+    size_t count = self != NULL ? vst_flight_count(self->core) : 0;
     PyObject *list = PyList_New(0);
 
-    for (size_t i = 0; list && i < count; i++) {
+    for (size_t i = 0; list != NULL && i < count; i++) {
         const vst_flight_snapshot *s = vst_flight_at(self->core, i);
         PyObject *error = error_text(&s->error);
         PyObject *path = PyUnicode_DecodeFSDefault(s->path);
-        PyObject *item = error && path
+        PyObject *item = error != NULL && path != NULL
                              ? Py_BuildValue("(OsO)", path, s->reason, error)
                              : NULL;
-        if (!item || PyList_Append(list, item) < 0)
+        if (item == NULL || PyList_Append(list, item) < 0)
             Py_CLEAR(list);
         Py_XDECREF(item);
         Py_XDECREF(path);
         Py_XDECREF(error);
     }
-    if (!list)
+    if (list == NULL)
         return NULL;
     return Py_BuildValue(
         "(NK)", list,
-        (unsigned long long)(self ? vst_flight_refused(self->core) : 0));
+        (unsigned long long)(self != NULL ? vst_flight_refused(self->core)
+                                          : 0));
 }

@@ -36,10 +36,10 @@ static PyObject *before_fork(PyObject *module, PyObject *unused)
     struct timespec now;
 
     (void)module, (void)unused;
-    if (follower) {
+    if (follower != NULL) {
         clock_gettime(CLOCK_REALTIME, &now);
         origin.pid = getpid();
-        origin.tid = gettid();
+        origin.tid = vpy_thread_id();
         origin.time_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
     }
     vpy_flight_before_fork();
@@ -64,7 +64,7 @@ static void call(PyObject *function, PyObject *arguments)
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     Py_INCREF(function);
-    if (arguments)
+    if (arguments != NULL)
         result = PyObject_CallObject(function, arguments);
     Py_XDECREF(arguments);
     Py_XDECREF(result);
@@ -89,7 +89,7 @@ static void let_go(void)
 #if VPY_HAS_MONITORING
     vpy_monitoring_test_drop();
 #endif
-    if (first)
+    if (first != NULL)
         call(first, PyTuple_New(0));
 }
 
@@ -112,7 +112,7 @@ static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
 
     (void)module, (void)unused;
     let_go();
-    if (follower && was_recording)
+    if (follower != NULL && was_recording)
         call(follower,
              Py_BuildValue("(llL)", origin.pid, origin.tid, origin.time_ns));
     Py_RETURN_NONE;
@@ -167,17 +167,17 @@ int vpy_forks_init(PyObject *module)
 {
     PyObject *os = PyImport_ImportModule("os");
     PyObject *method =
-        os ? PyObject_GetAttrString(os, "register_at_fork") : NULL;
+        os != NULL ? PyObject_GetAttrString(os, "register_at_fork") : NULL;
     PyObject *before = PyCFunction_New(&before_method, NULL);
     PyObject *parent = PyCFunction_New(&parent_method, NULL);
     PyObject *child = PyCFunction_New(&child_method, NULL);
     PyObject *kwargs =
-        before && parent && child
+        before != NULL && parent != NULL && child != NULL
             ? Py_BuildValue("{s:O,s:O,s:O}", "before", before,
                             "after_in_parent", parent, "after_in_child", child)
             : NULL;
     PyObject *arguments = PyTuple_New(0);
-    PyObject *result = method && kwargs && arguments
+    PyObject *result = method != NULL && kwargs != NULL && arguments != NULL
                            ? PyObject_Call(method, arguments, kwargs)
                            : NULL;
     int failed = result == NULL;

@@ -4,6 +4,7 @@
 #include "annotate/annotate.h"
 #include "calls/engine.h"
 #include "memory/memory.h"
+#include "program/program.h"
 #include "read/read.h"
 
 typedef struct session {
@@ -11,13 +12,10 @@ typedef struct session {
     vst_session *handle; /* NULL until the first start */
     PyObject *path;      /* bytes or NULL */
     vpy_options options;
-    bool overwrite, gc, checkpoints;
-    bool memory;
     vpy_memory_options memory_options;
-    uint64_t max_size, keep_ns; /* 0: no bound */
-    uint64_t min_duration_ns;
-    vpy_flight *flight;       /* NULL: it is never asked for snapshots */
-    const vpy_engine *engine; /* that recorded last, NULL: none did */
+    vst_session_options wanted; /* without those of the tracers, and the path */
+    vpy_flight *flight;         /* NULL: it is never asked for snapshots */
+    const vpy_engine *engine;   /* that recorded last, NULL: none did */
 } session;
 
 PyObject *vpy_recording_session;
@@ -33,15 +31,17 @@ vst_session *vpy_session_handle(PyObject *object)
  * None. */
 static int take_names(PyObject *value, const char *name, PyObject **out)
 {
-    if (!value || value == Py_None)
+    PyObject *tuple;
+
+    if (value == NULL || value == Py_None)
         return 0;
     if (PyUnicode_Check(value)) {
         PyErr_Format(PyExc_TypeError,
                      "%s must be a list of strings, not a string", name);
         return -1;
     }
-    PyObject *tuple = PySequence_Tuple(value);
-    if (!tuple)
+    tuple = PySequence_Tuple(value);
+    if (tuple == NULL)
         return -1;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
         PyObject *item = PyTuple_GET_ITEM(tuple, i);
@@ -59,9 +59,10 @@ static int take_names(PyObject *value, const char *name, PyObject **out)
 
 static int take_engine(const char *wanted, const char **engine)
 {
-    *engine = wanted && strcmp(wanted, "auto") != 0 ? vpy_engine_name(wanted)
-                                                    : "auto";
-    if (*engine)
+    *engine = wanted != NULL && strcmp(wanted, "auto") != 0
+                  ? vpy_engine_name(wanted)
+                  : "auto";
+    if (*engine != NULL)
         return 0;
     PyErr_Format(PyExc_ValueError,
                  "engine '%s' is not available on Python %d.%d (see "
@@ -70,40 +71,44 @@ static int take_engine(const char *wanted, const char **engine)
     return -1;
 }
 
+static char *names[] = {"path",
+                        "overwrite",
+                        "gc",
+                        "engine",
+                        "native",
+                        "python",
+                        "include",
+                        "exclude",
+                        "log_args",
+                        "max_size",
+                        "keep_ns",
+                        "checkpoints",
+                        "memory",
+                        "memory_native_stacks",
+                        "memory_native_allocators",
+                        "memory_sample_bytes",
+                        "min_duration_ns",
+                        "qualified_names",
+                        "switches",
+                        NULL};
+
 static int session_init(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"path",
-                            "overwrite",
-                            "gc",
-                            "engine",
-                            "native",
-                            "python",
-                            "include",
-                            "exclude",
-                            "log_args",
-                            "max_size",
-                            "keep_ns",
-                            "checkpoints",
-                            "memory",
-                            "memory_native_stacks",
-                            "memory_native_allocators",
-                            "memory_sample_bytes",
-                            "min_duration_ns",
-                            NULL};
     session *self = (session *)object;
     PyObject *path = Py_None, *include = NULL, *exclude = NULL, *log = NULL;
     int overwrite = 0, gc = 1, native = 1, python = 1, checkpoints = 0;
-    int memory = 0, native_stacks = 0, native_allocators = 1;
+    int memory = 0, native_stacks = 0, native_allocators = 1, qualified = 1;
+    int switches = 0;
     unsigned long long max_size = 0, keep_ns = 0, sample = 0, min_duration = 0;
     const char *engine = NULL;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kw, "|O$ppzppOOOKKppppKK:Session", names, &path, &overwrite,
+            args, kw, "|O$ppzppOOOKKppppKKpp:Session", names, &path, &overwrite,
             &gc, &engine, &native, &python, &include, &exclude, &log, &max_size,
             &keep_ns, &checkpoints, &memory, &native_stacks, &native_allocators,
-            &sample, &min_duration))
+            &sample, &min_duration, &qualified, &switches))
         return -1;
-    if (self->handle) {
+    if (self->handle != NULL) {
         PyErr_SetString(PyExc_RuntimeError, "the session was started already");
         return -1;
     }
@@ -113,15 +118,18 @@ static int session_init(PyObject *object, PyObject *args, PyObject *kw)
         take_names(exclude, "exclude", &self->options.exclude) < 0 ||
         take_names(log, "log_args", &self->options.log_args) < 0)
         return -1;
-    self->overwrite = overwrite;
-    self->gc = gc;
-    self->checkpoints = checkpoints;
-    self->max_size = max_size;
-    self->keep_ns = keep_ns;
-    self->min_duration_ns = min_duration;
+    self->wanted = (vst_session_options){.overwrite = overwrite,
+                                         .gc = gc,
+                                         .memory = memory,
+                                         .max_size = max_size,
+                                         .keep_ns = keep_ns,
+                                         .checkpoints = checkpoints,
+                                         .min_duration_ns = min_duration,
+                                         .switches = switches};
+    self->options.gil = switches;
     self->options.native = native;
     self->options.python = python;
-    self->memory = memory;
+    self->options.short_names = !qualified;
     self->memory_options.native_stacks = native_stacks;
     self->memory_options.native_allocators = native_allocators;
     self->memory_options.sample_bytes = sample;
@@ -141,7 +149,7 @@ void vpy_session_end_if_cut(void)
 {
     session *self = (session *)vpy_recording_session;
 
-    if (!self || !vst_session_was_cut(self->handle))
+    if (self == NULL || !vst_session_was_cut(self->handle))
         return;
     vst_session_stop(self->handle);
     is_no_longer_recording(self);
@@ -153,7 +161,7 @@ static void session_dealloc(PyObject *object)
     session *self = (session *)object;
     PyTypeObject *type = Py_TYPE(object);
 
-    if (self->handle) {
+    if (self->handle != NULL) {
         vpy_annotation_forget(vst_session_recording(self->handle));
         if (object == vpy_recording_session) /* it was not stopped */
             vpy_fast_contexts_unwatch();
@@ -211,24 +219,17 @@ static PyObject *session_create(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
     vst_error error = {VST_OK, 0, 0};
-    vst_session_options options = {
-        .path = self->path ? PyBytes_AS_STRING(self->path) : NULL,
-        .overwrite = self->overwrite,
-        .gc = self->gc,
-        .memory = self->memory,
-        .max_size = self->max_size,
-        .keep_ns = self->keep_ns,
-        .checkpoints = self->checkpoints,
-        .min_duration_ns = self->min_duration_ns,
-        .tracer_options = &self->options,
-        .memory_tracer_options = &self->memory_options,
-    };
+    vst_session_options options = self->wanted;
+    vst_status status;
 
     (void)unused;
     vpy_forks_notice();
-    if (self->handle)
+    if (self->handle != NULL)
         Py_RETURN_NONE;
-    vst_status status = vst_session_create(&options, &self->handle, &error);
+    options.path = self->path != NULL ? PyBytes_AS_STRING(self->path) : NULL;
+    options.tracer_options = &self->options;
+    options.memory_tracer_options = &self->memory_options;
+    status = vst_session_create(&options, &self->handle, &error);
     if (status == VST_OK)
         Py_RETURN_NONE;
     self->handle = NULL;
@@ -239,8 +240,10 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
     vst_error error = {VST_OK, 0, 0};
+    PyObject *created;
+    vst_status status;
 
-    if (PyThreadState_Get()->interp != PyInterpreterState_Main()) {
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
         PyErr_SetString(PyExc_RuntimeError,
                         "vestige records the main interpreter only, not "
                         "sub-interpreters");
@@ -248,11 +251,11 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
     }
     if (vpy_engine_warn_if_unproven() < 0)
         return NULL;
-    PyObject *created = session_create(object, unused);
-    if (!created)
+    created = session_create(object, unused);
+    if (created == NULL)
         return NULL;
     Py_DECREF(created);
-    if (vpy_recording_session)
+    if (vpy_recording_session != NULL)
         return fail(self,
                     vpy_recording_session == object ? VST_E_STATE : VST_E_BUSY,
                     NULL);
@@ -263,13 +266,15 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
     self->options.raises = vpy_flight_waits_for_exceptions(self->flight);
     if (self->options.python || self->options.native)
         vpy_engine_prepare(&self->options);
-    vst_status status = vst_session_start(self->handle, &error);
+    if (self->options.gil)
+        vpy_gil_waits_prepare();
+    status = vst_session_start(self->handle, &error);
     vpy_engine_give_up(); /* another tracer may have taken our place */
     if (status != VST_OK) {
         vpy_flight_end(self->flight);
         return fail(self, status, &error);
     }
-    if (vpy_engine_running())
+    if (vpy_engine_running() != NULL)
         self->engine = vpy_engine_running();
     vpy_recording = vst_session_recording(self->handle);
     vpy_recording_session = object;
@@ -281,8 +286,8 @@ static PyObject *session_stop(PyObject *object, PyObject *unused)
     session *self = (session *)object;
 
     (void)unused;
-    if (!self->handle || vst_session_stop(self->handle) != VST_OK) {
-        if (self->handle && vst_session_was_cut(self->handle))
+    if (self->handle == NULL || vst_session_stop(self->handle) != VST_OK) {
+        if (self->handle != NULL && vst_session_was_cut(self->handle))
             Py_RETURN_NONE;
         PyErr_SetString(PyExc_RuntimeError, "the recording is not running");
         return NULL;
@@ -296,13 +301,14 @@ static PyObject *session_finish(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
     vst_error error = {VST_OK, 0, 0};
+    vst_status status;
 
     (void)unused;
-    if (!self->handle)
+    if (self->handle == NULL)
         Py_RETURN_NONE;
     is_no_longer_recording(self);
     vpy_snapshots_wait(object);
-    vst_status status = vst_session_finish(self->handle, &error);
+    status = vst_session_finish(self->handle, &error);
     vpy_flight_end(self->flight);
     if (status != VST_OK)
         return vpy_raise(status, &error, self->path);
@@ -311,7 +317,7 @@ static PyObject *session_finish(PyObject *object, PyObject *unused)
 
 static bool is_started(session *self)
 {
-    if (!self->handle)
+    if (self->handle == NULL)
         PyErr_SetString(PyExc_RuntimeError, "nothing was recorded yet");
     return self->handle != NULL;
 }
@@ -319,7 +325,7 @@ static bool is_started(session *self)
 static PyObject *session_set_metadata(PyObject *object, PyObject *args)
 {
     session *self = (session *)object;
-    PyObject *key, *json;
+    PyObject *key, *json, *key_text, *json_text;
     const char *bytes;
     uint32_t length;
     vst_status status = VST_E_NOMEM;
@@ -327,9 +333,9 @@ static PyObject *session_set_metadata(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "UU:set_metadata", &key, &json) ||
         !is_started(self))
         return NULL;
-    PyObject *key_text = vpy_text(key, &bytes, &length);
-    PyObject *json_text = vpy_text(json, &bytes, &length);
-    if (key_text && json_text)
+    key_text = vpy_text(key, &bytes, &length);
+    json_text = vpy_text(json, &bytes, &length);
+    if (key_text != NULL && json_text != NULL)
         status = vst_recording_set_metadata(vst_session_recording(self->handle),
                                             PyBytes_AS_STRING(key_text),
                                             PyBytes_AS_STRING(json_text));
@@ -353,8 +359,8 @@ static PyObject *session_source_files(PyObject *object, PyObject *unused)
     vst_session *handle = ((session *)object)->handle;
 
     (void)unused;
-    return handle ? vpy_source_files(vst_session_recording(handle))
-                  : PyDict_New();
+    return handle != NULL ? vpy_source_files(vst_session_recording(handle))
+                          : PyDict_New();
 }
 
 static PyObject *session_export_memory(PyObject *object, PyObject *path)
@@ -382,13 +388,13 @@ static PyObject *session_arm(PyObject *object, PyObject *args, PyObject *kw)
 {
     session *self = (session *)object;
 
-    if (self->handle || self->flight) {
+    if (self->handle != NULL || self->flight != NULL) {
         PyErr_SetString(PyExc_RuntimeError,
                         "a session is armed once, before its first start");
         return NULL;
     }
     self->flight = vpy_flight_create(args, kw);
-    if (!self->flight)
+    if (self->flight == NULL)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -404,7 +410,7 @@ static PyObject *session_recording(PyObject *object, void *unused)
     session *self = (session *)object;
 
     (void)unused;
-    return PyBool_FromLong(self->handle &&
+    return PyBool_FromLong(self->handle != NULL &&
                            vst_session_is_recording(self->handle));
 }
 
@@ -414,7 +420,7 @@ static PyObject *session_lost(PyObject *object, void *unused)
 
     (void)unused;
     return PyLong_FromUnsignedLongLong(
-        self->handle ? vst_session_lost(self->handle) : 0);
+        self->handle != NULL ? vst_session_lost(self->handle) : 0);
 }
 
 static PyObject *session_was_cut(PyObject *object, void *unused)
@@ -422,7 +428,8 @@ static PyObject *session_was_cut(PyObject *object, void *unused)
     session *self = (session *)object;
 
     (void)unused;
-    return PyBool_FromLong(self->handle && vst_session_was_cut(self->handle));
+    return PyBool_FromLong(self->handle != NULL &&
+                           vst_session_was_cut(self->handle));
 }
 
 static PyObject *session_engine(PyObject *object, void *unused)
@@ -431,7 +438,7 @@ static PyObject *session_engine(PyObject *object, void *unused)
     const vpy_engine *engine = self->engine;
 
     (void)unused;
-    if (!engine)
+    if (engine == NULL)
         engine = choose_engine(self);
     return PyUnicode_FromString(engine->name);
 }
@@ -466,7 +473,7 @@ PyDoc_STRVAR(session_doc,
              "log_args=None, max_size=0, keep_ns=0, checkpoints=False, "
              "memory=False, memory_native_stacks=False, "
              "memory_native_allocators=True, memory_sample_bytes=0, "
-             "min_duration_ns=0)\n--\n\nOne recording.");
+             "min_duration_ns=0, switches=False)\n--\n\nOne recording.");
 
 static PyType_Slot session_slots[] = {
     {Py_tp_init, session_init},
@@ -487,12 +494,5 @@ static PyType_Spec session_spec = {
 
 int vpy_session_type_init(PyObject *module)
 {
-    PyObject *type = PyType_FromModuleAndSpec(module, &session_spec, NULL);
-
-    if (!type || PyModule_AddType(module, (PyTypeObject *)type) < 0) {
-        Py_XDECREF(type);
-        return -1;
-    }
-    Py_DECREF(type);
-    return 0;
+    return vpy_type_add(module, &session_spec);
 }

@@ -29,8 +29,8 @@ PyObject *vpy_source_files(vst_recording *recording);
 
 int vpy_forks_init(PyObject *module);
 /* Finds out whether this process was forked without the interpreter knowing,
- * and if so lets go of the parent's recording. Called before anything is done
- * for the program. */
+ * and if so drops the parent's recording. Called before anything is done for
+ * the program. */
 void vpy_forks_notice(void);
 
 /* ---- storage_guard.c -------------------------------------------------------

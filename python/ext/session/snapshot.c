@@ -37,7 +37,7 @@ static copy *new_copy(PyObject *session, PyObject *path)
     static unsigned number;
     copy *self = calloc(1, sizeof *self + (size_t)PyBytes_GET_SIZE(path) + 1);
 
-    if (!self)
+    if (self == NULL)
         return NULL;
     self->session = session;
     self->handle = vpy_session_handle(session);
@@ -70,21 +70,22 @@ static PyObject *snapshot(PyObject *module, PyObject *args, PyObject *kw)
     PyObject *path = NULL, *session = vpy_recording_session;
     unsigned long long window_ns = 0;
     int overwrite = 0, wait = 1, failed;
+    copy *self;
 
     (void)module;
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$pKp:snapshot", names,
                                      PyUnicode_FSConverter, &path, &overwrite,
                                      &window_ns, &wait))
         return NULL;
-    if (!session) {
+    if (session == NULL) {
         Py_DECREF(path);
         PyErr_SetString(PyExc_RuntimeError,
                         "nothing is being recorded: there is nothing to take "
                         "a snapshot of");
         return NULL;
     }
-    copy *self = new_copy(session, path);
-    if (!self) {
+    self = new_copy(session, path);
+    if (self == NULL) {
         Py_DECREF(path);
         return PyErr_NoMemory();
     }
@@ -102,7 +103,7 @@ static PyObject *snapshot(PyObject *module, PyObject *args, PyObject *kw)
         free(self);
     }
     Py_DECREF(path);
-    if (PyErr_Occurred())
+    if (PyErr_Occurred() != NULL)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -122,7 +123,7 @@ void vpy_snapshots_wait(const PyObject *session)
 {
     copy **link = &copies;
 
-    while (*link) {
+    while (*link != NULL) {
         copy *one = *link;
 
         if (one->session != session) {

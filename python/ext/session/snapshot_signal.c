@@ -66,13 +66,16 @@ static void take_default(int number, const struct sigaction *action)
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     int before = errno;
+    vst_flight *asked;
+    struct sigaction next;
+    bool takes_default;
 
     __atomic_add_fetch(&handlers_inside, 1, __ATOMIC_SEQ_CST);
-    vst_flight *asked = __atomic_load_n(&target, __ATOMIC_SEQ_CST);
-    struct sigaction next = behind.action;
-    bool takes_default =
-        asked && behind.is_chosen && is_default(&next) && is_from_itself(info);
-    if (asked)
+    asked = __atomic_load_n(&target, __ATOMIC_SEQ_CST);
+    next = behind.action;
+    takes_default = asked != NULL && behind.is_chosen && is_default(&next) &&
+                    is_from_itself(info);
+    if (asked != NULL)
         vst_flight_request(asked, reason);
     __atomic_sub_fetch(&handlers_inside, 1, __ATOMIC_SEQ_CST);
     if (takes_default)
@@ -178,12 +181,14 @@ static void watch_signal(void)
 {
     PyObject *modules = PyImport_GetModuleDict();
     PyObject *module =
-        modules ? PyDict_GetItemString(modules, "_signal") : NULL;
-    PyObject *dict =
-        module && PyModule_Check(module) ? PyModule_GetDict(module) : NULL;
-    PyObject *function = dict ? PyDict_GetItemString(dict, "signal") : NULL;
+        modules != NULL ? PyDict_GetItemString(modules, "_signal") : NULL;
+    PyObject *dict = module != NULL && PyModule_Check(module)
+                         ? PyModule_GetDict(module)
+                         : NULL;
+    PyObject *function =
+        dict != NULL ? PyDict_GetItemString(dict, "signal") : NULL;
 
-    if (function && PyCFunction_CheckExact(function))
+    if (function != NULL && PyCFunction_CheckExact(function))
         vpy_watch(&signal_method, ((PyCFunctionObject *)function)->m_ml,
                   METH_FASTCALL);
 }

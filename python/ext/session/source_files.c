@@ -17,7 +17,7 @@ static void gather(void *ctx, vst_id id, const char *file, uint32_t length)
     gathering *self = ctx;
     size_t size = sizeof id + sizeof length + length;
 
-    if (self->bytes) {
+    if (self->bytes != NULL) {
         if (size > self->room - self->used)
             return; /* another thread defined it after we counted */
         memcpy(self->bytes + self->used, &id, sizeof id);
@@ -32,8 +32,8 @@ static bool add(PyObject *files, const char *file, uint32_t length, vst_id id)
 {
     PyObject *name = PyUnicode_DecodeFSDefaultAndSize(file, length);
     PyObject *number = PyLong_FromUnsignedLong(id);
-    bool added =
-        name && number && PyDict_SetDefault(files, name, number) != NULL;
+    bool added = name != NULL && number != NULL &&
+                 PyDict_SetDefault(files, name, number) != NULL;
 
     Py_XDECREF(name);
     Py_XDECREF(number);
@@ -61,13 +61,13 @@ PyObject *vpy_source_files(vst_recording *recording)
     gathering found = {.bytes = NULL};
     PyObject *files = PyDict_New();
 
-    if (!files)
+    if (files == NULL)
         return NULL;
     vst_recording_each_file(recording, gather, &found);
     found.room = found.used;
     found.used = 0;
     found.bytes = PyMem_RawMalloc(found.room + 1);
-    if (!found.bytes) {
+    if (found.bytes == NULL) {
         Py_DECREF(files);
         return PyErr_NoMemory();
     }

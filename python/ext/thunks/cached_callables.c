@@ -4,22 +4,20 @@
  * that the instructions fall back to ordinary calls. Those would stay ordinary
  * calls afterwards. So we note from where the three are called meanwhile, and
  * when recording stops we make the interpreter specialize these places again.
- * With the GIL. */
+ * base/inside.c has found the three before turbo starts, and base/inside_code.c
+ * has checked the numbers of the instructions. With the GIL. */
 #include "thunks/thunks.h"
 
-#if VPY_HAS_CACHED_CALLABLES
+#include "compat_interpreter.h"
 
-#define Py_BUILD_CORE 1
-#undef _PyGC_FINALIZED /* the internal header has a function of this name */
-#include <internal/pycore_interp.h>
-#undef Py_BUILD_CORE
+#if VPY_HAS_CACHED_CALLABLES
 
 #include <opcode.h>
 #include <stdlib.h>
 #include <string.h>
 #include <vestige/memory.h>
 
-enum { CALLABLES = 3, PLACES_MAX = 16384 };
+enum { PLACES_MAX = 16384 };
 
 typedef struct place {
     uintptr_t address; /* of the instruction; 0: empty */
@@ -29,7 +27,7 @@ typedef struct place {
 
 uintptr_t vpy_cached_calls[VPY_CACHED_CALLS];
 
-static PyObject *noted[CALLABLES];      /* the originals; borrowed */
+static PyObject *noted[VPY_CALLABLES];  /* the originals; borrowed */
 static PyInterpreterState *interpreter; /* NULL: nothing is hidden */
 static place *places;
 static size_t places_mask, places_used;
@@ -47,15 +45,15 @@ static place *place_of(place *table, size_t mask, uintptr_t address)
 
 static bool make_room(void)
 {
-    size_t mask = places ? places_mask * 2 + 1 : 255;
+    size_t mask = places != NULL ? places_mask * 2 + 1 : 255;
     place *table;
 
-    if (places && places_used * 2 <= places_mask)
+    if (places != NULL && places_used * 2 <= places_mask)
         return true;
     table = places_used < PLACES_MAX ? calloc(mask + 1, sizeof *table) : NULL;
-    if (!table)
+    if (table == NULL)
         return false;
-    for (size_t i = 0; places && i <= places_mask; i++)
+    for (size_t i = 0; places != NULL && i <= places_mask; i++)
         if (places[i].address)
             *place_of(table, mask, places[i].address) = places[i];
     free(places);
@@ -66,24 +64,32 @@ static bool make_room(void)
 
 void vpy_cached_call_note(const vpy_iframe *frame, uintptr_t address)
 {
-    PyObject *type, *value, *traceback;
-    place *at = places ? place_of(places, places_mask, address) : NULL;
+    PyObject *type, *value, *traceback, *code;
+    place *at = places != NULL ? place_of(places, places_mask, address) : NULL;
 
     *vpy_cached_call(address) = address;
     /* The code object at this address may be another one by now. */
-    if ((at && at->address && !vpy_weakref_is_dead(at->code)) || !make_room())
+    if ((at != NULL && at->address && !vpy_weakref_is_dead(at->code)) ||
+        !make_room())
         return;
     PyErr_Fetch(&type, &value, &traceback);
     vst_memory_enter(); /* it is not the program's */
-    PyObject *code = vpy_weakref_new((PyObject *)vpy_iframe_code(frame));
+    code = vpy_weakref_new((PyObject *)vpy_iframe_code(frame));
     vst_memory_leave();
     at = place_of(places, places_mask, address);
-    if (code) {
+    if (code != NULL) {
         places_used += !at->address;
         Py_XDECREF(at->code);
         *at = (place){address, code, vpy_iframe_instruction(frame)};
     }
     PyErr_Restore(type, value, traceback);
+}
+
+static bool is_plain_call(unsigned char number)
+{
+    static const unsigned char plain[] = {VPY_PLAIN_CALLS};
+
+    return memchr(plain, number, sizeof plain) != NULL;
 }
 
 /* An instruction is two bytes, opcode and argument. Behind a call there is a
@@ -93,11 +99,11 @@ static void decide_again(const place *at)
     PyObject *code = vpy_weakref_get(at->code);
     unsigned char *instruction;
 
-    if (!code)
+    if (code == NULL)
         return;
     instruction = (unsigned char *)((PyCodeObject *)code)->co_code_adaptive +
                   2 * (size_t)at->instruction;
-    if (VPY_IS_PLAIN_CALL(instruction[0])) {
+    if (is_plain_call(instruction[0])) {
         instruction[2] = instruction[3] = 0;
         instruction[0] = VPY_UNDECIDED_CALL;
     }
@@ -106,7 +112,7 @@ static void decide_again(const place *at)
 
 static void forget_places(void)
 {
-    for (size_t i = 0; places && i <= places_mask; i++)
+    for (size_t i = 0; places != NULL && i <= places_mask; i++)
         if (places[i].address) {
             decide_again(&places[i]);
             Py_DECREF(places[i].code);
@@ -119,42 +125,35 @@ static void forget_places(void)
 
 /* ---- what the interpreter has noted ------------------------------------ */
 
-static void find_noted(PyInterpreterState *interp, PyObject **found[CALLABLES])
-{
-    found[0] = &interp->callable_cache.len;
-    found[1] = &interp->callable_cache.isinstance;
-    found[2] = &interp->callable_cache.list_append;
-}
-
 static PyMethodDef *definition_of(PyObject *callable)
 {
-    if (callable && PyCFunction_Check(callable))
+    if (callable != NULL && PyCFunction_Check(callable))
         return ((PyCFunctionObject *)callable)->m_ml;
-    if (callable && Py_IS_TYPE(callable, &PyMethodDescr_Type))
+    if (callable != NULL && Py_IS_TYPE(callable, &PyMethodDescr_Type))
         return ((PyMethodDescrObject *)callable)->d_method;
     return NULL;
 }
 
 bool vpy_is_cached_callable(const PyMethodDef *method)
 {
-    PyObject **found[CALLABLES];
+    PyObject **found[VPY_CALLABLES];
 
-    find_noted(PyThreadState_Get()->interp, found);
-    for (size_t i = 0; i < CALLABLES; i++)
-        if (definition_of(interpreter ? noted[i] : *found[i]) == method)
+    vpy_callables_find(PyThreadState_Get()->interp, found);
+    for (size_t i = 0; i < VPY_CALLABLES; i++)
+        if (definition_of(interpreter != NULL ? noted[i] : *found[i]) == method)
             return true;
     return false;
 }
 
 void vpy_cached_callables_hide(void)
 {
-    PyObject **found[CALLABLES];
+    PyObject **found[VPY_CALLABLES];
 
-    if (interpreter)
+    if (interpreter != NULL)
         return;
     interpreter = PyThreadState_Get()->interp;
-    find_noted(interpreter, found);
-    for (size_t i = 0; i < CALLABLES; i++) {
+    vpy_callables_find(interpreter, found);
+    for (size_t i = 0; i < VPY_CALLABLES; i++) {
         noted[i] = *found[i];
         *found[i] = Py_None; /* which nobody can call */
     }
@@ -162,12 +161,12 @@ void vpy_cached_callables_hide(void)
 
 void vpy_cached_callables_show(void)
 {
-    PyObject **found[CALLABLES];
+    PyObject **found[VPY_CALLABLES];
 
-    if (!interpreter)
+    if (interpreter == NULL)
         return;
-    find_noted(interpreter, found);
-    for (size_t i = 0; i < CALLABLES; i++)
+    vpy_callables_find(interpreter, found);
+    for (size_t i = 0; i < VPY_CALLABLES; i++)
         if (*found[i] == Py_None)
             *found[i] = noted[i];
     interpreter = NULL;

@@ -26,7 +26,7 @@ static void add(ranges *list, uintptr_t start, uintptr_t end, bool flag)
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 256;
         range *bigger = realloc(list->items, capacity * sizeof *bigger);
-        if (!bigger)
+        if (bigger == NULL)
             return; /* unknown memory counts as read-only */
         list->items = bigger;
         list->capacity = capacity;
@@ -68,7 +68,7 @@ static void read_mapped(void)
     bool at_start = true;
 
     mapped.count = mapped.last = 0;
-    while (file && fgets(line, sizeof line, file)) {
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         unsigned long start, end;
         char access[5];
         size_t length = 0;
@@ -78,7 +78,7 @@ static void read_mapped(void)
             length++;
         at_start = length && line[length - 1] == '\n';
     }
-    if (file)
+    if (file != NULL)
         fclose(file);
 }
 
@@ -106,14 +106,14 @@ vpy_table_memory vpy_table_memory_of(const void *table)
     uintptr_t address = (uintptr_t)table;
     const range *place = find(&mapped, address);
 
-    if (!place) {
+    if (place == NULL) {
         read_mapped();
         read_images();
         place = find(&mapped, address);
     }
     return (vpy_table_memory){
         .in_image = find(&images, address) != NULL,
-        .writable = place && place->flag,
+        .writable = place != NULL && place->flag,
     };
 }
 

@@ -15,7 +15,7 @@ typedef void found_fn(const vpy_found *);
 typedef struct types {
     PyTypeObject **items;
     size_t count, capacity;
-    uint32_t *table; /* index + 1 of items, 0: empty */
+    PyTypeObject **table; /* the same by address, NULL: empty */
     size_t mask;
 } types;
 
@@ -24,11 +24,11 @@ typedef struct types {
 static const char *module_name(PyObject *name)
 {
     const char *text =
-        name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+        name != NULL && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
 
-    if (!text)
+    if (text == NULL)
         PyErr_Clear();
-    return text ? text : "";
+    return text != NULL ? text : "";
 }
 
 static void tell_function(PyCFunctionObject *function, found_fn *found)
@@ -36,10 +36,11 @@ static void tell_function(PyCFunctionObject *function, found_fn *found)
     PyObject *self = function->m_self;
     vpy_found it = {.method = function->m_ml, .keeper = (PyObject *)function};
 
-    if (function->m_ml->ml_flags & METH_STATIC && self && PyType_Check(self)) {
+    if (function->m_ml->ml_flags & METH_STATIC && self != NULL &&
+        PyType_Check(self)) {
         it.owner = VPY_OF_TYPE;
         it.where = ((PyTypeObject *)self)->tp_name;
-    } else if (self && !PyModule_Check(self)) {
+    } else if (self != NULL && !PyModule_Check(self)) {
         it.owner = VPY_OF_SELF;
     } else {
         it.owner = VPY_OF_MODULE;
@@ -74,11 +75,11 @@ static void tell_value(PyObject *value, found_fn *found)
         tell_method(descriptor->d_method, descriptor->d_common.d_type, found);
     } else if (type == &PyInstanceMethod_Type) {
         PyObject *inner = PyInstanceMethod_GET_FUNCTION(value);
-        if (inner && PyCFunction_Check(inner))
+        if (inner != NULL && PyCFunction_Check(inner))
             tell_function((PyCFunctionObject *)inner, found);
     } else if (type == &PyStaticMethod_Type || type == &PyClassMethod_Type) {
         PyObject *inner = vpy_wrapped_function(value);
-        if (inner && PyCFunction_Check(inner))
+        if (inner != NULL && PyCFunction_Check(inner))
             tell_function((PyCFunctionObject *)inner, found);
     }
 }
@@ -91,7 +92,7 @@ static void tell_values(PyObject *dict, found_fn *found)
     Py_ssize_t position = 0;
     size_t count;
 
-    if (!dict || !PyDict_Check(dict))
+    if (dict == NULL || !PyDict_Check(dict))
         return;
     do {
         count = 0;
@@ -110,7 +111,8 @@ static void tell_type(PyTypeObject *type, found_fn *found)
 
     if (strncmp(type->tp_name, "vestige.", 8) == 0)
         return;
-    for (PyMethodDef *m = type->tp_methods; m && m->ml_name; m++)
+    for (PyMethodDef *m = type->tp_methods; m != NULL && m->ml_name != NULL;
+         m++)
         tell_method(m, type, found);
     /* The dictionary of a static type was made from its tables. */
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
@@ -120,11 +122,11 @@ static void tell_type(PyTypeObject *type, found_fn *found)
     Py_XDECREF(dict);
 }
 
-static uint32_t *place_of(const types *seen, const PyTypeObject *type)
+static PyTypeObject **place_of(const types *seen, const PyTypeObject *type)
 {
     size_t i = ((uintptr_t)type >> 4 ^ (uintptr_t)type >> 13) & seen->mask;
 
-    while (seen->table[i] && seen->items[seen->table[i] - 1] != type)
+    while (seen->table[i] != NULL && seen->table[i] != type)
         i = (i + 1) & seen->mask;
     return &seen->table[i];
 }
@@ -133,33 +135,33 @@ static bool make_room(types *seen)
 {
     size_t capacity = seen->capacity ? seen->capacity * 2 : 1024;
     PyTypeObject **items = realloc(seen->items, capacity * sizeof *items);
-    uint32_t *table = items ? calloc(capacity * 2, sizeof *table) : NULL;
+    PyTypeObject **table =
+        items != NULL ? calloc(capacity * 2, sizeof *table) : NULL;
 
-    if (items)
+    if (items != NULL)
         seen->items = items;
-    if (!table)
+    if (table == NULL)
         return false;
     free(seen->table);
     seen->capacity = capacity;
     seen->table = table;
     seen->mask = capacity * 2 - 1;
     for (size_t i = 0; i < seen->count; i++)
-        *place_of(seen, items[i]) = (uint32_t)i + 1;
+        *place_of(seen, items[i]) = items[i];
     return true;
 }
 
 static bool note(types *seen, PyObject *type)
 {
-    uint32_t *place;
+    PyTypeObject **place;
 
     if (seen->count == seen->capacity && !make_room(seen))
         return false;
     place = place_of(seen, (PyTypeObject *)type);
-    if (*place)
+    if (*place != NULL)
         return true;
     Py_INCREF(type);
-    seen->items[seen->count++] = (PyTypeObject *)type;
-    *place = (uint32_t)seen->count;
+    *place = seen->items[seen->count++] = (PyTypeObject *)type;
     return true;
 }
 
@@ -169,13 +171,13 @@ static PyCFunction subclasses_function(void)
 {
     PyObject *dict = vpy_type_dict(&PyType_Type);
     PyObject *found =
-        dict ? PyDict_GetItemString(dict, "__subclasses__") : NULL;
+        dict != NULL ? PyDict_GetItemString(dict, "__subclasses__") : NULL;
     PyMethodDef *method = NULL;
 
-    if (found && Py_IS_TYPE(found, &PyMethodDescr_Type))
+    if (found != NULL && Py_IS_TYPE(found, &PyMethodDescr_Type))
         method = ((PyMethodDescrObject *)found)->d_method;
     Py_XDECREF(dict);
-    return method && method->ml_flags == METH_NOARGS
+    return method != NULL && method->ml_flags == METH_NOARGS
                ? vpy_thunk_original(method->ml_meth)
                : NULL;
 }
@@ -185,17 +187,17 @@ static bool find_types(types *seen)
     PyCFunction subclasses = subclasses_function();
     bool complete = note(seen, (PyObject *)&PyBaseObject_Type);
 
-    for (size_t i = 0; complete && subclasses && i < seen->count; i++) {
+    for (size_t i = 0; complete && subclasses != NULL && i < seen->count; i++) {
         PyObject *list = subclasses((PyObject *)seen->items[i], NULL);
         Py_ssize_t count =
-            list && PyList_Check(list) ? PyList_GET_SIZE(list) : 0;
+            list != NULL && PyList_Check(list) ? PyList_GET_SIZE(list) : 0;
         complete = list != NULL;
         for (Py_ssize_t k = 0; complete && k < count; k++)
             complete = note(seen, PyList_GET_ITEM(list, k));
         Py_XDECREF(list);
     }
     PyErr_Clear();
-    return complete && subclasses;
+    return complete && subclasses != NULL;
 }
 
 /* ---- modules ----------------------------------------------------------- */
@@ -210,8 +212,9 @@ static void tell_module(PyObject *module, found_fn *found)
     PyErr_Clear();
     tell_values(PyModule_GetDict(module), found);
     it.where = module_name(name);
-    if (definition)
-        for (PyMethodDef *m = definition->m_methods; m && m->ml_name; m++) {
+    if (definition != NULL)
+        for (PyMethodDef *m = definition->m_methods;
+             m != NULL && m->ml_name != NULL; m++) {
             it.method = m;
             found(&it);
         }
@@ -224,7 +227,7 @@ static void tell_modules(found_fn *found)
     PyObject *key, *value;
     Py_ssize_t position = 0;
 
-    if (!modules || !PyDict_Check(modules))
+    if (modules == NULL || !PyDict_Check(modules))
         return;
     while (PyDict_Next(modules, &position, &key, &value))
         if (PyModule_Check(value))
@@ -248,6 +251,22 @@ bool vpy_find_methods(found_fn *found)
     return complete;
 }
 
+bool vpy_find_types(void (*found)(PyTypeObject *))
+{
+    types seen = {0};
+    int young = vpy_young_objects();
+    bool complete = find_types(&seen);
+
+    for (size_t i = 0; i < seen.count; i++) {
+        found(seen.items[i]);
+        Py_DECREF(seen.items[i]);
+    }
+    free(seen.items);
+    free(seen.table);
+    vpy_young_objects_set(young);
+    return complete;
+}
+
 void vpy_find_methods_of(PyObject *object, found_fn *found)
 {
     PyObject *key, *value, *dict;
@@ -259,7 +278,7 @@ void vpy_find_methods_of(PyObject *object, found_fn *found)
     young = vpy_young_objects();
     tell_module(object, found);
     dict = PyModule_GetDict(object);
-    while (dict && PyDict_Next(dict, &position, &key, &value))
+    while (dict != NULL && PyDict_Next(dict, &position, &key, &value))
         if (PyType_Check(value))
             tell_type((PyTypeObject *)value, found);
     vpy_young_objects_set(young);

@@ -20,11 +20,8 @@ static PyCFunction function_of(PyObject *object)
 
 static Py_hash_t hash(PyObject *self)
 {
-    Py_hash_t of_self = vpy_hash_pointer(((PyCFunctionObject *)self)->m_self);
-    Py_hash_t x =
-        of_self ^ vpy_hash_pointer((const void *)(uintptr_t)function_of(self));
-
-    return x == -1 ? -2 : x;
+    return vpy_function_hash(((PyCFunctionObject *)self)->m_self,
+                             function_of(self));
 }
 
 static PyObject *compare(PyObject *self, PyObject *other, int op)
@@ -44,10 +41,10 @@ static PyObject *compare(PyObject *self, PyObject *other, int op)
 static void replace_in_wrapper(const char *name, void *from, void *to)
 {
     PyObject *dict = vpy_type_dict(&PyCFunction_Type);
-    PyObject *found = dict ? PyDict_GetItemString(dict, name) : NULL;
+    PyObject *found = dict != NULL ? PyDict_GetItemString(dict, name) : NULL;
     PyWrapperDescrObject *wrapper = (PyWrapperDescrObject *)found;
 
-    if (found && Py_IS_TYPE(found, &PyWrapperDescr_Type) &&
+    if (found != NULL && Py_IS_TYPE(found, &PyWrapperDescr_Type) &&
         wrapper->d_wrapped == from)
         wrapper->d_wrapped = to;
     Py_XDECREF(dict);
@@ -85,6 +82,6 @@ void vpy_function_identity_keep(vpy_identity_keeper keeper)
 void vpy_function_identity_release(vpy_identity_keeper keeper)
 {
     keepers &= ~(unsigned)keeper;
-    if (old_hash && !keepers)
+    if (old_hash != NULL && !keepers)
         replace(hash, old_hash, compare, old_compare);
 }

@@ -46,23 +46,23 @@ static entry *entry_of(entry *table, size_t mask, PyMethodDef *method)
 {
     size_t i = ((uintptr_t)method >> 5 ^ (uintptr_t)method >> 14) & mask;
 
-    while (table[i].method && table[i].method != method)
+    while (table[i].method != NULL && table[i].method != method)
         i = (i + 1) & mask;
     return &table[i];
 }
 
 static bool make_room(void)
 {
-    size_t mask = entries ? entries_mask * 2 + 1 : 8191;
+    size_t mask = entries != NULL ? entries_mask * 2 + 1 : 8191;
     entry *table;
 
-    if (entries && entries_used * 2 <= entries_mask)
+    if (entries != NULL && entries_used * 2 <= entries_mask)
         return true;
     table = calloc(mask + 1, sizeof *table);
-    if (!table)
+    if (table == NULL)
         return false;
-    for (size_t i = 0; entries && i <= entries_mask; i++)
-        if (entries[i].method)
+    for (size_t i = 0; entries != NULL && i <= entries_mask; i++)
+        if (entries[i].method != NULL)
             *entry_of(table, mask, entries[i].method) = entries[i];
     free(entries);
     entries = table;
@@ -70,11 +70,56 @@ static bool make_room(void)
     return true;
 }
 
+#if VPY_COMPARES_WITH_SLOTS
+static bool holds(const void *structure, size_t size, PyCFunction function)
+{
+    for (size_t i = 0; structure != NULL && i < size; i += sizeof function)
+        if (memcmp((const char *)structure + i, &function, sizeof function) ==
+            0)
+            return true;
+    return false;
+}
+
+static bool is_slot_of(const PyTypeObject *type, PyCFunction function)
+{
+    return holds(type, sizeof *type, function) ||
+           holds(type->tp_as_async, sizeof *type->tp_as_async, function) ||
+           holds(type->tp_as_number, sizeof *type->tp_as_number, function) ||
+           holds(type->tp_as_sequence, sizeof *type->tp_as_sequence,
+                 function) ||
+           holds(type->tp_as_mapping, sizeof *type->tp_as_mapping, function);
+}
+#endif
+
+/* Whether a method's function is also what its class has in a slot, as that of
+ * dict.__getitem__. A subclass takes over the slot only while the two are the
+ * same, and a class that was made without it stays slow. */
+static bool is_compared_with_slot(const vpy_found *f)
+{
+#if VPY_COMPARES_WITH_SLOTS
+    PyObject *keeper = f->keeper;
+    const PyTypeObject *type = NULL;
+
+    if (!(f->method->ml_flags & METH_COEXIST))
+        return false;
+    if (PyType_Check(keeper))
+        type = (PyTypeObject *)keeper;
+    else if (PyCFunction_Check(keeper) && PyCFunction_GET_SELF(keeper) != NULL)
+        type = Py_TYPE(PyCFunction_GET_SELF(keeper)); /* may be a subclass */
+    for (; type != NULL; type = type->tp_base)
+        if (is_slot_of(type, f->method->ml_meth))
+            return true;
+#else
+    (void)f;
+#endif
+    return false;
+}
+
 /* Functions whose address the interpreter or its modules compare. */
 static bool is_excluded(const vpy_found *f)
 {
     const char *name = f->method->ml_name;
-    const char *where = f->where ? f->where : "";
+    const char *where = f->where != NULL ? f->where : "";
 
     if (strcmp(name, "__new__") == 0)
         return true;
@@ -84,6 +129,8 @@ static bool is_excluded(const vpy_found *f)
         return strcmp(where, "_json") == 0;
     if (strncmp(name, "persistent_", 11) == 0)
         return strncmp(where, "_pickle.", 8) == 0;
+    if (is_compared_with_slot(f))
+        return true;
     return f->owner == VPY_OF_MODULE && strncmp(where, "vestige.", 8) == 0;
 }
 
@@ -107,9 +154,10 @@ static uint32_t what_it_is(const vpy_found *f)
 static char *copy_of_where(const vpy_found *f, bool in_image)
 {
     const vpy_thunk_about *before = used ? &vpy_thunk_abouts[used - 1] : NULL;
-    const char *text = f->owner == VPY_OF_SELF || !f->where ? "" : f->where;
+    const char *text =
+        f->owner == VPY_OF_SELF || f->where == NULL ? "" : f->where;
 
-    if (in_image && before && before->in_image &&
+    if (in_image && before != NULL && before->in_image &&
         strcmp(before->where, text) == 0)
         return before->where;
     return strdup(text);
@@ -123,7 +171,7 @@ static uint32_t new_slot(const vpy_found *f, bool in_image)
     if (used == VPY_THUNKS)
         return OVERFLOW;
     where = copy_of_where(f, in_image);
-    if (!where)
+    if (where == NULL)
         return OVERFLOW;
     *k = (vpy_thunk_about){.method = f->method,
                            .where = where,
@@ -163,12 +211,13 @@ static bool hold_keeper(vpy_thunk_about *k, PyObject *keeper)
 {
     if (k->in_image)
         return true;
-    if (k->keeper && !PyType_Check(keeper) && !vpy_weakref_is_dead(k->keeper))
+    if (k->keeper != NULL && !PyType_Check(keeper) &&
+        !vpy_weakref_is_dead(k->keeper))
         return true;
-    if (k->keeper && vpy_weakref_is_to(k->keeper, keeper))
+    if (k->keeper != NULL && vpy_weakref_is_to(k->keeper, keeper))
         return true;
     Py_XSETREF(k->keeper, vpy_weakref_new(keeper));
-    if (!k->keeper)
+    if (k->keeper == NULL)
         PyErr_Clear();
     return k->keeper != NULL;
 }
@@ -182,8 +231,8 @@ static uint32_t slot_again(entry *at, const vpy_found *f)
 
     if (vpy_thunk_slots[at->number].original != f->method->ml_meth)
         return new_slot(f, false);
-    where = strdup(f->owner == VPY_OF_SELF || !f->where ? "" : f->where);
-    if (!where)
+    where = strdup(f->owner == VPY_OF_SELF || f->where == NULL ? "" : f->where);
+    if (where == NULL)
         return OVERFLOW;
     free(k->where);
     k->where = where;
@@ -200,7 +249,7 @@ void vpy_thunks_put(const vpy_found *f)
     bool is_new;
     entry *at;
 
-    if (!method->ml_meth || !method->ml_name || !make_room())
+    if (method->ml_meth == NULL || method->ml_name == NULL || !make_room())
         return;
     at = entry_of(entries, entries_mask, method);
     is_new = at->method == NULL;
@@ -227,6 +276,7 @@ void vpy_thunks_put(const vpy_found *f)
         } else if (hold_keeper(k, f->keeper)) {
             counts.covered += !k->patched;
             k->patched = true;
+            /* Behind its slot; pairs with the fence in call_other. */
             __atomic_store_n(&method->ml_meth, vpy_thunk(at->number),
                              __ATOMIC_RELEASE);
         }
@@ -236,21 +286,25 @@ void vpy_thunks_put(const vpy_found *f)
 
 void vpy_thunks_replace(PyMethodDef *method, PyCFunction from, PyCFunction to)
 {
-    const entry *at = entries ? entry_of(entries, entries_mask, method) : NULL;
+    const entry *at =
+        entries != NULL ? entry_of(entries, entries_mask, method) : NULL;
 
-    if (at && at->method && at->number < VPY_THUNKS &&
+    if (at != NULL && at->method != NULL && at->number < VPY_THUNKS &&
         vpy_thunk_slots[at->number].original == from)
         __atomic_store_n(&vpy_thunk_slots[at->number].original, to,
                          __ATOMIC_RELEASE);
-    if (method->ml_meth == from)
+    if (method->ml_meth == from) {
         __atomic_store_n(&method->ml_meth, to, __ATOMIC_RELEASE);
+        vpy_compiled_code_drop();
+    }
 }
 
 /* ---- taking them away ---------------------------------------------------- */
 
 bool vpy_thunk_is_alive(const vpy_thunk_about *k)
 {
-    return k->in_image || (k->keeper && !vpy_weakref_is_dead(k->keeper));
+    return k->in_image ||
+           (k->keeper != NULL && !vpy_weakref_is_dead(k->keeper));
 }
 
 static void restore(uint32_t number)

@@ -40,18 +40,19 @@ VST_INLINE PyObject *forward(const vpy_thunk_slot *s, words w)
 /* Skips frames in which no Python code runs, or not yet. */
 static VST_COLD bool find_caller(const vpy_iframe *frame)
 {
-    while (frame &&
+    while (frame != NULL &&
            (vpy_iframe_is_shim(frame) ||
             vpy_iframe_is_incomplete(frame, vpy_iframe_instruction(frame))))
         frame = vpy_iframe_back(frame);
-    return frame && vpy_caller_is_recorded((PyObject *)vpy_iframe_code(frame));
+    return frame != NULL &&
+           vpy_caller_is_recorded((PyObject *)vpy_iframe_code(frame));
 }
 
 VST_INLINE bool caller_is_recorded(PyThreadState *tstate)
 {
     const vpy_iframe *frame = vpy_iframe_innermost(tstate);
 
-    if (VST_LIKELY(frame &&
+    if (VST_LIKELY(frame != NULL &&
                    (PyObject *)vpy_iframe_code(frame) == vpy_last_caller))
         return true;
     return find_caller(frame);
@@ -122,7 +123,7 @@ static VST_COLD uint64_t define(uint32_t number, PyObject *self)
     /* Somebody kept the thunk's address after the definition was freed. */
     if (!vpy_thunk_is_alive(k))
         return recording;
-    if (k->owner == VPY_OF_SELF && self) {
+    if (k->owner == VPY_OF_SELF && self != NULL) {
         id = id_by_class(number, self, &by_class);
     } else {
         PyObject *type, *value, *traceback;
@@ -146,15 +147,15 @@ VST_INLINE vst_id id_as_before(const vpy_thunk_slot *s, uint64_t rest,
     vst_id id = (vst_id)rest & VST_ID_MAX;
 
     if (rest >> 30 == VPY_THUNK_BY_CLASS >> 30)
-        return self && Py_TYPE(self) == s->owner &&
+        return self != NULL && Py_TYPE(self) == s->owner &&
                        s->owner->tp_version_tag == s->version
                    ? id
                    : 0;
 #if VPY_HAS_CACHED_CALLABLES
     if (rest >> 30 == VPY_THUNK_CACHED >> 30) {
         const vpy_iframe *frame = vpy_iframe_innermost(tstate);
-        uintptr_t place = frame ? vpy_iframe_place(frame) : 0;
-        return frame && *vpy_cached_call(place) == place ? id : 0;
+        uintptr_t place = frame != NULL ? vpy_iframe_place(frame) : 0;
+        return frame != NULL && *vpy_cached_call(place) == place ? id : 0;
     }
 #endif
     (void)tstate;
@@ -170,7 +171,7 @@ static vst_id id_anew(uint32_t number, PyThreadState *tstate, PyObject *self)
     vst_id id = (vst_id)value & VST_ID_MAX;
     bool by_class;
 
-    if (VPY_THUNK_IS(value) == VPY_THUNK_BY_CLASS && self &&
+    if (VPY_THUNK_IS(value) == VPY_THUNK_BY_CLASS && self != NULL &&
         !id_as_before(s, value - recording, tstate, self)) {
         if (!vpy_thunk_is_alive(&vpy_thunk_abouts[number]))
             return 0;
@@ -199,7 +200,7 @@ static VST_COLD PyObject *call_import(uint32_t number, words w, uint64_t in,
     /* The create functions return the module, or what an extension uses as one.
      * The exec functions get it as their only argument. In other conventions
      * the second word is no object. */
-    if (result && recording == in)
+    if (result != NULL && recording == in)
         after_import(!PyModule_Check(result) && has_argument ? w.b : result);
     return result;
 }
@@ -218,8 +219,13 @@ static VST_NOINLINE PyObject *call_other(PyObject *a, PyObject *b, PyObject *c,
     words w = {a, b, c, d, e};
     vst_id id = 0;
 
-    if (in == 0 || !tstate || tstate->interp != interpreter || tstate->tracing)
+    if (in == 0 || tstate == NULL || tstate->interp != interpreter ||
+        tstate->tracing) {
+        /* Only a GIL of its own lets a thread be here while a thunk is put: it
+         * saw the thunk, and now sees the slot. Pairs with vpy_thunks_put. */
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
         return forward(s, w);
+    }
     if (vpy_frames_settle(tstate) && caller_is_recorded(tstate))
         id = id_anew(number, tstate, w.a);
     if (imports)
@@ -238,7 +244,7 @@ __attribute__((used)) PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
     words w = {a, b, c, d, e};
     vst_id id = (vst_id)rest;
 
-    if (!VST_LIKELY(tstate && tstate->interp == interpreter &&
+    if (!VST_LIKELY(tstate != NULL && tstate->interp == interpreter &&
                     tstate->tracing == 0))
         return call_other(a, b, c, d, e, number);
     if (!VST_LIKELY(rest - 1 < VST_ID_MAX)) { /* also if nothing is recorded */
@@ -246,8 +252,9 @@ __attribute__((used)) PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
         if (!VST_LIKELY(id))
             return call_other(a, b, c, d, e, number);
     }
+    /* A function that imports is not here: it goes through call_other. */
     if (!VST_LIKELY(vpy_frames_settle(tstate) && caller_is_recorded(tstate)))
-        return call_other(a, b, c, d, e, number);
+        return forward(s, w);
     return record(s, w, in, id);
 }
 
@@ -261,6 +268,7 @@ static vst_ticks walk_ended, walk_cost;
 static void walk(void)
 {
     vst_ticks before = vst_clock_ticks();
+    size_t covered = vpy_thunks_counts()->covered;
     int collects = PyGC_Disable();
 
     vst_memory_enter();
@@ -270,6 +278,8 @@ static void walk(void)
     vst_memory_leave();
     if (collects)
         PyGC_Enable();
+    if (vpy_thunks_counts()->covered != covered)
+        vpy_compiled_code_drop();
     walk_ended = vst_clock_ticks();
     walk_cost = walk_ended - before;
 }
@@ -288,6 +298,7 @@ void vpy_thunks_look(void)
 
 static void after_import(PyObject *module)
 {
+    size_t covered = vpy_thunks_counts()->covered;
     PyObject *type, *value, *traceback;
 
     PyErr_Fetch(&type, &value, &traceback);
@@ -296,6 +307,8 @@ static void after_import(PyObject *module)
     vpy_table_memory_forget();
     vpy_find_methods_of(module, vpy_thunks_put);
     vst_memory_leave();
+    if (vpy_thunks_counts()->covered != covered)
+        vpy_compiled_code_drop();
     vpy_thunks_look();
     PyErr_Restore(type, value, traceback);
 }
@@ -335,6 +348,7 @@ void vpy_thunks_stop(void)
     __atomic_store_n(&recording, 0, __ATOMIC_RELAXED);
     is_ready = false;
     vpy_thunks_restore();
+    vpy_compiled_code_drop();
     vpy_cached_callables_show();
     vpy_function_identity_release(VPY_FOR_THUNKS);
 }

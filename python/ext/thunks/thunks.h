@@ -9,6 +9,7 @@
  * - definition_memory.c knows which of them may be written
  * - function_identity.c keeps functions equal to themselves
  * - cached_callables.c makes the interpreter call len and its like
+ * - compiled_code.c makes the JIT call what stands in a definition now
  * - young_objects.c keeps our objects out of the collector's count
  * - watched_methods.h is for single functions */
 #ifndef VPY_THUNKS_H
@@ -23,8 +24,8 @@ typedef struct vpy_thunk_counts {
     size_t covered;   /* definitions that are called through a thunk */
     size_t overflow;  /* left out: no thunk was free */
     size_t read_only; /* they lie in memory that may not be written */
-    size_t excluded;  /* somebody compares their address */
-    size_t foreign;   /* somebody else has replaced them meanwhile */
+    size_t excluded;  /* the interpreter or a module compares their address */
+    size_t foreign;   /* code other than ours has replaced their pointer */
     size_t freed;     /* covered, and gone since */
 } vpy_thunk_counts;
 
@@ -80,7 +81,9 @@ typedef struct vpy_found {
 /* Goes through all modules and types, calls `found` for every definition, some
  * of them twice. No code of the program's runs. False: no memory. */
 bool vpy_find_methods(void (*found)(const vpy_found *));
-/* The same of one object: a module or a type. */
+/* Calls `found` for every type. False: no memory. */
+bool vpy_find_types(void (*found)(PyTypeObject *));
+/* The same as vpy_find_methods of one object: a module or a type. */
 void vpy_find_methods_of(PyObject *object, void (*found)(const vpy_found *));
 
 /* ---- thunk_slots.c ----------------------------------------------------- */
@@ -159,10 +162,16 @@ typedef enum vpy_identity_keeper {
 void vpy_function_identity_keep(vpy_identity_keeper keeper);
 void vpy_function_identity_release(vpy_identity_keeper keeper);
 
+/* ---- compiled_code.c ---------------------------------------------------- */
+
+/* Functions of definitions were replaced: machine code that calls the old ones
+ * is dropped. */
+void vpy_compiled_code_drop(void);
+
 /* ---- cached_callables.c ------------------------------------------------ */
 
 bool vpy_is_cached_callable(const PyMethodDef *method);
-/* One of them is called from there: mostly it is known that it is. */
+/* The addresses that are known to call one of them. */
 enum { VPY_CACHED_CALLS = 256 };
 extern uintptr_t vpy_cached_calls[VPY_CACHED_CALLS];
 VST_COLD void vpy_cached_call_note(const vpy_iframe *frame, uintptr_t address);
@@ -172,7 +181,7 @@ static inline uintptr_t *vpy_cached_call(uintptr_t address)
     return &vpy_cached_calls[(address >> 1 ^ address >> 9) % VPY_CACHED_CALLS];
 }
 
-/* So that calls of them are calls. */
+/* Makes the interpreter call these functions as it calls any other. */
 void vpy_cached_callables_hide(void);
 void vpy_cached_callables_show(void);
 

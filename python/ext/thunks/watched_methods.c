@@ -11,7 +11,7 @@ static vpy_watched *all; /* those that are watched */
 
 void vpy_watch(vpy_watched *w, PyMethodDef *method, int flags)
 {
-    if (w->method || (method->ml_flags & ~METH_STATIC) != flags)
+    if (w->method != NULL || (method->ml_flags & ~METH_STATIC) != flags)
         return;
     vpy_table_memory_forget();
     if (!vpy_table_memory_of(method).writable)
@@ -29,20 +29,20 @@ void vpy_unwatch(vpy_watched *w)
 {
     vpy_watched **link = &all;
 
-    if (!w->method)
+    if (w->method == NULL)
         return;
     while (*link != w)
         link = &(*link)->next;
     *link = w->next;
     vpy_thunks_replace(w->method, w->through_us, w->original);
     w->method = NULL;
-    if (!all)
+    if (all == NULL)
         vpy_function_identity_release(VPY_FOR_WATCHED);
 }
 
 PyCFunction vpy_watched_original(PyCFunction function)
 {
-    for (const vpy_watched *w = all; w; w = w->next)
+    for (const vpy_watched *w = all; w != NULL; w = w->next)
         if (w->through_us == function)
             return w->original;
     return function;

@@ -62,7 +62,7 @@ static PyObject *make_code_ref(PyObject *code)
 
     if (was_enabled)
         PyGC_Enable();
-    if (!self)
+    if (self == NULL)
         return NULL;
     Py_INCREF(code);
     self->code = (PyCodeObject *)code;
@@ -80,7 +80,7 @@ static VST_COLD void retain_first(PyObject *code)
     PyObject *type, *value, *trace;
 
     PyErr_Fetch(&type, &value, &trace);
-    if (!make_code_ref(code)) {
+    if (make_code_ref(code) == NULL) {
         Py_INCREF(code);
         keep_all = true;
     }

@@ -40,9 +40,10 @@ static image read_image(const unsigned char *start)
     made.base = header.e_type == ET_EXEC ? 0 : (uintptr_t)start;
     for (size_t i = 0; i < header.e_phnum; i++) {
         ElfW(Phdr) segment;
+        uintptr_t at;
         memcpy(&segment, start + header.e_phoff + i * header.e_phentsize,
                sizeof segment);
-        uintptr_t at = made.base + segment.p_vaddr;
+        at = made.base + segment.p_vaddr;
         if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) &&
             parts[0].start >= at && parts[0].start < at + segment.p_memsz) {
             made.text = (part){at, at + segment.p_memsz};
@@ -62,28 +63,71 @@ static int32_t read_i32(const void *at)
     return value;
 }
 
-/* Counts direct jumps, conditional or not, from one part to the middle of
- * another. Bytes that only look like a jump are counted too, so a few mean
- * nothing. */
+/* Where the instruction at this place jumps to, conditionally or not; 0: it is
+ * no direct jump. LONGEST bytes can be read there, and the next place to ask
+ * about is STEP bytes further. Calls are no jumps. */
+#if defined(__x86_64__)
+enum { LONGEST = 6, STEP = 1 }; /* an instruction may begin anywhere */
+
+static uintptr_t jump_target(uintptr_t at)
+{
+    const unsigned char *code = (const unsigned char *)at;
+    bool is_jump = code[0] == 0xe9;
+    bool is_branch = code[0] == 0x0f && (code[1] & 0xf0) == 0x80;
+    size_t length = is_jump ? 5 : 6;
+
+    if (!is_jump && !is_branch)
+        return 0;
+    return at + length + (uintptr_t)(intptr_t)read_i32(code + length - 4);
+}
+#elif defined(__aarch64__)
+enum { LONGEST = 4, STEP = 4 };
+
+/* A distance in instructions, which is `bits` bits from bit `from` on. */
+static uintptr_t ahead(uintptr_t at, uint32_t code, unsigned from,
+                       unsigned bits)
+{
+    uint32_t top = code << (32 - from - bits);
+
+    return at + 4 * (uintptr_t)(intptr_t)((int32_t)top >> (32 - bits));
+}
+
+static uintptr_t jump_target(uintptr_t at)
+{
+    uint32_t code = (uint32_t)read_i32((const void *)at);
+
+    if ((code & 0xfc000000) == 0x14000000) /* b */
+        return ahead(at, code, 0, 26);
+    if ((code & 0xff000010) == 0x54000000) /* b.cond */
+        return ahead(at, code, 5, 19);
+    if ((code & 0x7e000000) == 0x34000000) /* cbz, cbnz */
+        return ahead(at, code, 5, 19);
+    if ((code & 0x7e000000) == 0x36000000) /* tbz, tbnz */
+        return ahead(at, code, 5, 14);
+    return 0;
+}
+#else
+/* The function itself is found here too, not the parts that lie elsewhere:
+ * frames in them are shown as native frames beside the Python ones. */
+enum { LONGEST = 1, STEP = 1 };
+
+static uintptr_t jump_target(uintptr_t at)
+{
+    (void)at;
+    return 0;
+}
+#endif
+
+/* Counts direct jumps from one part to the middle of another. Bytes that only
+ * look like a jump are counted too, so a few mean nothing. */
 static size_t count_jumps(part from, part to)
 {
     size_t count = 0;
-#ifdef __x86_64__
-    const unsigned char *code = (const unsigned char *)from.start;
-    size_t size = from.end - from.start;
 
-    for (size_t i = 0; i + 6 <= size; i++) {
-        bool is_jump = code[i] == 0xe9;
-        bool is_branch = code[i] == 0x0f && (code[i + 1] & 0xf0) == 0x80;
-        size_t length = is_jump ? 5 : 6;
-        uintptr_t target;
-        if (!is_jump && !is_branch)
-            continue;
-        target = from.start + i + length +
-                 (uintptr_t)(intptr_t)read_i32(code + i + length - 4);
+    for (uintptr_t at = from.start; at + LONGEST <= from.end; at += STEP) {
+        uintptr_t target = jump_target(at);
         count += target > to.start && target < to.end;
     }
-#endif
     return count;
 }
 
@@ -100,20 +144,21 @@ static void find_parts(void)
     Dl_info info;
     const ElfW(Sym) *symbol = NULL;
     image in;
+    size_t count;
 
     if (!dladdr1((void *)(uintptr_t)&_PyEval_EvalFrameDefault, &info,
                  (void **)&symbol, RTLD_DL_SYMENT) ||
-        !symbol)
+        symbol == NULL)
         return;
     parts[0].start = (uintptr_t)info.dli_saddr;
     parts[0].end = parts[0].start + symbol->st_size;
     parts_count = 1;
     in = read_image(info.dli_fbase);
-    if (!in.functions || in.functions_size < 12 || in.functions[0] != 1 ||
-        in.functions[1] != PCREL_SDATA4 || in.functions[2] != UDATA4 ||
-        in.functions[3] != DATAREL_SDATA4)
+    if (in.functions == NULL || in.functions_size < 12 ||
+        in.functions[0] != 1 || in.functions[1] != PCREL_SDATA4 ||
+        in.functions[2] != UDATA4 || in.functions[3] != DATAREL_SDATA4)
         return;
-    size_t count = (uint32_t)read_i32(in.functions + 8);
+    count = (uint32_t)read_i32(in.functions + 8);
     if (count > (in.functions_size - 12) / 8)
         return;
     for (size_t i = 0; i < count && parts_count < PARTS_MAX; i++) {

@@ -27,7 +27,7 @@ static text open_text(PyObject *str)
     const char *bytes =
         PyUnicode_Check(str) ? PyUnicode_AsUTF8AndSize(str, &length) : NULL;
 
-    if (bytes) {
+    if (bytes != NULL) {
         of.bytes = bytes;
         of.length = (size_t)length;
         return of;
@@ -50,6 +50,7 @@ vst_status vpy_traceback_append(void *object, uint32_t instruction,
     vpy_location at;
     text name, file;
     vst_status status;
+    vst_named_frame named;
 
     (void)flags; /* columns are given always: they cost nothing */
     if (instruction & VPY_FRAME_HIDDEN)
@@ -58,7 +59,7 @@ vst_status vpy_traceback_append(void *object, uint32_t instruction,
         vpy_code_location(code, (int)(instruction & VPY_FRAME_INSTRUCTION) - 1);
     name = open_text(code->co_name);
     file = open_text(code->co_filename);
-    vst_named_frame named = {
+    named = (vst_named_frame){
         .name = name.bytes,
         .name_len = name.length,
         .file = file.bytes,
@@ -79,12 +80,13 @@ vst_status vpy_traceback_append(void *object, uint32_t instruction,
 static vst_status add_extra_frame(PyObject *frame, const vst_named_sink *sink)
 {
     PyObject *name = PyObject_GetItem(frame, key_name);
-    PyObject *file = name ? PyObject_GetItem(frame, key_filename) : NULL;
-    PyObject *line = file ? PyObject_GetItem(frame, key_line) : NULL;
-    long number = line && line != Py_None ? PyLong_AsLong(line) : 0;
+    PyObject *file =
+        name != NULL ? PyObject_GetItem(frame, key_filename) : NULL;
+    PyObject *line = file != NULL ? PyObject_GetItem(frame, key_line) : NULL;
+    long number = line != NULL && line != Py_None ? PyLong_AsLong(line) : 0;
     vst_status status = VST_OK;
 
-    if (line && !PyErr_Occurred()) {
+    if (line != NULL && PyErr_Occurred() == NULL) {
         text name_text = open_text(name), file_text = open_text(file);
         vst_named_frame named = {
             .name = name_text.bytes,
@@ -109,11 +111,12 @@ static vst_status ask(PyObject *callable, PyObject *file, uint32_t line,
 {
     PyObject *answer =
         PyObject_CallFunction(callable, "OI", file, (unsigned int)line);
-    PyObject *frames =
-        answer && answer != Py_None ? PySequence_Fast(answer, "") : NULL;
+    PyObject *frames = answer != NULL && answer != Py_None
+                           ? PySequence_Fast(answer, "")
+                           : NULL;
     vst_status status = VST_OK;
 
-    if (frames) {
+    if (frames != NULL) {
         /* The callables may change this list. */
         for (Py_ssize_t i = 0;
              i < PySequence_Fast_GET_SIZE(frames) && status == VST_OK; i++) {
@@ -135,17 +138,18 @@ static PyObject *find_torch(void)
 {
     PyObject *modules = PyImport_GetModuleDict();
     PyObject *module =
-        modules && PyDict_Check(modules)
+        modules != NULL && PyDict_Check(modules)
             ? PyDict_GetItemString(modules, "torch._inductor.codecache")
             : NULL;
     PyObject *cache, *function;
 
-    if (!module)
+    if (module == NULL)
         return NULL;
     Py_INCREF(module);
     cache = PyObject_GetAttrString(module, "PyCodeCache");
-    function =
-        cache ? PyObject_GetAttrString(cache, "stack_frames_for_code") : NULL;
+    function = cache != NULL
+                   ? PyObject_GetAttrString(cache, "stack_frames_for_code")
+                   : NULL;
     PyErr_Clear();
     Py_XDECREF(cache);
     Py_DECREF(module);
@@ -160,10 +164,10 @@ static vst_status add_extra_frames(void *ctx, const char *file, size_t file_len,
     vst_status status = VST_OK;
 
     (void)ctx;
-    if (torch || PyList_GET_SIZE(extra_frames))
+    if (torch != NULL || PyList_GET_SIZE(extra_frames))
         name =
             PyUnicode_DecodeUTF8(file, (Py_ssize_t)file_len, "surrogateescape");
-    if (name) {
+    if (name != NULL) {
         for (Py_ssize_t i = 0;
              i < PyList_GET_SIZE(extra_frames) && status == VST_OK; i++) {
             PyObject *callable = PyList_GET_ITEM(extra_frames, i);
@@ -171,7 +175,7 @@ static vst_status add_extra_frames(void *ctx, const char *file, size_t file_len,
             status = ask(callable, name, line, sink);
             Py_DECREF(callable);
         }
-        if (torch && status == VST_OK)
+        if (torch != NULL && status == VST_OK)
             status = ask(torch, name, line, sink);
         Py_DECREF(name);
     }
@@ -213,7 +217,7 @@ static PyObject *unregister_extra_frames(PyObject *module, PyObject *callable)
 /* Steals the value; NULL is an error. */
 static bool put(PyObject *dict, PyObject *key, PyObject *value)
 {
-    bool done = value && PyDict_SetItem(dict, key, value) == 0;
+    bool done = value != NULL && PyDict_SetItem(dict, key, value) == 0;
 
     Py_XDECREF(value);
     return done;
@@ -224,7 +228,7 @@ static PyObject *make_text(const char *bytes, size_t length)
     PyObject *made =
         PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)length, "surrogateescape");
 
-    if (made)
+    if (made != NULL)
         PyUnicode_InternInPlace(&made); /* few names for many frames */
     return made;
 }
@@ -240,7 +244,8 @@ static PyObject *make_frame(const vst_named_frame *frame, bool positions)
 {
     PyObject *dict = PyDict_New();
     bool done =
-        dict && put(dict, key_name, make_text(frame->name, frame->name_len)) &&
+        dict != NULL &&
+        put(dict, key_name, make_text(frame->name, frame->name_len)) &&
         put(dict, key_filename, make_text(frame->file, frame->file_len)) &&
         put(dict, key_line, PyLong_FromUnsignedLong(frame->line));
 
@@ -269,17 +274,17 @@ static PyObject *make_list(const vst_symbols *symbols, size_t i, made *have)
     const uint32_t *indexes = vst_symbols_of(symbols, i, &count, &place);
     PyObject *list = have->lists[place];
 
-    if (list) {
+    if (list != NULL) {
         Py_INCREF(list);
         return list;
     }
     list = PyList_New((Py_ssize_t)count);
-    for (size_t k = 0; list && k < count; k++) {
+    for (size_t k = 0; list != NULL && k < count; k++) {
         PyObject **frame = &have->frames[indexes[k]];
-        if (!*frame)
+        if (*frame == NULL)
             *frame = make_frame(vst_symbols_frame(symbols, indexes[k]),
                                 have->positions);
-        if (!*frame) {
+        if (*frame == NULL) {
             Py_CLEAR(list);
             break;
         }
@@ -293,9 +298,9 @@ static PyObject *make_list(const vst_symbols *symbols, size_t i, made *have)
 
 static void free_made(made *have)
 {
-    for (size_t i = 0; have->frames && i < have->frame_count; i++)
+    for (size_t i = 0; have->frames != NULL && i < have->frame_count; i++)
         Py_XDECREF(have->frames[i]);
-    for (size_t i = 0; have->lists && i < have->list_count; i++)
+    for (size_t i = 0; have->lists != NULL && i < have->list_count; i++)
         Py_XDECREF(have->lists[i]);
     free(have->frames);
     free(have->lists);
@@ -315,13 +320,13 @@ static PyObject *make_lists(const vst_symbols *symbols, size_t count,
 
     have.frames = calloc(have.frame_count + 1, sizeof *have.frames);
     have.lists = calloc(count + 1, sizeof *have.lists);
-    if (result && (!have.frames || !have.lists)) {
+    if (result != NULL && (have.frames == NULL || have.lists == NULL)) {
         Py_CLEAR(result);
         PyErr_NoMemory();
     }
-    for (size_t i = 0; result && i < count; i++) {
+    for (size_t i = 0; result != NULL && i < count; i++) {
         PyObject *list = make_list(symbols, i, &have);
-        if (list)
+        if (list != NULL)
             PyList_SET_ITEM(result, (Py_ssize_t)i, list);
         else
             Py_CLEAR(result);
@@ -355,7 +360,7 @@ static bool has_native(vst_traceback *const *handles, size_t count)
     size_t native = 0;
 
     for (size_t i = 0; i < count && native == 0; i++)
-        if (handles[i])
+        if (handles[i] != NULL)
             vst_traceback_native(handles[i], &native);
     return native != 0;
 }
@@ -374,7 +379,7 @@ static vst_status find_names(vst_traceback *const *handles, size_t count,
     vst_status status =
         vst_traceback_symbolize(handles, count, flags, symbols, error);
 
-    if (own)
+    if (own != NULL)
         PyEval_RestoreThread(own);
     return status;
 }
@@ -388,6 +393,7 @@ static PyObject *symbolize(PyObject *module, PyObject *args, PyObject *kw)
     vst_error error = {0};
     vst_status status;
     int positions = 0;
+    size_t count;
 
     (void)module;
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O|p:symbolize_tracebacks",
@@ -395,11 +401,11 @@ static PyObject *symbolize(PyObject *module, PyObject *args, PyObject *kw)
         return NULL;
     items = PySequence_Tuple(
         given); /* a tuple, since the program may change a list */
-    if (!items)
+    if (items == NULL)
         return NULL;
-    size_t count = (size_t)PyTuple_GET_SIZE(items);
+    count = (size_t)PyTuple_GET_SIZE(items);
     handles = calloc(count + 1, sizeof *handles);
-    if (!handles) {
+    if (handles == NULL) {
         PyErr_NoMemory();
     } else if (read_handles(items, handles)) {
         status = find_names(handles, count, positions, &symbols, &error);
@@ -436,11 +442,11 @@ int vpy_traceback_names_init(PyObject *module)
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         *keys[i].key = PyUnicode_InternFromString(keys[i].text);
-        if (!*keys[i].key)
+        if (*keys[i].key == NULL)
             return -1;
     }
     extra_frames = PyList_New(0);
-    if (!extra_frames)
+    if (extra_frames == NULL)
         return -1;
     vst_traceback_set_extra_frames(add_extra_frames, NULL);
     return PyModule_AddFunctions(module, functions);

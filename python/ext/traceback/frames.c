@@ -5,6 +5,8 @@
  * to 3.13 that would end the thread. */
 #include "traceback/traceback.h"
 
+#include "base/inside.h"
+
 #include <sched.h>
 #include <stdatomic.h>
 
@@ -27,7 +29,7 @@ static PyThreadState *take_gil(void **entered)
     PyThreadState *tstate = NULL;
 
     /* A thread that Python does not know has no frames. */
-    if (!PyGILState_GetThisThreadState())
+    if (PyGILState_GetThisThreadState() == NULL)
         return NULL;
     atomic_fetch_add(&entering, 1);
     if (!atomic_load(&closed) && !vpy_is_finalizing() && vpy_may_take_gil()) {
@@ -96,13 +98,43 @@ void vpy_traceback_after_fork(void)
 
 /* ---- frames ------------------------------------------------------------- */
 
+/* Where the interpreter's frames are not what we know: the same by its own
+ * functions, which make frame objects. They do not say where C code has called,
+ * so that all of it is taken as one evaluation. */
+static VST_COLD void gather_shown(PyThreadState *tstate, size_t skip,
+                                  vst_gathered *gathered)
+{
+    int collects = PyGC_Disable();
+    PyFrameObject *frame = PyThreadState_GetFrame(tstate);
+
+    while (frame != NULL && (gathered->count < gathered->capacity ||
+                             vst_gathered_grow(gathered))) {
+        PyFrameObject *back = PyFrame_GetBack(frame);
+        uint32_t word = (uint32_t)(vpy_frame_instruction(frame) + 1) &
+                        VPY_FRAME_INSTRUCTION;
+        if (back == NULL)
+            word |= VST_FRAME_ENTRY;
+        if (skip) {
+            skip--;
+        } else {
+            gathered->codes[gathered->count] = vpy_frame_code(frame);
+            gathered->instructions[gathered->count++] = word;
+        }
+        Py_DECREF(frame);
+        frame = back;
+    }
+    Py_XDECREF(frame);
+    if (collects)
+        PyGC_Enable();
+}
+
 /* The next frame that counts. A frame that is not shown counts only if it is an
  * entry, so that native frames are matched with the right Python frames; *word
  * then has VPY_FRAME_HIDDEN. */
 static inline const vpy_iframe *find_next(const vpy_iframe *frame,
                                           uint32_t *word)
 {
-    for (; frame; frame = vpy_iframe_back(frame)) {
+    for (; frame != NULL; frame = vpy_iframe_back(frame)) {
         int instruction;
         bool is_entry;
         if (vpy_iframe_is_shim(frame))
@@ -128,7 +160,7 @@ static const vpy_iframe *fill(vst_gathered *gathered, const vpy_iframe *frame,
     uint32_t *instructions = gathered->instructions;
     size_t count = gathered->count, capacity = gathered->capacity;
 
-    while (frame && count < capacity) {
+    while (frame != NULL && count < capacity) {
         codes[count] = vpy_iframe_code(frame);
         instructions[count++] = *word;
         frame = find_next(vpy_iframe_back(frame), word);
@@ -141,34 +173,27 @@ bool vpy_frames_gather(size_t skip, vst_gathered *gathered, void **entered)
 {
     PyThreadState *tstate = enter(entered);
     const vpy_iframe *frame;
-    uint32_t word;
+    uint32_t word = 0;
 
-    if (!tstate)
+    if (tstate == NULL)
         return false;
+    if (!VST_LIKELY(vpy_part_works[VPY_PART_TRACEBACKS])) {
+        gather_shown(tstate, skip, gathered);
+        return true;
+    }
     frame = find_next(vpy_iframe_innermost(tstate), &word);
-    while (frame && skip) {
+    while (frame != NULL && skip) {
         skip -= !(word & VPY_FRAME_HIDDEN);
         frame = find_next(vpy_iframe_back(frame), &word);
     }
     do
         frame = fill(gathered, frame, &word);
-    while (frame && vst_gathered_grow(gathered));
+    while (frame != NULL && vst_gathered_grow(gathered));
     return true;
 }
 
 int vpy_frames_init(void)
 {
-    PyObject *atexit = PyImport_ImportModule("atexit");
-    PyObject *function = PyCFunction_New(&close_method, NULL);
-    PyObject *result =
-        atexit && function
-            ? PyObject_CallMethod(atexit, "register", "O", function)
-            : NULL;
-    int failed = result == NULL;
-
-    Py_XDECREF(result);
-    Py_XDECREF(function);
-    Py_XDECREF(atexit);
     main_interpreter = PyInterpreterState_Main();
-    return failed ? -1 : 0;
+    return vpy_at_exit(&close_method);
 }

@@ -28,7 +28,7 @@ static int visit_code(void *code, void *arg)
     visitor *to = arg;
     PyObject *ref = vpy_code_ref(code);
 
-    return ref ? to->visit(ref, to->arg) : 0;
+    return ref != NULL ? to->visit(ref, to->arg) : 0;
 }
 
 static int traceback_traverse(PyObject *object, visitproc visit, void *arg)
@@ -36,7 +36,7 @@ static int traceback_traverse(PyObject *object, visitproc visit, void *arg)
     vpy_traceback *self = (vpy_traceback *)object;
     visitor to = {visit, arg};
 
-    if (!self->handle)
+    if (self->handle == NULL)
         return 0;
     return vst_traceback_traverse(self->handle, visit_code, &to);
 }
@@ -47,7 +47,7 @@ static int traceback_clear(PyObject *object)
     vst_traceback *handle = self->handle;
 
     self->handle = NULL;
-    if (handle) {
+    if (handle != NULL) {
         vst_traceback_set_user(handle, NULL);
         if (vst_traceback_is_sole(handle))
             vst_traceback_clear(handle);
@@ -63,7 +63,7 @@ static void traceback_dealloc(PyObject *object)
     vpy_traceback *self = (vpy_traceback *)object;
 
     PyObject_GC_UnTrack(object);
-    if (self->handle) {
+    if (self->handle != NULL) {
         vst_traceback_set_user(self->handle, NULL);
         vst_traceback_release(self->handle);
     }
@@ -76,7 +76,8 @@ static PyObject *get_python_frames(PyObject *object, void *unused)
     const vst_traceback *handle = ((vpy_traceback *)object)->handle;
 
     (void)unused;
-    return PyLong_FromSize_t(handle ? vst_traceback_language(handle).count : 0);
+    return PyLong_FromSize_t(
+        handle != NULL ? vst_traceback_language(handle).count : 0);
 }
 
 static PyObject *get_native_frames(PyObject *object, void *unused)
@@ -85,7 +86,7 @@ static PyObject *get_native_frames(PyObject *object, void *unused)
     size_t count = 0;
 
     (void)unused;
-    if (handle)
+    if (handle != NULL)
         vst_traceback_native(handle, &count);
     return PyLong_FromSize_t(count);
 }
@@ -118,13 +119,13 @@ static VST_COLD PyObject *make_object(vst_traceback *handle)
     vpy_traceback *self = PyObject_GC_New(vpy_traceback, &vpy_traceback_type);
     PyObject *other;
 
-    if (!self) {
+    if (self == NULL) {
         vst_traceback_release(handle);
         return NULL;
     }
     other = vst_traceback_get_user(handle);
-    self->handle = other ? NULL : handle;
-    if (other) {
+    self->handle = other != NULL ? NULL : handle;
+    if (other != NULL) {
         Py_INCREF(other);
         Py_DECREF(self);
         vst_traceback_release(handle);
@@ -139,7 +140,7 @@ PyObject *vpy_traceback_object(vst_traceback *handle)
 {
     PyObject *object = vst_traceback_get_user(handle);
 
-    if (!object)
+    if (object == NULL)
         return make_object(handle);
     Py_INCREF(object);
     vst_traceback_release(handle); /* the object has one */
@@ -154,7 +155,7 @@ static PyObject *capture(bool python, bool native, size_t skip)
                      (python && native ? VST_TRACEBACK_FROM_LANGUAGE : 0u);
     vst_traceback *handle = vst_traceback_capture(parts, skip);
 
-    return handle ? vpy_traceback_object(handle) : PyErr_NoMemory();
+    return handle != NULL ? vpy_traceback_object(handle) : PyErr_NoMemory();
 }
 
 /* ---- CapturedTraceback -------------------------------------------------- */
@@ -203,11 +204,11 @@ static PyObject *captured_new(PyTypeObject *type, PyObject *args, PyObject *kw)
         return NULL;
     }
     self = type->tp_alloc(type, 0);
-    if (self && traceback != Py_None) {
+    if (self != NULL && traceback != Py_None) {
         Py_INCREF(traceback);
         ((captured *)self)->traceback = traceback;
     }
-    if (self)
+    if (self != NULL)
         ((captured *)self)->skip = skip;
     return self;
 }
@@ -225,7 +226,7 @@ static bool read_arguments(const char *function, const char *const *names,
                            PyObject *const *args, Py_ssize_t count,
                            PyObject *keywords)
 {
-    Py_ssize_t named = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+    Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
 
     if ((size_t)count > known) {
         PyErr_Format(PyExc_TypeError, "%s takes at most %zu arguments, not %zd",
@@ -255,7 +256,7 @@ static bool read_arguments(const char *function, const char *const *names,
 /* -1 with an exception set; `absent` if there is no argument. */
 static int read_truth(PyObject *value, int absent)
 {
-    return value ? PyObject_IsTrue(value) : absent;
+    return value != NULL ? PyObject_IsTrue(value) : absent;
 }
 
 static PyObject *captured_extract(PyObject *type, PyObject *const *args,
@@ -268,22 +269,24 @@ static PyObject *captured_extract(PyObject *type, PyObject *const *args,
     int native;
     Py_ssize_t skip;
 
-    if ((count || keywords) &&
+    if ((count || keywords != NULL) &&
         !read_arguments("extract()", names, 3, values, args, count, keywords))
         return NULL;
     native = read_truth(values[1], 0);
-    skip = values[2] ? PyNumber_AsSsize_t(values[2], PyExc_OverflowError) : 0;
-    if (native < 0 || (skip == -1 && PyErr_Occurred()))
+    skip = values[2] != NULL
+               ? PyNumber_AsSsize_t(values[2], PyExc_OverflowError)
+               : 0;
+    if (native < 0 || (skip == -1 && PyErr_Occurred() != NULL))
         return NULL;
     if (skip < 0) {
         PyErr_SetString(PyExc_ValueError, "skip must not be negative");
         return NULL;
     }
     traceback = capture(true, native, (size_t)skip);
-    if (!traceback)
+    if (traceback == NULL)
         return NULL;
     self = made->tp_alloc(made, 0);
-    if (self)
+    if (self != NULL)
         ((captured *)self)->traceback = traceback;
     else
         Py_DECREF(traceback);

@@ -1,0 +1,78 @@
+/* torch's own record_function, once vestige stands in torch.profiler's place.
+ *
+ * A span of ours becomes one of torch's while that is seen by somebody else:
+ * by a profiler of torch's that records while vestige does not, or by a mode
+ * that takes part in every operator, as the tracer of make_fx is. torch says
+ * by two functions of its library whether there is such a listener on this
+ * thread. With the GIL held. */
+#include "annotate/annotate.h"
+
+PyObject *vpy_framework_span;
+
+/* NULL where torch does not have the function. */
+static bool (*has_callbacks)(void);
+static bool (*has_modes)(bool skip_infrastructure);
+
+bool vpy_framework_listens(void)
+{
+    if (vpy_recording == NULL && (has_callbacks == NULL || has_callbacks()))
+        return true;
+    return has_modes != NULL && has_modes(false);
+}
+
+/* Begins a span of torch's. Returns NULL where torch raises. */
+PyObject *vpy_framework_enter(PyObject *name, PyObject *args)
+{
+    PyObject *span = PyObject_CallFunctionObjArgs(vpy_framework_span, name,
+                                                  args, (PyObject *)NULL);
+    PyObject *entered =
+        span != NULL ? PyObject_CallMethod(span, "__enter__", NULL) : NULL;
+
+    if (entered == NULL)
+        Py_CLEAR(span);
+    Py_XDECREF(entered);
+    return span;
+}
+
+/* Ends it with what __exit__ was given, and drops the reference. */
+PyObject *vpy_framework_exit(PyObject *span, PyObject *const *args,
+                             Py_ssize_t count)
+{
+    PyObject *method = PyObject_GetAttrString(span, "__exit__");
+    PyObject *result =
+        method != NULL ? PyObject_Vectorcall(method, args, (size_t)count, NULL)
+                       : NULL;
+
+    Py_XDECREF(method);
+    Py_DECREF(span);
+    return result;
+}
+
+static PyObject *set_framework_span(PyObject *module, PyObject *args)
+{
+    PyObject *type;
+    unsigned long long callbacks_at, modes_at;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OKK:set_framework_span", &type, &callbacks_at,
+                          &modes_at))
+        return NULL;
+    has_callbacks = (bool (*)(void))(uintptr_t)callbacks_at;
+    has_modes = (bool (*)(bool))(uintptr_t)modes_at;
+    Py_XSETREF(vpy_framework_span, type == Py_None ? NULL : Py_NewRef(type));
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"set_framework_span", set_framework_span, METH_VARARGS,
+     PyDoc_STR("set_framework_span(type, has_callbacks, has_modes)\n--\n\nHas "
+               "record_function enter the framework's own spans while these "
+               "functions, given by address, say that somebody else sees them. "
+               "None: no more.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_framework_spans_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

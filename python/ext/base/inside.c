@@ -1,0 +1,499 @@
+/* What we know of the interpreter, checked: frames in inside_frames.c, numbers
+ * of instructions in inside_code.c, and here the rest, the table of all facts,
+ * and which part of ours needs which. With the GIL held. */
+#include "base/inside.h"
+
+#include "compat_interpreter.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool vpy_part_works[VPY_PARTS];
+ptrdiff_t vpy_fact_shifts[VPY_FACTS];
+int *vpy_young_count;
+
+static bool holds[VPY_FACTS];
+static Py_ssize_t code_extra_index;
+
+/* A fact, and what a Python does where it does not hold. */
+static const struct {
+    const char *name, *otherwise;
+} facts[VPY_FACTS] = {
+    [VPY_FACT_VERSION] = {"version", "is a version that it does not know"},
+    [VPY_FACT_SIZES] = {"sizes", "has objects of other sizes"},
+    [VPY_FACT_EXTRAS] = {"extras", "keeps extras of code objects elsewhere"},
+    [VPY_FACT_THREAD] = {"thread", "has another layout of thread states"},
+    [VPY_FACT_FRAME_OBJECT] = {"frame object", "has other frame objects"},
+    [VPY_FACT_RUNNING] = {"running frame", "keeps the running frame elsewhere"},
+    [VPY_FACT_FRAME] = {"frame", "has another layout of frames"},
+    [VPY_FACT_COROUTINE] = {"coroutine", "keeps coroutine frames elsewhere"},
+    [VPY_FACT_RECURSION] = {"recursion", "counts recursion elsewhere"},
+    [VPY_FACT_CALLABLES] = {"callables",
+                            "keeps len, isinstance and list.append elsewhere"},
+    [VPY_FACT_INSTRUCTIONS] = {"instructions",
+                               "has other numbers of instructions"},
+    [VPY_FACT_COLLECTOR] = {"collector", "counts young objects elsewhere"},
+    [VPY_FACT_WRAPPERS] = {"wrappers", "has another layout of static methods"},
+    [VPY_FACT_FUNCTIONS] = {"functions", "has other built-in functions"},
+};
+
+#define FACT(name) (1u << VPY_FACT_##name)
+#define ABOUT_FRAMES                                                           \
+    (FACT(VERSION) | FACT(SIZES) | FACT(THREAD) | FACT(FRAME_OBJECT) |         \
+     FACT(RUNNING) | FACT(FRAME))
+
+/* The safe engine of a Python without sys.monitoring changes thread states, and
+ * reads the frames that it is told of. */
+static const struct {
+    const char *name;
+    unsigned needs; /* a bit for each fact */
+} parts[VPY_PARTS] = {
+    [VPY_PART_RECORDING] = {"recording",
+                            FACT(EXTRAS) |
+                                (VPY_HAS_MONITORING ? 0 : ABOUT_FRAMES)},
+    [VPY_PART_TURBO] = {"turbo", ABOUT_FRAMES | FACT(EXTRAS) | FACT(CALLABLES) |
+                                     FACT(INSTRUCTIONS) | FACT(WRAPPERS) |
+                                     FACT(FUNCTIONS)},
+    [VPY_PART_TRACEBACKS] = {"tracebacks", ABOUT_FRAMES},
+    [VPY_PART_MEMORY] = {"memory", ABOUT_FRAMES},
+    [VPY_PART_ARGUMENTS] = {"arguments", ABOUT_FRAMES},
+    [VPY_PART_TASKS] = {"tasks", ABOUT_FRAMES | FACT(COROUTINE)},
+    [VPY_PART_BOTTOM] = {"bottom", ABOUT_FRAMES | FACT(RECURSION)},
+    [VPY_PART_EXITS] = {"exits", FACT(FUNCTIONS)},
+    [VPY_PART_COLLECTOR] = {"collector", FACT(VERSION) | FACT(COLLECTOR)},
+};
+
+/* ---- facts about what Python's headers show to all ----------------------- */
+
+static bool wraps(PyObject *wrapper, PyObject *wrapped)
+{
+    return wrapper != NULL &&
+           vpy_wrapped_function(VPY_SHIFTED(VPY_FACT_WRAPPERS, wrapper)) ==
+               wrapped;
+}
+
+static bool wrappers_hold(void)
+{
+    PyObject *list = PyList_New(0);
+    PyObject *of_class = list != NULL ? PyClassMethod_New(list) : NULL;
+    PyObject *of_none = list != NULL ? PyStaticMethod_New(list) : NULL;
+    bool hold = wraps(of_class, list) && wraps(of_none, list);
+
+    Py_XDECREF(of_class);
+    Py_XDECREF(of_none);
+    Py_XDECREF(list);
+    PyErr_Clear();
+    return hold;
+}
+
+static PyObject *some_function(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return Py_NewRef(self);
+}
+
+static PyMethodDef some_method = {"some", some_function, METH_NOARGS, NULL};
+
+static bool functions_hold(void)
+{
+    PyObject *function = PyCFunction_New(&some_method, Py_None);
+    PyCFunctionObject *shifted = VPY_SHIFTED(VPY_FACT_FUNCTIONS, function);
+    bool hold =
+        function != NULL &&
+        PyCFunction_Type.tp_vectorcall_offset ==
+            (Py_ssize_t)offsetof(PyCFunctionObject, vectorcall) &&
+        shifted->m_ml == &some_method && shifted->m_self == Py_None &&
+        PyObject_Hash(function) == vpy_function_hash(Py_None, some_function);
+
+    Py_XDECREF(function);
+    PyErr_Clear();
+    return hold;
+}
+
+/* ---- where a thread's C stack is ----------------------------------------- */
+
+#if VPY_KNOWS_INSIDE
+
+static uintptr_t stack_end; /* of the calling thread, while the checks run */
+
+static uintptr_t find_stack_end(void)
+{
+    uintptr_t low = 0;
+    size_t size = 0;
+
+    return vpy_stack_find(&low, &size) ? low + size : 0;
+}
+
+bool vpy_is_on_stack(const void *pointer)
+{
+    uintptr_t address = (uintptr_t)pointer;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+    return address > here && address < stack_end &&
+           address % sizeof(void *) == 0;
+}
+
+bool vpy_cframe_is_known(const PyThreadState *shifted,
+                         const PyThreadState *tstate)
+{
+    const void *root = vpy_thread_root_cframe(tstate);
+    const void *cframe = vpy_thread_cframe(shifted);
+
+    return root == NULL || cframe == root || vpy_is_on_stack(cframe);
+}
+
+/* ---- facts about its inside ---------------------------------------------- */
+
+static bool sizes_hold(void)
+{
+    const struct {
+        PyTypeObject *type;
+        size_t size;
+    } known[] = {
+        {&PyCode_Type, VPY_CODE_SIZE},
+        {&PyFrame_Type, VPY_FRAME_SIZE},
+        {&PyCFunction_Type, sizeof(PyCFunctionObject)},
+        {&PyMethodDescr_Type, sizeof(PyMethodDescrObject)},
+    };
+    ptrdiff_t shift = vpy_fact_shifts[VPY_FACT_SIZES];
+    bool hold = true;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        hold = hold &&
+               known[i].type->tp_basicsize == (Py_ssize_t)known[i].size + shift;
+    return hold;
+}
+
+/* A new code object has no extra values: the field must be NULL until one is
+ * set. */
+static bool extras_hold(void)
+{
+    PyCodeObject *code = PyCode_NewEmpty("vestige", "test", 1);
+    PyCodeObject *shifted = VPY_SHIFTED(VPY_FACT_EXTRAS, code);
+    void *mark = (void *)(uintptr_t)0x1234567890;
+    bool hold =
+        code != NULL && shifted->co_extra == NULL &&
+        vpy_code_set_extra((PyObject *)code, code_extra_index, mark) == 0 &&
+        shifted->co_extra != NULL &&
+        vpy_code_get_extra((PyObject *)shifted, code_extra_index) ==
+            (uintptr_t)mark;
+
+    if (code != NULL)
+        vpy_code_set_extra((PyObject *)code, code_extra_index, NULL);
+    Py_XDECREF(code);
+    PyErr_Clear();
+    return hold;
+}
+
+#if !VPY_HAS_MONITORING
+/* A new state gets the number up to which states were counted. */
+static bool states_are_counted(PyInterpreterState *interpreter)
+{
+    PyInterpreterState *shifted = VPY_SHIFTED(VPY_FACT_THREAD, interpreter);
+    PyThreadState *made = PyThreadState_New(interpreter);
+    bool are = made != NULL &&
+               (uint64_t)vpy_threads_made(shifted) == PyThreadState_GetID(made);
+
+    if (made != NULL) {
+        PyThreadState_Clear(made);
+        PyThreadState_Delete(made);
+    }
+    return are;
+}
+#endif
+
+/* 3.10 has no function that counts: there the fields beside it must do. */
+static bool tracing_is_counted(PyThreadState *tstate,
+                               const PyThreadState *shifted)
+{
+#if VPY_HAS_ENTER_TRACING
+    int before = shifted->tracing;
+    bool is_counted;
+
+    PyThreadState_EnterTracing(tstate);
+    is_counted = shifted->tracing == before + 1;
+    PyThreadState_LeaveTracing(tstate);
+    return is_counted && shifted->tracing == before;
+#else
+    (void)tstate, (void)shifted;
+    return true;
+#endif
+}
+
+/* What lies between two fields that are where they must be is there, too. */
+static bool thread_holds(void)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    PyThreadState *shifted = VPY_SHIFTED(VPY_FACT_THREAD, tstate);
+    bool hold = shifted->interp == PyThreadState_GetInterpreter(tstate) &&
+                shifted->id == PyThreadState_GetID(tstate) &&
+                shifted->thread_id == PyThread_get_thread_ident() &&
+                vpy_thread_state() == tstate &&
+                vpy_cframe_is_known(shifted, tstate);
+
+#if VPY_KNOWS_SYSTEM_TID
+    hold = hold && shifted->native_thread_id == PyThread_get_thread_native_id();
+#endif
+    hold = hold && tracing_is_counted(tstate, shifted);
+#if !VPY_HAS_MONITORING
+    hold = hold && states_are_counted(tstate->interp);
+#endif
+    return hold;
+}
+
+/* list.append cannot be replaced. If the program has replaced one of the
+ * others, list.append speaks for it, which lies beside them. */
+static bool callables_hold(void)
+{
+#if VPY_HAS_CACHED_CALLABLES
+    PyObject *builtins = PyEval_GetBuiltins();
+    PyObject *list = vpy_type_dict(&PyList_Type);
+    PyObject *expected[VPY_CALLABLES] = {
+        PyDict_GetItemString(builtins, "len"),
+        PyDict_GetItemString(builtins, "isinstance"),
+        list != NULL ? PyDict_GetItemString(list, "append") : NULL,
+    };
+    PyInterpreterState *interpreter =
+        VPY_SHIFTED(VPY_FACT_CALLABLES, PyInterpreterState_Get());
+    PyObject **found[VPY_CALLABLES];
+    bool hold = expected[VPY_CALLABLES - 1] != NULL;
+
+    vpy_callables_find(interpreter, found);
+    for (size_t i = 0; i < VPY_CALLABLES; i++)
+        if (i == VPY_CALLABLES - 1 ||
+            (expected[i] != NULL && PyCFunction_CheckExact(expected[i])))
+            hold = hold && *found[i] == expected[i];
+    Py_XDECREF(list);
+    return hold;
+#else
+    return true;
+#endif
+}
+
+#if VPY_COUNTS_YOUNG_OBJECTS
+/* Whether a function of the module gc returns these three numbers. */
+static bool gc_returns(PyObject *gc, const char *name, const int numbers[3])
+{
+    PyObject *found = gc != NULL ? PyObject_CallMethod(gc, name, NULL) : NULL;
+    int three[3] = {0};
+    bool same = found != NULL &&
+                PyArg_ParseTuple(found, "iii", &three[0], &three[1], &three[2]);
+
+    for (size_t i = 0; i < 3; i++)
+        same = same && three[i] == numbers[i];
+    Py_XDECREF(found);
+    PyErr_Clear();
+    return same;
+}
+
+static bool switch_is_known(const vpy_collector *collector)
+{
+    int was_on = PyGC_Disable();
+    bool is_known = collector->enabled == 0;
+
+    PyGC_Enable();
+    is_known = is_known && collector->enabled == 1;
+    if (!was_on)
+        PyGC_Disable();
+    return is_known;
+}
+
+/* The three numbers of the generations, `first` being the first one's. */
+static bool are_numbers(PyObject *gc, const char *function, const char *first)
+{
+    int numbers[3];
+
+    for (size_t i = 0; i < 3; i++)
+        numbers[i] =
+            *(const int *)(const void *)(first + i * VPY_GENERATION_SIZE);
+    return gc_returns(gc, function, numbers);
+}
+#endif
+
+/* Between 3.13.0 and 3.13.18 the generations have moved by half a word. They
+ * are looked for in three places: the numbers leave no doubt. */
+static bool collector_holds(void)
+{
+#if VPY_COUNTS_YOUNG_OBJECTS
+    static const ptrdiff_t places[] = {0, -4, 4};
+    vpy_collector *collector = VPY_SHIFTED(
+        VPY_FACT_COLLECTOR, vpy_collector_of(PyInterpreterState_Get()));
+    PyObject *gc = PyImport_ImportModule("gc");
+
+    vpy_young_count = NULL;
+    for (size_t i = 0; i < 3 && vpy_young_count == NULL; i++) {
+        char *at = (char *)collector->generations + places[i];
+        char *count = at + VPY_GENERATION_COUNT;
+        if (are_numbers(gc, "get_threshold", at + VPY_GENERATION_THRESHOLD) &&
+            are_numbers(gc, "get_count", count) && switch_is_known(collector))
+            vpy_young_count = (int *)(void *)count;
+    }
+    Py_XDECREF(gc);
+    PyErr_Clear();
+#endif
+    return vpy_young_count != NULL;
+}
+
+/* ---- all of them --------------------------------------------------------- */
+
+static bool is_same_version(void)
+{
+    char version[16];
+
+    snprintf(version, sizeof version, "%d.%d.", PY_MAJOR_VERSION,
+             PY_MINOR_VERSION);
+    return strncmp(Py_GetVersion(), version, strlen(version)) == 0 &&
+           !vpy_fact_shifts[VPY_FACT_VERSION];
+}
+
+/* Nobody who traces this thread sees our calls. */
+static int look_quietly(void)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    bool is_quiet = VPY_HAS_MONITORING || holds[VPY_FACT_THREAD];
+    int failed;
+
+    if (is_quiet)
+        vpy_hook_enter(tstate);
+    failed = vpy_inside_look_at_frames(holds);
+    if (is_quiet)
+        vpy_hook_leave(tstate);
+    return failed;
+}
+
+static int check_the_inside(void)
+{
+    holds[VPY_FACT_VERSION] = is_same_version();
+    if (!holds[VPY_FACT_VERSION])
+        return 0;
+    stack_end = find_stack_end();
+    holds[VPY_FACT_SIZES] = sizes_hold();
+    holds[VPY_FACT_EXTRAS] = extras_hold();
+    holds[VPY_FACT_THREAD] = thread_holds();
+    holds[VPY_FACT_CALLABLES] = callables_hold();
+    holds[VPY_FACT_INSTRUCTIONS] =
+        holds[VPY_FACT_SIZES] && vpy_instructions_hold();
+    holds[VPY_FACT_COLLECTOR] = collector_holds();
+    for (int i = VPY_FACT_FRAME_OBJECT; i <= VPY_FACT_RECURSION; i++)
+        holds[i] = holds[VPY_FACT_SIZES] && holds[VPY_FACT_THREAD];
+    return holds[VPY_FACT_FRAME] ? look_quietly() : 0;
+}
+
+#else
+static int check_the_inside(void)
+{
+    holds[VPY_FACT_EXTRAS] = true; /* we ask Python for them */
+    return 0;
+}
+
+#endif
+
+static int check_all(void)
+{
+    for (size_t i = 0; i < VPY_FACTS; i++)
+        holds[i] = false;
+    holds[VPY_FACT_WRAPPERS] = wrappers_hold();
+    holds[VPY_FACT_FUNCTIONS] = functions_hold();
+    return check_the_inside();
+}
+
+/* ---- what follows from them ---------------------------------------------- */
+
+static char troubles[VPY_PARTS][160];
+
+/* A part's first fact that does not hold says why it falls back. */
+static void decide(void)
+{
+    const char *version = Py_GetVersion();
+    bool built_here = strncmp(version, PY_VERSION " ", sizeof PY_VERSION) == 0;
+    static const char other[] =
+        "vestige was built on Python " PY_VERSION ", and this one";
+
+    for (size_t part = 0; part < VPY_PARTS; part++) {
+        troubles[part][0] = 0;
+        for (unsigned fact = 0; fact < VPY_FACTS && !troubles[part][0]; fact++)
+            if (parts[part].needs & 1u << fact && !holds[fact])
+                snprintf(troubles[part], sizeof troubles[part], "%s, %.*s, %s",
+                         built_here ? "this Python" : other,
+                         (int)strcspn(version, " "), version,
+                         facts[fact].otherwise);
+        vpy_part_works[part] = !troubles[part][0];
+    }
+}
+
+bool vpy_thread_states_are_known(void)
+{
+    return !VPY_KNOWS_INSIDE || holds[VPY_FACT_THREAD];
+}
+
+const char *vpy_part_name(vpy_part part)
+{
+    return parts[part].name;
+}
+
+const char *vpy_part_trouble(vpy_part part)
+{
+    return vpy_part_works[part] ? NULL : troubles[part];
+}
+
+/* ---- for Python ---------------------------------------------------------- */
+
+static PyObject *tell_inside(PyObject *module, PyObject *unused)
+{
+    PyObject *about_facts = PyDict_New(), *about_parts = PyDict_New();
+    bool failed = about_facts == NULL || about_parts == NULL;
+
+    (void)module, (void)unused;
+    for (size_t i = 0; i < VPY_FACTS && !failed; i++)
+        failed = PyDict_SetItemString(about_facts, facts[i].name,
+                                      holds[i] ? Py_True : Py_False) < 0;
+    for (int i = 0; i < VPY_PARTS && !failed; i++) {
+        PyObject *why = Py_BuildValue("z", vpy_part_trouble((vpy_part)i));
+        failed = why == NULL ||
+                 PyDict_SetItemString(about_parts, parts[i].name, why) < 0;
+        Py_XDECREF(why);
+    }
+    if (!failed)
+        return Py_BuildValue("{sssNsN}", "built_on", PY_VERSION, "facts",
+                             about_facts, "parts", about_parts);
+    Py_XDECREF(about_facts);
+    Py_XDECREF(about_parts);
+    return NULL;
+}
+
+/* Tests show with this what happens where a structure has moved. */
+static PyObject *check_inside(PyObject *module, PyObject *args)
+{
+    const char *fact = NULL;
+    Py_ssize_t shift = 0;
+
+    if (!PyArg_ParseTuple(args, "|zn:check_inside", &fact, &shift))
+        return NULL;
+    for (size_t i = 0; i < VPY_FACTS; i++) {
+        bool is_it = fact != NULL && strcmp(facts[i].name, fact) == 0;
+        vpy_fact_shifts[i] = is_it ? shift : 0;
+    }
+    if (check_all() < 0)
+        return NULL;
+    decide();
+    return tell_inside(module, NULL);
+}
+
+static PyMethodDef functions[] = {
+    {"inside", tell_inside, METH_NOARGS,
+     PyDoc_STR("inside()\n--\n\nWhat was found of the interpreter's inside, "
+               "and why parts of vestige fall back.")},
+    {"check_inside", check_inside, METH_VARARGS,
+     PyDoc_STR("check_inside(fact=None, shift=0)\n--\n\nCheck it again, with "
+               "one fact so many bytes beside its place. The result stays.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_inside_init(PyObject *module, Py_ssize_t extra_index)
+{
+    code_extra_index = extra_index;
+    if (check_all() < 0)
+        return -1;
+    decide();
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,79 @@
+/* The numbers of instructions that we know, checked: those of calls, which
+ * cached_callables.c reads in code and writes into it.
+ *
+ * The interpreter is asked without running anything. Python's interface shows
+ * code with every specialized instruction as what it was specialized from. So
+ * we write the numbers over calls in code of our own, which nobody runs, and
+ * these must be shown as the calls that they were. With the GIL held. */
+#include "base/inside.h"
+
+#if VPY_HAS_CACHED_CALLABLES
+
+#include <opcode.h>
+#include <string.h>
+
+/* A call for each number. What follows is longer than what any instruction has
+ * behind it, so that nothing is read beyond the end if a number is wrong. */
+static const char calls[] = "f(0); f(0); f(0); f(0)\n"
+                            "a; a; a; a; a; a\n";
+
+static const unsigned char numbers[] = {VPY_PLAIN_CALLS, VPY_UNDECIDED_CALL};
+
+enum {
+    NUMBERS = sizeof numbers,
+    INSTRUCTION = 2 /* bytes: number, argument */
+};
+
+static PyObject *make_code(void)
+{
+    return Py_CompileString(calls, "<vestige>", Py_file_input);
+}
+
+static unsigned char pretended(unsigned char number)
+{
+    return (unsigned char)(number + vpy_fact_shifts[VPY_FACT_INSTRUCTIONS]);
+}
+
+/* Writes a number over each of the calls that `shown` has; whether there are as
+ * many as numbers. */
+static bool write_numbers(PyObject *code, PyObject *shown)
+{
+    char *written = ((PyCodeObject *)code)->co_code_adaptive;
+    const char *bytes = PyBytes_AS_STRING(shown);
+    unsigned char call = pretended(VPY_CALL);
+    size_t found = 0;
+
+    for (Py_ssize_t i = 0; i < PyBytes_GET_SIZE(shown); i += INSTRUCTION)
+        if ((unsigned char)bytes[i] == call && found++ < NUMBERS)
+            written[i] = (char)pretended(numbers[found - 1]);
+    return found == NUMBERS;
+}
+
+bool vpy_instructions_hold(void)
+{
+    PyObject *code = make_code(), *changed = make_code();
+    PyObject *shown = NULL, *shown_changed = NULL;
+    bool hold = false;
+
+    if (code != NULL && changed != NULL)
+        shown = PyCode_GetCode((PyCodeObject *)code);
+    if (shown != NULL && write_numbers(changed, shown))
+        shown_changed = PyCode_GetCode((PyCodeObject *)changed);
+    if (shown_changed != NULL)
+        hold = PyObject_RichCompareBool(shown, shown_changed, Py_EQ) == 1;
+    Py_XDECREF(shown_changed);
+    Py_XDECREF(shown);
+    Py_XDECREF(changed);
+    Py_XDECREF(code);
+    PyErr_Clear();
+    return hold;
+}
+
+#else
+
+bool vpy_instructions_hold(void)
+{
+    return true;
+}
+
+#endif

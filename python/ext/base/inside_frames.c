@@ -1,0 +1,208 @@
+/* Checks what we know of frames, by a few known calls: outer() calls inner(),
+ * and each calls a function of ours, which compares the frame that we see with
+ * the one that Python's own functions show. maker() does so in a generator.
+ *
+ * Addresses are compared before anything is read through them. What lies beside
+ * a field that moved may be anything, so that the order of the comparisons
+ * matters: an address that two structures agree on is one. With the GIL. */
+#include "base/inside.h"
+
+#if VPY_KNOWS_INSIDE
+
+static const char program[] =
+    "def inner(look, mark): return look(mark)\n"
+    "def outer(look, mark): return inner(look, mark) and look(mark)\n"
+    "def maker(look, mark): yield look(mark)\n";
+
+/* What is known while the calls run. */
+static struct {
+    bool *holds;
+    PyObject *mark;
+    PyObject *codes[3];     /* inner, outer, maker */
+    const vpy_iframe *base; /* that ran before outer was called */
+    PyObject *generator;    /* of maker */
+    int left;               /* calls that inner's thread might still make */
+    size_t seen;            /* how many of the three were looked at */
+} known;
+
+/* The frame that runs, as the thread's state has it; NULL: it has none where we
+ * look. */
+static const vpy_iframe *find_running(PyThreadState *tstate)
+{
+    PyThreadState *shifted = VPY_SHIFTED(VPY_FACT_RUNNING, tstate);
+
+    return vpy_cframe_is_known(shifted, tstate) ? vpy_iframe_innermost(shifted)
+                                                : NULL;
+}
+
+static const vpy_iframe *frame_of(PyFrameObject *object)
+{
+    return vpy_iframe_of(VPY_SHIFTED(VPY_FACT_FRAME_OBJECT, object));
+}
+
+static int shown_instruction(PyFrameObject *shown)
+{
+    PyObject *number = PyObject_GetAttrString((PyObject *)shown, "f_lasti");
+    long bytes = number != NULL ? PyLong_AsLong(number) : -2;
+
+    Py_XDECREF(number);
+    return (int)(bytes / 2);
+}
+
+/* The caller of a frame: what the interpreter shows, with a shim between the
+ * two where C code has called. */
+static bool has_caller(const vpy_iframe *frame, const vpy_iframe *caller,
+                       bool is_called_from_c)
+{
+    const vpy_iframe *back = vpy_iframe_back(frame);
+
+    if (back == caller)
+        return !is_called_from_c || !VPY_C_CALLS_HAVE_SHIMS;
+    /* Another evaluation function makes shims everywhere. */
+    return VPY_C_CALLS_HAVE_SHIMS && vpy_is_on_stack(back) &&
+           vpy_iframe_is_shim(back) && vpy_iframe_back(back) == caller;
+}
+
+static bool callers_are_known(const vpy_iframe *frame, PyFrameObject *shown)
+{
+    PyFrameObject *back = PyFrame_GetBack(shown);
+    bool is_known = false;
+
+    if (known.seen == 0)
+        is_known = back != NULL && has_caller(frame, frame_of(back), false);
+    else if (known.seen == 1)
+        is_known = has_caller(frame, known.base, true);
+    else
+        is_known = true; /* a generator's caller is in its own structure too */
+    Py_XDECREF(back);
+    return is_known;
+}
+
+/* Whether everything that we read of a frame is as it must be. */
+static bool frame_is_known(const vpy_iframe *at, PyFrameObject *shown)
+{
+    const vpy_iframe *frame = VPY_SHIFTED(VPY_FACT_FRAME, at);
+    vpy_frame_owner owner =
+        known.seen == 2 ? VPY_FRAME_OF_GENERATOR : VPY_FRAME_OF_THREAD;
+    int instruction;
+
+    if ((PyObject *)vpy_iframe_code(frame) != known.codes[known.seen])
+        return false;
+    instruction = vpy_iframe_instruction(frame);
+    return instruction == shown_instruction(shown) &&
+           vpy_iframe_local(frame, 1) == known.mark &&
+           vpy_iframe_is_of(frame, owner) && !vpy_iframe_is_shim(frame) &&
+           !vpy_iframe_is_incomplete(frame, instruction) &&
+           vpy_iframe_is_incomplete(frame, -1) ==
+               (VPY_HIDES_NEW_FRAMES && known.seen != 2) &&
+           callers_are_known(frame, shown) &&
+           (known.seen != 1 || vpy_iframe_is_entry(frame));
+}
+
+/* The frame is known by now. */
+static bool coroutine_is_known(const vpy_iframe *frame)
+{
+    PyObject *generator = VPY_SHIFTED(VPY_FACT_COROUTINE, known.generator);
+
+    return vpy_iframe_of_coroutine(generator) == frame &&
+           !vpy_iframe_is_new(frame);
+}
+
+static void look_at_recursion(PyThreadState *tstate)
+{
+    PyThreadState *shifted = VPY_SHIFTED(VPY_FACT_RECURSION, tstate);
+    bool *holds = &known.holds[VPY_FACT_RECURSION];
+    int before = vpy_c_recursion_left(shifted);
+
+    if (known.seen == 0)
+        known.left = vpy_recursion_left(shifted);
+    else if (known.seen == 1)
+        *holds = *holds && vpy_recursion_left(shifted) == known.left + 1;
+    if (VPY_ENTERING_IS_COUNTED && Py_EnterRecursiveCall(" in a test") == 0) {
+        *holds = *holds && vpy_c_recursion_left(shifted) == before - 1;
+        Py_LeaveRecursiveCall();
+    }
+    *holds = *holds && vpy_recursion_is_known(shifted);
+}
+
+static PyObject *look(PyObject *self, PyObject *mark)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    PyFrameObject *shown = PyEval_GetFrame();
+    const vpy_iframe *frame = shown != NULL ? frame_of(shown) : NULL;
+    const vpy_iframe *running = find_running(tstate);
+    bool *holds = known.holds;
+
+    (void)self, (void)mark;
+    /* Two structures say the same, or one of them is not what we think. */
+    if (frame == NULL || frame != running) {
+        holds[VPY_FACT_FRAME_OBJECT] = holds[VPY_FACT_RUNNING] = false;
+        holds[VPY_FACT_FRAME] = false;
+    }
+    if (holds[VPY_FACT_FRAME])
+        holds[VPY_FACT_FRAME] = frame_is_known(frame, shown);
+    if (known.seen == 2)
+        holds[VPY_FACT_COROUTINE] =
+            holds[VPY_FACT_FRAME] && coroutine_is_known(frame);
+    look_at_recursion(tstate);
+    known.seen++;
+    PyErr_Clear();
+    Py_RETURN_TRUE;
+}
+
+static PyMethodDef look_method = {"look", look, METH_O, NULL};
+
+static bool call_known(PyObject *functions, PyObject *looks)
+{
+    PyObject *inner = PyDict_GetItemString(functions, "inner");
+    PyObject *outer = PyDict_GetItemString(functions, "outer");
+    PyObject *maker = PyDict_GetItemString(functions, "maker");
+    PyObject *result = NULL, *generator = NULL, *item = NULL;
+    bool called;
+
+    if (inner != NULL && outer != NULL && maker != NULL) {
+        known.codes[0] = PyFunction_GET_CODE(inner);
+        known.codes[1] = PyFunction_GET_CODE(outer);
+        known.codes[2] = PyFunction_GET_CODE(maker);
+        known.base = find_running(PyThreadState_Get());
+        result = PyObject_CallFunctionObjArgs(outer, looks, known.mark, NULL);
+        if (result != NULL) /* else with the exception of somebody else's */
+            generator =
+                PyObject_CallFunctionObjArgs(maker, looks, known.mark, NULL);
+    }
+    known.generator = generator;
+    item = generator != NULL ? PyIter_Next(generator) : NULL;
+    called = result != NULL && item != NULL;
+    Py_XDECREF(item);
+    Py_XDECREF(generator);
+    Py_XDECREF(result);
+    return called;
+}
+
+int vpy_inside_look_at_frames(bool holds[VPY_FACTS])
+{
+    PyObject *code = Py_CompileString(program, "<vestige>", Py_file_input);
+    PyObject *globals = code != NULL ? PyDict_New() : NULL;
+    PyObject *looks = PyCFunction_New(&look_method, NULL);
+    PyObject *mark = PyList_New(0);
+    PyObject *ran = NULL;
+    bool called = false;
+
+    known.holds = holds;
+    known.mark = mark;
+    known.seen = 0;
+    if (globals != NULL && PyDict_SetItemString(globals, "__builtins__",
+                                                PyEval_GetBuiltins()) == 0)
+        ran = PyEval_EvalCode(code, globals, globals);
+    if (ran != NULL && looks != NULL && mark != NULL)
+        called = call_known(globals, looks);
+    known.holds = NULL;
+    Py_XDECREF(ran);
+    Py_XDECREF(mark);
+    Py_XDECREF(looks);
+    Py_XDECREF(globals);
+    Py_XDECREF(code);
+    return called ? 0 : -1;
+}
+
+#endif

@@ -1,0 +1,84 @@
+/* How versions differ in the interpreter's own state: where it keeps len and
+ * its like, and where the collector counts. For the few files that need it;
+ * base/inside.c checks it all before anybody else uses it. */
+#ifndef VPY_COMPAT_INTERPRETER_H
+#define VPY_COMPAT_INTERPRETER_H
+
+#include "compat.h"
+
+#if VPY_KNOWS_INSIDE
+#define Py_BUILD_CORE 1
+#undef _PyGC_FINALIZED /* the internal header has a function of this name */
+#include <internal/pycore_gil.h>
+#include <internal/pycore_interp.h>
+#undef Py_BUILD_CORE
+#endif
+
+/* ---- the GIL -------------------------------------------------------------
+ */
+
+/* Whether there is one, and what it looks like is known. */
+#define VPY_KNOWS_GIL (VPY_KNOWS_INSIDE && !VPY_FREE_THREADED)
+
+#if VPY_KNOWS_GIL
+typedef struct _gil_runtime_state vpy_gil;
+
+/* last_holder and locked have other types in each version, and the same size.
+ */
+static inline PyThreadState *vpy_gil_last_holder(const vpy_gil *gil)
+{
+    PyThreadState *holder;
+
+    memcpy(&holder, &gil->last_holder, sizeof holder);
+    return holder;
+}
+
+static inline const int *vpy_gil_is_held(const vpy_gil *gil)
+{
+    return (const int *)(const void *)&gil->locked;
+}
+
+#ifdef FORCE_SWITCHING
+static inline const void *vpy_gil_switch_condition(const vpy_gil *gil)
+{
+    return &gil->switch_cond;
+}
+#else
+static inline const void *vpy_gil_switch_condition(const vpy_gil *gil)
+{
+    (void)gil;
+    return NULL;
+}
+#endif
+#endif
+
+/* ---- len, isinstance and list.append ------------------------------------ */
+
+enum { VPY_CALLABLES = 3 };
+
+#if VPY_HAS_CACHED_CALLABLES
+static inline void vpy_callables_find(PyInterpreterState *interpreter,
+                                      PyObject **found[VPY_CALLABLES])
+{
+    found[0] = &interpreter->callable_cache.len;
+    found[1] = &interpreter->callable_cache.isinstance;
+    found[2] = &interpreter->callable_cache.list_append;
+}
+#endif
+
+/* ---- the collector -------------------------------------------------------
+ */
+
+#if VPY_COUNTS_YOUNG_OBJECTS
+typedef struct _gc_runtime_state vpy_collector;
+#define VPY_GENERATION_SIZE sizeof(struct gc_generation)
+#define VPY_GENERATION_COUNT offsetof(struct gc_generation, count)
+#define VPY_GENERATION_THRESHOLD offsetof(struct gc_generation, threshold)
+
+static inline vpy_collector *vpy_collector_of(PyInterpreterState *interpreter)
+{
+    return &interpreter->gc;
+}
+#endif
+
+#endif

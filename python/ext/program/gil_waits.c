@@ -1,0 +1,184 @@
+/* Waits for the GIL. The interpreter waits for it by pthread_cond_timedwait on
+ * a condition inside of a structure of its own; <vestige/waits.h> has the hooks
+ * that record it. Here the structure is found: a thread of ours asks for the
+ * GIL while we hold it, which shows the condition, and around it there must be
+ * what the structure has there. Nothing of it is looked at otherwise.
+ *
+ * While nobody waits for the GIL, no hook is called. */
+#include "program/program.h"
+
+#include "compat_interpreter.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#if VPY_KNOWS_GIL
+
+enum { LOOK_EVERY_NS = 20000, LOOK_FOR_NS = 1000000000 };
+
+static vst_lock lock; /* constant while it is watched */
+static bool is_tried;
+static const char *trouble = "the GIL was not looked for yet";
+static const void *condition; /* of the GIL; atomic: our thread stores it */
+
+/* Runs without the GIL, and asks for it. */
+static void *ask_for_gil(void *unused)
+{
+    PyGILState_STATE state;
+
+    (void)unused;
+    vst_lock_learn(&condition);
+    state = PyGILState_Ensure();
+    vst_lock_learn(NULL);
+    PyGILState_Release(state);
+    return NULL;
+}
+
+/* No handler of the program's runs in it. */
+static bool start_thread(pthread_t *thread)
+{
+    sigset_t all, before;
+    bool done;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    done = pthread_create(thread, NULL, ask_for_gil, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return done;
+}
+
+/* Holds the GIL. NULL: the thread did not wait as it should. */
+static const void *see_condition(void)
+{
+    const struct timespec moment = {0, LOOK_EVERY_NS};
+    const void *found = NULL;
+
+    for (long i = 0; found == NULL && i < LOOK_FOR_NS / LOOK_EVERY_NS; i++) {
+        nanosleep(&moment, NULL);
+        found = __atomic_load_n(&condition, __ATOMIC_ACQUIRE);
+    }
+    return found;
+}
+
+static unsigned long switch_interval(void)
+{
+    PyObject *function = PySys_GetObject("getswitchinterval"); /* borrowed */
+    PyObject *seconds = function != NULL ? PyObject_CallNoArgs(function) : NULL;
+    double value = seconds != NULL ? PyFloat_AsDouble(seconds) : -1;
+
+    Py_XDECREF(seconds);
+    PyErr_Clear();
+    return value >= 0 ? (unsigned long)(value * 1e6 + 0.5) : 0;
+}
+
+/* Whether what lies around the condition is the GIL, which we hold. */
+static bool is_gil(const vpy_gil *gil)
+{
+    return *vpy_gil_is_held(gil) == 1 &&
+           vpy_gil_last_holder(gil) == PyThreadState_Get() &&
+           gil->interval == switch_interval();
+}
+
+static const char *find_gil(void)
+{
+    const char *found = "the GIL is not where it should be";
+    const void *seen;
+    pthread_t thread;
+
+    if (!start_thread(&thread))
+        return "no thread could be started to look for the GIL";
+    seen = see_condition();
+    if (seen == NULL) {
+        found = "the interpreter does not wait for the GIL as it should";
+    } else {
+        const vpy_gil *gil =
+            (const void *)((const char *)seen - offsetof(vpy_gil, cond));
+
+        if (is_gil(gil)) {
+            lock = (vst_lock){
+                .condition = seen,
+                .given_condition = vpy_gil_switch_condition(gil),
+                .is_held = vpy_gil_is_held(gil),
+                .holder = (const uintptr_t *)(const void *)&gil->last_holder,
+            };
+            found = NULL;
+        }
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    pthread_join(thread, NULL);
+    Py_END_ALLOW_THREADS;
+    return found;
+}
+
+static bool hook(void)
+{
+    __typeof__(&PyEval_AcquireThread) function = PyEval_AcquireThread;
+    const void *address;
+
+    memcpy(&address, &function, sizeof address);
+    return vst_lock_hook(address) == VST_OK;
+}
+
+void vpy_gil_waits_prepare(void)
+{
+    if (is_tried)
+        return;
+    is_tried = true;
+    if (hook())
+        trouble = find_gil();
+    else
+        trouble = "the interpreter does not wait by functions of the C library";
+    vst_lock_unhook();
+}
+
+void vpy_gil_waits_begin(vpy_tracer *tracer)
+{
+    const char *why = vpy_gil_waits_trouble();
+    char json[128];
+
+    if (why == NULL && !hook())
+        why = "the interpreter does not wait by functions of the C library";
+    if (why == NULL)
+        vst_lock_watch(&lock);
+    snprintf(json, sizeof json, "\"%s\"", why != NULL ? why : "");
+    vst_recording_set_metadata(tracer->recording, VST_WAITS_METADATA,
+                               why == NULL ? "true" : json);
+}
+
+void vpy_gil_waits_end(void)
+{
+    vst_lock_watch(NULL);
+    vst_lock_unhook();
+}
+
+const char *vpy_gil_waits_trouble(void)
+{
+    return trouble;
+}
+
+#else
+
+void vpy_gil_waits_prepare(void)
+{
+}
+
+void vpy_gil_waits_begin(vpy_tracer *tracer)
+{
+    char json[128];
+
+    snprintf(json, sizeof json, "\"%s\"", vpy_gil_waits_trouble());
+    vst_recording_set_metadata(tracer->recording, VST_WAITS_METADATA, json);
+}
+
+void vpy_gil_waits_end(void)
+{
+}
+
+const char *vpy_gil_waits_trouble(void)
+{
+    return VPY_FREE_THREADED ? "there is no GIL"
+                             : "this version of Python is not known";
+}
+
+#endif

@@ -1,0 +1,224 @@
+/* What modules and optimizers of a framework hold, for those who look at a
+ * recording in the process that made it: a list gets an entry when a module is
+ * first called, and each time an optimizer makes a step. The framework's
+ * adapter describes the tensors.
+ *
+ * As in framework_tensors.c, we run no code of the program's. With the GIL. */
+#include "program/program.h"
+
+/* A function of the adapter: writes text about a tensor, or about its gradient,
+ * and returns its length, 0: nothing. */
+typedef size_t (*describe_fn)(uintptr_t tensor, int gradient, char *text,
+                              size_t room);
+
+enum { TEXT_MAX = 4096 };
+
+static PyTypeObject *tensor_type;
+static describe_fn describe;
+static PyObject *noted; /* a list; NULL: nothing is noted */
+static PyObject *seen;  /* a set of the addresses of optimizers in it */
+
+/* ---- tensors --------------------------------------------------------------
+ */
+
+/* Text, or None where there is nothing to describe; NULL with an exception. */
+static PyObject *text_of(PyObject *tensor, int gradient)
+{
+    char text[TEXT_MAX];
+    PyObject *address = PyObject_GetAttrString(tensor, "_cdata");
+    void *impl = address != NULL ? PyLong_AsVoidPtr(address) : NULL;
+    size_t length = impl != NULL
+                        ? describe((uintptr_t)impl, gradient, text, sizeof text)
+                        : 0;
+
+    Py_XDECREF(address);
+    PyErr_Clear();
+    if (length == 0)
+        Py_RETURN_NONE;
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)length, "replace");
+}
+
+/* Appends what was made, which is consumed; false with an exception. */
+static bool push(PyObject *list, PyObject *made)
+{
+    bool pushed = made != NULL && PyList_Append(list, made) == 0;
+
+    Py_XDECREF(made);
+    return pushed;
+}
+
+/* (name, tensor) or with gradients (name, tensor, gradient) for each tensor in
+ * a dict; NULL with an exception. */
+static PyObject *tensors_by_name(PyObject *dict, bool gradients)
+{
+    PyObject *list = PyList_New(0), *name, *value;
+    Py_ssize_t at = 0;
+
+    while (list != NULL && PyDict_Next(dict, &at, &name, &value)) {
+        PyObject *entry;
+        if (!PyUnicode_Check(name) || !PyObject_TypeCheck(value, tensor_type))
+            continue;
+        entry = gradients ? Py_BuildValue("(ONN)", name, text_of(value, 0),
+                                          text_of(value, 1))
+                          : Py_BuildValue("(ON)", name, text_of(value, 0));
+        if (!push(list, entry))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* ---- modules and optimizers -----------------------------------------------
+ */
+
+/* The entry of a dict whose key is this very object: the hash of a tensor is
+ * computed by code of the program's. Looks first where the last was found. */
+static PyObject *entry_of(PyObject *dict, PyObject *wanted, Py_ssize_t *from)
+{
+    PyObject *key, *value;
+    Py_ssize_t start = *from;
+
+    while (PyDict_Next(dict, from, &key, &value))
+        if (key == wanted)
+            return value;
+    *from = 0;
+    while (*from < start && PyDict_Next(dict, from, &key, &value))
+        if (key == wanted)
+            return value;
+    return NULL;
+}
+
+/* Adds (parameter, gradient, [(name, tensor), ...]) for each parameter of a
+ * list. */
+static bool add_parameters(PyObject *list, PyObject *parameters,
+                           PyObject *state)
+{
+    Py_ssize_t from = 0;
+
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(parameters); i++) {
+        PyObject *each = PyList_GET_ITEM(parameters, i);
+        PyObject *own;
+        if (!PyObject_TypeCheck(each, tensor_type))
+            continue;
+        own = state != NULL && PyDict_Check(state)
+                  ? entry_of(state, each, &from)
+                  : NULL;
+        own = own != NULL && PyDict_Check(own) ? tensors_by_name(own, false)
+                                               : PyList_New(0);
+        if (!push(list, Py_BuildValue("(NNN)", text_of(each, 0),
+                                      text_of(each, 1), own)))
+            return false;
+    }
+    return true;
+}
+
+/* NULL with an exception. */
+static PyObject *optimizer_tensors(PyObject *self)
+{
+    PyObject *groups = vpy_own_member(self, "param_groups");
+    PyObject *state = vpy_own_member(self, "state");
+    PyObject *list = PyList_New(0);
+
+    for (Py_ssize_t i = 0; list != NULL && groups != NULL &&
+                           PyList_Check(groups) && i < PyList_GET_SIZE(groups);
+         i++) {
+        PyObject *group = PyList_GET_ITEM(groups, i);
+        PyObject *parameters =
+            PyDict_Check(group) ? PyDict_GetItemString(group, "params") : NULL;
+        if (parameters != NULL && PyList_Check(parameters) &&
+            !add_parameters(list, parameters, state))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* What, number, address of the object, address and name of its class, tensors:
+ * consumes the tensors, which may be NULL. */
+static void add_entry(const char *what, unsigned long number, PyObject *self,
+                      PyObject *tensors)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    const char *dot = strrchr(type->tp_name, '.');
+
+    if (tensors != NULL)
+        push(noted,
+             Py_BuildValue("(skKKsN)", what, number,
+                           (unsigned long long)(uintptr_t)self,
+                           (unsigned long long)(uintptr_t)type,
+                           dot != NULL ? dot + 1 : type->tp_name, tensors));
+    PyErr_Clear();
+}
+
+void vpy_note_module(PyObject *self, vst_id id)
+{
+    PyObject *parameters =
+        noted != NULL ? vpy_own_member(self, "_parameters") : NULL;
+    int before;
+
+    if (parameters == NULL || !PyDict_Check(parameters))
+        return;
+    before = vpy_tensors_hush();
+    add_entry("module", id, self, tensors_by_name(parameters, true));
+    vpy_tensors_unhush(before);
+}
+
+void vpy_note_step(PyObject *self)
+{
+    PyObject *type, *error, *traceback, *address, *tensors;
+    int before;
+
+    if (noted == NULL)
+        return;
+    PyErr_Fetch(&type, &error, &traceback);
+    before = vpy_tensors_hush();
+    address = PyLong_FromVoidPtr(self);
+    if (address != NULL && PySet_Contains(seen, address) == 1) {
+        tensors = Py_NewRef(Py_None); /* as they were in the first step */
+    } else {
+        tensors = optimizer_tensors(self);
+        if (address != NULL)
+            PySet_Add(seen, address);
+    }
+    Py_XDECREF(address);
+    add_entry("optimizer", PyThread_get_thread_native_id(), self, tensors);
+    vpy_tensors_unhush(before);
+    PyErr_Restore(type, error, traceback);
+}
+
+/* ---- the list -------------------------------------------------------------
+ */
+
+static PyObject *note_tensors(PyObject *module, PyObject *args)
+{
+    PyObject *type, *list;
+    unsigned long long describe_at;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OKO:note_tensors", &type, &describe_at, &list))
+        return NULL;
+    Py_CLEAR(noted);
+    Py_CLEAR(seen);
+    Py_CLEAR(tensor_type);
+    if (!PyType_Check(type) || !PyList_Check(list) || describe_at == 0)
+        Py_RETURN_NONE;
+    seen = PySet_New(NULL);
+    if (seen == NULL)
+        return NULL;
+    describe = (describe_fn)(uintptr_t)describe_at;
+    tensor_type = (PyTypeObject *)Py_NewRef(type);
+    noted = Py_NewRef(list);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"note_tensors", note_tensors, METH_VARARGS,
+     PyDoc_STR("note_tensors(type, describe, list)\n--\n\nThe class of a "
+               "framework's tensors, a function of its adapter by address, and "
+               "a list for what its modules and optimizers hold; None: it is "
+               "not noted.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_noted_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,295 @@
+/* What tasks.c asks asyncio's objects: which task runs, its name, its
+ * coroutine, and what kind of object a coroutine waits for. And what it is told
+ * by them: Task.set_name, and the methods of a Future that end a wait, call
+ * through us while tasks are recorded. No code of the program's is called.
+ *
+ * asyncio is never imported: it is looked for when a coroutine is resumed. With
+ * the GIL held. */
+#include "program/tasks.h"
+
+#include "thunks/watched_methods.h"
+
+#include <string.h>
+
+/* asyncio's, while it is loaded and we record. */
+static struct {
+    PyObject *running_loop, *current_task; /* functions; NULL: not found yet */
+    PyTypeObject *task, *future;           /* in C, or NULL */
+    PyObject *get_name;
+    PyObject *current_tasks; /* by loop; NULL: current_task is in C */
+} asyncio;
+
+static PyObject *coro_name; /* "_coro", for good */
+static PyObject *plain_name;
+
+/* ---- asking asyncio ------------------------------------------------------ */
+
+static PyObject *loaded_module(const char *name)
+{
+    PyObject *modules = PyImport_GetModuleDict();
+
+    return modules != NULL ? PyDict_GetItemString(modules, name) : NULL;
+}
+
+/* A type of that name in a module, or NULL; borrowed from the module, which
+ * keeps it. */
+static PyTypeObject *find_type(PyObject *module, const char *name)
+{
+    PyObject *type = PyObject_GetAttrString(module, name);
+
+    PyErr_Clear();
+    Py_XDECREF(type);
+    return type != NULL && PyType_Check(type) ? (PyTypeObject *)type : NULL;
+}
+
+static void watch_all(void);
+
+static bool find_asyncio(void)
+{
+    PyObject *events, *tasks, *futures;
+
+    if (asyncio.current_task != NULL)
+        return true;
+    events = loaded_module("asyncio.events");
+    tasks = loaded_module("asyncio.tasks");
+    futures = loaded_module("asyncio.futures");
+    if (events == NULL || tasks == NULL || futures == NULL)
+        return false;
+    asyncio.running_loop = PyObject_GetAttrString(events, "_get_running_loop");
+    asyncio.current_task = PyObject_GetAttrString(tasks, "current_task");
+    asyncio.task = find_type(tasks, "_CTask");
+    asyncio.future = find_type(futures, "_CFuture");
+    if (asyncio.task != NULL)
+        asyncio.get_name =
+            PyObject_GetAttrString((PyObject *)asyncio.task, "get_name");
+    /* Up to 3.11 current_task is a function in Python that looks there. */
+    if (!VPY_AWAITS_INLINE)
+        asyncio.current_tasks = PyObject_GetAttrString(tasks, "_current_tasks");
+    if (asyncio.current_tasks != NULL &&
+        !PyDict_CheckExact(asyncio.current_tasks))
+        Py_CLEAR(asyncio.current_tasks);
+    PyErr_Clear();
+    /* While they are being imported these are not there yet. */
+    if (asyncio.running_loop == NULL || asyncio.current_task == NULL) {
+        Py_CLEAR(asyncio.running_loop);
+        Py_CLEAR(asyncio.current_task);
+        return false;
+    }
+    watch_all();
+    return true;
+}
+
+/* The task that runs on this thread: a new reference, or NULL. */
+PyObject *vpy_task_running(void)
+{
+    PyObject *loop =
+        find_asyncio() ? PyObject_CallNoArgs(asyncio.running_loop) : NULL;
+    PyObject *task = NULL;
+
+    if (loop != NULL && loop != Py_None) {
+        if (asyncio.current_tasks != NULL)
+            task = Py_XNewRef(
+                PyDict_GetItemWithError(asyncio.current_tasks, loop));
+        else
+            task = PyObject_CallOneArg(asyncio.current_task, loop);
+    }
+
+    PyErr_Clear();
+    Py_XDECREF(loop);
+    if (task == Py_None)
+        Py_CLEAR(task);
+    return task;
+}
+
+/* The frame of a task's coroutine. NULL: it is not known, since the coroutine
+ * is none of Python's own, or is gone. No code of the program's runs. */
+const void *vpy_task_frame(PyObject *task, bool *is_other)
+{
+    PyObject *coroutine = PyObject_GenericGetAttr(task, coro_name);
+    const void *frame = NULL;
+
+    PyErr_Clear();
+    *is_other = coroutine == NULL ||
+                (!PyCoro_CheckExact(coroutine) && !PyGen_CheckExact(coroutine));
+    if (!*is_other)
+        frame = vpy_iframe_of_coroutine(coroutine);
+    Py_XDECREF(coroutine);
+    return frame;
+}
+
+bool vpy_task_is_c(PyObject *task)
+{
+    return asyncio.task != NULL && PyObject_TypeCheck(task, asyncio.task);
+}
+
+/* A new reference to a str, or NULL. No code of the program's runs. */
+static PyObject *name_of(PyObject *task)
+{
+    PyObject *name = vpy_task_is_c(task) && asyncio.get_name != NULL
+                         ? PyObject_CallOneArg(asyncio.get_name, task)
+                         : PyObject_GenericGetAttr(task, plain_name);
+
+    PyErr_Clear();
+    if (name != NULL && !PyUnicode_Check(name))
+        Py_CLEAR(name);
+    return name;
+}
+
+void vpy_task_record_name(vst_task_what what, uint32_t number, PyObject *task)
+{
+    PyObject *name = name_of(task), *encoded = NULL;
+    const char *bytes = "";
+    uint32_t length = 0;
+
+    if (name != NULL)
+        encoded = vpy_text(name, &bytes, &length);
+    PyErr_Clear();
+    vst_record_task_name(what, number, bytes, encoded != NULL ? length : 0);
+    Py_XDECREF(encoded);
+    Py_XDECREF(name);
+}
+
+vst_task_awaits vpy_task_awaits(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    const char *name = strrchr(type->tp_name, '.');
+
+    if (type == asyncio.future)
+        return VST_AWAITS_FUTURE;
+    if (type == asyncio.task)
+        return VST_AWAITS_TASK;
+    if (object == Py_None)
+        return VST_AWAITS_NOTHING;
+    name = name != NULL ? name + 1 : type->tp_name;
+    if (strcmp(name, "_GatheringFuture") == 0)
+        return VST_AWAITS_GATHER;
+    if (vpy_task_is_c(object) || strcmp(name, "Task") == 0)
+        return VST_AWAITS_TASK;
+    if ((asyncio.future != NULL && PyType_IsSubtype(type, asyncio.future)) ||
+        strcmp(name, "Future") == 0)
+        return VST_AWAITS_FUTURE;
+    return VST_AWAITS_OTHER;
+}
+
+/* ---- watched methods ------------------------------------------------------
+ */
+
+typedef PyObject *(*five_words)(PyObject *, PyObject *, PyObject *, PyObject *,
+                                PyObject *);
+
+static PyObject *on_set_name(PyObject *self, PyObject *b, PyObject *c,
+                             PyObject *d, PyObject *e);
+static PyObject *on_set_result(PyObject *self, PyObject *b, PyObject *c,
+                               PyObject *d, PyObject *e);
+static PyObject *on_set_exception(PyObject *self, PyObject *b, PyObject *c,
+                                  PyObject *d, PyObject *e);
+static PyObject *on_cancel(PyObject *self, PyObject *b, PyObject *c,
+                           PyObject *d, PyObject *e);
+
+#define THROUGH(function) (PyCFunction)(void (*)(void))(function)
+
+static vpy_watched set_name = {.through_us = THROUGH(on_set_name)};
+static vpy_watched set_result = {.through_us = THROUGH(on_set_result)};
+static vpy_watched set_exception = {.through_us = THROUGH(on_set_exception)};
+static vpy_watched cancel = {.through_us = THROUGH(on_cancel)};
+
+/* Functions in C get their arguments in up to five words, by one of several
+ * conventions; whatever they are, they are passed on. */
+static PyObject *pass_on(const vpy_watched *w, PyObject *self, PyObject *b,
+                         PyObject *c, PyObject *d, PyObject *e)
+{
+    return ((five_words)(void (*)(void))w->original)(self, b, c, d, e);
+}
+
+/* Before the original function: it may run what waits at once. */
+static void record_waking(PyObject *future)
+{
+    if (vpy_active != NULL && PyThreadState_Get()->tracing == 0)
+        vst_record_task(
+            (uint64_t[]){VST_TASK_WAKES, (uint64_t)(uintptr_t)future}, 2);
+}
+
+static PyObject *on_set_result(PyObject *self, PyObject *b, PyObject *c,
+                               PyObject *d, PyObject *e)
+{
+    record_waking(self);
+    return pass_on(&set_result, self, b, c, d, e);
+}
+
+static PyObject *on_set_exception(PyObject *self, PyObject *b, PyObject *c,
+                                  PyObject *d, PyObject *e)
+{
+    record_waking(self);
+    return pass_on(&set_exception, self, b, c, d, e);
+}
+
+static PyObject *on_cancel(PyObject *self, PyObject *b, PyObject *c,
+                           PyObject *d, PyObject *e)
+{
+    record_waking(self);
+    return pass_on(&cancel, self, b, c, d, e);
+}
+
+static PyObject *on_set_name(PyObject *self, PyObject *b, PyObject *c,
+                             PyObject *d, PyObject *e)
+{
+    PyObject *result = pass_on(&set_name, self, b, c, d, e);
+    bool is_other;
+    uint32_t number;
+
+    if (result == NULL || vpy_active == NULL)
+        return result;
+    number = vpy_task_number(vpy_task_frame(self, &is_other));
+    if (number != 0) {
+        PyThreadState *tstate = PyThreadState_Get();
+        vpy_hook_enter(tstate);
+        vpy_task_record_name(VST_TASK_NAMED, number, self);
+        vpy_hook_leave(tstate);
+    }
+    return result;
+}
+
+static void watch(vpy_watched *w, PyTypeObject *type, const char *name)
+{
+    PyObject *method =
+        type != NULL ? PyObject_GetAttrString((PyObject *)type, name) : NULL;
+
+    if (method != NULL && Py_IS_TYPE(method, &PyMethodDescr_Type)) {
+        PyMethodDef *definition = ((PyMethodDescrObject *)method)->d_method;
+        vpy_watch(w, definition, definition->ml_flags & ~METH_STATIC);
+    }
+    PyErr_Clear();
+    Py_XDECREF(method);
+}
+
+static void watch_all(void)
+{
+    watch(&set_name, asyncio.task, "set_name");
+    watch(&set_result, asyncio.future, "set_result");
+    watch(&set_exception, asyncio.future, "set_exception");
+    watch(&cancel, asyncio.future, "cancel");
+}
+
+/* ---- start and stop ------------------------------------------------------ */
+
+int vpy_tasks_init(void)
+{
+    if (coro_name == NULL)
+        coro_name = PyUnicode_InternFromString("_coro");
+    if (plain_name == NULL)
+        plain_name = PyUnicode_InternFromString("_name");
+    return coro_name != NULL && plain_name != NULL ? 0 : -1;
+}
+
+void vpy_task_objects_end(void)
+{
+    vpy_unwatch(&set_name);
+    vpy_unwatch(&set_result);
+    vpy_unwatch(&set_exception);
+    vpy_unwatch(&cancel);
+    Py_CLEAR(asyncio.running_loop);
+    Py_CLEAR(asyncio.current_task);
+    Py_CLEAR(asyncio.get_name);
+    Py_CLEAR(asyncio.current_tasks);
+    asyncio.task = asyncio.future = NULL;
+}

@@ -1,0 +1,362 @@
+/* Tasks of asyncio: whose step a coroutine's call is.
+ *
+ * An event loop resumes the outermost coroutine of a task, and that resumes
+ * what it awaits. All hooks see these calls, but a hook is told the code alone,
+ * which many tasks share. What tells tasks apart is the coroutine's frame: it
+ * stays where it is as long as the coroutine lives. So the frame's address is
+ * looked up in a table, which has the task's number. This holds for every event
+ * loop and every kind of task (C, Python, eager; those of asyncio, uvloop and
+ * anyio), because we do not ask them: nothing of theirs is replaced.
+ *
+ * When a coroutine is resumed:
+ *  - By whom? From 3.12 on the interpreter resumes what a coroutine awaits
+ *    without a C function between the two frames; such a call is inside of a
+ *    step that is known already. Else the frames below are coroutines and
+ *    generators up to the outermost coroutine, which is the task's.
+ *  - Is the step known? Each thread keeps which frame's step runs, and inside
+ *    of which others: an eager task begins in a step of another one. After a
+ *    throw() the inner coroutines are resumed before the outer ones, and each
+ *    of these calls is marked.
+ *  - A coroutine that has just been started is a new one, even if its frame is
+ *    where another one was. Only then is asyncio asked which task runs. It is
+ *    asked again in each chunk of the file for the name, since in a bounded
+ *    recording older chunks go.
+ *
+ * When it is left, the object that it yields is what the task waits for.
+ * task_objects.c asks asyncio's objects.
+ *
+ * The table has no references: a frame is an address here. With the GIL held.
+ */
+#include "program/tasks.h"
+
+#include "base/inside.h"
+#include "calls/ids.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COROUTINE (CO_COROUTINE | CO_ITERABLE_COROUTINE)
+#define AWAITING (COROUTINE | CO_GENERATOR | CO_ASYNC_GENERATOR)
+
+/* A coroutine that was the outermost one of a step. */
+typedef struct known {
+    const void *frame; /* NULL: the place is free */
+    uint64_t chunks;   /* the thread's count when the task was introduced */
+    uint32_t task;     /* 0: it is none of a task that we know */
+    /* Nothing of it was seen yet. If it has a number, another task awaits it.
+     */
+    bool is_fresh;
+    bool is_python; /* a Task that is written in Python */
+} known;
+
+static struct {
+    known *places;
+    size_t count, capacity; /* a power of two */
+} table;
+
+static uint32_t last_task; /* never goes back: windows share one file */
+
+VST_THREAD_LOCAL vpy_steps vpy_steps_now VST_TLS_MODEL;
+
+#define now vpy_steps_now
+
+/* ---- the table ----------------------------------------------------------- */
+
+static size_t place_of(const void *frame, size_t capacity)
+{
+    return (size_t)((uintptr_t)frame * UINT64_C(0x9e3779b97f4a7c15) >> 20) &
+           (capacity - 1);
+}
+
+/* Where it is, or would be. */
+static known *look_up(known *places, size_t capacity, const void *frame)
+{
+    size_t i = place_of(frame, capacity);
+
+    while (places[i].frame != NULL && places[i].frame != frame)
+        i = (i + 1) & (capacity - 1);
+    return &places[i];
+}
+
+static bool grow(void)
+{
+    size_t capacity = table.capacity != 0 ? 2 * table.capacity : 256;
+    known *places = calloc(capacity, sizeof *places);
+
+    if (places == NULL)
+        return false;
+    for (size_t i = 0; i < table.capacity; i++)
+        if (table.places[i].frame != NULL)
+            *look_up(places, capacity, table.places[i].frame) = table.places[i];
+    free(table.places);
+    table.places = places;
+    table.capacity = capacity;
+    return true;
+}
+
+/* NULL: there is no memory, and the task is not known. */
+static known *put(const void *frame)
+{
+    known *found;
+
+    if (2 * table.count >= table.capacity && !grow())
+        return NULL;
+    found = look_up(table.places, table.capacity, frame);
+    if (found->frame == NULL) {
+        *found = (known){.frame = frame, .is_fresh = true};
+        table.count++;
+    }
+    return found;
+}
+
+static known *find(const void *frame)
+{
+    known *found = table.capacity != 0 && frame != NULL
+                       ? look_up(table.places, table.capacity, frame)
+                       : NULL;
+
+    return found != NULL && found->frame != NULL ? found : NULL;
+}
+
+/* Finds out which task a coroutine's frame belongs to, and records that this
+ * call is a step of it. */
+static VST_COLD void introduce(known *coroutine, bool is_new)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    PyObject *type, *error, *traceback, *task;
+    const void *frame = coroutine->frame;
+    bool is_other = false;
+
+    PyErr_Fetch(&type, &error, &traceback);
+    vpy_hook_enter(tstate);
+    task = vpy_task_running();
+    coroutine = find(frame); /* the table may have grown */
+    if (is_new && !(coroutine->is_fresh && coroutine->task != 0))
+        coroutine->task = 0;
+    coroutine->is_fresh = false;
+    if (task != NULL && vpy_task_frame(task, &is_other) != frame && !is_other) {
+        Py_CLEAR(task); /* somebody resumes a coroutine by hand */
+        coroutine->task = 0;
+    }
+    if (task != NULL) {
+        if (coroutine->task == 0)
+            coroutine->task = ++last_task;
+        coroutine->is_python = !vpy_task_is_c(task);
+        vpy_task_record_name(VST_TASK_STEP, coroutine->task, task);
+    }
+    coroutine->chunks = vst_thread_buffer->chunks;
+    Py_XDECREF(task);
+    vpy_hook_leave(tstate);
+    PyErr_Restore(type, error, traceback);
+}
+
+/* ---- a call of a coroutine ------------------------------------------------
+ */
+
+static const vpy_iframe *without_shims(const vpy_iframe *frame)
+{
+    while (frame != NULL && vpy_iframe_is_shim(frame))
+        frame = vpy_iframe_back(frame);
+    return frame;
+}
+
+/* The frame that resumes this one. The frame hook of a Python up to 3.11 is
+ * called before the two are linked: there the caller is what runs still. */
+static const vpy_iframe *caller_of(const vpy_iframe *frame)
+{
+    const vpy_iframe *running = vpy_iframe_innermost(vpy_thread_state());
+
+    return without_shims(running == frame || VPY_AWAITS_INLINE
+                             ? vpy_iframe_back(frame)
+                             : running);
+}
+
+static const vpy_iframe *outermost_of(const vpy_iframe *frame, bool is_new)
+{
+    const vpy_iframe *outermost = frame;
+
+    /* Here a C function began it, as an eager task does. */
+    if (VPY_AWAITS_INLINE && is_new)
+        return frame;
+    for (frame = caller_of(frame); frame != NULL;
+         frame = without_shims(vpy_iframe_back(frame))) {
+        int flags = vpy_iframe_code(frame)->co_flags;
+        if (!(flags & AWAITING))
+            break;
+        if (flags & COROUTINE)
+            outermost = frame;
+    }
+    return outermost;
+}
+
+bool vpy_is_coroutine_code(const PyCodeObject *code)
+{
+    return vpy_part_works[VPY_PART_TASKS] && (code->co_flags & COROUTINE) != 0;
+}
+
+/* Whether the innermost step that runs is of this frame. One whose own call is
+ * marked has been left unseen, and begins again. */
+static bool is_in_step(const void *outermost, const void *frame)
+{
+    const vpy_step *top = now.count != 0 ? &now.steps[now.count - 1] : NULL;
+
+    if (top == NULL || top->outermost != outermost)
+        return false;
+    if (top->marked != frame)
+        return true;
+    now.count--;
+    return false;
+}
+
+static void begin_step(const known *coroutine, const void *frame)
+{
+    if (now.count == VPY_STEPS_MAX)
+        memmove(&now.steps[0], &now.steps[1],
+                --now.count * sizeof now.steps[0]);
+    now.steps[now.count++] = (vpy_step){coroutine->frame, frame,
+                                        coroutine->task, coroutine->is_python};
+}
+
+static void record_step(known *coroutine, bool is_new)
+{
+    if (is_new || coroutine->is_fresh ||
+        (coroutine->task != 0 &&
+         coroutine->chunks != vst_thread_buffer->chunks))
+        introduce(coroutine, is_new);
+    else if (coroutine->task != 0)
+        vst_record_task(
+            &(uint64_t){vst_task_word(VST_TASK_STEP, coroutine->task)}, 1);
+}
+
+void vpy_coroutine_entered(const vpy_iframe *frame)
+{
+    const vpy_iframe *outermost;
+    known *coroutine;
+    bool is_new;
+
+    if (now.generation != vpy_generation) {
+        now.count = 0;
+        now.generation = vpy_generation;
+    }
+    now.waits = 0;
+    if (VPY_AWAITS_INLINE && !vpy_iframe_is_entry(frame))
+        return;
+    is_new = vpy_iframe_is_new(frame);
+    outermost = outermost_of(frame, is_new);
+    is_new = is_new && outermost == frame;
+    if (!is_new && is_in_step(outermost, frame))
+        return;
+    coroutine = put(outermost);
+    if (coroutine == NULL)
+        return;
+    record_step(coroutine, is_new);
+    coroutine = find(outermost); /* the table may have grown */
+    if (coroutine != NULL)
+        begin_step(coroutine, frame);
+}
+
+/* ---- its end ------------------------------------------------------------- */
+
+/* One that has not begun gets its number now. */
+static uint32_t number_of_awaited(PyObject *task)
+{
+    bool is_other;
+    const void *frame = vpy_task_frame(task, &is_other);
+    known *coroutine = frame != NULL ? put(frame) : NULL;
+
+    if (coroutine == NULL)
+        return 0;
+    if (coroutine->task == 0 && coroutine->is_fresh)
+        coroutine->task = ++last_task;
+    return coroutine->task;
+}
+
+static void record_await(uint32_t task, PyObject *awaited)
+{
+    vst_task_awaits kind = vpy_task_awaits(awaited);
+    uint64_t payload[4] = {vst_task_word(VST_TASK_AWAITS, task),
+                           (uint64_t)now.waits << 32 | kind,
+                           (uint64_t)(uintptr_t)awaited, 0};
+
+    if (kind == VST_AWAITS_TASK)
+        payload[3] = number_of_awaited(awaited);
+    vst_record_task(payload, kind == VST_AWAITS_TASK ? 4 : 3);
+}
+
+/* Task.set_name of a task in Python is not watched. */
+static VST_COLD void tell_name_again(uint32_t number)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    PyObject *type, *error, *traceback, *task;
+
+    PyErr_Fetch(&type, &error, &traceback);
+    vpy_hook_enter(tstate);
+    task = vpy_task_running();
+    if (task != NULL)
+        vpy_task_record_name(VST_TASK_NAMED, number, task);
+    Py_XDECREF(task);
+    vpy_hook_leave(tstate);
+    PyErr_Restore(type, error, traceback);
+}
+
+/* The coroutine has ended: another one may get its frame. */
+static void end_task(const vpy_step *s, bool raised)
+{
+    known *coroutine = find(s->outermost);
+
+    if (s->task != 0) {
+        if (s->is_python)
+            tell_name_again(s->task);
+        vst_record_task(
+            (uint64_t[]){vst_task_word(VST_TASK_ENDS, s->task), raised}, 2);
+    }
+    if (coroutine != NULL)
+        *coroutine = (known){.frame = s->outermost, .is_fresh = true};
+}
+
+/* The step that this call is marked for, and which is not any more. */
+static bool take_step(const void *frame, vpy_step *taken)
+{
+    uint32_t at = now.generation == vpy_generation ? now.count : 0;
+
+    while (at != 0 && now.steps[at - 1].marked != frame)
+        at--;
+    if (at == 0)
+        return false;
+    *taken = now.steps[at - 1];
+    now.count = at - 1;
+    return true;
+}
+
+void vpy_coroutine_left(vst_id id, const vpy_iframe *frame, PyObject *result,
+                        bool waits)
+{
+    vpy_step s;
+
+    if (waits && now.waits == 0)
+        now.waits = id;
+    if (!take_step(frame, &s))
+        return;
+    if (!waits && s.marked == s.outermost)
+        end_task(&s, result == NULL);
+    else if (waits && s.task != 0)
+        record_await(s.task, result);
+}
+
+/* ---- for task_objects.c, and the end ---------------------------------------
+ */
+
+uint32_t vpy_task_number(const void *frame)
+{
+    const known *coroutine = find(frame);
+
+    return coroutine != NULL ? coroutine->task : 0;
+}
+
+void vpy_tasks_end(void)
+{
+    vpy_task_objects_end();
+    free(table.places);
+    table.places = NULL;
+    table.count = table.capacity = 0;
+}

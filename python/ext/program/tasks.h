@@ -1,0 +1,85 @@
+/* Tasks of asyncio, for the hooks of calls/: tasks.c and task_objects.c. */
+#ifndef VPY_PROGRAM_TASKS_H
+#define VPY_PROGRAM_TASKS_H
+
+#include "calls/tracer.h"
+
+#include <vestige/tasks.h>
+
+#pragma GCC visibility push(hidden)
+
+int vpy_tasks_init(void);
+void vpy_tasks_end(void);
+
+/* Whether calls of this code may be steps of a task. */
+bool vpy_is_coroutine_code(const PyCodeObject *code);
+/* After the enter of such a call was recorded. */
+void vpy_coroutine_entered(const vpy_iframe *frame);
+/* Before its end is recorded. result: what it returns or yields, NULL if it
+ * raises; waits: it yields. The frame's address is used, not what is there. */
+void vpy_coroutine_left(vst_id id, const vpy_iframe *frame, PyObject *result,
+                        bool waits);
+
+/* ---- the quick way through these two, with the records ---------------------
+ */
+
+/* A step that runs. */
+typedef struct vpy_step {
+    const void *outermost; /* the frame whose step it is */
+    const void *marked;    /* the frame whose call is marked as the step */
+    uint32_t task;
+    bool is_python;
+} vpy_step;
+
+enum { VPY_STEPS_MAX = 16 }; /* one in the other; of more, the outer are lost */
+
+/* What a thread knows of the steps that it is in. */
+typedef struct vpy_steps {
+    uint32_t generation;
+    uint32_t count;
+    vst_id waits; /* the function that was left first, to wait */
+    vpy_step steps[VPY_STEPS_MAX];
+} vpy_steps;
+
+extern VST_THREAD_LOCAL vpy_steps vpy_steps_now VST_TLS_MODEL;
+
+static inline void vpy_coroutine_enter(vst_id id, const vpy_iframe *frame)
+{
+    vst_record(VST_ENTER, id);
+    /* What a coroutine awaits is in a step that is known. */
+    if (VPY_AWAITS_INLINE && !vpy_iframe_is_entry(frame))
+        vpy_steps_now.waits = 0;
+    else
+        vpy_coroutine_entered(frame);
+}
+
+static inline void vpy_coroutine_leave(vst_kind kind, vst_id id,
+                                       const vpy_iframe *frame,
+                                       PyObject *result, bool waits)
+{
+    const vpy_steps *now = &vpy_steps_now;
+
+    if (now->count != 0 && now->steps[now->count - 1].marked == frame)
+        vpy_coroutine_left(id, frame, result, waits);
+    else if (waits && now->waits == 0)
+        vpy_steps_now.waits = id;
+    vst_record_end_of_call(kind, id);
+}
+
+/* ---- between tasks.c and task_objects.c ---------------------------------- */
+
+/* The task of a coroutine's frame, 0: not known. */
+uint32_t vpy_task_number(const void *frame);
+/* The task that runs on this thread: a new reference, or NULL. */
+PyObject *vpy_task_running(void);
+/* The frame of its coroutine. NULL: it is not known; *is_other: because the
+ * coroutine is none of Python's own. */
+const void *vpy_task_frame(PyObject *task, bool *is_other);
+bool vpy_task_is_c(PyObject *task);
+/* Records a STEP or NAMED with the task's name. */
+void vpy_task_record_name(vst_task_what what, uint32_t number, PyObject *task);
+vst_task_awaits vpy_task_awaits(PyObject *object);
+void vpy_task_objects_end(void);
+
+#pragma GCC visibility pop
+#endif

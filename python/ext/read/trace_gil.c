@@ -1,0 +1,229 @@
+/* Trace.gil_holders(): what threads did while others waited for the GIL that
+ * they held. The records are read twice: for the waits, and for the calls that
+ * the holders were in meanwhile. Both run without the GIL. */
+#include "read/spans.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <vestige/waits.h>
+
+/* A stretch in which somebody waited for a thread. */
+typedef struct stretch {
+    uint32_t holder;
+    int64_t start_ns, end_ns;
+    int64_t before_ns; /* in the stretches of the same holder before it */
+} stretch;
+
+typedef struct holding {
+    uint32_t thread;
+    vst_id id;
+    int64_t ns;
+} holding;
+
+typedef struct holders {
+    stretch *stretches;
+    size_t count, capacity;
+    /* Those of the thread that is being read. */
+    uint32_t thread;
+    const stretch *first, *end;
+    vpy_pending pending;
+    int64_t *held; /* by definition id, of that thread */
+    vst_id max;
+    holding *found; /* one a thread: the function that held most */
+    size_t found_count;
+} holders;
+
+static vst_status note_wait(void *ctx, const vst_wait *wait)
+{
+    holders *self = ctx;
+
+    if (wait->reason != VST_WAIT_GIL || wait->holder == 0)
+        return VST_OK;
+    if (self->count == self->capacity) {
+        size_t capacity = self->capacity != 0 ? self->capacity * 2 : 256;
+        stretch *grown = realloc(self->stretches, capacity * sizeof *grown);
+
+        if (grown == NULL)
+            return VST_E_NOMEM;
+        self->stretches = grown;
+        self->capacity = capacity;
+    }
+    self->stretches[self->count++] =
+        (stretch){wait->holder, wait->start_ns, wait->end_ns, 0};
+    return VST_OK;
+}
+
+static int by_holder(const void *a, const void *b)
+{
+    const stretch *x = a, *y = b;
+
+    if (x->holder != y->holder)
+        return x->holder < y->holder ? -1 : 1;
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+/* Joins stretches that overlap: several threads may wait for one. */
+static void join(holders *self)
+{
+    stretch *last = NULL;
+    size_t count = 0;
+
+    if (self->count != 0)
+        qsort(self->stretches, self->count, sizeof *self->stretches, by_holder);
+    for (size_t i = 0; i < self->count; i++) {
+        const stretch *each = &self->stretches[i];
+
+        if (last != NULL && last->holder == each->holder &&
+            each->start_ns <= last->end_ns) {
+            if (each->end_ns > last->end_ns)
+                last->end_ns = each->end_ns;
+            continue;
+        }
+        self->stretches[count] = *each;
+        self->stretches[count].before_ns =
+            last != NULL && last->holder == each->holder
+                ? last->before_ns + last->end_ns - last->start_ns
+                : 0;
+        last = &self->stretches[count++];
+    }
+    self->count = count;
+}
+
+/* Until then, for how long others waited for the thread. */
+static int64_t waited_by(const holders *self, int64_t ns)
+{
+    const stretch *low = self->first, *high = self->end;
+
+    while (low < high) {
+        const stretch *middle = low + (high - low) / 2;
+
+        if (middle->start_ns <= ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == self->first)
+        return 0;
+    low--;
+    return low->before_ns + (ns < low->end_ns ? ns : low->end_ns) -
+           low->start_ns;
+}
+
+static void end_thread(holders *self)
+{
+    holding most = {.thread = self->thread};
+
+    for (vst_id id = 1; self->first != self->end && id <= self->max; id++) {
+        if (self->held[id] > most.ns) {
+            most.id = id;
+            most.ns = self->held[id];
+        }
+    }
+    if (self->first != self->end)
+        memset(self->held, 0, ((size_t)self->max + 1) * sizeof *self->held);
+    if (most.id != 0 && self->found_count < self->count)
+        self->found[self->found_count++] = most;
+    self->first = self->end = NULL;
+}
+
+static void begin_thread(holders *self, uint32_t thread)
+{
+    end_thread(self);
+    self->thread = thread;
+    for (size_t i = 0; i < self->count; i++)
+        if (self->stretches[i].holder == thread) {
+            if (self->first == NULL)
+                self->first = &self->stretches[i];
+            self->end = &self->stretches[i + 1];
+        }
+}
+
+static vst_status add_call(void *ctx, const vst_span *span)
+{
+    holders *self = ctx;
+    vst_span held = *span;
+    int64_t self_ns;
+
+    if (span->thread != self->thread)
+        begin_thread(self, span->thread);
+    if (self->first == self->end || span->flags & VST_SPAN_ASYNC ||
+        span->id > self->max)
+        return VST_OK;
+    held.start_ns = waited_by(self, span->start_ns);
+    held.end_ns = waited_by(self, span->end_ns);
+    if (!vpy_pending_end(&self->pending, &held, true, &self_ns))
+        return VST_E_NOMEM;
+    self->held[span->id] += self_ns;
+    return VST_OK;
+}
+
+static vst_status leave(void *ctx, uint32_t depth)
+{
+    vpy_pending_leave(&((holders *)ctx)->pending, depth);
+    return VST_OK;
+}
+
+static vst_status read_both(vpy_trace *trace, holders *self, vst_error *error)
+{
+    const vst_sink waits = {.ctx = self, .no_args = true, .wait = note_wait};
+    const vst_sink calls = {
+        .ctx = self, .no_args = true, .span = add_call, .leave = leave};
+    vst_status status = vst_trace_replay(trace->handle, VST_WINDOW_ALL,
+                                         trace->tracer, &waits, error);
+
+    if (status != VST_OK || self->count == 0)
+        return status;
+    join(self);
+    self->max = vst_trace_definition_max(trace->handle);
+    self->held = calloc((size_t)self->max + 1, sizeof *self->held);
+    /* A thread is found once in each window in which it has a stretch. */
+    self->found = calloc(self->count, sizeof *self->found);
+    if (self->held == NULL || self->found == NULL)
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    status = vst_trace_replay(trace->handle, VST_WINDOW_ALL, trace->tracer,
+                              &calls, error);
+    end_thread(self);
+    return status;
+}
+
+static PyObject *list_of(const holders *self)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list != NULL && i < self->found_count; i++) {
+        const holding *each = &self->found[i];
+        PyObject *entry =
+            Py_BuildValue("(IIL)", (unsigned)each->thread, (unsigned)each->id,
+                          (long long)each->ns);
+        if (entry == NULL || PyList_Append(list, entry) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(entry);
+    }
+    return list;
+}
+
+PyObject *vpy_trace_gil_holders(PyObject *object, PyObject *unused)
+{
+    vpy_trace *self = (vpy_trace *)object;
+    holders found = {.stretches = NULL};
+    vst_error error = {VST_OK, 0, 0};
+    PyObject *result = NULL;
+    vst_status status;
+
+    (void)unused;
+    if (!vpy_trace_is_usable(self))
+        return NULL;
+    vpy_trace_begin(self, NULL);
+    Py_BEGIN_ALLOW_THREADS;
+    status = read_both(self, &found, &error);
+    Py_END_ALLOW_THREADS;
+    vpy_trace_end(self);
+    result = status == VST_OK ? list_of(&found)
+                              : vpy_raise(status, &error, self->path);
+    free(found.stretches);
+    free(found.pending.levels);
+    free(found.held);
+    free(found.found);
+    return result;
+}
