@@ -42,6 +42,8 @@ class Session:
         memory_native_allocators: bool = True,
         memory_sample_bytes: int = 0,
         min_duration_ns: int = 0,
+        qualified_names: bool = True,
+        switches: bool = False,
     ) -> None: ...
     def create(self) -> None: ...
     def start(self) -> None: ...
@@ -65,14 +67,14 @@ class Session:
         """Called before the first start: sets what asks for snapshots while it records."""
     def engine_note(self) -> str | None: ...
     def snapshots(self) -> tuple[list[tuple[str, str, str | None]], int]:
-        """Those that were asked for (path, reason, what went wrong), and how many more there would have been."""
+        """The snapshots that were written (path, reason, error or None), and how many requests were refused."""
     @property
     def recording(self) -> bool: ...
     @property
     def lost(self) -> int: ...
     @property
     def was_cut(self) -> bool:
-        """Somebody else made the file shorter while it was recorded, and recording ended there."""
+        """Another process made the file shorter while it was recorded, and the recording ended there."""
     @property
     def engine(self) -> str: ...
 
@@ -97,7 +99,7 @@ class Table:
     def name(self) -> str: ...
     @property
     def columns(self) -> list[tuple[str, str, bool]]:
-        """Of each its name, its type (int32, int64, float64, bool, text, name) and whether it may be null."""
+        """Name, type (int32, int64, float64, bool, text, name) of each column, and whether it may be null."""
     @staticmethod
     def rows_read() -> int:
         """How many rows all streams of this process gave so far."""
@@ -135,13 +137,14 @@ class Trace:
         """Of each function: name, calls, ns by itself, ns in all; with `memory` also bytes allocated by itself, in all,
         and its own allocations."""
     def set_offset(self, ns: int) -> None:
-        """Moves the whole trace in time, by so much from what its own clock says."""
+        """Adds so many ns to all times of the trace, as its own clock has them."""
     def set_range(self, from_ns: int | None = None, to_ns: int | None = None) -> None:
         """Restricts every method here, exports, and the times of info() to what was open or happened in
         [from_ns, to_ns], inclusive. None: no such bound. Call set_offset() before it, if at all."""
     def spans(self, name: str, *, limit: int = 100_000, progress: Progress | None = None) -> list[tuple[int, int]]:
-        """Start and end of the spans of a name, those that end first, in the order of their ends. A name is one as
-        shown (`f.py(3): C.f`), a qualified one (`C.f`) or its last part (`f`), whichever there is first."""
+        """Start and end of the first `limit` spans of a name, in the order of their ends. Spans that did not end are
+        left out. A name is one as shown (`f.py(3): C.f`), a qualified one (`C.f`) or the last part of that (`f`): the
+        first of these forms that matches anything counts."""
     def definitions(self) -> list[tuple[int, str] | None]:
         """By id: the kind and name of what spans stand for."""
     def events(
@@ -152,8 +155,10 @@ class Trace:
         calls: bool = True,
         timeout: float | None = None,
         framework: bool = False,
+        tree: bool = False,
     ) -> tuple[memoryview, memoryview, bool]:
-        """Every span: rows as trace_events.c has them, the text of their arguments, and whether time ran out."""
+        """Every span: rows as trace_events.c has them, the text of their arguments, and whether time ran out. For a
+        tree, each block of a framework's is a row, too, and arguments tell where tensors lie."""
     def averages(
         self,
         *,
@@ -165,8 +170,15 @@ class Trace:
         timeout: float | None = None,
         framework: bool = False,
     ) -> list[tuple[int, int, int, int, int, int, int, int, str | None, str | None, bool]]:
-        """By definition: id, serial of the first, count, own and all ns, own and all bytes, operations, shapes and
-        overload as JSON, whether they are beside the stack."""
+        """Sums of the spans with the same definition. A row has
+
+        - the definition's id, and the serial of the first span
+        - the number of spans
+        - nanoseconds and bytes: its own ns, ns with what it called, its own bytes, bytes with what it called
+        - the number of operations
+        - with `shapes` and `overloads`: these as JSON, since spans that differ in them have rows of their own
+        - whether the spans are beside the stack, such as asynchronous ones
+        """
     def contexts(
         self,
         *,
@@ -176,10 +188,34 @@ class Trace:
         timeout: float | None = None,
         framework: bool = False,
     ) -> list[tuple[int, int, str | None, int, int, int, int, int, int, int]]:
-        """By what called them, parents first: place of the parent or -1, id, shapes, serial and start of the first,
-        count, own and all ns, own and all bytes."""
+        """Sums of the spans with the same definition and the same callers: a tree, parents before children. A row has
+
+        - the index of the parent's row, -1 for the outermost
+        - the definition's id, and with `shapes` these as JSON
+        - serial and start of the first span, and the number of spans
+        - its own ns, ns with what it called, its own bytes, bytes with what it called
+        """
+    def tasks(
+        self, *, steps: bool = False, blocked_ns: int = -1, progress: Progress | None = None
+    ) -> dict[str, list[tuple[Any, ...]]]:
+        """What asyncio's tasks did. "tasks": number, thread, id of the coroutine function, name, start_ns, end_ns,
+        steps, running_ns, awaiting_ns, longest_ns, longest_at_ns, how it ended. "awaits": id of the coroutine function,
+        kind of what was awaited, id of the function that waited, count, ns. "steps", if asked for: task, id, start_ns,
+        end_ns, kind of what is awaited after it (-1: the task ends, -2: the step goes on with another call), id of the
+        function that waits, task that woke it (0: a callback, -1: not known), id of what did. "blocked": task, thread,
+        start_ns, ns, [(id, ns)], of steps that took at least blocked_ns, with the calls that took most of it, outermost
+        first."""
+
     def functions(self) -> list[tuple[int, str, str, str, int] | None]:
-        """By id: kind, name, file, what is shown of the file, line."""
+        """For each id: kind, name, file, what is shown of the file, line."""
+    def gil_holders(self) -> list[tuple[int, int, int]]:
+        """For each thread that held the GIL while others waited for it: its number, the id of the function that it was
+        in for longest meanwhile, and for how many ns."""
+    def set_by_running(self, value: bool, /) -> None:
+        """In reports, and in exports that add up, spans last as long as their thread had a processor."""
+    def import_name(self, key: int) -> str:
+        """`import pandas.core.frame`, of the last item of a row of the tree; or what is known of a module without a
+        name."""
     def report(
         self,
         *,
@@ -192,16 +228,36 @@ class Trace:
         only_threads: Sequence[int] | None = None,
         min_ns: int = 0,
         progress: Progress | None = None,
+        fold_imports: bool = False,
+        notable: bool = False,
     ) -> dict[str, Any]:
-        """What was asked for, of all windows, from one reading. `marks` says of each id: 1 it is left out, and its time
-        is its caller's, 2 it waits, 4 it is a garbage collection, 8 its time is nobody's. `functions`: (id, calls,
-        those not inside another, own and all ns, own and all bytes, own allocations, then of own ns and of all ns, with
-        `spread`: standard error of the mean of a call, the median, its standard error; -1 where that cannot be told).
-        `tree`: (place of the parent or -1, id, calls, own and all ns, own and all bytes, own allocations), parents
-        first, without what took less than `min_ns`. `threads`: (number, calls, own ns, of these waiting, of these
-        collecting, first and last ns, id of the function that it spent most time in). `gc`: by generation (which,
-        count, ns, the longest, collected, uncollectable) and the longest (start, ns, thread, generation, collected);
-        with `tree`, `gc_in`: (id or 0, count, ns) of what they interrupted."""
+        """Reads all windows once, and gives lists of rows for each part that was asked for.
+
+        `marks` has a byte of flags for each id: 1, leave its calls out and count their time as their caller's; 2, its
+        calls wait; 4, it is a garbage collection; 8, count its time for no function; 16, a call of it is a step of an
+        event loop.
+
+        "All" ns and bytes include those of what a function called. The columns of the parts:
+
+        - `functions`: id, calls, calls that are not inside a call of the same function, own ns, all ns, own bytes, all
+          bytes, own allocations. With `spread`, for own ns and again for all ns: the standard error of the mean of a
+          call, the median, the standard error of the median; -1 where that is not known.
+        - `tree`, parents before children: index of the parent's row or -1, id, calls, own ns, all ns, own bytes, all
+          bytes, own allocations, running ns or None, and for an import a number: its lowest three bits tell what was
+          imported (1: a module whose code ran), those above are the id of that code. With `fold_imports` no frame of
+          the import system is in it. What took less than `min_ns` is left out.
+        - `threads`: number, calls, own ns, how much of that it waited, how much of that it collected garbage, first ns,
+          last ns, how long it ran, waited for the GIL and was preempted (None where that is not known), how long it
+          waited in calls that wait for locks, input and output, sleep, children, id of the function that took most of
+          its time.
+        - `gc`: for each generation its number, collections, ns, the longest, objects collected, objects uncollectable;
+          and the longest collections: start, ns, thread, generation, objects collected.
+        - `steps`, with `notable`: how many, how many took 50 ms or more, ns of those, and the longest of those: start,
+          ns, thread.
+        - `repeats`, with `notable`: calls of a function with the same arguments, where those were recorded: id,
+          arguments as JSON, calls, ns; those that were called most often.
+        - `gc_in`, with `gc` and `tree`: id of the function that was interrupted or 0, collections, ns.
+        """
     def names(self) -> set[str]:
         """The last parts of all names that spans() may find."""
     def has_memory(self) -> bool:
@@ -271,6 +327,7 @@ class record_function:
     args: str | None
     stack: bool
     _values: tuple[object, ...] | None
+    _theirs: Any
     @overload
     def __init__(self, name: str, args: str | None = None, *, stack: bool = False) -> None: ...
     @overload
@@ -279,7 +336,8 @@ class record_function:
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: object) -> None: ...
     def _leave_open(self) -> None: ...
-    def _end(self) -> None: ...
+    def _end(self, json_members: str = "", /) -> None: ...
+    def _end_inside(self) -> None: ...
     def _call_end_callbacks_on_future(self, future: _T) -> _T: ...
 
 def instant(name: str, json_members: str = "") -> None: ...
@@ -302,10 +360,10 @@ def notice_fork() -> None: ...
 def run_program(code: CodeType, namespace: dict[str, Any], /) -> object: ...
 @overload
 def run_program(function: Callable[..., object], arguments: tuple[object, ...], /) -> object:
-    """Runs it with no frame below it."""
+    """Runs the program with no frame below its own."""
 
 def leave_out(code: CodeType, /) -> None:
-    """Calls of it are not recorded."""
+    """Leaves calls of this function out of recordings."""
 
 def on_exit(function: Callable[[int], list[bytes] | None] | None, /) -> None:
     """os._exit calls function(code) before it ends this process. If that returns a command, what the command prints
@@ -315,12 +373,32 @@ def set_annotation_stacks(on: bool) -> None: ...
 def await_framework(callable: Callable[[], object] | None, /) -> None:
     """Calls it once, soon after the framework was imported, if calls of Python functions are recorded then."""
 
-def set_framework_code(call: CodeType | None, enter: CodeType | None, exit: CodeType | None, /) -> None: ...
+def set_framework_code(
+    call: CodeType | None, enter: CodeType | None, exit: CodeType | None, step: CodeType | None = None, /
+) -> None: ...
+def note_tensors(type: type | None, describe: int, list: list[Any] | None, /) -> None: ...
 def set_framework_tensors(type: type | None, hush: int, note: int, /) -> None: ...
 def watch_fast_contexts(type: type | None, attend: int, without: int, is_watched: int, /) -> None: ...
 def note_optimizer(optimizer: object, args: object, kwargs: object, /) -> None: ...
 def set_torch_mode(on: bool) -> None: ...
+def set_framework_span(type: type | None, has_callbacks: int, has_modes: int) -> None: ...
 def hooks_in_place() -> int: ...
+def can_see_switches() -> int: ...
+def gil_waits_trouble() -> str: ...
+def waits_for(name: str) -> str: ...
+def engine_choices() -> dict[str, str | None]: ...
+def inside() -> dict[str, Any]: ...
+def check_inside(fact: str | None = None, shift: int = 0, /) -> dict[str, Any]: ...
+
+@final
+class States:
+    """When the threads of a trace did not run: their stretches, kept in memory. Any thread may ask."""
+
+    def __init__(self, trace: Trace) -> None: ...
+    def draw(self, thread: int, from_ns: int, to_ns: int, pixels: int, /) -> tuple[bytes, bytes]:
+        """A byte a pixel: the part that the thread was off the processor, and that it waited for the GIL."""
+    def sums(self, thread: int, from_ns: int, to_ns: int, /) -> tuple[int, int, int]:
+        """For how long the thread waited off the processor, was preempted, and waited for the GIL."""
 
 @final
 class View:
@@ -335,15 +413,16 @@ class View:
         keep: bool = True,
         progress: Progress | None = None,
         workers: int = 0,
+        fold_imports: bool = False,
     ) -> None: ...
     def info(self) -> dict[str, Any]:
-        """start_ns, end_ns, records, spans, index_bytes, index_path (None: in memory), built (now, and not found),
+        """start_ns, end_ns, records, spans, index_bytes, index_path (None: in memory), built (now; else it was found),
         clean, damaged_at, lost, dropped, pid."""
     def threads(self) -> list[dict[str, Any]]:
         """number, tid, name, depth (rows: `levels` of the stack, then those of spans beside it), start_ns, end_ns,
         spans, records."""
     def set_offset(self, ns: int) -> None:
-        """Moves all of it in time, by so much from what the trace's own clock says. Not while other threads ask."""
+        """Adds so many ns to all times, as the trace's own clock has them. Not while other threads ask."""
     def window(
         self, from_ns: int, to_ns: int, pixels: int, *, threads: Sequence[int] | None = None, max_depth: int = 0
     ) -> bytes: ...

@@ -48,6 +48,8 @@ def _decorate(span: record_function, function: F) -> F:
 
 def _on_future(span: record_function, future: Any) -> Any:
     """The span lasts until the future is done: one of asyncio, concurrent.futures or torch."""
+    if span._theirs is not None:
+        return span._theirs._call_end_callbacks_on_future(future)
     if not hasattr(future, "add_done_callback"):
         raise TypeError(f"a future is needed, not {type(future).__name__}")
     span._leave_open()

@@ -1,4 +1,4 @@
-"""Recording allocations: who holds memory, who leaks it, who asks for it again and again.
+"""Recording allocations: which code holds memory, leaks it, or asks for it again and again.
 
     from vestige import memory
 

@@ -15,7 +15,7 @@ from . import torch as torch_api
 from .recording import endings, forked, standard_error
 from .recording.children import follow, name_process, unfollow
 from .recording.metadata import check_json, check_key, note_sources
-from .recording.options import check_flags, read_options, session_options, tell_engine
+from .recording.options import check_flags, read_options, sched_note, session_options, tell_engine
 from .recording.ranks import check_ranks, distributed_info, own_path
 from .render import quote
 from .torch import adapter, hosting
@@ -64,7 +64,8 @@ class profile(TorchProfile):
     include       glob patterns of source files; only functions in these are recorded. A pattern without a slash
                   is compared with the file's name alone
     exclude       patterns of files whose functions are not recorded
-    record_args   names (`f`, `Class.f`) of functions whose arguments and return values are recorded
+    record_args   names or patterns (`f`, `Class.f`, `load_*`) of functions whose arguments and return values are
+                  recorded
     gc            record garbage collections. Default True, after install() False
     rank, local_rank, world_size
                   which process of a distributed program this is. Default: RANK, LOCAL_RANK and WORLD_SIZE of the
@@ -74,6 +75,8 @@ class profile(TorchProfile):
                   the two drops is counted; names are never dropped
     min_duration  "10us", seconds or a timedelta: calls that took less, and made none that took as long, are left out
                   and counted; their time becomes their caller's own. Annotations and the like all stay
+    sched         record when each thread had a processor, so that every call has a running time beside its duration
+                  (Linux; not known where the system refuses to tell)
     children      record child processes too, those forked and those started anew, each into a file of its own beside
                   `output`: t.<pid>.vst for t.vst
     triggers      write a snapshot when one of these happens: `step>200ms` (a record_function or a function of that name
@@ -83,9 +86,13 @@ class profile(TorchProfile):
     annotation_stacks  record the call stack that each record_function() begins in
     profile_memory    record allocations and frees too, of Python's allocators and of malloc and its kin, each with the
                       Python stack it was made with
+    qualified_names   name Python functions as `Class.f`, else as `f`. Default True, after install() False, as torch has
+                      it
     memory_native_stacks, memory_sample, memory_native_allocators
                       what vestige.memory.start() calls native, sample and native_allocators
     """
+
+    _is_torchs = False  # whether torch's own profile is on top, see torch/recorder.py
 
     def __init__(
         self,
@@ -126,22 +133,21 @@ class profile(TorchProfile):
         memory_native_stacks: bool = False,
         memory_sample: str | int | None = None,
         memory_native_allocators: bool = True,
+        qualified_names: bool | None = None,
+        sched: bool = False,
     ) -> None:
         named = dict(locals())
         given = {name: value for name, value in named.items() if name not in ("self", "use_cuda", *DEFAULTS)}
-        torch_mode = torch_api.installed
+        torch_mode = self._is_torchs or torch_api.installed
         chosen: frozenset[ProfilerActivity] | None = None
         if activities is not None:  # loads enum: only for a program that names activities
             from .torch.activity import check_activities, listed
 
             activities = listed(activities)
             chosen = check_activities(activities)
-        self._given_activities, self._activities = activities, chosen
+        self._given_activities, self._activities, self._stack_given = activities, chosen, with_stack is True
         if use_cuda is not None:
-            import warnings
-
-            warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
-        self._stack_given = with_stack is True
+            _warn_of_cuda()
         self.with_stack = not torch_mode if with_stack is None else with_stack
         self._set_torch_options({name: named[name] for name in DEFAULTS}, torch_mode)
         given.update(activities=chosen, with_stack=self.with_stack)
@@ -154,6 +160,8 @@ class profile(TorchProfile):
             given["gc"] = True
         elif given["gc"] is None:
             given["gc"] = not torch_mode
+        if given["qualified_names"] is None:
+            given["qualified_names"] = not torch_mode
         check_flags(given)
         self.profile_memory: bool = given["profile_memory"]
         self._annotation_stacks: bool = given["annotation_stacks"]
@@ -287,6 +295,8 @@ class profile(TorchProfile):
             for key, text in facts.items():
                 self._session.set_metadata(key, text)
             tell_engine(self._session.engine_note())
+            if self._options["sched"] and not self._started and not self._is_child:
+                tell_engine(sched_note())
             if self.execution_trace_observer is not None and hosts:
                 self.execution_trace_observer.start()
             self._session.start()
@@ -460,3 +470,9 @@ class profile(TorchProfile):
         if distributed is not None:
             facts["distributedInfo"] = distributed
         return facts
+
+
+def _warn_of_cuda() -> None:
+    import warnings
+
+    warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=3)

@@ -72,6 +72,7 @@ class Traces:
     counter: Table
     instant: Table
     lost: Table
+    wait: Table
 
     def __init__(
         self, sources: Sequence[Source], *, offsets: Sequence[int] = (), from_ns: int = 0, to_ns: int = 0
@@ -133,9 +134,9 @@ class Traces:
 
 
 def open(files: Files, *, children: bool = True, from_ns: int = 0, to_ns: int = 0) -> Traces:
-    """The traces that files, folders and patterns stand for, as tables. A file stands for the processes it started too,
-    unless `children` is false; what was before from_ns or after to_ns (ns since 1970, 0: no bound) is left out. If
-    some traces cannot be read, a warning names them; if none can, TraceError."""
+    """Opens the traces that files, folders and patterns name, as tables. The traces of child processes are opened with
+    that of their parent, unless `children` is false. What was before from_ns or after to_ns (ns since 1970, 0: no
+    limit) is left out. A warning names traces that cannot be read; TraceError is raised if none can be read."""
     from vestige.base.failure import Failure
 
     from .reading.inputs import Inputs, find_traces

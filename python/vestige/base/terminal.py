@@ -191,8 +191,11 @@ def cut_front(text: str, width: int) -> str:
 
 
 def fit(name: str, width: int) -> str:
-    """Cuts where a name tells least: a path, or a function with its file, at the beginning; others at the end."""
-    return cut_front(name, width) if "/" in name or "): " in name else cut(name, width)
+    """Cuts where a name tells least: one in several parts at the beginning (a path, a function with its file, a module
+    in a package), others at the end.
+    """
+    in_parts = "/" in name or "): " in name or ("." in name and not name.startswith("<"))
+    return cut_front(name, width) if in_parts else cut(name, width)
 
 
 def pad(text: str, width: int) -> str:

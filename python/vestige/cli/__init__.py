@@ -41,6 +41,9 @@ GROUPS = {
         "merge": "write several traces as one timeline",
         "query": "ask one trace or thousands in SQL, or by ready questions",
     },
+    "agents": {
+        "mcp": "answer an agent's questions about traces (MCP)",
+    },
     "shell": {
         "completion": "print a script that completes commands and options",
     },
@@ -50,6 +53,7 @@ COMMANDS = tuple(SUMMARIES)
 FOLDERS = {  # where a command is not a file of its name
     "diff": "diff.command",
     "et": "et.command",
+    "mcp": "mcp.command",
     "memory": "memory.command",
     "memory-report": "memory.report",
     "report": "report.command",
@@ -115,7 +119,7 @@ def _tell(error: BaseException) -> int:
         return 1
     from vestige.base.printable import printable
 
-    line, code = _line(error)
+    line, code = failure_line(error)
     print(printable(f"vestige: {line}"), file=sys.stderr)
     try:
         sys.stdout.flush()
@@ -124,7 +128,8 @@ def _tell(error: BaseException) -> int:
     return code
 
 
-def _line(error: BaseException) -> tuple[str, int]:
+def failure_line(error: BaseException) -> tuple[str, int]:
+    """What the user is told, and the exit code."""
     if isinstance(error, Failure):
         return str(error), error.code
     if isinstance(error, MemoryError):

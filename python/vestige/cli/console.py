@@ -54,6 +54,10 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(unknown)}{next(filter(None, near), '')}")
         return options
 
+    def options_with_value(self) -> set[str]:
+        """The options that take the word after them."""
+        return {name for action in self._actions if action.nargs != 0 for name in action.option_strings}
+
     def error(self, message: str) -> NoReturn:
         raise Failure(f"{message}; see {self.prog} --help", code=2)
 
@@ -93,7 +97,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f", did you mean {near[0]}?" if near else ""
 
 
-def add_files(parser: Parser) -> None:
+def add_files(parser: Parser, nargs: str = "+") -> None:
     """Adds FILE … and --no-children, for commands that read traces."""
-    parser.add_argument("files", metavar="FILE", nargs="+", help="traces (.vst), or folders of traces")
+    parser.add_argument("files", metavar="FILE", nargs=nargs, help="traces (.vst), or folders of traces")
     parser.add_argument("--no-children", action="store_true", help="only FILE itself, not the processes it started")

@@ -12,6 +12,7 @@ from vestige.reading.exports import (
     EXECUTION_TRACE,
     FORMATS,
     MEMORY_TIMELINE,
+    adds_up,
     help_table,
     is_known,
     suffixes,
@@ -33,6 +34,7 @@ EXAMPLES = """\
   vestige export t.vst --to perfetto      writes t.pftrace
   vestige export t.vst --no-children      without the processes it started
   vestige export t.vst --from 2s --until 3s -o third.json.gz
+  vestige export t.vst --cpu -o t.svg     as they had a processor
   vestige export t.vst -o et.json         the execution trace, if there is one
   vestige export t.vst --to memory-timeline -o t.html
   vestige export traces/ -o spans.parquet
@@ -43,9 +45,9 @@ EXAMPLES = """\
 def main(argv: list[str]) -> int:
     parser = Parser(
         "export",
-        "Write a trace as a file for other programs, in the format of OUT's suffix. FILE\n"
-        "stands for the processes it started too, a folder for all traces in it: they\n"
-        f"are one file. Formats, each but the last two also with .gz behind it:\n\n{help_table()}",
+        "Write a trace as a file for other programs, in the format of OUT's suffix. The\n"
+        "traces of FILE's child processes are written to the same file. FILE may be a\n"
+        f"folder of traces. Formats, each but the last two also with .gz behind it:\n\n{help_table()}",
         "FILE… [-o OUT] [options]",
         EXAMPLES,
     )
@@ -53,13 +55,21 @@ def main(argv: list[str]) -> int:
         "-o", "--output", metavar="OUT", help=f"default: FILE's name with {CHROME.default}, or the format's"
     )
     parser.add_argument("--to", metavar="FORMAT", choices=FORMATS, help="one of those above; default: by OUT's suffix")
+    parser.add_argument(
+        "--cpu", action="store_true", help="measure the time that threads had a processor, in formats that add up"
+    )
     add_options(parser)
     options = parser.parse_args(argv)
     if options.output is None and (len(options.files) > 1 or os.path.isdir(options.files[0])):
         raise Failure("several traces need a name for the file to write: -o OUT", code=2)
     output = options.output or default_output(options.files[0], options.to)
     check_output(output, force=options.force, format=options.to)
+    if options.cpu and not adds_up(output, options.to):
+        sums = ", ".join(name for name, each in FORMATS.items() if each.sums)
+        raise Failure(f"--cpu: {output} shows when spans were; formats that add up are {sums}", code=2)
     inputs = find_traces(options.files, children=not options.no_children)
+    if options.cpu and not any(source.facts["switches"] for source in inputs.sources):
+        raise Failure("--cpu: when threads ran was not recorded here; see vestige run --sched")
     if options.to == MEMORY_TIMELINE.name and len(inputs.sources) > 1:
         raise Failure("a memory timeline is of one process: name one file, with --no-children", code=2)
     write(inputs, output, options, format=options.to)
@@ -121,6 +131,8 @@ def write(inputs: Inputs, output: str, options: Namespace, *, format: str | None
         _write_tables(inputs, traces, output, tables.name, options)
         return
     ranges.apply(options, traces)
+    for trace in traces:
+        trace.set_by_running(getattr(options, "cpu", False))
     if format is None and _is_execution_trace(output, inputs):
         format = EXECUTION_TRACE.name if any(trace.count_nodes() for trace in traces) else None
     if format == EXECUTION_TRACE.name:

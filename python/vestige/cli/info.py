@@ -1,4 +1,4 @@
-"""`vestige info`: what traces hold, and how they ended."""
+"""`vestige info`: what traces hold, and how they ended; without a trace, how vestige records on this Python."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import sys
 import time
 
+from vestige import _core
 from vestige._core import TraceError
 from vestige.base.printable import one_line as clean
 from vestige.base.quantities import duration, plural
@@ -25,30 +26,36 @@ EXAMPLES = """\
   vestige info t.vst
   vestige info t.vst --json | jq .lost
   vestige info traces/
+  vestige info
 """
 ROWS = 20  # threads, or processes
 NODES_MAX_BYTES = 1 << 28
 ENDS = {
     "clean": "clean",
-    "torn": "torn, the process died; everything up to then is here",
+    "torn": "torn, the process was killed, crashed or called os.exec*; everything up to then is here",
     "recording": "not yet, the process is recording; everything up to now is here",
     "damaged": "damaged at byte {damaged_at:,}; all that can be read is here",
 }
+REPLACED = "torn, the process became another program by os.exec*; everything up to then is here"
 
 
 def main(argv: list[str]) -> int:
     parser = Parser(
         "info",
-        "Tell what traces hold, and how they ended. FILE stands for the processes it\n"
-        "started too, a folder for all traces in it.",
-        "FILE… [--no-children] [--all] [--json]",
+        "Tell what traces hold, and how they ended. The traces of FILE's child processes\n"
+        "are listed too. FILE may be a folder of traces. Without FILE, tell how vestige\n"
+        "records on this Python, which parts of it do not work here, and why.",
+        "[FILE…] [--no-children] [--all] [--json]",
         EXAMPLES,
     )
-    add_files(parser)
+    add_files(parser, "*")
     parser.add_argument("--all", action="store_true", help=f"every thread and process, not {ROWS} of them")
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     options = parser.parse_args(argv)
 
+    if not options.files:
+        _tell_python(options.json)
+        return 0
     inputs = find_traces(options.files, children=not options.no_children)
     sources = inputs.sources
     if options.json and len(sources) == 1:
@@ -60,6 +67,56 @@ def main(argv: list[str]) -> int:
     else:
         _show_all(sources, _limit(options))
     return int(inputs.failed)
+
+
+# What vestige does where a part of it does not find in Python what it knows.
+INSTEAD = {
+    "recording": "vestige cannot record",
+    "turbo": "the safe engine records",
+    "tracebacks": "Python's own functions are asked for tracebacks, and native frames are not placed among them",
+    "memory": "allocations have no Python stack",
+    "arguments": "arguments of calls and names of modules are not recorded",
+    "bottom": "programs run above the command's frames",
+    "exits": "after os._exit a trace ends as after a crash",
+    "collector": "vestige's objects bring the next garbage collection nearer",
+}
+
+
+def _tell_python(as_json: bool) -> None:
+    """How vestige records on this Python."""
+    inside = _core.inside()
+    choices = _core.engine_choices()
+    auto = choices.pop("auto") or ""
+    engine = auto if choices[auto] is None else _core.engines[0]
+    fallbacks = {part: why for part, why in inside["parts"].items() if why}
+    fallbacks.update({name: why for name, why in choices.items() if why})
+    python = sys.version.split()[0]
+    sched = _tell_sched()
+    if as_json:
+        facts = {"python": python, "built_on": inside["built_on"], "auto": auto, "engine": engine, "engines": choices}
+        print(json.dumps({"version": _core.__version__, **facts, "sched": sched, "fallbacks": fallbacks}, indent=2))
+        return
+    lines = {
+        "python": f"{python}; vestige was built on {inside['built_on']}",
+        "engine": engine if engine == auto else f"{engine}, as {auto} is not usable here",
+        "engines": ", ".join(name if why is None else f"{name} (not usable here)" for name, why in choices.items()),
+        "sched": "; ".join(f"{what}: {why}" if why else what for what, why in sched.items()),
+    }
+    _show_lines(f"vestige {_core.__version__}", lines)
+    _show_fallbacks(fallbacks)
+
+
+def _tell_sched() -> dict[str, str]:
+    """What --sched records, and what keeps it from that."""
+    from vestige.recording.options import why_refused
+
+    error = _core.can_see_switches()
+    return {"running times": why_refused(error) if error else "", "waits for the GIL": _core.gil_waits_trouble()}
+
+
+def _show_fallbacks(fallbacks: dict[str, str]) -> None:
+    for part, why in fallbacks.items():
+        print(f"  not {clean(part)}: {clean(why)}; {INSTEAD.get(part, 'vestige does without')}")
 
 
 def _limit(options: Namespace) -> int:
@@ -88,18 +145,20 @@ def _show(source: Source, rows: int) -> None:
         "span": _windows(facts),
         "records": f"{facts['records']:,}, {_dropped(facts)}{facts['lost']:,} lost",
         **_left_out(facts),
+        **_running(facts, metadata),
         "size": _size(facts),
     }
     nodes = _nodes(source)
     if nodes:
         lines["nodes"] = f"{nodes:,} of an execution trace"
     _show_lines(source.path, lines)
+    _show_fallbacks(metadata.get("vestige.fallbacks", {}))
     print(f"  threads  {len(source.threads):,}")
     _show_threads(source.threads, rows)
 
 
 def _ended(source: Source) -> str:
-    text = ENDS[source.ended].format(**source.facts)
+    text = REPLACED if source.was_replaced() else ENDS[source.ended].format(**source.facts)
     left = source.metadata.get("vestige.exit")
     if isinstance(left, dict) and isinstance(left.get("code"), int):
         text += f", by os._exit({left['code']})"
@@ -162,10 +221,10 @@ def _show_all(sources: list[Source], rows: int) -> None:
 
 
 LEFT_OUT = {
-    "overflow": "beyond the table",
+    "overflow": "for which the table had no room",
     "read_only": "in memory that may not be written",
-    "excluded": "told apart by their address",
-    "foreign": "replaced by somebody else",
+    "excluded": "whose address the interpreter compares",
+    "foreign": "that other code has hooked",
 }
 
 
@@ -175,7 +234,7 @@ def _turbo(metadata: dict[str, Any]) -> dict[str, str]:
     if counts is None:
         return {}
     left_out = [f"{counts[name]:,} {why}" for name, why in LEFT_OUT.items() if counts.get(name)]
-    text = f"{plural(counts.get('covered', 0), 'C function')} covered, {', '.join(left_out) or 'none'} left out"
+    text = f"{plural(counts.get('covered', 0), 'C function')} covered; left out: {', '.join(left_out) or 'none'}"
     if counts.get("pauses"):
         text += f"; {plural(counts['pauses'], 'gap')} where the C stack was used up"
     return {"turbo": text}
@@ -196,9 +255,11 @@ def _show_lines(head: str, lines: dict[str, str]) -> None:
 
 
 def _relations(source: Source) -> str:
-    """Its rank, and who started it."""
+    """Its rank, and which process started it."""
     text = "" if source.rank is None else f", rank {source.rank}"
-    if source.parent_pid is not None:
+    if source.parent_pid == source.facts["pid"]:
+        text += ", after a program of this process that called os.exec*"
+    elif source.parent_pid is not None:
         parent = source.metadata["vestige.parent"]
         text += f", {'forked' if parent.get('how') == 'fork' else 'started'} by {source.parent_pid}"
     return text
@@ -222,5 +283,24 @@ def _left_out(facts: dict[str, Any]) -> dict[str, str]:
     return {"short": short_calls(facts)} if facts["min_duration_ns"] else {}
 
 
+def _running(facts: dict[str, Any], metadata: dict[str, Any]) -> dict[str, str]:
+    """Whether running times are known, where that was asked for."""
+    told = metadata.get("vestige.switches")
+    if isinstance(told, dict) and told.get("refused"):
+        from vestige.recording.options import why_refused
+
+        of = f"{told['refused']:,} of {plural(told.get('threads', 0), 'thread')}"
+        return {"running": f"not known of {of}: {why_refused(told.get('errno', 0))}", **_gil(metadata)}
+    return {"running": "known of all threads", **_gil(metadata)} if facts["switches"] else {}
+
+
+def _gil(metadata: dict[str, Any]) -> dict[str, str]:
+    """Whether waits for the GIL are known."""
+    told = metadata.get("vestige.gil")
+    if told is True:
+        return {"gil": "waits for it are known"}
+    return {"gil": f"waits for it are not known: {clean(told)}"} if isinstance(told, str) else {}
+
+
 def _dropped(facts: dict[str, Any]) -> str:
-    return f"{facts['dropped']:,} dropped to stay within the bound, " if facts["dropped"] else ""
+    return f"{facts['dropped']:,} dropped to stay within the limit of size or time, " if facts["dropped"] else ""

@@ -96,9 +96,9 @@ class Program:
             _show_code_in_tracebacks(self.target)
             return compile(self.source, "<string>", "exec", dont_inherit=True)
         if self.target == "-":
-            namespace.update(__file__="<stdin>", __cached__=None)
+            _set_file(namespace, "<stdin>")
             return compile(sys.stdin.buffer.read(), "<stdin>", "exec", dont_inherit=True)
-        namespace.update(__file__=self.path, __cached__=None)
+        _set_file(namespace, self.path)
         if self.path.endswith(".pyc"):
             loader = SourcelessFileLoader("__main__", self.path)
             namespace["__loader__"] = loader
@@ -196,6 +196,13 @@ def _fresh_main() -> dict[str, Any]:
     namespace["__builtins__"] = builtins
     sys.modules["__main__"] = module
     return namespace
+
+
+def _set_file(namespace: dict[str, Any], path: str) -> None:
+    """As the interpreter does for what it reads from a file; from 3.15 on, __cached__ is no longer among it."""
+    namespace["__file__"] = path
+    if sys.version_info < (3, 15):
+        namespace["__cached__"] = None
 
 
 def _show_code_in_tracebacks(source: str) -> None:

@@ -43,9 +43,10 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         "query",
         "Ask traces in SQL. SQL is a query, `@FILE` that holds one, or the name of a\n"
-        "ready question. FILE stands for the processes it started too, a folder for all\n"
-        "traces in it or for tables that `vestige export` wrote; quoted patterns are\n"
-        "expanded. All processes are in the same tables, told apart by `process`.",
+        "ready question. FILE is a trace, which is read with those of its child\n"
+        "processes, or a folder of traces or of tables that `vestige export` wrote.\n"
+        "Quoted patterns are expanded. All processes are in the same tables; the column\n"
+        "`process` has the number of each.",
         "SQL FILE… [options]",
         EXAMPLES,
     )

@@ -24,6 +24,8 @@ from vestige.recording.children import (
 from vestige.recording.ranks import own_path
 from vestige.recording.standard_error import Draft, flush, is_there, put, say
 
+from .project import project_options
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -49,39 +51,46 @@ All that follows the script, module or code belongs to the program. Patterns are
 those of file names in a shell; one without a slash is compared with the file's
 name alone. --include, --exclude and --record-args may be repeated.
 """
-BOUNDS = ("--max-size", "--last")
-SNAPSHOTS = ("--snapshot-signal", "--trigger", "--max-snapshots")
-RANKS = ("--rank", "--local-rank", "--world-size")
-WITH_VALUE: tuple[str, ...] = ("-o", "--output", "--include", "--exclude", "--record-args", "--engine")
-WITH_VALUE += ("--min-duration", *BOUNDS, *SNAPSHOTS, *RANKS)
 OURS_ALONE = ("argparse", "gettext")  # a program may have modules of these names
 LINE_MAX = 80
 PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # where vestige is
 CLOSING_COMMAND = ("-c", "import sys; sys.path.insert(0, sys.argv[1]); from vestige.cli.closing import main; main()")
+VIEW_COMMAND = ("-c", "import sys; sys.path.insert(0, sys.argv.pop(1)); from vestige.cli import main; main()")
 NEEDED_FOR_REPORT = ("_command", "_max_snapshots", "_path", "_shown", "_snapshots")
 RECORDS_TO_REPORT = 50_000_000  # beyond that, a report on exit would take too long
 
 
 def prepare(argv: list[str]) -> Callable[[], None]:
     """Checks what can be checked before the program runs; the result runs it."""
-    loaded = set(sys.modules)
-    own, kind, target, args = split(argv, WITH_VALUE)
-    options = _parser().parse_args(own)
-    if not kind:
-        raise Failure("nothing to run: give a script, -m module or -c code; see vestige run --help", code=2)
-    if options.torch_profiler and set(own) - {"--torch-profiler", "-q", "--quiet"}:
+    own, options, program = parse(_parser, argv, project_options)
+    if not options.torch_profiler:
+        return runner(Recording, options, program)
+    if set(own) - {"--torch-profiler", "-q", "--quiet"}:
         raise Failure("--torch-profiler records nothing by itself and takes no option but -q", code=2)
+
+    from vestige import install
+
+    install(autograd=True)
+    return lambda: program.run(lambda: None, lambda: None)
+
+
+def parse(
+    make_parser: Callable[[], Parser], argv: list[str], before: Callable[[Parser], list[str]] | None = None
+) -> tuple[list[str], Namespace, Program]:
+    """Our options as they were written and as they were parsed, and the program that follows them. `before` gives more
+    words, which those of argv override.
+    """
+    loaded = set(sys.modules)
+    parser = make_parser()
+    own, kind, target, args = split(argv, parser.options_with_value())
+    options = parser.parse_args([*(before(parser) if before else ()), *own])
+    if not kind:
+        raise Failure(f"nothing to run: give a script, -m module or -c code; see {parser.prog} --help", code=2)
     unload(loaded)
 
     from .launch import Program
 
-    program = Program(kind, target, args)
-    if options.torch_profiler:
-        from vestige import install
-
-        install()
-        return lambda: program.run(lambda: None, lambda: None)
-    return runner(Recording, options, program)
+    return own, options, Program(kind, target, args)
 
 
 def runner(kind: type[Recording], options: Namespace, program: Program) -> Callable[[], None]:
@@ -105,7 +114,7 @@ def unload(loaded: set[str]) -> None:
             sys.modules.pop(name, None)
 
 
-def split(argv: list[str], with_value: tuple[str, ...]) -> tuple[list[str], str, str, list[str]]:
+def split(argv: list[str], with_value: set[str]) -> tuple[list[str], str, str, list[str]]:
     """Our options; the kind of program, "" if there is none; its name; its arguments."""
     at = 0
     while at < len(argv):
@@ -133,16 +142,23 @@ def _parser() -> Parser:
     )
     parser.add_argument("--force", action="store_true", help="overwrite FILE")
     parser.add_argument("-q", "--quiet", action="store_true", help="no report at the end")
+    parser.add_argument("--view", action="store_true", help="show the trace in the browser when the program has ended")
     parser.add_argument("--no-c", action="store_true", help="leave out functions written in C")
     parser.add_argument("--no-gc", action="store_true", help="leave out garbage collections")
     parser.add_argument("--include", metavar="PAT", action="append", help="only functions of these files")
     parser.add_argument("--exclude", metavar="PAT", action="append", help="no functions of these files")
     parser.add_argument(
-        "--record-args", metavar="NAME", action="append", help="record arguments and results of function NAME"
+        "--record-args",
+        metavar="PATTERN",
+        action="append",
+        help="record arguments and results of functions of this name ('load_*')",
     )
-    parser.add_argument("--max-size", metavar="SIZE", help="keep the newest records, in a file of at most SIZE (256M)")
-    parser.add_argument("--last", metavar="TIME", help="keep only what was recorded in the last TIME (30s, 5m)")
+    add_bounds(parser)
     parser.add_argument("--min-duration", metavar="TIME", help="leave out calls that took less than TIME (10us)")
+    parser.add_argument(
+        "--sched", action="store_true", help="record when each thread had a processor, and waits for the GIL"
+    )
+    parser.add_argument("--no-sched", dest="sched", action="store_false", help="do not (default)")
     parser.add_argument("--no-children", action="store_true", help="leave out child processes")
     parser.add_argument("--snapshot-signal", metavar="SIG", help="write a snapshot on this signal (USR2, …)")
     parser.add_argument(
@@ -167,6 +183,11 @@ def _parser() -> Parser:
     return parser
 
 
+def add_bounds(parser: Parser) -> None:
+    parser.add_argument("--max-size", metavar="SIZE", help="keep the newest records, in a file of at most SIZE (256M)")
+    parser.add_argument("--last", metavar="TIME", help="keep only what was recorded in the last TIME (30s, 5m)")
+
+
 class Recording:
     """The whole run as a trace file."""
 
@@ -178,6 +199,7 @@ class Recording:
         self._shown = own_path(options.output or f"{program.name}.{self._process}.vst", _ranks(options))
         self._path = os.path.abspath(self._shown)
         self._quiet = options.quiet
+        self._view = getattr(options, "view", False)
         self._max_snapshots = getattr(options, "max_snapshots", 0)
         self._snapshots: tuple[list[tuple[str, str, str | None]], int] = ([], 0)
         self._over = False
@@ -220,6 +242,7 @@ class Recording:
             max_size=options.max_size,
             keep_last=options.last,
             min_duration=options.min_duration,
+            sched=options.sched,
             children=not options.no_children,
             triggers=options.trigger,
             snapshot_signal=options.snapshot_signal,
@@ -260,18 +283,34 @@ class Recording:
             return
         flush(sys.stdout)
         flush(sys.stderr)
-        draft = Draft()
-        self.tell(draft)
-        put(draft.text)
+        if not self._quiet:
+            draft = Draft()
+            self.tell(draft)
+            put(draft.text)
+        if self._view:
+            self._open_viewer()
+
+    def _open_viewer(self) -> None:
+        """In a process of its own, until Ctrl-C; the program's exit code stays what it is."""
+        words = (*VIEW_COMMAND, PACKAGES, "view", self._path)
+        child = os.posix_spawn(sys.executable, [sys.executable, _isolated(), *words], os.environ)
+        while True:
+            try:
+                os.waitpid(child, 0)
+                return
+            except KeyboardInterrupt:  # the viewer got it too, and ends
+                continue
+            except ChildProcessError:  # the program collects its children by itself
+                return
 
     def _end(self) -> bool:
-        """Ends the recording; tells whether a report is to follow."""
+        """Ends the recording; tells whether it can be reported."""
         self._over = True
         try:
             self._profile.finish()
             withdraw()
             self._snapshots = self._profile._session.snapshots()
-            return not (self._quiet or self._profile._session.was_cut) and is_there()
+            return not self._profile._session.was_cut and (is_there() or self._view)
         except Exception as error:
             say(f"{self._shown}: the trace could not be finished: {error}")
             return False
@@ -280,13 +319,12 @@ class Recording:
         """The command that makes the report when the program has called os._exit: no code of ours may run on here."""
         if self._over or os.getpid() != self._process:
             return None
-        if not self._end() or not sys.executable:
+        if not self._end() or self._quiet or not sys.executable:
             return None
         facts = {name: getattr(self, name) for name in NEEDED_FOR_REPORT}
         encoding = getattr(sys.__stderr__, "encoding", None) or "utf-8"
         words = [*CLOSING_COMMAND, PACKAGES, type(self).__module__, type(self).__name__, encoding, encode(facts)]
-        isolated = "-sS" if "PYTHONHOME" in os.environ else "-IS"
-        return list(map(os.fsencode, (sys.executable, isolated, *words)))
+        return list(map(os.fsencode, (sys.executable, _isolated(), *words)))
 
     @classmethod
     def over(cls, facts: dict[str, Any]) -> Self:
@@ -316,7 +354,11 @@ class Recording:
         self._tell_snapshots(out)
         trace = Trace(self._path)
         if trace.info()["records"] <= RECORDS_TO_REPORT:
-            show(trace, {STDLIB: os.path.dirname(getattr(os, "__file__", "")), "vestige.command": self._command}, out)
+            show(
+                self._path,
+                {STDLIB: os.path.dirname(getattr(os, "__file__", "")), "vestige.command": self._command},
+                out,
+            )
             print(f"vestige report {quote(self._shown)}   # every function; also --tree, --threads, --gc", file=out)
             print(f"vestige view {quote(self._shown)}   # the timeline, in the browser", file=out)
         else:
@@ -340,6 +382,11 @@ class Recording:
             print(f"snapshot {shown}  ({reason})" + (f": {error}" if error else ""), file=out)
         if refused:
             print(f"{refused:,} more were asked for; --max-snapshots allows {self._max_snapshots}", file=out)
+
+
+def _isolated() -> str:
+    """The option by which the interpreter looks at nothing of the program's."""
+    return "-sS" if "PYTHONHOME" in os.environ else "-IS"
 
 
 def _listed(files: list[str]) -> str:

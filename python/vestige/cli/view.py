@@ -38,14 +38,16 @@ def main(argv: list[str]) -> int:
         "view",
         "Show traces in the browser: their timeline at any zoom, search, flame graphs of\n"
         "a range, memory. Serves this machine only, at an address that nobody can guess.\n"
-        "FILE stands for the processes it started too, a folder for all traces in it:\n"
-        "they are shown on one timeline. An index is built once and kept beside FILE\n"
-        "(FILE.view).",
+        "The traces of FILE's child processes are shown on the same timeline. FILE may be\n"
+        "a folder of traces. An index is built once and kept beside FILE (FILE.view).",
         "FILE… [options]",
         EXAMPLES,
     )
     add_files(parser)
     parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
+    parser.add_argument(
+        "--fold-imports", action="store_true", help="a span for each import, without the import system's frames"
+    )
     parser.add_argument("--port", metavar="N", type=int, default=0, help="default: one that is free")
     parser.add_argument("--no-browser", action="store_true", help="print the address, and let the user open it")
     parser.add_argument("--html", metavar="OUT", help="write one page that needs no server; for smaller traces")
@@ -65,11 +67,15 @@ def main(argv: list[str]) -> int:
         raise Failure(f"--index {options.index}: there is no such folder", code=2)
     if options.html is not None and os.path.lexists(options.html) and not options.force:
         raise Failure(f"{options.html}: already exists; --force overwrites it", code=2)
+    if options.fold_imports and options.html is not None:
+        raise Failure("--fold-imports is for the viewer; the page that --html writes has every frame", code=2)
     if options.source and options.html is None:
         raise Failure("--source is about the page that --html writes; the viewer shows source anyway", code=2)
     inputs = find_traces(options.files, children=not options.no_children)
     keep = not options.no_index and options.html is None
-    traces = open_traces(inputs, keep=keep, folder=options.index, align=options.align)
+    traces = open_traces(
+        inputs, keep=keep, folder=options.index, align=options.align, fold_imports=options.fold_imports
+    )
     if options.html is not None:
         write_page(inputs, traces, options.html, every_source=options.source)
         return int(inputs.failed)
@@ -77,12 +83,14 @@ def main(argv: list[str]) -> int:
     return int(inputs.failed)
 
 
-def open_traces(inputs: Inputs, *, keep: bool, folder: str | None, align: str | None) -> Traces:
+def open_traces(
+    inputs: Inputs, *, keep: bool, folder: str | None, align: str | None, fold_imports: bool = False
+) -> Traces:
     from vestige.viewer.traces import Traces
 
     _allow_files(3 * len(inputs.sources) + 128)
     offsets = None if align is None else find_offsets(inputs, align)
-    return Traces(inputs.sources, keep=keep, folder=folder, offsets_ns=offsets)
+    return Traces(inputs.sources, keep=keep, folder=folder, offsets_ns=offsets, fold_imports=fold_imports)
 
 
 def find_offsets(inputs: Inputs, name: str) -> list[int]:

@@ -51,24 +51,28 @@ class DuckAnswer(Answer):
         *,
         memory: str | None,
         progress: Progress | None,
+        confined: bool = False,
     ) -> None:
+        """`confined`: for SQL of a stranger. Only SELECT is run, and it sees neither files nor Python's variables."""
         self._duckdb = load()
         self._values = values
         self._progress = progress
         self._tables = tables
         self.columns: list[str] = []
         self._connection: Any = None
-        self._folder = tempfile.mkdtemp(prefix="vestige-")  # for what DuckDB moves out of memory
+        self._folder = "" if confined else tempfile.mkdtemp(prefix="vestige-")  # for what DuckDB moves out of memory
         try:
             self._connection = self._connect(memory)
             self._register()
             self._statements = self._connection.extract_statements(mark_parameters(sql, values))
             if not self._statements:
                 raise Failure("there is no SQL in the query", code=2)
+            if confined:
+                self._confine()
             check_used(values, set().union(*(each.named_parameters for each in self._statements)))
         except self._duckdb.Error as error:
             self.close()
-            raise explain(error) from None
+            raise name_missing(sql, values, explain(error)) from None
         except BaseException:
             self.close()
             raise
@@ -78,6 +82,17 @@ class DuckAnswer(Answer):
         if memory is not None:
             config["memory_limit"] = memory
         return self._duckdb.connect(":memory:", config=config)
+
+    def _confine(self) -> None:
+        if any(each.type != self._duckdb.StatementType.SELECT for each in self._statements):
+            raise Failure("only SELECT is answered here", code=2)
+        for setting in ("python_enable_replacements = false", "enable_external_access = false"):
+            self._connection.execute(f"set {setting}")
+        self._connection.execute("set lock_configuration = true")
+
+    def interrupt(self) -> None:
+        """Ends a query that runs in another thread."""
+        self._connection.interrupt()
 
     def _register(self) -> None:
         for name, streams in self._tables.streams(os.cpu_count() or 1).items():
@@ -177,7 +192,8 @@ class DuckAnswer(Answer):
             if self._connection is not None:
                 self._connection.close()
         finally:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            if self._folder:
+                shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class Watch:
@@ -248,18 +264,37 @@ class Watch:
             progress.tell(f"{rows:,} rows read")
 
 
-def mark_parameters(sql: str, values: Mapping[str, Value]) -> str:
-    """Turns `:name` into DuckDB's `$name`, for names that have a value. DuckDB's tokenizer says what is a string, a
-    comment or a quoted name; in `{'a':b}` and `a[b:c]` there are no parameters."""
+def parameters_in(sql: str) -> dict[int, str]:
+    """The names of `:name` in a query, by the byte at which their colon stands. DuckDB's tokenizer says what is a
+    string, a comment or a quoted name; in `{'a':b}` and `a[b:c]` there are no parameters."""
     import duckdb
 
-    data = bytearray(sql.encode("utf-8", "replace"))
+    data = sql.encode("utf-8", "replace")
     starts = {at for at, _ in duckdb.tokenize(data.decode())}
-    for at in starts:
+    found = {}
+    for at in sorted(starts):
         word = WORD.match(data, at + 1) if data[at : at + 1] == b":" and at + 1 in starts else None
-        if word and word[0].decode() in values and not OPERAND.match(data, max(at - 1, 0)):
+        if word and not OPERAND.match(data, max(at - 1, 0)):
+            found[at] = word[0].decode()
+    return found
+
+
+def mark_parameters(sql: str, values: Mapping[str, Value]) -> str:
+    """Turns `:name` into DuckDB's `$name`, for names that have a value."""
+    data = bytearray(sql.encode("utf-8", "replace"))
+    for at, name in parameters_in(sql).items():
+        if name in values:
             data[at : at + 1] = b"$"
     return data.decode()
+
+
+def name_missing(sql: str, values: Mapping[str, Value], failure: Failure) -> Failure:
+    """DuckDB takes a `:name` without a value for a mistake in the syntax: says which value is missing."""
+    missing = [name for name in dict.fromkeys(parameters_in(sql).values()) if name not in values]
+    if not missing or 'at or near ":"' not in str(failure):
+        return failure
+    names = " and ".join(f":{name}" for name in missing)
+    return Failure(f"the query needs a value for {names}: {' '.join(f'-p {name}=…' for name in missing)}", code=2)
 
 
 def load() -> Any:
@@ -268,7 +303,7 @@ def load() -> Any:
         import duckdb
     except ImportError:
         raise Failure(
-            "SQL is answered by DuckDB, which is not installed here: pip install duckdb, or 'vestige[sql]'"
+            "SQL is answered by DuckDB, which is not installed here: pip install duckdb, or 'vestige[query]'"
         ) from None
     if [int(number) for number in duckdb.__version__.split(".")[:2]] < OLDEST:
         raise Failure(f"DuckDB {duckdb.__version__} is too old, 1.5 or later is needed: pip install -U duckdb")

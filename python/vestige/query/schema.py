@@ -18,6 +18,8 @@ ABOUT = {
     "counter": "values of counters",
     "instant": "moments",
     "lost": "stretches in which records are missing",
+    "wait": "waits: for the GIL, where that was recorded, and in calls that only wait",
+    "task": "asyncio's tasks",
     "run": "which of the command's paths a process came from: 0, 1, …",
 }
 

@@ -18,13 +18,21 @@ class Format:
     """A format, the names of files that stand for it, and which programs read it."""
 
     def __init__(
-        self, name: str, files: str, readers: str, *, default: str | None = None, writer: Writer = "core"
+        self,
+        name: str,
+        files: str,
+        readers: str,
+        *,
+        default: str | None = None,
+        writer: Writer = "core",
+        sums: bool = False,
     ) -> None:
         self.name = name
         self.patterns = files.split()  # `.json`: a suffix; `callgrind.out.*`: how a name begins
         self.readers = readers
         self.default = default or self.patterns[0]  # the suffix of a file that has no name yet
         self.writer = writer
+        self.sums = sums  # it adds up, so its measure can be another than time that passed
 
     def fits(self, path: str) -> bool:
         """Whether the file's name says that it is of this format."""
@@ -47,12 +55,12 @@ FORMATS = {
         Format("perfetto", ".pftrace .perfetto-trace", "ui.perfetto.dev: small, quick"),
         Format("speedscope", ".speedscope.json", "speedscope.app"),
         Format("firefox", ".firefox.json", "profiler.firefox.com"),
-        Format("flamegraph", ".svg", "any browser"),
-        Format("folded", ".folded", "flamegraph.pl; folded-ns: in ns"),
-        Format("folded-ns", "", "", default=".folded"),
-        Format("pprof", ".pb .pprof", "pprof: calls, time, allocations", default=".pb.gz"),
-        Format("pstats", ".pstats .prof", "pstats, snakeviz, gprof2dot"),
-        Format("callgrind", ".callgrind callgrind.out.*", "KCachegrind, callgrind_annotate"),
+        Format("flamegraph", ".svg", "any browser", sums=True),
+        Format("folded", ".folded", "flamegraph.pl; folded-ns: in ns", sums=True),
+        Format("folded-ns", "", "", default=".folded", sums=True),
+        Format("pprof", ".pb .pprof", "pprof: calls, time, allocations", default=".pb.gz", sums=True),
+        Format("pstats", ".pstats .prof", "pstats, snakeviz, gprof2dot", sums=True),
+        Format("callgrind", ".callgrind callgrind.out.*", "KCachegrind, callgrind_annotate", sums=True),
         Format("execution-trace", ".et.json et.json", "Chakra, et_replay; see vestige et"),
         Format("memory-timeline", "", "(by --to) memory over time", default=".html"),
         Format("parquet", ".parquet", "DuckDB, Spark; into OUT/: tables", writer="tables"),
@@ -69,6 +77,13 @@ def tables_format(path: str, name: str | None = None) -> Format | None:
     if name is not None:
         return FORMATS[name] if FORMATS[name] in TABLES else None
     return next((each for each in TABLES if each.fits(path)), None)
+
+
+def adds_up(path: str, name: str | None = None) -> bool:
+    """Whether the format that is named, or that the path's suffix stands for, holds sums."""
+    if name is not None:
+        return FORMATS[name].sums
+    return next((each.sums for each in FORMATS.values() if each.fits(path)), False)
 
 
 def is_known(path: str) -> bool:

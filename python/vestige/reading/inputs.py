@@ -27,6 +27,8 @@ SUFFIX = ".vst"
 SNAPSHOT = re.compile(r"-snapshot\d+\.vst$")
 NO_RANK = 1 << 40
 GENERIC = ("python", "command")  # names of processes that have none
+C_FUNCTION = 2
+EXEC = ("execv", "execve")  # every os.exec* calls one of these
 
 
 class Source:
@@ -100,6 +102,21 @@ class Source:
         if self.facts["damaged_at"]:
             return "damaged"
         return "recording" if is_open_in(self.facts["pid"], self.path) else "torn"
+
+    def was_replaced(self) -> bool:
+        """Whether the process became another program (os.exec*): a call of such a function did not return. Reads all
+        records, but only of a torn trace in which there are such calls."""
+        trace = self.open() if self.ended == "torn" else None
+        if trace is None or not trace.names().intersection(EXEC):
+            return False
+        shown = [f"<built-in function {name}>" for name in EXEC]
+        wanted = {
+            number
+            for number, function in enumerate(trace.functions())
+            if function and function[0] == C_FUNCTION and function[1] in shown and function[2] == "posix"
+        }
+        begun = sum(row[1] for row in trace.report(functions=True)["functions"] if row[0] in wanted)
+        return bool(begun > sum(len(trace.spans(name)) for name in shown))
 
     @property
     def order(self) -> tuple[bool, int, int]:

@@ -89,15 +89,23 @@ def _sources(value: Any) -> dict[int, tuple[int, int]] | None:
     return {number: (modified_ns, size) for number, modified_ns, size in rows}
 
 
+def _texts(value: Any) -> dict[str, str] | None:
+    if not isinstance(value, dict):
+        return None
+    return {name: text for name, text in value.items() if isinstance(text, str)}
+
+
 SHAPES: dict[str, Callable[[Any], Any]] = {
     "distributedInfo": _members_of(rank=_integer, world_size=_integer),
     "host_name": _text,
     "vestige.command": _command,
     "vestige.engine": _text,
     "vestige.exit": _members_of(by=_text, code=_integer),
+    "vestige.fallbacks": _texts,
     "vestige.memory": _members_of(sample_bytes=_integer),
     "vestige.parent": _members_of(pid=_integer, tid=_integer, time_ns=_integer, how=_text),
     "vestige.process_name": _text,
+    "vestige.profiler": _text,
     "vestige.python": _text,
     "vestige.root": _text,
     "vestige.sources": _sources,

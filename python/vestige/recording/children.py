@@ -195,6 +195,7 @@ def _program() -> tuple[str, str]:
     if first in ("-m", "-c") and word.startswith("-"):
         word = word.partition(first[1])[2]
     if first == "-c":
+        word = word.removeprefix("import sys; ")  # which the fork server of 3.13.13 and later begins with
         if word.startswith("from multiprocessing."):
             module = word.split()[1]
             return "" if module == TRACKER else module, ""
@@ -327,6 +328,7 @@ class _Scan:
 
     strict = True
     object_hook = object_pairs_hook = None
+    array_hook = None  # which 3.15 reads
     parse_float = float
     parse_int = int
     parse_constant = float

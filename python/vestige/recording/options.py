@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
 from vestige import _core
 from vestige.base.printable import printable
-from vestige.base.quantities import parse_file_bound, parse_size, parse_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +24,13 @@ FLAGS = (
     "profile_memory",
     "memory_native_stacks",
     "memory_native_allocators",
+    "qualified_names",
+    "sched",
 )
 LISTS = ("include", "exclude", "record_args", "triggers")
+TIMES = ("keep_last", "min_duration")
+SIZES = ("max_size", "memory_sample")
+HINT = ": see kernel.perf_event_paranoid, the limit of locked memory, and the container's seccomp profile"
 
 
 def check_flags(given: dict[str, Any]) -> None:
@@ -41,10 +46,14 @@ def read_options(given: dict[str, Any]) -> dict[str, int]:
     Returns the times in ns, 0 where none is given."""
     for name in LISTS:
         given[name] = strings(name, given[name])
+    times = dict.fromkeys(TIMES, 0)
+    if all(given[name] is None for name in TIMES + SIZES):
+        return times
+    from vestige.base.quantities import parse_file_bound, parse_size, parse_time  # importing vestige is to stay cheap
+
     if given["max_size"] is not None:
         given["max_size"] = parse_file_bound("max_size", given["max_size"])
-    times = {}
-    for name in ("keep_last", "min_duration"):
+    for name in TIMES:
         times[name] = 0 if given[name] is None else parse_time(name, given[name])
         given[name] = f"{times[name]}ns" if times[name] else None
     if given["memory_sample"] is not None:
@@ -60,6 +69,7 @@ def session_options(given: dict[str, Any], times: dict[str, int], *, memory: boo
         "engine": check_engine(given["engine"]),
         "native": given["with_stack"] and given["c_functions"],
         "python": given["with_stack"],
+        "qualified_names": given["qualified_names"],
         "include": given["include"],
         "exclude": given["exclude"],
         "log_args": given["record_args"],
@@ -67,6 +77,7 @@ def session_options(given: dict[str, Any], times: dict[str, int], *, memory: boo
         "keep_ns": times["keep_last"],
         "min_duration_ns": times["min_duration"],
         "checkpoints": armed,
+        "switches": given["sched"],
         "memory": memory,
         "memory_native_stacks": given["memory_native_stacks"],
         "memory_native_allocators": given["memory_native_allocators"],
@@ -106,6 +117,18 @@ def tell_engine(line: str | None) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "vestige":
         level, frame = level + 1, frame.f_back
     warnings.warn(line, RuntimeWarning, stacklevel=level)
+
+
+def sched_note() -> str | None:
+    """Why running times will not be known, if the system refuses to tell when threads run."""
+    error = _core.can_see_switches()
+    return None if error == 0 else f"vestige: sched: {why_refused(error)}; running times are not known"
+
+
+def why_refused(error: int) -> str:
+    """What a user can do about it."""
+    hint = {errno.EACCES: HINT, errno.EPERM: HINT}.get(error, "")
+    return f"the system does not tell when threads run ({os.strerror(error)}{hint})"
 
 
 def strings(name: str, values: Any) -> tuple[str, ...] | None:

@@ -2,7 +2,7 @@
 
 The observer is a library in C++ (_torch/operators.cpp) that belongs to one version of torch: build.py makes it,
 once. It is loaded only where torch is: at the start of a recording, or when the program imports torch while one is
-under way. Without it everything else is recorded as ever, and one line says so.
+under way. Without it everything else is recorded as usual, and one line says so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
     from typing import Any
 
-SHAPES, FLOPS, MEMORY, OVERLOADS, IDS, MODULES, STORAGES = 1, 2, 4, 8, 16, 32, 64  # as operators.cpp has them
+SHAPES, FLOPS, MEMORY, OVERLOADS, IDS, MODULES, STORAGES, TENSORS = (
+    1 << bit for bit in range(8)
+)  # as observer.h has them
 FLAG = "_is_profiler_enabled"  # of torch.autograd.profiler
 STARTS = (  # what torch's own profilers call when they start
     ("torch.autograd.profiler", "_run_on_profiler_start"),
@@ -29,11 +31,12 @@ STARTS = (  # what torch's own profilers call when they start
 )
 # Functions of the observer that the extension calls.
 WATCHING = ("vst_torch_attend", "vst_torch_without", "vst_torch_is_watched")
-HANDED_ON = ("vst_torch_thread", "vst_torch_hush", "vst_torch_note", *WATCHING)
+HANDED_ON = ("vst_torch_thread", "vst_torch_hush", "vst_torch_note", "vst_torch_describe", *WATCHING)
 
 _library: Any = None  # ctypes' handle, once it is loaded
 _pid = 0  # the process that tried to load it
 _flags: int | None = None  # of the recording under way
+_notes: list[Any] | None = None  # what modules and optimizers hold, of that recording
 _off = False  # by the environment
 _table: Any = None  # the address of vst_api
 _addresses: dict[str, int] = {}  # of those functions
@@ -63,14 +66,18 @@ def start(
     ids: bool = False,
     with_modules: bool = False,
     storages: bool = False,
+    tensors: bool = False,
+    notes: list[Any] | None = None,
 ) -> None:
     """Called in a recording that has just begun. Where torch is not imported yet, the observer starts when it is: the
-    recorder sees the import if all calls are recorded, else a finder waits for it."""
-    global _flags
+    recorder sees the import if all calls are recorded, else a finder waits for it. notes is a list for what modules and
+    optimizers hold."""
+    global _flags, _notes
     _flags = SHAPES * record_shapes | FLOPS * with_flops | MEMORY * memory | OVERLOADS * overload_names | IDS * ids
     _flags |= MODULES * with_modules
-    if storages and record_shapes:
-        _flags |= STORAGES
+    if record_shapes:
+        _flags |= STORAGES * storages | TENSORS * tensors
+    _notes = notes
     if _is_loaded():
         _begin()
     elif calls and not _off:
@@ -119,6 +126,11 @@ def set_graph(observer: int, ranges: bool = False, names: Sequence[str] = (), fo
         _library.vst_torch_graph(*_graph)
 
 
+def allocated_before() -> int:
+    """How many bytes torch's allocator had given out before the first block of the last recording; -1: not known."""
+    return -1 if _library is None else int(_library.vst_torch_allocated_before())
+
+
 def _is_loaded() -> bool:
     """Whether torch is there and ready."""
     torch = sys.modules.get("torch")
@@ -146,6 +158,9 @@ def _begin() -> None:
         _code(getattr(sys.modules.get("torch.nn.modules.module"), "Module", None), "__call__"),
         _code(annotation, "__enter__"),
         _code(annotation, "__exit__"),
+        _code(getattr(sys.modules.get("torch.optim.optimizer"), "Optimizer", None), "_optimizer_step_code")
+        if _notes is not None
+        else None,
     )
     _load()
     _core.set_graph(_graph[0], _thread)
@@ -154,7 +169,7 @@ def _begin() -> None:
         _watch_fast_contexts()
     if _library is not None and (_library.vst_torch_graph(*_graph) or _library.vst_torch_start(_table, _flags)):
         tell("torch's operators are not recorded: its observer could not be installed")
-    elif _library is not None and _flags & STORAGES:
+    elif _library is not None and (_flags & STORAGES or _notes is not None):
         _watch_tensors(sys.modules["torch"])
 
 
@@ -173,8 +188,14 @@ def _watch_tensors(torch: Any) -> None:
             _step_hook.remove()
             _step_hook = None
         _core.set_framework_tensors(None, 0, 0)
+        _core.note_tensors(None, 0, None)
         return
-    _core.set_framework_tensors(torch.Tensor, _addresses["vst_torch_hush"], _addresses["vst_torch_note"])
+    with_storages = _flags is not None and _flags & STORAGES
+    note = _addresses["vst_torch_note"] if with_storages else 0
+    _core.set_framework_tensors(torch.Tensor, _addresses["vst_torch_hush"], note)
+    _core.note_tensors(torch.Tensor, _addresses["vst_torch_describe"], _notes)
+    if not with_storages:
+        return
     register = getattr(sys.modules.get("torch.optim.optimizer"), "register_optimizer_step_post_hook", None)
     if register is not None and _step_hook is None:
         _step_hook = register(_core.note_optimizer)

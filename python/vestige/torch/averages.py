@@ -7,7 +7,8 @@ from vestige.base.printable import printable
 from vestige.reading.kinds import ANNOTATION, NATIVE, OPERATOR
 from vestige.reading.metadata import load_json
 
-from .events import CALLS, LOOSE, device_type, flat_shapes, rewrite
+from .devices import device_type
+from .events import CALLS, LOOSE, flat_shapes, rewrite, torchs
 from .table import FormattedTimes
 
 TYPE_CHECKING = False
@@ -118,6 +119,11 @@ class FunctionEventAvg(FormattedTimes):
             self._first = None if row is None else self._results.store.events[row]
         return self._first
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has its first event instead of the trace to look it up in."""
+        self._first_event()
+        return {**self.__dict__, "_results": None}
+
     def add(self, other: Any) -> FunctionEventAvg:
         """Adds an event, or the sum of others, of the same key."""
         if self.key is None:
@@ -154,7 +160,7 @@ def _overload(text: str | None) -> str:
 
 
 def _make(results: Results, kind: int, name: str, serial: int, with_calls: bool) -> FunctionEventAvg:
-    row = FunctionEventAvg()
+    row: FunctionEventAvg = torchs(FunctionEventAvg)()
     row.key = name
     row.node_id = -1
     row.stack = []
@@ -249,7 +255,7 @@ def average_events(events: Iterable[Any], by_shapes: bool, depth: int, by_overlo
         key += (event.overload_name,) if by_overload else ()
         key += (str(event.input_shapes),) if by_shapes else ()
         key += tuple(event.stack[:depth]) if depth > 0 else ()
-        rows.setdefault(key, FunctionEventAvg()).add(event)
+        rows.setdefault(key, torchs(FunctionEventAvg)()).add(event)
     for row in rows.values():
         row.stack = (row.stack or [])[:depth]
         if not by_shapes:

@@ -1,7 +1,8 @@
-"""Builds the observer of torch's operators: a library for one version of torch and one of vestige.
+"""Finds or builds the observer of torch's operators: a library for one version of torch and one of vestige.
 
-`python -m vestige.torch_build` builds it into the package itself, for all who use it; else it is built on first use
-into the user's cache. The file gets its name when it is complete, so processes that build it at the same time do not
+Wheels have it for some versions of torch, built ahead of time (scripts/wheels/adapters.py). For others, `python -m
+vestige.torch_build` builds it into the package itself, for all its users; else it is built on first use into the user's
+cache. The file gets its name when it is complete, so processes that build it at the same time do not
 disturb each other. A hash follows the library's own bytes: loading half a library would crash the process. Nothing is
 loaded from a cache that another user could have written to (private_folder): one line says so, and the next folder is
 tried, at last a temporary one.
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 HOME = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "_torch")
+PREBUILT = os.path.join(HOME, "prebuilt")  # what a wheel brings along
 SOURCE = os.path.join(HOME, "operators.cpp")
 SEAL = b"vestige, whole: "  # and a SHA-256
 SEAL_SIZE = len(SEAL) + 32
@@ -33,9 +35,10 @@ class BuildError(Exception):
 
 
 def find(torch: ModuleType, tell: Callable[[str], None]) -> Any:
-    """The library for this torch, loaded: the package's, the cache's, or a new one. BuildError if there can be none."""
+    """The library for this torch, loaded: the package's, the wheel's, the cache's, or a new one. BuildError if there
+    can be none."""
     name = library_name(torch)
-    library = _load(os.path.join(HOME, name), torch)
+    library = _load(os.path.join(HOME, name), torch) or _load_prebuilt(torch)
     if library is not None:
         return library
     refused: list[str] = []
@@ -91,13 +94,30 @@ def _build_in(folder: str, name: str, torch: ModuleType, tell: Callable[[str], N
 
 def library_name(torch: ModuleType) -> str:
     """The name of the file for this torch, this vestige and this machine."""
+    return f"operators-{torch.__version__}-{_version()}-{_digest()}-{os.uname().machine}.so"
+
+
+def prebuilt_name(torch: ModuleType) -> str:
+    """The name of a wheel's file for this torch. The builds of one commit of torch for processors and for various GPUs
+    have the same headers, as far as the observer includes them; so it is the commit that counts, and the C++ ABI."""
+    version = str(torch.__version__).partition("+")[0]
+    commit = str(getattr(getattr(torch, "version", None), "git_version", None))[:12]
+    return f"operators-{version}-{commit}-cxx{'11' if _abi(torch) else '98'}-{_digest()}-{os.uname().machine}.so"
+
+
+def _abi(torch: ModuleType) -> int:
+    return int(bool(getattr(torch._C, "_GLIBCXX_USE_CXX11_ABI", True)))
+
+
+def _digest() -> str:
+    """Of what the library is built from."""
     from hashlib import sha256
 
     state = sha256()
     for path in _sources():
         with open(path, "rb") as file:
             state.update(file.read())
-    return f"operators-{torch.__version__}-{_version()}-{state.hexdigest()[:16]}-{os.uname().machine}.so"
+    return state.hexdigest()[:16]
 
 
 def cache_folders() -> list[str]:
@@ -131,11 +151,10 @@ def build(torch: ModuleType, path: str) -> None:
         raise BuildError(f"this torch has no headers in {include}")
     handle, temporary = tempfile.mkstemp(prefix=".operators-", suffix=".so", dir=os.path.dirname(path))
     os.close(handle)
-    abi = int(bool(getattr(torch._C, "_GLIBCXX_USE_CXX11_ABI", True)))
     command = [
         *compiler,
         *("-std=c++20", "-O2", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden"),
-        f"-D_GLIBCXX_USE_CXX11_ABI={abi}",
+        f"-D_GLIBCXX_USE_CXX11_ABI={_abi(torch)}",
         *("-I", os.path.join(HOME, "include"), "-isystem", include),
         *("-isystem", os.path.join(include, "torch", "csrc", "api", "include")),
         *(SOURCE, "-o", temporary),
@@ -206,8 +225,26 @@ def _load_own(path: str, torch: ModuleType) -> Any:
     return None
 
 
+def _load_prebuilt(torch: ModuleType) -> Any:
+    """From the wheel, whose files are the installer's: a broken one stays."""
+    return _open(os.path.join(PREBUILT, prebuilt_name(torch)), torch)
+
+
 def _load(path: str, torch: ModuleType) -> Any:
     """None for a file that is not there, or broken, which is removed where it can be."""
+    if not os.path.isfile(path):
+        return None
+    library = _open(path, torch)
+    if library is None:
+        try:
+            os.unlink(path)
+        except OSError:
+            pass
+    return library
+
+
+def _open(path: str, torch: ModuleType) -> Any:
+    """None for a file that is not there, broken or built for another torch."""
     import ctypes
 
     if not os.path.isfile(path):
@@ -220,15 +257,12 @@ def _load(path: str, torch: ModuleType) -> Any:
         library.vst_torch_start.argtypes = (ctypes.c_void_p, ctypes.c_uint)
         library.vst_torch_stop.restype = None
         library.vst_torch_make_way.restype = None
+        library.vst_torch_allocated_before.restype = ctypes.c_int64
         library.vst_torch_graph.argtypes = (ctypes.c_uint, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
         built_for = library.vst_torch_built_for().decode()
         if str(torch.__version__).partition("+")[0] == built_for.partition("+")[0]:
             return library
     except (OSError, AttributeError):
-        pass
-    try:
-        os.unlink(path)
-    except OSError:
         pass
     return None
 
@@ -280,7 +314,7 @@ def _version() -> str:
 
 
 def main() -> int:
-    """Builds into the package, where torch is installed; says nothing where it is not."""
+    """Builds into the package, where torch is installed and the wheel has nothing for it; else says nothing."""
     from importlib.util import find_spec
 
     if find_spec("torch") is None:
@@ -288,7 +322,7 @@ def main() -> int:
     import torch
 
     path = os.path.join(HOME, library_name(torch))
-    if _load(path, torch) is None:
+    if (_load(path, torch) or _load_prebuilt(torch)) is None:
         try:
             print(f"building the recorder of operators for torch {torch.__version__}")
             for name in os.listdir(HOME):  # those of other versions

@@ -1,11 +1,14 @@
 """install(): vestige in torch.profiler's place.
 
-The names of torch.profiler, and of torch.profiler.profiler where they are defined, become ours: at once where torch is
-loaded, else when the program loads it. install() itself does not load torch. Where there is no torch, stand-ins for
-these two modules let `from torch.profiler import profile` work. There is no stand-in for torch itself: a program that
-checks for torch gets the right answer, and `import torch.profiler` fails as ever. Defaults, and the name under which
-other tools see us, become torch's as well. uninstall() puts everything back. kineto_available and DeviceType stay
-torch's own.
+torch's own classes stay; what records beneath them becomes ours. torch.profiler.profile is a class of ours that
+inherits from torch's (profiles.py), and record_function and ExecutionTraceObserver are ours: at once where torch is
+loaded, else when the program loads it. With autograd=True so is torch.autograd.profiler.profile. install() itself does
+not load torch.
+
+Where there is no torch, stand-ins for torch.profiler and torch.profiler.profiler let `from torch.profiler import
+profile` work, with vestige.profile. There is no stand-in for torch itself: a program that checks for torch gets the
+right answer, and `import torch.profiler` fails as usual. Defaults, and the name under which other tools see us, become
+torch's as well. uninstall() puts everything back.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ if TYPE_CHECKING:
 
 MODULE = "torch.profiler"
 INNER = "torch.profiler.profiler"
-NAMES = (
+AUTOGRAD = "torch.autograd.profiler"
+STAND_IN_NAMES = (
     "ExecutionTraceObserver",
     "KinetoStepTracker",
     "ProfilerAction",
@@ -39,12 +43,18 @@ NAMES = (
 )
 
 _originals: list[tuple[ModuleType, str, Any]] = []  # what the patched modules had
+_with_autograd = False
 _stand_ins: dict[str, ModuleType] = {}  # by the names that they have in sys.modules
 
 
-def install() -> None:
-    """Makes torch.profiler ours. Also: with_stack is False unless given, as torch has it."""
+def install(autograd: bool = False) -> None:
+    """Makes torch.profiler ours, with autograd=True torch.autograd.profiler.profile as well. Also: with_stack is False
+    unless given, as torch has it."""
+    global _with_autograd
+    _with_autograd = _with_autograd or autograd
     if api.installed:
+        if autograd and AUTOGRAD in sys.modules and _originals:
+            _patch_autograd()
         return
     api.installed = True
     _core.set_torch_mode(True)
@@ -60,26 +70,58 @@ def install() -> None:
 
 def uninstall() -> None:
     """Undoes install()."""
+    global _with_autograd
     if not api.installed:
         return
-    api.installed = False
+    api.installed = _with_autograd = False
     _core.set_torch_mode(False)
     _arrival.leave()
     _torch_arrival.leave()
     _remove_stand_ins()
-    for module, name, original in _originals:
+    if _originals:
+        from . import spans
+
+        spans.leave_place()
+    for module, name, original in reversed(_originals):
         setattr(module, name, original)
     _originals.clear()
 
 
 def _patch(module: ModuleType) -> None:
+    """torch.profiler is there."""
     import vestige
 
-    for place in (module, sys.modules.get(INNER)):
-        for name in NAMES:
-            if place is not None and hasattr(place, name):
-                _originals.append((place, name, getattr(place, name)))
-                setattr(place, name, getattr(vestige, name))
+    try:
+        from . import profiles, spans
+
+        is_known = getattr(module, "profile", None) is profiles.torchs_profile
+    except (AttributeError, ImportError):
+        is_known = False
+    if not is_known:  # vestige.profile takes its place
+        for name in STAND_IN_NAMES:
+            if hasattr(module, name):
+                _put(module, name, getattr(vestige, name))
+        return
+    for place in (module, sys.modules[INNER]):
+        _put(place, "ExecutionTraceObserver", vestige.ExecutionTraceObserver)
+        _put(place, "profile", profiles.profile)
+    _put(module, "record_function", vestige.record_function)
+    _put(sys.modules["torch._C._autograd"], "_profiler_type", profiles.profiler_type)
+    if _with_autograd:
+        _patch_autograd()
+    spans.take_place(_originals)
+
+
+def _patch_autograd() -> None:
+    from . import profiles
+
+    _put(sys.modules[AUTOGRAD], "profile", profiles.AutogradProfile)
+
+
+def _put(place: ModuleType, name: str, ours: Any) -> None:
+    if getattr(place, name) is not ours:
+        _originals.append((place, name, getattr(place, name)))
+        setattr(place, name, ours)
 
 
 def _has_torch() -> bool:
@@ -97,18 +139,20 @@ def _stand_in() -> None:
 
     import vestige
 
-    from .events import DeviceType
+    from .devices import DeviceType
     from .steps import _default_schedule_fn
 
     for name in (MODULE, INNER):
         module = ModuleType(name, "vestige in the place of torch.profiler: torch is not installed.")
         module.__spec__ = ModuleSpec(name, None)
-        for each in NAMES:
+        for each in STAND_IN_NAMES:
             setattr(module, each, getattr(vestige, each))
         module.__dict__.update(
             DeviceType=DeviceType, kineto_available=lambda: True, _default_schedule_fn=_default_schedule_fn
         )
-        module.__dict__["__all__"] = [each for each in (*NAMES, "DeviceType", "kineto_available") if each[0] != "_"]
+        module.__dict__["__all__"] = [
+            each for each in (*STAND_IN_NAMES, "DeviceType", "kineto_available") if each[0] != "_"
+        ]
         sys.modules[name] = _stand_ins[name] = module
     _stand_ins[MODULE].__dict__["profiler"] = _stand_ins[INNER]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .events import torchs
 from .table import format_table
 
 TYPE_CHECKING = False
@@ -30,6 +31,15 @@ class EventList(list):  # type: ignore[type-arg]
         self._profile_memory = profile_memory
         self._with_flops = with_flops
         self._results = results
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """A copy holds its events, without the trace that they were read from."""
+        options = {
+            "use_device": self._use_device,
+            "profile_memory": self._profile_memory,
+            "with_flops": self._with_flops,
+        }
+        return _restored_list, (options,), None, iter(self)
 
     def __str__(self) -> str:
         return self.table()
@@ -91,7 +101,8 @@ class EventList(list):  # type: ignore[type-arg]
                 group_by_input_shapes, group_by_stack_n, group_by_overload_name, include_python_functions
             )
         rows = average_events(self, group_by_input_shapes, group_by_stack_n, group_by_overload_name)
-        return EventList(rows, profile_memory=self._profile_memory, with_flops=self._with_flops)
+        averages: EventList = torchs(EventList)(rows, profile_memory=self._profile_memory, with_flops=self._with_flops)
+        return averages
 
     def _is_whole(self) -> bool:
         """Whether it still holds all the events that it was made with."""
@@ -101,7 +112,7 @@ class EventList(list):  # type: ignore[type-arg]
         """The sum of all, under the name Total."""
         from .averages import FunctionEventAvg
 
-        total = FunctionEventAvg()
+        total: FunctionEventAvg = torchs(FunctionEventAvg)()
         for event in self:
             total.key = None
             total.add(event)
@@ -129,6 +140,11 @@ class EventList(list):  # type: ignore[type-arg]
         self._results.export(path)
 
 
+def _restored_list(options: dict[str, Any]) -> EventList:
+    made: EventList = torchs(EventList)(**options)
+    return made
+
+
 class LazyEvents(EventList):
     """What events() returns: the list of all events, made when one of them is looked at."""
 
@@ -142,6 +158,9 @@ class LazyEvents(EventList):
         if not self._made:
             self._made = True
             super().extend(self._store.events)
+
+    def _is_whole(self) -> bool:
+        return not self._made or super()._is_whole()
 
     def __len__(self) -> int:
         return super().__len__() if self._made else self._store.count

@@ -11,14 +11,13 @@ import sys
 from vestige.base.printable import printable
 from vestige.reading.kinds import ANNOTATION, GC, MODULE, NATIVE, OPERATOR, PYTHON
 
+from .event_defaults import PLAIN
 from .table import FormattedTimes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from typing import Any
-
-    from .results import Results
 
 LOOSE = 0, "[memory]"  # of the id 0: what a framework allocated outside of all spans, as torch names it
 CALLS = (PYTHON, NATIVE, GC, MODULE)
@@ -32,17 +31,14 @@ SCOPE_SHIFT = 24  # in the flags of an operator
 REPR_MAX = 20  # children
 
 
-class DeviceType:
-    """torch's names of devices, for where torch is not loaded."""
+def torchs(cls: type[Any]) -> type[Any]:
+    """The class of the same name that inherits from torch's, if torch is loaded."""
+    if "torch.autograd.profiler_util" not in sys.modules:
+        return cls
+    from . import inherited
 
-    CPU = 0
-    CUDA = 1
-
-
-def device_type() -> Any:
-    """The CPU, where all that is recorded ran: torch's own member if torch is loaded."""
-    torch = sys.modules.get("torch.autograd")
-    return torch.DeviceType.CPU if torch is not None and hasattr(torch, "DeviceType") else DeviceType.CPU
+    found: type[Any] = getattr(inherited, cls.__name__)
+    return found
 
 
 class Interval:
@@ -64,25 +60,44 @@ class Interval:
 class Store:
     """The rows of a recording, what they refer to, and the events that were made of them."""
 
-    def __init__(self, results: Results, block: memoryview, text: memoryview, timed_out: bool) -> None:
-        self.results = results
+    def __init__(
+        self,
+        block: memoryview,
+        text: memoryview,
+        timed_out: bool,
+        definitions: list[tuple[int, str] | None],
+        threads: dict[int, int],
+        pid: int,
+        base_ns: int | None = None,
+        as_torch: Collection[str] = (),
+    ) -> None:
+        """as_torch names what events have only in torch's place: "shapes" counts a span's text as an input, as torch
+        does with record_shapes; "metadata" gives them metadata_json."""
         self.words = block.cast("q")
         self.halves = block.cast("i")
         self.text = text
         self.timed_out = timed_out
+        self.pid = pid
         self.count = len(self.words) // WORDS
-        self.base_ns: int = self.words[START] if self.count else 0
-        self.definitions = results.definitions
-        self.threads = results.threads
+        first_ns: int = self.words[START] if self.count else 0
+        self.base_ns = first_ns if base_ns is None else min(base_ns, first_ns) if self.count else base_ns
+        self.definitions = definitions
+        self.threads = threads
+        self.as_torch = as_torch
         self._rows: dict[int, int] = {}  # by serial
         self._events: list[FunctionEvent] | None = None
         self._stacks: dict[int, list[str]] = {}
         self._flows: dict[int, tuple[int, int, bool]] | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy needs neither the trace nor its file."""
+        known = self.definitions, self.threads, self.pid, self.base_ns, tuple(self.as_torch)
+        return _restored_store, (self.words.tobytes(), bytes(self.text), self.timed_out, *known)
+
     @property
     def events(self) -> list[FunctionEvent]:
         if self._events is None:
-            make = FunctionEvent._of
+            make = torchs(FunctionEvent)._of
             self._events = [make(self, row) for row in range(self.count)]
         return self._events
 
@@ -107,12 +122,14 @@ class Store:
             child = self.halves[child * HALVES + NEXT]
         return found
 
-    def args(self, row: int) -> dict[str, Any]:
+    def args_text(self, row: int) -> str:
+        """The members of a JSON object."""
         length = self.halves[row * HALVES + ARGS_LENGTH]
-        if not length:
-            return {}
         at = self.words[row * WORDS + ARGS_AT]
-        return read_members(bytes(self.text[at : at + length]).decode(errors="replace"))
+        return bytes(self.text[at : at + length]).decode(errors="replace")
+
+    def args(self, row: int) -> dict[str, Any]:
+        return read_members(self.args_text(row)) if self.halves[row * HALVES + ARGS_LENGTH] else {}
 
     @property
     def flows(self) -> dict[int, tuple[int, int, bool]]:
@@ -153,6 +170,10 @@ class Store:
         return stack
 
 
+def _restored_store(block: bytes, text: bytes, *rest: Any) -> Store:
+    return Store(memoryview(block), memoryview(text), *rest)
+
+
 def read_members(text: str) -> dict[str, Any]:
     from vestige.reading.metadata import load_json
 
@@ -191,11 +212,22 @@ class FunctionEvent(FormattedTimes):
         self.__dict__.setdefault("device_resource_id", thread)
 
     @classmethod
-    def _of(cls, store: Store, row: int) -> FunctionEvent:
+    def _of(cls, store: Store | None, row: int) -> FunctionEvent:
         event = cls.__new__(cls)
         event._store = store
         event._row = row
         return event
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """A copy of one that was read has its own row alone; its fields are made again. Without the relatives that were
+        made so far, since each has its own row, too."""
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("cpu_parent", "cpu_children")}
+        if self._store is None:
+            return _restored_event, (None, -1), self.__dict__
+        return _restored_event, (self._store, self._row), kept
+
+    def __setstate__(self, fields: dict[str, Any]) -> None:
+        self.__dict__.update(fields)
 
     def __getattr__(self, field: str) -> Any:
         """Called for fields that were not asked for before."""
@@ -245,7 +277,9 @@ class FunctionEvent(FormattedTimes):
 
         message = "`metadata_json` is deprecated. Use `event_metadata` instead."
         warnings.warn(message, FutureWarning, stacklevel=2)
-        return ""
+        if self._store is None or "metadata" not in self._store.as_torch or self.is_python_function:
+            return ""
+        return f'"Ev Idx": {self.id}'
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
         """For callers that add work of a device; vestige records none."""
@@ -275,6 +309,13 @@ class FunctionEvent(FormattedTimes):
         )
 
 
+def _restored_event(store: Store | None, row: int) -> FunctionEvent:
+    if store is not None:
+        return store.events[row]
+    event: FunctionEvent = torchs(FunctionEvent)._of(store, row)
+    return event
+
+
 # ---- fields ------------------------------------------------------------------
 
 
@@ -284,6 +325,19 @@ def _half(field: int) -> Any:
 
 def _arg(name: str, missing: Any) -> Any:
     return lambda store, row: store.args(row).get(name, missing() if callable(missing) else missing)
+
+
+def _input(name: str, text: Any) -> Any:
+    """A list with one item for each input. A span's text is an input, too, where torch counts it."""
+
+    def read(store: Store, row: int) -> list[Any]:
+        args = store.args(row)
+        if "shapes" in store.as_torch and "args" in args and store.definition(row)[0] == ANNOTATION:
+            return [text() if callable(text) else text]
+        found: list[Any] = args.get(name, [])
+        return found
+
+    return read
 
 
 def _kind_is(*kinds: int) -> Any:
@@ -324,6 +378,7 @@ def _scope(store: Store, row: int) -> int:
     return store.halves[row * HALVES + FLAGS] >> SCOPE_SHIFT
 
 
+OTHER_KEYWORDS = "Keyword inputs"  # those that JSON cannot hold, as Python writes a dict
 OWN_ARGS = frozenset(  # of operators; others are keyword inputs
     (
         "Call stack",
@@ -345,7 +400,9 @@ OWN_ARGS = frozenset(  # of operators; others are keyword inputs
 def _keywords(store: Store, row: int) -> dict[str, Any]:
     if store.definition(row)[0] in CALLS:
         return {}
-    return {name: value for name, value in store.args(row).items() if name not in OWN_ARGS}
+    args = store.args(row)
+    others = _value(args.pop(OTHER_KEYWORDS, "{}"))
+    return {**{name: value for name, value in args.items() if name not in OWN_ARGS}, **others}
 
 
 def _module_id(store: Store, row: int) -> int:
@@ -376,49 +433,8 @@ def _activity(store: Store, row: int) -> str:
     return {ANNOTATION: "user_annotation", OPERATOR: "cpu_op"}.get(store.definition(row)[0], "python_function")
 
 
-PLAIN: dict[str, Any] = {  # what a field is where nothing is known; functions make a new one for each event
-    "node_id": -1,
-    "overload_name": None,
-    "trace_name": None,
-    "fwd_thread": None,
-    "kernels": list,
-    "count": 1,
-    "cpu_children": list,
-    "cpu_parent": None,
-    "input_shapes": None,
-    "concrete_inputs": None,
-    "kwinputs": None,
-    "stack": None,
-    "scope": 0,
-    "use_device": None,
-    "cpu_memory_usage": 0,
-    "device_memory_usage": 0,
-    "is_async": False,
-    "is_remote": False,
-    "sequence_nr": -1,
-    "device_type": device_type,
-    "device_index": 0,
-    "is_legacy": False,
-    "flops": None,
-    "is_user_annotation": False,
-    "is_python_function": False,
-    "activity_type": None,
-    "self_cpu_percent": -1,
-    "total_cpu_percent": -1,
-    "total_device_percent": -1,
-    "flow_id": None,
-    "flow_type": None,
-    "flow_start": None,
-    "external_id": 0,
-    "linked_correlation_id": 0,
-    "event_metadata": None,
-    "structured_input_shapes": None,
-    "structured_input_strides": None,
-    "input_dtypes": None,
-    "python_id": -1,
-    "python_parent_id": -1,
-    "python_module_id": -1,
-}
+_shapes = _input("Input Dims", list)
+_concrete = _input("Concrete Inputs", "")
 
 
 def _plain(make: Any) -> Any:
@@ -438,16 +454,16 @@ FIELDS: dict[str, Any] = {
     "count": lambda store, row: int(not store.halves[row * HALVES + FLAGS] & RESUMED),
     "cpu_children": lambda store, row: [store.events[child] for child in store.children(row)],
     "cpu_parent": _parent,
-    "input_shapes": lambda store, row: flat_shapes(store.args(row).get("Input Dims", ())),
-    "structured_input_shapes": _arg("Input Dims", list),
-    "structured_input_strides": _arg("Input Strides", list),
-    "input_dtypes": _arg("Input type", list),
-    "concrete_inputs": lambda store, row: [_value(text) for text in store.args(row).get("Concrete Inputs", ())],
+    "input_shapes": lambda store, row: flat_shapes(_shapes(store, row)),
+    "structured_input_shapes": _shapes,
+    "structured_input_strides": _input("Input Strides", list),
+    "input_dtypes": _input("Input type", ""),
+    "concrete_inputs": lambda store, row: [_value(text) for text in _concrete(store, row)],
     "kwinputs": _keywords,
     "flow_id": _flow(0),
     "flow_type": _flow(1),
     "flow_start": _flow(2),
-    "device_index": lambda store, row: store.results.pid if store.definition(row)[0] else 0,
+    "device_index": lambda store, row: store.pid if store.definition(row)[0] else 0,
     "stack": lambda store, row: list(store.stack(row)),
     "scope": _scope,
     "cpu_memory_usage": lambda store, row: store.words[row * WORDS + TOTAL_BYTES],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 
+from vestige import torch as torch_api
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,9 +29,11 @@ FIELDS: dict[str, object] = {  # in the order that torch pickles them in
 }
 MEANT = (  # the others are about devices
     "verbose",
+    "adjust_profiler_step",
     "profile_all_threads",
     "capture_overload_names",
     "record_python_gc_info",
+    "expose_kineto_event_metadata",
     "adjust_timestamps",
     "trace_only",
 )
@@ -41,9 +45,11 @@ class _ExperimentalConfig:
     """torch.profiler's experimental options.
 
     verbose                 tables show Python functions beside operators
+    adjust_profiler_step    a step that began before the call in which it ends is shown to begin with that call
     profile_all_threads     accepted: all threads are recorded anyway
     capture_overload_names  operators have their overload's name
     record_python_gc_info   garbage collections are recorded, also where install() has set torch's defaults
+    expose_kineto_event_metadata  after install(), events have metadata_json
     adjust_timestamps       accepted: what is called lies inside what calls it anyway
     trace_only              for export_chrome_trace() only; events() and key_averages() are refused
     """
@@ -70,19 +76,29 @@ class _ExperimentalConfig:
             setattr(self, name, given[name])
 
 
+def _names(kind: type[Any], count: int) -> list[str]:
+    """The fields of torch's config, in the order that it pickles them in. It has few attributes, but the text about its
+    constructor names them; versions of torch differ."""
+    import re
+
+    named = re.findall(r"(\w+): [^=,]+ = ", str(kind.__init__.__doc__).partition("->")[0])
+    return named if len(named) == count else list(FIELDS)
+
+
 def check_config(config: Any, with_stack: bool) -> dict[str, Any]:
-    """The fields of a config, ours or torch's. One warning names those that mean nothing here."""
+    """The fields of a config, ours or torch's. One warning names those that mean nothing here, unless vestige stands in
+    torch's place: torch does not warn."""
     global _warned
     if config is None:
         return {**FIELDS}
     if isinstance(config, _ExperimentalConfig):
         fields = {name: getattr(config, name) for name in FIELDS}
     elif type(config).__name__ == "_ExperimentalConfig" and isinstance(state := config.__getstate__(), tuple):
-        fields = {**FIELDS, **dict(zip(FIELDS, state, strict=False))}  # torch's has few attributes
+        fields = {**FIELDS, **dict(zip(_names(type(config), len(state)), state, strict=False))}
     else:
         raise TypeError(f"experimental_config must be an _ExperimentalConfig, not {type(config).__name__}")
     idle = [name for name, value in fields.items() if value and name not in MEANT]
-    if idle and not _warned:
+    if idle and not _warned and not torch_api.installed:
         _warned = True
         warnings.warn(f"of experimental_config, {', '.join(idle)} mean nothing without a device", stacklevel=4)
     if fields["trace_only"] and with_stack:

@@ -52,20 +52,6 @@ def _always(_: int) -> ProfilerAction:
     return ProfilerAction.RECORD
 
 
-def _check_observer(given: Any) -> Any:
-    """The observer that starts and stops with cycles: the one given, or one that the environment asks for."""
-    if given is None:
-        if "1" not in (os.environ.get(name) for name in OBSERVER_VARIABLES):
-            return None
-        from .execution_trace import ExecutionTraceObserver
-
-        return ExecutionTraceObserver.build_execution_trace_obs_from_env()
-    missing = [name for name in ("start", "stop", "cleanup") if not callable(getattr(given, name, None))]
-    if missing:
-        raise TypeError(f"execution_trace_observer has no {'() and no '.join(missing)}(): {type(given).__name__}")
-    return given
-
-
 class TorchProfile:
     """What a profile has in common with torch.profiler's, beyond recording."""
 
@@ -76,7 +62,7 @@ class TorchProfile:
     with_stack: bool
     profile_memory: bool
     _stack_given: bool
-    _torch: dict[str, bool]
+    _torch: dict[str, Any]
 
     def _set_torch_options(self, given: dict[str, Any], torch_mode: bool) -> None:
         for name in ("record_shapes", "with_flops", "with_modules", "acc_events"):
@@ -92,7 +78,7 @@ class TorchProfile:
         self.with_flops: bool = given["with_flops"]
         self.with_modules: bool = given["with_modules"]
         self.acc_events: bool = given["acc_events"]
-        self.execution_trace_observer = _check_observer(given["execution_trace_observer"])
+        self.execution_trace_observer = self._observer(given["execution_trace_observer"])
         self.experimental_config = given["experimental_config"]
         self.custom_trace_id_callback: Callable[[], str] | None = given["custom_trace_id_callback"]
         self.post_processing_timeout_s: float | None = timeout
@@ -121,6 +107,19 @@ class TorchProfile:
         self._trace_id: str | None = None
         self._results: Results | None = None
 
+    def _observer(self, given: Any) -> Any:
+        """The observer that starts and stops with cycles: the one given, or one that the environment asks for."""
+        if given is None:
+            if "1" not in (os.environ.get(name) for name in OBSERVER_VARIABLES):
+                return None
+            from .execution_trace import ExecutionTraceObserver
+
+            return ExecutionTraceObserver.build_execution_trace_obs_from_env()
+        missing = [name for name in ("start", "stop", "cleanup") if not callable(getattr(given, name, None))]
+        if missing:
+            raise TypeError(f"execution_trace_observer has no {'() and no '.join(missing)}(): {type(given).__name__}")
+        return given
+
     # ---- steps -----------------------------------------------------------
 
     @property
@@ -147,6 +146,8 @@ class TorchProfile:
 
     def _end_step(self) -> None:
         if self.step_rec_fn is not None:
+            if self._experiment.get("adjust_profiler_step"):
+                self.step_rec_fn._end_inside()
             self.step_rec_fn.__exit__(None, None, None)
             self.step_rec_fn = None
 
@@ -224,20 +225,25 @@ class TorchProfile:
                 "Use export_chrome_trace() instead."
             )
         if self._results is None:
-            from .results import Results
-
-            self._results = Results(
-                self._trace(),
-                self._selection(),
-                export=self.export_chrome_trace,  # type: ignore[attr-defined]
-                verbose=bool(self._experiment.get("verbose")),
-                profile_memory=self.profile_memory,
-                with_flops=self.with_flops,
-                timeout=self.post_processing_timeout_s,
-                framework=self._reads_framework(),
-                with_calls=self._stack_given or None,
-            )
+            export = self.export_chrome_trace  # type: ignore[attr-defined]
+            self._results = self._results_of(self._trace(), self._selection(), export=export)
         return self._results
+
+    def _results_of(self, trace: _core.Trace, selection: dict[str, Any], **how: Any) -> Results:
+        """Windows of a trace, read as this profile was told to."""
+        from .results import Results
+
+        return Results(
+            trace,
+            selection,
+            verbose=bool(self._experiment.get("verbose")),
+            profile_memory=self.profile_memory,
+            with_flops=self.with_flops,
+            timeout=self.post_processing_timeout_s,
+            framework=self._reads_framework(),
+            with_calls=self._stack_given or None,
+            **how,
+        )
 
     def _reads_framework(self) -> bool:
         """Whether a framework reports its allocations. Then only those are shown."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from vestige.reading.kinds import OPERATOR
 
 from .event_list import EventList, LazyEvents
-from .events import Store
+from .events import Store, torchs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from typing import Any
 
     from vestige import _core
@@ -30,11 +30,17 @@ class Results:
         timeout: float | None,
         framework: bool = False,
         with_calls: bool | None = None,
+        base_ns: int | None = None,
+        log: str = "vestige",
+        as_torch: Collection[str] = (),
     ) -> None:
         self.trace = trace
         # Which windows; and whether bytes are those that a framework's allocator reported.
         self.selection = {**selection, "framework": framework}
         self._with_calls = with_calls
+        self._log = log  # the name of the logger that is told of a timeout
+        self._base_ns = base_ns  # when times of events begin; None: with the first
+        self._as_torch = as_torch  # see Store
         self.export = export
         self.timeout = timeout
         self.definitions = trace.definitions()
@@ -55,15 +61,23 @@ class Results:
     @property
     def store(self) -> Store:
         if self._store is None:
-            self._store = Store(self, *self.trace.events(timeout=self.timeout, **self.selection))
+            self._store = self._store_of(timeout=self.timeout)
             if self._store.timed_out:
                 self._tell_timeout(self._store.count)
         return self._store
 
+    def tree_store(self) -> Store:
+        """All events again, as torch's tree has them: with each allocation, and where tensors lie."""
+        return self._store_of(tree=True)
+
+    def _store_of(self, **how: Any) -> Store:
+        rows = self.trace.events(**self.selection, **how)
+        return Store(*rows, self.definitions, self.threads, self.pid, self._base_ns, self._as_torch)
+
     @property
     def events(self) -> LazyEvents:
         if self._events is None:
-            self._events = LazyEvents(self, **self._shown)
+            self._events = torchs(LazyEvents)(self, **self._shown)
         return self._events
 
     def key_averages(
@@ -83,7 +97,8 @@ class Results:
             rows = average_stacks(self, with_calls, by_shapes, by_stack)
         else:
             rows = average_names(self, with_calls, by_shapes, by_overload)
-        return EventList(rows, **self._shown)
+        averages: EventList = torchs(EventList)(rows, **self._shown)
+        return averages
 
     def export_stacks(self, path: Any, metric: str) -> None:
         from .stacks import check_metric, stacks_of, write_stacks
@@ -94,7 +109,7 @@ class Results:
     def _tell_timeout(self, count: int) -> None:
         import logging
 
-        logging.getLogger("vestige").warning(
+        logging.getLogger(self._log).warning(
             "reading what was recorded timed out after %.3f seconds, returning partial results with %d events",
             self.timeout,
             count,

@@ -34,6 +34,7 @@ FLAGS = {
     32: "suspended",
     64: "beside the stack",
 }
+BESIDE = 64
 WAIT = 1.0  # seconds, for news of an index
 ROWS, ROWS_MAX = 20_000, 200_000  # of a flame graph
 POINT = struct.Struct("<I4xddd")  # of a counter: pixel, least, most, last
@@ -53,9 +54,11 @@ class Api:
             ("GET", "progress"): self._progress,
             ("GET", "names"): self._names,
             ("GET", "window"): self._window,
+            ("GET", "states"): self._states,
             ("GET", "span"): self._span,
             ("GET", "source"): self._source,
             ("GET", "flame"): self._flame,
+            ("POST", "imports"): self._imports,
             ("POST", "find"): self._find,
             ("POST", "next"): self._next,
             ("GET", "counters"): self._counters,
@@ -102,6 +105,11 @@ class Api:
     def _names(self, request: Request, fields: Fields) -> Answer:
         return as_json(name_table(self._shown(fields)))
 
+    def _imports(self, request: Request, fields: Fields) -> Answer:
+        """Shows imports folded, or with all of their frames: the indexes are built anew."""
+        self.traces.show_imports(folded=not fields.flag("all"))
+        return as_json({"folded": self.traces.fold_imports})
+
     # ---- what is drawn
 
     def _window(self, request: Request, fields: Fields) -> Answer:
@@ -114,6 +122,15 @@ class Api:
         answer = bytearray(data)
         struct.pack_into("<qq", answer, 16, start, end)
         return Answer(bytes(answer))
+
+    def _states(self, request: Request, fields: Fields) -> Answer:
+        """For each thread asked for, a byte a pixel: what part it was off the processor; then the same of the GIL."""
+        shown = self._shown(fields)
+        start, end = fields.range()
+        pixels = fields.pixels()
+        start, end = self._absolute(start), self._absolute(end)
+        drawn = [shown.states.draw(thread, start, end, pixels) for thread in fields.numbers("threads") or []]
+        return Answer(b"".join(part for both in drawn for part in both))
 
     def _counters(self, request: Request, fields: Fields) -> Answer:
         shown = self._shown(fields)
@@ -157,7 +174,22 @@ class Api:
             "args": read_args(span["args"]),
             "parents": parents,
             "source": self._lines(shown, number),
+            **self._times(shown, span),
         }
+
+    def _times(self, shown: Shown, span: dict[str, Any]) -> dict[str, int]:
+        """What is known of how long a span ran and waited. One that lies beside the stack is of no single thread."""
+        facts, times = shown.source.facts, {}
+        if not shown.has_states or span["flags"] & BESIDE:
+            return {}
+        waiting, preempted, gil = shown.states.sums(span["thread"], span["start_ns"], span["end_ns"])
+        if facts["switches"]:
+            times = {
+                "running_ns": span["end_ns"] - span["start_ns"] - waiting - preempted,
+                "waiting_ns": waiting,
+                "preempted_ns": preempted,
+            }
+        return {**times, "gil_ns": gil} if facts["gil_waits"] else times
 
     def _source(self, request: Request, fields: Fields) -> Answer:
         return as_json(self._lines(self._shown(fields), fields.number("id", 0, (1 << 32) - 1)))
@@ -239,6 +271,7 @@ def describe(traces: Traces) -> dict[str, Any]:
         "start_ns": str(traces.start_ns),
         "duration_ns": traces.end_ns - traces.start_ns,
         "ready": traces.finished,
+        "imports_folded": traces.fold_imports,
         "traces": [_describe_trace(shown, traces.start_ns) for shown in traces],
     }
 
@@ -266,6 +299,7 @@ def _describe_trace(shown: Shown, base: int) -> dict[str, Any]:
         "dropped": facts["dropped"],
         "damaged_at": facts["damaged_at"],
         "windows": facts["windows"],
+        "states": shown.has_states,
         "bytes": facts["bytes"],
         "index": index,
         "threads": [_describe_thread(thread, shown, base) for thread in shown.threads or source.threads],

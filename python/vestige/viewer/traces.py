@@ -6,10 +6,11 @@ Once it is there, any number of the server's threads ask a view at once.
 from __future__ import annotations
 
 import os
-from threading import Condition, Thread
+from threading import Condition, Lock, Thread
 
-from vestige._core import Trace, View
+from vestige._core import States, Trace, View
 from vestige.reading.kinds import PYTHON
+from vestige.reading.labels import IMPORTS_CODE, MODULE_CODE, telling_name
 
 from .answers import Problem
 
@@ -25,9 +26,31 @@ if TYPE_CHECKING:
 SUFFIX = ".view"
 
 
-def to_place(function: tuple[int, str, str, str, int]) -> Place:
-    kind, name, file, _, line = function
-    return kind, name, file if kind == PYTHON else None, line
+IMPORT_IDS = 8  # see <vestige/view.h>
+UNNAMED_IMPORTS = range(2, 7)
+IMPORT_SYSTEM = "<frozen importlib."
+
+
+def to_place(trace: Trace, number: int, function: tuple[int, str, str, str, int]) -> Place:
+    kind, _, file, _, line = function
+    return kind, telling_name(trace, number, function), file if kind == PYTHON else None, line
+
+
+def find_places(trace: Trace) -> list[Place | None]:
+    """By id; behind those that the trace defines, imports as <vestige/view.h> numbers them."""
+    functions = trace.functions()
+    places: list[Place | None] = [entry and to_place(trace, number, entry) for number, entry in enumerate(functions)]
+    if not any(entry and entry[2].startswith(IMPORT_SYSTEM) for entry in functions):
+        return places
+    places += [None] * (IMPORT_IDS + len(functions) - 1)
+    last = len(functions) - 1
+    for what in UNNAMED_IMPORTS:
+        places[last + what] = (PYTHON, trace.import_name(what), None, 0)
+    for number, entry in enumerate(functions):
+        if entry and entry[0] == PYTHON and entry[1] == MODULE_CODE:
+            name = trace.import_name(number << 3 | IMPORTS_CODE)
+            places[last + IMPORT_IDS + number] = (PYTHON, name, entry[2], entry[4])
+    return places
 
 
 class Stopped(Exception):
@@ -40,7 +63,7 @@ class Shown:
     def __init__(self, number: int, source: Source, offset_ns: int = 0) -> None:
         self.number = number
         self.source = source
-        self.places: list[Place | None] = [entry and to_place(entry) for entry in source.open().functions()]
+        self.places = find_places(source.open())
         self.noted = self._find_noted()
         self._offset_ns = offset_ns  # how far it is moved from what its own clock says
         self.share = 0.0
@@ -48,6 +71,8 @@ class Shown:
         self.facts: dict[str, Any] = {}
         self.threads: list[dict[str, Any]] = []
         self._view: View | None = None
+        self._states: States | None = None
+        self._states_lock = Lock()
 
     def _find_noted(self) -> dict[str, tuple[int, int]]:
         """By file: when it was written and its size, as the recording noted them."""
@@ -76,6 +101,19 @@ class Shown:
         trace.set_offset(self._offset_ns)
         return trace
 
+    @property
+    def has_states(self) -> bool:
+        """Whether it tells when its threads ran, or waited for the GIL."""
+        return bool(self.source.facts["switches"] or self.source.facts["gil_waits"])
+
+    @property
+    def states(self) -> States:
+        """Read when somebody asks first."""
+        with self._states_lock:
+            if self._states is None:
+                self._states = States(self.open())
+        return self._states
+
     def take(self, view: View) -> None:
         """Takes the view, once its index is built."""
         view.set_offset(self._offset_ns)
@@ -83,6 +121,10 @@ class Shown:
         self.threads = view.threads()
         self._view = view
         self.share = 1.0
+
+    def forget(self) -> None:
+        """The view is to be made anew."""
+        self._view, self.error, self.share = None, None, 0.0
 
     @property
     def view(self) -> View:
@@ -104,13 +146,16 @@ class Traces:
         keep: bool = True,
         folder: str | None = None,
         offsets_ns: Sequence[int] | None = None,
+        fold_imports: bool = False,
     ) -> None:
         offsets_ns = offsets_ns or [0] * len(sources)
         self.all = [Shown(number, source, offset) for number, (source, offset) in enumerate(zip(sources, offsets_ns))]
         self.start_ns: int = min(shown.start_ns for shown in self.all)
         self._keep = keep
         self._folder = folder
+        self.fold_imports = fold_imports
         self._changed = Condition()
+        self._switching = Lock()
         self.stopping = False
         self._thread: Thread | None = None
 
@@ -173,6 +218,18 @@ class Traces:
         self._thread = Thread(target=self.build, name="vestige-index", daemon=True)
         self._thread.start()
 
+    def show_imports(self, *, folded: bool) -> None:
+        """Builds the indexes anew if imports are to be shown otherwise."""
+        with self._switching:
+            if folded == self.fold_imports or self.stopping:
+                return
+            self.stop()
+            self.stopping = False
+            self.fold_imports = folded
+            for shown in self.all:
+                shown.forget()
+            self.build_in_background()
+
     def stop(self) -> None:
         """Ends the building, and waits for that: nothing half-written stays behind."""
         self.stopping = True
@@ -187,7 +244,13 @@ class Traces:
             shown.share = min(share, 0.999)
             self._tell()
 
-        return View(shown.source.path, index=self._index_of(shown), keep=self._keep, progress=progress)
+        return View(
+            shown.source.path,
+            index=self._index_of(shown),
+            keep=self._keep,
+            progress=progress,
+            fold_imports=self.fold_imports,
+        )
 
     def _index_of(self, shown: Shown) -> str | None:
         """Where it is kept; None: beside the file. In a folder, files of one name are told apart by their path."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 
 from vestige.base.failure import Failure
@@ -13,6 +14,7 @@ from vestige.cli.console import Parser
 from vestige.cli.patterns import Patterns, add_patterns
 from vestige.cli.report.command import share
 
+from . import findings
 from .data import Comparison, read_side
 
 TYPE_CHECKING = False
@@ -32,6 +34,7 @@ EXAMPLES = """\
   vestige diff main/ branch/ --fail-over 10%     a folder: all runs in it
   vestige diff a.vst b.vst --sort total -n 10
   vestige diff a.vst b.vst --format json | jq '.regressions'
+  vestige diff a.vst b.vst -o diff.svg           a flame graph: red is slower
 
 Functions are matched by file and name. "self time" adds up all calls; self/call
 and total/call are of the median call. A ~ marks a change within the noise. With
@@ -48,6 +51,7 @@ def main(argv: list[str]) -> int:
     limit = None if options.fail_over is None else share("--fail-over", options.fail_over)
     if options.n < 1:
         raise Failure(f"-n must be at least 1, not {options.n}", code=2)
+    _check_files(options)
     patterns = Patterns(options.include, options.exclude)
     before, first = read_side(before_paths, not options.no_children, patterns)
     after, second = read_side(after_paths, not options.no_children, patterns)
@@ -61,6 +65,7 @@ def main(argv: list[str]) -> int:
         _show(comparison, rows, options, sys.stdout)
     else:
         _write(comparison, rows, slower, options, sys.stdout)
+    _draw(comparison, options)
     if first.failed or second.failed:
         return 1
     if slower and limit is not None:
@@ -87,9 +92,35 @@ def _parser() -> Parser:
     parser.add_argument("--fail-over", metavar="SHARE", help="exit with code 3 if slower by more than SHARE (10%%)")
     parser.add_argument("-n", metavar="N", type=int, default=30, help="functions to list (default: 30)")
     parser.add_argument("--sort", metavar="BY", choices=SORTS, default="effect", help=f"{', '.join(SORTS)}")
+    parser.add_argument("-o", "--output", metavar="FILE.svg", help="write a flame graph of the difference, too")
+    parser.add_argument("--html", metavar="FILE", help="the same in a page, with what changed")
+    parser.add_argument("--force", action="store_true", help="overwrite these files")
     add_patterns(parser)
     parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="output format")
     return parser
+
+
+def _check_files(options: Namespace) -> None:
+    if options.output is not None and not options.output.endswith(".svg"):
+        raise Failure(f"-o {options.output}: the picture is an .svg; a page is --html", code=2)
+    for path in (options.output, options.html):
+        if path is not None and os.path.lexists(path) and not options.force:
+            raise Failure(f"{path}: already exists; --force overwrites it", code=2)
+
+
+def _draw(comparison: Comparison, options: Namespace) -> None:
+    """The flame graph, where one is asked for."""
+    if options.output is None and options.html is None:
+        return
+    from . import flame
+
+    title = f"{_describe(comparison.before)}  →  {_describe(comparison.after)}"
+    picture = flame.draw(flame.build(comparison.before, comparison.after), title)
+    if options.output is not None:
+        flame.write(options.output, picture)
+    if options.html is not None:
+        found = [finding.text for finding in findings.find(comparison)]
+        flame.write(options.html, flame.page(picture, title, found))
 
 
 def _sides(options: Namespace) -> tuple[list[str], list[str]]:
@@ -150,7 +181,10 @@ def _show(comparison: Comparison, rows: list[Row], options: Namespace, out: Text
     for side, runs in (("A", comparison.before), ("B", comparison.after)):
         print(cut(f"{side}  {_describe(runs)}", width), file=out)
     print(f"time  {_change(comparison.whole)}", file=out)
-    print(f"noise between runs: {comparison.floor:.1%} of a function's time\n", file=out)
+    print(f"noise between runs: {comparison.floor:.1%} of a function's time", file=out)
+    found = [f"• {finding.text}" for finding in findings.find(comparison)]
+    print("\n".join(found or ["no finding: no function changed by 1% of the time and more than the noise"]), file=out)
+    print(file=out)
     head = f"{'self time':>11} {'noise':>9} {'calls':>7} {'self/call':>9} {'total/call':>10}"
     print(paint(f"{head}  function", "head"), file=out)
     for row in rows[: options.n]:
@@ -225,6 +259,7 @@ def _write(
         "time_ns": _numbers(comparison.whole),
         "noise_between_runs": comparison.floor,
         "regressions": [{"function": name, "what": what, **_numbers(change)} for name, what, change in slower],
+        "findings": [finding.as_json() for finding in findings.find(comparison)],
         "functions": table,
     }
     json.dump(document, out, indent=1)

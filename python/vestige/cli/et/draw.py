@@ -72,8 +72,8 @@ class Drawing:
             self._of[one.id] = box
 
     def _connect(self, tops: list[Operator]) -> None:
-        """Finds who made a tensor last before it was used. Operators begin in the order of their ids, and end before
-        the next one that is not below them begins."""
+        """Finds which operator made a tensor last before its use. Operators begin in the order of their ids, and end
+        before the next one that is not below them begins."""
         moments: list[tuple[int, int, int, Operator]] = []
         for top in tops:
             for operator in _subtree(top):

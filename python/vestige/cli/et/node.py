@@ -240,27 +240,32 @@ def _check_list(value: Any, shape: Any, strides: Any, kinds: list[str], kind: st
 
 def _check_tensor(value: Any, shape: Any, strides: Any, itemsize: int, kind: str, found: list[Any]) -> str | None:
     """A tensor is [its id, its storage's, offset, elements, bytes of an element, device]."""
-    what = _check_tensor_fields(value)
-    if what is not None:
-        return what
+    if type(value) is not list or len(value) != 6:
+        return _wrong_fields(value)
+    number, storage, offset, elements, size, device = value
+    integers = type(number) is type(storage) is type(offset) is type(elements) is type(size) is int
+    # Joined bit by bit they are negative if one of them is, and exceed 64 bits if one of them does.
+    if not (integers and type(device) is str and 0 <= number | storage | offset | elements | size < UNSIGNED):
+        return _wrong_fields(value)
     if type(shape) is not list or type(strides) is not list:
         return ": shape or strides are not an array"
-    if value[1:] == NO_STORAGE or (value[1] == value[3] == 0 and not shape):
+    if value[1:] == NO_STORAGE or (storage == elements == 0 and not shape):
         # Nothing more is known of sparse tensors, wrappers, undefined tensors, and sizes that are symbols.
-        found.append((value[0], 0, value, 0, 0))
+        found.append((number, 0, value, 0, 0))
         return None
     if itemsize < 0:
         return f": is {kind}, but has a storage"
-    if not value[5]:
+    if not device:
         return ": has no device"
-    if itemsize and value[4] != itemsize:
-        return f": itemsize is {value[4]}, but the type is {kind}"
-    if not value[1] and not strides:  # a sparse tensor has none
+    if itemsize and size != itemsize:
+        return f": itemsize is {size}, but the type is {kind}"
+    if not storage and not strides:  # a sparse tensor has none
         strides = [0] * len(shape)
     return _check_extent(value, shape, strides, found)
 
 
-def _check_tensor_fields(value: Any) -> str | None:
+def _wrong_fields(value: Any) -> str:
+    """Why this is not the fields of a tensor."""
     if type(value) is not list or len(value) != 6:
         what = f"an array of {len(value)}" if type(value) is list else _kind(value)
         return f": is {what}, not a tensor's six fields"
@@ -268,9 +273,7 @@ def _check_tensor_fields(value: Any) -> str | None:
     for number in numbers:
         if type(number) is not int or not 0 <= number < UNSIGNED:
             return f": a tensor's field is {_kind(number)}, not an unsigned integer"
-    if type(device) is not str:
-        return f": a tensor's device is {_kind(device)}, not a string"
-    return None
+    return f": a tensor's device is {_kind(device)}, not a string"
 
 
 def _check_extent(value: Any, shape: Any, strides: Any, found: list[Any]) -> str | None:

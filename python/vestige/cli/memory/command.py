@@ -5,10 +5,7 @@ It is `vestige run` with another recording and another report.
 
 from __future__ import annotations
 
-import sys
-
-from vestige.base.failure import Failure
-from vestige.cli.run import BOUNDS, Recording, runner, split, unload
+from vestige.cli.run import USAGE, Recording, add_bounds, parse, runner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +16,6 @@ if TYPE_CHECKING:
     from vestige import profile
     from vestige.cli.console import Parser
 
-USAGE = "[options] script.py … | -m module … | -c code …"
 EXAMPLES = """\
   vestige memory script.py --its --own options
   vestige memory --native -o m.vst -m pytest -x
@@ -28,21 +24,11 @@ EXAMPLES = """\
 All that follows the script, module or code belongs to the program.
 """
 WORDS_TO_REPORT = 20_000_000  # beyond that, a summary on exit would take too long
-WITH_VALUE: tuple[str, ...] = ("-o", "--output", "--sample", *BOUNDS)
 
 
 def prepare(argv: list[str]) -> Callable[[], None]:
     """Checks what can be checked before the program runs; the result runs it."""
-    loaded = set(sys.modules)
-    own, kind, target, args = split(argv, WITH_VALUE)
-    options = _parser().parse_args(own)
-    if not kind:
-        raise Failure("nothing to run: give a script, -m module or -c code; see vestige memory --help", code=2)
-    unload(loaded)
-
-    from vestige.cli.launch import Program
-
-    program = Program(kind, target, args)
+    _, options, program = parse(_parser, argv)
     return runner(MemoryRecording, options, program)
 
 
@@ -58,8 +44,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--python-only", action="store_true", help="only Python's own allocators, not malloc and its kin"
     )
-    parser.add_argument("--max-size", metavar="SIZE", help="keep the newest records, in a file of at most SIZE (256M)")
-    parser.add_argument("--last", metavar="TIME", help="keep only what was recorded in the last TIME (30s, 5m)")
+    add_bounds(parser)
     parser.add_argument("--no-children", action="store_true", help="leave out child processes")
     return parser
 

@@ -63,8 +63,8 @@ def _parser() -> Parser:
         "memory-report",
         "Sum up a recording of allocations: the high-water mark and what held it, what\n"
         "was never freed, what was freed at once, sizes, and the lines that allocate\n"
-        "most; or write it as a file in another format. FILE stands for the processes it\n"
-        "started too, a folder for all traces in it.",
+        "most; or write it as a file in another format. The traces of FILE's child\n"
+        "processes are read too. FILE may be a folder of traces.",
         "FILE… [--peak] [--leaks] [--temporary [K]]\n"
         "                             [--reserved] [--histogram] [--lines]\n"
         "                             [--threads] [--allocators] [-n ROWS]\n"

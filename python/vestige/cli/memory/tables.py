@@ -72,13 +72,16 @@ def _notes(read: Read) -> list[str]:
     if any(s["of_framework"] for s in summaries):
         lines.append("these are the allocations of a framework's allocator")
     elif apart := sum(s["apart"] for s in summaries):
-        lines.append(f"{plural(apart, 'record')} of a framework's allocator, inside of these, not counted again")
+        lines.append(
+            f"{plural(apart, 'record')} of a framework's allocator, whose blocks lie in these, not counted again"
+        )
     lost = sum(each["lost"] for each in facts)
     if lost:
         lines.append(f"{plural(lost, 'record')} could not be kept and are missing here")
     if dropped := sum(each["dropped"] for each in facts):
         lines.append(
-            f"{plural(dropped, 'older word')} dropped to stay within the bound; what they allocated is missing"
+            f"{plural(dropped, 'older word')} dropped to stay within the limit of size or time; "
+            "what they allocated is missing"
         )
     torn = [source for source, _ in read if not source.facts["clean"]]
     for source in torn[:3]:
@@ -86,7 +89,7 @@ def _notes(read: Read) -> list[str]:
         lines.append(f"{source.path} is {how}: the end is where its records end")
     unknown = sum(s["unknown_frees"] for s in summaries)
     if unknown:
-        lines.append(f"{plural(unknown, 'free')} of what was allocated before, not counted")
+        lines.append(f"{plural(unknown, 'free')} of blocks from before the recording, not counted")
     return lines
 
 
@@ -103,7 +106,7 @@ def _show_processes(read: Read, out: TextIO) -> None:
 
 def _show_stacks(read: Read, view: str, rows: int, out: TextIO) -> None:
     if view == "temporary" and all(summary["sampled"] for _, summary in read):
-        print("temporary allocations cannot be told from samples", file=out)
+        print("samples do not show which allocations were temporary", file=out)
         return
     whole = _sum(summary["views"][view] for _, summary in read)
     _wrap(_title(read, view, whole), out)

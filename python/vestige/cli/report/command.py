@@ -6,15 +6,27 @@ import sys
 
 from vestige._core import TraceError
 from vestige.base.failure import Failure
-from vestige.base.quantities import duration, plural, size
-from vestige.base.terminal import Paint, Progress, width_of
+from vestige.base.quantities import duration, parse_time, plural, size
+from vestige.base.terminal import UNBOUNDED, Paint, Progress, line_width, width_of
 from vestige.cli import ranges
 from vestige.cli.console import Parser, add_files
 from vestige.cli.patterns import Patterns, add_patterns
 from vestige.reading.inputs import Inputs, find_traces
 
-from .data import Data
-from .tables import show_collections, show_functions, show_head, show_left_out, show_processes, show_threads, span_of
+from .data import Data, gil_holders
+from .findings import Evidence, engine_of, find, lines
+from .imports import Imports, show_imports
+from .tables import (
+    running,
+    show_collections,
+    show_functions,
+    show_head,
+    show_left_out,
+    show_processes,
+    show_threads,
+    span_of,
+    torn_ends,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,16 +36,22 @@ if TYPE_CHECKING:
     from vestige._core import Trace
     from vestige.reading.inputs import Source
 
-    from .data import Entry, Thread
+    from .data import Entry, Node, Thread
+    from .findings import Finding
+    from .tasks import Tasks
 
 __all__ = ["duration", "main", "plural", "size"]
 
 EXAMPLES = """\
   vestige report t.vst                   functions by their own time
+  vestige report t.vst --findings        what to look at first
   vestige report t.vst --tree            who called whom; libraries folded
   vestige report t.vst --tree --all --min 0.1%
   vestige report t.vst --threads         what each did, and how long it waited
+  vestige report t.vst --imports         what the start of the program took
+  vestige report t.vst --tasks           asyncio's tasks, and what they awaited
   vestige report t.vst --no-waits        only what worked
+  vestige report t.vst --cpu             only while it had a processor
   vestige report t.vst --from 1.5s --until 2s --thread 'worker*'
   vestige report t.vst --exclude '*/site-packages/*' -n 40
   vestige report t.vst --format json | jq '.functions[0]'
@@ -44,8 +62,7 @@ is that of a file, as in `vestige run`, or of a function's name ('parse*').
 --no-waits leaves out calls that only wait, for locks, input, output, sleep or
 child processes; no function gets their time.
 """
-VIEWS = ("flat", "tree", "threads", "gc", "memory")
-SORTS = ("self", "total", "calls", "name", "self-memory", "memory")
+SORTS = ("self", "total", "running", "calls", "name", "self-memory", "memory")
 ROWS = {"tree": 60}
 ROWS_ELSE = 30
 SMALLER = 64  # a tree is read this much finer than it is shown: shares are not known yet
@@ -55,12 +72,18 @@ NONE = 1 << 62  # ns: no branch of the tree is that long
 def main(argv: list[str]) -> int:
     options = _parser().parse_args(argv)
     _check(options)
+    if options.view == "findings" and options.no_waits:
+        raise Failure("--findings: waiting is among what is looked for; leave out --no-waits", code=2)
     inputs = find_traces(options.files, children=not options.no_children)
     if (options.view == "memory" or options.sort in ("memory", "self-memory")) and not any(
         source.facts["memory"] for source in inputs.sources
     ):
         asked = "--memory" if options.view == "memory" else f"--sort {options.sort}"
         raise Failure(f"{asked}: no memory was recorded here; see vestige memory --help")
+    if options.sort == "running" and not any(source.facts["switches"] for source in inputs.sources):
+        raise Failure("--sort running: when threads ran was not recorded here; see vestige run --sched")
+    if options.cpu and not any(source.facts["switches"] for source in inputs.sources):
+        raise Failure("--cpu: when threads ran was not recorded here; see vestige run --sched")
     reading = Reading(inputs, options)
     if not reading.read:
         return 1
@@ -76,19 +99,22 @@ def main(argv: list[str]) -> int:
 def _parser() -> Parser:
     parser = Parser(
         "report",
-        "Tell where the time went: by function, as a tree of calls, by thread; what the\n"
-        "garbage collector took; and where memory was recorded, who allocated. FILE\n"
-        "stands for the processes it started too, a folder for all traces in it; the\n"
-        "figures are then those of all of them together.",
-        "FILE… [--tree | --threads | --gc | --memory] [options]",
+        "Tell where the time went: by function, as a tree of calls, by thread, by task of\n"
+        "asyncio; what the garbage collector took; and, where memory was recorded, what\n"
+        "allocated it. The traces of FILE's child processes are read too. FILE may be a\n"
+        "folder of traces. The figures of several traces are added up.",
+        "FILE… [--findings | --tree | --threads | …] [options]",
         EXAMPLES,
     )
     add_files(parser)
     views = parser.add_mutually_exclusive_group()
     texts = {
+        "findings": "at most five sentences: what took the time that should not, and where",
         "flat": "functions, those that took most time themselves first (default)",
         "tree": "calls by what called them, libraries folded",
         "threads": "what each thread did, and how long it waited",
+        "imports": "modules by the time that their import took, what imported them, the slowest chain",
+        "tasks": "asyncio's tasks by coroutine function, and the steps that blocked an event loop",
         "gc": "garbage collections: how many, how long, where",
         "memory": "functions, or lines, that allocated most, where memory was recorded",
     }
@@ -96,8 +122,12 @@ def _parser() -> Parser:
         views.add_argument(f"--{view}", dest="view", action="store_const", const=view, default="flat", help=text)
     parser.add_argument("-n", metavar="N", type=int, help="lines to show (default: 30; trees: 60; json, csv: all)")
     parser.add_argument("--sort", metavar="BY", choices=SORTS, help=f"{', '.join(SORTS)} (default: self; trees: total)")
-    parser.add_argument("--all", action="store_true", help="the tree with the frames of libraries")
+    parser.add_argument("--all", action="store_true", help="the tree with the frames of libraries and of imports")
     parser.add_argument("--no-waits", action="store_true", help="without calls that only wait, and without their time")
+    parser.add_argument(
+        "--cpu", action="store_true", help="measure the time that threads had a processor (vestige run --sched)"
+    )
+    parser.add_argument("--blocked", metavar="TIME", help="with --tasks: steps that took this long (default: 50ms)")
     parser.add_argument("--min", metavar="SHARE", help="leave out smaller branches of the tree (default: 1%%)")
     parser.add_argument(
         "--thread", metavar="NAME", action="append", help="only threads of this name (a pattern) or id; may be repeated"
@@ -111,11 +141,35 @@ def _parser() -> Parser:
 def _check(options: Namespace) -> None:
     if options.n is not None and options.n < 1:
         raise Failure(f"-n must be at least 1, not {options.n}", code=2)
+    if options.cpu and options.view in ("threads", "gc", "memory"):
+        raise Failure(f"--cpu: not with --{options.view}, which shows it beside the rest", code=2)
+    if options.blocked is not None and options.view != "tasks":
+        raise Failure("--blocked belongs to --tasks", code=2)
+    options.blocked_ns = _blocked(options.blocked) if options.view == "tasks" else 0
     options.min = 0.01 if options.min is None else share("--min", options.min)
     if options.format != "text":
         options.rows = options.n  # None: all of them
     else:
         options.rows = options.n or ROWS.get(options.view, ROWS_ELSE)
+
+
+def _blocked(text: str | None) -> int:
+    from .tasks import BLOCKED
+
+    try:
+        return parse_time("--blocked", text or BLOCKED)
+    except ValueError as error:
+        raise Failure(str(error), code=2) from None
+
+
+def find_causes(files: list[str]) -> list[Finding]:
+    """The findings of traces and of those of their child processes, for other commands."""
+    options = _parser().parse_args([*files, "--findings"])
+    _check(options)
+    reading = Reading(find_traces(files), options)
+    if not reading.read:
+        raise Failure("no trace could be read to its end")
+    return reading.findings()
 
 
 def share(option: str, text: str) -> float:
@@ -129,6 +183,14 @@ def share(option: str, text: str) -> float:
     return value
 
 
+def _tasks(options: Namespace) -> Tasks | None:
+    if options.view != "tasks":
+        return None
+    from .tasks import Tasks
+
+    return Tasks(options.blocked_ns)
+
+
 class Reading:
     """All that the options ask for, of all traces that can be read."""
 
@@ -136,6 +198,7 @@ class Reading:
         self.data = Data()
         self.read: list[tuple[Source, int]] = []
         self.memory: list[tuple[Source, dict[str, Any]]] = []
+        self.tasks = _tasks(options)
         self._inputs = inputs
         self._options = options
         self._between = self._range()
@@ -170,6 +233,10 @@ class Reading:
         return any(source.facts["memory"] for source, _ in self.read)
 
     @property
+    def has_switches(self) -> bool:
+        return any(source.facts["switches"] for source, _ in self.read)
+
+    @property
     def whole_ns(self) -> int:
         """What shares are of: the time of all threads added up; for threads, the time that passed; for garbage
         collections, the time of all processes added up. So no share is above 100%."""
@@ -192,6 +259,7 @@ class Reading:
         if self._between is not None:
             trace.set_range(*self._between)
         options, view = self._options, self._options.view
+        trace.set_by_running(options.cpu)
         text = options.format == "text"
         span = span_of([source.facts]) if self._between is None else self._between[1] - self._between[0]
         calls = self.data.add(
@@ -202,12 +270,17 @@ class Reading:
             together=len(self._inputs.sources) > 1,
             waits=not options.no_waits,
             functions=view in ("flat", "memory"),
-            tree=view in ("tree", "gc"),
-            min_ns=NONE if view == "gc" else int(options.min * span / SMALLER) if text else 0,
+            tree=view in ("tree", "findings", "imports", "gc"),
+            notable=view == "findings",
+            fold_imports=view in ("findings", "imports") or (text and not options.all),
+            min_ns=NONE if view == "gc" else int(options.min * span / SMALLER) if text and view == "tree" else 0,
             progress=progress,
         )
         if view == "memory" and source.facts["memory"]:
             self._add_memory(source, trace, calls)
+        if self.tasks is not None:
+            only_threads = self._threads.get(source.path) if options.thread else None
+            self.tasks.add(source, trace, self._patterns.left_out(trace.functions()), only_threads, progress)
         self.read.append((source, calls))
 
     def _add_memory(self, source: Source, trace: Trace, calls: int) -> None:
@@ -238,31 +311,68 @@ class Reading:
 
     def functions(self) -> list[Entry]:
         by = self._options.sort or ("memory" if self._options.view == "memory" else "self")
-        keys = {"self": "self_ns", "total": "total_ns", "calls": "calls", "name": "name"}
+        keys = {"self": "self_ns", "total": "total_ns", "running": "running_ns", "calls": "calls", "name": "name"}
         key = keys.get(by) or {"self-memory": "self_bytes", "memory": "total_bytes"}[by]
         entries = [entry for entry in self.data.functions.values() if entry.calls]
         if by == "name":
             return sorted(entries, key=lambda entry: entry.shown)
-        return sorted(entries, key=lambda entry: (-getattr(entry, key), -entry.self_ns, entry.shown))
+        return sorted(entries, key=lambda entry: (-(getattr(entry, key) or 0), -entry.self_ns, entry.shown))
+
+    def findings(self) -> list[Finding]:
+        engine = engine_of(self.read[0][0].open()) if self.read else ""
+        return find(Evidence(self.data, self.facts, engine, self._look, self._gil_holders))
+
+    def _gil_holders(self) -> list[tuple[str, str, int]]:
+        return [holder for source, _ in self.read for holder in gil_holders(source.open())]
+
+    def _look(self, start_ns: int, end_ns: int) -> Node:
+        """The tree of a short time."""
+        inside = Data()
+        for source, _ in self.read:
+            if source.facts["start_ns"] <= start_ns and end_ns <= source.facts["end_ns"]:
+                trace = source.open()
+                trace.set_range(start_ns, end_ns)
+                inside.add(trace, source.metadata, tree=True, fold_imports=True)
+                break
+        return inside.tree
 
     def threads(self) -> list[Thread]:
         by = self._options.sort or "self"
         if by == "name":
             return sorted(self.data.threads, key=lambda thread: thread.name)
-        key = "calls" if by == "calls" else "self_ns"
-        return sorted(self.data.threads, key=lambda thread: (-getattr(thread, key), thread.first_ns))
+        key = {"calls": "calls", "running": "running_ns"}.get(by, "self_ns")
+        return sorted(self.data.threads, key=lambda thread: (-(getattr(thread, key) or 0), thread.first_ns))
 
 
 def _show(reading: Reading, options: Namespace) -> None:
     out, data = sys.stdout, reading.data
-    show_head(reading.facts, data, out, every_thread=not options.thread, shares=options.view in ("flat", "tree"))
+    if options.cpu:
+        print(f"times are those in which threads had a processor{_unknown(data)}", file=out)
+    show_head(
+        reading.facts,
+        data,
+        out,
+        every_thread=not options.thread,
+        shares=options.view in ("flat", "tree", "imports"),
+        ends=torn_ends([source for source, _ in reading.read]),
+    )
     whole, rows = reading.whole_ns, options.rows
     if options.view == "flat":
-        show_functions(reading.functions(), whole, rows, out, memory=reading.has_memory)
+        show_functions(reading.functions(), whole, rows, out, memory=reading.has_memory, switches=reading.has_switches)
+    elif options.view == "findings":
+        for line in lines(reading.findings(), line_width(out) if width_of(out) < UNBOUNDED else UNBOUNDED):
+            print(line, file=out)
     elif options.view == "tree":
         _show_tree(reading, options)
     elif options.view == "threads":
-        show_threads(reading.threads(), whole, rows, out)
+        show_threads(reading.threads(), whole, rows, out, switches=reading.has_switches)
+    elif options.view == "imports":
+        imports = Imports(data.tree)
+        show_imports(imports, imports.sorted(options.sort or "self"), whole, rows, out)
+    elif reading.tasks is not None:
+        from .tasks import show_tasks
+
+        show_tasks(reading.tasks, options.sort, min(each["start_ns"] for each in reading.facts), rows, out)
     elif options.view == "gc":
         show_collections(data, min(each["start_ns"] for each in reading.facts), whole, rows, out)
     else:
@@ -274,6 +384,12 @@ def _show(reading: Reading, options: Namespace) -> None:
     show_left_out(reading.facts, out)
 
 
+def _unknown(data: Data) -> str:
+    """Calls of which it is not known count for nothing."""
+    unknown = sum(entry.running_ns is None for entry in data.functions.values())
+    return f"; of {plural(unknown, 'function')} they are not known for every call" if unknown else ""
+
+
 def _show_tree(reading: Reading, options: Namespace) -> None:
     from .tree import choose, draw, fold, sort
 
@@ -281,7 +397,11 @@ def _show_tree(reading: Reading, options: Namespace) -> None:
     lines = fold(reading.data.tree, whole, libraries=not options.all)
     sort(lines, options.sort or "total")
     chosen = choose(lines, options.rows, options.min * whole)
-    for line in draw(lines, whole, chosen, width_of(out), Paint(out)):
+    figures = None
+    if reading.has_switches:
+        print(Paint(out)(f"{'total':>8} {'%':>5} {'running':>8}", "head"), file=out)
+        figures = lambda line: running(line.node.running_ns)  # noqa: E731
+    for line in draw(lines, whole, chosen, width_of(out), Paint(out), figures):
         print(line, file=out)
     if not chosen and lines:
         print(f"nothing took {options.min:.1%} of the time; --min 0 shows all", file=out)

@@ -5,8 +5,9 @@ adds up; nothing here goes over records. The report after `vestige run` uses it 
 from __future__ import annotations
 
 from vestige.reading.kinds import GC, NATIVE, PYTHON
+from vestige.reading.labels import plain_name, short_name
 from vestige.reading.libraries import FOLLOWS, LIBRARY, OWN, classify
-from vestige.reading.waits import waits_for
+from vestige.reading.waits import CHILD, IO, LOCK, SLEEP, waits_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from vestige._core import Trace
     from vestige.reading.libraries import Function
 
-LEFT_OUT, WAITS, COLLECTS, NO_TIME = 1, 2, 4, 8  # marks, as Trace.report() takes them
+LEFT_OUT, WAITS, COLLECTS, NO_TIME, STEP = 1, 2, 4, 8, 16  # marks, as Trace.report() takes them
+IMPORT_BITS = 3  # of the last item of a row of the tree: what was imported; above them is the module's code
 
 
 def shown_name(function: Function) -> str:
@@ -25,22 +27,28 @@ def shown_name(function: Function) -> str:
     return f"{file}({line}): {name}" if kind == PYTHON else name
 
 
-def plain_name(name: str) -> str:
-    """`acquire` of `<built-in method acquire of _thread.lock object>`"""
-    words = name.split(" ", 3)
-    return words[2].rstrip(">") if name.startswith("<built-in ") and len(words) > 2 else name
+def gil_holders(trace: Trace) -> list[tuple[str, str, int]]:
+    """Threads that held the GIL while others waited for it: a name, the function that it was in for longest, and ns."""
+    functions = trace.functions()
+    names = {thread["number"]: thread["name"] or "(unnamed)" for thread in trace.threads()}
+    found = []
+    for number, place, ns in trace.gil_holders():
+        function = functions[place]
+        found.append((names.get(number, "?"), short_name(trace, place, function) if function else "?", ns))
+    return found
 
 
-def _short_name(function: Function) -> str:
-    return plain_name(function[1]) if function[0] == NATIVE else function[1]
+def sum_if_known(one: int | None, other: int | None) -> int | None:
+    """Running times may not be known."""
+    return None if one is None or other is None else one + other
 
 
 class Entry:
     """A function's sums over all that was read."""
 
     # fmt: off
-    __slots__ = ("allocations", "calls", "file", "kind", "library", "line", "name", "outer", "self_bytes", "self_ns",
-                 "shown", "total_bytes", "total_ns")
+    __slots__ = ("allocations", "calls", "file", "kind", "library", "line", "name", "outer", "running_ns", "self_bytes",
+                 "self_ns", "shown", "total_bytes", "total_ns")
     # fmt: on
 
     def __init__(self, function: Function, library: str) -> None:
@@ -49,8 +57,10 @@ class Entry:
         self.library = library
         self.calls = self.outer = self.self_ns = self.total_ns = 0
         self.self_bytes = self.total_bytes = self.allocations = 0
+        self.running_ns: int | None = 0
 
-    def add(self, calls: int, outer: int, self_ns: int, total_ns: int, *memory: int) -> None:
+    def add(self, running_ns: int | None, calls: int, outer: int, self_ns: int, total_ns: int, *memory: int) -> None:
+        self.running_ns = sum_if_known(self.running_ns, running_ns)
         self.calls += calls
         self.outer += outer
         self.self_ns += self_ns
@@ -64,39 +74,73 @@ class Node:
     """A function, called from one place in the tree."""
 
     # fmt: off
-    __slots__ = ("allocations", "calls", "children", "file", "kind", "library", "line", "name", "owner", "self_bytes",
-                 "self_ns", "shown", "total_bytes", "total_ns")
+    __slots__ = ("allocations", "calls", "children", "file", "function", "imports", "kind", "library", "line", "name",
+                 "owner", "running_ns", "self_bytes", "self_ns", "shown", "total_bytes", "total_ns")
     # fmt: on
 
-    def __init__(self, function: Function | None = None, owner: str = OWN, library: str = "") -> None:
+    def __init__(
+        self, function: Function | None = None, owner: str = OWN, library: str = "", imports: str = ""
+    ) -> None:
         self.kind, self.name, self.file, _, self.line = function or (0, "", "", "", 0)
-        self.shown = shown_name(function) if function else ""
+        self.function = shown_name(function) if function else ""
+        self.imports = imports  # `import pandas`: then the function is the import system's
+        self.shown = imports or self.function
         self.owner = owner
         self.library = library
         self.calls = self.self_ns = self.total_ns = self.self_bytes = self.total_bytes = self.allocations = 0
+        self.running_ns: int | None = 0
         self.children: dict[str, Node] = {}
 
-    def child(self, function: Function, owner: str, library: str) -> Node:
-        key = shown_name(function)
+    def child(self, function: Function, owner: str, library: str, imports: str = "") -> Node:
+        key = imports or shown_name(function)
         if owner == FOLLOWS:
             owner, library = (self.owner, self.library) if self.shown else (LIBRARY, "")
         node = self.children.get(key)
         if node is None:
-            node = self.children[key] = Node(function, owner, library)
+            node = self.children[key] = Node(function, owner, library, imports)
         return node
 
 
 class Thread:
     """`self_ns` is all of its time, or, where waiting is left out, the time it worked."""
 
-    __slots__ = ("calls", "first_ns", "gc_ns", "last_ns", "name", "pid", "self_ns", "tid", "top", "waiting_ns")
+    # fmt: off
+    __slots__ = ("calls", "first_ns", "gc_ns", "gil_ns", "last_ns", "name", "pid", "preempted_ns",
+                 "running_ns", "self_ns", "tid", "top", "top_shown", "waited", "waiting_ns")
+    # fmt: on
 
-    def __init__(self, pid: int, facts: dict[str, Any], sums: Sequence[int]) -> None:
-        _, self.calls, self.self_ns, self.waiting_ns, self.gc_ns, self.first_ns, self.last_ns = sums
+    def __init__(self, pid: int, facts: dict[str, Any], sums: Sequence[Any]) -> None:
+        self.calls, self.self_ns, self.waiting_ns, self.gc_ns = sums[1:5]
+        self.first_ns: int = sums[5]
+        self.last_ns: int = sums[6]
+        self.running_ns: int | None = sums[7]
+        self.gil_ns: int | None = sums[8]
+        self.preempted_ns: int | None = sums[9]
+        self.waited: dict[str, int] = dict(zip((LOCK, IO, SLEEP, CHILD), sums[10]))  # where running_ns is known
         self.pid = pid
         self.tid = facts.get("tid", 0)
         self.name = facts.get("name") or "(unnamed)"
-        self.top = ""
+        self.top = self.top_shown = ""  # the function that took most of its time; the latter for people
+
+    def waited_ns(self, kind: str) -> int | None:
+        """How long it waited in calls that wait for this, without what it ran or waited for the GIL there."""
+        return None if self.running_ns is None else self.waited[kind]
+
+
+class Steps:
+    """Steps of event loops, and those that block one. `longest`: start, ns, and the name of the thread."""
+
+    def __init__(self) -> None:
+        self.count = self.blocking = self.blocking_ns = 0
+        self.longest: list[tuple[int, int, str]] = []
+
+    def add(self, steps: tuple[int, int, int, list[tuple[int, int, int]]], names: dict[int, str]) -> None:
+        count, blocking, ns, longest = steps
+        self.count += count
+        self.blocking += blocking
+        self.blocking_ns += ns
+        self.longest += [(start, took, names.get(thread, "?")) for start, took, thread in longest]
+        self.longest.sort(key=lambda step: -step[1])
 
 
 class Data:
@@ -111,6 +155,9 @@ class Data:
         self.gc_in: dict[str, list[int]] = {}
         self.waits: dict[str, int] = {}  # ns by what was waited for, of all threads
         self.without_waits = False
+        self.steps = Steps()
+        # Function, as it is shown, its file and line, arguments, calls, ns.
+        self.repeats: list[tuple[str, str, str, int, str, int, int]] = []
         self.calls = 0
         self.traces = 0
 
@@ -152,15 +199,47 @@ class Data:
         pid = trace.info()["pid"]
         self.traces += 1
         self._add_functions(read.get("functions", ()), functions, libraries, 0 if together else self.traces)
-        self._add_tree(read.get("tree", ()), functions, owners, libraries)
+        self._add_tree(trace, read.get("tree", ()), functions, owners, libraries)
         self._add_collections(read, functions, trace.threads())
-        calls = self._add_threads(read, functions, trace.threads(), pid)
+        calls = self._add_threads(trace, read, functions, pid)
         self.calls += calls
+        self._add_notable(read, functions, trace)
         for number, _, ns in read["waits"]:
             function = functions[number]
             kind = waits_for(function[1]) if function else ""
             self.waits[kind] = self.waits.get(kind, 0) + ns
         return calls
+
+    def _add_notable(self, read: dict[str, Any], functions: Sequence[Function | None], trace: Trace) -> None:
+        if "steps" in read:
+            names = {thread["number"]: thread["name"] or "(unnamed)" for thread in trace.threads()}
+            self.steps.add(read["steps"], names)
+        for number, arguments, calls, ns in read.get("repeats", ()):
+            function = functions[number]
+            if function is not None:
+                _, name, file, _, line = function
+                self.repeats.append((name, shown_name(function), file, line, arguments, calls, ns))
+
+    def leave_out_waits(self) -> None:
+        """As if `add` had been told to: takes calls that only wait, and their time, out of the tree and the threads."""
+        self.without_waits = True
+        for thread in self.threads:
+            thread.self_ns -= thread.waiting_ns
+        order = [self.tree]
+        parents: dict[int, Node] = {}
+        for node in order:  # grows meanwhile: parents first
+            order.extend(node.children.values())
+            parents.update((id(child), node) for child in node.children.values())
+        gone: dict[int, int] = {}  # ns, by id of a node
+        for node in reversed(order):
+            ns = gone.get(id(node), 0)
+            if node.kind == NATIVE and waits_for(node.name):
+                ns = node.total_ns
+                del parents[id(node)].children[node.shown]
+            node.total_ns -= ns
+            if id(node) in parents:
+                above = id(parents[id(node)])
+                gone[above] = gone.get(above, 0) + ns
 
     def _add_functions(
         self, rows: Iterable[tuple[Any, ...]], functions: Sequence[Function | None], libraries: list[str], part: int
@@ -173,20 +252,23 @@ class Data:
             entry = self.functions.get(key)
             if entry is None:
                 entry = self.functions[key] = Entry(function, libraries[number])
-            entry.add(*sums[:7])
+            entry.add(sums[-1], *sums[:7])
 
     def _add_tree(
         self,
-        rows: Iterable[tuple[int, ...]],
+        trace: Trace,
+        rows: Iterable[tuple[Any, ...]],
         functions: Sequence[Function | None],
         owners: list[str],
         libraries: list[str],
     ) -> None:
         nodes: list[Node] = []
-        for parent, number, calls, self_ns, total_ns, self_bytes, total_bytes, allocations in rows:
+        for parent, number, calls, self_ns, total_ns, self_bytes, total_bytes, allocations, running_ns, key in rows:
             function = functions[number] or (NATIVE, "?", "", "", 0)
             above = nodes[parent] if parent >= 0 else self.tree
-            node = above.child(function, owners[number], libraries[number])
+            imports = trace.import_name(key) if key else ""
+            whose = key >> IMPORT_BITS or number  # an import is the module's own, or a library's
+            node = above.child(function, owners[whose], libraries[whose], imports)
             nodes.append(node)
             node.calls += calls
             node.self_ns += self_ns
@@ -194,18 +276,19 @@ class Data:
             node.self_bytes += self_bytes
             node.total_bytes += total_bytes
             node.allocations += allocations
+            node.running_ns = sum_if_known(node.running_ns, running_ns)
             if parent < 0:
                 self.tree.total_ns += total_ns
 
-    def _add_threads(
-        self, read: dict[str, Any], functions: Sequence[Function | None], facts: list[dict[str, Any]], pid: int
-    ) -> int:
+    def _add_threads(self, trace: Trace, read: dict[str, Any], functions: Sequence[Function | None], pid: int) -> int:
         """The calls of all threads."""
-        by_number = {thread["number"]: thread for thread in facts}
+        by_number = {thread["number"]: thread for thread in trace.threads()}
         for *sums, top in read["threads"]:
             thread = Thread(pid, by_number.get(sums[0], {}), sums)
             function = functions[top]
-            thread.top = _short_name(function) if function else ""
+            if function:
+                thread.top = plain_name(function[1]) if function[0] == NATIVE else function[1]
+                thread.top_shown = short_name(trace, top, function)
             self.threads.append(thread)
         return sum(sums[1] for sums in read["threads"])
 
@@ -233,9 +316,11 @@ class Data:
 def _mark(function: Function | None, waits: bool) -> int:
     if function is None:
         return 0
-    kind, name = function[:2]
+    kind, name, file = function[:3]
     if kind == GC:
         return COLLECTS
+    if kind == PYTHON and name.endswith("_run") and file.endswith("/asyncio/events.py"):
+        return STEP
     if kind != NATIVE:
         return 0
     return 0 if not waits_for(name) else WAITS if waits else WAITS | NO_TIME

@@ -4,38 +4,54 @@ so it imports little, starts no thread, and is done in one reading of the trace.
 
 from __future__ import annotations
 
+from vestige._core import Trace
 from vestige.base.quantities import duration, plural
-from vestige.base.terminal import Paint, Progress, cells, cut, width_of
+from vestige.base.terminal import UNBOUNDED, Paint, Progress, cells, cut, width_of
 
-from .data import Data
-from .tables import WORTH_A_WORD, show_head, show_left_out, span_of
+from .data import Data, gil_holders
+from .findings import Evidence, engine_of, find, lines
+from .tables import THREAD_NAME, WORTH_A_WORD, show_head, show_left_out, span_of
 from .tree import choose, draw, fold, shorten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TextIO
 
-    from vestige._core import Trace
+    from .data import Node
 
 ROWS = 14  # of the tree
 THREADS = 8  # in the line about threads, where the terminal has room for them
 MIN_SHARE = 0.01
 
 
-def show(trace: Trace, metadata: dict[str, Any], out: TextIO) -> None:
-    """Where the time went, as a tree; threads; garbage collections; what is missing."""
+def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
+    """Findings; where the time went, as a tree; threads; garbage collections; what is missing."""
+    trace = Trace(path)
     facts = trace.info()
     whole = span_of([facts])
     data = Data()
     progress = Progress("making the report", rich=False)
+    wanted: dict[str, Any] = {"tree": True, "fold_imports": True}
     try:
-        waits = facts["threads"] == 1  # of several, those that wait for work would come first
-        min_ns = int(MIN_SHARE * whole / (4 if waits else 64))
-        data.add(trace, metadata, waits=waits, tree=True, min_ns=min_ns, progress=progress)
+        min_ns = int(MIN_SHARE * whole / 64)
+        data.add(trace, metadata, min_ns=min_ns, notable=True, progress=progress, **wanted)
     finally:
         progress.clear()
+
+    def look(start_ns: int, end_ns: int) -> Node:
+        inside = Data()
+        again = Trace(path)
+        again.set_range(start_ns, end_ns)
+        inside.add(again, metadata, **wanted)
+        return inside.tree
+
+    found = find(Evidence(data, [facts], engine_of(trace), look, lambda: gil_holders(trace)))
+    if facts["threads"] > 1:  # those that wait for work would come first
+        data.leave_out_waits()
     show_head([facts], data, out)
     paint, width = Paint(out), width_of(out)
+    for line in lines(found, width):
+        print(line, file=out)
     for line in _tree(data, data.threads_ns, width, paint):
         print(line, file=out)
     for line in (_threads(data, width), _collections(data, whole)):
@@ -63,7 +79,8 @@ def _threads(data: Data, width: int) -> str:
     for number, thread in enumerate(ranked):
         time = times[thread]
         waiting = f" ({duration(thread.waiting_ns)} waiting)" if thread.waiting_ns >= WORTH_A_WORD * time else ""
-        part = f"{',' if number else ''} {cut(thread.name, 20)} {duration(time)}{waiting}"
+        name = cut(thread.name, THREAD_NAME) if width < UNBOUNDED else thread.name
+        part = f"{',' if number else ''} {name} {duration(time)}{waiting}"
         more = f", {len(ranked) - number:,} more"
         room = width if number == len(ranked) - 1 else width - len(more)
         if number == THREADS or cells(line + part) > room:

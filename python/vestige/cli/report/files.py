@@ -6,7 +6,10 @@ from vestige.base.terminal import exact
 from vestige.reading.kinds import REPORT_NAMES
 from vestige.reading.waits import waits_for
 
+from .imports import Imports, as_tables
 from .tables import span_of
+from .tasks import COLUMNS as TASK_COLUMNS
+from .tasks import as_rows as tasks_as_rows
 from .tree import as_rows
 
 TYPE_CHECKING = False
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
 
 def write(reading: Reading, options: Namespace, out: TextIO) -> None:
     """JSON is a document of what was read and the tables of the view; CSV is the first of these tables."""
+    if options.view == "findings":
+        _write_findings(reading, options, out)
+        return
     tables = _tables(reading, options)
     tables = {name: rows if options.rows is None else rows[: options.rows] for name, rows in tables.items()}
     if options.format == "json":
@@ -40,9 +46,28 @@ COLUMNS = {
     "functions": ["function", "kind", "file", "line", "library", "calls", "self_ns", "total_ns", "waits_for"],
     "tree": ["id", "parent", "depth", "function", "library", "calls", "self_ns", "total_ns", "waits_for"],
     "threads": ["thread", "pid", "tid", "calls", "time_ns", "waiting_ns", "gc_ns", "first_ns", "last_ns", "most_in"],
+    "imports": ["module", "named", "times", "self_ns", "total_ns", "first_imported_by"],
+    "tasks": TASK_COLUMNS,
     "generations": ["generation", "count", "time_ns", "longest_ns", "collected", "uncollectable"],
     "lines": ["line", "self_bytes", "allocations", "peak_bytes", "not_freed_bytes"],
 }
+
+
+def _write_findings(reading: Reading, options: Namespace, out: TextIO) -> None:
+    """These alone: who reads them acts by them."""
+    files = [source.path for source, _ in reading.read]
+    rows = [finding.as_json(files) for finding in reading.findings()]
+    if options.format == "json":
+        import json
+
+        json.dump({"findings": rows}, out, indent=1)
+        print(file=out)
+        return
+    import csv
+
+    writer = csv.writer(exact(out), lineterminator="\n")
+    writer.writerow(["kind", "text", "next"])
+    writer.writerows([row["kind"], row["text"], row["next"]] for row in rows)
 
 
 def _head(reading: Reading, options: Namespace) -> dict[str, Any]:
@@ -78,17 +103,24 @@ def _head(reading: Reading, options: Namespace) -> dict[str, Any]:
         from .memory import sums
 
         head["memory"] = sums(reading)
+    if options.view == "imports":
+        head["imports_ns"] = Imports(reading.data.tree).total_ns
     return head
 
 
 def _tables(reading: Reading, options: Namespace) -> dict[str, list[dict[str, Any]]]:
     if options.view == "tree":
-        return {"tree": as_rows(reading.data.tree)}
+        return {"tree": as_rows(reading.data.tree, switches=reading.has_switches)}
     if options.view == "threads":
-        return {"threads": [_thread(thread) for thread in reading.threads()]}
+        return {"threads": [_thread(thread, reading.has_switches) for thread in reading.threads()]}
+    if reading.tasks is not None:
+        return tasks_as_rows(reading.tasks, options.sort, options.format == "csv")
     if options.view == "gc":
         return _collections(reading)
-    functions = [_function(entry, reading.has_memory) for entry in reading.functions()]
+    if options.view == "imports":
+        imports = Imports(reading.data.tree)
+        return as_tables(imports, imports.sorted(options.sort or "self"))
+    functions = [_function(entry, reading.has_memory, reading.has_switches) for entry in reading.functions()]
     if options.view == "memory" and not functions:
         from .memory import lines
 
@@ -96,7 +128,7 @@ def _tables(reading: Reading, options: Namespace) -> dict[str, list[dict[str, An
     return {"functions": functions}
 
 
-def _function(entry: Entry, memory: bool) -> dict[str, Any]:
+def _function(entry: Entry, memory: bool, switches: bool) -> dict[str, Any]:
     row = {
         "function": entry.shown,
         "kind": REPORT_NAMES.get(entry.kind, "?"),
@@ -107,6 +139,8 @@ def _function(entry: Entry, memory: bool) -> dict[str, Any]:
         "self_ns": entry.self_ns,
         "total_ns": entry.total_ns,
     }
+    if switches:
+        row["running_ns"] = entry.running_ns
     if memory:
         row |= {
             "self_bytes": entry.self_bytes,
@@ -117,18 +151,28 @@ def _function(entry: Entry, memory: bool) -> dict[str, Any]:
     return row
 
 
-def _thread(thread: Thread) -> dict[str, Any]:
+def _thread(thread: Thread, switches: bool) -> dict[str, Any]:
     return {
         "thread": thread.name,
         "pid": thread.pid,
         "tid": thread.tid,
         "calls": thread.calls,
         "time_ns": thread.self_ns,
+        **(_times(thread) if switches else {}),
         "waiting_ns": thread.waiting_ns,
         "gc_ns": thread.gc_ns,
         "first_ns": thread.first_ns,
         "last_ns": thread.last_ns,
         "most_in": thread.top,
+    }
+
+
+def _times(thread: Thread) -> dict[str, int | None]:
+    return {
+        "running_ns": thread.running_ns,
+        "gil_ns": thread.gil_ns,
+        **{f"{kind}_ns": thread.waited_ns(kind) for kind in thread.waited},
+        "preempted_ns": thread.preempted_ns,
     }
 
 

@@ -5,12 +5,12 @@ so it imports little.
 from __future__ import annotations
 
 from vestige.base.quantities import chosen_time, duration, plural, size
-from vestige.base.terminal import Paint, cut, fit, pad, width_of
+from vestige.base.terminal import UNBOUNDED, Paint, cells, cut, fit, pad, width_of
 from vestige.reading.waits import KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, TextIO
 
     from vestige.reading.inputs import Source
@@ -20,10 +20,17 @@ if TYPE_CHECKING:
 HOT = 0.25  # of the time, in a strong colour
 WORTH_A_WORD = 0.05  # of the time: what waited less is not mentioned
 THREAD_NAME = 20
+TORN_ROWS = 3
 
 
 def show_head(
-    facts: Sequence[dict[str, Any]], data: Data, out: TextIO, *, every_thread: bool = True, shares: bool = True
+    facts: Sequence[dict[str, Any]],
+    data: Data,
+    out: TextIO,
+    *,
+    every_thread: bool = True,
+    shares: bool = True,
+    ends: Sequence[str] = (),
 ) -> None:
     """How long, how much, and what must be known to read the rest."""
     paint = Paint(out)
@@ -35,7 +42,7 @@ def show_head(
     )
     for line in about_shares(data) if shares else ():
         print(cut(line, width_of(out)), file=out)
-    for line in notes(facts):
+    for line in (*notes(facts), *ends):
         print(paint(line, "worse"), file=out)
 
 
@@ -65,10 +72,27 @@ def notes(facts: Sequence[dict[str, Any]]) -> list[str]:
     if any(each["dropped"] for each in facts):
         count = sum(each["dropped"] for each in facts)
         complete = duration(max(each["end_ns"] for each in facts) - max(each["complete_ns"] for each in facts))
-        lines.append(f"{count:,} older records were dropped to stay within the bound; the last {complete} are complete")
+        lines.append(
+            f"{count:,} older records were dropped to stay within the limit of size or time; "
+            f"the last {complete} are complete"
+        )
     for each in facts:
         if each["damaged_at"]:
             lines.append(f"process {each['pid']}: damaged at byte {each['damaged_at']:,}; what can be read is here")
+    return lines
+
+
+def torn_ends(sources: Sequence[Source]) -> list[str]:
+    """Why recordings end that their program did not end."""
+    torn = [source for source in sources if source.ended == "torn"]
+    lines = []
+    for source in torn[:TORN_ROWS]:
+        how = (
+            "became another program by os.exec*" if source.was_replaced() else "was killed, crashed or called os.exec*"
+        )
+        lines.append(f"process {source.facts['pid']} {how}; what was before is here")
+    if torn[TORN_ROWS:]:
+        lines.append(f"{plural(len(torn) - TORN_ROWS, 'more recording')} ended in this manner")
     return lines
 
 
@@ -86,17 +110,26 @@ def short_calls(facts: dict[str, Any]) -> str:
 # ---- functions ---------------------------------------------------------------
 
 
-def show_functions(entries: Sequence[Entry], whole_ns: int, rows: int, out: TextIO, *, memory: bool) -> None:
+def running(ns: int | None) -> str:
+    """A column of running times, where traces tell of those."""
+    return f" {'?' if ns is None else duration(ns):>8}"
+
+
+def show_functions(
+    entries: Sequence[Entry], whole_ns: int, rows: int, out: TextIO, *, memory: bool, switches: bool = False
+) -> None:
     if not entries:
         return
     paint, width = Paint(out), width_of(out)
-    more = f" {'self mem':>8} {'all mem':>8}" if memory else ""
+    more = f" {'running':>8}" if switches else ""
+    more += f" {'self mem':>8} {'all mem':>8}" if memory else ""
     head = f"{'calls':>11} {'self':>8} {'%':>4} {'total':>8}{more}"
     print(paint(f"{head}  function", "head"), file=out)
     for entry in entries[:rows]:
         share = min(entry.self_ns / (whole_ns or 1), 1.0)
         style = "hot" if share >= HOT else None
-        more = f" {size(entry.self_bytes):>8} {size(entry.total_bytes):>8}" if memory else ""
+        more = running(entry.running_ns) if switches else ""
+        more += f" {size(entry.self_bytes):>8} {size(entry.total_bytes):>8}" if memory else ""
         own = paint(f"{duration(entry.self_ns):>8} {share:4.0%}", style)
         name = paint(fit(entry.shown, width - len(head) - 2), style or ("dim" if entry.library else None))
         print(f"{entry.calls:>11,} {own} {duration(entry.total_ns):>8}{more}  {name}", file=out)
@@ -118,23 +151,65 @@ def show_processes(calls: Sequence[tuple[Source, int]], out: TextIO) -> None:
 # ---- threads -------------------------------------------------------------------
 
 
-def show_threads(threads: Sequence[Thread], whole_ns: int, rows: int, out: TextIO) -> None:
+def show_threads(threads: Sequence[Thread], whole_ns: int, rows: int, out: TextIO, *, switches: bool = False) -> None:
+    show = _show_times if switches else _show_work
+    show(threads[:rows], whole_ns, out)
+    if len(threads) > rows:
+        print(Paint(out)(f"{'':>11} and {len(threads) - rows:,} more threads", "dim"), file=out)
+
+
+def _show_work(threads: Sequence[Thread], whole_ns: int, out: TextIO) -> None:
+    """How much each thread did, and where."""
+    print(f"% is of the {duration(whole_ns)} that passed", file=out)
     paint, width = Paint(out), width_of(out)
     pids = len({thread.pid for thread in threads}) > 1
     head = f"{'calls':>11} {'time':>8} {'%':>4} {'waiting':>8} {'GC':>8}" + (f" {'pid':>7}" if pids else "")
-    print(f"% is of the {duration(whole_ns)} that passed", file=out)
-    print(paint(f"{head}  {'thread':<{THREAD_NAME}} most time in", "head"), file=out)
-    room = width - len(head) - THREAD_NAME - 3
-    for thread in threads[:rows]:
+    column = THREAD_NAME if width < UNBOUNDED else max([THREAD_NAME, *(cells(thread.name) for thread in threads)])
+    print(paint(f"{head}  {'thread':<{column}} most time in", "head"), file=out)
+    room = width - len(head) - column - 3
+    for thread in threads:
         share = min(thread.self_ns / (whole_ns or 1), 1.0)
         own = paint(f"{duration(thread.self_ns):>8} {share:4.0%}", "hot" if share >= HOT else None)
-        waiting = duration(thread.waiting_ns) if thread.waiting_ns else "-"
-        gc = duration(thread.gc_ns) if thread.gc_ns else "-"
         pid = f" {thread.pid:>7}" if pids else ""
-        name = pad(cut(thread.name, THREAD_NAME), THREAD_NAME)
-        print(f"{thread.calls:>11,} {own} {waiting:>8} {gc:>8}{pid}  {name} {fit(thread.top, room)}", file=out)
-    if len(threads) > rows:
-        print(paint(f"{'':>11} and {len(threads) - rows:,} more threads", "dim"), file=out)
+        name = pad(cut(thread.name, column), column)
+        figures = f"{own} {_time(thread.waiting_ns):>8} {_time(thread.gc_ns):>8}{pid}"
+        print(f"{thread.calls:>11,} {figures}  {name} {fit(thread.top_shown, room)}", file=out)
+
+
+def _show_times(threads: Sequence[Thread], whole_ns: int, out: TextIO) -> None:
+    """What each thread's time was, where traces tell when threads ran."""
+    paint, width = Paint(out), width_of(out)
+    pids = len({thread.pid for thread in threads}) > 1
+    columns = _time_columns(threads)
+    head = f"{'time':>8}" + "".join(f" {name:>{max(8, len(name))}}" for name, _ in columns)
+    head += f" {'pid':>7}" if pids else ""
+    print(f"of the {duration(whole_ns)} that passed; what is in no column was waiting of another kind", file=out)
+    print(paint(f"{head}  thread", "head"), file=out)
+    for thread in threads:
+        share = min(thread.self_ns / (whole_ns or 1), 1.0)
+        line = paint(f"{duration(thread.self_ns):>8}", "hot" if share >= HOT else None)
+        line += "".join(f" {_time(of(thread)):>{max(8, len(name))}}" for name, of in columns)
+        line += f" {thread.pid:>7}" if pids else ""
+        print(f"{line}  {cut(thread.name, max(width - len(head) - 2, 8))}", file=out)
+
+
+def _time(ns: int | None) -> str:
+    return "?" if ns is None else duration(ns) if ns else "-"
+
+
+def _time_columns(threads: Sequence[Thread]) -> list[tuple[str, Callable[[Thread], int | None]]]:
+    """What a thread's time was; children only where somebody waited for them."""
+    columns: list[tuple[str, Callable[[Thread], int | None]]] = [
+        ("running", lambda thread: thread.running_ns),
+        ("GIL", lambda thread: thread.gil_ns),
+        ("lock", lambda thread: thread.waited_ns("lock")),
+        ("I/O", lambda thread: thread.waited_ns("io")),
+        ("sleep", lambda thread: thread.waited_ns("sleep")),
+    ]
+    if any(thread.waited_ns("child") for thread in threads):
+        columns.append(("child", lambda thread: thread.waited_ns("child")))
+    columns.append(("preempted", lambda thread: thread.preempted_ns))
+    return columns
 
 
 # ---- garbage collections ---------------------------------------------------------

@@ -10,6 +10,8 @@ from vestige.reading.kinds import ANNOTATION, NATIVE
 from vestige.reading.libraries import LIBRARY
 from vestige.reading.waits import waits_for
 
+from .data import sum_if_known
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +28,6 @@ HIDDEN_MAX = 0.25  # of the time: no line hides more inside of a library, if it 
 BRANCH = 0.03  # of the time: what part of a library is then worth a line
 FIGURES = 17  # columns of time and share
 NAME_MIN = 24  # columns that a name gets, however deep it is
-IMPORTS = "importlib"  # whose frames stand between any module and those that it imports
 LIBRARIES = 3  # names of libraries in a line
 
 
@@ -127,15 +128,13 @@ def _own_ns(node: Node) -> int:
 
 
 def _calls(node: Node) -> list[Node]:
-    """What it calls, looking through recursion and through the import system's frames."""
+    """What it calls, looking through recursion."""
     found = []
     work = list(node.children.values())
     while work:
         child = work.pop()
-        inside = list(child.children.values())
-        imports = child.library == IMPORTS and 2 * sum(one.total_ns for one in inside) >= child.total_ns
-        if child.shown == node.shown or imports:
-            work.extend(inside)
+        if child.shown == node.shown:
+            work.extend(child.children.values())
         else:
             found.append(child)
     return found
@@ -158,13 +157,13 @@ def _children(line: Line, node: Node, libraries: bool, branches: set[int]) -> li
             line.packages[child.library] = line.packages.get(child.library, 0) + child.self_ns
             work.extend(child.children.values())
         elif child.shown in found:
-            _merge(found[child.shown], child)
+            merge_nodes(found[child.shown], child)
         else:
-            found[child.shown] = _copy(child)
+            found[child.shown] = copy_node(child)
     return list(found.values())
 
 
-def _copy(node: Node) -> Node:
+def copy_node(node: Node) -> Node:
     """Its own sums and list of children; those are shared until one is changed, which copies it first."""
     made = type(node)()
     for name in node.__slots__:
@@ -173,15 +172,16 @@ def _copy(node: Node) -> Node:
     return made
 
 
-def _merge(into: Node, other: Node) -> None:
+def merge_nodes(into: Node, other: Node) -> None:
     work = [(into, other)]
     while work:
         a, b = work.pop()
         for name in ("calls", "self_ns", "total_ns", "self_bytes", "total_bytes", "allocations"):
             setattr(a, name, getattr(a, name) + getattr(b, name))
+        a.running_ns = sum_if_known(a.running_ns, b.running_ns)
         for key, child in b.children.items():
             if key in a.children:
-                a.children[key] = _copy(a.children[key])
+                a.children[key] = copy_node(a.children[key])
                 work.append((a.children[key], child))
             else:
                 a.children[key] = child
@@ -206,6 +206,7 @@ def sort(lines: list[Line], by: str = "total") -> None:
         "self": lambda line: -line.self_ns,
         "calls": lambda line: -line.calls,
         "name": lambda line: line.node.shown,
+        "running": lambda line: -(line.node.running_ns or 0),
         "self-memory": lambda line: -line.node.self_bytes,
         "memory": lambda line: -line.node.total_bytes,
     }
@@ -296,8 +297,8 @@ def _label(line: Line, room: int, paint: Paint, style: str | None) -> str:
     return f"{paint(name, style)}{paint(note, 'dim')}"
 
 
-def as_rows(root: Node, min_ns: float = 0) -> list[dict[str, Any]]:
-    """The whole tree for programs: parents before their children, nothing folded."""
+def as_rows(root: Node, min_ns: float = 0, *, switches: bool = False) -> list[dict[str, Any]]:
+    """The whole tree for programs: parents before their children, nothing folded. `switches`: with running times."""
     rows: list[dict[str, Any]] = []
     work = [(child, -1, 0) for child in reversed(list(root.children.values()))]
     while work:
@@ -309,11 +310,13 @@ def as_rows(root: Node, min_ns: float = 0) -> list[dict[str, Any]]:
                 "id": len(rows),
                 "parent": parent,
                 "depth": depth,
-                "function": node.shown,
+                "function": node.function,
+                **({"import": node.imports.removeprefix("import ")} if node.imports else {}),
                 "library": node.library if node.owner == LIBRARY else "",
                 "calls": node.calls,
                 "self_ns": node.self_ns,
                 "total_ns": node.total_ns,
+                **({"running_ns": node.running_ns} if switches else {}),
                 "self_bytes": node.self_bytes,
                 "total_bytes": node.total_bytes,
                 "allocations": node.allocations,

@@ -23,6 +23,20 @@ import { View } from "./view.js";
 import { Windows } from "./windows.js";
 
 class App {
+  // make() sets these, before anything that uses them is called.
+  /** @type {View} */ view;
+  /** @type {Timeline} */ timeline;
+  /** @type {Windows} */ windows;
+  /** @type {Counters} */ counters;
+  /** @type {Stage} */ stage;
+  /** @type {Panel} */ panel;
+  /** @type {Details} */ details;
+  /** @type {Flame} */ flame;
+  /** @type {Search} */ search;
+  /** @type {Help} */ help;
+  /** @type {OpenIn} */ openIn;
+  /** @type {Input} */ input;
+
   constructor(source) {
     this.source = source;
     this.banners = new Banners(element("banners"));
@@ -49,6 +63,7 @@ class App {
     element("title").textContent = titleOf(info);
     element("title").title = info.traces.map((trace) => trace.file ?? trace.title).join("\n");
     this.banners.showTraces(info.traces);
+    element("legend").hidden = !this.source.states || !info.traces.some((trace) => trace.states);
     this.banners.show("empty", emptyNote(info));
     this.make(info);
     element("loading").hidden = true;
@@ -86,6 +101,21 @@ class App {
     element("undo", HTMLButtonElement).addEventListener("click", () => view.undo());
     element("reset", HTMLButtonElement).addEventListener("click", () => view.reset());
     element("theme", HTMLButtonElement).addEventListener("click", () => this.theme.toggle());
+    const imports = element("imports", HTMLButtonElement);
+    imports.hidden = !this.source.showImports;
+    imports.setAttribute("aria-pressed", String(Boolean(this.info.imports_folded)));
+    imports.addEventListener("click", () => this.switchImports());
+  }
+
+  /** Shows the frames of imports, or folds them. Rows and ids are others then, so the page begins anew. */
+  async switchImports() {
+    if (!this.source.showImports) return;
+    try {
+      await this.source.showImports(this.info.imports_folded);
+      location.reload();
+    } catch (error) {
+      this.say(error.message);
+    }
   }
 
   /** Asks again until every index is built, and shows the progress. */

@@ -44,7 +44,7 @@ export class Banners {
 export function notesOf(trace) {
   const lines = [];
   if (trace.error) lines.push(`This trace cannot be shown: ${trace.error}`);
-  if (trace.ended === "torn") lines.push("The program did not end its recording (it was killed or crashed): what it recorded until then is shown.");
+  if (trace.ended === "torn") lines.push("The program did not end its recording (it was killed, crashed or called os.exec*): what it recorded until then is shown.");
   if (trace.ended === "recording") lines.push("The program is still recording: what it recorded until now is shown.");
   if (trace.ended === "damaged") {
     const where = trace.damaged_at ? ` at byte ${formatCount(trace.damaged_at)}` : "";

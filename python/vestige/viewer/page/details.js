@@ -10,6 +10,8 @@ const KINDS = {
 };
 
 export class Details {
+  /** @type {{trace: number, thread: number}} */ place; // of the span that is shown; show() sets it
+
   constructor(app) {
     this.app = app;
     this.element = element("details");
@@ -64,6 +66,7 @@ export class Details {
       ["Begins", formatMoment(span.start_ns)], ["Ends", formatMoment(span.end_ns)],
       ["Depth", String(span.depth)],
     ];
+    rows.push(...timesOf(span, length));
     if (span.flags?.length) rows.push(["Noted", span.flags.join(", ")]);
     if (span.allocations || span.total_bytes || span.self_bytes) {
       rows.push(["Allocated", formatBytes(span.total_bytes ?? 0), `by itself ${formatBytes(span.self_bytes ?? 0)}`]);
@@ -124,6 +127,12 @@ export class Details {
 }
 
 /** Arguments by name are rows of their own; anything deeper stays JSON. */
+/** What the span's time was, as far as the trace tells. */
+function timesOf(span, length) {
+  const rows = [["Running", span.running_ns], ["Waiting", span.waiting_ns], ["Preempted", span.preempted_ns], ["For the GIL", span.gil_ns]];
+  return rows.filter(([, ns]) => ns !== undefined).map(([name, ns]) => [name, formatTime(ns), formatShare(ns, length)]);
+}
+
 function flatten(args) {
   const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));
   return Object.entries(args).flatMap(([key, value]) => {

@@ -1,6 +1,7 @@
 // Rectangles to pixels. All spans of one depth share a height, so each row is painted as one line of pixels that is then
 // copied downwards; that, and not calls of fillRect, is what makes 20,000 rectangles cheap. Labels follow as text.
 
+import { cutTo, differsAtEnd } from "./names.js";
 import { ROW, foldedRow, foldedRows } from "./timeline.js";
 import { mix } from "./theme.js";
 import { RAISED } from "./window_data.js";
@@ -8,8 +9,22 @@ import { RAISED } from "./window_data.js";
 const FONT = 11.5;
 const LABEL_LEAST = 22; // CSS pixels of a rectangle that is worth a label
 const FAINTEST = 0.3; // of a merged run's colour, however idle the run
+const PALER = 0.6; // of a colour is lost where its thread is off the processor
+const HATCH = 7; // CSS pixels from one line of a hatching to the next
 
 export class Painter {
+  // resize() sets these, which is called before draw().
+  /** @type {number} */ ratio;
+  /** @type {number} */ width;
+  /** @type {number} */ height;
+  /** @type {ImageData} */ image;
+  /** @type {Uint32Array} */ pixels;
+  /** @type {Uint32Array[]} */ lines;
+  // draw() sets these, for what it calls.
+  /** @type {number} */ back;
+  /** @type {number} */ scale;
+  /** @type {any[]} */ labels;
+
   constructor(canvas) {
     this.canvas = canvas;
     this.context = canvas.getContext("2d", { alpha: false });
@@ -71,6 +86,29 @@ export class Painter {
         const y = (track.top - this.scene.top + (track.folded ? 2 : 0) + depth * height) * this.ratio;
         if (y >= this.height || y + height * this.ratio <= 0) continue;
         this.drawRow(data, first, count, table, y, height, clipLeft, clipRight, !track.folded);
+      }
+      this.shade(data, thread, track, last * height + (track.folded ? 2 : 0), clipLeft, clipRight);
+    }
+  }
+
+  /** What is off the processor is paler, waits for the GIL are hatched. The background stays as it is. */
+  shade(data, thread, track, height, clipLeft, clipRight) {
+    const states = data.states.get(thread);
+    if (!states) return;
+    const top = Math.max(0, Math.round((track.top - this.scene.top) * this.ratio));
+    const bottom = Math.min(this.height, Math.round((track.top - this.scene.top + height) * this.ratio));
+    const step = Math.round(HATCH * this.ratio), thick = Math.max(1, Math.round(1.5 * this.ratio));
+    const perPixel = states.off.length / ((data.to - data.from) * this.scale);
+    const base = (data.from - this.scene.view.from) * this.scale;
+    for (let x = clipLeft; x < clipRight; x++) {
+      const at = Math.floor((x + 0.5 - base) * perPixel);
+      const off = (states.off[at] ?? 0) / 255, gil = states.gil[at] ?? 0;
+      if (off < 0.02 && gil < 128) continue;
+      for (let line = top; line < bottom; line++) {
+        const place = line * this.width + x, color = this.pixels[place];
+        if (color === this.back) continue;
+        const hatched = gil >= 128 && (x + line) % step < thick;
+        this.pixels[place] = hatched ? mix(color, this.back, 0.15) : mix(color, this.back, 1 - PALER * off);
       }
     }
   }
@@ -185,12 +223,11 @@ export class Painter {
 
   /** As much of a text as fits, letters measured once. */
   shorten(text, room) {
-    let width = 0;
-    const dots = this.letter("…");
-    for (let at = 0, cut = -1; at < text.length; at++) {
+    const end = differsAtEnd(text), dots = this.letter("…");
+    for (let at = 0, cut = -1, width = 0; at < text.length; at++) {
       if (width + dots <= room) cut = at;
-      width += this.letter(text[at]);
-      if (width > room) return cut >= 2 ? text.slice(0, cut) + "…" : "";
+      width += this.letter(text[end ? text.length - 1 - at : at]);
+      if (width > room) return cut >= 2 ? cutTo(text, cut) : "";
     }
     return text;
   }

@@ -91,12 +91,14 @@ export class Flame {
   }
 
   show() {
+    const { root } = this;
+    if (!root) return;
     this.shown = this.showing();
-    weigh(this.root, this.weight.value);
+    weigh(root, this.weight.value);
     this.draw();
     if (this.app.panel.tab === "flame") {
-      this.canvas.show([{ root: this.root, up: false }]);
-      this.told.textContent = this.summary(this.root);
+      this.canvas.show([{ root, up: false }]);
+      this.told.textContent = this.summary(root);
     } else this.showSandwich();
   }
 
@@ -144,9 +146,10 @@ export class Flame {
 
   fillTable() {
     const format = FORMAT[this.weight.value];
-    const { order } = this;
-    const rows = [...this.functions].sort((a, b) => (order === "name" ? a.one.name.localeCompare(b.one.name) : b[order] - a[order]));
-    const cells = rows.slice(0, ROWS).map(({ one, self, total, count }) => [one, format(self), formatShare(self, this.root.value), format(total), formatCount(count)]);
+    const { order, root, functions = [] } = this;
+    if (!root) return;
+    const rows = [...functions].sort((a, b) => (order === "name" ? a.one.name.localeCompare(b.one.name) : b[order] - a[order]));
+    const cells = rows.slice(0, ROWS).map(({ one, self, total, count }) => [one, format(self), formatShare(self, root.value), format(total), formatCount(count)]);
     const table = document.createElement("table");
     table.setAttribute("role", "grid");
     table.setAttribute("aria-label", "Functions");

@@ -2,6 +2,7 @@
 // is known to flame_model.js; the owner shows texts about it (onHover, onPick).
 
 import { layOut } from "./flame_model.js";
+import { cutTo } from "./names.js";
 import { toCss } from "./theme.js";
 
 const BOX = 20;
@@ -23,6 +24,10 @@ export class FlameCanvas {
     canvas.addEventListener("keydown", (event) => this.key(event));
   }
 
+  /**
+   * @param {{root: object, up: boolean}[]} trees
+   * @param {object | null} current the node that is marked
+   */
   show(trees, current = null) {
     this.trees = trees;
     this.focus = null;
@@ -169,8 +174,8 @@ function fitText(context, text, room) {
   let low = 0, high = text.length;
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (context.measureText(text.slice(0, middle) + "…").width <= room) low = middle;
+    if (context.measureText(cutTo(text, middle)).width <= room) low = middle;
     else high = middle - 1;
   }
-  return low >= 2 ? text.slice(0, low) + "…" : "";
+  return low >= 2 ? cutTo(text, low) : "";
 }

@@ -50,8 +50,8 @@ export function listFunctions(root) {
   const found = new Map();
   const open = new Map();
   const stack = [[root, false]];
-  while (stack.length) {
-    const [node, leaving] = stack.pop();
+  for (let next; (next = stack.pop()); ) {
+    const [node, leaving] = next;
     const key = node.one?.index;
     if (leaving) {
       open.set(key, open.get(key) - 1);
@@ -104,8 +104,8 @@ export function callersOf(root, one) {
 export function calleesOf(root, one) {
   const tree = makeNode(one, null);
   const stack = outermost(root, one.index).map((node) => [node, tree]);
-  while (stack.length) {
-    const [from, into] = stack.pop();
+  for (let next; (next = stack.pop()); ) {
+    const [from, into] = next;
     into.value += from.value;
     into.own = (into.own ?? 0) + from.own;
     into.count += from.count;
@@ -118,8 +118,8 @@ export function calleesOf(root, one) {
 export function layOut(root, x, width, least) {
   const boxes = [];
   const stack = [[root, x, width, 0]];
-  while (stack.length) {
-    const [node, left, wide, level] = stack.pop();
+  for (let next; (next = stack.pop()); ) {
+    const [node, left, wide, level] = next;
     boxes.push({ node, x: left, width: wide, level });
     if (!node.value) continue;
     let at = left;

@@ -53,7 +53,7 @@ export class Help {
       if (family === "operator" || family === "module") swatch.style.borderBottom = `2px solid ${strong}`;
       colours.append(swatch, make("dd", what));
     }
-    const note = make("p", "Pale and grained: many short spans drawn as one; the paler, the less of that time was busy. Hatched: records are missing there. A red end: an exception ended the call.");
+    const note = make("p", "Pale and grained: many short spans drawn as one; the paler, the less of that time was busy. Hatched: records are missing there. A red end: an exception ended the call. Paler than its neighbours: the thread was off the processor; with diagonal lines, it waited for the GIL (vestige run --sched).");
     const close = make("button", "Close");
     close.type = "button";
     close.addEventListener("click", () => this.dialog.close());

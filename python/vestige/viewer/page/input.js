@@ -71,12 +71,13 @@ export class Input {
 
   /** Two fingers: what was under each stays under it. */
   pinch() {
-    if (this.pressed.size < 2) return;
+    const { drag } = this;
+    if (this.pressed.size < 2 || !drag) return;
     const box = this.stage.getBoundingClientRect();
     const [x0, x1] = [...this.pressed.values()].map((event) => (event.clientX - box.left) / box.width);
     if (Math.abs(x1 - x0) < 0.01) return;
-    const width = Math.abs((this.drag.b - this.drag.a) / (x1 - x0));
-    const from = this.drag.a - x0 * width;
+    const width = Math.abs((drag.b - drag.a) / (x1 - x0));
+    const from = drag.a - x0 * width;
     this.view.show(from, from + width);
   }
 

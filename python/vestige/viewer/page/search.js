@@ -15,6 +15,8 @@ export class Search {
     this.ids = null; // trace -> Set of ids; null: no search
     this.functions = new Set();
     this.at = null; // the match that was visited last
+    /** @type {number | undefined} */
+    this.timer = undefined; // waits until typing stops
     this.query.addEventListener("input", () => {
       clearTimeout(this.timer);
       this.timer = setTimeout(() => this.run(), WAIT);
@@ -70,7 +72,7 @@ export class Search {
     const pixels = Math.max(1, Math.round(this.app.width / 2));
     if (to <= from) return;
     try {
-      const answers = await Promise.all([...this.ids].filter(([, ids]) => ids.size)
+      const answers = await Promise.all([...(this.ids ?? [])].filter(([, ids]) => ids.size)
         .map(([trace, ids]) => this.app.source.find(trace, [...ids], from, to, pixels, abort.signal)));
       const counts = new Float64Array(pixels);
       for (const answer of answers) answer.counts.forEach((count, at) => (counts[at] += count));
@@ -99,7 +101,7 @@ export class Search {
   }
 
   async nearest(after, back) {
-    const answers = await Promise.all([...this.ids].filter(([, ids]) => ids.size).map(async ([trace, ids]) => {
+    const answers = await Promise.all([...(this.ids ?? [])].filter(([, ids]) => ids.size).map(async ([trace, ids]) => {
       const found = await this.app.source.next(trace, [...ids], after, back);
       return found && { ...found, trace };
     }));

@@ -85,6 +85,7 @@ export class EmbeddedSource {
 
   async next(trace, ids, after, back) {
     const wanted = new Set(ids);
+    /** @type {{thread: number, depth: number, start_ns: number, end_ns: number, id: number} | null} */
     let best = null;
     for (const row of await this.rowsOf(trace)) {
       let at = back ? lowerBound(row.starts, after) - 1 : lowerBound(row.starts, after + 1);
@@ -144,6 +145,7 @@ function parentsOf(stack, depth, time, names) {
 /** Spans of a row as rectangles: those of `finest` ns or more as they are, shorter neighbours as one run. */
 function mergeRow(row, from, to, finest) {
   const rects = [];
+  /** @type {(number[] & {busyTime: number, longest: number}) | null} the last of the rectangles, if it can grow */
   let run = null;
   const { starts, ends, words } = row;
   for (let at = lowerBound(ends, from); at < starts.length && starts[at] < to; at++) {
@@ -159,8 +161,7 @@ function mergeRow(row, from, to, finest) {
       run[4]++;
       run[3] = run[1] > run[0] ? run.busyTime / (run[1] - run[0]) : 1;
     } else {
-      run = [start, end, words[at], 1, 1];
-      run.busyTime = run.longest = length;
+      run = Object.assign([start, end, words[at], 1, 1], { busyTime: length, longest: length });
       rects.push(run);
     }
   }
@@ -169,7 +170,11 @@ function mergeRow(row, from, to, finest) {
 
 /** Adds a thread's calls, clipped to the range, to the tree of calls. */
 function addFlame(tree, stack, from, to) {
-  let above = null, aboveNodes = null, aboveFirst = 0;
+  /** @type {any} the row of the callers */
+  let above = null;
+  /** @type {number[]} its nodes, from the first one in the range */
+  let aboveNodes = [];
+  let aboveFirst = 0;
   for (const row of stack) {
     if (!row || row.aside) break;
     const first = lowerBound(row.ends, from);

@@ -42,6 +42,12 @@ export class HttpSource {
     return (await this.get("/api/window", asked, signal)).arrayBuffer();
   }
 
+  /** For each thread in turn, a byte a pixel: what part it was off the processor; then what part it waited for the GIL. */
+  async states({ trace, from, to, pixels, threads }, signal) {
+    const asked = { trace, from, to, pixels, threads: threads.join(",") };
+    return (await this.get("/api/states", asked, signal)).arrayBuffer();
+  }
+
   span(trace, thread, depth, time, signal) {
     return this.json("/api/span", { trace, thread, depth, time: Math.floor(time) }, signal);
   }
@@ -52,6 +58,11 @@ export class HttpSource {
 
   flame(trace, from, to, threads, signal) {
     return this.json("/api/flame", { trace, from, to, threads: threads?.join(","), limit: 20000 }, signal);
+  }
+
+  /** Imports folded into a span each, or with all of their frames: the indexes are built anew. */
+  showImports(all) {
+    return this.post("/api/imports", { all });
   }
 
   find(trace, ids, from, to, pixels, signal) {

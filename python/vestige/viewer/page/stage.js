@@ -92,7 +92,7 @@ export class Stage {
       if (track.type === "counter") counters.want(track.trace.trace, view.from, view.to, Math.round(this.width));
       if (track.type !== "thread") continue;
       const { trace } = track.trace;
-      if (!wishes.has(trace)) wishes.set(trace, { trace, from: view.from, to: view.to, pixels: Math.round(this.width * this.ratio), threads: [], depth: 32 });
+      if (!wishes.has(trace)) wishes.set(trace, { trace, from: view.from, to: view.to, pixels: Math.round(this.width * this.ratio), threads: [], depth: 32, states: track.trace.states });
       const wish = wishes.get(trace);
       wish.threads.push(track.thread.number);
       if (!track.folded) wish.depth = Math.max(wish.depth, Math.ceil(Math.min(track.rows, (bottom - track.top) / ROW) / 32) * 32);
@@ -158,10 +158,11 @@ export class Stage {
 
   hatch() {
     const color = this.app.colors.loss;
-    if (this.hatched?.color === color) return this.hatched.pattern;
+    const { hatched } = this;
+    if (hatched && hatched.color === color) return hatched.pattern;
     const tile = document.createElement("canvas");
     tile.width = tile.height = 8;
-    const context = tile.getContext("2d");
+    const context = /** @type {CanvasRenderingContext2D} */ (tile.getContext("2d"));
     context.strokeStyle = color;
     context.lineWidth = 1.4;
     for (const shift of [-8, 0, 8]) {

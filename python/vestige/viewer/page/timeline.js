@@ -11,6 +11,12 @@ const DEEPEST = 4096;
 const TALL = 2400; // about three screens: several processes that are taller begin folded
 
 export class Timeline {
+  // arrange() sets these.
+  /** @type {{type: string, key: string, top: number, height: number, trace: any, thread?: any, counter?: any, rows?: number, folded?: boolean}[]} */
+  tracks;
+  /** @type {Map<string, any>} */ places;
+  /** @type {number} */ height;
+
   constructor(traces) {
     this.traces = traces;
     this.folded = new Set(); // keys of tracks

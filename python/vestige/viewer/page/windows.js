@@ -52,7 +52,7 @@ export class Windows {
     held.busy = busy;
     held.wish = null;
     try {
-      const data = new WindowData(await this.source.window(wish, busy.abort.signal), wish.key, new Set(wish.threads));
+      const data = await this.fetch(wish, busy.abort.signal);
       if (held.busy !== busy) return;
       held.exact = data;
     } catch (error) {
@@ -63,6 +63,15 @@ export class Windows {
     this.onAnswer(wish.trace, held.wish === null);
     if (held.wish) this.send(held, held.wish);
     else this.later(held, wish);
+  }
+
+  /** Where the trace tells when threads ran, with that. */
+  async fetch(wish, signal) {
+    const states = wish.states && this.source.states ? this.source.states(wish, signal) : null;
+    const [buffer, bytes] = await Promise.all([this.source.window(wish, signal), states]);
+    const data = new WindowData(buffer, wish.key, new Set(wish.threads));
+    if (bytes) data.takeStates(new Uint8Array(bytes), wish);
+    return data;
   }
 
   later(held, wish) {
@@ -80,8 +89,7 @@ export class Windows {
     held.wideBusy = abort;
     try {
       const pixels = Math.round((wish.pixels * (to - from)) / (wish.to - wish.from));
-      const buffer = await this.source.window({ ...wish, from, to, pixels }, abort.signal);
-      held.wide = new WindowData(buffer, wish.key, new Set(wish.threads));
+      held.wide = await this.fetch({ ...wish, from, to, pixels }, abort.signal);
     } catch { /* only a help: the next wish asks again */ }
     if (held.wideBusy === abort) held.wideBusy = null;
   }

@@ -1,0 +1,75 @@
+"""What changed between the sides of a `vestige diff`, in at most five sentences: functions that are called more often
+or less, that take longer or less a call, that are new or gone. Each is more than chance, and a hundredth of the time.
+"""
+
+from __future__ import annotations
+
+from vestige.base.quantities import duration, plural, signed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .data import Comparison, Row
+
+MOST = 5
+EFFECT = 0.01  # of the longer side: what changed less is not told
+RATIO = 1.25  # of calls, or of the time of a call
+
+
+class Finding:
+    """As those of `vestige report` are."""
+
+    def __init__(self, kind: str, row: Row, text: str, **numbers: float) -> None:
+        self.kind = kind
+        self.row = row
+        self.text = text
+        self.numbers = numbers
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "text": self.text,
+            "where": {"function": self.row.name},
+            "numbers": {**self.numbers, "effect_ns": self.row.effect},
+        }
+
+
+def find(comparison: Comparison) -> list[Finding]:
+    """Those of the largest effect first."""
+    least = EFFECT * max(comparison.whole.before, comparison.whole.after)
+    rows = [row for row in comparison.rows if row.is_significant and abs(row.effect) >= least]
+    found = [_about(row) for row in sorted(rows, key=lambda row: -abs(row.effect))]
+    return [finding for finding in found if finding is not None][:MOST]
+
+
+def _about(row: Row) -> Finding | None:
+    before, after = row.calls
+    effect = signed(duration(row.effect), row.effect)
+    calls = {"calls_before": before, "calls_after": after}
+    if row.is_new:
+        return Finding("new", row, f"{row.name} is new: {plural(round(after), 'call')}, {effect}.", **calls)
+    if row.is_gone:
+        return Finding("gone", row, f"{row.name} is gone: it had {plural(round(before), 'call')}, {effect}.", **calls)
+    ratio = after / before if before else 1.0
+    if not 1 / RATIO < ratio < RATIO:
+        text = f"{row.name} is called {_times(ratio)} as often ({before:,.0f} → {after:,.0f} calls), {effect}."
+        return Finding("calls", row, text, **calls)
+    # By its median call; where few calls tell nothing of that, by all of them.
+    change, what = row.self_call, "a call"
+    if not change.is_significant:
+        change, what = row.self_time, "in all"
+    longer = change.after / change.before if change.before > 0 else 1.0
+    if not change.is_significant or 1 / RATIO < longer < RATIO:
+        return None
+    text = (
+        f"{row.name} takes {_times(longer)} as long {what} ({duration(change.before)} → {duration(change.after)}), "
+        f"{effect}."
+    )
+    return Finding("time", row, text, before_ns=change.before, after_ns=change.after, **calls)
+
+
+def _times(ratio: float) -> str:
+    """`3 times`, `2.5 times`, `0.33 times`."""
+    shown = f"{ratio:.2g}" if ratio < 10 else f"{ratio:,.0f}"
+    return f"{shown} times"

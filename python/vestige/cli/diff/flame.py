@@ -1,0 +1,153 @@
+"""The flame graph of a difference: the calls of both sides, a box as wide as the longer of them took. A box is red
+where a function's own time grew, blue where it shrank. One picture without a script: titles tell the figures.
+"""
+
+from __future__ import annotations
+
+from vestige._core import TraceError
+from vestige.base.failure import Failure, explain
+from vestige.base.new_files import replacing
+from vestige.base.printable import one_line
+from vestige.base.quantities import duration, percent, signed
+from vestige.cli.report.data import Data
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vestige.cli.report.data import Node
+
+    from .data import Run
+
+WIDTH, ROW, LEFT, TOP = 1180, 18, 10, 64
+CHARACTER = 6.6  # pixels, at the size of the labels
+LEAST = 1.0  # pixels: narrower boxes are left out
+ROWS_MAX = 400
+FULL = 0.5  # of a box's time: a change of that much has the full colour
+
+
+class Box:
+    """A call by where it was called from, on both sides: ns of a run on average."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.own = [0.0, 0.0]
+        self.total = [0.0, 0.0]
+        self.width = 0.0
+        self.children: dict[str, Box] = {}
+
+
+def build(before: Sequence[Run], after: Sequence[Run]) -> Box:
+    root = Box("all")
+    for side, runs in enumerate((before, after)):
+        for run in runs:
+            for source in run.sources:
+                data = Data()
+                try:
+                    data.add(source.open(), source.metadata, tree=True, fold_imports=True)
+                except (OSError, TraceError) as error:
+                    raise Failure(explain(source.path, error)) from None
+                _add(root, data.tree, side, 1 / len(runs))
+    root.total = [sum(child.total[side] for child in root.children.values()) for side in (0, 1)]
+    order = [root]
+    for box in order:  # grows meanwhile: parents first
+        order.extend(box.children.values())
+    for box in reversed(order):  # children of both sides stand beside each other
+        box.width = max(*box.total, sum(child.width for child in box.children.values()))
+    return root
+
+
+def _add(root: Box, tree: Node, side: int, weight: float) -> None:
+    work = [(root, node) for node in tree.children.values()]
+    while work:
+        above, node = work.pop()
+        name = _name(node)
+        box = above.children.get(name)
+        if box is None:
+            box = above.children[name] = Box(name)
+        box.own[side] += weight * node.self_ns
+        box.total[side] += weight * node.total_ns
+        work.extend((box, child) for child in node.children.values())
+
+
+def _name(node: Node) -> str:
+    """Without the line, which changes with what is above it."""
+    if node.imports or not node.line:
+        return node.shown
+    return node.shown.replace(f"({node.line}): ", ": ", 1)
+
+
+def draw(root: Box, title: str) -> str:
+    """An SVG document."""
+    scale = WIDTH / (root.width or 1)
+    boxes: list[str] = []
+    deepest = 0
+    work = [(root, 0.0, 0)]
+    while work:
+        box, left, depth = work.pop()
+        wide = box.width * scale
+        if wide < LEAST or depth >= ROWS_MAX:
+            continue
+        deepest = max(deepest, depth)
+        boxes.append(_draw_box(box, LEFT + left, TOP + depth * ROW, wide))
+        at = left
+        for child in sorted(box.children.values(), key=lambda one: one.name):
+            work.append((child, at, depth + 1))
+            at += child.width * scale
+    height = TOP + (deepest + 1) * ROW + 10
+    a, b = root.total
+    head = f"{duration(a)} → {duration(b)}, {percent(b / a - 1) if a else 'new'}: red is slower, blue is faster"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH + 2 * LEFT}" height="{height}" '
+        f'viewBox="0 0 {WIDTH + 2 * LEFT} {height}" font-family="monospace" font-size="11">\n'
+        f'<rect width="100%" height="100%" fill="#ffffff"/>\n'
+        f'<text x="{LEFT}" y="22" font-size="15">{_escape(title)}</text>\n'
+        f'<text x="{LEFT}" y="44">{_escape(head)}</text>\n' + "\n".join(boxes) + "\n</svg>\n"
+    )
+
+
+def _draw_box(box: Box, x: float, y: int, wide: float) -> str:
+    a, b = box.total
+    change = box.own[1] - box.own[0]
+    told = f"{box.name}\n{duration(a)} → {duration(b)}"
+    told += f", {signed(duration(b - a), b - a)}; own time {signed(duration(change), change)}"
+    room = int((wide - 6) / CHARACTER)
+    label = box.name if len(box.name) <= room else f"…{box.name[len(box.name) - room + 1 :]}" if room >= 3 else ""
+    return (
+        f'<g><title>{_escape(told)}</title><rect x="{x:.2f}" y="{y}" width="{max(wide - 0.5, 0.5):.2f}" '
+        f'height="{ROW - 1}" fill="{_colour(change, max(a, b))}"/>'
+        f'<text x="{x + 3:.2f}" y="{y + 12}">{_escape(label)}</text></g>'
+    )
+
+
+def _colour(change: float, total: float) -> str:
+    strength = min(abs(change) / (FULL * total), 1.0) if total else 0.0
+    faded = round(235 - 135 * strength)
+    if strength < 0.01:
+        return "#ebebeb"
+    return f"#f5{faded:02x}{faded:02x}" if change > 0 else f"#{faded:02x}{faded:02x}f5"
+
+
+def _escape(text: str) -> str:
+    lines = "\n".join(map(one_line, text.split("\n")))
+    return lines.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
+def page(picture: str, title: str, findings: Sequence[str]) -> str:
+    """The same in a page, below what changed."""
+    told = "".join(f"<li>{_escape(finding)}</li>" for finding in findings) or "<li>no finding</li>"
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{_escape(title)}</title>'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        "<style>body{font:14px system-ui,sans-serif;margin:1em;background:#fff;color:#111}"
+        f"svg{{max-width:100%;height:auto}}</style></head><body><ul>{told}</ul>\n{picture}</body></html>\n"
+    )
+
+
+def write(path: str, text: str) -> None:
+    try:
+        with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise Failure(explain(path, error)) from None

@@ -1,0 +1,1 @@
+"""`vestige mcp`: answers about traces for agents, by the Model Context Protocol."""

@@ -1,0 +1,58 @@
+"""Answers of bounded size: lines are added until the answer is full, and the last line says what is missing.
+
+Tokens are counted as three bytes each, which is more than any usual tokenizer makes of such text.
+"""
+
+from __future__ import annotations
+
+from vestige.base.printable import printable
+
+BYTES_OF_TOKEN = 3
+LEAST, MOST = 100, 20_000  # tokens of an answer
+RESERVE = 60  # tokens for the line about what is missing
+
+
+def tokens(text: str) -> int:
+    """At most so many."""
+    return -(-len(text.encode("utf-8", "replace")) // BYTES_OF_TOKEN)
+
+
+class Answer:
+    """Text of at most `max_tokens`. What strangers may have written is cleaned."""
+
+    def __init__(self, max_tokens: int) -> None:
+        self.max_tokens = min(max(max_tokens, LEAST), MOST)
+        self._room = (self.max_tokens - RESERVE) * BYTES_OF_TOKEN
+        self._lines: list[str] = []
+        self.left_out = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.left_out > 0
+
+    @property
+    def tokens_left(self) -> int:
+        return self._room // BYTES_OF_TOKEN
+
+    @property
+    def has_lines(self) -> bool:
+        return bool(self._lines)
+
+    def add(self, line: str) -> None:
+        """A line, or several. Once one did not fit, no later one is added."""
+        for part in line.split("\n"):
+            text = printable(part)
+            size = len(text.encode("utf-8", "replace")) + 1
+            if self.left_out or size > self._room:
+                self.left_out += 1
+            else:
+                self._lines.append(text)
+                self._room -= size
+
+    def text(self, more: str = "ask with a larger max_tokens") -> str:
+        """`more` tells how to get what is missing."""
+        lines = list(self._lines)
+        if self.left_out:
+            count = f"{self.left_out:,} more lines" if self.left_out > 1 else "more"
+            lines.append(f"({count}: {more})"[: RESERVE * BYTES_OF_TOKEN - 1])
+        return "\n".join(lines)

@@ -1,0 +1,186 @@
+"""The calls of a trace for agents: as a tree, or by function.
+
+A line of a tree has an id, which stands for its place in the tree: the names of all calls from the root to it. The same
+question about the same trace always gives the same ids.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from vestige._core import TraceError
+from vestige.base.failure import Failure, explain
+from vestige.base.quantities import duration, plural
+from vestige.cli.report.data import Data, Node
+from vestige.cli.report.tables import span_of
+from vestige.cli.report.tree import Line, choose, copy_node, fold, merge_nodes
+from vestige.reading.inputs import find_traces
+
+from .bounded import Answer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from .folder import Folder
+
+LINE = 90  # bytes that a line of a tree takes, about
+SMALLEST = 0.001  # of what is shown: what took less gets no line
+CALLERS = 5
+
+
+class Calls:
+    """What was read of a trace and those of its children."""
+
+    def __init__(self, folder: Folder, trace: str, **wanted: Any) -> None:
+        self.path = folder.trace(trace)
+        self.id = folder.id_of(self.path)
+        self.data = Data()
+        inputs = find_traces([self.path], children=True)
+        facts = [source.facts for source in inputs.sources]
+        self.span_ns = span_of(facts)
+        self.lost = sum(each["lost"] + each["dropped"] for each in facts)
+        self.processes = len(facts)
+        for source in inputs.sources:
+            try:
+                self.data.add(source.open(), source.metadata, together=True, **wanted)
+            except (OSError, TraceError) as error:
+                raise Failure(explain(folder.id_of(source.path), error)) from None
+
+    def head(self) -> str:
+        """A line about all of it."""
+        threads = plural(len(self.data.threads), "thread")
+        processes = f", {self.processes:,} processes" if self.processes > 1 else ""
+        lost = f"; {self.lost:,} records are missing" if self.lost else ""
+        return f"{self.id}: {duration(self.span_ns)}, {self.data.calls:,} calls, {threads}{processes}{lost}"
+
+
+# ---- a tree -----------------------------------------------------------------
+
+
+def tree(folder: Folder, trace: str, function: str, node: str, libraries: bool, max_tokens: int) -> str:
+    """The tree of calls; below one function, or below one place."""
+    calls = Calls(folder, trace, tree=True, fold_imports=not libraries)
+    whole = calls.data.threads_ns
+    answer = Answer(max_tokens)
+    answer.add(calls.head())
+    if function:
+        root, callers = _below(calls.data.tree, function)
+        answer.add(f"called from: {callers}")
+    else:
+        root = calls.data.tree
+    lines = fold(root, whole, libraries=not libraries)
+    ids = _ids(lines, f"{int(libraries)}{function}")
+    if node:
+        lines = [line for line in _all(lines) if ids[id(line)] == node]
+        if not lines:
+            raise Failure(f"there is no node {node} in this tree: ids hold for the same trace, function and libraries")
+    _draw(answer, lines, ids, whole)
+    return answer.text("ask for the tree of a node, or with a larger max_tokens")
+
+
+def _draw(answer: Answer, lines: list[Line], ids: dict[int, str], whole: int) -> None:
+    least = SMALLEST * sum(line.total_ns for line in lines)
+    chosen = choose(lines, max(answer.max_tokens * 3 // LINE, 1), least)
+    answer.add("   total      %     self      calls  node      function")
+    work = [(line, 0) for line in reversed(lines) if id(line) in chosen]
+    while work:
+        line, depth = work.pop()
+        share = min(line.total_ns / (whole or 1), 1.0)
+        notes = [f"{line.hidden} frames of libraries folded"] if line.hidden else []
+        notes += ["recursive"] if line.recursive else []
+        folded = sum(id(child) not in chosen for child in line.children)
+        notes += [f"{folded} more inside"] if folded else []
+        note = f"  [{', '.join(notes)}]" if notes else ""
+        answer.add(
+            f"{duration(line.total_ns):>8} {share:>6.1%} {duration(line.self_ns):>8} {line.calls:>10,}  "
+            f"{ids[id(line)]}  {'  ' * depth}{line.node.shown}{note}"
+        )
+        inside = [child for child in line.children if id(child) in chosen]
+        work.extend((child, depth + 1) for child in reversed(inside))
+
+
+def _ids(lines: list[Line], kind: str) -> dict[int, str]:
+    """By the Python id of a line: the id of its place."""
+    found: dict[int, str] = {}
+    work = [(line, crc32(kind.encode())) for line in lines]
+    while work:
+        line, above = work.pop()
+        number = crc32(line.node.shown.encode("utf-8", "replace") + b"\0", above)
+        found[id(line)] = f"n{number:08x}"
+        work.extend((child, number) for child in line.children)
+    return found
+
+
+def _all(lines: list[Line]) -> Iterator[Line]:
+    work = list(lines)
+    while work:
+        line = work.pop()
+        yield line
+        work.extend(line.children)
+
+
+def matches(shown: str, name: str, asked: str) -> bool:
+    """Whether a function is meant: by what is shown of it, by its qualified name, or by the last part of that. An
+    import is meant by its module's name: `import pandas`."""
+    if shown.startswith("import "):
+        return asked == shown or (asked.startswith("import ") and shown.endswith(f".{asked[7:]}"))
+    return asked in (shown, name) or name.endswith(f".{asked}")
+
+
+def _below(root: Node, function: str) -> tuple[Node, str]:
+    """A root above all outermost calls of a function, as one; and what called it, in words."""
+    top = Node()
+    callers: dict[str, list[int]] = {}
+    work = list(root.children.values())
+    above = {id(child): "the program" for child in work}
+    while work:
+        node = work.pop()
+        if matches(node.shown, node.name, function):
+            sums = callers.setdefault(above[id(node)], [0, 0])
+            sums[0] += node.calls
+            sums[1] += node.total_ns
+            _add(top, node)
+        else:
+            for child in node.children.values():
+                above[id(child)] = node.shown
+                work.append(child)
+    if not callers:
+        raise Failure(f"no function is called {function}; `functions` lists them, as `f`, `Class.f` or `file.py(3): f`")
+    ranked = sorted(callers.items(), key=lambda item: -item[1][1])
+    words = [f"{name} ({plural(calls, 'call')}, {duration(ns)})" for name, (calls, ns) in ranked[:CALLERS]]
+    more = f", {len(ranked) - CALLERS:,} more" if len(ranked) > CALLERS else ""
+    return top, ", ".join(words) + more
+
+
+def _add(top: Node, node: Node) -> None:
+    if node.shown in top.children:
+        merge_nodes(top.children[node.shown], node)
+    else:
+        top.children[node.shown] = copy_node(node)
+
+
+# ---- functions --------------------------------------------------------------
+
+
+SORTS = {"self": "self_ns", "total": "total_ns", "calls": "calls"}
+
+
+def functions(folder: Folder, trace: str, sort: str, contains: str, max_tokens: int) -> str:
+    """Functions by their time or calls."""
+    if sort not in SORTS:
+        raise Failure(f"sort must be one of {', '.join(SORTS)}, not {sort}")
+    calls = Calls(folder, trace, functions=True)
+    whole = calls.data.threads_ns
+    entries = [entry for entry in calls.data.functions.values() if entry.calls and contains in entry.shown]
+    entries.sort(key=lambda entry: (-getattr(entry, SORTS[sort]), entry.shown))
+    answer = Answer(max_tokens)
+    answer.add(calls.head())
+    answer.add("    self      %    total      calls  function")
+    for entry in entries:
+        answer.add(
+            f"{duration(entry.self_ns):>8} {entry.self_ns / (whole or 1):>6.1%} {duration(entry.total_ns):>8} "
+            f"{entry.calls:>10,}  {entry.shown}"
+        )
+    return answer.text("ask with `contains`, another `sort`, or a larger max_tokens")

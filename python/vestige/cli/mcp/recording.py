@@ -1,0 +1,82 @@
+"""Recording a command for an agent, where the user allowed it. The command may do what any program may: it is not kept
+in the folder. Its trace is."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+from vestige.base.failure import Failure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .folder import Folder
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+PYTHON = re.compile(r"python3?(\.\d+)?")
+SAID = 2000  # bytes of what the program printed last
+SECONDS_MAX = 3600.0
+
+
+def record(
+    folder: Folder, command: Sequence[str], name: str, seconds: float, arguments_of: Sequence[str] = ()
+) -> tuple[str, str]:
+    """The id of the trace, and what there is to say of the run."""
+    words = list(command)
+    if words and PYTHON.fullmatch(os.path.basename(words[0])):
+        del words[0]
+    if not words:
+        raise Failure("the command is empty: write ['script.py', 'argument'] or ['-m', 'module', 'argument']")
+    trace = f"{name or _free_name(folder)}.vst" if not name.endswith(".vst") else name
+    if not NAME.fullmatch(trace):
+        raise Failure(f"{trace} is no name for a trace: use letters, digits, dots and dashes")
+    path = os.path.join(folder.root, trace)
+    if os.path.lexists(path):
+        raise Failure(f"{trace} is there already: choose another name")
+    with tempfile.TemporaryFile(dir=folder.root) as said:
+        options = [f"--record-args={function}" for function in arguments_of]
+        program = [sys.executable, "-m", "vestige", "run", "-q", "-o", path, *options, *words]
+        ended = _run(program, folder, said, seconds)
+        end = said.seek(0, os.SEEK_END)
+        said.seek(max(end - SAID, 0))
+        printed = said.read(SAID).decode("utf-8", "replace")
+    if not os.path.exists(path):
+        raise Failure(f"nothing was recorded: the command {ended} and printed {printed.strip()[-500:]!r}")
+    more = "…" if end > SAID else ""
+    return trace, f"the command {ended}" + (f" and printed at its end:\n{more}{printed.rstrip()}" if printed else "")
+
+
+def _free_name(folder: Folder) -> str:
+    number = 1
+    while os.path.lexists(os.path.join(folder.root, f"trace-{number}.vst")):
+        number += 1
+    return f"trace-{number}"
+
+
+def _run(words: list[str], folder: Folder, said: object, seconds: float) -> str:
+    """How it ended. After so many seconds it is interrupted, and its trace ends there."""
+    process = subprocess.Popen(
+        words,
+        cwd=folder.root,
+        stdin=subprocess.DEVNULL,
+        stdout=said,  # type: ignore[call-overload]
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        code = process.wait(min(max(seconds, 1.0), SECONDS_MAX))
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGINT)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        return f"was ended after {seconds:.0f} s"
+    return f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"

@@ -1,0 +1,428 @@
+"""The causes that findings name: one function each, and beside it what it asks for as evidence.
+
+Shares are of the time that passed, of several processes added up. A new cause is a function of the evidence, and its
+place in CAUSES: those before it may have told of the same time (`explained`).
+"""
+
+from __future__ import annotations
+
+from vestige.base.quantities import duration, plural
+from vestige.reading.kinds import GC, NATIVE, PYTHON
+from vestige.reading.labels import plain_name
+from vestige.reading.waits import KINDS, LOCK
+
+from .findings import Finding, place, waits
+from .imports import Imports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .data import Node
+    from .findings import Evidence
+
+MS = 1_000_000
+
+
+def lost_records(evidence: Evidence) -> Finding | None:
+    """Any record that could not be kept."""
+    lost = sum(each["lost"] for each in evidence.facts)
+    if not lost:
+        return None
+    return Finding(
+        "lost records",
+        f"{plural(lost, 'record')} could not be kept, so times and calls here are less than they were.",
+        where={},
+        numbers={"lost": lost},
+        look="info",
+        ns=float("inf"),
+    )
+
+
+IMPORTS_SHARE, IMPORTS_NS = 0.2, 50 * MS
+
+
+def slow_imports(evidence: Evidence) -> Finding | None:
+    imports = Imports(evidence.data.tree)
+    if imports.total_ns < max(IMPORTS_SHARE * evidence.passed_ns, IMPORTS_NS):
+        return None
+    modules = imports.sorted("self")
+    slowest, ns = imports.chain[0]
+    worst = modules[0]
+    inside = "" if worst.name == slowest else f"; by itself {worst.name} took most, {duration(worst.self_ns)}"
+    return Finding(
+        "imports",
+        f"Imports took {duration(imports.total_ns)} ({evidence.share(imports.total_ns)}): the slowest is {slowest}, "
+        f"{duration(ns)}, imported by {imports.chain_by}{inside}.",
+        where={"module": slowest, "imported_by": imports.chain_by, "slowest_alone": worst.name},
+        numbers={
+            "imports_ns": imports.total_ns,
+            "slowest_ns": ns,
+            "alone_ns": worst.self_ns,
+            "imports": sum(module.calls for module in modules),
+            "passed_ns": evidence.passed_ns,
+        },
+        look="report --imports",
+        ns=imports.total_ns,
+    )
+
+
+SITE_CALLS, SITE_SHARE, SITE_OUTSIDE = 1000, 0.25, 0.5
+OUTSIDE = ("execute", "executemany", "fetchone", "fetchmany", "fetchall", "send", "sendall", "open", "stat", "request")
+
+
+def _asks_outside(node: Node) -> int:
+    """The time of a call that asks something outside of the program: a file, a database, another machine."""
+    if node.kind != NATIVE:
+        return 0
+    return node.total_ns if waits(node) or plain_name(node.name) in OUTSIDE else 0
+
+
+def many_requests(evidence: Evidence) -> Finding | None:
+    """A call site with 1,000 calls or more for each call of the function around it (N+1), which take a quarter of the
+    time, half of that outside of the program.
+    """
+    places = evidence.places
+    outside = places.add_up(_asks_outside)
+    best = -1
+    for at, node in enumerate(places.nodes):
+        parent = places.parents[at]
+        if parent < 0 or places.importing[at] or node.calls < SITE_CALLS * max(places.nodes[parent].calls, 1):
+            continue
+        if node.total_ns < SITE_SHARE * evidence.passed_ns or outside[at] < SITE_OUTSIDE * node.total_ns:
+            continue
+        if waits(node) == LOCK:
+            continue
+        if best < 0 or node.total_ns > places.nodes[best].total_ns:
+            best = at
+    if best < 0:
+        return None
+    node, around = places.nodes[best], places.nodes[places.parents[best]]
+    name = plain_name(node.name) if node.kind == NATIVE else node.shown
+    evidence.explained.add(around.shown)
+    each = node.calls // max(around.calls, 1)
+    return Finding(
+        "many requests",
+        f"{around.shown} calls {name} {each:,} times each time it runs: {duration(node.total_ns)} "
+        f"({evidence.share(node.total_ns)}), of which {outside[best] / node.total_ns:.0%} is outside of the program.",
+        where={**place(around), "calls": node.shown},
+        numbers={
+            "calls": node.calls,
+            "calls_of_caller": around.calls,
+            "total_ns": node.total_ns,
+            "outside_ns": outside[best],
+            "passed_ns": evidence.passed_ns,
+        },
+        look="report --tree",
+        ns=node.total_ns,
+    )
+
+
+LOOP_STEPS, LOOP_SHARE, LOOP_OFTEN, LOOP_MEAN_NS = 20, 0.1, 5, 5 * MS
+
+
+def blocked_loop(evidence: Evidence) -> Finding | None:
+    """Steps of an event loop that took 50 ms or more, a tenth of the time, in a loop of 20 steps or more. A step may be
+    long because a busy machine ran something else. So the longest waited, or is in a function whose calls take 5 ms or
+    more on average, or there are five of them.
+    """
+    steps = evidence.data.steps
+    if steps.count < LOOP_STEPS or steps.blocking_ns < LOOP_SHARE * evidence.passed_ns or not steps.longest:
+        return None
+    start, ns, thread = steps.longest[0]
+    where: dict[str, object] = {"thread": thread, "start_ns": start}
+    inside = ""
+    if evidence.look is not None:
+        function, leaf = _heaviest(evidence.look(start, start + ns), ns)
+        waited = leaf is not None and bool(waits(leaf))
+        if not waited and steps.blocking < LOOP_OFTEN and _mean_ns(evidence, function) < LOOP_MEAN_NS:
+            return None
+        if function is not None:
+            where |= place(function)
+            inside = f" in {function.shown}" + (f" ({plain_name(leaf.name)})" if leaf is not None else "")
+            evidence.explained.add(function.shown)
+    begin = min(each["start_ns"] for each in evidence.facts)
+    times = "once" if steps.blocking == 1 else f"{steps.blocking:,} times"
+    return Finding(
+        "blocked loop",
+        f"The event loop was blocked {times} for 50 ms or more, {duration(steps.blocking_ns)} in all "
+        f"({evidence.share(steps.blocking_ns)}); the longest step took {duration(ns)}{inside}.",
+        where=where,
+        numbers={
+            "steps": steps.count,
+            "blocking": steps.blocking,
+            "blocking_ns": steps.blocking_ns,
+            "longest_ns": ns,
+            "passed_ns": evidence.passed_ns,
+        },
+        look=f"report --tree --from {(start - begin) / 1e9:.6f}s --until {(start + ns - begin) / 1e9:.6f}s",
+        ns=steps.blocking_ns,
+    )
+
+
+def _mean_ns(evidence: Evidence, function: Node | None) -> float:
+    same = [node for node in evidence.places.nodes if function is not None and node.shown == function.shown]
+    return sum(node.total_ns for node in same) / (sum(node.calls for node in same) or 1)
+
+
+def _heaviest(root: Node, ns: int) -> tuple[Node | None, Node | None]:
+    """Down the calls that took half of the time: the last that is the user's own, and the function in C below it."""
+    from vestige.reading.libraries import OWN
+
+    own = leaf = None
+    at = root
+    while at.children:
+        at = max(at.children.values(), key=lambda child: child.total_ns)
+        if 2 * at.total_ns < ns:
+            break
+        if at.kind == NATIVE:
+            leaf = at
+        elif at.owner == OWN:
+            own, leaf = at, None
+    return own, leaf
+
+
+WAITING_SHARE, WAITING_NS = 0.5, 100 * MS
+
+
+def waiting(evidence: Evidence) -> Finding | None:
+    """No thread worked for half of the time, beside what other findings tell of."""
+    places = evidence.places
+    told = places.within(evidence.explained)
+    sums: dict[tuple[str, str], list[int]] = {}
+    nodes: dict[tuple[str, str], Node] = {}
+    explained = 0
+    for at, node in enumerate(places.nodes):
+        if not waits(node):
+            continue
+        if told[at] or places.importing[at]:
+            explained += node.total_ns
+            continue
+        caller = places.caller(at)
+        key = (caller.shown, node.name)
+        nodes[key] = caller
+        one = sums.setdefault(key, [0, 0])
+        one[0] += node.total_ns
+        one[1] += node.calls
+    idle = evidence.passed_ns - evidence.worked_ns - explained
+    if idle < max(WAITING_SHARE * evidence.passed_ns, WAITING_NS) or not sums:
+        return None
+    # Threads that wait for work wait for locks: something else is rather what they all wait for.
+    from vestige.reading.waits import waits_for
+
+    long_ones = [key for key in sums if sums[key][0] >= WAITING_SHARE * idle and waits_for(key[1]) != LOCK]
+    key = max(long_ones or sums, key=lambda one: sums[one][0])
+    caller, kind, (ns, calls) = nodes[key], waits_for(key[1]), sums[key]
+    return Finding(
+        "waiting",
+        f"No thread worked for {duration(idle)} ({evidence.share(idle)}): {caller.shown} waits in "
+        f"{plain_name(key[1])} ({KINDS.get(kind, kind)}), {plural(calls, 'call')}, {duration(ns)}.",
+        where={**place(caller), "waits_in": plain_name(key[1])},
+        numbers={
+            "idle_ns": idle,
+            "worked_ns": evidence.worked_ns,
+            "wait_ns": ns,
+            "calls": calls,
+            "passed_ns": evidence.passed_ns,
+        },
+        look="report --threads",
+        ns=idle,
+    )
+
+
+GC_SHARE, GC_NS = 0.1, 10 * MS
+
+
+def collections(evidence: Evidence) -> Finding | None:
+    data, places = evidence.data, evidence.places
+    if data.gc_ns < max(GC_SHARE * evidence.passed_ns, GC_NS):
+        return None
+    count = sum(sums[0] for sums in data.generations.values())
+    collected = sum(sums[3] for sums in data.generations.values())
+    began: dict[str, list[int]] = {}
+    nodes: dict[str, Node] = {}
+    for at, node in enumerate(places.nodes):
+        if node.kind == GC:
+            around = places.caller(at)
+            nodes[around.shown] = around
+            sums = began.setdefault(around.shown, [0, 0])
+            sums[0] += node.calls
+            sums[1] += node.total_ns
+    if not began:
+        return None
+    name, (times, ns) = max(began.items(), key=lambda item: item[1][1])
+    return Finding(
+        "garbage collection",
+        f"{plural(count, 'garbage collection')} took {duration(data.gc_ns)} ({evidence.share(data.gc_ns)}) and freed "
+        f"{plural(collected, 'object')}; {times:,} of them began in {name}, {duration(ns)}.",
+        where=place(nodes[name]),
+        numbers={
+            "collections": count,
+            "gc_ns": data.gc_ns,
+            "collected": collected,
+            "began_here": times,
+            "began_here_ns": ns,
+            "passed_ns": evidence.passed_ns,
+        },
+        look="report --gc",
+        ns=data.gc_ns,
+    )
+
+
+REPEATED_CALLS, REPEATED_SHARE = 100, 0.1
+
+
+def same_arguments(evidence: Evidence) -> Finding | None:
+    """The same arguments 100 times or more, a tenth of the time in the repetitions. Only where they were recorded."""
+    best = None
+    for name, shown, file, line, arguments, calls, ns in evidence.data.repeats:
+        saved = ns - ns // calls if calls else 0
+        if calls >= REPEATED_CALLS and saved >= REPEATED_SHARE * evidence.passed_ns and (not best or saved > best[0]):
+            best = saved, name, shown, file, line, arguments, calls, ns
+    if best is None:
+        return None
+    saved, _, shown, file, line, arguments, calls, ns = best
+    evidence.explained.add(shown)
+    return Finding(
+        "same arguments",
+        f"{shown} is called {calls:,} times with the same arguments, {arguments}: {duration(ns)} "
+        f"({evidence.share(ns)}); all but the first, {duration(saved)}, could be remembered.",
+        where={"function": shown, "file": file, "line": line},
+        numbers={
+            "calls": calls,
+            "arguments": arguments,
+            "total_ns": ns,
+            "repeated_ns": saved,
+            "passed_ns": evidence.passed_ns,
+        },
+        look="report --sort calls",
+        ns=saved,
+    )
+
+
+SHORT_CALLS, SHORT_NS, SHORT_SHARE = 100_000, 2_000, 0.2
+# What recording a call takes, about, in ns: see docs/how/performance.md.
+COSTS = {("turbo", PYTHON): 45, ("turbo", NATIVE): 28}
+COST_ELSE = 100
+
+
+def short_calls(evidence: Evidence) -> Finding | None:
+    """100,000 calls or more of one function, each shorter than 2 µs, a fifth of the time together with what recording
+    them took: half of that is counted in the caller.
+    """
+    places = evidence.places
+    sums: dict[str, list[int]] = {}
+    first: dict[str, int] = {}
+    for at, node in enumerate(places.nodes):
+        if node.kind not in (PYTHON, NATIVE) or waits(node):
+            continue
+        one = sums.setdefault(node.shown, [0, 0])
+        one[0] += node.calls
+        one[1] += node.self_ns + sum(child.total_ns for child in node.children.values() if child.shown != node.shown)
+        if node.shown not in first or node.calls > places.nodes[first[node.shown]].calls:
+            first[node.shown] = at
+    short = {
+        shown: ns
+        for shown, (calls, ns) in sums.items()
+        if calls >= SHORT_CALLS
+        and ns < SHORT_NS * calls
+        and ns + _cost(evidence, places.nodes[first[shown]], calls) >= SHORT_SHARE * evidence.passed_ns
+        and shown not in evidence.explained
+    }
+    if not short:
+        return None
+    shown = max(short, key=lambda one: short[one])
+    at = first[shown]
+    node, around = places.nodes[at], places.nodes[places.parents[at]] if places.parents[at] >= 0 else None
+    calls, ns = sums[shown]
+    cost = _cost(evidence, node, calls)
+    by = f", most of them from {around.shown}" if around is not None and around.shown != shown else ""
+    name = plain_name(node.name) if node.kind == NATIVE else shown
+    return Finding(
+        "short calls",
+        f"{name} is called {calls:,} times{by}, {duration(ns / calls)} each: {duration(ns)} ({evidence.share(ns)}). "
+        f"Recording the calls took about {duration(cost)} of the run, here and in what calls it.",
+        where={**place(node), "called_by": around.shown if around is not None else ""},
+        numbers={
+            "calls": calls,
+            "total_ns": ns,
+            "each_ns": round(ns / calls),
+            "recording_ns": cost,
+            "passed_ns": evidence.passed_ns,
+        },
+        look="report --sort calls",
+        ns=ns,
+    )
+
+
+def _cost(evidence: Evidence, node: Node, calls: int) -> int:
+    return COSTS.get((evidence.engine, node.kind), COST_ELSE) * calls
+
+
+GIL_SHARE = 0.1
+
+
+def gil(evidence: Evidence) -> Finding | None:
+    """Threads that waited for the GIL for a tenth of their time. Only where switches were recorded (--sched)."""
+    lasted = {thread: max(thread.last_ns - thread.first_ns, 1) for thread in evidence.data.threads}
+    waited = {
+        thread: thread.gil_ns for thread in lasted if thread.gil_ns and thread.gil_ns >= GIL_SHARE * lasted[thread]
+    }
+    if not waited:
+        return None
+    ns = sum(waited.values())
+    share = ns / sum(lasted[thread] for thread in waited)
+    held = max(evidence.gil_holders() if evidence.gil_holders else (), key=lambda holder: holder[2], default=None)
+    by = f", mostly held by {held[1]} in {held[0]}" if held is not None else ""
+    return Finding(
+        "GIL",
+        f"{plural(len(waited), 'thread')} waited {share:.0%} of the time for the GIL{by}.",
+        where={"thread": held[0], "function": held[1]} if held is not None else {},
+        numbers={"threads": len(waited), "gil_ns": ns, "held_ns": held[2] if held is not None else 0},
+        look="report --threads",
+        ns=ns / len(waited),
+    )
+
+
+ALONE_SHARE, ALONE_THREADS, ALONE_NS = 0.95, 2, 100 * MS
+
+
+def one_thread(evidence: Evidence) -> Finding | None:
+    """One thread did 95% of the work, beside two others or more, and there was work for half of the time."""
+    threads = evidence.data.threads
+    work = {thread: max(thread.self_ns - thread.waiting_ns, 0) for thread in threads}
+    whole = sum(work.values())
+    if len(threads) < ALONE_THREADS + 1 or whole < max(evidence.passed_ns / 2, ALONE_NS) or evidence.data.traces > 1:
+        return None
+    busy = max(threads, key=lambda thread: work[thread])
+    if work[busy] < ALONE_SHARE * whole:
+        return None
+    others = len(threads) - 1
+    return Finding(
+        "one thread",
+        f"{busy.name} did {work[busy] / whole:.0%} of the work, {duration(work[busy])}, most in {busy.top_shown}; the "
+        f"{others:,} other threads did {duration(whole - work[busy])} together.",
+        where={"thread": busy.name, "function": busy.top_shown},
+        numbers={
+            "worked_ns": work[busy],
+            "others_ns": whole - work[busy],
+            "other_threads": others,
+            "passed_ns": evidence.passed_ns,
+        },
+        look="report --threads",
+        ns=work[busy] / 2,
+    )
+
+
+CAUSES: tuple[Callable[[Evidence], Finding | None], ...] = (
+    lost_records,
+    slow_imports,
+    many_requests,
+    blocked_loop,
+    waiting,
+    gil,
+    collections,
+    same_arguments,
+    short_calls,
+    one_thread,
+)

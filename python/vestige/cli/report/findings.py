@@ -1,0 +1,153 @@
+"""Findings: at most five sentences that name a cause and a place, each with numbers that a user can check.
+
+A finding is made by a cause (causes.py) from the evidence below, which is read together with the rest of a report.
+None fires without its evidence: the thresholds stand beside each cause, and in docs/guides/findings.md. Used by the
+report after `vestige run`, so it imports little.
+"""
+
+from __future__ import annotations
+
+from vestige.reading.kinds import NATIVE
+from vestige.reading.libraries import OWN
+from vestige.reading.waits import waits_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from .data import Data, Node
+
+MOST = 5
+
+
+class Finding:
+    """`ns` is how much of the time it explains, by which findings are put in order."""
+
+    def __init__(
+        self, kind: str, text: str, *, where: dict[str, Any], numbers: dict[str, Any], look: str, ns: float
+    ) -> None:
+        self.kind = kind
+        self.text = text
+        self.where = where
+        self.numbers = numbers
+        self.look = look  # the words of a command that shows more, without the file
+        self.ns = ns
+
+    def as_json(self, files: Sequence[str]) -> dict[str, Any]:
+        from shlex import join
+
+        command, _, options = self.look.partition(" ")
+        return {
+            "kind": self.kind,
+            "text": self.text,
+            "where": self.where,
+            "numbers": self.numbers,
+            "next": f"vestige {command} {join(files)}{' ' * bool(options)}{options}",
+        }
+
+
+class Evidence:
+    """What causes look at. The tree has waits and folds imports."""
+
+    def __init__(
+        self,
+        data: Data,
+        facts: Sequence[dict[str, Any]],
+        engine: str = "",
+        look: Callable[[int, int], Node] | None = None,
+        gil_holders: Callable[[], Sequence[tuple[str, str, int]]] | None = None,
+    ) -> None:
+        self.data = data
+        self.facts = facts
+        self.engine = engine
+        self.look = look  # the tree of what was open or happened between two moments
+        self.gil_holders = gil_holders  # threads, what each was in for longest while others waited for the GIL, and ns
+        self.passed_ns = sum(each["end_ns"] - each["start_ns"] for each in facts) or 1
+        self.places = Places(data.tree)
+        self.explained: set[str] = set()  # functions whose waits another finding tells of
+
+    @property
+    def worked_ns(self) -> int:
+        """What threads did other than wait, added up."""
+        return sum(max(thread.self_ns - thread.waiting_ns, 0) for thread in self.data.threads)
+
+    def share(self, ns: float) -> str:
+        return f"{min(ns / self.passed_ns, 1):.0%}"
+
+
+class Places:
+    """Every place of a tree, parents first, with the nearest function of the user's own around it."""
+
+    def __init__(self, root: Node) -> None:
+        self.nodes: list[Node] = []
+        self.parents: list[int] = []  # -1: none
+        self.own: list[int] = []  # itself, or the nearest around it; -1: none
+        self.importing: list[bool] = []
+        work = [(child, -1) for child in reversed(list(root.children.values()))]
+        while work:
+            node, parent = work.pop()
+            mine = len(self.nodes)
+            self.nodes.append(node)
+            self.parents.append(parent)
+            is_own = node.owner == OWN and node.kind != NATIVE
+            self.own.append(mine if is_own else self.own[parent] if parent >= 0 else -1)
+            self.importing.append(bool(node.imports) or (parent >= 0 and self.importing[parent]))
+            work.extend((child, mine) for child in reversed(list(node.children.values())))
+
+    def caller(self, at: int) -> Node:
+        """The nearest function of the user's own around a call, else whatever is around it, else itself."""
+        parent = self.parents[at]
+        own = self.own[parent] if parent >= 0 else -1
+        return self.nodes[own if own >= 0 else parent if parent >= 0 else at]
+
+    def add_up(self, takes: Callable[[Node], int]) -> list[int]:
+        """For each place, the sum over it and all below."""
+        sums = [takes(node) for node in self.nodes]
+        for at in range(len(sums) - 1, -1, -1):
+            if self.parents[at] >= 0:
+                sums[self.parents[at]] += sums[at]
+        return sums
+
+    def within(self, functions: set[str]) -> list[bool]:
+        """For each place, whether it is one of these functions or inside of one."""
+        inside: list[bool] = []
+        for node, parent in zip(self.nodes, self.parents):
+            inside.append(node.shown in functions or (parent >= 0 and inside[parent]))
+        return inside
+
+
+def waits(node: Node) -> str:
+    return waits_for(node.name) if node.kind == NATIVE else ""
+
+
+def place(node: Node) -> dict[str, Any]:
+    return {"function": node.shown, "file": node.file, "line": node.line}
+
+
+def find(evidence: Evidence) -> list[Finding]:
+    """The most important first."""
+    from .causes import CAUSES
+
+    found = [finding for cause in CAUSES for finding in (cause(evidence),) if finding is not None]
+    return sorted(found, key=lambda finding: -finding.ns)[:MOST]
+
+
+def engine_of(trace: Any) -> str:
+    return str(trace.metadata().get("vestige.engine", "")).strip('"')
+
+
+def lines(findings: Sequence[Finding], width: int) -> list[str]:
+    """As people read them, folded where the screen ends."""
+    if not findings:
+        return ["no finding: nothing took the time that should not"]
+    shown = []
+    for finding in findings:
+        line = "•"
+        for word in finding.text.split():
+            if len(line) + 1 + len(word) > width and line.strip() not in ("•", ""):
+                shown.append(line)
+                line = " "
+            line += f" {word}"
+        shown.append(line)
+    return shown

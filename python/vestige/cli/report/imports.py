@@ -1,0 +1,136 @@
+"""Imports, from the tree of calls in which they are folded: modules by their time, what imported them first, and the
+slowest chain. Used by the report after `vestige run`, so it imports little.
+"""
+
+from __future__ import annotations
+
+from vestige.base.quantities import duration, plural
+from vestige.base.terminal import UNBOUNDED, Paint, fit, pad, width_of
+from vestige.reading.kinds import PYTHON
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TextIO
+
+    from .data import Node
+
+WORD = "import "
+MODULE_WIDTH = 36
+
+
+class Module:
+    """A module's sums; those without a name that one module imports are one."""
+
+    __slots__ = ("calls", "first_by", "name", "self_ns", "total_ns")
+
+    def __init__(self, name: str, first_by: str) -> None:
+        self.name = name
+        self.first_by = first_by
+        self.calls = self.self_ns = self.total_ns = 0
+
+    @property
+    def is_named(self) -> bool:
+        return not self.name.startswith("(")
+
+
+class Imports:
+    """All imports of a tree. `self_ns` of a module is without the modules that it imports, with what its code calls."""
+
+    def __init__(self, root: Node) -> None:
+        self.modules: dict[tuple[str, str], Module] = {}
+        self.total_ns = 0  # of imports that are in no other
+        self.chain: list[tuple[str, int]] = []
+        self.chain_by = ""  # what the chain begins in
+        self._slowest: dict[int, Node] = {}  # by id of an import's node: the slowest import inside
+        self._of_node: dict[int, Module] = {}
+        first: Node | None = None
+        work: list[tuple[Node, Node, Node | None, frozenset[str]]] = [
+            (child, root, None, frozenset()) for child in reversed(list(root.children.values()))
+        ]
+        while work:
+            node, above, outer, open_ = work.pop()
+            if node.imports:
+                self._add(node, above, outer, open_)
+                if outer is None and (first is None or node.total_ns > first.total_ns):
+                    first, self.chain_by = node, _shown(above)
+                outer, open_ = node, open_ | {node.imports}
+            # import_module() and the like import for others.
+            by = node if node.imports or (node.kind == PYTHON and node.library != "importlib") else above
+            work.extend((child, by, outer, open_) for child in reversed(list(node.children.values())))
+        while first is not None:
+            self.chain.append((_shown(first), first.total_ns))
+            first = self._slowest.get(id(first))
+
+    def _add(self, node: Node, above: Node, outer: Node | None, open_: frozenset[str]) -> None:
+        module = self._of(node, above)
+        module.calls += node.calls
+        module.self_ns += node.total_ns
+        if node.imports not in open_:
+            module.total_ns += node.total_ns
+        if outer is None:
+            self.total_ns += node.total_ns
+            return
+        self._of_node[id(outer)].self_ns -= node.total_ns
+        slowest = self._slowest.get(id(outer))
+        if slowest is None or node.total_ns > slowest.total_ns:
+            self._slowest[id(outer)] = node
+
+    def _of(self, node: Node, above: Node) -> Module:
+        name, by = _shown(node), _shown(above)
+        key = (name, by if name.startswith("(") else "")
+        module = self.modules.get(key)
+        if module is None:
+            module = self.modules[key] = Module(name, by)
+        self._of_node[id(node)] = module
+        return module
+
+    def sorted(self, by: str) -> list[Module]:
+        if by == "name":
+            return sorted(self.modules.values(), key=lambda module: module.name)
+        key = {"total": "total_ns", "calls": "calls"}.get(by, "self_ns")
+        return sorted(self.modules.values(), key=lambda module: (-getattr(module, key), module.name))
+
+
+def _shown(node: Node) -> str:
+    return node.imports.removeprefix(WORD) if node.imports else node.shown or "(no function)"
+
+
+def show_imports(imports: Imports, modules: Sequence[Module], whole_ns: int, rows: int, out: TextIO) -> None:
+    paint, width = Paint(out), width_of(out)
+    if not modules:
+        print("no import was recorded", file=out)
+        return
+    share = min(imports.total_ns / (whole_ns or 1), 1.0)
+    count = sum(module.calls for module in modules)
+    print(f"{plural(count, 'import')}, {duration(imports.total_ns)}, {share:.1%} of the time\n", file=out)
+    head = f"{'self':>8} {'total':>8} {'times':>6}  {'module':<{MODULE_WIDTH}} first imported by"
+    print(paint(head, "head"), file=out)
+    for module in modules[:rows]:
+        name = pad(fit(module.name, MODULE_WIDTH) if width < UNBOUNDED else module.name, MODULE_WIDTH)
+        by = fit(module.first_by, width - MODULE_WIDTH - 28)
+        figures = f"{duration(module.self_ns):>8} {duration(module.total_ns):>8} {module.calls:>6,}"
+        print(f"{figures}  {name} {paint(by, 'dim')}", file=out)
+    if len(modules) > rows:
+        print(paint(f"{'':>11} and {len(modules) - rows:,} more modules", "dim"), file=out)
+    print("\n" + paint(f"the slowest chain, begun by {imports.chain_by}", "head"), file=out)
+    for depth, (name, ns) in enumerate(imports.chain):
+        print(f"{duration(ns):>8}  {'  ' * min(depth, 20)}{name}", file=out)
+
+
+def as_tables(imports: Imports, modules: Sequence[Module]) -> dict[str, list[dict[str, Any]]]:
+    """For programs."""
+    return {
+        "imports": [
+            {
+                "module": module.name,
+                "named": module.is_named,
+                "times": module.calls,
+                "self_ns": module.self_ns,
+                "total_ns": module.total_ns,
+                "first_imported_by": module.first_by,
+            }
+            for module in modules
+        ],
+        "chain": [{"module": name, "total_ns": ns} for name, ns in imports.chain],
+    }

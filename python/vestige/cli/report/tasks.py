@@ -1,0 +1,221 @@
+"""`vestige report --tasks`: asyncio's tasks by their coroutine functions, and the steps that blocked an event loop."""
+
+from __future__ import annotations
+
+from vestige.base.quantities import chosen_time, duration, plural
+from vestige.base.terminal import Paint, cut, fit, width_of
+from vestige.reading.awaits import awaits
+from vestige.reading.labels import plain_name
+from vestige.reading.libraries import classify
+
+from .data import shown_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any, TextIO
+
+    from vestige._core import Trace
+    from vestige.base.terminal import Progress
+    from vestige.reading.inputs import Source
+    from vestige.reading.libraries import Function
+
+BLOCKED = "50ms"  # a step that takes longer keeps the other tasks waiting
+STACK_ROWS = 8  # of the calls that blocked the loop, in the text
+AWAITS_SHOWN = 4
+WRAPPERS = {"TaskGroup._run_wrapped_task"}  # of anyio, which names the task by what it wraps
+
+
+class Group:
+    """The tasks of a coroutine function."""
+
+    def __init__(self, function: Function, library: str, shown: str) -> None:
+        self.file, self.line = function[2], function[4]
+        self.shown = shown
+        self.library = library
+        self.tasks = self.steps = self.running_ns = self.awaiting_ns = self.longest_ns = self.open = self.raised = 0
+        self.latencies: list[int] = []  # of tasks that ended
+        self.awaits: dict[tuple[str, str], list[int]] = {}  # what for, in which function: count, ns
+
+    def add(self, task: Sequence[Any]) -> None:
+        *_, start_ns, end_ns, steps, running_ns, awaiting_ns, longest_ns, _, ended = task
+        self.tasks += 1
+        self.steps += steps
+        self.running_ns += running_ns
+        self.awaiting_ns += awaiting_ns
+        self.longest_ns = max(self.longest_ns, longest_ns)
+        self.open += ended == "open"
+        self.raised += ended == "raised"
+        if ended != "open":
+            self.latencies.append(end_ns - start_ns)
+
+    def latency(self, share: float) -> int | None:
+        """That of a task with so many others below it: 0.5 is the median."""
+        ranked = sorted(self.latencies)
+        return ranked[min(int(share * len(ranked)), len(ranked) - 1)] if ranked else None
+
+    def ranked_awaits(self) -> list[tuple[tuple[str, str], list[int]]]:
+        return sorted(self.awaits.items(), key=lambda item: (-item[1][1], item[0]))
+
+
+class Tasks:
+    """Those of all traces that are read."""
+
+    def __init__(self, blocked_ns: int) -> None:
+        self.blocked_ns = blocked_ns
+        self.groups: dict[str, Group] = {}
+        self.blocked: list[dict[str, Any]] = []
+
+    def add(
+        self,
+        source: Source,
+        trace: Trace,
+        left_out: Iterable[int],
+        only_threads: Sequence[int] | None,
+        progress: Progress,
+    ) -> None:
+        read = trace.tasks(blocked_ns=self.blocked_ns, progress=progress)
+        functions = trace.functions()
+        libraries = classify(functions, source.metadata)[1]
+        hidden = set(left_out)
+        groups: dict[int, Group] = {}  # of this trace, by the function's id
+        named: dict[int, tuple[str, Group]] = {}
+        for task in read["tasks"]:
+            number, thread, function, name = task[:4]
+            if function in hidden or (only_threads is not None and thread not in only_threads):
+                continue
+            group = groups[function] = self._group(functions[function], libraries[function], name)
+            named[number] = name, group
+            group.add(task)
+        for function, kind, waits, count, ns in read["awaits"]:
+            if function in groups:
+                inner = functions[waits]
+                key = awaits(kind, inner), inner[1] if inner else ""
+                sums = groups[function].awaits.setdefault(key, [0, 0])
+                sums[0] += count
+                sums[1] += ns
+        self._add_blocked(source, trace, functions, named, read["blocked"])
+
+    def _group(self, function: Function | None, library: str, name: str) -> Group:
+        function = function or (0, "?", "", "?", 0)
+        shown = name if function[1] in WRAPPERS and name else shown_name(function)
+        if shown not in self.groups:
+            self.groups[shown] = Group(function, library, shown)
+        return self.groups[shown]
+
+    def _add_blocked(
+        self,
+        source: Source,
+        trace: Trace,
+        functions: Sequence[Function | None],
+        named: dict[int, tuple[str, Group]],
+        rows: Iterable[tuple[Any, ...]],
+    ) -> None:
+        threads = {thread["number"]: thread["name"] or "(unnamed)" for thread in trace.threads()}
+        for number, thread, start_ns, ns, stack in rows:
+            if number not in named:
+                continue
+            name, group = named[number]
+            calls = [(functions[function] or (0, "?", "", "?", 0), took) for function, took in stack]
+            self.blocked.append(
+                {
+                    "task": name,
+                    "function": group.shown,
+                    "pid": source.facts["pid"],
+                    "thread": threads.get(thread, "?"),
+                    "start_ns": start_ns,
+                    "time_ns": ns,
+                    "stack": [{"function": shown_name(call), "time_ns": took} for call, took in calls],
+                }
+            )
+        self.blocked.sort(key=lambda step: -step["time_ns"])
+
+    def in_order(self, by: str | None) -> list[Group]:
+        if by == "name":
+            return sorted(self.groups.values(), key=lambda group: group.shown)
+        if by == "calls":
+            return sorted(self.groups.values(), key=lambda group: (-group.tasks, group.shown))
+        if by == "total":
+            return sorted(self.groups.values(), key=lambda group: (-sum(group.latencies), group.shown))
+        return sorted(self.groups.values(), key=lambda group: (-group.running_ns, group.shown))
+
+
+# ---- for programs --------------------------------------------------------------
+
+COLUMNS = [
+    "function", "file", "line", "library", "tasks", "open", "raised", "steps", "running_ns", "awaiting_ns",
+    "latency_median_ns", "latency_p99_ns", "longest_step_ns", "awaits",
+]  # fmt: skip
+
+
+def as_rows(tasks: Tasks, by: str | None, csv: bool) -> dict[str, list[dict[str, Any]]]:
+    rows = []
+    for group in tasks.in_order(by):
+        waited: Any = [
+            {"for": what, "in": function, "count": count, "time_ns": ns}
+            for (what, function), (count, ns) in group.ranked_awaits()
+        ]
+        if csv:
+            waited = " ".join(f"{each['for']}:{each['time_ns']}" for each in waited)
+        values = (
+            group.shown, group.file, group.line, group.library, group.tasks, group.open, group.raised, group.steps,
+            group.running_ns, group.awaiting_ns, group.latency(0.5), group.latency(0.99), group.longest_ns, waited,
+        )  # fmt: skip
+        rows.append(dict(zip(COLUMNS, values)))
+    return {"tasks": rows, "blocked": tasks.blocked}
+
+
+# ---- for people ----------------------------------------------------------------
+
+
+def show_tasks(tasks: Tasks, by: str | None, start_ns: int, rows: int, out: TextIO) -> None:
+    paint, width = Paint(out), width_of(out)
+    groups = tasks.in_order(by)
+    if not groups:
+        print("no task of asyncio was recorded", file=out)
+        return
+    head = f"{'tasks':>8} {'running':>8} {'awaiting':>8} {'median':>8} {'99%':>8} {'longest':>8}"
+    print("median and 99%: from a task's first step to its end; longest: of one step", file=out)
+    print(paint(f"{head}  coroutine function", "head"), file=out)
+    for group in groups[:rows]:
+        times = (group.running_ns, group.awaiting_ns, group.latency(0.5), group.latency(0.99), group.longest_ns)
+        figures = " ".join(f"{'-' if ns is None else duration(ns):>8}" for ns in times)
+        name = paint(fit(group.shown, width - len(head) - 2), "dim" if group.library else None)
+        print(f"{group.tasks:>8,} {figures}  {name}", file=out)
+        waited = _awaits(group)
+        if waited:
+            print(" " * 10 + paint(cut(f"awaiting {waited}", width - 10), "dim"), file=out)
+    if len(groups) > rows:
+        print(paint(f"{'':>8} and {len(groups) - rows:,} more functions", "dim"), file=out)
+    _show_blocked(tasks, start_ns, rows, out)
+
+
+def _awaits(group: Group) -> str:
+    """`queue 39.4 ms (Queue.get), sleep 71.7 us (sleep)`"""
+    ranked = group.ranked_awaits()
+    parts = [
+        f"{what} {duration(ns)}" + (f" ({name})" if name and not group.shown.endswith(f": {name}") else "")
+        for (what, name), (_, ns) in ranked[:AWAITS_SHOWN]
+    ]
+    more = f", {len(ranked) - AWAITS_SHOWN:,} more" if len(ranked) > AWAITS_SHOWN else ""
+    return ", ".join(parts) + more
+
+
+def _show_blocked(tasks: Tasks, start_ns: int, rows: int, out: TextIO) -> None:
+    paint, width = Paint(out), width_of(out)
+    least = chosen_time(tasks.blocked_ns)
+    if not tasks.blocked:
+        print(f"\nno step took {least} or more", file=out)
+        return
+    count = plural(len(tasks.blocked), "step")
+    print("\n" + paint(f"{count} blocked the event loop for {least} or more", "head"), file=out)
+    for step in tasks.blocked[:rows]:
+        which = f"{step['task']}, {step['function']}" if step["task"] else step["function"]
+        head = f"{duration(step['time_ns']):>9} after {duration(step['start_ns'] - start_ns)} in "
+        print(f"{paint(head, 'hot')}{fit(which, width - len(head))}", file=out)
+        for number, call in enumerate(step["stack"][-STACK_ROWS:]):
+            name = plain_name(call["function"])
+            indent = " " * (10 + 2 * number)
+            print(indent + cut(f"{duration(call['time_ns'])} {name}", width - len(indent)), file=out)
+    if len(tasks.blocked) > rows:
+        print(paint(f"{'':>9} and {len(tasks.blocked) - rows:,} more steps", "dim"), file=out)

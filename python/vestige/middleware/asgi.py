@@ -1,0 +1,94 @@
+"""Requests of ASGI applications as spans.
+
+A span lasts as long as the application handles the request, with what it does after the response, such as background
+tasks. Requests take turns on one thread: once a request waited for something, its span is one beside the stack, with
+its true times. A request that never waited is on the stack, with its calls in it. Runs in event loops' threads.
+"""
+
+from __future__ import annotations
+
+from .demand import SECRET_HEADER, TRACE_HEADER
+from .requests import Middleware
+from .routes import asgi_route
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import timedelta
+    from os import PathLike
+    from typing import Any
+
+    from .requests import Request
+
+
+class ASGIMiddleware(Middleware):
+    """`app.add_middleware(ASGIMiddleware)` or `app = ASGIMiddleware(app)`: each request of an ASGI application becomes
+    a span `GET /orders/{id}` with its status, each web socket a span `WEBSOCKET /chat/{room}`.
+
+    route         a function of the request (WSGI's environ, ASGI's scope, aiohttp's Request) that gives its route, such
+                  as `/orders/{id}`, or None. Default: the router of Django, Flask, FastAPI, Starlette or aiohttp says
+    secret        allows traces of single requests: `?vestige=1` in the URL and this text in the header
+                  X-Vestige-Secret. At least 16 characters; None turns them off
+    folder        where these traces are written; it is made for this user alone
+    every         the least time between two of them, in each process: "10s", seconds or a timedelta
+    max_traces    how many each process writes at most
+    max_size      the most that one of them takes; of a longer one the end is kept
+
+    Messages are passed on as they are: only the response to a request for its own trace has one header more,
+    X-Vestige-Trace.
+    """
+
+    def __init__(
+        self,
+        app: Callable[..., Any],
+        *,
+        route: Callable[[dict[str, Any]], str | None] | None = None,
+        secret: str | None = None,
+        folder: str | PathLike[str] = "vestige-traces",
+        every: str | float | timedelta = "10s",
+        max_traces: int = 100,
+        max_size: str | int = "256M",
+    ) -> None:
+        super().__init__(
+            route=route, secret=secret, folder=folder, every=every, max_traces=max_traces, max_size=max_size
+        )
+        self.app = app
+
+    async def __call__(self, scope: dict[str, Any], receive: Callable[..., Any], send: Callable[..., Any]) -> None:
+        query = scope.get("query_string", b"")
+        if scope["type"] not in ("http", "websocket") or self._is_idle(query):
+            await self.app(scope, receive, send)
+            return
+        method = scope.get("method", "") if scope["type"] == "http" else "WEBSOCKET"
+        request = self._begin(
+            self._name(method, scope, self._find_route), scope.get("path", ""), query, _secret_of(scope)
+        )
+        try:
+            await self.app(scope, receive, _noting(request, send))
+        except BaseException as error:
+            request.fail(error)
+            raise
+        finally:
+            request.end()
+
+    def _find_route(self, scope: dict[str, Any]) -> str | None:
+        return asgi_route(self.app, scope)
+
+
+def _secret_of(scope: dict[str, Any]) -> bytes | None:
+    wanted = SECRET_HEADER.lower().encode()
+    return next((value for name, value in scope.get("headers", ()) if name == wanted), None)
+
+
+def _noting(request: Request, send: Callable[..., Any]) -> Callable[..., Any]:
+    """send() that notes the status, and adds the header where it is due."""
+
+    async def note_and_send(message: dict[str, Any]) -> None:
+        if message.get("type") == "http.response.start":
+            request.status = message.get("status")
+            if request.header is not None:
+                header = (TRACE_HEADER.lower().encode(), request.header.encode())
+                message = {**message, "headers": [*message.get("headers", ()), header]}
+        await send(message)
+
+    return note_and_send

@@ -1,0 +1,130 @@
+"""Requests of WSGI applications as spans.
+
+The span of a response whose length is known lasts as long as the call of the application. It is on its thread's stack,
+with the calls of the request in it. Any other body is made while it is sent: its span lasts until the server closes it.
+Our own frames are not recorded, so that such a span is on the stack too where a server calls the application and closes
+the body in one function. Any thread.
+"""
+
+from __future__ import annotations
+
+from vestige._core import recording
+
+from .demand import TRACE_HEADER
+from .requests import Middleware, Request
+from .routes import wsgi_route
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import timedelta
+    from os import PathLike
+    from typing import Any
+
+
+class WSGIMiddleware(Middleware):
+    """`app = WSGIMiddleware(app)`: each request of a WSGI application becomes a span `GET /orders/{id}` with a status.
+
+    The arguments are those of ASGIMiddleware. The application gets what the server gave, and the server what the
+    application gave: only the response to a request for its own trace has one header more, X-Vestige-Trace.
+    """
+
+    def __init__(
+        self,
+        app: Callable[..., Any],
+        *,
+        route: Callable[[dict[str, Any]], str | None] | None = None,
+        secret: str | None = None,
+        folder: str | PathLike[str] = "vestige-traces",
+        every: str | float | timedelta = "10s",
+        max_traces: int = 100,
+        max_size: str | int = "256M",
+    ) -> None:
+        super().__init__(
+            route=route, secret=secret, folder=folder, every=every, max_traces=max_traces, max_size=max_size
+        )
+        self.app = app
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
+        query = environ.get("QUERY_STRING", "")
+        if not recording() if self._demand is None else self._is_idle(query):
+            return self.app(environ, start_response)
+        request = self._begin(
+            self._name(environ.get("REQUEST_METHOD", ""), environ, self._find_route),
+            environ.get("PATH_INFO", ""),
+            query,
+            environ.get("HTTP_X_VESTIGE_SECRET"),
+        )
+        try:
+            body = self.app(environ, _noting(request, start_response))
+        except BaseException as error:
+            request.fail(error)
+            request.end()
+            raise
+        if request.has_length or _is_whole(body, environ):
+            request.end()
+            return body
+        return Body(body, request)
+
+    def _find_route(self, environ: dict[str, Any]) -> str | None:
+        return wsgi_route(self.app, environ)
+
+
+def _noting(request: Request, start_response: Callable[..., Any]) -> Callable[..., Any]:
+    """start_response() that notes the status, and adds the header where it is due."""
+
+    def start(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
+        try:
+            request.status = int(status[:3])
+            request.has_length = any(name.lower() == "content-length" for name, _ in headers)
+            if request.header is not None:
+                headers = [*headers, (TRACE_HEADER, request.header)]
+        except Exception:  # what is no status, or no list of headers, is between the application and the server
+            pass
+        return start_response(status, headers, *exc_info)
+
+    return start
+
+
+def _is_whole(body: Any, environ: dict[str, Any]) -> bool:
+    """Whether the body is there already, or must reach the server as it is: servers look at its length, and send a
+    file's bytes by themselves."""
+    wrapper = environ.get("wsgi.file_wrapper")
+    is_file = isinstance(wrapper, type) and isinstance(body, wrapper)
+    return is_file or hasattr(body, "__len__") or getattr(body, "streaming", None) is False  # the last is Django's
+
+
+class Body:
+    """The body of a response, whose request ends when the server closes it."""
+
+    __slots__ = ("_body", "_iterator", "_request")
+
+    def __init__(self, body: Any, request: Request) -> None:
+        self._body = body
+        self._iterator: Iterator[bytes] | None = None
+        self._request = request
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        try:
+            if self._iterator is None:
+                self._iterator = iter(self._body)
+            return next(self._iterator)
+        except StopIteration:
+            raise
+        except BaseException as error:
+            self._request.fail(error)
+            raise
+
+    def close(self) -> None:
+        try:
+            close = getattr(self._body, "close", None)
+            if close is not None:
+                close()
+        finally:
+            self._request.end()
+
+    def __del__(self) -> None:
+        self._request.end()  # the server did not close it

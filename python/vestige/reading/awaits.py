@@ -1,0 +1,50 @@
+"""What a task waits for, by the function that waits and the kind of object that it waits for.
+
+The innermost function that waits says most: Queue.get waits for a queue, whatever future it has made for that. Where it
+is none of these, the object says whether another task is awaited, or a future that somebody will fill.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .libraries import Function
+
+SLEEP, QUEUE, LOCK, SOCKET, CHILD, TASK, FUTURE, TURN = (
+    "sleep", "queue", "lock", "socket", "child", "task", "future", "turn"
+)  # fmt: skip
+
+NOTHING, A_FUTURE, A_TASK, GATHER, OTHER = range(5)  # as traces have it: vst_task_awaits in <vestige/tasks.h>
+_OBJECTS = {NOTHING: TURN, A_FUTURE: FUTURE, A_TASK: TASK, GATHER: TASK, OTHER: FUTURE}
+
+_FILES = {
+    "asyncio/queues.py": QUEUE,
+    "asyncio/locks.py": LOCK,
+    "asyncio/streams.py": SOCKET,
+    "asyncio/selector_events.py": SOCKET,
+    "asyncio/proactor_events.py": SOCKET,
+    "asyncio/sslproto.py": SOCKET,
+    "asyncio/subprocess.py": CHILD,
+    "asyncio/base_subprocess.py": CHILD,
+    "asyncio/taskgroups.py": TASK,
+    "streams/memory.py": QUEUE,  # of anyio
+}
+_FUNCTIONS = {
+    ("asyncio/tasks.py", "sleep"): SLEEP,
+    ("asyncio/tasks.py", "__sleep0"): SLEEP,
+    ("asyncio/tasks.py", "_wait"): TASK,
+    ("asyncio/tasks.py", "wait_for"): TASK,
+    ("asyncio/base_events.py", "sock_sendfile"): SOCKET,
+    ("asyncio/base_events.py", "BaseEventLoop.getaddrinfo"): SOCKET,
+    ("asyncio/base_events.py", "BaseEventLoop.sock_sendfile"): SOCKET,
+}
+
+
+def awaits(kind: int, function: Function | None) -> str:
+    """`queue`, `sleep` …; function is the innermost that waits."""
+    if function is not None:
+        file, name = "/".join(function[2].split("/")[-2:]), function[1]
+        found = _FUNCTIONS.get((file, name)) or _FILES.get(file)
+        if found:
+            return found
+    return _OBJECTS.get(kind, FUTURE)

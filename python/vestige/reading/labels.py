@@ -1,0 +1,42 @@
+"""Names of functions where there is no room for their file and line: those that many functions share get what tells
+them apart. Reports use this inside programs that are ending, so it imports little.
+"""
+
+from __future__ import annotations
+
+from .kinds import NATIVE, PYTHON
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vestige._core import Trace
+
+    from .libraries import Function
+
+MODULE_CODE = "<module>"
+SHARED = ("<lambda>", "<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")  # by as many as there are lines
+BARE = "forward"  # of every module of a framework, where the trace has no class with it
+IMPORTS_CODE = 1  # the lowest bits of what Trace.import_name() takes
+
+
+def plain_name(name: str) -> str:
+    """`acquire` of `<built-in method acquire of _thread.lock object>`"""
+    words = name.split(" ", 3)
+    return words[2].rstrip(">") if name.startswith("<built-in ") and len(words) > 2 else name
+
+
+def telling_name(trace: Trace, number: int, function: Function) -> str:
+    """`<module> pandas.core.frame`, `<lambda> app.py:12`, `forward net.py:7`; else the function's name."""
+    kind, name, _, file, line = function
+    if kind != PYTHON:
+        return name
+    if name == MODULE_CODE:
+        module = trace.import_name(number << 3 | IMPORTS_CODE).removeprefix("import ")
+        return f"{name} {module or file}"
+    if name == BARE or name.rpartition(".")[2] in SHARED:
+        return f"{name} {file.rpartition('/')[2]}:{line}"
+    return name
+
+
+def short_name(trace: Trace, number: int, function: Function) -> str:
+    """The same, and only `acquire` of functions in C."""
+    return plain_name(function[1]) if function[0] == NATIVE else telling_name(trace, number, function)

@@ -1,0 +1,203 @@
+"""kineto_results: what a profile of torch's holds when it has stopped, read from the recording.
+
+torch has these classes in C++. Programs call their methods; torch's own Python modules (_memory_profiler,
+_pattern_matcher, _utils, _chrome_trace_export) build on them.
+"""
+
+from __future__ import annotations
+
+from .adapter import allocated_before, tell
+from .events import END, HALVES, SERIAL, START, WORDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .events import FunctionEvent, Store
+    from .recorder import Recorder
+    from .results import Results
+    from .tree import Tree
+
+_numbers = 0  # given to events of this process so far, so that no two results have a correlation id in common
+
+
+class KinetoResults:
+    """One cycle of a recording. Nothing is read before it is asked for."""
+
+    def __init__(self, recorder: Recorder, first_window: int, started_ns: int) -> None:
+        self._recorder = recorder
+        self._session = recorder._session
+        self._notes = recorder.notes
+        self._allocated_before = allocated_before()
+        self._before = -1  # correlation ids that earlier results have
+        self._tree: Tree | None = None
+        self._first_window = first_window
+        self._started_ns = started_ns
+        self._stopped_ns = recorder._stopped_ns
+        self._results: Results | None = None
+        self._events: list[KinetoEvent] | None = None
+
+    @property
+    def results(self) -> Results:
+        if self._results is None:
+            self._results = self.read(self._first_window)
+        return self._results
+
+    def read(self, first_window: int) -> Results:
+        """The cycles from this window on, up to the end of this one."""
+        return self._recorder.results(self._session, first_window, self._started_ns, self._stopped_ns)
+
+    def events(self) -> list[KinetoEvent]:
+        """All that was recorded, in order of time."""
+        if self._events is None:
+            store = self.results.store
+            before = self._ids_before(store)
+            self._events = [KinetoEvent(event, store, before) for event in store.events]
+        return self._events
+
+    def _ids_before(self, store: Store) -> int:
+        global _numbers
+        if self._before < 0:
+            self._before = _numbers
+            _numbers += max(store.halves[SERIAL::HALVES], default=0)
+        return self._before
+
+    def experimental_event_tree(self) -> list[Any]:
+        """The outermost events, each with those inside of it."""
+        if self._tree is None:
+            from .tree import Tree
+
+            results = self.results
+            store = results.tree_store()
+            self._tree = Tree(
+                store,
+                results.trace.functions(),
+                self._notes,
+                before=self._allocated_before,
+                earlier_ids=self._ids_before(store),
+                all_natives=self._session.engine != "turbo",
+                numbered=self._recorder.profile_memory and self._recorder.record_shapes,
+            )
+        return self._tree.roots
+
+    trace_activities = events
+
+    def trace_start_ns(self) -> int:
+        """When the recording began, by the clock of the system."""
+        return self.results.store.base_ns
+
+    def save(self, path: str) -> None:
+        """Writes Chrome JSON, gzipped if the name ends in .gz. As in torch, a plain file that cannot be written does
+        not end the program."""
+        try:
+            self.results.export(path)
+        except OSError as error:
+            if path.endswith(".gz"):
+                raise
+            tell(f"{path}: the trace is not written: {error.strerror or error}")
+
+
+class KinetoEvent:
+    """One event, with the methods of torch's _KinetoEvent and _ITraceActivity."""
+
+    __slots__ = ("_before", "_event", "_store")
+
+    def __init__(self, event: FunctionEvent, store: Store, before: int) -> None:
+        self._event = event
+        self._store = store
+        self._before = before  # correlation ids that earlier results have
+
+    def name(self) -> str:
+        name: str = self._store.definition(self._event._row)[1]
+        return name
+
+    def start_ns(self) -> int:
+        return self._store.words[self._event._row * WORDS + START]
+
+    def end_ns(self) -> int:
+        return self._store.words[self._event._row * WORDS + END]
+
+    def duration_ns(self) -> int:
+        return self.end_ns() - self.start_ns()
+
+    def correlation_id(self) -> int:
+        event = self._event
+        return 0 if event.is_python_function or not event.id else event.id + self._before
+
+    def external_id(self) -> int:
+        return self.correlation_id()
+
+    def nbytes(self) -> int:
+        return self._event.cpu_memory_usage  # type: ignore[no-any-return]
+
+    def metadata_json(self) -> str:
+        return self._store.args_text(self._event._row)
+
+    def extra_meta(self) -> dict[str, str]:
+        return {}
+
+    def typed_metadata(self) -> dict[str, Any]:
+        return {}
+
+    def is_hidden_event(self) -> bool:
+        return False
+
+    def cuda_elapsed_us(self) -> int:
+        return -1
+
+    def privateuse1_elapsed_us(self) -> int:
+        return -1
+
+    def linked_activity(self) -> None:
+        return None
+
+    def device_id(self) -> int:
+        return self._store.pid
+
+    def __repr__(self) -> str:
+        return f"<{self._event.activity_type} {self.name()}>"
+
+
+def _field(name: str) -> Any:
+    def get(self: KinetoEvent) -> Any:
+        return getattr(self._event, name)
+
+    get.__name__ = name
+    return get
+
+
+for _method, _name in {
+    "activity_type": "activity_type",
+    "concrete_inputs": "concrete_inputs",
+    "device_index": "device_index",
+    "device_resource_id": "device_resource_id",
+    "device_type": "device_type",
+    "dtypes": "input_dtypes",
+    "end_thread_id": "thread",
+    "flops": "flops",
+    "flow_id": "flow_id",
+    "flow_start": "flow_start",
+    "flow_type": "flow_type",
+    "fwd_thread_id": "fwd_thread",
+    "is_async": "is_async",
+    "is_python_function": "is_python_function",
+    "is_user_annotation": "is_user_annotation",
+    "kwinputs": "kwinputs",
+    "linked_correlation_id": "linked_correlation_id",
+    "overload_name": "overload_name",
+    "python_id": "python_id",
+    "python_module_id": "python_module_id",
+    "python_parent_id": "python_parent_id",
+    "resource_id": "device_resource_id",
+    "scope": "scope",
+    "sequence_nr": "sequence_nr",
+    "shapes": "input_shapes",
+    "stack": "stack",
+    "start_thread_id": "thread",
+    "structured_input_shapes": "structured_input_shapes",
+    "structured_input_strides": "structured_input_strides",
+}.items():
+    setattr(KinetoEvent, _method, _field(_name))
+KinetoEvent.timestamp = KinetoEvent.start_ns  # type: ignore[attr-defined]
+KinetoEvent.duration = KinetoEvent.duration_ns  # type: ignore[attr-defined]
+KinetoEvent.type = KinetoEvent.activity_type  # type: ignore[attr-defined]

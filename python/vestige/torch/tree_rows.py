@@ -1,0 +1,54 @@
+"""Which event another one is in, by torch's rule: what runs on the thread when it begins.
+
+The extension knows the parent of each row, but for annotations that end later than what they began in: those are beside
+the stack and have none. A thread that has one is gone through by time.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from .events import ASYNC, END, FLAGS, HALVES, PARENT, START, THREAD, WORDS, Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def parent_rows(store: Store) -> list[int]:
+    """The row that each row is in; -1: none."""
+    halves = store.halves
+    parents = halves[PARENT::HALVES].tolist()
+    threads = {halves[row * HALVES + THREAD] for row in range(store.count) if halves[row * HALVES + FLAGS] & ASYNC}
+    for thread in threads:
+        rows = [row for row in range(store.count) if halves[row * HALVES + THREAD] == thread]
+        for row, parent in _by_time(store, rows).items():
+            parents[row] = parent
+    return parents
+
+
+def _by_time(store: Store, rows: Iterable[int]) -> dict[int, int]:
+    parents: dict[int, int] = {}
+    ended: set[int] = set()
+    ends: list[tuple[int, int]] = []  # of what is open: when, and which
+    top = -1
+    for row in rows:
+        start, end = store.words[row * WORDS + START], store.words[row * WORDS + END]
+        while ends and ends[0][0] < start:
+            top = _end(heappop(ends)[1], top, parents, ended)
+        parents[row] = top
+        if end > start:
+            top = row
+            heappush(ends, (end, row))
+    return parents
+
+
+def _end(row: int, top: int, parents: dict[int, int], ended: set[int]) -> int:
+    """What is on top after this row has ended, and all that is on it with it."""
+    if row in ended:
+        return top
+    while top != row:
+        ended.add(top)
+        top = parents[top]
+    ended.add(row)
+    return parents[row]
