@@ -19,7 +19,8 @@
 namespace vestige_torch
 {
 
-enum { LIST_MAX = 30 }; /* items of a list of which torch shows the values */
+/* Items of a list of which torch shows the values. */
+enum { LIST_MAX = VST_TENSORS_SHOWN_MAX };
 
 class facts
 {
@@ -216,14 +217,6 @@ static inline unsigned number_tag(const c10::IValue &value)
                               : VST_FACT_END;
 }
 
-static inline bool is_of_texts(const c10::IValue &list)
-{
-    for (const auto &item : list.toListRef())
-        if (!item.isString())
-            return false;
-    return !list.toListRef().empty();
-}
-
 static inline void put_list(facts &out, const c10::IValue &value)
 {
     auto items = value.toListRef();
@@ -246,11 +239,12 @@ static inline void put_list(facts &out, const c10::IValue &value)
         put_number(out, item);
 }
 
-static inline void put_tensors(facts &out, const c10::IValue &value)
+static inline void put_tensors(facts &out, const c10::IValue &value,
+                               bool long_lists)
 {
     auto items = value.toListRef();
 
-    if (items.size() > LIST_MAX) {
+    if (items.size() > LIST_MAX && !long_lists) {
         out.byte(VST_FACT_TENSORS_LONG);
         return;
     }
@@ -260,9 +254,20 @@ static inline void put_tensors(facts &out, const c10::IValue &value)
         put_tensor(out, item.toTensor());
 }
 
-/* An input that is no tensor. Asking a list for its type takes long; its first
- * item tells most of the time. */
-static inline void put_other(facts &out, const c10::IValue &value)
+/* Asking a list for its type takes long; its first item tells most of the time.
+ */
+static inline bool is_tensor_list(const c10::IValue &value)
+{
+    if (!value.isList())
+        return false;
+    auto items = value.toListRef();
+    return (items.empty() || !number_tag(items[0])) && value.isTensorList();
+}
+
+/* An input that is no tensor. long_lists: lists of tensors are written whole.
+ */
+static inline void put_other(facts &out, const c10::IValue &value,
+                             bool long_lists)
 {
     if (value.isNone()) {
         out.byte(VST_FACT_OTHER);
@@ -273,47 +278,20 @@ static inline void put_other(facts &out, const c10::IValue &value)
         put_as_text(out, VST_FACT_TEXT, value);
     } else if (!value.isList()) {
         out.byte(VST_FACT_OTHER);
+    } else if (is_tensor_list(value)) {
+        put_tensors(out, value, long_lists);
     } else {
-        auto items = value.toListRef();
-        bool numbers = !items.empty() && number_tag(items[0]);
-        if (!numbers && value.isTensorList())
-            put_tensors(out, value);
-        else
-            put_list(out, value);
+        put_list(out, value);
     }
 }
 
-static inline void put_input(facts &out, const c10::IValue &value)
+static inline void put_input(facts &out, const c10::IValue &value,
+                             bool long_lists)
 {
     if (value.isTensor())
         put_tensor(out, value.toTensor());
     else
-        put_other(out, value);
-}
-
-static inline void put_named(facts &out, const at::RecordFunction &fn)
-{
-    for (const auto &[name, value] : fn.kwinputs()) {
-        unsigned tag = number_tag(value);
-        bool texts = value.isList() && is_of_texts(value);
-
-        if (!tag && !value.isString() && !texts)
-            continue;
-        out.byte(VST_FACT_NAMED);
-        out.text(name.data(), name.size());
-        if (texts) {
-            out.byte(VST_FACT_TEXTS);
-            out.count(value.toListRef().size());
-            for (const auto &item : value.toListRef())
-                out.text(item.toStringRef().data(), item.toStringRef().size());
-            continue;
-        }
-        out.byte(tag ? tag : static_cast<unsigned>(VST_FACT_TEXT));
-        if (tag)
-            put_number(out, value);
-        else
-            out.text(value.toStringRef().data(), value.toStringRef().size());
-    }
+        put_other(out, value, long_lists);
 }
 
 /* Counted by torch itself, from the inputs. */

@@ -19,9 +19,11 @@
 #include "far_ends.h"
 #include "graph_values.h"
 #include "inputs.h"
+#include "keywords.h"
 #include "operator_names.h"
 #include "profiler_stand_in.h"
 #include "storages.h"
+#include "tensors.h"
 #include "thread_state.h"
 
 namespace vestige_torch
@@ -35,18 +37,21 @@ enum {
     WANTS_IDS = 16,
     WANTS_MODULES = 32,
     WANTS_STORAGES = 64, /* with WANTS_SHAPES */
-    MODULES_MAX = 1000,  /* bytes */
+    /* In torch's place, with WANTS_SHAPES: where tensors lie. */
+    WANTS_TENSORS = 128,
+    MODULES_MAX = 1000, /* bytes */
     /* Keeps clear of the instances of Python's annotations. */
     FIRST_INSTANCE = 0x80000000u
 };
 
-/* What every operator reads, in one cache line. start and stop write it; the
- * observer reads it relaxed. With an old value it records into a recording that
- * still accepts it, or finds that there is none. */
+/* What every operator reads, in one cache line. start and stop write it, the
+ * generation last (release), which the observer reads first (acquire). With an
+ * old value it records into a recording that still accepts it, or finds that
+ * there is none. */
 struct alignas(64) settings {
     std::atomic<uint64_t> generation{0}; /* names the recording, 0: none */
     std::atomic<bool> plain{false};      /* nothing but times is wanted */
-    bool reads_tsc = false;
+    bool reads_counter = false;
     unsigned wants = 0;
     const uint64_t *epoch = nullptr;
     const vst_api *api = nullptr;
@@ -65,25 +70,34 @@ struct wanted_storages {
     input_roles roles;
 };
 
-static inline void put_inputs(facts &out, const at::RecordFunction &fn,
+/* Returns whether lists of tensors are whole. */
+static inline bool put_inputs(facts &out, const at::RecordFunction &fn,
                               const name_facts &what, wanted_storages *also)
 {
     unsigned char *before = out.mark();
+    bool long_lists = now_set.wants & WANTS_TENSORS;
     size_t i = 0;
 
     for (const auto &value : fn.inputs()) {
         if (also)
             also->found.add(value, also->roles.of(i++));
-        put_input(out, value);
+        put_input(out, value, long_lists);
+    }
+    if (out.full() && long_lists) {
+        long_lists = false;
+        out.go_back(before);
+        for (const auto &value : fn.inputs())
+            put_input(out, value, false);
     }
     /* torch copies named inputs for this call; autograd's operators have none.
      */
     if (!(what.flags & NAME_HAS_SCHEMA) && fn.seqNr() < 0)
-        put_named(out, fn);
+        put_named(out, fn, now_set.wants & WANTS_TENSORS);
     if (out.full()) {
         out.go_back(before);
         out.byte(VST_FACT_TOO_LONG);
     }
+    return long_lists;
 }
 
 /* TorchScript knows to which modules its code belongs. */
@@ -112,8 +126,10 @@ static inline uint32_t tell(thread_state *state, const at::RecordFunction &fn,
               VST_ESCAPE_WORDS_MAX - VST_OPERATOR_HEAD_WORDS - 160);
     facts rest(words, VST_ESCAPE_WORDS_MAX);
 
+    bool long_lists = false;
+
     if (now_set.wants & WANTS_SHAPES)
-        put_inputs(out, fn, what, also);
+        long_lists = put_inputs(out, fn, what, also);
     rest.go_back(out.mark());
     if (now_set.wants & WANTS_FLOPS && what.flags & NAME_HAS_FLOPS)
         put_flops(rest, fn);
@@ -132,6 +148,10 @@ static inline uint32_t tell(thread_state *state, const at::RecordFunction &fn,
         rest.byte(VST_FACT_RECORD);
         rest.count(fn.handle());
     }
+    if (now_set.wants & WANTS_TENSORS)
+        put_tensors_at(rest,
+                       now_set.wants & WANTS_MEMORY ? &state->tensors : nullptr,
+                       fn, long_lists);
     size_t count = rest.finish(words);
     if (count == VST_OPERATOR_HEAD_WORDS && fn.seqNr() < 0 &&
         !graph_observer.load(std::memory_order_relaxed))
@@ -144,9 +164,9 @@ static inline uint32_t tell(thread_state *state, const at::RecordFunction &fn,
 
 static inline vst_ticks ticks()
 {
-#if defined(__x86_64__)
-    if (now_set.reads_tsc)
-        return __builtin_ia32_rdtsc();
+#ifdef VST_CLOCK_AT_HAND
+    if (now_set.reads_counter)
+        return vst_clock_read_counter();
 #endif
     return now_set.api->clock_ticks();
 }
@@ -256,7 +276,7 @@ enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
 static inline __attribute__((noinline)) std::unique_ptr<at::ObserverContext>
 start_any(const at::RecordFunction &fn)
 {
-    uint64_t now = now_set.generation.load(std::memory_order_relaxed);
+    uint64_t now = now_set.generation.load(std::memory_order_acquire);
     thread_state *state = here;
     std::unique_ptr<at::ObserverContext> result;
 
@@ -292,7 +312,7 @@ start_any(const at::RecordFunction &fn)
 static inline std::unique_ptr<at::ObserverContext>
 on_start(const at::RecordFunction &fn)
 {
-    uint64_t now = now_set.generation.load(std::memory_order_relaxed);
+    uint64_t now = now_set.generation.load(std::memory_order_acquire);
     thread_state *state = here;
 
     if (!state || state->generation != now || state->inside ||
@@ -352,7 +372,7 @@ static inline void end_handed_on(const context *handed,
 static inline void on_end(const at::RecordFunction &fn,
                           at::ObserverContext *observed)
 {
-    uint64_t now = now_set.generation.load(std::memory_order_relaxed);
+    uint64_t now = now_set.generation.load(std::memory_order_acquire);
     thread_state *state = here;
 
     if (observed) {

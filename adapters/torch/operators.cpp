@@ -90,6 +90,7 @@ VST_EXPORTED void vst_torch_attend(void)
 VST_EXPORTED void vst_torch_forget(void)
 {
     now_set.generation.store(0, std::memory_order_relaxed);
+    forget_tensors();
     unwatch();
     watched = this_thread.is_counted; /* the other threads are the parent's */
 }
@@ -104,6 +105,11 @@ VST_EXPORTED void vst_torch_stop(void)
     unwatch();
     if (reported)
         reported->turn(false, now_set.api, false, false);
+    try {
+        end_tensors();
+    } catch (...) {
+        /* A lock that cannot be taken: they stay until the next stop. */
+    }
 }
 
 /* Records nodes of the execution trace from now on, for this observer; 0 stops
@@ -144,10 +150,13 @@ VST_EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
         now_set.api = table;
         now_set.wants = flags;
         now_set.epoch = table->recording_epoch;
-        now_set.reads_tsc = *table->clock_in_use == VST_CLOCK_TSC;
+#ifdef VST_CLOCK_AT_HAND
+        now_set.reads_counter = *table->clock_in_use == VST_CLOCK_AT_HAND;
+#endif
         if (!reported)
             reported = std::make_shared<reports>();
         far_forget();
+        begin_tensors();
         report();
         watch();
         begin_names();
@@ -155,7 +164,7 @@ VST_EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
     } catch (...) {
         return 1;
     }
-    now_set.generation.store(++last_generation, std::memory_order_relaxed);
+    now_set.generation.store(++last_generation, std::memory_order_release);
     return 0;
 }
 
@@ -210,6 +219,36 @@ VST_EXPORTED void vst_torch_note(const uintptr_t *tensors,
     } catch (...) {
         /* A tensor raised when it was asked for its facts. */
     }
+}
+
+/* Describes a tensor, which is given by the address of its impl, or with
+ * `gradient` its gradient: see describe(). Returns the length of the text, 0:
+ * there is none, or no room for it. Nobody may change it meanwhile. */
+VST_EXPORTED size_t vst_torch_describe(uintptr_t tensor, int gradient,
+                                       char *text, size_t room)
+{
+    try {
+        using owner =
+            c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+        auto *impl = reinterpret_cast<c10::TensorImpl *>(tensor);
+        std::string made =
+            gradient ? describe(impl->grad())
+                     : describe(at::Tensor(owner::reclaim_copy(impl)));
+
+        if (made.size() >= room)
+            return 0;
+        std::memcpy(text, made.data(), made.size());
+        return made.size();
+    } catch (...) {
+        return 0; /* it raised when it was asked for its facts */
+    }
+}
+
+/* What torch's allocator of the CPU had given out before the first block of
+ * this recording, or of the last; -1: no block was reported. */
+VST_EXPORTED int64_t vst_torch_allocated_before(void)
+{
+    return reported ? reported->before.load(std::memory_order_relaxed) : -1;
 }
 
 /* The number that torch gives the calling thread. */

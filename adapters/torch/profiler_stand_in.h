@@ -21,6 +21,8 @@ namespace vestige_torch
 struct reports final : torch::profiler::impl::ProfilerStateBase {
     const vst_api *api = nullptr;
     bool memory = false;
+    /* What was allocated before the first report; -1: none came yet. */
+    std::atomic<int64_t> before{-1};
 
     reports()
         : ProfilerStateBase(torch::profiler::impl::ProfilerConfig(
@@ -33,6 +35,8 @@ struct reports final : torch::profiler::impl::ProfilerStateBase {
     {
         api = table;
         memory = on && with_memory;
+        if (on)
+            before = -1;
         config_.report_input_shapes = on && with_shapes;
         config_.profile_memory = memory;
         config_.state = on ? torch::profiler::impl::ProfilerState::KINETO
@@ -44,13 +48,15 @@ struct reports final : torch::profiler::impl::ProfilerStateBase {
         return memory;
     }
 
-    void reportMemoryUsage(void *pointer, int64_t size, size_t, size_t,
+    void reportMemoryUsage(void *pointer, int64_t size, size_t total, size_t,
                            c10::Device device) override
     {
         auto address = reinterpret_cast<uintptr_t>(pointer);
 
         if (!device.is_cpu() || size == 0 || !memory)
             return;
+        if (before.load(std::memory_order_relaxed) < 0)
+            before = static_cast<int64_t>(total) - size;
         if (size > 0)
             api->framework_allocated(address, static_cast<size_t>(size));
         else

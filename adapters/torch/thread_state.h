@@ -15,6 +15,7 @@
 
 #include "graph_values.h"
 #include "operator_names.h"
+#include "tensors.h"
 
 namespace vestige_torch
 {
@@ -58,6 +59,7 @@ struct thread_state {
     uint64_t payload[VST_ESCAPE_WORDS_MAX];
     uint64_t storages[VST_ESCAPE_WORDS_MAX];
     known_names names;
+    recent_tensors tensors;
 };
 
 /* The context of an operator that may end out of order or on another thread. */
