@@ -97,6 +97,7 @@ static inline vst_status see_span(void *ctx, const vst_span *span)
 {
     seen *s = ctx;
     const vst_definition *d = vst_trace_definition(s->trace, span->id);
+    unsigned leaf, *next;
 
     if (!CHECK(d != NULL) || !CHECK(span->thread < THREADS_MAX + 2))
         return VST_E_CANCELLED;
@@ -111,8 +112,8 @@ static inline vst_status see_span(void *ctx, const vst_span *span)
         return VST_OK;
     }
     s->last_leaf_ns = span->end_ns;
-    unsigned leaf = (unsigned)(d->name[5] - '0');
-    unsigned *next = &s->next[span->thread];
+    leaf = (unsigned)(d->name[5] - '0');
+    next = &s->next[span->thread];
     s->gaps += *next != 0 && *next != leaf + 1;
     *next = (leaf + 1) % IDS + 1;
     s->leaves++;

@@ -36,7 +36,7 @@ static inline unsigned check_step(unsigned usual, unsigned sanitized)
 #else
     (void)sanitized;
 #endif
-    return getenv("VESTIGE_LONG") ? 1 : usual;
+    return getenv("VESTIGE_LONG") != NULL ? 1 : usual;
 }
 
 static inline int check_that(int holds, const char *what, const char *file,

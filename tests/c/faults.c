@@ -53,9 +53,11 @@ bool faults_end(void)
 
 static bool fails(fault_kind kind)
 {
+    unsigned call;
+
     if (armed != (int)kind || paused)
         return false;
-    unsigned call = ++calls;
+    call = ++calls;
     if (call < failed_at || (call > failed_at && !lasts))
         return false;
     errno = with;

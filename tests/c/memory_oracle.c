@@ -66,7 +66,7 @@ static void take(oracle_log *log, block *b, vst_memory_kind kind, void *address,
                  size_t size)
 {
     *b = (block){address, size, false};
-    if (address)
+    if (address != NULL)
         note(log, kind, false, address, size);
 }
 
@@ -78,7 +78,7 @@ static void resize(oracle_log *log, block *b, size_t size, bool as_array)
                            : CALL(realloc)(b->address, size);
     size_t now = as_array ? size * 3 : size;
 
-    if (!grown && now != 0)
+    if (grown == NULL && now != 0)
         return;
     note(log, VST_MEMORY_REALLOC, true, (const void *)old, 0);
     take(log, b, VST_MEMORY_REALLOC, grown, now);
@@ -100,7 +100,7 @@ static void give_back(oracle_log *log, block *b)
     if (b->is_mapping) {
         note(log, VST_MEMORY_MUNMAP, true, b->address, b->size);
         munmap(b->address, b->size);
-    } else if (b->address) {
+    } else if (b->address != NULL) {
         note(log, VST_MEMORY_FREE, true, b->address, 0);
         CALL(free)(b->address);
     } else {
@@ -179,7 +179,7 @@ void oracle_run(uint64_t seed, int calls, oracle_log *log)
 
         if (operation == OPERATIONS - 1)
             fail(next(&seed));
-        else if (!b->address)
+        else if (b->address == NULL)
             begin(log, b, operation, size);
         else if (operation < 4 && !b->is_mapping)
             resize(log, b, size, operation == 3);
@@ -189,7 +189,7 @@ void oracle_run(uint64_t seed, int calls, oracle_log *log)
             give_back(log, b);
     }
     for (int i = 0; i < LIVE; i++)
-        if (live[i].address)
+        if (live[i].address != NULL)
             give_back(log, &live[i]);
 }
 
@@ -273,6 +273,6 @@ __attribute__((weak)) void oracle_register(const oracle *library);
 __attribute__((constructor)) static void construct(void)
 {
     CALL(free)(CALL(malloc)(77)); /* before anybody could see it */
-    if (oracle_register)
+    if (oracle_register != NULL)
         oracle_register(&self);
 }

@@ -44,12 +44,13 @@ static vst_status provider_acquire(void *ctx, uint32_t thread, size_t words,
                                    size_t least, vst_chunk *chunk)
 {
     memory_provider *p = ctx;
+    kept_chunk *kept;
 
     (void)least;
     if (p->chunk_count >= p->acquire_fails_after ||
         p->chunk_count == CHUNKS_MAX)
         return VST_E_NOSPACE;
-    kept_chunk *kept = &p->chunks[p->chunk_count++];
+    kept = &p->chunks[p->chunk_count++];
     *kept = (kept_chunk){calloc(words, 8), words, 0, thread, 1, 0};
     *chunk = (vst_chunk){
         .words = kept->words,

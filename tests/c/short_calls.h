@@ -99,7 +99,7 @@ static inline void model_leave(model *m, vst_kind kind)
     if (m->count == m->capacity) {
         m->capacity = m->capacity ? m->capacity * 2 : 1024;
         m->ended = realloc(m->ended, m->capacity * sizeof *m->ended);
-        if (!m->ended)
+        if (m->ended == NULL)
             abort();
     }
     call.end_ns = fake_now();
@@ -133,7 +133,7 @@ static inline vst_status model_keep(void *ctx, const vst_span *span)
         read->capacity = read->capacity ? read->capacity * 2 : 1024;
         read->spans =
             realloc(read->spans, read->capacity * sizeof *read->spans);
-        if (!read->spans)
+        if (read->spans == NULL)
             abort();
     }
     read->spans[read->count] = *span;

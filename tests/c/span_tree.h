@@ -232,9 +232,10 @@ static inline void tree_check(span_tree *tree)
         }
         if (parent != NULL) {
             CHECK(parent->serial < span->serial);
-            CHECK(span->start_ns > parent->start_ns);
-            if (!(parent->flags & VST_SPAN_ASYNC))
+            if (!(parent->flags & VST_SPAN_ASYNC)) {
+                CHECK(span->start_ns > parent->start_ns);
                 CHECK(span->end_ns <= parent->end_ns);
+            }
         }
         /* In the order of their starts, as a viewer reads them. */
         if (span->thread != thread)

@@ -11,6 +11,8 @@ static void the_newest_records_stay_and_the_others_are_counted(void)
 {
     const unsigned count = 400000;
     vst_trace_info info;
+    vst_trace *trace;
+    seen s;
 
     begin(MIB, 0);
     record_outer(VST_ENTER);
@@ -21,8 +23,8 @@ static void the_newest_records_stay_and_the_others_are_counted(void)
     CHECK(file_size() <= MIB && file_size() > MIB / 2);
     CHECK_INT(vst_session_lost(session), 0);
 
-    vst_trace *trace = open_file(&info);
-    seen s = see(trace);
+    trace = open_file(&info);
+    s = see(trace);
     CHECK(info.clean);
     CHECK_INT(info.damaged_at, 0);
     /* A word of time may go before the first record of each of its chunks. */
@@ -42,12 +44,14 @@ static void the_newest_records_stay_and_the_others_are_counted(void)
 static void nothing_is_dropped_while_there_is_room(void)
 {
     vst_trace_info info;
+    vst_trace *trace;
+    seen s;
 
     begin(16 * MIB, 0);
     record_leaves(0, 100000);
     vst_session_finish(session, NULL);
-    vst_trace *trace = open_file(&info);
-    seen s = see(trace);
+    trace = open_file(&info);
+    s = see(trace);
     CHECK_INT(info.dropped, 0);
     CHECK_INT(s.leaves, 100000);
     CHECK_INT(s.losses, 0);
@@ -61,18 +65,22 @@ static void definitions_are_never_dropped(void)
 {
     vst_trace_info info;
     char name[64];
+    vst_trace *trace;
+    seen s;
 
     begin(MIB, 0);
     for (int i = 0; i < 20000; i++) {
+        vst_id id;
+
         snprintf(name, sizeof name, "outer with a rather long name %d", i);
-        vst_id id = define(name);
+        id = define(name);
         vst_record(VST_ENTER, id);
         vst_record(VST_EXIT, id);
         record_leaves((unsigned)i * 10, 10);
     }
     vst_session_finish(session, NULL);
-    vst_trace *trace = open_file(&info);
-    seen s = see(trace);
+    trace = open_file(&info);
+    s = see(trace);
     CHECK_INT(vst_trace_definition_max(trace), 20000 + IDS + 1);
     for (vst_id id = 1; id <= vst_trace_definition_max(trace); id++)
         CHECK(vst_trace_definition(trace, id) != NULL);
@@ -99,6 +107,8 @@ static void a_bound_that_is_too_small_is_refused(void)
 static void a_stack_too_deep_for_a_checkpoint_is_cut(void)
 {
     vst_trace_info info;
+    vst_trace *trace;
+    seen s;
 
     begin(MIB, 0);
     for (int i = 0; i < 5000; i++)
@@ -108,8 +118,8 @@ static void a_stack_too_deep_for_a_checkpoint_is_cut(void)
         vst_record(VST_EXIT, outer);
     record_leaves(300000, 1000);
     vst_session_finish(session, NULL);
-    vst_trace *trace = open_file(&info);
-    seen s = see(trace);
+    trace = open_file(&info);
+    s = see(trace);
     CHECK_INT(s.gaps + s.holes, 0);
     CHECK_INT(s.next[1], 1);
     CHECK(s.outer > 900 && s.outer < 1024);
@@ -121,6 +131,8 @@ static void a_full_disk_makes_it_do_with_what_it_has(void)
 {
     struct rlimit old, limit;
     vst_trace_info info;
+    vst_trace *trace;
+    seen s;
 
     getrlimit(RLIMIT_FSIZE, &old);
     limit = old;
@@ -132,8 +144,8 @@ static void a_full_disk_makes_it_do_with_what_it_has(void)
     vst_session_finish(session, NULL);
     setrlimit(RLIMIT_FSIZE, &old);
     CHECK(file_size() <= 256 * 1024);
-    vst_trace *trace = open_file(&info);
-    seen s = see(trace);
+    trace = open_file(&info);
+    s = see(trace);
     CHECK_INT(s.gaps + s.holes, 0);
     CHECK_INT(s.next[1], 1);
     CHECK(info.dropped > 0);
@@ -145,6 +157,8 @@ static void a_window_that_was_dropped_is_gone_and_the_next_one_there(void)
 {
     vst_clock_sample between;
     vst_trace_info info;
+    vst_trace *trace;
+    seen s;
 
     begin(MIB, 0);
     record_leaves(0, 5000);
@@ -153,8 +167,8 @@ static void a_window_that_was_dropped_is_gone_and_the_next_one_there(void)
     vst_session_start(session, NULL);
     record_leaves(3, 200000);
     vst_session_finish(session, NULL);
-    vst_trace *trace = open_file(&info);
-    seen s = see(trace);
+    trace = open_file(&info);
+    s = see(trace);
     CHECK_INT(info.windows, 2);
     CHECK_INT(s.gaps + s.holes, 0);
     CHECK_INT(s.next[1], 4);
@@ -182,16 +196,19 @@ static void only_what_was_recorded_lately_is_shown(void)
     const unsigned most = 20000000;
     vst_trace_info info;
     unsigned i = 0;
+    int64_t until;
+    vst_trace *trace;
+    seen s;
 
     begin(0, (uint64_t)keep);
     record_outer(VST_ENTER);
-    int64_t until = now_ns() + 10 * keep;
+    until = now_ns() + 10 * keep;
     for (; now_ns() < until || (file_size() >= (uint64_t)i * 8 && i < most);
          i += 1000)
         record_leaves(i, 1000);
     vst_session_finish(session, NULL);
-    vst_trace *trace = open_file(&info);
-    seen s = see(trace);
+    trace = open_file(&info);
+    s = see(trace);
     CHECK_INT(s.gaps + s.holes, 0);
     CHECK_INT(s.outer, OUTER);
     CHECK_INT(s.next[1], 1);

@@ -28,6 +28,8 @@ static void a_reader_meanwhile_sees_records_that_fit_together(void)
     pthread_t thread;
     vst_trace_info info;
     uint64_t leaves_seen = 0;
+    vst_trace *trace;
+    seen s;
 
     begin(MIB, 0);
     stopping = 0;
@@ -35,8 +37,8 @@ static void a_reader_meanwhile_sees_records_that_fit_together(void)
     while (file_size() < MIB - 64 * 1024)
         sched_yield();
     for (int i = 0; i < 60 && checks_bad == 0; i++) {
-        vst_trace *trace = open_file(&info);
-        seen s = see(trace);
+        trace = open_file(&info);
+        s = see(trace);
         CHECK_INT(s.gaps, 0);
         CHECK_INT(info.damaged_at, 0);
         leaves_seen += s.leaves;
@@ -46,8 +48,8 @@ static void a_reader_meanwhile_sees_records_that_fit_together(void)
     __atomic_store_n(&stopping, 1, __ATOMIC_RELAXED);
     pthread_join(thread, NULL);
     vst_session_finish(session, NULL);
-    vst_trace *trace = open_file(&info);
-    seen s = see(trace);
+    trace = open_file(&info);
+    s = see(trace);
     CHECK_INT(s.gaps + s.holes, 0);
     CHECK(s.leaves > MIB / 16 * 9 / 10);
     vst_trace_close(trace);
@@ -91,11 +93,12 @@ static void check_torn(const builder *b, uint64_t leaves_before)
 {
     vst_trace_info info;
     vst_trace *trace;
+    seen s;
 
     if (!CHECK_INT(builder_open(b, &trace, NULL), VST_OK))
         return;
     vst_trace_get_info(trace, &info);
-    seen s = see(trace);
+    s = see(trace);
     CHECK_INT(info.damaged_at, 0);
     CHECK_INT(s.gaps + s.holes, 0);
     CHECK_INT(s.next[1], 1);
@@ -110,16 +113,22 @@ static void killed_at_any_store_it_lacks_at_most_one_slot(void)
 {
     const uint32_t slot = 16 * 1024;
     vst_trace_info info;
+    vst_trace *trace;
+    uint64_t before;
+    builder b;
+    size_t at;
+    vst_chunk_header *chunk, old;
 
     begin(MIB, 0);
     record_outer(VST_ENTER);
     record_leaves(0, 200000);
-    vst_trace *trace = open_file(&info);
-    uint64_t before = see(trace).leaves;
+    trace = open_file(&info);
+    before = see(trace).leaves;
     vst_trace_close(trace);
-    builder b = read_file();
-    size_t at = oldest_slot(&b, slot);
-    vst_chunk_header *chunk = (void *)(b.bytes + at), old = *chunk;
+    b = read_file();
+    at = oldest_slot(&b, slot);
+    chunk = (void *)(b.bytes + at);
+    old = *chunk;
 
     check_torn(&b, before);
     chunk->magic = 0;

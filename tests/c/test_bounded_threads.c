@@ -21,6 +21,8 @@ static void each_thread_has_its_newest_records(void)
 {
     pthread_t threads[8];
     vst_trace_info info;
+    vst_trace *trace;
+    seen s;
 
     begin(2 * MIB, 0);
     for (int i = 0; i < 8; i++)
@@ -29,8 +31,8 @@ static void each_thread_has_its_newest_records(void)
         pthread_join(threads[i], NULL);
     vst_session_finish(session, NULL);
     CHECK(file_size() <= 2 * MIB);
-    vst_trace *trace = open_file(&info);
-    seen s = see(trace);
+    trace = open_file(&info);
+    s = see(trace);
     CHECK_INT(s.gaps + s.holes, 0);
     CHECK_INT(info.lost, 0);
     CHECK(s.leaves > MIB / 16);
@@ -53,6 +55,8 @@ static void the_oldest_goes_first_beside_what_a_thread_holds(void)
 {
     pthread_t thread;
     vst_trace_info info;
+    vst_trace *trace;
+    seen s;
 
     begin(MIB, 0);
     pthread_barrier_init(&barrier, NULL, 2);
@@ -64,8 +68,8 @@ static void the_oldest_goes_first_beside_what_a_thread_holds(void)
     pthread_join(thread, NULL);
     pthread_barrier_destroy(&barrier);
     vst_session_finish(session, NULL);
-    vst_trace *trace = open_file(&info);
-    seen s = see(trace);
+    trace = open_file(&info);
+    s = see(trace);
     CHECK_INT(s.gaps + s.holes, 0);
     CHECK_INT(s.next[1], 1);
     CHECK_INT(info.lost, 0);
@@ -99,6 +103,8 @@ static void no_thread_lacks_what_is_newer_than_its_oldest(void)
     pthread_t threads[TURNS];
     unsigned numbers[TURNS];
     vst_trace_info info;
+    vst_trace *trace;
+    seen s;
 
     begin(MIB, 0);
     pthread_barrier_init(&barrier, NULL, TURNS);
@@ -110,8 +116,8 @@ static void no_thread_lacks_what_is_newer_than_its_oldest(void)
         pthread_join(threads[i], NULL);
     pthread_barrier_destroy(&barrier);
     vst_session_finish(session, NULL);
-    vst_trace *trace = open_file(&info);
-    seen s = see(trace);
+    trace = open_file(&info);
+    s = see(trace);
     CHECK_INT(s.gaps + s.holes, 0);
     CHECK_INT(info.lost, 0);
     CHECK(info.dropped > 0);
@@ -143,6 +149,8 @@ static void a_busy_thread_has_nearly_all_that_many_others_leave(void)
     enum { MANY = 200 };
     static pthread_t threads[MANY];
     vst_trace_info info;
+    vst_trace *trace;
+    seen s;
 
     begin(4 * MIB, 0);
     start_waiting(threads, MANY, record_a_page_and_wait);
@@ -152,8 +160,8 @@ static void a_busy_thread_has_nearly_all_that_many_others_leave(void)
         pthread_join(threads[i], NULL);
     pthread_barrier_destroy(&barrier);
     vst_session_finish(session, NULL);
-    vst_trace *trace = open_file(&info);
-    seen s = see(trace);
+    trace = open_file(&info);
+    s = see(trace);
     CHECK_INT(info.lost, 0);
     CHECK_INT(s.gaps + s.holes, 0);
     CHECK_INT(info.threads, MANY + 1);
@@ -191,6 +199,7 @@ static uint64_t record_in_threads(int count, int staying)
 {
     static pthread_t threads[THREADS_MAX];
     pthread_attr_t attributes;
+    uint64_t lost;
 
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, 128 * 1024);
@@ -201,7 +210,7 @@ static uint64_t record_in_threads(int count, int staying)
                            i >= count - staying ? &barrier : NULL) != 0)
             abort();
     pthread_barrier_wait(&barrier);
-    uint64_t lost = vst_session_lost(session);
+    lost = vst_session_lost(session);
     pthread_barrier_wait(&barrier);
     for (int i = 0; i < count; i++) {
         if (i == count - staying)
@@ -219,13 +228,15 @@ static uint64_t record_in_threads(int count, int staying)
 static void more_threads_than_slots_share_them(void)
 {
     vst_trace_info info;
+    vst_trace *trace;
+    seen s;
 
     begin(MIB, 0);
     CHECK_INT(record_in_threads(200, 0), 0);
     vst_session_finish(session, NULL);
     CHECK(file_size() <= MIB);
-    vst_trace *trace = open_file(&info);
-    seen s = see(trace);
+    trace = open_file(&info);
+    s = see(trace);
     CHECK_INT(info.lost, 0);
     CHECK_INT(s.gaps + s.holes, 0);
     CHECK_INT(info.damaged_at, 0);
@@ -241,6 +252,7 @@ static void threads_that_record_little_take_little(void)
     enum { MANY = 500 };
     static pthread_t threads[MANY];
     vst_trace_info info;
+    vst_trace *trace;
 
     begin(4 * MIB, 0);
     start_waiting(threads, MANY, record_a_little_and_wait);
@@ -250,7 +262,7 @@ static void threads_that_record_little_take_little(void)
         pthread_join(threads[i], NULL);
     pthread_barrier_destroy(&barrier);
     vst_session_finish(session, NULL);
-    vst_trace *trace = open_file(&info);
+    trace = open_file(&info);
     CHECK_INT(info.lost, 0);
     CHECK_INT(info.dropped, 0);
     CHECK_INT(info.threads, MANY);
@@ -262,14 +274,16 @@ static void threads_that_record_little_take_little(void)
 static void more_threads_than_pages_lose_records_and_get_pages_later(void)
 {
     vst_trace_info info;
+    vst_trace *trace;
+    seen s;
 
     begin(MIB, 0);
     CHECK(record_in_threads(THREADS_MAX, 2) > 0);
     record_leaves(0, 1000);
     vst_session_finish(session, NULL);
     CHECK(file_size() <= MIB);
-    vst_trace *trace = open_file(&info);
-    seen s = see(trace);
+    trace = open_file(&info);
+    s = see(trace);
     CHECK_INT(info.lost, vst_session_lost(session));
     CHECK(s.leaves > 20000);
     vst_trace_close(trace);
@@ -286,6 +300,8 @@ static void *record_a_little(void *arg)
 static void short_threads_share_slots(void)
 {
     vst_trace_info info;
+    vst_trace *trace;
+    seen s;
 
     begin(MIB, 0);
     for (int i = 0; i < 90; i++) {
@@ -294,8 +310,8 @@ static void short_threads_share_slots(void)
         pthread_join(thread, NULL);
     }
     vst_session_finish(session, NULL);
-    vst_trace *trace = open_file(&info);
-    seen s = see(trace);
+    trace = open_file(&info);
+    s = see(trace);
     CHECK_INT(s.leaves, 90 * 5);
     CHECK_INT(s.gaps + s.holes, 0);
     CHECK_INT(info.dropped, 0);

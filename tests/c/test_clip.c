@@ -96,11 +96,12 @@ static void without_the_run_before_its_checkpoint_is_where_it_begins(void)
 {
     builder b;
     vst_trace_info info;
+    vst_trace *trace;
 
     begin(&b);
     builder_header(&b)->dropped = 3;
     second_run(&b, 1, 3);
-    vst_trace *trace = open_built(&b);
+    trace = open_built(&b);
     vst_trace_get_info(trace, &info);
     CHECK_INT(info.dropped, 3);
     CHECK_INT(info.words, 3);
@@ -118,12 +119,13 @@ static void runs_missing_in_the_middle_end_what_was_open(void)
 {
     builder b;
     vst_trace_info info;
+    vst_trace *trace;
 
     begin(&b);
     builder_header(&b)->dropped = 40;
     first_run(&b);
     second_run(&b, 5, 43);
-    vst_trace *trace = open_built(&b);
+    trace = open_built(&b);
     vst_trace_get_info(trace, &info);
     CHECK_INT(info.start_ns, BUILDER_EPOCH_NS + 2000);
     CHECK_INT(info.complete_ns, BUILDER_EPOCH_NS + 3000);
@@ -198,13 +200,14 @@ static void a_slot_without_a_magic_ends_nothing(void)
     builder b;
     vst_trace_info info;
     size_t empty;
+    vst_trace *trace;
 
     begin(&b);
     first_run(&b);
     empty = b.chunk;
     second_run(&b, 1, 3);
     memset(b.bytes + empty, 0, 4);
-    vst_trace *trace = open_built(&b);
+    trace = open_built(&b);
     vst_trace_get_info(trace, &info);
     CHECK_INT(info.damaged_at, 0);
     vst_trace_close(trace);
@@ -220,13 +223,14 @@ static void a_damaged_slot_is_told_of_and_ends_nothing_either(void)
     builder b;
     vst_trace_info info;
     size_t damaged;
+    vst_trace *trace;
 
     begin(&b);
     first_run(&b);
     damaged = b.chunk;
     second_run(&b, 1, 3);
     b.bytes[damaged + 20] ^= 1;
-    vst_trace *trace = open_built(&b);
+    trace = open_built(&b);
     vst_trace_get_info(trace, &info);
     CHECK_INT(info.damaged_at, damaged);
     CHECK(!info.clean);
@@ -242,12 +246,13 @@ static void a_slot_size_that_cannot_be_is_not_believed(void)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         builder b;
         vst_trace_info info;
+        vst_trace *trace;
 
         begin(&b);
         first_run(&b);
         second_run(&b, 1, 3);
         builder_header(&b)->slot_size = sizes[i];
-        vst_trace *trace = open_built(&b);
+        trace = open_built(&b);
         vst_trace_get_info(trace, &info);
         CHECK_INT(info.words, 6);
         vst_trace_close(trace);
@@ -259,6 +264,7 @@ static void a_slot_size_that_cannot_be_is_not_believed(void)
 static void the_last_name_in_time_wins_not_the_last_in_the_file(void)
 {
     builder b;
+    vst_trace *trace;
 
     builder_init(&b);
     builder_header(&b)->slot_size = VST_CHUNK_ALIGN;
@@ -269,7 +275,7 @@ static void the_last_name_in_time_wins_not_the_last_in_the_file(void)
     builder_definitions(&b, 1);
     builder_metadata(&b, "name", "\"old\"");
     builder_window(&b, 0, 1500, 5000);
-    vst_trace *trace = open_built(&b);
+    trace = open_built(&b);
     CHECK_TEXT(vst_trace_metadata(trace, "name"), "\"new\"");
     vst_trace_close(trace);
     builder_free(&b);
@@ -303,9 +309,10 @@ static void before_a_clip_only_what_is_open_is_known(void)
 {
     builder b;
     vst_trace_info info;
+    vst_trace *trace;
 
     make_plain(&b);
-    vst_trace *trace = open_built(&b);
+    trace = open_built(&b);
     vst_trace_set_range(trace, BUILDER_EPOCH_NS + 2350, INT64_MAX);
     vst_trace_get_info(trace, &info);
     CHECK_INT(info.start_ns, BUILDER_EPOCH_NS + 2350);
@@ -341,6 +348,7 @@ static void before_a_clip_only_what_is_open_is_known(void)
 static void a_clip_behind_all_that_happened_leaves_what_waits(void)
 {
     builder b;
+    vst_trace *trace;
 
     builder_init(&b);
     builder_definitions(&b, 1);
@@ -351,7 +359,7 @@ static void a_clip_behind_all_that_happened_leaves_what_waits(void)
     builder_records(&b, 0, 2, 2000, 1);
     builder_enter(&b, 3, 100);
     builder_exit(&b, 3, 100);
-    vst_trace *trace = open_built(&b);
+    trace = open_built(&b);
     vst_trace_set_range(trace, BUILDER_EPOCH_NS + 4000, INT64_MAX);
     check_replay(trace,
                  "a 3998..5000 open-at-start open-at-end\n"
@@ -373,6 +381,7 @@ static void a_replay_begins_at_the_window_of_a_number(void)
         "",
     };
     builder b;
+    vst_trace *trace;
 
     builder_init(&b);
     builder_definitions(&b, 1);
@@ -385,7 +394,7 @@ static void a_replay_begins_at_the_window_of_a_number(void)
         builder_enter(&b, window + 1, 100);
         builder_exit(&b, window + 1, 100);
     }
-    vst_trace *trace = open_built(&b);
+    trace = open_built(&b);
     for (int since = 0; since < 4; since++) {
         span_tree tree = {.origin_ns = BUILDER_EPOCH_NS};
         vst_sink sink = tree_sink(&tree);
@@ -403,10 +412,11 @@ static void a_file_bounded_in_time_shows_no_more_than_that(void)
 {
     builder b;
     vst_trace_info info;
+    vst_trace *trace;
 
     make_plain(&b);
     builder_header(&b)->keep_ns = 250;
-    vst_trace *trace = open_built(&b);
+    trace = open_built(&b);
     vst_trace_get_info(trace, &info);
     CHECK_INT(info.start_ns, BUILDER_EPOCH_NS + 3050);
     check_replay(trace,
@@ -431,11 +441,12 @@ static void a_file_bounded_in_time_shows_no_more_than_that(void)
 static void a_clip_begins_at_the_last_checkpoint_before_it(void)
 {
     builder b;
+    vst_trace *trace;
 
     begin(&b);
     first_run(&b);
     second_run(&b, 1, 3);
-    vst_trace *trace = open_built(&b);
+    trace = open_built(&b);
     vst_trace_set_range(trace, BUILDER_EPOCH_NS + 3150, INT64_MAX);
     check_replay(trace,
                  "a 3148..3300 open-at-start\n"
@@ -456,9 +467,10 @@ static void what_goes_on_after_a_range_ends_with_it(void)
 {
     builder b;
     vst_trace_info info;
+    vst_trace *trace;
 
     make_plain(&b);
-    vst_trace *trace = open_built(&b);
+    trace = open_built(&b);
     set_range(trace, 1600, 2350);
     vst_trace_get_info(trace, &info);
     CHECK_INT(info.start_ns, BUILDER_EPOCH_NS + 1600);
@@ -504,6 +516,7 @@ static void a_range_takes_in_the_windows_that_reach_into_it(void)
 {
     builder b;
     vst_trace_info info;
+    vst_trace *trace;
 
     builder_init(&b);
     builder_definitions(&b, 1);
@@ -515,7 +528,7 @@ static void a_range_takes_in_the_windows_that_reach_into_it(void)
         builder_enter(&b, window + 1, 100);
         builder_exit(&b, window + 1, 100);
     }
-    vst_trace *trace = open_built(&b);
+    trace = open_built(&b);
     set_range(trace, 3500, 4150);
     vst_trace_get_info(trace, &info);
     CHECK_INT(info.start_ns, BUILDER_EPOCH_NS + 4000);
@@ -536,12 +549,13 @@ static void a_range_takes_in_the_windows_that_reach_into_it(void)
 static void what_is_missing_at_the_end_of_a_range_is_told_of(void)
 {
     builder b;
+    vst_trace *trace;
 
     begin(&b);
     builder_header(&b)->dropped = 40;
     first_run(&b);
     second_run(&b, 5, 43);
-    vst_trace *trace = open_built(&b);
+    trace = open_built(&b);
     set_range(trace, 2000, 2600);
     check_replay(trace,
                  "a 2100..2300 cut\n"
@@ -579,6 +593,7 @@ static void what_is_missing_at_the_end_of_a_range_is_told_of(void)
 static void a_chunk_that_begins_behind_a_range_may_have_a_record_in_it(void)
 {
     builder b;
+    vst_trace *trace;
 
     builder_init(&b);
     builder_definitions(&b, 1);
@@ -591,7 +606,7 @@ static void a_chunk_that_begins_behind_a_range_may_have_a_record_in_it(void)
     builder_exit(&b, 1, 0);
     builder_enter(&b, 2, 600);
     builder_seal(&b, 1);
-    vst_trace *trace = open_built(&b);
+    trace = open_built(&b);
     set_range(trace, 2000, 2500);
     check_replay(trace, "a 2100..2400\n", "");
     vst_trace_close(trace);

@@ -25,6 +25,7 @@ static char *with_inputs(const node_bytes *inputs)
 static void numbers_and_texts_are_written_as_torch_does(void)
 {
     static node_bytes b;
+    char *text;
 
     b.count = 0;
     put_byte(&b, VST_VALUE_NONE);
@@ -44,7 +45,7 @@ static void numbers_and_texts_are_written_as_torch_does(void)
     put_string(&b, VST_VALUE_STRING, "a\"b\n\xff");
     put_string(&b, VST_VALUE_DEVICE, "cuda:0");
     put_string(&b, VST_VALUE_OTHER, "Generator");
-    char *text = with_inputs(&b);
+    text = with_inputs(&b);
     expect_line(
         text,
         "\"inputs\": {\"values\": "
@@ -62,6 +63,7 @@ static void numbers_and_texts_are_written_as_torch_does(void)
 static void tensors_have_ids_that_views_share(void)
 {
     static node_bytes b;
+    char *text;
 
     b.count = 0;
     put_tensor(&b, 0x1000, 0x9000, 2, 3);
@@ -70,7 +72,7 @@ static void tensors_have_ids_that_views_share(void)
     put_byte(&b, VST_VALUE_TENSOR_UNDEFINED);
     put_byte(&b, VST_VALUE_TENSOR_UNDEFINED);
     put_tensor(&b, 0x1000, 0x9000, 2, 3);
-    char *text = with_inputs(&b);
+    text = with_inputs(&b);
     expect_line(text, "{\"values\": [[4,5,0,6,4,\"cpu\"],[6,5,0,6,4,\"cpu\"],"
                       "[7,0,0,1,4,\"cpu\"],[8,0,0,0,0,\"\"],[8,0,0,0,0,\"\"],"
                       "[4,5,0,6,4,\"cpu\"]], "
@@ -85,6 +87,7 @@ static void tensors_have_ids_that_views_share(void)
 static void lists_and_tuples_nest(void)
 {
     static node_bytes b;
+    char *text;
 
     b.count = 0;
     put_list(&b, VST_VALUE_LIST, 0);
@@ -95,7 +98,7 @@ static void lists_and_tuples_nest(void)
     put_number(&b, 2);
     put_byte(&b, VST_VALUE_NONE);
     put_number(&b, 5);
-    char *text = with_inputs(&b);
+    text = with_inputs(&b);
     expect_line(text,
                 "{\"values\": [[],[[4,5,0,6,4,\"cpu\"],[1,2],\"<None>\"],5], "
                 "\"shapes\": [[],[[2,3],[[],[]],[]],[]], "
@@ -108,6 +111,7 @@ static void lists_and_tuples_nest(void)
 static void a_nested_tensor_has_dimensions_for_each_row(void)
 {
     static node_bytes b;
+    char *text;
 
     b.count = 0;
     put_tensor_head(&b, VST_VALUE_TENSOR_NESTED, 0x1000, 0x9000, 18);
@@ -120,7 +124,7 @@ static void a_nested_tensor_has_dimensions_for_each_row(void)
         put_integer(&b, 3);
         put_integer(&b, 1);
     }
-    char *text = with_inputs(&b);
+    text = with_inputs(&b);
     expect_line(text, "{\"values\": [[4,5,0,18,4,\"cpu\"]], "
                       "\"shapes\": [[[2,3],[4,3]]], "
                       "\"types\": [\"Tensor(float)\"], "
@@ -141,12 +145,13 @@ static void values_go_on_in_the_next_escape_wherever_they_were_cut(void)
         vst_session *session = started(0);
         vst_id id = define(VST_DEF_OPERATOR, "aten::split");
         uint64_t words[2] = {3, vst_operator_word(1, 0, 0)};
+        char *text;
 
         vst_record_operator(id, 0, words, 2);
         record_bytes(&b, 9, 0, 1, most);
         record_bytes(&b, 9, VST_NODE_OUTPUTS, 1, most);
         vst_record_operator_exit(VST_EXIT, id, 0);
-        char *text = finished(session);
+        text = finished(session);
         expect_line(node_of(text, 9), "{\"values\": [[0,1000,2000,3000,");
         expect_line(node_of(text, 9),
                     ",4094000,4095000,4096000],\"and this\"], \"shapes\"");
@@ -158,13 +163,14 @@ static void values_go_on_in_the_next_escape_wherever_they_were_cut(void)
 static void what_cannot_be_read_is_cut(void)
 {
     static node_bytes b;
+    char *text;
 
     /* Deeper than any program nests. */
     b.count = 0;
     put_number(&b, 1);
     for (int i = 0; i < 5000; i++)
         put_list(&b, VST_VALUE_LIST, 1);
-    char *text = with_inputs(&b);
+    text = with_inputs(&b);
     expect_line(text, "{\"values\": [1,[[[[");
     free(text);
     /* A count that no bytes follow. */
@@ -193,6 +199,7 @@ static void a_node_has_the_ten_attributes_in_order(void)
     vst_id name = define(VST_DEF_OPERATOR, "triton \"poi\"\n\xfe");
     vst_id schema = define(VST_DEF_OPERATOR, "f(str s=\"x\") -> ()");
     uint64_t words[2] = {41, vst_operator_word(3, 0, 2)};
+    char *text;
 
     b.count = 0;
     put_byte(&b, VST_VALUE_SCHEMA);
@@ -204,7 +211,7 @@ static void a_node_has_the_ten_attributes_in_order(void)
     vst_record_operator(name, 0, words, 2);
     record_bytes(&b, 7, 0, 1, VST_ESCAPE_WORDS_MAX);
     leave_node(name, 7, NULL);
-    char *text = finished(session);
+    text = finished(session);
     expect_line(
         text,
         "      {\n"
@@ -261,6 +268,7 @@ static void the_timeline_has_the_same_numbers(void)
     vst_id id = define(VST_DEF_OPERATOR, "aten::node");
     vst_trace *trace = NULL;
     uint64_t count = 0;
+    char *text;
 
     vst_record_operator(before, 0, NULL, 0);
     enter_node(id, 77, NULL);
@@ -273,7 +281,7 @@ static void the_timeline_has_the_same_numbers(void)
     CHECK_INT(count, 1);
     CHECK_INT(vst_trace_export(trace, in_folder("t.json"), &options, NULL),
               VST_OK);
-    char *text = contents(in_folder("t.json"));
+    text = contents(in_folder("t.json"));
     expect_line(text, "\"args\": {\"External id\": 2, "
                       "\"Record function id\": 77, \"Ev Idx\": 2}");
     expect_line(text, "\"args\": {\"External id\": 1, \"Ev Idx\": 1}");
@@ -290,6 +298,7 @@ static void a_path_that_cannot_be_written_is_an_error(void)
     vst_session *session = started(0);
     vst_trace *trace = NULL;
     vst_error error;
+    char *text;
 
     CHECK_INT(vst_session_stop(session), VST_OK);
     CHECK_INT(vst_session_open_trace(session, &trace, NULL), VST_OK);
@@ -299,7 +308,7 @@ static void a_path_that_cannot_be_written_is_an_error(void)
     CHECK(error.sys_errno != 0);
     CHECK_INT(vst_trace_export(trace, in_folder("et.json.gz"), &options, NULL),
               VST_OK);
-    char *text = contents(in_folder("et.json.gz"));
+    text = contents(in_folder("et.json.gz"));
     CHECK_INT(check_document(text), 1);
     free(text);
     remove(in_folder("et.json.gz"));

@@ -325,11 +325,12 @@ static bool try_fault(fault_kind kind, unsigned n, bool lasting, bool to_path,
 {
     attempt a = {.kind = kind, .to_path = to_path, .bounded = bounded};
     int bad = checks_bad;
+    bool failed;
 
     faults_begin(kind, n, lasting, faults_told[kind].sys_errno);
     run(&a);
     vst_thread_release();
-    bool failed = faults_end();
+    failed = faults_end();
     if (a.started && !bounded)
         check_sums(&a);
     check_files(&a);

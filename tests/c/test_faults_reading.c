@@ -178,11 +178,13 @@ static bool try_fault(fault_kind kind, unsigned n, bool lasting, try_fn try,
 {
     vst_error error = {VST_OK, 0, 0};
     int bad = checks_bad;
+    vst_status status;
+    bool failed;
 
     write_bytes(torn_path, torn, torn_size);
     faults_begin(kind, n, lasting, faults_told[kind].sys_errno);
-    vst_status status = try(&error);
-    bool failed = faults_end();
+    status = try(&error);
+    failed = faults_end();
     if (status != VST_OK) {
         CHECK(failed);
         CHECK_INT(status, faults_told[kind].status);

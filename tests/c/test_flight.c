@@ -310,9 +310,11 @@ static void too_much_memory_asks_once_until_it_was_less(void)
     vst_flight *flight = armed(10, resident() + BIG / 2);
 
     for (size_t round = 1; round <= 2; round++) {
+        void *memory;
+
         usleep(250 * 1000);
         CHECK_INT(vst_flight_count(flight), round - 1);
-        void *memory = cross(flight, round);
+        memory = cross(flight, round);
         usleep(250 * 1000); /* still over it */
         CHECK_INT(vst_flight_count(flight), round);
         CHECK_TEXT(vst_flight_at(flight, round - 1)->reason, "three");
@@ -357,8 +359,9 @@ static unsigned helpers(void)
 
     while ((entry = readdir(dir)) != NULL) {
         char path[300], name[32] = "";
+        FILE *file;
         snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
-        FILE *file = fopen(path, "r");
+        file = fopen(path, "r");
         if (file == NULL)
             continue; /* it ended, or is no thread */
         count += fgets(name, sizeof name, file) != NULL &&
@@ -379,8 +382,10 @@ static bool is_alone(void)
 
 static void it_can_be_away_for_a_while(void)
 {
+    vst_flight *flight;
+
     CHECK(is_alone());
-    vst_flight *flight = armed(10, 0);
+    flight = armed(10, 0);
 
     CHECK_INT(helpers(), 1);
     CHECK(vst_flight_pause(flight));

@@ -65,6 +65,7 @@ static void add_stack(bool changes)
 {
     uint64_t ids[64];
     uint32_t count = 0;
+    uint32_t first;
 
     while (count < guesses && count < 48)
         ids[count] = guess[count], count++;
@@ -74,7 +75,7 @@ static void add_stack(bool changes)
         ids[count++] = 1 + pick(IDS);
     for (guesses = 0; guesses < count; guesses++)
         guess[guesses] = (vst_id)ids[guesses];
-    uint32_t first = pick(2) ? count : pick(count + 1);
+    first = pick(2) ? count : pick(count + 1);
     add_escape(VST_ESCAPE_STACK, ids, first);
     while (first < count) {
         uint32_t part = 1 + pick(count - first);
@@ -100,13 +101,16 @@ static void add_gap(void)
 
 static void add_begin_or_end(void)
 {
+    uint64_t pair;
+    unsigned which;
+
     if (lives == 0 || (lives < 60 && pick(2))) {
         live[lives] = (uint64_t)++instances << 32 | (1 + pick(IDS));
         add_escape(VST_ESCAPE_BEGIN, &live[lives++], 1);
         return;
     }
-    unsigned which = pick(3) ? (unsigned)lives - 1 : pick((unsigned)lives);
-    uint64_t pair = live[which];
+    which = pick(3) ? (unsigned)lives - 1 : pick((unsigned)lives);
+    pair = live[which];
     live[which] = live[--lives];
     add_escape(VST_ESCAPE_END, &pair, 1);
 }

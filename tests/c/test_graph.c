@@ -34,6 +34,7 @@ static void parents_are_the_nodes_that_are_open(void)
     vst_session *session = started(0);
     vst_id sum = define(VST_DEF_OPERATOR, "aten::sum");
     vst_id plain = define(VST_DEF_NATIVE, "f");
+    char *text;
 
     b.count = 0;
     put_number(&b, 1);
@@ -49,7 +50,7 @@ static void parents_are_the_nodes_that_are_open(void)
     leave_node(sum, 10, &b);
     enter_node(sum, 14, &b);
     leave_node(sum, 14, &b);
-    char *text = finished(session);
+    text = finished(session);
     CHECK_INT(check_document(text), 7);
     CHECK_INT(parent_of(text, 10), 2);
     CHECK_INT(parent_of(text, 11), id_of(text, 10));
@@ -64,13 +65,14 @@ static void what_is_open_at_the_end_is_there_without_outputs(void)
     vst_session *session = started(0);
     vst_id id = define(VST_DEF_OPERATOR, "aten::sum");
     static node_bytes b;
+    char *text;
 
     b.count = 0;
     put_number(&b, 1);
     enter_node(id, 10, &b);
     enter_node(id, 11, &b);
     record_bytes(&b, 99, VST_NODE_OUTPUTS, 1, VST_ESCAPE_WORDS_MAX);
-    char *text = finished(session);
+    text = finished(session);
     CHECK_INT(check_document(text), 4);
     CHECK_INT(parent_of(text, 11), id_of(text, 10));
     expect_line(node_of(text, 10), "\"inputs\": {\"values\": [1]");
@@ -83,6 +85,7 @@ static void a_node_that_another_window_ends_has_its_outputs(void)
     vst_session *session = started(0);
     vst_id id = define(VST_DEF_OPERATOR, "aten::sum");
     static node_bytes b;
+    char *text;
 
     b.count = 0;
     put_number(&b, 5);
@@ -93,7 +96,7 @@ static void a_node_that_another_window_ends_has_its_outputs(void)
     enter_node(id, 12, NULL);
     record_bytes(&b, 10, VST_NODE_OUTPUTS, 1, VST_ESCAPE_WORDS_MAX);
     leave_node(id, 12, &b);
-    char *text = finished(session);
+    text = finished(session);
     CHECK_INT(check_document(text), 4);
     expect_line(node_of(text, 10), "\"outputs\": {\"values\": [5]");
     free(text);
@@ -108,6 +111,7 @@ static void spans_that_need_not_nest_are_nodes_too(void)
     vst_id scope = define(VST_DEF_ANNOTATION, "step");
     vst_id id = define(VST_DEF_OPERATOR, "aten::sum");
     static node_bytes b;
+    char *text;
 
     b.count = 0;
     put_byte(&b, VST_VALUE_THREAD);
@@ -121,7 +125,7 @@ static void spans_that_need_not_nest_are_nodes_too(void)
     vst_record_end(scope, 1);
     enter_node(id, 12, NULL);
     leave_node(id, 12, NULL);
-    char *text = finished(session);
+    text = finished(session);
     CHECK_INT(check_document(text), 5);
     CHECK_INT(parent_of(text, 11), id_of(text, 10));
     CHECK_INT(parent_of(text, 12), 2);
@@ -137,6 +141,7 @@ static void one_observers_nodes_can_be_had_alone(void)
     uint64_t words[2] = {UINT64_MAX, vst_operator_word(1, 0, 0)};
     static const node_bytes none;
     vst_trace *trace = NULL;
+    char *text;
 
     for (unsigned observer = 1; observer <= 3; observer++) {
         vst_record_operator(id, 0, words, 2);
@@ -145,7 +150,7 @@ static void one_observers_nodes_can_be_had_alone(void)
     }
     CHECK_INT(vst_session_stop(session), VST_OK);
     CHECK_INT(vst_session_open_trace(session, &trace, NULL), VST_OK);
-    char *text = export_all(&trace, 1, 2, VST_OK);
+    text = export_all(&trace, 1, 2, VST_OK);
     CHECK_INT(check_document(text), 3);
     CHECK_INT(id_of(text, 12), 3);
     free(text);
@@ -179,6 +184,7 @@ static void a_forward_parent_is_what_is_open_there_then(void)
     vst_session *session = started(0);
     vst_id id = define(VST_DEF_OPERATOR, "aten::sum");
     pthread_t thread;
+    char *text;
 
     enter_node(id, 10, NULL);
     leave_node(id, 10, NULL);
@@ -191,7 +197,7 @@ static void a_forward_parent_is_what_is_open_there_then(void)
         if (i == 1)
             leave_node(id, 11, NULL);
     }
-    char *text = finished(session);
+    text = finished(session);
     CHECK_INT(forward_of(text, 20), 2);
     CHECK_INT(forward_of(text, 21), id_of(text, 11));
     CHECK_INT(forward_of(text, 22), 2);
@@ -232,6 +238,8 @@ static void threads_have_roots_and_every_node_its_own(void)
     other others[8];
     pthread_t threads[8];
     size_t wrong = 0, count;
+    char *text;
+    node_head *heads;
 
     for (unsigned i = 0; i < 8; i++) {
         others[i] = (other){id, 1 + i, 1 + 300 * i};
@@ -244,9 +252,9 @@ static void threads_have_roots_and_every_node_its_own(void)
     CHECK_INT(
         vst_traces_node_ids(&trace, 1, VST_WINDOW_ALL, 0, note_id, ids, NULL),
         VST_OK);
-    char *text = export_all(&trace, 1, 0, VST_OK);
+    text = export_all(&trace, 1, 0, VST_OK);
     CHECK_INT(check_document(text), 1 + 8 + 8 * 300);
-    node_head *heads = heads_of(text, &count);
+    heads = heads_of(text, &count);
     for (size_t i = 0; i < count; i++)
         if (heads[i].record != 0)
             wrong += ids[heads[i].record] != heads[i].id ||
@@ -301,6 +309,7 @@ static void windows_of_several_traces_are_in_order_of_time(void)
     vst_session *session = started(0);
     vst_id id = define(VST_DEF_OPERATOR, "aten::sum");
     vst_trace *traces[2] = {NULL, NULL};
+    char *text;
 
     enter_node(id, 11, NULL);
     leave_node(id, 11, NULL);
@@ -311,7 +320,7 @@ static void windows_of_several_traces_are_in_order_of_time(void)
     leave_node(id, 13, NULL);
     CHECK_INT(vst_session_stop(session), VST_OK);
     CHECK_INT(vst_session_open_trace(session, &traces[0], NULL), VST_OK);
-    char *text = export_all(traces, 2, 0, VST_OK);
+    text = export_all(traces, 2, 0, VST_OK);
     CHECK_INT(check_document(text), 5);
     CHECK(id_of(text, 11) < id_of(text, 12));
     CHECK(id_of(text, 12) < id_of(text, 13));
@@ -357,12 +366,14 @@ static void a_bounded_recording_has_the_last_nodes(void)
 {
     vst_session *session = started((uint64_t)1 << 20);
     vst_id id = define(VST_DEF_OPERATOR, "aten::sum");
+    char *text;
+    size_t count;
 
     enter_node(id, 1, NULL); /* is dropped, but open till the end */
     record_some(id, 20000, 2);
     leave_node(id, 1, NULL);
-    char *text = finished(session);
-    size_t count = check_document(text);
+    text = finished(session);
+    count = check_document(text);
     CHECK(count > 1000 && count < 40000);
     CHECK(*node_of(text, 2 + 3 * 19999) != '\0');
     CHECK(*node_of(text, 2) == '\0');
@@ -403,6 +414,8 @@ static void any_cut_or_change_gives_a_whole_document(void)
     const unsigned rounds = 300 / check_step(1, 4);
     size_t count, opened = 0, changed = 0;
     struct stat facts;
+    unsigned char *whole, *copy;
+    FILE *file;
 
     CHECK_INT(vst_session_create(&options, &session, NULL), VST_OK);
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
@@ -411,8 +424,9 @@ static void any_cut_or_change_gives_a_whole_document(void)
     vst_session_destroy(session);
     CHECK_INT(stat(in_folder("t.vst"), &facts), 0);
     count = (size_t)facts.st_size;
-    unsigned char *whole = malloc(count), *copy = malloc(count);
-    FILE *file = fopen(in_folder("t.vst"), "rb");
+    whole = malloc(count);
+    copy = malloc(count);
+    file = fopen(in_folder("t.vst"), "rb");
     CHECK(file != NULL && fread(whole, 1, count, file) == count);
     if (file != NULL)
         fclose(file);

@@ -102,6 +102,17 @@ static void add_framework_free(script *s, vst_ticks time, uint64_t size)
                            VST_MEMORY_FRAMEWORK_FREE);
 }
 
+/* An END with arguments: "ended s1 TEXT". */
+static void add_described_end(script *s, vst_ticks time, uint64_t pair,
+                              const char *text)
+{
+    uint64_t payload[64] = {pair, strlen(text)};
+
+    memcpy(payload + 2, text, strlen(text));
+    add_escape(s, time, VST_ESCAPE_END, payload,
+               (uint32_t)(3 + strlen(text) / 8));
+}
+
 static void add_line(script *s, vst_ticks time, const char *verb,
                      const char *rest)
 {
@@ -118,6 +129,10 @@ static void add_line(script *s, vst_ticks time, const char *verb,
         add_escape(s, time, VST_ESCAPE_BEGIN, &pair, 1);
     else if (strcmp(verb, "end") == 0)
         add_escape(s, time, VST_ESCAPE_END, &pair, 1);
+    else if (strcmp(verb, "ended") == 0)
+        add_described_end(s, time, pair, rest + 3);
+    else if (strcmp(verb, "end-inside") == 0)
+        add_escape(s, time, VST_ESCAPE_END, (uint64_t[]){pair, 1}, 2);
     else if (strcmp(verb, "args") == 0)
         add_text(s, time, VST_ESCAPE_ARGS, strlen(rest), rest);
     else if (strcmp(verb, "instant") == 0)
@@ -340,6 +355,45 @@ static void a_frameworks_blocks_are_counted_apart_and_taken_off(void)
     CHECK_INT(sums[5], -30);
     vst_matcher_destroy(matcher);
     free_script(&s);
+}
+
+static vst_status note_block(void *ctx, const vst_loose_bytes *block)
+{
+    int64_t *sums = ctx;
+
+    sums[0] = sums[0] * 10 + block->depth;
+    sums[1] += block->bytes;
+    return VST_OK;
+}
+
+static void every_block_is_told_with_its_depth_if_wanted(void)
+{
+    script s = parse("5 tensor 1000\n10 enter a\n11 tensor 30\n"
+                     "20 enter b\n22 untensor 130\n30 exit b\n50 exit a\n");
+    int64_t sums[2] = {0};
+    vst_sink sink = {.ctx = sums, .loose = note_block, .every_block = true};
+    vst_matcher *matcher;
+
+    if (vst_matcher_create(&matcher) != VST_OK)
+        abort();
+    CHECK_INT(
+        vst_matcher_feed(matcher, &converter, s.events, s.count, 100, &sink),
+        VST_OK);
+    CHECK_INT(sums[0], 12); /* depths 0, 1, 2 */
+    CHECK_INT(sums[1], 900);
+    vst_matcher_destroy(matcher);
+    free_script(&s);
+}
+
+static void a_span_that_ends_inside_of_a_call_begins_with_it(void)
+{
+    /* x began in a, and ends in what b calls. */
+    expect("10 enter a\n12 begin x\n20 exit a\n30 enter b\n31 enter c\n"
+           "40 end-inside x\n50 exit c\n60 exit b\n",
+           100, "a 10..20\nx 31..40 async\nb 30..60\n  c 31..50\n", "");
+    /* In a itself it began and ends: nothing is changed. */
+    expect("10 enter a\n12 begin x\n20 end-inside x\n30 exit a\n", 100,
+           "a 10..30\n  x 12..20\n", "");
 }
 
 static void allocations_of_cut_and_begun_spans_reach_those_around_them(void)
@@ -653,11 +707,12 @@ static void expect_contexts(const char *text, const char *golden)
     vst_matcher *matcher;
     char found[512];
     size_t count, at = 0;
+    vst_sink sink;
 
     if (vst_contexts_create(&contexts) != VST_OK ||
         vst_matcher_create(&matcher) != VST_OK)
         abort();
-    vst_sink sink = {
+    sink = (vst_sink){
         .ctx = contexts, .span = add_context, .leave = leave_context};
     CHECK_INT(
         vst_matcher_feed(matcher, &converter, s.events, s.count, 1000, &sink),
@@ -777,6 +832,49 @@ static void arguments_stay_with_an_annotation_that_is_set_aside(void)
            "a 10..30\n"
            "s 20..40 async {\"y\": 2}\n",
            "");
+}
+
+static void arguments_of_an_end_belong_to_its_span_wherever_that_is(void)
+{
+    /* On top, below a call, beside the stack, and in no place at all. */
+    expect("10 begin s1\n11 args \"x\": 1\n20 ended s1 \"y\": 2\n", 60,
+           "s 10..20 {\"x\": 1, \"y\": 2}\n", "");
+    expect("10 begin s1\n20 enter a\n30 ended s1 \"y\": 2\n40 exit a\n", 60,
+           "s 10..30 async {\"y\": 2}\n"
+           "  a 20..40\n",
+           "");
+    expect("10 enter a\n20 begin s1\n30 exit a\n40 enter b\n"
+           "50 ended s1 \"y\": 2\n60 exit b\n70 ended s1 \"z\": 3\n",
+           80,
+           "a 10..30\n"
+           "s 20..50 async {\"y\": 2}\n"
+           "b 40..60\n",
+           "");
+}
+
+static void an_end_that_claims_more_bytes_than_it_has_has_no_arguments(void)
+{
+    script s = {0};
+    span_tree tree = {0};
+    vst_sink sink = tree_sink(&tree);
+    vst_matcher *matcher;
+    uint64_t pair = pair_of("s1");
+
+    add_escape(&s, 10, VST_ESCAPE_BEGIN, &pair, 1);
+    add_escape(&s, 20, VST_ESCAPE_END, (uint64_t[]){pair, 9, 0}, 3);
+    add_escape(&s, 30, VST_ESCAPE_BEGIN, &pair, 1);
+    add_escape(&s, 40, VST_ESCAPE_END, (uint64_t[]){pair, UINT64_MAX, 0}, 3);
+    add_escape(&s, 50, VST_ESCAPE_BEGIN, &pair, 1);
+    add_escape(&s, 60, VST_ESCAPE_END, (uint64_t[]){pair, 4}, 2);
+    if (vst_matcher_create(&matcher) != VST_OK)
+        abort();
+    CHECK_INT(
+        vst_matcher_feed(matcher, &converter, s.events, s.count, 100, &sink),
+        VST_OK);
+    CHECK_TEXT(tree_text(&tree), "s 10..20\ns 30..40\ns 50..60\n");
+    vst_matcher_destroy(matcher);
+    tree_free(&tree);
+    free_script(&s);
 }
 
 static void instants_pass_through(void)
@@ -932,6 +1030,8 @@ int main(void)
     TEST(time_in_children_is_counted_once);
     TEST(allocations_count_for_the_innermost_span_and_those_around_it);
     TEST(a_frameworks_blocks_are_counted_apart_and_taken_off);
+    TEST(every_block_is_told_with_its_depth_if_wanted);
+    TEST(a_span_that_ends_inside_of_a_call_begins_with_it);
     TEST(allocations_of_cut_and_begun_spans_reach_those_around_them);
     TEST(each_piece_of_a_switched_span_has_its_own_allocations);
     TEST(memory_in_a_gap_does_not_end_it);
@@ -965,6 +1065,8 @@ int main(void)
     TEST(an_annotation_ended_from_another_greenlet_is_not_resumed);
     TEST(arguments_belong_to_the_innermost_span);
     TEST(arguments_stay_with_an_annotation_that_is_set_aside);
+    TEST(arguments_of_an_end_belong_to_its_span_wherever_that_is);
+    TEST(an_end_that_claims_more_bytes_than_it_has_has_no_arguments);
     TEST(instants_pass_through);
     TEST(a_million_calls_deep_works);
     TEST(any_events_at_all_give_spans_that_nest);

@@ -178,6 +178,7 @@ static void a_forked_child_begins_anew(void)
     vst_stack_id id;
     heard all;
     int status;
+    pid_t child;
 
     stack.address = 2;
     vst_recording_define_stack(vst_session_recording(session), &stack, &id);
@@ -185,13 +186,15 @@ static void a_forked_child_begins_anew(void)
     vst_recording_define_stack(vst_session_recording(session), &stack, &id);
     CHECK_INT(id, 2);
     allocate(1, 10, id);
-    pid_t child = fork();
+    child = fork();
     if (child == 0) {
+        vst_session *own;
+
         allocate(2, 20, id); /* goes nowhere */
         if (vst_recording_define_stack(vst_session_recording(session), &stack,
                                        &id) != VST_E_STATE)
             _exit(1);
-        vst_session *own = session_begin(NULL);
+        own = session_begin(NULL);
         if (vst_recording_define_stack(vst_session_recording(own), &stack,
                                        &id) != VST_OK ||
             id != 1)
@@ -234,10 +237,11 @@ static void handlers_that_allocate_at_a_fork_do_not_wait(void)
     vst_session *session = session_begin(NULL);
     heard all;
     int status;
+    pid_t child;
 
     allocate(1, 10, 1);
     handled = 1;
-    pid_t child = fork();
+    child = fork();
     if (child == 0)
         _exit(0);
     handled = 0;

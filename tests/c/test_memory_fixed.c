@@ -2,7 +2,7 @@
  * it: what the loader then finds under that name is a jump in the program, by
  * the slot of malloc. That is no original. Its argument is the library that
  * does all calls, see memory_oracle.h. */
-#include "memory/objects.h"
+#include "objects/objects.h"
 #include "oracle_session.h"
 
 enum { CALLS = 5000, SKIPPED = 77 };

@@ -83,7 +83,7 @@ static void free_late(void *block)
     void **next = *(void **)block;
 
     o->free(block);
-    if (next)
+    if (next != NULL)
         pthread_setspecific(key, next);
 }
 
@@ -120,9 +120,10 @@ static void *free_it(void *block)
 static void another_thread_may_free_a_block(void)
 {
     pthread_t thread;
+    void *block;
 
     memory_begin(&all);
-    void *block = o->malloc(1000);
+    block = o->malloc(1000);
     pthread_create(&thread, NULL, free_it, block);
     pthread_join(thread, NULL);
     memory_end();
@@ -176,8 +177,10 @@ static void nobody_is_asked_for_a_stack_after_stop(void)
     for (int i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, run_on, NULL);
     for (int i = 0; i < 10; i++) {
+        int before;
+
         may_be_told = true;
-        int before = told;
+        before = told;
         memory_begin(&options);
         for (int wait = 0; wait < 50000 && told == before; wait++)
             usleep(200);
@@ -271,9 +274,11 @@ static void a_child_is_traced_once_it_starts_that_itself(void)
     pthread_create(&thread, NULL, run_on, NULL);
     memory_begin(&all);
     for (int i = 0; i < 5; i++) {
+        pid_t child;
+
         if (SANITIZED)
             pthread_mutex_lock(&sanitized_fork);
-        pid_t child = fork();
+        child = fork();
         if (child == 0)
             _exit(trace_in_child());
         if (SANITIZED)
@@ -290,9 +295,10 @@ static void a_child_is_traced_once_it_starts_that_itself(void)
 static void a_child_may_stop_what_its_parent_started(void)
 {
     int status;
+    pid_t child;
 
     memory_begin(&all);
-    pid_t child = fork();
+    child = fork();
     if (child == 0) {
         vst_memory_stop();
         o->free(o->malloc(10));

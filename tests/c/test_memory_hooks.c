@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "memory/objects.h"
 #include "memory_session.h"
+#include "objects/objects.h"
 #include "oracle_session.h"
 
 enum { LAZY, NOW, TABLE, OWN, DEEP, SIBLING, LIBRARIES, CALLS = 20000 };
@@ -76,9 +76,10 @@ static void a_library_that_is_loaded_later_by_its_path_is_recorded_at_once(void)
     oracle_log log = {noted, 0, sizeof noted / sizeof *noted, false};
     void *library = open_library(paths[LAZY]);
     const oracle *o = oracle_in(library);
+    void *later;
 
     memory_begin(&all);
-    void *later = o->load(paths[NOW], RTLD_NOW | RTLD_LOCAL);
+    later = o->load(paths[NOW], RTLD_NOW | RTLD_LOCAL);
     CHECK(later != NULL);
     last_registered->run(2, CALLS, &log);
     memory_end();
@@ -92,16 +93,18 @@ static void a_library_finds_its_sibling_by_its_bare_name(void)
 {
     oracle_log log = {noted, 0, sizeof noted / sizeof *noted, false};
     const char *name = strrchr(paths[TABLE], '/') + 1;
+    void *library, *later;
+    const oracle *o;
 
     if (SANITIZED)
         return; /* dlopen is theirs, and they are who calls the loader */
-    void *library = open_library(paths[SIBLING]);
-    const oracle *o = oracle_in(library);
+    library = open_library(paths[SIBLING]);
+    o = oracle_in(library);
     CHECK(dlopen(name, RTLD_NOW) == NULL);
     memory_begin(&all);
     last_registered = NULL;
-    void *later = o->load(name, RTLD_NOW | RTLD_LOCAL);
-    if (!later)
+    later = o->load(name, RTLD_NOW | RTLD_LOCAL);
+    if (later == NULL)
         printf("# %s\n", dlerror());
     if (CHECK(later != NULL && last_registered != NULL)) {
         CHECK(o->find(later, "oracle_get") != NULL);
@@ -109,7 +112,7 @@ static void a_library_finds_its_sibling_by_its_bare_name(void)
     }
     memory_end();
     oracle_check(&log, CALLS / 4);
-    if (later)
+    if (later != NULL)
         o->unload(later);
     dlclose(library);
 }
@@ -205,9 +208,10 @@ static void an_allocator_of_a_librarys_own_is_not_touched(void)
 {
     void *library = open_library(paths[OWN]);
     const oracle *o = oracle_in(library);
+    void *block;
 
     memory_begin(&all);
-    void *block = o->malloc(100);
+    block = o->malloc(100);
     o->free(block);
     memory_end();
     CHECK_INT(memory_count, 0);
@@ -216,13 +220,16 @@ static void an_allocator_of_a_librarys_own_is_not_touched(void)
 
 static void a_library_that_prefers_another_allocator_keeps_it(void)
 {
+    void *library, *block;
+    const oracle *o;
+
     if (SANITIZED)
         return; /* the sanitizers forbid RTLD_DEEPBIND */
-    void *library = dlopen(paths[DEEP], RTLD_NOW | RTLD_DEEPBIND);
-    const oracle *o = oracle_in(library);
+    library = dlopen(paths[DEEP], RTLD_NOW | RTLD_DEEPBIND);
+    o = oracle_in(library);
 
     memory_begin(&all);
-    void *block = o->malloc(100);
+    block = o->malloc(100);
     o->free(block);
     memory_end();
     CHECK_INT(memory_count, 0);
@@ -338,14 +345,16 @@ static void a_hook_that_somebody_wrapped_stays_and_passes_through(void)
     void *library = open_library(paths[LAZY]);
     const oracle *o = oracle_in(library);
     vst__object object;
+    void **place;
+    oracle_malloc_fn *wrapper, *original;
 
     CHECK(dl_iterate_phdr(read_if_named, &object) == 1);
-    void **place = slot_of_malloc(library, &object);
+    place = slot_of_malloc(library, &object);
     if (!CHECK(place != NULL))
         return;
     memory_begin(&all);
     memcpy(&wrapped, place, sizeof wrapped);
-    oracle_malloc_fn *wrapper = wrap_malloc;
+    wrapper = wrap_malloc;
     memcpy(place, &wrapper, sizeof wrapper);
     o->free(o->malloc(10));
     memory_end();
@@ -360,7 +369,7 @@ static void a_hook_that_somebody_wrapped_stays_and_passes_through(void)
     memory_end();
     CHECK_INT(wrapper_calls, 3);
     CHECK_INT(memory_count, 2);
-    oracle_malloc_fn *original = malloc;
+    original = malloc;
     memcpy(place, &original, sizeof original);
     dlclose(library);
 }
@@ -369,10 +378,11 @@ static void errno_is_the_programs(void)
 {
     void *library = open_library(paths[NOW]);
     const oracle *o = oracle_in(library);
+    void *block;
 
     memory_begin(&all);
     errno = 77;
-    void *block = o->malloc(10);
+    block = o->malloc(10);
     CHECK_INT(errno, 77);
     o->free(block);
     CHECK_INT(errno, 77);
@@ -396,7 +406,8 @@ int main(int argc, char **argv)
 {
     if (argc != 1 + LIBRARIES)
         return 2;
-    if (getenv("LD_LIBRARY_PATH")) { /* the build's: it would find any */
+    if (getenv("LD_LIBRARY_PATH") !=
+        NULL) { /* the build's: it would find any */
         unsetenv("LD_LIBRARY_PATH");
         execv("/proc/self/exe", argv);
     }

@@ -99,10 +99,12 @@ static void touch(char *at, size_t pages)
 static void address_space_without_access_is_no_memory(void)
 {
     size_t pages = (size_t)1 << 18;
+    char *at;
+    sums s;
 
     memory_begin(&all);
-    char *at = map(pages, PROT_NONE, 0);
-    sums s = end_of(at, pages * page);
+    at = map(pages, PROT_NONE, 0);
+    s = end_of(at, pages * page);
     CHECK_INT(s.most_used, 0);
     CHECK_INT(s.reserved, pages * page);
     o->unmap_pages(at, pages * page);
@@ -110,13 +112,16 @@ static void address_space_without_access_is_no_memory(void)
 
 static void what_is_opened_of_it_is_memory(void)
 {
+    char *at;
+    sums s;
+
     memory_begin(&all);
-    char *at = map(1000, PROT_NONE, MAP_NORESERVE);
+    at = map(1000, PROT_NONE, MAP_NORESERVE);
     CHECK_INT(o->protect_pages(at + 100 * page, 10 * page, RW), 0);
     CHECK_INT(o->protect_pages(at + 105 * page, 10 * page, RW), 0);
     CHECK_INT(o->protect_pages(at + 100 * page, 15 * page, PROT_READ), 0);
     CHECK_INT(o->protect_pages(at + 100 * page, 15 * page, PROT_NONE), 0);
-    sums s = end_of(at, 1000 * page);
+    s = end_of(at, 1000 * page);
     CHECK_INT(s.used, 15 * page);
     CHECK_INT(s.most_used, 15 * page);
     CHECK_INT(s.reserved, 985 * page);
@@ -126,11 +131,14 @@ static void what_is_opened_of_it_is_memory(void)
 
 static void unmapping_a_part_ends_what_is_reserved_and_used_there(void)
 {
+    char *at;
+    sums s;
+
     memory_begin(&all);
-    char *at = map(100, PROT_NONE, 0);
+    at = map(100, PROT_NONE, 0);
     o->protect_pages(at + 40 * page, 20 * page, RW);
     CHECK_INT(o->unmap_pages(at + 30 * page, 20 * page), 0);
-    sums s = end_of(at, 100 * page);
+    s = end_of(at, 100 * page);
     CHECK_INT(s.used, 10 * page);
     CHECK_INT(s.reserved, 70 * page);
     o->unmap_pages(at, 100 * page);
@@ -138,11 +146,14 @@ static void unmapping_a_part_ends_what_is_reserved_and_used_there(void)
 
 static void a_mapping_into_a_reservation_is_memory(void)
 {
+    char *at;
+    sums s;
+
     memory_begin(&all);
-    char *at = map(100, PROT_NONE, 0);
+    at = map(100, PROT_NONE, 0);
     CHECK(o->map_pages(at + 10 * page, 5 * page, RW, MAP_FIXED) ==
           at + 10 * page);
-    sums s = end_of(at, 100 * page);
+    s = end_of(at, 100 * page);
     CHECK_INT(s.used, 5 * page);
     CHECK_INT(s.reserved, 95 * page);
     o->unmap_pages(at, 100 * page);
@@ -150,12 +161,15 @@ static void a_mapping_into_a_reservation_is_memory(void)
 
 static void a_failed_call_changes_nothing(void)
 {
+    char *at;
+    sums s;
+
     memory_begin(&all);
-    char *at = map(100, PROT_NONE, 0);
+    at = map(100, PROT_NONE, 0);
     CHECK_INT(o->protect_pages(at + 1, page, RW), -1);
     CHECK_INT(o->unmap_pages(at + 1, page), -1);
     CHECK_INT(o->advise_pages(at + 1, page, MADV_DONTNEED), -1);
-    sums s = end_of(at, 100 * page);
+    s = end_of(at, 100 * page);
     CHECK_INT(s.most_used, 0);
     CHECK_INT(s.reserved, 100 * page);
     o->unmap_pages(at, 100 * page);
@@ -166,12 +180,15 @@ static void a_failed_call_changes_nothing(void)
 /* Before they go, at the latest. */
 static void pages_that_were_touched_are_memory(void)
 {
+    char *at;
+    sums s;
+
     memory_begin(&all);
-    char *at = map(100000, RW, MAP_NORESERVE);
+    at = map(100000, RW, MAP_NORESERVE);
     touch(at + 500 * page, 10);
     touch(at + 90000 * page, 3);
     CHECK_INT(o->unmap_pages(at, 100000 * page), 0);
-    sums s = end_of(at, 100000 * page);
+    s = end_of(at, 100000 * page);
     CHECK_INT(s.most_used, 13 * page);
     CHECK_INT(s.most_reserved, 100000 * page);
     CHECK_INT(s.used, 0);
@@ -180,8 +197,11 @@ static void pages_that_were_touched_are_memory(void)
 
 static void what_is_given_back_is_reserved_until_it_is_touched(void)
 {
+    char *at;
+    sums s;
+
     memory_begin(&all);
-    char *at = map(64, RW, 0);
+    at = map(64, RW, 0);
     touch(at, 64);
     CHECK_INT(o->advise_pages(at + 16 * page, 32 * page - 1, MADV_DONTNEED), 0);
     touch(at + 20 * page, 4);
@@ -189,7 +209,7 @@ static void what_is_given_back_is_reserved_until_it_is_touched(void)
     CHECK_INT(o->unmap_pages(at + 32 * page, 32 * page), 0);
     CHECK_INT(o->unmap_pages(at, 20 * page), 0);
     CHECK_INT(o->unmap_pages(at + 22 * page, 10 * page), 0);
-    sums s = end_of(at, 64 * page);
+    s = end_of(at, 64 * page);
     CHECK_INT(s.most_used, 64 * page);
     CHECK_INT(s.most_reserved, 32 * page);
     CHECK_INT(s.used + s.reserved, 2 * page); /* looked at, or not yet */
@@ -198,12 +218,15 @@ static void what_is_given_back_is_reserved_until_it_is_touched(void)
 
 static void a_reservation_that_moves_stays_one(void)
 {
+    char *at, *moved;
+    sums s;
+
     memory_begin(&all);
-    char *at = map(1000, RW, MAP_NORESERVE);
+    at = map(1000, RW, MAP_NORESERVE);
     touch(at + 10 * page, 5);
-    char *moved = o->move_pages(at, 1000 * page, 100000 * page);
+    moved = o->move_pages(at, 1000 * page, 100000 * page);
     CHECK(moved != MAP_FAILED);
-    sums s = end_of(moved, 100000 * page);
+    s = end_of(moved, 100000 * page);
     CHECK_INT(s.used, 0); /* not looked at where it is now */
     CHECK_INT(s.reserved, 100000 * page);
     o->unmap_pages(moved, 100000 * page);
@@ -213,13 +236,16 @@ static void a_reservation_that_moves_stays_one(void)
 
 static void blocks_are_not_touched_by_calls_on_their_pages(void)
 {
+    char *block, *first;
+    sums s;
+
     memory_begin(&all);
-    char *block = o->malloc(64 * page);
-    char *first = block + (page - (uintptr_t)block % page);
+    block = o->malloc(64 * page);
+    first = block + (page - (uintptr_t)block % page);
     o->advise_pages(first, 8 * page, MADV_DONTNEED);
     o->protect_pages(first, page, PROT_NONE);
     o->protect_pages(first, page, RW);
-    sums s = end_of(block, 64 * page);
+    s = end_of(block, 64 * page);
     CHECK_INT(s.used, 64 * page);
     CHECK_INT(s.most_reserved, 0);
     o->free(block);
@@ -229,11 +255,13 @@ static void mappings_are_all_recorded_where_blocks_are_sampled(void)
 {
     const vst_memory_options sampled = {.native_allocators = true,
                                         .sample_bytes = (uint64_t)1 << 40};
+    char *at;
+    sums s;
 
     memory_begin(&sampled);
-    char *at = map(10, RW, 0);
+    at = map(10, RW, 0);
     o->unmap_pages(at, 5 * page);
-    sums s = end_of(at, 10 * page);
+    s = end_of(at, 10 * page);
     CHECK_INT(s.used, 5 * page);
     CHECK_INT(memory_count, 2);
     for (size_t i = 0; i < memory_count; i++)
@@ -244,12 +272,14 @@ static void mappings_are_all_recorded_where_blocks_are_sampled(void)
 static void what_is_resident_is_recorded_beside(void)
 {
     vst_memory_summary *summary;
+    char *at;
+    sums s;
 
     memory_begin(&all);
-    char *at = map(2000, RW, 0);
+    at = map(2000, RW, 0);
     touch(at, 2000);
     o->unmap_pages(at, 2000 * page);
-    sums s = end_of(at, 2000 * page);
+    s = end_of(at, 2000 * page);
     CHECK(s.samples >= 1);
     CHECK(s.resident > 100 * page);
     CHECK_INT(vst_trace_summarize_memory(memory_trace, NULL, &summary, NULL),

@@ -16,7 +16,7 @@ static bool is_in_use(void)
     void *in_use = dlsym(RTLD_DEFAULT, "malloc");
     Dl_info info;
 
-    return dladdr(in_use, &info) && strstr(info.dli_fname, "jemalloc");
+    return dladdr(in_use, &info) && strstr(info.dli_fname, "jemalloc") != NULL;
 }
 
 static void jemalloc_is_recorded_call_by_call(void)
@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 
     if (library == NULL)
         return 2;
-    if (!SANITIZED && !getenv("LD_PRELOAD")) {
+    if (!SANITIZED && getenv("LD_PRELOAD") == NULL) {
         setenv("LD_PRELOAD", preloaded, 1);
         execv("/proc/self/exe", argv);
     }

@@ -140,9 +140,12 @@ static void random_histories_are_as_a_model_says(void)
         for (int i = 0; i < MODEL_STACKS; i++)
             stacks[i] = push(session, i > 2 ? stacks[i / 2] : 0, "f", i + 1);
         for (int i = 0; i < 500; i++) {
+            double live;
+            unsigned block;
+
             seed = seed * 6364136223846793005u + 1442695040888963407u;
-            unsigned block = (unsigned)(seed >> 33) % MODEL_BLOCKS;
-            double live = 0;
+            block = (unsigned)(seed >> 33) % MODEL_BLOCKS;
+            live = 0;
 
             if (size[block] != 0) {
                 release(block);

@@ -367,6 +367,7 @@ static vst_memory_summary *summarize(builder *b)
 static void reservations_are_summed_apart(void)
 {
     builder b;
+    vst_memory_summary *s;
 
     builder_init(&b);
     builder_definitions(&b, 1);
@@ -377,7 +378,7 @@ static void reservations_are_summed_apart(void)
     put_range(&b, 0x2000000, 0x1000, TOUCHES, 0);
     put_unmap(&b, 0x2000000, 0x40000);
     put_range(&b, 0x3000000, 0x2000, 0, 0);
-    vst_memory_summary *s = summarize(&b);
+    s = summarize(&b);
     if (s == NULL)
         return;
     CHECK(s->views[VST_MEMORY_RESERVED].bytes == 0x50000);
@@ -394,6 +395,7 @@ static void reservations_are_summed_apart(void)
 static void each_window_reserves_anew(void)
 {
     builder b;
+    vst_memory_summary *s;
 
     builder_init(&b);
     builder_definitions(&b, 1);
@@ -403,7 +405,7 @@ static void each_window_reserves_anew(void)
     builder_records(&b, 1, 1, 100000, 1);
     put_range(&b, 0x2000000, 0x2000, RESERVES, 0);
     put_range(&b, 0x3000000, 0x1000, 0, 0);
-    vst_memory_summary *s = summarize(&b);
+    s = summarize(&b);
     if (s == NULL)
         return;
     CHECK(s->views[VST_MEMORY_RESERVED].bytes == 0x3000);
@@ -414,6 +416,7 @@ static void each_window_reserves_anew(void)
 static void the_system_tells_the_peak_of_what_was_resident(void)
 {
     builder b;
+    vst_memory_summary *s;
 
     builder_init(&b);
     builder_definitions(&b, 1);
@@ -424,7 +427,7 @@ static void the_system_tells_the_peak_of_what_was_resident(void)
     put_range(&b, 0x1000000, 0x3000, 0, 0);
     put_counter(&b, 7, 5000);
     put_counter(&b, 7, 4000);
-    vst_memory_summary *s = summarize(&b);
+    s = summarize(&b);
     if (s == NULL)
         return;
     CHECK_INT(s->resident.peak, 9000);

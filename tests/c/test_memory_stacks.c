@@ -65,11 +65,12 @@ static void an_allocation_has_the_stack_it_was_made_with(void)
                                         .native_stacks = true};
     uint64_t addresses[300];
     size_t count, at = 0;
+    const void *after_inner;
 
     memory_begin(&options);
     for (int i = 0; i < twice; i++)
         outer(100);
-    const void *after_inner = in_outer;
+    after_inner = in_outer;
     other(100);
     memory_end();
     if (!CHECK_INT(memory_count, 6))
@@ -100,6 +101,7 @@ static void a_native_stack_and_a_languages_are_joined(void)
     const vst_stack frame = {
         .kind = VST_STACK_LANGUAGE, .function = 1, .line = 7};
     uint64_t addresses[300];
+    const vst_stack *both;
 
     memory_begin(&options);
     CHECK_INT(vst_recording_define_stack(vst_session_recording(memory_session),
@@ -110,8 +112,7 @@ static void a_native_stack_and_a_languages_are_joined(void)
     memory_end();
     if (!CHECK_INT(memory_count, 4))
         return;
-    const vst_stack *both =
-        vst_trace_stack(memory_trace, memory_events[0].stack);
+    both = vst_trace_stack(memory_trace, memory_events[0].stack);
     if (!CHECK(both != NULL && both->kind == VST_STACK_BOTH))
         return;
     CHECK_INT(both->parent, language);
@@ -148,7 +149,7 @@ static void what_is_too_deep_is_cut_and_says_so(void)
         count++;
     }
     CHECK(count >= 250 && count < DEEP);
-    CHECK(outermost && outermost->flags == VST_STACK_IS_CUT);
+    CHECK(outermost != NULL && outermost->flags == VST_STACK_IS_CUT);
 }
 
 static void *run_some(void *argument)

@@ -66,12 +66,13 @@ static void an_operator_has_its_numbers(void)
     vst_session *session = started();
     vst_id id = define(VST_DEF_OPERATOR, "aten::add");
     uint64_t words[2] = {7, vst_operator_word(1, 0, VST_SCOPE_FUNCTION)};
+    char *text;
 
     CHECK(vst_record_operator(id, 0, words, 2));
     CHECK(vst_record_operator(id, 0, NULL, 0));
     vst_record_operator_exit(VST_RAISE, id, 0);
     vst_record_operator_exit(VST_EXIT, id, 0);
-    char *text = exported(session);
+    text = exported(session);
     expect_line(text, "\"cat\": \"cpu_op\", \"name\": \"aten::add\"");
     expect_line(text, "\"Sequence number\": 7, \"Fwd thread id\": 0}");
     expect_line(text, "\"raised\": 1}");
@@ -106,6 +107,7 @@ static void an_arrow_leads_from_the_inner_forward_to_the_backward(void)
     vst_id backward = define(VST_DEF_OPERATOR, "TBackward0");
     uint64_t words[2] = {3, vst_operator_word(1, 0, VST_SCOPE_FUNCTION)};
     pthread_t thread;
+    char *text;
 
     vst_record_operator(outer, 0, words, 2);
     vst_record_operator(inner, 0, words, 2);
@@ -113,7 +115,7 @@ static void an_arrow_leads_from_the_inner_forward_to_the_backward(void)
     vst_record_operator_exit(VST_EXIT, outer, 0);
     CHECK_INT(pthread_create(&thread, NULL, run_backward, &backward), 0);
     pthread_join(thread, NULL);
-    char *text = exported(session);
+    text = exported(session);
     CHECK(time_of(text, "{\"ph\": \"s\", \"cat\": \"fwdbwd\"") ==
           time_of(text, "\"aten::t\""));
     CHECK(time_of(text, "{\"ph\": \"f\", \"bp\": \"e\", \"cat\": \"fwdbwd\"") ==
@@ -176,6 +178,7 @@ static void a_span_that_another_thread_ends_has_its_true_times(void)
     vst_id after = define(VST_DEF_OPERATOR, "aten::add");
     uint64_t words[2] = {5, vst_operator_word(1, 0, VST_SCOPE_USER)};
     pthread_t thread;
+    seen s;
 
     vst_record_operator(outer, 0, NULL, 0);
     CHECK(vst_record_operator(far, 77, words, 2));
@@ -186,11 +189,11 @@ static void a_span_that_another_thread_ends_has_its_true_times(void)
     vst_record_operator_exit(VST_EXIT, after, 0);
     vst_record_operator_exit(VST_EXIT, far, 77); /* it says so too, late */
     CHECK_INT(vst_session_stop(session), VST_OK);
-    seen s = seen_in(session, (seen){
-                                  .far_id = far,
-                                  .after_id = after,
-                                  .outer_id = outer,
-                              });
+    s = seen_in(session, (seen){
+                             .far_id = far,
+                             .after_id = after,
+                             .outer_id = outer,
+                         });
     CHECK_INT(s.far_count, 1);
     CHECK_INT(s.far.flags, VST_SPAN_ASYNC);
     CHECK_INT(s.far.thread, s.outer.thread);
@@ -209,6 +212,7 @@ static void a_span_that_another_thread_ends_too_late_is_open_at_the_end(void)
     vst_session *session = started();
     vst_id far = define(VST_DEF_ANNOTATION, "waits");
     pthread_t thread;
+    seen s;
 
     CHECK(vst_record_operator(far, 77, NULL, 0));
     CHECK_INT(vst_session_stop(session), VST_OK);
@@ -216,7 +220,7 @@ static void a_span_that_another_thread_ends_too_late_is_open_at_the_end(void)
     CHECK_INT(pthread_create(&thread, NULL, end_far, &far), 0);
     pthread_join(thread, NULL);
     CHECK_INT(vst_session_stop(session), VST_OK);
-    seen s = seen_in(session, (seen){.far_id = far});
+    s = seen_in(session, (seen){.far_id = far});
     CHECK_INT(s.far_count, 1);
     CHECK_INT(s.far.flags, VST_SPAN_OPEN_AT_END);
     vst_session_destroy(session);
@@ -229,6 +233,7 @@ static void an_annotation_is_shown_around_what_is_between(void)
     vst_id enter = define(VST_DEF_PYTHON, "__enter__");
     vst_id leave = define(VST_DEF_PYTHON, "__exit__");
     vst_id step = define(VST_DEF_ANNOTATION, "step");
+    char *text;
 
     vst_record(VST_ENTER, enter);
     vst_record_operator(step, 9, NULL, 0);
@@ -240,7 +245,7 @@ static void an_annotation_is_shown_around_what_is_between(void)
     vst_record(VST_EXIT, leave);
     vst_record_settle(false);
     vst_record_settle(true);
-    char *text = exported(session);
+    text = exported(session);
     expect_line(text, "{\"ph\": \"X\", \"cat\": \"user_annotation\", "
                       "\"name\": \"step\"");
     CHECK(strstr(text, "\"ph\": \"b\"") == NULL);
@@ -249,6 +254,8 @@ static void an_annotation_is_shown_around_what_is_between(void)
 
 /* ---- facts ----------------------------------------------------------------
  */
+
+static const vst__operator_wish NOTHING_MORE, EVERYTHING = {true, true};
 
 static void all_kinds_of_inputs_are_read(void)
 {
@@ -300,6 +307,13 @@ static void all_kinds_of_inputs_are_read(void)
         2,
         '"',
         'v',
+        VST_FACT_NAMED,
+        1,
+        'l',
+        VST_FACT_INTEGERS,
+        2,
+        2,
+        3,
         VST_FACT_FLOPS,
         200,
         1,
@@ -309,12 +323,13 @@ static void all_kinds_of_inputs_are_read(void)
     uint64_t payload[32] = {UINT64_MAX, 0};
     vst_operator op;
     vst__text text = {NULL, 0, 0, 0, false};
+    char *read;
 
     memcpy(&payload[2], facts, sizeof facts);
-    CHECK(vst__operator_read(payload, 32, &op, &text));
+    CHECK(vst__operator_read(payload, 32, NOTHING_MORE, &op, &text));
     CHECK_INT(op.sequence, -1);
     CHECK_INT(op.record, 0); /* a node says it */
-    char *read = strndup(text.bytes, text.count);
+    read = strndup(text.bytes, text.count);
     CHECK_TEXT(read,
                ", \"Concrete Inputs\": [\"\", \"\", \"-2\", \"0.5\", \"True\", "
                "\"[1, -2]\", \"\", \"\"], \"Input type\": [\"float\", \"\", "
@@ -322,7 +337,68 @@ static void all_kinds_of_inputs_are_read(void)
                "\"TensorList\", \"TensorList\"], \"Input Strides\": [[8, 1], "
                "[], [], [], [], [], [[]], []], \"Input Dims\": [[2, 8], [], "
                "[], [], [], [], [[1]], []], \"k\": \"\\\"v\", "
+               "\"l\": [1, -2], "
                "\"Flops\": 200");
+    free(read);
+    free(text.bytes);
+}
+
+/* A list of one tensor, and where it lies. */
+static void where_tensors_lie_is_read_if_wanted(void)
+{
+    static const unsigned char facts[] = {
+        VST_FACT_TENSORS,
+        1,
+        VST_FACT_TENSOR,
+        1,
+        'i',
+        1,
+        2,
+        0,
+        VST_FACT_KEYWORDS,
+        2,
+        '{',
+        '}',
+        VST_FACT_TENSORS_AT,
+        1,
+        7,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        1,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0, /* 256 */
+        3,
+        0,
+        VST_TENSOR_REQUIRES_GRAD,
+        6,
+        1 /* -1 */,
+    };
+    uint64_t payload[8] = {UINT64_MAX, 0};
+    vst_operator op;
+    vst__text text = {NULL, 0, 0, 0, false};
+    char *read;
+
+    memcpy(&payload[2], facts, sizeof facts);
+    CHECK(vst__operator_read(payload, 8, EVERYTHING, &op, &text));
+    read = strndup(text.bytes, text.count);
+    CHECK_TEXT(read, ", \"Concrete Inputs\": [\"\"], \"Input type\": "
+                     "[\"TensorList\"], \"Input Strides\": [[[]]], "
+                     "\"Input Dims\": [[[1]]], \"Keyword inputs\": \"{}\", "
+                     "\"Tensors\": [[7, 256, 3, 0, 1, 6, -1]]");
+    free(read);
+    CHECK(vst__operator_read(payload, 8, NOTHING_MORE, &op, &text));
+    read = strndup(text.bytes, text.count);
+    CHECK(strstr(read, "Keyword") == NULL && strstr(read, "Tensors") == NULL);
     free(read);
     free(text.bytes);
 }
@@ -340,7 +416,9 @@ static void any_bytes_at_all_give_json_or_less(void)
             seed = seed * 1664525u + 1013904223u;
             bytes[i] = (unsigned char)(seed >> 24) & (turn & 1 ? 0x1f : 0xff);
         }
-        CHECK(vst__operator_read(payload, (uint32_t)turn % 41, &op, &text));
+        CHECK(vst__operator_read(payload, (uint32_t)turn % 41,
+                                 turn & 2 ? EVERYTHING : NOTHING_MORE, &op,
+                                 &text));
         if (text.count > 2)
             CHECK(vst__json_is_members(text.bytes + 2, text.count - 2));
     }
@@ -358,6 +436,7 @@ int main(void)
     TEST(a_span_that_another_thread_ends_too_late_is_open_at_the_end);
     TEST(an_annotation_is_shown_around_what_is_between);
     TEST(all_kinds_of_inputs_are_read);
+    TEST(where_tensors_lie_is_read_if_wanted);
     TEST(any_bytes_at_all_give_json_or_less);
     rmdir(folder);
     return checks_end();

@@ -235,6 +235,7 @@ static void packet(part p)
     bool cleared = false, timed = false;
     part inner, interned = {NULL, NULL}, track_event = {NULL, NULL};
     part described = {NULL, NULL}, defaults = {NULL, NULL};
+    state *s;
 
     for (uint32_t field; (field = next(&p, &value, &inner)) != 0;) {
         if (field == 10)
@@ -256,7 +257,7 @@ static void packet(part p)
     }
     if (!CHECK(sequence != 0 && sequence < SEQUENCES))
         return;
-    state *s = &states[sequence];
+    s = &states[sequence];
     if (cleared) {
         *s = (state){.begun = true, .now_ns = INT64_C(1696186170000000000)};
         while (next(&defaults, &value, &inner) != 0)

@@ -494,6 +494,7 @@ static void survive(int fd)
     vst_error error;
     vst_trace *trace;
     const char *key;
+    int64_t third_ns;
 
     if (vst_trace_open_fd(fd, &trace, &error) != VST_OK) {
         CHECK(error.status < 0);
@@ -509,7 +510,7 @@ static void survive(int fd)
         CHECK(vst_trace_metadata(trace, key) != NULL);
     replay_each(trace, &info);
     replay_memory(trace);
-    int64_t third_ns = (info.end_ns - info.start_ns) / 3;
+    third_ns = (info.end_ns - info.start_ns) / 3;
     vst_trace_set_range(trace, info.start_ns + third_ns,
                         info.end_ns - third_ns);
     replay_each(trace, &info);
@@ -705,9 +706,11 @@ static vst_status count_events(vst_tracer *tracer,
                                const vst_compressed_event *enters, size_t count,
                                int64_t end_time_ns, const vst_sink *sink)
 {
+    uint64_t *seen;
+
     (void)tracer;
     (void)converter;
-    uint64_t *seen = sink->ctx;
+    seen = sink->ctx;
 
     for (size_t i = 0; i < count; i++) {
         CHECK_INT(enters[i].where.resource, 9);

@@ -105,15 +105,18 @@ static void nothing_is_stored_after_stop(void)
 
 static void time_that_goes_back_or_too_far_is_written_in_full(void)
 {
+    vst_ticks now;
+    const uint64_t *far, *back;
+
     begin();
     vst_record(VST_ENTER, 1);
-    vst_ticks now = vst_thread_buffer->last;
+    now = vst_thread_buffer->last;
     vst_record_slow(VST_ENTER, 2, now + ((vst_ticks)5 << 32));
     vst_record_slow(VST_EXIT, 2, now + 10);
     vst_record_slow(VST_EXIT, 1, now + 17);
     CHECK_TEXT(text_of(&provider.chunks[0]), "+1 TIME +2 TIME -2 -1");
-    const uint64_t *far = payload(&provider.chunks[0], VST_ESCAPE_TIME, 1);
-    const uint64_t *back = payload(&provider.chunks[0], VST_ESCAPE_TIME, 2);
+    far = payload(&provider.chunks[0], VST_ESCAPE_TIME, 1);
+    back = payload(&provider.chunks[0], VST_ESCAPE_TIME, 2);
     CHECK(far[0] == now + ((vst_ticks)5 << 32));
     CHECK_INT(vst_word_delta(far[1]), 0);
     CHECK(back[0] == now + 10);
@@ -123,37 +126,47 @@ static void time_that_goes_back_or_too_far_is_written_in_full(void)
 
 static void payloads_stand_behind_their_escape(void)
 {
-    begin();
     double value;
+    const kept_chunk *chunk;
+
+    begin();
     vst_record(VST_ENTER, 1);
     vst_record_args("\"x\": 1", 6);
     vst_record_counter(3, 2.5);
     vst_record_instant(4, "", 0);
     vst_record_begin(5, 77);
-    vst_record_end(5, 77);
+    vst_record_end_args(5, 77, "\"y\": 23", 7);
     CHECK_TEXT(text_of(&provider.chunks[0]),
                "+1 ARGS COUNTER INSTANT BEGIN END");
-    const kept_chunk *chunk = &provider.chunks[0];
+    chunk = &provider.chunks[0];
     CHECK_INT(payload(chunk, VST_ESCAPE_ARGS, 0)[0], 6);
     CHECK(memcmp(&payload(chunk, VST_ESCAPE_ARGS, 0)[1], "\"x\": 1\0\0", 8) ==
           0);
     memcpy(&value, &payload(chunk, VST_ESCAPE_COUNTER, 0)[1], 8);
     CHECK(value == 2.5);
     CHECK(payload(chunk, VST_ESCAPE_BEGIN, 0)[0] == ((uint64_t)77 << 32 | 5));
+    CHECK(payload(chunk, VST_ESCAPE_END, 0)[0] == ((uint64_t)77 << 32 | 5));
+    CHECK_INT(payload(chunk, VST_ESCAPE_END, 0)[1], 7);
+    CHECK(memcmp(&payload(chunk, VST_ESCAPE_END, 0)[2], "\"y\": 23", 8) == 0);
     end();
 }
 
 static void arguments_that_are_too_long_leave_a_note(void)
 {
     static char big[9000];
+    const uint64_t *args;
 
     memset(big, 'x', sizeof big);
     begin();
     vst_record(VST_ENTER, 1);
     vst_record_args(big, sizeof big);
-    CHECK_TEXT(text_of(&provider.chunks[0]), "+1 ARGS");
-    const uint64_t *args = payload(&provider.chunks[0], VST_ESCAPE_ARGS, 0);
+    vst_record_begin(5, 77);
+    vst_record_end_args(5, 77, big, sizeof big);
+    CHECK_TEXT(text_of(&provider.chunks[0]), "+1 ARGS BEGIN END");
+    args = payload(&provider.chunks[0], VST_ESCAPE_ARGS, 0);
     CHECK(strstr((const char *)&args[1], "too long") != NULL);
+    args = payload(&provider.chunks[0], VST_ESCAPE_END, 0);
+    CHECK(strstr((const char *)&args[2], "too long") != NULL);
     end();
 }
 
@@ -191,6 +204,7 @@ static void a_full_chunk_is_followed_by_one_of_twice_the_size(void)
 static void a_payload_never_crosses_a_chunk(void)
 {
     char args[800];
+    size_t records;
 
     memset(args, 'y', sizeof args);
     begin();
@@ -199,7 +213,7 @@ static void a_payload_never_crosses_a_chunk(void)
         vst_record_args(args, (size_t)(i % 800));
     }
     vst__recording_stop(recording);
-    size_t records = 0;
+    records = 0;
     for (size_t i = 0; i < provider.chunk_count; i++) {
         kept_chunk *chunk = &provider.chunks[i];
         for (size_t j = 0; j < chunk->used;) {
@@ -458,13 +472,16 @@ static void a_second_recording_is_refused_while_one_runs(void)
 static void a_forked_child_leaves_the_parents_records_alone(void)
 {
     int status = -1;
+    pid_t child;
 
     begin();
     vst_record(VST_ENTER, 1);
-    pid_t child = fork();
+    child = fork();
     if (child == 0) {
+        const char *text;
+
         vst_record(VST_ENTER, 2);
-        const char *text = text_of(&provider.chunks[0]);
+        text = text_of(&provider.chunks[0]);
         _exit(strcmp(text, "+1") != 0 || vst_thread_enter_free());
     }
     waitpid(child, &status, 0);

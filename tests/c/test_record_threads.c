@@ -2,6 +2,7 @@
  * threads that come and go, and definitions from everywhere. Made for the
  * thread sanitizer; also counts that nothing is lost or doubled. */
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -38,9 +39,11 @@ static void free_running_threads_survive_every_start_and_stop(void)
     for (int i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, record_freely, NULL);
     for (int i = 0; i < WINDOWS; i++) {
+        unsigned long long before;
+
         CHECK_INT(vst__recording_create(&provider.table, &recording), VST_OK);
         CHECK_INT(vst__recording_start(recording), VST_OK);
-        unsigned long long before = atomic_load(&recorded);
+        before = atomic_load(&recorded);
         while (atomic_load(&recorded) == before)
             ;
         vst__recording_stop(recording);
@@ -115,9 +118,54 @@ static void short_threads_share_chunks_and_lose_nothing(void)
     provider_end();
 }
 
+static sem_t has_recorded, may_end;
+
+static void *record_and_wait(void *unused)
+{
+    (void)unused;
+    if (vst_thread_enter_free()) {
+        vst_record(VST_ENTER, 1);
+        vst_record(VST_EXIT, 1);
+    }
+    sem_post(&has_recorded);
+    sem_wait(&may_end);
+    return NULL;
+}
+
+/* The C library gives a new thread the handle of one that ended. */
+static void a_thread_that_ends_between_windows_is_not_the_next_one(void)
+{
+    pthread_t one, next;
+    uint32_t numbers[2];
+
+    provider_begin();
+    sem_init(&has_recorded, 0, 0);
+    sem_init(&may_end, 0, 0);
+    CHECK_INT(vst__recording_create(&provider.table, &shared), VST_OK);
+    CHECK_INT(vst__recording_start(shared), VST_OK);
+    pthread_create(&one, NULL, record_and_wait, NULL);
+    sem_wait(&has_recorded);
+    vst__recording_stop(shared);
+    numbers[0] = provider.chunks[provider.chunk_count - 1].thread;
+    sem_post(&may_end);
+    pthread_join(one, NULL);
+    CHECK_INT(vst__recording_start(shared), VST_OK);
+    pthread_create(&next, NULL, record_and_wait, NULL);
+    sem_wait(&has_recorded);
+    vst__recording_stop(shared);
+    numbers[1] = provider.chunks[provider.chunk_count - 1].thread;
+    sem_post(&may_end);
+    pthread_join(next, NULL);
+    CHECK_INT(numbers[0], 1);
+    CHECK_INT(numbers[1], 2);
+    vst__recording_destroy(shared);
+    provider_end();
+}
+
 int main(void)
 {
     TEST(free_running_threads_survive_every_start_and_stop);
     TEST(short_threads_share_chunks_and_lose_nothing);
+    TEST(a_thread_that_ends_between_windows_is_not_the_next_one);
     return checks_end();
 }

@@ -78,8 +78,8 @@ static void describe_facts(const vst_trace *trace, char *text, size_t size)
     }
     for (vst_id id = 1; id <= vst_trace_definition_max(trace); id++) {
         const vst_definition *d = vst_trace_definition(trace, id);
-        snprintf(line, sizeof line, "%u %s %s\n", id, d ? d->name : "?",
-                 d ? d->file : "?");
+        snprintf(line, sizeof line, "%u %s %s\n", id, d != NULL ? d->name : "?",
+                 d != NULL ? d->file : "?");
         append(text, size, line);
     }
     for (size_t i = 0; (json = vst_trace_metadata_at(trace, i, &key)) != NULL;
@@ -171,11 +171,12 @@ static void recover_and_compare(const void *bytes, size_t size)
     bool torn_clean = false, clean = false;
     char *before, *after;
     vst_error error;
+    vst_status status;
 
     write_file(torn, bytes, size);
     remove(whole);
     before = described(torn, &torn_clean);
-    vst_status status = vst_trace_recover(torn, whole, false, &error);
+    status = vst_trace_recover(torn, whole, false, &error);
     if (strcmp(before, "cannot be opened\n") == 0) {
         CHECK(status < 0);
         CHECK_INT(error.status, status);

@@ -154,8 +154,10 @@ static void call(vst_id id, vst_id inner)
 
 static void a_registered_tracer_sees_the_whole_contract(void)
 {
+    vst_session *session;
+
     vst_tracer_register(noting_make);
-    vst_session *session = create(NULL);
+    session = create(NULL);
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
     call(f_id, g_id);
     CHECK_INT(vst_session_stop(session), VST_OK);
@@ -175,11 +177,11 @@ static void with_nothing_registered_the_trace_is_empty_and_valid(void)
 {
     vst_trace_info info;
     vst_session *session = create(NULL);
+    vst_trace *trace;
 
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
     CHECK_INT(vst_session_stop(session), VST_OK);
     CHECK_TEXT(spans_of(session, VST_WINDOW_LAST), "");
-    vst_trace *trace;
     CHECK_INT(vst_session_open_trace(session, &trace, NULL), VST_OK);
     vst_trace_get_info(trace, &info);
     CHECK_INT(info.words, 0);
@@ -190,8 +192,10 @@ static void with_nothing_registered_the_trace_is_empty_and_valid(void)
 
 static void calls_open_at_stop_end_there(void)
 {
+    vst_session *session;
+
     vst_tracer_register(noting_make);
-    vst_session *session = create(NULL);
+    session = create(NULL);
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
     vst_record(VST_ENTER, f_id);
     vst_record(VST_EXIT, g_id); /* was never entered */
@@ -231,12 +235,14 @@ static void events_are_timed_by_the_converter_they_are_given(void)
         {.key = vst_trace_key_make(VST_EXIT, 2), .ticks = 4},
         {.key = vst_trace_key_make(VST_ENTER, 3), .ticks = 5},
     };
+    vst_session *session;
+    vst_tracer *tracer;
 
     vst_tracer_register(noting_make);
-    vst_session *session = create(NULL);
+    session = create(NULL);
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
     CHECK_INT(vst_session_stop(session), VST_OK);
-    vst_tracer *tracer = vst_session_tracer(session);
+    tracer = vst_session_tracer(session);
     timed[0] = 0;
     /* An exit that matches nothing vanishes, in any batch; what is open at the
      * end is closed there. */
@@ -254,9 +260,10 @@ static void events_are_timed_by_the_converter_they_are_given(void)
 static void a_tracer_that_cannot_start_leaves_nothing_running(void)
 {
     vst_error error = {VST_OK, 0, 0};
+    vst_session *session;
 
     vst_tracer_register(failing_make);
-    vst_session *session = create(NULL);
+    session = create(NULL);
     CHECK_INT(vst_session_start(session, &error), VST_E_TRACER);
     CHECK_INT(error.status, VST_E_TRACER);
     CHECK(!vst_session_is_recording(session));
@@ -305,11 +312,12 @@ static void a_file_is_finished_clean_and_without_slack(void)
     char path[] = "/tmp/vestige-test-XXXXXX";
     vst_trace_info info;
     vst_trace *trace;
+    vst_session *session;
 
     close(mkstemp(path));
     unlink(path);
     vst_tracer_register(noting_make);
-    vst_session *session = create(path);
+    session = create(path);
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
     for (int i = 0; i < 500000; i++)
         call(f_id, 0);
@@ -330,10 +338,11 @@ static void a_thread_that_recorded_nothing_leaves_the_file_clean(void)
     char path[] = "/tmp/vestige-test-XXXXXX";
     vst_trace_info info;
     vst_trace *trace;
+    vst_session *session;
 
     close(mkstemp(path));
     unlink(path);
-    vst_session *session = create(path);
+    session = create(path);
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
     CHECK(vst_thread_enter_free());
     vst_thread_release();
@@ -353,6 +362,8 @@ static void past_the_file_size_limit_records_are_lost_not_the_program(void)
     char path[] = "/tmp/vestige-test-XXXXXX";
     vst_trace_info info;
     vst_trace *trace;
+    vst_session *session;
+    uint64_t lost;
 
     close(mkstemp(path));
     unlink(path);
@@ -361,12 +372,12 @@ static void past_the_file_size_limit_records_are_lost_not_the_program(void)
     limit.rlim_cur = 256 * 1024;
     setrlimit(RLIMIT_FSIZE, &limit);
     vst_tracer_register(noting_make);
-    vst_session *session = create(path);
+    session = create(path);
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
     for (int i = 0; i < 100000; i++)
         call(f_id, 0);
     CHECK_INT(vst_session_stop(session), VST_OK);
-    uint64_t lost = vst_session_lost(session);
+    lost = vst_session_lost(session);
     CHECK(lost > 0 && lost < 200000);
     vst_session_destroy(session);
     setrlimit(RLIMIT_FSIZE, &old);
@@ -388,17 +399,19 @@ static void a_file_of_the_program_under_our_number_is_left_alone(void)
     vst_trace_info info;
     vst_trace *trace;
     struct stat st;
+    int number, fd;
+    vst_session *session;
 
     close(mkstemp(path));
     unlink(path);
-    int number = dup(0);
+    number = dup(0);
     close(number);
     vst_tracer_register(noting_make);
-    vst_session *session = create(path);
+    session = create(path);
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
     call(f_id, 0);
     close(number);
-    int fd = mkstemp(own);
+    fd = mkstemp(own);
     CHECK_INT(fd, number);
     CHECK_INT(write(fd, "mine", 4), 4);
     for (int i = 0; i < 100000; i++)

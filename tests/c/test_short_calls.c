@@ -64,10 +64,11 @@ static void run_in_main(model *m, uint32_t seed, int steps)
 static model_read read_back(void)
 {
     vst_trace *trace;
+    model_read read;
 
     CHECK_INT(vst_session_stop(model_session), VST_OK);
     CHECK_INT(vst_session_open_trace(model_session, &trace, NULL), VST_OK);
-    model_read read = model_replay(trace);
+    read = model_replay(trace);
     vst_session_destroy(model_session);
     return read;
 }
@@ -151,10 +152,11 @@ static void so_are_recordings_that_are_bounded(void)
 
     for (int i = 0; i < 2; i++) {
         model m;
+        model_read read;
 
         model_begin(&m, &bounds[i]);
         run_in_main(&m, 5, 600000);
-        model_read read = read_back();
+        read = read_back();
         check_calls(&m, &read);
         CHECK(read.count > 1000 && read.count < m.count * 3 / 4);
         CHECK(read.info.dropped > 100000);
@@ -168,6 +170,7 @@ static void counts_go_on_from_window_to_window(void)
 {
     const vst_session_options options = {.min_duration_ns = SHORT_NS};
     model m;
+    model_read read;
 
     model_begin(&m, &options);
     run_in_main(&m, 6, 2000);
@@ -175,7 +178,7 @@ static void counts_go_on_from_window_to_window(void)
     fake_advance(1000000);
     CHECK_INT(vst_session_start(model_session, NULL), VST_OK);
     run_in_main(&m, 7, 2000);
-    model_read read = read_back();
+    read = read_back();
     CHECK_INT(read.count, m.count);
     check_calls(&m, &read);
     CHECK_INT(read.info.windows, 2);
@@ -190,14 +193,17 @@ static void a_payload_is_never_taken_for_the_begin_of_a_call(void)
 {
     const vst_session_options options = {.min_duration_ns = SHORT_NS};
     model m;
+    uint64_t enter, payload[3] = {0};
     double value;
+    model_read read;
 
     model_begin(&m, &options);
-    const uint64_t enter = vst_word(VST_ENTER, model_ids[3], 0);
-    const uint64_t payload[3] = {0, 0, enter};
-
+    enter = vst_word(VST_ENTER, model_ids[3], 0);
+    payload[2] = enter;
     memcpy(&value, &enter, sizeof value);
     for (int way = 0; way < 5; way++) {
+        const uint64_t *cursor;
+
         model_enter(&m, model_ids[3]);
         fake_advance(10);
         if (way == 0)
@@ -212,14 +218,14 @@ static void a_payload_is_never_taken_for_the_begin_of_a_call(void)
                              (vst_stack_id)enter, 0, (vst_ticks)fake_now());
         else
             vst_record_operator(model_ids[3], 0, payload, 3);
-        const uint64_t *cursor = vst_thread_buffer->cursor;
+        cursor = vst_thread_buffer->cursor;
         CHECK_INT((uint32_t)cursor[-1], enter);
         vst_record_end_of_call(VST_EXIT, model_ids[3]);
         CHECK(vst_thread_buffer->cursor == cursor + 1);
         CHECK_INT(vst_word_kind(*cursor), VST_EXIT);
         m.depth--;
     }
-    model_read read = read_back();
+    read = read_back();
     CHECK_INT(read.count, 6); /* the operator's own never ends */
     CHECK_INT(read.info.left_out, 0);
     free(read.spans);
@@ -230,6 +236,7 @@ static void a_call_that_begins_after_a_long_time_can_be_taken_back(void)
 {
     const vst_session_options options = {.min_duration_ns = SHORT_NS};
     model m;
+    model_read read;
 
     model_begin(&m, &options);
     model_enter(&m, model_ids[0]);
@@ -244,7 +251,7 @@ static void a_call_that_begins_after_a_long_time_can_be_taken_back(void)
         model_leave(&m, VST_RAISE);
     }
     model_leave(&m, VST_EXIT);
-    model_read read = read_back();
+    read = read_back();
     check_calls(&m, &read);
     CHECK_INT(read.count, 4);
     CHECK_INT(read.info.left_out, 3);
@@ -256,6 +263,7 @@ static void only_the_end_of_the_call_that_was_entered_last_takes_it_back(void)
 {
     const vst_session_options options = {.min_duration_ns = SHORT_NS};
     model m;
+    model_read read;
 
     model_begin(&m, &options);
     vst_record(VST_ENTER, model_ids[0]);
@@ -269,7 +277,7 @@ static void only_the_end_of_the_call_that_was_entered_last_takes_it_back(void)
     vst_record(VST_EXIT, model_ids[3]); /* no call: a collection, say */
     fake_advance(5);
     vst_record_end_of_call(VST_EXIT, model_ids[0]);
-    model_read read = read_back();
+    read = read_back();
     CHECK_INT(read.count, 3);
     CHECK_INT(read.unmatched, 1);
     CHECK_INT(read.info.left_out, 0);
@@ -284,10 +292,12 @@ static void a_recording_without_a_limit_leaves_nothing_out(void)
     model m;
 
     for (int i = 0; i < 3; i++) {
+        model_read read;
+
         model_begin(&m, i == 1 ? &with : &without);
         CHECK_INT(vst_thread_buffer->left_out, 0);
         run_in_main(&m, 8, 100);
-        model_read read = read_back();
+        read = read_back();
         check_calls(&m, &read);
         CHECK_INT(m.left_out != 0, i == 1);
         free(read.spans);
@@ -303,11 +313,16 @@ static void a_process_that_dies_leaves_a_valid_file(void)
         .path = path, .overwrite = true, .min_duration_ns = SHORT_NS};
     vst_trace *trace;
     model m;
+    int64_t now;
+    pid_t child;
+    vst_session_options again;
+    model_read read;
+    uint64_t left_out;
 
     snprintf(path, sizeof path, "/tmp/vestige-short-%d.vst", (int)getpid());
     /* The same here and there. */
-    int64_t now = fake_now();
-    pid_t child = fork();
+    now = fake_now();
+    child = fork();
     if (child == 0) {
         model_begin(&m, &options);
         model_enter(&m, model_ids[0]);
@@ -316,7 +331,7 @@ static void a_process_that_dies_leaves_a_valid_file(void)
         raise(SIGKILL);
     }
     waitpid(child, NULL, 0);
-    vst_session_options again = options;
+    again = options;
     again.path = NULL;
     CHECK_INT(fake_now(), now);
     model_begin(&m, &again);
@@ -325,7 +340,7 @@ static void a_process_that_dies_leaves_a_valid_file(void)
     vst_session_destroy(model_session);
 
     CHECK_INT(vst_trace_open(path, &trace, NULL), VST_OK);
-    model_read read = model_replay(trace);
+    read = model_replay(trace);
     CHECK_INT(read.count, m.count + 2);
     model_check_beginning(&m, &read);
     CHECK(read.info.left_out <= m.left_out);
@@ -335,7 +350,7 @@ static void a_process_that_dies_leaves_a_valid_file(void)
 
     CHECK_INT(vst_trace_recover(path, path, true, NULL), VST_OK);
     CHECK_INT(vst_trace_open(path, &trace, NULL), VST_OK);
-    uint64_t left_out = read.info.left_out;
+    left_out = read.info.left_out;
     read = model_replay(trace);
     CHECK_INT(read.count, m.count + 2);
     CHECK_INT(read.info.left_out, left_out);

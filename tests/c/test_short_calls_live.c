@@ -66,7 +66,7 @@ static void fill(size_t words)
 
     model_begin(&program, &options);
     model_enter(&program, model_ids[0]);
-    while (!begin) {
+    while (begin == NULL) {
         unsigned chunk = program.chunk;
 
         long_call(1);

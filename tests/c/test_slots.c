@@ -76,9 +76,11 @@ static void own(const chunk *c, unsigned from, unsigned to)
 /* Only the oldest may go. */
 static void forget_oldest(const vst__slot_room *room)
 {
+    const chunk *c;
+
     if (!CHECK(m.oldest < m.newest))
         abort();
-    const chunk *c = &m.sealed[m.oldest++];
+    c = &m.sealed[m.oldest++];
     CHECK_INT(room->place, c->place);
     CHECK_INT(room->size, c->size);
     CHECK_INT(room->words, c->size / 8);
@@ -131,11 +133,12 @@ static uint32_t take(unsigned owner, uint32_t wanted, uint32_t least)
 {
     uint32_t size = vst__slots_size_for(&m.slots, wanted, least);
     vst__slot_room room;
+    chunk *c;
 
     if (!find_room(size, least, &room))
         return 0;
     CHECK(room.size >= least && room.size <= m.slots.size);
-    chunk *c = &m.held[owner];
+    c = &m.held[owner];
     *c = (chunk){room.place, room.size, m.sequence++, owner};
     vst__slots_take(&m.slots, &room, c->sequence);
     CHECK(vst__slots_has(&m.slots, c->place, c->sequence));
@@ -146,10 +149,11 @@ static uint32_t take(unsigned owner, uint32_t wanted, uint32_t least)
 static bool seal(unsigned owner)
 {
     chunk *c = &m.held[owner];
+    bool slow;
 
     if (c->size == 0)
         return false;
-    bool slow = vst__slots_seal(&m.slots, c->place, m.now, c->size / 8, false);
+    slow = vst__slots_seal(&m.slots, c->place, m.now, c->size / 8, false);
     if (m.newest == m.capacity) {
         m.capacity = m.capacity ? m.capacity * 2 : 1024;
         m.sealed = realloc(m.sealed, m.capacity * sizeof *m.sealed);
@@ -208,6 +212,7 @@ static void parts_are_dropped_in_the_order_in_which_they_were_sealed(void)
 
     for (seed = 1; seed < 40; seed++) {
         unsigned owners = 2 + seed * 7 % 150;
+        uint64_t most;
 
         begin(bounds[seed % 3], 0);
         for (int i = 0; i < 4000; i++) {
@@ -219,7 +224,7 @@ static void parts_are_dropped_in_the_order_in_which_they_were_sealed(void)
             if (draw(8) != 0)
                 take(owner, wanted, draw(8) == 0 ? 9000 : 200);
         }
-        uint64_t most = 3 + m.slots.count / 16;
+        most = 3 + m.slots.count / 16;
         CHECK(m.oldest > 0);
         CHECK(check_free() <= most * m.slots.size);
         for (unsigned owner = 1; owner <= owners; owner++)
@@ -305,13 +310,14 @@ static void slow_threads_do_not_hold_what_fast_ones_could_fill(void)
     }
     for (int i = 0; i < 20000; i++) {
         unsigned next = 1;
+        uint32_t before, size;
         for (unsigned owner = 2; owner <= ALL; owner++)
             if (full_at[owner] < full_at[next])
                 next = owner;
-        uint32_t before = m.held[next].size;
+        before = m.held[next].size;
         if (seal(next))
             wanted[next] = before;
-        uint32_t size = take(next, wanted[next], 200);
+        size = take(next, wanted[next], 200);
         CHECK(size != 0);
         if (wanted[next] < MIB)
             wanted[next] *= 2;
@@ -347,13 +353,14 @@ static void as_many_get_a_page_as_there_are_pages(void)
 static void what_cannot_be_had_drops_little_however_often_it_is_asked_for(void)
 {
     const unsigned pages = 63 * 4;
+    uint64_t kept;
 
     begin(MIB, 0);
     for (unsigned owner = 1; owner <= pages; owner++)
         take(owner, PAGE, 200);
     for (size_t page = 0; page < pages; page += 2)
         seal(m.owners[page]);
-    uint64_t kept = m.kept;
+    kept = m.kept;
     for (int i = 0; i < 100; i++)
         CHECK_INT(take(pages + 1, 9000, 9000), 0);
     CHECK(m.kept + m.slots.size >= kept);
@@ -365,11 +372,12 @@ static void without_storage_for_what_is_free_the_oldest_is_taken(void)
     const vst__slot_wish wish = {
         .size = 8 * KIB, .least = 200, .may_grow = true, .without_free = true};
     vst__slot_room room;
+    uint64_t place;
 
     begin(MIB, 0);
     take(1, PAGE, 200);
     CHECK_INT(vst__slots_choose(&m.slots, &wish, &room), VST_SLOT_NONE);
-    uint64_t place = m.held[1].place;
+    place = m.held[1].place;
     seal(1);
     CHECK_INT(vst__slots_choose(&m.slots, &wish, &room), VST_SLOT_TAKE);
     CHECK_INT(room.place, place);

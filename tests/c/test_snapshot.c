@@ -232,6 +232,7 @@ static void chunks_of_a_bounded_file_are_found_and_ordered(void)
     const char *path = path_of("order.vst");
     const size_t page = VST_CHUNK_ALIGN;
     builder b;
+    vst_trace *trace;
 
     begin_file(&b);
     builder_header(&b)->slot_size = VST_CHUNK_ALIGN;
@@ -250,7 +251,6 @@ static void chunks_of_a_bounded_file_are_found_and_ordered(void)
     CHECK_INT(header_of(path).slot_size, 0);
     CHECK_INT(header_of(path).keep_ns, 5000);
     CHECK_INT(header_of(path).dropped, 40);
-    vst_trace *trace;
     CHECK_INT(vst_trace_open(path, &trace, NULL), VST_OK);
     CHECK_TEXT(vst_trace_definition(trace, 1)->name, "first, replaced");
     vst_trace_close(trace);
@@ -470,9 +470,12 @@ static void take_while_four_threads_record(bool define_all_the_time)
     const char *own = path_of("own.vst"), *copy = path_of("copy.vst");
     unsigned long long before[THREADS], after[THREADS];
     vst_session *session = begin_recording(own);
+    reading whole;
 
     begin_work(session, define_all_the_time);
     for (int round = 0; round < 5; round++) {
+        reading got;
+
         atomic_fetch_add(&allowed, CALLS);
         while (atomic_load(&workers[0].calls) <
                atomic_load(&allowed) - CALLS / 2)
@@ -484,7 +487,7 @@ static void take_while_four_threads_record(bool define_all_the_time)
                   VST_OK);
         for (size_t i = 0; i < THREADS; i++)
             after[i] = atomic_load(&workers[i].calls);
-        reading got = read_trace(copy);
+        got = read_trace(copy);
         CHECK_INT(got.unnamed, 0);
         for (size_t i = 0; i < THREADS; i++) {
             CHECK(got.spans[i + 1] >= before[i]);
@@ -495,7 +498,7 @@ static void take_while_four_threads_record(bool define_all_the_time)
     }
     end_work();
     CHECK_INT(vst_session_finish(session, NULL), VST_OK);
-    reading whole = read_trace(own);
+    whole = read_trace(own);
     for (size_t i = 0; i < THREADS; i++)
         CHECK_INT(whole.spans[i + 1], atomic_load(&workers[i].calls));
     vst_session_destroy(session);

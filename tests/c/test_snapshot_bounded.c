@@ -117,12 +117,13 @@ static void record_and_take(const vst_session_options *options,
             usleep(100);
     for (int i = 0; i < SNAPSHOTS; i++) {
         vst_clock_sample asked;
+        reading got;
 
         vst_clock_sample_now(&asked);
         CHECK_INT(
             vst_session_snapshot(session, path, true, window_ns, NULL, NULL),
             VST_OK);
-        reading got = read_snapshot();
+        got = read_snapshot();
         CHECK_INT(got.odd, 0);
         /* Where the copy was outrun a thread may have a hole, or be missing. */
         CHECK(got.outer > 0 && got.outer % DEPTH == 0);

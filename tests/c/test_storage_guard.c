@@ -285,9 +285,11 @@ static void a_thread_does_not_go_on_in_a_chunk_that_is_gone(void)
 /* Nothing is stored there any more, so no store fails. */
 static void what_was_cut_off_behind_the_last_store_is_counted(void)
 {
+    long long left;
+
     begin((vst_session_options){.gc = false});
     record(900); /* of a first chunk, which is 16 KiB */
-    long long left = file_size() - 8192;
+    left = file_size() - 8192;
     CHECK_INT(truncate(path, left), 0);
     CHECK_INT(vst_session_stop(session), VST_OK);
     CHECK_INT(faults, 0);
@@ -314,9 +316,11 @@ static void the_end_of_a_recording_may_be_what_finds_it(void)
 /* By its size, before a part of it is mapped: it is not made longer again. */
 static void a_new_chunk_may_be_what_finds_it(void)
 {
+    long long left;
+
     begin((vst_session_options){.gc = false});
     CHECK_INT(truncate(path, file_size() - 8192), 0); /* definitions go on */
-    long long left = file_size();
+    left = file_size();
     record(1); /* the first: this thread has no chunk yet */
     CHECK(vst_session_was_cut(session));
     CHECK_INT(faults, 0);
@@ -384,6 +388,7 @@ static void an_address_that_is_not_ours_is_left_alone(void)
 {
     int here = 1;
     void *page;
+    const void *cursor;
 
     begin((vst_session_options){.gc = false});
     record(10);
@@ -393,7 +398,7 @@ static void an_address_that_is_not_ours_is_left_alone(void)
     CHECK(!vst_storage_rescue(NULL));
     CHECK(!vst_storage_rescue((void *)~(uintptr_t)0));
     CHECK(!vst_storage_rescue(vst_thread_buffer));
-    const void *cursor = vst_thread_buffer->cursor;
+    cursor = vst_thread_buffer->cursor;
     vst_session_destroy(session);
     CHECK(!vst_storage_rescue(cursor));
     munmap(page, 4096);
@@ -418,6 +423,7 @@ static void many_mappings_are_all_known(void)
     enum { MANY = 400 };
     static pthread_t threads[MANY];
     pthread_attr_t attributes;
+    uint64_t lost;
 
     begin((vst_session_options){.gc = false});
     go = 0;
@@ -432,7 +438,7 @@ static void many_mappings_are_all_known(void)
     __atomic_store_n(&go, 1000, __ATOMIC_RELEASE);
     for (int i = 0; i < MANY; i++)
         pthread_join(threads[i], NULL);
-    uint64_t lost = vst_session_lost(session);
+    lost = vst_session_lost(session);
     CHECK(lost >= MANY * 202);
     CHECK_INT(vst_session_stop(session), VST_OK);
     CHECK_INT(vst_session_lost(session), lost);
@@ -445,12 +451,13 @@ static void a_forked_child_goes_on(void)
 {
     int status = -1;
     const void *cursor;
+    pid_t child;
 
     begin((vst_session_options){.gc = false});
     record(10);
     cursor = vst_thread_buffer->cursor;
     CHECK_INT(truncate(path, 0), 0);
-    pid_t child = fork();
+    child = fork();
     if (child == 0) {
         record(10);
         _exit(vst_storage_rescue(cursor) ? 1 : faults);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <vestige/tables.h>
+#include <vestige/waits.h>
 
 #include "check.h"
 #include "trace_builder.h"
@@ -70,6 +71,19 @@ static size_t put_value(char *to, size_t room, const vst_arrow_schema *schema,
     }
 }
 
+static bool is_moment(const vst_arrow_schema *column)
+{
+    static const char *const lengths[] = {"duration_ns", "self_ns",
+                                          "running_ns", "gil_ns", "waiting_ns"};
+    size_t end = strlen(column->name);
+
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        if (strcmp(column->name, lengths[i]) == 0)
+            return false;
+    return column->format[0] == 'l' && end > 3 &&
+           strcmp(column->name + end - 3, "_ns") == 0;
+}
+
 /* Times are told from the moment that built traces count from. */
 static void put_rows(char *text, const vst_arrow_schema *schema,
                      const vst_arrow_array *batch)
@@ -79,11 +93,7 @@ static void put_rows(char *text, const vst_arrow_schema *schema,
     for (int64_t row = 0; row < batch->length; row++) {
         for (int64_t i = 0; i < schema->n_children && at < TEXT_MAX - 64; i++) {
             const vst_arrow_schema *column = schema->children[i];
-            size_t end = strlen(column->name);
-            bool is_time = column->format[0] == 'l' && end > 3 &&
-                           strcmp(column->name + end - 3, "_ns") == 0 &&
-                           strcmp(column->name, "duration_ns") != 0 &&
-                           strcmp(column->name, "self_ns") != 0;
+            bool is_time = is_moment(column);
             const void *valid = batch->children[i]->buffers[0];
 
             text[at] = ' ';
@@ -184,13 +194,51 @@ static void spans_are_rows_in_the_order_of_their_ends(void)
     vst_table_source source = small(4);
 
     /* process thread span parent func name kind start duration self depth
-     * stack flags args */
+     * stack flags args running gil imports task */
     CHECK_TEXT(rows_of("span", &source, 1),
-               "4 0 2 1 2 <built-in function len> native 1200 50 50 1 2 0 -\n"
+               "4 0 2 1 2 <built-in function len> native 1200 50 50 1 2 0 - - "
+               "- - -\n"
                "4 0 3 1 1 app.py(3): main python 1300 100 100 1 3 128 "
-               "{\"n\": 1}\n"
-               "4 0 1 - 1 app.py(3): main python 1100 900 750 0 1 0 -\n"
-               "4 0 4 - 3 a step annotation 1400 1100 0 0 4 64 -\n");
+               "{\"n\": 1} - - - -\n"
+               "4 0 1 - 1 app.py(3): main python 1100 900 750 0 1 0 - - - - -\n"
+               "4 0 4 - 3 a step annotation 1400 1100 0 0 4 64 - - - - -\n");
+}
+
+static void waits_and_calls_that_wait_are_rows_of_one_table(void)
+{
+    const uint64_t holder = 2;
+    vst_table_source source;
+    builder b;
+
+    builder_init(&b);
+    builder_header(&b)->version = VST_FILE_VERSION;
+    builder_fix_header(&b);
+    builder_definitions(&b, 1);
+    builder_define(&b, VST_DEF_PYTHON, 1, "work", "f.py", 1);
+    builder_define(&b, VST_DEF_NATIVE, 2, "<built-in function sleep>", "", 0);
+    builder_metadata(&b, VST_WAITS_METADATA, "true");
+    builder_thread(&b, 1, 4242, "main");
+    builder_seal(&b, 1);
+    builder_records(&b, 0, 1, 1000, 1);
+    builder_enter(&b, 1, 100);
+    builder_escape(&b, VST_ESCAPE_WAIT, 50,
+                   (uint64_t[]){1120, 1150, holder << 32 | VST_WAIT_GIL}, 3);
+    builder_enter(&b, 2, 50);
+    builder_exit(&b, 2, 300);
+    builder_exit(&b, 1, 10);
+    builder_escape(&b, VST_ESCAPE_WAIT, 50,
+                   (uint64_t[]){1520, 1550, VST_WAIT_GIL}, 3);
+    source = source_of(&b, 3);
+    /* process thread span func name reason start duration waiting holder */
+    CHECK_TEXT(rows_of("wait", &source, 1),
+               "3 1 1 1 f.py(1): work gil 1120 30 30 2\n"
+               "3 1 2 2 <built-in function sleep> sleep 1200 300 - -\n"
+               "3 1 - - - gil 1520 30 30 -\n");
+    CHECK_TEXT(
+        rows_of("span", &source, 1),
+        "3 1 2 1 2 <built-in function sleep> native 1200 300 300 1 2 0 "
+        "- - 0 - -\n"
+        "3 1 1 - 1 f.py(1): work python 1100 410 110 0 1 0 - - 30 - -\n");
 }
 
 static void stacks_are_the_places_in_the_tree_of_calls(void)
@@ -274,8 +322,8 @@ static void bad_bytes_and_what_is_no_json_become_text(void)
     source = source_of(&b, 0);
     CHECK_TEXT(rows_of("span", &source, 1),
                "0 0 1 - 1 a\xef\xbf\xbd\xef\xbf\xbdz annotation 1001 1 1 0 1 0 "
-               "{\"args\": \"\\\"\xef\xbf\xbd\\n\"}\n"
-               "0 0 2 - 9 unknown function unknown 1003 1 1 0 2 0 -\n");
+               "{\"args\": \"\\\"\xef\xbf\xbd\\n\"} - - - -\n"
+               "0 0 2 - 9 unknown function unknown 1003 1 1 0 2 0 - - - - -\n");
     CHECK_TEXT(rows_of("thread", &source, 1), "0 0 - \xef\xbf\xbd 7\n");
 }
 
@@ -539,6 +587,7 @@ static void threads_read_by_themselves_and_release_each_others(void)
 int main(void)
 {
     TEST(spans_are_rows_in_the_order_of_their_ends);
+    TEST(waits_and_calls_that_wait_are_rows_of_one_table);
     TEST(stacks_are_the_places_in_the_tree_of_calls);
     TEST(what_lies_beside_spans_has_tables_of_its_own);
     TEST(functions_threads_and_processes_are_told);

@@ -62,16 +62,18 @@ static void holds(const vst_traceback *traceback, size_t depth, uint32_t salt)
 
 static void equal_stacks_are_one_traceback(void)
 {
+    vst_traceback *a, *b, *c;
+
     set_stack(10, 1);
-    vst_traceback *a = capture();
-    vst_traceback *b = capture();
+    a = capture();
+    b = capture();
     CHECK(a == b);
     CHECK(!vst_traceback_is_sole(a));
     CHECK_INT(references(), 10);
     CHECK_INT(vst__table_count(), 1);
 
     set_stack(10, 2);
-    vst_traceback *c = capture();
+    c = capture();
     CHECK(c != a);
     CHECK(vst_traceback_is_sole(c));
     CHECK_INT(references(), 20);
@@ -90,22 +92,26 @@ static void equal_stacks_are_one_traceback(void)
 static void stacks_that_differ_in_one_frame_are_two_tracebacks(void)
 {
     for (size_t depth = 1; depth < 40; depth++) {
+        vst_traceback *plain, *again;
+
         set_stack(depth, 0);
-        vst_traceback *plain = capture();
+        plain = capture();
         for (size_t i = 0; i < depth; i++) {
+            vst_traceback *other, *third;
+
             set_stack(depth, 0);
             stack_numbers[i] |= VST_FRAME_ENTRY;
-            vst_traceback *other = capture();
+            other = capture();
             CHECK(other != plain);
             stack_numbers[i] &= ~VST_FRAME_ENTRY;
             stack_codes[i] = &codes[(i * 7 + 1) % CODES];
-            vst_traceback *third = capture();
+            third = capture();
             CHECK(third != plain && third != other);
             vst_traceback_release(other);
             vst_traceback_release(third);
         }
         set_stack(depth, 0);
-        vst_traceback *again = capture();
+        again = capture();
         CHECK(again == plain);
         vst_traceback_release(again);
         vst_traceback_release(plain);
@@ -127,8 +133,10 @@ static void many_tracebacks_are_found_again(void)
         vst_traceback_release(kept[i]);
     CHECK_INT(vst_traceback_free_dead(), MANY / 2);
     for (uint32_t i = 1; i < MANY; i += 2) {
+        vst_traceback *again;
+
         set_stack(5 + i % 3, i);
-        vst_traceback *again = capture();
+        again = capture();
         CHECK(again == kept[i]);
         vst_traceback_release(again);
         vst_traceback_release(kept[i]);
@@ -139,8 +147,10 @@ static void many_tracebacks_are_found_again(void)
 static void a_new_stack_costs_at_most_16_bytes_a_frame(void)
 {
     for (size_t depth = 10; depth < 300; depth++) {
+        vst_traceback *traceback;
+
         set_stack(depth, 1);
-        vst_traceback *traceback = capture();
+        traceback = capture();
         CHECK(malloc_usable_size(traceback) + sizeof(size_t) <= depth * 16);
         vst_traceback_release(traceback);
     }
@@ -151,11 +161,13 @@ static void a_new_stack_costs_at_most_16_bytes_a_frame(void)
 
 static void a_capture_frees_the_dead(void)
 {
+    vst_traceback *other;
+
     set_stack(3, 1);
     vst_traceback_release(capture());
     CHECK_INT(references(), 3);
     set_stack(2, 9);
-    vst_traceback *other = capture();
+    other = capture();
     CHECK_INT(references(), 2);
     CHECK_INT(vst__table_count(), 1);
     vst_traceback_release(other);
@@ -164,11 +176,15 @@ static void a_capture_frees_the_dead(void)
 
 static void an_equal_capture_brings_the_dead_back(void)
 {
+    vst_traceback *first;
+
     set_stack(3, 1);
-    vst_traceback *first = capture();
+    first = capture();
     for (int i = 0; i < 5; i++) {
+        vst_traceback *again;
+
         vst_traceback_release(first);
-        vst_traceback *again = capture();
+        again = capture();
         CHECK(again == first);
         CHECK(vst_traceback_is_sole(again));
         CHECK_INT(references(), 3);
@@ -182,8 +198,10 @@ static void an_equal_capture_brings_the_dead_back(void)
 
 static void a_retained_traceback_lives_on(void)
 {
+    vst_traceback *first;
+
     set_stack(4, 1);
-    vst_traceback *first = capture();
+    first = capture();
     CHECK(vst_traceback_retain(first) == first);
     vst_traceback_release(first);
     CHECK_INT(vst_traceback_free_dead(), 0);
@@ -199,6 +217,7 @@ static int drops;
 static void capture_and_release(fake_code *code)
 {
     fake_stack outer = fake_frames;
+    vst_traceback *taken;
 
     (void)code;
     if (drops == 5)
@@ -207,7 +226,7 @@ static void capture_and_release(fake_code *code)
     vst_traceback_release(from_drop);
     from_drop = NULL;
     set_stack(2, 100 + (uint32_t)drops);
-    vst_traceback *taken = capture(); /* frees what was just released */
+    taken = capture();                /* frees what was just released */
     vst_traceback_release(from_drop); /* of a drop inside of that */
     from_drop = taken;
     fake_frames = outer;
@@ -235,12 +254,13 @@ static void capture_inside(void)
     fake_stack outer = fake_frames;
     uint32_t numbers[] = {5, 6};
     fake_code *const inner[] = {&codes[3], &codes[4]};
+    vst_traceback *traceback;
 
     if (is_inside)
         return;
     is_inside = true;
     fake_frames = (fake_stack){inner, numbers, 2};
-    vst_traceback *traceback = capture();
+    traceback = capture();
     CHECK_INT(vst_traceback_language(traceback).count, 2);
     CHECK(vst_traceback_language(traceback).codes[1] == &codes[4]);
     vst_traceback_release(traceback);
@@ -250,9 +270,11 @@ static void capture_inside(void)
 
 static void gathering_may_capture(void)
 {
+    vst_traceback *traceback;
+
     fake_gathering = capture_inside;
     set_stack(9, 1);
-    vst_traceback *traceback = capture();
+    traceback = capture();
     fake_gathering = NULL;
     holds(traceback, 9, 1);
     vst_traceback_release(traceback);
@@ -270,12 +292,13 @@ static int visit(void *object, void *arg)
 static void only_a_sole_holder_visits_what_it_refers_to(void)
 {
     int visited = 0;
+    vst_traceback *a, *b, *c;
 
     set_stack(4, 1);
-    vst_traceback *a = capture();
+    a = capture();
     CHECK_INT(vst_traceback_traverse(a, visit, &visited), 0);
     CHECK_INT(visited, 4);
-    vst_traceback *b = capture();
+    b = capture();
     CHECK_INT(vst_traceback_traverse(a, visit, &visited), 0);
     CHECK_INT(visited, 4);
     vst_traceback_clear(a); /* another holds it: nothing happens */
@@ -283,7 +306,7 @@ static void only_a_sole_holder_visits_what_it_refers_to(void)
     vst_traceback_release(b);
     visited = 3;
     set_stack(4, 3 * 7 + 1); /* starts where visit() expects it to */
-    vst_traceback *c = capture();
+    c = capture();
     CHECK_INT(vst_traceback_traverse(c, visit, &visited), 42);
     CHECK_INT(visited, 5);
     vst_traceback_release(c);
@@ -293,13 +316,15 @@ static void only_a_sole_holder_visits_what_it_refers_to(void)
 
 static void a_cleared_traceback_is_empty_and_no_longer_shared(void)
 {
+    vst_traceback *a, *b;
+
     set_stack(4, 1);
-    vst_traceback *a = capture();
+    a = capture();
     vst_traceback_clear(a);
     CHECK_INT(references(), 0);
     CHECK_INT(vst_traceback_language(a).count, 0);
     vst_traceback_clear(a);
-    vst_traceback *b = capture();
+    b = capture();
     CHECK(a != b);
     vst_traceback_release(b);
     vst_traceback_release(a);
@@ -310,12 +335,13 @@ static void a_cleared_traceback_is_empty_and_no_longer_shared(void)
 static void a_word_of_the_users_stays_with_it(void)
 {
     int word;
+    vst_traceback *a, *b;
 
     set_stack(4, 1);
-    vst_traceback *a = capture();
+    a = capture();
     CHECK(vst_traceback_get_user(a) == NULL);
     vst_traceback_set_user(a, &word);
-    vst_traceback *b = capture();
+    b = capture();
     CHECK(vst_traceback_get_user(b) == &word);
     vst_traceback_release(a);
     vst_traceback_release(b);
@@ -326,8 +352,10 @@ static void a_word_of_the_users_stays_with_it(void)
 
 static void a_stack_of_100000_frames_is_taken_whole(void)
 {
+    vst_traceback *a;
+
     set_stack(DEEP, 1);
-    vst_traceback *a = capture();
+    a = capture();
     holds(a, DEEP, 1);
     CHECK(capture() == a);
     vst_traceback_release(a);
@@ -337,11 +365,13 @@ static void a_stack_of_100000_frames_is_taken_whole(void)
 
 static void skipped_frames_are_the_innermost(void)
 {
+    vst_traceback *a, *b;
+
     set_stack(5, 0);
-    vst_traceback *a = vst_traceback_capture(VST_TRACEBACK_LANGUAGE, 2);
+    a = vst_traceback_capture(VST_TRACEBACK_LANGUAGE, 2);
     CHECK_INT(vst_traceback_language(a).count, 3);
     CHECK_INT(vst_traceback_language(a).instructions[0], 2);
-    vst_traceback *b = vst_traceback_capture(VST_TRACEBACK_LANGUAGE, 9);
+    b = vst_traceback_capture(VST_TRACEBACK_LANGUAGE, 9);
     CHECK_INT(vst_traceback_language(b).count, 0);
     vst_traceback_release(a);
     vst_traceback_release(b);
@@ -367,6 +397,7 @@ static void what_a_frame_called_can_be_left_out(void)
     size_t all, left;
     vst_traceback *whole = vst_traceback_capture(VST_TRACEBACK_NATIVE, 0);
     const uintptr_t *native = vst_traceback_native(whole, &all);
+    vst_traceback *both;
 
     if (all < 2) { /* this build takes none */
         vst_traceback_release(whole);
@@ -376,7 +407,7 @@ static void what_a_frame_called_can_be_left_out(void)
     fake_evaluation = is_evaluates;
     fake_frames = (fake_stack){own, numbers, 2};
     for (size_t skip = 0; skip < 2; skip++) {
-        vst_traceback *both = vst_traceback_capture(FLAGS, skip);
+        both = vst_traceback_capture(FLAGS, skip);
         native = vst_traceback_native(both, &left);
         CHECK(left == all - 1);
         CHECK(native[0] == evaluates);
@@ -384,7 +415,7 @@ static void what_a_frame_called_can_be_left_out(void)
         vst_traceback_release(both);
     }
     evaluates = 1; /* nowhere: nothing is known about it, so all is kept */
-    vst_traceback *both = vst_traceback_capture(FLAGS, 1);
+    both = vst_traceback_capture(FLAGS, 1);
     vst_traceback_native(both, &left);
     CHECK(left == all);
     vst_traceback_release(both);
@@ -396,11 +427,13 @@ static void what_a_frame_called_can_be_left_out(void)
 
 static void without_an_interpreter_a_traceback_is_empty(void)
 {
+    vst_traceback *full, *a;
+
     set_stack(5, 0);
-    vst_traceback *full = capture();
+    full = capture();
     vst_traceback_release(full);
     fake_is_absent = true;
-    vst_traceback *a = capture();
+    a = capture();
     CHECK_INT(vst_traceback_language(a).count, 0);
     CHECK_INT(references(), 5); /* not freed: there is no lock to hold */
     fake_is_absent = false;
@@ -420,12 +453,13 @@ static void addresses_make_a_traceback(void)
     size_t count;
     vst_traceback *a = vst_traceback_of(addresses, 5);
     const uintptr_t *native = vst_traceback_native(a, &count);
+    vst_traceback *b, *none;
     CHECK_INT(count, 5);
     CHECK(memcmp(native, addresses, sizeof addresses) == 0);
     CHECK(vst_traceback_of(addresses, 5) == a);
-    vst_traceback *b = vst_traceback_of(addresses, 4);
+    b = vst_traceback_of(addresses, 4);
     CHECK(b != a);
-    vst_traceback *none = vst_traceback_of(NULL, 0);
+    none = vst_traceback_of(NULL, 0);
     CHECK(none != NULL && none != b);
     vst_traceback_release(a);
     vst_traceback_release(a);

@@ -162,9 +162,10 @@ static void a_library_that_is_not_the_one_loaded_is_not_believed(void)
     static const char id[] = "GNU"; /* then the id itself */
     unsigned char *copy = malloc(whole_size);
     const Elf64_Nhdr note = {4, 20, NT_GNU_BUILD_ID};
+    unsigned char *at;
 
     memcpy(copy, whole, whole_size);
-    unsigned char *at = memmem(copy, whole_size, &note, sizeof note);
+    at = memmem(copy, whole_size, &note, sizeof note);
     if (at != NULL && memcmp(at + sizeof note, id, sizeof id) == 0) {
         at[sizeof note + sizeof id] ^= 1;
         CHECK_INT(lines_of(copy, whole_size), 0);

@@ -21,6 +21,7 @@ static void capture_many(vst_traceback **kept, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         size_t depth = i == 0 ? DEPTH : 2 + i % 5;
+        size_t got;
 
         numbers[0] = (uint32_t)i % 16;
         numbers[1] = (uint32_t)i / 16;
@@ -30,7 +31,7 @@ static void capture_many(vst_traceback **kept, size_t count)
         has_failed |= kept[i] == NULL;
         if (kept[i] == NULL)
             continue;
-        size_t got = vst_traceback_language(kept[i]).count;
+        got = vst_traceback_language(kept[i]).count;
         has_failed |= got < depth; /* no room to gather them all */
         CHECK(got <= depth);
     }

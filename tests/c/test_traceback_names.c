@@ -63,32 +63,40 @@ static int taken_line, inlined_line, middle_line, outer_line;
 
 static NOINLINE vst_traceback *taken(void)
 {
+    vst_traceback *traceback;
+
     taken_line = __LINE__ + 1;
-    vst_traceback *traceback = vst_traceback_capture(NATIVE, 0);
+    traceback = vst_traceback_capture(NATIVE, 0);
     STAY();
     return traceback;
 }
 
 static inline __attribute__((always_inline)) vst_traceback *inlined(void)
 {
+    vst_traceback *traceback;
+
     inlined_line = __LINE__ + 1;
-    vst_traceback *traceback = taken();
+    traceback = taken();
     STAY();
     return traceback;
 }
 
 static NOINLINE vst_traceback *middle(void)
 {
+    vst_traceback *traceback;
+
     middle_line = __LINE__ + 1;
-    vst_traceback *traceback = inlined();
+    traceback = inlined();
     STAY();
     return traceback;
 }
 
 static NOINLINE vst_traceback *outer(void)
 {
+    vst_traceback *traceback;
+
     outer_line = __LINE__ + 1;
-    vst_traceback *traceback = middle();
+    traceback = middle();
     STAY();
     return traceback;
 }
@@ -141,6 +149,35 @@ static void a_deep_native_stack_is_taken_whole(void)
     CHECK(recurse(5000) != traceback); /* called from another line */
     vst_traceback_release(traceback);
     vst_traceback_free_dead();
+}
+
+static int (*backtrace_here)(void **addresses, int max);
+
+static int backtrace_one_before(void **addresses, int max)
+{
+    int count = backtrace_here(addresses, max);
+
+    for (int i = 0; i < count; i++)
+        addresses[i] = (char *)addresses[i] - 1;
+    return count;
+}
+
+static void an_older_libunwind_gives_the_same_stack(void)
+{
+    vst_traceback *taken[2];
+    size_t count;
+
+    backtrace_here = vst__native_backtrace;
+    for (int i = 0; i < 2; i++) {
+        vst__native_backtrace = i != 0 ? backtrace_one_before : backtrace_here;
+        taken[i] = vst_traceback_capture(NATIVE, 0);
+        vst__native_backtrace = backtrace_here;
+        vst_traceback_native(taken[i], &count);
+        CHECK(count > 2);
+    }
+    CHECK(taken[0] == taken[1]); /* equal stacks are one */
+    vst_traceback_release(taken[0]);
+    vst_traceback_release(taken[1]);
 }
 
 /* ---- a library that comes and goes -------------------------------------- */
@@ -200,6 +237,7 @@ static void an_unloaded_library_is_an_address(void)
     size_t count;
     const uintptr_t *native = vst_traceback_native(traceback, &count);
     char expected[64];
+    vst_symbols *symbols;
 
     names_of(traceback, 9); /* known, and to be forgotten */
     dlclose(plugin);
@@ -208,7 +246,7 @@ static void an_unloaded_library_is_an_address(void)
     snprintf(expected, sizeof expected, "capture_back\n0x%llx\n0x%llx\n",
              (unsigned long long)native[1], (unsigned long long)native[2]);
     CHECK_TEXT(names_of(traceback, 3), expected);
-    vst_symbols *symbols = symbols_of(&traceback, 1);
+    symbols = symbols_of(&traceback, 1);
     CHECK_TEXT(vst_symbols_frame(symbols, 1)->file, "[no library]");
     vst_symbols_free(symbols);
     vst_traceback_release(traceback);
@@ -218,9 +256,10 @@ static void a_library_that_comes_later_has_names(void)
 {
     void *plugin;
     vst_traceback *before = outer();
+    vst_traceback *traceback;
 
     names_of(before, 9);
-    vst_traceback *traceback = enter_plugin(&plugin);
+    traceback = enter_plugin(&plugin);
     CHECK_TEXT(names_of(traceback, 4), plugin_names);
     vst_traceback_release(before);
     vst_traceback_release(traceback);
@@ -260,6 +299,7 @@ static void a_library_that_is_being_loaded_stops_no_capture(void)
     pthread_t thread;
     void *plugin = NULL;
     size_t count;
+    vst_traceback *traceback;
 
     if (dlopen(plugin_path, RTLD_NOW | RTLD_NOLOAD) != NULL)
         return; /* a sanitizer keeps it */
@@ -268,7 +308,7 @@ static void a_library_that_is_being_loaded_stops_no_capture(void)
     is_watched = true;
     pthread_create(&thread, NULL, load_plugin, NULL);
     sem_wait(&constructing);
-    vst_traceback *traceback = never_here_before();
+    traceback = never_here_before();
     vst_traceback_native(traceback, &count);
     sem_post(&may_go_on);
     is_watched = false;
@@ -281,6 +321,12 @@ static void a_library_that_is_being_loaded_stops_no_capture(void)
 }
 
 /* ---- where unwinding is hard -------------------------------------------- */
+
+#if defined(__aarch64__)
+enum { IS_AARCH64 = 1 };
+#else
+enum { IS_AARCH64 = 0 };
+#endif
 
 static uintptr_t handled[64];
 static size_t handled_count;
@@ -301,14 +347,18 @@ static void a_signal_handler_takes_addresses(void)
 {
     struct sigaction action = {.sa_handler = handle};
     const char *names, *at;
+    vst_traceback *traceback;
 
     sigaction(SIGUSR1, &action, NULL);
     interrupted();
-    vst_traceback *traceback = vst_traceback_of(handled, handled_count);
+    traceback = vst_traceback_of(handled, handled_count);
     names = names_of(traceback, 64);
     CHECK(strncmp(names, "handle\n", 7) == 0);
     at = strstr(names, "\ninterrupted\n");
-    CHECK(at != NULL && strstr(at, "\nmain\n") != NULL);
+    CHECK(at != NULL);
+    /* libunwind 1.8 does not always come further than that on aarch64. */
+    if (at != NULL && !IS_AARCH64)
+        CHECK(strstr(at, "\nmain\n") != NULL);
     vst_traceback_release(traceback);
 }
 
@@ -406,13 +456,14 @@ static const uint32_t nested_numbers[] = {
 static void order_is(unsigned parts, size_t skip, const char *expected)
 {
     size_t lines = 0;
+    vst_traceback *traceback;
 
     for (const char *c = expected; *c != '\0'; c++)
         lines += *c == '\n';
     vst_unwinder_install(&fake_unwinder);
     fake_evaluation = lies_in_evaluation;
     fake_frames = (fake_stack){nested, nested_numbers, 6};
-    vst_traceback *traceback = evaluate(parts, skip, 2);
+    traceback = evaluate(parts, skip, 2);
     CHECK_TEXT(names_of(traceback, lines), expected);
     vst_traceback_release(traceback);
     vst_traceback_free_dead();
@@ -447,18 +498,22 @@ static void native_frames_alone_show_the_interpreter(void)
 
 static void frames_whose_evaluation_is_missing_come_last(void)
 {
+    vst_traceback *whole, *part;
+    vst_language_frames language;
+    size_t native;
+    vst__frames cut;
+
     vst_unwinder_install(&fake_unwinder);
     fake_evaluation = lies_in_evaluation;
     fake_frames = (fake_stack){nested, nested_numbers, 6};
-    vst_traceback *whole = evaluate(NATIVE | LANGUAGE, 0, 2);
-    vst_language_frames language = vst_traceback_language(whole);
-    size_t native;
-    vst__frames cut = {.codes = language.codes,
-                       .instructions = language.instructions,
-                       .language = 6,
-                       .addresses = vst_traceback_native(whole, &native),
-                       .native = 4};
-    vst_traceback *part = vst__table_intern(&cut, true);
+    whole = evaluate(NATIVE | LANGUAGE, 0, 2);
+    language = vst_traceback_language(whole);
+    cut = (vst__frames){.codes = language.codes,
+                        .instructions = language.instructions,
+                        .language = 6,
+                        .addresses = vst_traceback_native(whole, &native),
+                        .native = 4};
+    part = vst__table_intern(&cut, true);
 
     CHECK_TEXT(names_of(part, 99),
                "capture_inside\nfunction\ninner1\ninner0\nnest\nmid0\nouter2\n"
@@ -480,6 +535,7 @@ int main(int count, char **arguments)
     }
     TEST(a_deep_native_stack_is_taken_whole);
     TEST(as_few_addresses_as_there_is_room_for);
+    TEST(an_older_libunwind_gives_the_same_stack);
     if (!vst_traceback_has_symbols())
         return checks_end();
     TEST(native_frames_have_names_files_and_lines);

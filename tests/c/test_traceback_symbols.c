@@ -124,11 +124,13 @@ static void extra_frames_follow_the_frame_they_stand_behind(void)
     static const char *const names[] = {"a",  "x0", "x1", "b", "x0",
                                         "x1", "a",  "b",  "x0"};
     size_t count;
+    vst_symbols *symbols;
+    const uint32_t *indexes;
 
     asked = 0;
     vst_traceback_set_extra_frames(stands_for, "x");
-    vst_symbols *symbols = symbols_of(given, 1, 0);
-    const uint32_t *indexes = vst_symbols_of(symbols, 0, &count, NULL);
+    symbols = symbols_of(given, 1, 0);
+    indexes = vst_symbols_of(symbols, 0, &count, NULL);
     CHECK_INT(asked, 3); /* lines 2, 0, 1 */
     CHECK_INT(count, 9);
     for (size_t i = 0; i < 9 && i < count; i++)
@@ -194,11 +196,12 @@ static void many_addresses_do_not_pile_up(void)
 {
     enum { MANY = 150000 };
     uintptr_t *addresses = calloc(MANY, sizeof *addresses);
+    vst_traceback *given[1];
     size_t count;
 
     for (size_t i = 0; i < MANY; i++)
         addresses[i] = 0x1000 + i;
-    vst_traceback *given[1] = {vst_traceback_of(addresses, MANY)};
+    given[0] = vst_traceback_of(addresses, MANY);
     for (int i = 0; i < 2; i++) {
         vst_symbols *symbols = symbols_of(given, 1, 0);
         const uint32_t *indexes = vst_symbols_of(symbols, 0, &count, NULL);

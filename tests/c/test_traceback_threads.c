@@ -122,13 +122,15 @@ static void dance_with(dance *d)
     pthread_barrier_init(&d->ends, NULL, 2);
     pthread_create(&other, NULL, drop_under_the_device, d);
     for (int i = 0; i < d->rounds; i++) {
+        vst_traceback *more;
+
         pthread_mutex_lock(&interpreter);
         fake_has_lock = true;
         set_stack(&own, (uint32_t)i % 64);
         d->dropped = vst_traceback_capture(VST_TRACEBACK_LANGUAGE, 0);
         pthread_barrier_wait(&d->both_hold);
         pthread_mutex_lock(&device);
-        vst_traceback *more = vst_traceback_capture(VST_TRACEBACK_LANGUAGE, 0);
+        more = vst_traceback_capture(VST_TRACEBACK_LANGUAGE, 0);
         pthread_mutex_unlock(&device);
         vst_traceback_release(more);
         fake_has_lock = false;
@@ -171,10 +173,15 @@ static void *race(void *arg)
     stack frames;
 
     for (int i = 0; i < RACES / THREADS; i++) {
-        seed = seed * 1664525 + 1013904223;
-        uint32_t number = seed >> 28, place = (seed >> 20) % 16;
-        uintptr_t address = number + 1;
+        uint32_t number, place;
+        uintptr_t address;
         vst_traceback *taken;
+        vst_language_frames now;
+
+        seed = seed * 1664525 + 1013904223;
+        number = seed >> 28;
+        place = (seed >> 20) % 16;
+        address = number + 1;
 
         set_stack(&frames, number);
         if (seed & 1 << 16)
@@ -190,7 +197,7 @@ static void *race(void *arg)
             vst_traceback_free_dead();
             pthread_mutex_unlock(&interpreter);
         }
-        vst_language_frames now = vst_traceback_language(kept[place]);
+        now = vst_traceback_language(kept[place]);
         if (now.count != 0 && now.instructions[0] != number * 8)
             abort();
     }
@@ -225,9 +232,12 @@ static void *work_on(void *arg)
 
     (void)arg;
     while (!atomic_load(&has_forked)) {
+        vst_traceback *taken;
+        vst_symbols *symbols;
+
         address = (address + 1) % 64;
-        vst_traceback *taken = vst_traceback_of(&address, 1);
-        vst_symbols *symbols = NULL;
+        taken = vst_traceback_of(&address, 1);
+        symbols = NULL;
         vst_traceback_symbolize(&taken, 1, 0, &symbols, NULL);
         vst_symbols_free(symbols);
         vst_traceback_release(taken);
@@ -248,9 +258,11 @@ static void a_forked_child_finds_every_lock_free(void)
         pid_t child = fork();
         if (child == 0) {
             uintptr_t address = 1;
+            vst_traceback *taken;
+            vst_symbols *symbols;
             alarm(20);
-            vst_traceback *taken = vst_traceback_of(&address, 1);
-            vst_symbols *symbols = NULL;
+            taken = vst_traceback_of(&address, 1);
+            symbols = NULL;
             vst_traceback_symbolize(&taken, 1, 0, &symbols, NULL);
             taken = vst_traceback_capture(VST_TRACEBACK_NATIVE, 0);
             _exit(symbols != NULL && taken->native >= min_native ? 0 : 1);

@@ -224,10 +224,11 @@ static void contexts_come_parents_first_and_in_order_of_time(void)
     vst_trace *trace;
     size_t count;
     builder b;
+    vst_sink sink;
 
     build(&b);
     CHECK_INT(vst_contexts_create(&contexts), VST_OK);
-    vst_sink sink = {.ctx = contexts, .span = add_context};
+    sink = (vst_sink){.ctx = contexts, .span = add_context};
     CHECK_INT(builder_open(&b, &trace, NULL), VST_OK);
     CHECK_INT(vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, NULL),
               VST_OK);

@@ -363,17 +363,21 @@ static void check_flame(pair *p)
         vst_view_range range = some_range(p, 1);
         vst_view_flame_row *rows, *truth;
         size_t count, truth_count;
+        uint64_t *paths;
+        vst__map64 map;
 
         CHECK_INT(vst_view_flame(p->view, &range, &rows, &count, NULL), VST_OK);
         CHECK_INT(oracle_flame(p->truth, &range, &truth, &truth_count, NULL),
                   VST_OK);
         CHECK_INT(count, truth_count);
-        uint64_t *paths = calloc(count + truth_count + 1, sizeof *paths);
-        vst__map64 map = map_rows(truth, truth_count, paths);
+        paths = calloc(count + truth_count + 1, sizeof *paths);
+        map = map_rows(truth, truth_count, paths);
         for (size_t j = 0; j < count && checks_bad < 10; j++) {
+            const uint64_t *place;
+
             CHECK(rows[j].parent < (int64_t)j);
             paths[j] = path_of(&rows[j], paths);
-            const uint64_t *place = vst__map64_find(&map, paths[j]);
+            place = vst__map64_find(&map, paths[j]);
             if (!CHECK(place != NULL))
                 continue;
             CHECK_INT(rows[j].count, truth[*place - 1].count);

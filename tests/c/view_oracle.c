@@ -248,7 +248,7 @@ vst_status oracle_span_at(oracle *view, uint32_t thread, uint32_t depth,
 {
     const oracle_thread *of = thread_of(view, thread);
     const oracle_span *one =
-        of ? find_at(of, depth, time_ns - view->offset_ns) : NULL;
+        of != NULL ? find_at(of, depth, time_ns - view->offset_ns) : NULL;
 
     if (one == NULL)
         return vst_error_set(error, VST_E_ARGUMENT, 0, 0);
@@ -267,7 +267,7 @@ vst_status oracle_span_at(oracle *view, uint32_t thread, uint32_t depth,
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     for (uint32_t i = 0; i < depth; i++) {
         const oracle_span *parent = find_at(of, i, one->span.start_ns);
-        if (parent)
+        if (parent != NULL)
             span->parents[span->parent_count++] = (vst_view_parent){
                 parent->span.id, parent->span.start_ns + view->offset_ns,
                 parent->span.end_ns + view->offset_ns};

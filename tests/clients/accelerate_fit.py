@@ -34,7 +34,7 @@ def main(folder):
             accelerator.backward(model(torch.ones(3, 4)).sum())
             optimizer.step()
             prof.step()
-    assert isinstance(prof, vestige.profile)
+    assert type(prof).__module__.startswith("vestige.")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import re
 import subprocess
 import sys
@@ -25,10 +26,19 @@ class Server:
         self._reader.start()
         try:
             self._address = self._wait(lambda: re.search(r"at (http://\S+?)/? ", "".join(self._log))).group(1)
-            self.runs = self._wait(lambda: (answer := self.ask("runs"))["loading"] or answer)["runs"]
+            self.runs = self._wait(self._all_runs(set(os.listdir(folder))))
         except BaseException:
             self.close()
             raise
+
+    def _all_runs(self, expected):
+        """The plugin reads one run after the other, and does not load anything in between."""
+
+        def look():
+            answer = self.ask("runs")
+            return None if answer["loading"] or not expected <= set(answer["runs"]) else answer["runs"]
+
+        return look
 
     def ask(self, route, **arguments):
         """What the plugin answers, from its JSON."""
@@ -57,7 +67,7 @@ class Server:
     def _wait(self, ready):
         while time.monotonic() < self._deadline and self._process.poll() is None:
             answer = ready()
-            if answer is not None and answer is not True:
+            if answer is not None:
                 return answer
             time.sleep(0.05)
         raise RuntimeError("TensorBoard did not come up:\n" + "".join(self._log))

@@ -164,7 +164,9 @@ class Firefox:
 
     def __init__(self, path):
         self.command = [find_node(), PROFILER]
-        self.options = {"cwd": path.parent, "env": {**os.environ, "PROFILER_CLI_SESSION_DIR": str(path.parent / "s")}}
+        folder = path.parent / "s"
+        self.socket = folder / "t.sock"
+        self.options = {"cwd": path.parent, "env": {**os.environ, "PROFILER_CLI_SESSION_DIR": str(folder)}}
         self.server = subprocess.Popen(
             [*self.command, "--daemon", path, "--session", "t"],
             stdout=subprocess.DEVNULL,
@@ -174,7 +176,8 @@ class Firefox:
 
     def __enter__(self):
         until = time.monotonic() + 60
-        while self.run("profile", "info").returncode != 0:
+        # A question that comes before the server listens makes it out to be dead, and forgets it.
+        while not self.socket.exists() or self.run("profile", "info").returncode != 0:
             assert self.server.poll() is None and time.monotonic() < until
             time.sleep(0.1)
         return self

@@ -216,6 +216,18 @@ def test_values_reach_every_statement_that_asks_for_them(hand, tmp_path):
     assert pq.read_table(tmp_path / "o.parquet").to_pylist()[0]["b"] == "x%"
     assert refused("select ':c'", hand, "-p", "c=1") == ("-p c=…: there is no :c in the query", 2)
     assert refused("select $c", hand)[1] == 2
+
+
+def test_a_parameter_without_a_value_is_named(hand, tmp_path):
+    (tmp_path / "q.sql").write_text("select ':a', [1, 2][1:1] from span where name like :name and duration_ns > :least")
+    file = f"@{tmp_path / 'q.sql'}"
+    said = "the query needs a value for :name and :least: -p name=… -p least=…"
+    assert refused(file, hand) == (said, 2)
+    assert refused(file, hand, "-p", "name=x") == ("the query needs a value for :least: -p least=…", 2)
+    assert text(file, hand, "-p", "name=x", "-p", "least=1") != ""
+
+
+def test_a_quote_that_is_not_closed_is_refused(hand):
     assert refused("select 'x :c", hand, "-p", "c=1")[1] == 2
 
 

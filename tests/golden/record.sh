@@ -1,7 +1,8 @@
 #!/bin/sh
-# Records the golden traces: record.sh PYTHON SITE OUT, where PYTHON is the
+# Records golden traces: record.sh PYTHON SITE OUT [PROGRAM], where PYTHON is the
 # prefix of a Python 3.11, SITE its site-packages with vestige, torch 2.13.0 and
-# greenlet, OUT a folder to write. What is in traces/ was written by 0.1.0 and
+# greenlet, OUT a folder to write. PROGRAM is record_all.py, for the traces that
+# 0.1.0 wrote, or record_later.py, for those of later versions. What is in traces/
 # stays as it is: a new kind of trace gets a new name.
 #
 # The programs run in a namespace of their own, where everything has a neutral
@@ -9,7 +10,8 @@
 set -eu
 
 python=$(realpath "$1") site=$(realpath "$2") out=$(realpath "$3")
-export python site out
+record=${4:-record_all.py}
+export python site out record
 programs=$(realpath "$(dirname "$0")/programs")
 export programs
 # shellcheck disable=SC2016 # the inner shell expands it
@@ -24,5 +26,5 @@ mount --bind "$programs" /mnt/programs
 mount -t tmpfs golden "$HOME" # libpython would be found by its own path
 cd /mnt/programs
 PYTHONPATH=/mnt/site LD_LIBRARY_PATH=/mnt/python/lib XDG_CACHE_HOME=/mnt/cache \
-    /mnt/python/bin/python3 record_all.py /mnt/out
+    /mnt/python/bin/python3 "$record" /mnt/out
 '

@@ -11,10 +11,13 @@ from zlib import crc32
 
 import pytest
 
+from emulated import be_patient
+from other_builds import HERE, skip_what_cannot_run_here
 from pace import leave_out_slow, pytest_runtest_protocol, pytest_sessionfinish  # noqa: F401 (hooks)
 
 # A shell starts what runs in the background with interrupts ignored, and programs inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+be_patient()
 
 
 def pytest_collection_modifyitems(config, items):
@@ -22,6 +25,7 @@ def pytest_collection_modifyitems(config, items):
     without it, all run.
     """
     leave_out_slow(config, items)
+    skip_what_cannot_run_here(items)
     turns = os.environ.get("VESTIGE_TURNS", "").split()
     if not turns:
         return
@@ -69,6 +73,9 @@ def interpreter():
 PYTHON = interpreter()
 
 
+TIMEOUT = 300 if HERE["debug"] else 60  # a debug build is slow by itself
+
+
 class Workplace:
     """A folder, the programs in it, and ways to run them there."""
 
@@ -93,7 +100,7 @@ class Workplace:
         return self.vestige("run", "-q", "-o", "t.vst", "--force", *args, **options)
 
     def _run(self, command, **options):
-        options = {"cwd": self.path, "capture_output": True, "text": True, "timeout": 60, **options}
+        options = {"cwd": self.path, "capture_output": True, "text": True, "timeout": TIMEOUT, **options}
         return subprocess.run([str(word) for word in command], **options)
 
 

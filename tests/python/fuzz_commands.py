@@ -173,6 +173,11 @@ def completion(rng, folder):
     return ["completion", *rng.sample(ODD_WORDS, 2)]
 
 
+def mcp(rng, folder):
+    """Wrong words; the answers themselves are tried in test_mcp_answers.py."""
+    return ["mcp", *rng.choice([[], [folder.trace(rng)], ["/no/such/folder"], ["--allow"], [".", "x"]])]
+
+
 def _nothing(rng):
     return rng.choice([[], ["/no/such/file.py"], ["-m"], ["--", "/no/such/file.py"]])
 
@@ -187,7 +192,7 @@ def options(rng, names, most=1):
 COMMANDS = {
     "info": info, "report": report, "diff": diff, "memory-report": memory_report, "export": export, "merge": merge,
     "recover": recover, "pack": pack, "view": view, "et check": et_check, "et show": et_show, "query": query, "run": run,
-    "memory": memory, "completion": completion,
+    "memory": memory, "completion": completion, "mcp": mcp,
 }  # fmt: skip
 assert set(cli.COMMANDS) == {name.partition(" ")[0] for name in COMMANDS}, "a command is not tried"
 

@@ -27,7 +27,8 @@ CALLS = ("plain", "threads", "windows", "bounded", "packed", "torn", "short", "c
 TORCH = ("operators", "graph")
 NATIVE = "memory_native"
 MEMORY = ("memory", NATIVE)
-NAMES = CALLS + TORCH + MEMORY
+LATER = ("sched",)  # of versions after 0.1.0
+NAMES = CALLS + TORCH + MEMORY + LATER
 
 EXPORTS = (
     ".json", ".pftrace", ".speedscope.json", ".firefox.json", ".folded", ".pb", ".pstats", ".callgrind",

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 from collections import namedtuple
 
 import vestige
@@ -13,6 +14,9 @@ IS_ENTRY, IS_CUT = 1, 2
 Event = namedtuple("Event", "kind address size time_ns thread flags stack serial live_bytes weight")
 Frame = namedtuple("Frame", "function file line flags")
 
+
+# What the block of a bytearray holds beside its bytes: a zero, from 3.15 on the rest of a bytes object.
+BEYOND = sys.getsizeof(bytearray(1)) - sys.getsizeof(bytearray()) - 1
 
 OURS = os.path.dirname(vestige.__file__) + os.sep
 
@@ -73,6 +77,10 @@ class History:
 
     def sized(self, size):
         return [event for event in self.allocations if event.size == size]
+
+    def bytearrays(self, length):
+        """The blocks of bytearrays of a length."""
+        return self.sized(length + BEYOND)
 
 
 @contextlib.contextmanager

@@ -27,10 +27,10 @@ def test_the_command_bounds_the_file_and_tells(workplace):
     workplace.write("loop.py", LOOP)
     result = workplace.vestige("run", "--max-size", "1M", "-o", "t.vst", "loop.py")
     assert result.returncode == 0
-    assert "older records were dropped to stay within the bound; the last" in result.stderr
+    assert "older records were dropped to stay within the limit of size or time; the last" in result.stderr
     assert (workplace.path / "t.vst").stat().st_size <= MIB
     info = workplace.vestige("info", "t.vst").stdout
-    assert "dropped to stay within the bound, 0 lost" in info
+    assert "dropped to stay within the limit of size or time, 0 lost" in info
     report = workplace.vestige("report", "t.vst").stdout
     assert "older records were dropped" in report
     assert workplace.vestige("run", "-q", "--last", "1h", "-o", "u.vst", "loop.py").returncode == 0

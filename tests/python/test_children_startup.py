@@ -85,7 +85,8 @@ def test_the_search_path_of_the_user_is_kept(workplace, launch, path):
 def test_the_sitecustomize_of_the_user_is_loaded_in_our_place(workplace, launch, source):
     workplace.write("site/sitecustomize.py", source)
     workplace.write("show.py", SHOW)
-    env = {**os.environ, "PYTHONPATH": str(workplace.path / "site")}
+    # Unbuffered: what a parent printed before its program began comes before what the child prints, recorded or not.
+    env = {**os.environ, "PYTHONPATH": str(workplace.path / "site"), "PYTHONUNBUFFERED": "1"}
     plain, [child] = launch(PYTHON, "show.py", env=env)
     assert ("Error in sitecustomize" in plain.stderr) is ("broken" in source or "a_module" in source or "pop" in source)
     assert not [name for name in child.calls if "of_the_site" in name or "vestige" in name]

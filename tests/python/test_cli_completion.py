@@ -63,7 +63,7 @@ def test_bash_completes_commands_options_values_and_traces(bash):
     assert bash("rep") == ["report"]
     assert bash("me") == ["memory", "memory-report", "merge"]
     assert bash("report", "--so") == ["--sort"]
-    assert bash("report", "--sort", "") == ["calls", "memory", "name", "self", "self-memory", "total"]
+    assert bash("report", "--sort", "") == ["calls", "memory", "name", "running", "self", "self-memory", "total"]
     assert bash("report", "t.vst", "--format", "j") == ["json"]
     assert bash("report", "") == ["t.vst", "traces", "two words.vst"]
     assert bash("report", "-n", "") == []  # a number

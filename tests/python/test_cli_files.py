@@ -168,7 +168,10 @@ def test_info_is_also_json(traced):
 def test_info_tells_that_a_process_died(workplace):
     workplace.write("die.py", "import os\nos.kill(os.getpid(), 9)")
     workplace.trace("die.py")
-    assert "ended    torn, the process died" in workplace.vestige("info", "t.vst").stdout
+    assert (
+        "ended    torn, the process was killed, crashed or called os.exec*;"
+        in workplace.vestige("info", "t.vst").stdout
+    )
 
 
 def test_info_tells_where_a_file_is_damaged(traced):

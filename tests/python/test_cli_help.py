@@ -6,13 +6,12 @@ import shlex
 import pytest
 
 from vestige import cli
-from vestige.cli.memory import command as memory
-from vestige.cli.run import WITH_VALUE, split
+from vestige.cli.run import split
 
 pytestmark = pytest.mark.any_python
 
 EXAMPLE = re.compile(r"^  (vestige .*)$", re.MULTILINE)
-OPTIONS_OF_PROGRAMS = {"run": WITH_VALUE, "memory": memory.WITH_VALUE}
+RUNS_PROGRAMS = ("run", "memory")
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +51,8 @@ def test_the_examples_of_a_command_are_taken_by_its_parser(name, parsers):
     for words in examples:
         own = words[len(name.split(" ")) :]
         assert " ".join(words).startswith(name)
-        if name in OPTIONS_OF_PROGRAMS:
-            own, _, target, _ = split(own, OPTIONS_OF_PROGRAMS[name])
+        if name in RUNS_PROGRAMS:
+            own, _, target, _ = split(own, parser.options_with_value())
             assert target
         parser.parse_args(own)
 

@@ -133,7 +133,7 @@ def test_the_end_of_a_run_is_as_wide_as_the_terminal(traced):
 def test_the_line_about_threads_names_all_that_there_is_room_for():
     def line(count, width):
         data = Data()
-        sums = (0, 1, 93_500_000, 13_100_000, 0, 0, 0)
+        sums = (0, 1, 93_500_000, 13_100_000, 0, 0, 0, None, None, None, (0, 0, 0, 0))
         data.threads = [Thread(1, {"name": f"thread {n}"}, sums) for n in range(count)]
         return report_end._threads(data, width)
 

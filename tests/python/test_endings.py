@@ -34,6 +34,48 @@ def run(request, workplace):
     return run
 
 
+# ---- os.exec* ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call", ["os.execvp('echo', ['echo', 'after'])", "os.execlpe('echo', 'echo', 'after', os.environ)"]
+)
+def test_a_program_that_becomes_another_by_exec_is_told_of(run, workplace, call):
+    done = run(f"import os\n{call}")
+    assert (done.stdout, done.returncode) == ("after\n", 0)
+    what = "became another program by os.exec*"
+    assert (
+        f"  ended    torn, the process {what}; everything up to then is here\n"
+        in workplace.vestige("info", "t.vst").stdout
+    )
+    pid = Trace(str(workplace.path / "t.vst")).info()["pid"]
+    assert (
+        workplace.vestige("report", "t.vst").stdout.splitlines()[1] == f"process {pid} {what}; what was before is here"
+    )
+
+
+def test_the_program_after_an_exec_is_told_to_be_of_the_same_process(run, workplace):
+    run("import os, sys\nos.execv(sys.executable, [sys.executable, '-c', 'print(1)'])")
+    assert ", after a program of this process that called os.exec*\n" in workplace.vestige("info", "t.vst").stdout
+    assert workplace.vestige("report", "t.vst").stdout.count("became another program by os.exec*") == 1
+
+
+def test_an_exec_that_failed_is_not_how_a_killed_program_ended(run, workplace):
+    run(
+        """
+        import os, signal
+        try: os.execv("/nonexistent", ["x"])
+        except OSError: os.kill(os.getpid(), signal.SIGKILL)
+        """
+    )
+    what = "was killed, crashed or called os.exec*"
+    assert (
+        f"  ended    torn, the process {what}; everything up to then is here\n"
+        in workplace.vestige("info", "t.vst").stdout
+    )
+    assert f" {what}; what was before is here\n" in workplace.vestige("report", "t.vst").stdout
+
+
 # ---- os._exit ------------------------------------------------------------
 
 

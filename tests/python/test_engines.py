@@ -2,6 +2,7 @@
 
 import bdb
 import cProfile
+import dis
 import io
 import os
 import pstats
@@ -566,3 +567,117 @@ print(len(seen))
 """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (result.stdout, result.stderr) == ("0\n", "")
+
+
+# ---- code that is left out -----------------------------------------------
+
+EXCLUDED = """
+def silent(n):
+    try:
+        raise KeyError
+    except KeyError:
+        pass
+    return [abs(x) for x in range(n)]
+
+def numbers():
+    yield abs(1)
+    yield abs(2)
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="events are disabled from 3.14 on")
+@pytest.mark.parametrize("engine", vestige._core.engines)
+def test_code_that_is_left_out_has_no_events_while_recording_and_all_of_them_after(engine):
+    code, seen = {}, []
+    exec(compile(EXCLUDED, "excluded.py", "exec"), code)
+    functions = [code["silent"], code["numbers"]]
+
+    def run():
+        code["silent"](2)
+        list(code["numbers"]())
+
+    def events():
+        found = [instruction.opname for f in functions for instruction in dis.get_instructions(f, adaptive=True)]
+        return [name for name in found if name.startswith("INSTRUMENTED")]
+
+    run()
+    before = events()  # another tool may have left some
+    with vestige.profile(engine=engine, exclude=["excluded.py"]) as prof:
+        run()
+        assert events() == before
+        run()
+    assert "silent" not in names(load(prof))
+    # Another tool that gets our id sees all, and so do we in the next recording.
+    tool, monitoring = 4, sys.monitoring
+    monitoring.use_tool_id(tool, "another")
+    monitoring.register_callback(tool, monitoring.events.PY_START, lambda code, offset: seen.append(code.co_name))
+    monitoring.set_events(tool, monitoring.events.PY_START)
+    run()
+    monitoring.set_events(tool, 0)
+    monitoring.free_tool_id(tool)
+    assert [name for name in seen if name in ("silent", "numbers")] == ["silent", "numbers"]
+    found = names(record(run, engine=engine))
+    assert (found["silent"], found["numbers"], found["<abs>"]) == (1, 3, 4)
+
+
+FAILING = """
+def fail():
+    raise KeyError
+
+def through(function):
+    return function()
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="events are disabled from 3.14 on")
+@pytest.mark.parametrize("engine", vestige._core.engines)
+def test_exceptions_end_recorded_calls_where_other_code_is_left_out(engine):
+    """Those of calls that were open before, too, and of generators that were suspended. From 3.15 on, functions that are
+    left out have no event when an exception leaves them.
+    """
+    left_out = {}
+    exec(compile(FAILING, "left_out.py", "exec"), left_out)
+    prof = profile(engine=engine, exclude=["left_out.py"])
+    locally = sys.version_info >= (3, 15)
+
+    def recorded():
+        left_out["through"](left_out["fail"])
+
+    def waits():
+        try:
+            yield 1
+        except ValueError:
+            yield 2
+
+    def opened():
+        prof.start()
+        recorded()
+
+    generator = waits()
+    next(generator)
+    with pytest.raises(KeyError):
+        opened()
+    generator.throw(ValueError)
+    with pytest.raises(KeyError):
+        left_out["through"](recorded)
+    tool, unwind = 4, sys.monitoring.events.PY_UNWIND
+    assert bool(sys.monitoring.get_events(tool) & unwind) != locally
+    codes = [function.__code__ for function in (recorded, opened, waits, left_out["fail"], left_out["through"])]
+    local = [bool(sys.monitoring.get_local_events(tool, code) & unwind) for code in codes]
+    assert local == [locally] * 3 + [False] * 2
+    prof.stop()
+    seen = []
+    sys.monitoring.use_tool_id(tool, "another")
+    sys.monitoring.register_callback(tool, unwind, lambda *event: seen.append(event))
+    with pytest.raises(KeyError):
+        recorded()
+    sys.monitoring.free_tool_id(tool)
+    assert seen == []  # whoever gets our id gets no event that it did not ask for
+    spans = {}
+    for span in calls(load(prof)):
+        spans.setdefault(short(span["name"]), []).append(span)
+    assert "fail" not in spans
+    assert [len(spans[name]) for name in ("opened", "recorded", "waits")] == [1, 2, 1]
+    ends = {name: max(span["ts"] + span["dur"] for span in found) for name, found in spans.items()}
+    assert ends["opened"] <= min(span["ts"] for span in spans["waits"])
+    assert ends["waits"] <= max(span["ts"] for span in spans["recorded"])

@@ -124,6 +124,22 @@ DAMAGES = {
         lambda document: find(document, 13)["outputs"]["values"][0].pop(),
         "node 13: output 0: is an array of 5, not a tensor's six fields",
     ),
+    "a negative offset": (
+        edit_output(13, 2, -1),
+        "node 13: output 0: a tensor's field is -1, not an unsigned integer",
+    ),
+    "an offset of more than 64 bits": (
+        edit_output(13, 2, 1 << 64),
+        "node 13: output 0: a tensor's field is 18446744073709551616, not an unsigned integer",
+    ),
+    "an offset that is a truth value": (
+        edit_output(13, 2, False),
+        "node 13: output 0: a tensor's field is a boolean, not an unsigned integer",
+    ),
+    "a device that is a number": (
+        edit_output(13, 5, 0),
+        "node 13: output 0: a tensor's device is 0, not a string",
+    ),
     "a number of elements": (
         edit_output(13, 3, 33),
         "node 13: output 0: numel is 33, but the shape [2, 16] has 32",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -196,6 +197,7 @@ def test_a_signal_takes_a_snapshot_whatever_the_main_thread_does(workplace, what
     with subprocess.Popen(command, cwd=workplace.path, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline() == "ready\n"
+            wait_until(lambda: any(inside in name for name, *_ in Trace(str(workplace.path / "t.vst")).totals()))
             for number in (1, 2):
                 time.sleep(0.05)
                 process.send_signal(signal.SIGUSR2)
@@ -374,6 +376,22 @@ def quick(seconds=0):
     time.sleep(seconds)
 
 
+class Watch:
+    """Tells how long something took, at most: a busy machine may hold up what hardly does anything."""
+
+    def __init__(self):
+        self.seconds = []
+
+    def __enter__(self):
+        self._start = time.perf_counter()
+
+    def __exit__(self, *error):
+        self.seconds.append(time.perf_counter() - self._start)
+
+    def above(self, limit):
+        return sum(seconds > limit for seconds in self.seconds)
+
+
 class Slow:
     def step(self, seconds):
         time.sleep(seconds)
@@ -394,16 +412,19 @@ class Slow:
 
 
 def test_a_span_that_took_too_long_fires(tmp_path):
+    watch = Watch()
+
     def work():
-        for seconds in (0, 0.03):
-            with vestige.record_function("step"):
+        for seconds in (0, 0.2):
+            with watch, vestige.record_function("step"):
                 time.sleep(seconds)
         with vestige.record_function("other"):
-            time.sleep(0.03)
+            time.sleep(0.2)
 
-    assert record(tmp_path, work, "step>20ms", "step>10s") == ["step>20ms"]
-    snapshot = tmp_path / "t-snapshot1.vst"
-    assert reason(snapshot) == {"reason": "step>20ms", "number": 1}
+    fired = record(tmp_path, work, "step>150ms", "step>1h")
+    assert set(fired) == {"step>150ms"} and len(fired) <= watch.above(0.15)
+    snapshot = tmp_path / f"t-snapshot{len(fired)}.vst"
+    assert reason(snapshot) == {"reason": "step>150ms", "number": len(fired)}
     # Both spans are complete in it, and what came after may be missing.
     assert calls(snapshot, "step") == 2
 
@@ -451,12 +472,20 @@ def test_a_function_left_by_an_exception_fires(tmp_path):
 
 
 def test_of_a_generator_each_resume_counts(tmp_path):
-    def work():
-        for _ in Slow().yields(0, 0, 0):
-            time.sleep(0.02)
-        list(Slow().yields(0, 0.1))
+    watch = Watch()
 
-    assert record(tmp_path, work, "yields>50ms") == ["yields>50ms"]
+    def work():
+        for naps in ([0, 0, 0], [0, 0.1]):
+            generator = Slow().yields(*naps)
+            while True:
+                with watch:
+                    nap = next(generator, None)
+                if nap is None:
+                    break
+                time.sleep(0.02)
+
+    fired = record(tmp_path, work, "yields>50ms")
+    assert set(fired) == {"yields>50ms"} and len(fired) <= watch.above(0.05)
 
 
 def test_threads_are_timed_each_for_itself(run):
@@ -468,19 +497,28 @@ def test_threads_are_timed_each_for_itself(run):
         def step(seconds):
             time.sleep(seconds)
 
+        def steps():
+            for _ in range(20):
+                start = time.perf_counter()
+                step(0.02)
+                took.append(time.perf_counter() - start)
+
+        took = []
         with profile(output="t.vst", triggers=["step>300ms"]) as prof:
-            threads = [threading.Thread(target=lambda: [step(0.02) for _ in range(20)]) for _ in range(4)]
+            threads = [threading.Thread(target=steps) for _ in range(4)]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
-            print(prof.snapshots)
+            held_up = sum(seconds > 0.3 for seconds in took)  # on a busy machine
+            print(len(prof.snapshots) <= held_up)
             thread = threading.Thread(target=step, args=(0.31,))
             thread.start()
             thread.join()
-        print([why for _, why, _ in prof.snapshots])
+        print({why for _, why, _ in prof.snapshots})
+        print(1 <= len(prof.snapshots) <= held_up + 1)
         """
-    ) == [[], ["step>300ms"]]
+    ) == [True, {"step>300ms"}, True]
 
 
 def test_triggers_work_again_after_a_stop(tmp_path):
@@ -550,7 +588,7 @@ def test_an_exception_fires_once_however_far_it_goes(tmp_path):
                 raise ValueError("here")
             fall(depth - 1)
         finally:
-            time.sleep(0.005)  # long enough for another snapshot
+            wait_until(lambda: "t-snapshot2.vst" in os.listdir(tmp_path))  # there is time for another
 
     def work():
         with pytest.raises(ValueError):
@@ -671,9 +709,10 @@ def test_too_much_memory_fires_once(run):
 
 def test_no_more_are_written_than_allowed(tmp_path):
     def work():
-        for _ in range(6):
+        for number in range(1, 7):
             Slow().step(0.012)
-            time.sleep(0.03)
+            if number <= 2:
+                wait_until((tmp_path / f"t-snapshot{number}.vst").exists)
 
     assert record(tmp_path, work, "step>10ms", max_snapshots=2) == ["step>10ms"] * 2
     assert sorted(os.listdir(tmp_path)) == ["t-snapshot1.vst", "t-snapshot2.vst", "t.vst"]
@@ -756,11 +795,12 @@ def test_the_command_says_what_was_written(workplace):
         "program.py",
         """
         from vestige import record_function
-        import time
-        for _ in range(5):
+        import os, time
+        for number in range(1, 6):
             with record_function("step"):
                 time.sleep(0.002)
-            time.sleep(0.03)
+            while number <= 2 and not os.path.exists(f"t-snapshot{number}.vst"):
+                time.sleep(0.001)
         """,
     )
     done = workplace.vestige(
@@ -777,11 +817,9 @@ def test_the_command_says_what_was_written(workplace):
     )
     assert done.returncode == 0
     lines = done.stderr.splitlines()
-    assert lines[:3] == [
-        "snapshot t-snapshot1.vst  (step>1ms)",
-        "snapshot t-snapshot2.vst  (step>1ms)",
-        "3 more were asked for; --max-snapshots allows 3",
-    ]
+    assert lines[:2] == ["snapshot t-snapshot1.vst  (step>1ms)", "snapshot t-snapshot2.vst  (step>1ms)"]
+    # One place is kept for the other trigger. What is asked for again before the answer is one.
+    assert re.fullmatch("[123] more were asked for; --max-snapshots allows 3", lines[2])
     assert calls(workplace.path / "t-snapshot2.vst", "step") == 2
     quiet = workplace.trace("--trigger", "step>1ms", "program.py")
     assert quiet.stderr == ""

@@ -304,6 +304,7 @@ def shown(result):
 
 @pytest.mark.any_python
 @pytest.mark.parametrize("command", ["run", "memory"])
+@pytest.mark.any_python
 @pytest.mark.parametrize(
     "way",
     [

@@ -222,7 +222,7 @@ def test_info_tells_how_each_ended(workplace):
     record(workplace.path / "u.vst")
     text = workplace.vestige("info", ".").stdout
     assert "  ended    1 clean, 1 torn\n" in text
-    assert "t.vst\n  ended    torn, the process died" in text
+    assert "t.vst\n  ended    torn, the process was killed, crashed or called os.exec*;" in text
 
 
 def test_report_sums_functions_over_all_processes_and_lists_those(workplace):

@@ -265,7 +265,7 @@ def test_unchanged_programs_get_the_last_cycle(tmp_path):
                 program()
                 prof.step()
         _, rows, raw = exported(prof, tmp_path)
-        assert type(prof) is vestige.profile
+        assert type(prof).__module__.startswith("vestige.")
     finally:
         vestige.uninstall()
     # One step: parameters and state were there, the gradients were made.

@@ -49,7 +49,8 @@ def test_the_lines_of_the_whole_standard_library_are_the_interpreters():
     for folder, folders, names in os.walk(STDLIB):
         folders[:] = [name for name in folders if name not in ("site-packages", "__pycache__", "test", "lib2to3")]
         for name in names:
-            module = load(Path(folder) / name) if name.endswith(".py") else None
+            path = Path(folder) / name  # Debian links sitecustomize.py to a file that may not be there
+            module = load(path) if name.endswith(".py") and path.exists() else None
             for code in code_objects(module) if module else ():
                 assert _core._code_lines(code) == expected_lines(code), (folder, name, code.co_name)
                 compared += 1

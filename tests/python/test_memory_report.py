@@ -337,7 +337,7 @@ def test_a_bounded_recording_says_what_is_missing(workplace):
     workplace.write("churn.py", "for i in range(300000):\n    bytes(600)\n")
     workplace.vestige("memory", "-q", "--max-size", "1M", "-o", "b.vst", "churn.py")
     text = report(workplace, "b.vst")
-    assert "dropped to stay within the bound" in text
+    assert "dropped to stay within the limit of size or time" in text
     assert "churn.py:2 <module>" in text
 
 

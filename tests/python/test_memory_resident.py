@@ -27,7 +27,8 @@ RESERVE = """\
     for at in range(0, 16 << 20, 4096):
         pages[(64 << 20) + at] = 1
     kept = bytes(5 << 20)
-    [peak] = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")]
+    with open("/proc/self/status") as status:
+        [peak] = [line.split()[1] for line in status if line.startswith("VmHWM")]
     print(peak)
     pages.close()
     """

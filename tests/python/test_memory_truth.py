@@ -2,7 +2,7 @@
 
 import pytest
 
-from histories import history_of
+from histories import BEYOND, history_of
 
 MIB = 1 << 20
 
@@ -91,13 +91,13 @@ def test_a_tensor_of_torchs_shows_at_its_line_with_its_size(workplace):
 
 def test_a_leak_is_there_with_its_count_and_bytes(workplace):
     history = run(workplace, LEAK)
-    leaked = [event for event in history.live() if 1000 < event.size <= 2001]
+    leaked = [event for event in history.live() if 1000 + BEYOND <= event.size < 2000 + BEYOND]
     assert len(leaked) == 334
-    assert sum(event.size for event in leaked) == sum(1001 + number for number in range(0, 1000, 3))
+    assert sum(event.size for event in leaked) == sum(1000 + number + BEYOND for number in range(0, 1000, 3))
     for event in leaked:
         assert [(frame.function, frame.line) for frame in history.frames(event)] == [("leak", 6), ("<module>", 15)]
-    assert not [event for event in history.live() if event.size == 5001]
-    assert len(history.sized(5001)) == 1000
+    assert not [event for event in history.live() if event.size == 5000 + BEYOND]
+    assert len(history.bytearrays(5000)) == 1000
 
 
 def test_the_peak_is_what_was_held_then(workplace):
@@ -134,13 +134,13 @@ def test_a_program_with_many_threads_adds_up(workplace):
     memory.stop()
     """
     history = run(workplace, source)
-    blocks = [event for event in history.allocations if 7001 <= event.size < 7010]
+    blocks = [event for event in history.allocations if 0 <= event.size - BEYOND - 7000 < 8]
     assert len(blocks) == 8 * 300
-    assert {event.thread for event in blocks if event.size == 7001} != {event.thread for event in blocks}
-    live = [event for event in history.live() if 7001 <= event.size < 7010]
+    assert {event.thread for event in blocks if event.size == 7000 + BEYOND} != {event.thread for event in blocks}
+    live = [event for event in history.live() if 0 <= event.size - BEYOND - 7000 < 8]
     assert len(live) == 8 * (100 + 10)  # kept, and handed on before anybody took
     for number in range(8):
-        assert len([event for event in blocks if event.size == 7001 + number]) == 300
+        assert len([event for event in blocks if event.size == 7000 + number + BEYOND]) == 300
 
 
 def test_native_frames_come_with_the_python_stack_if_asked(workplace):
@@ -152,7 +152,7 @@ def test_native_frames_come_with_the_python_stack_if_asked(workplace):
     memory.stop()
     """
     history = run(workplace, source)
-    [event] = history.sized(4322)
+    [event] = history.bytearrays(4321)
     kinds = {1: 0, 2: 0}
     number, both = event.stack, history._stacks[event.stack]
     assert both[0] == 3

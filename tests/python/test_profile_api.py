@@ -538,6 +538,18 @@ def test_importing_vestige_loads_little():
     assert set(eval(run_python(code).stdout)) <= {"__future__", "_json", "atexit", "gc"}
 
 
+def test_a_profile_without_sizes_and_times_loads_no_reader_of_them(tmp_path):
+    code = f"""
+        import sys
+        import vestige
+        vestige.profile(output={str(tmp_path / "t.vst")!r})
+        print("vestige.base.quantities" in sys.modules)
+        vestige.profile(output={str(tmp_path / "t.vst")!r}, max_size="1M")
+        print("vestige.base.quantities" in sys.modules)
+        """
+    assert run_python(code).stdout.split() == ["False", "True"]
+
+
 def test_the_names_of_the_package_are_listed_and_others_are_not_there():
     assert set(vestige.__all__) <= set(dir(vestige))
     for name in vestige.__all__:

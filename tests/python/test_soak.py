@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import vestige
+from usable import usable_engines
 
 SOAK = Path(__file__).parent.parent.parent / "proofs" / "soak.py"
 SECONDS = 12
@@ -14,5 +14,5 @@ def test_starting_and_stopping_over_and_over_leaves_nothing_behind():
     command = [sys.executable, str(SOAK), "--engine", "all", "--seconds", str(SECONDS), "--warm-up", "0.4"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (result.returncode, result.stderr) == (0, ""), result.stdout + result.stderr
-    for engine in vestige._core.engines:
+    for engine in usable_engines():
         assert f"starts of {engine}" in result.stdout

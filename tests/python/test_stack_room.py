@@ -1,6 +1,7 @@
 """The C stack: what fits on it without us fits on it while we record, and the program reads the sizes that it set."""
 
 import json
+import resource
 import subprocess
 import sys
 
@@ -90,6 +91,56 @@ def test_as_deep_a_recursion_fits_on_the_stack_of_a_new_thread_as_without_us(way
 def test_a_stack_that_cannot_be_longer_holds_nine_tenths_under_turbo(when, limit, tmp_path):
     depth = deepest(tmp_path, "plain", 0, when, limit=limit)
     assert survives(tmp_path, "turbo", "plain", 0, when, depth * 9 // 10 + depth // 50, limit=limit)
+
+
+# ---- where the main thread's stack grows to -------------------------------------
+
+BELOW = """
+import ctypes, sys
+from vestige import profile
+
+engine, is_taken = sys.argv[1], sys.argv[2] == "taken"
+MIB = 1 << 20
+FILLED_WITH = b"v"
+
+def stack():
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            if line.endswith("[stack]\\n"):
+                return [int(address, 16) for address in line.split()[0].split("-")]
+
+def map_below(top):
+    PROT_READ_WRITE, PRIVATE_ANONYMOUS_NOREPLACE = 3, 0x100022
+    ctypes.pythonapi.mmap.restype = ctypes.c_void_p
+    start, length = top - 24 * MIB, 15 * MIB
+    found = ctypes.pythonapi.mmap(
+        ctypes.c_void_p(start), ctypes.c_size_t(length), PROT_READ_WRITE, PRIVATE_ANONYMOUS_NOREPLACE, -1,
+        ctypes.c_long(0))
+    assert found == start, "something is mapped there"
+    ctypes.memset(start, ord(FILLED_WITH), length)
+    return start, length
+
+low, top = stack()
+if is_taken:
+    start, length = map_below(top)
+with profile(engine=engine, output="t.vst"):
+    pass
+if is_taken:
+    assert ctypes.string_at(start, length) == FILLED_WITH * length, "somebody wrote into it"
+    assert top - stack()[0] < 9 * MIB, "the stack grew into it"
+else:
+    assert top - stack()[0] > 12 * MIB, "the stack has not grown"
+"""
+
+
+@every_engine
+@pytest.mark.parametrize("below", ["taken", "free"])
+@pytest.mark.skipif(0 <= resource.getrlimit(resource.RLIMIT_STACK)[1] < 16 << 20, reason="the hard limit is too low")
+def test_the_main_stack_grows_where_memory_is_free_and_never_touches_what_is_mapped_there(engine, below, tmp_path):
+    shell = ["bash", "-c", 'ulimit -S -s 8192; exec "$@"', "bash"]
+    command = [*shell, sys.executable, "-c", BELOW, engine, below]
+    result = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 # ---- what the program reads -----------------------------------------------------

@@ -180,7 +180,7 @@ def check_commands(workplace, told, memory=False):
     before = (workplace.path / "t.vst").read_bytes()
     assert info(workplace)["ended"] == "torn"
     text = workplace.vestige("info", "t.vst")
-    assert "torn, the process died" in text.stdout
+    assert "torn, the process was killed, crashed or called os.exec*;" in text.stdout
     report = workplace.vestige("report", "t.vst", "-n", "1000")
     lines = [line for line in report.stdout.splitlines() if line.endswith(": work")]
     assert len(lines) == (not memory)

@@ -112,6 +112,46 @@ def test_a_broken_file_in_the_cache_is_built_again_and_a_good_one_used(place, bu
     assert lines == []
 
 
+def bring_along(place, built, name):
+    """Puts the library where a wheel has those that were built ahead of time."""
+    folder = place / "site" / "vestige" / "_torch" / "prebuilt"
+    folder.mkdir(exist_ok=True)
+    return Path(shutil.copy(built, folder / name))
+
+
+def test_what_the_wheel_brings_for_this_torch_needs_no_compiler(place, built):
+    import torch
+
+    bring_along(place, built, torch_build.prebuilt_name(torch))
+    names, lines = finish(start(place, program(), CXX="false"))
+    assert "aten::sin" in names
+    assert lines == []
+    assert libraries(place) == []
+
+
+def test_what_the_wheel_brings_for_another_commit_of_torch_is_not_used(place, built):
+    import torch
+
+    commit = torch.version.git_version[:12]
+    bring_along(place, built, torch_build.prebuilt_name(torch).replace(commit, "0" * 12))
+    names, lines = finish(start(place, program()))
+    assert "aten::sin" in names
+    assert len(lines) == 1
+    assert "building the recorder of operators" in lines[0]
+
+
+def test_a_broken_file_of_the_wheel_is_left_and_another_one_built(place, built):
+    import torch
+
+    path = bring_along(place, built, torch_build.prebuilt_name(torch))
+    path.write_bytes(path.read_bytes()[:5000])
+    names, lines = finish(start(place, program()))
+    assert "aten::sin" in names
+    assert len(lines) == 1
+    assert path.stat().st_size == 5000
+    assert len(libraries(place)) == 1
+
+
 def test_without_a_compiler_one_line_says_what_is_missing_and_the_rest_is_recorded(place):
     stub = program().replace("with_stack=False", "with_stack=True")
     names, lines = finish(start(place, stub, PATH="", CXX=""))

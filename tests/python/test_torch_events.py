@@ -1,9 +1,11 @@
 """events(), key_averages(), tables and stacks: that they agree with each other and with the exported file."""
 
 import array
+import copy
 import gc
 import json
 import os
+import pickle
 import random
 import threading
 import time
@@ -298,6 +300,20 @@ class Interface:
     __array_interface__ = {"shape": (3, 4), "typestr": "<f4", "version": 3, "data": (0, False)}
 
 
+class Size:
+    def __index__(self):
+        Emptied.__array_interface__.clear()
+        return int("4")  # a call: with an error set, a debug build ends here
+
+
+class Emptied:
+    __array_interface__ = {"shape": (3, Size()), "typestr": "<f4", "version": 3, "data": (0, False)}
+
+
+class NoSize:
+    __array_interface__ = {"shape": ("x", Size()), "version": 3}
+
+
 class Failing:
     @property
     def __array_interface__(self):
@@ -316,6 +332,8 @@ class FailingPack:
         ((memoryview(bytes(24)).cast("B", (2, 3, 4)),), [[2, 3, 4]], ["unsigned char"]),
         ((memoryview(bytes(24)).cast("q"), 5, None, True), [[3], [], [], []], ["long int", "Scalar", "", "Scalar"]),
         ((Interface(),), [[3, 4]], ["float"]),
+        ((Emptied(),), [[3, 4]], ["float"]),
+        ((NoSize(),), [[]], [""]),
         ((Failing(), FailingPack(), object), [[], [], []], ["", "", ""]),
         (("a", "b"), [[], []], ["", ""]),
         ((bytes(1),) * 40, [[1]] * 32, ["unsigned char"] * 32),
@@ -596,3 +614,44 @@ def test_other_devices_formats_and_memory_that_was_not_recorded_are_refused(allo
         pass
     with pytest.raises(ValueError, match="profile_memory=True required"):
         prof.export_memory_timeline(tmp_path / "t.json")
+
+
+FIELDS_OF_A_COPY = ("name", "id", "thread", "cpu_time_total", "self_cpu_time_total", "input_shapes", "stack", "scope")
+
+
+def fields_of(event):
+    relatives = [child.id for child in event.cpu_children], event.cpu_parent and event.cpu_parent.id
+    return [getattr(event, field) for field in FIELDS_OF_A_COPY], relatives
+
+
+@pytest.mark.parametrize(
+    "duplicate", [lambda it: pickle.loads(pickle.dumps(it)), copy.deepcopy], ids=["pickle", "copy"]
+)
+def test_copies_of_events_and_averages_say_the_same_once_the_trace_is_gone(duplicate):
+    with profile(with_stack=True) as prof:
+        outer(3)
+    events, averages = prof.events(), prof.key_averages()
+    one = next(event for event in events if event.cpu_children and event.cpu_parent)
+    wanted = [fields_of(event) for event in events], averages.table(), fields_of(one), events.table()
+    copies = duplicate(events), duplicate(averages), duplicate(one)
+    del prof, events, averages, one
+    gc.collect()
+    assert [fields_of(event) for event in copies[0]] == wanted[0]
+    assert copies[1].table() == wanted[1]
+    assert fields_of(copies[2]) == wanted[2]
+    assert copies[0].table() == wanted[3]
+    assert rows_of(copies[0].key_averages()).keys() == rows_of(copies[1]).keys()
+    assert {row.scope for row in copies[1]} == {0, 7}
+
+
+def test_a_copy_of_an_event_that_was_changed_keeps_the_change():
+    made = FunctionEvent(7, "mine", 3, 1.0, 2.5, flops=12)
+    made.append_cpu_child(FunctionEvent(8, "child", 3, 1.5, 2.0))
+    again = pickle.loads(pickle.dumps(made))
+    assert (again.id, again.name, again.flops, again.cpu_time_total) == (7, "mine", 12, 1.5)
+    assert [child.name for child in again.cpu_children] == ["child"]
+    with profile() as prof:
+        inner(1)
+    event = prof.events()[0]
+    event.name = "renamed"
+    assert copy.deepcopy(event).name == "renamed"

@@ -205,7 +205,13 @@ def test_what_torch_annotates_is_there(both):
 
 def test_allocations_are_those_that_torch_reports(both):
     def sizes(found):
-        return [e["args"]["Bytes"] for e in sorted(found, key=lambda e: e.get("ts", 0)) if e["name"] == "[memory]"]
+        """Without blocks of the run before, which torch's own threads may free late."""
+        listed, known = [], set()
+        for event in sorted(found, key=lambda e: e.get("ts", 0)):
+            if event["name"] == "[memory]" and (event["args"]["Bytes"] > 0 or event["args"]["Addr"] in known):
+                known.add(event["args"]["Addr"])
+                listed.append(event["args"]["Bytes"])
+        return listed
 
     theirs, ours, *_ = both
     assert len(sizes(ours)) > 50

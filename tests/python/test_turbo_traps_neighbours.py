@@ -298,8 +298,8 @@ def test_an_evaluator_from_before_has_every_frame_and_so_have_we(engine, evaluat
     assert evaluator.installed()
     frames = evaluator.uninstall()
     assert recorded(prof)["leaf"] == 4
-    # start() and stop() are frames too.
-    assert alone <= frames < alone + 100
+    # start() and stop() are frames too, more of them where VESTIGE_ENGINE is set.
+    assert alone <= frames < alone + 200
     assert hooks.trouble() == ""
 
 

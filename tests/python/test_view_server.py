@@ -1,5 +1,6 @@
 """`vestige view`: what the server answers, and to whom."""
 
+import contextlib
 import errno
 import json
 import os
@@ -18,7 +19,7 @@ from vestige._core import TraceError
 from vestige.viewer import server as transport
 from vestige.viewer import traces as shown_traces
 from vestige.viewer.answers import Answer
-from viewing import Client, raw, serving
+from viewing import Client, name_alone, raw, serving
 
 pytestmark = pytest.mark.any_python
 
@@ -115,8 +116,9 @@ def test_names_are_those_of_the_trace(client, path):
         assert (entry is None) == (definition is None)
         if entry is not None:
             kind, name, file, line = entry
-            assert kind == definition[0] and definition[1].endswith(name)
-            assert definition[1].endswith(f"({line}): {name}") == (file is not None)
+            plain = name_alone(name)
+            assert kind == definition[0] and definition[1].endswith(plain)
+            assert definition[1].endswith(f"({line}): {plain}") == (file is not None)
 
 
 def test_a_window_has_a_rectangle_for_each_span_that_is_wide_enough(client, events, whole, ids):
@@ -125,7 +127,7 @@ def test_a_window_has_a_rectangle_for_each_span_that_is_wide_enough(client, even
     assert sum(rect.count for rect in rects) == len(events) == client.get("info")["traces"][0]["spans"]
     longest = max(events, key=lambda event: event["dur"])
     rect = max(rects, key=lambda rect: rect.end - rect.start)
-    assert longest["name"].endswith(names[rect.id])
+    assert longest["name"].endswith(name_alone(names[rect.id]))
     assert rect.end - rect.start == pytest.approx(longest["dur"] * 1000, abs=2)
 
 
@@ -170,8 +172,8 @@ def test_a_flame_graph_adds_up_to_what_was_exported(client, events, whole):
     assert flame["left_out"] == 0
     calls, times = Counter(), Counter()
     for parent, number, count, self_ns, total_ns, _ in flame["rows"]:
-        calls[names[number][1]] += count
-        times[names[number][1]] += total_ns
+        calls[name_alone(names[number][1])] += count
+        times[name_alone(names[number][1])] += total_ns
         assert 0 <= self_ns <= total_ns and parent < len(flame["rows"])
     exported, durations = Counter(), Counter()
     for event in events:
@@ -902,3 +904,30 @@ def test_a_torn_file_is_shown_up_to_where_it_ends(path, tmp_path):
         assert trace["ready"] and trace["ended"] in ("torn", "damaged") and trace["spans"] > 0
         rects = client.window(0, client.get("info")["duration_ns"] + 1, pixels=16384)
         assert sum(rect.count for rect in rects) == trace["spans"]
+
+
+def test_imports_can_be_folded_and_shown_again(tmp_path):
+    """The rows, ids and names of a picture are those of the indexes that are built anew."""
+    record(tmp_path / "t.vst", import_something)
+    with serving(tmp_path / "t.vst") as served:
+        client = Client(served)
+        names = client.get("names", trace=0)["names"]
+        before = client.get("info")
+        assert not before["imports_folded"]
+        assert client.post("imports", all=False) == {"folded": True}
+        while not client.get("progress", wait=1)["ready"]:
+            pass
+        info = client.get("info")
+        assert info["imports_folded"]
+        assert info["traces"][0]["spans"] < before["traces"][0]["spans"]
+        shown = {rect.id for rect in client.window(0, int(info["duration_ns"]) + 1, trace=0)}
+        assert any(names[number][1] == "import (failed)" for number in shown)
+        assert client.post("imports", all=True) == {"folded": False}
+        while not client.get("progress", wait=1)["ready"]:
+            pass
+        assert client.get("info")["traces"][0]["threads"] == before["traces"][0]["threads"]
+
+
+def import_something():
+    with contextlib.suppress(ImportError):
+        import this_module_is_not_there  # noqa: F401

@@ -156,7 +156,9 @@ def test_the_end_of_a_run_of_threads_is_not_led_by_those_that_wait(workplace):
         def idle():
             time.sleep(0.3)
         def busy():
-            sum(number * number for number in range(50_000))
+            start = time.thread_time()
+            while time.thread_time() - start < 0.2:
+                sum(number * number for number in range(1000))
         threads = [threading.Thread(target=idle) for _ in range(3)]
         for thread in threads:
             thread.start()
@@ -198,6 +200,8 @@ def test_a_library_that_takes_most_of_the_time_is_shown_where_its_time_goes_sepa
     tree = [line.split("%  ")[1] for line in lines if re.match(r" *[\d.]+ \w+ +\d+%  ", line)]
     shown = [re.sub(r"^[│├└─ ]*", "", line).partition("  [")[0] for line in tree]
     names = [name.rpartition(": ")[2] for name in shown]
-    assert names[names.index("run") :][:3] == ["run", "first", "<built-in function sleep>"]
+    # On a busy machine any of the naps may be the longest.
+    assert names[names.index("run") + 1] in ("first", "second", "mine")
+    assert names[names.index("first") + 1] == "<built-in function sleep>"
     assert {"second", "mine"} <= set(names)
     assert not {"plumbing", "more_plumbing", "inner_first"} & set(names)

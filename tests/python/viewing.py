@@ -58,6 +58,16 @@ class Client:
         return got.status, json.loads(got.body)["error"]
 
 
+def name_alone(name):
+    """Without what tells it apart: `<lambda>` of `<lambda> app.py:12`."""
+    alone = name.partition("> ")[0] + ">"
+    return (
+        alone
+        if alone.endswith(("<module>", "<lambda>", "<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"))
+        else name
+    )
+
+
 def read_window(data):
     magic, rows, rects, _level, start, end = struct.unpack_from("<4sIIIqq", data)
     assert magic == b"VWIN" and len(data) == 32 + 16 * (rows + rects)

@@ -13,6 +13,7 @@ import warnings
 
 import vestige
 from tree import load, threads
+from usable import usable_engines
 
 from . import oracle
 from .facts import FILE
@@ -188,7 +189,7 @@ def check(source, engines=None, warm=0):
     """How many calls were compared, by engine. Raises Different, with the program and both trees, if an engine is wrong."""
     twin_result, trees = run_twin(source)
     calls = {}
-    for engine in engines or vestige._core.engines:
+    for engine in engines or usable_engines():
         result, trace = run_recorded(source, engine, warm)
         if result != twin_result:
             raise Different(f"{source}\n\nThe program computes {result!r}, its twin {twin_result!r}.")

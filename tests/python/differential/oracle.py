@@ -287,14 +287,15 @@ def delegate(span, iterator):
 
 
 class Manager:
-    """One in C. A block that ends calls its __exit__ as any function; the rest the interpreter calls by itself."""
+    """One in C. A block that ends calls its __exit__ as any function, from 3.14 on one that begins its __enter__ too;
+    the rest the interpreter calls by itself."""
 
     def __init__(self, runtime, manager):
         self.runtime = runtime
         self.manager = manager
 
     def __enter__(self):
-        return self.call("__enter__", "by with")
+        return self.call("__enter__", "" if Interpreter.with_calls_enter else "by with")
 
     def __exit__(self, *error):
         return self.call("__exit__", "by with" if error[0] else "", *error)

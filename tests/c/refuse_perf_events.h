@@ -1,0 +1,36 @@
+/* A system that refuses to tell of context switches. The linker sends calls of
+ * syscall() here: meson.build asks for it, for the one test that includes this.
+ */
+#ifndef VST_TEST_REFUSE_PERF_EVENTS_H
+#define VST_TEST_REFUSE_PERF_EVENTS_H
+
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
+
+static int refuse_with;       /* errno of perf_event_open, 0: it may work */
+static unsigned refuse_after; /* so many */
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+
+long __wrap_syscall(long number, ...)
+{
+    va_list list;
+    long a[6];
+
+    va_start(list, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(list, long);
+    va_end(list);
+    if (number == SYS_perf_event_open && refuse_with != 0) {
+        if (refuse_after == 0) {
+            errno = refuse_with;
+            return -1;
+        }
+        refuse_after--;
+    }
+    return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+#endif

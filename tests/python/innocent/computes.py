@@ -1,0 +1,8 @@
+def compute():
+    total = 0
+    for i in range(3_000_000):
+        total += i * i
+    return total
+
+
+compute()

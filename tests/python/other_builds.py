@@ -1,0 +1,45 @@
+"""What an unusual Python cannot run: other_builds.txt names tests, or whole files, and says where and why."""
+
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from emulated import IS_EMULATED
+
+LIST = Path(__file__).with_name("other_builds.txt")
+HERE = {
+    "debug": hasattr(sys, "gettotalrefcount"),  # a debug build
+    "dev": sys.flags.dev_mode,  # -X dev
+    "malloc": os.environ.get("PYTHONMALLOC") == "debug",
+    "engine": "VESTIGE_ENGINE" in os.environ,
+    "emulated": IS_EMULATED,  # another processor, emulated by qemu
+}
+
+NO_PARAMETERS = SimpleNamespace(params={})
+
+
+def listed():
+    """The reason by name, of what cannot run here. Above the names stands where they cannot, and why."""
+    reasons, reason = {}, None
+    for line in LIST.read_text().splitlines():
+        if line.startswith("# "):
+            places, reason = line.removeprefix("# ").split(": ", 1)
+            counts = any(HERE[place] for place in places.split())
+        elif line and counts:
+            reasons[line] = reason
+    return reasons
+
+
+def skip_what_cannot_run_here(items):
+    reasons = listed()
+    for item in items:
+        file = item.path.name
+        names = f"{file}::{item.name}", f"{file}::{getattr(item, 'originalname', item.name)}", file
+        reason = next((reasons[name] for name in names if name in reasons), None)
+        if HERE["debug"] and "turbo" in getattr(item, "callspec", NO_PARAMETERS).params.values():
+            reason = "turbo refuses debug builds"
+        if reason:
+            item.add_marker(pytest.mark.skip(reason=reason))

@@ -1,0 +1,154 @@
+"""Programs of asyncio's tasks that are made up at random, and an event loop that notes each step of each task by itself.
+
+Time does not pass there: the loop jumps to the next timer, so that nothing takes long and no clock matters.
+"""
+
+import asyncio
+import random
+import selectors
+
+NOTHING, FUTURE, TASK, GATHER = range(4)  # what a task waits for, as traces have it
+ENDED = -1
+
+
+class Selector(selectors.SelectSelector):
+    """Instead of waiting for a timer, it moves the loop's clock."""
+
+    loop = None
+
+    def select(self, timeout=None):
+        assert timeout is not None, "every task waits for another one"
+        self.loop.now += timeout
+        return super().select(0)
+
+
+class Loop(asyncio.SelectorEventLoop):
+    def __init__(self):
+        self.now = 0.0
+        self.steps = []  # [task, what it waits for afterwards]
+        selector = Selector()
+        selector.loop = self
+        super().__init__(selector)
+
+    def time(self):
+        return self.now
+
+    def call_soon(self, callback, *args, context=None):
+        task = getattr(callback, "__self__", None)
+        if not hasattr(task, "_fut_waiter"):
+            return super().call_soon(callback, *args, context=context)
+
+        def step(*args):
+            entry = [task, None]
+            self.steps.append(entry)
+            callback(*args)
+            entry[1] = awaited_by(task)
+
+        return super().call_soon(step, *args, context=context)
+
+
+def awaited_by(task):
+    waiter = task._fut_waiter
+    if task.done():
+        return ENDED
+    if waiter is None:
+        return NOTHING
+    if type(waiter).__name__ == "_GatheringFuture":
+        return GATHER
+    return TASK if hasattr(waiter, "_fut_waiter") else FUTURE
+
+
+def run(main):
+    """Runs it to its end: the names of the tasks as they ran, with what each waited for after the step."""
+    loop = Loop()
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_until_complete(main)
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+    return [(task.get_name(), awaits) for task, awaits in loop.steps]
+
+
+# ---- a program at random --------------------------------------------------------
+
+KINDS = ("turn", "sleep", "get", "put", "lock", "child", "gather", "forget", "nest", "stubborn", "fail", "cancel")
+
+
+class World:
+    """What the tasks of one program share."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.queue = asyncio.Queue(2)
+        self.lock = asyncio.Lock()
+        self.children = []
+        self.count = 0
+
+    def script(self, depth):
+        """What a task shall do, one after the other."""
+        return [self.random.choice(KINDS) for _ in range(self.random.randint(1, 5))] if depth else ["turn"]
+
+    def start(self, depth):
+        self.count += 1
+        task = asyncio.ensure_future(actor(self, self.script(depth), depth))
+        task.set_name(f"actor {self.count}")
+        return task
+
+
+async def actor(world, script, depth):
+    for kind in script:
+        await act(world, kind, depth)
+
+
+async def nested(world, script, levels):
+    if levels:
+        return await nested(world, script, levels - 1)
+    await actor(world, script, 1)
+
+
+async def act(world, kind, depth):
+    if kind == "turn":
+        await asyncio.sleep(0)
+    elif kind == "sleep":
+        await asyncio.sleep(world.random.randint(1, 5))
+    elif kind in ("get", "put"):
+        used = world.queue.get() if kind == "get" else world.queue.put(1)
+        try:
+            await asyncio.wait_for(used, 3)
+        except asyncio.TimeoutError:
+            pass
+    elif kind == "lock":
+        async with world.lock:
+            await asyncio.sleep(1)
+    elif kind == "child":
+        child = world.start(depth - 1)
+        await asyncio.wait([child])
+        child.cancelled() or child.exception()
+    elif kind == "gather":
+        await asyncio.gather(*(world.start(depth - 1) for _ in range(3)), return_exceptions=True)
+    elif kind == "forget":
+        world.children.append(world.start(depth - 1))
+    elif kind == "nest":
+        await nested(world, world.script(1), world.random.randint(1, 6))
+    elif kind == "stubborn":
+        try:
+            await nested(world, ["sleep"], 3)
+        except asyncio.CancelledError:
+            await asyncio.sleep(2)
+            raise
+    elif kind == "cancel" and world.children:
+        world.random.choice(world.children).cancel()
+    elif kind == "fail":
+        raise ValueError(kind)
+
+
+async def program(seed):
+    world = World(seed)
+    first = [world.start(3) for _ in range(4)]
+    done = await asyncio.gather(*first, return_exceptions=True)
+    while world.children:
+        child = world.children.pop()
+        await asyncio.wait([child])
+        child.cancelled() or child.exception()
+    assert all(one is None or isinstance(one, (ValueError, asyncio.CancelledError)) for one in done)

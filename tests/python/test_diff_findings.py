@@ -1,0 +1,114 @@
+"""What `vestige diff` says first, and its flame graph: on traces made by hand, whose times are exact."""
+
+import json
+import xml.dom.minidom
+
+import pytest
+
+from handmade import define, definitions, enter, leave, records, thread, trace
+from in_process import vestige
+
+pytestmark = pytest.mark.any_python
+
+MS = 1_000_000
+# parse, load, new <and> gone; names may hold anything.
+ENTRIES = [define(1, "main"), define(2, "parse", "app.py", 3), define(3, "load", "app.py", 9), define(4, "<new & odd>")]
+
+
+def made(path, parses, load_ns, new=0):
+    words = [enter(1)]
+    for _ in range(parses):
+        words += [enter(2), leave(2, delta=MS)]
+    for _ in range(40):
+        words += [enter(3), leave(3, delta=load_ns)]
+    for _ in range(new):
+        words += [enter(4), leave(4, delta=50 * MS)]
+    path.write_bytes(trace(definitions(thread(), *ENTRIES), records(*words, leave(1))))
+    return path
+
+
+@pytest.fixture
+def sides(tmp_path):
+    return (
+        made(tmp_path / "a.vst", parses=100, load_ns=2 * MS),
+        made(tmp_path / "b.vst", parses=300, load_ns=8 * MS, new=3),
+    )
+
+
+def test_what_changed_is_told_in_sentences(sides):
+    said = vestige("diff", *sides).out
+    told = [line for line in said.splitlines() if line.startswith("•")]
+    assert len(told) == 3
+    assert "• app.py(9): load takes 4 times as long a call (2.00 ms → 8.00 ms), +240 ms." in told
+    assert "• app.py(3): parse is called 3 times as often (100 → 300 calls), +200 ms." in told
+    assert "• a.py(1): <new & odd> is new: 3 calls, +150 ms." in told
+
+
+def test_the_other_way_round_it_got_better(sides):
+    said = vestige("diff", *sides[::-1]).out
+    assert "load takes 0.25 times as long a call" in said
+    assert "parse is called 0.33 times as often (300 → 100 calls), -200 ms" in said
+    assert "<new & odd> is gone: it had 3 calls, -150 ms" in said
+
+
+def test_findings_are_in_json_too(sides):
+    document = json.loads(vestige("diff", *sides, "--format", "json").out)
+    kinds = {finding["where"]["function"]: finding["kind"] for finding in document["findings"]}
+    assert kinds == {"app.py(9): load": "time", "app.py(3): parse": "calls", "a.py(1): <new & odd>": "new"}
+    assert all(finding["numbers"]["effect_ns"] > 0 for finding in document["findings"])
+
+
+def test_without_a_change_there_is_no_finding(sides):
+    assert "no finding" in vestige("diff", sides[0], sides[0]).out
+    assert json.loads(vestige("diff", sides[0], sides[0], "--format", "json").out)["findings"] == []
+
+
+def boxes(text):
+    document = xml.dom.minidom.parseString(text)
+    found = {}
+    for group in document.getElementsByTagName("g"):
+        title = group.getElementsByTagName("title")[0].firstChild.data
+        box = group.getElementsByTagName("rect")[0]
+        found[title.split("\n")[0]] = (title.split("\n")[1], float(box.getAttribute("width")), box.getAttribute("fill"))
+    return found
+
+
+def test_the_flame_graph_shows_both_sides(sides, tmp_path):
+    assert vestige("diff", *sides, "-o", tmp_path / "d.svg").code == 0
+    found = boxes((tmp_path / "d.svg").read_text())
+    assert set(found) == {"all", "a.py: main", "app.py: parse", "app.py: load", "a.py: <new & odd>"}
+    told, wide, colour = found["app.py: parse"]
+    assert told == "100 ms → 300 ms, +200 ms; own time +200 ms" and colour == "#f56464"
+    assert wide == pytest.approx(found["all"][1] * 300 / 770, rel=0.01)
+    assert vestige("diff", *sides[::-1], "-o", tmp_path / "back.svg").code == 0
+    assert boxes((tmp_path / "back.svg").read_text())["app.py: parse"][2] == "#6464f5"
+    assert boxes((tmp_path / "d.svg").read_text())["a.py: main"][2] == "#ebebeb"
+
+
+def test_the_page_has_the_findings_and_the_picture(sides, tmp_path):
+    assert vestige("diff", *sides, "--html", tmp_path / "d.html").code == 0
+    page = (tmp_path / "d.html").read_text()
+    assert "parse is called 3 times as often" in page and "<svg " in page and "<script" not in page
+    assert "<new & odd>" not in page and "&lt;new &amp; odd&gt;" in page
+
+
+def test_a_deep_stack_is_drawn(tmp_path):
+    depth = 5000
+    words = [enter(1, delta=1)] * depth + [leave(1, delta=1)] * depth
+    path = tmp_path / "deep.vst"
+    path.write_bytes(trace(definitions(thread(), *ENTRIES), records(*words)))
+    assert vestige("diff", path, path, "-o", tmp_path / "d.svg").code == 0
+    assert (tmp_path / "d.svg").read_text().count("<g>") <= 401
+
+
+def test_wrong_files_are_told_in_a_line(sides, tmp_path):
+    (tmp_path / "there.svg").write_text("mine")
+    for words, said in [
+        (["-o", tmp_path / "d.png"], "the picture is an .svg"),
+        (["-o", tmp_path / "there.svg"], "already exists; --force overwrites it"),
+        (["--html", tmp_path / "none" / "d.html"], "No such file or directory"),
+    ]:
+        ran = vestige("diff", *sides, *words)
+        assert ran.code in (1, 2) and said in ran.err and ran.err.count("\n") == 1, words
+    assert (tmp_path / "there.svg").read_text() == "mine"
+    assert vestige("diff", *sides, "-o", tmp_path / "there.svg", "--force").code == 0

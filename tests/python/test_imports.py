@@ -1,0 +1,203 @@
+"""Imports are recognised among the calls of each Python: one span a module, by every way in which a program imports."""
+
+import json
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from conftest import COMMAND
+from handmade import define, definitions, enter, leave, records, thread, trace
+from in_process import vestige
+from vestige import Trace
+
+PROGRAM = """\
+import importlib, importlib.util, sys
+sys.path.insert(0, "packed.zip")
+import top.middle.leaf
+from top import sibling
+__import__("by_function")
+importlib.import_module("by_name")
+importlib.import_module("by_name")  # is there: no import
+import zipped
+import namespace.inside
+import _decimal
+import broken_parent
+try:
+    import not_there
+except ImportError:
+    pass
+
+def lazily(name):
+    spec = importlib.util.find_spec(name)
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+lazy = lazily("lazy")
+lazy.value
+importlib.reload(sys.modules["by_function"])
+if sys.version_info >= (3, 15):
+    exec("lazy import lazy_statement; lazy_statement.value")
+"""
+FILES = {
+    "top/__init__.py": "import by_top\n",
+    "top/middle/__init__.py": "",
+    "top/middle/leaf.py": "def work():\n    return sum(range(1000))\nwork()\n",
+    "top/sibling.py": "",
+    "by_top.py": "",
+    "by_function.py": "",
+    "by_name.py": "",
+    "lazy.py": "value = 1\n",
+    "lazy_statement.py": "value = 1\n",
+    "namespace/inside.py": "",
+    "broken_parent.py": "try:\n    import broken\nexcept ZeroDivisionError:\n    pass\n",
+    "broken.py": "1 / 0\n",
+}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("imports")
+    for name, text in FILES.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    with zipfile.ZipFile(folder / "packed.zip", "w") as packed:
+        packed.writestr("zipped.py", "")
+    (folder / "program.py").write_text(PROGRAM)
+    subprocess.run([COMMAND, "run", "-q", "-o", "t.vst", "program.py"], cwd=folder, check=True)
+    return folder / "t.vst"
+
+
+def report(path, *words):
+    said = vestige("report", path, *words)
+    assert said.code == 0, said.err
+    return said.out
+
+
+def imports(path):
+    return {row["module"]: row for row in json.loads(report(path, "--imports", "--format", "json"))["imports"]}
+
+
+def test_every_way_to_import_gives_a_span_with_the_name_of_the_module(recorded):
+    found = imports(recorded)
+    named = {"top", "top.middle", "top.middle.leaf", "top.sibling", "by_top", "by_function", "by_name", "zipped"}
+    named |= {"namespace.inside", "lazy", "broken", "broken_parent"}
+    if sys.version_info >= (3, 15):
+        named.add("lazy_statement")
+    assert named <= set(found)
+    for name in named - {"by_function"}:
+        assert found[name]["times"] == 1 and found[name]["named"], name
+    assert found["by_function"]["times"] == 2  # reloaded
+
+
+def test_modules_without_code_are_called_what_is_known_of_them(recorded):
+    found = imports(recorded)
+    assert not found["(failed)"]["named"] and not found["(extension module)"]["named"]
+    if sys.version_info >= (3, 11):  # before, names of functions lack their class
+        assert not found["(namespace package)"]["named"]
+
+
+def test_who_imported_a_module_first_is_told(recorded):
+    found = imports(recorded)
+    assert found["by_top"]["first_imported_by"] == "top"
+    assert found["broken"]["first_imported_by"] == "broken_parent"
+    assert found["by_name"]["first_imported_by"] == "program.py(1): <module>"
+
+
+def test_the_times_of_modules_are_the_times_of_their_spans(recorded):
+    document = json.loads(report(recorded, "--imports", "--format", "json"))
+    rows = document["imports"]
+    assert sum(row["self_ns"] for row in rows) == document["imports_ns"] <= document["threads_ns"]
+    assert all(0 <= row["self_ns"] <= row["total_ns"] for row in rows)
+    chain = document["chain"]
+    assert 0 < chain[0]["total_ns"] <= max(row["total_ns"] for row in rows)
+    assert all(a["total_ns"] >= b["total_ns"] for a, b in zip(chain, chain[1:]))
+
+
+def test_the_tree_folds_the_import_system_away_unless_all_is_asked_for(recorded):
+    folded = report(recorded, "--tree", "--min", "0", "-n", "10000")
+    assert "import top.middle.leaf" in folded
+    assert "_find_and_load" not in folded and "_call_with_frames_removed" not in folded
+    assert "top/middle/leaf.py(1): <module>" not in folded
+    assert "top/middle/leaf.py(1): work" in folded
+    whole = report(recorded, "--tree", "--min", "0", "-n", "100000", "--all")
+    assert "import top.middle.leaf" in whole
+    assert "_find_and_load_unlocked" in whole and "top/middle/leaf.py(1): <module>" in whole
+
+
+def test_folding_changes_no_time(recorded):
+    both = []
+    for fold in (False, True):
+        rows = Trace(str(recorded)).report(tree=True, fold_imports=fold)["tree"]
+        both.append(sum(row[3] for row in rows))
+        assert all(row[3] >= 0 for row in rows)
+    assert both[0] == both[1]
+
+
+def test_files_for_programs_keep_every_frame_and_mark_imports(recorded):
+    rows = json.loads(report(recorded, "--tree", "--format", "json"))["tree"]
+    leaf = next(row for row in rows if row.get("import") == "top.middle.leaf")
+    assert leaf["function"].endswith(": _find_and_load")
+    assert any(row["parent"] == leaf["id"] and row["function"].endswith("_find_and_load_unlocked") for row in rows)
+    made = recorded.with_suffix(".json")
+    assert vestige("export", recorded, "-o", made, "--force").code == 0
+    events = json.loads(made.read_text())["traceEvents"]
+    marked = [event for event in events if event.get("args", {}).get("imports") == "top.middle.leaf"]
+    assert [event["name"].rpartition(" ")[2] for event in marked] == ["_find_and_load"]
+
+
+FROZEN = "<frozen importlib._bootstrap>"
+
+
+def handmade(tmp_path, *words, **files):
+    entries = [
+        define(1, "main"),
+        define(2, "_find_and_load", FROZEN, 1),
+        define(3, "_find_and_load_unlocked", FROZEN, 2),
+        define(4, "exec_module", "<frozen importlib._bootstrap_external>", 3),
+        *(define(10 + at, "<module>", file) for at, file in enumerate(files.values())),
+    ]
+    path = tmp_path / "made.vst"
+    path.write_bytes(trace(definitions(thread(), *entries), records(*words)))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("/home/me/env/site-packages/pkg/mod.py", "pkg.mod"),
+        ("/home/me/env/site-packages/pkg/__init__.py", "pkg"),
+        ("/opt/plugins/one.py", "/opt/plugins/one.py"),
+        ("/home/me/tool.zip/pkg/mod.py", "pkg.mod"),
+        ("my-plugins/one.py", "one"),
+        ("<frozen os>", "os"),
+        ("pkg/tool", "pkg/tool"),
+        ("<string>", "(unknown module)"),
+    ],
+)
+def test_a_module_is_named_by_its_file(tmp_path, file, name):
+    words = [enter(1), enter(2), enter(3), enter(4), enter(10), leave(10), leave(4), leave(3), leave(2), leave(1)]
+    assert list(imports(handmade(tmp_path, *words, file=file))) == [name]
+
+
+def test_what_was_imported_already_is_an_ordinary_call(tmp_path):
+    path = handmade(tmp_path, enter(1), enter(2), leave(2), leave(1))
+    assert imports(path) == {}
+    assert "_find_and_load" in report(path, "--tree", "--min", "0", "--all")
+    assert "no import was recorded" in report(path, "--imports")
+
+
+def test_an_import_that_was_going_on_when_the_trace_ends_is_there(tmp_path):
+    words = [enter(1), enter(2), enter(3), enter(10), enter(2), enter(3), enter(11)]
+    found = imports(handmade(tmp_path, *words, one="one.py", two="two.py"))
+    assert set(found) == {"one", "two"} and found["two"]["first_imported_by"] == "one"
+
+
+def test_code_that_a_module_executes_does_not_name_it(tmp_path):
+    words = [enter(1), enter(2), enter(3), enter(4), enter(10), enter(11), leave(11)]
+    words += [leave(10), leave(4), leave(3), leave(2), leave(1)]
+    assert set(imports(handmade(tmp_path, *words, module="one.py", executed="two.py"))) == {"one"}

@@ -1,0 +1,117 @@
+"""The checks that keep the layers find what breaks them, in a copy of the sources; .pre-commit-config.yaml has all checks."""
+
+import importlib.util
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.any_python
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    """The sources that check_layers.py looks at, and the script itself, which takes the folder above its own as theirs."""
+    root = tmp_path_factory.mktemp("layers")
+    for name in ("include", "src", "python", "adapters"):
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    (root / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "check_layers.py", root / "scripts")
+    spec = importlib.util.spec_from_file_location("check_layers_copy", root / "scripts" / "check_layers.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def found(copied, check, name, line):
+    """What a check says when a line is put before the others of a file; before, it has nothing to say."""
+    path = copied.ROOT / name
+    text = path.read_text()
+    assert problems_of(copied, check) == []
+    path.write_text(f"{line}\n{text}")
+    try:
+        return problems_of(copied, check)
+    finally:
+        path.write_text(text)
+
+
+def problems_of(copied, check):
+    copied.problems.clear()
+    getattr(copied, check)()
+    return list(copied.problems)
+
+
+@pytest.mark.parametrize(
+    "name, header",
+    [
+        ("read/trace.c", "calls/engine.h"),
+        ("read/trace.c", "memory/memory.h"),
+        ("calls/engine.c", "read/read.h"),
+        ("program/gc.c", "read/read.h"),
+        ("thunks/thunks.c", "program/program.h"),
+        ("traceback/traceback.c", "calls/engine.h"),
+        ("memory/allocator_hooks.c", "session/session.h"),
+        ("annotate/annotation.c", "read/read.h"),
+    ],
+)
+def test_a_room_of_the_extension_must_not_include_one_that_it_may_not_know(copied, name, header):
+    own, _, _ = name.partition("/")
+    assert (copied.EXT / header).exists()
+    (line,) = found(copied, "check_extension", f"python/ext/{name}", f'#include "{header}"')
+    assert line.startswith(f"python/ext/{name}:1: {own} must not include {header}: it may know ")
+
+
+def test_a_header_for_all_rooms_of_the_extension_includes_none_of_them(copied):
+    (line,) = found(copied, "check_extension", "python/ext/vpy.h", '#include "read/read.h"')
+    assert line == "python/ext/vpy.h:1: vpy.h is for all folders and must not include read/read.h"
+
+
+def test_a_new_room_of_the_extension_must_say_what_it_may_know(copied):
+    room = copied.EXT / "attic"
+    room.mkdir()
+    (room / "attic.c").touch()
+    try:
+        (line,) = problems_of(copied, "check_extension")
+    finally:
+        shutil.rmtree(room)
+    assert line == "python/ext/attic/attic.c: EXT_KNOWS does not say what python/ext/attic may include"
+
+
+def test_what_lies_beside_the_rooms_may_include_all_of_them(copied):
+    assert found(copied, "check_extension", "python/ext/core_module.c", '#include "read/read.h"') == []
+
+
+@pytest.mark.parametrize(
+    "check, name, line, what",
+    [
+        ("check_core", "src/base/fold.c", '#include "store/format.h"', "base must not include store/format.h"),
+        ("check_core", "src/base/fold.c", "#include <Python.h>", "the core must not know Python"),
+        ("check_core", "src/record/buffer.c", '#include "store/format.h"', "record must not include store/format.h"),
+        ("check_core", "include/vestige/wire.h", '#include "store/format.h"', "a public header must not include"),
+        (
+            "check_outside",
+            "python/ext/core_module.c",
+            '#include "store/format.h"',
+            "neither a public header nor our own",
+        ),
+        ("check_versions", "src/base/fold.c", "/* PY_VERSION_HEX */", "PY_VERSION_HEX belongs in python/ext/compat.h"),
+        ("check_rooms", "python/vestige/reading/kinds.py", "import vestige.cli", "reading must not import cli"),
+    ],
+)
+def test_layers_that_do_not_hold_are_named(copied, check, name, line, what):
+    (problem,) = found(copied, check, name, line)
+    assert problem.startswith(f"{name}:1: ")
+    assert what in problem
+
+
+def test_the_hooks_of_pre_commit_run_every_check():
+    lint = (ROOT / "scripts" / "lint.sh").read_text()
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    checks = set(re.search(r"^checks=\$\{\*:-(.*)\}$", lint, re.MULTILINE)[1].split())
+    named = {check for group in re.findall(r"CHECKS=('[^']*'|\w+)", hooks) for check in group.strip("'").split()}
+    assert len(checks) > 8
+    assert named == checks
+    assert "scripts/check_layers.py" in hooks

@@ -1,0 +1,178 @@
+"""When threads ran, in the viewer: what the server answers, and how the page draws it."""
+
+import pytest
+
+import vestige
+from browser import BROWSER, Browser
+from conftest import Workplace
+from vestige import Trace
+from vestige._core import States
+from view_page import READY, Served, fill_of, settle, text, thread_named, x_of, y_of
+from viewing import Client, serving
+
+pytestmark = [
+    pytest.mark.any_python,
+    pytest.mark.skipif(vestige._core.can_see_switches() != 0, reason="the system does not tell when threads run"),
+]
+PIXELS = 200
+PROGRAM = """\
+import threading
+import time
+
+
+def naps():
+    time.sleep(0.06)
+
+
+def keeps():
+    sum(range(4_000_000))
+
+
+def worker():
+    keeps()
+    done.append(True)
+
+
+done = []
+naps()
+thread = threading.Thread(target=worker, name="keeper")
+thread.start()
+while not done:
+    pass
+thread.join()
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A thread that sleeps, and waits while another one does not let the GIL go."""
+    workplace = Workplace(tmp_path_factory.mktemp("states"))
+    workplace.write("app.py", PROGRAM)
+    assert workplace.trace("--sched", "app.py").returncode == 0
+    return workplace
+
+
+@pytest.fixture(scope="module")
+def trace(place):
+    return Trace(str(place.path / "t.vst"))
+
+
+def where(trace, name):
+    """Start and end of the only span of this name."""
+    ((start, end),) = trace.spans(name)
+    return start, end
+
+
+def test_pictures_show_when_a_thread_was_off_the_processor(trace):
+    start, end = where(trace, "naps")
+    off, gil = States(trace).draw(1, start, end, PIXELS)
+    assert len(off) == len(gil) == PIXELS
+    waiting, preempted, waited = States(trace).sums(1, start, end)
+    assert 50_000_000 < waiting + preempted <= end - start  # it slept for 60 ms
+    for drawn, ns in ((off, waiting + preempted), (gil, waited)):
+        assert sum(drawn) / 255 / PIXELS == pytest.approx(ns / (end - start), abs=0.02)
+    assert States(trace).sums(99, start, end) == (0, 0, 0)
+    off, _ = States(trace).draw(1, start - 10**12, start - 10**11, 7)
+    assert off == bytes(7)
+
+
+def test_waits_for_the_gil_are_among_them(trace):
+    start, end = where(trace, "keeps")
+    states = States(trace)
+    _, gil = states.draw(1, start, end, PIXELS)
+    assert sum(gil) > 255 * PIXELS / 4  # the main thread waited while the other one kept it
+    assert states.sums(1, start, end)[2] > (end - start) / 4
+
+
+def test_what_cannot_be_drawn_is_refused(trace):
+    states = States(trace)
+    for asked in ((1, 5, 5, 10), (1, 0, 5, 1 << 20), (1, -(1 << 62), 5, 10), (1, 5, 1 << 62, 10)):
+        with pytest.raises(ValueError, match="no such picture"):
+            states.draw(*asked)
+    with pytest.raises(TypeError):
+        States("t.vst")
+
+
+def test_the_server_tells_of_spans_and_draws(place, trace):
+    with serving(place.path / "t.vst") as server:
+        client = Client(server)
+        info = client.get("info")
+        assert info["traces"][0]["states"]
+        start, end = (each - int(info["start_ns"]) for each in where(trace, "naps"))
+        depth = next(
+            depth
+            for depth in range(20)
+            if (span := client.get("span", thread=1, depth=depth, time=(start + end) // 2)) and "naps" in span["name"]
+        )
+        span = client.get("span", thread=1, depth=depth, time=(start + end) // 2)
+        assert span["waiting_ns"] + span["preempted_ns"] > 50_000_000 and "gil_ns" in span
+        assert span["running_ns"] + span["waiting_ns"] + span["preempted_ns"] == end - start
+        client.connection.close()
+
+
+@pytest.fixture(scope="module")
+def page(place, tmp_path_factory):
+    if not BROWSER:
+        pytest.skip("no Chromium is installed (Debian's package chromium)")
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    server = Served(place.path, "t.vst")
+    page = browser.open(server.url)
+    page.set_size(1366, 768)
+    page.wait(READY.replace(" && vestige.counters.whole.size > 0", ""))
+    settle(page)
+    yield page
+    assert page.errors() == []
+    page.close()
+    server.stop()
+    browser.close()
+
+
+def at(page, trace, name, thread, share=0.5):
+    """A place in the middle of a span: x and y on the page."""
+    start, end = where(trace, name)
+    base = int(page.eval("vestige.info.start_ns"))
+    time_ns = start + (end - start) * share - base
+    depth = next(
+        depth
+        for depth in range(20)
+        if (told := page.eval(f"vestige.source.span(0, {thread}, {depth}, {time_ns}).then(one => one && one.name)"))
+        and name in told
+    )
+    return x_of(page, time_ns), y_of(page, thread, depth), depth
+
+
+def test_what_waited_is_paler_and_a_legend_says_so(page, trace):
+    assert not page.eval("document.getElementById('legend').hidden")
+    assert "off the processor" in text(page, "#legend") and "waits for the GIL" in text(page, "#legend")
+    x, y, _ = at(page, trace, "naps", 1, 0.75)
+    colour = fill_of(page, "naps")
+    pixel = page.screenshot().at(x, y + 5)
+    assert all(one > other + 5 or one >= 250 for one, other in zip(pixel, colour)), (pixel, colour)
+
+
+def test_waits_for_the_gil_are_hatched(page, trace):
+    start, end = where(trace, "keeps")
+    base = int(page.eval("vestige.info.start_ns"))
+    thread = thread_named(page, "keeper")
+    assert thread > 1
+    left, right = x_of(page, start - base), x_of(page, end - base)
+    x, y = (left + right) / 2, y_of(page, 1, 0)
+    picture = page.screenshot()
+    seen = {picture.at(x + step, y + 5) for step in range(-7, 8)}
+    assert len(seen) > 1, seen  # lines, and what is between them
+
+
+def test_details_list_running_and_waiting(page, trace):
+    x, y, _ = at(page, trace, "naps", 1)
+    page.click(x, y)
+    page.wait("document.getElementById('details').innerText.includes('Running')")
+    shown = text(page, "#details")
+    assert "Running" in shown and "Waiting" in shown and "Preempted" in shown and "For the GIL" in shown
+
+
+def test_a_trace_without_them_has_no_legend(place):
+    assert place.vestige("run", "-q", "-o", "plain.vst", "-c", "pass").returncode == 0
+    with serving(place.path / "plain.vst") as server:
+        client = Client(server)
+        assert not client.get("info")["traces"][0]["states"]
+        client.connection.close()
