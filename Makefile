@@ -17,12 +17,14 @@ help:
 	@echo 'make demo    [PY=3.12]  trace a small program and show its report'
 	@echo 'make lint               format, likely mistakes, types, spelling, lengths, unused code; CHECKS=ruff runs one'
 	@echo 'make quick   [PY=3.12]  the tests in C and the quick ones in Python: two minutes'
-	@echo 'make test               everything, on every Python from 3.10 to 3.13 found here'
+	@echo 'make test               everything, on every Python from 3.10 to 3.15'
 	@echo 'make test-c             one part: lint layers c asan tsan install clients docs torch python-3.12 ...'
 	@echo 'make docs               the documentation as a site, in build/docs/html'
 	@echo 'make check-long         proofs that take longer: every fault, every flipped bit, Spark, transformers'
 	@echo 'make fuzz               look for inputs that break reading or exporting, SECONDS=60 for each target'
+	@echo 'make wheels             wheels that install without a compiler, and the sdist, in dist; PYTHONS=3.12 makes one'
 	@echo 'make bench   [PY=3.12]  measure the overhead beside other profilers; ARGS=--quick is shorter'
+	@echo 'make bench-counts       instructions beside committed figures, or BASE=<commit>: fails above 3 %'
 	@echo 'make clean              remove all that was built, virtual environments too'
 
 develop: .venv/$(PY)/.installed
@@ -32,7 +34,7 @@ develop: .venv/$(PY)/.installed
 demo: develop
 	@scripts/demo.sh $(PY)
 
-test:
+test: .venv/tools/.made
 	@scripts/need.sh test
 	@scripts/test.sh
 
@@ -47,9 +49,31 @@ quick:
 bench:
 	@scripts/bench.sh $(ARGS)
 
+# Instructions beside committed figures, or beside those of commit BASE: red above 3 %.
+bench-counts: .venv/$(PY)/.installed
+	@BASE=$(BASE) scripts/bench_counts.sh $(PY) $(ARGS)
+
 # The site, from docs/ and from the package itself.
 docs: .venv/$(PY)/.installed .venv/docs/.tools-$(PY)
 	@.venv/docs/bin/python docs/build.py
+
+# Wheels for every Python that is here, or for those in PYTHONS, and the sdist.
+wheels: .venv/wheels/.made
+	@$(MAKE) --no-print-directory $$(echo $(or $(PYTHONS),$$(scripts/find_python.sh --all)) | sed 's|[^ ]*|.venv/&/.tools|g')
+	@scripts/wheels/build.sh $(PYTHONS)
+
+# The same in pypa's containers, which takes docker: what the release workflow publishes. ARGS=--print-build-identifiers
+# says what would be built, and takes none.
+wheels-containers: .venv/wheels/.containers
+	@.venv/wheels/bin/cibuildwheel --platform linux --output-dir dist $(ARGS)
+
+sdist: .venv/tools/.made
+	@mkdir -p dist
+	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" .venv/tools/bin/python scripts/wheels/sdist.py dist
+
+# What the page on releases asks for, as far as it can be told; ARGS=--dist looks at dist/, too.
+release-check:
+	@python3 scripts/release_check.py $(ARGS)
 
 fuzz: .venv/tools/.made
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" scripts/fuzz.sh $(SECONDS)
@@ -61,12 +85,20 @@ need:
 	@scripts/need.sh
 
 # Every Python has its own environment; the stamps in it say what is done.
-.venv/tools/.made: | need
+.venv/tools/.made: scripts/venv_tools.sh | need
 	@scripts/venv_tools.sh
 	@touch $@
 
 .venv/lint/.made: scripts/lint/requirements.txt scripts/lint/package-lock.json scripts/venv_lint.sh
 	@scripts/venv_lint.sh
+	@touch $@
+
+.venv/wheels/.made: scripts/wheels/requirements.txt | .venv/tools/.made
+	@scripts/venv_wheels.sh
+	@touch $@
+
+.venv/wheels/.containers: scripts/wheels/requirements-containers.txt .venv/wheels/.made
+	@.venv/wheels/bin/python -m pip install -qq --disable-pip-version-check -r $<
 	@touch $@
 
 .venv/%/.tools: | .venv/tools/.made
@@ -108,7 +140,7 @@ build/c/.core: $(SOURCES) | .venv/tools/.made
 
 # The parts of `make test`; those in C take Meson from .venv/tools.
 # What they install compiles without a warning.
-test-clients test-docs test-torch test-quick test-elsewhere test-python-%: export WERROR = 1
+test-clients test-counts test-docs test-torch test-quick test-elsewhere test-python-%: export WERROR = 1
 
 test-lint: .venv/lint/.made .venv/tools/.made FORCE
 	@scripts/test_part.sh lint
@@ -122,7 +154,7 @@ test-c test-asan test-tsan: test-%: .venv/tools/.made FORCE
 
 # What the sanitized tests try only some of, in full.
 check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-soak check-cpython check-packages \
-		check-differential check-apps check-asan-extension check-commands FORCE
+		check-differential check-apps check-asan-extension check-debug check-builds check-commands check-aarch64 FORCE
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" VESTIGE_LONG=1 scripts/test_part.sh asan
 	@.venv/$(PY)/bin/python -m pip --python .venv/clients/bin/python install -qq --disable-pip-version-check \
 		--no-deps --no-compile -r tests/clients/requirements-long.txt
@@ -136,9 +168,28 @@ check-commands: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
 check-spark: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
 	@scripts/check_spark.sh $(PY)
 
+# Built for aarch64, tested under emulation; ARGS=tests/python/test_gc.py runs that instead.
+check-aarch64: .venv/tools/.made FORCE
+	@scripts/check_aarch64.sh $(ARGS)
+
+# The wheels of dist/, installed and tested in a small Debian 11 and 13 without a compiler, and the sdist, built with a
+# compiler and zlib alone; ARGS='debian13' is shorter.
+check-wheels: FORCE
+	@$(MAKE) --no-print-directory wheels PYTHONS='3.11 3.13'
+	@scripts/wheels/check.sh $(ARGS)
+	@scripts/wheels/check_sdist.sh
+
 # The extension under the sanitizers; ARGS=tests/python/test_gc.py runs that instead of the tests of the hooks.
 check-asan-extension: .venv/tools/.made FORCE
 	@scripts/check_asan.sh $(PY) $(ARGS)
+
+# The tests of the extension on debug builds, which count references, and on other kinds of builds with each engine;
+# ARGS=3.13-debian tests that build instead.
+check-debug: BUILDS = 3.13-dbg 3.14-dbg 3.15-dbg
+check-builds: BUILDS = 3.11 3.11-static 3.11-debian 3.13 3.13-static 3.13-debian 3.14 3.15 3.15-shared \
+	3.11+dev 3.13+dev 3.15+dev 3.11+malloc 3.13+malloc 3.15+malloc
+check-debug check-builds: .venv/tools/.made FORCE
+	@scripts/check_builds.sh $(or $(ARGS),$(BUILDS))
 
 # 100,000 starts and stops with each engine of each Python.
 check-soak: FORCE
@@ -148,6 +199,11 @@ check-soak: FORCE
 check-cpython check-packages: check-%: .venv/$(PY)/.installed FORCE
 	@$(MAKE) --no-print-directory $$(scripts/find_python.sh --all | sed 's|.*|.venv/&/.installed|')
 	@.venv/$(PY)/bin/python proofs/$*.py $(ARGS)
+
+# Our tests of torch with another version of it, up to 5 GB: VERSION=2.15.0 PY=3.13; ARGS=tests/python/test_torch_tree.py
+# runs that instead.
+check-torch: .venv/$(PY)/.installed .venv/$(PY)/.test-basics FORCE
+	@scripts/check_torch.sh $(PY) $(or $(VERSION),2.15.0) $(ARGS)
 
 # Real applications with and without us, some 3 GB of them; ARGS='--apps flask-debug ray' runs some.
 check-apps: .venv/$(PY)/.installed FORCE
@@ -171,8 +227,9 @@ check-fuzz: .venv/tools/.made FORCE
 test-install: test-c
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" scripts/test_part.sh install
 
-# In a folder with a space and a letter that is not ASCII.
-test-elsewhere: build/c/.core .venv/$(PY)/.installed .venv/$(PY)/.test-basics FORCE
+# In a folder with a space and a letter that is not ASCII. It takes the tests' packages
+# from here, so all of them have to be there: half of a torch cannot be imported.
+test-elsewhere: build/c/.core .venv/$(PY)/.installed .venv/$(PY)/.test-tools FORCE
 	@PY=$(PY) scripts/test_part.sh elsewhere
 
 test-quick: .venv/$(PY)/.installed .venv/$(PY)/.test-basics FORCE
@@ -185,6 +242,10 @@ test-clients: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
 test-docs: .venv/$(PY)/.installed .venv/docs/.tools-$(PY) .venv/clients/.tools-$(PY) FORCE
 	@scripts/test_part.sh docs
 
+# As `make bench-counts`, beside the committed figures.
+test-counts: .venv/$(PY)/.installed FORCE
+	@PY=$(PY) scripts/test_part.sh counts
+
 test-torch: .venv/$(PY)/.installed .venv/$(PY)/.test-tools FORCE
 	@PY=$(PY) scripts/test_part.sh torch
 
@@ -194,4 +255,4 @@ test-python-%: .venv/%/.installed .venv/%/.test-tools FORCE
 FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:
-.PHONY: help develop demo docs lint quick test check-long bench fuzz clean need FORCE
+.PHONY: help develop demo docs lint quick test check-long bench bench-counts fuzz wheels wheels-containers sdist release-check clean need FORCE

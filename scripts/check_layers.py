@@ -23,6 +23,7 @@ ADAPTERS = ROOT / "adapters"
 LAYERS = [
     ["base"],
     ["os"],
+    ["objects"],
     ["record", "store", "traceback"],
     ["memory", "replay"],
     ["graph", "view"],
@@ -63,6 +64,7 @@ ROOMS = {
     "torch": {"base", "reading", "recording"},
     "query": {"base", "reading"},
     "viewer": {"base", "reading"},
+    "middleware": {"base"},
     "startup": {"recording"},
     "cli": {"base", "reading", "recording", "torch", "query", "viewer"},
     "": {"base", "reading", "recording", "torch", "query", "viewer"},

@@ -1,24 +1,39 @@
 #!/bin/sh
-# Finds CPython interpreters: on PATH, then among pyenv's.
+# Finds CPython interpreters: on PATH, then among pyenv's, then in the cache that
+# pythons.sh fills.
 #
 #   find_python.sh 3.12       the path of that version
+#   find_python.sh 3.14-dbg   of its debug build; 3.13-debian of Debian's, from the cache
 #   find_python.sh --default  the version of python3
 #   find_python.sh --all      the supported versions that are here
+#   find_python.sh --missing  those that are not
+#   find_python.sh --tools    the path of the newest that can make an environment with pip
 set -eu
 
-supported="3.10 3.11 3.12 3.13"
+supported="3.10 3.11 3.12 3.13 3.14 3.15"
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/vestige/pythons
 
-# Prints where $1 really is, if it runs, is CPython and its version is $2.
+# Prints where $1 really is, if it runs, is CPython, its version is $2 and it is a
+# debug build if $3 says so.
 probe() {
     "$1" -c 'import sys
-if sys.implementation.name == "cpython" and "%d.%d" % sys.version_info[:2] == sys.argv[1]:
-    print(sys._base_executable)  # not that of an environment' "$2" 2>/dev/null
+if (sys.implementation.name, "%d.%d" % sys.version_info[:2]) == ("cpython", sys.argv[1]):
+    if hasattr(sys, "gettotalrefcount") == (sys.argv[2] == "-dbg"):
+        print(sys._base_executable)  # not that of an environment' "$2" "$3" 2>/dev/null
 }
 
 find_version() {
-    for candidate in "python$1" python3 \
-        "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/"python$1"; do
-        path=$(probe "$candidate" "$1") || continue
+    version=${1%-*}
+    kind=${1#"$version"}
+    case $kind in
+    -debian) set -- "$cache/$1/usr/bin/python$version" ;;
+    -dbg) set -- "python$version-dbg" "$cache/$1/usr/bin/python$version-dbg" ;;
+    *) set -- "python$version" python3 \
+        "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/"python$version" \
+        "$cache/$1/usr/bin/python$version" ;;
+    esac
+    for candidate; do
+        path=$(probe "$candidate" "$version" "$kind") || continue
         [ -n "$path" ] && echo "$path" && return
     done
     return 1
@@ -30,12 +45,24 @@ case ${1:-} in
     ;;
 --all)
     for version in $supported; do
-        find_version "$version" >/dev/null && echo "$version"
+        if find_version "$version" >/dev/null; then echo "$version"; fi
     done
+    ;;
+--missing)
+    for version in $supported; do
+        find_version "$version" >/dev/null || echo "$version"
+    done
+    ;;
+--tools)
+    for version in $supported; do
+        python=$(find_version "$version") || continue
+        if "$python" -c 'import ensurepip' 2>/dev/null; then newest=$python; fi
+    done
+    echo "${newest:?no Python here has ensurepip, which Debian has in python3-venv}"
     ;;
 *)
     find_version "$1" || {
-        echo "Python $1 was not found, neither on PATH nor in pyenv" >&2
+        echo "Python $1 was not found, neither on PATH nor in pyenv; scripts/pythons.sh may have it" >&2
         exit 1
     }
     ;;

@@ -18,10 +18,13 @@ case " ${QUICK:-} " in
     echo "building vestige for Python $1"
     ;;
 esac
+# The asserts of a debug build's headers are part of what it checks.
+case $1 in *-dbg) asserts=1 ;; *) asserts= ;; esac
 env -u MAKEFLAGS PATH="$PWD/.venv/tools/bin:$PATH" ".venv/$1/bin/python" -m pip \
     install -qq --disable-pip-version-check --no-build-isolation --no-deps \
     --force-reinstall --config-settings=build-dir="$build" \
     ${WERROR:+--config-settings=setup-args=-Dwerror=true} \
+    ${asserts:+--config-settings=setup-args=-Db_ndebug=false} \
     ${quick:+--config-settings=setup-args=-Dcore="$PWD/build/c/src"} \
     ${quick:+--config-settings=setup-args=-Db_lto=false} \
     ${quick:+--config-settings=setup-args=-Doptimization=1} \

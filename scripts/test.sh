@@ -3,6 +3,16 @@
 # waits now and then, and sums up. A part's output is in build/test/<part>.log.
 set -euo pipefail
 
+# Brings the Pythons that are not here. Of those that cannot be had, $absent says why.
+absent=
+bring_missing() {
+    local version reason
+    for version in $(scripts/find_python.sh --missing); do
+        reason=$(scripts/pythons.sh "$version" 2>&1 >/dev/null) ||
+            absent="${absent}not run: all tests on Python $version because: ${reason#*cannot be had: }"$'\n'
+    done
+}
+
 default=${PY:-$(scripts/find_python.sh --default)}
 parts=$*
 if [ -z "$parts" ]; then
@@ -10,6 +20,7 @@ if [ -z "$parts" ]; then
     # both processors have work until the end; the parts in C, which use both by
     # themselves, after that.
     parts="lint torch clients docs"
+    bring_missing
     for version in $(scripts/find_python.sh --all | sort -rV); do
         parts="$parts python-$version"
     done
@@ -17,11 +28,15 @@ if [ -z "$parts" ]; then
 fi
 
 # The default Python's is built as its wheel is, the others on a core that is
-# compiled once; so is all that `make quick` takes.
+# compiled once; so is all that `make quick` takes. The newest share what is the
+# same on every Python.
+all=$(scripts/find_python.sh --all)
 case $parts in
 *quick*) quick=$default ;;
-*) quick=$(scripts/find_python.sh --all | grep -vxF "$default" | tr '\n' ' ' || true) ;;
+*) quick=$(echo "$all" | grep -vxF "$default" | tr '\n' ' ' || true) ;;
 esac
+TURNS=$(echo "$all" | tail -n 2 | tr '\n' ' ')
+export TURNS
 
 rm -rf build/test
 mkdir -p build/test
@@ -47,6 +62,15 @@ if [ -n "$failed" ]; then
             "build/test/$part.failed" 2>/dev/null || true
     done
 fi
+# shellcheck disable=SC2046,SC2086 # lists of parts
+if [ -n "$failed" ] && unsteady=$(PY=$default scripts/test_again.sh $failed); then
+    AGAIN=$(cat $(printf 'build/test/%s.log ' $failed) | grep -cE '^(FAILED|ERROR) ')
+    export AGAIN
+    echo "unsteady, failed beside other tests and passed alone:"
+    printf '%s\n' "$unsteady" | sed 's/^/  /'
+    failed=
+fi
+printf '%s' "$absent"
 scripts/test_sums.sh build/test/*.log
 if [ -n "$failed" ]; then
     echo "FAILED after $seconds s:$failed"

@@ -27,10 +27,12 @@ core() {
 
 # Only .venv/clients has DuckDB: other tests that need it run there, too.
 clients() {
+    local failed=0
+    .venv/clients/bin/python -m pytest -q -rfEs tests/clients || failed=1
     # shellcheck disable=SC2046 # a list of files
-    .venv/clients/bin/python -m pytest -q -rfEs tests/clients &&
-        .venv/clients/bin/python -m pytest -q -rfEs -m sql \
-            $(grep -l mark.sql tests/python/test_*.py)
+    .venv/clients/bin/python -m pytest -q -rfEs -m sql \
+        $(grep -l mark.sql tests/python/test_*.py) || failed=1
+    return "$failed"
 }
 
 run() {
@@ -54,6 +56,7 @@ run() {
     docs) .venv/docs/bin/python docs/build.py &&
         .venv/clients/bin/python -m pytest -q -rfEs tests/docs ;;
     clients) clients ;;
+    counts) scripts/bench_counts.sh "$PY" ;;
     torch) scripts/test_python.sh "$PY" torch ;;
     python-*) scripts/test_python.sh "${part#python-}" \
         "$([ "${part#python-}" != "${TORCH_APART:-}" ] || echo rest)" ;;

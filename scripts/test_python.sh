@@ -1,12 +1,12 @@
 #!/bin/sh
 # Runs the Python tests on Python $1; with a second argument, "torch" or "rest",
-# those about torch, or all others. What is the same on every Python runs on one
+# those about torch, or all others; after "only", the tests that follow. What is the same on every Python runs on one
 # alone: the two newest take turns. What needs DuckDB is for the part "clients".
 set -eu
 
 PATH="$PWD/.venv/$1/bin:$PATH"
 export OMP_NUM_THREADS=1 # other parts run meanwhile: torch's threads would spin
-VESTIGE_TURNS=$(scripts/find_python.sh --all | tail -n 2 | tr '\n' ' ')
+VESTIGE_TURNS=${TURNS-$(scripts/find_python.sh --all | tail -n 2 | tr '\n' ' ')}
 export VESTIGE_TURNS
 
 tests=tests/python
@@ -17,6 +17,10 @@ torch=$(ls tests/python/test_*torch*.py tests/python/test_execution_trace.py \
 case ${2:-} in
 torch) tests=$torch ;;
 rest) ignored=$(printf -- '--ignore=%s ' $torch) ;;
+only)
+    shift 2
+    tests=$*
+    ;;
 esac
 # shellcheck disable=SC2086 # lists of files
 pytest -q -rfEs -m "not sql" $ignored $tests

@@ -3,8 +3,7 @@
 # JavaScript from npm, where there is node.
 set -eu
 
-newest=$(scripts/find_python.sh --all | tail -n 1)
-python=$(scripts/find_python.sh "$newest")
+python=$(scripts/find_python.sh --tools)
 echo "making .venv/lint"
 rm -rf .venv/lint
 "$python" -m venv .venv/lint
@@ -12,6 +11,8 @@ rm -rf .venv/lint
     -r scripts/lint/requirements.txt
 if command -v npm >/dev/null; then
     cp scripts/lint/package.json scripts/lint/package-lock.json .venv/lint
-    npm ci --silent --no-fund --no-audit --prefix .venv/lint >/dev/null ||
+    npm ci --silent --no-fund --no-audit --prefix .venv/lint >/dev/null || {
         rm -rf .venv/lint/node_modules
+        echo 'npm could not install tsc and eslint: JavaScript is not checked'
+    }
 fi
