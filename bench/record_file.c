@@ -257,7 +257,7 @@ static long status_kib(const char *field)
     char line[256];
     long kib = -1;
 
-    while (file && kib < 0 && fgets(line, sizeof line, file))
+    while (file != NULL && kib < 0 && fgets(line, sizeof line, file) != NULL)
         if (strncmp(line, field, strlen(field)) == 0)
             kib = strtol(line + strlen(field), NULL, 10);
     if (kib < 0)
@@ -268,18 +268,25 @@ static long status_kib(const char *field)
 
 int main(int argc, char **argv)
 {
+    const char *how, *path;
+    uint64_t records, lost;
+    bool is_kept;
+    unsigned threads;
+    long before;
+
     if (argc < 4)
         fail("HOW RECORDS THREADS [PATH]");
-    const char *how = argv[1], *path = argc > 4 ? argv[4] : NULL;
-    uint64_t records = strtoull(argv[2], NULL, 10), lost;
-    unsigned threads = (unsigned)strtoul(argv[3], NULL, 10);
-    bool is_kept = strcmp(how, "kept") == 0;
+    how = argv[1];
+    path = argc > 4 ? argv[4] : NULL;
+    records = strtoull(argv[2], NULL, 10);
+    threads = (unsigned)strtoul(argv[3], NULL, 10);
+    is_kept = strcmp(how, "kept") == 0;
 
     if (threads < 1)
         fail("no thread is no recording");
     sem_init(&recorded, 0, 0);
     sem_init(&told, 0, 0);
-    long before = status_kib("VmRSS:");
+    before = status_kib("VmRSS:");
     if (is_kept || strcmp(how, "fresh") == 0) {
         release = is_kept ? keep_memory : release_memory;
         lost = record_to_memory(records, threads);

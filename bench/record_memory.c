@@ -210,8 +210,9 @@ static void measure(const char *what, void (*run_it)(void))
 
     for (int i = 0; i < 5; i++) {
         double start = seconds();
+        double took;
         run_it();
-        double took = (seconds() - start) * 1e9 / ROUNDS;
+        took = (seconds() - start) * 1e9 / ROUNDS;
         if (took < best)
             best = took;
     }

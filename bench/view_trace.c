@@ -91,12 +91,15 @@ int main(int argc, char **argv)
     work all[THREADS_MAX];
     vst_session *session;
     vst_error error;
+    uint64_t records;
+    vst_session_options options;
+    unsigned threads;
 
     if (argc < 4)
         fail("RECORDS THREADS PATH");
-    uint64_t records = strtoull(argv[1], NULL, 10);
-    unsigned threads = (unsigned)strtoul(argv[2], NULL, 10);
-    vst_session_options options = {.path = argv[3], .overwrite = true};
+    records = strtoull(argv[1], NULL, 10);
+    threads = (unsigned)strtoul(argv[2], NULL, 10);
+    options = (vst_session_options){.path = argv[3], .overwrite = true};
 
     if (threads < 1 || threads > THREADS_MAX)
         fail("1 to 64 threads");

@@ -259,13 +259,19 @@ def prove(place: Place, app: App) -> Result:
 HEAD = """\
 # Applications on Python {version}: bare and recorded
 
-Each ran bare and under `vestige run`, in turns and as often. "same": what it printed on stdout and stderr, what its
-client saw, and how it ended were the same but for durations, dates, addresses and numbers of processes; all its traces
-can be read and none lost a record. Servers were asked for pages, then stopped by the signal that their users send. The
-slowdown is the ratio of the least CPU times, children included that were waited for. Most of these programs
-mainly import and compile themselves, which is the worst case: many short calls, each made for the first time. A ratio
-of single runs on a busy machine, as some of these were, may be off by a fifth. flask-debug ran without watchdog: with it, in an
-environment this large, its watch of all packages overflows and starts over, bare as well as recorded.
+Each application ran bare and under `vestige run`, in turns and equally often. "same" means that
+
+- it printed the same on stdout and stderr, and its client saw the same, except for durations, dates, addresses and the
+  numbers of processes;
+- it ended in the same way;
+- all its traces can be read, and none lost a record.
+
+A client asked each server for pages, and then sent the signal by which people stop it. The last column is the least CPU
+time of the recorded runs divided by the least CPU time of the bare runs. Both include child processes that the
+application waited for. Most of these programs mainly import and compile modules. That is the worst case: many short
+calls, each made for the first time. Some ratios come from single runs on a busy machine and may be off by a fifth.
+flask-debug ran without watchdog. With watchdog, in an environment this large, its watch of all packages overflows and
+starts over, bare as well as recorded.
 
 With {packages}.
 

@@ -24,9 +24,10 @@ KNOWN = HERE / "cpython_known.txt"
 HEAD = """\
 # CPython {full}: its own tests, bare and traced
 
-Each module of the `test` package runs by itself, bare and under `vestige run --engine …`; a row has its tests and how
-they came out bare. "same": every test came out as it did bare, the process ended the same way, its trace can be read
-and has lost nothing, and nothing of vestige's was left in the interpreter.
+Each module of the `test` package runs in a process of its own: bare, and under `vestige run` with each engine. A row
+counts the tests of a module and their outcomes in the bare run. Its last columns compare the recorded runs with it.
+"same" means that every test had the same outcome as in the bare run, the process ended in the same way, its trace can
+be read and lost no record, and vestige left nothing behind in the interpreter.
 """
 
 

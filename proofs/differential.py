@@ -3,6 +3,7 @@
     python proofs/differential.py                                 2,500 programs on each Python, results/differential.md
     python proofs/differential.py --python 3.12 --programs 100    no results are written
     python proofs/differential.py --seed 7                        other programs
+    python proofs/differential.py --python 3.15 --jit             only with the JIT on
 
 Programs, oracle and the table of differences that are let pass are those of tests/python/differential. What fails is
 shrunk and printed, with both trees. Exit code 1 if there is any.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -24,16 +26,26 @@ ROOT = HERE.parent
 RESULTS = HERE / "results" / "differential.md"
 LAST = ROOT / "build" / f"differential-{sys.version_info[0]}.{sys.version_info[1]}.py"  # shown if it crashes us
 BATCH = 250  # hypothesis looks for new programs better in pieces
+JIT = {  # 3.15 can be told to compile a loop after a few rounds; 3.14 needs programs that ran some hundred times before
+    "PYTHON_JIT": "1",
+    "PYTHON_JIT_JUMP_BACKWARD_INITIAL_VALUE": "7",
+    "PYTHON_JIT_RESUME_INITIAL_VALUE": "7",
+}
+WARM = [0, 0, 3]
+WARM_JIT = [0] * 12 + [3] * 7 + [400]
 
 HEAD = """\
 # Generated programs, recorded by every engine
 
-Each program is drawn by hypothesis (functions, recursion, generators driven from several places, throw and close,
-coroutines by hand and under asyncio, exceptions, classes, callbacks out of C, exec and eval, threads that meet at
-barriers), run as a twin that logs its own calls, and recorded by each engine, a third of them after a few runs that
-warmed its code up. Compared are, for each thread, names, nesting, order, and which calls were left by an exception.
-Made by `make check-differential`; the differences that are let pass are the table in
-`tests/python/differential/compare.py`, each with its sentence of `docs/how/accuracy.md`.
+Hypothesis generates the programs. They have functions, recursion, generators driven from several places, throw and
+close, coroutines by hand and under asyncio, exceptions, classes, callbacks out of C, exec and eval, and threads that
+meet at barriers. A copy of each program logs its own calls. Each engine records the program itself, and the test
+compares the recording with the log: for each thread the names, the nesting, the order, and which calls ended by an
+exception. A third of the programs first run a few times, so that the interpreter has specialised their code.
+With the JIT, one program in twenty first runs 400 times, and 3.15 compiles a loop after a few rounds.
+
+A table in `tests/python/differential/compare.py` lists the differences that are accepted, each with the sentence of
+`docs/how/accuracy.md` that describes it. `make check-differential` makes this page.
 
 | Python | engine | programs | calls compared | differences |
 |---|---|---|---|---|
@@ -50,8 +62,9 @@ def work(programs: int, seed_of_all: int) -> None:
     from differential import compare, generate
 
     LAST.parent.mkdir(exist_ok=True)
+    compiles = hasattr(sys, "_jit") and sys._jit.is_enabled()
     found = {
-        "version": platform.python_version(),
+        "version": platform.python_version() + (", JIT" if compiles else ""),
         "programs": 0,
         "calls": dict.fromkeys(vestige._core.engines, 0),
         "wrong": [],
@@ -66,7 +79,7 @@ def work(programs: int, seed_of_all: int) -> None:
             suppress_health_check=list(HealthCheck),
             phases=[Phase.generate, Phase.shrink],
         )
-        @given(generate.programs(), st.sampled_from([0, 0, 3]))
+        @given(generate.programs(), st.sampled_from(WARM_JIT if compiles else WARM))
         def same(program: str, warm: int) -> None:
             LAST.write_text(program)
             for engine, calls in compare.check(program, warm=warm).items():
@@ -88,10 +101,16 @@ def pythons() -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()
 
 
-def ask(python: str, programs: int, number: int) -> dict[str, Any]:
+def has_jit(python: str) -> bool:
+    code = "import sys; sys.exit(not (hasattr(sys, '_jit') and sys._jit.is_available()))"
+    return subprocess.run([ROOT / ".venv" / python / "bin" / "python", "-c", code]).returncode == 0
+
+
+def ask(python: str, programs: int, number: int, jit: bool) -> dict[str, Any]:
     command = [ROOT / ".venv" / python / "bin" / "python", "-W", "ignore", "-X", "faulthandler", __file__]
     command += ["--worker", "--programs", str(programs), "--seed", str(number)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    variables = {**os.environ, **JIT} if jit else None
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=variables)
     if done.returncode:
         last = LAST.with_name(f"differential-{python}.py").read_text()
         sys.exit(f"Python {python} ended with {done.returncode}:\n{done.stderr[-4000:]}\nin the program\n{last}")
@@ -103,6 +122,7 @@ def main() -> int:
     parser.add_argument("--python", action="append", metavar="3.12", help="only this version (may be repeated)")
     parser.add_argument("--programs", type=int, default=2500, metavar="N", help="on each Python (2500)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="which programs (1)")
+    parser.add_argument("--jit", action="store_true", help="only with the JIT on, on Pythons that have one")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
@@ -110,9 +130,12 @@ def main() -> int:
         return 0
 
     rows, failures = [], []
-    for python in options.python or pythons():
+    ways = [(python, jit) for python in options.python or pythons() for jit in (False, True)]
+    for python, jit in ways:
+        if (options.jit and not jit) or (jit and not has_jit(python)):
+            continue
         started = time.monotonic()
-        found = ask(python, options.programs, options.seed)
+        found = ask(python, options.programs, options.seed, jit)
         for engine, calls in found["calls"].items():
             wrong = [text for text in found["wrong"] if text.startswith(f"engine {engine} ")]
             rows.append(
@@ -121,7 +144,7 @@ def main() -> int:
         failures += found["wrong"]
         print("\n".join(rows[-len(found["calls"]) :]), f"{time.monotonic() - started:.0f} s", flush=True)
     print("\n\n".join(failures))
-    if not options.python and options.programs >= 2000:
+    if not options.python and not options.jit and options.programs >= 2000:
         seed = f"\nSeed {options.seed}; {platform.system()} on {platform.machine()}.\n"
         RESULTS.write_text(HEAD + "\n".join(rows) + "\n" + seed)
     return 1 if failures else 0

@@ -40,8 +40,9 @@ OF_FILES = ("reader", "matcher")  # whose input is not that of fuzz/trace_input.
 SIZE_MAX = {"reader": 8500, "export": 8000}  # bytes of an input that is kept; of the others 4096
 HEAD = """# Fuzzing
 
-Each target of `fuzz/` under libFuzzer with the address and undefined-behaviour sanitizers, from its corpus, on past what
-it found. Edges are those of the code that the corpus, with the seeds, reaches. `make check-fuzz` makes these lines.
+libFuzzer runs each target of `fuzz/` with the address and undefined-behaviour sanitizers. It starts from the target's
+corpus and goes on after an input that breaks something. "inputs kept" is the size of the corpus, with the seeds;
+"edges" counts the branches of the code that these inputs reach. `make check-fuzz` makes this table.
 
 | target | what it does with an input | seconds | executions | inputs kept | edges | crashes | out of memory | too slow |
 |---|---|--:|--:|--:|--:|--:|--:|--:|

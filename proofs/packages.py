@@ -15,6 +15,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import ways
 from report import tell_found, write
@@ -27,9 +28,10 @@ KNOWN = HERE / "packages_known.txt"
 HEAD = """\
 # Packages on Python {version}: the tests they bring along, bare and traced
 
-A row is a part of a package's tests, run by pytest in one process, bare and under `vestige run --engine …`, and how
-they came out bare. "same": every test came out as it did bare, the process ended the same way, its trace can be read
-and has lost nothing, and nothing of vestige's was left in the interpreter.
+A row is a part of a package's tests. pytest runs it in one process: bare, and under `vestige run` with each engine. The
+row counts the tests and their outcomes in the bare run. Its last columns compare the recorded runs with it.
+"same" means that every test had the same outcome as in the bare run, the process ended in the same way, its trace can
+be read and lost no record, and vestige left nothing behind in the interpreter.
 
 With {packages}.
 """
@@ -47,6 +49,22 @@ def listed(version: str) -> dict[str, list[str]]:
     return parts
 
 
+def tested() -> list[str]:
+    """The packages whose tests are run."""
+    return [line.split(";")[0] for line in REQUIREMENTS.read_text().split("# tested")[1].split("#")[0].split()]
+
+
+def install(base: Path, folder: Path) -> None:
+    """Installs what is asked for; where not all can be had, what can. A tested package is not built from its sources."""
+    pip = [base / "bin" / "python", "-m", "pip", "--python", folder / "bin" / "python", "--disable-pip-version-check"]
+    pip += ["install", "-qq", "--no-compile", "--only-binary", ",".join(tested())]
+    if not subprocess.run([*pip, "-r", REQUIREMENTS], stderr=subprocess.DEVNULL).returncode:
+        return
+    for line in REQUIREMENTS.read_text().splitlines():
+        if line and not line.startswith("#"):
+            subprocess.run([*pip, line], stderr=subprocess.DEVNULL)
+
+
 def environment(version: str) -> Python:
     """Where the packages are: made if it is not there, or if other packages are asked for by now."""
     folder = KEPT / f"venv-{version}"
@@ -54,39 +72,49 @@ def environment(version: str) -> Python:
     if not done.exists() or done.read_text() != REQUIREMENTS.read_text():
         print(f"installing packages for Python {version}", flush=True)
         base = ROOT / ".venv" / version
-        subprocess.run([base / "bin" / "python", "-m", "venv", "--clear", folder], check=True)
-        pip = [folder / "bin" / "pip", "install", "-qq", "--disable-pip-version-check", "--no-compile"]
-        subprocess.run([*pip, "-r", REQUIREMENTS], check=True, stderr=subprocess.DEVNULL)
+        # Debian's builds have no ensurepip: pip is that of the environment which `make develop` made.
+        subprocess.run([base / "bin" / "python", "-m", "venv", "--clear", "--without-pip", folder], check=True)
+        install(base, folder)
         place = f"lib/python{version}/site-packages"
         (folder / place / "vestige-base.pth").write_text(f"{base / place}\n")
         done.write_text(REQUIREMENTS.read_text())
     return Python(version, str(folder / "bin" / "python"))
 
 
-def versions(python: Python) -> str:
-    """Of the packages that are tested."""
-    wanted = [line.split(";")[0] for line in REQUIREMENTS.read_text().split("# tested")[1].split("#")[0].split()]
-    code = "import sys, importlib.metadata as m\nfor name in sys.argv[1:]: print(name, m.version(name))"
-    command = [python.path, "-c", code, *wanted]
+def versions(python: Python) -> dict[str, str]:
+    """Of the packages that are tested; "" for one that could not be had."""
+    code = """
+import sys, importlib.metadata as m
+for name in sys.argv[1:]:
+    print(name, next((found.version for found in m.distributions(name=name)), ""))
+"""
+    command = [python.path, "-c", code, *tested()]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    return ", ".join(lines)
+    return {name: version for name, _, version in (line.partition(" ") for line in lines)}
+
+
+def tell_packages(python: Python, found: dict[str, str]) -> str:
+    missing = ", ".join(name for name, version in found.items() if not version)
+    text = ", ".join(f"{name} {version}" for name, version in found.items() if version)
+    return f"{text}.\n\nNot run, as there is no wheel for Python {python.version}: {missing}" if missing else text
 
 
 def prove(version: str, options: argparse.Namespace) -> int:
     """Returns how many differences are not known."""
-    parts = listed(version)
+    python = environment(version)
+    packages = versions(python)
+    parts = {name: words for name, words in listed(version).items() if packages[name.partition("-")[0]]}
     names = [name for name in options.packages or parts if name in parts]
     if not names:
         print(f"{version}: no such part is listed")
         return 0
-    python = environment(version)
     suite = Suite("packages", python, lambda name, out: [PROGRAM, out, *parts[name]], [PROGRAM, REQUIREMENTS])
     suite.engines = options.engine or ENGINES
     found = ways.prove(suite, names, options.jobs)
     bad = tell_found(found, KNOWN, version, options.why)
     if not options.packages:
         path = HERE / "results" / f"packages-{version}.md"
-        write(path, HEAD.format(version=python.full, packages=versions(python)), suite, names, found)
+        write(path, HEAD.format(version=python.full, packages=tell_packages(python, packages)), suite, names, found)
     return bad
 
 

@@ -3,19 +3,19 @@
     python proofs/resident.py --results proofs/results/resident.md
     python proofs/resident.py pandas_arrow numpy_arrays
 
-Each program of resident_programs/ runs bare and recorded; of several runs that with the median peak is shown. While
-it runs, its smaps are read whenever its resident set is higher than ever: what is in RAM, by mapping. VmHWM of the
-recorded process is then made of
+Each program of resident_programs/ runs several times, bare and recorded. The table shows the run with the median peak.
+While a program runs, its smaps are read whenever its resident set reaches a new maximum. They say which mappings are in
+RAM. VmHWM of the recorded process is then made of
 
-    peak          the headline: what the trace says was live at most
-    files         pages of the interpreter, of libraries, of other mapped files; not of the trace
-    stacks        of the main thread and of others
-    before        neither of these when recording began: what the interpreter had allocated
-    recording     pages of the trace, and what recording it added to the bare program's VmHWM
-    loading       what libraries' constructors allocated, before hooks were in them; looked at where too much is left
-    untouched     allocated, and not in RAM, by smaps: as much of it is taken off as the others are too much
+    peak          the headline: the most that was live at one time, by the trace
+    files         pages of the interpreter, of libraries and other mapped files, but not of the trace
+    stacks        of all threads
+    before        what the interpreter had allocated when the recording began
+    recording     pages of the trace, and what else recording added to the bare program's VmHWM
+    loading       what libraries' constructors allocated before hooks were in them; measured where too much is left
+    untouched     allocated and not in RAM, by smaps; taken off only as far as the others exceed VmHWM
 
-What is left, which allocators keep, may be a tenth of VmHWM at most: the exit status is 0 if it is for each program.
+The rest is what allocators keep. The exit status is 0 if it is at most a tenth of VmHWM for every program.
 The interpreter that runs this file needs vestige and what resident-requirements.txt names.
 """
 
@@ -42,14 +42,26 @@ FIRST = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (....) \S+ \S+ \S+ *(.*)")
 HEAD = """\
 # What was resident, and what `vestige memory` says
 
-In MiB. *peak* is the headline of `vestige memory`: what was allocated at most, without address space that was only
-*reserved*, which it names apart. *VmHWM* is what the system says of the same process, *bare* of the program without us.
-VmHWM is made of the peak, pages of *files* (the interpreter, libraries), *stacks*, what was there *before* recording
-began, the *recording* itself (VmHWM less that of the bare program), what libraries' constructors allocated in *loading*
-them (looked at where the others leave too much), less what was allocated and *untouched*. *Left* is what these do not
-explain, as a share of VmHWM: what allocators keep. Where the others come to more than VmHWM, the excess is untouched,
-as far as smaps show pages that are mapped and not in RAM; nothing is left there by construction.
-`python proofs/resident.py` makes this table, and says how.
+`vestige memory` says how much memory a program had allocated at most. The system says how much of its memory was in
+RAM at most (VmHWM). This table explains the difference between the two, program by program. All sizes are in MiB.
+
+- *peak*: the headline of `vestige memory`, the most that was allocated at one time
+- *reserved*: address space that was reserved and not used. It is not part of the peak
+- *VmHWM*: what the system says about the recorded process
+- *bare*: VmHWM of the same program without vestige
+- *files*: pages of files in RAM, such as the interpreter and libraries
+- *stacks*: pages of the threads' stacks in RAM
+- *before*: what the interpreter had allocated before the recording began
+- *recording*: what the recording itself took, which is VmHWM less *bare*
+- *loading*: what libraries allocated while they were loaded, before vestige hooked them. It is measured only where the
+  other columns leave more than a tenth of VmHWM unexplained, and is 0 elsewhere
+- *untouched*: pages that were allocated and never written, so that they are not in RAM
+- *left*: what the columns do not explain, as a share of VmHWM. Allocators keep such memory for later
+
+So VmHWM = peak + files + stacks + before + recording + loading - untouched + left. *untouched* is not measured
+independently. Where the other columns add up to more than VmHWM, the excess counts as untouched, but never more than
+the pages that smaps shows as mapped and not in RAM. In these rows *left* is 0 because of that rule.
+`python proofs/resident.py` makes this table.
 
 """
 COLUMNS = "program peak reserved VmHWM bare files stacks before recording loading untouched left".split()

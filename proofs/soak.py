@@ -30,7 +30,7 @@ sys.path.insert(0, str(HERE.parent / "tests" / "python"))
 import hooked
 import soak_program
 import soak_scenes
-import vestige
+from usable import usable_engines
 from vestige import profile
 
 MIB = 1 << 20
@@ -128,7 +128,7 @@ class Soak:
         self.arguments = arguments
         self.hooks = hooked.Hooks()
         self.company = soak_program.Company()
-        engines = list(vestige._core.engines) if arguments.engine == "all" else [arguments.engine]
+        engines = usable_engines() if arguments.engine == "all" else [arguments.engine]
         self.run = Recorder(engines, self.hooks, folder)
         self.random = random.Random(arguments.seed)
         self.right: dict[str, Any] = {}
@@ -211,11 +211,13 @@ class Soak:
 
 TITLE = """# Soak
 
-Starts and stops of the profiler in one process each, over the scenes of `proofs/soak_scenes.py`: threads that run, begin,
-end or wait in C, forks (followed and not), imports, freed functions, garbage collections, suspended generators and
-coroutines, exceptions, greenlets, memory tracing, other profilers and debuggers, sub-interpreters. After every stop each
-pointer was what it had been, and every scene computed what it computed at first. Growth is from the end of a warm-up (a
-tenth) to the end; `none` is the same without the profiler. `make check-soak` makes these lines.
+For each row one process starts and stops the profiler, over and over, while it plays the scenes of
+`proofs/soak_scenes.py`: threads that run, begin, end or wait in C, forks (followed and not), imports, freed functions,
+garbage collections, suspended generators and coroutines, exceptions, greenlets, memory tracing, other profilers and
+debuggers, sub-interpreters. After every stop, each pointer that the profiler had changed must have its old value, and
+every scene must compute what it computed the first time. The columns of growth compare the end with the end of a
+warm-up, which is the first tenth. The engine `none` does the same without the profiler. `make check-soak` makes this
+table.
 
 | Python | engine | starts | RSS growth, MiB (highest) | descriptors | threads | mappings | C functions compared | seconds | result |
 |---|---|---|---|---|---|---|---|---|---|

@@ -23,6 +23,8 @@ try:
     import greenlet
 except ImportError:
     greenlet = None
+if hasattr(sys, "gettotalrefcount"):
+    greenlet = None  # with sys.monitoring, they abort a debug build without vestige, too
 try:
     import _interpreters as interpreters  # type: ignore[import-not-found]
 except ImportError:

@@ -297,7 +297,7 @@ def explain(differences: list[Difference], known: Path, version: str) -> list[Di
         if difference.test == END and difference.bare.startswith("exit") and difference.traced.startswith("exit"):
             same = [d for d in differences if (d.name, d.way) == (difference.name, difference.way) and d.test != END]
             if same and all(d.reason or d.kind == "unsteady" for d in same):
-                difference.reason = "It follows from the test."
+                difference.reason = "The failed test causes it."
     return [d for d in differences if not d.reason and d.kind != "unsteady"]
 
 
