@@ -112,9 +112,9 @@ def plain(tmp_path_factory):
     return folder / "log"
 
 
-def document(path):
+def document(path, **options):
     data = path.read_bytes()
-    return json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+    return json.loads(gzip.decompress(data) if path.suffix == ".gz" else data, **options)
 
 
 def only(folder, pattern):
