@@ -129,11 +129,12 @@ def blocked_loop(evidence: Evidence) -> Finding | None:
     steps = evidence.data.steps
     if steps.count < LOOP_STEPS or steps.blocking_ns < LOOP_SHARE * evidence.passed_ns or not steps.longest:
         return None
-    start, ns, thread = steps.longest[0]
-    where: dict[str, object] = {"thread": thread, "start_ns": start}
+    step = steps.longest[0]
+    start, ns = step.start_ns, step.ns
+    where: dict[str, object] = {"thread": step.thread_name, "start_ns": start}
     inside = ""
     if evidence.look is not None:
-        function, leaf = _heaviest(evidence.look(start, start + ns), ns)
+        function, leaf = _heaviest(evidence.look(step), ns)
         waited = leaf is not None and bool(waits(leaf))
         if not waited and steps.blocking < LOOP_OFTEN and _mean_ns(evidence, function) < LOOP_MEAN_NS:
             return None

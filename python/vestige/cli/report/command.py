@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from vestige._core import Trace
     from vestige.reading.inputs import Source
 
-    from .data import Entry, Node, Thread
+    from .data import Entry, Node, Step, Thread
     from .findings import Finding
     from .tasks import Tasks
 
@@ -325,14 +325,16 @@ class Reading:
     def _gil_holders(self) -> list[tuple[str, str, int]]:
         return [holder for source, _ in self.read for holder in gil_holders(source.open())]
 
-    def _look(self, start_ns: int, end_ns: int) -> Node:
-        """The tree of a short time."""
+    def _look(self, step: Step) -> Node:
+        """The tree of what the step's thread did meanwhile."""
         inside = Data()
+        end_ns = step.start_ns + step.ns
         for source, _ in self.read:
-            if source.facts["start_ns"] <= start_ns and end_ns <= source.facts["end_ns"]:
+            facts = source.facts
+            if facts["pid"] == step.pid and facts["start_ns"] <= step.start_ns and end_ns <= facts["end_ns"]:
                 trace = source.open()
-                trace.set_range(start_ns, end_ns)
-                inside.add(trace, source.metadata, tree=True, fold_imports=True)
+                trace.set_range(step.start_ns, end_ns)
+                inside.add(trace, source.metadata, tree=True, fold_imports=True, only_threads=[step.thread])
                 break
         return inside.tree
 

@@ -127,20 +127,30 @@ class Thread:
         return None if self.running_ns is None else self.waited[kind]
 
 
+class Step:
+    """A step of an event loop; `thread` is the number that its thread has in the trace."""
+
+    __slots__ = ("ns", "pid", "start_ns", "thread", "thread_name")
+
+    def __init__(self, start_ns: int, ns: int, pid: int, thread: int, thread_name: str) -> None:
+        self.start_ns, self.ns = start_ns, ns
+        self.pid, self.thread, self.thread_name = pid, thread, thread_name
+
+
 class Steps:
-    """Steps of event loops, and those that block one. `longest`: start, ns, and the name of the thread."""
+    """Steps of event loops, and those that block one, the longest first."""
 
     def __init__(self) -> None:
         self.count = self.blocking = self.blocking_ns = 0
-        self.longest: list[tuple[int, int, str]] = []
+        self.longest: list[Step] = []
 
-    def add(self, steps: tuple[int, int, int, list[tuple[int, int, int]]], names: dict[int, str]) -> None:
+    def add(self, steps: tuple[int, int, int, list[tuple[int, int, int]]], pid: int, names: dict[int, str]) -> None:
         count, blocking, ns, longest = steps
         self.count += count
         self.blocking += blocking
         self.blocking_ns += ns
-        self.longest += [(start, took, names.get(thread, "?")) for start, took, thread in longest]
-        self.longest.sort(key=lambda step: -step[1])
+        self.longest += [Step(start, took, pid, thread, names.get(thread, "?")) for start, took, thread in longest]
+        self.longest.sort(key=lambda step: -step.ns)
 
 
 class Data:
@@ -203,17 +213,17 @@ class Data:
         self._add_collections(read, functions, trace.threads())
         calls = self._add_threads(trace, read, functions, pid)
         self.calls += calls
-        self._add_notable(read, functions, trace)
+        self._add_notable(read, functions, trace, pid)
         for number, _, ns in read["waits"]:
             function = functions[number]
             kind = waits_for(function[1]) if function else ""
             self.waits[kind] = self.waits.get(kind, 0) + ns
         return calls
 
-    def _add_notable(self, read: dict[str, Any], functions: Sequence[Function | None], trace: Trace) -> None:
+    def _add_notable(self, read: dict[str, Any], functions: Sequence[Function | None], trace: Trace, pid: int) -> None:
         if "steps" in read:
             names = {thread["number"]: thread["name"] or "(unnamed)" for thread in trace.threads()}
-            self.steps.add(read["steps"], names)
+            self.steps.add(read["steps"], pid, names)
         for number, arguments, calls, ns in read.get("repeats", ()):
             function = functions[number]
             if function is not None:

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TextIO
 
-    from .data import Node
+    from .data import Node, Step
 
 ROWS = 14  # of the tree
 THREADS = 8  # in the line about threads, where the terminal has room for them
@@ -38,11 +38,11 @@ def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
     finally:
         progress.clear()
 
-    def look(start_ns: int, end_ns: int) -> Node:
+    def look(step: Step) -> Node:
         inside = Data()
         again = Trace(path)
-        again.set_range(start_ns, end_ns)
-        inside.add(again, metadata, **wanted)
+        again.set_range(step.start_ns, step.start_ns + step.ns)
+        inside.add(again, metadata, only_threads=[step.thread], **wanted)
         return inside.tree
 
     found = find(Evidence(data, [facts], engine_of(trace), look, lambda: gil_holders(trace)))

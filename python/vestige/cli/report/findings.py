@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from .data import Data, Node
+    from .data import Data, Node, Step
 
 MOST = 5
 
@@ -55,13 +55,13 @@ class Evidence:
         data: Data,
         facts: Sequence[dict[str, Any]],
         engine: str = "",
-        look: Callable[[int, int], Node] | None = None,
+        look: Callable[[Step], Node] | None = None,
         gil_holders: Callable[[], Sequence[tuple[str, str, int]]] | None = None,
     ) -> None:
         self.data = data
         self.facts = facts
         self.engine = engine
-        self.look = look  # the tree of what was open or happened between two moments
+        self.look = look  # the tree of what a step's thread did meanwhile
         self.gil_holders = gil_holders  # threads, what each was in for longest while others waited for the GIL, and ns
         self.passed_ns = sum(each["end_ns"] - each["start_ns"] for each in facts) or 1
         self.places = Places(data.tree)
