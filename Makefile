@@ -154,11 +154,16 @@ test-c test-asan test-tsan: test-%: .venv/tools/.made FORCE
 
 # What the sanitized tests try only some of, in full.
 check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-soak check-cpython check-packages \
-		check-differential check-apps check-asan-extension check-debug check-builds check-commands check-aarch64 FORCE
+		check-differential check-apps check-asan-extension check-debug check-builds check-commands check-aarch64 check-slow FORCE
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" VESTIGE_LONG=1 scripts/test_part.sh asan
 	@.venv/$(PY)/bin/python -m pip --python .venv/clients/bin/python install -qq --disable-pip-version-check \
 		--no-deps --no-compile -r tests/clients/requirements-long.txt
 	@.venv/clients/bin/python -m pytest -q tests/clients/test_accelerate.py
+
+# The tests in Python, with the slow ones on every Python: `make test` runs those on every other.
+check-slow: FORCE
+	@VESTIGE_SLOW=all $(MAKE) --no-print-directory --keep-going \
+		$$(scripts/find_python.sh --all | sed 's|.*|test-python-&|')
 
 # 1,000 damaged inputs for every command; COUNT=100 is shorter.
 check-commands: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE

@@ -1,4 +1,4 @@
-"""Which tests are quick, for `make quick`.
+"""Which tests are quick, for `make quick` and for the older of two Pythons that have the same engine.
 
 slow.txt names those that are not: all that took longer than SLOW seconds of CPU, their child processes included, when
 it was last written. A test that it does not name is quick, so a new one is run until somebody measures it:
@@ -34,11 +34,14 @@ def listed():
 
 
 def leave_out_slow(config, items):
-    if not os.environ.get("VESTIGE_QUICK"):
+    """With VESTIGE_QUICK all of them, with VESTIGE_SLOW=newer those that another Python runs."""
+    quick = bool(os.environ.get("VESTIGE_QUICK"))
+    if not quick and os.environ.get("VESTIGE_SLOW") != "newer":
         return
     slow = listed()
-    left_out = [item for item in items if name(item) in slow]
-    items[:] = [item for item in items if name(item) not in slow]
+    left_out = [item for item in items if name(item) in slow and (quick or not item.get_closest_marker("any_python"))]
+    left = set(left_out)
+    items[:] = [item for item in items if item not in left]
     config.hook.pytest_deselected(items=left_out)
 
 
