@@ -1,9 +1,11 @@
 /* Pictures of a trace. Its index is built, and what is told of the whole is
  * compared with what every span says (view_oracle.h). Then the index is changed
  * where the input says, with its sums right again: it must be refused, or every
- * question must be answered without harm. */
+ * question must be answered without harm. So must those about tasks. */
 #include <string.h>
 #include <unistd.h>
+
+#include <vestige/task_lanes.h>
 
 #include "os/os.h"
 #include "target.h"
@@ -100,6 +102,33 @@ static void ask_tracks(vst_view *view, const vst_view_range *range)
     }
     if (vst_view_losses(view, range, &losses, &count, NULL) == VST_OK)
         free(losses);
+}
+
+/* The first lanes: groups, and behind them tasks. */
+static void ask_lanes(vst_trace *trace, const vst_view_range *range)
+{
+    enum { LANES = 8 };
+    uint32_t numbers[LANES];
+    vst_task_stretch steps[LANES];
+    vst_task_lanes *lanes;
+    void *bytes;
+    size_t size;
+
+    MUST(vst_task_lanes_create(trace, &lanes, NULL) == VST_OK);
+    for (uint32_t i = 0; i < LANES; i++) {
+        int64_t middle_ns = range->from_ns / 2 + range->to_ns / 2;
+
+        numbers[i] = i;
+        vst_task_lanes_at(lanes, i, middle_ns, steps);
+    }
+    if (vst_task_lanes_draw(lanes, range->from_ns, range->to_ns, range->pixels,
+                            numbers, LANES, &bytes, &size) == VST_OK) {
+        MUST(((vst_view_head *)bytes)->rects <= VST_VIEW_RECTS_MAX);
+        free(bytes);
+    }
+    vst_task_lanes_wakes(lanes, range->from_ns, range->to_ns, numbers, LANES,
+                         steps, LANES);
+    vst_task_lanes_destroy(lanes);
 }
 
 /* All there is to ask, from the records and from the levels. */
@@ -233,14 +262,16 @@ static void look(const trace_input *input, vst_trace *trace)
 {
     vst_view_options options = {.no_file = true, .workers = 1};
     int fd = input_file(input);
+    vst_view_range range;
     vst_view *view;
     char path[64];
 
-    (void)trace; /* is opened anew */
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     MUST(vst_view_open(path, &options, &view, NULL) == VST_OK);
     compare(view, path, input->choices);
     ask(view, input->choices);
+    range = some_range(view, input->choices, 1);
+    ask_lanes(trace, &range);
     if (load_changed(view, input->choices))
         ask(view, input->choices);
     vst_view_close(view);

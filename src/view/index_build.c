@@ -210,6 +210,7 @@ static vst_status index_thread(build *self, vst__walk *walk, size_t index)
                       part->thread.level_count, vst__index_append,
                       &self->writer);
     walk->also = &also;
+    walk->has_tasks = false;
     for (size_t i = 0; status == VST_OK && i < self->job->stretch_count; i++)
         if (self->job->stretches[i].thread == part->thread.number)
             status = index_stretch(self, walk, i, part, &pyramid, &last);
@@ -217,6 +218,7 @@ static vst_status index_thread(build *self, vst__walk *walk, size_t index)
     if (status == VST_OK)
         status = vst__pyramid_finish(&pyramid);
     part->thread.beside = pyramid.lane_count;
+    part->thread.has_tasks = walk->has_tasks;
     part->blocks = pyramid.blocks;
     part->block_count = pyramid.block_count;
     pyramid.blocks = NULL;

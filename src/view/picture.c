@@ -133,6 +133,9 @@ static uint32_t rect_id(const vst__run *run, bool beside)
         id |= VST_VIEW_OPEN_AT_START;
     if (run->flags & VST_SPAN_OPEN_AT_END)
         id |= VST_VIEW_OPEN_AT_END;
+    if (run->flags & VST__RUN_AWAITS)
+        id |= VST_VIEW_AWAITS | run->flags >> VST__RUN_AWAITS_SHIFT
+                                                  << VST_VIEW_AWAITS_SHIFT;
     return id;
 }
 

@@ -9,6 +9,9 @@
 
 #include <vestige/wire.h>
 
+/* Flags of runs besides VST_SPAN_…: a wait of tasks, and of what kind. */
+enum { VST__RUN_AWAITS = 1 << 16, VST__RUN_AWAITS_SHIFT = 17 };
+
 typedef struct vst__run {
     int64_t start_ns, end_ns;
     int64_t busy_ns;

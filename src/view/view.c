@@ -343,6 +343,8 @@ void vst_view_get_info(const vst_view *view, vst_view_info *info)
     info->trace = view->info;
     info->records = header->identity.words;
     info->spans = header->spans;
+    for (size_t i = 0; i < header->threads.count; i++)
+        info->has_tasks |= view->index.threads[i].has_tasks != 0;
     info->index_bytes = header->size;
     info->index_path = view->index_path;
     info->built = view->built;

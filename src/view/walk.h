@@ -94,6 +94,7 @@ typedef struct vst__walk {
     bool finished;
     bool always_matcher;    /* so that whole_sink gets every span */
     bool keep_args;         /* there, also without one */
+    bool has_tasks;         /* a step of a task was met */
     int64_t count_until_ns; /* what is allocated later is not counted */
     int64_t last_ns;
     vst__open *open;

@@ -215,6 +215,9 @@ static vst_status take_quiet(vst__walk *walk, const vst_compressed_event *event,
         if (walk->open_count != 0)
             walk->open[walk->open_count - 1].flags |= VST_FRAME_OPERATOR;
         return VST_OK;
+    case VST_ESCAPE_TASK:
+        walk->has_tasks = true;
+        return VST_OK;
     default:
         return VST_OK;
     }

@@ -174,6 +174,13 @@ static vst_status take_counter(void *ctx, const vst_counter *counter)
                : VST_OK;
 }
 
+static vst_status take_task(void *ctx, const struct vst_task_event *event)
+{
+    (void)event;
+    ((vst__walk *)ctx)->has_tasks = true;
+    return VST_OK;
+}
+
 /* After an event, makes the tree match the matcher: frames that are gone end,
  * new frames begin. */
 static vst_status follow(vst__walk *walk, size_t spans_before)
@@ -218,6 +225,7 @@ vst_status vst__walk_feed(vst__walk *walk, const vst_compressed_event *events,
         .span = take_span,
         .loss = take_loss,
         .counter = take_counter,
+        .task = take_task,
         .far_ends = walk->stretch->far_ends,
     };
     vst_status status;

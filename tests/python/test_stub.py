@@ -9,7 +9,8 @@ import pytest
 from vestige import _core
 
 ROOT = Path(__file__).resolve().parents[2]
-STUB = ast.parse((ROOT / "python" / "vestige" / "_core.pyi").read_text())
+PARTS = ("_core.pyi", "_core_views.pyi")
+STUB = ast.parse("\n".join((ROOT / "python" / "vestige" / part).read_text() for part in PARTS))
 CLASSES = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDef) and hasattr(_core, node.name)}
 QUOTED = re.compile('"([^"]*)"')
 # One call of PyArg_ParseTupleAndKeywords: the names, and the form, which ends with the function's name.

@@ -13,6 +13,7 @@ int vpy_trace_type_init(PyObject *module);
 int vpy_memory_events_init(PyObject *module);
 int vpy_pack_init(PyObject *module);
 int vpy_states_init(PyObject *module);
+int vpy_task_lanes_init(PyObject *module);
 int vpy_tables_init(PyObject *module);
 int vpy_view_init(PyObject *module);
 

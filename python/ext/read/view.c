@@ -88,10 +88,11 @@ static PyObject *view_info(PyObject *object, PyObject *unused)
         return NULL;
     vst_view_get_info(self->handle, &info);
     return Py_BuildValue(
-        "{s:L,s:L,s:K,s:K,s:K,s:N,s:O,s:O,s:K,s:K,s:K,s:I}", "start_ns",
+        "{s:L,s:L,s:K,s:K,s:O,s:K,s:N,s:O,s:O,s:K,s:K,s:K,s:I}", "start_ns",
         (long long)info.start_ns, "end_ns", (long long)info.end_ns, "records",
         (unsigned long long)info.records, "spans",
-        (unsigned long long)info.spans, "index_bytes",
+        (unsigned long long)info.spans, "has_tasks",
+        info.has_tasks ? Py_True : Py_False, "index_bytes",
         (unsigned long long)info.index_bytes, "index_path",
         info.index_path != NULL ? PyUnicode_DecodeFSDefault(info.index_path)
                                 : Py_NewRef(Py_None),

@@ -2,6 +2,8 @@
  * They work without the GIL; several threads may ask at once. */
 #include "read/view.h"
 
+#include "read/numbers.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,35 +14,6 @@ typedef struct question {
     vst_id *ids;
     size_t id_count;
 } question;
-
-/* A list of numbers below 2^32; NULL with an exception set. */
-static uint32_t *to_numbers(PyObject *object, size_t *count)
-{
-    PyObject *items =
-        PySequence_Fast(object, "a sequence of numbers is needed");
-    uint32_t *numbers;
-
-    if (items == NULL)
-        return NULL;
-    *count = (size_t)PySequence_Fast_GET_SIZE(items);
-    numbers = calloc(*count + 1, sizeof *numbers);
-    if (numbers == NULL)
-        PyErr_NoMemory();
-    for (size_t i = 0; numbers != NULL && i < *count; i++) {
-        PyObject *item = PySequence_Fast_GET_ITEM(items, (Py_ssize_t)i);
-        unsigned long number = PyLong_AsUnsignedLong(item);
-        if (number > UINT32_MAX && PyErr_Occurred() == NULL)
-            PyErr_SetString(PyExc_OverflowError, "number is too big");
-        if (PyErr_Occurred() != NULL) {
-            free(numbers);
-            numbers = NULL;
-        } else {
-            numbers[i] = (uint32_t)number;
-        }
-    }
-    Py_DECREF(items);
-    return numbers;
-}
 
 /* Converters for PyArg_ParseTuple's "O&": a time, and the threads, functions
  * and progress of a question. */
@@ -58,7 +31,7 @@ static int to_threads(PyObject *threads, void *to)
 
     if (threads == Py_None)
         return 1;
-    q->threads = to_numbers(threads, &q->range.thread_count);
+    q->threads = vpy_to_numbers(threads, &q->range.thread_count);
     q->range.threads = q->threads;
     return q->threads != NULL;
 }
@@ -69,7 +42,7 @@ static int to_ids(PyObject *ids, void *to)
     PyObject *list = PySequence_List(ids);
 
     if (list != NULL)
-        q->ids = to_numbers(list, &q->id_count);
+        q->ids = vpy_to_numbers(list, &q->id_count);
     Py_XDECREF(list);
     return q->ids != NULL;
 }

@@ -16,6 +16,7 @@ from .answers import Answer, Problem, as_json
 from .exports import Tickets, Wanted
 from .fields import Fields
 from .sources import Sources
+from .tasks import TaskAnswers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Api:
             ("GET", "losses"): self._losses,
             ("GET", "export"): self._export,
             ("GET", "handover"): self._handover,
+            **TaskAnswers(traces).calls,
         }
 
     def answer(self, request: Request) -> Answer:
@@ -300,6 +302,7 @@ def _describe_trace(shown: Shown, base: int) -> dict[str, Any]:
         "damaged_at": facts["damaged_at"],
         "windows": facts["windows"],
         "states": shown.has_states,
+        "tasks": bool(shown.facts.get("has_tasks")),
         "bytes": facts["bytes"],
         "index": index,
         "threads": [_describe_thread(thread, shown, base) for thread in shown.threads or source.threads],

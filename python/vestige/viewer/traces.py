@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from threading import Condition, Lock, Thread
 
-from vestige._core import States, Trace, View
+from vestige._core import States, TaskLanes, Trace, View
 from vestige.reading.kinds import PYTHON
 from vestige.reading.labels import IMPORTS_CODE, MODULE_CODE, telling_name
 
@@ -16,7 +16,7 @@ from .answers import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from vestige.reading.inputs import Source
@@ -63,7 +63,9 @@ class Shown:
     def __init__(self, number: int, source: Source, offset_ns: int = 0) -> None:
         self.number = number
         self.source = source
-        self.places = find_places(source.open())
+        trace = source.open()
+        self.functions = trace.functions()
+        self.places = find_places(trace)
         self.noted = self._find_noted()
         self._offset_ns = offset_ns  # how far it is moved from what its own clock says
         self.share = 0.0
@@ -72,7 +74,8 @@ class Shown:
         self.threads: list[dict[str, Any]] = []
         self._view: View | None = None
         self._states: States | None = None
-        self._states_lock = Lock()
+        self._task_lanes: TaskLanes | None = None
+        self._reading = Lock()  # guards both
 
     def _find_noted(self) -> dict[str, tuple[int, int]]:
         """By file: when it was written and its size, as the recording noted them."""
@@ -109,10 +112,17 @@ class Shown:
     @property
     def states(self) -> States:
         """Read when somebody asks first."""
-        with self._states_lock:
+        with self._reading:
             if self._states is None:
                 self._states = States(self.open())
         return self._states
+
+    def task_lanes(self, progress: Callable[[float], None]) -> TaskLanes:
+        """Read when somebody asks first."""
+        with self._reading:
+            if self._task_lanes is None:
+                self._task_lanes = TaskLanes(self.open(), progress=progress)
+        return self._task_lanes
 
     def take(self, view: View) -> None:
         """Takes the view, once its index is built."""

@@ -8,6 +8,8 @@ import { element } from "./elements.js";
 import { Flame } from "./flame.js";
 import { Help } from "./help.js";
 import { Input } from "./input.js";
+import { LaneDetails } from "./lane_details.js";
+import { Lanes } from "./lanes.js";
 import { Names } from "./names.js";
 import { OpenIn } from "./open_in.js";
 import { Panel } from "./panel.js";
@@ -28,6 +30,8 @@ class App {
   /** @type {Timeline} */ timeline;
   /** @type {Windows} */ windows;
   /** @type {Counters} */ counters;
+  /** @type {Lanes} */ lanes;
+  /** @type {LaneDetails} */ laneDetails;
   /** @type {Stage} */ stage;
   /** @type {Panel} */ panel;
   /** @type {Details} */ details;
@@ -76,9 +80,11 @@ class App {
     this.timeline = new Timeline(shown);
     this.windows = new Windows(this.source, info.duration_ns, () => this.stage.invalidate(), (error) => this.say(error.message));
     this.counters = new Counters(this.source, info.duration_ns, () => this.stage.invalidate());
+    this.lanes = new Lanes(this);
     this.stage = new Stage(this);
     this.panel = new Panel(this);
     this.details = new Details(this);
+    this.laneDetails = new LaneDetails(this);
     this.flame = new Flame(this);
     this.flame.fillScopes(shown);
     this.search = new Search(this);
@@ -138,8 +144,10 @@ class App {
     const { traces } = this.timeline;
     await this.stage.overview.load(this.source, traces, this.info.duration_ns).catch(() => {});
     this.stage.invalidate();
-    for (const { trace } of traces) {
+    for (const one of traces) {
+      const { trace } = one;
       try {
+        await this.lanes.load(one);
         this.stage.losses.set(trace, await this.source.losses(trace, 0, Math.max(1, Math.ceil(this.info.duration_ns))));
         if (this.timeline.setCounters(trace, await this.counters.load(trace))) this.stage.arranged();
       } catch (error) {
@@ -208,7 +216,8 @@ class App {
   }
 
   /** Selects the span at a place of a rectangle; in a run of many, the one there or else its first. */
-  async select({ trace, thread, depth, time, start }) {
+  async select({ trace, thread, depth, time, start, isLane = false }) {
+    if (isLane) return this.selectInLane(trace, thread, time, start);
     const found = await this.details.load(trace, thread, depth, time)
       ?? await this.details.load(trace, thread, depth, Math.ceil(start));
     if (!found) return null;
@@ -217,6 +226,34 @@ class App {
     const name = found.name || this.names.get(trace, found.id).name;
     this.say(`${name}, ${formatTime(found.end_ns - found.start_ns)}, begins at ${formatMoment(found.start_ns)}, depth ${depth}`);
     return found;
+  }
+
+  /** Selects the step or wait that a task's lane has at a time. In a group's lane it is that of the task which ran. */
+  async selectInLane(trace, lane, time, start) {
+    const found = await this.laneDetails.load(trace, lane, time) ?? await this.laneDetails.load(trace, lane, Math.ceil(start));
+    if (!found) return null;
+    this.view.selectSpan({ trace, thread: lane, depth: 0, isLane: true, start: found.start_ns, end: found.end_ns, id: found.id });
+    this.panel.open("details");
+    this.say(`${found.name}, ${formatTime(found.end_ns - found.start_ns)}, begins at ${formatMoment(found.start_ns)}`);
+    return found;
+  }
+
+  /** The arrow of what is selected in a lane, or null. */
+  wokenSpan() {
+    const { shown } = this.laneDetails;
+    if (!shown || !this.view.span?.isLane) return null;
+    const { trace, found } = shown;
+    if (found.turn || (found.wait ? found.open : found.first)) return null;
+    return { trace, lane: found.lane, time_ns: found.wait ? found.end_ns : found.start_ns, waker: found.waker };
+  }
+
+  /** Shows what a task did at a time, and selects it. */
+  async goToLane(trace, lane, time) {
+    await this.lanes.reveal(trace, lane);
+    const found = await this.selectInLane(trace, lane, time, time);
+    if (!found) return;
+    this.view.reveal(found.start_ns, found.end_ns);
+    this.stage.scrollTo(trace, lane, 0, true);
   }
 
   /** Shows a span wherever it is, and selects it. */
@@ -235,7 +272,7 @@ class App {
     if (!next) return this.say(span ? "No span there." : "No span is shown.");
     if (await this.select(next)) {
       this.view.reveal(this.view.span.start, this.view.span.end);
-      this.stage.scrollTo(next.trace, next.thread, next.depth);
+      this.stage.scrollTo(next.trace, next.thread, next.depth, next.isLane);
     }
   }
 

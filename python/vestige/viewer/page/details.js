@@ -141,14 +141,14 @@ function flatten(args) {
   });
 }
 
-function make(tag, className = "", text = "") {
+export function make(tag, className = "", text = "") {
   const made = document.createElement(tag);
   if (className) made.className = className;
   if (text) made.textContent = text;
   return made;
 }
 
-function listOf(rows, className = "") {
+export function listOf(rows, className = "") {
   const list = make("dl", className);
   for (const [key, value, note] of rows) {
     const told = make("dd", "", value);

@@ -2,14 +2,16 @@
 // copied downwards; that, and not calls of fillRect, is what makes 20,000 rectangles cheap. Labels follow as text.
 
 import { cutTo, differsAtEnd } from "./names.js";
-import { ROW, foldedRow, foldedRows } from "./timeline.js";
+import { awaitText } from "./lanes.js";
+import { ROW, foldedRow, foldedRows, numberOf } from "./timeline.js";
 import { mix } from "./theme.js";
-import { RAISED } from "./window_data.js";
+import { AWAITS, RAISED, awaitsOf } from "./window_data.js";
 
 const FONT = 11.5;
 const LABEL_LEAST = 22; // CSS pixels of a rectangle that is worth a label
 const FAINTEST = 0.3; // of a merged run's colour, however idle the run
 const PALER = 0.6; // of a colour is lost where its thread is off the processor
+const AWAITING = 0.3; // of a colour is left where a task waits
 const HATCH = 7; // CSS pixels from one line of a hatching to the next
 
 export class Painter {
@@ -48,7 +50,7 @@ export class Painter {
     this.tables.clear();
   }
 
-  /** scene: {view, tracks, top, windows, names, palette, matches (trace -> Set of ids) | null, marks} */
+  /** scene: {view, tracks, top, windows, lanes, names, palette, matches (trace -> Set of ids) | null, marks} */
   draw(scene) {
     const started = performance.now();
     this.scene = scene;
@@ -56,15 +58,16 @@ export class Painter {
     this.pixels.fill(this.back);
     this.labels = [];
     this.scale = this.width / scene.view.width; // device pixels a ns
-    for (const track of scene.tracks) if (track.type === "thread") this.drawThread(track);
+    for (const track of scene.tracks) if (track.type === "thread" || track.type === "lane") this.drawThread(track);
     this.context.putImageData(this.image, 0, 0);
     this.drawLabels();
     this.took = performance.now() - started;
   }
 
   drawThread(track) {
-    const trace = track.trace.trace, thread = track.thread.number;
-    const { exact, wide } = this.scene.windows.of(trace);
+    const trace = track.trace.trace, thread = numberOf(track);
+    const { exact, wide } = (track.type === "lane" ? this.scene.lanes : this.scene.windows).of(trace);
+    this.own = track.lane?.id ?? 0;
     const table = this.table(trace);
     const parts = [];
     const ready = exact && exact.asked.has(thread);
@@ -154,15 +157,16 @@ export class Painter {
       let x1 = Math.min(Math.round(right), clipRight);
       const ends = x1 === Math.round(right);
       if (ends && right - left >= 4) x1 -= 1;
-      const color = runs > 1 ? mix(fill, this.back, busy) : fill;
+      const awaits = (word & AWAITS) !== 0;
+      const color = awaits ? mix(fill, this.back, AWAITING) : runs > 1 ? mix(fill, this.back, busy) : fill;
       middle.fill(color, x0, x1);
-      upper.fill(runs === 1 ? table.upper[id] || color : color, x0, x1);
-      lower.fill(runs === 1 ? table.lower[id] || color : color, x0, x1);
-      if (runs > 1) this.grain(x0, x1, color);
+      upper.fill(runs === 1 && !awaits ? table.upper[id] || color : color, x0, x1);
+      lower.fill(runs === 1 && !awaits ? table.lower[id] || color : color, x0, x1);
+      if (awaits) { /* plain: nothing runs there */ } else if (runs > 1) this.grain(x0, x1, color);
       else if (word & RAISED && ends && right - left >= 6) {
         for (const line of this.lines) line.fill(table.raised, Math.max(x0, x1 - Math.round(2 * this.ratio)), x1);
       }
-      if (!Number.isNaN(labelY) && x1 - x0 >= least) this.labels.push(x0, x1, labelY, id, runs, table);
+      if (!Number.isNaN(labelY) && x1 - x0 >= least) this.labels.push(x0, x1, labelY, awaits ? word : id, runs, table, this.own);
     }
   }
 
@@ -209,12 +213,14 @@ export class Painter {
     context.textBaseline = "middle";
     const { text, faint, matchText } = this.scene;
     const pad = 4 * ratio;
-    for (let at = 0; at < labels.length; at += 6) {
-      const x0 = labels[at], x1 = labels[at + 1], y = labels[at + 2], id = labels[at + 3], runs = labels[at + 4], table = labels[at + 5];
+    for (let at = 0; at < labels.length; at += 7) {
+      const x0 = labels[at], x1 = labels[at + 1], y = labels[at + 2], word = labels[at + 3], runs = labels[at + 4], table = labels[at + 5], own = labels[at + 6];
+      const id = word & 0xffffff, awaits = (word & AWAITS) !== 0;
       const one = table.functions[id];
-      if (!one) continue;
-      const name = runs > 1 ? `${runs >= 65535 ? "65 535+" : runs} × ${one.name}` : one.name;
-      const shown = this.shorten(name, x1 - x0 - 2 * pad);
+      if (!one && !awaits) continue;
+      const name = awaits ? awaitText(awaitsOf(word), id === own ? null : one?.name, runs) : runs > 1 ? `${runs >= 65535 ? "65 535+" : runs} × ${one.name}` : one.name;
+      const room = x1 - x0 - 2 * pad, whole = this.shorten(name, room);
+      const shown = awaits && one && id !== own && whole !== name ? this.shorten(one.name, room) : whole;
       if (!shown) continue;
       context.fillStyle = table.faded[id] === 1 ? faint : table.faded[id] === 2 ? matchText : text;
       context.fillText(shown, x0 + pad, y + (ROW / 2) * ratio);

@@ -1,6 +1,6 @@
-// The names at the left: processes, threads and counters, those in sight alone. Each is a button that folds or unfolds.
+// The names at the left: processes, threads, tasks and counters, those in sight alone. Each is a button that folds or unfolds.
 
-import { formatBytes, formatCount } from "./units.js";
+import { formatBytes, formatCount, formatTime } from "./units.js";
 
 export class Gutter {
   constructor(element, onToggle) {
@@ -13,7 +13,7 @@ export class Gutter {
   }
 
   /** Elements of tracks in sight stay; others go. */
-  draw(tracks, folded, values) {
+  draw(tracks, isOpen, values) {
     const seen = new Set();
     for (const track of tracks) {
       seen.add(track.key);
@@ -26,7 +26,8 @@ export class Gutter {
       item.style.top = `${track.top}px`;
       item.style.height = `${track.height}px`;
       const button = item.firstChild;
-      button.setAttribute("aria-expanded", String(!folded.has(track.key)));
+      const open = isOpen(track);
+      if (open !== null) button.setAttribute("aria-expanded", String(open));
       if (track.type === "counter") item.lastChild.textContent = values(track);
     }
     for (const [key, item] of this.made) {
@@ -44,7 +45,7 @@ export class Gutter {
 
 function make(track) {
   const item = document.createElement("div");
-  item.className = `track ${track.type}`;
+  item.className = `track ${track.type}${track.type === "lane" && !track.group ? " task" : ""}`;
   item.setAttribute("role", "listitem");
   const button = document.createElement("button");
   button.type = "button";
@@ -74,6 +75,17 @@ function describe(track) {
     const shown = name || `thread ${tid}`;
     return [shown, track.folded ? "" : formatCount(spans), `${shown} (tid ${tid})\n${formatCount(spans)} spans, ${depth} deep`];
   }
+  if (track.type === "lane") return describeLane(track);
   const { title, unit } = track.counter;
   return [title, "", `${title}${unit ? ` in ${unit}` : ""}`];
+}
+
+/** A task, or all of a coroutine function. */
+function describeLane({ lane, group }) {
+  if (!group) {
+    const told = lane.name && lane.name !== lane.function ? `${lane.name}: ${lane.function}` : lane.function;
+    return [lane.isAlone ? told : lane.name || lane.function, "", `${told}\n${formatTime(lane.end_ns - lane.start_ns)} from its first step to its last`];
+  }
+  const sums = `${formatCount(group.steps)} steps, ${formatTime(group.running_ns)} running, ${formatTime(group.awaiting_ns)} awaiting`;
+  return [group.name, `× ${formatCount(group.tasks)}`, `${group.name}: ${formatCount(group.tasks)} tasks\n${sums}`];
 }

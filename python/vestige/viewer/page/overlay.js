@@ -1,8 +1,10 @@
 // What changes with the pointer, on a canvas above the spans: the span under it, the selected one, the selected range, the
-// line at the pointer. Redrawing it leaves the spans alone.
+// line at the pointer, arrows from what woke a task. Redrawing it leaves the spans alone.
 
 import { ROW } from "./timeline.js";
 import { formatTime } from "./units.js";
+
+const FAR = 12 * ROW; // an arrow that is longer than that is drawn whole for the selected step alone
 
 export class Overlay {
   constructor(canvas) {
@@ -18,12 +20,14 @@ export class Overlay {
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
   }
 
-  /** scene: {view, timeline, top, hover, pointer, ticks, css} */
+  /** scene: {view, timeline, top, hover, pointer, ticks, css, arrows (trace -> some), woken (the selected one's) | null} */
   draw(scene) {
     const { context } = this;
     this.scene = scene;
     context.clearRect(0, 0, this.width, this.height);
     this.drawGrid(scene.ticks, scene.css.grid);
+    for (const [trace, arrows] of scene.arrows) for (const arrow of arrows) this.drawArrow(trace, arrow, 0.45);
+    if (scene.woken) this.drawArrow(scene.woken.trace, scene.woken, 1);
     if (scene.hover) this.outline(scene.hover, scene.css.text, 1);
     if (scene.view.span) this.outline(scene.view.span, scene.css.accent, 2);
     if (scene.view.range) this.drawRange(scene.view.range);
@@ -45,7 +49,7 @@ export class Overlay {
 
   outline(span, color, thick) {
     const { timeline, top } = this.scene;
-    const track = timeline.thread(span.trace, span.thread);
+    const track = timeline.trackOf(span);
     if (!track || track.folded || span.depth >= track.rows) return;
     const y = track.top - top + span.depth * ROW;
     if (y > this.height || y + ROW < 0) return;
@@ -55,6 +59,59 @@ export class Overlay {
     this.context.strokeStyle = color;
     this.context.lineWidth = thick;
     this.context.strokeRect(left + thick / 2, y + thick / 2, wide - thick, ROW - 1 - thick);
+  }
+
+  /** From what woke a task to its step. Where that is not known there is a question mark. */
+  drawArrow(trace, { lane, time_ns: time, waker }, strength) {
+    const { context } = this, { timeline, top, css } = this.scene;
+    const head = timeline.lane(trace, lane);
+    if (!head) return;
+    const x = this.x(time), y = head.top - top + ROW / 2;
+    if (x < -20 || x > this.width + 20) return;
+    context.save();
+    context.globalAlpha = strength;
+    context.strokeStyle = context.fillStyle = css.wakes;
+    context.lineWidth = strength === 1 ? 2 : 1;
+    if (waker) {
+      const tail = this.tailOf(trace, waker);
+      if (tail) this.drawCurve(tail.x, tail.y - top, x, y, strength < 1);
+    } else {
+      context.font = "600 11px system-ui, sans-serif";
+      context.textAlign = "right";
+      context.textBaseline = "middle";
+      context.fillText("?", x - 1, y);
+    }
+    context.restore();
+  }
+
+  /** In the lane of the task that did, or its group's; else at the lower edge of the thread. */
+  tailOf(trace, { lane, group, thread, time_ns: time }) {
+    const { timeline } = this.scene, x = this.x(time);
+    const track = lane ? timeline.lane(trace, lane) ?? timeline.lane(trace, group) : null;
+    if (track) return { x, y: track.top + ROW / 2 };
+    const below = timeline.thread(trace, thread);
+    return below && { x, y: below.top + below.height - 1 };
+  }
+
+  /** canBeShort: of an arrow that comes from far above or below only the end is drawn, or many would hide the lanes. */
+  drawCurve(x0, y0, x1, y1, canBeShort) {
+    const { context } = this;
+    const down = y1 >= y0 ? 1 : -1, reach = Math.max(8, Math.abs(y1 - y0) / 2) * down;
+    const edge = y1 - down * (ROW / 2 - 2);
+    context.beginPath();
+    if (canBeShort && (y0 < 0 || y0 > this.height || Math.abs(y1 - y0) > FAR)) {
+      context.moveTo(x1, edge - down * ROW / 2);
+      context.lineTo(x1, edge);
+    } else {
+      context.moveTo(x0, y0);
+      context.bezierCurveTo(x0, y0 + reach, x1, edge - reach, x1, edge);
+    }
+    context.stroke();
+    context.beginPath();
+    context.moveTo(x1, edge + 3 * down);
+    context.lineTo(x1 - 3.5, edge - 3 * down);
+    context.lineTo(x1 + 3.5, edge - 3 * down);
+    context.fill();
   }
 
   drawRange({ from, to }) {

@@ -48,6 +48,29 @@ export class HttpSource {
     return (await this.get("/api/states", asked, signal)).arrayBuffer();
   }
 
+  /** The groups of tasks that a trace has. */
+  tasks(trace) {
+    return this.json("/api/tasks", { trace });
+  }
+
+  /** [name, start, end] of tasks whose lanes follow each other. */
+  taskNames(trace, first, count) {
+    return this.json("/api/tasks/names", { trace, first, count });
+  }
+
+  /** A window whose rows are lanes of tasks. */
+  async taskWindow({ trace, from, to, pixels, threads }, signal) {
+    return (await this.get("/api/tasks/window", { trace, from, to, pixels, lanes: threads.join(",") }, signal)).arrayBuffer();
+  }
+
+  taskAt(trace, lane, time, signal) {
+    return this.json("/api/tasks/at", { trace, lane, time: Math.floor(time) }, signal);
+  }
+
+  taskWakes(trace, from, to, lanes, signal) {
+    return this.json("/api/tasks/wakes", { trace, from: Math.floor(from), to: Math.ceil(to), lanes: lanes.join(",") }, signal);
+  }
+
   span(trace, thread, depth, time, signal) {
     return this.json("/api/span", { trace, thread, depth, time: Math.floor(time) }, signal);
   }

@@ -6,9 +6,11 @@ import { Overlay } from "./overlay.js";
 import { Overview } from "./overview.js";
 import { Painter } from "./draw.js";
 import { Ruler, ticksOf } from "./ruler.js";
-import { ROW } from "./timeline.js";
+import { MANY_WAIT, awaitText } from "./lanes.js";
+import { ROW, numberOf } from "./timeline.js";
 import { placeOf } from "./names.js";
 import { formatCount, formatMoment, formatTime } from "./units.js";
+import { AWAITS, awaitsOf } from "./window_data.js";
 
 const NEAR = 3; // CSS pixels from the pointer within which a thin span is taken
 
@@ -22,6 +24,8 @@ export class Stage {
     this.ruler = new Ruler(element("ruler", HTMLCanvasElement));
     this.overview = new Overview(element("overview", HTMLCanvasElement), app.view);
     this.gutter = new Gutter(element("gutter"), (key) => {
+      const track = app.timeline.places.get(key);
+      if (track?.type === "lane") return app.lanes.toggle(track);
       app.timeline.toggle(key);
       this.arranged();
     });
@@ -86,18 +90,24 @@ export class Stage {
   /** Asks for what is in sight, and one screen above and below it. */
   want() {
     const { view, windows, counters } = this.app;
-    const wishes = new Map();
+    const wishes = new Map(), lanes = new Map();
+    const pixels = Math.round(this.width * this.ratio);
     const bottom = this.rows.scrollTop + 2 * this.height;
     for (const track of this.shownTracks(this.height)) {
       if (track.type === "counter") counters.want(track.trace.trace, view.from, view.to, Math.round(this.width));
-      if (track.type !== "thread") continue;
       const { trace } = track.trace;
-      if (!wishes.has(trace)) wishes.set(trace, { trace, from: view.from, to: view.to, pixels: Math.round(this.width * this.ratio), threads: [], depth: 32, states: track.trace.states });
+      if (track.type === "lane") {
+        if (!lanes.has(trace)) lanes.set(trace, { trace, from: view.from, to: view.to, pixels, threads: [], depth: 0 });
+        lanes.get(trace).threads.push(track.lane.number);
+      }
+      if (track.type !== "thread") continue;
+      if (!wishes.has(trace)) wishes.set(trace, { trace, from: view.from, to: view.to, pixels, threads: [], depth: 32, states: track.trace.states });
       const wish = wishes.get(trace);
       wish.threads.push(track.thread.number);
       if (!track.folded) wish.depth = Math.max(wish.depth, Math.ceil(Math.min(track.rows, (bottom - track.top) / ROW) / 32) * 32);
     }
     for (const wish of wishes.values()) windows.want(wish);
+    if (lanes.size) this.app.lanes.want([...lanes.values()]);
   }
 
   frame() {
@@ -111,16 +121,16 @@ export class Stage {
       const tracks = this.shownTracks();
       const matches = app.search?.ids ?? null;
       this.painter.draw({
-        view, tracks, top, windows: app.windows, names: app.names, palette: theme.palette, matches, css,
+        view, tracks, top, windows: app.windows, lanes: app.lanes.windows, names: app.names, palette: theme.palette, matches, css,
         text: css.text, faint: css.faint, matchText: css.matchText,
       });
       this.drawTracks(tracks, top);
       element("scale").textContent = this.ruler.draw(view, ticks, css);
       this.overview.draw(css);
-      this.gutter.draw(tracks, timeline.folded, (track) => app.counters.told(track, this.pointerTime()));
+      this.gutter.draw(tracks, (track) => isOpen(track, timeline), (track) => app.counters.told(track, this.pointerTime()));
     }
-    this.overlay.draw({ view, timeline, top, hover: this.hover, pointer: this.pointer, ticks: ticks.ticks, css });
-    if (all && app.windows.settled) document.dispatchEvent(new Event("vestige-settled"));
+    this.overlay.draw({ view, timeline, top, hover: this.hover, pointer: this.pointer, ticks: ticks.ticks, css, arrows: app.lanes.arrows, woken: app.wokenSpan() });
+    if (all && app.windows.settled && app.lanes.windows.settled) document.dispatchEvent(new Event("vestige-settled"));
   }
 
   /** What is drawn over the spans: processes' lines, losses, counters. */
@@ -137,7 +147,7 @@ export class Stage {
         context.fillStyle = css.edge;
         context.fillRect(0, Math.round((y + track.height - 2) * ratio), this.painter.width, 1);
         this.app.counters.draw(context, track, this.app.view, y, this.width, ratio, css);
-      } else this.drawLosses(track, y);
+      } else if (track.type === "thread") this.drawLosses(track, y);
     }
   }
 
@@ -187,20 +197,24 @@ export class Stage {
     const box = this.box.getBoundingClientRect();
     const x = event.clientX - box.left, y = event.clientY - box.top + this.rows.scrollTop;
     const track = this.app.timeline.at(y);
-    if (track?.type !== "thread") return null;
+    if (track?.type !== "thread" && track?.type !== "lane") return null;
     const depth = this.app.timeline.depthAt(track, y);
     const time = this.app.view.from + (x / this.width) * this.app.view.width;
     return this.rectAt(track, depth, time, (NEAR / this.width) * this.app.view.width);
   }
 
   rectAt(track, depth, time, slack) {
-    const trace = track.trace.trace, thread = track.thread.number;
-    const { exact, wide } = this.app.windows.of(trace);
+    const trace = track.trace.trace, thread = numberOf(track), isLane = track.type === "lane";
+    const { exact, wide } = this.windowsOf(isLane, trace);
     for (const data of [exact, wide]) {
       const rect = data?.find(thread, depth, time, slack) ?? -1;
-      if (rect >= 0) return describe(data, rect, { trace, thread, depth, time });
+      if (rect >= 0) return describe(data, rect, { trace, thread, depth, time, isLane });
     }
-    return { trace, thread, depth, time, rect: -1 };
+    return { trace, thread, depth, time, isLane, rect: -1 };
+  }
+
+  windowsOf(isLane, trace) {
+    return (isLane ? this.app.lanes.windows : this.app.windows).of(trace);
   }
 
   point(event) {
@@ -214,7 +228,9 @@ export class Stage {
     this.invalidate(this.app.timeline.counters.size ? "all" : "overlay");
   }
 
-  tipOf({ trace, id, start, end, count, busy, raised }) {
+  tipOf(place) {
+    if (place.isLane) return this.laneTip(place);
+    const { trace, id, start, end, count, busy, raised } = place;
     const one = this.app.names.get(trace, id);
     const title = count > 1 ? `${count >= 65535 ? "65 535 or more" : formatCount(count)} spans, mostly ${one.name}` : one.name;
     const lines = [placeOf(one), `${formatTime(end - start)}${count > 1 ? `, busy ${Math.round(busy * 100)} %` : ""} · at ${formatMoment(start)}`];
@@ -222,7 +238,17 @@ export class Stage {
     return { title, lines };
   }
 
+  laneTip({ trace, thread, id, word, start, end, count }) {
+    const one = this.app.names.get(trace, id), { lane } = this.app.timeline.lane(trace, thread);
+    const lines = [`${formatTime(end - start)} · at ${formatMoment(start)}`];
+    if (!(word & AWAITS)) return { title: `${lane.name}: ${count > 1 ? `${formatCount(count)} steps` : one.name}`, lines };
+    const kind = awaitsOf(word);
+    const what = awaitText(kind, id === lane.id ? null : one.name, count);
+    return { title: `${lane.name}: ${what}`, lines: kind === MANY_WAIT ? lines : [placeOf(one), ...lines] };
+  }
+
   lossTip(place) {
+    if (place?.isLane) return null;
     const loss = place && this.losses.get(place.trace)?.find((one) => (one.thread === place.thread || one.thread === null)
       && place.time >= one.start_ns && place.time <= one.end_ns);
     if (!loss) return null;
@@ -231,10 +257,10 @@ export class Stage {
   }
 
   /** The span beside, above or below another; null where there is none. */
-  neighbour({ trace, thread, depth, start, end }, key) {
-    const track = this.app.timeline.thread(trace, thread);
+  neighbour({ trace, thread, depth, start, end, isLane }, key) {
+    const track = this.app.timeline.trackOf({ trace, thread, isLane });
     if (!track) return null;
-    const { exact } = this.app.windows.of(trace);
+    const { exact } = this.windowsOf(isLane, trace);
     const middle = Math.max(start, Math.min((start + end) / 2, end));
     if (key === "ArrowUp") return depth > 0 ? present(this.rectAt(track, depth - 1, middle, 1)) : null;
     const row = exact?.threads.get(thread)?.find(([one]) => one === (key === "ArrowDown" ? depth + 1 : depth));
@@ -245,7 +271,7 @@ export class Stage {
       const from = exact.start(rect), to = exact.end(rect), slack = exact.scale * 2;
       const fits = key === "ArrowLeft" ? from < start - slack && to <= start + slack
         : key === "ArrowRight" ? from >= end - slack && from > start + slack : to > start && from >= start - slack && from < end;
-      if (fits) return describe(exact, rect, { trace, thread, depth: level, time: Math.ceil(from) });
+      if (fits) return describe(exact, rect, { trace, thread, depth: level, time: Math.ceil(from), isLane });
     }
     return null;
   }
@@ -260,8 +286,8 @@ export class Stage {
     return null;
   }
 
-  scrollTo(trace, thread, depth) {
-    const track = this.app.timeline.thread(trace, thread);
+  scrollTo(trace, thread, depth, isLane = false) {
+    const track = this.app.timeline.trackOf({ trace, thread, isLane });
     if (!track) return;
     const y = track.top + (track.folded ? 0 : depth * ROW);
     const { scrollTop } = this.rows;
@@ -270,13 +296,19 @@ export class Stage {
   }
 }
 
+/** Whether a track is unfolded; null: it does not fold. */
+function isOpen(track, timeline) {
+  if (track.type === "lane") return track.group ? track.group.open : null;
+  return !timeline.folded.has(track.key);
+}
+
 function present(place) {
   return place.rect >= 0 ? place : null;
 }
 
 function describe(data, rect, place) {
   return {
-    ...place, rect, start: data.start(rect), end: data.end(rect), id: data.id(rect),
+    ...place, rect, start: data.start(rect), end: data.end(rect), id: data.id(rect), word: data.flags(rect),
     count: data.count(rect), busy: data.busy(rect), raised: (data.flags(rect) & (1 << 24)) !== 0,
   };
 }

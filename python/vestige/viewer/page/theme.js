@@ -56,7 +56,7 @@ function readColors(css) {
   const packed = (name) => pack(parse(css(name)));
   return {
     text: css("span-text"), faint: css("faint"), edge: css("edge"), accent: css("accent"), onAccent: css("on-accent"),
-    grid: css("grid"), pointer: css("pointer"), shade: css("shade"), loss: css("loss"), area: css("area"),
+    grid: css("grid"), wakes: css("wakes"), pointer: css("pointer"), shade: css("shade"), loss: css("loss"), area: css("area"),
     match: packed("match"), matchText: css("match-text"), matchMark: css("match-mark"), curve: packed("curve"),
     annotation: packed("annotation"), operator: packed("operator"), module: packed("module"), raised: packed("raised"),
     band: [css("band-a"), css("band-b")],

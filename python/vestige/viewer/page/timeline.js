@@ -12,7 +12,7 @@ const TALL = 2400; // about three screens: several processes that are taller beg
 
 export class Timeline {
   // arrange() sets these.
-  /** @type {{type: string, key: string, top: number, height: number, trace: any, thread?: any, counter?: any, rows?: number, folded?: boolean}[]} */
+  /** @type {{type: string, key: string, top: number, height: number, trace: any, thread?: any, counter?: any, lane?: any, group?: any, rows?: number, folded?: boolean}[]} */
   tracks;
   /** @type {Map<string, any>} */ places;
   /** @type {number} */ height;
@@ -21,6 +21,7 @@ export class Timeline {
     this.traces = traces;
     this.folded = new Set(); // keys of tracks
     this.counters = new Map(); // trace -> [{name, unit, thread}]
+    this.lanes = new Map(); // trace -> groups of tasks, see lanes.js
     for (const trace of traces) { // those that only allocated, or did nothing, come last
       trace.threads.sort((a, b) => Number(b.spans > 0) - Number(a.spans > 0));
       for (const thread of trace.threads) if (!thread.spans) this.folded.add(threadKey(trace, thread));
@@ -59,7 +60,21 @@ export class Timeline {
     const folded = this.folded.has(key);
     const rows = Math.min(Math.max(thread.depth, 1), DEEPEST);
     const height = folded ? FOLDED : rows * ROW;
-    return this.add({ type: "thread", key, trace, thread, top, rows, folded, height }, folded ? 2 : THREAD_GAP);
+    const lanes = folded ? [] : (this.lanes.get(trace.trace) ?? []).filter((group) => group.thread === thread.number);
+    top = this.add({ type: "thread", key, trace, thread, top, rows, folded, height }, folded || lanes.length ? 2 : THREAD_GAP);
+    for (const group of lanes) top = this.addGroup(trace, group, top);
+    return lanes.length ? top + THREAD_GAP : top;
+  }
+
+  /** A lane for all tasks of a coroutine function, if there are several, and one for each of them if it is open. */
+  addGroup(trace, group, top) {
+    if (group.tasks > 1) top = this.addLane(trace, { number: group.lane, id: group.id, name: group.name }, group, top);
+    if (group.tasks === 1 || group.open) for (const lane of group.members) top = this.addLane(trace, lane, null, top);
+    return top;
+  }
+
+  addLane(trace, lane, group, top) {
+    return this.add({ type: "lane", key: laneKey(trace.trace, lane.number), trace, lane, group, top, rows: 1, folded: false, height: ROW }, 0);
   }
 
   add(track, gap) {
@@ -96,6 +111,15 @@ export class Timeline {
     return this.places.get(`t${trace}:${number}`) ?? null;
   }
 
+  lane(trace, number) {
+    return this.places.get(laneKey(trace, number)) ?? null;
+  }
+
+  /** The track of a place on the screen, or of a selected span. */
+  trackOf({ trace, thread, isLane }) {
+    return isLane ? this.lane(trace, thread) : this.thread(trace, thread);
+  }
+
   toggle(key) {
     if (!this.folded.delete(key)) this.folded.add(key);
     this.arrange();
@@ -118,6 +142,11 @@ export class Timeline {
     return changed;
   }
 
+  setLanes(trace, groups) {
+    this.lanes.set(trace, groups);
+    this.arrange();
+  }
+
   setCounters(trace, counters) {
     const times = (name) => counters.filter((one) => one.name === name).length;
     const { threads } = this.traces.find((one) => one.trace === trace);
@@ -133,6 +162,15 @@ export class Timeline {
 
 function threadKey(trace, thread) {
   return `t${trace.trace}:${thread.number}`;
+}
+
+function laneKey(trace, number) {
+  return `l${trace}:${number}`;
+}
+
+/** The number by which windows know a track's rows: its thread's, or its lane's. */
+export function numberOf(track) {
+  return track.type === "lane" ? track.lane.number : track.thread.number;
 }
 
 /** The height of one depth in a folded thread. */

@@ -1,0 +1,288 @@
+/* vestige._core.TaskLanes: the tasks of a trace as lanes of a picture
+ * (<vestige/task_lanes.h>). Any thread may ask. */
+#include "read/trace.h"
+
+#include <stdlib.h>
+
+#include "read/numbers.h"
+#include "read/read.h"
+
+#include <vestige/task_lanes.h>
+
+typedef struct task_lanes {
+    PyObject_HEAD
+    vst_task_lanes *handle;
+} task_lanes;
+
+enum { WAKES_MAX = 10000 };
+
+static bool is_usable(const task_lanes *self)
+{
+    if (self->handle == NULL)
+        PyErr_SetString(PyExc_ValueError, "these lanes were not made");
+    return self->handle != NULL;
+}
+
+static int task_lanes_init(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"trace", "progress", NULL};
+    task_lanes *self = (task_lanes *)object;
+    PyObject *progress = NULL;
+    vpy_trace *trace;
+    vst_error error = {VST_OK, 0, 0};
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!|$O:TaskLanes", names,
+                                     vpy_trace_type, &trace, &progress) ||
+        !vpy_trace_is_usable(trace))
+        return -1;
+    vst_task_lanes_destroy(self->handle);
+    self->handle = NULL;
+    vpy_trace_begin(trace, progress);
+    Py_BEGIN_ALLOW_THREADS;
+    status = vst_task_lanes_create(trace->handle, &self->handle, &error);
+    Py_END_ALLOW_THREADS;
+    vpy_trace_end(trace);
+    if (status == VST_OK)
+        return 0;
+    vpy_raise(status, &error, trace->path);
+    return -1;
+}
+
+static void task_lanes_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+
+    vst_task_lanes_destroy(((task_lanes *)object)->handle);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+/* ---- what there is ------------------------------------------------------- */
+
+PyDoc_STRVAR(groups_doc,
+             "groups()\n--\n\n[(thread, function, first lane, tasks, steps, "
+             "start_ns, end_ns, running_ns, awaiting_ns)]: the tasks of a "
+             "coroutine function on a thread. A group's lane is its index.");
+
+static PyObject *task_lanes_groups(PyObject *object, PyObject *unused)
+{
+    const task_lanes *self = (task_lanes *)object;
+    PyObject *list;
+
+    (void)unused;
+    if (!is_usable(self) || (list = PyList_New(0)) == NULL)
+        return NULL;
+    for (size_t i = 0; i < vst_task_lanes_group_count(self->handle); i++) {
+        const vst_task_group *g = vst_task_lanes_group(self->handle, i);
+        PyObject *item =
+            Py_BuildValue("(IIIIKLLLL)", g->thread, g->id, g->first, g->tasks,
+                          (unsigned long long)g->steps, (long long)g->start_ns,
+                          (long long)g->end_ns, (long long)g->running_ns,
+                          (long long)g->awaiting_ns);
+        if (item == NULL || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+        if (list == NULL)
+            return NULL;
+    }
+    return list;
+}
+
+PyDoc_STRVAR(tasks_doc,
+             "tasks(first, count)\n--\n\n[(name, start_ns, end_ns, steps, "
+             "running_ns, awaiting_ns, end)] of so many lanes from one on.");
+
+static PyObject *task_lanes_tasks(PyObject *object, PyObject *args)
+{
+    const task_lanes *self = (task_lanes *)object;
+    unsigned first, count;
+    PyObject *list;
+
+    if (!PyArg_ParseTuple(args, "II:tasks", &first, &count) ||
+        !is_usable(self) || (list = PyList_New(0)) == NULL)
+        return NULL;
+    for (uint64_t lane = first; lane < (uint64_t)first + count; lane++) {
+        const vst_task *t =
+            lane <= UINT32_MAX
+                ? vst_task_lanes_task(self->handle, (uint32_t)lane)
+                : NULL;
+        PyObject *item;
+        if (t == NULL)
+            break;
+        item = Py_BuildValue(
+            "(NLLKLLs)", vpy_trace_text(t->name, t->name_len),
+            (long long)t->start_ns, (long long)t->end_ns,
+            (unsigned long long)t->steps, (long long)t->running_ns,
+            (long long)t->awaiting_ns, vst_task_end_name(t->end));
+        if (item == NULL || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+        if (list == NULL)
+            return NULL;
+    }
+    return list;
+}
+
+static PyObject *task_lanes_left_out(PyObject *object, PyObject *unused)
+{
+    const task_lanes *self = (task_lanes *)object;
+
+    (void)unused;
+    return is_usable(self) ? PyLong_FromUnsignedLongLong(
+                                 vst_task_lanes_left_out(self->handle))
+                           : NULL;
+}
+
+/* ---- what is asked ------------------------------------------------------- */
+
+PyDoc_STRVAR(draw_doc, "draw(from_ns, to_ns, pixels, lanes)\n--\n\nA window as "
+                       "View.window gives it: see <vestige/task_lanes.h>.");
+
+static PyObject *task_lanes_draw(PyObject *object, PyObject *args)
+{
+    const task_lanes *self = (task_lanes *)object;
+    PyObject *list, *result = NULL;
+    long long from_ns, to_ns;
+    unsigned pixels;
+    size_t count, size = 0;
+    uint32_t *lanes;
+    void *bytes = NULL;
+    vst_status status;
+
+    if (!PyArg_ParseTuple(args, "LLIO:draw", &from_ns, &to_ns, &pixels,
+                          &list) ||
+        !is_usable(self))
+        return NULL;
+    if (pixels == 0 || pixels > VST_VIEW_PIXELS_MAX) {
+        PyErr_SetString(PyExc_ValueError, "no such picture can be drawn");
+        return NULL;
+    }
+    lanes = vpy_to_numbers(list, &count);
+    if (lanes == NULL)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    status = vst_task_lanes_draw(self->handle, from_ns, to_ns, pixels, lanes,
+                                 count, &bytes, &size);
+    Py_END_ALLOW_THREADS;
+    free(lanes);
+    if (status == VST_OK)
+        result = PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size);
+    else if (status == VST_E_NOMEM)
+        PyErr_NoMemory();
+    else
+        PyErr_SetString(PyExc_ValueError, "no such picture can be drawn");
+    free(bytes);
+    return result;
+}
+
+static PyObject *to_dict(const vst_task_stretch *s)
+{
+    PyObject *waker = Py_NewRef(Py_None);
+
+    if (s->waker.is_known) {
+        Py_DECREF(waker);
+        waker = Py_BuildValue("{s:I,s:I,s:I,s:L}", "lane", s->waker_lane,
+                              "thread", s->waker.thread, "id", s->waker.id,
+                              "time_ns", (long long)s->waker.time_ns);
+    }
+    return Py_BuildValue(
+        "{s:I,s:O,s:O,s:O,s:O,s:L,s:L,s:I,s:i,s:I,s:I,s:N}", "lane", s->lane,
+        "wait", s->is_wait ? Py_True : Py_False, "first",
+        s->is_first ? Py_True : Py_False, "turn",
+        s->had_turn ? Py_True : Py_False, "open",
+        s->is_open ? Py_True : Py_False, "start_ns", (long long)s->start_ns,
+        "end_ns", (long long)s->end_ns, "id", s->id, "awaits",
+        s->awaits_known ? (int)s->awaits : -1, "awaiting", s->awaiting,
+        "awaited", s->awaited, "waker", waker);
+}
+
+PyDoc_STRVAR(at_doc, "at(lane, time_ns)\n--\n\nThe step or wait that a lane "
+                     "shows at a time, or None.");
+
+static PyObject *task_lanes_at(PyObject *object, PyObject *args)
+{
+    const task_lanes *self = (task_lanes *)object;
+    vst_task_stretch stretch;
+    long long time_ns;
+    unsigned lane;
+
+    if (!PyArg_ParseTuple(args, "IL:at", &lane, &time_ns) || !is_usable(self))
+        return NULL;
+    if (vst_task_lanes_at(self->handle, lane, time_ns, &stretch) != VST_OK)
+        Py_RETURN_NONE;
+    return to_dict(&stretch);
+}
+
+PyDoc_STRVAR(wakes_doc,
+             "wakes(from_ns, to_ns, lanes, most)\n--\n\nThe steps of these "
+             "lanes that begin in a range and before which the task waited for "
+             "something; none if there are more than most. And how many there "
+             "are.");
+
+static PyObject *task_lanes_wakes(PyObject *object, PyObject *args)
+{
+    const task_lanes *self = (task_lanes *)object;
+    vst_task_stretch *steps = NULL;
+    PyObject *list, *result = NULL;
+    long long from_ns, to_ns;
+    unsigned most;
+    size_t count, found;
+    uint32_t *lanes;
+
+    if (!PyArg_ParseTuple(args, "LLOI:wakes", &from_ns, &to_ns, &list, &most) ||
+        !is_usable(self) || (lanes = vpy_to_numbers(list, &count)) == NULL)
+        return NULL;
+    most = most < WAKES_MAX ? most : WAKES_MAX;
+    steps = calloc((size_t)most + 1, sizeof *steps);
+    if (steps == NULL) {
+        free(lanes);
+        return PyErr_NoMemory();
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    found = vst_task_lanes_wakes(self->handle, from_ns, to_ns, lanes, count,
+                                 steps, most);
+    Py_END_ALLOW_THREADS;
+    result = PyList_New(0);
+    for (size_t i = 0; result != NULL && found <= most && i < found; i++) {
+        PyObject *item = to_dict(&steps[i]);
+        if (item == NULL || PyList_Append(result, item) < 0)
+            Py_CLEAR(result);
+        Py_XDECREF(item);
+    }
+    free(lanes);
+    free(steps);
+    return result != NULL ? Py_BuildValue("(Nn)", result, (Py_ssize_t)found)
+                          : NULL;
+}
+
+static PyMethodDef methods[] = {
+    {"groups", task_lanes_groups, METH_NOARGS, groups_doc},
+    {"tasks", task_lanes_tasks, METH_VARARGS, tasks_doc},
+    {"left_out", task_lanes_left_out, METH_NOARGS, NULL},
+    {"draw", task_lanes_draw, METH_VARARGS, draw_doc},
+    {"at", task_lanes_at, METH_VARARGS, at_doc},
+    {"wakes", task_lanes_wakes, METH_VARARGS, wakes_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(task_lanes_doc, "TaskLanes(trace, *, progress=None)\n--\n\nThe "
+                             "tasks of a trace, as lanes of a picture.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_init, task_lanes_init},       {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, task_lanes_dealloc}, {Py_tp_methods, methods},
+    {Py_tp_doc, (void *)task_lanes_doc}, {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "vestige._core.TaskLanes",
+    .basicsize = sizeof(task_lanes),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = slots,
+};
+
+int vpy_task_lanes_init(PyObject *module)
+{
+    return vpy_type_add(module, &spec);
+}

@@ -1,0 +1,345 @@
+/* Reads the tasks of a trace into lanes: their steps as replay gives them, then
+ * put in order by group and task. One thread at a time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "view/task_lanes_inside.h"
+
+/* A step as it comes. */
+typedef struct arrived {
+    vst__lane_step step;
+    uint32_t task; /* its place in lanes->all */
+} arrived;
+
+typedef struct reading {
+    vst_task_lanes *lanes;
+    arrived *steps;
+    size_t count, capacity;
+    size_t *last; /* step of each task, 1 + index; by its place */
+    size_t last_capacity, task_count;
+} reading;
+
+/* ---- steps as they come -------------------------------------------------- */
+
+/* 1 + the task's place; 0 without memory. Places are given out in the order of
+ * first steps, as vst_tasks does. */
+static size_t place_of(reading *r, uint32_t number)
+{
+    uint64_t *place = vst__map64_put(&r->lanes->places, number);
+    size_t *last;
+
+    if (place == NULL || *place != 0)
+        return place != NULL ? (size_t)*place : 0;
+    last =
+        vst__grow(r->last, &r->last_capacity, r->task_count + 1, sizeof *last);
+    if (last == NULL)
+        return 0;
+    r->last = last;
+    last[r->task_count] = 0;
+    *place = ++r->task_count;
+    return (size_t)*place;
+}
+
+static vst_status begin_step(reading *r, const vst_task_event *event)
+{
+    size_t place = place_of(r, event->task);
+    vst_task_waker waker = vst_tasks_waker(r->lanes->all);
+    arrived *grown;
+
+    if (place == 0)
+        return VST_E_NOMEM;
+    if (event->goes_on)
+        return VST_OK;
+    r->last[place - 1] = 0;
+    if (r->count == VST_TASK_LANES_STEPS_MAX) {
+        r->lanes->left_out++;
+        return VST_OK;
+    }
+    grown = vst__grow(r->steps, &r->capacity, r->count + 1, sizeof *grown);
+    if (grown == NULL)
+        return VST_E_NOMEM;
+    r->steps = grown;
+    grown[r->count++] = (arrived){
+        .task = (uint32_t)(place - 1),
+        .step = {.start_ns = event->time_ns,
+                 .end_ns = event->time_ns,
+                 .awaits = VST_STEP_UNTOLD,
+                 .has_waker = waker.is_known,
+                 .waker_ns = waker.time_ns,
+                 .waker_id = waker.id,
+                 .waker_task = waker.task,
+                 .waker_thread = waker.thread},
+    };
+    r->last[place - 1] = r->count;
+    return VST_OK;
+}
+
+static vst__lane_step *last_step(const reading *r, uint32_t number)
+{
+    const uint64_t *place = vst__map64_find(&r->lanes->places, number);
+    size_t last = place != NULL ? r->last[*place - 1] : 0;
+
+    return last != 0 ? &r->steps[last - 1].step : NULL;
+}
+
+static vst_status on_task(void *ctx, const vst_task_event *event)
+{
+    reading *r = ctx;
+    vst_status status = vst_tasks_event(r->lanes->all, event);
+    vst__lane_step *step;
+
+    if (status != VST_OK)
+        return status;
+    if (event->what == VST_TASK_STEP)
+        return begin_step(r, event);
+    if (event->what != VST_TASK_AWAITS && event->what != VST_TASK_ENDS)
+        return VST_OK;
+    step = last_step(r, event->task);
+    if (step == NULL)
+        return VST_OK;
+    step->awaits =
+        event->what == VST_TASK_ENDS ? VST_STEP_ENDS : (uint8_t)event->awaits;
+    step->awaiting = event->awaiting;
+    step->awaited = event->awaited;
+    return VST_OK;
+}
+
+static vst_status on_span(void *ctx, const vst_span *span)
+{
+    reading *r = ctx;
+    vst__lane_step *step =
+        span->flags & VST_SPAN_STEP ? last_step(r, span->task) : NULL;
+
+    if (step != NULL && step->start_ns <= span->start_ns)
+        step->end_ns = span->end_ns;
+    return vst_tasks_span(r->lanes->all, span);
+}
+
+/* ---- groups -------------------------------------------------------------- */
+
+static vst_status count_group(vst_task_lanes *lanes, const vst_task *task,
+                              vst__map64 *groups, size_t *capacity,
+                              uint32_t *group)
+{
+    uint64_t *place =
+        vst__map64_put(groups, (uint64_t)task->thread << 32 | task->id);
+    vst_task_group *grown;
+
+    if (place == NULL)
+        return VST_E_NOMEM;
+    if (*place == 0) {
+        grown = vst__grow(lanes->groups, capacity, lanes->group_count + 1,
+                          sizeof *grown);
+        if (grown == NULL)
+            return VST_E_NOMEM;
+        lanes->groups = grown;
+        grown[lanes->group_count] = (vst_task_group){.thread = task->thread,
+                                                     .id = task->id,
+                                                     .start_ns = task->start_ns,
+                                                     .end_ns = task->end_ns};
+        *place = ++lanes->group_count;
+    }
+    *group = (uint32_t)*place - 1;
+    grown = &lanes->groups[*group];
+    grown->tasks++;
+    grown->running_ns += task->running_ns;
+    grown->awaiting_ns += task->awaiting_ns;
+    if (task->start_ns < grown->start_ns)
+        grown->start_ns = task->start_ns;
+    if (task->end_ns > grown->end_ns)
+        grown->end_ns = task->end_ns;
+    return VST_OK;
+}
+
+/* Gives lanes to groups and tasks. */
+static vst_status make_groups(const reading *r, uint32_t *group_of)
+{
+    vst_task_lanes *lanes = r->lanes;
+    vst__map64 groups = {0};
+    size_t capacity = 0, first;
+    vst_status status = VST_OK;
+
+    for (size_t i = 0; status == VST_OK && i < r->task_count; i++)
+        status = count_group(lanes, vst_tasks_at(lanes->all, i), &groups,
+                             &capacity, &group_of[i]);
+    vst__map64_free(&groups);
+    if (status != VST_OK)
+        return status;
+    first = lanes->group_count;
+    for (size_t i = 0; i < lanes->group_count; i++) {
+        lanes->groups[i].first = (uint32_t)first;
+        first += lanes->groups[i].tasks;
+        lanes->groups[i].tasks = 0;
+    }
+    for (size_t i = 0; i < r->task_count; i++) {
+        vst_task_group *group = &lanes->groups[group_of[i]];
+        uint32_t lane = group->first + group->tasks++;
+
+        lanes->lane_of[i] = lane;
+        lanes->tasks[lane - lanes->group_count] =
+            (vst__lane_task){.number = vst_tasks_at(lanes->all, i)->number,
+                             .group = group_of[i]};
+    }
+    lanes->task_count = r->task_count;
+    return VST_OK;
+}
+
+/* ---- steps in order ------------------------------------------------------ */
+
+/* By task; those of a task come in order of time. */
+static void put_by_task(const reading *r)
+{
+    vst_task_lanes *lanes = r->lanes;
+    size_t first = 0;
+
+    for (size_t i = 0; i < r->count; i++)
+        lanes->tasks[lanes->lane_of[r->steps[i].task] - lanes->group_count]
+            .steps++;
+    for (size_t i = 0; i < lanes->task_count; i++) {
+        vst__lane_task *task = &lanes->tasks[i];
+
+        task->first = first;
+        first += task->steps;
+        lanes->groups[task->group].steps += task->steps;
+        task->steps = 0;
+    }
+    for (size_t i = 0; i < r->count; i++) {
+        size_t at = lanes->lane_of[r->steps[i].task] - lanes->group_count;
+        vst__lane_task *task = &lanes->tasks[at];
+        size_t place = task->first + task->steps++;
+
+        lanes->steps[place] = r->steps[i].step;
+        lanes->task_of[place] = (uint32_t)at;
+    }
+    lanes->step_count = r->count;
+}
+
+/* Those of a group as they came, which is in order of time: a group is of one
+ * thread. */
+static void put_in_time(const reading *r, size_t *next)
+{
+    vst_task_lanes *lanes = r->lanes;
+    size_t first = 0;
+
+    for (size_t i = 0; i < lanes->group_count; i++) {
+        lanes->group_first[i] = next[i] = first;
+        first += (size_t)lanes->groups[i].steps;
+    }
+    lanes->group_first[lanes->group_count] = first;
+    for (size_t i = 0; i < lanes->task_count; i++)
+        lanes->tasks[i].steps = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        size_t at = lanes->lane_of[r->steps[i].task] - lanes->group_count;
+        vst__lane_task *task = &lanes->tasks[at];
+
+        lanes->in_time[next[task->group]++] =
+            (uint32_t)(task->first + task->steps++);
+    }
+}
+
+static void count_alive(vst_task_lanes *lanes)
+{
+    for (size_t group = 0; group < lanes->group_count; group++) {
+        uint32_t alive = 0;
+
+        for (size_t i = lanes->group_first[group];
+             i < lanes->group_first[group + 1]; i++) {
+            size_t at = lanes->in_time[i];
+            const vst__lane_task *task = &lanes->tasks[lanes->task_of[at]];
+
+            alive += at == task->first;
+            alive -= lanes->steps[at].awaits == VST_STEP_ENDS && alive != 0;
+            lanes->alive[i] = alive;
+        }
+    }
+}
+
+static vst_status put_in_order(const reading *r)
+{
+    vst_task_lanes *lanes = r->lanes;
+    uint32_t *group_of = calloc(r->task_count + 1, sizeof *group_of);
+    size_t *next = NULL;
+    vst_status status = VST_E_NOMEM;
+
+    lanes->tasks = calloc(r->task_count + 1, sizeof *lanes->tasks);
+    lanes->lane_of = calloc(r->task_count + 1, sizeof *lanes->lane_of);
+    lanes->steps = calloc(r->count + 1, sizeof *lanes->steps);
+    lanes->task_of = calloc(r->count + 1, sizeof *lanes->task_of);
+    lanes->in_time = calloc(r->count + 1, sizeof *lanes->in_time);
+    lanes->alive = calloc(r->count + 1, sizeof *lanes->alive);
+    if (group_of != NULL && lanes->tasks != NULL && lanes->lane_of != NULL &&
+        lanes->steps != NULL && lanes->task_of != NULL &&
+        lanes->in_time != NULL && lanes->alive != NULL)
+        status = make_groups(r, group_of);
+    free(group_of);
+    if (status != VST_OK)
+        return status;
+    lanes->group_first =
+        calloc(lanes->group_count + 1, sizeof *lanes->group_first);
+    next = calloc(lanes->group_count + 1, sizeof *next);
+    if (lanes->group_first != NULL && next != NULL) {
+        put_by_task(r);
+        put_in_time(r, next);
+        count_alive(lanes);
+    } else {
+        status = VST_E_NOMEM;
+    }
+    free(next);
+    return status;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+static vst_status read_all(vst_task_lanes *lanes, vst_trace *trace,
+                           vst_error *error)
+{
+    reading r = {.lanes = lanes};
+    vst_sink sink = {
+        .ctx = &r, .no_args = true, .span = on_span, .task = on_task};
+    vst_trace_info info;
+    vst_status status = vst_tasks_create(&lanes->all);
+
+    if (status == VST_OK)
+        status = vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, error);
+    vst_trace_get_info(trace, &info);
+    lanes->end_ns = info.end_ns;
+    if (status == VST_OK)
+        status = vst_error_set(error, put_in_order(&r), 0, 0);
+    free(r.steps);
+    free(r.last);
+    return status;
+}
+
+vst_status vst_task_lanes_create(vst_trace *trace, vst_task_lanes **lanes,
+                                 vst_error *error)
+{
+    vst_status status = VST_E_NOMEM;
+
+    vst_error_set(error, VST_E_NOMEM, 0, 0);
+    *lanes = calloc(1, sizeof **lanes);
+    if (*lanes != NULL)
+        status = read_all(*lanes, trace, error);
+    if (status == VST_OK)
+        return vst_error_set(error, VST_OK, 0, 0);
+    vst_task_lanes_destroy(*lanes);
+    *lanes = NULL;
+    return status;
+}
+
+void vst_task_lanes_destroy(vst_task_lanes *lanes)
+{
+    if (lanes == NULL)
+        return;
+    vst_tasks_destroy(lanes->all);
+    vst__map64_free(&lanes->places);
+    free(lanes->groups);
+    free(lanes->tasks);
+    free(lanes->lane_of);
+    free(lanes->steps);
+    free(lanes->task_of);
+    free(lanes->in_time);
+    free(lanes->alive);
+    free(lanes->group_first);
+    free(lanes);
+}
