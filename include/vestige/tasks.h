@@ -136,6 +136,13 @@ typedef struct vst_task_waker {
     int64_t time_ns;
 } vst_task_waker;
 
+/* What a task waited for, and how long; 0 ns: it did not wait. */
+typedef struct vst_task_wait {
+    int64_t ns;
+    vst_task_awaits awaits;
+    vst_id awaiting; /* of the innermost function that waited */
+} vst_task_wait;
+
 /* Adds up the tasks of a trace, from the events and spans of a replay. One
  * thread at a time. */
 typedef struct vst_tasks vst_tasks;
@@ -147,6 +154,8 @@ VST_API vst_status vst_tasks_event(vst_tasks *tasks,
 /* Of a STEP, after it was added: what made the task go on. Not known: it is the
  * task's first step, or the trace does not tell. */
 VST_API vst_task_waker vst_tasks_waker(const vst_tasks *tasks);
+/* The same: the wait that it ended. */
+VST_API vst_task_wait vst_tasks_wait(const vst_tasks *tasks);
 /* Spans that are no steps are ignored. */
 VST_API vst_status vst_tasks_span(vst_tasks *tasks, const vst_span *span);
 /* Valid until the next event or span. NULL: there is no such task. */

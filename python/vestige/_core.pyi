@@ -234,12 +234,13 @@ class Trace:
         progress: Progress | None = None,
         fold_imports: bool = False,
         notable: bool = False,
+        awaits: bool = False,
     ) -> dict[str, Any]:
         """Reads all windows once, and gives lists of rows for each part that was asked for.
 
         `marks` has a byte of flags for each id: 1, leave its calls out and count their time as their caller's; 2, its
         calls wait; 4, it is a garbage collection; 8, count its time for no function; 16, a call of it is a step of an
-        event loop.
+        event loop; 32, where a task waits in it, its caller is who awaits.
 
         "All" ns and bytes include those of what a function called. The columns of the parts:
 
@@ -250,6 +251,8 @@ class Trace:
           bytes, own allocations, running ns or None, and for an import a number: its lowest three bits tell what was
           imported (1: a module whose code ran), those above are the id of that code. With `fold_imports` no frame of
           the import system is in it. What took less than `min_ns` is left out.
+          With `awaits` there are also waits of tasks: the lowest bits of that number are 7, those above the kind of
+          what was awaited, the id is that of the innermost function that waited, and the time is in no other row.
         - `threads`: number, calls, own ns, how much of that it waited, how much of that it collected garbage, first ns,
           last ns, how long it ran, waited for the GIL and was preempted (None where that is not known), how long it
           waited in calls that wait for locks, input and output, sleep, children, id of the function that took most of

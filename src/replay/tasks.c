@@ -34,6 +34,7 @@ struct vst_tasks {
      * its number and NUMBER. */
     vst__map64 waiting;
     vst_task_waker waker; /* of the last STEP */
+    vst_task_wait wait;   /* the same: that ended there */
 };
 
 #define NUMBER (UINT64_C(1) << 63)
@@ -228,6 +229,10 @@ static vst_status begin_step(vst_tasks *tasks, task *t,
     if (event->goes_on)
         return VST_OK;
     tasks->waker = t->waker;
+    tasks->wait = (vst_task_wait){.ns = 0};
+    if (t->waits)
+        tasks->wait = (vst_task_wait){event->time_ns - t->shown.end_ns,
+                                      t->awaits, t->awaiting};
     t->waker = (vst_task_waker){.is_known = false};
     end_waiting(tasks, t);
     if (!t->in_step) {
@@ -279,6 +284,11 @@ vst_status vst_tasks_event(vst_tasks *tasks, const vst_task_event *event)
 vst_task_waker vst_tasks_waker(const vst_tasks *tasks)
 {
     return tasks->waker;
+}
+
+vst_task_wait vst_tasks_wait(const vst_tasks *tasks)
+{
+    return tasks->wait;
 }
 
 vst_status vst_tasks_span(vst_tasks *tasks, const vst_span *span)

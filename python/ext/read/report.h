@@ -7,6 +7,7 @@
 #include "read/spans.h"
 
 #include <vestige/contexts.h>
+#include <vestige/tasks.h>
 
 #pragma GCC visibility push(hidden)
 
@@ -18,7 +19,9 @@ enum {
     VPY_MARK_WAITS = 2,
     VPY_MARK_GC = 4,
     VPY_MARK_NO_TIME = 8,
-    VPY_MARK_STEP = 16 /* it runs one step of an event loop */
+    VPY_MARK_STEP = 16, /* it runs one step of an event loop */
+    /* Where a task waits in it, its caller is who awaits: asyncio.sleep() */
+    VPY_MARK_AWAITED = 32
 };
 
 /* ---- which threads ----------------------------------------------------- */
@@ -104,6 +107,22 @@ static inline uint32_t vpy_import_key(vst_id module, vst_import import)
 {
     return module << VPY_IMPORT_BITS | (uint32_t)import;
 }
+
+/* The key of a wait: the kind of object, and in place of what was imported: */
+enum { VPY_KEY_AWAITS = 7 };
+
+/* Waits of tasks (report_awaits.c). */
+typedef struct vpy_awaits {
+    vst_tasks *tasks;
+    struct vpy_open_step *open; /* steps, one inside of the other */
+    size_t count, capacity;
+} vpy_awaits;
+
+void vpy_awaits_free(vpy_awaits *awaits);
+vst_status vpy_awaits_event(vpy_awaits *awaits, const vst_task_event *event);
+/* The wait that ended where this call goes on; 0 ns: none did. */
+vst_status vpy_awaits_span(vpy_awaits *awaits, const vst_span *span,
+                           vst_task_wait *wait);
 
 PyObject *vpy_tree_list(const vst_context_row *rows, size_t count,
                         long long min_ns);

@@ -155,6 +155,21 @@ static PyObject *row_of(const vst_context_row *row, long long parent)
         running_of(n->running_ns, n->unknown), (unsigned)n->key);
 }
 
+/* Which rows are long enough. Those around a wait are, too, though it is not
+ * among their time. */
+static void keep_long(const vst_context_row *rows, size_t count,
+                      long long min_ns, bool *kept)
+{
+    for (size_t i = count; i-- != 0;) {
+        kept[i] |= rows[i].node.total_ns >= min_ns;
+        if (kept[i] && rows[i].parent != 0 &&
+            (rows[i].node.key & VPY_IMPORT_MASK) == VPY_KEY_AWAITS)
+            for (uint32_t at = rows[i].parent; at != 0 && !kept[at - 1];
+                 at = rows[at - 1].parent)
+                kept[at - 1] = true;
+    }
+}
+
 /* Parents come first. A call that is too short is left out with all that it
  * called, so that every parent is in the list. */
 PyObject *vpy_tree_list(const vst_context_row *rows, size_t count,
@@ -162,21 +177,25 @@ PyObject *vpy_tree_list(const vst_context_row *rows, size_t count,
 {
     PyObject *list = PyList_New(0);
     long long *places = calloc(count + 1, sizeof *places); /* 1 + index */
+    bool *kept = calloc(count + 1, sizeof *kept);
     long long made = 0;
 
-    if (places == NULL)
+    if (places == NULL || kept == NULL) {
         PyErr_NoMemory();
-    for (size_t i = 0; list != NULL && places != NULL && i < count; i++) {
+        Py_CLEAR(list);
+    } else {
+        keep_long(rows, count, min_ns, kept);
+    }
+    for (size_t i = 0; list != NULL && i < count; i++) {
         uint32_t parent = rows[i].parent;
-        if (rows[i].node.total_ns < min_ns || (parent && !places[parent]))
+        if (!kept[i] || (parent && !places[parent]))
             continue;
         if (!append(list, row_of(&rows[i], parent ? places[parent] - 1 : -1)))
             Py_CLEAR(list);
         places[i + 1] = ++made;
     }
-    if (places == NULL)
-        Py_CLEAR(list);
     free(places);
+    free(kept);
     return list;
 }
 

@@ -25,6 +25,8 @@ typedef struct report {
     vpy_pending pending;
     vpy_pending untimed; /* what has the mark for no time, below what is open */
     vpy_pending folded;  /* as pending, for the tree that folds imports */
+    bool has_awaits;
+    vpy_awaits awaits;
     vpy_waits waits;
     unsigned char *reasons; /* by definition id: a vst_wait_reason */
     vpy_chosen chosen;
@@ -185,6 +187,42 @@ static vst_status add_to_tree(report *r, vst_span *own, int64_t self_ns)
     return vst_contexts_add(r->tree, own, key);
 }
 
+/* A wait of a task, at a depth of the tree. Its time is nobody's: the thread
+ * did something else. */
+static vst_status add_wait(report *r, const vst_span *span, uint32_t depth,
+                           const vst_task_wait *wait)
+{
+    vst_span leaf = {.id = wait->awaiting != 0 && wait->awaiting <= r->max
+                               ? wait->awaiting
+                               : span->id,
+                     .thread = span->thread,
+                     .depth = depth,
+                     .start_ns = span->start_ns,
+                     .end_ns = span->start_ns + wait->ns,
+                     .children_ns = wait->ns};
+
+    return vst_contexts_add(r->tree, &leaf,
+                            (uint32_t)wait->awaits << VPY_IMPORT_BITS |
+                                VPY_KEY_AWAITS);
+}
+
+/* Whether a wait that ended in a call belongs inside of it. */
+static bool is_inside(const report *r, const vst_span *span)
+{
+    return r->marks == NULL || span->flags & VST_SPAN_STEP ||
+           !(r->marks[span->id] &
+             (VPY_MARK_AWAITED | VPY_MARK_LEFT_OUT | VPY_MARK_NO_TIME));
+}
+
+static vst_status on_task(void *ctx, const vst_task_event *event)
+{
+    report *r = ctx;
+
+    return vpy_chosen_has(&r->chosen, event->thread)
+               ? vpy_awaits_event(&r->awaits, event)
+               : VST_OK;
+}
+
 /* The own time of a span in a tree that folds imports: `self_ns` has it where
  * nothing is folded. */
 static bool fold_time(report *r, const vst_span *span, unsigned char mark,
@@ -197,17 +235,14 @@ static bool fold_time(report *r, const vst_span *span, unsigned char mark,
                            self_ns);
 }
 
-static vst_status add_span(void *ctx, const vst_span *span)
+static vst_status add_one(report *r, const vst_span *span)
 {
-    report *r = ctx;
     unsigned char mark = 0;
     vst_span own = *span;
     vst_status status = VST_OK;
     int64_t self_ns, folded_ns;
     bool beside = span->flags & VST_SPAN_ASYNC;
 
-    if (span->id > r->max || !vpy_chosen_has(&r->chosen, span->thread))
-        return VST_OK;
     if (r->marks != NULL)
         mark = r->marks[span->id];
     if (!vpy_pending_end(&r->pending, span, !(mark & VPY_MARK_LEFT_OUT),
@@ -234,6 +269,25 @@ static vst_status add_span(void *ctx, const vst_span *span)
         vpy_collections_add(&r->gc, span);
     if (r->tree != NULL && status == VST_OK)
         status = add_to_tree(r, &own, folded_ns);
+    return status;
+}
+
+static vst_status add_span(void *ctx, const vst_span *span)
+{
+    report *r = ctx;
+    vst_task_wait wait = {.ns = 0};
+    vst_status status = VST_OK;
+
+    if (span->id > r->max || !vpy_chosen_has(&r->chosen, span->thread))
+        return VST_OK;
+    if (r->has_awaits)
+        status = vpy_awaits_span(&r->awaits, span, &wait);
+    if (status == VST_OK && wait.ns > 0 && is_inside(r, span))
+        status = add_wait(r, span, span->depth + 1, &wait);
+    if (status == VST_OK)
+        status = add_one(r, span);
+    if (status == VST_OK && wait.ns > 0 && !is_inside(r, span))
+        status = add_wait(r, span, span->depth, &wait);
     return status;
 }
 
@@ -304,6 +358,7 @@ static void free_report(report *r)
     vst_contexts_destroy(r->tree);
     vpy_sums_free(&r->sums);
     vpy_repeats_free(&r->repeats);
+    vpy_awaits_free(&r->awaits);
     free(r->pending.levels);
     free(r->untimed.levels);
     free(r->folded.levels);
@@ -315,17 +370,37 @@ static void free_report(report *r)
     free(r->spent);
 }
 
+/* Reads the records; without the GIL. */
+static vst_status read_all(report *r, vpy_trace *trace,
+                           const vst_context_row **rows, size_t *count,
+                           vst_error *error)
+{
+    vst_sink sink = {.ctx = r,
+                     .recursion = r->sums.of != NULL,
+                     .no_args = !r->has_gc && !r->has_notable,
+                     .span = add_span,
+                     .leave = leave,
+                     .task = r->has_awaits ? on_task : NULL};
+    vst_status status = vst_trace_replay(trace->handle, VST_WINDOW_ALL,
+                                         trace->tracer, &sink, error);
+
+    end_thread(r);
+    return status == VST_OK && r->tree != NULL
+               ? vst_contexts_finish(r->tree, rows, count)
+               : status;
+}
+
 /* All that was asked for, of all windows. */
 PyObject *vpy_trace_report(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"functions",    "spread",  "tree",
-                            "threads",      "gc",      "marks",
-                            "only_threads", "min_ns",  "progress",
-                            "fold_imports", "notable", NULL};
+    static char *names[] = {
+        "functions", "spread",       "tree",   "threads",  "gc",
+        "marks",     "only_threads", "min_ns", "progress", "fold_imports",
+        "notable",   "awaits",       NULL};
     vpy_trace *self = (vpy_trace *)object;
     PyObject *progress = NULL, *result = NULL, *marks = NULL, *only = NULL;
     int functions = 0, spread = 0, tree = 0, threads = 0, gc = 0, fold = 0;
-    int notable = 0;
+    int notable = 0, awaits = 0;
     long long min_ns = 0;
     report r = {.marks = NULL};
     const vst_context_row *rows = NULL;
@@ -333,10 +408,10 @@ PyObject *vpy_trace_report(PyObject *object, PyObject *args, PyObject *kw)
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pppppSOLOpp:report", names,
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$pppppSOLOppp:report", names,
                                      &functions, &spread, &tree, &threads, &gc,
                                      &marks, &only, &min_ns, &progress, &fold,
-                                     &notable) ||
+                                     &notable, &awaits) ||
         !vpy_trace_is_usable(self) || !vpy_chosen_set(&r.chosen, only))
         return NULL;
     if (marks != NULL && (size_t)PyBytes_GET_SIZE(marks) <=
@@ -346,8 +421,6 @@ PyObject *vpy_trace_report(PyObject *object, PyObject *args, PyObject *kw)
     } else if (!set_up(&r, self, functions, spread, tree)) {
         PyErr_NoMemory();
     } else {
-        vst_sink sink;
-
         r.marks = marks != NULL
                       ? (const unsigned char *)PyBytes_AS_STRING(marks)
                       : NULL;
@@ -355,18 +428,10 @@ PyObject *vpy_trace_report(PyObject *object, PyObject *args, PyObject *kw)
         r.has_gc = gc;
         r.folds_imports = fold && tree;
         r.has_notable = notable;
-        sink = (vst_sink){.ctx = &r,
-                          .recursion = functions,
-                          .no_args = !gc && !notable,
-                          .span = add_span,
-                          .leave = leave};
+        r.has_awaits = awaits && tree;
         vpy_trace_begin(self, progress);
         Py_BEGIN_ALLOW_THREADS
-        status = vst_trace_replay(self->handle, VST_WINDOW_ALL, self->tracer,
-                                  &sink, &error);
-        end_thread(&r);
-        if (status == VST_OK && r.tree != NULL)
-            status = vst_contexts_finish(r.tree, &rows, &count);
+        status = read_all(&r, self, &rows, &count, &error);
         Py_END_ALLOW_THREADS
         vpy_trace_end(self);
         result = status == VST_OK ? build(&r, rows, count, min_ns)

@@ -40,6 +40,12 @@ _FUNCTIONS = {
 }
 
 
+def names_wait(function: Function) -> bool:
+    """Whether what waits in this function is best told by its name."""
+    file = "/".join(function[2].split("/")[-2:])
+    return (file, function[1]) in _FUNCTIONS or file in _FILES
+
+
 def awaits(kind: int, function: Function | None) -> str:
     """`queue`, `sleep` …; function is the innermost that waits."""
     if function is not None:

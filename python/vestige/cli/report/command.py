@@ -271,6 +271,7 @@ class Reading:
             waits=not options.no_waits,
             functions=view in ("flat", "memory"),
             tree=view in ("tree", "findings", "imports", "gc"),
+            awaits=view == "tree",
             notable=view == "findings",
             fold_imports=view in ("findings", "imports") or (text and not options.all),
             min_ns=NONE if view == "gc" else int(options.min * span / SMALLER) if text and view == "tree" else 0,

@@ -4,6 +4,7 @@ adds up; nothing here goes over records. The report after `vestige run` uses it 
 
 from __future__ import annotations
 
+from vestige.reading.awaits import awaits, names_wait
 from vestige.reading.kinds import GC, NATIVE, PYTHON
 from vestige.reading.labels import plain_name, short_name
 from vestige.reading.libraries import FOLLOWS, LIBRARY, OWN, classify
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from vestige._core import Trace
     from vestige.reading.libraries import Function
 
-LEFT_OUT, WAITS, COLLECTS, NO_TIME, STEP = 1, 2, 4, 8, 16  # marks, as Trace.report() takes them
+LEFT_OUT, WAITS, COLLECTS, NO_TIME, STEP, AWAITED = 1, 2, 4, 8, 16, 32  # marks, as Trace.report() takes them
 IMPORT_BITS = 3  # of the last item of a row of the tree: what was imported; above them is the module's code
+IS_WAIT = 7  # in these bits: a task waited; above them is for what kind of object
 
 
 def shown_name(function: Function) -> str:
@@ -74,8 +76,9 @@ class Node:
     """A function, called from one place in the tree."""
 
     # fmt: off
-    __slots__ = ("allocations", "calls", "children", "file", "function", "imports", "kind", "library", "line", "name",
-                 "owner", "running_ns", "self_bytes", "self_ns", "shown", "total_bytes", "total_ns")
+    __slots__ = ("allocations", "awaiting_ns", "calls", "children", "file", "function", "imports", "kind", "library",
+                 "line", "name", "owner", "running_ns", "self_bytes", "self_ns", "shown", "total_bytes", "total_ns",
+                 "waits")
     # fmt: on
 
     def __init__(
@@ -89,7 +92,14 @@ class Node:
         self.library = library
         self.calls = self.self_ns = self.total_ns = self.self_bytes = self.total_bytes = self.allocations = 0
         self.running_ns: int | None = 0
+        self.awaiting_ns = 0  # how long tasks waited, here and below; not among the other times
+        self.waits = 0  # of a leaf that stands for waits: how many
         self.children: dict[str, Node] = {}
+
+    @property
+    def reach_ns(self) -> int:
+        """What it is ranked by: its time, or that of the waits below."""
+        return max(self.total_ns, self.awaiting_ns)
 
     def child(self, function: Function, owner: str, library: str, imports: str = "") -> Node:
         key = imports or shown_name(function)
@@ -99,6 +109,14 @@ class Node:
         if node is None:
             node = self.children[key] = Node(function, owner, library, imports)
         return node
+
+    def wait(self, what: str) -> Node:
+        """The leaf that stands for waits of tasks."""
+        shown = f"[await] {what}"
+        if shown not in self.children:
+            node = self.children[shown] = Node()
+            node.shown = node.function = node.name = shown
+        return self.children[shown]
 
 
 class Thread:
@@ -273,9 +291,22 @@ class Data:
         libraries: list[str],
     ) -> None:
         nodes: list[Node] = []
+        chain: list[int] = []  # the parent of each
         for parent, number, calls, self_ns, total_ns, self_bytes, total_bytes, allocations, running_ns, key in rows:
             function = functions[number] or (NATIVE, "?", "", "", 0)
             above = nodes[parent] if parent >= 0 else self.tree
+            chain.append(parent)
+            if key & IS_WAIT == IS_WAIT:
+                what = function[1] if names_wait(function) else awaits(key >> IMPORT_BITS, function)
+                leaf = above.wait(what)
+                leaf.waits += calls
+                nodes.append(leaf)
+                at = len(nodes) - 1
+                while at >= 0:
+                    nodes[at].awaiting_ns += total_ns
+                    at = chain[at]
+                self.tree.awaiting_ns += total_ns
+                continue
             imports = trace.import_name(key) if key else ""
             whose = key >> IMPORT_BITS or number  # an import is the module's own, or a library's
             node = above.child(function, owners[whose], libraries[whose], imports)
@@ -331,6 +362,8 @@ def _mark(function: Function | None, waits: bool) -> int:
         return COLLECTS
     if kind == PYTHON and name.endswith("_run") and file.endswith("/asyncio/events.py"):
         return STEP
+    if kind == PYTHON and names_wait(function):
+        return AWAITED
     if kind != NATIVE:
         return 0
     return 0 if not waits_for(name) else WAITS if waits else WAITS | NO_TIME

@@ -31,7 +31,7 @@ def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
     whole = span_of([facts])
     data = Data()
     progress = Progress("making the report", rich=False)
-    wanted: dict[str, Any] = {"tree": True, "fold_imports": True}
+    wanted: dict[str, Any] = {"tree": True, "fold_imports": True, "awaits": True}
     try:
         min_ns = int(MIN_SHARE * whole / 64)
         data.add(trace, metadata, min_ns=min_ns, notable=True, progress=progress, **wanted)

@@ -29,12 +29,14 @@ BRANCH = 0.03  # of the time: what part of a library is then worth a line
 FIGURES = 17  # columns of time and share
 NAME_MIN = 24  # columns that a name gets, however deep it is
 LIBRARIES = 3  # names of libraries in a line
+MERGED = ("calls", "self_ns", "total_ns", "self_bytes", "total_bytes", "allocations", "awaiting_ns", "waits")
 
 
 class Line:
     """A line of the tree: a call, and what is folded into it."""
 
     __slots__ = (
+        "awaiting_ns",
         "beside",
         "calls",
         "children",
@@ -52,6 +54,7 @@ class Line:
         self.calls = node.calls
         self.self_ns = node.self_ns
         self.total_ns = node.total_ns
+        self.awaiting_ns = node.awaiting_ns
         self.library = node.owner == LIBRARY
         self.recursive = False
         self.hidden = 0  # frames folded into it
@@ -59,6 +62,10 @@ class Line:
         self.children: list[Line] = []
         # An annotation that is no part of a thread's stack, as those of tasks: many may be open at once.
         self.beside = node.kind == ANNOTATION and not node.self_ns and not node.children and node.total_ns > 0
+
+    @property
+    def reach_ns(self) -> int:
+        return max(self.total_ns, self.awaiting_ns)
 
 
 def fold(root: Node, whole_ns: int, *, libraries: bool = True) -> list[Line]:
@@ -176,7 +183,7 @@ def merge_nodes(into: Node, other: Node) -> None:
     work = [(into, other)]
     while work:
         a, b = work.pop()
-        for name in ("calls", "self_ns", "total_ns", "self_bytes", "total_bytes", "allocations"):
+        for name in MERGED:
             setattr(a, name, getattr(a, name) + getattr(b, name))
         a.running_ns = sum_if_known(a.running_ns, b.running_ns)
         for key, child in b.children.items():
@@ -202,7 +209,7 @@ def _without_plumbing(lines: list[Line]) -> list[Line]:
 def sort(lines: list[Line], by: str = "total") -> None:
     """Siblings by their time, or whatever else a report sorts by."""
     keys: dict[str, Callable[[Line], Any]] = {
-        "total": lambda line: -line.total_ns,
+        "total": lambda line: -line.reach_ns,
         "self": lambda line: -line.self_ns,
         "calls": lambda line: -line.calls,
         "name": lambda line: line.node.shown,
@@ -220,12 +227,12 @@ def sort(lines: list[Line], by: str = "total") -> None:
 def choose(lines: list[Line], count: int, min_ns: float) -> set[int]:
     """The ids of at most so many lines, those of the longest calls; each with its parent."""
     chosen: set[int] = set()
-    waiting = [line for line in lines if line.total_ns >= min_ns]
+    waiting = [line for line in lines if line.reach_ns >= min_ns]
     while waiting and len(chosen) < count:
-        waiting.sort(key=lambda line: line.total_ns)
+        waiting.sort(key=lambda line: line.reach_ns)
         line = waiting.pop()
         chosen.add(id(line))
-        waiting.extend(child for child in line.children if child.total_ns >= min_ns)
+        waiting.extend(child for child in line.children if child.reach_ns >= min_ns)
     return chosen
 
 
@@ -261,8 +268,9 @@ def draw(
     while work:
         line, before, branch = work.pop()
         share = min(line.total_ns / (whole_ns or 1), 1.0)
-        of_whole = "" if line.beside else f"{share:.0%}"
-        numbers = f"{duration(line.total_ns):>8} {of_whole:>5}" + (figures(line) if figures else "")
+        of_whole = "" if line.beside or line.node.waits else f"{share:.0%}"
+        ns = line.awaiting_ns if line.node.waits else line.total_ns
+        numbers = f"{duration(ns):>8} {of_whole:>5}" + (figures(line) if figures else "")
         room = width - cells(numbers) - 2 - cells(before + branch)
         style = "hot" if share >= HOT and not line.library else "dim" if line.library else None
         drawn.append(
@@ -300,10 +308,11 @@ def _label(line: Line, room: int, paint: Paint, style: str | None) -> str:
 def as_rows(root: Node, min_ns: float = 0, *, switches: bool = False) -> list[dict[str, Any]]:
     """The whole tree for programs: parents before their children, nothing folded. `switches`: with running times."""
     rows: list[dict[str, Any]] = []
+    tasks = root.awaiting_ns > 0
     work = [(child, -1, 0) for child in reversed(list(root.children.values()))]
     while work:
         node, parent, depth = work.pop()
-        if node.total_ns < min_ns:
+        if node.reach_ns < min_ns:
             continue
         rows.append(
             {
@@ -316,6 +325,7 @@ def as_rows(root: Node, min_ns: float = 0, *, switches: bool = False) -> list[di
                 "calls": node.calls,
                 "self_ns": node.self_ns,
                 "total_ns": node.total_ns,
+                **({"awaiting_ns": node.awaiting_ns} if tasks else {}),
                 **({"running_ns": node.running_ns} if switches else {}),
                 "self_bytes": node.self_bytes,
                 "total_bytes": node.total_bytes,

@@ -1,0 +1,66 @@
+/* The waits of tasks as leaves of the tree of calls: see report.h. A wait is
+ * counted when it is over, in the step that follows: that calls again the
+ * coroutines that waited, the innermost of them too. */
+#include "read/report.h"
+
+#include <stdlib.h>
+
+struct vpy_open_step {
+    uint32_t task;
+    vst_task_wait wait; /* before it, until the call is met that waited */
+};
+
+void vpy_awaits_free(vpy_awaits *awaits)
+{
+    vst_tasks_destroy(awaits->tasks);
+    free(awaits->open);
+}
+
+vst_status vpy_awaits_event(vpy_awaits *awaits, const vst_task_event *event)
+{
+    vst_status status = VST_OK;
+
+    if (awaits->tasks == NULL)
+        status = vst_tasks_create(&awaits->tasks);
+    if (status == VST_OK)
+        status = vst_tasks_event(awaits->tasks, event);
+    if (status != VST_OK || event->what != VST_TASK_STEP || event->goes_on)
+        return status;
+    if (awaits->count == awaits->capacity) {
+        size_t capacity = awaits->capacity != 0 ? 2 * awaits->capacity : 16;
+        struct vpy_open_step *grown =
+            realloc(awaits->open, capacity * sizeof *grown);
+        if (grown == NULL)
+            return VST_E_NOMEM;
+        awaits->open = grown;
+        awaits->capacity = capacity;
+    }
+    awaits->open[awaits->count++] =
+        (struct vpy_open_step){event->task, vst_tasks_wait(awaits->tasks)};
+    return VST_OK;
+}
+
+vst_status vpy_awaits_span(vpy_awaits *awaits, const vst_span *span,
+                           vst_task_wait *wait)
+{
+    bool is_step = span->flags & VST_SPAN_STEP;
+    size_t at = awaits->count;
+    struct vpy_open_step *step;
+
+    *wait = (vst_task_wait){.ns = 0};
+    if (span->task == 0)
+        return VST_OK;
+    while (at != 0 && awaits->open[at - 1].task != span->task)
+        at--;
+    if (at != 0) {
+        step = &awaits->open[at - 1];
+        if (is_step || span->id == step->wait.awaiting) {
+            *wait = step->wait;
+            step->wait.ns = 0;
+        }
+        /* One that goes on after its stack was switched away has not ended. */
+        if (is_step && !(span->flags & VST_SPAN_SUSPENDED))
+            awaits->count = at - 1;
+    }
+    return awaits->tasks != NULL ? vst_tasks_span(awaits->tasks, span) : VST_OK;
+}

@@ -1,0 +1,128 @@
+"""Waits of tasks in the tree of calls: below the coroutine that awaited, and in no other time."""
+
+import json
+from collections import Counter
+
+import pytest
+
+import scheduled
+from in_process import vestige
+from traces import record
+from vestige import Trace
+from vestige.cli.report.data import Data
+
+pytestmark = pytest.mark.any_python
+IS_WAIT = 7
+PROGRAM = """\
+import asyncio
+
+
+async def rests():
+    await asyncio.sleep(0.03)
+
+
+async def takes(future):
+    await future
+
+
+async def inner(future):
+    await rests()
+    task = asyncio.create_task(gives(future))
+    await takes(future)
+    return task
+
+
+async def gives(future):
+    await asyncio.sleep(0.03)
+    future.set_result(None)
+
+
+async def main():
+    future = asyncio.get_running_loop().create_future()
+    task = await inner(future)
+    await task  # has ended
+
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def random_program(tmp_path_factory):
+    path = tmp_path_factory.mktemp("awaits") / "t.vst"
+    record(path, lambda: [scheduled.run(scheduled.program(seed)) for seed in range(3)])
+    return Trace(str(path))
+
+
+def test_leaves_have_all_waits_and_change_no_other_row(random_program):
+    plain = random_program.report(tree=True)["tree"]
+    rows = random_program.report(tree=True, awaits=True)["tree"]
+    waits = [row for row in rows if row[-1] & IS_WAIT == IS_WAIT]
+    assert len(waits) > 5
+    others = [row[1:] for row in rows if row[-1] & IS_WAIT != IS_WAIT]
+    assert sorted(others, key=repr) == sorted((row[1:] for row in plain), key=repr)
+    found, wanted = Counter(), Counter()
+    for _, function, count, self_ns, total_ns, *_, key in waits:
+        assert self_ns == 0
+        found[function, key >> 3] += total_ns
+        found[function, key >> 3, "count"] += count
+    for own, kind, function, count, ns in random_program.tasks()["awaits"]:
+        wanted[function or own, kind] += ns
+        wanted[function or own, kind, "count"] += count
+    assert +found == +wanted
+
+
+def test_sums_of_the_report_stay_the_same(random_program):
+    plain, told = Data(), Data()
+    plain.add(random_program, {}, tree=True, fold_imports=True)
+    told.add(random_program, {}, tree=True, fold_imports=True, awaits=True)
+    assert told.threads_ns == plain.threads_ns
+    assert told.tree.total_ns == plain.tree.total_ns
+    assert told.tree.awaiting_ns == sum(row[-1] for row in random_program.tasks()["awaits"]) > 0
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    from conftest import Workplace
+
+    workplace = Workplace(tmp_path_factory.mktemp("tree"))
+    workplace.write("app.py", PROGRAM)
+    ran = workplace.vestige("run", "-o", "t.vst", "app.py")
+    assert ran.returncode == 0
+    workplace.closing = ran.stderr
+    return workplace
+
+
+def tree_of(place):
+    ran = vestige("report", str(place.path / "t.vst"), "--tree", "--all", "--format", "json")
+    return json.loads(ran.out)["tree"]
+
+
+def test_a_wait_is_below_the_coroutine_that_awaited(place):
+    rows = tree_of(place)
+    names = {row["id"]: row["function"].rpartition(": ")[2] for row in rows}
+    found = {
+        (names[row["parent"]], row["function"]): row["awaiting_ns"]
+        for row in rows
+        if row["function"].startswith("[await]")
+    }
+    assert set(found) == {("rests", "[await] sleep"), ("takes", "[await] future"), ("gives", "[await] sleep")}
+    assert found["rests", "[await] sleep"] >= 29_000_000
+    leaf = next(row for row in rows if row["function"] == "[await] sleep")
+    assert (leaf["calls"], leaf["self_ns"], leaf["total_ns"]) == (0, 0, 0)
+    around = next(row for row in rows if row["function"].endswith(": main"))
+    assert around["awaiting_ns"] >= found["rests", "[await] sleep"] + found["takes", "[await] future"]
+
+
+def test_both_trees_show_waits_without_a_share(place):
+    told = vestige("report", str(place.path / "t.vst"), "--tree").out
+    for text in (told, place.closing):
+        lines = [line for line in text.splitlines() if "[await] sleep" in line]
+        assert len(lines) == 2 and not any("%" in line for line in lines), text
+        assert any(": rests" in line for line in text.splitlines())
+
+
+def test_a_tree_without_tasks_says_nothing_of_waits(tmp_path):
+    path = record(tmp_path / "t.vst", lambda: sorted(range(10)))
+    rows = json.loads(vestige("report", str(path), "--tree", "--format", "json").out)["tree"]
+    assert rows and not any("awaiting_ns" in row for row in rows)
