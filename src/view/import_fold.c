@@ -186,27 +186,32 @@ static vst_status keep_open(vst__import_fold *fold, vst__open *open,
     return VST_OK;
 }
 
-vst_status vst__import_fold_batch(vst__walk *walk)
+/* Enters what is open. Whether none of it is of an import. */
+static bool enter_open(vst__import_fold *fold, const vst__open *open,
+                       size_t count)
 {
-    vst__import_fold *fold = &walk->fold;
-    size_t count, kept = 0, deepest = 0;
-    vst__open *open = vst__walk_all_open(walk, &count);
-    vst_status status;
+    bool is_plain = true;
 
-    if (open == NULL)
-        return VST_E_NOMEM;
-    if (walk->finished)
-        count = 0;
-    for (size_t i = 0; i < walk->span_count; i++)
-        if (walk->spans[i].depth > deepest)
-            deepest = walk->spans[i].depth;
-    status = make_room(fold, (deepest > count ? deepest : count) + 1,
-                       count + walk->span_count);
-    if (status != VST_OK)
-        return status;
     fold->level_count = 0;
     for (size_t i = 0; i < count; i++)
-        enter(fold, i, open[i].id, open[i].start_ns, i);
+        is_plain &= enter(fold, i, open[i].id, open[i].start_ns, i)->part ==
+                    VST_PART_NONE;
+    return is_plain;
+}
+
+/* Outside of an import these are as any other call. */
+static bool is_harmless(const vst__import_fold *fold, vst_id id)
+{
+    unsigned of = vst__imports_class(fold->imports, id);
+
+    return of == VST_CLASS_OTHER || of == VST_CLASS_NATIVE ||
+           of == VST_CLASS_MODULE_CODE;
+}
+
+static void fold_spans(vst__import_fold *fold, vst__walk *walk, size_t count)
+{
+    size_t kept = 0;
+
     for (size_t i = walk->span_count; i-- != 0;) {
         vst__walk_span *span = &walk->spans[i];
         const vst__folded_level *level;
@@ -225,5 +230,32 @@ vst_status vst__import_fold_batch(vst__walk *walk)
         walk->spans[kept++] = walk->spans[i];
     }
     walk->span_count = kept;
+}
+
+vst_status vst__import_fold_batch(vst__walk *walk)
+{
+    vst__import_fold *fold = &walk->fold;
+    size_t count, deepest = 0;
+    vst__open *open = vst__walk_all_open(walk, &count);
+    bool is_plain = true;
+    vst_status status;
+
+    if (open == NULL)
+        return VST_E_NOMEM;
+    if (walk->finished)
+        count = 0;
+    for (size_t i = 0; i < walk->span_count; i++) {
+        if (walk->spans[i].depth > deepest)
+            deepest = walk->spans[i].depth;
+        is_plain &= is_harmless(fold, walk->spans[i].id);
+    }
+    status = make_room(fold, (deepest > count ? deepest : count) + 1,
+                       count + walk->span_count);
+    if (status != VST_OK)
+        return status;
+    /* Most batches have nothing to fold. */
+    is_plain &= enter_open(fold, open, count);
+    if (!is_plain)
+        fold_spans(fold, walk, count);
     return keep_open(fold, open, count);
 }

@@ -312,3 +312,13 @@ def test_help_shows_what_there_is():
     assert done.returncode == 0
     for option in ("--port N", "--no-browser", "--html OUT", "--no-index", "--index FOLDER", "--no-children"):
         assert option in done.stdout
+
+
+def test_imports_are_folded_unless_all_frames_are_asked_for(path, monkeypatch):
+    shown = []
+    monkeypatch.setattr("vestige.cli.view.serve", lambda traces, port, browser: shown.append(traces.fold_imports))
+    for words in ([], ["--all"], ["--fold-imports"]):
+        assert view.main([str(path), "--no-index", *words]) == 0
+    assert shown == [True, False, True]
+    with pytest.raises(Failure, match="--fold-imports and --all contradict each other"):
+        view.main([str(path), "--all", "--fold-imports"])

@@ -503,11 +503,12 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def test_one_file_shows_the_same(browser, server, place):
+def test_one_file_shows_the_same_as_a_server_of_all_frames(browser, place):
     assert place.vestige("view", "t.vst", "--html", "t.html").returncode == 0
     whole = (place.path / "t.html").read_text()
     assert not re.search(r'(src|href)\s*=\s*"(?!data:)', whole) and "default-src 'none'" in whole
     told = []
+    server = Served(place.path, "t.vst", "--all", "--no-index")
     for url in (server.url, (place.path / "t.html").as_uri()):
         page = browser.open(url)
         page.set_size(1366, 768)
@@ -525,6 +526,7 @@ def test_one_file_shows_the_same(browser, server, place):
         told.append((details, table, text(page, "#matches"), curve))
         assert page.errors() == []
         page.close()
+    server.stop()
     assert told[0] == told[1]
     assert told[0][2].startswith("6") and told[0][3] == [["queue", 2, 5]] * 2
 
@@ -534,9 +536,9 @@ def test_a_button_folds_imports(browser, server, place):
     page.wait(READY)
     pressed = "document.getElementById('imports')?.getAttribute('aria-pressed')"
     drawn = "vestige.names.functions.some(one => one.name === 'import signal')"
-    assert page.eval(pressed) == "false" and page.eval(drawn)  # there is a name for it, whether or not it is drawn
+    assert page.eval(pressed) == "true" and page.eval(drawn)  # there is a name for it, whether or not it is drawn
     rows = page.eval("vestige.info.traces[0].threads[0].spans")
-    for state, compare in (("true", int.__lt__), ("false", int.__eq__)):
+    for state, compare in (("false", int.__gt__), ("true", int.__eq__)):
         page.eval("document.getElementById('imports').click()")
         page.wait(f"{READY} && {pressed} === '{state}'")
         settle(page)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from argparse import SUPPRESS
 from threading import Thread
 
 from vestige._core import TraceError
@@ -45,9 +46,8 @@ def main(argv: list[str]) -> int:
     )
     add_files(parser)
     parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
-    parser.add_argument(
-        "--fold-imports", action="store_true", help="a span for each import, without the import system's frames"
-    )
+    parser.add_argument("--all", action="store_true", help="with the frames of the import system")
+    parser.add_argument("--fold-imports", action="store_true", help=SUPPRESS)  # which is the default now
     parser.add_argument("--port", metavar="N", type=int, default=0, help="default: one that is free")
     parser.add_argument("--no-browser", action="store_true", help="print the address, and let the user open it")
     parser.add_argument("--html", metavar="OUT", help="write one page that needs no server; for smaller traces")
@@ -69,13 +69,14 @@ def main(argv: list[str]) -> int:
         raise Failure(f"{options.html}: already exists; --force overwrites it", code=2)
     if options.fold_imports and options.html is not None:
         raise Failure("--fold-imports is for the viewer; the page that --html writes has every frame", code=2)
+    if options.fold_imports and options.all:
+        raise Failure("--fold-imports and --all contradict each other", code=2)
     if options.source and options.html is None:
         raise Failure("--source is about the page that --html writes; the viewer shows source anyway", code=2)
     inputs = find_traces(options.files, children=not options.no_children)
     keep = not options.no_index and options.html is None
-    traces = open_traces(
-        inputs, keep=keep, folder=options.index, align=options.align, fold_imports=options.fold_imports
-    )
+    fold = options.html is None and not options.all
+    traces = open_traces(inputs, keep=keep, folder=options.index, align=options.align, fold_imports=fold)
     if options.html is not None:
         write_page(inputs, traces, options.html, every_source=options.source)
         return int(inputs.failed)

@@ -2,7 +2,7 @@
 // copied downwards; that, and not calls of fillRect, is what makes 20,000 rectangles cheap. Labels follow as text.
 
 import { cutTo, differsAtEnd } from "./names.js";
-import { awaitText } from "./lanes.js";
+import { MANY_WAIT, awaitText } from "./lanes.js";
 import { ROW, foldedRow, foldedRows, numberOf } from "./timeline.js";
 import { mix } from "./theme.js";
 import { AWAITS, RAISED, awaitsOf } from "./window_data.js";
@@ -220,7 +220,8 @@ export class Painter {
       if (!one && !awaits) continue;
       const name = awaits ? awaitText(awaitsOf(word), id === own ? null : one?.name, runs) : runs > 1 ? `${runs >= 65535 ? "65 535+" : runs} × ${one.name}` : one.name;
       const room = x1 - x0 - 2 * pad, whole = this.shorten(name, room);
-      const shown = awaits && one && id !== own && whole !== name ? this.shorten(one.name, room) : whole;
+      const brief = awaitsOf(word) === MANY_WAIT ? String(runs) : id !== own && one ? one.name : "";
+      const shown = awaits && whole !== name ? this.shorten(brief, room) : whole;
       if (!shown) continue;
       context.fillStyle = table.faded[id] === 1 ? faint : table.faded[id] === 2 ? matchText : text;
       context.fillText(shown, x0 + pad, y + (ROW / 2) * ratio);
