@@ -195,7 +195,7 @@ vst_status vst_task_lanes_draw(const vst_task_lanes *lanes, int64_t from_ns,
     vst__picture picture;
     vst_status status = VST_OK;
 
-    if (from_ns >= to_ns || to_ns - (uint64_t)from_ns > INT64_MAX)
+    if (from_ns >= to_ns || (uint64_t)to_ns - (uint64_t)from_ns > INT64_MAX)
         return VST_E_ARGUMENT;
     vst__picture_init(&picture, from_ns, to_ns, pixels);
     for (size_t i = 0; status == VST_OK && i < count; i++) {

@@ -558,3 +558,15 @@ def test_a_report_without_tasks_says_so(tmp_path):
     assert said.code == 2
     assert "--blocked: not a time: 'long'" in said.err
     assert vestige("report", path, "--blocked", "1ms").code == 2
+
+
+def test_perfettos_files_name_categories_of_tasks_only_where_there_are_tasks(tmp_path):
+    async def main():
+        await asyncio.sleep(0)
+
+    for work, known in ((lambda: asyncio.run(main()), True), (lambda: sorted(range(9)), False)):
+        path = tmp_path / f"{known}.pftrace"
+        Trace(str(record(tmp_path / f"{known}.vst", work))).export(str(path), format="perfetto")
+        written = path.read_bytes()
+        assert b"python_function" in written
+        assert [b"\x12\x04task" in written, b"\x12\x05await" in written] == [known, known]

@@ -85,7 +85,7 @@ typedef enum vst__pf_category {
     VST_PF_MEMORY,
     VST_PF_FWDBWD,
     VST_PF_STARTS,
-    VST_PF_TASK,
+    VST_PF_TASK, /* from here on: only on the sequence beside the others */
     VST_PF_AWAIT,
     VST_PF_CATEGORIES
 } vst__pf_category;
@@ -100,6 +100,7 @@ typedef struct vst__pf_sequence {
     bool begun;
     int64_t last_ns;
     vst__pf_set names, keys; /* numbers of those that were sent */
+    bool has_task_categories;
 } vst__pf_sequence;
 
 /* What is known of a definition. */

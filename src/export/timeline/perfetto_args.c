@@ -60,6 +60,7 @@ void vst__pf_forget_sequences(vst__perfetto *self, size_t count)
         if (!sequence->begun)
             continue;
         sequence->begun = false;
+        sequence->has_task_categories = false;
         empty(&sequence->names);
         empty(&sequence->keys);
     }
@@ -77,8 +78,7 @@ static void put_clock(vst__proto *packet, uint64_t id, int64_t ns,
     vst__proto_close(packet, clock);
 }
 
-/* Only spans are on the sequences of a depth. */
-static void put_categories(vst__proto *packet, bool all)
+static void put_categories(vst__proto *packet, uint32_t first, uint32_t last)
 {
     static const char *const names[VST_PF_CATEGORIES] = {
         [VST_PF_PYTHON] = "python_function",
@@ -93,17 +93,14 @@ static void put_categories(vst__proto *packet, bool all)
         [VST_PF_TASK] = "task",
         [VST_PF_AWAIT] = "await",
     };
-    size_t interned = vst__proto_open(packet, VST_PF_PACKET_INTERNED_DATA);
 
-    for (uint32_t i = 1;
-         i <= (all ? VST_PF_CATEGORIES - 1u : VST_PF_ANNOTATION); i++) {
+    for (uint32_t i = first; i <= last; i++) {
         size_t one = vst__proto_open(packet, VST_PF_INTERNED_CATEGORIES);
 
         vst__proto_u64(packet, VST_PF_INTERNED_IID, i);
         vst__proto_text(packet, VST_PF_INTERNED_NAME, names[i]);
         vst__proto_close(packet, one);
     }
-    vst__proto_close(packet, interned);
 }
 
 /* Every sequence has a clock of its own, which counts from packet to packet and
@@ -131,7 +128,12 @@ vst_status vst__pf_begin_sequence(vst__perfetto *self, uint32_t number,
         vst__proto_close(packet, defaults);
     }
     vst__proto_close(packet, message);
-    put_categories(packet, number == VST_PERFETTO_BESIDE);
+    message = vst__proto_open(packet, VST_PF_PACKET_INTERNED_DATA);
+    /* Only spans are on the sequences of a depth. */
+    put_categories(packet, VST_PF_PYTHON,
+                   number == VST_PERFETTO_BESIDE ? VST_PF_STARTS
+                                                 : VST_PF_ANNOTATION);
+    vst__proto_close(packet, message);
     self->sequences[number].begun = true;
     self->sequences[number].last_ns = base_ns;
     return vst__proto_write(packet, VST_PF_PACKET, self->timeline.output);
@@ -142,6 +144,13 @@ vst_status vst__pf_begin_sequence(vst__perfetto *self, uint32_t number,
 void vst__pf_open_event(vst__perfetto *self, vst__pf_type type,
                         vst__pf_category category)
 {
+    vst__pf_sequence *beside = &self->sequences[VST_PERFETTO_BESIDE];
+
+    /* Those of tasks are sent when there are tasks. */
+    if (category >= VST_PF_TASK && !beside->has_task_categories) {
+        put_categories(&self->interned, VST_PF_TASK, VST_PF_AWAIT);
+        beside->has_task_categories = true;
+    }
     vst__proto_clear(&self->event);
     vst__proto_u64(&self->event, VST_PF_EVENT_TYPE, type);
     if (type != VST_PF_END && type != VST_PF_COUNTER)

@@ -20,8 +20,6 @@ static vst__pf_category category_of(const char *arrow)
     return strcmp(arrow, "task") == 0 ? VST_PF_TASK : VST_PF_FWDBWD;
 }
 
-/* An end of an arrow is an event in the old form, which binds to the span that
- * is open at its time: the spans are in the file already. */
 /* On a track that is no thread's the old form has no effect: there an arrow
  * goes from one mark to another. */
 static void draw_mark(vst__perfetto *self, const vst__arrow_end *end)
@@ -37,6 +35,8 @@ static void draw_mark(vst__perfetto *self, const vst__arrow_end *end)
     note(self, vst__pf_write_event(self, VST_PERFETTO_BESIDE, end->time_ns));
 }
 
+/* An end of an arrow is an event in the old form, which binds to the span that
+ * is open at its time: the spans are in the file already. */
 static void draw_end(vst__timeline *timeline, const vst__arrow_end *end)
 {
     enum { PHASE = 2, UNSCOPED_ID = 6, BIND_TO_ENCLOSING = 12 };
