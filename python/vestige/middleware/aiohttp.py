@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def aiohttp_middleware(**options: Any) -> Callable[..., Any]:
     """`web.Application(middlewares=[aiohttp_middleware()])`: each request becomes a span `GET /orders/{id}` with its
     status. The arguments are those of ASGIMiddleware, without `app`."""
-    shared = Middleware(**options)
+    shared = Middleware(None, **options)
 
     async def vestige_middleware(request: Any, handler: Callable[..., Any]) -> Any:
         query = request.query_string

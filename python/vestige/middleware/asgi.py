@@ -14,8 +14,6 @@ from .routes import asgi_route
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import timedelta
-    from os import PathLike
     from typing import Any
 
     from .requests import Request
@@ -37,22 +35,6 @@ class ASGIMiddleware(Middleware):
     Messages are passed on as they are: only the response to a request for its own trace has one header more,
     X-Vestige-Trace.
     """
-
-    def __init__(
-        self,
-        app: Callable[..., Any],
-        *,
-        route: Callable[[dict[str, Any]], str | None] | None = None,
-        secret: str | None = None,
-        folder: str | PathLike[str] = "vestige-traces",
-        every: str | float | timedelta = "10s",
-        max_traces: int = 100,
-        max_size: str | int = "256M",
-    ) -> None:
-        super().__init__(
-            route=route, secret=secret, folder=folder, every=every, max_traces=max_traces, max_size=max_size
-        )
-        self.app = app
 
     async def __call__(self, scope: dict[str, Any], receive: Callable[..., Any], send: Callable[..., Any]) -> None:
         query = scope.get("query_string", b"")

@@ -28,6 +28,7 @@ NAMES_MAX = 1000  # of spans. A trace keeps every name, so clients must not be a
 class Middleware:
     """The options, and what is remembered from one request to the next.
 
+    app           the application that answers, which the classes for WSGI and ASGI call
     route         a function of the request (WSGI's environ, ASGI's scope, aiohttp's Request) that gives its route, such
                   as `/orders/{id}`, or None. Default: the framework's router is asked, if it is one that is known
     secret        allows traces of single requests: `?vestige=1` in the URL and this text in the header
@@ -40,6 +41,7 @@ class Middleware:
 
     def __init__(
         self,
+        app: Any,
         *,
         route: Callable[[Any], str | None] | None = None,
         secret: str | None = None,
@@ -50,6 +52,7 @@ class Middleware:
     ) -> None:
         if route is not None and not callable(route):
             raise TypeError(f"route must be a function, not {type(route).__name__}")
+        self.app = app
         self._route = route
         self._names: dict[tuple[str, str | None], str] = {}
         self._demand = None if secret is None else Demand(secret, folder, every, max_traces, max_size)

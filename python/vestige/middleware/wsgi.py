@@ -17,8 +17,6 @@ from .routes import wsgi_route
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from datetime import timedelta
-    from os import PathLike
     from typing import Any
 
 
@@ -28,22 +26,6 @@ class WSGIMiddleware(Middleware):
     The arguments are those of ASGIMiddleware. The application gets what the server gave, and the server what the
     application gave: only the response to a request for its own trace has one header more, X-Vestige-Trace.
     """
-
-    def __init__(
-        self,
-        app: Callable[..., Any],
-        *,
-        route: Callable[[dict[str, Any]], str | None] | None = None,
-        secret: str | None = None,
-        folder: str | PathLike[str] = "vestige-traces",
-        every: str | float | timedelta = "10s",
-        max_traces: int = 100,
-        max_size: str | int = "256M",
-    ) -> None:
-        super().__init__(
-            route=route, secret=secret, folder=folder, every=every, max_traces=max_traces, max_size=max_size
-        )
-        self.app = app
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         query = environ.get("QUERY_STRING", "")
