@@ -156,24 +156,6 @@ static vst_status end_await(vst_tasks *tasks, task *t, int64_t time_ns)
 /* ---- who ends a wait ------------------------------------------------------
  */
 
-static vst_status begin_waiting(vst_tasks *tasks, task *t,
-                                const vst_task_event *event)
-{
-    uint64_t *first;
-
-    t->object = event->awaited != 0 ? NUMBER | event->awaited : event->address;
-    t->waker = (vst_task_waker){.is_known = false};
-    t->next = 0;
-    if (t->object == 0)
-        return VST_OK;
-    first = vst__map64_put(&tasks->waiting, t->object);
-    if (first == NULL)
-        return VST_E_NOMEM;
-    t->next = (size_t)*first;
-    *first = 1 + (size_t)(t - tasks->tasks);
-    return VST_OK;
-}
-
 /* Takes a task that goes on off the list of its object. */
 static void end_waiting(vst_tasks *tasks, task *t)
 {
@@ -195,6 +177,25 @@ static void end_waiting(vst_tasks *tasks, task *t)
         vst__map64_remove(&tasks->waiting, t->object);
     t->object = 0;
     t->next = 0;
+}
+
+static vst_status begin_waiting(vst_tasks *tasks, task *t,
+                                const vst_task_event *event)
+{
+    uint64_t *first;
+
+    end_waiting(tasks, t); /* a damaged trace may say twice that it waits */
+    t->object = event->awaited != 0 ? NUMBER | event->awaited : event->address;
+    t->waker = (vst_task_waker){.is_known = false};
+    t->next = 0;
+    if (t->object == 0)
+        return VST_OK;
+    first = vst__map64_put(&tasks->waiting, t->object);
+    if (first == NULL)
+        return VST_E_NOMEM;
+    t->next = (size_t)*first;
+    *first = 1 + (size_t)(t - tasks->tasks);
+    return VST_OK;
 }
 
 /* All that wait for the object go on. The first to wake them counts. */

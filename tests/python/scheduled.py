@@ -22,16 +22,10 @@ class Selector(selectors.SelectSelector):
         return super().select(0)
 
 
-class Loop(asyncio.SelectorEventLoop):
-    def __init__(self):
-        self.now = 0.0
-        self.steps = []  # [task, what it waits for afterwards]
-        selector = Selector()
-        selector.loop = self
-        super().__init__(selector)
+class Noting:
+    """For an event loop: notes the steps of tasks."""
 
-    def time(self):
-        return self.now
+    steps = None  # [task, what it waits for afterwards]
 
     def call_soon(self, callback, *args, context=None):
         task = getattr(callback, "__self__", None)
@@ -47,6 +41,17 @@ class Loop(asyncio.SelectorEventLoop):
         return super().call_soon(step, *args, context=context)
 
 
+class Loop(Noting, asyncio.SelectorEventLoop):
+    def __init__(self):
+        self.now = 0.0
+        selector = Selector()
+        selector.loop = self
+        super().__init__(selector)
+
+    def time(self):
+        return self.now
+
+
 def awaited_by(task):
     waiter = task._fut_waiter
     if task.done():
@@ -58,9 +63,10 @@ def awaited_by(task):
     return TASK if hasattr(waiter, "_fut_waiter") else FUTURE
 
 
-def run(main):
+def run(main, loop=None):
     """Runs it to its end: the names of the tasks as they ran, with what each waited for after the step."""
-    loop = Loop()
+    loop = loop or Loop()
+    loop.steps = []
     asyncio.set_event_loop(loop)
     try:
         loop.run_until_complete(main)
@@ -78,8 +84,9 @@ KINDS = ("turn", "sleep", "get", "put", "lock", "child", "gather", "forget", "ne
 class World:
     """What the tasks of one program share."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, second):
         self.random = random.Random(seed)
+        self.second = second
         self.queue = asyncio.Queue(2)
         self.lock = asyncio.Lock()
         self.children = []
@@ -111,16 +118,16 @@ async def act(world, kind, depth):
     if kind == "turn":
         await asyncio.sleep(0)
     elif kind == "sleep":
-        await asyncio.sleep(world.random.randint(1, 5))
+        await asyncio.sleep(world.random.randint(1, 5) * world.second)
     elif kind in ("get", "put"):
         used = world.queue.get() if kind == "get" else world.queue.put(1)
         try:
-            await asyncio.wait_for(used, 3)
+            await asyncio.wait_for(used, 3 * world.second)
         except asyncio.TimeoutError:
             pass
     elif kind == "lock":
         async with world.lock:
-            await asyncio.sleep(1)
+            await asyncio.sleep(world.second)
     elif kind == "child":
         child = world.start(depth - 1)
         await asyncio.wait([child])
@@ -135,7 +142,7 @@ async def act(world, kind, depth):
         try:
             await nested(world, ["sleep"], 3)
         except asyncio.CancelledError:
-            await asyncio.sleep(2)
+            await asyncio.sleep(2 * world.second)
             raise
     elif kind == "cancel" and world.children:
         world.random.choice(world.children).cancel()
@@ -143,8 +150,9 @@ async def act(world, kind, depth):
         raise ValueError(kind)
 
 
-async def program(seed):
-    world = World(seed)
+async def program(seed, second=1):
+    """`second`: how long that is, in a loop where time passes."""
+    world = World(seed, second)
     first = [world.start(3) for _ in range(4)]
     done = await asyncio.gather(*first, return_exceptions=True)
     while world.children:

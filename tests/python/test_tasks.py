@@ -10,60 +10,23 @@ from pathlib import Path
 
 import pytest
 
+import handmade
 import scheduled
 from in_process import vestige
 from scheduled import ENDED, FUTURE, GATHER, NOTHING, TASK
+from task_steps import GOES_ON, Read
 from traces import record
 from vestige import Trace, profile
 
-GOES_ON = -2  # a step has several calls, and this is not the last
 ENGINES = ("turbo", "safe")
 NO_WAKER, BY_CALLBACK = -1, 0
+ESCAPE_TASK = 23
 
 
 @pytest.fixture(params=ENGINES)
 def engine(request, monkeypatch):
     monkeypatch.setenv("VESTIGE_ENGINE", request.param)
     return request.param
-
-
-class Read:
-    """Steps, in order of time, with names in place of numbers."""
-
-    def __init__(self, path, **options):
-        trace = Trace(str(path))
-        self.functions = trace.functions()
-        self.read = trace.tasks(steps=True, **options)
-        self.tasks = {task[0]: task for task in self.read["tasks"]}
-        self.steps = sorted(self.read["steps"], key=lambda step: step[2])
-
-    def name(self, number):
-        return self.tasks[number][3]
-
-    def function(self, number):
-        return self.functions[number][1] if number else None
-
-    def order(self):
-        """[(name, what it waits for afterwards)]"""
-        found, going_on = [], None
-        for task, _, _, _, awaits, *_ in self.steps:
-            if going_on == task:
-                found.pop()
-            found.append((self.name(task), awaits))
-            going_on = task if awaits == GOES_ON else None
-        return found
-
-    def named(self, name):
-        (task,) = [task for task in self.read["tasks"] if task[3] == name]
-        return task
-
-    def steps_of(self, name):
-        return [step for step in self.steps if self.name(step[0]) == name]
-
-    def wakers_of(self, name):
-        """Of its steps: the task that woke it, and the function."""
-        by = [(step[6], step[7]) for step in self.steps_of(name)]
-        return [(self.name(task) if task > 0 else task, self.function(function)) for task, function in by]
 
 
 def read(tmp_path, work, **options):
@@ -570,3 +533,19 @@ def test_perfettos_files_name_categories_of_tasks_only_where_there_are_tasks(tmp
         written = path.read_bytes()
         assert b"python_function" in written
         assert [b"\x12\x04task" in written, b"\x12\x05await" in written] == [known, known]
+
+
+def test_a_damaged_trace_in_which_a_task_waits_twice_is_read(tmp_path):
+    def told(what, *words, task=1):
+        return handmade.escape(ESCAPE_TASK, what | task << 8, *words)
+
+    step, awaits, wakes = 1, 3, 5
+    path = tmp_path / "made.vst"
+    wait = told(awaits, FUTURE, 0xABC0, 0)
+    wake, begins = told(wakes, 0xABC0, task=0), (handmade.enter(1), *told(step))
+    words = (*begins, *wait, *wait, handmade.leave(1), *wake, *begins, handmade.leave(1))
+    entries = handmade.definitions(handmade.thread(), handmade.define(1, "waits"))
+    path.write_bytes(handmade.trace(entries, handmade.records(*words)))
+    read = Trace(str(path)).tasks(steps=True)
+    assert [task[6] for task in read["tasks"]] == [1] and len(read["steps"]) == 2
+    assert read["steps"][1][6] == BY_CALLBACK
