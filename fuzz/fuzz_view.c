@@ -114,7 +114,7 @@ static void ask_lanes(vst_trace *trace, const vst_view_range *range)
     void *bytes;
     size_t size;
 
-    MUST(vst_task_lanes_create(trace, &lanes, NULL) == VST_OK);
+    MUST(vst_task_lanes_create(trace, NULL, &lanes, NULL) == VST_OK);
     for (uint32_t i = 0; i < LANES; i++) {
         int64_t middle_ns = range->from_ns / 2 + range->to_ns / 2;
 

@@ -3,7 +3,8 @@
  * ask at once.
  *
  * Lanes have numbers. The first vst_task_lanes_group_count are groups: all
- * tasks of a coroutine function on a thread. Behind them each task has one,
+ * tasks of a coroutine function on a thread, or where that is a wrapper, those
+ * of them that have the same name. Behind them each task has one,
  * those of a group one after the other, in the order in which they began. */
 #ifndef VESTIGE_TASK_LANES_H
 #define VESTIGE_TASK_LANES_H
@@ -21,8 +22,10 @@ enum { VST_TASK_LANES_STEPS_MAX = 8000000 };
 
 typedef struct vst_task_lanes vst_task_lanes;
 
-/* The trace may be closed afterwards. */
+/* Wrappers are coroutine functions that run others. The trace may be closed
+ * afterwards. */
 VST_API vst_status vst_task_lanes_create(vst_trace *trace,
+                                         const vst_view_ids *wrappers,
                                          vst_task_lanes **lanes,
                                          vst_error *error);
 VST_API void vst_task_lanes_destroy(vst_task_lanes *lanes);

@@ -19,10 +19,10 @@ class States:
 class TaskLanes:
     """The tasks of a trace as lanes of a picture, kept in memory (<vestige/task_lanes.h>). Any thread may ask."""
 
-    def __init__(self, trace: Trace, *, progress: Progress | None = None) -> None: ...
+    def __init__(self, trace: Trace, *, wrappers: Sequence[int] = (), progress: Progress | None = None) -> None: ...
     def groups(self) -> list[tuple[int, int, int, int, int, int, int, int, int]]:
         """thread, function, first lane of its tasks, tasks, steps, start_ns, end_ns, running_ns, awaiting_ns: the tasks
-        of a coroutine function on a thread. A group's lane is its index."""
+        of a coroutine function on a thread; of `wrappers`, those with the same name. A group's lane is its index."""
     def tasks(self, first: int, count: int, /) -> list[tuple[str, int, int, int, int, int, str]]:
         """name, start_ns, end_ns, steps, running_ns, awaiting_ns, end: of so many lanes from one on."""
     def left_out(self) -> int:

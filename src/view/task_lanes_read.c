@@ -14,6 +14,7 @@ typedef struct arrived {
 
 typedef struct reading {
     vst_task_lanes *lanes;
+    const vst_view_ids *wrappers;
     arrived *steps;
     size_t count, capacity;
     size_t *last; /* step of each task, 1 + index; by its place */
@@ -118,12 +119,28 @@ static vst_status on_span(void *ctx, const vst_span *span)
 
 /* ---- groups -------------------------------------------------------------- */
 
-static vst_status count_group(vst_task_lanes *lanes, const vst_task *task,
-                              vst__map64 *groups, size_t *capacity,
-                              uint32_t *group)
+/* Which tasks are one group. */
+static uint64_t key_of(const vst_view_ids *wrappers, const vst_task *task)
 {
-    uint64_t *place =
-        vst__map64_put(groups, (uint64_t)task->thread << 32 | task->id);
+    uint64_t key = (uint64_t)task->thread << 32 | task->id;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+
+    for (size_t i = 0; i < wrappers->count; i++) {
+        if (wrappers->ids[i] != task->id)
+            continue;
+        for (size_t at = 0; at < task->name_len; at++)
+            hash = (hash ^ (unsigned char)task->name[at]) *
+                   UINT64_C(0x100000001b3);
+        return key ^ hash;
+    }
+    return key;
+}
+
+static vst_status count_group(vst_task_lanes *lanes, const vst_task *task,
+                              uint64_t key, vst__map64 *groups,
+                              size_t *capacity, uint32_t *group)
+{
+    uint64_t *place = vst__map64_put(groups, key);
     vst_task_group *grown;
 
     if (place == NULL)
@@ -160,9 +177,12 @@ static vst_status make_groups(const reading *r, uint32_t *group_of)
     size_t capacity = 0, first;
     vst_status status = VST_OK;
 
-    for (size_t i = 0; status == VST_OK && i < r->task_count; i++)
-        status = count_group(lanes, vst_tasks_at(lanes->all, i), &groups,
+    for (size_t i = 0; status == VST_OK && i < r->task_count; i++) {
+        const vst_task *task = vst_tasks_at(lanes->all, i);
+
+        status = count_group(lanes, task, key_of(r->wrappers, task), &groups,
                              &capacity, &group_of[i]);
+    }
     vst__map64_free(&groups);
     if (status != VST_OK)
         return status;
@@ -292,9 +312,9 @@ static vst_status put_in_order(const reading *r)
 /* ---- all of it ----------------------------------------------------------- */
 
 static vst_status read_all(vst_task_lanes *lanes, vst_trace *trace,
-                           vst_error *error)
+                           const vst_view_ids *wrappers, vst_error *error)
 {
-    reading r = {.lanes = lanes};
+    reading r = {.lanes = lanes, .wrappers = wrappers};
     vst_sink sink = {
         .ctx = &r, .no_args = true, .span = on_span, .task = on_task};
     vst_trace_info info;
@@ -311,15 +331,17 @@ static vst_status read_all(vst_task_lanes *lanes, vst_trace *trace,
     return status;
 }
 
-vst_status vst_task_lanes_create(vst_trace *trace, vst_task_lanes **lanes,
-                                 vst_error *error)
+vst_status vst_task_lanes_create(vst_trace *trace, const vst_view_ids *wrappers,
+                                 vst_task_lanes **lanes, vst_error *error)
 {
+    static const vst_view_ids none;
     vst_status status = VST_E_NOMEM;
 
     vst_error_set(error, VST_E_NOMEM, 0, 0);
     *lanes = calloc(1, sizeof **lanes);
     if (*lanes != NULL)
-        status = read_all(*lanes, trace, error);
+        status =
+            read_all(*lanes, trace, wrappers != NULL ? wrappers : &none, error);
     if (status == VST_OK)
         return vst_error_set(error, VST_OK, 0, 0);
     vst_task_lanes_destroy(*lanes);

@@ -25,24 +25,32 @@ static bool is_usable(const task_lanes *self)
 
 static int task_lanes_init(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"trace", "progress", NULL};
+    static char *names[] = {"trace", "wrappers", "progress", NULL};
     task_lanes *self = (task_lanes *)object;
-    PyObject *progress = NULL;
+    PyObject *progress = NULL, *list = NULL;
+    vst_view_ids wrappers = {NULL, 0};
+    vst_id *ids = NULL;
     vpy_trace *trace;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!|$O:TaskLanes", names,
-                                     vpy_trace_type, &trace, &progress) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!|$OO:TaskLanes", names,
+                                     vpy_trace_type, &trace, &list,
+                                     &progress) ||
         !vpy_trace_is_usable(trace))
         return -1;
+    if (list != NULL && (ids = vpy_to_numbers(list, &wrappers.count)) == NULL)
+        return -1;
+    wrappers.ids = ids;
     vst_task_lanes_destroy(self->handle);
     self->handle = NULL;
     vpy_trace_begin(trace, progress);
     Py_BEGIN_ALLOW_THREADS;
-    status = vst_task_lanes_create(trace->handle, &self->handle, &error);
+    status =
+        vst_task_lanes_create(trace->handle, &wrappers, &self->handle, &error);
     Py_END_ALLOW_THREADS;
     vpy_trace_end(trace);
+    free(ids);
     if (status == VST_OK)
         return 0;
     vpy_raise(status, &error, trace->path);
@@ -266,8 +274,9 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-PyDoc_STRVAR(task_lanes_doc, "TaskLanes(trace, *, progress=None)\n--\n\nThe "
-                             "tasks of a trace, as lanes of a picture.");
+PyDoc_STRVAR(task_lanes_doc,
+             "TaskLanes(trace, *, wrappers=(), progress=None)\n--\n\nThe "
+             "tasks of a trace, as lanes of a picture.");
 
 static PyType_Slot slots[] = {
     {Py_tp_init, task_lanes_init},       {Py_tp_new, PyType_GenericNew},

@@ -40,6 +40,10 @@ _FUNCTIONS = {
 }
 
 
+# Functions of anyio that run what the program gave it. It names a task by that.
+WRAPPERS = {"TaskGroup._run_wrapped_task", "TaskHandle._run_coro", "AsyncIOBackend.run.<locals>.wrapper"}
+
+
 def names_wait(function: Function) -> bool:
     """Whether what waits in this function is best told by its name."""
     file = "/".join(function[2].split("/")[-2:])

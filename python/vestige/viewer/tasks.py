@@ -45,7 +45,7 @@ class TaskAnswers:
         shown = self._shown(fields)
         if not shown.facts.get("has_tasks"):
             return as_json({"groups": [], "left_out": 0})
-        lanes, base = shown.task_lanes(request.check), self._traces.start_ns
+        lanes, base, wrappers = shown.task_lanes(request.check), self._traces.start_ns, set(shown.wrappers)
         groups = [
             {
                 "lane": lane,
@@ -58,7 +58,7 @@ class TaskAnswers:
                 "end_ns": end - base,
                 "running_ns": running,
                 "awaiting_ns": awaiting,
-                "task": lanes.tasks(first, 1)[0][0] if count == 1 else None,
+                "task": lanes.tasks(first, 1)[0][0] if count == 1 or function in wrappers else None,
             }
             for lane, (thread, function, first, count, steps, start, end, running, awaiting) in enumerate(
                 lanes.groups()

@@ -9,6 +9,7 @@ import os
 from threading import Condition, Lock, Thread
 
 from vestige._core import States, TaskLanes, Trace, View
+from vestige.reading.awaits import WRAPPERS
 from vestige.reading.kinds import PYTHON
 from vestige.reading.labels import IMPORTS_CODE, MODULE_CODE, telling_name
 
@@ -117,11 +118,16 @@ class Shown:
                 self._states = States(self.open())
         return self._states
 
+    @property
+    def wrappers(self) -> list[int]:
+        """Functions whose tasks are told apart by their names."""
+        return [number for number, entry in enumerate(self.functions) if entry and entry[1] in WRAPPERS]
+
     def task_lanes(self, progress: Callable[[float], None]) -> TaskLanes:
         """Read when somebody asks first."""
         with self._reading:
             if self._task_lanes is None:
-                self._task_lanes = TaskLanes(self.open(), progress=progress)
+                self._task_lanes = TaskLanes(self.open(), wrappers=self.wrappers, progress=progress)
         return self._task_lanes
 
     def take(self, view: View) -> None:

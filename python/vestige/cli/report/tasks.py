@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vestige.base.quantities import chosen_time, duration, plural
 from vestige.base.terminal import Paint, cut, fit, width_of
-from vestige.reading.awaits import awaits
+from vestige.reading.awaits import WRAPPERS, awaits
 from vestige.reading.labels import plain_name
 from vestige.reading.libraries import classify
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 BLOCKED = "50ms"  # a step that takes longer keeps the other tasks waiting
 STACK_ROWS = 8  # of the calls that blocked the loop, in the text
 AWAITS_SHOWN = 4
-WRAPPERS = {"TaskGroup._run_wrapped_task"}  # of anyio, which names the task by what it wraps
 
 
 class Group:

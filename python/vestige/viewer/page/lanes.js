@@ -29,7 +29,7 @@ export class Lanes {
     const { groups, left_out: leftOut } = await source.tasks(trace);
     const all = groups.reduce((sum, group) => sum + group.tasks, 0);
     for (const group of groups) {
-      group.name = this.app.names.get(trace, group.id).name;
+      group.name = group.tasks > 1 && group.task || this.app.names.get(trace, group.id).name;
       group.open = false;
       group.members = group.tasks === 1 ? [memberOf(group, 0, [group.task, group.start_ns, group.end_ns])] : null;
     }
