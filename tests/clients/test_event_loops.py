@@ -92,9 +92,7 @@ def test_eager_tasks_in_uvloop(tmp_path, engine, new_loop):
 
     async def main():
         asyncio.current_task().set_name("main")
-        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
-        task = asyncio.create_task(waits(), name="eager")
-        await task
+        await asyncio.Task(waits(), loop=asyncio.get_running_loop(), eager_start=True, name="eager")
 
     found = Read(record(tmp_path / "t.vst", lambda: run(new_loop, main)))
     assert [step[4] for step in found.steps_of("eager")] == [FUTURE, ENDED]

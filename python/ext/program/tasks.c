@@ -217,29 +217,54 @@ static void begin_step(const known *coroutine, const void *frame)
                                         coroutine->task, coroutine->is_python};
 }
 
-static void record_step(known *coroutine, bool is_new)
+/* The coroutine, whose place in the table may be another one then. */
+static const known *record_step(known *coroutine, bool is_new)
 {
+    const void *frame = coroutine->frame;
+
     if (is_new || coroutine->is_fresh ||
         (coroutine->task != 0 &&
-         coroutine->chunks != vst_thread_buffer->chunks))
+         coroutine->chunks != vst_thread_buffer->chunks)) {
         introduce(coroutine, is_new);
-    else if (coroutine->task != 0)
+        return find(frame);
+    }
+    if (coroutine->task != 0)
         vst_record_task(
             &(uint64_t){vst_task_word(VST_TASK_STEP, coroutine->task)}, 1);
+    return coroutine;
+}
+
+/* Whether a coroutine calls this one whose step is known. It is one that has
+ * not been left since it was entered. */
+static bool is_called_in_step(const vpy_iframe *frame)
+{
+    const vpy_step *top = now.count != 0 ? &now.steps[now.count - 1] : NULL;
+    const void *caller;
+
+    if (top == NULL || top->marked == frame)
+        return false;
+    caller = caller_of(frame);
+    return caller != NULL && (caller == now.entered || caller == top->marked);
 }
 
 void vpy_coroutine_entered(const vpy_iframe *frame)
 {
     const vpy_iframe *outermost;
+    const known *begun;
     known *coroutine;
-    bool is_new;
+    bool is_known, is_new;
 
     if (now.generation != vpy_generation) {
         now.count = 0;
+        now.entered = NULL;
         now.generation = vpy_generation;
     }
     now.waits = 0;
     if (VPY_AWAITS_INLINE && !vpy_iframe_is_entry(frame))
+        return;
+    is_known = !VPY_AWAITS_INLINE && is_called_in_step(frame);
+    now.entered = frame;
+    if (is_known)
         return;
     is_new = vpy_iframe_is_new(frame);
     outermost = outermost_of(frame, is_new);
@@ -249,10 +274,9 @@ void vpy_coroutine_entered(const vpy_iframe *frame)
     coroutine = put(outermost);
     if (coroutine == NULL)
         return;
-    record_step(coroutine, is_new);
-    coroutine = find(outermost); /* the table may have grown */
-    if (coroutine != NULL)
-        begin_step(coroutine, frame);
+    begun = record_step(coroutine, is_new);
+    if (begun != NULL)
+        begin_step(begun, frame);
 }
 
 /* ---- its end ------------------------------------------------------------- */

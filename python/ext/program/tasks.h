@@ -38,6 +38,9 @@ typedef struct vpy_steps {
     uint32_t generation;
     uint32_t count;
     vst_id waits; /* the function that was left first, to wait */
+    /* The coroutine that was entered last. As long as it runs, what it calls is
+     * in the same step. */
+    const void *entered;
     vpy_step steps[VPY_STEPS_MAX];
 } vpy_steps;
 
