@@ -340,9 +340,9 @@ VST_COLD static PyObject *evaluate_counted(PyThreadState *tstate,
     return result;
 }
 
-/* Whatever is not the common case. */
-VST_COLD static PyObject *evaluate_slowly(PyThreadState *tstate,
-                                          vpy_iframe *frame, int throwing)
+/* Whatever is not the common case; where tasks run, coroutines are many. */
+VST_NOINLINE static PyObject *evaluate_slowly(PyThreadState *tstate,
+                                              vpy_iframe *frame, int throwing)
 {
     vpy_frames_thread *t = &vpy_frames_this;
     uint64_t era = vpy_frames_era;
