@@ -75,6 +75,8 @@ vst_status vst_session_create(const vst_session_options *options,
     session->recording->checkpoints =
         options->checkpoints || options->max_size || options->keep_ns;
     session->recording->switches.wanted = options->switches;
+    session->recording->scope =
+        (vst__scope_options){options->max_depth, options->only};
     session->recording->shortest = ticks_of(options->min_duration_ns);
     session->recording->tracer_context =
         (vst_tracer_context){session, options->tracer_options};

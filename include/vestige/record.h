@@ -104,6 +104,10 @@ VST_API void vst_recording_open_stack(vst_recording *recording, uint64_t handle,
                                       uint64_t system_tid, const vst_id *ids,
                                       size_t count);
 
+/* In a recording with vst_session_options.only: calls of this id are recorded,
+ * and what they call. Before the id's first record. */
+VST_API void vst_recording_record_inside(vst_recording *recording, vst_id id);
+
 VST_API uint64_t vst_thread_handle(void); /* of the calling thread */
 
 /* ---- the record path --------------------------------------------------- */

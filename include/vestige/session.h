@@ -35,6 +35,13 @@ typedef struct vst_session_options {
     /* Record when each thread that records had a processor, as far as the
      * system tells; see vst_session_can_see_switches. */
     bool switches;
+    /* Calls are recorded only to this depth, which counts from the calls that
+     * are open when the recording begins; with `only`, from the functions that
+     * it is about. 0: to any. */
+    uint32_t max_depth;
+    /* Calls are recorded only in functions that the tracer names
+     * (vst_recording_record_inside). */
+    bool only;
     /* For the registered tracers (vst_tracer_context), which know what it is.
      * It must be there until the first start has returned. */
     const void *tracer_options, *memory_tracer_options;

@@ -66,6 +66,10 @@ class profile(TorchProfile):
     exclude       patterns of files whose functions are not recorded
     record_args   names or patterns (`f`, `Class.f`, `load_*`) of functions whose arguments and return values are
                   recorded
+    only          names or patterns, as record_args: calls of these functions are recorded, and what they call, and no
+                  other calls
+    max_depth     record calls only so deep, counted from the calls that are open at the start, or with `only` from
+                  those functions
     gc            record garbage collections. Default True, after install() False
     rank, local_rank, world_size
                   which process of a distributed program this is. Default: RANK, LOCAL_RANK and WORLD_SIZE of the
@@ -118,6 +122,8 @@ class profile(TorchProfile):
         include: Sequence[str] | None = None,
         exclude: Sequence[str] | None = None,
         record_args: Sequence[str] | None = None,
+        only: Sequence[str] | None = None,
+        max_depth: int | None = None,
         gc: bool | None = None,
         rank: int | None = None,
         local_rank: int | None = None,
@@ -146,16 +152,14 @@ class profile(TorchProfile):
             activities = listed(activities)
             chosen = check_activities(activities)
         self._given_activities, self._activities, self._stack_given = activities, chosen, with_stack is True
-        if use_cuda is not None:
-            _warn_of_cuda()
+        _warn_of_cuda(use_cuda)
         self.with_stack = not torch_mode if with_stack is None else with_stack
         self._set_torch_options({name: named[name] for name in DEFAULTS}, torch_mode)
         given.update(activities=chosen, with_stack=self.with_stack)
-        self._set_options(given, torch_mode)
-        self._set_state(given)
+        self._set_state(self._set_options(given, torch_mode))
 
-    def _set_options(self, given: dict[str, Any], torch_mode: bool) -> None:
-        """Sets what is recorded, and where. Afterwards `given` holds checked values and defaults."""
+    def _set_options(self, given: dict[str, Any], torch_mode: bool) -> dict[str, Any]:
+        """Sets what is recorded, and where. Returns `given`, which afterwards holds checked values and defaults."""
         if self._experiment.get("record_python_gc_info"):
             given["gc"] = True
         elif given["gc"] is None:
@@ -184,6 +188,7 @@ class profile(TorchProfile):
         hooked = self.profile_memory and not by_torch
         self._session_options = session_options(given, times, memory=hooked, armed=armed)
         self._armed_with = (given, times["keep_last"]) if armed else None
+        return given
 
     def _own_output(self, output: Any) -> str | bytes | None:
         """The file of this process: its rank may be part of the name."""
@@ -466,13 +471,19 @@ class profile(TorchProfile):
             facts["with_stack"] = "1"
         if self.profile_memory:
             facts["profile_memory"] = "1"
+        if self._options["max_depth"]:
+            facts["vestige.max_depth"] = str(self._options["max_depth"])
+        if self._options["only"] is not None:
+            facts["vestige.only"] = "[" + ", ".join(map(quote, self._options["only"])) + "]"
         distributed = distributed_info(self._ranks)
         if distributed is not None:
             facts["distributedInfo"] = distributed
         return facts
 
 
-def _warn_of_cuda() -> None:
+def _warn_of_cuda(use_cuda: bool | None) -> None:
+    if use_cuda is None:
+        return
     import warnings
 
     warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=3)

@@ -86,6 +86,7 @@ void vst_thread_release(void)
     }
     vst__recorder_give();
     vst__free(writer->recent);
+    vst__scope_free(writer->scope);
     vst__free(writer);
 }
 
@@ -120,6 +121,8 @@ static bool join_recording(vst__writer *writer)
         thread->system_tid = tid;
         vst__recording_define_thread(recording, thread, "", 0);
     }
+    if (!vst__writer_begin_scope(writer, recording, thread))
+        return false;
     writer->number = thread->number;
     writer->thread = thread;
     vst__writer_attach(writer, recording);
@@ -269,18 +272,34 @@ vst__writer *vst__writer_for_memory(size_t words)
     return make_room(writer, words);
 }
 
+void vst__record_taken(vst_kind kind, vst_id id, vst_ticks now)
+{
+    vst__writer *ready = writer_with_room(0);
+
+    if (ready != NULL)
+        vst__writer_word(ready, kind, id, now);
+}
+
+/* A thread that joins the recording gets its scope there. */
 void vst_record_slow(vst_kind kind, vst_id id, vst_ticks now)
 {
     vst__writer *writer, *ready;
+    bool joins = vst_thread_buffer->epoch != current_epoch();
 
     if (current_epoch() == 0 && vst_thread_buffer->epoch == VST_EPOCH_NONE)
         return;
     writer = own_writer();
+    if (!joins && writer->scope != NULL &&
+        !vst__scope_takes(writer->scope, kind, id))
+        return;
     if (writer != NULL)
         writer->joins_at = now;
     ready = writer_with_room(0);
     if (writer != NULL)
         writer->joins_at = 0;
+    if (joins && writer != NULL && writer->scope != NULL &&
+        !vst__scope_takes(writer->scope, kind, id))
+        return;
     if (ready != NULL)
         vst__writer_word(ready, kind, id, now);
 }
@@ -289,7 +308,10 @@ void vst__record_escape(vst_escape type, const uint64_t *payload,
                         uint32_t words)
 {
     vst__writer *writer = writer_with_room(1 + (size_t)words);
+    vst__scope *scope = ((vst__writer *)vst_thread_buffer)->scope;
 
+    if (scope != NULL && !vst__scope_takes_escape(scope, type, payload))
+        return;
     if (writer != NULL)
         vst__writer_escape(writer, type, payload, words);
 }
@@ -413,6 +435,6 @@ void vst_record_stack(const vst_id *ids, size_t count)
         return;
     vst__recorder_take();
     if (writer->recording != NULL)
-        vst__writer_stack(writer, ids, count);
+        vst__record_open_calls(writer, ids, count);
     vst__recorder_give();
 }

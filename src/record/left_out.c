@@ -49,11 +49,30 @@ static bool take_back(vst_buffer *buffer, vst_id id)
     return true;
 }
 
+/* The last word may be the enter of a call that goes on: one with the same id
+ * inside of it was left out by the scope. */
+static void end_in_scope(vst_buffer *buffer, vst_kind kind, vst_id id,
+                         vst_ticks now)
+{
+    vst__writer *writer = (vst__writer *)buffer;
+
+    if (buffer->epoch != vst_record_epoch())
+        vst_record_slow(kind, id, now);
+    else if (!vst__scope_takes(writer->scope, kind, id))
+        return;
+    else if (!take_back(buffer, id))
+        vst__record_taken(kind, id, now);
+    else if (buffer->cursor < buffer->limit)
+        vst__writer_set_limit(writer);
+}
+
 void vst_record_end_of_short_call(vst_kind kind, vst_id id, vst_ticks now)
 {
     vst_buffer *buffer = vst_thread_buffer;
 
-    if (!take_back(buffer, id))
+    if (((vst__writer *)buffer)->scope != NULL)
+        end_in_scope(buffer, kind, id, now);
+    else if (!take_back(buffer, id))
         vst_record_word(buffer, kind, id, now);
 }
 

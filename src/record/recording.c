@@ -63,6 +63,7 @@ void vst__recording_destroy(vst_recording *recording)
         vst__thread *thread = recording->threads;
         recording->threads = thread->next;
         vst__fold_free(&thread->fold);
+        vst__scope_free(thread->scope);
         vst__free(thread);
     }
     vst__intern_destroy(recording->definitions);
@@ -143,6 +144,7 @@ vst_status vst__recording_start(vst_recording *recording)
         vst__recording_now = recording;
         recording->has_gone = false;
         vst__thread_numbers_clear();
+        vst__recording_begin_scopes(recording);
         for (vst__thread *t = recording->threads; t != NULL; t = t->next) {
             vst__fold_reset(&t->fold);
             t->runs = t->words = t->place = 0;
@@ -297,8 +299,11 @@ static vst_status define_new(vst_recording *recording, const vst_definition *d,
     if (status == VST_OK)
         status = vst__intern_add(recording->definitions, recording->key,
                                  key_size, entry.id);
-    if (status == VST_OK)
+    if (status == VST_OK) {
         *id = recording->last_id = entry.id;
+        if (vst__scope_is_wanted(&recording->scope))
+            vst__scope_id_define(entry.id, entry.kind);
+    }
     return status;
 }
 
@@ -431,6 +436,7 @@ void vst__recording_forget_thread(vst_recording *recording, uint64_t handle)
         vst__thread_numbers_remove(recording, thread->number);
         *link = thread->next;
         vst__fold_free(&thread->fold);
+        vst__scope_free(thread->scope);
         vst__free(thread);
     }
 }
@@ -464,37 +470,6 @@ void vst_recording_name_thread(vst_recording *recording, uint64_t handle,
             vst__recording_define_thread(recording, t, name, name_len);
             break;
         }
-    }
-    vst__recorder_give();
-}
-
-/* Written into a chunk that then waits for the next thread to use it, this one
- * or another. */
-void vst_recording_open_stack(vst_recording *recording, uint64_t handle,
-                              uint64_t system_tid, const vst_id *ids,
-                              size_t count)
-{
-    vst__writer writer = {.hot = VST_BUFFER_NONE};
-    vst__thread *thread;
-
-    vst__recorder_take();
-    thread = vst__recording_is_ours(recording)
-                 ? vst__recording_thread(recording, handle, system_tid)
-                 : NULL;
-    if (thread != NULL) {
-        thread->system_tid = system_tid;
-        vst__recording_define_thread(recording, thread, "", 0);
-    }
-    if (thread != NULL && vst__recording_now == recording)
-        vst__switches_watch(recording, thread);
-    if (thread != NULL && count && vst__recording_now == recording) {
-        writer.number = thread->number;
-        writer.thread = thread;
-        vst__writer_attach(&writer, recording);
-        vst__writer_stack(&writer, ids, count);
-        vst__writer_detach(&writer, true);
-    } else if (count && vst__recording_now == recording) {
-        recording->lost++;
     }
     vst__recorder_give();
 }

@@ -13,6 +13,7 @@
 #include "base/fold.h"
 #include "base/intern.h"
 #include "base/provider.h"
+#include "record/scope.h"
 
 typedef struct vst__thread vst__thread;
 
@@ -24,6 +25,7 @@ typedef struct vst__writer {
      * a free-running thread; VST_RECENT_PLACES addresses, NULL until then. */
     uint64_t memory_epoch;
     uint64_t *recent;
+    vst__scope *scope;   /* the owner's own; NULL: every call is recorded */
     uint64_t *first;     /* where its words in the chunk begin */
     vst_ticks left_at;   /* time of its last word in the chunk before */
     uint64_t *end;       /* behind the last word of the chunk */
@@ -75,6 +77,8 @@ struct vst__thread {
     bool gone;         /* its last run was dropped, and it is in a call */
     bool is_refused;   /* the system does not tell of its switches */
     struct vst__watch *watch; /* of its switches; NULL: it is not watched */
+    vst__scope *scope; /* with the calls it was in when the recording began,
+                        * until it records; NULL: there is none */
     struct vst__thread *next;
 };
 
@@ -115,7 +119,8 @@ struct vst_recording {
     bool has_gone;      /* threads that are gone */
     bool checkpoints;   /* a run begins with one; constant while recording */
     vst_ticks shortest; /* calls that took less are left out; the same */
-    uint64_t lost;      /* so far, of writers that are gone */
+    vst__scope_options scope; /* which calls are recorded; the same */
+    uint64_t lost;            /* so far, of writers that are gone */
     vst__stacks stacks;
     uint32_t last_module;
     bool has_memory; /* the trace says so */
@@ -182,6 +187,14 @@ vst__thread *vst__recording_thread(vst_recording *recording, uint64_t handle,
 vst_status vst__recording_define(vst_recording *recording,
                                  const vst_definition *definition, vst_id *id);
 void vst__recording_forget_thread(vst_recording *recording, uint64_t handle);
+/* open_calls.c: before the first record of a window; and gives a writer that
+ * joins its scope. False: out of memory. */
+void vst__recording_begin_scopes(vst_recording *recording);
+/* Records the calls that the owner of the writer is in now. */
+void vst__record_open_calls(vst__writer *writer, const vst_id *ids,
+                            size_t count);
+bool vst__writer_begin_scope(vst__writer *writer, vst_recording *recording,
+                             vst__thread *thread);
 void vst__recording_define_thread(vst_recording *recording,
                                   const vst__thread *thread, const char *name,
                                   size_t name_len);
@@ -198,6 +211,8 @@ void vst__record_escape(vst_escape type, const uint64_t *payload,
  * clock. */
 void vst__record_behind(vst_escape type, const uint64_t *payload,
                         uint32_t words);
+/* An enter or exit that the thread's scope takes. */
+void vst__record_taken(vst_kind kind, vst_id id, vst_ticks now);
 
 /* ---- writer.c; with the lock held --------------------------------------- */
 

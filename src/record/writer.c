@@ -101,20 +101,19 @@ static void lose_track(vst__thread *thread)
 
 /* ---- chunks ------------------------------------------------------------ */
 
+/* With a scope, every record takes the slow path, which asks it. */
 void vst__writer_set_limit(vst__writer *writer)
 {
     writer->hot.limit = writer->end - SLACK_WORDS;
-    if (writer->hot.limit < writer->hot.cursor)
+    if (writer->scope != NULL || writer->hot.limit < writer->hot.cursor)
         writer->hot.limit = writer->hot.cursor;
 }
 
 static void set_chunk(vst__writer *writer, uint64_t *cursor)
 {
-    vst_chunk *chunk = &writer->chunk;
-
     writer->hot.cursor = cursor;
     writer->hot.chunks++;
-    writer->end = chunk->words + chunk->capacity;
+    writer->end = writer->chunk.words + writer->chunk.capacity;
     vst__writer_set_limit(writer);
 }
 

@@ -100,9 +100,9 @@ static bool is_named(const char *full, const char *name)
            (last != NULL && fnmatch(name, last + 1, 0) == 0);
 }
 
-static bool wants_args(PyObject *qualname)
+/* names: a tuple, or NULL. */
+static bool is_listed(PyObject *names, PyObject *qualname)
 {
-    PyObject *names = tracer->options.log_args;
     const char *full = names != NULL ? PyUnicode_AsUTF8(qualname) : NULL;
 
     if (full == NULL) {
@@ -117,6 +117,11 @@ static bool wants_args(PyObject *qualname)
             return true;
     }
     return false;
+}
+
+static bool wants_args(PyObject *qualname)
+{
+    return is_listed(tracer->options.log_args, qualname);
 }
 
 /* A hook asks, while an exception may be on its way. */
@@ -190,6 +195,8 @@ static uint32_t define(PyCodeObject *code)
                                    code->co_name) ||
              vpy_is_framework_code((PyObject *)code)))
             value |= VPY_SPECIAL;
+        if (value && is_listed(tracer->options.only, vpy_code_qualname(code)))
+            vst_recording_record_inside(tracer->recording, VPY_ID(value));
         if (value && vpy_is_coroutine_code(code))
             value |= VPY_COROUTINE;
         if (value &&

@@ -15,11 +15,12 @@
 vpy_tracer *vpy_active;
 char vpy_tracer_message[VPY_MESSAGE_MAX];
 
-static void drop_options(vpy_options *options)
+void vpy_options_clear(vpy_options *options)
 {
     Py_CLEAR(options->include);
     Py_CLEAR(options->exclude);
     Py_CLEAR(options->log_args);
+    Py_CLEAR(options->only);
 }
 
 /* The recorder calls this with a thread's first record, and after somebody
@@ -158,7 +159,7 @@ static void destroy(vst_tracer *base)
 
     stop(base);
     vst_matcher_destroy(tracer->matcher);
-    drop_options(&tracer->options);
+    vpy_options_clear(&tracer->options);
     free(tracer);
 }
 
@@ -189,6 +190,7 @@ vst_status vpy_tracer_make(vst_recording *recording,
     Py_XINCREF(tracer->options.include);
     Py_XINCREF(tracer->options.exclude);
     Py_XINCREF(tracer->options.log_args);
+    Py_XINCREF(tracer->options.only);
     status = vst_matcher_create(&tracer->matcher);
     if (status == VST_OK)
         status = start(tracer);

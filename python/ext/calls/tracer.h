@@ -24,11 +24,14 @@ typedef struct vpy_options {
     PyObject *include;  /* tuple of glob patterns (str), or NULL: all files */
     PyObject *exclude;  /* the same, or NULL: none */
     PyObject *log_args; /* tuple of function names, or NULL */
+    PyObject *only;     /* the same: calls are recorded only inside of these */
     const char *engine; /* the name of an engine, or "auto" */
     bool raises;        /* a trigger waits for exceptions */
     bool short_names;   /* of Python functions, `f` instead of `C.f` */
     bool gil;           /* waits for the GIL */
 } vpy_options;
+
+void vpy_options_clear(vpy_options *options); /* drops what it refers to */
 
 typedef struct vpy_tracer {
     vst_tracer base;

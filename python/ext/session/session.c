@@ -10,12 +10,9 @@
 typedef struct session {
     PyObject_HEAD
     vst_session *handle; /* NULL until the first start */
-    PyObject *path;      /* bytes or NULL */
-    vpy_options options;
-    vpy_memory_options memory_options;
-    vst_session_options wanted; /* without those of the tracers, and the path */
-    vpy_flight *flight;         /* NULL: it is never asked for snapshots */
-    const vpy_engine *engine;   /* that recorded last, NULL: none did */
+    vpy_session_wishes wishes;
+    vpy_flight *flight;       /* NULL: it is never asked for snapshots */
+    const vpy_engine *engine; /* that recorded last, NULL: none did */
 } session;
 
 PyObject *vpy_recording_session;
@@ -27,113 +24,15 @@ vst_session *vpy_session_handle(PyObject *object)
 
 /* ---- making one -------------------------------------------------------- */
 
-/* A tuple of str from what the caller gave for `name`; *out stays NULL for
- * None. */
-static int take_names(PyObject *value, const char *name, PyObject **out)
-{
-    PyObject *tuple;
-
-    if (value == NULL || value == Py_None)
-        return 0;
-    if (PyUnicode_Check(value)) {
-        PyErr_Format(PyExc_TypeError,
-                     "%s must be a list of strings, not a string", name);
-        return -1;
-    }
-    tuple = PySequence_Tuple(value);
-    if (tuple == NULL)
-        return -1;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
-        PyObject *item = PyTuple_GET_ITEM(tuple, i);
-        if (!PyUnicode_Check(item)) {
-            PyErr_Format(PyExc_TypeError,
-                         "%s must be a list of strings, not of %.100s", name,
-                         Py_TYPE(item)->tp_name);
-            Py_DECREF(tuple);
-            return -1;
-        }
-    }
-    Py_XSETREF(*out, tuple);
-    return 0;
-}
-
-static int take_engine(const char *wanted, const char **engine)
-{
-    *engine = wanted != NULL && strcmp(wanted, "auto") != 0
-                  ? vpy_engine_name(wanted)
-                  : "auto";
-    if (*engine != NULL)
-        return 0;
-    PyErr_Format(PyExc_ValueError,
-                 "engine '%s' is not available on Python %d.%d (see "
-                 "vestige._core.engines)",
-                 wanted, PY_MAJOR_VERSION, PY_MINOR_VERSION);
-    return -1;
-}
-
-static char *names[] = {"path",
-                        "overwrite",
-                        "gc",
-                        "engine",
-                        "native",
-                        "python",
-                        "include",
-                        "exclude",
-                        "log_args",
-                        "max_size",
-                        "keep_ns",
-                        "checkpoints",
-                        "memory",
-                        "memory_native_stacks",
-                        "memory_native_allocators",
-                        "memory_sample_bytes",
-                        "min_duration_ns",
-                        "qualified_names",
-                        "switches",
-                        NULL};
-
 static int session_init(PyObject *object, PyObject *args, PyObject *kw)
 {
     session *self = (session *)object;
-    PyObject *path = Py_None, *include = NULL, *exclude = NULL, *log = NULL;
-    int overwrite = 0, gc = 1, native = 1, python = 1, checkpoints = 0;
-    int memory = 0, native_stacks = 0, native_allocators = 1, qualified = 1;
-    int switches = 0;
-    unsigned long long max_size = 0, keep_ns = 0, sample = 0, min_duration = 0;
-    const char *engine = NULL;
 
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kw, "|O$ppzppOOOKKppppKKpp:Session", names, &path, &overwrite,
-            &gc, &engine, &native, &python, &include, &exclude, &log, &max_size,
-            &keep_ns, &checkpoints, &memory, &native_stacks, &native_allocators,
-            &sample, &min_duration, &qualified, &switches))
-        return -1;
     if (self->handle != NULL) {
         PyErr_SetString(PyExc_RuntimeError, "the session was started already");
         return -1;
     }
-    if (take_engine(engine, &self->options.engine) < 0 ||
-        (path != Py_None && !PyUnicode_FSConverter(path, &self->path)) ||
-        take_names(include, "include", &self->options.include) < 0 ||
-        take_names(exclude, "exclude", &self->options.exclude) < 0 ||
-        take_names(log, "log_args", &self->options.log_args) < 0)
-        return -1;
-    self->wanted = (vst_session_options){.overwrite = overwrite,
-                                         .gc = gc,
-                                         .memory = memory,
-                                         .max_size = max_size,
-                                         .keep_ns = keep_ns,
-                                         .checkpoints = checkpoints,
-                                         .min_duration_ns = min_duration,
-                                         .switches = switches};
-    self->options.gil = switches;
-    self->options.native = native;
-    self->options.python = python;
-    self->options.short_names = !qualified;
-    self->memory_options.native_stacks = native_stacks;
-    self->memory_options.native_allocators = native_allocators;
-    self->memory_options.sample_bytes = sample;
-    return 0;
+    return vpy_session_options_parse(args, kw, &self->wishes);
 }
 
 static void is_no_longer_recording(session *self)
@@ -171,10 +70,7 @@ static void session_dealloc(PyObject *object)
         vst_session_destroy(self->handle);
     }
     vpy_flight_destroy(self->flight);
-    Py_CLEAR(self->path);
-    Py_CLEAR(self->options.include);
-    Py_CLEAR(self->options.exclude);
-    Py_CLEAR(self->options.log_args);
+    vpy_session_wishes_clear(&self->wishes);
     type->tp_free(object);
     Py_DECREF(type);
 }
@@ -193,13 +89,13 @@ static PyObject *fail(session *self, vst_status status, const vst_error *error)
         PyErr_SetString(PyExc_RuntimeError, vpy_tracer_message);
         return NULL;
     }
-    return vpy_raise(status, error, self->path);
+    return vpy_raise(status, error, self->wishes.path);
 }
 
 static const vpy_engine *choose_engine(session *self)
 {
-    self->options.raises = vpy_flight_waits_for_exceptions(self->flight);
-    return vpy_engine_choose(&self->options);
+    self->wishes.calls.raises = vpy_flight_waits_for_exceptions(self->flight);
+    return vpy_engine_choose(&self->wishes.calls);
 }
 
 /* Python asks for it before recording, because showing a warning runs code of
@@ -209,7 +105,7 @@ static PyObject *session_engine_note(PyObject *object, PyObject *unused)
     session *self = (session *)object;
 
     (void)unused;
-    if (self->options.python || self->options.native)
+    if (self->wishes.calls.python || self->wishes.calls.native)
         choose_engine(self);
     return vpy_engine_take_note();
 }
@@ -219,16 +115,17 @@ static PyObject *session_create(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
     vst_error error = {VST_OK, 0, 0};
-    vst_session_options options = self->wanted;
+    vst_session_options options = self->wishes.core;
     vst_status status;
 
     (void)unused;
     vpy_forks_notice();
     if (self->handle != NULL)
         Py_RETURN_NONE;
-    options.path = self->path != NULL ? PyBytes_AS_STRING(self->path) : NULL;
-    options.tracer_options = &self->options;
-    options.memory_tracer_options = &self->memory_options;
+    options.path =
+        self->wishes.path != NULL ? PyBytes_AS_STRING(self->wishes.path) : NULL;
+    options.tracer_options = &self->wishes.calls;
+    options.memory_tracer_options = &self->wishes.memory;
     status = vst_session_create(&options, &self->handle, &error);
     if (status == VST_OK)
         Py_RETURN_NONE;
@@ -263,10 +160,10 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
         Py_RETURN_NONE; /* it is over; finish() says so */
     if (vpy_flight_begin(self->flight, self->handle) < 0)
         return NULL;
-    self->options.raises = vpy_flight_waits_for_exceptions(self->flight);
-    if (self->options.python || self->options.native)
-        vpy_engine_prepare(&self->options);
-    if (self->options.gil)
+    self->wishes.calls.raises = vpy_flight_waits_for_exceptions(self->flight);
+    if (self->wishes.calls.python || self->wishes.calls.native)
+        vpy_engine_prepare(&self->wishes.calls);
+    if (self->wishes.calls.gil)
         vpy_gil_waits_prepare();
     status = vst_session_start(self->handle, &error);
     vpy_engine_give_up(); /* another tracer may have taken our place */
@@ -311,7 +208,7 @@ static PyObject *session_finish(PyObject *object, PyObject *unused)
     status = vst_session_finish(self->handle, &error);
     vpy_flight_end(self->flight);
     if (status != VST_OK)
-        return vpy_raise(status, &error, self->path);
+        return vpy_raise(status, &error, self->wishes.path);
     Py_RETURN_NONE;
 }
 
@@ -342,7 +239,7 @@ static PyObject *session_set_metadata(PyObject *object, PyObject *args)
     Py_XDECREF(key_text);
     Py_XDECREF(json_text);
     if (status != VST_OK && !vst_session_was_cut(self->handle))
-        return vpy_raise(status, NULL, self->path);
+        return vpy_raise(status, NULL, self->wishes.path);
     Py_RETURN_NONE;
 }
 
@@ -473,7 +370,8 @@ PyDoc_STRVAR(session_doc,
              "log_args=None, max_size=0, keep_ns=0, checkpoints=False, "
              "memory=False, memory_native_stacks=False, "
              "memory_native_allocators=True, memory_sample_bytes=0, "
-             "min_duration_ns=0, switches=False)\n--\n\nOne recording.");
+             "min_duration_ns=0, switches=False, max_depth=0, only=None)"
+             "\n--\n\nOne recording.");
 
 static PyType_Slot session_slots[] = {
     {Py_tp_init, session_init},

@@ -4,6 +4,8 @@
 #ifndef VPY_SESSION_SESSION_H
 #define VPY_SESSION_SESSION_H
 
+#include "calls/tracer.h"
+#include "memory/memory.h"
 #include "vpy.h"
 
 #pragma GCC visibility push(hidden)
@@ -17,6 +19,22 @@ int vpy_session_type_init(PyObject *module);
 vst_session *vpy_session_handle(PyObject *session);
 /* Stops the recording if somebody cut its file. */
 void vpy_session_end_if_cut(void);
+
+/* ---- session_options.c -----------------------------------------------------
+ */
+
+/* What a session is made with. All zero: nothing is wished yet. */
+typedef struct vpy_session_wishes {
+    PyObject *path; /* bytes or NULL */
+    vpy_options calls;
+    vpy_memory_options memory;
+    vst_session_options core; /* without those of the tracers, and the path */
+} vpy_session_wishes;
+
+/* Returns -1 with an exception set. */
+int vpy_session_options_parse(PyObject *args, PyObject *kw,
+                              vpy_session_wishes *wishes);
+void vpy_session_wishes_clear(vpy_session_wishes *wishes);
 
 /* ---- source_files.c --------------------------------------------------------
  */

@@ -13,7 +13,7 @@ from vestige.base.quantities import duration, plural
 from vestige.reading.inputs import find_traces
 
 from .console import Parser, add_files
-from .report.tables import short_calls
+from .report.tables import beyond_scope, short_calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ def _show(source: Source, rows: int) -> None:
         "span": _windows(facts),
         "records": f"{facts['records']:,}, {_dropped(facts)}{facts['lost']:,} lost",
         **_left_out(facts),
+        **_scope(metadata),
         **_running(facts, metadata),
         "size": _size(facts),
     }
@@ -281,6 +282,11 @@ def _size(facts: dict[str, Any]) -> str:
 
 def _left_out(facts: dict[str, Any]) -> dict[str, str]:
     return {"short": short_calls(facts)} if facts["min_duration_ns"] else {}
+
+
+def _scope(metadata: dict[str, Any]) -> dict[str, str]:
+    lines = beyond_scope(metadata)
+    return {"calls": "; ".join(lines)} if lines else {}
 
 
 def _running(facts: dict[str, Any], metadata: dict[str, Any]) -> dict[str, str]:

@@ -49,14 +49,14 @@ EXAMPLES = """\
 
 All that follows the script, module or code belongs to the program. Patterns are
 those of file names in a shell; one without a slash is compared with the file's
-name alone. --include, --exclude and --record-args may be repeated.
+name alone. --include, --exclude, --record-args and --only may be repeated.
 """
 OURS_ALONE = ("argparse", "gettext")  # a program may have modules of these names
 LINE_MAX = 80
 PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # where vestige is
 CLOSING_COMMAND = ("-c", "import sys; sys.path.insert(0, sys.argv[1]); from vestige.cli.closing import main; main()")
 VIEW_COMMAND = ("-c", "import sys; sys.path.insert(0, sys.argv.pop(1)); from vestige.cli import main; main()")
-NEEDED_FOR_REPORT = ("_command", "_max_snapshots", "_path", "_shown", "_snapshots")
+NEEDED_FOR_REPORT = ("_command", "_max_snapshots", "_path", "_scope", "_shown", "_snapshots")
 RECORDS_TO_REPORT = 50_000_000  # beyond that, a report on exit would take too long
 
 
@@ -174,6 +174,10 @@ def _parser() -> Parser:
         default="auto",
         help="how to hook in: turbo, safe (slower, by the interpreter's own hooks), or auto (default), which chooses",
     )
+    parser.add_argument(
+        "--only", metavar="FUNC", action="append", help="record only functions of this name, and what they call"
+    )
+    parser.add_argument("--max-depth", metavar="N", type=int, help="leave out calls that are deeper than N")
     parser.add_argument("--rank", metavar="N", type=int, help="rank of this process (default: RANK, if that is set)")
     parser.add_argument("--local-rank", metavar="N", type=int, help="its rank on this machine (default: LOCAL_RANK)")
     parser.add_argument("--world-size", metavar="N", type=int, help="how many ranks there are (default: WORLD_SIZE)")
@@ -202,6 +206,11 @@ class Recording:
         self._view = getattr(options, "view", False)
         self._max_snapshots = getattr(options, "max_snapshots", 0)
         self._snapshots: tuple[list[tuple[str, str, str | None]], int] = ([], 0)
+        chosen = {
+            "vestige.only": getattr(options, "only", None),
+            "vestige.max_depth": getattr(options, "max_depth", None),
+        }
+        self._scope = {key: value for key, value in chosen.items() if value is not None}
         self._over = False
         self._stale = options.force and options.no_children  # children of the recording that is overwritten
         try:
@@ -235,6 +244,8 @@ class Recording:
             include=options.include,
             exclude=options.exclude,
             record_args=options.record_args,
+            only=options.only,
+            max_depth=options.max_depth,
             gc=not options.no_gc,
             rank=options.rank,
             local_rank=options.local_rank,
@@ -354,11 +365,8 @@ class Recording:
         self._tell_snapshots(out)
         trace = Trace(self._path)
         if trace.info()["records"] <= RECORDS_TO_REPORT:
-            show(
-                self._path,
-                {STDLIB: os.path.dirname(getattr(os, "__file__", "")), "vestige.command": self._command},
-                out,
-            )
+            stdlib = os.path.dirname(getattr(os, "__file__", ""))
+            show(self._path, {STDLIB: stdlib, "vestige.command": self._command, **self._scope}, out)
             print(f"vestige report {quote(self._shown)}   # every function; also --tree, --threads, --gc", file=out)
             print(f"vestige view {quote(self._shown)}   # the timeline, in the browser", file=out)
         else:

@@ -95,6 +95,15 @@ def _texts(value: Any) -> dict[str, str] | None:
     return {name: text for name, text in value.items() if isinstance(text, str)}
 
 
+def _names(value: Any) -> list[str] | None:
+    return [name for name in value if isinstance(name, str)] if isinstance(value, list) else None
+
+
+def _positive(value: Any) -> int | None:
+    number = _integer(value)
+    return number if number and number > 0 else None
+
+
 SHAPES: dict[str, Callable[[Any], Any]] = {
     "distributedInfo": _members_of(rank=_integer, world_size=_integer),
     "host_name": _text,
@@ -102,7 +111,9 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
     "vestige.engine": _text,
     "vestige.exit": _members_of(by=_text, code=_integer),
     "vestige.fallbacks": _texts,
+    "vestige.max_depth": _positive,
     "vestige.memory": _members_of(sample_bytes=_integer),
+    "vestige.only": _names,
     "vestige.parent": _members_of(pid=_integer, tid=_integer, time_ns=_integer, how=_text),
     "vestige.process_name": _text,
     "vestige.profiler": _text,

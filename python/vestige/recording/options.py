@@ -27,9 +27,10 @@ FLAGS = (
     "qualified_names",
     "sched",
 )
-LISTS = ("include", "exclude", "record_args", "triggers")
+LISTS = ("include", "exclude", "record_args", "only", "triggers")
 TIMES = ("keep_last", "min_duration")
 SIZES = ("max_size", "memory_sample")
+DEPTH_MAX = 1_000_000_000
 HINT = ": see kernel.perf_event_paranoid, the limit of locked memory, and the container's seccomp profile"
 
 
@@ -46,6 +47,7 @@ def read_options(given: dict[str, Any]) -> dict[str, int]:
     Returns the times in ns, 0 where none is given."""
     for name in LISTS:
         given[name] = strings(name, given[name])
+    check_depth(given["max_depth"])
     times = dict.fromkeys(TIMES, 0)
     if all(given[name] is None for name in TIMES + SIZES):
         return times
@@ -59,6 +61,15 @@ def read_options(given: dict[str, Any]) -> dict[str, int]:
     if given["memory_sample"] is not None:
         given["memory_sample"] = parse_size("memory_sample", given["memory_sample"])
     return times
+
+
+def check_depth(depth: object) -> None:
+    if depth is None:
+        return
+    if not isinstance(depth, int) or isinstance(depth, bool):
+        raise TypeError(f"max_depth must be an int, not {type(depth).__name__}")
+    if not 1 <= depth <= DEPTH_MAX:
+        raise ValueError(f"max_depth must be from 1 to {DEPTH_MAX:,}, not {depth}")
 
 
 def session_options(given: dict[str, Any], times: dict[str, int], *, memory: bool, armed: bool) -> dict[str, Any]:
@@ -78,6 +89,8 @@ def session_options(given: dict[str, Any], times: dict[str, int], *, memory: boo
         "min_duration_ns": times["min_duration"],
         "checkpoints": armed,
         "switches": given["sched"],
+        "max_depth": given["max_depth"] or 0,
+        "only": given["only"],
         "memory": memory,
         "memory_native_stacks": given["memory_native_stacks"],
         "memory_native_allocators": given["memory_native_allocators"],

@@ -33,7 +33,8 @@ def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
     progress = Progress("making the report", rich=False)
     wanted: dict[str, Any] = {"tree": True, "fold_imports": True, "awaits": True}
     try:
-        min_ns = int(MIN_SHARE * whole / 64)
+        # Of few functions, all may take less than that.
+        min_ns = 0 if "vestige.only" in metadata else int(MIN_SHARE * whole / 64)
         data.add(trace, metadata, min_ns=min_ns, notable=True, progress=progress, **wanted)
     finally:
         progress.clear()
@@ -57,7 +58,7 @@ def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
     for line in (_threads(data, width), _collections(data, whole)):
         if line:
             print(line, file=out)
-    show_left_out([facts], out)
+    show_left_out([facts], [metadata], out)
 
 
 def _tree(data: Data, whole: int, width: int, paint: Paint) -> list[str]:

@@ -4,6 +4,7 @@ so it imports little.
 
 from __future__ import annotations
 
+from vestige.base.printable import one_line
 from vestige.base.quantities import chosen_time, duration, plural, size
 from vestige.base.terminal import UNBOUNDED, Paint, cells, cut, fit, pad, width_of
 from vestige.reading.waits import KINDS
@@ -96,11 +97,25 @@ def torn_ends(sources: Sequence[Source]) -> list[str]:
     return lines
 
 
-def show_left_out(facts: Sequence[dict[str, Any]], out: TextIO) -> None:
-    """The last line, if short calls were left out."""
+def show_left_out(facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, Any]], out: TextIO) -> None:
+    """The last lines: which calls were not recorded."""
+    for line in dict.fromkeys(line for each in metadata for line in beyond_scope(each)):
+        print(Paint(out)(line, "dim"), file=out)
     for least in sorted({each["min_duration_ns"] for each in facts if each["left_out"]}):
         count = sum(each["left_out"] for each in facts if each["min_duration_ns"] == least)
         print(Paint(out)(short_calls({"left_out": count, "min_duration_ns": least}), "dim"), file=out)
+
+
+def beyond_scope(metadata: dict[str, Any]) -> list[str]:
+    """Which calls the recording was not about."""
+    lines = []
+    if "vestige.only" in metadata:
+        names = metadata["vestige.only"]
+        options = one_line(" ".join(f"--only {name}" for name in names))
+        lines.append(f"calls outside of {'this function' if len(names) == 1 else 'these'} are not recorded: {options}")
+    if "vestige.max_depth" in metadata:
+        lines.append(f"deeper calls are not recorded: --max-depth {metadata['vestige.max_depth']}")
+    return lines
 
 
 def short_calls(facts: dict[str, Any]) -> str:

@@ -1,0 +1,282 @@
+/* See scope.h. */
+#include "record/scope.h"
+
+#include <string.h>
+
+#include "base/effects.h"
+#include "base/grow.h"
+#include "base/heap.h"
+
+/* ---- what ids are -------------------------------------------------------- */
+
+/* One byte an id, written under the recorder's lock before the id is given out,
+ * read by the threads that got it. It is never freed: a thread that no stop()
+ * keeps out may look at it while a recording ends. An id beyond it is a call.
+ */
+enum { IDS_MAX = 1 << 20, A_CALL = 0, A_WANTED_CALL = 1, NO_CALL = 2 };
+
+static uint8_t classes[IDS_MAX];
+static vst_id classes_used; /* from here on all are zero */
+
+static void set_class(vst_id id, uint8_t class)
+{
+    if (id >= IDS_MAX)
+        return;
+    __atomic_store_n(&classes[id], class, __ATOMIC_RELAXED);
+    if (id >= classes_used)
+        classes_used = id + 1;
+}
+
+void vst__scope_ids_clear(void)
+{
+    memset(classes, A_CALL, classes_used);
+    classes_used = 0;
+}
+
+void vst__scope_id_define(vst_id id, uint32_t kind)
+{
+    if (kind == VST_DEF_OPERATOR || kind == VST_DEF_GC ||
+        kind == VST_DEF_ANNOTATION)
+        set_class(id, NO_CALL);
+}
+
+void vst__scope_id_want(vst_id id)
+{
+    set_class(id, A_WANTED_CALL);
+}
+
+static uint8_t class_of(vst_id id)
+{
+    return id < IDS_MAX ? __atomic_load_n(&classes[id], __ATOMIC_RELAXED)
+                        : A_CALL;
+}
+
+/* ---- a stack ------------------------------------------------------------- */
+
+static bool is_top_recorded(const vst__scope_stack *stack)
+{
+    return stack->forgotten == 0 &&
+           (stack->count == 0 || stack->frames[stack->count - 1].is_recorded);
+}
+
+static void pop(vst__scope_stack *stack)
+{
+    const vst__scope_frame *top = &stack->frames[--stack->count];
+
+    stack->depth -= top->counts;
+    stack->inside -= top->is_inside;
+}
+
+/* What a call of this id is, on top of the stack. */
+static vst__scope_frame judge(const vst__scope *scope, vst_id id, bool at_start)
+{
+    const vst__scope_stack *stack = &scope->now;
+    uint8_t class = class_of(id);
+    vst__scope_frame frame = {.id = id, .is_recorded = true};
+
+    if (class == NO_CALL)
+        return frame;
+    frame.is_inside =
+        !scope->wants.only || stack->inside != 0 || class == A_WANTED_CALL;
+    frame.counts = frame.is_inside && !at_start;
+    frame.is_recorded =
+        frame.is_inside && (!frame.counts || scope->wants.max_depth == 0 ||
+                            stack->depth < scope->wants.max_depth);
+    return frame;
+}
+
+static bool has_room(vst__scope_stack *stack)
+{
+    vst__scope_frame *frames;
+
+    if (VST_LIKELY(stack->count < stack->capacity))
+        return true;
+    frames = vst__grow_own(stack->frames, &stack->capacity, stack->count + 1,
+                           sizeof *frames);
+    if (frames != NULL)
+        stack->frames = frames;
+    return frames != NULL;
+}
+
+static bool push(vst__scope *scope, vst_id id, bool at_start)
+{
+    vst__scope_stack *stack = &scope->now;
+    vst__scope_frame frame;
+
+    if (!VST_LIKELY(stack->forgotten == 0 && has_room(stack))) {
+        stack->forgotten++;
+        return false;
+    }
+    frame = judge(scope, id, at_start);
+    stack->depth += frame.counts;
+    stack->inside += frame.is_inside;
+    stack->frames[stack->count++] = frame;
+    return frame.is_recorded;
+}
+
+/* An exit of what is not on top ends the calls above, as it does for readers;
+ * one of a call that is not known, which began before the recording, means
+ * nothing to them. */
+static bool leave(vst__scope *scope, vst_id id)
+{
+    vst__scope_stack *stack = &scope->now;
+    size_t at = stack->count;
+    bool was_recorded;
+
+    if (stack->forgotten != 0) {
+        stack->forgotten--;
+        return false;
+    }
+    while (at != 0 && stack->frames[at - 1].id != id)
+        at--;
+    if (at == 0)
+        return false;
+    was_recorded = stack->frames[at - 1].is_recorded;
+    while (stack->count >= at)
+        pop(stack);
+    return was_recorded;
+}
+
+static void reset(vst__scope_stack *stack)
+{
+    stack->count = stack->inside = stack->forgotten = 0;
+    stack->depth = 0;
+}
+
+/* ---- switched stacks ------------------------------------------------------
+ */
+
+static void free_stack(vst__scope_stack *stack)
+{
+    vst__free(stack->frames);
+    vst__free(stack);
+}
+
+/* Keeps the current stack; without memory its calls are forgotten, and their
+ * exits are not recorded. */
+static void put_away(vst__scope *scope)
+{
+    vst__scope_stack *kept;
+    uint64_t *place;
+
+    if (scope->now.count == 0 && scope->now.forgotten == 0)
+        return;
+    kept = vst__alloc(sizeof *kept);
+    place = kept != NULL ? vst__map64_put(&scope->others, scope->number) : NULL;
+    if (place == NULL) {
+        vst__free(kept);
+        reset(&scope->now);
+        return;
+    }
+    *kept = scope->now;
+    *place = (uint64_t)(uintptr_t)kept;
+    memset(&scope->now, 0, sizeof scope->now);
+}
+
+static void switch_to(vst__scope *scope, uint64_t number)
+{
+    const uint64_t *place;
+
+    if (number == scope->number)
+        return;
+    put_away(scope);
+    scope->number = number;
+    place = vst__map64_find(&scope->others, number);
+    if (place != NULL) {
+        vst__scope_stack *kept = (vst__scope_stack *)(uintptr_t)*place;
+
+        vst__free(scope->now.frames);
+        scope->now = *kept;
+        vst__free(kept);
+        vst__map64_remove(&scope->others, number);
+    }
+}
+
+static void forget_others(vst__scope *scope)
+{
+    for (size_t i = 0; i < scope->others.capacity; i++)
+        if (scope->others.entries[i].full)
+            free_stack(
+                (vst__scope_stack *)(uintptr_t)scope->others.entries[i].value);
+    vst__map64_clear(&scope->others);
+}
+
+/* ---- the whole ------------------------------------------------------------
+ */
+
+bool vst__scope_begin(vst__scope **scope, const vst__scope_options *options)
+{
+    if (!vst__scope_is_wanted(options)) {
+        vst__scope_free(*scope);
+        *scope = NULL;
+        return true;
+    }
+    if (*scope == NULL)
+        *scope = vst__calloc(1, sizeof **scope);
+    if (*scope == NULL)
+        return false;
+    forget_others(*scope);
+    reset(&(*scope)->now);
+    (*scope)->wants = *options;
+    (*scope)->number = 0;
+    (*scope)->describes = true;
+    return true;
+}
+
+void vst__scope_free(vst__scope *scope)
+{
+    if (scope == NULL)
+        return;
+    forget_others(scope);
+    vst__map64_free(&scope->others);
+    vst__free(scope->now.frames);
+    vst__free(scope);
+}
+
+bool vst__scope_takes(vst__scope *scope, vst_kind kind, vst_id id)
+{
+    bool takes = kind == VST_ENTER ? push(scope, id, false) : leave(scope, id);
+
+    scope->describes = is_top_recorded(&scope->now);
+    return takes;
+}
+
+bool vst__scope_takes_escape(vst__scope *scope, vst_escape type,
+                             const uint64_t *payload)
+{
+    switch (vst__escape_rule_of((uint32_t)type)->effect) {
+    case VST_EFFECT_DESCRIBES:
+        return scope->describes;
+    case VST_EFFECT_BEGINS:
+        scope->describes = true;
+        return true;
+    case VST_EFFECT_SWITCHES:
+        switch_to(scope, payload[0]);
+        scope->describes = is_top_recorded(&scope->now);
+        return true;
+    default:
+        return true;
+    }
+}
+
+size_t vst__scope_list(vst__scope *scope, vst_id *ids, size_t count,
+                       bool at_start)
+{
+    vst__scope_stack *stack = &scope->now;
+    size_t same = 0, recorded = 0;
+
+    stack->forgotten = 0;
+    while (same < count && same < stack->count &&
+           stack->frames[same].id == ids[same])
+        same++;
+    while (stack->count > same)
+        pop(stack);
+    for (size_t i = 0; i < count; i++) {
+        bool takes = i < same ? stack->frames[i].is_recorded
+                              : push(scope, ids[i], at_start);
+        if (takes)
+            ids[recorded++] = ids[i];
+    }
+    scope->describes = is_top_recorded(stack);
+    return recorded;
+}
