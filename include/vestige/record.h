@@ -261,6 +261,17 @@ VST_INLINE bool vst_record_end_of_call_at_once(vst_kind kind, vst_id id,
 VST_API void vst_record_args(const char *json_members, size_t length);
 VST_API void vst_record_instant(vst_id id, const char *json_members,
                                 size_t length);
+/* See VST_ESCAPE_EXCEPTION. */
+VST_API void vst_record_exception(vst_id id);
+/* Where the calling thread's next record goes; and whether it has entered a
+ * call since, or left one in another way than by an exception, as far as its
+ * chunk tells. */
+typedef struct vst_record_place {
+    const uint64_t *at;
+    uint64_t chunk;
+} vst_record_place;
+VST_API vst_record_place vst_record_here(void);
+VST_API bool vst_record_went_on(vst_record_place since);
 VST_API void vst_record_counter(vst_id id, double value);
 VST_API void vst_record_begin(vst_id id, uint32_t instance);
 VST_API void vst_record_end(vst_id id, uint32_t instance);

@@ -94,12 +94,27 @@ static inline int64_t vst_span_waiting(const vst_span *span)
     return ns > 0 ? ns : 0;
 }
 
+/* What became of an exception. */
+typedef enum vst_exception_end {
+    VST_NO_EXCEPTION = 0,
+    VST_EXCEPTION_CAUGHT,
+    VST_EXCEPTION_NOT_CAUGHT, /* it left the outermost call */
+    VST_EXCEPTION_UNKNOWN     /* the records that would tell are missing */
+} vst_exception_end;
+
+/* A point in time. One of an exception (VST_ESCAPE_EXCEPTION) comes when it is
+ * known who caught it: the call that it did not leave. A call that handled it
+ * and raised it again did not catch it, nor did one whose `finally` or `with`
+ * it passed. Its args are "raised at", "raised in" and, where that is known,
+ * "caught in", which is null if nobody did. */
 typedef struct vst_instant {
     vst_id id;
     uint32_t thread;
     int64_t time_ns;
     const char *args;
     size_t args_len;
+    vst_exception_end end;
+    vst_id raised_in, caught_in; /* calls; 0: none, or not known */
 } vst_instant;
 
 typedef struct vst_counter {
@@ -149,6 +164,7 @@ typedef struct vst_wait {
 struct vst_far_ends;
 struct vst_imports;
 struct vst_task_event;
+struct vst_trace;
 struct vst_places;
 struct vst_running;
 
@@ -193,6 +209,8 @@ typedef struct vst_sink {
     bool knows_gil;
     /* The same: spans last as long as they ran (vst_trace_set_by_running). */
     bool by_running;
+    /* The same: for the texts of exceptions. */
+    const struct vst_trace *trace;
     /* The same: which definitions are the import system's, or NULL. */
     const struct vst_imports *imports;
     vst_status (*node)(void *ctx, const vst_node *node);

@@ -128,6 +128,12 @@ typedef enum vst_escape {
     /* 24: a function whose calls are left out from here on, or are not any
      * more; 25: what a device did. As 22. */
 
+    /* id: an exception was raised in the call on top, or C code that this call
+     * ran raised it. The definition is a VST_DEF_INSTANT with the class as its
+     * name, and the file and the line of the call. Who caught it follows from
+     * the calls that it leaves, see vst_instant */
+    VST_ESCAPE_EXCEPTION = 26,
+
     VST_ESCAPE_FIXED = 0x80,
     /* An allocation (vst_memory_kind, see memory.h) of less than 32 KiB.
      * head: kind (5 bits), flags << 5 (2 bits: VST_MEMORY_UNLOCKED, ...), size

@@ -50,6 +50,7 @@ class Session:
         switches: bool = False,
         max_depth: int = 0,
         only: Sequence[str] | None = None,
+        exceptions: bool = False,
     ) -> None: ...
     def create(self) -> None: ...
     def start(self) -> None: ...
@@ -214,9 +215,9 @@ class Trace:
 
     def functions(self) -> list[tuple[int, str, str, str, int] | None]:
         """For each id: kind, name, file, what is shown of the file, line."""
+    def exceptions(self) -> list[tuple[int, int, int, int, str, int]]: ...  # trace.h says what
     def gil_holders(self) -> list[tuple[int, int, int]]:
-        """For each thread that held the GIL while others waited for it: its number, the id of the function that it was
-        in for longest meanwhile, and for how many ns."""
+        """(thread, id of the function that it was in for longest, ns) of those that held the GIL while others waited"""
     def set_by_running(self, value: bool, /) -> None:
         """In reports, and in exports that add up, spans last as long as their thread had a processor."""
     def import_name(self, key: int) -> str:

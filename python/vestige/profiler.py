@@ -81,6 +81,8 @@ class profile(TorchProfile):
                   and counted; their time becomes their caller's own. Annotations and the like all stay
     sched         record when each thread had a processor, so that every call has a running time beside its duration
                   (Linux; not known where the system refuses to tell)
+    exceptions    record where exceptions are raised, by type, so that it is known who caught each; not what they say,
+                  and not those by which iterators and generators end
     children      record child processes too, those forked and those started anew, each into a file of its own beside
                   `output`: t.<pid>.vst for t.vst
     triggers      write a snapshot when one of these happens: `step>200ms` (a record_function or a function of that name
@@ -141,6 +143,7 @@ class profile(TorchProfile):
         memory_native_allocators: bool = True,
         qualified_names: bool | None = None,
         sched: bool = False,
+        exceptions: bool = False,
     ) -> None:
         named = dict(locals())
         given = {name: value for name, value in named.items() if name not in ("self", "use_cuda", *DEFAULTS)}
@@ -471,6 +474,8 @@ class profile(TorchProfile):
             facts["with_stack"] = "1"
         if self.profile_memory:
             facts["profile_memory"] = "1"
+        if self._options["exceptions"]:
+            facts["vestige.exceptions"] = "1"
         if self._options["max_depth"]:
             facts["vestige.max_depth"] = str(self._options["max_depth"])
         if self._options["only"] is not None:

@@ -28,6 +28,9 @@ const vst__escape_rule vst__escape_rules[VST_ESCAPE_RULES] = {
     [VST_ESCAPE_WAIT] = {VST_EFFECT_NONE, .goes_on = true},
     [VST_ESCAPE_WAIT + 1] = {VST_EFFECT_NONE, .goes_on = true}, /* not known */
     [VST_ESCAPE_TASK] = {VST_EFFECT_DESCRIBES, .goes_on = true},
+    [VST_ESCAPE_TASK + 1] = {VST_EFFECT_NONE, .goes_on = true}, /* not known */
+    [VST_ESCAPE_TASK + 2] = {VST_EFFECT_NONE, .goes_on = true}, /* the same */
+    [VST_ESCAPE_EXCEPTION] = {VST_EFFECT_NONE, .goes_on = true},
 };
 
 const vst__escape_rule vst__escape_rule_memory = {VST_EFFECT_NONE,

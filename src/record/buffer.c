@@ -376,6 +376,36 @@ void vst_record_instant(vst_id id, const char *json_members, size_t length)
     record_bytes(VST_ESCAPE_INSTANT, &head, 1, json_members, length);
 }
 
+void vst_record_exception(vst_id id)
+{
+    const uint64_t payload = id;
+
+    vst__record_escape(VST_ESCAPE_EXCEPTION, &payload, 1);
+}
+
+vst_record_place vst_record_here(void)
+{
+    const vst_buffer *buffer = vst_thread_buffer;
+
+    return (vst_record_place){buffer->cursor, buffer->chunks};
+}
+
+bool vst_record_went_on(vst_record_place since)
+{
+    const vst_buffer *buffer = vst_thread_buffer;
+    const uint64_t *at = since.at;
+
+    if (at == NULL || buffer->chunks != since.chunk)
+        return false;
+    while (at < buffer->cursor) {
+        vst_kind kind = vst_word_kind(*at);
+        if (kind == VST_ENTER || kind == VST_EXIT)
+            return true;
+        at += kind == VST_ESCAPE ? 1 + vst_word_escape_words(*at) : 1;
+    }
+    return false;
+}
+
 void vst_record_counter(vst_id id, double value)
 {
     uint64_t payload[2] = {id, 0};

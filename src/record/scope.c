@@ -244,6 +244,8 @@ bool vst__scope_takes(vst__scope *scope, vst_kind kind, vst_id id)
 bool vst__scope_takes_escape(vst__scope *scope, vst_escape type,
                              const uint64_t *payload)
 {
+    if (type == VST_ESCAPE_EXCEPTION)
+        return !scope->wants.only || scope->now.inside != 0;
     switch (vst__escape_rule_of((uint32_t)type)->effect) {
     case VST_EFFECT_DESCRIBES:
         return scope->describes;

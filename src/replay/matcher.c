@@ -63,6 +63,7 @@ void vst_matcher_destroy(vst_matcher *matcher)
     free(matcher->slots);
     free(matcher->saved);
     free(matcher->args);
+    free(matcher->exceptions);
     free(matcher->text.bytes);
     free(matcher);
 }
@@ -194,6 +195,14 @@ static vst_status lose(vst_matcher *matcher, vst_loss_kind kind,
     };
 
     return sink->loss != NULL ? sink->loss(sink->ctx, &loss) : VST_OK;
+}
+
+static vst_status lost(vst_matcher *matcher, uint64_t records,
+                       int64_t previous_ns, const vst_sink *sink)
+{
+    return lose(matcher, VST_LOSS_RECORDS,
+                previous_ns == INT64_MIN ? matcher->last_ns : previous_ns,
+                records != 0 ? records : 1, sink);
 }
 
 static vst_status gap(vst_matcher *matcher, bool ends, const vst_sink *sink)
@@ -369,12 +378,12 @@ VST_NOINLINE static vst_status escape(vst_matcher *matcher,
         return vst__matcher_task(matcher, payload, words, sink);
     case VST_ESCAPE_INSTANT:
         return instant(matcher, event, sink);
+    case VST_ESCAPE_EXCEPTION:
+        return vst__matcher_raise(matcher, payload[0], sink);
     case VST_ESCAPE_COUNTER:
         return counter(matcher, event, sink);
     case VST_ESCAPE_LOST:
-        return lose(matcher, VST_LOSS_RECORDS,
-                    previous_ns == INT64_MIN ? matcher->last_ns : previous_ns,
-                    payload[0] != 0 ? payload[0] : 1, sink);
+        return lost(matcher, payload[0], previous_ns, sink);
     case VST_ESCAPE_WAIT:
         return vst__matcher_waited(matcher, converter, event, previous_ns,
                                    sink);

@@ -304,6 +304,7 @@ vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)
     frame->slot = 0;
     frame->args = 0;
     frame->place = 0;
+    frame->exception = 0;
     frame->module = 0;
     frame->import = VST_IMPORT_NONE;
     if (matcher->imports != NULL)
@@ -395,6 +396,11 @@ static vst_status drop(vst_matcher *matcher, const vst_sink *sink)
         below->children_ns += top->children_ns;
         add_allocated(below, top);
     }
+    if (top->exception != 0) {
+        vst_status status = vst__matcher_pass_exception(matcher, top, 0, sink);
+        if (status != VST_OK)
+            return status;
+    }
     return sink->leave != NULL
                ? sink->leave(sink->ctx, (uint32_t)matcher->count)
                : VST_OK;
@@ -425,6 +431,8 @@ vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
     if (matcher->indexed && !(top->flags & VST_FRAME_BEGIN))
         uncount_open(matcher, top->id);
     status = vst__matcher_deliver(matcher, top, &span, sink);
+    if (top->exception != 0 && status == VST_OK)
+        status = vst__matcher_pass_exception(matcher, top, flags, sink);
     while (status == VST_OK && matcher->count != 0 &&
            matcher->frames[matcher->count - 1].flags & VST_FRAME_DEAD)
         status = drop(matcher, sink);
@@ -471,6 +479,7 @@ void vst__matcher_reset(vst_matcher *matcher)
     for (size_t i = 0; i < matcher->saved_count; i++)
         free(matcher->saved[i].frames);
     matcher->args_count = matcher->saved_count = matcher->slot_count = 0;
+    matcher->exception_count = matcher->free_exception = 0;
     matcher->free_args = matcher->free_saved = matcher->free_slot = 0;
     matcher->newest = 0;
     matcher->begun_far = false;

@@ -1,7 +1,7 @@
 /* The inside of a matcher, shared by matcher.c (what events mean),
  * matcher_stack.c (frames), matcher_begin.c (spans that need not nest),
- * matcher_switch.c (several stacks), matcher_memory.c (what they allocate) and
- * matcher_tasks.c (for which task).
+ * matcher_switch.c (several stacks), matcher_memory.c (what they allocate),
+ * matcher_tasks.c (for which task) and matcher_exceptions.c.
  * One thread at a time.
  *
  * The stack is an array of frames. A span that BEGIN opened has a slot as well,
@@ -49,7 +49,8 @@ typedef struct vst__frame {
     uint32_t place;
     vst_id module; /* of an import: its code, and what it is (vst_import) */
     unsigned char import;
-    uint32_t task; /* see span.h */
+    uint32_t task;      /* see span.h */
+    uint32_t exception; /* 1 + index of the one that it has not left, 0: none */
 } vst__frame;
 
 typedef enum vst__slot_state {
@@ -73,6 +74,12 @@ typedef struct vst__args {
     bool has_operator;
     vst_operator op;
 } vst__args;
+
+/* An exception of which it is not known yet who caught it. */
+typedef struct vst__exception {
+    vst_instant mark;
+    uint32_t next_free; /* 1 + index */
+} vst__exception;
 
 /* A stack that was switched away. */
 typedef struct vst__saved {
@@ -121,6 +128,9 @@ struct vst_matcher {
     vst__args *args;
     size_t args_count, args_capacity;
     uint32_t free_args;
+    vst__exception *exceptions; /* not more than there are frames */
+    size_t exception_count, exception_capacity;
+    uint32_t free_exception;
     vst__text text;            /* of an operator, while it is read */
     struct vst_places *places; /* the sink's, NULL: none */
     vst_running *running;      /* the same */
@@ -225,6 +235,16 @@ vst_status vst__matcher_switch(vst_matcher *matcher, uint64_t stack,
 /* VST_ESCAPE_TASK; words is not 0. */
 vst_status vst__matcher_task(vst_matcher *matcher, const uint64_t *payload,
                              uint32_t words, const vst_sink *sink);
+
+/* ---- matcher_exceptions.c ----------------------------------------------- */
+
+/* VST_ESCAPE_EXCEPTION; word: what it has. */
+vst_status vst__matcher_raise(vst_matcher *matcher, uint64_t word,
+                              const vst_sink *sink);
+/* A frame that has an exception was taken off the stack; flags as a span's. */
+vst_status vst__matcher_pass_exception(vst_matcher *matcher,
+                                       const vst__frame *left, uint32_t flags,
+                                       const vst_sink *sink);
 
 /* ---- matcher_memory.c --------------------------------------------------- */
 

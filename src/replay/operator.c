@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,59 +19,15 @@ typedef enum input_part { VALUES, TYPES, STRIDES, SIZES, PARTS } input_part;
 
 /* ---- writing ------------------------------------------------------------ */
 
-static bool make_room(vst__text *text, size_t more)
-{
-    char *grown =
-        vst__grow(text->bytes, &text->capacity, text->count + more, 1);
-
-    if (grown == NULL)
-        text->failed = true;
-    else
-        text->bytes = grown;
-    return grown != NULL;
-}
-
-static void put(vst__text *text, const char *bytes)
-{
-    size_t count = strlen(bytes);
-
-    if (make_room(text, count)) {
-        memcpy(text->bytes + text->count, bytes, count);
-        text->count += count;
-    }
-}
-
-static void put_format(vst__text *text, const char *format, ...)
-{
-    char number[48];
-    va_list list;
-
-    va_start(list, format);
-    vsnprintf(number, sizeof number, format, list);
-    va_end(list);
-    put(text, number);
-}
-
-static void put_escaped(vst__text *text, const char *bytes, size_t count)
-{
-    size_t room = (count + 1) * VST_JSON_ESCAPE_MAX;
-
-    if (make_room(text, room)) {
-        char *at = text->bytes + text->count;
-        text->count =
-            (size_t)(vst__json_escape(at, at + room, &bytes, bytes + count) -
-                     text->bytes);
-    }
-}
-
 /* As torch writes a number: 1. and 0.10000000000000001 */
 static void put_double(vst__text *text, double value)
 {
     if (fabs(value) < 1e10 && value == (double)(int64_t)value)
-        put_format(text, "%s%" PRId64 ".",
-                   signbit(value) && value == 0 ? "-" : "", (int64_t)value);
+        vst__text_format(text, "%s%" PRId64 ".",
+                         signbit(value) && value == 0 ? "-" : "",
+                         (int64_t)value);
     else
-        put_format(text, "%.17g", value);
+        vst__text_format(text, "%.17g", value);
 }
 
 /* ---- reading ------------------------------------------------------------ */
@@ -154,14 +109,14 @@ static void integers(fact_bytes *facts, vst__text *text)
     size_t count = take_length(facts);
 
     if (text != NULL)
-        put(text, "[");
+        vst__text_put(text, "[");
     for (size_t i = 0; i < count && !facts->broken; i++) {
         int64_t value = take_integer(facts);
         if (text != NULL)
-            put_format(text, i ? ", %" PRId64 : "%" PRId64, value);
+            vst__text_format(text, i ? ", %" PRId64 : "%" PRId64, value);
     }
     if (text != NULL)
-        put(text, "]");
+        vst__text_put(text, "]");
 }
 
 static void tensor(fact_bytes *facts, input_part part, vst__text *text)
@@ -170,7 +125,7 @@ static void tensor(fact_bytes *facts, input_part part, vst__text *text)
     const char *type = take_text(facts, &count);
 
     if (part == TYPES && text != NULL)
-        put_escaped(text, type, count);
+        vst__text_escaped(text, type, count);
     integers(facts, part == SIZES ? text : NULL);
     integers(facts, part == STRIDES ? text : NULL);
 }
@@ -180,21 +135,21 @@ static void tensors(fact_bytes *facts, input_part part, vst__text *text)
     size_t count = take_length(facts);
     bool lists = part == SIZES || part == STRIDES;
 
-    put(text, lists ? "[" : part == TYPES ? "TensorList" : "");
+    vst__text_put(text, lists ? "[" : part == TYPES ? "TensorList" : "");
     lists &= facts->wish.tensors || count <= VST_TENSORS_SHOWN_MAX;
     for (size_t i = 0; i < count && !facts->broken; i++) {
         unsigned tag = take_byte(facts);
         if (lists && i)
-            put(text, ", ");
+            vst__text_put(text, ", ");
         if (tag == VST_FACT_TENSOR)
             tensor(facts, part, lists ? text : NULL);
         else if (lists)
-            put(text, "[]");
+            vst__text_put(text, "[]");
         if (tag != VST_FACT_TENSOR && tag != VST_FACT_OTHER)
             facts->broken = true;
     }
     if (part == SIZES || part == STRIDES)
-        put(text, "]");
+        vst__text_put(text, "]");
 }
 
 static void one_value(fact_bytes *facts, unsigned tag, vst__text *text)
@@ -205,7 +160,7 @@ static void one_value(fact_bytes *facts, unsigned tag, vst__text *text)
     switch (tag) {
     case VST_FACT_INTEGER:
     case VST_FACT_INTEGERS:
-        put_format(text, "%" PRId64, take_integer(facts));
+        vst__text_format(text, "%" PRId64, take_integer(facts));
         break;
     case VST_FACT_DOUBLE:
     case VST_FACT_DOUBLES:
@@ -213,11 +168,11 @@ static void one_value(fact_bytes *facts, unsigned tag, vst__text *text)
         break;
     case VST_FACT_BOOL:
     case VST_FACT_BOOLS:
-        put(text, take_byte(facts) ? "True" : "False");
+        vst__text_put(text, take_byte(facts) ? "True" : "False");
         break;
     default:
         bytes = take_text(facts, &count);
-        put_escaped(text, bytes, count);
+        vst__text_escaped(text, bytes, count);
     }
 }
 
@@ -230,21 +185,21 @@ static void plain(fact_bytes *facts, unsigned tag, input_part part,
     size_t before = text->count;
 
     if (list)
-        put(text, "[");
+        vst__text_put(text, "[");
     for (size_t i = 0; i < count && !facts->broken; i++) {
         if (i)
-            put(text, ", ");
+            vst__text_put(text, ", ");
         one_value(facts, tag, text);
     }
     if (list)
-        put(text, "]");
+        vst__text_put(text, "]");
     if (part == VALUES)
         return;
     text->count = before;
     if (part == TYPES)
-        put(text, tag >= VST_FACT_INTEGERS ? "ScalarList" : "Scalar");
+        vst__text_put(text, tag >= VST_FACT_INTEGERS ? "ScalarList" : "Scalar");
     else
-        put(text, "[]");
+        vst__text_put(text, "[]");
 }
 
 static void input(fact_bytes *facts, unsigned tag, input_part part,
@@ -253,19 +208,20 @@ static void input(fact_bytes *facts, unsigned tag, input_part part,
     bool quoted = part == VALUES || part == TYPES;
 
     if (quoted)
-        put(text, "\"");
+        vst__text_put(text, "\"");
     if (tag == VST_FACT_TENSOR)
         tensor(facts, part, text);
     else if (tag == VST_FACT_TENSORS)
         tensors(facts, part, text);
     else if (tag == VST_FACT_OTHER || tag == VST_FACT_TENSORS_LONG)
-        put(text, !quoted                                         ? "[]"
-                  : part == TYPES && tag == VST_FACT_TENSORS_LONG ? "TensorList"
-                                                                  : "");
+        vst__text_put(text, !quoted ? "[]"
+                            : part == TYPES && tag == VST_FACT_TENSORS_LONG
+                                ? "TensorList"
+                                : "");
     else
         plain(facts, tag, part, text);
     if (quoted)
-        put(text, "\"");
+        vst__text_put(text, "\"");
 }
 
 static fact_bytes inputs(fact_bytes facts, input_part part, vst__text *text)
@@ -280,16 +236,16 @@ static fact_bytes inputs(fact_bytes facts, input_part part, vst__text *text)
     if (facts.at == facts.end || *facts.at == VST_FACT_END ||
         *facts.at > VST_FACT_LIST_TEXT)
         return facts;
-    put(text, names[part]);
+    vst__text_put(text, names[part]);
     for (size_t i = 0;
          !facts.broken && facts.at < facts.end && *facts.at != VST_FACT_END &&
          *facts.at <= VST_FACT_LIST_TEXT;
          i++) {
         if (i)
-            put(text, ", ");
+            vst__text_put(text, ", ");
         input(&facts, *facts.at++, part, text);
     }
-    put(text, "]");
+    vst__text_put(text, "]");
     return facts;
 }
 
@@ -299,17 +255,17 @@ static void texts(fact_bytes *facts, vst__text *text)
 {
     uint64_t left = take_count(facts);
 
-    put(text, "[");
+    vst__text_put(text, "[");
     for (bool first = true; left != 0 && !facts->broken; left--) {
         size_t count;
         const char *bytes = take_text(facts, &count);
 
-        put(text, first ? "\"" : ", \"");
-        put_escaped(text, bytes, count);
-        put(text, "\"");
+        vst__text_put(text, first ? "\"" : ", \"");
+        vst__text_escaped(text, bytes, count);
+        vst__text_put(text, "\"");
         first = false;
     }
-    put(text, "]");
+    vst__text_put(text, "]");
 }
 
 static void named(fact_bytes *facts, vst__text *text)
@@ -319,24 +275,24 @@ static void named(fact_bytes *facts, vst__text *text)
     unsigned tag = take_byte(facts);
     double value;
 
-    put(text, ", \"");
-    put_escaped(text, name, count);
-    put(text, "\": ");
+    vst__text_put(text, ", \"");
+    vst__text_escaped(text, name, count);
+    vst__text_put(text, "\": ");
     if (tag == VST_FACT_BOOL) {
-        put(text, take_byte(facts) ? "true" : "false");
+        vst__text_put(text, take_byte(facts) ? "true" : "false");
     } else if (tag == VST_FACT_INTEGER) {
         one_value(facts, tag, text);
     } else if (tag == VST_FACT_DOUBLE) {
         value = take_double(facts);
-        put_format(text, isfinite(value) ? "%.17g" : "\"%g\"", value);
+        vst__text_format(text, isfinite(value) ? "%.17g" : "\"%g\"", value);
     } else if (tag == VST_FACT_TEXTS) {
         texts(facts, text);
     } else if (tag == VST_FACT_INTEGERS) {
         plain(facts, tag, VALUES, text);
     } else {
-        put(text, "\"");
+        vst__text_put(text, "\"");
         one_value(facts, VST_FACT_TEXT, text);
-        put(text, "\"");
+        vst__text_put(text, "\"");
         facts->broken |= tag != VST_FACT_TEXT;
     }
 }
@@ -360,15 +316,16 @@ static void tensors_at(fact_bytes *facts, vst__text *text)
 {
     size_t count = take_length(facts);
 
-    put(text, ", \"Tensors\": [");
+    vst__text_put(text, ", \"Tensors\": [");
     for (size_t i = 0; i < count && !facts->broken; i++) {
-        put_format(text, i ? ", [%" PRIu64 : "[%" PRIu64, take_address(facts));
-        put_format(text, ", %" PRIu64, take_address(facts));
+        vst__text_format(text, i ? ", [%" PRIu64 : "[%" PRIu64,
+                         take_address(facts));
+        vst__text_format(text, ", %" PRIu64, take_address(facts));
         for (int k = 0; k < 4; k++)
-            put_format(text, ", %u", take_byte(facts));
-        put_format(text, ", %" PRId64 "]", take_integer(facts));
+            vst__text_format(text, ", %u", take_byte(facts));
+        vst__text_format(text, ", %" PRId64 "]", take_integer(facts));
     }
-    put(text, "]");
+    vst__text_put(text, "]");
 }
 
 static void others(fact_bytes facts, vst__text *text)
@@ -382,26 +339,26 @@ static void others(fact_bytes facts, vst__text *text)
             named(&facts, text);
             break;
         case VST_FACT_FLOPS:
-            put_format(text, ", \"Flops\": %" PRIu64, take_count(&facts));
+            vst__text_format(text, ", \"Flops\": %" PRIu64, take_count(&facts));
             break;
         case VST_FACT_OVERLOAD:
             bytes = take_text(&facts, &count);
-            put(text, ", \"Overload name\": \"");
-            put_escaped(text, bytes, count);
-            put(text, "\"");
+            vst__text_put(text, ", \"Overload name\": \"");
+            vst__text_escaped(text, bytes, count);
+            vst__text_put(text, "\"");
             break;
         case VST_FACT_RECORD:
             take_count(&facts); /* what is a node says it itself */
             break;
         case VST_FACT_TOO_LONG:
-            put(text, ", \"Inputs\": \"too long to record\"");
+            vst__text_put(text, ", \"Inputs\": \"too long to record\"");
             break;
         case VST_FACT_KEYWORDS:
             bytes = take_text(&facts, &count);
             if (facts.wish.keywords) {
-                put(text, ", \"Keyword inputs\": \"");
-                put_escaped(text, bytes, count);
-                put(text, "\"");
+                vst__text_put(text, ", \"Keyword inputs\": \"");
+                vst__text_escaped(text, bytes, count);
+                vst__text_put(text, "\"");
             }
             break;
         case VST_FACT_TENSORS_AT:
@@ -438,9 +395,10 @@ bool vst__operator_read(const uint64_t *payload, uint32_t words,
     if (words < VST_OPERATOR_HEAD_WORDS)
         return true;
     if (op->sequence >= 0)
-        put_format(text, ", \"Sequence number\": %" PRId64, op->sequence);
+        vst__text_format(text, ", \"Sequence number\": %" PRId64, op->sequence);
     if (op->sequence >= 0)
-        put_format(text, ", \"Fwd thread id\": %" PRIu32, op->forward_thread);
+        vst__text_format(text, ", \"Fwd thread id\": %" PRIu32,
+                         op->forward_thread);
     text->head = text->count;
     all.at = (const unsigned char *)(payload + VST_OPERATOR_HEAD_WORDS);
     all.end = (const unsigned char *)(payload + words);

@@ -5,13 +5,7 @@
 #include <vestige/operator.h>
 #include <vestige/span.h>
 
-/* Grows; all zero is empty. The owner frees its bytes. */
-typedef struct vst__text {
-    char *bytes;
-    size_t count, capacity;
-    size_t head; /* of an operator: what is there of its numbers */
-    bool failed; /* there was no memory for all of it */
-} vst__text;
+#include "replay/text.h"
 
 /* What is told of an operator beyond what files show. */
 typedef struct vst__operator_wish {

@@ -257,6 +257,7 @@ vst_status vst__replay_begin(vst_trace *trace, int window, vst_tracer *tracer,
         vst__trace_has_switches(trace) ? &self->spans.running : NULL;
     self->spans.sink.knows_gil = vst__trace_has_gil_waits(trace);
     self->spans.sink.by_running = trace->by_running;
+    self->spans.sink.trace = trace;
     if (!vst__imports_make(&self->spans.imports, trace)) {
         vst__replay_end(self);
         *result = NULL;

@@ -8,6 +8,7 @@
 #include "base/own_code.h"
 #include "calls/engine.h"
 #include "calls/frame_hook.h"
+#include "program/exceptions.h"
 #include "program/program.h"
 #include "program/tasks.h"
 #include "program/triggers.h"
@@ -197,6 +198,8 @@ static uint32_t define(PyCodeObject *code)
             value |= VPY_SPECIAL;
         if (value && is_listed(tracer->options.only, vpy_code_qualname(code)))
             vst_recording_record_inside(tracer->recording, VPY_ID(value));
+        if (value && vpy_exceptions_are_known_late)
+            value |= VPY_MARKED;
         if (value && vpy_is_coroutine_code(code))
             value |= VPY_COROUTINE;
         if (value &&

@@ -15,6 +15,7 @@
 #include "calls/ids.h"
 #include "calls/monitoring_callback.h"
 #include "calls/monitoring_tool.h"
+#include "program/exceptions.h"
 #include "program/tasks.h"
 #include "program/triggers.h"
 
@@ -95,7 +96,20 @@ static PyObject *on_unwind(PyObject *self, PyObject *const *args, size_t nargsf,
     Py_RETURN_NONE;
 }
 
-/* Only while a trigger waits for an exception. */
+/* In place of on_unwind while exceptions are recorded. */
+static PyObject *on_marked_unwind(PyObject *self, PyObject *const *args,
+                                  size_t nargsf, PyObject *kwnames)
+{
+    PyObject *traceback = PyException_GetTraceback(args[2]);
+
+    (void)self, (void)nargsf, (void)kwnames;
+    if (leave(args[0], NULL, false))
+        vpy_exception_leaves(traceback);
+    Py_XDECREF(traceback);
+    Py_RETURN_NONE;
+}
+
+/* Only while a trigger waits for an exception, or they are recorded. */
 static PyObject *on_raise(PyObject *self, PyObject *const *args, size_t nargsf,
                           PyObject *kwnames)
 {
@@ -103,6 +117,7 @@ static PyObject *on_raise(PyObject *self, PyObject *const *args, size_t nargsf,
 
     (void)self, (void)nargsf, (void)kwnames;
     vpy_triggers_raised(args[2], traceback);
+    vpy_exception_seen(args[2], traceback);
     Py_XDECREF(traceback);
     Py_RETURN_NONE;
 }
@@ -196,7 +211,7 @@ static PyObject *on_test(PyObject *self, PyObject *const *args, size_t nargsf,
 
 /* ---- which there are ----------------------------------------------------- */
 
-typedef enum want { CALLS, NATIVE_CALLS, EXCEPTIONS } want;
+typedef enum want { CALLS, NATIVE_CALLS, EXCEPTIONS, MARKS } want;
 
 static const struct hook {
     const char *event;
@@ -214,6 +229,7 @@ static const struct hook {
     {"C_RETURN", on_c_return, NATIVE_CALLS, 0},
     {"C_RAISE", on_c_raise, NATIVE_CALLS, 0},
     {"RAISE", on_raise, EXCEPTIONS, 0},
+    {"PY_UNWIND", on_marked_unwind, MARKS, 0}, /* after the other: it stays */
 };
 
 enum { HOOKS = sizeof hooks / sizeof hooks[0], UNWIND = 5 };
@@ -267,13 +283,20 @@ static bool set_callback(size_t i, PyObject *function)
     return set;
 }
 
+static bool is_ours(const PyObject *callback)
+{
+    for (size_t i = 0; i < HOOKS; i++)
+        if (callback == callbacks[i] || callback == test_callbacks[i])
+            return true;
+    return false;
+}
+
 /* Leaves the callback of another tool, which has our id now, where it is. */
 static void drop_callback(size_t i)
 {
     PyObject *old = vpy_tool_register(event_numbers[i], Py_None);
 
-    if (old != NULL && old != Py_None && old != callbacks[i] &&
-        old != test_callbacks[i])
+    if (old != NULL && old != Py_None && !is_ours(old))
         set_callback(i, old);
     Py_XDECREF(old);
 }
@@ -298,14 +321,16 @@ static bool place(PyObject *const functions[HOOKS], bool native,
     }
     for (size_t i = 0; i < HOOKS; i++) {
         if ((hooks[i].with == NATIVE_CALLS && !native) ||
-            (hooks[i].with == EXCEPTIONS && !exceptions))
+            (hooks[i].with == EXCEPTIONS && !exceptions) ||
+            (hooks[i].with == MARKS &&
+             !(exceptions && vpy_exceptions_are_wanted)))
             continue;
         if (!set_callback(i, functions[i])) {
             explain("sys.monitoring refused a callback");
             vpy_monitoring_stop(NULL);
             return false;
         }
-        if (!(unwinds_locally && i == UNWIND))
+        if (!(unwinds_locally && event_numbers[i] == event_numbers[UNWIND]))
             events |= (unsigned long)event_numbers[i];
     }
     if (!vpy_tool_set_events(events)) {
@@ -382,7 +407,8 @@ bool vpy_monitoring_start(vpy_tracer *tracer, bool native)
 {
     vpy_monitoring_test_drop();
     choose_answer(&tracer->options);
-    if (!place(callbacks, native, vpy_triggers_want_exceptions())) {
+    if (!place(callbacks, native,
+               vpy_triggers_want_exceptions() || vpy_exceptions_are_wanted)) {
         enable_again();
         return false;
     }

@@ -14,6 +14,7 @@
 #include "calls/engine.h"
 
 #include "calls/ids.h"
+#include "program/exceptions.h"
 #include "program/program.h"
 #include "program/tasks.h"
 #include "program/triggers.h"
@@ -74,24 +75,32 @@ static Py_tracefunc forget_displaced(PyThreadState *tstate)
     return NULL;
 }
 
-/* Set only while a trigger waits for exceptions: the interpreter does not
- * report an exception to a profile function if it is caught where it was
- * raised, but to a trace function it does. The trace function ignores all other
- * events. A thread that has a trace function of the program's keeps that. */
+/* Set only while a trigger waits for exceptions, or they are recorded: the
+ * interpreter does not report an exception to a profile function if it is
+ * caught where it was raised, but to a trace function it does. The trace
+ * function ignores all other events. A thread that has a trace function of the
+ * program's keeps that. */
 static int on_trace(PyObject *object, PyFrameObject *frame, int what,
                     PyObject *argument)
 {
-    (void)object, (void)frame;
+    (void)object;
     if (what == PyTrace_EXCEPTION && argument != NULL &&
-        PyTuple_Check(argument) && PyTuple_GET_SIZE(argument) == 3)
+        PyTuple_Check(argument) && PyTuple_GET_SIZE(argument) == 3) {
         vpy_triggers_raised(PyTuple_GET_ITEM(argument, 1),
                             PyTuple_GET_ITEM(argument, 2));
+        vpy_exception_seen(PyTuple_GET_ITEM(argument, 1),
+                           PyTuple_GET_ITEM(argument, 2));
+    } else if (what == PyTrace_RETURN && argument == NULL &&
+               vpy_code_value(vpy_frame_code(frame)) != 0) {
+        vpy_exception_leaves_frame(frame);
+    }
     return 0;
 }
 
 static void watch_exceptions(PyThreadState *tstate)
 {
-    if (vpy_triggers_want_exceptions() && tstate->c_tracefunc == NULL)
+    if ((vpy_triggers_want_exceptions() || vpy_exceptions_are_wanted) &&
+        tstate->c_tracefunc == NULL)
         vpy_set_trace(tstate, on_trace);
 }
 

@@ -361,7 +361,7 @@ VST_NOINLINE static PyObject *evaluate_slowly(PyThreadState *tstate,
     value = tstate->tracing ? 0 : vpy_frame_value(frame);
     if (vpy_is_plain_coroutine(value))
         return evaluate_coroutine(tstate, frame, throwing, VPY_ID(value));
-    if (value >= VPY_SPECIAL)
+    if (value >= VPY_MARKED)
         return evaluate_special(tstate, frame, throwing, value);
     return evaluate_counted(tstate, frame, throwing, value);
 }

@@ -12,11 +12,14 @@
 /* ---- Python functions: code_ids.c ---------------------------------------- */
 
 /* The value of a code object: 0 if it is not recorded, else its id with these
- * three bits. */
+ * bits. */
 #define VPY_COROUTINE                                                          \
     ((uint32_t)1                                                               \
-     << 29) /* its calls may be steps of tasks, see program/tasks.h            \
+     << 28) /* its calls may be steps of tasks, see program/tasks.h            \
              */
+#define VPY_MARKED                                                             \
+    ((uint32_t)1 << 29) /* exceptions that leave it are recorded then          \
+                         */
 #define VPY_SPECIAL ((uint32_t)1 << 30) /* see vpy_code_entered */
 #define VPY_TIMED                                                              \
     ((uint32_t)1 << 31) /* a trigger watches how long it takes                 \

@@ -8,6 +8,7 @@
 
 #include "base/inside.h"
 #include "base/json.h"
+#include "program/exceptions.h"
 #include "program/program.h"
 #include "program/tasks.h"
 #include "program/triggers.h"
@@ -146,6 +147,8 @@ static VST_COLD void record_result(PyObject *result)
 void vpy_code_returns(uint32_t value, vst_id entered, PyObject *code,
                       PyObject *result, const vpy_iframe *frame, bool waits)
 {
+    if (value & VPY_MARKED && result == NULL)
+        vpy_exception_set_leaves();
     if (value & VPY_SPECIAL && vpy_is_framework_code(code)) {
         vpy_framework_left(result != NULL ? VST_EXIT : VST_RAISE, VPY_ID(value),
                            entered, code);

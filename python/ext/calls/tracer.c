@@ -6,6 +6,7 @@
 #include "base/inside.h"
 #include "calls/engine.h"
 #include "calls/ids.h"
+#include "program/exceptions.h"
 #include "program/program.h"
 #include "program/tasks.h"
 
@@ -46,6 +47,7 @@ static void attend(void *ctx)
 static void end_parts(void)
 {
     vpy_gil_waits_end();
+    vpy_exceptions_end();
     vpy_greenlets_end();
     vpy_tasks_end();
     vpy_code_ids_end();
@@ -81,6 +83,7 @@ static vst_status start(vpy_tracer *tracer)
     } else {
         vpy_active = tracer;
         vst_recording_set_attention(tracer->recording, attend, tracer);
+        vpy_exceptions_begin(tracer);
         vpy_greenlets_begin(tracer);
         vpy_threads_announce(tracer);
         if (tracer->options.gil)

@@ -27,6 +27,7 @@ typedef struct vpy_options {
     PyObject *only;     /* the same: calls are recorded only inside of these */
     const char *engine; /* the name of an engine, or "auto" */
     bool raises;        /* a trigger waits for exceptions */
+    bool exceptions;    /* marks where exceptions are raised */
     bool short_names;   /* of Python functions, `f` instead of `C.f` */
     bool gil;           /* waits for the GIL */
 } vpy_options;

@@ -313,6 +313,7 @@ static PyMethodDef trace_methods[] = {
     {"tasks", (PyCFunction)(void (*)(void))vpy_trace_tasks,
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"functions", vpy_trace_functions, METH_NOARGS, NULL},
+    {"exceptions", vpy_trace_exceptions, METH_NOARGS, NULL},
     {"gil_holders", vpy_trace_gil_holders, METH_NOARGS, NULL},
     {"set_by_running", trace_set_by_running, METH_O, set_by_running_doc},
     {"import_name", vpy_trace_import_name, METH_VARARGS, NULL},

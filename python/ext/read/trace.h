@@ -65,6 +65,11 @@ PyObject *vpy_trace_import_name(PyObject *object, PyObject *args);
  * while others waited for it, the function that it was in for longest. */
 PyObject *vpy_trace_gil_holders(PyObject *object, PyObject *unused);
 
+/* trace_exceptions.c: a method. [(thread, id, raised in, caught in, end,
+ * count)]: the id of a definition with the type and the place; ids of
+ * functions, 0: none; "caught", "not caught" or "unknown". */
+PyObject *vpy_trace_exceptions(PyObject *object, PyObject *unused);
+
 /* trace_tasks.c: a method. */
 PyObject *vpy_trace_tasks(PyObject *object, PyObject *args, PyObject *kw);
 

@@ -370,8 +370,8 @@ PyDoc_STRVAR(session_doc,
              "log_args=None, max_size=0, keep_ns=0, checkpoints=False, "
              "memory=False, memory_native_stacks=False, "
              "memory_native_allocators=True, memory_sample_bytes=0, "
-             "min_duration_ns=0, switches=False, max_depth=0, only=None)"
-             "\n--\n\nOne recording.");
+             "min_duration_ns=0, switches=False, max_depth=0, only=None, "
+             "exceptions=False)\n--\n\nOne recording.");
 
 static PyType_Slot session_slots[] = {
     {Py_tp_init, session_init},

@@ -56,7 +56,7 @@ LINE_MAX = 80
 PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # where vestige is
 CLOSING_COMMAND = ("-c", "import sys; sys.path.insert(0, sys.argv[1]); from vestige.cli.closing import main; main()")
 VIEW_COMMAND = ("-c", "import sys; sys.path.insert(0, sys.argv.pop(1)); from vestige.cli import main; main()")
-NEEDED_FOR_REPORT = ("_command", "_max_snapshots", "_path", "_scope", "_shown", "_snapshots")
+NEEDED_FOR_REPORT = ("_command", "_exceptions", "_max_snapshots", "_path", "_scope", "_shown", "_snapshots")
 RECORDS_TO_REPORT = 50_000_000  # beyond that, a report on exit would take too long
 
 
@@ -178,6 +178,7 @@ def _parser() -> Parser:
         "--only", metavar="FUNC", action="append", help="record only functions of this name, and what they call"
     )
     parser.add_argument("--max-depth", metavar="N", type=int, help="leave out calls that are deeper than N")
+    parser.add_argument("--exceptions", action="store_true", help="record where exceptions are raised, and caught")
     parser.add_argument("--rank", metavar="N", type=int, help="rank of this process (default: RANK, if that is set)")
     parser.add_argument("--local-rank", metavar="N", type=int, help="its rank on this machine (default: LOCAL_RANK)")
     parser.add_argument("--world-size", metavar="N", type=int, help="how many ranks there are (default: WORLD_SIZE)")
@@ -211,6 +212,7 @@ class Recording:
             "vestige.max_depth": getattr(options, "max_depth", None),
         }
         self._scope = {key: value for key, value in chosen.items() if value is not None}
+        self._exceptions = getattr(options, "exceptions", False)
         self._over = False
         self._stale = options.force and options.no_children  # children of the recording that is overwritten
         try:
@@ -246,6 +248,7 @@ class Recording:
             record_args=options.record_args,
             only=options.only,
             max_depth=options.max_depth,
+            exceptions=options.exceptions,
             gc=not options.no_gc,
             rank=options.rank,
             local_rank=options.local_rank,
@@ -367,7 +370,8 @@ class Recording:
         if trace.info()["records"] <= RECORDS_TO_REPORT:
             stdlib = os.path.dirname(getattr(os, "__file__", ""))
             show(self._path, {STDLIB: stdlib, "vestige.command": self._command, **self._scope}, out)
-            print(f"vestige report {quote(self._shown)}   # every function; also --tree, --threads, --gc", file=out)
+            also = "--tree, --threads, --gc" + ", --exceptions" * self._exceptions
+            print(f"vestige report {quote(self._shown)}   # every function; also {also}", file=out)
             print(f"vestige view {quote(self._shown)}   # the timeline, in the browser", file=out)
         else:
             print(f"a large trace; for a report:  vestige report {quote(self._shown)}", file=out)

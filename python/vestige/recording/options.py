@@ -26,6 +26,7 @@ FLAGS = (
     "memory_native_allocators",
     "qualified_names",
     "sched",
+    "exceptions",
 )
 LISTS = ("include", "exclude", "record_args", "only", "triggers")
 TIMES = ("keep_last", "min_duration")
@@ -38,6 +39,8 @@ def check_flags(given: dict[str, Any]) -> None:
     for name in FLAGS:
         if not isinstance(given[name], bool):
             raise TypeError(f"{name} must be True or False, not {type(given[name]).__name__}")
+    if given["exceptions"] and not given["with_stack"]:
+        raise ValueError("exceptions=True needs with_stack=True: without it, exceptions are not seen")
     if given["children"] and given["output"] is None:
         raise ValueError("children=True needs an output: their files are named after it")
 
@@ -91,6 +94,7 @@ def session_options(given: dict[str, Any], times: dict[str, int], *, memory: boo
         "switches": given["sched"],
         "max_depth": given["max_depth"] or 0,
         "only": given["only"],
+        "exceptions": given["exceptions"],
         "memory": memory,
         "memory_native_stacks": given["memory_native_stacks"],
         "memory_native_allocators": given["memory_native_allocators"],

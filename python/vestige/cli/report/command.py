@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from vestige.reading.inputs import Source
 
     from .data import Entry, Node, Step, Thread
+    from .exceptions import Exceptions
     from .findings import Finding
     from .tasks import Tasks
 
@@ -50,6 +51,7 @@ EXAMPLES = """\
   vestige report t.vst --threads         what each did, and how long it waited
   vestige report t.vst --imports         what the start of the program took
   vestige report t.vst --tasks           asyncio's tasks, and what they awaited
+  vestige report t.vst --exceptions      what was raised, and who caught it
   vestige report t.vst --no-waits        only what worked
   vestige report t.vst --cpu             only while it had a processor
   vestige report t.vst --from 1.5s --until 2s --thread 'worker*'
@@ -66,6 +68,7 @@ SORTS = ("self", "total", "running", "calls", "name", "self-memory", "memory")
 ROWS = {"tree": 60}
 ROWS_ELSE = 30
 SMALLER = 64  # a tree is read this much finer than it is shown: shares are not known yet
+EXCEPTIONS = "vestige.exceptions"  # key of the metadata, if they were recorded
 NONE = 1 << 62  # ns: no branch of the tree is that long
 
 
@@ -82,6 +85,8 @@ def main(argv: list[str]) -> int:
         raise Failure(f"{asked}: no memory was recorded here; see vestige memory --help")
     if options.sort == "running" and not any(source.facts["switches"] for source in inputs.sources):
         raise Failure("--sort running: when threads ran was not recorded here; see vestige run --sched")
+    if options.view == "exceptions" and not any(EXCEPTIONS in source.metadata for source in inputs.sources):
+        raise Failure("--exceptions: exceptions were not recorded here; see vestige run --exceptions")
     if options.cpu and not any(source.facts["switches"] for source in inputs.sources):
         raise Failure("--cpu: when threads ran was not recorded here; see vestige run --sched")
     reading = Reading(inputs, options)
@@ -115,6 +120,7 @@ def _parser() -> Parser:
         "threads": "what each thread did, and how long it waited",
         "imports": "modules by the time that their import took, what imported them, the slowest chain",
         "tasks": "asyncio's tasks by coroutine function, and the steps that blocked an event loop",
+        "exceptions": "exceptions by type and place, and who caught them (vestige run --exceptions)",
         "gc": "garbage collections: how many, how long, where",
         "memory": "functions, or lines, that allocated most, where memory was recorded",
     }
@@ -122,7 +128,7 @@ def _parser() -> Parser:
         views.add_argument(f"--{view}", dest="view", action="store_const", const=view, default="flat", help=text)
     parser.add_argument("-n", metavar="N", type=int, help="lines to show (default: 30; trees: 60; json, csv: all)")
     parser.add_argument("--sort", metavar="BY", choices=SORTS, help=f"{', '.join(SORTS)} (default: self; trees: total)")
-    parser.add_argument("--all", action="store_true", help="the tree with the frames of libraries and of imports")
+    parser.add_argument("--all", action="store_true", help="also what belongs to libraries, and in the tree to imports")
     parser.add_argument("--no-waits", action="store_true", help="without calls that only wait, and without their time")
     parser.add_argument(
         "--cpu", action="store_true", help="measure the time that threads had a processor (vestige run --sched)"
@@ -191,6 +197,14 @@ def _tasks(options: Namespace) -> Tasks | None:
     return Tasks(options.blocked_ns)
 
 
+def _exceptions(options: Namespace) -> Exceptions | None:
+    if options.view != "exceptions":
+        return None
+    from .exceptions import Exceptions
+
+    return Exceptions()
+
+
 class Reading:
     """All that the options ask for, of all traces that can be read."""
 
@@ -199,6 +213,7 @@ class Reading:
         self.read: list[tuple[Source, int]] = []
         self.memory: list[tuple[Source, dict[str, Any]]] = []
         self.tasks = _tasks(options)
+        self.exceptions = _exceptions(options)
         self._inputs = inputs
         self._options = options
         self._between = self._range()
@@ -284,6 +299,9 @@ class Reading:
         if self.tasks is not None:
             only_threads = self._threads.get(source.path) if options.thread else None
             self.tasks.add(source, trace, self._patterns.left_out(trace.functions()), only_threads, progress)
+        if self.exceptions is not None:
+            only_threads = self._threads.get(source.path) if options.thread else None
+            self.exceptions.add(source, trace, self._patterns.left_out(trace.functions()), only_threads)
         self.read.append((source, calls))
 
     def _add_memory(self, source: Source, trace: Trace, calls: int) -> None:
@@ -378,6 +396,10 @@ def _show(reading: Reading, options: Namespace) -> None:
         from .tasks import show_tasks
 
         show_tasks(reading.tasks, options.sort, min(each["start_ns"] for each in reading.facts), rows, out)
+    elif reading.exceptions is not None:
+        from .exceptions import show_exceptions
+
+        show_exceptions(reading.exceptions, rows, options.all, out)
     elif options.view == "gc":
         show_collections(data, min(each["start_ns"] for each in reading.facts), whole, rows, out)
     else:

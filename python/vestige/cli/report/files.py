@@ -6,6 +6,7 @@ from vestige.base.terminal import exact
 from vestige.reading.kinds import REPORT_NAMES
 from vestige.reading.waits import waits_for
 
+from .exceptions import COLUMNS as EXCEPTION_COLUMNS
 from .imports import Imports, as_tables
 from .tables import span_of
 from .tasks import COLUMNS as TASK_COLUMNS
@@ -48,6 +49,7 @@ COLUMNS = {
     "threads": ["thread", "pid", "tid", "calls", "time_ns", "waiting_ns", "gc_ns", "first_ns", "last_ns", "most_in"],
     "imports": ["module", "named", "times", "self_ns", "total_ns", "first_imported_by"],
     "tasks": TASK_COLUMNS,
+    "exceptions": EXCEPTION_COLUMNS,
     "generations": ["generation", "count", "time_ns", "longest_ns", "collected", "uncollectable"],
     "lines": ["line", "self_bytes", "allocations", "peak_bytes", "not_freed_bytes"],
 }
@@ -115,6 +117,8 @@ def _tables(reading: Reading, options: Namespace) -> dict[str, list[dict[str, An
         return {"threads": [_thread(thread, reading.has_switches) for thread in reading.threads()]}
     if reading.tasks is not None:
         return tasks_as_rows(reading.tasks, options.sort, options.format == "csv")
+    if reading.exceptions is not None:
+        return {"exceptions": reading.exceptions.rows()}
     if options.view == "gc":
         return _collections(reading)
     if options.view == "imports":

@@ -1,0 +1,190 @@
+/* See exceptions.h. The interpreter reports an exception again in every
+ * function that it comes to. It was raised there, unless the traceback shows
+ * that it came from the function that an exception left last, or that somebody
+ * who is still running had it before: a handler that raises it again, or
+ * contextlib, which throws it into a generator. */
+#include "program/exceptions.h"
+
+#include "calls/engine.h"
+#include "calls/ids.h"
+#include "program/program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool vpy_exceptions_are_wanted;
+bool vpy_exceptions_are_known_late;
+
+static vpy_tracer *tracer;
+
+/* Addresses, which nobody looks into: the frame is that of a traceback as long
+ * as the exception lives, and a new one is compared only with what came from
+ * it. */
+static _Thread_local const void *left_last, *marked_last;
+static _Thread_local vst_record_place left_at;
+
+void vpy_exceptions_begin(vpy_tracer *for_tracer)
+{
+    tracer = for_tracer;
+    vpy_exceptions_are_wanted = for_tracer->options.exceptions;
+    vpy_exceptions_are_known_late =
+        VPY_HAS_FRAME_HOOK && vpy_exceptions_are_wanted &&
+        vpy_engine_choose(&for_tracer->options) == &vpy_engine_turbo;
+}
+
+void vpy_exceptions_end(void)
+{
+    vpy_exceptions_are_wanted = vpy_exceptions_are_known_late = false;
+    tracer = NULL;
+}
+
+/* ---- whether it is new ----------------------------------------------------
+ */
+
+enum { LOOK_BACK = 32 }; /* frames; contextlib's are two */
+
+static bool is_running(const PyFrameObject *wanted)
+{
+    PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
+    bool found = false;
+
+    for (int i = 0; frame != NULL && !found && i < LOOK_BACK; i++) {
+        PyFrameObject *back = PyFrame_GetBack(frame);
+
+        found = frame == wanted;
+        Py_DECREF(frame);
+        frame = back;
+    }
+    Py_XDECREF(frame);
+    return found;
+}
+
+/* Whether it has left a function that is recorded, and so was seen there. */
+static bool has_left(const PyTracebackObject *entry)
+{
+    while (entry != NULL &&
+           vpy_code_value(vpy_frame_code(entry->tb_frame)) == 0)
+        entry = entry->tb_next;
+    return entry != NULL;
+}
+
+static bool is_new(const PyObject *error, const PyTracebackObject *traceback)
+{
+    const PyTracebackObject *next = traceback->tb_next;
+
+    if (next == NULL)
+        return true;
+    if (vpy_exceptions_are_known_late)
+        return !has_left(next);
+    /* Somebody may have kept it, and raises it later: what a task failed with,
+     * where it is awaited. */
+    if (next->tb_frame == left_last)
+        return vst_record_went_on(left_at);
+    return error != marked_last || !is_running(next->tb_frame);
+}
+
+static bool ends_iteration(const PyTypeObject *type)
+{
+    return (const PyObject *)type == PyExc_StopIteration ||
+           (const PyObject *)type == PyExc_StopAsyncIteration ||
+           (const PyObject *)type == PyExc_GeneratorExit;
+}
+
+/* ---- its mark -------------------------------------------------------------
+ */
+
+/* "ValueError", "json.decoder.JSONDecodeError"; runs no code of the program. */
+static void put_name(PyTypeObject *type, char *name, size_t size)
+{
+    PyObject *qualname, *module;
+    const char *own = type->tp_name, *where = NULL;
+
+    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
+        qualname = ((PyHeapTypeObject *)type)->ht_qualname;
+        module = type->tp_dict != NULL
+                     ? PyDict_GetItemString(type->tp_dict, "__module__")
+                     : NULL;
+        own = qualname != NULL ? PyUnicode_AsUTF8(qualname) : NULL;
+        if (module != NULL && PyUnicode_Check(module))
+            where = PyUnicode_AsUTF8(module);
+        PyErr_Clear();
+    }
+    if (where != NULL &&
+        (strcmp(where, "builtins") == 0 || strcmp(where, "__main__") == 0))
+        where = NULL;
+    snprintf(name, size, "%s%s%s", where != NULL ? where : "",
+             where != NULL ? "." : "", own != NULL ? own : "?");
+}
+
+static void mark(PyTypeObject *type, const PyTracebackObject *traceback)
+{
+    PyCodeObject *code = (PyCodeObject *)vpy_frame_code(traceback->tb_frame);
+    char name[200];
+    vst_definition definition = {
+        .kind = VST_DEF_INSTANT,
+        .line = PyCode_Addr2Line(code, traceback->tb_lasti),
+        .name = name,
+    };
+    PyObject *file =
+        vpy_text(code->co_filename, &definition.file, &definition.file_len);
+    vst_id id;
+
+    put_name(type, name, sizeof name);
+    definition.name_len = (uint32_t)strlen(name);
+    if (file != NULL) {
+        definition.file_skip =
+            vpy_search_path_prefix(definition.file, definition.file_len);
+        if (vst_recording_define_id(tracer->recording, &definition, &id) ==
+            VST_OK)
+            vst_record_exception(id);
+    }
+    Py_XDECREF(file);
+    PyErr_Clear();
+}
+
+static bool is_traceback(PyObject *traceback)
+{
+    return traceback != NULL && PyTraceBack_Check(traceback);
+}
+
+static void see(PyTypeObject *type, const PyObject *error, PyObject *traceback)
+{
+    const PyTracebackObject *entry = (PyTracebackObject *)traceback;
+
+    if (!vpy_exceptions_are_wanted || ends_iteration(type) ||
+        vpy_code_value(vpy_frame_code(entry->tb_frame)) == 0 ||
+        !is_new(error, entry))
+        return;
+    marked_last = error;
+    mark(type, entry);
+}
+
+void vpy_exception_seen(PyObject *error, PyObject *traceback)
+{
+    if (is_traceback(traceback) && PyExceptionInstance_Check(error))
+        see(Py_TYPE(error), error, traceback);
+}
+
+void vpy_exception_leaves(PyObject *traceback)
+{
+    if (is_traceback(traceback))
+        vpy_exception_leaves_frame(((PyTracebackObject *)traceback)->tb_frame);
+}
+
+void vpy_exception_leaves_frame(const PyFrameObject *frame)
+{
+    left_last = frame;
+    left_at = vst_record_here();
+}
+
+void vpy_exception_set_leaves(void)
+{
+    PyObject *type, *error, *traceback;
+
+    PyErr_Fetch(&type, &error, &traceback);
+    if (is_traceback(traceback) && type != NULL && PyType_Check(type)) {
+        see((PyTypeObject *)type, error, traceback);
+        vpy_exception_leaves(traceback);
+    }
+    PyErr_Restore(type, error, traceback);
+}

@@ -1,0 +1,107 @@
+"""`vestige report --exceptions`: which exceptions were raised, where, how often, and who caught them."""
+
+from __future__ import annotations
+
+from vestige.base.quantities import plural
+from vestige.base.terminal import Paint, fit, width_of
+from vestige.reading.libraries import LIBRARY, OWN, classify
+
+from .data import shown_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any, TextIO
+
+    from vestige._core import Trace
+    from vestige.reading.inputs import Source
+
+COLUMNS = ["exception", "file", "line", "raised_in", "caught_in", "end", "count", "library"]
+COUNT = 9  # columns of a count
+
+
+class Exceptions:
+    """Those of all traces that are read."""
+
+    def __init__(self) -> None:
+        # type, file, line, what is shown of the place, raised in, caught in, end; whether a library keeps it to itself
+        self._counts: dict[tuple[str, str, int, str, str, str, str, bool], int] = {}
+        self.notes: dict[str, None] = {}
+
+    def add(self, source: Source, trace: Trace, left_out: Iterable[int], only_threads: Sequence[int] | None) -> None:
+        functions = trace.functions()
+        kinds = classify(functions, source.metadata)[0]
+        names = ["" if function is None else shown_name(function) for function in functions]
+        hidden = set(left_out)
+        for thread, number, raised_in, caught_in, end, count in trace.exceptions():
+            what = functions[number] if number < len(functions) else None
+            if what is None or raised_in in hidden or (only_threads is not None and thread not in only_threads):
+                continue
+            _, name, file, shown, line = what
+            inside = kinds[raised_in] == LIBRARY and end == "caught" and kinds[caught_in] != OWN
+            place = (name, file, line, f"{shown}:{line}", names[raised_in], names[caught_in], end, inside)
+            self._counts[place] = self._counts.get(place, 0) + count
+        if _sees_late(source.metadata):
+            self.notes["turbo sees only those that left a function on this Python; --engine safe sees all"] = None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Those of the program first, and the most frequent first."""
+        ranked = sorted(self._counts.items(), key=lambda item: (item[0][7], -item[1], item[0]))
+        return [
+            {
+                "exception": name,
+                "file": file,
+                "line": line,
+                "raised_in": raised_in or None,
+                "caught_in": caught_in or None,
+                "end": end,
+                "count": count,
+                "library": inside,
+            }
+            for (name, file, line, _, raised_in, caught_in, end, inside), count in ranked
+        ]
+
+    def places(self, *, libraries: bool) -> list[tuple[str, int, list[tuple[str, int]]]]:
+        """What was raised and where, how often, and what became of it; the most frequent first."""
+        found: dict[str, dict[str, int]] = {}
+        for (name, _, _, shown, raised_in, caught_in, end, inside), count in self._counts.items():
+            if inside and not libraries:
+                continue
+            where = f"{name} at {shown}" + (f" in {raised_in.rpartition(': ')[2]}" if raised_in else "")
+            became = {"caught": f"caught in {caught_in or '?'}", "not caught": "not caught"}.get(
+                end, "not known by whom"
+            )
+            ends = found.setdefault(where, {})
+            ends[became] = ends.get(became, 0) + count
+        ranked = sorted(found.items(), key=lambda item: (-sum(item[1].values()), item[0]))
+        return [(where, sum(e.values()), sorted(e.items(), key=lambda i: (-i[1], i[0]))) for where, e in ranked]
+
+    def kept_by_libraries(self) -> int:
+        return sum(count for key, count in self._counts.items() if key[7])
+
+
+def _sees_late(metadata: dict[str, Any]) -> bool:
+    """Whether the engine is told of exceptions only when they leave a function."""
+    version = metadata.get("vestige.python", "")
+    return metadata.get("vestige.engine") == "turbo" and version.startswith(("3.10.", "3.11."))
+
+
+def show_exceptions(exceptions: Exceptions, rows: int, everything: bool, out: TextIO) -> None:
+    paint, width = Paint(out), width_of(out)
+    places = exceptions.places(libraries=everything)
+    if places:
+        print(paint(f"{'count':>{COUNT}}  exception, where it was raised, and who caught it", "head"), file=out)
+    for where, count, ends in places[:rows]:
+        print(f"{count:>{COUNT},}  {fit(where, width - COUNT - 2)}", file=out)
+        for became, times in ends:
+            number = f"{times:,}" if len(ends) > 1 else ""
+            print(f"{number:>{COUNT}}    {fit(became, width - COUNT - 4)}", file=out)
+    if not places:
+        print("none was raised" if not exceptions.kept_by_libraries() else "none of the program's own", file=out)
+    if places[rows:]:
+        print(f"{plural(len(places) - rows, 'more place')}; -n shows more", file=out)
+    kept = exceptions.kept_by_libraries()
+    if kept and not everything:
+        print(f"{kept:,} more that libraries raised and caught by themselves; --all shows them", file=out)
+    for note in exceptions.notes:
+        print(paint(note, "dim"), file=out)
