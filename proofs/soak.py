@@ -46,6 +46,8 @@ OPTIONS: list[dict[str, Any]] = [
     {"record_args": ["fails", "Point.of"]},
     {"exclude": ["*/threading.py"]},
     {"max_size": "1M"},
+    {"exceptions": True, "max_depth": 3},
+    {"only": ["fails"]},
 ]
 
 

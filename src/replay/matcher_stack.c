@@ -431,7 +431,7 @@ vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
     if (matcher->indexed && !(top->flags & VST_FRAME_BEGIN))
         uncount_open(matcher, top->id);
     status = vst__matcher_deliver(matcher, top, &span, sink);
-    if (top->exception != 0 && status == VST_OK)
+    if (!VST_LIKELY(top->exception == 0) && status == VST_OK)
         status = vst__matcher_pass_exception(matcher, top, flags, sink);
     while (status == VST_OK && matcher->count != 0 &&
            matcher->frames[matcher->count - 1].flags & VST_FRAME_DEAD)

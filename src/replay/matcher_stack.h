@@ -242,9 +242,10 @@ vst_status vst__matcher_task(vst_matcher *matcher, const uint64_t *payload,
 vst_status vst__matcher_raise(vst_matcher *matcher, uint64_t word,
                               const vst_sink *sink);
 /* A frame that has an exception was taken off the stack; flags as a span's. */
-vst_status vst__matcher_pass_exception(vst_matcher *matcher,
-                                       const vst__frame *left, uint32_t flags,
-                                       const vst_sink *sink);
+VST_COLD vst_status vst__matcher_pass_exception(vst_matcher *matcher,
+                                                const vst__frame *left,
+                                                uint32_t flags,
+                                                const vst_sink *sink);
 
 /* ---- matcher_memory.c --------------------------------------------------- */
 

@@ -162,6 +162,7 @@ def test_the_windows_of_one_session_keep_nothing(tmp_path):
         {"include": [str(__file__)], "record_args": ["leaf", "Thing.method"]},
         {"exclude": ["*/nowhere/*"], "min_duration": "10us"},
         {"max_size": "1M"},
+        {"exceptions": True, "only": ["work"], "max_depth": 3},
     ],
     ids=str,
 )

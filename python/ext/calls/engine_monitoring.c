@@ -102,11 +102,10 @@ static PyObject *on_marked_unwind(PyObject *self, PyObject *const *args,
 {
     PyObject *traceback = PyException_GetTraceback(args[2]);
 
-    (void)self, (void)nargsf, (void)kwnames;
-    if (leave(args[0], NULL, false))
+    if (vpy_code_value(args[0]) != 0)
         vpy_exception_leaves(traceback);
     Py_XDECREF(traceback);
-    Py_RETURN_NONE;
+    return on_unwind(self, args, nargsf, kwnames);
 }
 
 /* Only while a trigger waits for an exception, or they are recorded. */
