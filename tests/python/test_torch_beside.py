@@ -438,3 +438,25 @@ def test_operators_have_their_overloads_in_the_file_as_in_torchs(tmp_path):
     theirs, ours = beside(run)
     assert ours == theirs
     assert "aten::add.Tensor" in ours
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_arrows_to_gradients_have_torchs_numbers_and_can_be_turned_off(links, tmp_path):
+    def run():
+        with torch.profiler.profile() as prof:
+            x = torch.ones(1, requires_grad=True)
+            (x * 2 + 1).sigmoid().backward()
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.json"
+        prof.export_chrome_trace(str(path))
+        events = json.loads(path.read_text())["traceEvents"]
+        begun = {each["ts"]: each["name"] for each in events if each.get("cat") == "cpu_op"}
+        arrows = sorted((each["id"], each["ph"], begun[each["ts"]]) for each in events if each.get("cat") == "fwdbwd")
+        return arrows, [(event.name, event.flow_id, event.flow_start) for event in prof.events() if event.flow_id]
+
+    torch._C._profiler._set_fwd_bwd_enabled_val(links)
+    try:
+        theirs, ours = beside(run)
+    finally:
+        torch._C._profiler._set_fwd_bwd_enabled_val(True)
+    assert ours == theirs
+    assert len(ours[0]) == (6 if links else 0)

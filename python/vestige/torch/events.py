@@ -72,7 +72,8 @@ class Store:
         as_torch: Collection[str] = (),
     ) -> None:
         """as_torch names what events have only in torch's place: "shapes" counts a span's text as an input, as torch
-        does with record_shapes; "metadata" gives them metadata_json."""
+        does with record_shapes; "metadata" gives them metadata_json; "gradients" numbers arrows in the order of
+        gradients, "unlinked" leaves them out."""
         self.words = block.cast("q")
         self.halves = block.cast("i")
         self.text = text
@@ -135,6 +136,8 @@ class Store:
     def flows(self) -> dict[int, tuple[int, int, bool]]:
         """Id, type and side of the arrows from operators to those that compute their gradients, by row. As in the
         exported file: from the last forward operator of a sequence number to the first of the backward pass."""
+        if "unlinked" in self.as_torch:
+            return {}
         if self._flows is None:
             forward: dict[int, int] = {}
             backward: dict[int, int] = {}
@@ -151,7 +154,11 @@ class Store:
                     forward[number] = row
             self._flows = {}
             pairs = [(forward[number], row) for number, row in backward.items() if forward.get(number, row) < row]
-            for number, (start, end) in enumerate(sorted(pairs), 1):
+            if "gradients" in self.as_torch:
+                pairs.sort(key=lambda pair: pair[1])
+            else:
+                pairs.sort()
+            for number, (start, end) in enumerate(pairs, 1):
                 self._flows[start] = (number, 1, True)
                 self._flows[end] = (number, 1, False)
         return self._flows

@@ -12,6 +12,8 @@ from _weakref import ref
 from vestige.profiler import profile
 from vestige.render import quote
 
+from . import spans
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -33,6 +35,7 @@ class Recorder(profile):
     """A profile without steps and schedules: those are torch's."""
 
     _is_torchs = True
+    _links = True  # operators to those that compute their gradients
     notes: list[Any]  # what modules and optimizers hold, of the newest window
 
     def _observer(self, given: Any) -> None:
@@ -55,6 +58,9 @@ class Recorder(profile):
     def end(self) -> None:
         """Ends the window, if it is still open."""
         if self._running:
+            self._links = spans.links_gradients()
+            if not self._links:
+                self._session.set_metadata("vestige.no_gradient_arrows", "1")
             self.stop()
 
     def _torch_facts(self) -> dict[str, str]:
@@ -74,13 +80,19 @@ class Recorder(profile):
         if self._finished or not key or "\0" in key:
             return
         try:
-            check_json(json)
+            if json != "1":  # as most are; what reads JSON is Python code, which would be recorded
+                check_json(json)
         except ValueError:
             json = quote(json)
         self._set_metadata(key, json)
 
     def _as_torch(self) -> list[str]:
-        asked = {"shapes": self.record_shapes, "metadata": self._experiment.get("expose_kineto_event_metadata")}
+        asked = {
+            "shapes": self.record_shapes,
+            "metadata": self._experiment.get("expose_kineto_event_metadata"),
+            "gradients": True,
+            "unlinked": not self._links,
+        }
         return [name for name, wanted in asked.items() if wanted]
 
     def results(self, session: _core.Session, first_window: int, started_ns: int, stopped_ns: int | None) -> Results:

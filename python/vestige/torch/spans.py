@@ -23,22 +23,28 @@ if TYPE_CHECKING:
 
 LIBRARY = "libtorch_cpu.so"
 LISTENERS = ("_ZN2at12hasCallbacksEv", "_ZN3c104impl20TorchDispatchModeTLS13any_modes_setEb")
+LINKS = "_ZN5torch8profiler4impl19get_fwd_bwd_enabledEv"
 QUALNAME = "_jit_override_qualname"  # what TorchScript calls a class
 DYNAMO = "torch._dynamo"
 
 CONTEXTS = ("profile", "record_function")  # that dynamo sees through
 
 _theirs: Any = None  # torch's own class, while ours has its place
+_links: Any = None  # torch's function that says it, if there is one; called while recording, so it is made before
 _originals: Sequence[tuple[ModuleType, str, Any]] = ()  # modules, names in them that are ours now, what those had
 _entered: list[tuple[dict[Any, Any], Any]] = []  # tables of dynamo's and our keys in them
 
 
 def take_place(originals: Sequence[tuple[ModuleType, str, Any]]) -> None:
     """Called when record_function has taken the place of torch's."""
-    global _theirs, _originals
+    global _theirs, _originals, _links
+    import ctypes
+
     _originals = originals
     _theirs = next(original for _, name, original in originals if name == "record_function")
-    _core.set_framework_span(_theirs, *_listeners())
+    *listeners, links = _addresses(*LISTENERS, LINKS)
+    _core.set_framework_span(_theirs, *listeners)  # which say whether somebody sees torch's spans
+    _links = ctypes.CFUNCTYPE(ctypes.c_bool)(links) if links else None
     setattr(_core.record_function, QUALNAME, _ScriptName())
     dynamo = sys.modules.get(DYNAMO)
     if dynamo is None:
@@ -61,16 +67,21 @@ def leave_place() -> None:
     _entered.clear()
 
 
-def _listeners() -> list[int]:
-    """Addresses of torch's functions that say whether somebody sees its spans; 0 for one that it does not have."""
+def links_gradients() -> bool:
+    """Whether torch would draw arrows from operators to those that compute their gradients, as programs may choose."""
+    return _links is None or bool(_links())
+
+
+def _addresses(*names: str) -> list[int]:
+    """Where torch's library has functions; 0 for one that it does not have."""
     import ctypes
     import os
 
     try:
         library = ctypes.CDLL(LIBRARY, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
     except OSError:
-        return [0, 0]
-    found = [getattr(library, name, None) for name in LISTENERS]
+        return [0] * len(names)
+    found = [getattr(library, name, None) for name in names]
     return [ctypes.cast(each, ctypes.c_void_p).value or 0 if each is not None else 0 for each in found]
 
 

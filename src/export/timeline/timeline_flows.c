@@ -5,7 +5,9 @@
  * The two have a sequence number in common, which counts on each thread of
  * forward operators. Operators that call others have the number of the one
  * within: the last to begin is meant. Both are noted while a process is
- * replayed, and written when it is done. One thread at a time. */
+ * replayed, and written when it is done. Those of a recording in
+ * torch.profiler's place are numbered as torch numbers them, in the order in
+ * which gradients were computed, and it may want none. One thread at a time. */
 #include <stdlib.h>
 
 #include <vestige/operator.h>
@@ -69,9 +71,27 @@ vst_status vst__timeline_note_operator(vst__timeline *timeline,
     return VST_OK;
 }
 
+static int by_gradient(const void *a, const void *b)
+{
+    const vst__timeline_flow *x = a, *y = b;
+
+    if (x->backward_ns != y->backward_ns)
+        return x->backward_ns < y->backward_ns ? -1 : 1;
+    return x->forward_ns < y->forward_ns ? -1 : x->forward_ns > y->forward_ns;
+}
+
 void vst__timeline_put_flows(vst__timeline *timeline)
 {
-    for (size_t i = 0; i < timeline->flow_count; i++) {
+    const vst_trace *trace = timeline->trace;
+    size_t count = timeline->flow_count;
+
+    if (vst_trace_metadata(trace, VST_TIMELINE_INTERNAL "no_gradient_arrows") !=
+        NULL)
+        count = 0;
+    if (count != 0 &&
+        vst_trace_metadata(trace, VST_TIMELINE_INTERNAL "profiler") != NULL)
+        qsort(timeline->flows, count, sizeof *timeline->flows, by_gradient);
+    for (size_t i = 0; i < count; i++) {
         const vst__timeline_flow *flow = &timeline->flows[i];
         vst__arrow_end end;
 
