@@ -396,9 +396,11 @@ bool vst__operator_read(const uint64_t *payload, uint32_t words,
         return true;
     if (op->sequence >= 0)
         vst__text_format(text, ", \"Sequence number\": %" PRId64, op->sequence);
-    if (op->sequence >= 0)
+    if (op->sequence >= 0 || (wish.tensors && op->forward_thread != 0))
         vst__text_format(text, ", \"Fwd thread id\": %" PRIu32,
                          op->forward_thread);
+    if (wish.tensors)
+        vst__text_format(text, ", \"Thread id\": %" PRIu32, op->thread);
     text->head = text->count;
     all.at = (const unsigned char *)(payload + VST_OPERATOR_HEAD_WORDS);
     all.end = (const unsigned char *)(payload + words);

@@ -9,8 +9,9 @@
 
 /* What is told of an operator beyond what files show. */
 typedef struct vst__operator_wish {
-    bool tensors;  /* lists of tensors have all their items, and a member
-                    * "Tensors" tells where each tensor lies */
+    bool tensors;  /* lists of tensors have all their items, a member "Tensors"
+                    * tells where each tensor lies, and "Thread id" which
+                    * thread it is, as the framework counts */
     bool keywords; /* a member "Keyword inputs" has named inputs as text */
 } vst__operator_wish;
 

@@ -2,6 +2,7 @@
 
 import gc
 import re
+import threading
 
 import pytest
 
@@ -87,6 +88,12 @@ def facts(value):
     return value.sizes, value.strides, value.dtype, value.layout, value.device, value.dim, value.id, value.allocation_id
 
 
+def in_thread(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
+
+
 def step():
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -114,6 +121,19 @@ def test_calls_operators_and_allocations_nest_as_in_torchs(engine):
     ]
     assert shown[0] == shown[1]
     assert any("nn.Module: Sequential_0" in line for line in shown[0])
+
+
+def test_functions_in_c_that_operators_hold_are_in_the_tree_as_in_torchs(engine):
+    x = torch.ones(2)
+
+    def work():
+        torch.ops.aten.add.Tensor(x, x)
+        torch.ops.aten.add(x, x)
+
+    ours, theirs = both(work, with_stack=True)
+    shown = list(lines(below(ours, ": work")))
+    assert shown == list(lines(below(theirs, ": work")))
+    assert "  <built-in method  of PyCapsule object>" in shown
 
 
 def test_operators_allocations_and_annotations_nest_without_calls():
@@ -226,6 +246,7 @@ def test_a_node_has_what_torchs_has():
     assert all(node.end_time_ns - node.start_time_ns == node.duration_time_ns >= 0 for node in some)
     assert len({node.id for node in some}) == len(some)
     assert all(node in node.parent.children for node in some if node.parent is not None)
+    # Of operators: torch's compiler leaves a thread that waits in a call, and that call is in every later tree.
     assert len({node.start_tid for node in some if node.tag == TYPE.TorchOp}) == 1
     numbers = [node.correlation_id for node in some if node.tag == TYPE.TorchOp]
     assert len(set(numbers)) == len(numbers) and 0 not in numbers
@@ -240,6 +261,55 @@ def test_sequence_numbers_link_forward_and_backward():
         return [(node.name, node.extra_fields.sequence_number - first) for node in found]
 
     assert numbers(ours) == numbers(theirs)
+
+
+def test_gradients_of_another_thread_are_in_what_runs_on_the_forward_thread():
+    def work():
+        loss = (torch.ones(3, requires_grad=True) * 2).sum()
+        with torch.profiler.record_function("outer"):
+            in_thread(loss.backward)
+            torch.ones(2)
+        in_thread((torch.ones(1, requires_grad=True) + 1).backward)
+
+    config = torch.profiler._ExperimentalConfig(profile_all_threads=True)
+    ours, theirs = both(work, experimental_config=config)
+    assert list(lines(tree(ours))) == list(lines(tree(theirs)))
+    (outer,) = [node for node in tree(ours) if node.name == "outer"]
+    names = [node.name for node in outer.children]
+    assert "autograd::engine::evaluate_function: MulBackward0" in names and "aten::ones" in names
+    assert len({node.start_tid for node in outer.children}) == 2
+
+
+def test_calls_of_threads_that_begin_while_recording_are_in_events_and_not_in_the_tree(engine):
+    def early():
+        running.set()
+        assert go.wait(60)
+        called()
+        done.set()
+        assert end.wait(60)
+
+    def called():
+        torch.ones(2)
+
+    running, go, done, end = (threading.Event() for _ in range(4))
+    thread = threading.Thread(target=early)
+    thread.start()
+    assert running.wait(60)
+    before = {each.native_id for each in threading.enumerate()}
+    vestige.install()
+    with torch.profiler.profile(with_stack=True) as prof:
+        go.set()
+        assert done.wait(60)
+        in_thread(called)
+    end.set()
+    thread.join()
+    calls = [node for node in nodes(prof) if node.tag == TYPE.PyCall]
+    shown = {node.start_tid for node in calls}  # threads of earlier tests, too, as that of torch's compiler
+    assert {threading.get_native_id(), thread.native_id} <= shown <= before
+    assert [node.start_tid for node in calls if node.name.endswith(": called")] == [thread.native_id]
+    operators = [node for node in nodes(prof) if node.name == "aten::ones"]
+    assert [node.parent is None for node in operators] == [False, True]
+    assert sum(event.name.endswith(": called") for event in prof.events()) == 2
 
 
 def test_callers_are_the_functions_that_call(engine):

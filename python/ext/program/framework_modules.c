@@ -9,6 +9,9 @@
  *
  * Also steps of its optimizers, which noted_tensors.c notes.
  *
+ * Also functions in C of its operators: objects hold them, where the turbo
+ * engine does not look. They get their thunks when they are about to be called.
+ *
  * Also the end of the framework's import, for which await_framework() waits.
  *
  * A module is known by its address and a weak reference, which tells whether
@@ -17,6 +20,7 @@
 
 #include "base/inside.h"
 #include "calls/ids.h"
+#include "thunks/thunks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +35,7 @@ typedef struct module_entry {
 static PyObject *module_code;             /* that calls its modules */
 static PyObject *enter_code, *leave_code; /* of its annotations */
 static PyObject *step_code; /* that its optimizers call in each step */
+static PyObject *overload_code, *packet_code; /* that call operators */
 static module_entry *entries;
 static size_t capacity, count; /* capacity is 0 or a power of two */
 static PyObject *numbers;      /* class name: how many there are */
@@ -184,7 +189,7 @@ static PyObject *called_module(PyObject *code, const vpy_iframe *frame)
 bool vpy_is_framework_code(PyObject *code)
 {
     return code == module_code || code == enter_code || code == leave_code ||
-           code == step_code;
+           code == step_code || code == overload_code || code == packet_code;
 }
 
 static vst_id module_entered(PyObject *code, const vpy_iframe *frame)
@@ -193,6 +198,16 @@ static vst_id module_entered(PyObject *code, const vpy_iframe *frame)
     vst_id id = self != NULL ? known_id(self) : 0;
 
     return id || self == NULL ? id : add(self);
+}
+
+/* The operator's function in C is what it calls next. */
+static void operator_entered(PyObject *code, const vpy_iframe *frame)
+{
+    PyObject *self = called_module(code, frame);
+    PyObject *function = self != NULL ? vpy_own_member(self, "_op") : NULL;
+
+    if (function != NULL)
+        vpy_thunks_cover(function);
 }
 
 static vst_id module_left(PyObject *code)
@@ -209,6 +224,8 @@ vst_id vpy_framework_entered(vst_id id, PyObject *code, const vpy_iframe *frame)
 
     if (optimizer != NULL)
         vpy_note_step(optimizer);
+    if (code == overload_code || code == packet_code)
+        operator_entered(code, frame);
     if (code == leave_code)
         vst_record_settle(true);
     vst_record(VST_ENTER, module ? module : id);
@@ -297,22 +314,26 @@ static PyObject *await_framework(PyObject *module, PyObject *callable)
 static PyObject *set_framework_code(PyObject *module, PyObject *args)
 {
     PyObject *call, *enter, *leave, *step = Py_None;
+    PyObject *overload = Py_None, *packet = Py_None;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOO|O:set_framework_code", &call, &enter,
-                          &leave, &step) ||
+    if (!PyArg_ParseTuple(args, "OOO|OOO:set_framework_code", &call, &enter,
+                          &leave, &step, &overload, &packet) ||
         !take_code(call, &module_code) || !take_code(enter, &enter_code) ||
-        !take_code(leave, &leave_code) || !take_code(step, &step_code))
+        !take_code(leave, &leave_code) || !take_code(step, &step_code) ||
+        !take_code(overload, &overload_code) ||
+        !take_code(packet, &packet_code))
         return NULL;
     Py_RETURN_NONE;
 }
 
 static PyMethodDef functions[] = {
     {"set_framework_code", set_framework_code, METH_VARARGS,
-     PyDoc_STR("set_framework_code(call, enter, exit, step=None)\n--\n\nThe "
+     PyDoc_STR("set_framework_code(call, enter, exit, step=None, "
+               "overload=None, packet=None)\n--\n\nThe "
                "functions through which a framework calls its modules, begins "
-               "and ends annotations, and which its optimizers call in each "
-               "step; or None.")},
+               "and ends annotations, which its optimizers call in each "
+               "step, and through which it calls operators; or None.")},
     {"await_framework", await_framework, METH_O,
      PyDoc_STR("await_framework(callable)\n--\n\nCalls it once, soon after "
                "the framework was imported, if calls of Python functions are "

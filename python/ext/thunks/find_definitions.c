@@ -267,6 +267,11 @@ bool vpy_find_types(void (*found)(PyTypeObject *))
     return complete;
 }
 
+void vpy_find_value(PyObject *value, found_fn *found)
+{
+    tell_value(value, found);
+}
+
 void vpy_find_methods_of(PyObject *object, found_fn *found)
 {
     PyObject *key, *value, *dict;

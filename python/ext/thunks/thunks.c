@@ -313,6 +313,22 @@ static void after_import(PyObject *module)
     PyErr_Restore(type, value, traceback);
 }
 
+/* ---- functions that only an object holds -------------------------------- */
+
+void vpy_thunks_cover(PyObject *function)
+{
+    size_t covered = vpy_thunks_counts()->covered;
+
+    if (!recording || !PyCFunction_CheckExact(function) ||
+        vpy_thunk_number(PyCFunction_GET_FUNCTION(function)) < VPY_THUNKS)
+        return;
+    vst_memory_enter();
+    vpy_find_value(function, vpy_thunks_put);
+    vst_memory_leave();
+    if (vpy_thunks_counts()->covered != covered)
+        vpy_compiled_code_drop();
+}
+
 /* ---- start and stop ---------------------------------------------------- */
 
 static bool is_ready; /* thunks are there for a recording that is to begin */

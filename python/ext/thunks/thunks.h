@@ -46,6 +46,9 @@ size_t vpy_thunks_in_place(void); /* how many have one now */
 /* Called when a function gets its id: an import may have brought definitions.
  */
 void vpy_thunks_look(void);
+/* Puts a thunk in front of a function in C that only an object holds, while
+ * recording. Anything else is left alone. */
+void vpy_thunks_cover(PyObject *function);
 
 /* ---- thunk_table.c ----------------------------------------------------- */
 
@@ -85,6 +88,8 @@ bool vpy_find_methods(void (*found)(const vpy_found *));
 bool vpy_find_types(void (*found)(PyTypeObject *));
 /* The same as vpy_find_methods of one object: a module or a type. */
 void vpy_find_methods_of(PyObject *object, void (*found)(const vpy_found *));
+/* Calls `found` for what a value is: a function in C, or a descriptor. */
+void vpy_find_value(PyObject *value, void (*found)(const vpy_found *));
 
 /* ---- thunk_slots.c ----------------------------------------------------- */
 

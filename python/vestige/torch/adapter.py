@@ -153,15 +153,16 @@ def _arrive() -> None:
 def _begin() -> None:
     if _flags is None:
         return
-    annotation = getattr(sys.modules.get("torch.autograd.profiler"), "record_function", None)
-    _core.set_framework_code(
-        _code(getattr(sys.modules.get("torch.nn.modules.module"), "Module", None), "__call__"),
-        _code(annotation, "__enter__"),
-        _code(annotation, "__exit__"),
-        _code(getattr(sys.modules.get("torch.optim.optimizer"), "Optimizer", None), "_optimizer_step_code")
-        if _notes is not None
-        else None,
-    )
+    annotation = ("torch.autograd.profiler", "record_function")
+    codes = [
+        _code("torch.nn.modules.module", "Module", "__call__"),
+        _code(*annotation, "__enter__"),
+        _code(*annotation, "__exit__"),
+    ]
+    if _notes is not None:
+        codes.append(_code("torch.optim.optimizer", "Optimizer", "_optimizer_step_code"))
+        codes += [_code("torch._ops", kind, "__call__") for kind in ("OpOverload", "OpOverloadPacket")]
+    _core.set_framework_code(*codes)
     _load()
     _core.set_graph(_graph[0], _thread)
     _announce(sys.modules.get("torch.autograd.profiler"))
@@ -201,8 +202,9 @@ def _watch_tensors(torch: Any) -> None:
         _step_hook = register(_core.note_optimizer)
 
 
-def _code(owner: object, name: str) -> CodeType | None:
-    return getattr(getattr(owner, name, None), "__code__", None)
+def _code(module: str, owner: str, name: str) -> CodeType | None:
+    """The code of a class's function, where the module is loaded and has it."""
+    return getattr(getattr(getattr(sys.modules.get(module), owner, None), name, None), "__code__", None)
 
 
 def _announce(module: ModuleType | None) -> None:

@@ -44,7 +44,7 @@ def _options(function: Any) -> dict[str, inspect.Parameter]:
 
 
 TORCHS = _options(frontend.profile)
-OURS = {name: each for name, each in _options(vestige_profile).items() if name not in TORCHS}
+OURS = {name: each for name, each in _options(vestige_profile).items() if name not in (*TORCHS, "use_cuda")}
 
 
 class AutogradProfile(autograd.profile):  # type: ignore[misc]

@@ -30,6 +30,7 @@ from .events import (
     WORDS,
     Store,
 )
+from .tree_autograd import Autograd
 from .tree_fields import (
     Allocation,
     Kineto,
@@ -43,7 +44,7 @@ from .tree_fields import (
     TorchOp,
     device_of,
 )
-from .tree_rows import parent_rows
+from .tree_rows import late_threads, parent_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,11 +54,11 @@ if TYPE_CHECKING:
 CPU = 0  # among torch's kinds of devices
 OPEN_AT_END = 2  # flag of spans
 STEP_CODE = "_optimizer_step_code"
-ENGINE = "autograd::engine::evaluate_function: "
 OF_OBJECT = re.compile(r"^<built-in method .* of .* object>$")
 BY_SYNTAX = re.compile(r"^<built-in (function|method) __\w+__( of |>)")  # mostly called by operators and statements
 NOWHERE: Any = PyFrameState.make(line_number=0, file_name="", function_name="")
 TAGS = theirs._EventType
+PYTHON_CALLS = TAGS.PyCall, TAGS.PyCCall
 SCOPES = {int(scope): scope for scope in theirs.RecordScope.__members__.values()}
 
 
@@ -88,9 +89,10 @@ class Tree:
         self._allocated = max(before, 0)
         self._modules = {note[1]: self._module(note) for note in notes if note[0] == "module"}
         self._steps = _Steps([note for note in notes if note[0] == "optimizer"], self._optimizer)
+        self._autograd = Autograd()
         by_row = [self._node(row) for row in range(store.count)]
+        self._autograd.settle()
         self.roots, self.nodes = self._link(by_row)
-        self._carry_sequence_numbers()
 
     # ---- nodes ---------------------------------------------------------------
 
@@ -132,13 +134,15 @@ class Tree:
     def _operator(self, row: int, kind: int, name: str) -> Any:
         args = self._store.args(row)
         scope = USER_SCOPE if kind == ANNOTATION else self._store.halves[row * HALVES + FLAGS] >> SCOPE_SHIFT
-        return TorchOp.make(
+        fields = TorchOp.make(
             name=name,
             scope=SCOPES.get(scope, theirs.RecordScope.FUNCTION),
             sequence_number=args.get("Sequence number", -1),
             allow_tf32_cublas=False,
             _inputs=lambda: self._inputs(self._store.args(row)),
         )
+        self._autograd.add(self._thread(row), fields, args)
+        return fields
 
     def _inputs(self, args: dict[str, Any]) -> list[Any]:
         places = iter(args.get("Tensors", ()))
@@ -216,34 +220,35 @@ class Tree:
         roots: list[Node] = []
         nodes: list[Node] = []
         parents = parent_rows(self._store)
+        late = late_threads(self._store)
         for row, node in enumerate(by_row):
             above = by_row[parents[row]] if parents[row] >= 0 else None
             if above is not None and above.extra_fields is None:
                 above = above.parent
             node.parent = above
-            if node.tag == TAGS.PyCCall and not self._is_shown(node):
+            is_late = self._store.halves[row * HALVES + THREAD] in late
+            if node.tag in PYTHON_CALLS and not self._is_shown(node, is_late):
                 node.extra_fields = None
                 continue
+            if above is None:
+                node.parent = above = self._autograd.parent_of(node)
+            self._autograd.note(node)
             nodes.append(node)
             if above is not None and self._store.halves[row * HALVES + FLAGS] & OPEN_AT_END:
                 node.end_time_ns = min(node.end_time_ns, above.end_time_ns)
             (roots if above is None else above.children).append(node)
-            if node.tag in (TAGS.PyCall, TAGS.PyCCall):
+            if node.tag in PYTHON_CALLS:
                 node.extra_fields.caller = _caller(node)
         return roots, nodes
 
-    def _is_shown(self, node: Node) -> bool:
-        if self._all_natives:
+    def _is_shown(self, node: Node, is_late: bool) -> bool:
+        """torch does not see calls of threads that start while it records, and its tree is what programs count on
+        here. events() and exported files have them."""
+        if is_late:
+            return False
+        if self._all_natives or node.tag == TAGS.PyCall:
             return True
         return node.parent is None or (node.parent.tag != TAGS.PyCCall and not BY_SYNTAX.match(node.name))
-
-    def _carry_sequence_numbers(self) -> None:
-        """What autograd's engine evaluates has the number of the function in it."""
-        for node in self.nodes:
-            if node.tag == TAGS.TorchOp and node.name.startswith(ENGINE) and node.children:
-                inner = node.children[0]
-                if inner.tag == TAGS.TorchOp and inner.extra_fields.scope == theirs.RecordScope.BACKWARD_FUNCTION:
-                    node.extra_fields.sequence_number = inner.extra_fields.sequence_number
 
     # ---- which tensor is which ---------------------------------------------------
 

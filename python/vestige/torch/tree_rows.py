@@ -8,11 +8,26 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from .events import ASYNC, END, FLAGS, HALVES, PARENT, START, THREAD, WORDS, Store
+from .events import ASYNC, CALLS, END, FLAGS, HALVES, PARENT, START, THREAD, WORDS, Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+OPEN_AT_START = 1  # flag of spans
+
+
+def late_threads(store: Store) -> set[int]:
+    """Threads that began to run Python code while it was recorded: none of their calls was open at the start."""
+    halves = store.halves
+    calls: set[int] = set()
+    early: set[int] = set()
+    for row in range(store.count):
+        if store.definition(row)[0] in CALLS:
+            thread = halves[row * HALVES + THREAD]
+            (early if halves[row * HALVES + FLAGS] & OPEN_AT_START else calls).add(thread)
+    return calls - early
 
 
 def parent_rows(store: Store) -> list[int]:
