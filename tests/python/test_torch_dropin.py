@@ -1,6 +1,7 @@
 """After install(), torch's own classes with vestige beneath, beside torch's recorder in one process."""
 
 import copy
+import gc
 import inspect
 import json
 import logging
@@ -130,12 +131,18 @@ def test_its_parts_can_be_called_one_by_one():
 def test_events_survive_pickling_and_copying(installed):
     with installed(activities=[CPU], record_shapes=True) as prof:
         torch.ones(2) + 1
-    expected = [(event.name, event.input_shapes) for event in prof.events()]
     events, averages = prof.events(), prof.key_averages()
-    for again in (pickle.loads(pickle.dumps(events)), copy.deepcopy(events)):
-        assert [(event.name, event.input_shapes) for event in again] == expected
-    again = pickle.loads(pickle.dumps(averages))
-    assert [(row.key, row.count) for row in again] == [(row.key, row.count) for row in averages]
+    expected = [(event.name, event.input_shapes) for event in events]
+    rows, one = [(row.key, row.count) for row in averages], events[1]
+    copies = [
+        [pickle.loads(pickle.dumps(each)), copy.deepcopy(each)]  # what was recorded is gone when they are read
+        for each in (events, averages, one)
+    ]
+    del prof, events, averages, one
+    gc.collect()
+    assert [[(event.name, event.input_shapes) for event in each] for each in copies[0]] == [expected] * 2
+    assert [[(row.key, row.count) for row in each] for each in copies[1]] == [rows] * 2
+    assert [(each.name, each.input_shapes) for each in copies[2]] == [expected[1]] * 2
 
 
 # ---- starting and stopping ---------------------------------------------------

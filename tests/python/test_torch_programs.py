@@ -17,6 +17,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed for this Pyt
 import hooked
 import vestige
 from vestige import profile, record_function
+from vestige.torch import adapter
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 Fast = torch._C._profiler._RecordFunctionFast
@@ -281,9 +282,17 @@ def test_a_fast_annotation_lasts_longer_than_a_recording_on_another_thread():
     assert [event.name for event in prof.events() if event.name in ("around all", "inside")] == ["inside"]
 
 
-def test_fast_annotations_are_torchs_own_again_after_a_recording():
+def let_go_of_fast_annotations():
+    """Ends what earlier tests began. A thread that recorded holds our profiler for as long as it lives: torch's compiler
+    leaves one that never ends."""
     with profile(with_stack=False):
-        pass  # and those that a thread kept, which has ended since
+        pass
+    if adapter._library.vst_torch_is_watched():
+        pytest.skip("a thread that an earlier test left holds our profiler")
+
+
+def test_fast_annotations_are_torchs_own_again_after_a_recording():
+    let_go_of_fast_annotations()
     before = hooked.Hooks()
     with profile(with_stack=False) as prof:
         assert on_a_thread(lambda: Fast("elsewhere").__enter__()) == []
@@ -302,8 +311,7 @@ def test_fast_annotations_are_torchs_own_again_when_the_last_thread_of_a_recordi
         recorded.set()
         end.wait(60)
 
-    with profile(with_stack=False):
-        pass
+    let_go_of_fast_annotations()
     before = hooked.Hooks()
     thread = threading.Thread(target=work)
     with profile(with_stack=False):
