@@ -7,11 +7,12 @@
 #ifndef VESTIGE_TORCH_TENSORS_H
 #define VESTIGE_TORCH_TENSORS_H
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>
 #include <string>
-#include <unordered_map>
+#include <vector>
 
 #include <ATen/core/TensorBody.h>
 #include <ATen/core/ivalue.h>
@@ -30,13 +31,16 @@ using weak_tensor =
 
 enum {
     RECENT_TENSORS = 256, /* that a thread knows to be held; a power of two */
+    HELD_TENSORS_FEW = 4096,
     HELD_TENSORS_MAX = 1 << 21 /* some 500 MB; later ones are not held */
 };
 
-/* The tensors that are held. Guarded by `lock`. */
+/* The tensors that are held. Guarded by `lock`. A table would find out whether
+ * one is held already, but costs more than holding it twice. */
 struct held_tensors {
     std::mutex lock;
-    std::unordered_map<const c10::TensorImpl *, weak_tensor> held;
+    std::vector<weak_tensor> held;
+    size_t room = HELD_TENSORS_FEW; /* until doubles are looked for */
 };
 
 inline held_tensors *tensors_held;             /* made once, never freed */
@@ -64,15 +68,32 @@ static inline bool is_held(recent_tensors *recent, const c10::TensorImpl *impl)
     return false;
 }
 
+/* Keeps one reference to each tensor. */
+static inline __attribute__((noinline)) void drop_doubles(held_tensors *all)
+{
+    auto &held = all->held;
+    auto before = [](const weak_tensor &a, const weak_tensor &b) {
+        return a._unsafe_get_target() < b._unsafe_get_target();
+    };
+    auto same = [](const weak_tensor &a, const weak_tensor &b) {
+        return a._unsafe_get_target() == b._unsafe_get_target();
+    };
+
+    std::sort(held.begin(), held.end(), before);
+    held.erase(std::unique(held.begin(), held.end(), same), held.end());
+    all->room = std::max(size_t{HELD_TENSORS_FEW}, 2 * held.size());
+}
+
 /* Makes sure that no other tensor gets this one's address before the recording
  * ends. */
 static inline void hold(const at::Tensor &tensor)
 {
     std::lock_guard<std::mutex> guard(tensors_held->lock);
 
+    if (tensors_held->held.size() >= tensors_held->room)
+        drop_doubles(tensors_held);
     if (tensors_held->held.size() < HELD_TENSORS_MAX)
-        tensors_held->held.try_emplace(tensor.unsafeGetTensorImpl(),
-                                       tensor.getIntrusivePtr());
+        tensors_held->held.emplace_back(tensor.getIntrusivePtr());
 }
 
 static inline void begin_tensors()
@@ -91,6 +112,7 @@ static inline void end_tensors()
     tensors_round.fetch_add(1, std::memory_order_relaxed);
     std::lock_guard<std::mutex> guard(tensors_held->lock);
     ended.swap(tensors_held->held);
+    tensors_held->room = HELD_TENSORS_FEW;
 }
 
 /* In a forked child: another thread of the parent may have held the lock. */

@@ -3,6 +3,7 @@
 import gc
 import re
 import threading
+import weakref
 
 import pytest
 
@@ -348,6 +349,23 @@ def test_a_tensors_address_is_not_given_to_another():
     ours = recorded(work, True, profile_memory=True, record_shapes=True)
     filled = [node.extra_fields.inputs[0] for node in nodes(ours) if node.name == "aten::fill_"]
     assert len({each.impl_ptr for each in filled}) == len(filled) == 200
+
+
+def test_a_tensors_address_is_its_own_where_many_are_used_again_and_again():
+    kept = [torch.ones(1) for _ in range(600)]  # more than a thread remembers
+
+    def work():
+        for _ in range(10):
+            for each in kept:
+                each.neg()
+
+    ours = recorded(work, True, profile_memory=True, record_shapes=True)
+    inputs = [node.extra_fields.inputs[0].impl_ptr for node in nodes(ours) if node.name == "aten::neg"]
+    assert inputs == [each._cdata for each in kept] * 10
+    seen = [weakref.ref(each) for each in kept]
+    kept.clear()
+    gc.collect()
+    assert not any(each() for each in seen)
 
 
 def test_whether_a_tensor_requires_a_gradient_is_told():
