@@ -5,19 +5,25 @@
     python bench/counts.py PYTHON --against OLD beside another Python with vestige, say the one before a change
     python bench/counts.py PYTHON --write       writes the figures of this environment into bench/counts.json
 
-Each Python has vestige installed. What is counted stands in instructions.py; here are the parts that repeat to within
-a thousandth: the record path with its hooks, and what reads and exports the traces of count_traces.py. Where the clone
-lies does not matter: what runs is copied to a folder whose name has always the same length.
+Each Python has vestige installed. What is counted stands in instructions.py; here are the parts that repeat: the record
+path with its hooks, and what reads and exports the traces of count_traces.py.
+
+Nothing that lies around has a part in it. A copy of the package and what runs it are in a folder of their own, which
+the process knows by one name wherever it is, /proc/self/cwd. The interpreter starts without site, so it sees no other
+package and no .pth file; hashes have one seed, there are no variables of the caller, and valgrind lays out the
+addresses. even_malloc.c takes the same instructions for an allocation whatever was allocated before, which the C
+library's malloc does not: by that alone, reading counted up to 4 % more beside other packages.
 
 An instruction is the same on a busy machine, but not with another compiler, interpreter or C library, nor on a
-processor for which the C library has other functions. So figures belong to an environment, which counts.json names. In
-one that it does not know nothing is compared, and one line says so; `make bench-counts BASE=main` builds the commit to
-compare with on the same machine, which works anywhere.
+processor for which libraries have other functions. So figures belong to an environment, which counts.json names. In
+another one nothing is compared, and one line says why; `make bench-counts BASE=main` builds the commit to compare with
+on the same machine, which works anywhere.
 """
 
 import argparse
+import contextlib
+import hashlib
 import json
-import platform
 import shutil
 import subprocess
 import sys
@@ -25,49 +31,95 @@ import tempfile
 from pathlib import Path
 
 import count_traces
-from instructions import MARKS, count, figures
+from instructions import count, figures, make_marks, run_alone
 
 FIGURES = Path(__file__).with_name("counts.json")
 ALLOWED = 0.03
 LEAST = 3  # instructions: less than that is not a change of ours
 PARTS = ["turbo", "safe", "reading"]
-LEVELS = ("avx2", "avx", "sse4_2")  # what the C library's functions are chosen by; valgrind knows no newer ones
-
-
-def environment(python):
-    """What the figures depend on, besides vestige."""
-    code = "import platform as p; print(p.python_version(), p.python_compiler(), ' '.join(p.libc_ver()), sep='; ')"
-    interpreter, built_by, libc = run(python, "-c", code).split("; ")
-    try:
-        flags = Path("/proc/cpuinfo").read_text().split()
-    except OSError:
-        flags = []
-    return {
-        "python": f"{interpreter}, {built_by}",
-        "compiler": run("cc", "--version").partition("\n")[0],
-        "libc": libc,
-        "machine": " ".join([platform.machine(), *[level for level in LEVELS if level in flags][:1]]),
-    }
+HERE = "/proc/self/cwd"
+START = f"import sys; sys.path[0] = {HERE!r}; "
+# Everything by malloc: the interpreter's own allocator takes 15 instructions more where a call frees the last block
+# of a pool.
+VARIABLES = {"LD_PRELOAD": "./marks.so", "PYTHONMALLOC": "malloc"}
+OPTIONS = ("buildtype", "optimization", "b_lto", "b_ndebug", "c_args", "c_link_args")
+FACTS = """
+import ctypes, json, os, platform
+from vestige import _core
+text = ctypes.create_string_buffer(500)
+ctypes.CDLL(os.environ["CALLGRIND_MARKS"]).mark_processor(text, 500)
+files = {line.split(maxsplit=5)[5].strip() for line in open("/proc/self/maps") if " r-xp " in line and "/" in line}
+python = f"{platform.python_version()}, {platform.python_compiler()}"
+print(json.dumps({"python": python, "processor": text.value.decode(), "files": sorted(files)}))
+"""
 
 
 def run(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def measure(python, parts):
-    """{part: {row: instructions}}."""
-    with tempfile.TemporaryDirectory(prefix="vestige-counts-", dir="/tmp") as name:
-        folder = Path(name)
-        marks = folder / "marks.so"
-        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-xc", "-", "-o", marks], input=MARKS, text=True, check=True)
+def digest(data):
+    return hashlib.sha256(data).hexdigest()[:12]
+
+
+def build_options(python):
+    """How the vestige of .venv/3.12/bin/python was built: build/3.12 of the same clone knows."""
+    venv = Path(python).parent.parent
+    path = venv.parent.parent / "build" / venv.name / "meson-info" / "intro-buildoptions.json"
+    if not path.exists():
+        return "unknown"
+    values = {option["name"]: option["value"] for option in json.loads(path.read_text())}
+    return ", ".join(f"{name} {values.get(name)}" for name in OPTIONS if values.get(name))
+
+
+class Counted:
+    """The vestige of a Python, in a folder where it can be counted."""
+
+    def __init__(self, python, folder):
+        self._python, self._folder = python, folder
+        code = "import sys, vestige; print(vestige.__path__[0], getattr(sys, '_base_executable', sys.executable), sep='\\n')"
+        package, interpreter = run(python, "-c", code).splitlines()
+        # Without site, it finds its own modules and no others; without a user's folder, nor theirs.
+        self._start = [interpreter, "-S", "-s", "-c"]
+        make_marks(folder, "even_malloc.c")
         for script in ("instructions.py", "workloads.py"):
             shutil.copy(Path(__file__).with_name(script), folder)
-        script = folder / "instructions.py"
+        left_out = shutil.ignore_patterns("__pycache__", "prebuilt")
+        shutil.copytree(package, folder / "vestige", ignore=left_out)
+        if (libraries := Path(package).with_name("vestige.libs")).exists():
+            shutil.copytree(libraries, folder / "vestige.libs")
         count_traces.write(folder)
-        # The interpreter's own allocator takes 15 instructions more where a call frees the last block of a pool.
-        return {
-            part: figures(part, count(python, part, folder, marks, script, PYTHONMALLOC="malloc")) for part in parts
+        compiling = "import compileall; compileall.compile_dir('.', quiet=2)"
+        subprocess.run([*self._start, compiling], cwd=folder, check=True)
+
+    def environment(self):
+        """{what: which} of all that the figures depend on besides vestige."""
+        done = run_alone(["valgrind", "--tool=none", "-q", *self._start, START + FACTS], self._folder, **VARIABLES)
+        if done.returncode:
+            raise OSError(f"valgrind does not run this Python: {done.stderr.strip().splitlines()[-1:]}")
+        facts = json.loads(done.stdout)
+        found = {
+            "python": facts["python"],
+            "compiler": run("cc", "--version").partition("\n")[0],
+            "options": build_options(self._python),
+            "valgrind": run("valgrind", "--version"),
+            "processor": digest(facts["processor"].encode()),
         }
+        for path in map(Path, facts["files"]):
+            if not path.is_relative_to(self._folder) and path.parent.name not in ("valgrind", "lib-dynload"):
+                found[path.name] = digest(path.read_bytes())
+        return found
+
+    def measure(self, parts):
+        """{part: {row: instructions}}."""
+        command = [*self._start, START + "import instructions; instructions.main()"]
+        return {part: figures(part, count(command, part, self._folder, **VARIABLES)) for part in parts}
+
+
+@contextlib.contextmanager
+def prepared(python):
+    with tempfile.TemporaryDirectory(prefix="vestige-counts-") as name:
+        yield Counted(python, Path(name).resolve())
 
 
 def least(one, other):
@@ -107,6 +159,42 @@ def show(rows):
     return worse
 
 
+def difference(here, known):
+    """What is not as in the environment of counts.json that is most like this one."""
+    if not known:
+        return "counts.json has no figures"
+    nearest = max(known, key=lambda each: len(here.items() & each["environment"].items()))["environment"]
+    names = [name for name in {**nearest, **here} if here.get(name) != nearest.get(name)]
+    differ = [f"{name} ({nearest.get(name, 'none')} there, {here.get(name, 'none')} here)" for name in names]
+    return f"counts.json is of another environment: {', '.join(differ)}"
+
+
+def check(counted, against, parts):
+    """Compares, and returns the exit code."""
+    known = []
+    try:
+        here = counted.environment()
+        known = [each["instructions"] for each in known_figures() if each["environment"] == here]
+        reason = difference(here, known_figures())
+    except OSError as error:
+        reason = str(error)
+    if not known and against is None:
+        print(f"SKIPPED [1] bench/counts.py:1: instructions were not compared: {reason}")
+        return 0
+    now = counted.measure(parts)
+    before = against.measure(parts) if against else known[0]
+    if any(change > ALLOWED for *_, change in compare(now, before)):
+        now = least(now, counted.measure(parts))
+    rows = list(compare(now, before))
+    worse = show(rows)
+    for line in worse:
+        print(f"# more instructions: {line}")
+    if worse and not against:
+        print("# if they are worth it: `make bench-counts ARGS=--write` writes the figures anew, which are committed")
+    print(f"{len(rows) - len(worse)} checks passed, {len(worse)} failed")
+    return 1 if worse else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("python", metavar="PYTHON")
@@ -114,27 +202,13 @@ def main():
     parser.add_argument("--write", action="store_true", help="write the figures of this environment into counts.json")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, metavar="PART")
     options = parser.parse_args()
-    here = environment(options.python)
-    if options.write:
-        write(here, measure(options.python, PARTS))
-        return 0
-    known = [each["instructions"] for each in known_figures() if each["environment"] == here]
-    if not known and not options.against:
-        listed = ", ".join(here.values())
-        print(f"SKIPPED [1] bench/counts.py:1: counts.json has no figures for {listed}; give BASE=<commit>")
-        return 0
-    now = measure(options.python, options.parts)
-    before = measure(options.against, options.parts) if options.against else known[0]
-    if any(change > ALLOWED for *_, change in compare(now, before)):
-        now = least(now, measure(options.python, options.parts))  # what ran for the first time leaves more behind
-    rows = list(compare(now, before))
-    worse = show(rows)
-    for line in worse:
-        print(f"# more instructions: {line}")
-    if worse and not options.against:
-        print("# if they are worth it: `make bench-counts ARGS=--write` writes the figures anew, which are committed")
-    print(f"{len(rows) - len(worse)} checks passed, {len(worse)} failed")
-    return 1 if worse else 0
+    with contextlib.ExitStack() as stack:
+        counted = stack.enter_context(prepared(options.python))
+        if options.write:
+            write(counted.environment(), counted.measure(PARTS))
+            return 0
+        against = stack.enter_context(prepared(options.against)) if options.against else None
+        return check(counted, against, options.parts)
 
 
 if __name__ == "__main__":

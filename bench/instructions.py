@@ -23,11 +23,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-MARKS = """
-#include <valgrind/callgrind.h>
-void mark_begin(void) { CALLGRIND_ZERO_STATS; }
-void mark_end(const char *name) { CALLGRIND_DUMP_STATS_AT(name); }
-"""
 RUNS = 2  # of each loop, which are counted
 TIMES = 3  # that they are counted: of these the least, since now and then the store makes room for more records
 ALLOCATIONS = 500
@@ -135,7 +130,6 @@ def count_memory(marks, folder):
         for name, function in MEMORY.items():
             marks.count(f"{state}{name}", function, 2, warm=4)
 
-    gc.disable()
     at_depth(5, lambda: count("off "))
     for state, native, depth in (("", False, 5), ("depth 30, ", False, 30), ("native, ", True, 5)):
         memory.start(os.path.join(folder, "memory.vst"), native=native, overwrite=True)
@@ -259,25 +253,33 @@ def counts_of(folder):
     return found
 
 
-def count(python, part, folder, marks, script=__file__, **more):
+def count(command, part, folder, **variables):
+    """Counts one part. The command runs this file, and folder has what make_marks() made."""
     with tempfile.TemporaryDirectory(prefix="vestige-callgrind-") as out:
-        command = [
-            shutil.which("valgrind"),
-            "--tool=callgrind",
-            f"--callgrind-out-file={out}/callgrind",
-            python,
-            script,
-        ]
-        # Imports of modules that were never compiled leave another heap behind.
-        package = "import os, vestige, compileall; compileall.compile_dir(os.path.dirname(vestige.__file__), quiet=2)"
-        subprocess.run([python, "-c", package], check=True)
-        # No others: how many there are moves the stack, and with it what allocators do.
-        variables = {"PATH": os.defpath, "CALLGRIND_MARKS": str(marks), "PYTHONHASHSEED": "0", **more}
-        command += ["--part", part, str(folder)]
-        done = subprocess.run(command, env=variables, capture_output=True, text=True)
+        valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}/callgrind"]
+        done = run_alone([*valgrind, *command, "--part", part, "."], folder, **variables)
         if done.returncode:
             sys.exit(f"{part} failed:\n{done.stdout}{done.stderr[-4000:]}")
         return counts_of(Path(out))
+
+
+def run_alone(command, folder, **variables):
+    """No other variables: how many there are moves the stack, and with it what allocators do."""
+    program = shutil.which(command[0])
+    variables = {"PATH": os.defpath, "CALLGRIND_MARKS": "./marks.so", "PYTHONHASHSEED": "0", **variables}
+    return subprocess.run([program, *command[1:]], cwd=folder, env=variables, capture_output=True, text=True)
+
+
+def make_marks(folder, *more):
+    here = Path(__file__).parent
+    sources = [here / name for name in ("marks.c", *more)]
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-fno-builtin", *sources, "-o", folder / "marks.so"], check=True)
+
+
+def compile_package(python):
+    """Imports of modules that were never compiled leave another heap behind."""
+    code = "import os, vestige, compileall; compileall.compile_dir(os.path.dirname(vestige.__file__), quiet=2)"
+    subprocess.run([python, "-c", code], check=True)
 
 
 def figures(part, counts):
@@ -318,16 +320,18 @@ def main():
         record(options.pythons[0])
         return
     if options.part:
+        gc.disable()  # a collection comes when those before it say so, and takes what all objects together take
         PARTS[options.part](Marks(), options.pythons[0])
         return
     with tempfile.TemporaryDirectory(prefix="vestige-instructions-") as name:
-        folder = Path(name)
-        marks = folder / "marks.so"
-        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-xc", "-", "-o", marks], input=MARKS, text=True, check=True)
+        make_marks(Path(name))
+        for python in options.pythons:
+            compile_package(python)
         if "reading" in options.parts:
             subprocess.run([options.pythons[0], __file__, "--part", "record", name], check=True)
+        script = Path(__file__).resolve()
         for part in options.parts:
-            counts = [count(python, part, folder, marks) for python in options.pythons]
+            counts = [count([os.path.abspath(python), script], part, name) for python in options.pythons]
             off = {name: min(each[name] for each in counts) for name in counts[0] if name.startswith("off ")}
             show(part, options.pythons, [figures(part, each | off) for each in counts])
 

@@ -8,6 +8,8 @@ command -v valgrind >/dev/null || {
     echo "SKIPPED [1] bench/counts.py:1: valgrind is not installed, which counts instructions"
     exit
 }
+# What the quick tests take is optimized less.
+[ ! -e ".venv/$1/.quick" ] || QUICK='' scripts/install.sh "$1"
 python=$PWD/.venv/$1/bin/python
 if [ -z "${BASE:-}" ]; then
     exec "$python" bench/counts.py "$python" "${@:2}"

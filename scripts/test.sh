@@ -24,7 +24,7 @@ if [ -z "$parts" ]; then
     for version in $(scripts/find_python.sh --all | sort -rV); do
         parts="$parts python-$version"
     done
-    parts="$parts asan c tsan install elsewhere layers"
+    parts="$parts asan c tsan install elsewhere counts layers"
 fi
 
 # The default Python's is built as its wheel is, the others on a core that is
