@@ -154,7 +154,8 @@ test-c test-asan test-tsan: test-%: .venv/tools/.made FORCE
 
 # What the sanitized tests try only some of, in full.
 check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-soak check-cpython check-packages \
-		check-differential check-apps check-asan-extension check-debug check-builds check-commands check-aarch64 check-slow FORCE
+		check-differential check-apps check-asan-extension check-debug check-builds check-commands check-aarch64 \
+		check-musl check-slow FORCE
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" VESTIGE_LONG=1 scripts/test_part.sh asan
 	@.venv/$(PY)/bin/python -m pip --python .venv/clients/bin/python install -qq --disable-pip-version-check \
 		--no-deps --no-compile -r tests/clients/requirements-long.txt
@@ -177,10 +178,14 @@ check-spark: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
 check-aarch64: .venv/tools/.made FORCE
 	@scripts/check_aarch64.sh $(ARGS)
 
-# The wheels of dist/, installed and tested in a small Debian 11 and 13 without a compiler, and the sdist, built with a
-# compiler and zlib alone; ARGS='debian13' is shorter.
+# The core on musl, and the tests in C; ARGS=memory_hooks runs that one.
+check-musl: .venv/tools/.made FORCE
+	@scripts/check_musl.sh $(ARGS)
+
+# The wheels of every Python, installed and tried, those of two Pythons tested in a small Debian 11 and 13 without a
+# compiler, and the sdist, built with a compiler and zlib alone; ARGS='debian13' is shorter.
 check-wheels: FORCE
-	@$(MAKE) --no-print-directory wheels PYTHONS='3.11 3.13'
+	@$(MAKE) --no-print-directory wheels
 	@scripts/wheels/check.sh $(ARGS)
 	@scripts/wheels/check_sdist.sh
 

@@ -32,7 +32,7 @@ static struct {
     __typeof__(&aligned_alloc) aligned_alloc;
     __typeof__(&memalign) memalign;
     __typeof__(&valloc) valloc;
-    __typeof__(&pvalloc) pvalloc;
+    __typeof__(&valloc) pvalloc; /* the same type; glibc alone declares it */
 } real;
 
 /* ---- blocks ------------------------------------------------------------- */

@@ -13,11 +13,11 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <string.h>
 
 #include "memory/funnel.h"
 #include "memory/scan.h"
+#include "objects/objects.h"
 
 /* Named by the code below, which neither compiler nor linker looks into. */
 #define USED __attribute__((used, externally_visible))
@@ -43,21 +43,14 @@ void vst__before_loader(void)
     errno = error;
 }
 
-/* A library with an old-style path (DT_RPATH) also applies it to the libraries
- * that it loads, and to theirs. The program's own is used for all anyway. */
+/* Whether the caller's path is used for what it loads. The program's own is
+ * used for all anyway. */
 static bool hands_on_a_path(const void *caller)
 {
-    struct link_map *map = NULL;
-    bool has_old = false, has_new = false;
-    Dl_info info;
+    vst__object object;
 
-    if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || map == NULL)
-        return true;
-    for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
-        has_old |= d->d_tag == DT_RPATH;
-        has_new |= d->d_tag == DT_RUNPATH;
-    }
-    return map->l_name[0] && has_old && !has_new;
+    return !vst__objects_at(caller, &object) ||
+           (object.name[0] && object.hands_on_a_path);
 }
 
 bool vst__dlopen_is_ours(const char *file, const void *caller)

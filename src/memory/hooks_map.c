@@ -12,6 +12,7 @@
 
 #include "memory/funnel.h"
 #include "memory/reserved.h"
+#include "os/os.h"
 
 #define HERE __builtin_return_address(0) /* the caller of the hook */
 
@@ -151,12 +152,14 @@ void *vst__hook_mremap(void *old, size_t old_size, size_t size, int flags, ...)
 
 /* ---- reserved, and not any more ----------------------------------------- */
 
-/* A range without access becomes accessible: from now on it can be in use. */
+/* A range without access becomes accessible: from now on it can be in use. musl
+ * takes an address inside of a page for that of the page. */
 static void tell_opened(uintptr_t start, size_t size, const void *from)
 {
     uintptr_t end = vst__reserved_end(start, size);
     vst__range part;
 
+    start -= start % vst__os_page_size();
     for (; vst__reserved_find(start, end, &part); start = part.end) {
         if (part.is_open)
             continue;

@@ -17,8 +17,16 @@ static uintptr_t address_of(const vst__object *object, const ElfW(Dyn) * entry)
 
 static void read_dynamic(vst__object *object, const ElfW(Dyn) * entry)
 {
+    bool has_old_path = false, has_new_path = false;
+
     for (; entry->d_tag != DT_NULL; entry++) {
         switch (entry->d_tag) {
+        case DT_RPATH:
+            has_old_path = true;
+            break;
+        case DT_RUNPATH:
+            has_new_path = true;
+            break;
         case DT_SYMTAB:
             object->symbols = (const void *)address_of(object, entry);
             break;
@@ -43,6 +51,7 @@ static void read_dynamic(vst__object *object, const ElfW(Dyn) * entry)
             break;
         }
     }
+    object->hands_on_a_path = has_old_path && !has_new_path;
 }
 
 static void read_notes(vst__object *object, const char *note, size_t size)
@@ -138,13 +147,27 @@ bool vst__object_is_exempt(const vst__object *object, const void *malloc_in_use)
     return false;
 }
 
-/* ---- ourselves ---------------------------------------------------------- */
+/* ---- by an address ------------------------------------------------------ */
 
-static int find_own(struct dl_phdr_info *info, size_t size, void *found)
+typedef struct search {
+    const void *address;
+    vst__object *object;
+} search;
+
+static int find_at(struct dl_phdr_info *info, size_t size, void *ctx)
 {
+    const search *wanted = ctx;
+
     (void)size;
-    vst__object_read(info, found);
-    return contains(found, (const void *)&find_own);
+    vst__object_read(info, wanted->object);
+    return contains(wanted->object, wanted->address);
+}
+
+bool vst__objects_at(const void *address, vst__object *object)
+{
+    search wanted = {address, object};
+
+    return dl_iterate_phdr(find_at, &wanted) != 0;
 }
 
 void vst__objects_own(uintptr_t *start, uintptr_t *end)
@@ -152,7 +175,7 @@ void vst__objects_own(uintptr_t *start, uintptr_t *end)
     vst__object own;
 
     *start = *end = 0;
-    if (dl_iterate_phdr(find_own, &own) && own.name[0]) {
+    if (vst__objects_at((const void *)&find_at, &own) && own.name[0]) {
         *start = own.start;
         *end = own.end;
     }
@@ -162,15 +185,24 @@ void vst__objects_own(uintptr_t *start, uintptr_t *end)
 
 /* A program that is not position-independent and takes the address of a
  * function stands in for it: the address is then one in the program that jumps
- * through a slot, and a hook that called it would call itself. The symbol there
- * says that the program does not define it. */
+ * through a slot, and a hook that called it would call itself. The symbol that
+ * the slot is filled by has the address, but the program does not define it. */
 static bool is_stand_in(const void *address)
 {
-    const ElfW(Sym) *symbol = NULL;
-    Dl_info info;
+    vst__object object;
 
-    return dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) != 0 &&
-           symbol != NULL && symbol->st_shndx == SHN_UNDEF;
+    if (!vst__objects_at(address, &object))
+        return false;
+    for (int table = 0; table < 2; table++)
+        for (size_t i = 0; i < object.relocation_counts[table]; i++) {
+            const ElfW(Rela) *slot = &object.relocations[table][i];
+            const ElfW(Sym) *symbol =
+                &object.symbols[ELF64_R_SYM(slot->r_info)];
+            if (symbol->st_shndx == SHN_UNDEF && symbol->st_value != 0 &&
+                object.bias + symbol->st_value == (uintptr_t)address)
+                return true;
+        }
+    return false;
 }
 
 void *vst__objects_find(const char *name)

@@ -23,6 +23,9 @@ typedef struct vst__object {
     size_t relocation_counts[2];
     const uint8_t *build_id;
     size_t build_id_len;
+    /* It has an old-style path (DT_RPATH), which holds for the libraries that
+     * it loads, too. */
+    bool hands_on_a_path;
 } vst__object;
 
 void vst__object_read(const struct dl_phdr_info *info, vst__object *object);
@@ -32,6 +35,8 @@ bool vst__object_is_exempt(const vst__object *object,
                            const void *malloc_in_use);
 /* Where vestige is, but for a program that it is a part of: 0, 0. */
 void vst__objects_own(uintptr_t *start, uintptr_t *end);
+/* The one that an address lies in; false: none. */
+bool vst__objects_at(const void *address, vst__object *object);
 /* The first definition of a function, as the loader finds it; NULL: none. */
 void *vst__objects_find(const char *name);
 

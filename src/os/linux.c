@@ -20,6 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1
+#endif
 #ifndef TMPFS_MAGIC
 #define TMPFS_MAGIC 0x01021994
 #endif
@@ -180,7 +183,8 @@ int vst__os_file_rename(const char *from, const char *to, bool overwrite)
 {
     if (overwrite)
         return rename(from, to) == 0 ? 0 : errno;
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+    if (syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to,
+                RENAME_NOREPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return errno;

@@ -9,6 +9,12 @@
 
 #include <vestige/memory.h>
 
+#ifdef __GLIBC__
+#define PVALLOC pvalloc
+#else
+#define PVALLOC valloc /* musl has no other */
+#endif
+
 #ifdef ORACLE_OWN
 static char own_memory[1 << 16];
 static size_t own_used;
@@ -153,7 +159,7 @@ static void begin(oracle_log *log, block *b, uint64_t operation, size_t size)
         break;
     case 6:
         take(log, b, VST_MEMORY_VALLOC,
-             log->has_no_pvalloc ? valloc(size) : pvalloc(size), size);
+             log->has_no_pvalloc ? valloc(size) : PVALLOC(size), size);
         break;
     case 7:
         *b = (block){mmap(NULL, size + 1, PROT_READ | PROT_WRITE,

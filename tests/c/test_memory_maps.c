@@ -8,7 +8,7 @@
 #include "memory_session.h"
 #include "oracle_session.h"
 
-enum { RW = PROT_READ | PROT_WRITE };
+enum { RW = PROT_READ | PROT_WRITE, NO_SUCH_ACCESS = 1 << 20 };
 
 static const oracle *o;
 static const vst_memory_options all = {.native_allocators = true};
@@ -166,7 +166,7 @@ static void a_failed_call_changes_nothing(void)
 
     memory_begin(&all);
     at = map(100, PROT_NONE, 0);
-    CHECK_INT(o->protect_pages(at + 1, page, RW), -1);
+    CHECK_INT(o->protect_pages(at, page, RW | NO_SUCH_ACCESS), -1);
     CHECK_INT(o->unmap_pages(at + 1, page), -1);
     CHECK_INT(o->advise_pages(at + 1, page, MADV_DONTNEED), -1);
     s = end_of(at, 100 * page);

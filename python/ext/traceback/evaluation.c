@@ -31,7 +31,8 @@ typedef struct image {
     size_t functions_size;
 } image;
 
-static image read_image(const unsigned char *start)
+/* Of what begins at `start` and has `code` in it. */
+static image read_image(const unsigned char *start, uintptr_t code)
 {
     ElfW(Ehdr) header;
     image made = {0};
@@ -45,7 +46,7 @@ static image read_image(const unsigned char *start)
                sizeof segment);
         at = made.base + segment.p_vaddr;
         if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) &&
-            parts[0].start >= at && parts[0].start < at + segment.p_memsz) {
+            code >= at && code < at + segment.p_memsz) {
             made.text = (part){at, at + segment.p_memsz};
         } else if (segment.p_type == PT_GNU_EH_FRAME) {
             made.functions = (const unsigned char *)at;
@@ -137,42 +138,55 @@ static bool is_part(part other)
            count_jumps(parts[0], other) >= JUMPS_MIN;
 }
 
-/* Reads the table in the form that compilers write; others are ignored. */
-static void find_parts(void)
+/* Whether the table has the form that compilers write; others are ignored. */
+static bool is_readable(const image *in)
 {
     enum { PCREL_SDATA4 = 0x1b, UDATA4 = 0x03, DATAREL_SDATA4 = 0x3b };
+
+    return in->functions != NULL && in->functions_size >= 12 &&
+           in->functions[0] == 1 && in->functions[1] == PCREL_SDATA4 &&
+           in->functions[2] == UDATA4 && in->functions[3] == DATAREL_SDATA4 &&
+           (uint32_t)read_i32(in->functions + 8) <=
+               (in->functions_size - 12) / 8;
+}
+
+/* False: what the table says of a function is not of one. */
+static bool read_function(const image *in, size_t i, part *function)
+{
+    const unsigned char *entry = in->functions + 12 + 8 * i;
+    const unsigned char *about = in->functions + read_i32(entry + 4);
+    uintptr_t start = (uintptr_t)(in->functions + read_i32(entry));
+
+    *function = (part){start, start + (uint32_t)read_i32(about + 12)};
+    return start == (uintptr_t)(about + 8 + read_i32(about + 8)) &&
+           start >= in->text.start && function->end >= start &&
+           function->end <= in->text.end;
+}
+
+/* The function itself first, whose size not every loader tells. */
+static void find_parts(void)
+{
     Dl_info info;
-    const ElfW(Sym) *symbol = NULL;
     image in;
+    part function;
+    uintptr_t start;
     size_t count;
 
-    if (!dladdr1((void *)(uintptr_t)&_PyEval_EvalFrameDefault, &info,
-                 (void **)&symbol, RTLD_DL_SYMENT) ||
-        symbol == NULL)
+    if (!dladdr((void *)(uintptr_t)&_PyEval_EvalFrameDefault, &info))
         return;
-    parts[0].start = (uintptr_t)info.dli_saddr;
-    parts[0].end = parts[0].start + symbol->st_size;
-    parts_count = 1;
-    in = read_image(info.dli_fbase);
-    if (in.functions == NULL || in.functions_size < 12 ||
-        in.functions[0] != 1 || in.functions[1] != PCREL_SDATA4 ||
-        in.functions[2] != UDATA4 || in.functions[3] != DATAREL_SDATA4)
+    start = (uintptr_t)info.dli_saddr;
+    in = read_image(info.dli_fbase, start);
+    if (!is_readable(&in))
         return;
     count = (uint32_t)read_i32(in.functions + 8);
-    if (count > (in.functions_size - 12) / 8)
-        return;
-    for (size_t i = 0; i < count && parts_count < PARTS_MAX; i++) {
-        const unsigned char *entry = in.functions + 12 + 8 * i;
-        uintptr_t start = (uintptr_t)(in.functions + read_i32(entry));
-        const unsigned char *about = in.functions + read_i32(entry + 4);
-        part function = {start, start + (uint32_t)read_i32(about + 12)};
-        if (start != (uintptr_t)(about + 8 + read_i32(about + 8)) ||
-            start == parts[0].start || start < in.text.start ||
-            function.end < start || function.end > in.text.end)
-            continue;
-        if (is_part(function))
+    for (size_t i = 0; i < count && parts_count == 0; i++)
+        if (read_function(&in, i, &function) && function.start == start)
             parts[parts_count++] = function;
-    }
+    for (size_t i = 0; i < count && parts_count > 0 && parts_count < PARTS_MAX;
+         i++)
+        if (read_function(&in, i, &function) && function.start != start &&
+            is_part(function))
+            parts[parts_count++] = function;
 }
 
 /* A return address may be the one right behind the end. */
