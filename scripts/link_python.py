@@ -7,6 +7,7 @@ An interpreter has its library in one of the two ways, and mostly brings it alon
 """
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -35,7 +36,7 @@ def folders_of_libraries():
 
 def loader():
     with open("/proc/self/maps") as maps:
-        return next(line.split()[-1] for line in maps if "/ld-linux" in line)
+        return next(line.split()[-1] for line in maps if re.search(r"/ld-[^/]*\.so", line))
 
 
 def static_arguments():

@@ -23,10 +23,15 @@ atexit.register(_folder.cleanup)  # without a ResourceWarning, which some Python
 COMPILERS = {"c": ("cc", "-std=gnu11"), "c++": ("c++", "-std=c++17")}
 
 
-def library(source, *flags, language="c"):
-    """The path of a shared library made from C or C++ text. Where there is no compiler, the test is skipped."""
+def need_compiler(language="c"):
+    """Skips the test where there is none; for those that compile in a process of their own."""
     if shutil.which(COMPILERS[language][0]) is None:
         pytest.skip("no compiler is here for what the test needs in C", allow_module_level=True)
+
+
+def library(source, *flags, language="c"):
+    """The path of a shared library made from C or C++ text. Where there is no compiler, the test is skipped."""
+    need_compiler(language)
     digest = hashlib.sha256(repr((source, flags, sys.version)).encode()).hexdigest()[:16]
     path = Path(_folder.name) / f"{digest}.so"
     if not path.exists():

@@ -56,7 +56,8 @@ WITH_TORCH = [f"vestige.torch.{name}" for name in ("inherited", "profiles", "tre
 
 IMPORT_EACH = """
 import os, pkgutil, sys, vestige
-names = [found.name for found in pkgutil.walk_packages(vestige.__path__, "vestige.") if "__main__" not in found.name]
+found = [each.name for each in pkgutil.walk_packages(vestige.__path__, "vestige.")]
+names = [name for name in found if "__main__" not in name and ".libvestige" not in name]  # that is a library in C
 for name in names:
     if os.fork() == 0:
         try:

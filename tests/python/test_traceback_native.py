@@ -465,6 +465,7 @@ def test_capture_at_exit_and_in_destructors_of_the_last_moment(workplace):
 
 
 def test_threads_capture_while_the_interpreter_ends_and_after_it(workplace):
+    compiled.need_compiler()
     workplace.write(
         "p.py",
         textwrap.dedent(END.format(here=HERE))

@@ -358,6 +358,7 @@ def test_modules_that_are_imported_while_recording_are_covered():
 
 
 def test_functions_beyond_the_last_thunk_are_counted_and_work(tmp_path):
+    compiled.need_compiler()
     program = """
         import json, sys
         sys.path.insert(0, {here!r})
