@@ -15,7 +15,6 @@ from vestige.reading.inputs import Inputs, find_traces
 
 from .data import Data, gil_holders
 from .findings import Evidence, engine_of, find, lines
-from .imports import Imports, show_imports
 from .tables import (
     running,
     show_collections,
@@ -390,6 +389,8 @@ def _show(reading: Reading, options: Namespace) -> None:
     elif options.view == "threads":
         show_threads(reading.threads(), whole, rows, out, switches=reading.has_switches)
     elif options.view == "imports":
+        from .imports import Imports, show_imports
+
         imports = Imports(data.tree)
         show_imports(imports, imports.sorted(options.sort or "self"), whole, rows, out)
     elif reading.tasks is not None:
