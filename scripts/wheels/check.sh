@@ -1,11 +1,12 @@
 #!/bin/bash
-# Installs the wheels in dist/ as a user would, in a small Debian 11 and a small Debian 13
-# that have no compiler, and runs the tests in Python there. What came out is in
-# build/try/<name>.log; proofs/results/wheels.md keeps it. TRY_ONLY=1 leaves the tests
-# out. Where a chroot cannot be had, or there is no permission to enter it, one line
-# says so.
+# Installs the wheels in dist/ as a user would: each of them on this machine ("here"), and
+# those for two Pythons in a small Debian 11 and a small Debian 13 that have no compiler,
+# where the tests in Python run, too. What came out is in build/try/<name>.log;
+# proofs/results/wheels.md keeps it. TRY_ONLY=1 leaves the tests out. Where a chroot
+# cannot be had, or there is no permission to enter it, one line says so.
 #
-#   check.sh                         both, and all tests
+#   check.sh                         all three, and all tests
+#   check.sh here
 #   check.sh debian11 tests/python/test_gc.py
 set -euo pipefail
 unset MAKEFLAGS
@@ -75,10 +76,37 @@ try() {
     grep -E '^(vestige|native|libraries|it records|torch|[0-9]+ passed)' "$log" | sed "s/^/$name: /"
 }
 
-names=${1:-debian11 debian13}
+# Every wheel for this machine whose Python is here.
+try_here() {
+    local wheel version python home log=$PWD/build/try/here.log failed=
+    mkdir -p build/try
+    : >"$log"
+    for wheel in dist/vestige-*-manylinux*"$(uname -m)".whl; do
+        version=${wheel#*-cp3}
+        version=3.${version%%-*}
+        python=$(scripts/find_python.sh "$version" 2>/dev/null) || { echo "here: there is no Python $version" && continue; }
+        home=$PWD/build/try/here-$version
+        rm -rf "$home"
+        mkdir -p "$home/wheels"
+        cp "$wheel" "$home/wheels"
+        cp -r examples "$home"
+        env -i HOME="$home" LC_ALL=C.UTF-8 PATH=/usr/bin:/bin TRY_ONLY=1 PIP_OF="$PWD/.venv/tools/bin/python" \
+            sh scripts/wheels/try.sh "$python" >"$log.new" 2>&1 || failed=1
+        cat "$log.new" >>"$log"
+        grep -E '^(vestige|native)' "$log.new" | sed 's/^/here: /'
+        [ -z "$failed" ] || tail -n 20 "$log.new"
+    done
+    rm -f "$log.new"
+    [ -z "$failed" ]
+}
+
+names=${1:-here debian11 debian13}
 [ $# -eq 0 ] || shift
 failed=
 for name in $names; do
-    try "$@" || failed=1
+    case $name in
+    here) try_here || failed=1 ;;
+    *) try "$@" || failed=1 ;;
+    esac
 done
 [ -z "$failed" ]

@@ -11,10 +11,11 @@
 set -euo pipefail
 . scripts/debian.sh
 
-recipe=2 # counted up when this script makes something else of the same packages
+recipe=3 # counted up when this script makes something else of the same packages
 name=$1
 final=$cache/try-$name
-base="libc-bin bash coreutils grep sed procps zlib1g libstdc++6"
+# What every Debian has, as far as anything here runs it, and ps.
+base="libc-bin bash coreutils diffutils findutils grep gzip sed tar util-linux procps zlib1g libstdc++6"
 
 if [ "$(cat "$final/recipe" 2>/dev/null)" = "$recipe" ]; then
     echo "$final"

@@ -1,20 +1,31 @@
 #!/bin/sh
 # Run by check.sh inside of a chroot, as an ordinary user: installs the wheel for Python
-# $1 from /home/user/wheels into a new environment, with no network and no compiler,
-# records, reports, packs and takes native tracebacks, and runs the tests in Python. What
-# it prints in the end is kept.
+# $1 from ~/wheels into a new environment, with no network and no compiler, records,
+# reports, packs and takes native tracebacks, and runs the tests in Python. What it
+# prints in the end is kept. With PIP_OF, a Python whose pip installs, it is no chroot, and
+# what is around may have a compiler.
 set -eu
 
 python=$1
 shift
 cd "$HOME"
-for tool in cc gcc clang c++ ld meson ninja; do
-    ! command -v "$tool" || { echo "there is a $tool here" && exit 1; }
-done
-[ "$(id -u)" != 0 ] || { echo "this is root" && exit 1; }
+if [ -z "${PIP_OF:-}" ]; then
+    for tool in cc gcc clang c++ ld meson ninja; do
+        ! command -v "$tool" || { echo "there is a $tool here" && exit 1; }
+    done
+    [ "$(id -u)" != 0 ] || { echo "this is root" && exit 1; }
+fi
 
-"$python" -m venv venv
-venv/bin/python -m pip install -qq --disable-pip-version-check --no-index --find-links wheels vestige
+# Makes environment $1, with the packages that follow.
+environment() {
+    made=$1
+    shift
+    "$python" -m venv ${PIP_OF:+--without-pip} "$made"
+    "${PIP_OF:-$made/bin/python}" -m pip --python "$made/bin/python" install -qq --disable-pip-version-check \
+        --no-index --find-links wheels "$@"
+}
+
+environment venv vestige
 PATH=$HOME/venv/bin:$PATH
 export PATH
 
@@ -42,8 +53,7 @@ echo "it records, reports, packs, exports and takes native tracebacks"
 
 # In an environment of its own: the tests about torch need a compiler.
 if ls wheels/torch-*.whl >/dev/null 2>&1; then
-    "$python" -m venv with_torch
-    with_torch/bin/python -m pip install -qq --disable-pip-version-check --no-index --find-links wheels vestige torch numpy
+    environment with_torch vestige torch numpy
     with_torch/bin/python - 2>torch.txt <<'END'
 import json
 import torch
@@ -63,4 +73,4 @@ fi
 
 venv/bin/python -m pip install -qq --disable-pip-version-check --no-index --find-links wheels -r tests/requirements.txt
 [ $# -ne 0 ] || set -- tests/python
-exec python -m pytest -q -rfE -p no:cacheprovider -m "not sql" "$@"
+exec python -m pytest -q -rfEs -p no:cacheprovider -m "not sql" "$@"
