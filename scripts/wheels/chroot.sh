@@ -11,7 +11,7 @@
 set -euo pipefail
 . scripts/debian.sh
 
-recipe=3 # counted up when this script makes something else of the same packages
+recipe=4 # counted up when this script makes something else of the same packages
 name=$1
 final=$cache/try-$name
 # What every Debian has, as far as anything here runs it, and ps.
@@ -60,6 +60,15 @@ build_python() {
     rm -rf "$root"/opt/python/lib/python*/test
 }
 
+# Compiles the modules of Debian's Python $1, as its package does when it is installed: the
+# ordinary user cannot, and programs would compile them each time.
+compile_modules() {
+    local loader
+    loader=$(find "$root/lib64/" "$root/lib/" -name 'ld-linux*' -print -quit)
+    "$loader" --library-path "$root/usr/lib/$(gcc -print-multiarch)" "$root/usr/bin/python$1" -I -S -m compileall -q \
+        -s "$root" "$root/usr/lib/python$1" >>"$log" 2>&1 || give_up "Python's modules could not be compiled (see $log)"
+}
+
 mkdir -p "$root"
 case $name in
 debian11)
@@ -71,6 +80,7 @@ debian11)
 debian13)
     # shellcheck disable=SC2086 # a list of packages
     unpack_packages trixie "$arch" "$root" all $base python3.13 python3.13-venv
+    compile_modules 3.13
     python=/usr/bin/python3.13
     ;;
 *) give_up "there is no chroot called $name" ;;

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -43,7 +44,7 @@ def tools_without_apt(folder):
     """A folder with what a shell needs, and no apt."""
     folder.mkdir()
     for name in "bash cat grep mkdir find head env".split():
-        (folder / name).symlink_to(subprocess.run(["which", name], capture_output=True, text=True).stdout.strip())
+        (folder / name).symlink_to(shutil.which(name))
     return str(folder)
 
 
