@@ -5,6 +5,7 @@
  * contextlib, which throws it into a generator. */
 #include "program/exceptions.h"
 
+#include "base/own_code.h"
 #include "calls/engine.h"
 #include "calls/ids.h"
 #include "program/program.h"
