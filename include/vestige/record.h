@@ -263,6 +263,10 @@ VST_API void vst_record_instant(vst_id id, const char *json_members,
                                 size_t length);
 /* See VST_ESCAPE_EXCEPTION. */
 VST_API void vst_record_exception(vst_id id);
+/* Whether not all calls of the calling thread are recorded
+ * (vst_session_options.max_depth, only), and whether that on top is one. */
+VST_API bool vst_record_leaves_out(void);
+VST_API bool vst_record_top_is_left_out(void);
 /* Where the calling thread's next record goes; and whether it has entered a
  * call since, or left one in another way than by an exception, as far as its
  * chunk tells. */

@@ -383,6 +383,18 @@ void vst_record_exception(vst_id id)
     vst__record_escape(VST_ESCAPE_EXCEPTION, &payload, 1);
 }
 
+bool vst_record_leaves_out(void)
+{
+    return ((vst__writer *)vst_thread_buffer)->scope != NULL;
+}
+
+bool vst_record_top_is_left_out(void)
+{
+    const vst__scope *scope = ((vst__writer *)vst_thread_buffer)->scope;
+
+    return scope != NULL && !vst__scope_top_is_recorded(scope);
+}
+
 vst_record_place vst_record_here(void)
 {
     const vst_buffer *buffer = vst_thread_buffer;

@@ -244,8 +244,6 @@ bool vst__scope_takes(vst__scope *scope, vst_kind kind, vst_id id)
 bool vst__scope_takes_escape(vst__scope *scope, vst_escape type,
                              const uint64_t *payload)
 {
-    if (type == VST_ESCAPE_EXCEPTION)
-        return !scope->wants.only || scope->now.inside != 0;
     switch (vst__escape_rule_of((uint32_t)type)->effect) {
     case VST_EFFECT_DESCRIBES:
         return scope->describes;
@@ -259,6 +257,11 @@ bool vst__scope_takes_escape(vst__scope *scope, vst_escape type,
     default:
         return true;
     }
+}
+
+bool vst__scope_top_is_recorded(const vst__scope *scope)
+{
+    return is_top_recorded(&scope->now);
 }
 
 size_t vst__scope_list(vst__scope *scope, vst_id *ids, size_t count,

@@ -66,6 +66,8 @@ bool vst__scope_takes(vst__scope *scope, vst_kind kind, vst_id id);
 /* The same of an escape. */
 bool vst__scope_takes_escape(vst__scope *scope, vst_escape type,
                              const uint64_t *payload);
+/* Whether the call on top is; true if there is none. */
+bool vst__scope_top_is_recorded(const vst__scope *scope);
 /* The calls that are open, outermost first; those that are recorded move to the
  * front. Gives their number. at_start: the recording begins. */
 size_t vst__scope_list(vst__scope *scope, vst_id *ids, size_t count,

@@ -259,9 +259,26 @@ def test_exceptions_go_with_what_is_recorded(engine):
     def inside():
         catches()
 
+    def inside_too():
+        try:
+            passes()
+        except ValueError:
+            catches()
+
+    def leaves():
+        passes()
+
+    def around():
+        try:
+            leaves()
+        except ValueError:
+            pass
+
     assert found(outer, engine=engine, only=["inside"]) == [("ValueError", "raises", "catches")]
-    deep = found(outer, engine=engine, max_depth=1, only=["inside"])
-    assert deep == [("ValueError", "inside", "inside")]  # the call that is recorded around it
+    assert found(outer, engine=engine, only=["inside"], max_depth=1) == []  # all of it happens further in
+    wanted = [("ValueError", "inside_too", "inside_too")] if sees_all(engine) else []
+    assert found(inside_too, engine=engine, only=["inside_too"], max_depth=1) == wanted
+    assert found(around, engine=engine, only=["around"], max_depth=2) == [("ValueError", "leaves", "around")]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

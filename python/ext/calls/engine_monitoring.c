@@ -102,8 +102,7 @@ static PyObject *on_marked_unwind(PyObject *self, PyObject *const *args,
 {
     PyObject *traceback = PyException_GetTraceback(args[2]);
 
-    if (vpy_code_value(args[0]) != 0)
-        vpy_exception_leaves(traceback);
+    vpy_exception_leaves(vpy_code_value(args[0]) != 0 ? traceback : NULL);
     Py_XDECREF(traceback);
     return on_unwind(self, args, nargsf, kwnames);
 }

@@ -90,9 +90,9 @@ static int on_trace(PyObject *object, PyFrameObject *frame, int what,
                             PyTuple_GET_ITEM(argument, 2));
         vpy_exception_seen(PyTuple_GET_ITEM(argument, 1),
                            PyTuple_GET_ITEM(argument, 2));
-    } else if (what == PyTrace_RETURN && argument == NULL &&
-               vpy_code_value(vpy_frame_code(frame)) != 0) {
-        vpy_exception_leaves_frame(frame);
+    } else if (what == PyTrace_RETURN && argument == NULL) {
+        vpy_exception_leaves_frame(
+            vpy_code_value(vpy_frame_code(frame)) != 0 ? frame : NULL);
     }
     return 0;
 }

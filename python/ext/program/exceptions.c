@@ -76,7 +76,9 @@ static bool is_new(const PyObject *error, const PyTracebackObject *traceback)
     if (next == NULL)
         return true;
     if (vpy_exceptions_are_known_late)
-        return !has_left(next);
+        return vst_record_leaves_out()
+                   ? next->tb_frame != left_last && error != marked_last
+                   : !has_left(next);
     /* Somebody may have kept it, and raises it later: what a task failed with,
      * where it is awaited. */
     if (next->tb_frame == left_last)
@@ -154,7 +156,7 @@ static void see(PyTypeObject *type, const PyObject *error, PyObject *traceback)
 
     if (!vpy_exceptions_are_wanted || ends_iteration(type) ||
         vpy_code_value(vpy_frame_code(entry->tb_frame)) == 0 ||
-        !is_new(error, entry))
+        vst_record_top_is_left_out() || !is_new(error, entry))
         return;
     marked_last = error;
     mark(type, entry);
@@ -168,13 +170,16 @@ void vpy_exception_seen(PyObject *error, PyObject *traceback)
 
 void vpy_exception_leaves(PyObject *traceback)
 {
-    if (is_traceback(traceback))
-        vpy_exception_leaves_frame(((PyTracebackObject *)traceback)->tb_frame);
+    vpy_exception_leaves_frame(is_traceback(traceback)
+                                   ? ((PyTracebackObject *)traceback)->tb_frame
+                                   : NULL);
 }
 
+/* A call that is left out is as if its code were: the exception is raised where
+ * it comes to one that is recorded. */
 void vpy_exception_leaves_frame(const PyFrameObject *frame)
 {
-    left_last = frame;
+    left_last = vst_record_top_is_left_out() ? NULL : frame;
     left_at = vst_record_here();
 }
 

@@ -25,7 +25,8 @@ void vpy_exceptions_end(void);
 /* An exception is raised in a function, or comes to it from one that it called.
  * The function is the one of the first entry of its traceback. */
 VST_COLD void vpy_exception_seen(PyObject *error, PyObject *traceback);
-/* It leaves that function; or the one of this frame. */
+/* It leaves that function; or the one of this frame. NULL: one that is not
+ * recorded. */
 VST_COLD void vpy_exception_leaves(PyObject *traceback);
 VST_COLD void vpy_exception_leaves_frame(const PyFrameObject *frame);
 /* Both, of the exception that is set, where the interpreter tells only this. */
