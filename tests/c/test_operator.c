@@ -383,7 +383,7 @@ static void where_tensors_lie_is_read_if_wanted(void)
         6,
         1 /* -1 */,
     };
-    uint64_t payload[8] = {UINT64_MAX, 0};
+    uint64_t payload[8] = {UINT64_MAX, 2 << 24 | 5}; /* threads 5 and 2 */
     vst_operator op;
     vst__text text = {NULL, 0, 0, 0, false};
     char *read;
@@ -391,7 +391,8 @@ static void where_tensors_lie_is_read_if_wanted(void)
     memcpy(&payload[2], facts, sizeof facts);
     CHECK(vst__operator_read(payload, 8, EVERYTHING, &op, &text));
     read = strndup(text.bytes, text.count);
-    CHECK_TEXT(read, ", \"Concrete Inputs\": [\"\"], \"Input type\": "
+    CHECK_TEXT(read, ", \"Fwd thread id\": 2, \"Thread id\": 5, "
+                     "\"Concrete Inputs\": [\"\"], \"Input type\": "
                      "[\"TensorList\"], \"Input Strides\": [[[]]], "
                      "\"Input Dims\": [[[1]]], \"Keyword inputs\": \"{}\", "
                      "\"Tensors\": [[7, 256, 3, 0, 1, 6, -1]]");
@@ -399,6 +400,7 @@ static void where_tensors_lie_is_read_if_wanted(void)
     CHECK(vst__operator_read(payload, 8, NOTHING_MORE, &op, &text));
     read = strndup(text.bytes, text.count);
     CHECK(strstr(read, "Keyword") == NULL && strstr(read, "Tensors") == NULL);
+    CHECK(strstr(read, "hread id") == NULL);
     free(read);
     free(text.bytes);
 }

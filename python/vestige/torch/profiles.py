@@ -106,6 +106,16 @@ class AutogradProfile(autograd.profile):  # type: ignore[misc]
             return self.kineto_results.results
         return self.kineto_results.read(self._first_window)
 
+    def key_averages(self, *groups: Any, **named: Any) -> Any:
+        if self._function_events is None and self._sums_suffice() and not named:
+            return self._read().key_averages(*groups)
+        return super().key_averages(*groups, **named)
+
+    def _sums_suffice(self) -> bool:
+        """Whether averages can be read without any event."""
+        recorded = isinstance(self.kineto_results, KinetoResults)
+        return recorded and not self.experimental_config.trace_only and self.post_processing_timeout_s is None
+
     @property
     def function_events(self) -> Any:
         events = super().function_events
