@@ -282,6 +282,21 @@ def test_exceptions_go_with_what_is_recorded(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_exceptions_at_the_address_of_one_that_is_gone_are_marked(engine):
+    def leaves():
+        passes()
+
+    def around():
+        for _ in range(20):
+            try:
+                leaves()
+            except ValueError:
+                pass
+
+    assert found(around, engine=engine, only=["around"], max_depth=2) == [("ValueError", "leaves", "around")] * 20
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_without_the_option_there_are_no_marks(engine):
     with profile(engine=engine) as prof:
         catches()

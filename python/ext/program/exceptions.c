@@ -22,6 +22,7 @@ static vpy_tracer *tracer;
  * as the exception lives, and a new one is compared only with what came from
  * it. */
 static _Thread_local const void *left_last, *marked_last;
+static _Thread_local const void *marked_entry, *marked_code;
 static _Thread_local vst_record_place left_at;
 
 void vpy_exceptions_begin(vpy_tracer *for_tracer)
@@ -69,6 +70,18 @@ static bool has_left(const PyTracebackObject *entry)
     return entry != NULL;
 }
 
+/* Whether it is the exception that was marked last: its traceback has the entry
+ * that was marked. Another exception, or an entry of another function, may have
+ * the address by now. */
+static bool was_marked(const PyObject *error, const PyTracebackObject *entry)
+{
+    if (error != marked_last)
+        return false;
+    while (entry != NULL && entry != marked_entry)
+        entry = entry->tb_next;
+    return entry != NULL && vpy_frame_code(entry->tb_frame) == marked_code;
+}
+
 static bool is_new(const PyObject *error, const PyTracebackObject *traceback)
 {
     const PyTracebackObject *next = traceback->tb_next;
@@ -77,7 +90,7 @@ static bool is_new(const PyObject *error, const PyTracebackObject *traceback)
         return true;
     if (vpy_exceptions_are_known_late)
         return vst_record_leaves_out()
-                   ? next->tb_frame != left_last && error != marked_last
+                   ? next->tb_frame != left_last && !was_marked(error, next)
                    : !has_left(next);
     /* Somebody may have kept it, and raises it later: what a task failed with,
      * where it is awaited. */
@@ -159,6 +172,8 @@ static void see(PyTypeObject *type, const PyObject *error, PyObject *traceback)
         vst_record_top_is_left_out() || !is_new(error, entry))
         return;
     marked_last = error;
+    marked_entry = entry;
+    marked_code = vpy_frame_code(entry->tb_frame);
     mark(type, entry);
 }
 
