@@ -131,7 +131,8 @@ typedef enum vst_escape {
     /* id: an exception was raised in the call on top, or C code that this call
      * ran raised it. The definition is a VST_DEF_INSTANT with the class as its
      * name, and the file and the line of the call. Who caught it follows from
-     * the calls that it leaves, see vst_instant */
+     * the calls that it leaves, see vst_instant. Files of any version may have
+     * these */
     VST_ESCAPE_EXCEPTION = 26,
 
     VST_ESCAPE_FIXED = 0x80,

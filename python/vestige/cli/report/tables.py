@@ -37,10 +37,8 @@ def show_head(
     paint = Paint(out)
     processes = f", {len(facts):,} processes" if len(facts) > 1 else ""
     threads = sum(each["threads"] for each in facts) if every_thread else len(data.threads)
-    print(
-        paint(f"{duration(span_of(facts))}, {data.calls:,} calls{processes}, {plural(threads, 'thread')}", "head"),
-        file=out,
-    )
+    head = f"{duration(span_of(facts))}, {plural(data.calls, 'call')}{processes}, {plural(threads, 'thread')}"
+    print(paint(head, "head"), file=out)
     for line in about_shares(data) if shares else ():
         print(cut(line, width_of(out)), file=out)
     for line in (*notes(facts), *ends):
