@@ -32,6 +32,12 @@ PyObject *vpy_text(PyObject *str, const char **bytes, uint32_t *length);
  * exception set if that fails. */
 int vpy_type_add(PyObject *module, PyType_Spec *spec);
 
+/* ---- base/lists.c -------------------------------------------------------- */
+
+/* Appends an item to a list, which takes it over. NULL: making the item failed.
+ * Returns false with an exception set. */
+bool vpy_append(PyObject *list, PyObject *item);
+
 /* ---- base/at_exit.c ------------------------------------------------------ */
 
 /* Registers a function with atexit. Returns -1 with an exception set if that

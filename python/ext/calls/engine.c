@@ -45,9 +45,8 @@ PyObject *vpy_engine_names(void)
 
     for (size_t i = 0; list != NULL && vpy_engines[i] != NULL; i++) {
         PyObject *name = PyUnicode_FromString(vpy_engines[i]->name);
-        if (name == NULL || PyList_Append(list, name) < 0)
+        if (!vpy_append(list, name))
             Py_CLEAR(list);
-        Py_XDECREF(name);
     }
     if (list != NULL)
         tuple = PyList_AsTuple(list);

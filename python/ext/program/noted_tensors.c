@@ -38,15 +38,6 @@ static PyObject *text_of(PyObject *tensor, int gradient)
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)length, "replace");
 }
 
-/* Appends what was made, which is consumed; false with an exception. */
-static bool push(PyObject *list, PyObject *made)
-{
-    bool pushed = made != NULL && PyList_Append(list, made) == 0;
-
-    Py_XDECREF(made);
-    return pushed;
-}
-
 /* (name, tensor) or with gradients (name, tensor, gradient) for each tensor in
  * a dict; NULL with an exception. */
 static PyObject *tensors_by_name(PyObject *dict, bool gradients)
@@ -61,7 +52,7 @@ static PyObject *tensors_by_name(PyObject *dict, bool gradients)
         entry = gradients ? Py_BuildValue("(ONN)", name, text_of(value, 0),
                                           text_of(value, 1))
                           : Py_BuildValue("(ON)", name, text_of(value, 0));
-        if (!push(list, entry))
+        if (!vpy_append(list, entry))
             Py_CLEAR(list);
     }
     return list;
@@ -104,8 +95,8 @@ static bool add_parameters(PyObject *list, PyObject *parameters,
                   : NULL;
         own = own != NULL && PyDict_Check(own) ? tensors_by_name(own, false)
                                                : PyList_New(0);
-        if (!push(list, Py_BuildValue("(NNN)", text_of(each, 0),
-                                      text_of(each, 1), own)))
+        if (!vpy_append(list, Py_BuildValue("(NNN)", text_of(each, 0),
+                                            text_of(each, 1), own)))
             return false;
     }
     return true;
@@ -140,11 +131,11 @@ static void add_entry(const char *what, unsigned long number, PyObject *self,
     const char *dot = strrchr(type->tp_name, '.');
 
     if (tensors != NULL)
-        push(noted,
-             Py_BuildValue("(skKKsN)", what, number,
-                           (unsigned long long)(uintptr_t)self,
-                           (unsigned long long)(uintptr_t)type,
-                           dot != NULL ? dot + 1 : type->tp_name, tensors));
+        vpy_append(noted, Py_BuildValue("(skKKsN)", what, number,
+                                        (unsigned long long)(uintptr_t)self,
+                                        (unsigned long long)(uintptr_t)type,
+                                        dot != NULL ? dot + 1 : type->tp_name,
+                                        tensors));
     PyErr_Clear();
 }
 

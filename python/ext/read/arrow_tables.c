@@ -263,9 +263,8 @@ static PyObject *table_columns(PyObject *object, void *unused)
         PyObject *entry = Py_BuildValue(
             "(ssO)", column->name, type_of(column),
             column->flags & VST_ARROW_NULLABLE ? Py_True : Py_False);
-        if (entry == NULL || PyList_Append(list, entry) < 0)
+        if (!vpy_append(list, entry))
             Py_CLEAR(list);
-        Py_XDECREF(entry);
     }
     schema.release(&schema);
     return list;

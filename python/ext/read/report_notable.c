@@ -45,9 +45,8 @@ PyObject *vpy_steps_tuple(const vpy_steps *steps)
             break;
         entry = Py_BuildValue("(LLI)", (long long)step->start_ns,
                               (long long)step->ns, (unsigned)step->thread);
-        if (entry == NULL || PyList_Append(list, entry) < 0)
+        if (!vpy_append(list, entry))
             Py_CLEAR(list);
-        Py_XDECREF(entry);
     }
     return list != NULL
                ? Py_BuildValue("(KKLN)", (unsigned long long)steps->count,
@@ -150,9 +149,8 @@ PyObject *vpy_repeats_list(const vpy_repeats *repeats)
     for (size_t i = 0; list != NULL && i < count; i++) {
         PyObject *entry = repeat_entry(repeats, most[i]);
 
-        if (entry == NULL || PyList_Append(list, entry) < 0)
+        if (!vpy_append(list, entry))
             Py_CLEAR(list);
-        Py_XDECREF(entry);
     }
     return list;
 }

@@ -122,21 +122,13 @@ static PyObject *sum_of(const vpy_sums *sums, vst_id id)
         running_of(s->running_ns, s->unknown));
 }
 
-static bool append(PyObject *list, PyObject *entry)
-{
-    bool done = entry != NULL && PyList_Append(list, entry) == 0;
-
-    Py_XDECREF(entry);
-    return done;
-}
-
 PyObject *vpy_sums_list(const vpy_sums *sums)
 {
     PyObject *list = PyList_New(0);
 
     for (vst_id id = 1; list != NULL && id <= sums->max; id++) {
         const vpy_sum *s = &sums->of[id];
-        if ((s->calls || s->self_ns) && !append(list, sum_of(sums, id)))
+        if ((s->calls || s->self_ns) && !vpy_append(list, sum_of(sums, id)))
             Py_CLEAR(list);
     }
     return list;
@@ -190,7 +182,8 @@ PyObject *vpy_tree_list(const vst_context_row *rows, size_t count,
         uint32_t parent = rows[i].parent;
         if (!kept[i] || (parent && !places[parent]))
             continue;
-        if (!append(list, row_of(&rows[i], parent ? places[parent] - 1 : -1)))
+        if (!vpy_append(list,
+                        row_of(&rows[i], parent ? places[parent] - 1 : -1)))
             Py_CLEAR(list);
         places[i + 1] = ++made;
     }
@@ -219,7 +212,7 @@ PyObject *vpy_thread_sums_list(const vpy_thread_sums *sums, size_t count)
             (long long)sums[i].waited_ns[VST_WAIT_SLEEP],
             (long long)sums[i].waited_ns[VST_WAIT_CHILD],
             (unsigned)sums[i].top);
-        if (!append(list, entry))
+        if (!vpy_append(list, entry))
             Py_CLEAR(list);
     }
     return list;
@@ -233,9 +226,9 @@ PyObject *vpy_waits_list(const vpy_waits *waits, vst_id max)
         const struct vpy_wait *wait = &waits->of[id];
         if (wait->calls == 0 && wait->ns == 0)
             continue;
-        if (!append(list, Py_BuildValue("(IKL)", (unsigned)id,
-                                        (unsigned long long)wait->calls,
-                                        (long long)wait->ns)))
+        if (!vpy_append(list, Py_BuildValue("(IKL)", (unsigned)id,
+                                            (unsigned long long)wait->calls,
+                                            (long long)wait->ns)))
             Py_CLEAR(list);
     }
     return list;
@@ -301,7 +294,7 @@ static PyObject *generations(const vpy_collections *gc)
                               (long long)gc->of[i].ns,
                               (long long)gc->of[i].longest_ns,
                               gc->of[i].collected, gc->of[i].uncollectable);
-        if (!append(list, entry))
+        if (!vpy_append(list, entry))
             Py_CLEAR(list);
     }
     return list;
@@ -318,7 +311,7 @@ PyObject *vpy_collections_dict(const vpy_collections *gc)
             (unsigned)c->thread,
             c->generation == VPY_GENERATIONS - 1 ? -1 : c->generation,
             c->collected);
-        if (!append(longest, entry))
+        if (!vpy_append(longest, entry))
             Py_CLEAR(longest);
     }
     return longest != NULL ? Py_BuildValue("{s:N,s:N}", "generations",
@@ -348,7 +341,7 @@ PyObject *vpy_gc_callers(const vst_context_row *rows, size_t count,
         entry = Py_BuildValue(
             "(IKL)", parent ? function_of(&rows[parent - 1].node) : 0u,
             (unsigned long long)n->count, (long long)n->total_ns);
-        if (!append(list, entry))
+        if (!vpy_append(list, entry))
             Py_CLEAR(list);
     }
     return list;

@@ -88,11 +88,10 @@ static PyObject *task_lanes_groups(PyObject *object, PyObject *unused)
                           (unsigned long long)g->steps, (long long)g->start_ns,
                           (long long)g->end_ns, (long long)g->running_ns,
                           (long long)g->awaiting_ns);
-        if (item == NULL || PyList_Append(list, item) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(item);
-        if (list == NULL)
+        if (!vpy_append(list, item)) {
+            Py_DECREF(list);
             return NULL;
+        }
     }
     return list;
 }
@@ -123,11 +122,10 @@ static PyObject *task_lanes_tasks(PyObject *object, PyObject *args)
             (long long)t->start_ns, (long long)t->end_ns,
             (unsigned long long)t->steps, (long long)t->running_ns,
             (long long)t->awaiting_ns, vst_task_end_name(t->end));
-        if (item == NULL || PyList_Append(list, item) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(item);
-        if (list == NULL)
+        if (!vpy_append(list, item)) {
+            Py_DECREF(list);
             return NULL;
+        }
     }
     return list;
 }
@@ -254,9 +252,8 @@ static PyObject *task_lanes_wakes(PyObject *object, PyObject *args)
     result = PyList_New(0);
     for (size_t i = 0; result != NULL && found <= most && i < found; i++) {
         PyObject *item = to_dict(&steps[i]);
-        if (item == NULL || PyList_Append(result, item) < 0)
+        if (!vpy_append(result, item))
             Py_CLEAR(result);
-        Py_XDECREF(item);
     }
     free(lanes);
     free(steps);

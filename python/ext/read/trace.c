@@ -142,12 +142,10 @@ static PyObject *trace_threads(PyObject *object, PyObject *unused)
                           vpy_trace_text(t->name, t->name_len), "records",
                           (unsigned long long)t->words, "left_out",
                           (unsigned long long)t->left_out);
-        if (entry == NULL || PyList_Append(list, entry) < 0) {
-            Py_XDECREF(entry);
+        if (!vpy_append(list, entry)) {
             Py_DECREF(list);
             return NULL;
         }
-        Py_DECREF(entry);
     }
     return list;
 }

@@ -234,9 +234,8 @@ static PyObject *list_of(averages *a)
             (long long)sum->total_ns, (long long)sum->self_bytes,
             (long long)sum->total_bytes, (long long)sum->flops, shapes,
             overload, sum->async ? Py_True : Py_False);
-        if (entry == NULL || PyList_Append(list, entry) < 0)
+        if (!vpy_append(list, entry))
             Py_CLEAR(list);
-        Py_XDECREF(entry);
     }
     Py_XDECREF(texts);
     return list;

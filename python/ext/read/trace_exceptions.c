@@ -94,9 +94,8 @@ static PyObject *list_of(const exceptions *self)
         row = Py_BuildValue("(IIIIsK)", (unsigned)e->thread, (unsigned)e->id,
                             (unsigned)e->raised_in, (unsigned)e->caught_in,
                             ends[e->end], (unsigned long long)e->count);
-        if (row == NULL || PyList_Append(list, row) < 0)
+        if (!vpy_append(list, row))
             Py_CLEAR(list);
-        Py_XDECREF(row);
     }
     return list;
 }

@@ -196,9 +196,8 @@ static PyObject *list_of(const holders *self)
         PyObject *entry =
             Py_BuildValue("(IIL)", (unsigned)each->thread, (unsigned)each->id,
                           (long long)each->ns);
-        if (entry == NULL || PyList_Append(list, entry) < 0)
+        if (!vpy_append(list, entry))
             Py_CLEAR(list);
-        Py_XDECREF(entry);
     }
     return list;
 }

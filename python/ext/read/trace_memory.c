@@ -45,14 +45,6 @@ static bool put(PyObject *dict, const char *key, PyObject *value)
     return is_put;
 }
 
-static bool append(PyObject *list, PyObject *value)
-{
-    bool is_put = value != NULL && PyList_Append(list, value) == 0;
-
-    Py_XDECREF(value);
-    return is_put;
-}
-
 /* (count, bytes, error of the bytes), all rounded. */
 static PyObject *amount(const vst_memory_amount *a)
 {
@@ -146,7 +138,7 @@ static PyObject *make_stack(made *m, uint32_t node)
         if (cut && at >= INNER_MAX && left > OUTER_MAX) {
             if (at == INNER_MAX && PyList_Append(list, m->left_out) < 0)
                 Py_CLEAR(list);
-        } else if (!append(list, frame_at(m, s->nodes[node].frame))) {
+        } else if (!vpy_append(list, frame_at(m, s->nodes[node].frame))) {
             Py_CLEAR(list);
         }
     }
@@ -235,7 +227,7 @@ static PyObject *firsts(made *m, bool is_line, size_t rows)
         PyObject *list = PyList_New(0);
 
         for (size_t i = 0; list != NULL && i < found && i < rows; i++)
-            if (!append(list, one(m, is_line, order[i].index)))
+            if (!vpy_append(list, one(m, is_line, order[i].index)))
                 Py_CLEAR(list);
         if (list == NULL ||
             !put(dict, vst_memory_view_name((vst_memory_view)view),
@@ -267,10 +259,10 @@ static PyObject *sizes(const vst_memory_summary *s)
 
     for (int i = 0; list != NULL && i < VST_MEMORY_SIZES; i++)
         if (s->sizes[i].count > 0 &&
-            !append(list,
-                    Py_BuildValue("(KLL)", i == 0 ? 0ull : 1ull << (i - 1),
-                                  llround(s->sizes[i].count),
-                                  llround(s->sizes[i].bytes))))
+            !vpy_append(list,
+                        Py_BuildValue("(KLL)", i == 0 ? 0ull : 1ull << (i - 1),
+                                      llround(s->sizes[i].count),
+                                      llround(s->sizes[i].bytes))))
             Py_CLEAR(list);
     return list;
 }
@@ -281,10 +273,10 @@ static PyObject *points(const vst_memory_point *first, size_t count)
 
     for (size_t i = 0; list != NULL && i < count; i++) {
         const vst_memory_point *p = &first[i];
-        if (!append(list,
-                    Py_BuildValue("(LLLL)", (long long)p->max_ns,
-                                  llround(p->max_bytes), (long long)p->last_ns,
-                                  llround(p->last_bytes))))
+        if (!vpy_append(list, Py_BuildValue("(LLLL)", (long long)p->max_ns,
+                                            llround(p->max_bytes),
+                                            (long long)p->last_ns,
+                                            llround(p->last_bytes))))
             Py_CLEAR(list);
     }
     return list;
@@ -314,14 +306,14 @@ static PyObject *threads(const vpy_trace *self, const vst_memory_summary *s)
         const vst_memory_thread_sums *t = &s->threads[i];
         const vst_trace_thread *known =
             vst_trace_thread_find(self->handle, t->thread);
-        if (!append(list,
-                    Py_BuildValue(
-                        "(IKNNN)", t->thread,
-                        known != NULL ? (unsigned long long)known->system_tid
-                                      : 0ull,
-                        vpy_trace_text(known != NULL ? known->name : "",
-                                       known != NULL ? known->name_len : 0),
-                        amount(&t->allocated), amount(&t->freed))))
+        if (!vpy_append(
+                list, Py_BuildValue(
+                          "(IKNNN)", t->thread,
+                          known != NULL ? (unsigned long long)known->system_tid
+                                        : 0ull,
+                          vpy_trace_text(known != NULL ? known->name : "",
+                                         known != NULL ? known->name_len : 0),
+                          amount(&t->allocated), amount(&t->freed))))
             Py_CLEAR(list);
     }
     return list;

@@ -16,7 +16,6 @@ static vst_status append_event(void *ctx, const vst_memory_event *event)
 {
     const wanted *w = ctx;
     PyObject *item;
-    int failed;
 
     if (event->size < w->min_size)
         return VST_OK;
@@ -24,10 +23,7 @@ static vst_status append_event(void *ctx, const vst_memory_event *event)
                          event->address, event->size, event->time_ns,
                          event->thread, event->flags, event->stack,
                          event->serial, event->live_bytes, event->weight);
-    failed = item == NULL || PyList_Append(w->list, item) < 0;
-
-    Py_XDECREF(item);
-    return failed ? VST_E_NOMEM : VST_OK;
+    return vpy_append(w->list, item) ? VST_OK : VST_E_NOMEM;
 }
 
 static PyObject *memory_events(PyObject *module, PyObject *args)
@@ -93,12 +89,10 @@ static PyObject *memory_stacks(PyObject *module, PyObject *object)
         return NULL;
     for (vst_stack_id id = 0; id <= vst_trace_stack_max(trace->handle); id++) {
         PyObject *item = describe_stack(trace->handle, id);
-        if (item == NULL || PyList_Append(list, item) < 0) {
-            Py_XDECREF(item);
+        if (!vpy_append(list, item)) {
             Py_DECREF(list);
             return NULL;
         }
-        Py_DECREF(item);
     }
     return list;
 }

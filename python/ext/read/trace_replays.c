@@ -206,9 +206,8 @@ static PyObject *list_totals(vpy_trace *self, const totals *t, bool memory)
         if (d == NULL || !sum->calls)
             continue;
         entry = total_entry(vpy_trace_name(d), sum, memory);
-        if (entry == NULL || PyList_Append(list, entry) < 0)
+        if (!vpy_append(list, entry))
             Py_CLEAR(list);
-        Py_XDECREF(entry);
     }
     return list;
 }

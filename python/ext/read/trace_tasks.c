@@ -226,9 +226,8 @@ static PyObject *blocked_at(const reading *r, size_t i)
     for (size_t at = b->call; stack != NULL && at != 0;) {
         const call *c = (const call *)r->calls.items + at - 1;
         PyObject *item = Py_BuildValue("(IL)", c->id, (long long)c->ns);
-        if (item == NULL || PyList_Append(stack, item) < 0)
+        if (!vpy_append(stack, item))
             Py_CLEAR(stack);
-        Py_XDECREF(item);
         at = c->longest;
     }
     if (stack == NULL)

@@ -11,14 +11,6 @@ bool vpy_view_is_usable(const vpy_view *self)
     return self->handle != NULL;
 }
 
-bool vpy_view_append(PyObject *list, PyObject *item)
-{
-    bool failed = item == NULL || PyList_Append(list, item) < 0;
-
-    Py_XDECREF(item);
-    return !failed;
-}
-
 /* ---- the object --------------------------------------------------------- */
 
 static int view_init(PyObject *object, PyObject *args, PyObject *kw)
@@ -114,7 +106,7 @@ static PyObject *view_threads(PyObject *object, PyObject *unused)
     for (size_t i = 0; i < vst_view_thread_count(self->handle); i++) {
         vst_view_thread t;
         vst_view_get_thread(self->handle, i, &t);
-        if (!vpy_view_append(
+        if (!vpy_append(
                 list,
                 Py_BuildValue(
                     "{s:I,s:K,s:N,s:I,s:I,s:L,s:L,s:K,s:K}", "number", t.number,

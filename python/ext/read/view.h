@@ -18,8 +18,6 @@ typedef struct vpy_view {
 
 /* False with an exception set. */
 bool vpy_view_is_usable(const vpy_view *self);
-/* Appends to a list; takes over the item. */
-bool vpy_view_append(PyObject *list, PyObject *item);
 
 /* view_flame.c: (rows as a list, how many were left out): the `limit` largest
  * rows, or all if it is 0. */

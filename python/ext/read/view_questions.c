@@ -140,9 +140,9 @@ static PyObject *to_parents(const vst_view_span *span)
 
     for (size_t i = 0; list != NULL && i < span->parent_count; i++) {
         const vst_view_parent *parent = &span->parents[i];
-        if (!vpy_view_append(list, Py_BuildValue("(ILL)", parent->id,
-                                                 (long long)parent->start_ns,
-                                                 (long long)parent->end_ns)))
+        if (!vpy_append(list, Py_BuildValue("(ILL)", parent->id,
+                                            (long long)parent->start_ns,
+                                            (long long)parent->end_ns)))
             Py_CLEAR(list);
     }
     return list;
@@ -335,7 +335,7 @@ PyObject *vpy_view_counters(PyObject *object, PyObject *args, PyObject *kw)
     result = status == VST_OK ? PyList_New(0)
                               : vpy_raise(status, &error, self->path);
     for (size_t i = 0; result != NULL && i < count; i++)
-        if (!vpy_view_append(result, to_series(&series[i])))
+        if (!vpy_append(result, to_series(&series[i])))
             Py_CLEAR(result);
     vst_view_series_free(series, count);
     return result;
@@ -363,8 +363,8 @@ PyObject *vpy_view_losses(PyObject *object, PyObject *args)
     result = status == VST_OK ? PyList_New(0)
                               : vpy_raise(status, &error, self->path);
     for (size_t i = 0; result != NULL && i < count; i++)
-        if (!vpy_view_append(
-                result, Py_BuildValue("{s:I,s:s,s:L,s:L,s:K}", "thread",
+        if (!vpy_append(result,
+                        Py_BuildValue("{s:I,s:s,s:L,s:L,s:K}", "thread",
                                       losses[i].thread, "kind",
                                       kinds[losses[i].kind & 3], "start_ns",
                                       (long long)losses[i].start_ns, "end_ns",

@@ -263,9 +263,8 @@ PyObject *vpy_flight_snapshots(const vpy_flight *self)
         PyObject *item = error != NULL && path != NULL
                              ? Py_BuildValue("(OsO)", path, s->reason, error)
                              : NULL;
-        if (item == NULL || PyList_Append(list, item) < 0)
+        if (!vpy_append(list, item))
             Py_CLEAR(list);
-        Py_XDECREF(item);
         Py_XDECREF(path);
         Py_XDECREF(error);
     }
