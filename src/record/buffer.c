@@ -72,8 +72,8 @@ void vst_thread_release(void)
         return;
     vst_thread_buffer = &no_buffer;
     vst__os_thread_exit_arg(exit_hook, NULL);
-    vst__lock_waits_leave();
     vst__recorder_take();
+    vst__lock_waits_leave(writer);
     if (writer->recording != NULL)
         vst__writer_tell_left_out(writer);
     writer->thread = NULL;
@@ -128,7 +128,7 @@ static bool join_recording(vst__writer *writer)
     vst__writer_attach(writer, recording);
     vst__switches_watch_here(recording, thread, writer->joins_at);
     if (recording->switches.wanted)
-        vst__lock_waits_join();
+        vst__lock_waits_join(writer);
     return true;
 }
 

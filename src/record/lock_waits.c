@@ -33,21 +33,25 @@ typedef struct wait_record {
     uint64_t payload[WAIT_WORDS];
 } wait_record;
 
-/* Of one thread, its own. */
-typedef struct thread_waits {
-    const void **learn; /* see vst_lock_learn */
-    uint64_t watch;     /* number of the watch that the rest belongs to */
-    vst_ticks began;    /* of the wait in progress, 0: there is none */
-    vst_ticks seen;     /* when the timed wait in progress began */
-    uintptr_t holder;   /* who had the lock for most of it, */
-    uint64_t majority;  /* by how many ticks more than all others */
+/* Of one thread. It changes its own while it is inside (see below), or where it
+ * records; vst__lock_waits_end() reads them when it can do neither. */
+typedef struct vst__thread_waits {
+    const void **learn;    /* see vst_lock_learn */
+    uint64_t watch;        /* number of the watch that the rest belongs to */
+    vst_ticks began;       /* of the wait in progress, 0: there is none */
+    vst_ticks seen;        /* when the timed wait in progress began, */
+    uintptr_t seen_holder; /* and who had the lock then */
+    uintptr_t holder;      /* who had it for most of the time before, */
+    uint64_t majority;     /* by how many ticks more than all others */
+    vst_ticks ended; /* when the wait ended after the watch did; 0: it did not.
+                      * Atomic, relaxed: a plain time */
     uint32_t kept_count;
     uint32_t lost; /* waits that could not be kept either */
     wait_record few[FEW];
     wait_record *many; /* MANY of them, mapped; NULL: not yet */
-} thread_waits;
+} vst__thread_waits;
 
-static VST_THREAD_LOCAL thread_waits here VST_TLS_MODEL;
+static VST_THREAD_LOCAL vst__thread_waits here VST_TLS_MODEL;
 
 /* seq_cst on both sides: a thread that counts itself inside, and then finds the
  * lock still watched, is waited for by vst_lock_watch(). */
@@ -134,6 +138,7 @@ static void begin_anew(void)
         return;
     here.watch = number;
     here.began = 0;
+    __atomic_store_n(&here.ended, 0, __ATOMIC_RELAXED);
     here.kept_count = here.lost = 0;
 }
 
@@ -146,16 +151,18 @@ size_t vst__lock_waits_kept(void)
 }
 
 /* Pages that nobody writes to take no memory. */
-void vst__lock_waits_join(void)
+void vst__lock_waits_join(vst__writer *writer)
 {
+    writer->waits = &here;
     if (here.many == NULL)
         here.many = vst__os_pages(MANY * sizeof *here.many);
 }
 
-void vst__lock_waits_leave(void)
+void vst__lock_waits_leave(vst__writer *writer)
 {
     wait_record *many = here.many;
 
+    writer->waits = NULL;
     here.kept_count = 0;
     here.many = NULL;
     if (many != NULL)
@@ -163,51 +170,68 @@ void vst__lock_waits_leave(void)
 }
 
 /* With the time of the record before: the one that follows was made already. */
+static void store_kept(vst__writer *writer, vst__thread_waits *waits)
+{
+    for (uint32_t i = 0; i < waits->kept_count; i++)
+        store(writer, i < FEW ? &waits->few[i] : &waits->many[i - FEW],
+              writer->hot.last);
+    for (uint32_t i = 0; i < waits->lost; i++)
+        vst__writer_count_lost(writer);
+    waits->kept_count = waits->lost = 0;
+}
+
 void vst__lock_waits_store(vst__writer *writer)
 {
-    for (uint32_t i = 0; i < here.kept_count; i++)
-        store(writer, i < FEW ? &here.few[i] : &here.many[i - FEW],
-              writer->hot.last);
-    for (uint32_t i = 0; i < here.lost; i++)
-        vst__writer_count_lost(writer);
-    here.kept_count = here.lost = 0;
+    store_kept(writer, &here);
 }
 
 /* ---- the hooks ----------------------------------------------------------- */
 
-/* Weighs who had the lock during the last timed wait. */
-static void weigh_holder(uintptr_t holder, vst_ticks for_ticks)
+/* Weighs who had the lock during a timed wait that ends now. */
+static void weigh_holder(vst__thread_waits *waits, vst_ticks now)
 {
-    if (holder == here.holder) {
-        here.majority += for_ticks;
-    } else if (here.majority >= for_ticks) {
-        here.majority -= for_ticks;
+    vst_ticks for_ticks = now - waits->seen;
+
+    if (waits->seen_holder == waits->holder) {
+        waits->majority += for_ticks;
+    } else if (waits->majority >= for_ticks) {
+        waits->majority -= for_ticks;
     } else {
-        here.holder = holder;
-        here.majority = for_ticks - here.majority;
+        waits->holder = waits->seen_holder;
+        waits->majority = for_ticks - waits->majority;
     }
 }
 
-static void begin_timed(void)
+/* False: the lock is not watched any more. */
+static bool begin_timed(const vst_lock *lock)
 {
+    if (!go_in(lock))
+        return false;
     begin_anew();
     here.seen = vst_clock_ticks();
-    if (here.began != 0)
-        return;
-    here.began = here.seen;
-    here.holder = here.majority = 0;
+    here.seen_holder = __atomic_load_n(lock->holder, __ATOMIC_RELAXED);
+    if (here.began == 0) {
+        here.began = here.seen;
+        here.holder = here.majority = 0;
+    }
+    go_out();
+    return true;
 }
 
-static void end_timed(const vst_lock *lock, uintptr_t holder)
+static void end_timed(const vst_lock *lock)
 {
     vst_ticks now = vst_clock_ticks();
+    bool is_over = __atomic_load_n(lock->is_held, __ATOMIC_RELAXED) == 0;
 
-    if (here.began == 0 || !go_in(lock))
+    if (!go_in(lock)) {
+        if (is_over)
+            __atomic_store_n(&here.ended, now, __ATOMIC_RELAXED);
         return;
+    }
     begin_anew(); /* the watch may be another one of the same lock */
     if (here.began != 0) {
-        weigh_holder(holder, now - here.seen);
-        if (__atomic_load_n(lock->is_held, __ATOMIC_RELAXED) == 0) {
+        weigh_holder(&here, now);
+        if (is_over) {
             record(here.began, now, here.holder);
             here.began = 0;
         }
@@ -229,18 +253,15 @@ static int hook_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
                           const struct timespec *until)
 {
     const vst_lock *lock = lock_of(condition);
-    uintptr_t holder;
     int result, error;
 
     if (here.learn != NULL)
         __atomic_store_n(here.learn, condition, __ATOMIC_RELEASE);
-    if (lock == NULL || condition != lock->condition)
+    if (lock == NULL || condition != lock->condition || !begin_timed(lock))
         return real.timedwait(condition, mutex, until);
-    begin_timed();
-    holder = __atomic_load_n(lock->holder, __ATOMIC_RELAXED);
     result = real.timedwait(condition, mutex, until);
     error = errno;
-    end_timed(lock, holder);
+    end_timed(lock);
     errno = error;
     return result;
 }
@@ -254,7 +275,6 @@ static int hook_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 
     if (lock == NULL || condition != lock->given_condition)
         return real.wait(condition, mutex);
-    begin_anew();
     began = vst_clock_ticks();
     result = real.wait(condition, mutex);
     error = errno;
@@ -374,6 +394,47 @@ void vst_lock_watch(const vst_lock *lock)
         return;
     __atomic_add_fetch(&watch_number, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&watched, lock, __ATOMIC_SEQ_CST);
+}
+
+/* ---- the end of a recording -----------------------------------------------
+ */
+
+/* The wait in progress up to now, or to when it ended after the watch did. */
+static bool open_wait(vst__thread_waits *waits, vst_ticks now,
+                      wait_record *wait)
+{
+    vst_ticks ended = __atomic_load_n(&waits->ended, __ATOMIC_RELAXED);
+
+    if (waits->began == 0)
+        return false;
+    if (ended != 0 && ended < now)
+        now = ended;
+    weigh_holder(waits, now);
+    *wait = (wait_record){
+        {waits->began, now,
+         (uint64_t)vst__thread_number(waits->holder) << 32 | VST_WAIT_GIL}};
+    waits->began = 0;
+    return now > wait->payload[0];
+}
+
+void vst__lock_waits_end(vst__writer *writer, vst_ticks now)
+{
+    vst__thread_waits *waits = writer->waits;
+    wait_record wait;
+    size_t words;
+
+    if (waits == NULL || __atomic_load_n(&watched, __ATOMIC_SEQ_CST) != NULL ||
+        waits->watch != __atomic_load_n(&watch_number, __ATOMIC_RELAXED))
+        return;
+    words = (waits->kept_count + 1u) * (1u + WAIT_WORDS);
+    if (writer->chunk.words != NULL && !vst__writer_has_room(writer, words) &&
+        (waits->kept_count != 0 || waits->began != 0))
+        vst__writer_change_chunk(writer, words);
+    if (writer->chunk.words == NULL)
+        return;
+    store_kept(writer, waits);
+    if (open_wait(waits, now, &wait))
+        store(writer, &wait, now);
 }
 
 /* The threads that were inside are not here. */

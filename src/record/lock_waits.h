@@ -11,13 +11,18 @@
  */
 
 /* The calling thread joins a recording that may have waits; it may keep more
- * from here on. And it ends. */
-void vst__lock_waits_join(void);
-void vst__lock_waits_leave(void);
+ * from here on. And it ends. With the recorder's lock held. */
+void vst__lock_waits_join(vst__writer *writer);
+void vst__lock_waits_leave(vst__writer *writer);
 /* How many words the waits take that the calling thread has kept, 0 if none. */
 size_t vst__lock_waits_kept(void);
 /* Stores them; there is room. */
 void vst__lock_waits_store(vst__writer *writer);
+
+/* The recording ends, and no hook records any more: stores what another thread
+ * has kept, and the wait that it is in, up to now. With the recorder's lock
+ * held. A thread that may be recording on its own must not be asked for. */
+void vst__lock_waits_end(vst__writer *writer, vst_ticks now);
 
 void vst__lock_waits_after_fork(void); /* in the child */
 

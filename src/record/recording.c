@@ -172,6 +172,8 @@ void vst__recording_stop(vst_recording *recording)
         vst__switches_rest();
     vst__recorder_take();
     if (vst__recording_now == recording) {
+        vst_ticks now = vst_clock_ticks();
+
         vst__switches_stop(recording);
         set_epoch(0);
         vst__recording_now = NULL;
@@ -180,6 +182,7 @@ void vst__recording_stop(vst_recording *recording)
             /* The thread that stops is not in the middle of a store. */
             if (w->free_running && &w->hot != vst_thread_buffer)
                 continue;
+            vst__lock_waits_end(w, now);
             vst__writer_detach(w, false);
         }
         /* The remaining writers belong to free-running threads: each gives its

@@ -25,8 +25,9 @@ typedef struct vst__writer {
      * a free-running thread; VST_RECENT_PLACES addresses, NULL until then. */
     uint64_t memory_epoch;
     uint64_t *recent;
-    vst__scope *scope;   /* the owner's own; NULL: every call is recorded */
-    uint64_t *first;     /* where its words in the chunk begin */
+    vst__scope *scope; /* the owner's own; NULL: every call is recorded */
+    struct vst__thread_waits *waits; /* see lock_waits.c; NULL: none */
+    uint64_t *first;                 /* where its words in the chunk begin */
     vst_ticks left_at;   /* time of its last word in the chunk before */
     uint64_t *end;       /* behind the last word of the chunk */
     vst_chunk chunk;     /* words == NULL: none */

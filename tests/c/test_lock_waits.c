@@ -53,6 +53,14 @@ static void take(uintptr_t key)
     pthread_mutex_unlock(&language.mutex);
 }
 
+/* Of a thread that waited last time until it could go on. */
+static void forget_looks(void)
+{
+    pthread_mutex_lock(&language.mutex);
+    looks = 0;
+    pthread_mutex_unlock(&language.mutex);
+}
+
 static void drop(void)
 {
     pthread_mutex_lock(&language.mutex);
@@ -72,9 +80,7 @@ static void let_wait(unsigned times)
         seen = looks;
         pthread_mutex_unlock(&language.mutex);
     }
-    pthread_mutex_lock(&language.mutex);
-    looks = 0;
-    pthread_mutex_unlock(&language.mutex);
+    forget_looks();
 }
 
 /* ---- a recording ----------------------------------------------------------
@@ -87,7 +93,8 @@ static vst_wait waits[WAITS_MAX];
 static size_t wait_count, waits_in_all;
 static struct {
     size_t spans;
-    int64_t gil_ns, ns;
+    int64_t gil_ns, ns, last_end_ns;
+    int64_t stopped_ns; /* the end of the call that is stopped in */
 } calls;
 
 static vst_status add_wait(void *ctx, const vst_wait *wait)
@@ -105,6 +112,10 @@ static vst_status add_span(void *ctx, const vst_span *span)
     calls.spans++;
     calls.ns += span->end_ns - span->start_ns;
     calls.gil_ns += span->gil_ns;
+    if (span->end_ns > calls.last_end_ns)
+        calls.last_end_ns = span->end_ns;
+    if (span->thread == 1)
+        calls.stopped_ns = span->end_ns;
     return VST_OK;
 }
 
@@ -114,6 +125,7 @@ static void start(void)
         .kind = VST_DEF_PYTHON, .name = "call", .name_len = 4};
     vst_recording *recording;
 
+    forget_looks();
     CHECK_INT(vst_session_create(&(vst_session_options){.switches = true},
                                  &session, NULL),
               VST_OK);
@@ -140,7 +152,7 @@ static void stop(void)
     CHECK_INT(vst_session_stop(session), VST_OK);
     CHECK_INT(vst_session_open_trace(session, &trace, NULL), VST_OK);
     wait_count = waits_in_all = calls.spans = 0;
-    calls.ns = calls.gil_ns = 0;
+    calls.ns = calls.gil_ns = calls.last_end_ns = 0;
     CHECK_INT(vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, NULL),
               VST_OK);
     vst_trace_close(trace);
@@ -341,7 +353,7 @@ static void who_gives_the_lock_away_waits_until_another_has_it(void)
     CHECK_INT(calls.gil_ns, length(&waits[0]));
 }
 
-static void a_stop_while_a_thread_waits_ends_it(void)
+static void a_wait_that_goes_on_lasts_until_the_stop(void)
 {
     pthread_t thread;
 
@@ -350,7 +362,112 @@ static void a_stop_while_a_thread_waits_ends_it(void)
     let_wait(LOOKS);
     stop(); /* it lets the lock go, too */
     pthread_join(thread, NULL);
-    CHECK_INT(wait_count, 0);
+    CHECK_INT(wait_count, 1);
+    CHECK_INT(waits[0].thread, 2);
+    CHECK_INT(waits[0].holder, 1);
+    CHECK_INT(waits[0].id, call_id);
+    CHECK(length(&waits[0]) >= (LOOKS - 1) * (int64_t)LOOK_NS);
+    CHECK_INT(calls.gil_ns, length(&waits[0]));
+    CHECK(waits[0].end_ns >= calls.stopped_ns);
+    CHECK(waits[0].end_ns <= calls.last_end_ns);
+}
+
+static void it_finds_room_in_a_full_chunk(void)
+{
+    for (uintptr_t rest = 1; rest < 9; rest++) {
+        pthread_t thread;
+
+        start();
+        CHECK_INT(pthread_create(&thread, NULL, fill_and_take, (void *)rest),
+                  0);
+        let_wait(LOOKS);
+        stop();
+        pthread_join(thread, NULL);
+        CHECK_INT(wait_count, 1);
+        CHECK_INT(calls.gil_ns, length(&waits[0]));
+    }
+}
+
+/* What threads tell each other; guarded by the mutex. */
+static bool has_waited, may_end;
+
+static void tell(bool *what)
+{
+    pthread_mutex_lock(&language.mutex);
+    *what = true;
+    pthread_mutex_unlock(&language.mutex);
+}
+
+static void await(const bool *what)
+{
+    bool is_told = false;
+
+    while (!is_told) {
+        nanosleep(&(struct timespec){0, 100000}, NULL);
+        pthread_mutex_lock(&language.mutex);
+        is_told = *what;
+        pthread_mutex_unlock(&language.mutex);
+    }
+}
+
+/* Waits that end, in a call that goes on. */
+static void *wait_often_and_go_on(void *unused)
+{
+    vst_record(VST_ENTER, call_id);
+    pthread_mutex_lock(&language.mutex);
+    for (int i = 0; i < MANY; i++) {
+        struct timespec now;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        pthread_cond_timedwait(&language.condition, &language.mutex, &now);
+    }
+    pthread_mutex_unlock(&language.mutex);
+    tell(&has_waited);
+    await(&may_end);
+    return unused;
+}
+
+static void what_a_long_call_kept_is_stored_at_the_stop(void)
+{
+    pthread_t thread;
+
+    has_waited = may_end = false;
+    start();
+    drop();
+    run_beside(wait_often_and_go_on, &thread);
+    await(&has_waited);
+    stop();
+    tell(&may_end);
+    pthread_join(thread, NULL);
+    CHECK_INT(waits_in_all, MANY);
+}
+
+static void *take_and_go_on(void *unused)
+{
+    vst_record(VST_ENTER, call_id);
+    take(22);
+    drop();
+    tell(&has_waited);
+    await(&may_end);
+    return unused;
+}
+
+static void a_wait_that_ended_after_the_watch_is_no_longer(void)
+{
+    pthread_t thread;
+
+    has_waited = may_end = false;
+    start();
+    run_beside(take_and_go_on, &thread);
+    let_wait(LOOKS);
+    vst_lock_watch(NULL);
+    drop();
+    await(&has_waited);
+    stop();
+    tell(&may_end);
+    pthread_join(thread, NULL);
+    CHECK_INT(wait_count, 1);
+    CHECK(waits[0].end_ns < calls.last_end_ns);
 }
 
 static void hooks_are_gone_after_the_stop(void)
@@ -428,7 +545,10 @@ int main(void)
     TEST(a_long_call_keeps_many);
     TEST(other_waits_pass);
     TEST(who_gives_the_lock_away_waits_until_another_has_it);
-    TEST(a_stop_while_a_thread_waits_ends_it);
+    TEST(a_wait_that_goes_on_lasts_until_the_stop);
+    TEST(it_finds_room_in_a_full_chunk);
+    TEST(what_a_long_call_kept_is_stored_at_the_stop);
+    TEST(a_wait_that_ended_after_the_watch_is_no_longer);
     TEST(hooks_are_gone_after_the_stop);
     TEST(threads_keep_apart);
     TEST(functions_that_wait_are_known_by_name);

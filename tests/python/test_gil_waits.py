@@ -1,9 +1,11 @@
 """Waits for the GIL (sched): who waited, who held it meanwhile, and that nothing is left behind."""
 
+import ctypes
 import json
 import os
 import sys
 import threading
+import time
 
 import pytest
 
@@ -84,6 +86,39 @@ def test_threads_that_fight_for_it_wait_for_each_other(tmp_path, quick_turns, en
         inside = [row for row in mine if row["span"] is not None]
         assert sum(row["gil_ns"] for row in roots) == sum(row["duration_ns"] for row in inside)
         assert all(row["gil_ns"] <= row["duration_ns"] for row in spans if row["thread"] == number)
+
+
+def holds(seconds):
+    """Keeps the GIL: nobody is asked to give it up, and sleeping does not."""
+    ctypes.PyDLL(None).usleep(int(seconds * 1e6))
+
+
+def test_a_wait_that_goes_on_lasts_until_the_stop(tmp_path):
+    """A thread that wakes while another one has the GIL waits until the recording has ended."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        for seconds in (0.05, 0.9, 9):  # until the other thread gets as far, on a busy machine
+            naps, path = threading.Event(), str(tmp_path / f"{seconds}.vst")
+            thread = threading.Thread(target=lambda naps=naps: (naps.set(), time.sleep(0.001)), name="sleeper")
+            with profile(sched=True, output=path):
+                thread.start()
+                naps.wait()
+                holds(seconds)
+            thread.join()
+            waits, spans, threads = read(path)
+            (number,) = [row["thread"] for row in threads if row["name"] == "sleeper"]
+            found = [row for row in waits if (row["thread"], row["reason"]) == (number, "gil")]
+            if found and found[-1]["duration_ns"] > seconds * 5e8:
+                break
+    finally:
+        sys.setswitchinterval(before)
+    last = found[-1]
+    (held,) = [row for row in spans if row["name"].endswith("holds")]
+    (slept,) = [row for row in spans if row["thread"] == number and "sleep" in row["name"]]
+    assert last["holder"] == held["thread"] and last["span"] == slept["span"]
+    assert last["start_ns"] + last["duration_ns"] >= held["start_ns"] + held["duration_ns"]
+    assert slept["gil_ns"] == last["duration_ns"]
 
 
 def test_a_thread_alone_waits_for_nobody(tmp_path):
