@@ -23,6 +23,24 @@ VST_API void vst_states_draw(const vst_states *states, uint32_t thread,
                              int64_t from_ns, int64_t to_ns, uint32_t pixels,
                              uint8_t *off, uint8_t *gil);
 
+typedef enum vst_state {
+    VST_STATE_WAITS,     /* off the processor */
+    VST_STATE_PREEMPTED, /* the same, although it could have run */
+    VST_STATE_GIL        /* waits for the language's lock */
+} vst_state;
+
+enum { VST_STATES = VST_STATE_GIL + 1 };
+
+typedef struct vst_state_stretch {
+    int64_t start_ns, end_ns;
+    uint32_t thread;
+} vst_state_stretch;
+
+/* All stretches of a kind, by thread, then time; those of a thread do not
+ * overlap. */
+VST_API const vst_state_stretch *vst_states_all(const vst_states *states,
+                                                vst_state state, size_t *count);
+
 /* How long a thread did what in a range. */
 typedef struct vst_states_sums {
     int64_t waiting_ns, preempted_ns; /* off the processor */

@@ -85,6 +85,11 @@ VST_API vst_status vst_task_lanes_at(const vst_task_lanes *lanes, uint32_t lane,
                                      int64_t time_ns,
                                      vst_task_stretch *stretch);
 
+/* A step of a task's lane, counted from 0. VST_E_ARGUMENT: there is none. */
+VST_API vst_status vst_task_lanes_step(const vst_task_lanes *lanes,
+                                       uint32_t lane, size_t number,
+                                       vst_task_stretch *step);
+
 /* Steps of tasks' lanes that begin in a range and before which the task waited
  * for something: the first `most`. Returns how many there are. */
 VST_API size_t vst_task_lanes_wakes(const vst_task_lanes *lanes,

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias, TypeVar, final, overload
 
 from typing_extensions import Self
 
+from ._core_views import Marks as Marks
 from ._core_views import States as States
 from ._core_views import TaskLanes as TaskLanes
 from ._core_views import View as View

@@ -15,6 +15,33 @@ class States:
     def sums(self, thread: int, from_ns: int, to_ns: int, /) -> tuple[int, int, int]:
         """For how long the thread waited off the processor, was preempted, and waited for the GIL."""
 
+    def stretches(self, state: int, /) -> bytes:
+        """All in which threads waited off the processor (0), were preempted (1) or waited for the GIL (2): `<qqI4x`
+        each, start_ns, end_ns and thread, by thread, then time."""
+
+@final
+class Marks:
+    """The instants of a trace as marks of a picture, kept in memory (<vestige/marks.h>). Any thread may ask. A mark is
+    (thread, time_ns, id, end, raised_in, caught_in, args as JSON members)."""
+
+    def __init__(self, trace: Trace, *, progress: Progress | None = None) -> None: ...
+    def threads(self) -> list[tuple[int, int, int, int]]:
+        """thread, marks, exceptions, those not caught: of the threads that have any."""
+    def left_out(self) -> int:
+        """Marks that were not kept, because there were too many."""
+    def between(
+        self, thread: int, from_ns: int, to_ns: int, most: int, /
+    ) -> tuple[int, list[tuple[int, int, int, str, int, int, str | None]]]:
+        """The marks of a thread in a range: how many there are, and the first of them."""
+    def draw(self, thread: int, from_ns: int, to_ns: int, parts: int, /) -> list[tuple[int, int, int, int, int]]:
+        """Of those equal parts of a range that have marks: part, marks, exceptions, not caught, id of the first."""
+    def find(self, ids: Sequence[int], from_ns: int, to_ns: int, parts: int, /) -> bytes:
+        """How many marks with these ids are in each part of a range: `<I` each."""
+    def next(
+        self, ids: Sequence[int], time_ns: int, back: bool, /
+    ) -> tuple[int, int, int, str, int, int, str | None] | None:
+        """The first mark with one of these ids after a time, or the last before it."""
+
 @final
 class TaskLanes:
     """The tasks of a trace as lanes of a picture, kept in memory (<vestige/task_lanes.h>). Any thread may ask."""
@@ -29,6 +56,8 @@ class TaskLanes:
         """Steps that were not kept, because there were too many."""
     def draw(self, from_ns: int, to_ns: int, pixels: int, lanes: Sequence[int], /) -> bytes:
         """A window as View.window gives it; a row's thread is its lane."""
+    def steps(self, lane: int, /) -> list[tuple[int, int, int, int, int, tuple[int, int, int, int] | None]]:
+        """start_ns, end_ns, awaits, awaiting, awaited, waker: of a task's lane, as at() tells them."""
     def at(self, lane: int, time_ns: int, /) -> dict[str, Any] | None:
         """The step or wait that a lane shows at a time: lane (of the task), wait, first, turn, open, start_ns, end_ns,
         id, awaits (-1: not known), awaiting, awaited (a lane), waker (None: not known; lane, thread, id, time_ns)."""

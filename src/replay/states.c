@@ -9,12 +9,7 @@
 #include "base/grow.h"
 #include "replay/running.h"
 
-enum { WAITS, PREEMPTED, GIL, KINDS };
-
-typedef struct stretch {
-    int64_t start_ns, end_ns;
-    uint32_t thread;
-} stretch;
+typedef vst_state_stretch stretch;
 
 typedef struct stretches {
     stretch *of; /* by thread, then time; those of a thread do not overlap */
@@ -22,7 +17,7 @@ typedef struct stretches {
 } stretches;
 
 struct vst_states {
-    stretches kinds[KINDS];
+    stretches kinds[VST_STATES];
 };
 
 /* ---- reading ------------------------------------------------------------- */
@@ -58,9 +53,9 @@ static void add(reading *self, int kind, int64_t start_ns, int64_t end_ns)
 static void add_state(void *ctx, const vst__thread_stretch *found)
 {
     if (found->what == VST_THREAD_WAITS)
-        add(ctx, WAITS, found->start_ns, found->end_ns);
+        add(ctx, VST_STATE_WAITS, found->start_ns, found->end_ns);
     else if (found->what == VST_THREAD_PREEMPTED)
-        add(ctx, PREEMPTED, found->start_ns, found->end_ns);
+        add(ctx, VST_STATE_PREEMPTED, found->start_ns, found->end_ns);
 }
 
 static vst_status read_switches(reading *self, const vst__window *window)
@@ -101,7 +96,7 @@ static vst_status read_waits(reading *self, const vst__segment *segment)
     while (self->status == VST_OK && vst__stream_fill(&stream))
         while ((word = vst__stream_next(&stream)) != NULL)
             if (is_wait(word))
-                add(self, GIL, vst__clockmap_to_ns(clock, word[1]),
+                add(self, VST_STATE_GIL, vst__clockmap_to_ns(clock, word[1]),
                     vst__clockmap_to_ns(clock, word[2]));
     return stream.status;
 }
@@ -169,7 +164,7 @@ vst_status vst_states_create(vst_trace *trace, vst_states **result,
         vst_states_destroy(states);
         return status;
     }
-    for (int kind = 0; kind < KINDS; kind++)
+    for (int kind = 0; kind < VST_STATES; kind++)
         put_in_order(&states->kinds[kind]);
     *result = states;
     return VST_OK;
@@ -179,12 +174,19 @@ void vst_states_destroy(vst_states *states)
 {
     if (states == NULL)
         return;
-    for (int kind = 0; kind < KINDS; kind++)
+    for (int kind = 0; kind < VST_STATES; kind++)
         free(states->kinds[kind].of);
     free(states);
 }
 
 /* ---- asking -------------------------------------------------------------- */
+
+const vst_state_stretch *vst_states_all(const vst_states *states,
+                                        vst_state state, size_t *count)
+{
+    *count = states->kinds[state].count;
+    return states->kinds[state].of;
+}
 
 /* The first stretch of the thread that ends after this time. */
 static size_t find(const stretches *all, uint32_t thread, int64_t ns)
@@ -260,10 +262,10 @@ void vst_states_draw(const vst_states *states, uint32_t thread, int64_t from_ns,
     drawn.shares = calloc(pixels, sizeof *drawn.shares);
     if (drawn.shares == NULL)
         return;
-    draw_kind(states, WAITS, thread, to_ns, &drawn);
-    draw_kind(states, PREEMPTED, thread, to_ns, &drawn);
+    draw_kind(states, VST_STATE_WAITS, thread, to_ns, &drawn);
+    draw_kind(states, VST_STATE_PREEMPTED, thread, to_ns, &drawn);
     put_shares(&drawn, off);
-    draw_kind(states, GIL, thread, to_ns, &drawn);
+    draw_kind(states, VST_STATE_GIL, thread, to_ns, &drawn);
     put_shares(&drawn, gil);
     free(drawn.shares);
 }
@@ -289,9 +291,10 @@ void vst_states_add_up(const vst_states *states, uint32_t thread,
                        int64_t from_ns, int64_t to_ns, vst_states_sums *sums)
 {
     *sums = (vst_states_sums){
-        .waiting_ns = sum_of(&states->kinds[WAITS], thread, from_ns, to_ns),
+        .waiting_ns =
+            sum_of(&states->kinds[VST_STATE_WAITS], thread, from_ns, to_ns),
         .preempted_ns =
-            sum_of(&states->kinds[PREEMPTED], thread, from_ns, to_ns),
-        .gil_ns = sum_of(&states->kinds[GIL], thread, from_ns, to_ns),
+            sum_of(&states->kinds[VST_STATE_PREEMPTED], thread, from_ns, to_ns),
+        .gil_ns = sum_of(&states->kinds[VST_STATE_GIL], thread, from_ns, to_ns),
     };
 }

@@ -252,6 +252,17 @@ static void describe(const vst_task_lanes *lanes, uint32_t lane, size_t at,
     stretch->waker_lane = lane_of_number(lanes, wakes->waker_task);
 }
 
+vst_status vst_task_lanes_step(const vst_task_lanes *lanes, uint32_t lane,
+                               size_t number, vst_task_stretch *step)
+{
+    const vst__lane_task *task = task_of_lane(lanes, lane);
+
+    if (task == NULL || number >= task->steps)
+        return VST_E_ARGUMENT;
+    describe(lanes, lane, number, false, step);
+    return VST_OK;
+}
+
 /* A step of a group as one of its task: its lane, and which it is there. */
 static uint32_t lane_in_time(const vst_task_lanes *lanes, size_t in_time,
                              size_t *at)

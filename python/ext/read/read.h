@@ -10,6 +10,7 @@
 #pragma GCC visibility push(hidden)
 
 int vpy_trace_type_init(PyObject *module);
+int vpy_marks_init(PyObject *module);
 int vpy_memory_events_init(PyObject *module);
 int vpy_pack_init(PyObject *module);
 int vpy_states_init(PyObject *module);

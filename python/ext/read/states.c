@@ -111,7 +111,32 @@ static PyObject *states_sums(PyObject *object, PyObject *args)
                          (long long)sums.preempted_ns, (long long)sums.gil_ns);
 }
 
+PyDoc_STRVAR(stretches_doc,
+             "stretches(state)\n--\n\nAll stretches in which threads waited "
+             "off the processor (0), were preempted (1) or waited for the GIL "
+             "(2): `<qqI4x` each, start_ns, end_ns and thread, by thread, then "
+             "time.");
+
+static PyObject *states_stretches(PyObject *object, PyObject *args)
+{
+    states *self = (states *)object;
+    const vst_state_stretch *all;
+    unsigned state;
+    size_t count;
+
+    if (!PyArg_ParseTuple(args, "I:stretches", &state))
+        return NULL;
+    if (self->handle == NULL || state >= VST_STATES) {
+        PyErr_SetString(PyExc_ValueError, "there is no such state");
+        return NULL;
+    }
+    all = vst_states_all(self->handle, (vst_state)state, &count);
+    return PyBytes_FromStringAndSize((const char *)all,
+                                     (Py_ssize_t)(count * sizeof *all));
+}
+
 static PyMethodDef methods[] = {
+    {"stretches", states_stretches, METH_VARARGS, stretches_doc},
     {"draw", states_draw, METH_VARARGS, draw_doc},
     {"sums", states_sums, METH_VARARGS, sums_doc},
     {NULL, NULL, 0, NULL},

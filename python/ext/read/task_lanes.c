@@ -203,6 +203,39 @@ static PyObject *to_dict(const vst_task_stretch *s)
         "awaited", s->awaited, "waker", waker);
 }
 
+PyDoc_STRVAR(steps_doc,
+             "steps(lane)\n--\n\n[(start_ns, end_ns, awaits, awaiting, "
+             "awaited, waker)] of a task's lane, as at() tells them; waker is "
+             "(lane, thread, id, time_ns) or None.");
+
+static PyObject *task_lanes_steps(PyObject *object, PyObject *args)
+{
+    const task_lanes *self = (task_lanes *)object;
+    vst_task_stretch s;
+    unsigned lane;
+    PyObject *list;
+
+    if (!PyArg_ParseTuple(args, "I:steps", &lane) || !is_usable(self) ||
+        (list = PyList_New(0)) == NULL)
+        return NULL;
+    for (size_t i = 0; vst_task_lanes_step(self->handle, lane, i, &s) == VST_OK;
+         i++) {
+        PyObject *waker =
+            s.waker.is_known
+                ? Py_BuildValue("(IIIL)", s.waker_lane, s.waker.thread,
+                                s.waker.id, (long long)s.waker.time_ns)
+                : Py_NewRef(Py_None);
+        PyObject *row = Py_BuildValue(
+            "(LLiIIN)", (long long)s.start_ns, (long long)s.end_ns,
+            s.awaits_known ? (int)s.awaits : -1, s.awaiting, s.awaited, waker);
+        if (!vpy_append(list, row)) {
+            Py_DECREF(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
 PyDoc_STRVAR(at_doc, "at(lane, time_ns)\n--\n\nThe step or wait that a lane "
                      "shows at a time, or None.");
 
@@ -266,6 +299,7 @@ static PyMethodDef methods[] = {
     {"tasks", task_lanes_tasks, METH_VARARGS, tasks_doc},
     {"left_out", task_lanes_left_out, METH_NOARGS, NULL},
     {"draw", task_lanes_draw, METH_VARARGS, draw_doc},
+    {"steps", task_lanes_steps, METH_VARARGS, steps_doc},
     {"at", task_lanes_at, METH_VARARGS, at_doc},
     {"wakes", task_lanes_wakes, METH_VARARGS, wakes_doc},
     {NULL, NULL, 0, NULL},

@@ -15,6 +15,7 @@ from vestige.reading.metadata import load_json
 from .answers import Answer, Problem, as_json
 from .exports import Tickets, Wanted
 from .fields import Fields
+from .marks import MarkAnswers
 from .sources import Sources
 from .tasks import TaskAnswers
 
@@ -50,6 +51,7 @@ class Api:
         self.base = ""  # our own address, without the token
         self._sources = Sources()
         self._tickets = Tickets()
+        self._marks = MarkAnswers(traces)
         self._calls: dict[tuple[str, str], Callable[[Request, Fields], Answer]] = {
             ("GET", "info"): self._info,
             ("GET", "progress"): self._progress,
@@ -66,6 +68,7 @@ class Api:
             ("GET", "losses"): self._losses,
             ("GET", "export"): self._export,
             ("GET", "handover"): self._handover,
+            **self._marks.calls,
             **TaskAnswers(traces).calls,
         }
 
@@ -221,6 +224,7 @@ class Api:
             ids, self._absolute(start), self._absolute(end), pixels, threads=threads, progress=request.check
         )
         numbers = [count for (count,) in struct.iter_unpack("<I", counts)]
+        numbers = self._marks.add_found(request, fields, ids, numbers, start, end)
         return as_json({"total": sum(numbers), "counts": numbers})
 
     def _next(self, request: Request, fields: Fields) -> Answer:
@@ -228,11 +232,15 @@ class Api:
         ids = fields.numbers("ids") or []
         thread = fields.optional("thread", 0, (1 << 32) - 1)
         after = self._absolute(fields.number("after"))
-        found = shown.view.next(ids, thread, after, back=fields.flag("back"), progress=request.check)
+        back = fields.flag("back")
+        found = shown.view.next(ids, thread, after, back=back, progress=request.check)
         if found is not None:
             base = self.traces.start_ns
             found = {**found, "start_ns": found["start_ns"] - base, "end_ns": found["end_ns"] - base}
-        return as_json(found)
+        mark = self._marks.nearest(request, fields, ids, after, back) if thread is None else None
+        either = [each for each in (found, mark) if each is not None]
+        nearest = max if back else min
+        return as_json(nearest(either, key=lambda each: each["start_ns"], default=None))
 
     # ---- for other viewers
 
@@ -303,6 +311,7 @@ def _describe_trace(shown: Shown, base: int) -> dict[str, Any]:
         "windows": facts["windows"],
         "states": shown.has_states,
         "tasks": bool(shown.facts.get("has_tasks")),
+        "marks": shown.has_marks,
         "bytes": facts["bytes"],
         "index": index,
         "threads": [_describe_thread(thread, shown, base) for thread in shown.threads or source.threads],

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from threading import Condition, Lock, Thread
 
-from vestige._core import States, TaskLanes, Trace, View
+from vestige._core import Marks, States, TaskLanes, Trace, View
 from vestige.reading.awaits import WRAPPERS
-from vestige.reading.kinds import PYTHON
+from vestige.reading.kinds import INSTANT, PYTHON
 from vestige.reading.labels import IMPORTS_CODE, MODULE_CODE, telling_name
 
 from .answers import Problem
@@ -34,7 +34,7 @@ IMPORT_SYSTEM = "<frozen importlib."
 
 def to_place(trace: Trace, number: int, function: tuple[int, str, str, str, int]) -> Place:
     kind, _, file, _, line = function
-    return kind, telling_name(trace, number, function), file if kind == PYTHON else None, line
+    return kind, telling_name(trace, number, function), file or None if kind in (PYTHON, INSTANT) else None, line
 
 
 def find_places(trace: Trace) -> list[Place | None]:
@@ -76,7 +76,8 @@ class Shown:
         self._view: View | None = None
         self._states: States | None = None
         self._task_lanes: TaskLanes | None = None
-        self._reading = Lock()  # guards both
+        self._marks: Marks | None = None
+        self._reading = Lock()  # guards these three
 
     def _find_noted(self) -> dict[str, tuple[int, int]]:
         """By file: when it was written and its size, as the recording noted them."""
@@ -117,6 +118,18 @@ class Shown:
             if self._states is None:
                 self._states = States(self.open())
         return self._states
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether there may be any: an instant has a definition."""
+        return any(entry is not None and entry[0] == INSTANT for entry in self.functions)
+
+    def marks(self, progress: Callable[[float], None] | None = None) -> Marks:
+        """Read when somebody asks first."""
+        with self._reading:
+            if self._marks is None:
+                self._marks = Marks(self.open(), progress=progress)
+        return self._marks
 
     @property
     def wrappers(self) -> list[int]:

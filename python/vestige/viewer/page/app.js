@@ -10,6 +10,8 @@ import { Help } from "./help.js";
 import { Input } from "./input.js";
 import { LaneDetails } from "./lane_details.js";
 import { Lanes } from "./lanes.js";
+import { MarkDetails } from "./mark_details.js";
+import { Marks } from "./marks.js";
 import { Names } from "./names.js";
 import { OpenIn } from "./open_in.js";
 import { Panel } from "./panel.js";
@@ -32,6 +34,8 @@ class App {
   /** @type {Counters} */ counters;
   /** @type {Lanes} */ lanes;
   /** @type {LaneDetails} */ laneDetails;
+  /** @type {Marks} */ marks;
+  /** @type {MarkDetails} */ markDetails;
   /** @type {Stage} */ stage;
   /** @type {Panel} */ panel;
   /** @type {Details} */ details;
@@ -67,11 +71,17 @@ class App {
     element("title").textContent = titleOf(info);
     element("title").title = info.traces.map((trace) => trace.file ?? trace.title).join("\n");
     this.banners.showTraces(info.traces);
-    element("legend").hidden = !this.source.states || !info.traces.some((trace) => trace.states);
+    this.showLegend(info.traces);
     this.banners.show("empty", emptyNote(info));
     this.make(info);
     element("loading").hidden = true;
     await this.loadRest();
+  }
+
+  showLegend(traces) {
+    const parts = { "legend-states": traces.some((one) => one.states), "legend-marks": traces.some((one) => one.marks) };
+    for (const [id, isThere] of Object.entries(parts)) element(id).hidden = !isThere;
+    element("legend").hidden = !Object.values(parts).includes(true);
   }
 
   make(info) {
@@ -81,10 +91,12 @@ class App {
     this.windows = new Windows(this.source, info.duration_ns, () => this.stage.invalidate(), (error) => this.say(error.message));
     this.counters = new Counters(this.source, info.duration_ns, () => this.stage.invalidate());
     this.lanes = new Lanes(this);
+    this.marks = new Marks(this);
     this.stage = new Stage(this);
     this.panel = new Panel(this);
     this.details = new Details(this);
     this.laneDetails = new LaneDetails(this);
+    this.markDetails = new MarkDetails(this);
     this.flame = new Flame(this);
     this.flame.fillScopes(shown);
     this.search = new Search(this);
@@ -147,6 +159,7 @@ class App {
     for (const one of traces) {
       const { trace } = one;
       try {
+        await this.marks.load(one);
         await this.lanes.load(one);
         this.stage.losses.set(trace, await this.source.losses(trace, 0, Math.max(1, Math.ceil(this.info.duration_ns))));
         if (this.timeline.setCounters(trace, await this.counters.load(trace))) this.stage.arranged();
@@ -212,7 +225,32 @@ class App {
       if (this.view.range) this.view.selectRange(null);
       return;
     }
-    await this.select(place);
+    if (place.isMark) await this.selectMarks(place);
+    else await this.select(place);
+  }
+
+  /** Shows the marks of a thread between two times. */
+  async selectMarks({ trace, thread, start, end, id }) {
+    const found = await this.markDetails.load(trace, thread, Math.max(0, Math.floor(start)), Math.ceil(end));
+    if (!found) return null;
+    const [first] = found.marks;
+    const [from, to] = found.count === 1 ? [first.time_ns, first.time_ns] : [start, end];
+    this.view.selectSpan({ trace, thread, depth: 0, isMark: true, start: from, end: to, id });
+    this.panel.open("details");
+    this.say(found.count === 1 ? `${first.name} at ${formatMoment(first.time_ns)}` : `${found.count} marks`);
+    return found;
+  }
+
+  /** Shows a mark wherever it is, and selects it. */
+  async goToMark(trace, thread, time) {
+    if (this.timeline.unfold(trace, thread)) this.stage.arranged();
+    this.view.reveal(time, time);
+    await this.selectMarks({ trace, thread, start: time, end: time + 1, id: 0 });
+    this.stage.scrollTo(trace, thread, 0);
+  }
+
+  async goToCall(trace, { thread, call }) {
+    await this.goTo(trace, thread, call.depth, call.start_ns, call.end_ns, call.id);
   }
 
   /** Selects the span at a place of a rectangle; in a run of many, the one there or else its first. */

@@ -3,7 +3,7 @@
 
 import { cutTo, differsAtEnd } from "./names.js";
 import { MANY_WAIT, awaitText } from "./lanes.js";
-import { ROW, foldedRow, foldedRows, numberOf } from "./timeline.js";
+import { ROW, foldedRow, foldedRows, numberOf, rowsTop } from "./timeline.js";
 import { mix } from "./theme.js";
 import { AWAITS, RAISED, awaitsOf } from "./window_data.js";
 
@@ -86,7 +86,7 @@ export class Painter {
       if (clipRight <= clipLeft) continue;
       for (const [depth, first, count] of data.threads.get(thread) ?? []) {
         if (depth >= last) continue;
-        const y = (track.top - this.scene.top + (track.folded ? 2 : 0) + depth * height) * this.ratio;
+        const y = (rowsTop(track) - this.scene.top + (track.folded ? 2 : 0) + depth * height) * this.ratio;
         if (y >= this.height || y + height * this.ratio <= 0) continue;
         this.drawRow(data, first, count, table, y, height, clipLeft, clipRight, !track.folded);
       }
@@ -98,8 +98,8 @@ export class Painter {
   shade(data, thread, track, height, clipLeft, clipRight) {
     const states = data.states.get(thread);
     if (!states) return;
-    const top = Math.max(0, Math.round((track.top - this.scene.top) * this.ratio));
-    const bottom = Math.min(this.height, Math.round((track.top - this.scene.top + height) * this.ratio));
+    const top = Math.max(0, Math.round((rowsTop(track) - this.scene.top) * this.ratio));
+    const bottom = Math.min(this.height, Math.round((rowsTop(track) - this.scene.top + height) * this.ratio));
     const step = Math.round(HATCH * this.ratio), thick = Math.max(1, Math.round(1.5 * this.ratio));
     const perPixel = states.off.length / ((data.to - data.from) * this.scale);
     const base = (data.from - this.scene.view.from) * this.scale;

@@ -1,7 +1,8 @@
 // What changes with the pointer, on a canvas above the spans: the span under it, the selected one, the selected range, the
 // line at the pointer, arrows from what woke a task. Redrawing it leaves the spans alone.
 
-import { ROW } from "./timeline.js";
+import { STRIP } from "./marks.js";
+import { ROW, rowsTop } from "./timeline.js";
 import { formatTime } from "./units.js";
 
 const FAR = 12 * ROW; // an arrow that is longer than that is drawn whole for the selected step alone
@@ -50,15 +51,28 @@ export class Overlay {
   outline(span, color, thick) {
     const { timeline, top } = this.scene;
     const track = timeline.trackOf(span);
-    if (!track || track.folded || span.depth >= track.rows) return;
-    const y = track.top - top + span.depth * ROW;
+    if (!track || (track.folded && !span.isMark) || span.depth >= track.rows) return;
+    const y = span.isMark ? track.top - top : rowsTop(track) - top + span.depth * ROW;
     if (y > this.height || y + ROW < 0) return;
+    if (span.isMark) return this.outlineMark(span, track, y, color, thick);
     const left = Math.max(this.x(span.start), -4), right = Math.min(this.x(span.end), this.width + 4);
     if (right < 0 || left > this.width) return;
     const wide = Math.max(right - left, 3);
     this.context.strokeStyle = color;
     this.context.lineWidth = thick;
     this.context.strokeRect(left + thick / 2, y + thick / 2, wide - thick, ROW - 1 - thick);
+  }
+
+  /** A frame around it, and a line down through the calls that were open then. */
+  outlineMark(mark, track, y, color, thick) {
+    const x = this.x((mark.start + mark.end) / 2);
+    if (x < -4 || x > this.width + 4) return;
+    this.context.strokeStyle = this.context.fillStyle = color;
+    this.context.lineWidth = thick;
+    this.context.strokeRect(x - 5.5, y + 0.5, 11, STRIP - 1);
+    this.context.globalAlpha = 0.5;
+    this.context.fillRect(Math.round(x), y + STRIP, 1, track.height - STRIP);
+    this.context.globalAlpha = 1;
   }
 
   /** From what woke a task to its step. Where that is not known there is a question mark. */

@@ -71,6 +71,21 @@ export class HttpSource {
     return this.json("/api/tasks/wakes", { trace, from: Math.floor(from), to: Math.ceil(to), lanes: lanes.join(",") }, signal);
   }
 
+  /** Which threads have marks: [thread, marks, exceptions, not caught] of each. */
+  marks(trace) {
+    return this.json("/api/marks", { trace });
+  }
+
+  /** For each thread in turn, [part, marks, exceptions, not caught, id] of the parts of a range that have any. */
+  drawMarks({ trace, from, to, pixels, threads }, signal) {
+    return this.json("/api/marks/draw", { trace, from, to, pixels, threads: threads.join(",") }, signal);
+  }
+
+  /** The marks of a thread in a range: {count, marks}, of which only the first are listed. */
+  marksAt(trace, thread, from, to, signal) {
+    return this.json("/api/marks/at", { trace, thread, from, to }, signal);
+  }
+
   span(trace, thread, depth, time, signal) {
     return this.json("/api/span", { trace, thread, depth, time: Math.floor(time) }, signal);
   }

@@ -7,7 +7,7 @@ import { Overview } from "./overview.js";
 import { Painter } from "./draw.js";
 import { Ruler, ticksOf } from "./ruler.js";
 import { MANY_WAIT, awaitText } from "./lanes.js";
-import { ROW, numberOf } from "./timeline.js";
+import { ROW, numberOf, rowsTop } from "./timeline.js";
 import { placeOf } from "./names.js";
 import { formatCount, formatMoment, formatTime } from "./units.js";
 import { AWAITS, awaitsOf } from "./window_data.js";
@@ -90,7 +90,7 @@ export class Stage {
   /** Asks for what is in sight, and one screen above and below it. */
   want() {
     const { view, windows, counters } = this.app;
-    const wishes = new Map(), lanes = new Map();
+    const wishes = new Map(), lanes = new Map(), marks = new Map();
     const pixels = Math.round(this.width * this.ratio);
     const bottom = this.rows.scrollTop + 2 * this.height;
     for (const track of this.shownTracks(this.height)) {
@@ -101,6 +101,7 @@ export class Stage {
         lanes.get(trace).threads.push(track.lane.number);
       }
       if (track.type !== "thread") continue;
+      if (track.inset) marks.set(trace, [...(marks.get(trace) ?? []), track.thread.number]);
       if (!wishes.has(trace)) wishes.set(trace, { trace, from: view.from, to: view.to, pixels, threads: [], depth: 32, states: track.trace.states });
       const wish = wishes.get(trace);
       wish.threads.push(track.thread.number);
@@ -108,6 +109,7 @@ export class Stage {
     }
     for (const wish of wishes.values()) windows.want(wish);
     if (lanes.size) this.app.lanes.want([...lanes.values()]);
+    this.app.marks.want([...marks].map(([trace, threads]) => ({ trace, threads })));
   }
 
   frame() {
@@ -147,7 +149,10 @@ export class Stage {
         context.fillStyle = css.edge;
         context.fillRect(0, Math.round((y + track.height - 2) * ratio), this.painter.width, 1);
         this.app.counters.draw(context, track, this.app.view, y, this.width, ratio, css);
-      } else if (track.type === "thread") this.drawLosses(track, y);
+      } else if (track.type === "thread") {
+        this.drawLosses(track, y);
+        if (track.inset) this.app.marks.draw(context, track, y, ratio, css, this.app.search?.ids ?? null);
+      }
     }
   }
 
@@ -199,6 +204,7 @@ export class Stage {
     const track = this.app.timeline.at(y);
     if (track?.type !== "thread" && track?.type !== "lane") return null;
     const depth = this.app.timeline.depthAt(track, y);
+    if (track.type === "thread" && y < rowsTop(track)) return this.app.marks.hit(track, x);
     const time = this.app.view.from + (x / this.width) * this.app.view.width;
     return this.rectAt(track, depth, time, (NEAR / this.width) * this.app.view.width);
   }
@@ -230,6 +236,7 @@ export class Stage {
 
   tipOf(place) {
     if (place.isLane) return this.laneTip(place);
+    if (place.isMark) return this.app.marks.tipOf(place);
     const { trace, id, start, end, count, busy, raised } = place;
     const one = this.app.names.get(trace, id);
     const title = count > 1 ? `${count >= 65535 ? "65 535 or more" : formatCount(count)} spans, mostly ${one.name}` : one.name;
@@ -257,9 +264,9 @@ export class Stage {
   }
 
   /** The span beside, above or below another; null where there is none. */
-  neighbour({ trace, thread, depth, start, end, isLane }, key) {
+  neighbour({ trace, thread, depth, start, end, isLane, isMark }, key) {
     const track = this.app.timeline.trackOf({ trace, thread, isLane });
-    if (!track) return null;
+    if (!track || isMark) return null;
     const { exact } = this.windowsOf(isLane, trace);
     const middle = Math.max(start, Math.min((start + end) / 2, end));
     if (key === "ArrowUp") return depth > 0 ? present(this.rectAt(track, depth - 1, middle, 1)) : null;
@@ -289,7 +296,7 @@ export class Stage {
   scrollTo(trace, thread, depth, isLane = false) {
     const track = this.app.timeline.trackOf({ trace, thread, isLane });
     if (!track) return;
-    const y = track.top + (track.folded ? 0 : depth * ROW);
+    const y = rowsTop(track) + (track.folded ? 0 : depth * ROW);
     const { scrollTop } = this.rows;
     if (y < scrollTop + ROW) this.rows.scrollTop = y - 3 * ROW;
     else if (y + ROW > scrollTop + this.rows.clientHeight) this.rows.scrollTop = y - this.rows.clientHeight + 4 * ROW;

@@ -1,6 +1,8 @@
 // Which rows there are and where: processes, their threads with a row for each depth, their counters beneath. Positions
 // are CSS pixels from the top of all rows; only what is in sight is ever looked at one by one.
 
+import { STRIP } from "./marks.js";
+
 export const ROW = 18;
 const PROCESS = 26;
 const THREAD_GAP = 8;
@@ -12,7 +14,7 @@ const TALL = 2400; // about three screens: several processes that are taller beg
 
 export class Timeline {
   // arrange() sets these.
-  /** @type {{type: string, key: string, top: number, height: number, trace: any, thread?: any, counter?: any, lane?: any, group?: any, rows?: number, folded?: boolean}[]} */
+  /** @type {{type: string, key: string, top: number, height: number, trace: any, thread?: any, inset?: number, counter?: any, lane?: any, group?: any, rows?: number, folded?: boolean}[]} */
   tracks;
   /** @type {Map<string, any>} */ places;
   /** @type {number} */ height;
@@ -22,6 +24,7 @@ export class Timeline {
     this.folded = new Set(); // keys of tracks
     this.counters = new Map(); // trace -> [{name, unit, thread}]
     this.lanes = new Map(); // trace -> groups of tasks, see lanes.js
+    this.marks = new Map(); // trace -> thread -> counts of its marks, see marks.js
     for (const trace of traces) { // those that only allocated, or did nothing, come last
       trace.threads.sort((a, b) => Number(b.spans > 0) - Number(a.spans > 0));
       for (const thread of trace.threads) if (!thread.spans) this.folded.add(threadKey(trace, thread));
@@ -59,9 +62,10 @@ export class Timeline {
     const key = threadKey(trace, thread);
     const folded = this.folded.has(key);
     const rows = Math.min(Math.max(thread.depth, 1), DEEPEST);
-    const height = folded ? FOLDED : rows * ROW;
+    const inset = this.marks.get(trace.trace)?.has(thread.number) ? STRIP : 0;
+    const height = inset + (folded ? FOLDED : rows * ROW);
     const lanes = folded ? [] : (this.lanes.get(trace.trace) ?? []).filter((group) => group.thread === thread.number);
-    top = this.add({ type: "thread", key, trace, thread, top, rows, folded, height }, folded || lanes.length ? 2 : THREAD_GAP);
+    top = this.add({ type: "thread", key, trace, thread, top, inset, rows, folded, height }, folded || lanes.length ? 2 : THREAD_GAP);
     for (const group of lanes) top = this.addGroup(trace, group, top);
     return lanes.length ? top + THREAD_GAP : top;
   }
@@ -102,8 +106,10 @@ export class Timeline {
 
   /** The depth at a height of a thread's track, or -1 where there is none. */
   depthAt(track, y) {
-    if (track.folded) return Math.min(track.rows - 1, Math.floor((y - track.top) / foldedRow(track)));
-    const depth = Math.floor((y - track.top) / ROW);
+    const below = y - rowsTop(track);
+    if (below < 0) return -1;
+    if (track.folded) return Math.min(track.rows - 1, Math.floor(below / foldedRow(track)));
+    const depth = Math.floor(below / ROW);
     return depth < track.rows ? depth : -1;
   }
 
@@ -147,6 +153,11 @@ export class Timeline {
     this.arrange();
   }
 
+  setMarks(trace, threads) {
+    this.marks.set(trace, threads);
+    this.arrange();
+  }
+
   setCounters(trace, counters) {
     const times = (name) => counters.filter((one) => one.name === name).length;
     const { threads } = this.traces.find((one) => one.trace === trace);
@@ -171,6 +182,11 @@ function laneKey(trace, number) {
 /** The number by which windows know a track's rows: its thread's, or its lane's. */
 export function numberOf(track) {
   return track.type === "lane" ? track.lane.number : track.thread.number;
+}
+
+/** Where the rows of a track begin: below the strip of its marks. */
+export function rowsTop(track) {
+  return track.top + (track.inset ?? 0);
 }
 
 /** The height of one depth in a folded thread. */

@@ -70,7 +70,8 @@ export class View extends EventTarget {
   fit() {
     const target = this.range ?? (this.span && { from: this.span.start, to: this.span.end });
     if (!target) return this.reset();
-    const air = Math.max((target.to - target.from) * (this.range ? 0 : 0.05), NARROWEST / 4);
+    const least = this.span?.isMark && !this.range ? this.width * 0.05 : NARROWEST / 4; // a mark has no length
+    const air = Math.max((target.to - target.from) * (this.range ? 0 : 0.05), least);
     this.show(target.from - air, target.to + air, { step: true });
   }
 
@@ -86,6 +87,7 @@ export class View extends EventTarget {
 
   /** Moves as little as is needed to have a span in sight. */
   reveal(start, end) {
+    if (start === end) return start < this.from || start > this.to ? this.show(start - this.width / 2, start + this.width / 2, { step: true }) : undefined;
     const inside = end > this.from && start < this.to;
     const wide = end - start > this.width * 0.01;
     if (inside && wide && (start >= this.from || end <= this.to)) return;
