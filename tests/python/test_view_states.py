@@ -7,7 +7,7 @@ from browser import BROWSER, Browser
 from conftest import Workplace
 from vestige import Trace
 from vestige._core import States
-from view_page import READY, Served, fill_of, settle, text, thread_named, x_of, y_of
+from view_page import READY, WAYS, fill_of, settle, text, thread_named, x_of, y_of
 from viewing import Client, serving
 
 pytestmark = [
@@ -110,12 +110,12 @@ def test_the_server_tells_of_spans_and_draws(place, trace):
         client.connection.close()
 
 
-@pytest.fixture(scope="module")
-def page(place, tmp_path_factory):
+@pytest.fixture(scope="module", params=WAYS)
+def page(place, tmp_path_factory, request):
     if not BROWSER:
         pytest.skip("no Chromium is installed (Debian's package chromium)")
     browser = Browser(tmp_path_factory.mktemp("profile"))
-    server = Served(place.path, "t.vst")
+    server = WAYS[request.param](place.path, "t.vst")
     page = browser.open(server.url)
     page.set_size(1366, 768)
     page.wait(READY.replace(" && vestige.counters.whole.size > 0", ""))

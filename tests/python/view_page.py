@@ -73,6 +73,22 @@ class Served:
         self.process.communicate(timeout=20)
 
 
+class Written:
+    """A page that `vestige view --html` wrote, in place of a server."""
+
+    def __init__(self, folder, *files):
+        page = folder / "page.html"
+        command = [COMMAND, "view", *files, "--html", page, "--force"]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=60)
+        self.url = page.as_uri()
+
+    def stop(self):
+        pass
+
+
+WAYS = {"served": Served, "written": Written}  # both must show the same
+
+
 def span_of(place, name, which=0):
     """Start and end of a span, as the trace itself tells them; relative to its first record."""
     from vestige._core import Trace, View

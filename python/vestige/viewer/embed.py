@@ -13,8 +13,11 @@ import gzip
 import struct
 from array import array
 
+from vestige.reading.kinds import INSTANT
+
 from .answers import to_json
 from .api import describe, describe_loss, describe_track, name_table, read_args, read_points, source_of
+from .embed_beside import pack_beside
 from .sources import Sources
 
 TYPE_CHECKING = False
@@ -70,6 +73,7 @@ def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob,
     """Also sets in `facts` how many rows each thread needs."""
     if not shown.ready:
         nothing: dict[str, Any] = {"rows": [], "memory": None, "args": [], "counters": [], "losses": [], "sources": {}}
+        nothing |= {"marks": None, "states": None, "tasks": None}
         return {"names": name_table(shown), **nothing}
     block, text, _ = shown.open().events(all_windows=True)
     rows = Rows(block)
@@ -80,7 +84,8 @@ def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob,
     start, end = traces.start_ns, max(traces.end_ns, traces.start_ns + 1)
     counters = shown.view.counters(start, end, PIXELS)
     losses = shown.view.losses(start, end)
-    found = {number: source_of(sources, shown, number) for number in sorted(set(rows.ids))}
+    raised = {number for number, entry in enumerate(shown.functions) if entry and entry[0] == INSTANT}
+    found = {number: source_of(sources, shown, number) for number in sorted(raised.union(rows.ids))}
     return {
         "names": name_table(shown),
         "rows": [[*rank, len(rows.lanes[rank]), *blob.add(rows.spans(rank, start))] for rank in ranks],
@@ -89,6 +94,7 @@ def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob,
         "counters": [_pack_counter(shown, track, end - start, blob) for track in counters],
         "losses": [describe_loss(row, traces.start_ns) for row in losses],
         "sources": {str(number): lines for number, lines in found.items() if lines is not None},
+        **pack_beside(shown, traces, blob),
     }
 
 

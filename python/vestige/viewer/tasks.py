@@ -45,25 +45,8 @@ class TaskAnswers:
         shown = self._shown(fields)
         if not shown.facts.get("has_tasks"):
             return as_json({"groups": [], "left_out": 0})
-        lanes, base, wrappers = shown.task_lanes(request.check), self._traces.start_ns, set(shown.wrappers)
-        groups = [
-            {
-                "lane": lane,
-                "thread": thread,
-                "id": function,
-                "first": first,
-                "tasks": count,
-                "steps": steps,
-                "start_ns": start - base,
-                "end_ns": end - base,
-                "running_ns": running,
-                "awaiting_ns": awaiting,
-                "task": lanes.tasks(first, 1)[0][0] if count == 1 or function in wrappers else None,
-            }
-            for lane, (thread, function, first, count, steps, start, end, running, awaiting) in enumerate(
-                lanes.groups()
-            )
-        ]
+        lanes = shown.task_lanes(request.check)
+        groups = describe_groups(shown, lanes, self._traces.start_ns)
         return as_json({"groups": groups, "left_out": lanes.left_out()})
 
     def _names(self, request: Request, fields: Fields) -> Answer:
@@ -132,3 +115,23 @@ class TaskAnswers:
 
     def _absolute(self, time: int) -> int:
         return self._traces.start_ns + time
+
+
+def describe_groups(shown: Shown, lanes: TaskLanes, base: int) -> list[dict[str, Any]]:
+    wrappers = set(shown.wrappers)
+    return [
+        {
+            "lane": lane,
+            "thread": thread,
+            "id": function,
+            "first": first,
+            "tasks": count,
+            "steps": steps,
+            "start_ns": start - base,
+            "end_ns": end - base,
+            "running_ns": running,
+            "awaiting_ns": awaiting,
+            "task": lanes.tasks(first, 1)[0][0] if count == 1 or function in wrappers else None,
+        }
+        for lane, (thread, function, first, count, steps, start, end, running, awaiting) in enumerate(lanes.groups())
+    ]

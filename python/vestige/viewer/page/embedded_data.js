@@ -27,7 +27,7 @@ function readTrace(trace, bytes, base) {
     times: new Float64Array(bytes, base + one.times, one.count),
     values: new Float64Array(bytes, base + one.values, one.count),
   }));
-  return { ...trace, rows, counters, byThread: groupRows(rows) };
+  return { ...trace, rows, counters, byThread: groupRows(rows), piece: (offset, size) => new Uint8Array(bytes, base + offset, size) };
 }
 
 function groupRows(rows) {
@@ -52,8 +52,8 @@ function readSpans(bytes, count) {
   return row;
 }
 
-/** Unsigned LEB128. Times pass 2^32, so they are added up as doubles. */
-function readNumbers(bytes, count) {
+/** Unsigned LEB128; by default all that there are. Times pass 2^32, so they are added up as doubles. */
+export function readNumbers(bytes, count = bytes.reduce((sum, byte) => sum + Number(byte < 128), 0)) {
   const numbers = new Float64Array(count);
   let at = 0;
   for (let which = 0; which < count; which++) {

@@ -25,7 +25,7 @@ export class Lanes {
   /** Asks which groups a trace has, and opens them if they are small. */
   async load({ trace, tasks }) {
     const { source, timeline, stage } = this.app;
-    if (!tasks || !source.tasks) return;
+    if (!tasks) return;
     const { groups, left_out: leftOut } = await source.tasks(trace);
     const all = groups.reduce((sum, group) => sum + group.tasks, 0);
     for (const group of groups) {

@@ -1,6 +1,9 @@
 // The trace as it lies in a page that `vestige view --html` wrote: the calls of source_http.js, answered here.
 
 import { lowerBound, readData } from "./embedded_data.js";
+import { EmbeddedMarks } from "./embedded_marks.js";
+import { EmbeddedStates } from "./embedded_states.js";
+import { EmbeddedTasks } from "./embedded_tasks.js";
 import { packWindow } from "./window_data.js";
 
 const RECTS_MOST = 20000;
@@ -9,6 +12,52 @@ export class EmbeddedSource {
   constructor(text) {
     this.canExport = false;
     this.data = readData(text);
+    this.beside = new Map(); // of what lies beside spans, what was asked for
+  }
+
+  /** The marks, states or tasks of a trace, read when somebody asks first; null: it has none. */
+  async part(trace, what, Kind) {
+    const data = (await this.data).traces[trace], key = `${what}${trace}`;
+    if (!data[what]) return null;
+    if (!this.beside.has(key)) this.beside.set(key, new Kind(data[what], data.piece, data.names.names));
+    return this.beside.get(key);
+  }
+
+  async marks(trace) {
+    return (await this.part(trace, "marks", EmbeddedMarks))?.threads() ?? { threads: [], left_out: 0 };
+  }
+
+  async drawMarks(wish) {
+    return (await this.part(wish.trace, "marks", EmbeddedMarks)).draw(wish);
+  }
+
+  async marksAt(trace, thread, from, to) {
+    const { byThread } = (await this.data).traces[trace];
+    return (await this.part(trace, "marks", EmbeddedMarks)).between(thread, from, to, (...place) => callAt(byThread, ...place));
+  }
+
+  async states(wish) {
+    return (await this.part(wish.trace, "states", EmbeddedStates)).draw(wish);
+  }
+
+  async tasks(trace) {
+    return (await this.part(trace, "tasks", EmbeddedTasks))?.listGroups() ?? { groups: [], left_out: 0 };
+  }
+
+  async taskNames(trace, first, count) {
+    return (await this.part(trace, "tasks", EmbeddedTasks)).listNames(first, count);
+  }
+
+  async taskWindow(wish) {
+    return (await this.part(wish.trace, "tasks", EmbeddedTasks)).window(wish);
+  }
+
+  async taskAt(trace, lane, time) {
+    return (await this.part(trace, "tasks", EmbeddedTasks)).at(lane, Math.floor(time));
+  }
+
+  async taskWakes(trace, from, to, lanes) {
+    return (await this.part(trace, "tasks", EmbeddedTasks)).wakes(Math.floor(from), Math.ceil(to), lanes);
   }
 
   async info() {
@@ -54,6 +103,7 @@ export class EmbeddedSource {
       self_bytes: memory[0], total_bytes: memory[1], allocations: null,
       parents: row.aside ? [] : parentsOf(stack, depth, row.starts[at], data.names.names),
       source: data.sources?.[id] ?? null,
+      ...(row.aside ? {} : (await this.part(trace, "states", EmbeddedStates))?.times(thread, row.starts[at], row.ends[at])),
     };
   }
 
@@ -80,6 +130,7 @@ export class EmbeddedSource {
         total++;
       }
     }
+    total += (await this.part(trace, "marks", EmbeddedMarks))?.find(wanted, from, to, counts) ?? 0;
     return { total, counts };
   }
 
@@ -96,7 +147,9 @@ export class EmbeddedSource {
       if (best && (back ? start <= best.start_ns : start >= best.start_ns)) continue;
       best = { thread: row.thread, depth: row.depth, start_ns: start, end_ns: row.ends[at], id: row.words[at] & 0xffffff };
     }
-    return best;
+    const mark = (await this.part(trace, "marks", EmbeddedMarks))?.next(wanted, after, back) ?? null;
+    if (!best || !mark) return best ?? mark;
+    return (back ? mark.start_ns > best.start_ns : mark.start_ns < best.start_ns) ? mark : best;
   }
 
   async counters(trace, from, to, pixels) {
@@ -115,6 +168,21 @@ function spanAt(row, time) {
   if (at < row.starts.length && row.starts[at] <= time) return at;
   const exact = lowerBound(row.starts, time); // a span of no length
   return row.starts[exact] === time ? exact : -1;
+}
+
+/** The call of a function around a time, else the innermost there. */
+function callAt(byThread, thread, time, id) {
+  const stack = byThread.get(thread) ?? [];
+  /** @type {any} */
+  let inner = null;
+  for (let depth = stack.length - 1; depth >= 0; depth--) {
+    const row = stack[depth], at = row && !row.aside ? spanAt(row, time) : -1;
+    if (at < 0) continue;
+    const call = { id: row.words[at] & 0xffffff, depth, start_ns: row.starts[at], end_ns: row.ends[at] };
+    inner ??= call;
+    if (!id || call.id === id) return call;
+  }
+  return inner;
 }
 
 function flagsOf(word) {

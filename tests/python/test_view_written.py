@@ -1,0 +1,182 @@
+"""Pages that `vestige view --html` writes: what they answer about marks, tasks and running times is what the server
+would, and however much of it there is, they stay small."""
+
+import json
+
+import pytest
+
+import vestige
+from browser import BROWSER, Browser
+from conftest import Workplace
+from vestige.cli import view
+from vestige.viewer import embed_beside
+from view_page import text
+from viewing import Client, serving
+
+pytestmark = pytest.mark.any_python
+PROGRAM = """\
+import asyncio
+import time
+
+import vestige
+
+
+def fails():
+    raise LookupError
+
+
+async def asks(queue, number):
+    await asyncio.sleep(0)
+    try:
+        fails()
+    except LookupError:
+        vestige.instant("asked", number=number)
+    await queue.get()
+    time.sleep(0.001)
+
+
+async def answers(queue, count):
+    for _ in range(count):
+        await asyncio.sleep(0.002)
+        queue.put_nowait(1)
+
+
+async def main():
+    queue = asyncio.Queue()
+    tasks = [asyncio.create_task(asks(queue, number), name=f"asks {number}") for number in range(12)]
+    forever = asyncio.create_task(asks(queue, 99), name="for ever")
+    await answers(queue, len(tasks))
+    await asyncio.gather(*tasks)
+    forever.cancel()
+
+
+asyncio.run(main())
+"""
+SCHED = ["--sched"] if vestige._core.can_see_switches() == 0 else []
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    workplace = Workplace(tmp_path_factory.mktemp("written"))
+    workplace.write("app.py", PROGRAM)
+    assert workplace.trace("--exceptions", *SCHED, "app.py").returncode == 0
+    return workplace
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if not BROWSER:
+        pytest.skip("no Chromium is installed (Debian's package chromium)")
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
+
+
+def written(browser, place, name="page.html"):
+    page = browser.open((place.path / name).as_uri())
+    page.set_size(1366, 768)
+    page.wait("document.getElementById('loading').hidden && vestige.lanes.groups.size > 0")
+    return page
+
+
+@pytest.fixture(scope="module")
+def both(browser, place):
+    """The written page, and a server of the same trace."""
+    assert view.main([str(place.path / "t.vst"), "--html", str(place.path / "page.html"), "--no-index", "--all"]) == 0
+    page = written(browser, place)
+    with serving(place.path / "t.vst") as server:
+        client = Client(server)
+        yield page, client
+        client.connection.close()
+    assert page.errors() == []
+    page.close()
+
+
+def ask(page, call):
+    return page.eval(f"vestige.source.{call}")
+
+
+def test_tasks_are_told_as_the_server_tells_them(both):
+    page, client = both
+    groups = client.get("tasks")
+    assert ask(page, "tasks(0)") == groups
+    tasks = sum(group["tasks"] for group in groups["groups"])
+    lanes = range(len(groups["groups"]) + tasks)
+    first = len(groups["groups"])
+    assert ask(page, f"taskNames(0, {first}, {tasks})") == client.get("tasks/names", first=first, count=tasks)
+    end = max(group["end_ns"] for group in groups["groups"])
+    times = [end * step // 97 for step in range(99)]
+    kinds = set()
+    for lane in lanes:
+        told = page.eval(f"Promise.all({json.dumps(times)}.map(time => vestige.source.taskAt(0, {lane}, time)))")
+        expected = [client.get("tasks/at", lane=lane, time=time) for time in times]
+        assert told == expected
+        kinds |= {(one["wait"], one["awaits"], one["waker"] is None) for one in expected if one}
+    assert len(kinds) > 3
+    numbers = ",".join(map(str, lanes))
+    assert ask(page, f"taskWakes(0, 0, {end}, [{numbers}])") == client.get(
+        "tasks/wakes", from_=0, to=end, lanes=numbers
+    )
+
+
+def test_marks_are_told_as_the_server_tells_them(both):
+    page, client = both
+    marks = client.get("marks")
+    assert ask(page, "marks(0)") == marks and sum(row[2] for row in marks["threads"]) >= 13
+    end = client.get("info")["duration_ns"] + 1
+    for thread, *_ in marks["threads"]:
+        wish = {"trace": 0, "from": 0, "to": end, "pixels": 77, "threads": [thread]}
+        drawn = client.get("marks/draw", from_=0, to=end, pixels=77, threads=thread)
+        assert ask(page, f"drawMarks({json.dumps(wish)})") == drawn
+        told = ask(page, f"marksAt(0, {thread}, 0, {end})")
+        expected = client.get("marks/at", thread=thread, from_=0, to=end)
+        assert told == expected
+    names = client.get("names")["names"]
+    ids = [number for number, name in enumerate(names) if name and name[1] in ("asked", "LookupError", "fails")]
+    after, visited = -1, []
+    while found := client.post("next", ids=ids, after=after, back=False):
+        told = ask(page, f"next(0, {ids}, {after}, false)")
+        assert told == {key: found[key] for key in told}
+        visited.append(found.get("mark", False))
+        after = found["start_ns"]
+    assert True in visited and False in visited
+
+
+@pytest.mark.skipif(not SCHED, reason="the system does not tell when threads run")
+def test_running_times_are_told_as_the_server_tells_them(both):
+    page, client = both
+    end = client.get("info")["duration_ns"]
+    for start, stop, pixels in ((0, end, 300), (end // 3, end // 2, 111)):
+        answer = client.ask(f"/api/states?from={start}&to={stop}&pixels={pixels}&threads=1").body
+        wish = {"trace": 0, "from": start, "to": stop, "pixels": pixels, "threads": [1]}
+        drawn = page.eval(f"vestige.source.states({json.dumps(wish)}).then(bytes => [...new Uint8Array(bytes)])")
+        assert len(drawn) == len(answer) and max(abs(a - b) for a, b in zip(drawn, answer)) <= 1
+    span = client.get("span", thread=1, depth=0, time=end // 2)
+    told = ask(page, f"span(0, 1, 0, {end // 2})")
+    assert {key: told[key] for key in span if key.endswith("_ns")} == {
+        key: value for key, value in span.items() if key.endswith("_ns")
+    }
+
+
+def test_what_is_too_much_is_left_out_or_coarser(browser, place, monkeypatch):
+    monkeypatch.setattr(embed_beside, "MARKS_MAX", 5)
+    monkeypatch.setattr(embed_beside, "STEPS_MAX", 7)
+    monkeypatch.setattr(embed_beside, "STRETCHES_MAX", 3)
+    assert view.main([str(place.path / "t.vst"), "--html", str(place.path / "small.html"), "--no-index"]) == 0
+    page = written(browser, place, "small.html")
+    told = text(page, "#banners")
+    assert "steps of tasks are not shown" in told and "marks of exceptions and instants are not shown" in told
+    marks = ask(page, "marks(0)")
+    assert 0 < sum(row[1] for row in marks["threads"]) <= 5 and marks["left_out"] > 20
+    if SCHED:
+        with serving(place.path / "t.vst") as server:
+            client = Client(server)
+            end = client.get("info")["duration_ns"]
+            answer = client.ask(f"/api/states?from=0&to={end}&pixels=64&threads=1").body
+            client.connection.close()
+        wish = {"trace": 0, "from": 0, "to": end, "pixels": 64, "threads": [1]}
+        drawn = page.eval(f"vestige.source.states({json.dumps(wish)}).then(bytes => [...new Uint8Array(bytes)])")
+        assert max(abs(a - b) for a, b in zip(drawn, answer)) <= 12
+        assert "running_ns" not in ask(page, f"span(0, 1, 0, {end // 2})")
+    assert page.errors() == []
+    page.close()
