@@ -3,6 +3,7 @@ nothing must be said. Thresholds are tried on traces made by hand.
 """
 
 import asyncio
+import contextlib
 import gc
 import json
 import os
@@ -11,6 +12,7 @@ import sqlite3
 import subprocess
 import threading
 import time
+from copy import copy
 from pathlib import Path
 
 import pytest
@@ -75,8 +77,11 @@ def record_once(program, path):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def record(program, path):
-    """The findings of a program, at a moment when the machine had time for it if there is one."""
+@contextlib.contextmanager
+def recorded(program, path):
+    """The findings of a program, at a moment when the machine had time for it. If there is none, they may tell of other
+    programs: what is wrong then proves nothing.
+    """
     for attempt in range(TRIES):
         path.unlink(missing_ok=True)
         code = record_once(program, path)
@@ -85,7 +90,12 @@ def record(program, path):
         assert code == DISTURBED, attempt
     said = vestige("report", path, "--findings", "--format", "json")
     assert said.code == 0, said.err
-    return json.loads(said.out)["findings"]
+    try:
+        yield json.loads(said.out)["findings"]
+    except (AssertionError, KeyError):
+        if code == DISTURBED:
+            pytest.skip(f"in each of {TRIES} tries other processes had the processor for half of the time")
+        raise
 
 
 def test_there_are_twelve_programs_of_each_sort():
@@ -96,19 +106,20 @@ def test_there_are_twelve_programs_of_each_sort():
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_cause_is_named_at_its_place(tmp_path, name):
     kind, where = PLANTED[name]
-    found = record(HERE / "planted" / f"{name}.py", tmp_path / "t.vst")
-    assert [finding["kind"] for finding in found] == [kind], found
-    (finding,) = found
-    assert set(finding) == {"kind", "text", "where", "numbers", "next"}
-    for key, wanted in where.items():
-        assert any(part in finding["where"][key] for part in wanted.split("|")), finding["where"]
+    with recorded(HERE / "planted" / f"{name}.py", tmp_path / "t.vst") as found:
+        assert [finding["kind"] for finding in found] == [kind], found
+        (finding,) = found
+        assert set(finding) == {"kind", "text", "where", "numbers", "next"}
+        for key, wanted in where.items():
+            assert any(part in finding["where"][key] for part in wanted.split("|")), finding["where"]
     assert finding["next"].startswith("vestige report ") and str(tmp_path / "t.vst") in finding["next"]
     assert all(isinstance(value, (int, str)) for value in finding["numbers"].values())
 
 
 @pytest.mark.parametrize("name", INNOCENT)
 def test_nothing_is_said_of_a_program_without_a_cause(tmp_path, name):
-    assert record(HERE / "innocent" / f"{name}.py", tmp_path / "t.vst") == []
+    with recorded(HERE / "innocent" / f"{name}.py", tmp_path / "t.vst") as found:
+        assert found == []
 
 
 def test_a_blocked_loop_is_told_of_its_own_thread(tmp_path):
@@ -122,8 +133,9 @@ def test_a_blocked_loop_is_told_of_its_own_thread(tmp_path):
         + (HERE / "planted" / "blocks_the_loop.py").read_text()
         + "done.set()\n"
     )
-    found = {finding["kind"]: finding for finding in record(program, tmp_path / "t.vst")}
-    assert "handler" in found["blocked loop"]["where"]["function"]
+    with recorded(program, tmp_path / "t.vst") as told:
+        found = {finding["kind"]: finding for finding in told}
+        assert "handler" in found["blocked loop"]["where"]["function"]
 
 
 # ---- what is told, and of what ---------------------------------------------------
@@ -169,6 +181,107 @@ def test_waiting_is_told_from_half_of_the_time_on(tmp_path, slept, kinds):
     found = find(evidence(path, start_ns=0, end_ns=1_000_000_000))
     assert [finding.kind for finding in found] == kinds
     assert all(finding.where["waits_in"] == "sleep" for finding in found)
+
+
+SITE = [define(2, "step"), define(4, "<built-in method recv of _socket.socket object>", "_socket", 0, kind=2)]
+LOOP = [define(2, "step"), define(4, "<built-in method acquire of _thread.lock object>", "_thread", 0, kind=2)]
+
+
+POLL = [define(2, "step"), define(4, "<built-in method poll of select.epoll object>", "select", 0, kind=2)]
+
+
+@pytest.mark.parametrize(("entries", "kinds"), [(SITE, ["many requests"]), (LOOP, []), (POLL, [])])
+def test_waits_until_something_happens_are_no_requests(tmp_path, entries, kinds):
+    """A loop that takes from a queue, or that serves, waits as often as one that asks a server."""
+    words = [word for _ in range(1000) for word in (enter(2), enter(4), leave(4, 900_000), leave(2))]
+    path = made(tmp_path, enter(1), *words, leave(1), entries=entries)
+    told = find(evidence(path, start_ns=0, end_ns=2_000_000_000))
+    assert [finding.kind for finding in told if finding.kind == "many requests"] == kinds
+
+
+WAITPID = define(2, "<built-in function waitpid>", "posix", 0, kind=2)
+
+
+def test_what_the_first_thread_waits_in_comes_before_its_helpers(tmp_path):
+    """One that sleeps again and again beside it would wait longer."""
+    entries = [*SITE, define(3, "Thread._bootstrap", "threading.py"), define(5, "looks", "helper.py")]
+    entries.append(define(6, "<built-in function sleep>", "time", 0, kind=2))
+    helper = [enter(3), enter(5), enter(6), leave(6, 990_000_000), leave(5), leave(3)]
+    first = [enter(1), enter(2), enter(4), leave(4, 600_000_000), leave(2), leave(1)]
+    path = made(tmp_path, *helper, *first, entries=entries)  # on one thread here; what counts is how it began
+    (told,) = find(evidence(path, start_ns=0, end_ns=1_100_000_000))
+    assert told.kind == "waiting" and told.where["waits_in"] == "recv"
+
+
+def test_a_child_that_is_recorded_is_no_time_in_which_nobody_works(tmp_path):
+    path = made(tmp_path, enter(1), enter(2), leave(2, 900_000_000), leave(1), entries=[WAITPID])
+    seen = evidence(path, start_ns=0, end_ns=1_000_000_000)
+    assert [finding.kind for finding in find(seen)] == ["waiting"]
+    seen.data.traces = 2
+    assert find(seen) == []
+
+
+FROZEN = "<frozen importlib._bootstrap>"
+IMPORTS = [
+    define(2, "_find_and_load", FROZEN),
+    define(3, "_find_and_load_unlocked", FROZEN),
+    define(4, "_load_unlocked", FROZEN),
+    define(5, "exec_module", "<frozen importlib._bootstrap_external>"),
+    define(6, "_call_with_frames_removed", FROZEN),
+    define(7, "<module>", "/site-packages/some/slow.py"),
+    define(8, "Python GC", "", 0, kind=4),
+    define(9, "create_module", "<frozen importlib._bootstrap_external>"),
+]
+
+
+def imported(*words, delta=10):
+    chain = (2, 3, 4, 5, 6, 7)
+    return [
+        *(enter(each) for each in chain),
+        *words,
+        *(leave(each, delta if each == 7 else 10) for each in chain[::-1]),
+    ]
+
+
+def test_collections_inside_of_imports_are_part_of_these(tmp_path):
+    inside = imported(enter(8), leave(8, 300_000_000), delta=200_000_000)
+    path = made(tmp_path, enter(1), *inside, leave(1, 400_000_000), entries=IMPORTS)
+    told = find(evidence(path, start_ns=0, end_ns=1_000_000_000))
+    assert [finding.kind for finding in told] == ["imports"]
+    path = made(tmp_path, enter(1), enter(8), leave(8, 300_000_000), leave(1, 600_000_000), entries=IMPORTS)
+    told = find(evidence(path, start_ns=0, end_ns=1_000_000_000))
+    assert [(finding.kind, finding.where["function"]) for finding in told] == [("garbage collection", "a.py(1): main")]
+
+
+def test_a_module_without_a_name_is_not_the_slowest(tmp_path):
+    """An extension module has no code that says which it is."""
+    nameless = [*map(enter, (2, 3, 4, 9)), *(leave(each, 300_000_000 if each == 9 else 10) for each in (9, 4, 3, 2))]
+    path = made(tmp_path, enter(1), *imported(*nameless, delta=200_000_000), leave(1), entries=IMPORTS)
+    (told,) = find(evidence(path, start_ns=0, end_ns=1_000_000_000))
+    assert told.kind == "imports" and "(" not in told.where["slowest_alone"] and "extension" not in told.text
+
+
+def test_threads_that_come_and_go_are_no_idle_ones(tmp_path):
+    path = made(tmp_path, enter(1), leave(1, 900_000_000))
+    seen = evidence(path, start_ns=0, end_ns=1_000_000_000)
+    (main,) = seen.data.threads
+    for lasts, kinds in ((100_000_000, []), (700_000_000, ["one thread"])):
+        others = [copy(main) for _ in range(3)]
+        for other in others:
+            other.self_ns, other.last_ns = 1000, other.first_ns + lasts
+        seen.data.threads = [main, *others]
+        assert [finding.kind for finding in find(seen)] == kinds
+
+
+def test_without_a_function_of_the_users_the_nearest_in_python_is_the_place(tmp_path):
+    entries = [define(2, "match", "text.py", 7), define(4, "<built-in method match of re.Pattern object>", kind=2)]
+    entries.append(define(8, "Python GC", "", 0, kind=4))
+    path = made(tmp_path, *map(enter, (1, 2, 4, 8)), *map(leave, (8, 4, 2, 1)), entries=entries)
+    places = evidence(path).places
+    at = next(at for at, node in enumerate(places.nodes) if node.name == "Python GC")
+    assert places.caller(at).shown == "text.py(7): match"
+    places.own = [-1] * len(places.own)
+    assert places.caller(at).shown == "text.py(7): match"
 
 
 def test_at_most_five_are_told(tmp_path, monkeypatch):

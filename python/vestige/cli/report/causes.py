@@ -9,7 +9,7 @@ from __future__ import annotations
 from vestige.base.quantities import duration, plural
 from vestige.reading.kinds import GC, NATIVE, PYTHON
 from vestige.reading.labels import plain_name
-from vestige.reading.waits import KINDS, LOCK
+from vestige.reading.waits import CHILD, KINDS, LOCK
 
 from .findings import Finding, place, waits
 from .imports import Imports
@@ -47,12 +47,15 @@ def slow_imports(evidence: Evidence) -> Finding | None:
     if imports.total_ns < max(IMPORTS_SHARE * evidence.passed_ns, IMPORTS_NS):
         return None
     modules = imports.sorted("self")
-    slowest, ns = imports.chain[0]
-    worst = modules[0]
+    # One without a name, as an extension module, says nothing.
+    slowest, ns = next((link for link in imports.chain if not link[0].startswith("(")), imports.chain[0])
+    which = "the slowest" if slowest == imports.chain[0][0] else "the slowest that has a name"
+    worst = next((module for module in modules if module.is_named), modules[0])
+    evidence.tells_imports = True
     inside = "" if worst.name == slowest else f"; by itself {worst.name} took most, {duration(worst.self_ns)}"
     return Finding(
         "imports",
-        f"Imports took {duration(imports.total_ns)} ({evidence.share(imports.total_ns)}): the slowest is {slowest}, "
+        f"Imports took {duration(imports.total_ns)} ({evidence.share(imports.total_ns)}): {which} is {slowest}, "
         f"{duration(ns)}, imported by {imports.chain_by}{inside}.",
         where={"module": slowest, "imported_by": imports.chain_by, "slowest_alone": worst.name},
         numbers={
@@ -68,14 +71,18 @@ def slow_imports(evidence: Evidence) -> Finding | None:
 
 
 SITE_CALLS, SITE_SHARE, SITE_OUTSIDE = 1000, 0.25, 0.5
+WAITS_FOR_EVENTS = ("select", "poll", "control", "accept", "_accept")  # event loops and servers do, and ask nobody
 OUTSIDE = ("execute", "executemany", "fetchone", "fetchmany", "fetchall", "send", "sendall", "open", "stat", "request")
 
 
 def _asks_outside(node: Node) -> int:
-    """The time of a call that asks something outside of the program: a file, a database, another machine."""
+    """The time of a call that asks something outside of the program: a file, a database, another machine. Who waits for
+    a lock, as that of a queue, waits for another thread.
+    """
     if node.kind != NATIVE:
         return 0
-    return node.total_ns if waits(node) or plain_name(node.name) in OUTSIDE else 0
+    name, kind = plain_name(node.name), waits(node)
+    return node.total_ns if name in OUTSIDE or (kind not in ("", LOCK) and name not in WAITS_FOR_EVENTS) else 0
 
 
 def many_requests(evidence: Evidence) -> Finding | None:
@@ -90,8 +97,6 @@ def many_requests(evidence: Evidence) -> Finding | None:
         if parent < 0 or places.importing[at] or node.calls < SITE_CALLS * max(places.nodes[parent].calls, 1):
             continue
         if node.total_ns < SITE_SHARE * evidence.passed_ns or outside[at] < SITE_OUTSIDE * node.total_ns:
-            continue
-        if waits(node) == LOCK:
             continue
         if best < 0 or node.total_ns > places.nodes[best].total_ns:
             best = at
@@ -167,10 +172,14 @@ def _mean_ns(evidence: Evidence, function: Node | None) -> float:
 
 
 def _heaviest(root: Node, ns: int) -> tuple[Node | None, Node | None]:
-    """Down the calls that took half of the time: the last that is the user's own, and the function in C below it."""
+    """Down the calls that took half of the time: the last that is the user's own, else the last of a package, else the
+    last in Python, and the function in C below it.
+    """
+    from sys import stdlib_module_names
+
     from vestige.reading.libraries import OWN
 
-    own = leaf = None
+    own = package = python = leaf = None
     at = root
     while at.children:
         at = max(at.children.values(), key=lambda child: child.total_ns)
@@ -180,7 +189,10 @@ def _heaviest(root: Node, ns: int) -> tuple[Node | None, Node | None]:
             leaf = at
         elif at.owner == OWN:
             own, leaf = at, None
-    return own, leaf
+        elif own is None:
+            python, leaf = at, None
+            package = at if at.library not in stdlib_module_names else package
+    return own or package or python, leaf
 
 
 WAITING_SHARE, WAITING_NS = 0.5, 100 * MS
@@ -192,11 +204,13 @@ def waiting(evidence: Evidence) -> Finding | None:
     told = places.within(evidence.explained)
     sums: dict[tuple[str, str], list[int]] = {}
     nodes: dict[tuple[str, str], Node] = {}
+    first: dict[tuple[str, str], int] = {}  # of that, in threads that the program did not start
     explained = 0
     for at, node in enumerate(places.nodes):
         if not waits(node):
             continue
-        if told[at] or places.importing[at]:
+        is_here = waits(node) == CHILD and evidence.data.traces > 1  # the child that is waited for, too
+        if told[at] or places.importing[at] or is_here:
             explained += node.total_ns
             continue
         caller = places.caller(at)
@@ -205,14 +219,19 @@ def waiting(evidence: Evidence) -> Finding | None:
         one = sums.setdefault(key, [0, 0])
         one[0] += node.total_ns
         one[1] += node.calls
+        first[key] = first.get(key, 0) + (0 if places.started[at] else node.total_ns)
     idle = evidence.passed_ns - evidence.worked_ns - explained
     if idle < max(WAITING_SHARE * evidence.passed_ns, WAITING_NS) or not sums:
         return None
-    # Threads that wait for work wait for locks: something else is rather what they all wait for.
+    # Threads that wait for work wait for locks: something else is rather what they all wait for. Most of all it is what
+    # the first thread waits in: threads beside it sleep until they have to look after something.
     from vestige.reading.waits import waits_for
 
-    long_ones = [key for key in sums if sums[key][0] >= WAITING_SHARE * idle and waits_for(key[1]) != LOCK]
-    key = max(long_ones or sums, key=lambda one: sums[one][0])
+    others = [key for key in sums if waits_for(key[1]) != LOCK]
+    firsts = [key for key in others if first[key] >= WAITING_SHARE * idle]
+    long_ones = [key for key in others if sums[key][0] >= WAITING_SHARE * idle]
+    some = firsts or long_ones or [key for key in others if first[key]] or sums
+    key = max(some, key=lambda one: sums[one][0])
     caller, kind, (ns, calls) = nodes[key], waits_for(key[1]), sums[key]
     return Finding(
         "waiting",
@@ -235,15 +254,22 @@ GC_SHARE, GC_NS = 0.1, 10 * MS
 
 
 def collections(evidence: Evidence) -> Finding | None:
+    """Beside those inside of imports, if these are told of."""
     data, places = evidence.data, evidence.places
-    if data.gc_ns < max(GC_SHARE * evidence.passed_ns, GC_NS):
+    inside = [
+        node
+        for node, importing in zip(places.nodes, places.importing)
+        if node.kind == GC and importing and evidence.tells_imports
+    ]
+    gc_ns = data.gc_ns - sum(node.total_ns for node in inside)
+    if gc_ns < max(GC_SHARE * evidence.passed_ns, GC_NS):
         return None
-    count = sum(sums[0] for sums in data.generations.values())
+    count = sum(sums[0] for sums in data.generations.values()) - sum(node.calls for node in inside)
     collected = sum(sums[3] for sums in data.generations.values())
     began: dict[str, list[int]] = {}
     nodes: dict[str, Node] = {}
     for at, node in enumerate(places.nodes):
-        if node.kind == GC:
+        if node.kind == GC and not (places.importing[at] and evidence.tells_imports):
             around = places.caller(at)
             nodes[around.shown] = around
             sums = began.setdefault(around.shown, [0, 0])
@@ -252,21 +278,22 @@ def collections(evidence: Evidence) -> Finding | None:
     if not began:
         return None
     name, (times, ns) = max(began.items(), key=lambda item: item[1][1])
+    took = f"took {duration(gc_ns)} ({evidence.share(gc_ns)})"
+    took = f", beside those in imports, {took}" if inside else f" {took} and freed {plural(collected, 'object')}"
     return Finding(
         "garbage collection",
-        f"{plural(count, 'garbage collection')} took {duration(data.gc_ns)} ({evidence.share(data.gc_ns)}) and freed "
-        f"{plural(collected, 'object')}; {times:,} of them began in {name}, {duration(ns)}.",
+        f"{plural(count, 'garbage collection')}{took}; {plural(times, 'collection')} began in {name}, {duration(ns)}.",
         where=place(nodes[name]),
         numbers={
             "collections": count,
-            "gc_ns": data.gc_ns,
+            "gc_ns": gc_ns,
             "collected": collected,
             "began_here": times,
             "began_here_ns": ns,
             "passed_ns": evidence.passed_ns,
         },
         look="report --gc",
-        ns=data.gc_ns,
+        ns=gc_ns,
     )
 
 
@@ -385,20 +412,23 @@ def gil(evidence: Evidence) -> Finding | None:
     )
 
 
-ALONE_SHARE, ALONE_THREADS, ALONE_NS = 0.95, 2, 100 * MS
+ALONE_SHARE, ALONE_THREADS, ALONE_NS, ALONE_THERE = 0.95, 2, 100 * MS, 0.5
 
 
 def one_thread(evidence: Evidence) -> Finding | None:
-    """One thread did 95% of the work, beside two others or more, and there was work for half of the time."""
-    threads = evidence.data.threads
-    work = {thread: max(thread.self_ns - thread.waiting_ns, 0) for thread in threads}
+    """One thread did 95% of the work, beside two others or more that were there for half of the time, and there was
+    work for half of the time.
+    """
+    least_ns = ALONE_THERE * evidence.passed_ns
+    threads = [thread for thread in evidence.data.threads if thread.last_ns - thread.first_ns >= least_ns]
+    work = {thread: max(thread.self_ns - thread.waiting_ns, 0) for thread in evidence.data.threads}
     whole = sum(work.values())
     if len(threads) < ALONE_THREADS + 1 or whole < max(evidence.passed_ns / 2, ALONE_NS) or evidence.data.traces > 1:
         return None
     busy = max(threads, key=lambda thread: work[thread])
     if work[busy] < ALONE_SHARE * whole:
         return None
-    others = len(threads) - 1
+    others = len(evidence.data.threads) - 1
     return Finding(
         "one thread",
         f"{busy.name} did {work[busy] / whole:.0%} of the work, {duration(work[busy])}, most in {busy.top_shown}; the "

@@ -66,6 +66,7 @@ class Evidence:
         self.passed_ns = sum(each["end_ns"] - each["start_ns"] for each in facts) or 1
         self.places = Places(data.tree)
         self.explained: set[str] = set()  # functions whose waits another finding tells of
+        self.tells_imports = False  # so does what happens inside of imports
 
     @property
     def worked_ns(self) -> int:
@@ -84,6 +85,7 @@ class Places:
         self.parents: list[int] = []  # -1: none
         self.own: list[int] = []  # itself, or the nearest around it; -1: none
         self.importing: list[bool] = []
+        self.started: list[bool] = []  # whether a thread does it that the program started by threading
         work = [(child, -1) for child in reversed(list(root.children.values()))]
         while work:
             node, parent = work.pop()
@@ -93,13 +95,19 @@ class Places:
             is_own = node.owner == OWN and node.kind != NATIVE
             self.own.append(mine if is_own else self.own[parent] if parent >= 0 else -1)
             self.importing.append(bool(node.imports) or (parent >= 0 and self.importing[parent]))
+            self.started.append(self.started[parent] if parent >= 0 else node.name.endswith("_bootstrap"))
             work.extend((child, mine) for child in reversed(list(node.children.values())))
 
     def caller(self, at: int) -> Node:
-        """The nearest function of the user's own around a call, else whatever is around it, else itself."""
-        parent = self.parents[at]
-        own = self.own[parent] if parent >= 0 else -1
-        return self.nodes[own if own >= 0 else parent if parent >= 0 else at]
+        """The nearest function of the user's own around a call, else the nearest in Python, else whatever is around it,
+        else itself.
+        """
+        parent = around = self.parents[at]
+        if parent < 0 or self.own[parent] >= 0:
+            return self.nodes[at if parent < 0 else self.own[parent]]
+        while around >= 0 and self.nodes[around].kind == NATIVE:
+            around = self.parents[around]
+        return self.nodes[around if around >= 0 else parent]
 
     def add_up(self, takes: Callable[[Node], int]) -> list[int]:
         """For each place, the sum over it and all below."""
