@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import struct
 
-from vestige.reading.kinds import NAMES
+from vestige.reading.kinds import INSTANT, NAMES
 from vestige.reading.metadata import load_json
 
 from .answers import Answer, Problem, as_json
@@ -359,9 +359,9 @@ def place_of(shown: Shown, number: int) -> tuple[int, str, str | None, int]:
 
 
 def source_of(sources: Sources, shown: Shown, number: int) -> dict[str, Any] | None:
-    _, _, file, line = place_of(shown, number)
-    folder = os.path.dirname(shown.source.path) or "."
-    return sources.lines(file, line, shown.source.facts["end_ns"], folder, shown.noted.get(file or ""))
+    kind, _, file, line = place_of(shown, number)
+    folder, noted = os.path.dirname(shown.source.path) or ".", shown.noted.get(file or "")
+    return sources.lines(file, line, shown.source.facts["end_ns"], folder, noted, around=kind == INSTANT)
 
 
 def flag_names(flags: int) -> list[str]:

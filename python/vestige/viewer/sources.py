@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     State = tuple[int, int]  # of a file: when it was written, in ns, and its size
 
 LINES_MAX = 200  # of a function
+AROUND = 6  # lines before and behind one
 FILE_MAX = 4 << 20
 FILES_KEPT = 64
 SUFFIXES = (".py", ".pyw")
@@ -38,26 +39,34 @@ class Sources:
         self.left_out: set[str] = set()  # files that could be read, and are not as was noted
 
     def lines(
-        self, file: str | None, first: int, recorded_ns: int, folder: str = ".", noted: State | None = None
+        self,
+        file: str | None,
+        line: int,
+        recorded_ns: int,
+        folder: str = ".",
+        noted: State | None = None,
+        *,
+        around: bool = False,
     ) -> dict[str, Any] | None:
-        """The function that begins on that line; None where its source is not at hand. A file that is not named in
-        full is looked for in `folder`."""
-        if file is None or first < 1:
+        """The function that begins on that line, or the lines `around` it; None where the source is not at hand. A file
+        that is not named in full is looked for in `folder`."""
+        if file is None or line < 1:
             return None
         path = file if os.path.isabs(file) else os.path.join(folder, file)
         try:
             state, text = self._read(path, noted)
         except (OSError, SyntaxError, ValueError, LookupError):  # LookupError: no such encoding of text
             return None
-        if first > len(text):
+        if line > len(text):
             return None
-        lines = block(text[first - 1 :])
+        first = max(line - AROUND, 1) if around else line
+        lines = text[first - 1 : line + AROUND] if around else block(text[first - 1 :])
         notes = [CHANGED] * (state[0] > recorded_ns) + [LONGER] * (len(lines) > LINES_MAX)
         return {
             "file": file,
             "first": first,
             "lines": lines[:LINES_MAX],
-            "line": first,
+            "line": line,
             "note": "; ".join(notes) or None,
         }
 

@@ -71,11 +71,12 @@ export class MarkDetails {
     }
     const source = mark.end ? await this.app.source.source(this.trace, mark.id) : null;
     if (signal.aborted) return;
-    this.app.details.element.replaceChildren(facts, make("div"), mark.end ? this.app.details.source({ source }) : make("div"));
+    this.app.details.element.replaceChildren(facts, mark.end ? this.app.details.source({ source }) : make("div"));
+    this.app.details.element.lastElementChild.classList.add("rest");
   }
 
   list({ count, marks }) {
-    const box = make("div", "parents marks");
+    const box = make("div", "parents marks all");
     box.append(make("h3", "", count > marks.length ? `${formatCount(count)} marks, of which the first ${marks.length}` : `${count} marks`));
     const list = make("ol");
     marks.forEach((mark, at) => {
@@ -84,7 +85,7 @@ export class MarkDetails {
       const button = make("button", "link", where);
       button.type = "button";
       button.dataset.mark = at;
-      item.append(button, make("span", "note", mark.end ? `caught in ${this.became(mark)}` : ""), make("span", "note", formatMoment(mark.time_ns)));
+      item.append(make("span", "note", formatMoment(mark.time_ns)), button, make("span", "note", mark.end ? `caught in ${this.became(mark)}` : ""));
       list.append(item);
     });
     box.append(list);

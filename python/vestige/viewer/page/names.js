@@ -65,9 +65,10 @@ export function placeOf(one) {
   return one.line > 0 ? `${file}:${one.line}` : file;
 }
 
-/** Names in several parts, as import pandas.core.frame and Outer.inner, begin alike: their end tells them apart. */
+/** Names in several parts, as import pandas.core.frame and Outer.inner, begin alike: their end tells them apart. Not that
+ * of import (extension module). */
 export function differsAtEnd(text) {
-  return /[./ ]/.test(text);
+  return /[./ ]/.test(text) && !text.endsWith(")");
 }
 
 /** So many letters of a text, and dots where the others were. */
