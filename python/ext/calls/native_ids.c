@@ -300,6 +300,21 @@ static vst_id define_slot(vpy_native *slot, const description *d)
     return id;
 }
 
+/* Two functions may want the same slot, and hooks look into no other: the one
+ * that is called now gets it. The other one is still found, because no slot
+ * between the two is empty. */
+static const vpy_native *bring_forward(vpy_native *slot)
+{
+    vpy_native *first =
+        &vpy_natives[vpy_native_hash(slot->method, slot->owner) &
+                     vpy_natives_mask];
+    vpy_native other = *first;
+
+    *first = *slot;
+    *slot = other;
+    return first;
+}
+
 static vst_id id_of(const description *d)
 {
     vpy_native *slot =
@@ -307,7 +322,7 @@ static vst_id id_of(const description *d)
 
     if (slot->method != NULL && is_current(slot)) {
         note_version(slot);
-        return slot->id;
+        return bring_forward(slot)->id;
     }
     return define_slot(slot, d);
 }
