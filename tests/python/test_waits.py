@@ -12,8 +12,11 @@ import time
 
 import pytest
 
+import vestige as package
+from arrow_reader import rows_of
 from in_process import vestige
 from traces import family, record, record_alone
+from vestige import profile
 from vestige.reading.waits import CHILD, IO, LOCK, SLEEP, waits_for
 
 SHORT = 0.002
@@ -205,3 +208,35 @@ def test_a_library_that_takes_most_of_the_time_is_shown_where_its_time_goes_sepa
     assert names[names.index("first") + 1] == "<built-in function sleep>"
     assert {"second", "mine"} <= set(names)
     assert not {"plumbing", "more_plumbing", "inner_first"} & set(names)
+
+
+def rests(seconds):
+    time.sleep(seconds)
+
+
+def test_waits_that_go_on_last_until_the_stop(tmp_path):
+    for seconds in (0.02, 0.5, 10):  # until the threads wait, on a busy machine
+        lock, (end, other) = threading.Lock(), os.pipe()
+        lock.acquire()
+        targets = {"locked": lock.acquire, "reads": lambda end=end: os.read(end, 1)}
+        threads = [threading.Thread(target=target, name=name) for name, target in targets.items()]
+        path = str(tmp_path / f"{seconds}.vst")
+        with profile(output=path):
+            for thread in threads:
+                thread.start()
+            rests(seconds)
+        lock.release()
+        os.write(other, b"x")
+        for thread in threads:
+            thread.join()
+        os.close(end)
+        os.close(other)
+        with package.open(path) as traces:
+            names = {row["thread"]: row["name"] for row in rows_of(traces.thread)}
+            waits = {(names[row["thread"]], row["reason"]): row for row in rows_of(traces.wait)}
+            (rested,) = [row for row in rows_of(traces.span) if row["name"].endswith("rests")]
+        found = [waits.get(key) for key in (("locked", "lock"), ("reads", "io"))]
+        if all(row and row["duration_ns"] > seconds * 5e8 for row in found):
+            break
+    stopped = rested["start_ns"] + rested["duration_ns"]
+    assert all(row["start_ns"] + row["duration_ns"] >= stopped for row in found)
