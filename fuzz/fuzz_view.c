@@ -1,10 +1,12 @@
 /* Pictures of a trace. Its index is built, and what is told of the whole is
  * compared with what every span says (view_oracle.h). Then the index is changed
  * where the input says, with its sums right again: it must be refused, or every
- * question must be answered without harm. So must those about tasks. */
+ * question must be answered without harm. So must those about tasks and
+ * marks. */
 #include <string.h>
 #include <unistd.h>
 
+#include <vestige/marks.h>
 #include <vestige/task_lanes.h>
 
 #include "os/os.h"
@@ -102,6 +104,36 @@ static void ask_tracks(vst_view *view, const vst_view_range *range)
     }
     if (vst_view_losses(view, range, &losses, &count, NULL) == VST_OK)
         free(losses);
+}
+
+/* Every mark is in one part of the picture, and found by its id. */
+static void ask_marks(vst_trace *trace, const vst_view_range *range)
+{
+    vst_mark_cell cells[PIXELS_MAX];
+    uint32_t counts[PIXELS_MAX] = {0};
+    vst_marks *marks;
+    const vst_mark *all;
+    size_t count, first, found = 0, drawn;
+
+    MUST(vst_marks_create(trace, &marks, NULL) == VST_OK);
+    all = vst_marks_all(marks, &count);
+    if (count != 0) {
+        const vst_view_ids ids = {&all->id, 1};
+
+        drawn = vst_marks_draw(marks, all->thread, range->from_ns, range->to_ns,
+                               range->pixels, cells);
+        for (size_t i = 0; i < drawn; i++) {
+            MUST(cells[i].part < range->pixels);
+            found += cells[i].marks;
+        }
+        MUST(found == vst_marks_between(marks, all->thread, range->from_ns,
+                                        range->to_ns, &first));
+        vst_marks_find(marks, &ids, range->from_ns, range->to_ns, range->pixels,
+                       counts);
+        MUST(vst_marks_next(marks, &ids, INT64_MIN, false) != NULL ||
+             all->time_ns == INT64_MIN);
+    }
+    vst_marks_destroy(marks);
 }
 
 /* The first lanes: groups, and behind them tasks. */
@@ -272,6 +304,7 @@ static void look(const trace_input *input, vst_trace *trace)
     ask(view, input->choices);
     range = some_range(view, input->choices, 1);
     ask_lanes(trace, &range);
+    ask_marks(trace, &range);
     if (load_changed(view, input->choices))
         ask(view, input->choices);
     vst_view_close(view);
