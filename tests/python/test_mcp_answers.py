@@ -119,6 +119,27 @@ def test_the_tree_below_a_function_has_all_its_calls_and_names_its_callers(place
     assert re.search(r" 20,001  n[0-9a-f]{8}  shop.py\(3\): leaf$", text, re.MULTILINE)
 
 
+AWAITS = """\
+import asyncio
+
+async def waits():
+    await asyncio.sleep(0.2)
+
+asyncio.run(waits())
+"""
+
+
+def test_the_tree_has_the_awaits_that_a_report_has(place, tmp_path):
+    (tmp_path / "awaits.py").write_text(AWAITS)
+    folder = Folder(str(tmp_path))
+    recording.record(folder, ["awaits.py"], "awaits", 600)
+    text = calls.tree(folder, "awaits.vst", "", "", False, 2000)
+    found = re.search(r"^ *(\d[\d.]* \w+) +1  n[0-9a-f]{8} +\[await\] sleep$", text, re.MULTILINE)
+    assert found
+    shown = vestige("report", str(tmp_path / "awaits.vst"), "--tree").out
+    assert re.search(rf"^ *{re.escape(found[1])} .*\[await\] sleep$", shown, re.MULTILINE)
+
+
 def test_ids_of_nodes_are_stable_and_lead_deeper(place):
     first = calls.tree(place, "first.vst", "", "", False, 2000)
     assert first == calls.tree(place, "first.vst", "", "", False, 2000)

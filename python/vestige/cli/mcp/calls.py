@@ -61,7 +61,7 @@ class Calls:
 
 def tree(folder: Folder, trace: str, function: str, node: str, libraries: bool, max_tokens: int) -> str:
     """The tree of calls; below one function, or below one place."""
-    calls = Calls(folder, trace, tree=True, fold_imports=not libraries)
+    calls = Calls(folder, trace, tree=True, fold_imports=not libraries, awaits=True)
     whole = calls.data.threads_ns
     answer = Answer(max_tokens)
     answer.add(calls.head())
@@ -87,16 +87,17 @@ def _draw(answer: Answer, lines: list[Line], ids: dict[int, str], whole: int) ->
     work = [(line, 0) for line in reversed(lines) if id(line) in chosen]
     while work:
         line, depth = work.pop()
-        share = min(line.total_ns / (whole or 1), 1.0)
+        if line.node.waits:  # of tasks: this time is in no other line
+            figures = f"{duration(line.awaiting_ns):>8} {'':>6} {'':>8} {line.node.waits:>10,}"
+        else:
+            share = min(line.total_ns / (whole or 1), 1.0)
+            figures = f"{duration(line.total_ns):>8} {share:>6.1%} {duration(line.self_ns):>8} {line.calls:>10,}"
         notes = [f"{line.hidden} frames of libraries folded"] if line.hidden else []
         notes += ["recursive"] if line.recursive else []
         folded = sum(id(child) not in chosen for child in line.children)
         notes += [f"{folded} more inside"] if folded else []
         note = f"  [{', '.join(notes)}]" if notes else ""
-        answer.add(
-            f"{duration(line.total_ns):>8} {share:>6.1%} {duration(line.self_ns):>8} {line.calls:>10,}  "
-            f"{ids[id(line)]}  {'  ' * depth}{line.node.shown}{note}"
-        )
+        answer.add(f"{figures}  {ids[id(line)]}  {'  ' * depth}{line.node.shown}{note}")
         inside = [child for child in line.children if id(child) in chosen]
         work.extend((child, depth + 1) for child in reversed(inside))
 
