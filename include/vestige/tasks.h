@@ -1,5 +1,5 @@
-/* Tasks: what an event loop runs in turns on one thread. This header is the
- * specification of what is recorded of them (VST_ESCAPE_TASK), and the
+/* Tasks: what takes turns on one thread, run by an event loop or as greenlets.
+ * This header is the specification of what is recorded of them (VST_ESCAPE_TASK), and the
  * interface to what replay adds up for each task.
  *
  * A task runs in steps. A step is a call of the task's coroutine: the ENTER of
@@ -8,7 +8,12 @@
  * the task waits for now, or that it has ended. If an exception is thrown into
  * a task that waits inside several coroutines, these are called one after the
  * other instead of one inside the other; then the step has several calls, and
- * only the last of them is followed by a wait or an end. */
+ * only the last of them is followed by a wait or an end.
+ *
+ * A greenlet is a task with a stack of its own (VST_ESCAPE_SWITCH). Behind the
+ * first SWITCH to it in each chunk a TASK escape says whose stack that is. The
+ * rest follows from the switches: what is called on the stack while it is the
+ * current one is a step, and between two steps it is switched out. */
 #ifndef VESTIGE_TASKS_H
 #define VESTIGE_TASKS_H
 
@@ -47,8 +52,16 @@ typedef enum vst_task_what {
     /* Work is handed to another thread, or begins there: address of the object
      * that stands for it. The task's number is 0 */
     VST_TASK_SUBMITS = 6,
-    VST_TASK_RUNS = 7
+    VST_TASK_RUNS = 7,
+    /* The current stack is this task's: byte length of its name | VST_STACK_
+     * flags << 32, the name's bytes */
+    VST_TASK_STACK = 8
 } vst_task_what;
+
+enum {
+    VST_STACK_BEGINS = 1, /* nothing was called on it yet */
+    VST_STACK_HUB = 2     /* it runs an event loop */
+};
 
 /* What kind of object a task waits for. */
 typedef enum vst_task_awaits {
@@ -56,7 +69,8 @@ typedef enum vst_task_awaits {
     VST_AWAITS_FUTURE = 1,
     VST_AWAITS_TASK = 2,
     VST_AWAITS_GATHER = 3, /* several futures */
-    VST_AWAITS_OTHER = 4
+    VST_AWAITS_OTHER = 4,
+    VST_AWAITS_SWITCH = 5 /* to be switched to; not in a file */
 } vst_task_awaits;
 
 enum { VST_TASK_NAME_MAX = 200 }; /* bytes; what is longer is cut */
@@ -72,8 +86,31 @@ VST_API void vst_record_task(const uint64_t *payload, uint32_t words);
 /* The same for STEP with a name, and NAMED. */
 VST_API void vst_record_task_name(vst_task_what what, uint32_t task,
                                   const char *name, size_t length);
+/* The same for STACK, behind the record of the switch. */
+VST_API void vst_record_task_stack(uint32_t task, uint32_t flags,
+                                   const char *name, size_t length);
 
 /* ---- reading: what happens to a task ------------------------------------- */
+
+/* What takes turns. */
+typedef enum vst_task_kind {
+    VST_TASK_OF_LOOP = 0, /* a task of asyncio */
+    VST_TASK_GREENLET = 1,
+    VST_TASK_HUB = 2 /* the greenlet that runs the loop of the others */
+} vst_task_kind;
+
+/* "task", "greenlet", "hub". */
+VST_API const char *vst_task_kind_name(vst_task_kind kind);
+
+/* What made a task go on. */
+typedef struct vst_task_waker {
+    bool is_known;
+    uint32_t task; /* whose step did, 0: a callback of the event loop, or calls
+                    * that are in no step */
+    uint32_t thread;
+    vst_id id; /* of the function that did, or of the task that ended */
+    int64_t time_ns;
+} vst_task_waker;
 
 /* What sink->task gets, when it is met. Texts are valid during the call. */
 typedef struct vst_task_event {
@@ -92,6 +129,8 @@ typedef struct vst_task_event {
     uint64_t address;
     uint32_t awaited; /* number of a task */
     bool raised;
+    vst_task_kind kind;   /* of a STEP */
+    vst_task_waker waker; /* of a STEP of a greenlet: what switched to it */
 } vst_task_event;
 
 /* ---- reading: tasks ------------------------------------------------------ */
@@ -109,6 +148,7 @@ typedef struct vst_task {
     uint32_t number, thread;
     vst_id id; /* of its coroutine function, as far as it is known */
     vst_task_end end;
+    vst_task_kind kind;
     const char *name;
     size_t name_len;
     int64_t start_ns, end_ns; /* of its first and last step */
@@ -126,15 +166,6 @@ typedef struct vst_task_await {
     uint64_t count;
     int64_t ns;
 } vst_task_await;
-
-/* What made a task go on. */
-typedef struct vst_task_waker {
-    bool is_known;
-    uint32_t task; /* whose step did, 0: a callback of the event loop */
-    uint32_t thread;
-    vst_id id; /* of the function that did, or of the task that ended */
-    int64_t time_ns;
-} vst_task_waker;
 
 /* What a task waited for, and how long; 0 ns: it did not wait. */
 typedef struct vst_task_wait {

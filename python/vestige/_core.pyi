@@ -206,13 +206,13 @@ class Trace:
     def tasks(
         self, *, steps: bool = False, blocked_ns: int = -1, progress: Progress | None = None
     ) -> dict[str, list[tuple[Any, ...]]]:
-        """What asyncio's tasks did. "tasks": number, thread, id of the coroutine function, name, start_ns, end_ns,
-        steps, running_ns, awaiting_ns, longest_ns, longest_at_ns, how it ended. "awaits": id of the coroutine function,
-        kind of what was awaited, id of the function that waited, count, ns. "steps", if asked for: task, id, start_ns,
-        end_ns, kind of what is awaited after it (-1: the task ends, -2: the step goes on with another call), id of the
-        function that waits, task that woke it (0: a callback, -1: not known), id of what did. "blocked": task, thread,
-        start_ns, ns, [(id, ns)], of steps that took at least blocked_ns, with the calls that took most of it, outermost
-        first."""
+        """What asyncio's tasks and greenlets did. "tasks": number, thread, id of the function, name, start_ns, end_ns,
+        steps, running_ns, awaiting_ns, longest_ns, longest_at_ns, how it ended, "task", "greenlet" or "hub". "awaits":
+        id of the function, kind of what was awaited, id of the function that waited, count, ns. "steps", if asked for:
+        task, id, start_ns, end_ns, kind of what is awaited after it (-1: the task ends, -2: the step goes on with
+        another call), id of the function that waits, task that woke it (0: a callback, -1: not known), id of what did.
+        "blocked": task, thread, start_ns, ns, [(id, ns)], of steps of asyncio's tasks that took at least blocked_ns,
+        with the calls that took most of it, outermost first."""
 
     def functions(self) -> list[tuple[int, str, str, str, int] | None]:
         """For each id: kind, name, file, what is shown of the file, line."""

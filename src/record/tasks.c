@@ -16,8 +16,9 @@ void vst_record_task(const uint64_t *payload, uint32_t words)
         vst__record_behind(VST_ESCAPE_TASK, payload, words);
 }
 
-void vst_record_task_name(vst_task_what what, uint32_t task, const char *name,
-                          size_t length)
+/* A payload with a name, and what else its second word has. */
+static void record_name(uint64_t first, uint64_t flags, const char *name,
+                        size_t length)
 {
     uint64_t payload[2 + VST_TASK_NAME_MAX / sizeof(uint64_t)] = {0};
 
@@ -27,8 +28,20 @@ void vst_record_task_name(vst_task_what what, uint32_t task, const char *name,
         while (length != 0 && ((unsigned char)name[length] & 0xc0) == 0x80)
             length--;
     }
-    payload[0] = vst_task_word(what, task);
-    payload[1] = length;
+    payload[0] = first;
+    payload[1] = flags << 32 | length;
     memcpy(&payload[2], name, length);
     vst_record_task(payload, 2 + (uint32_t)((length + 7) / 8));
+}
+
+void vst_record_task_name(vst_task_what what, uint32_t task, const char *name,
+                          size_t length)
+{
+    record_name(vst_task_word(what, task), 0, name, length);
+}
+
+void vst_record_task_stack(uint32_t task, uint32_t flags, const char *name,
+                           size_t length)
+{
+    record_name(vst_task_word(VST_TASK_STACK, task), flags, name, length);
 }

@@ -59,6 +59,7 @@ void vst_matcher_destroy(vst_matcher *matcher)
     vst__map64_free(&matcher->open);
     vst__map64_free(&matcher->pairs);
     vst__map64_free(&matcher->stacks);
+    vst__map64_free(&matcher->stack_tasks);
     free(matcher->frames);
     free(matcher->slots);
     free(matcher->saved);
@@ -95,11 +96,18 @@ static vst_status resynchronise(vst_matcher *matcher, vst_id id, uint32_t flags,
 static vst_status leave(vst_matcher *matcher, vst_id id, uint32_t flags,
                         const vst_sink *sink)
 {
+    vst_status status = VST_OK;
+
     if (matcher->count != 0) {
         const vst__frame *top = &matcher->frames[matcher->count - 1];
 
-        if (VST_LIKELY(top->id == id && !(top->flags & VST_FRAME_INNER)))
+        if (VST_LIKELY(top->id == id && !(top->flags & VST_FRAME_INNER))) {
+            if (matcher->stack_task != 0)
+                status = vst__matcher_exit_on_stack(matcher, flags, sink);
+            if (status != VST_OK)
+                return status;
             return vst__matcher_close(matcher, matcher->last_ns, flags, sink);
+        }
     }
     return resynchronise(matcher, id, flags, sink);
 }
@@ -420,6 +428,8 @@ static vst_status feed(vst_matcher *matcher,
             matcher->after_gap = false;
             status =
                 vst__matcher_push(matcher, vst_trace_key_id(event->key), 0);
+            if (matcher->stack_task != 0 && status == VST_OK)
+                status = vst__matcher_enter_on_stack(matcher, sink);
             break;
         case VST_EXIT:
         case VST_RAISE:

@@ -486,8 +486,10 @@ void vst__matcher_reset(vst_matcher *matcher)
     vst__map64_clear(&matcher->open);
     vst__map64_clear(&matcher->pairs);
     vst__map64_clear(&matcher->stacks);
-    matcher->count = 0;
+    vst__map64_clear(&matcher->stack_tasks);
+    matcher->count = matcher->stack_task = 0;
     matcher->stack = 0;
+    matcher->switched_by.is_known = false;
     matcher->last_ns = INT64_MIN;
     matcher->waited_ns = 0;
     matcher->waited_until_ns = INT64_MIN;

@@ -13,6 +13,7 @@
 #define VST_REPLAY_MATCHER_STACK_H
 
 #include <vestige/replay.h>
+#include <vestige/tasks.h>
 
 #include "base/map64.h"
 #include "replay/operator.h"
@@ -119,7 +120,12 @@ struct vst_matcher {
     uint64_t far_pair;
     int64_t far_end_ns;
 
-    uint64_t stack;    /* number of the current one */
+    uint64_t stack; /* number of the current one */
+    /* The task whose stack it is, 0: none. And of every stack: number -> task |
+     * VST_STACK_ flags << 32 */
+    uint32_t stack_task, stack_flags;
+    vst__map64 stack_tasks;
+    vst_task_waker switched_by; /* what ran before the last switch */
     vst__map64 stacks; /* number -> 1 + index of a saved one */
     vst__saved *saved;
     size_t saved_count, saved_capacity;
@@ -232,6 +238,17 @@ vst_status vst__matcher_switch(vst_matcher *matcher, uint64_t stack,
 
 /* ---- matcher_tasks.c ---------------------------------------------------- */
 
+/* The current stack is a task's, and a call was entered on it. */
+vst_status vst__matcher_enter_on_stack(vst_matcher *matcher,
+                                       const vst_sink *sink);
+/* The same: the call on top ends, for the reason that flags say. */
+vst_status vst__matcher_exit_on_stack(vst_matcher *matcher, uint32_t flags,
+                                      const vst_sink *sink);
+/* Before the calls of the current stack are closed, and after those of
+ * another one went on. */
+vst_status vst__matcher_switch_out(vst_matcher *matcher, const vst_sink *sink);
+vst_status vst__matcher_switch_in(vst_matcher *matcher, uint64_t stack,
+                                  const vst_sink *sink);
 /* VST_ESCAPE_TASK; words is not 0. */
 vst_status vst__matcher_task(vst_matcher *matcher, const uint64_t *payload,
                              uint32_t words, const vst_sink *sink);

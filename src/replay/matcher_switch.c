@@ -122,7 +122,9 @@ vst_status vst__matcher_switch(vst_matcher *matcher, uint64_t stack,
      * were named as parents must be delivered too. */
     before &= matcher->counts.spans == matcher->spans_before;
     matcher->last_ns = vst__matcher_make_room(now_ns, previous_ns, frames);
-    status = save(matcher, before);
+    status = before ? VST_OK : vst__matcher_switch_out(matcher, sink);
+    if (status == VST_OK)
+        status = save(matcher, before);
     if (before && status == VST_OK)
         vst__matcher_forget(matcher);
     while (status == VST_OK && matcher->count != 0)
@@ -140,5 +142,5 @@ vst_status vst__matcher_switch(vst_matcher *matcher, uint64_t stack,
     matcher->stack = stack;
     if (matcher->last_ns < now_ns)
         matcher->last_ns = now_ns;
-    return VST_OK;
+    return vst__matcher_switch_in(matcher, stack, sink);
 }

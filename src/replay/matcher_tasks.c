@@ -1,18 +1,22 @@
 /* For which task a call runs: a TASK escape marks the call on top as a step of
- * a task, and what that call calls belongs to the task too. One thread at a
- * time. */
-#include <vestige/tasks.h>
-
+ * a task, and what that call calls belongs to the task too. Or it marks a stack
+ * as a greenlet's, whose steps are what is called on it: those are told to the
+ * sink as if they had been recorded. One thread at a time. */
 #include "replay/matcher_stack.h"
+
+#include <vestige/tasks.h>
+#include <vestige/trace.h>
 
 /* The name in the words from payload[1] on, if it is whole. */
 static void read_name(const uint64_t *payload, uint32_t words,
                       vst_task_event *event)
 {
-    if (words < 2 || payload[1] > (words - 2) * sizeof(uint64_t))
+    uint64_t length = words > 1 ? payload[1] & UINT32_MAX : 0;
+
+    if (words < 2 || length > (words - 2) * sizeof(uint64_t))
         return;
     event->name = (const char *)(payload + 2);
-    event->name_len = (size_t)payload[1];
+    event->name_len = (size_t)length;
 }
 
 static void read_await(const uint64_t *payload, uint32_t words,
@@ -44,6 +48,177 @@ static void begin_step(vst_matcher *matcher, vst_task_event *event)
     if (!event->goes_on)
         top->flags |= VST_SPAN_STEP;
 }
+
+/* ---- stacks of greenlets ------------------------------------------------- */
+
+static vst_status tell(const vst_sink *sink, const vst_task_event *event)
+{
+    return sink->task != NULL ? sink->task(sink->ctx, event) : VST_OK;
+}
+
+static bool is_python(vst_id id, const vst_sink *sink)
+{
+    const vst_definition *definition =
+        sink->trace != NULL ? vst_trace_definition(sink->trace, id) : NULL;
+
+    return definition != NULL && definition->kind == VST_DEF_PYTHON;
+}
+
+/* The innermost call that is no function in C, since what switches is one. */
+static vst_id innermost(const vst_matcher *matcher, const vst_sink *sink)
+{
+    vst_id top = 0;
+
+    for (size_t i = matcher->count; i-- != 0;) {
+        const vst__frame *frame = &matcher->frames[i];
+
+        if (frame->flags & (uint32_t)VST_FRAME_INNER)
+            continue;
+        if (top == 0)
+            top = frame->id;
+        if (is_python(frame->id, sink))
+            return frame->id;
+    }
+    return top;
+}
+
+static vst_status step_on_stack(vst_matcher *matcher, const vst__frame *frame,
+                                const vst_sink *sink)
+{
+    vst_task_event event = {
+        .what = VST_TASK_STEP,
+        .task = matcher->stack_task,
+        .thread = matcher->thread,
+        .time_ns = frame->start_ns,
+        .id = frame->id,
+        .kind = matcher->stack_flags & VST_STACK_HUB ? VST_TASK_HUB
+                                                     : VST_TASK_GREENLET,
+        .waker = matcher->switched_by,
+    };
+
+    matcher->switched_by.is_known = false;
+    return tell(sink, &event);
+}
+
+vst_status vst__matcher_enter_on_stack(vst_matcher *matcher,
+                                       const vst_sink *sink)
+{
+    vst__frame *top = &matcher->frames[matcher->count - 1];
+
+    /* A function in C says nothing of a greenlet that began before the
+     * recording: which calls are around it is not known. */
+    if (top->task != 0 || (!(matcher->stack_flags & VST_STACK_BEGINS) &&
+                           !is_python(top->id, sink)))
+        return VST_OK;
+    top->task = matcher->stack_task;
+    top->flags |= VST_SPAN_STEP;
+    return step_on_stack(matcher, top, sink);
+}
+
+/* A greenlet whose first call was seen ends with it. Of one that began before
+ * the recording, nobody knows whether this was its outermost call. */
+vst_status vst__matcher_exit_on_stack(vst_matcher *matcher, uint32_t flags,
+                                      const vst_sink *sink)
+{
+    const vst__frame *top = &matcher->frames[matcher->count - 1];
+    vst_task_event event = {
+        .what = VST_TASK_ENDS,
+        .task = matcher->stack_task,
+        .thread = matcher->thread,
+        .time_ns = matcher->last_ns,
+        .id = top->id,
+        .raised = (flags & VST_SPAN_RAISED) != 0,
+    };
+
+    if (top->task != matcher->stack_task ||
+        !(top->flags & (uint32_t)VST_SPAN_STEP) ||
+        !(matcher->stack_flags & VST_STACK_BEGINS))
+        return VST_OK;
+    return tell(sink, &event);
+}
+
+vst_status vst__matcher_switch_out(vst_matcher *matcher, const vst_sink *sink)
+{
+    const vst__frame *top =
+        matcher->count != 0 ? &matcher->frames[matcher->count - 1] : NULL;
+    vst_task_event event = {
+        .what = VST_TASK_AWAITS,
+        .task = matcher->stack_task,
+        .thread = matcher->thread,
+        .time_ns = matcher->last_ns,
+        .id = top != NULL ? top->id : 0,
+        .awaits = VST_AWAITS_SWITCH,
+        .awaiting = sink->task != NULL ? innermost(matcher, sink) : 0,
+    };
+
+    matcher->switched_by = (vst_task_waker){
+        .is_known = top != NULL,
+        .task = top != NULL ? top->task : 0,
+        .thread = matcher->thread,
+        .id = event.awaiting,
+        .time_ns = matcher->last_ns,
+    };
+    /* One that has ended waits for nothing. */
+    if (event.task == 0 ||
+        (top == NULL && matcher->stack_flags & VST_STACK_BEGINS))
+        return VST_OK;
+    return tell(sink, &event);
+}
+
+vst_status vst__matcher_switch_in(vst_matcher *matcher, uint64_t stack,
+                                  const vst_sink *sink)
+{
+    const uint64_t *found = vst__map64_find(&matcher->stack_tasks, stack);
+
+    matcher->stack_task = found != NULL ? (uint32_t)*found : 0;
+    matcher->stack_flags = found != NULL ? (uint32_t)(*found >> 32) : 0;
+    for (size_t i = 0; matcher->stack_task != 0 && i < matcher->count; i++) {
+        const vst__frame *frame = &matcher->frames[i];
+
+        if (frame->task == matcher->stack_task)
+            return frame->flags & (uint32_t)VST_SPAN_STEP
+                       ? step_on_stack(matcher, frame, sink)
+                       : VST_OK;
+    }
+    return VST_OK;
+}
+
+/* The current stack is a greenlet's. Calls that are open on it already are,
+ * too. */
+static vst_status know_stack(vst_matcher *matcher, const vst_task_event *event,
+                             uint32_t flags, const vst_sink *sink)
+{
+    uint64_t *place = vst__map64_put(&matcher->stack_tasks, matcher->stack);
+    vst__frame *outermost = NULL;
+    vst_status status = tell(sink, event);
+
+    if (place == NULL)
+        return VST_E_NOMEM;
+    if (flags & VST_STACK_BEGINS)
+        matcher->switched_by.is_known = false; /* it did not wait before */
+    /* Told again in a later chunk, it has begun before. */
+    if ((uint32_t)*place == event->task)
+        flags |= (uint32_t)(*place >> 32);
+    *place = (uint64_t)flags << 32 | event->task;
+    matcher->stack_task = event->task;
+    matcher->stack_flags = flags;
+    for (size_t i = 0; i < matcher->count; i++) {
+        vst__frame *frame = &matcher->frames[i];
+
+        if (frame->task != 0 || frame->flags & (uint32_t)VST_FRAME_INNER)
+            continue;
+        frame->task = event->task;
+        if (outermost == NULL)
+            outermost = frame;
+    }
+    if (status != VST_OK || outermost == NULL)
+        return status;
+    outermost->flags |= VST_SPAN_STEP;
+    return step_on_stack(matcher, outermost, sink);
+}
+
+/* ---- the escape ----------------------------------------------------------
+ */
 
 vst_status vst__matcher_task(vst_matcher *matcher, const uint64_t *payload,
                              uint32_t words, const vst_sink *sink)
@@ -80,8 +255,14 @@ vst_status vst__matcher_task(vst_matcher *matcher, const uint64_t *payload,
         event.task = top != NULL ? top->task : 0;
         event.address = words > 1 ? payload[1] : 0;
         break;
+    case VST_TASK_STACK:
+        if (event.task == 0)
+            return VST_OK;
+        read_name(payload, words, &event);
+        return know_stack(matcher, &event,
+                          words > 1 ? (uint32_t)(payload[1] >> 32) : 0, sink);
     default:
         return VST_OK; /* of a later version */
     }
-    return sink->task != NULL ? sink->task(sink->ctx, &event) : VST_OK;
+    return tell(sink, &event);
 }

@@ -14,12 +14,14 @@ typedef struct task {
     char *name;
     int64_t step_ns, step_at_ns; /* of the step whose end was not told yet */
     bool in_step;                /* there is one */
+    bool in_call;                /* one of its calls runs */
     bool is_last;                /* and its end was told: it is its last call */
     bool waits;                  /* since shown.end_ns, for: */
     vst_task_awaits awaits;
     vst_id awaiting;
     uint64_t object; /* the key of what it waits for, in `waiting` */
-    size_t next;     /* 1 + index of the next that waits for it; 0: none */
+    /* 1 + index of the one before and behind it that wait for that; 0: none */
+    size_t previous, next;
     vst_task_waker waker;
 } task;
 
@@ -27,6 +29,11 @@ struct vst_tasks {
     task *tasks;
     size_t count, capacity;
     vst__map64 by_number; /* 1 + index */
+    /* Names of greenlets of which no step was seen yet, and 1 + index by
+     * number; 0: the place is free. */
+    char **names;
+    size_t name_count, name_capacity;
+    vst__map64 name_of;
     vst_task_await *awaits;
     size_t await_count, await_capacity;
     vst__map64 await_of; /* 1 + index */
@@ -46,6 +53,13 @@ const char *vst_task_end_name(vst_task_end end)
     return (size_t)end < sizeof names / sizeof names[0] ? names[end] : "";
 }
 
+const char *vst_task_kind_name(vst_task_kind kind)
+{
+    static const char *const names[] = {"task", "greenlet", "hub"};
+
+    return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "";
+}
+
 vst_status vst_tasks_create(vst_tasks **tasks)
 {
     *tasks = calloc(1, sizeof **tasks);
@@ -58,8 +72,12 @@ void vst_tasks_destroy(vst_tasks *tasks)
         return;
     for (size_t i = 0; i < tasks->count; i++)
         free(tasks->tasks[i].name);
+    for (size_t i = 0; i < tasks->name_count; i++)
+        free(tasks->names[i]);
     free(tasks->tasks);
+    free(tasks->names);
     free(tasks->awaits);
+    vst__map64_free(&tasks->name_of);
     vst__map64_free(&tasks->by_number);
     vst__map64_free(&tasks->await_of);
     vst__map64_free(&tasks->waiting);
@@ -71,6 +89,46 @@ static task *find(const vst_tasks *tasks, uint32_t number)
     const uint64_t *place = vst__map64_find(&tasks->by_number, number);
 
     return place != NULL ? &tasks->tasks[*place - 1] : NULL;
+}
+
+/* What a STACK said of a task that begins now. */
+static void take_name(vst_tasks *tasks, task *t)
+{
+    const uint64_t *place = vst__map64_find(&tasks->name_of, t->shown.number);
+
+    if (place == NULL)
+        return;
+    t->name = tasks->names[*place - 1];
+    tasks->names[*place - 1] = NULL;
+    if (t->name != NULL) {
+        t->shown.name = t->name;
+        t->shown.name_len = strlen(t->name);
+    }
+    vst__map64_remove(&tasks->name_of, t->shown.number);
+}
+
+static vst_status keep_name(vst_tasks *tasks, const vst_task_event *event)
+{
+    uint64_t *place = vst__map64_put(&tasks->name_of, event->task);
+    char **grown, *copy;
+
+    if (place == NULL)
+        return VST_E_NOMEM;
+    if (*place == 0) {
+        grown = vst__grow(tasks->names, &tasks->name_capacity,
+                          tasks->name_count + 1, sizeof *grown);
+        if (grown == NULL)
+            return VST_E_NOMEM;
+        tasks->names = grown;
+        grown[tasks->name_count++] = NULL;
+        *place = tasks->name_count;
+    }
+    copy = strndup(event->name, event->name_len);
+    if (copy == NULL)
+        return VST_E_NOMEM;
+    free(tasks->names[*place - 1]);
+    tasks->names[*place - 1] = copy;
+    return VST_OK;
 }
 
 static task *find_or_add(vst_tasks *tasks, const vst_task_event *event)
@@ -93,9 +151,11 @@ static task *find_or_add(vst_tasks *tasks, const vst_task_event *event)
     *grown = (task){.shown = {.number = event->task,
                               .thread = event->thread,
                               .id = event->id,
+                              .kind = event->kind,
                               .name = "",
                               .start_ns = event->time_ns,
                               .end_ns = event->time_ns}};
+    take_name(tasks, grown);
     return grown;
 }
 
@@ -159,55 +219,63 @@ static vst_status end_await(vst_tasks *tasks, task *t, int64_t time_ns)
 /* Takes a task that goes on off the list of its object. */
 static void end_waiting(vst_tasks *tasks, task *t)
 {
-    size_t number = 1 + (size_t)(t - tasks->tasks);
-    uint64_t *first = vst__map64_find(&tasks->waiting, t->object);
+    uint64_t *first;
 
-    if (t->object == 0 || first == NULL)
+    if (t->object == 0)
         return;
-    if (*first == number) {
+    if (t->next != 0)
+        tasks->tasks[t->next - 1].previous = t->previous;
+    if (t->previous != 0) {
+        tasks->tasks[t->previous - 1].next = t->next;
+    } else if (t->next != 0) {
+        first = vst__map64_find(&tasks->waiting, t->object);
         *first = t->next;
     } else {
-        size_t at = (size_t)*first;
-        while (at != 0 && tasks->tasks[at - 1].next != number)
-            at = tasks->tasks[at - 1].next;
-        if (at != 0)
-            tasks->tasks[at - 1].next = t->next;
-    }
-    if (*first == 0)
         vst__map64_remove(&tasks->waiting, t->object);
+    }
     t->object = 0;
-    t->next = 0;
+    t->previous = t->next = 0;
 }
 
 static vst_status begin_waiting(vst_tasks *tasks, task *t,
                                 const vst_task_event *event)
 {
-    uint64_t *first;
+    uint64_t *first, object;
 
     end_waiting(tasks, t); /* a damaged trace may say twice that it waits */
-    t->object = event->awaited != 0 ? NUMBER | event->awaited : event->address;
     t->waker = (vst_task_waker){.is_known = false};
-    t->next = 0;
-    if (t->object == 0)
+    object = event->awaited != 0 ? NUMBER | event->awaited : event->address;
+    if (object == 0)
         return VST_OK;
-    first = vst__map64_put(&tasks->waiting, t->object);
+    first = vst__map64_put(&tasks->waiting, object);
     if (first == NULL)
         return VST_E_NOMEM;
+    t->object = object;
     t->next = (size_t)*first;
     *first = 1 + (size_t)(t - tasks->tasks);
+    if (t->next != 0)
+        tasks->tasks[t->next - 1].previous = (size_t)*first;
     return VST_OK;
 }
 
-/* All that wait for the object go on. The first to wake them counts. */
+/* All that wait for the object go on. The first to wake them counts, so they
+ * are on no list then. */
 static void wake(vst_tasks *tasks, uint64_t object, const vst_task_event *event)
 {
     const uint64_t *first = vst__map64_find(&tasks->waiting, object);
+    size_t at = first != NULL ? (size_t)*first : 0;
 
-    for (size_t at = first != NULL ? (size_t)*first : 0; at != 0;
-         at = tasks->tasks[at - 1].next)
-        if (!tasks->tasks[at - 1].waker.is_known)
-            tasks->tasks[at - 1].waker = (vst_task_waker){
-                true, event->task, event->thread, event->id, event->time_ns};
+    if (at != 0)
+        vst__map64_remove(&tasks->waiting, object);
+    while (at != 0) {
+        task *t = &tasks->tasks[at - 1];
+
+        at = t->next;
+        t->object = 0;
+        t->previous = t->next = 0;
+        t->waker = (vst_task_waker){true, event->task, event->thread, event->id,
+                                    event->time_ns};
+    }
 }
 
 /* ---- steps --------------------------------------------------------------- */
@@ -229,7 +297,8 @@ static vst_status begin_step(vst_tasks *tasks, task *t,
 {
     if (event->goes_on)
         return VST_OK;
-    tasks->waker = t->waker;
+    t->in_call = true;
+    tasks->waker = event->waker.is_known ? event->waker : t->waker;
     tasks->wait = (vst_task_wait){.ns = 0};
     if (t->waits)
         tasks->wait = (vst_task_wait){event->time_ns - t->shown.end_ns,
@@ -253,10 +322,13 @@ vst_status vst_tasks_event(vst_tasks *tasks, const vst_task_event *event)
 
     if (event->what == VST_TASK_WAKES)
         wake(tasks, event->address, event);
-    if (event->task == 0 || event->what > VST_TASK_ENDS)
+    if (event->task == 0 ||
+        (event->what > VST_TASK_ENDS && event->what != VST_TASK_STACK))
         return VST_OK;
     t = event->what == VST_TASK_STEP ? find_or_add(tasks, event)
                                      : find(tasks, event->task);
+    if (t == NULL && event->what == VST_TASK_STACK && event->name_len != 0)
+        return keep_name(tasks, event);
     if (t == NULL)
         return event->what == VST_TASK_STEP ? VST_E_NOMEM : VST_OK;
     switch (event->what) {
@@ -264,9 +336,12 @@ vst_status vst_tasks_event(vst_tasks *tasks, const vst_task_event *event)
         status = set_name(t, event->name, event->name_len);
         return status == VST_OK ? begin_step(tasks, t, event) : status;
     case VST_TASK_NAMED:
+    case VST_TASK_STACK:
         return set_name(t, event->name, event->name_len);
     case VST_TASK_AWAITS:
         t->is_last = t->waits = true;
+        if (!t->in_call)
+            end_step(t); /* a greenlet's: its last call has ended before */
         t->awaits = event->awaits;
         t->awaiting = event->awaiting;
         return begin_waiting(tasks, t, event);
@@ -301,6 +376,7 @@ vst_status vst_tasks_span(vst_tasks *tasks, const vst_span *span)
     t->shown.running_ns += span->end_ns - span->start_ns;
     t->step_ns += span->end_ns - span->start_ns;
     t->shown.end_ns = span->end_ns;
+    t->in_call = (span->flags & VST_SPAN_SUSPENDED) != 0;
     /* Its end may not have been told; then the file ends here. */
     if (t->is_last || span->flags & VST_SPAN_OPEN_AT_END)
         end_step(t);

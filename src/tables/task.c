@@ -1,4 +1,4 @@
-/* The table of asyncio's tasks, in the order of their first steps. The rows
+/* The table of asyncio's tasks and of greenlets, in the order of their first steps. The rows
  * come when the whole trace was replayed. One thread at a time. */
 #include <stdlib.h>
 
@@ -20,7 +20,8 @@ enum {
     TASK_AWAITING,
     TASK_LONGEST,
     TASK_LONGEST_START,
-    TASK_ENDED
+    TASK_ENDED,
+    TASK_KIND
 };
 
 static const vst__column_spec task_columns[] = {
@@ -38,9 +39,10 @@ static const vst__column_spec task_columns[] = {
     [TASK_LONGEST] = {"longest_step_ns", VST_COLUMN_I64, false, 0},
     [TASK_LONGEST_START] = {"longest_step_start_ns", VST_COLUMN_I64, false, 0},
     [TASK_ENDED] = {"ended", VST_COLUMN_NAME, false, VST_NAMES_OWN},
+    [TASK_KIND] = {"kind", VST_COLUMN_NAME, false, VST_NAMES_OWN},
 };
 
-enum { ROWS_AT_ONCE = 1024 };
+enum { ROWS_AT_ONCE = 1024, FIRST_KIND = 3 /* among the table's names */ };
 
 /* Of a trace. */
 typedef struct reading {
@@ -82,6 +84,7 @@ static vst_status add_task(vst__table_stream *stream, const vst_task *task)
     vst__batch_i64(batch, TASK_LONGEST, task->longest_ns);
     vst__batch_i64(batch, TASK_LONGEST_START, task->longest_at_ns);
     vst__batch_i32(batch, TASK_ENDED, (int32_t)task->end);
+    vst__batch_i32(batch, TASK_KIND, FIRST_KIND + (int32_t)task->kind);
     status = vst__batch_text(batch, TASK_TASK_NAME,
                              task->name_len != 0 ? task->name : NULL,
                              task->name_len);
@@ -91,9 +94,12 @@ static vst_status add_task(vst__table_stream *stream, const vst_task *task)
 
 static vst_status begin_task(vst__table_stream *stream)
 {
-    const char *ends[] = {vst_task_end_name(VST_TASK_OPEN),
-                          vst_task_end_name(VST_TASK_RETURNED),
-                          vst_task_end_name(VST_TASK_RAISED)};
+    const char *names[] = {vst_task_end_name(VST_TASK_OPEN),
+                           vst_task_end_name(VST_TASK_RETURNED),
+                           vst_task_end_name(VST_TASK_RAISED),
+                           vst_task_kind_name(VST_TASK_OF_LOOP),
+                           vst_task_kind_name(VST_TASK_GREENLET),
+                           vst_task_kind_name(VST_TASK_HUB)};
     vst_sink sink = {
         .ctx = stream, .no_args = true, .span = on_span, .task = on_event};
     reading *own = calloc(1, sizeof *own);
@@ -103,8 +109,8 @@ static vst_status begin_task(vst__table_stream *stream)
     if (status == VST_OK)
         status = vst_tasks_create(&own->tasks);
     if (status == VST_OK)
-        status = vst__names_add(stream, VST_NAMES_OWN, ends,
-                                sizeof ends / sizeof ends[0]);
+        status = vst__names_add(stream, VST_NAMES_OWN, names,
+                                sizeof names / sizeof names[0]);
     return status == VST_OK ? vst__replayed_begin(stream, &sink, 0) : status;
 }
 

@@ -4,16 +4,27 @@
  * for it whenever a function gets its id, and once it is there we ask all
  * threads that record to set the trace function.
  *
+ * Each greenlet is a task (tasks.h): at the first switch to it in a chunk of
+ * the file its stack gets its number and name. The name is what the program
+ * gave it. gevent would make one up, and count it, if we asked, so we look into
+ * the object's dictionary. A greenlet that begins has no frame yet: that tells
+ * it from one that had the same address.
+ *
  * A trace function that the program has set before is still called, and is put
  * back when recording ends. One that it sets later replaces ours, as greenlet
  * does it. */
 #include "program/program.h"
 
+#include <string.h>
+
+#include "base/inside.h"
 #include "calls/ids.h"
+#include "program/tasks.h"
 
 static PyObject *greenlet;        /* the module, while recording */
 static PyObject *switch_callback; /* what settrace gets */
 static vpy_tracer *tracer;
+static PyObject *parent_name, *name_name; /* "parent", "name", for good */
 
 static _Thread_local uint32_t watched_generation; /* this thread is watched */
 static _Thread_local PyObject *previous;          /* the program's own */
@@ -21,7 +32,7 @@ static _Thread_local PyObject *previous;          /* the program's own */
 /* A greenlet's number is its address; the main one of a thread is 0. */
 static uint64_t stack_number(PyObject *object)
 {
-    PyObject *parent = PyObject_GetAttrString(object, "parent");
+    PyObject *parent = PyObject_GetAttr(object, parent_name);
     bool is_main = parent == Py_None;
 
     if (parent == NULL)
@@ -29,6 +40,94 @@ static uint64_t stack_number(PyObject *object)
     Py_XDECREF(parent);
     return is_main ? 0 : (uint64_t)(uintptr_t)object;
 }
+
+/* ---- greenlets as tasks --------------------------------------------------
+ */
+
+/* gevent's, which runs its loop. */
+static bool is_hub(PyObject *object)
+{
+    PyObject *bases = Py_TYPE(object)->tp_mro, *module;
+    bool is_gevent;
+
+    for (Py_ssize_t i = 0; bases != NULL && i < PyTuple_GET_SIZE(bases); i++) {
+        PyObject *type = PyTuple_GET_ITEM(bases, i);
+        if (strcmp(((PyTypeObject *)type)->tp_name, "Hub") != 0)
+            continue;
+        module = PyObject_GetAttrString(type, "__module__");
+        is_gevent = module != NULL && PyUnicode_Check(module) &&
+                    PyUnicode_CompareWithASCIIString(module, "gevent.hub") == 0;
+        PyErr_Clear();
+        Py_XDECREF(module);
+        if (is_gevent)
+            return true;
+    }
+    return false;
+}
+
+/* A new reference to the name that the program gave it, or NULL. */
+static PyObject *given_name(PyObject *object)
+{
+    PyObject **place = _PyObject_GetDictPtr(object);
+    PyObject *names, *name = NULL;
+
+    if (place != NULL && *place == NULL)
+        return NULL; /* it has no attributes yet, and need not get a dict */
+    names = place != NULL ? Py_NewRef(*place)
+                          : PyObject_GenericGetDict(object, NULL);
+    if (names != NULL && PyDict_Check(names))
+        name = Py_XNewRef(PyDict_GetItemWithError(names, name_name));
+    PyErr_Clear();
+    Py_XDECREF(names);
+    if (name != NULL && !PyUnicode_Check(name))
+        Py_CLEAR(name);
+    return name;
+}
+
+static VST_COLD void introduce(PyObject *object, uint32_t task, bool begins)
+{
+    bool hub = is_hub(object);
+    PyObject *name = given_name(object), *encoded = NULL;
+    const char *bytes = NULL;
+    uint32_t length = 0;
+
+    if (name != NULL)
+        encoded = vpy_text(name, &bytes, &length);
+    PyErr_Clear();
+    if (encoded == NULL) {
+        bytes = hub ? "Hub" : "";
+        length = (uint32_t)strlen(bytes);
+    }
+    vst_record_task_stack(task,
+                          (begins ? VST_STACK_BEGINS : 0) |
+                              (hub ? VST_STACK_HUB : 0),
+                          bytes, length);
+    Py_XDECREF(encoded);
+    Py_XDECREF(name);
+}
+
+/* The greenlet runs now. */
+static void record_stack(PyObject *object)
+{
+    /* An odd address: it is never a frame's. */
+    const void *key = (const char *)object + 1;
+    bool begins = vpy_iframe_running(PyThreadState_Get()) == NULL;
+    vpy_known *known;
+
+    if (!vpy_part_works[VPY_PART_TASKS])
+        return;
+    known = vpy_known_put(key);
+    if (known == NULL || (!begins && !known->is_fresh &&
+                          known->chunks == vst_thread_buffer->chunks))
+        return;
+    if (begins || known->is_fresh)
+        known->task = vpy_task_new_number();
+    known->is_fresh = false;
+    known->chunks = vst_thread_buffer->chunks;
+    introduce(object, known->task, begins);
+}
+
+/* ---- switches ------------------------------------------------------------ */
 
 /* Gives the current thread's trace function back to the program, if it is
  * ours. */
@@ -61,8 +160,12 @@ static PyObject *on_switch(PyObject *self, PyObject *const *args,
         PyTuple_GET_SIZE(args[1]) == 2) {
         PyObject *origin = PyTuple_GET_ITEM(args[1], 0);
         PyObject *target = PyTuple_GET_ITEM(args[1], 1);
-        if (origin != target)
-            vst_record_switch(stack_number(target));
+        if (origin != target) {
+            uint64_t stack = stack_number(target);
+            vst_record_switch(stack);
+            if (stack != 0)
+                record_stack(target);
+        }
     }
     /* The program's function may stop the recording, which drops our reference
      * while it runs. */
@@ -98,7 +201,11 @@ void vpy_greenlets_look(void)
         return;
     if (switch_callback == NULL)
         switch_callback = PyCFunction_New(&on_switch_method, NULL);
-    if (switch_callback == NULL) {
+    if (parent_name == NULL)
+        parent_name = PyUnicode_InternFromString("parent");
+    if (name_name == NULL)
+        name_name = PyUnicode_InternFromString("name");
+    if (switch_callback == NULL || parent_name == NULL || name_name == NULL) {
         PyErr_Clear();
         return;
     }

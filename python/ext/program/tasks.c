@@ -23,114 +23,37 @@
  *    recording older chunks go.
  *
  * When it is left, the object that it yields is what the task waits for.
- * task_objects.c asks asyncio's objects.
- *
- * The table has no references: a frame is an address here. With the GIL held.
- */
+ * task_objects.c asks asyncio's objects. With the GIL held. */
 #include "program/tasks.h"
 
 #include "base/inside.h"
 #include "calls/ids.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define COROUTINE (CO_COROUTINE | CO_ITERABLE_COROUTINE)
 #define AWAITING (COROUTINE | CO_GENERATOR | CO_ASYNC_GENERATOR)
 
-/* A coroutine that was the outermost one of a step. */
-typedef struct known {
-    const void *frame; /* NULL: the place is free */
-    uint64_t chunks;   /* the thread's count when the task was introduced */
-    uint32_t task;     /* 0: it is none of a task that we know */
-    /* Nothing of it was seen yet. If it has a number, another task awaits it.
-     */
-    bool is_fresh;
-    bool is_python; /* a Task that is written in Python */
-} known;
-
-static struct {
-    known *places;
-    size_t count, capacity; /* a power of two */
-} table;
-
-static uint32_t last_task; /* never goes back: windows share one file */
-
 VST_THREAD_LOCAL vpy_steps vpy_steps_now VST_TLS_MODEL;
 
 #define now vpy_steps_now
 
-/* ---- the table ----------------------------------------------------------- */
-
-static size_t place_of(const void *frame, size_t capacity)
-{
-    return (size_t)((uintptr_t)frame * UINT64_C(0x9e3779b97f4a7c15) >> 20) &
-           (capacity - 1);
-}
-
-/* Where it is, or would be. */
-static known *look_up(known *places, size_t capacity, const void *frame)
-{
-    size_t i = place_of(frame, capacity);
-
-    while (places[i].frame != NULL && places[i].frame != frame)
-        i = (i + 1) & (capacity - 1);
-    return &places[i];
-}
-
-static bool grow(void)
-{
-    size_t capacity = table.capacity != 0 ? 2 * table.capacity : 256;
-    known *places = calloc(capacity, sizeof *places);
-
-    if (places == NULL)
-        return false;
-    for (size_t i = 0; i < table.capacity; i++)
-        if (table.places[i].frame != NULL)
-            *look_up(places, capacity, table.places[i].frame) = table.places[i];
-    free(table.places);
-    table.places = places;
-    table.capacity = capacity;
-    return true;
-}
-
-/* NULL: there is no memory, and the task is not known. */
-static known *put(const void *frame)
-{
-    known *found;
-
-    if (2 * table.count >= table.capacity && !grow())
-        return NULL;
-    found = look_up(table.places, table.capacity, frame);
-    if (found->frame == NULL) {
-        *found = (known){.frame = frame, .is_fresh = true};
-        table.count++;
-    }
-    return found;
-}
-
-static known *find(const void *frame)
-{
-    known *found = table.capacity != 0 && frame != NULL
-                       ? look_up(table.places, table.capacity, frame)
-                       : NULL;
-
-    return found != NULL && found->frame != NULL ? found : NULL;
-}
+/* ---- what a coroutine is --------------------------------------------------
+ */
 
 /* Finds out which task a coroutine's frame belongs to, and records that this
  * call is a step of it. */
-static VST_COLD void introduce(known *coroutine, bool is_new)
+static VST_COLD void introduce(vpy_known *coroutine, bool is_new)
 {
     PyThreadState *tstate = PyThreadState_Get();
     PyObject *type, *error, *traceback, *task;
-    const void *frame = coroutine->frame;
+    const void *frame = coroutine->address;
     bool is_other = false;
 
     PyErr_Fetch(&type, &error, &traceback);
     vpy_hook_enter(tstate);
     task = vpy_task_running();
-    coroutine = find(frame); /* the table may have grown */
+    coroutine = vpy_known_find(frame); /* the table may have grown */
     if (is_new && !(coroutine->is_fresh && coroutine->task != 0))
         coroutine->task = 0;
     coroutine->is_fresh = false;
@@ -140,7 +63,7 @@ static VST_COLD void introduce(known *coroutine, bool is_new)
     }
     if (task != NULL) {
         if (coroutine->task == 0)
-            coroutine->task = ++last_task;
+            coroutine->task = vpy_task_new_number();
         coroutine->is_python = !vpy_task_is_c(task);
         vpy_task_record_name(VST_TASK_STEP, coroutine->task, task);
     }
@@ -208,25 +131,25 @@ static bool is_in_step(const void *outermost, const void *frame)
     return false;
 }
 
-static void begin_step(const known *coroutine, const void *frame)
+static void begin_step(const vpy_known *coroutine, const void *frame)
 {
     if (now.count == VPY_STEPS_MAX)
         memmove(&now.steps[0], &now.steps[1],
                 --now.count * sizeof now.steps[0]);
-    now.steps[now.count++] = (vpy_step){coroutine->frame, frame,
+    now.steps[now.count++] = (vpy_step){coroutine->address, frame,
                                         coroutine->task, coroutine->is_python};
 }
 
 /* The coroutine, whose place in the table may be another one then. */
-static const known *record_step(known *coroutine, bool is_new)
+static const vpy_known *record_step(vpy_known *coroutine, bool is_new)
 {
-    const void *frame = coroutine->frame;
+    const void *frame = coroutine->address;
 
     if (is_new || coroutine->is_fresh ||
         (coroutine->task != 0 &&
          coroutine->chunks != vst_thread_buffer->chunks)) {
         introduce(coroutine, is_new);
-        return find(frame);
+        return vpy_known_find(frame);
     }
     if (coroutine->task != 0)
         vst_record_task(
@@ -250,8 +173,8 @@ static bool is_called_in_step(const vpy_iframe *frame)
 void vpy_coroutine_entered(const vpy_iframe *frame)
 {
     const vpy_iframe *outermost;
-    const known *begun;
-    known *coroutine;
+    const vpy_known *begun;
+    vpy_known *coroutine;
     bool is_known, is_new;
 
     if (now.generation != vpy_generation) {
@@ -271,7 +194,7 @@ void vpy_coroutine_entered(const vpy_iframe *frame)
     is_new = is_new && outermost == frame;
     if (!is_new && is_in_step(outermost, frame))
         return;
-    coroutine = put(outermost);
+    coroutine = vpy_known_put(outermost);
     if (coroutine == NULL)
         return;
     begun = record_step(coroutine, is_new);
@@ -286,12 +209,12 @@ static uint32_t number_of_awaited(PyObject *task)
 {
     bool is_other;
     const void *frame = vpy_task_frame(task, &is_other);
-    known *coroutine = frame != NULL ? put(frame) : NULL;
+    vpy_known *coroutine = frame != NULL ? vpy_known_put(frame) : NULL;
 
     if (coroutine == NULL)
         return 0;
     if (coroutine->task == 0 && coroutine->is_fresh)
-        coroutine->task = ++last_task;
+        coroutine->task = vpy_task_new_number();
     return coroutine->task;
 }
 
@@ -326,7 +249,7 @@ static VST_COLD void tell_name_again(uint32_t number)
 /* The coroutine has ended: another one may get its frame. */
 static void end_task(const vpy_step *s, bool raised)
 {
-    known *coroutine = find(s->outermost);
+    vpy_known *coroutine = vpy_known_find(s->outermost);
 
     if (s->task != 0) {
         if (s->is_python)
@@ -335,7 +258,7 @@ static void end_task(const vpy_step *s, bool raised)
             (uint64_t[]){vst_task_word(VST_TASK_ENDS, s->task), raised}, 2);
     }
     if (coroutine != NULL)
-        *coroutine = (known){.frame = s->outermost, .is_fresh = true};
+        *coroutine = (vpy_known){.address = s->outermost, .is_fresh = true};
 }
 
 /* The step that this call is marked for, and which is not any more. */
@@ -372,7 +295,7 @@ void vpy_coroutine_left(vst_id id, const vpy_iframe *frame, PyObject *result,
 
 uint32_t vpy_task_number(const void *frame)
 {
-    const known *coroutine = find(frame);
+    const vpy_known *coroutine = vpy_known_find(frame);
 
     return coroutine != NULL ? coroutine->task : 0;
 }
@@ -380,7 +303,5 @@ uint32_t vpy_task_number(const void *frame)
 void vpy_tasks_end(void)
 {
     vpy_task_objects_end();
-    free(table.places);
-    table.places = NULL;
-    table.count = table.capacity = 0;
+    vpy_known_clear();
 }

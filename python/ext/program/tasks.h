@@ -1,4 +1,5 @@
-/* Tasks of asyncio, for the hooks of calls/: tasks.c and task_objects.c. */
+/* Tasks of asyncio, for the hooks of calls/: tasks.c and task_objects.c, and
+ * task_table.c, which greenlets.c uses too. */
 #ifndef VPY_PROGRAM_TASKS_H
 #define VPY_PROGRAM_TASKS_H
 
@@ -68,6 +69,27 @@ static inline void vpy_coroutine_leave(vst_kind kind, vst_id id,
         vpy_steps_now.waits = id;
     vst_record_end_of_call(kind, id);
 }
+
+/* ---- task_table.c --------------------------------------------------------- */
+
+/* What was the outermost coroutine of a step, or a greenlet. */
+typedef struct vpy_known {
+    const void *address; /* NULL: the place is free */
+    uint64_t chunks;     /* the thread's count when the task was introduced */
+    uint32_t task;       /* 0: it is none of a task that we know */
+    /* Nothing of it was seen yet. If it has a number, another task awaits it.
+     */
+    bool is_fresh;
+    bool is_python; /* a Task that is written in Python */
+} vpy_known;
+
+/* NULL: there is no memory, and the task is not known. Valid until the next
+ * put. */
+vpy_known *vpy_known_put(const void *address);
+/* NULL: there is none. */
+vpy_known *vpy_known_find(const void *address);
+void vpy_known_clear(void);
+uint32_t vpy_task_new_number(void);
 
 /* ---- between tasks.c and task_objects.c ---------------------------------- */
 

@@ -20,6 +20,10 @@ vst_status vpy_awaits_event(vpy_awaits *awaits, const vst_task_event *event)
 {
     vst_status status = VST_OK;
 
+    /* A greenlet's calls do not end where it is switched out: no leaf is
+     * needed to tell where it was. */
+    if (event->kind != VST_TASK_OF_LOOP || event->what == VST_TASK_STACK)
+        return VST_OK;
     if (awaits->tasks == NULL)
         status = vst_tasks_create(&awaits->tasks);
     if (status == VST_OK)

@@ -98,7 +98,7 @@ static PyObject *task_lanes_groups(PyObject *object, PyObject *unused)
 
 PyDoc_STRVAR(tasks_doc,
              "tasks(first, count)\n--\n\n[(name, start_ns, end_ns, steps, "
-             "running_ns, awaiting_ns, end)] of so many lanes from one on.");
+             "running_ns, awaiting_ns, end, kind)] of so many lanes from one on.");
 
 static PyObject *task_lanes_tasks(PyObject *object, PyObject *args)
 {
@@ -118,10 +118,11 @@ static PyObject *task_lanes_tasks(PyObject *object, PyObject *args)
         if (t == NULL)
             break;
         item = Py_BuildValue(
-            "(NLLKLLs)", vpy_trace_text(t->name, t->name_len),
+            "(NLLKLLss)", vpy_trace_text(t->name, t->name_len),
             (long long)t->start_ns, (long long)t->end_ns,
             (unsigned long long)t->steps, (long long)t->running_ns,
-            (long long)t->awaiting_ns, vst_task_end_name(t->end));
+            (long long)t->awaiting_ns, vst_task_end_name(t->end),
+            vst_task_kind_name(t->kind));
         if (!vpy_append(list, item)) {
             Py_DECREF(list);
             return NULL;

@@ -1,4 +1,4 @@
-/* Trace.tasks(): what asyncio's tasks did, from one reading of the records: the
+/* Trace.tasks(): what asyncio's tasks and greenlets did, from one reading of the records: the
  * tasks, what they waited for, each step if that is asked for, and the steps
  * that took long, with the calls that took most of them. The replay runs
  * without the GIL. */
@@ -83,6 +83,7 @@ static vst_status add_long_call(reading *r, const vst_span *span)
     int64_t ns = span->end_ns - span->start_ns;
     size_t *inner = longest_at(r, (size_t)span->depth + 1), *outer;
     call *made = inner != NULL ? add(&r->calls, sizeof *made) : NULL;
+    const vst_task *task;
     blocked *found;
 
     if (made == NULL)
@@ -93,6 +94,10 @@ static vst_status add_long_call(reading *r, const vst_span *span)
     if (*outer == 0 || ((call *)r->calls.items)[*outer - 1].ns < ns)
         *outer = r->calls.count;
     if (!(span->flags & VST_SPAN_STEP) || ns < r->blocked_ns)
+        return VST_OK;
+    /* A hub waits in its steps, and greenlets need not have a loop. */
+    task = vst_tasks_find(r->tasks, span->task);
+    if (task == NULL || task->kind != VST_TASK_OF_LOOP)
         return VST_OK;
     found = add(&r->blocked, sizeof *found);
     if (found == NULL)
@@ -191,13 +196,14 @@ static PyObject *task_at(const reading *r, size_t i)
 {
     const vst_task *t = vst_tasks_at(r->tasks, i);
 
-    return Py_BuildValue("(IIINLLKLLLLs)", t->number, t->thread, t->id,
+    return Py_BuildValue("(IIINLLKLLLLss)", t->number, t->thread, t->id,
                          vpy_trace_text(t->name, t->name_len),
                          (long long)t->start_ns, (long long)t->end_ns,
                          (unsigned long long)t->steps, (long long)t->running_ns,
                          (long long)t->awaiting_ns, (long long)t->longest_ns,
                          (long long)t->longest_at_ns,
-                         vst_task_end_name(t->end));
+                         vst_task_end_name(t->end),
+                         vst_task_kind_name(t->kind));
 }
 
 static PyObject *await_at(const reading *r, size_t i)

@@ -1,4 +1,4 @@
-"""What a task waits for, by the function that waits and the kind of object that it waits for.
+"""What a task or a greenlet waits for, by the function that waits and the kind of object that it waits for.
 
 The innermost function that waits says most: Queue.get waits for a queue, whatever future it has made for that. Where it
 is none of these, the object says whether another task is awaited, or a future that somebody will fill.
@@ -10,12 +10,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .libraries import Function
 
-SLEEP, QUEUE, LOCK, SOCKET, CHILD, TASK, FUTURE, TURN = (
-    "sleep", "queue", "lock", "socket", "child", "task", "future", "turn"
+SLEEP, QUEUE, LOCK, SOCKET, CHILD, TASK, FUTURE, TURN, SWITCHED = (
+    "sleep", "queue", "lock", "socket", "child", "task", "future", "turn", "switch"
 )  # fmt: skip
 
-NOTHING, A_FUTURE, A_TASK, GATHER, OTHER = range(5)  # as traces have it: vst_task_awaits in <vestige/tasks.h>
-_OBJECTS = {NOTHING: TURN, A_FUTURE: FUTURE, A_TASK: TASK, GATHER: TASK, OTHER: FUTURE}
+NOTHING, A_FUTURE, A_TASK, GATHER, OTHER, SWITCH = range(6)  # as traces have it: vst_task_awaits in <vestige/tasks.h>
+_OBJECTS = {NOTHING: TURN, A_FUTURE: FUTURE, A_TASK: TASK, GATHER: TASK, OTHER: FUTURE, SWITCH: SWITCHED}
 
 _FILES = {
     "asyncio/queues.py": QUEUE,
@@ -28,10 +28,18 @@ _FILES = {
     "asyncio/base_subprocess.py": CHILD,
     "asyncio/taskgroups.py": TASK,
     "streams/memory.py": QUEUE,  # of anyio
+    "gevent/_socket3.py": SOCKET,
+    "gevent/_socketcommon.py": SOCKET,
+    "gevent/_ssl3.py": SOCKET,
+    "gevent/ssl.py": SOCKET,
+    "gevent/subprocess.py": CHILD,
+    "gevent/thread.py": LOCK,
+    "gevent/lock.py": LOCK,
 }
 _FUNCTIONS = {
     ("asyncio/tasks.py", "sleep"): SLEEP,
     ("asyncio/tasks.py", "__sleep0"): SLEEP,
+    ("gevent/hub.py", "sleep"): SLEEP,
     ("asyncio/tasks.py", "_wait"): TASK,
     ("asyncio/tasks.py", "wait_for"): TASK,
     ("asyncio/base_events.py", "sock_sendfile"): SOCKET,

@@ -1,4 +1,4 @@
-"""What the page asks about asyncio's tasks: their lanes, pictures of these, and what woke whom.
+"""What the page asks about asyncio's tasks and greenlets: their lanes, pictures of these, and what woke whom.
 
 Lanes have numbers (<vestige/task_lanes.h>): groups first, which are all tasks of a coroutine function on a thread, then
 tasks.
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 WAKES_MAX = 200  # arrows in one picture; more would hide it
 TASKS_MAX = 1_000_000  # names in one answer
 NUMBER_MAX = (1 << 32) - 1
+UNNAMED = "greenlet"  # asyncio names all tasks; a greenlet has a name only if the program gave it one
+
+
+def _name(lanes: TaskLanes, lane: int) -> str:
+    name: str = lanes.tasks(lane, 1)[0][0]
+    return name or UNNAMED
 
 
 class TaskAnswers:
@@ -54,7 +60,7 @@ class TaskAnswers:
         lanes, base = self._lanes(request, fields), self._traces.start_ns
         first, count = fields.number("first", 0, NUMBER_MAX), fields.number("count", 1, TASKS_MAX)
         rows = lanes.tasks(first, count)
-        return as_json([(name, start - base, end - base) for name, start, end, *_ in rows])
+        return as_json([(name or UNNAMED, start - base, end - base) for name, start, end, *_ in rows])
 
     def _window(self, request: Request, fields: Fields) -> Answer:
         start, end = fields.range()
@@ -85,17 +91,17 @@ class TaskAnswers:
         place = shown.places[awaiting] if function else None
         waker = self._waker(found)
         if waker and waker["lane"]:
-            waker["task"] = lanes.tasks(waker["lane"], 1)[0][0]
-        name, _, _, steps, running, awaited, end = lanes.tasks(found["lane"], 1)[0]
+            waker["task"] = _name(lanes, waker["lane"])
+        _, _, _, steps, running, awaited, end, _ = lanes.tasks(found["lane"], 1)[0]
         return {
             **found,
             "start_ns": found["start_ns"] - base,
             "end_ns": found["end_ns"] - base,
             "waker": waker,
-            "task": {"name": name, "steps": steps, "running_ns": running, "awaiting_ns": awaited, "end": end},
+            "task": {"name": _name(lanes, found["lane"]), "steps": steps, "running_ns": running, "awaiting_ns": awaited, "end": end},
             "awaits": None if found["awaits"] < 0 else awaits(found["awaits"], function),
             "function": place[1] if place else None,
-            "awaited_task": lanes.tasks(found["awaited"], 1)[0][0] if found["awaited"] else None,
+            "awaited_task": _name(lanes, found["awaited"]) if found["awaited"] else None,
         }
 
     def _waker(self, found: dict[str, Any]) -> dict[str, Any] | None:
@@ -131,7 +137,7 @@ def describe_groups(shown: Shown, lanes: TaskLanes, base: int) -> list[dict[str,
             "end_ns": end - base,
             "running_ns": running,
             "awaiting_ns": awaiting,
-            "task": lanes.tasks(first, 1)[0][0] if count == 1 or function in wrappers else None,
+            "task": _name(lanes, first) if count == 1 or function in wrappers else None,
         }
         for lane, (thread, function, first, count, steps, start, end, running, awaiting) in enumerate(lanes.groups())
     ]

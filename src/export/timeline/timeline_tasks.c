@@ -1,4 +1,4 @@
-/* Tasks on a timeline: each has a lane under its thread, with its steps, the
+/* Tasks and greenlets on a timeline: each has a lane under its thread, with its steps, the
  * waits between them, and an arrow from what ended a wait to the step that
  * follows.
  *
@@ -35,6 +35,7 @@ typedef struct shown {
     size_t family;
     int64_t end_ns;       /* of its last step */
     bool waits;           /* since then */
+    bool in_step;         /* one runs */
     bool will_wait, ends; /* said of the step that runs */
     vst_task_awaits awaits;
     vst_id awaiting;
@@ -123,7 +124,7 @@ static size_t append_name(const vst__timeline *timeline, char *text,
                      : append(text, count, "?", 1);
 }
 
-/* `await Queue.get`, `await task w1` */
+/* `await Queue.get`, `await task w1`; of a greenlet `switched out: sleep` */
 static size_t say_await(const vst__timeline *timeline, const shown *s,
                         vst_id own, char *text)
 {
@@ -132,8 +133,16 @@ static size_t say_await(const vst__timeline *timeline, const shown *s,
     const vst_task *awaited =
         s->awaited != 0 ? vst_tasks_find(timeline->tasks->all, s->awaited)
                         : NULL;
-    size_t count = append(text, 0, "await ", 6);
+    size_t count;
 
+    if (s->awaits == VST_AWAITS_SWITCH) {
+        count = append(text, 0, "switched out", 12);
+        if (s->awaiting == 0 || s->awaiting == own)
+            return count;
+        count = append(text, count, ": ", 2);
+        return append_name(timeline, text, count, s->awaiting);
+    }
+    count = append(text, 0, "await ", 6);
     if (s->awaiting != 0 && s->awaiting != own)
         return append_name(timeline, text, count, s->awaiting);
     count = append(text, count, kinds[s->awaits], strlen(kinds[s->awaits]));
@@ -175,7 +184,9 @@ static void draw_lane(vst__timeline *timeline, const family *f, uint32_t tid,
     size_t count = 0;
 
     if (tid == f->shared) {
-        count = append(text, count, "more tasks: ", 12);
+        const char *more =
+            task->kind == VST_TASK_OF_LOOP ? "more tasks: " : "more greenlets: ";
+        count = append(text, count, more, strlen(more));
     } else if (f->lanes <= LANES_EACH && task->name_len != 0) {
         count = append(text, count, task->name, task->name_len);
         count = append(text, count, ": ", 2);
@@ -290,6 +301,7 @@ static vst_status begin_step(vst__timeline *timeline,
                           .name_len = say_await(timeline, s, task->id, text),
                           .is_wait = true});
     s->waits = false;
+    s->in_step = true;
     s->waker = waker;
     return timeline->output->status;
 }
@@ -356,7 +368,8 @@ static vst_status on_task(void *ctx, const vst_task_event *event)
     if (s == NULL)
         return VST_OK;
     if (event->what == VST_TASK_AWAITS) {
-        s->will_wait = true;
+        s->will_wait = s->in_step;
+        s->waits = !s->in_step; /* of a greenlet, whose last call has ended */
         s->awaits = event->awaits;
         s->awaiting = event->awaiting;
         s->awaited = event->awaited;
@@ -375,17 +388,21 @@ vst_status vst__timeline_note_step(vst__timeline *timeline,
     struct vst__timeline_tasks *tasks = timeline->tasks;
     shown *s = tasks != NULL ? find(tasks, span->task) : NULL;
     const vst_task *task;
+    char text[TEXT_MAX];
+    size_t length;
 
     if (s == NULL)
         return VST_OK;
     task = vst_tasks_find(tasks->all, span->task);
-    timeline->drawing->task(timeline,
-                            &(vst__task_span){.tid = s->tid,
-                                              .task = span->task,
-                                              .start_ns = span->start_ns,
-                                              .end_ns = span->end_ns,
-                                              .name = task->name,
-                                              .name_len = task->name_len});
+    length = task->name_len == 0 ? append_name(timeline, text, 0, task->id)
+                                 : append(text, 0, task->name, task->name_len);
+    timeline->drawing->task(timeline, &(vst__task_span){.tid = s->tid,
+                                                        .task = span->task,
+                                                        .start_ns =
+                                                            span->start_ns,
+                                                        .end_ns = span->end_ns,
+                                                        .name = text,
+                                                        .name_len = length});
     /* Behind the step: clients look for the span that an arrow points to. */
     if (s->waker.is_known)
         draw_arrow(timeline, "wakes",
@@ -394,7 +411,7 @@ vst_status vst__timeline_note_step(vst__timeline *timeline,
     s->waker.is_known = false;
     s->end_ns = span->end_ns;
     s->waits = s->will_wait;
-    s->will_wait = false;
+    s->will_wait = s->in_step = false;
     if (!s->ends || s->is_shared)
         return VST_OK;
     s->ends = false;

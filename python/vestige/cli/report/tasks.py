@@ -1,10 +1,13 @@
-"""`vestige report --tasks`: asyncio's tasks by their coroutine functions, and the steps that blocked an event loop."""
+"""`vestige report --tasks`: asyncio's tasks by their coroutine functions, and the steps that blocked an event loop.
+
+Greenlets are listed the same way, by the functions that they run.
+"""
 
 from __future__ import annotations
 
 from vestige.base.quantities import chosen_time, duration, plural
 from vestige.base.terminal import Paint, cut, fit, width_of
-from vestige.reading.awaits import WRAPPERS, awaits
+from vestige.reading.awaits import SWITCH, WRAPPERS, awaits
 from vestige.reading.labels import plain_name
 from vestige.reading.libraries import classify
 
@@ -26,18 +29,19 @@ AWAITS_SHOWN = 4
 
 
 class Group:
-    """The tasks of a coroutine function."""
+    """The tasks of a coroutine function, or the greenlets that run a function."""
 
-    def __init__(self, function: Function, library: str, shown: str) -> None:
+    def __init__(self, function: Function, library: str, shown: str, kind: str) -> None:
         self.file, self.line = function[2], function[4]
         self.shown = shown
+        self.kind = kind  # task, greenlet or hub
         self.library = library
         self.tasks = self.steps = self.running_ns = self.awaiting_ns = self.longest_ns = self.open = self.raised = 0
         self.latencies: list[int] = []  # of tasks that ended
         self.awaits: dict[tuple[str, str], list[int]] = {}  # what for, in which function: count, ns
 
     def add(self, task: Sequence[Any]) -> None:
-        *_, start_ns, end_ns, steps, running_ns, awaiting_ns, longest_ns, _, ended = task
+        *_, start_ns, end_ns, steps, running_ns, awaiting_ns, longest_ns, _, ended, _ = task
         self.tasks += 1
         self.steps += steps
         self.running_ns += running_ns
@@ -62,7 +66,7 @@ class Tasks:
 
     def __init__(self, blocked_ns: int) -> None:
         self.blocked_ns = blocked_ns
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[tuple[str, str], Group] = {}
         self.blocked: list[dict[str, Any]] = []
 
     def add(
@@ -77,30 +81,31 @@ class Tasks:
         functions = trace.functions()
         libraries = classify(functions, source.metadata)[1]
         hidden = set(left_out)
-        groups: dict[int, Group] = {}  # of this trace, by the function's id
+        groups: dict[tuple[int, bool], Group] = {}  # of this trace, by the function's id, and whether a loop runs it
         named: dict[int, tuple[str, Group]] = {}
         for task in read["tasks"]:
             number, thread, function, name = task[:4]
             if function in hidden or (only_threads is not None and thread not in only_threads):
                 continue
-            group = groups[function] = self._group(functions[function], libraries[function], name)
+            kind = task[-1]
+            group = self._group(functions[function], libraries[function], name, kind)
+            groups[function, kind == "task"] = group
             named[number] = name, group
             group.add(task)
-        for function, kind, waits, count, ns in read["awaits"]:
-            if function in groups:
+        for function, awaited, waits, count, ns in read["awaits"]:
+            group_of = groups.get((function, awaited != SWITCH))
+            if group_of:
                 inner = functions[waits]
-                key = awaits(kind, inner), inner[1] if inner else ""
-                sums = groups[function].awaits.setdefault(key, [0, 0])
+                key = awaits(awaited, inner), inner[1] if inner else ""
+                sums = group_of.awaits.setdefault(key, [0, 0])
                 sums[0] += count
                 sums[1] += ns
         self._add_blocked(source, trace, functions, named, read["blocked"])
 
-    def _group(self, function: Function | None, library: str, name: str) -> Group:
+    def _group(self, function: Function | None, library: str, name: str, kind: str) -> Group:
         function = function or (0, "?", "", "?", 0)
         shown = name if function[1] in WRAPPERS and name else shown_name(function)
-        if shown not in self.groups:
-            self.groups[shown] = Group(function, library, shown)
-        return self.groups[shown]
+        return self.groups.setdefault((kind, shown), Group(function, library, shown, kind))
 
     def _add_blocked(
         self,
@@ -143,7 +148,7 @@ class Tasks:
 
 COLUMNS = [
     "function", "file", "line", "library", "tasks", "open", "raised", "steps", "running_ns", "awaiting_ns",
-    "latency_median_ns", "latency_p99_ns", "longest_step_ns", "awaits",
+    "latency_median_ns", "latency_p99_ns", "longest_step_ns", "awaits", "kind",
 ]  # fmt: skip
 
 
@@ -159,6 +164,7 @@ def as_rows(tasks: Tasks, by: str | None, csv: bool) -> dict[str, list[dict[str,
         values = (
             group.shown, group.file, group.line, group.library, group.tasks, group.open, group.raised, group.steps,
             group.running_ns, group.awaiting_ns, group.latency(0.5), group.latency(0.99), group.longest_ns, waited,
+            group.kind,
         )  # fmt: skip
         rows.append(dict(zip(COLUMNS, values)))
     return {"tasks": rows, "blocked": tasks.blocked}
@@ -168,25 +174,40 @@ def as_rows(tasks: Tasks, by: str | None, csv: bool) -> dict[str, list[dict[str,
 
 
 def show_tasks(tasks: Tasks, by: str | None, start_ns: int, rows: int, out: TextIO) -> None:
-    paint, width = Paint(out), width_of(out)
-    groups = tasks.in_order(by)
-    if not groups:
-        print("no task of asyncio was recorded", file=out)
+    of_loops = [group for group in tasks.in_order(by) if group.kind == "task"]
+    greenlets = [group for group in tasks.in_order(by) if group.kind != "task"]
+    if not tasks.groups:
+        print("no task of asyncio was recorded, and no greenlet", file=out)
         return
-    head = f"{'tasks':>8} {'running':>8} {'awaiting':>8} {'median':>8} {'99%':>8} {'longest':>8}"
     print("median and 99%: from a task's first step to its end; longest: of one step", file=out)
-    print(paint(f"{head}  coroutine function", "head"), file=out)
+    if of_loops:
+        _show_groups(of_loops, rows, out)
+        _show_blocked(tasks, start_ns, rows, out)
+    if greenlets:
+        print(end="\n" if of_loops else "", file=out)
+        _show_groups(greenlets, rows, out)
+
+
+def _show_groups(groups: Sequence[Group], rows: int, out: TextIO) -> None:
+    paint, width = Paint(out), width_of(out)
+    are_tasks = groups[0].kind == "task"
+    what, away = ("tasks", "awaiting") if are_tasks else ("greenlets", "out")
+    indent = max(8, len(what))
+    head = f"{what:>{indent}} {'running':>8} {away:>8} {'median':>8} {'99%':>8} {'longest':>8}"
+    print(paint(f"{head}  {'coroutine function' if are_tasks else 'function'}", "head"), file=out)
     for group in groups[:rows]:
         times = (group.running_ns, group.awaiting_ns, group.latency(0.5), group.latency(0.99), group.longest_ns)
         figures = " ".join(f"{'-' if ns is None else duration(ns):>8}" for ns in times)
         name = paint(fit(group.shown, width - len(head) - 2), "dim" if group.library else None)
-        print(f"{group.tasks:>8,} {figures}  {name}", file=out)
+        print(f"{group.tasks:>{indent},} {figures}  {name}", file=out)
         waited = _awaits(group)
+        if group.kind == "hub":
+            waited = "for others; while nobody can run, its loop waits"
         if waited:
-            print(" " * 10 + paint(cut(f"awaiting {waited}", width - 10), "dim"), file=out)
+            told = f"{'awaiting' if are_tasks else 'switched out:'} {waited}"
+            print(" " * (indent + 2) + paint(cut(told, width - indent - 2), "dim"), file=out)
     if len(groups) > rows:
-        print(paint(f"{'':>8} and {len(groups) - rows:,} more functions", "dim"), file=out)
-    _show_blocked(tasks, start_ns, rows, out)
+        print(paint(f"{'':>{indent}} and {len(groups) - rows:,} more functions", "dim"), file=out)
 
 
 def _awaits(group: Group) -> str:

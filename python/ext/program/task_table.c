@@ -1,0 +1,83 @@
+/* Which task an address stands for: that of the frame of a task's outermost
+ * coroutine (tasks.c), or of a greenlet (greenlets.c). The table has no
+ * references, and takes no notice when what is there ends: whoever sees another
+ * one begin at the same place says so. With the GIL held. */
+#include "program/tasks.h"
+
+#include <stdlib.h>
+
+static struct {
+    vpy_known *places;
+    size_t count, capacity; /* a power of two */
+} table;
+
+static uint32_t last_task; /* never goes back: windows share one file */
+
+uint32_t vpy_task_new_number(void)
+{
+    return ++last_task;
+}
+
+static size_t place_of(const void *address, size_t capacity)
+{
+    return (size_t)((uintptr_t)address * UINT64_C(0x9e3779b97f4a7c15) >> 20) &
+           (capacity - 1);
+}
+
+/* Where it is, or would be. */
+static vpy_known *look_up(vpy_known *places, size_t capacity,
+                          const void *address)
+{
+    size_t i = place_of(address, capacity);
+
+    while (places[i].address != NULL && places[i].address != address)
+        i = (i + 1) & (capacity - 1);
+    return &places[i];
+}
+
+static bool grow(void)
+{
+    size_t capacity = table.capacity != 0 ? 2 * table.capacity : 256;
+    vpy_known *places = calloc(capacity, sizeof *places);
+
+    if (places == NULL)
+        return false;
+    for (size_t i = 0; i < table.capacity; i++)
+        if (table.places[i].address != NULL)
+            *look_up(places, capacity, table.places[i].address) =
+                table.places[i];
+    free(table.places);
+    table.places = places;
+    table.capacity = capacity;
+    return true;
+}
+
+vpy_known *vpy_known_put(const void *address)
+{
+    vpy_known *found;
+
+    if (2 * table.count >= table.capacity && !grow())
+        return NULL;
+    found = look_up(table.places, table.capacity, address);
+    if (found->address == NULL) {
+        *found = (vpy_known){.address = address, .is_fresh = true};
+        table.count++;
+    }
+    return found;
+}
+
+vpy_known *vpy_known_find(const void *address)
+{
+    vpy_known *found = table.capacity != 0 && address != NULL
+                           ? look_up(table.places, table.capacity, address)
+                           : NULL;
+
+    return found != NULL && found->address != NULL ? found : NULL;
+}
+
+void vpy_known_clear(void)
+{
+    free(table.places);
+    table.places = NULL;
+    table.count = table.capacity = 0;
+}

@@ -1,0 +1,248 @@
+"""Greenlets as tasks: whose step each stretch of a thread is, beside schedules that the programs note themselves."""
+
+import json
+import random
+import threading
+
+import pytest
+
+from in_process import vestige
+from task_steps import Read
+from traces import record
+
+greenlet = pytest.importorskip("greenlet")
+
+ENDED, SWITCHED = -1, 5  # what follows a step, as Trace.tasks() has it
+
+
+@pytest.fixture(params=("turbo", "safe"))
+def engine(request, monkeypatch):
+    monkeypatch.setenv("VESTIGE_ENGINE", request.param)
+    return request.param
+
+
+def leaf():
+    pass
+
+
+class Schedule:
+    """Greenlets that switch to each other at random, and note whose turn it is."""
+
+    def __init__(self, seed, most=30):
+        self.random = random.Random(seed)
+        self.noted = []  # [name, what follows]
+        self.alive = []
+        self.most, self.count = most, 0
+        self.main = greenlet.getcurrent()
+
+    def begin(self, name):
+        self.noted.append([name, None])
+
+    def switch(self):
+        """To a new one, to one that waits, or back to the first of the thread."""
+        if greenlet.getcurrent() is not self.main:
+            self.noted[-1][1] = SWITCHED
+        if self.count < self.most and self.random.random() < 0.4:
+            self.count += 1
+            one = greenlet.greenlet(self.work, self.main)
+            one.name = f"g{self.count}"
+            self.alive.append(one)
+        others = [one for one in self.alive if one is not greenlet.getcurrent()]
+        target = self.random.choice([self.main, *others])
+        if target is self.main and greenlet.getcurrent() is self.main:
+            return
+        target.switch()
+
+    def work(self):
+        me = greenlet.getcurrent()
+        self.begin(me.name)
+        for _ in range(self.random.randint(0, 6)):
+            leaf()
+            self.deep(self.random.randint(0, 3))
+            self.begin(me.name)
+        self.alive.remove(me)
+        self.noted[-1][1] = ENDED
+        if self.random.random() < 0.2:
+            raise greenlet.GreenletExit
+
+    def deep(self, levels):
+        if levels:
+            self.deep(levels - 1)
+        else:
+            self.switch()
+        leaf()
+
+    def run(self):
+        while self.count < self.most or self.alive:
+            self.switch()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_step_of_a_random_schedule_is_of_the_greenlet_that_ran(tmp_path, engine, seed):
+    schedule = Schedule(seed)
+    found = Read(record(tmp_path / "t.vst", schedule.run))
+    assert found.order() == [tuple(step) for step in schedule.noted]
+    assert len(found.tasks) == schedule.count
+    for task in found.read["tasks"]:
+        own = found.steps_of(task[3])
+        assert found.function(task[2]) == "Schedule.work"
+        assert task[6] == len(own)
+        assert task[7] == sum(step[3] - step[2] for step in own)
+        assert task[8] == sum(after[2] - before[3] for before, after in zip(own, own[1:]))
+        assert task[11:] == ("raised" if task[11] == "raised" else "returned", "greenlet")
+
+
+def test_greenlets_of_several_threads_are_told_apart(tmp_path, engine):
+    schedules = {}
+
+    def body(seed):
+        schedules[seed] = Schedule(seed, most=12)
+        schedules[seed].run()
+
+    def work():
+        threads = [threading.Thread(target=body, args=(seed,)) for seed in (11, 12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    found = Read(record(tmp_path / "t.vst", work))
+    orders = []
+    for thread in {task[1] for task in found.read["tasks"]}:
+        steps = [step for step in found.steps if found.tasks[step[0]][1] == thread]
+        orders.append([(found.name(step[0]), step[4]) for step in steps])
+    assert sorted(orders) == sorted([tuple(step) for step in each.noted] for each in schedules.values())
+
+
+def test_what_switches_to_a_greenlet_is_what_wakes_it(tmp_path, engine):
+    def first():
+        second_one.switch()
+
+    def second():
+        first_one.switch()
+
+    first_one, second_one = greenlet.greenlet(first), greenlet.greenlet(second)
+    first_one.name, second_one.name = "one", "two"
+    found = Read(record(tmp_path / "t.vst", lambda: (first_one.switch(), second_one.switch())))
+    assert found.wakers_of("one")[1][0] == "two"
+    assert found.order() == [("one", SWITCHED), ("two", SWITCHED), ("one", ENDED), ("two", ENDED)]
+
+
+def test_one_that_began_before_the_recording_is_known_by_name(tmp_path, engine):
+    def work():
+        for _ in range(3):
+            main.switch()
+            leaf()
+
+    main = greenlet.getcurrent()
+    old = greenlet.greenlet(work)
+    old.name = "old"
+    old.switch()
+    found = Read(record(tmp_path / "t.vst", old.switch))
+    assert [task[3] for task in found.read["tasks"]] == ["old"]
+    assert found.named("old")[11] == "open"
+    while not old.dead:
+        old.switch()
+
+
+def test_many_one_after_the_other_at_one_address_are_many(tmp_path, engine):
+    """Nothing of one that has ended is taken for the next."""
+
+    def work():
+        for number in range(50):
+            one = greenlet.greenlet(leaf)
+            if number % 2:
+                one.name = f"odd {number}"
+            one.switch()
+
+    found = Read(record(tmp_path / "t.vst", work))
+    assert [task[3] for task in found.read["tasks"]] == [f"odd {number}" * (number % 2) for number in range(50)]
+    assert {(task[6], task[11]) for task in found.read["tasks"]} == {(1, "returned")}
+
+
+# ---- gevent ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def of_gevent(tmp_path, engine):
+    gevent = pytest.importorskip("gevent")
+    import gevent.event
+
+    noted = []
+
+    def step(name, follows):
+        noted.append((name, follows))
+
+    def waits(event):
+        step("waits", SWITCHED)
+        event.wait()
+        step("waits", ENDED)
+
+    def turns(name, count):
+        for _ in range(count):
+            step(name, SWITCHED)
+            gevent.sleep(0)
+        step(name, ENDED)
+
+    def work():
+        event = gevent.event.Event()
+        jobs = [gevent.spawn(waits, event), *(gevent.spawn(turns, f"t{count}", count) for count in range(3))]
+        for job, name in zip(jobs, ("waits", "t0", "t1", "t2")):
+            job.name = name
+        gevent.sleep(0.001)
+        event.set()
+        gevent.joinall(jobs)
+        unnamed = gevent.spawn(leaf)
+        unnamed.join()
+        # gevent counts the names that it makes up: nobody has asked for one.
+        names.append(unnamed.name)
+
+    def in_thread():  # which has a hub of its own
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+
+    names = []
+    path = record(tmp_path / "t.vst", in_thread)
+    assert names == ["Greenlet-0"]
+    return path, noted
+
+
+def test_greenlets_of_gevent_have_their_names_and_the_hub_is_known(of_gevent):
+    path, noted = of_gevent
+    found = Read(path)
+    kinds = {task[3]: task[12] for task in found.read["tasks"]}
+    assert kinds.pop("Hub") == "hub"
+    assert {"waits", "t0", "t1", "t2"} <= set(kinds)
+    assert set(kinds.values()) == {"greenlet"}
+    assert [step for step in found.order() if step[0] in ("waits", "t0", "t1", "t2")] == noted
+    assert all(waker == ("Hub", "Hub.run") for waker in found.wakers_of("t2")[1:])
+    waited = {(found.function(function), found.function(inner)) for function, _, inner, *_ in found.read["awaits"]}
+    assert ("of_gevent.<locals>.turns", "sleep") in waited
+
+
+def test_greenlets_are_in_reports_tables_and_timelines(of_gevent, tmp_path):
+    path, _ = of_gevent
+    shown = vestige("report", path, "--tasks").out
+    assert "greenlets  running      out" in shown
+    assert "blocked" not in shown
+    assert "switched out: sleep" in shown
+    rows = json.loads(vestige("report", path, "--tasks", "--format", "json").out)
+    (turns,) = [row for row in rows["tasks"] if row["function"].endswith("turns")]
+    assert (turns["kind"], turns["tasks"], turns["steps"]) == ("greenlet", 3, 6)
+    assert rows["blocked"] == []
+    vestige("export", path, "-o", tmp_path / "t.json")
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    lanes = [event["args"]["name"] for event in events if event["name"] == "thread_name"]
+    assert any(name.startswith("waits: ") for name in lanes)
+    assert any(event["name"].startswith("switched out") for event in events)
+
+
+def test_the_viewer_has_lanes_of_greenlets(of_gevent):
+    from vestige import _core
+
+    path, _ = of_gevent
+    lanes = _core.TaskLanes(_core.Trace(str(path)))
+    rows = [row for group in lanes.groups() for row in lanes.tasks(group[2], group[3])]
+    assert {"waits", "t0", "t1", "t2", "Hub"} <= {row[0] for row in rows}
+    assert {row[7] for row in rows} == {"greenlet", "hub"}
