@@ -1,6 +1,8 @@
 /* One recording from start to finish: the one place that knows the registry,
  * the recorder, the file and replay. Called by one thread at a time. A session
  * belongs to the process that made it; in a forked child it does nothing. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <vestige/session.h>
@@ -17,6 +19,7 @@ struct vst_session {
     vst_tracer *tracer;        /* NULL until the first start */
     vst_memory_tracer *memory; /* the same; NULL if it is not asked for */
     uint32_t pid;
+    vst__os_waits waits; /* for a processor */
     bool gc;
     bool wants_memory;
     bool is_recording;
@@ -130,6 +133,7 @@ vst_status vst_session_start(vst_session *session, vst_error *error)
         return vst_error_set(error, VST_E_STATE, 0, 0);
     if (vst__recording_is_any())
         return vst_error_set(error, VST_E_BUSY, 0, 0);
+    vst__os_waits_begin(&session->waits);
     status = vst__file_begin_window(session->file, error);
     if (status != VST_OK)
         return status;
@@ -151,6 +155,27 @@ vst_status vst_session_start(vst_session *session, vst_error *error)
     return VST_OK;
 }
 
+/* {"tid": ns}. Without the switches of threads, a trace does not tell whether
+ * a call took long or the machine was busy. */
+static void tell_processor_waits(vst_session *session)
+{
+    vst__os_waits *waits = &session->waits;
+    char json[VST_OS_WAITS_MAX * 48];
+    size_t length = 1;
+
+    vst__os_waits_end(waits);
+    json[0] = '{';
+    for (size_t i = 0; i < waits->count; i++)
+        length += (size_t)snprintf(json + length, sizeof json - length,
+                                   "%s\"%" PRIu64 "\": %" PRIu64,
+                                   i != 0 ? ", " : "", waits->sums[i].tid,
+                                   waits->sums[i].ns);
+    json[length++] = '}';
+    json[length] = 0;
+    vst_recording_set_metadata(session->recording, "vestige.processor_waits",
+                               json);
+}
+
 vst_status vst_session_stop(vst_session *session)
 {
     if (!session->is_recording)
@@ -161,6 +186,7 @@ vst_status vst_session_stop(vst_session *session)
     session->tracer->ops->stop(session->tracer);
     if (is_ours(session)) {
         vst__recording_stop(session->recording);
+        tell_processor_waits(session);
         vst__file_end_window(session->file);
     }
     return VST_OK;

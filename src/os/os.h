@@ -78,6 +78,22 @@ void *vst__os_pages(size_t size);
 /* Gives the memory of the pages back; they stay mapped, and are zero again. */
 void vst__os_pages_forget(void *pages, size_t size);
 
+enum { VST_OS_WAITS_MAX = 64 };
+
+typedef struct vst__os_thread_wait {
+    uint64_t tid, ns;
+} vst__os_thread_wait;
+
+/* How long threads waited for a processor between begin and end, added up over
+ * several such stretches. Threads that have ended at the end are not there. */
+typedef struct vst__os_waits {
+    vst__os_thread_wait before[VST_OS_WAITS_MAX], sums[VST_OS_WAITS_MAX];
+    size_t before_count, count;
+} vst__os_waits;
+
+void vst__os_waits_begin(vst__os_waits *waits);
+void vst__os_waits_end(vst__os_waits *waits);
+
 size_t vst__os_page_size(void);
 
 /* Memory of this process that is in RAM, and what of it are pages of files; 0

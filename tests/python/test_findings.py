@@ -284,6 +284,70 @@ def test_without_a_function_of_the_users_the_nearest_in_python_is_the_place(tmp_
     assert places.caller(at).shown == "text.py(7): match"
 
 
+@pytest.mark.parametrize(("busy", "kinds"), [(0, ["waiting"]), (100_000_000, ["waiting"]), (300_000_000, [])])
+def test_what_waited_for_a_processor_did_not_wait_for_the_program(tmp_path, busy, kinds):
+    path = made(tmp_path, enter(1, 0), enter(2, 300_000_000), leave(2, 700_000_000), leave(1, 1), entries=[SLEEP])
+    told = evidence(path, start_ns=0, end_ns=1_000_000_000)
+    told.data.processor_waits = {7: busy, 8: 50_000_000}
+    found = find(told)
+    assert [finding.kind for finding in found] == kinds
+    assert all(finding.numbers["processor_wait_ns"] == max(busy, 50_000_000) for finding in found)
+
+
+def blocked(tmp_path, waits, look=None):
+    """A loop of 100 steps, six of which took 60 ms of two seconds, on the thread with the tid 7."""
+    told = evidence(made(tmp_path, enter(1), leave(1)), start_ns=0, end_ns=2_000_000_000)
+    told.data.steps.add((100, 6, 360_000_000, [(5, 60_000_000, 1)]), 1, {1: ("MainThread", 7)})
+    told.data.processor_waits = waits
+    told.look = look
+    return causes.blocked_loop(told)
+
+
+def test_a_loop_that_other_processes_blocked_is_not_told_of(tmp_path):
+    assert blocked(tmp_path, {}).numbers["processor_wait_ns"] == 0
+    assert blocked(tmp_path, {7: 300_000_000}) is None
+    assert blocked(tmp_path, {8: 300_000_000}) is not None  # another thread's
+
+
+def test_a_blocked_loop_says_how_long_its_thread_waited_for_a_processor(tmp_path):
+    few, more = blocked(tmp_path, {7: 10_000_000}), blocked(tmp_path, {7: 155_000_000})
+    assert "processor" not in few.text and few.numbers["processor_wait_ns"] == 10_000_000
+    assert more is not None and more.text.endswith("; the longest step took 60.0 ms.")
+
+    def look(step):
+        data = Data()
+        path = made(tmp_path, enter(1, 0), enter(2, 1), leave(2, 60_000_000), leave(1, 1), entries=[SLEEP])
+        from vestige import Trace
+
+        data.add(Trace(str(path)), {}, tree=True)
+        return data.tree
+
+    asleep = blocked(tmp_path, {7: 500_000_000}, look)  # in sleep() it needs no processor
+    assert asleep.text.endswith("Its thread waited 500 ms for a processor, which may be a part of that.")
+
+
+def test_the_wait_for_a_processor_is_in_the_metadata(tmp_path):
+    from vestige import Trace
+
+    with profile(output=str(tmp_path / "t.vst")):
+        pass
+    told = json.loads(Trace(str(tmp_path / "t.vst")).metadata()["vestige.processor_waits"])
+    assert all(tid.isdecimal() and ns > 0 for tid, ns in told.items())
+
+
+@pytest.mark.parametrize("told", ["7", "[1]", '{"a": 1, "7": "x", "8": -3}', "null"])
+def test_what_is_no_wait_is_not_believed(told):
+    from vestige.reading.metadata import check_shapes
+
+    checked = check_shapes({"vestige.processor_waits": json.loads(told)})
+    data = Data()
+    path = HERE.parent / "golden" / "traces" / "threads.vst"
+    from vestige import Trace
+
+    data.add(Trace(str(path)), checked, tree=True)
+    assert data.processor_waits == {}
+
+
 def test_at_most_five_are_told(tmp_path, monkeypatch):
     path = made(tmp_path, enter(1), leave(1))
     one = causes.lost_records

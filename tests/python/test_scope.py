@@ -322,6 +322,15 @@ def test_the_command_says_what_is_not_recorded(workplace):
     assert refused.returncode == 2 and refused.stderr.count("\n") == 1 and "max_depth must be" in refused.stderr
 
 
+def test_names_that_nothing_has_are_said(workplace):
+    program = workplace.write("p.py", PROGRAM)
+    names = ("wanted", "lea?", "nothing", "no\x1b*")
+    ended = workplace.vestige("run", "-o", "t.vst", *(f"--only={name}" for name in names), program)
+    for text in (ended.stderr, workplace.vestige("report", "t.vst").stdout):
+        lines = [line for line in text.splitlines() if "was called" in line]
+        assert lines == [f"no function named {name} was called while recording" for name in ("nothing", "no\ufffd*")]
+
+
 def test_a_project_may_choose(workplace):
     program = workplace.write("p.py", PROGRAM)
     workplace.write("pyproject.toml", "[tool.vestige]\nonly = 'wanted'\nmax-depth = 1\n")

@@ -116,6 +116,7 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
     "vestige.only": _names,
     "vestige.parent": _members_of(pid=_integer, tid=_integer, time_ns=_integer, how=_text),
     "vestige.process_name": _text,
+    "vestige.processor_waits": _counts,
     "vestige.profiler": _text,
     "vestige.python": _text,
     "vestige.root": _text,

@@ -123,13 +123,15 @@ def many_requests(evidence: Evidence) -> Finding | None:
     )
 
 
+BUSY_SHARE = 0.1
 LOOP_STEPS, LOOP_SHARE, LOOP_OFTEN, LOOP_MEAN_NS = 20, 0.1, 5, 5 * MS
 
 
 def blocked_loop(evidence: Evidence) -> Finding | None:
     """Steps of an event loop that took 50 ms or more, a tenth of the time, in a loop of 20 steps or more. A step may be
     long because a busy machine ran something else. So the longest waited, or is in a function whose calls take 5 ms or
-    more on average, or there are five of them.
+    more on average, or there are five of them. And where the longest did not wait, that holds without the time that its
+    thread waited for a processor, too.
     """
     steps = evidence.data.steps
     if steps.count < LOOP_STEPS or steps.blocking_ns < LOOP_SHARE * evidence.passed_ns or not steps.longest:
@@ -138,32 +140,45 @@ def blocked_loop(evidence: Evidence) -> Finding | None:
     start, ns = step.start_ns, step.ns
     where: dict[str, object] = {"thread": step.thread_name, "start_ns": start}
     inside = ""
+    waited, function, leaf = False, None, None
+    busy_ns = evidence.data.processor_waits.get(step.tid, 0)
     if evidence.look is not None:
         function, leaf = _heaviest(evidence.look(step), ns)
         waited = leaf is not None and bool(waits(leaf))
         if not waited and steps.blocking < LOOP_OFTEN and _mean_ns(evidence, function) < LOOP_MEAN_NS:
             return None
-        if function is not None:
-            where |= place(function)
-            inside = f" in {function.shown}" + (f" ({plain_name(leaf.name)})" if leaf is not None else "")
-            evidence.explained.add(function.shown)
+    if not waited and steps.blocking_ns - busy_ns < LOOP_SHARE * evidence.passed_ns:
+        return None
+    if function is not None:
+        where |= place(function)
+        inside = f" in {function.shown}" + (f" ({plain_name(leaf.name)})" if leaf is not None else "")
+        evidence.explained.add(function.shown)
     begin = min(each["start_ns"] for each in evidence.facts)
     times = "once" if steps.blocking == 1 else f"{steps.blocking:,} times"
     return Finding(
         "blocked loop",
         f"The event loop was blocked {times} for 50 ms or more, {duration(steps.blocking_ns)} in all "
-        f"({evidence.share(steps.blocking_ns)}); the longest step took {duration(ns)}{inside}.",
+        f"({evidence.share(steps.blocking_ns)}); the longest step took {duration(ns)}{inside}."
+        + _beside_others(evidence, busy_ns),
         where=where,
         numbers={
             "steps": steps.count,
             "blocking": steps.blocking,
             "blocking_ns": steps.blocking_ns,
             "longest_ns": ns,
+            "processor_wait_ns": busy_ns,
             "passed_ns": evidence.passed_ns,
         },
         look=f"report --tree --from {(start - begin) / 1e9:.6f}s --until {(start + ns - begin) / 1e9:.6f}s",
         ns=steps.blocking_ns,
     )
+
+
+def _beside_others(evidence: Evidence, busy_ns: int) -> str:
+    """A sentence where a thread waited for a processor for a tenth of the time."""
+    if busy_ns < BUSY_SHARE * evidence.passed_ns:
+        return ""
+    return f" Its thread waited {duration(busy_ns)} for a processor, which may be a part of that."
 
 
 def _mean_ns(evidence: Evidence, function: Node | None) -> float:
@@ -220,7 +235,9 @@ def waiting(evidence: Evidence) -> Finding | None:
         one[0] += node.total_ns
         one[1] += node.calls
         first[key] = first.get(key, 0) + (0 if places.started[at] else node.total_ns)
-    idle = evidence.passed_ns - evidence.worked_ns - explained
+    # A thread that could run and was not let did not wait for anything that the program asks for.
+    busy_ns = max(evidence.data.processor_waits.values(), default=0)
+    idle = evidence.passed_ns - evidence.worked_ns - explained - busy_ns
     if idle < max(WAITING_SHARE * evidence.passed_ns, WAITING_NS) or not sums:
         return None
     # Threads that wait for work wait for locks: something else is rather what they all wait for. Most of all it is what
@@ -241,6 +258,7 @@ def waiting(evidence: Evidence) -> Finding | None:
         numbers={
             "idle_ns": idle,
             "worked_ns": evidence.worked_ns,
+            "processor_wait_ns": busy_ns,
             "wait_ns": ns,
             "calls": calls,
             "passed_ns": evidence.passed_ns,

@@ -409,7 +409,7 @@ def _show(reading: Reading, options: Namespace) -> None:
         show_memory(reading, rows, out)
     if len(reading.read) > 1:
         show_processes(reading.read, out)
-    show_left_out(reading.facts, [source.metadata for source, _ in reading.read], out)
+    show_left_out(reading.facts, [source.metadata for source, _ in reading.read], data.only, out)
 
 
 def _unknown(data: Data) -> str:

@@ -148,11 +148,11 @@ class Thread:
 class Step:
     """A step of an event loop; `thread` is the number that its thread has in the trace."""
 
-    __slots__ = ("ns", "pid", "start_ns", "thread", "thread_name")
+    __slots__ = ("ns", "pid", "start_ns", "thread", "thread_name", "tid")
 
-    def __init__(self, start_ns: int, ns: int, pid: int, thread: int, thread_name: str) -> None:
+    def __init__(self, start_ns: int, ns: int, pid: int, thread: int, thread_name: str, tid: int) -> None:
         self.start_ns, self.ns = start_ns, ns
-        self.pid, self.thread, self.thread_name = pid, thread, thread_name
+        self.pid, self.thread, self.thread_name, self.tid = pid, thread, thread_name, tid
 
 
 class Steps:
@@ -162,13 +162,30 @@ class Steps:
         self.count = self.blocking = self.blocking_ns = 0
         self.longest: list[Step] = []
 
-    def add(self, steps: tuple[int, int, int, list[tuple[int, int, int]]], pid: int, names: dict[int, str]) -> None:
+    def add(
+        self, steps: tuple[int, int, int, list[tuple[int, int, int]]], pid: int, threads: dict[int, tuple[str, int]]
+    ) -> None:
+        """`threads`: the names and tids of their numbers."""
         count, blocking, ns, longest = steps
         self.count += count
         self.blocking += blocking
         self.blocking_ns += ns
-        self.longest += [Step(start, took, pid, thread, names.get(thread, "?")) for start, took, thread in longest]
+        self.longest += [
+            Step(start, took, pid, thread, *threads.get(thread, ("?", 0))) for start, took, thread in longest
+        ]
         self.longest.sort(key=lambda step: -step.ns)
+
+
+def _is_named(function: Function, name: str) -> bool:
+    """As the recorder matches names: by the end of the qualified name; a pattern by all of it, or by its last part."""
+    full = function[1]
+    if function[0] != PYTHON:
+        return False
+    if full == name or full.endswith(f".{name}") or not set("*?[") & set(name):
+        return full == name or full.endswith(f".{name}")
+    from fnmatch import fnmatchcase
+
+    return fnmatchcase(full, name) or fnmatchcase(full.rpartition(".")[2], name)
 
 
 class Data:
@@ -188,6 +205,8 @@ class Data:
         self.repeats: list[tuple[str, str, str, int, str, int, int]] = []
         self.calls = 0
         self.traces = 0
+        self.processor_waits: dict[int, int] = {}  # by tid: how long the thread waited for a processor, if that is told
+        self.only: dict[str, bool] = {}  # names that --only was given, and whether such a function was called
 
     @property
     def gc_ns(self) -> int:
@@ -226,6 +245,10 @@ class Data:
         owners, libraries = classify(functions, metadata)
         pid = trace.info()["pid"]
         self.traces += 1
+        waits_of = metadata.get("vestige.processor_waits", {})
+        self.processor_waits |= {int(tid): ns for tid, ns in waits_of.items() if tid.isdecimal() and ns > 0}
+        for name in metadata.get("vestige.only", ()):
+            self.only[name] = self.only.get(name, False) or any(f and _is_named(f, name) for f in functions)
         self._add_functions(read.get("functions", ()), functions, libraries, 0 if together else self.traces)
         self._add_tree(trace, read.get("tree", ()), functions, owners, libraries)
         self._add_collections(read, functions, trace.threads())
@@ -240,8 +263,8 @@ class Data:
 
     def _add_notable(self, read: dict[str, Any], functions: Sequence[Function | None], trace: Trace, pid: int) -> None:
         if "steps" in read:
-            names = {thread["number"]: thread["name"] or "(unnamed)" for thread in trace.threads()}
-            self.steps.add(read["steps"], pid, names)
+            threads = {one["number"]: (one["name"] or "(unnamed)", one.get("tid", 0)) for one in trace.threads()}
+            self.steps.add(read["steps"], pid, threads)
         for number, arguments, calls, ns in read.get("repeats", ()):
             function = functions[number]
             if function is not None:

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 ROWS = 14  # of the tree
 THREADS = 8  # in the line about threads, where the terminal has room for them
 MIN_SHARE = 0.01
+PROCESSOR_WAITS = "vestige.processor_waits"  # key of the metadata
 
 
 def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
     """Findings; where the time went, as a tree; threads; garbage collections; what is missing."""
     trace = Trace(path)
     facts = trace.info()
+    metadata = {**metadata, PROCESSOR_WAITS: _waits(trace)}
     whole = span_of([facts])
     data = Data()
     progress = Progress("making the report", rich=False)
@@ -58,7 +60,13 @@ def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
     for line in (_threads(data, width), _collections(data, whole)):
         if line:
             print(line, file=out)
-    show_left_out([facts], [metadata], out)
+    show_left_out([facts], [metadata], data.only, out)
+
+
+def _waits(trace: Trace) -> dict[str, int]:
+    """How long threads waited for a processor. This process wrote it just now, so it takes no parser of JSON."""
+    pairs = trace.metadata().get(PROCESSOR_WAITS, "").strip("{}").replace('"', "").split(",")
+    return {tid.strip(): int(ns) for tid, colon, ns in (pair.partition(":") for pair in pairs) if colon}
 
 
 def _tree(data: Data, whole: int, width: int, paint: Paint) -> list[str]:

@@ -95,8 +95,12 @@ def torn_ends(sources: Sequence[Source]) -> list[str]:
     return lines
 
 
-def show_left_out(facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, Any]], out: TextIO) -> None:
-    """The last lines: which calls were not recorded."""
+def show_left_out(
+    facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, Any]], only: dict[str, bool], out: TextIO
+) -> None:
+    """The last lines: which calls were not recorded. `only`: the names of --only, and whether such was called."""
+    for name in (name for name, was_called in only.items() if not was_called):
+        print(Paint(out)(f"no function named {one_line(name)} was called while recording", "hot"), file=out)
     for line in dict.fromkeys(line for each in metadata for line in beyond_scope(each)):
         print(Paint(out)(line, "dim"), file=out)
     for least in sorted({each["min_duration_ns"] for each in facts if each["left_out"]}):

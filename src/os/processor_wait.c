@@ -1,0 +1,85 @@
+/* How long threads waited for a processor, as Linux counts it: time in which a
+ * thread could run and another one did. Asked when a recording starts and
+ * stops, never while it runs. One thread at a time. */
+#include "os/os.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Of one thread: the second number of its schedstat. */
+static uint64_t wait_of(int folder, const char *thread)
+{
+    char path[64], text[96], *behind;
+    ssize_t length;
+    int fd;
+
+    snprintf(path, sizeof path, "%s/schedstat", thread);
+    fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    length = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[length > 0 ? length : 0] = 0;
+    strtoull(text, &behind, 10); /* how long it ran */
+    return strtoull(behind, NULL, 10);
+}
+
+/* All threads that live, since each began; of very many the first. */
+static size_t read_waits(vst__os_thread_wait waits[VST_OS_WAITS_MAX])
+{
+    int error = errno;
+    DIR *folder = opendir("/proc/self/task");
+    const struct dirent *entry;
+    size_t count = 0;
+
+    while (folder != NULL && count < VST_OS_WAITS_MAX &&
+           (entry = readdir(folder)) != NULL)
+        if (entry->d_name[0] != '.')
+            waits[count++] =
+                (vst__os_thread_wait){strtoull(entry->d_name, NULL, 10),
+                                      wait_of(dirfd(folder), entry->d_name)};
+    if (folder != NULL)
+        closedir(folder);
+    errno = error;
+    return count;
+}
+
+static vst__os_thread_wait *find(vst__os_thread_wait *waits, size_t count,
+                                 uint64_t tid)
+{
+    for (size_t i = 0; i < count; i++)
+        if (waits[i].tid == tid)
+            return &waits[i];
+    return NULL;
+}
+
+void vst__os_waits_begin(vst__os_waits *waits)
+{
+    waits->before_count = read_waits(waits->before);
+}
+
+void vst__os_waits_end(vst__os_waits *waits)
+{
+    vst__os_thread_wait now[VST_OS_WAITS_MAX];
+    size_t count = read_waits(now);
+
+    for (size_t i = 0; i < count; i++) {
+        const vst__os_thread_wait *before =
+            find(waits->before, waits->before_count, now[i].tid);
+        vst__os_thread_wait *sum =
+            find(waits->sums, waits->count, now[i].tid);
+        uint64_t ns = before == NULL ? now[i].ns : now[i].ns - before->ns;
+
+        if (ns == 0 || (before != NULL && before->ns > now[i].ns))
+            continue;
+        if (sum != NULL)
+            sum->ns += ns;
+        else if (waits->count < VST_OS_WAITS_MAX)
+            waits->sums[waits->count++] =
+                (vst__os_thread_wait){now[i].tid, ns};
+    }
+}
