@@ -166,10 +166,9 @@ static void tell_processor_waits(vst_session *session)
     vst__os_waits_end(waits);
     json[0] = '{';
     for (size_t i = 0; i < waits->count; i++)
-        length += (size_t)snprintf(json + length, sizeof json - length,
-                                   "%s\"%" PRIu64 "\": %" PRIu64,
-                                   i != 0 ? ", " : "", waits->sums[i].tid,
-                                   waits->sums[i].ns);
+        length += (size_t)snprintf(
+            json + length, sizeof json - length, "%s\"%" PRIu64 "\": %" PRIu64,
+            i != 0 ? ", " : "", waits->sums[i].tid, waits->sums[i].ns);
     json[length++] = '}';
     json[length] = 0;
     vst_recording_set_metadata(session->recording, "vestige.processor_waits",

@@ -1,6 +1,6 @@
 /* Tasks: what takes turns on one thread, run by an event loop or as greenlets.
- * This header is the specification of what is recorded of them (VST_ESCAPE_TASK), and the
- * interface to what replay adds up for each task.
+ * This header is the specification of what is recorded of them
+ * (VST_ESCAPE_TASK), and the interface to what replay adds up for each task.
  *
  * A task runs in steps. A step is a call of the task's coroutine: the ENTER of
  * that call is followed by a TASK escape, and the step lasts as long as the
@@ -80,9 +80,12 @@ static inline uint64_t vst_task_word(vst_task_what what, uint32_t task)
     return (uint64_t)task << 8 | (uint64_t)what;
 }
 
-/* Records a payload as above; other than WAKES, behind the record before it and
- * at the same time. The same rule as vst_record. */
+/* Records a payload as above, behind the record before it and at the same time.
+ * The same rule as vst_record. */
 VST_API void vst_record_task(const uint64_t *payload, uint32_t words);
+/* WAKES, now: where the recorder does not see calls in C, the record before it
+ * may be some time ago. */
+VST_API void vst_record_task_wakes(uint64_t address);
 /* The same for STEP with a name, and NAMED. */
 VST_API void vst_record_task_name(vst_task_what what, uint32_t task,
                                   const char *name, size_t length);

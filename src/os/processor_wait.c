@@ -70,8 +70,7 @@ void vst__os_waits_end(vst__os_waits *waits)
     for (size_t i = 0; i < count; i++) {
         const vst__os_thread_wait *before =
             find(waits->before, waits->before_count, now[i].tid);
-        vst__os_thread_wait *sum =
-            find(waits->sums, waits->count, now[i].tid);
+        vst__os_thread_wait *sum = find(waits->sums, waits->count, now[i].tid);
         uint64_t ns = before == NULL ? now[i].ns : now[i].ns - before->ns;
 
         if (ns == 0 || (before != NULL && before->ns > now[i].ns))
@@ -79,7 +78,6 @@ void vst__os_waits_end(vst__os_waits *waits)
         if (sum != NULL)
             sum->ns += ns;
         else if (waits->count < VST_OS_WAITS_MAX)
-            waits->sums[waits->count++] =
-                (vst__os_thread_wait){now[i].tid, ns};
+            waits->sums[waits->count++] = (vst__os_thread_wait){now[i].tid, ns};
     }
 }

@@ -126,7 +126,7 @@ struct vst_matcher {
     uint32_t stack_task, stack_flags;
     vst__map64 stack_tasks;
     vst_task_waker switched_by; /* what ran before the last switch */
-    vst__map64 stacks; /* number -> 1 + index of a saved one */
+    vst__map64 stacks;          /* number -> 1 + index of a saved one */
     vst__saved *saved;
     size_t saved_count, saved_capacity;
     uint32_t free_saved;

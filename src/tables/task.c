@@ -1,5 +1,6 @@
-/* The table of asyncio's tasks and of greenlets, in the order of their first steps. The rows
- * come when the whole trace was replayed. One thread at a time. */
+/* The table of asyncio's tasks and of greenlets, in the order of their first
+ * steps. The rows come when the whole trace was replayed. One thread at a time.
+ */
 #include <stdlib.h>
 
 #include <vestige/tasks.h>

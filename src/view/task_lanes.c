@@ -112,12 +112,12 @@ static vst_status draw_task(const vst_task_lanes *lanes,
             break;
         status = vst__picture_add(picture, &run);
         if (status == VST_OK && waits_behind(step))
-            status = add_wait(picture, step->end_ns, wait_end(lanes, task, at),
-                              step->awaiting,
-                              step->awaits == VST_AWAITS_SWITCH
-                                  ? VST_AWAITS_OTHER
-                                  : step->awaits,
-                              1);
+            status =
+                add_wait(picture, step->end_ns, wait_end(lanes, task, at),
+                         step->awaiting,
+                         step->awaits == VST_AWAITS_SWITCH ? VST_AWAITS_OTHER
+                                                           : step->awaits,
+                         1);
     }
     return status;
 }

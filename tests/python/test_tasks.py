@@ -220,7 +220,7 @@ def test_how_tasks_end(tmp_path, engine):
     prof.start()
     asyncio.run(main())
     found = Read(tmp_path / "t.vst")
-    ends = {name: found.named(name)[-1] for name in ("fails", "returns", "cancelled", "open")}
+    ends = {name: found.named(name)[11] for name in ("fails", "returns", "cancelled", "open")}
     assert ends == {"fails": "raised", "returns": "returned", "cancelled": "raised", "open": "open"}
 
 
@@ -286,7 +286,7 @@ def test_a_task_group_that_fails(tmp_path, engine):
             pass
 
     found = read(tmp_path, lambda: asyncio.run(main()))
-    assert {name: found.named(name)[-1] for name in ("waits", "fails", "main")} == {
+    assert {name: found.named(name)[11] for name in ("waits", "fails", "main")} == {
         "waits": "raised",
         "fails": "raised",
         "main": "returned",

@@ -50,13 +50,6 @@ static struct {
     uintptr_t ends_above;            /* of its stack */
 } paused;
 
-/* The calls of a thread as they are seen, for tests. */
-static struct {
-    PyThreadState *thread; /* NULL: no test */
-    size_t length;
-    char seen[128]; /* first letters of names, and marks */
-} test;
-
 static PyObject *evaluate(PyThreadState *tstate, vpy_iframe *frame,
                           int throwing);
 
@@ -208,30 +201,16 @@ VST_COLD static void leave_late(uint64_t era, uint32_t value, bool raises)
 
 /* ---- the hook ------------------------------------------------------------ */
 
-static void see(char what)
-{
-    if (test.length + 1 < sizeof test.seen)
-        test.seen[test.length++] = what;
-}
-
 /* Nothing is recorded: this is a test, or somebody calls our hook although it
  * was removed. */
 VST_COLD static PyObject *evaluate_unrecorded(PyThreadState *tstate,
                                               vpy_iframe *frame, int throwing)
 {
-    PyObject *result, *name;
-
-    if (tstate != test.thread || vpy_iframe_makes_generator(frame)) {
-        if (test.thread == NULL && !paused.era && in_place() == evaluate)
-            place(next_evaluate);
-        return next_evaluate(tstate, frame, throwing);
-    }
-    name = vpy_iframe_code(frame)->co_name;
-    see(*(const char *)PyUnicode_DATA(name));
-    see('(');
-    result = next_evaluate(tstate, frame, throwing);
-    see(result != NULL ? ')' : '!');
-    return result;
+    if (vpy_frames_tested == tstate && !vpy_iframe_makes_generator(frame))
+        return vpy_frames_test(tstate, frame, throwing, next_evaluate);
+    if (vpy_frames_tested == NULL && !paused.era && in_place() == evaluate)
+        place(next_evaluate);
+    return next_evaluate(tstate, frame, throwing);
 }
 
 /* A function that wants more than an enter and an exit. */
@@ -283,24 +262,6 @@ VST_COLD static PyObject *end_late(PyObject *result, uint64_t began)
     return result;
 }
 
-/* A coroutine, which runs up to where it waits. */
-static PyObject *evaluate_coroutine(PyThreadState *tstate, vpy_iframe *frame,
-                                    int throwing, vst_id id)
-{
-    uint64_t era = vpy_frames_era;
-    PyObject *result;
-
-    vpy_frames_this.depth++;
-    vpy_coroutine_enter(id, frame);
-    result = next_evaluate(tstate, frame, throwing);
-    if (vpy_frames_era != era)
-        return end_late(result, BEGAN(era, id));
-    vpy_frames_this.depth--;
-    vpy_coroutine_leave(result != NULL ? VST_EXIT : VST_RAISE, id, frame,
-                        result, vpy_iframe_waits(frame));
-    return result;
-}
-
 /* An evaluation has ended. It is a function of its own, which is jumped to:
  * what it needs takes no stack while the frame is evaluated. It jumps, too, to
  * what it leaves to others, and so has no registers to save. */
@@ -322,6 +283,26 @@ __attribute__((hot, noinline)) static PyObject *end(PyObject *result,
     return result;
 }
 
+/* The call that is a task's step ends. */
+VST_NOINLINE static PyObject *end_step(PyObject *result,
+                                       const vpy_iframe *frame, uint64_t began)
+{
+    vpy_coroutine_left(BEGAN_WITH(began), frame, result,
+                       vpy_iframe_waits(frame));
+    return end(result, began);
+}
+
+/* A coroutine ran up to where it waits, or ended. As end(). */
+__attribute__((hot, noinline)) static PyObject *
+end_coroutine(PyObject *result, const vpy_iframe *frame, uint64_t began)
+{
+    if (vpy_steps_now.marked == frame && BEGAN_IN(began) == vpy_frames_era)
+        return end_step(result, frame, began);
+    if (vpy_steps_now.waits == 0 && vpy_iframe_waits(frame))
+        vpy_steps_now.waits = BEGAN_WITH(began);
+    return end(result, began);
+}
+
 /* With value 0 it is only counted. */
 VST_COLD static PyObject *evaluate_counted(PyThreadState *tstate,
                                            vpy_iframe *frame, int throwing,
@@ -340,7 +321,7 @@ VST_COLD static PyObject *evaluate_counted(PyThreadState *tstate,
     return result;
 }
 
-/* Whatever is not the common case; where tasks run, coroutines are many. */
+/* Whatever is not the common case. */
 VST_NOINLINE static PyObject *evaluate_slowly(PyThreadState *tstate,
                                               vpy_iframe *frame, int throwing)
 {
@@ -359,11 +340,34 @@ VST_NOINLINE static PyObject *evaluate_slowly(PyThreadState *tstate,
     if (vpy_iframe_makes_generator(frame) || vpy_frame_will_be_refused(tstate))
         return next_evaluate(tstate, frame, throwing);
     value = tstate->tracing ? 0 : vpy_frame_value(frame);
-    if (vpy_is_plain_coroutine(value))
-        return evaluate_coroutine(tstate, frame, throwing, VPY_ID(value));
-    if (value >= VPY_MARKED)
+    if (value >= VPY_COROUTINE)
         return evaluate_special(tstate, frame, throwing, value);
     return evaluate_counted(tstate, frame, throwing, value);
+}
+
+/* A coroutine that may begin a step. */
+VST_NOINLINE static PyObject *evaluate_step(PyThreadState *tstate,
+                                            vpy_iframe *frame, int throwing,
+                                            uint64_t began)
+{
+    vpy_coroutine_begins(frame);
+    return end_coroutine(next_evaluate(tstate, frame, throwing), frame, began);
+}
+
+/* A coroutine, of which evaluate() knows that nothing stands in the way. */
+__attribute__((hot, noinline)) static PyObject *
+evaluate_coroutine(PyThreadState *tstate, vpy_iframe *frame, int throwing,
+                   uint32_t value)
+{
+    uint64_t began = BEGAN(vpy_frames_era, VPY_ID(value));
+
+    if (!(vpy_is_plain_coroutine(value) &&
+          vst_record_at_once(VST_ENTER, VPY_ID(value))))
+        return evaluate_slowly(tstate, frame, throwing);
+    vpy_frames_this.depth++;
+    if (!vpy_coroutine_goes_on(frame, vpy_iframe_innermost(tstate)))
+        return evaluate_step(tstate, frame, throwing, began);
+    return end_coroutine(next_evaluate(tstate, frame, throwing), frame, began);
 }
 
 /* Its C frame is on the stack once for each Python call that is open: it keeps
@@ -380,10 +384,13 @@ evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
 
     if (!VST_LIKELY(t->era == era && stack_pointer() >= t->limit &&
                     t->depth != t->open_depth &&
-                    extra >> 32 == vpy_generation && vpy_is_plain(value) &&
+                    extra >> 32 == vpy_generation &&
                     !vpy_iframe_makes_generator(frame) &&
-                    !vpy_frame_will_be_refused(tstate) && !tstate->tracing &&
-                    vst_record_at_once(VST_ENTER, value)))
+                    !vpy_frame_will_be_refused(tstate) && !tstate->tracing))
+        return evaluate_slowly(tstate, frame, throwing);
+    if (!VST_LIKELY(vpy_is_plain(value)))
+        return evaluate_coroutine(tstate, frame, throwing, value);
+    if (!VST_LIKELY(vst_record_at_once(VST_ENTER, value)))
         return evaluate_slowly(tstate, frame, throwing);
     t->depth++;
     return end(next_evaluate(tstate, frame, throwing), BEGAN(era, value));
@@ -412,20 +419,6 @@ static void take_out(void)
         place(next_evaluate);
     buried =
         in_place() != next_evaluate && in_place() != _PyEval_EvalFrameDefault;
-}
-
-/* The thread's calls are noted, instead of recorded. */
-void vpy_frames_test_begin(void)
-{
-    test.length = 0;
-    test.thread = PyThreadState_Get();
-}
-
-const char *vpy_frames_test_end(void)
-{
-    test.thread = NULL;
-    test.seen[test.length] = 0;
-    return test.seen;
 }
 
 /* Whether the hook on top of ours calls ours. If it does, installing ours again

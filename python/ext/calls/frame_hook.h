@@ -65,6 +65,11 @@ void vpy_frames_hook(void);
 void vpy_frames_unhook(void);
 void vpy_frames_test_begin(void);
 const char *vpy_frames_test_end(void);
+/* frame_test.c: the thread whose calls are noted, NULL: none; and an evaluation
+ * there. */
+extern PyThreadState *vpy_frames_tested;
+PyObject *vpy_frames_test(PyThreadState *tstate, vpy_iframe *frame,
+                          int throwing, _PyFrameEvalFunction evaluate);
 
 VST_COLD void vpy_frames_settle_slow(PyThreadState *tstate);
 

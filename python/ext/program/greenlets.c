@@ -98,10 +98,9 @@ static VST_COLD void introduce(PyObject *object, uint32_t task, bool begins)
         bytes = hub ? "Hub" : "";
         length = (uint32_t)strlen(bytes);
     }
-    vst_record_task_stack(task,
-                          (begins ? VST_STACK_BEGINS : 0) |
-                              (hub ? VST_STACK_HUB : 0),
-                          bytes, length);
+    vst_record_task_stack(
+        task, (begins ? VST_STACK_BEGINS : 0) | (hub ? VST_STACK_HUB : 0),
+        bytes, length);
     Py_XDECREF(encoded);
     Py_XDECREF(name);
 }

@@ -152,7 +152,7 @@ void vpy_task_record_name(vst_task_what what, uint32_t number, PyObject *task)
 vst_task_awaits vpy_task_awaits(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
-    const char *name = strrchr(type->tp_name, '.');
+    const char *name;
 
     if (type == asyncio.future)
         return VST_AWAITS_FUTURE;
@@ -160,6 +160,7 @@ vst_task_awaits vpy_task_awaits(PyObject *object)
         return VST_AWAITS_TASK;
     if (object == Py_None)
         return VST_AWAITS_NOTHING;
+    name = strrchr(type->tp_name, '.');
     name = name != NULL ? name + 1 : type->tp_name;
     if (strcmp(name, "_GatheringFuture") == 0)
         return VST_AWAITS_GATHER;
@@ -205,8 +206,7 @@ static PyObject *pass_on(const vpy_watched *w, PyObject *self, PyObject *b,
 static void record_waking(PyObject *future)
 {
     if (vpy_active != NULL && PyThreadState_Get()->tracing == 0)
-        vst_record_task(
-            (uint64_t[]){VST_TASK_WAKES, (uint64_t)(uintptr_t)future}, 2);
+        vst_record_task_wakes((uint64_t)(uintptr_t)future);
 }
 
 static PyObject *on_set_result(PyObject *self, PyObject *b, PyObject *c,

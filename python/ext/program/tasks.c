@@ -117,6 +117,12 @@ bool vpy_is_coroutine_code(const PyCodeObject *code)
     return vpy_part_works[VPY_PART_TASKS] && (code->co_flags & COROUTINE) != 0;
 }
 
+static void keep_steps(uint32_t count)
+{
+    now.count = count;
+    now.marked = count != 0 ? now.steps[count - 1].marked : NULL;
+}
+
 /* Whether the innermost step that runs is of this frame. One whose own call is
  * marked has been left unseen, and begins again. */
 static bool is_in_step(const void *outermost, const void *frame)
@@ -127,7 +133,7 @@ static bool is_in_step(const void *outermost, const void *frame)
         return false;
     if (top->marked != frame)
         return true;
-    now.count--;
+    keep_steps(now.count - 1);
     return false;
 }
 
@@ -138,6 +144,7 @@ static void begin_step(const vpy_known *coroutine, const void *frame)
                 --now.count * sizeof now.steps[0]);
     now.steps[now.count++] = (vpy_step){coroutine->address, frame,
                                         coroutine->task, coroutine->is_python};
+    now.marked = frame;
 }
 
 /* The coroutine, whose place in the table may be another one then. */
@@ -157,38 +164,21 @@ static const vpy_known *record_step(vpy_known *coroutine, bool is_new)
     return coroutine;
 }
 
-/* Whether a coroutine calls this one whose step is known. It is one that has
- * not been left since it was entered. */
-static bool is_called_in_step(const vpy_iframe *frame)
-{
-    const vpy_step *top = now.count != 0 ? &now.steps[now.count - 1] : NULL;
-    const void *caller;
-
-    if (top == NULL || top->marked == frame)
-        return false;
-    caller = caller_of(frame);
-    return caller != NULL && (caller == now.entered || caller == top->marked);
-}
-
-void vpy_coroutine_entered(const vpy_iframe *frame)
+void vpy_coroutine_begins(const vpy_iframe *frame)
 {
     const vpy_iframe *outermost;
     const vpy_known *begun;
     vpy_known *coroutine;
-    bool is_known, is_new;
+    bool is_new;
 
     if (now.generation != vpy_generation) {
-        now.count = 0;
+        keep_steps(0);
         now.entered = NULL;
         now.generation = vpy_generation;
     }
     now.waits = 0;
-    if (VPY_AWAITS_INLINE && !vpy_iframe_is_entry(frame))
-        return;
-    is_known = !VPY_AWAITS_INLINE && is_called_in_step(frame);
     now.entered = frame;
-    if (is_known)
-        return;
+    now.around = NULL;
     is_new = vpy_iframe_is_new(frame);
     outermost = outermost_of(frame, is_new);
     is_new = is_new && outermost == frame;
@@ -200,6 +190,15 @@ void vpy_coroutine_entered(const vpy_iframe *frame)
     begun = record_step(coroutine, is_new);
     if (begun != NULL)
         begin_step(begun, frame);
+}
+
+void vpy_coroutine_entered(const vpy_iframe *frame)
+{
+    if (VPY_AWAITS_INLINE && !vpy_iframe_is_entry(frame))
+        now.waits = 0;
+    else if (VPY_AWAITS_INLINE ||
+             !vpy_coroutine_goes_on(frame, caller_of(frame)))
+        vpy_coroutine_begins(frame);
 }
 
 /* ---- its end ------------------------------------------------------------- */
@@ -225,9 +224,12 @@ static void record_await(uint32_t task, PyObject *awaited)
                            (uint64_t)now.waits << 32 | kind,
                            (uint64_t)(uintptr_t)awaited, 0};
 
-    if (kind == VST_AWAITS_TASK)
+    if (kind == VST_AWAITS_TASK) {
         payload[3] = number_of_awaited(awaited);
-    vst_record_task(payload, kind == VST_AWAITS_TASK ? 4 : 3);
+        vst_record_task(payload, 4);
+    } else {
+        vst_record_task(payload, 3);
+    }
 }
 
 /* Task.set_name of a task in Python is not watched. */
@@ -271,7 +273,7 @@ static bool take_step(const void *frame, vpy_step *taken)
     if (at == 0)
         return false;
     *taken = now.steps[at - 1];
-    now.count = at - 1;
+    keep_steps(at - 1);
     return true;
 }
 

@@ -3,7 +3,7 @@
 #ifndef VPY_PROGRAM_TASKS_H
 #define VPY_PROGRAM_TASKS_H
 
-#include "calls/tracer.h"
+#include "calls/ids.h"
 
 #include <vestige/tasks.h>
 
@@ -20,6 +20,9 @@ void vpy_coroutine_entered(const vpy_iframe *frame);
  * raises; waits: it yields. The frame's address is used, not what is there. */
 void vpy_coroutine_left(vst_id id, const vpy_iframe *frame, PyObject *result,
                         bool waits);
+
+/* The same where it is known that it does not go on with a step. */
+void vpy_coroutine_begins(const vpy_iframe *frame);
 
 /* ---- the quick way through these two, with the records ---------------------
  */
@@ -42,10 +45,30 @@ typedef struct vpy_steps {
     /* The coroutine that was entered last. As long as it runs, what it calls is
      * in the same step. */
     const void *entered;
+    const void *around; /* which called that; NULL: not in the step */
+    const void *marked; /* of the innermost step; NULL: there is none */
     vpy_step steps[VPY_STEPS_MAX];
 } vpy_steps;
 
 extern VST_THREAD_LOCAL vpy_steps vpy_steps_now VST_TLS_MODEL;
+
+/* Whether a coroutine that is entered is in a step that is known: it is called
+ * by one that has not been left since it was entered. Up to 3.11. */
+static inline bool vpy_coroutine_goes_on(const vpy_iframe *frame,
+                                         const vpy_iframe *caller)
+{
+    vpy_steps *now = &vpy_steps_now;
+    const void *marked = now->marked;
+
+    if (marked == NULL || frame == marked ||
+        (caller != now->entered && caller != now->around && caller != marked) ||
+        now->generation != vpy_generation || caller == NULL)
+        return false;
+    now->around = caller;
+    now->waits = 0;
+    now->entered = frame;
+    return true;
+}
 
 static inline void vpy_coroutine_enter(vst_id id, const vpy_iframe *frame)
 {
@@ -53,6 +76,8 @@ static inline void vpy_coroutine_enter(vst_id id, const vpy_iframe *frame)
     /* What a coroutine awaits is in a step that is known. */
     if (VPY_AWAITS_INLINE && !vpy_iframe_is_entry(frame))
         vpy_steps_now.waits = 0;
+    else if (VPY_AWAITS_INLINE)
+        vpy_coroutine_begins(frame);
     else
         vpy_coroutine_entered(frame);
 }
@@ -61,16 +86,17 @@ static inline void vpy_coroutine_leave(vst_kind kind, vst_id id,
                                        const vpy_iframe *frame,
                                        PyObject *result, bool waits)
 {
-    const vpy_steps *now = &vpy_steps_now;
+    vpy_steps *now = &vpy_steps_now;
 
-    if (now->count != 0 && now->steps[now->count - 1].marked == frame)
+    if (now->marked == frame)
         vpy_coroutine_left(id, frame, result, waits);
     else if (waits && now->waits == 0)
-        vpy_steps_now.waits = id;
+        now->waits = id;
     vst_record_end_of_call(kind, id);
 }
 
-/* ---- task_table.c --------------------------------------------------------- */
+/* ---- task_table.c ---------------------------------------------------------
+ */
 
 /* What was the outermost coroutine of a step, or a greenlet. */
 typedef struct vpy_known {

@@ -96,9 +96,10 @@ static PyObject *task_lanes_groups(PyObject *object, PyObject *unused)
     return list;
 }
 
-PyDoc_STRVAR(tasks_doc,
-             "tasks(first, count)\n--\n\n[(name, start_ns, end_ns, steps, "
-             "running_ns, awaiting_ns, end, kind)] of so many lanes from one on.");
+PyDoc_STRVAR(
+    tasks_doc,
+    "tasks(first, count)\n--\n\n[(name, start_ns, end_ns, steps, "
+    "running_ns, awaiting_ns, end, kind)] of so many lanes from one on.");
 
 static PyObject *task_lanes_tasks(PyObject *object, PyObject *args)
 {

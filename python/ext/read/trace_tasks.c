@@ -1,7 +1,7 @@
-/* Trace.tasks(): what asyncio's tasks and greenlets did, from one reading of the records: the
- * tasks, what they waited for, each step if that is asked for, and the steps
- * that took long, with the calls that took most of them. The replay runs
- * without the GIL. */
+/* Trace.tasks(): what asyncio's tasks and greenlets did, from one reading of
+ * the records: the tasks, what they waited for, each step if that is asked for,
+ * and the steps that took long, with the calls that took most of them. The
+ * replay runs without the GIL. */
 #include "read/trace.h"
 
 #include <stdlib.h>
@@ -201,8 +201,7 @@ static PyObject *task_at(const reading *r, size_t i)
                          (long long)t->start_ns, (long long)t->end_ns,
                          (unsigned long long)t->steps, (long long)t->running_ns,
                          (long long)t->awaiting_ns, (long long)t->longest_ns,
-                         (long long)t->longest_at_ns,
-                         vst_task_end_name(t->end),
+                         (long long)t->longest_at_ns, vst_task_end_name(t->end),
                          vst_task_kind_name(t->kind));
 }
 

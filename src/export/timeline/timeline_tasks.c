@@ -1,6 +1,6 @@
-/* Tasks and greenlets on a timeline: each has a lane under its thread, with its steps, the
- * waits between them, and an arrow from what ended a wait to the step that
- * follows.
+/* Tasks and greenlets on a timeline: each has a lane under its thread, with its
+ * steps, the waits between them, and an arrow from what ended a wait to the
+ * step that follows.
  *
  * Lanes are given out as tasks begin. The first LANES_EACH tasks of a coroutine
  * function get one each. After that a task takes over the lane of one that has
@@ -184,8 +184,8 @@ static void draw_lane(vst__timeline *timeline, const family *f, uint32_t tid,
     size_t count = 0;
 
     if (tid == f->shared) {
-        const char *more =
-            task->kind == VST_TASK_OF_LOOP ? "more tasks: " : "more greenlets: ";
+        const char *more = task->kind == VST_TASK_OF_LOOP ? "more tasks: "
+                                                          : "more greenlets: ";
         count = append(text, count, more, strlen(more));
     } else if (f->lanes <= LANES_EACH && task->name_len != 0) {
         count = append(text, count, task->name, task->name_len);
@@ -396,13 +396,13 @@ vst_status vst__timeline_note_step(vst__timeline *timeline,
     task = vst_tasks_find(tasks->all, span->task);
     length = task->name_len == 0 ? append_name(timeline, text, 0, task->id)
                                  : append(text, 0, task->name, task->name_len);
-    timeline->drawing->task(timeline, &(vst__task_span){.tid = s->tid,
-                                                        .task = span->task,
-                                                        .start_ns =
-                                                            span->start_ns,
-                                                        .end_ns = span->end_ns,
-                                                        .name = text,
-                                                        .name_len = length});
+    timeline->drawing->task(timeline,
+                            &(vst__task_span){.tid = s->tid,
+                                              .task = span->task,
+                                              .start_ns = span->start_ns,
+                                              .end_ns = span->end_ns,
+                                              .name = text,
+                                              .name_len = length});
     /* Behind the step: clients look for the span that an arrow points to. */
     if (s->waker.is_known)
         draw_arrow(timeline, "wakes",
