@@ -51,7 +51,8 @@ class TaskLanes:
         """thread, function, first lane of its tasks, tasks, steps, start_ns, end_ns, running_ns, awaiting_ns: the tasks
         of a coroutine function on a thread; of `wrappers`, those with the same name. A group's lane is its index."""
     def tasks(self, first: int, count: int, /) -> list[tuple[str, int, int, int, int, int, str, str]]:
-        """name, start_ns, end_ns, steps, running_ns, awaiting_ns, end, task, greenlet or hub: of so many lanes from one on."""
+        """name, start_ns, end_ns, steps, running_ns, awaiting_ns, end, what it is ("task", "greenlet" or "hub"): of so
+        many lanes from one on."""
     def left_out(self) -> int:
         """Steps that were not kept, because there were too many."""
     def draw(self, from_ns: int, to_ns: int, pixels: int, lanes: Sequence[int], /) -> bytes:

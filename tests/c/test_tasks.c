@@ -62,8 +62,7 @@ static vst_tasks *many_wait_for_one_thing(unsigned wakes)
         CHECK_INT(waker.is_known, wakes != 0);
         CHECK_INT(waker.id, wakes != 0 ? SETTER : 0);
         CHECK_INT(waker.time_ns, wakes != 0 ? 10 * (int64_t)TASKS + 10 : 0);
-        CHECK_INT(vst_tasks_wait(tasks).ns,
-                  from_ns - 10 * (int64_t)task - 5);
+        CHECK_INT(vst_tasks_wait(tasks).ns, from_ns - 10 * (int64_t)task - 5);
     }
     CHECK((clock() - start) / CLOCKS_PER_SEC < SECONDS_MAX);
     return tasks;
