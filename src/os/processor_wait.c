@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -13,7 +14,7 @@
 /* Of one thread: the second number of its schedstat. */
 static uint64_t wait_of(int folder, const char *thread)
 {
-    char path[64], text[96], *behind;
+    char path[NAME_MAX + sizeof "/schedstat"], text[96], *behind;
     ssize_t length;
     int fd;
 
