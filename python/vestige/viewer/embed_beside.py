@@ -11,7 +11,7 @@ import struct
 from vestige.reading.awaits import awaits
 
 from .marks import read_members
-from .tasks import describe_groups
+from .tasks import UNNAMED, describe_groups
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -147,13 +147,13 @@ def _pack_tasks(shown: Shown, base: int, blob: Blob) -> dict[str, Any]:
     rows, steps_left, left_out = [], STEPS_MAX, lanes.left_out()
     for group in groups:
         for at, task in enumerate(lanes.tasks(group["first"], group["tasks"])):
-            name, start, end, steps, running, awaiting, became = task
+            name, start, end, steps, running, awaiting, became, _ = task
             found = lanes.steps(group["first"] + at)
             left_out += max(0, len(found) - steps_left)
             found = found[:steps_left]
             steps_left -= len(found)
             place = [len(found), *blob.add(varints(_steps(found, base)))]
-            rows.append([name, start - base, end - base, steps, running, awaiting, became, *place])
+            rows.append([name or UNNAMED, start - base, end - base, steps, running, awaiting, became, *place])
             words.update((step[2], step[3]) for step in found if step[2] >= 0)
     told = {f"{kind} {function}": awaits(kind, _function(shown, function)) for kind, function in sorted(words)}
     return {"groups": groups, "left_out": left_out, "lanes": rows, "awaits": told, "end_ns": shown.end_ns - base}
