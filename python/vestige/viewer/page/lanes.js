@@ -7,6 +7,7 @@ const FEW = 40; // tasks of a trace; its groups begin open then
 const STILL = 120; // ms without a move before arrows are fetched
 export const MANY_WAIT = 7; // the kind of a wait in a group's lane
 const KINDS = ["its next turn", "a future", "a task", "several tasks", "something"];
+const SWITCHED_OUT = 5; // the kind of a greenlet's wait
 
 export class Lanes {
   constructor(app) {
@@ -116,5 +117,6 @@ function memberOf(group, at, [name, start, end]) {
 /** "await Queue.get", "await a task", "3 tasks wait". */
 export function awaitText(kind, name, count) {
   if (kind === MANY_WAIT) return `${count >= 65535 ? "65 535 or more" : count.toLocaleString("en")} ${count === 1 ? "task waits" : "tasks wait"}`;
+  if (kind === SWITCHED_OUT) return "switched out";
   return `await ${name ?? KINDS[kind] ?? KINDS[4]}`;
 }
