@@ -41,6 +41,21 @@ void report()
     reported->turn(true, now_set.api, now_set.wants & WANTS_MEMORY, inputs);
 }
 
+/* Records what backends have reported, or drops what none of our recordings has
+ * under way. */
+void read_reports(bool record)
+{
+    try {
+        if (reported)
+            reported->read_events([record](uint64_t tid, const auto &event) {
+                if (record)
+                    record_event(now_set.api, tid, event);
+            });
+    } catch (...) {
+        /* A lock that cannot be taken: they stay until the next stop. */
+    }
+}
+
 /* Leaves out scopes that torch uses on mobile devices alone: for every task,
  * autograd's engine goes over the callbacks of each scope. */
 void place_callback()
@@ -97,7 +112,8 @@ VST_EXPORTED void vst_torch_forget(void)
 
 VST_EXPORTED void vst_torch_stop(void)
 {
-    now_set.generation.store(0, std::memory_order_relaxed);
+    read_reports(now_set.generation.exchange(0, std::memory_order_relaxed) !=
+                 0);
     end_names();
     if (callback != at::INVALID_CALLBACK_HANDLE)
         at::removeCallback(callback);

@@ -1,6 +1,6 @@
 /* What torch takes for a profiler of its own while we record. torch reports a
- * thread's allocations to it, and _RecordFunctionFast does nothing where there
- * is none.
+ * thread's allocations to it, backends their events, and _RecordFunctionFast
+ * does nothing where there is none.
  *
  * Any thread reads it; start and stop write it, one thread at a time. */
 #ifndef VESTIGE_TORCH_PROFILER_STAND_IN_H
@@ -15,17 +15,19 @@
 
 #include <vestige/api.h>
 
+#include "backend_events.h"
+
 namespace vestige_torch
 {
 
-struct reports final : torch::profiler::impl::ProfilerStateBase {
+struct reports final : with_queue {
     const vst_api *api = nullptr;
     bool memory = false;
     /* What was allocated before the first report; -1: none came yet. */
     std::atomic<int64_t> before{-1};
 
     reports()
-        : ProfilerStateBase(torch::profiler::impl::ProfilerConfig(
+        : with_queue(torch::profiler::impl::ProfilerConfig(
               torch::profiler::impl::ProfilerState::Disabled))
     {
     }
@@ -86,6 +88,8 @@ struct watched_thread {
     }
     ~watched_thread()
     {
+        if (is_counted && reported)
+            reported->drop_thread_queue();
         count(false);
     }
 };
@@ -105,6 +109,7 @@ static inline void watch()
     const auto place = c10::DebugInfoKind::PROFILER_STATE;
 
     if (reported && !c10::ThreadLocalDebugInfo::get(place)) {
+        reported->make_thread_queue();
         c10::ThreadLocalDebugInfo::_push(place, reported);
         this_thread.count(true);
     }

@@ -72,6 +72,8 @@ typedef struct vst_api {
     void (*record_storages)(const uint64_t *payload, uint32_t words);
     /* As tracer.h has it. */
     void (*tracer_register_with_context)(vst_tracer_make_with_context_fn make);
+    /* As operator.h has it. */
+    void (*record_reported)(const uint64_t *payload, uint32_t words);
 } vst_api;
 
 #ifdef __cplusplus

@@ -91,6 +91,10 @@ VST_API bool vst_record_operator(vst_id id, uint32_t instance,
                                  const uint64_t *payload, uint32_t words);
 VST_API void vst_record_operator_exit(vst_kind kind, vst_id id,
                                       uint32_t instance);
+/* Records a span that a framework measured, with the payload of a
+ * VST_ESCAPE_REPORTED. The calling thread need not be the one that ran it. */
+VST_API void vst_record_reported(const uint64_t *payload, uint32_t words);
+enum { VST_REPORTED_HEAD_WORDS = 4 }; /* before the payload of the operator */
 
 /* The same for callers that know the calling thread's buffer, the number of the
  * recording in progress and the time. False: nothing was stored; call the

@@ -28,7 +28,9 @@ enum {
     VST_SPAN_IMPORT = 256, /* of a module, see imports.h */
     VST_SPAN_MACHINERY = 512, /* another frame of the import system, what that
                                * calls in C, or the code of the module */
-    VST_SPAN_STEP = 1024      /* is a step of a task, or a part of one */
+    VST_SPAN_STEP = 1024,     /* is a step of a task, or a part of one */
+    VST_SPAN_REPORTED = 2048, /* a framework measured it: see vst_sink */
+    VST_SPAN_BESIDE = VST_SPAN_ASYNC | VST_SPAN_REPORTED
 };
 
 enum { VST_RUNNING_UNKNOWN = -1 };
@@ -228,6 +230,10 @@ typedef struct vst_sink {
     bool tensors;
     /* The same: named inputs that files do not show (VST_FACT_KEYWORDS). */
     bool keywords;
+    /* Spans of VST_ESCAPE_REPORTED. They come after what they lie in, may be of
+     * another thread than the spans before and after, overlap others in any
+     * way, and have no serial. */
+    vst_status (*reported)(void *ctx, const vst_span *span);
 } vst_sink;
 
 #ifdef __cplusplus

@@ -134,6 +134,12 @@ typedef enum vst_escape {
      * the calls that it leaves, see vst_instant. Files of any version may have
      * these */
     VST_ESCAPE_EXCEPTION = 26,
+    /* id, system's number of the thread, nanoseconds of the wall clock when it
+     * began and when it ended, the payload of an operator (operator.h): a span
+     * that a framework's backend measured by itself, told when the recording
+     * stopped, by the thread that stopped it. Files of any version may have
+     * these */
+    VST_ESCAPE_REPORTED = 27,
 
     VST_ESCAPE_FIXED = 0x80,
     /* An allocation (vst_memory_kind, see memory.h) of less than 32 KiB.

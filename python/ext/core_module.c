@@ -80,6 +80,7 @@ static const vst_api api = {
     .clock_ticks = vst_clock_ticks_portable,
     .record_storages = vst_record_storages,
     .tracer_register_with_context = vst_tracer_register_with_context,
+    .record_reported = vst_record_reported,
 };
 
 static PyObject *set_torch_mode(PyObject *module, PyObject *on)

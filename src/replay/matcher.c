@@ -227,11 +227,12 @@ static vst_status gap(vst_matcher *matcher, bool ends, const vst_sink *sink)
 
 /* What is open is known up to the event before; a checkpoint tells where the
  * thread goes on. */
-static vst_status dropped(vst_matcher *matcher, uint64_t records,
-                          int64_t since_ns, int64_t previous_ns,
-                          const vst_sink *sink)
+static vst_status dropped(vst_matcher *matcher,
+                          const vst_time_converter *converter,
+                          const vst_compressed_event *event,
+                          int64_t previous_ns, const vst_sink *sink)
 {
-    int64_t now_ns = matcher->last_ns;
+    int64_t now_ns = matcher->last_ns, since_ns = now_ns;
     vst_status status = VST_OK;
 
     if (previous_ns != INT64_MIN)
@@ -241,12 +242,15 @@ static vst_status dropped(vst_matcher *matcher, uint64_t records,
     matcher->last_ns = now_ns;
     if (sink->recursion)
         vst__matcher_build_index(matcher);
+    if (event->payload_words > 1)
+        since_ns = converter->to_ns(converter->ctx, event->payload[1]);
     if (since_ns < previous_ns)
         since_ns = previous_ns;
     if (since_ns > now_ns)
         since_ns = now_ns;
     if (status == VST_OK)
-        status = lose(matcher, VST_LOSS_DROPPED, since_ns, records, sink);
+        status =
+            lose(matcher, VST_LOSS_DROPPED, since_ns, event->payload[0], sink);
     /* The calls open now may begin a little earlier, so that each has a start
      * of its own. */
     matcher->last_ns = since_ns;
@@ -370,10 +374,7 @@ VST_NOINLINE static vst_status escape(vst_matcher *matcher,
     case VST_ESCAPE_GAP:
         return gap(matcher, payload[0] != 0, sink);
     case VST_ESCAPE_DROPPED:
-        return dropped(matcher, payload[0],
-                       words > 1 ? converter->to_ns(converter->ctx, payload[1])
-                                 : matcher->last_ns,
-                       previous_ns, sink);
+        return dropped(matcher, converter, event, previous_ns, sink);
     case VST_ESCAPE_SETTLE:
         return vst__matcher_settle(matcher, words != 0, sink);
     case VST_ESCAPE_ARGS:
@@ -388,6 +389,8 @@ VST_NOINLINE static vst_status escape(vst_matcher *matcher,
         return instant(matcher, event, sink);
     case VST_ESCAPE_EXCEPTION:
         return vst__matcher_raise(matcher, payload[0], sink);
+    case VST_ESCAPE_REPORTED:
+        return vst__matcher_reported(matcher, payload, words, sink);
     case VST_ESCAPE_COUNTER:
         return counter(matcher, event, sink);
     case VST_ESCAPE_LOST:

@@ -207,6 +207,10 @@ vst_status vst__matcher_waited(vst_matcher *matcher,
                                const vst_compressed_event *event,
                                int64_t previous_ns, const vst_sink *sink);
 
+/* matcher_reported.c: what an escape REPORTED says. */
+vst_status vst__matcher_reported(vst_matcher *matcher, const uint64_t *payload,
+                                 uint32_t words, const vst_sink *sink);
+
 /* `before` is BEGIN's second word, 0 if it has none. */
 vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair,
                               uint64_t before);

@@ -265,8 +265,11 @@ PyObject *vpy_trace_averages(PyObject *object, PyObject *args, PyObject *kw)
         return NULL;
     if (!note_kinds(self, &a))
         return PyErr_NoMemory();
-    sink = (vst_sink){
-        .ctx = &a, .span = add_span, .leave = leave, .loose = add_loose};
+    sink = (vst_sink){.ctx = &a,
+                      .span = add_span,
+                      .leave = leave,
+                      .loose = add_loose,
+                      .reported = add_span};
     vpy_trace_begin(self, NULL);
     Py_BEGIN_ALLOW_THREADS
     status = vst_trace_replay(self->handle, vpy_reading_window(&a.wish),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LOOSE = 0, "[memory]"  # of the id 0: what a framework allocated outside of all spans, as torch names it
 CALLS = (PYTHON, NATIVE, GC, MODULE)
 ASYNC, RESUMED = 64, 16  # flags of spans
+REPORTED = 2048  # by a backend of torch
 WORDS, HALVES = 10, 20  # of a row, in 8 and 4 bytes
 START, END, SELF, ARGS_AT, SELF_BYTES, TOTAL_BYTES = range(6)  # words
 SERIAL, ID, PARENT, FIRST, NEXT, THREAD, FLAGS, ARGS_LENGTH = range(12, 20)  # halves
@@ -405,7 +406,7 @@ OWN_ARGS = frozenset(  # of operators; others are keyword inputs
 
 
 def _keywords(store: Store, row: int) -> dict[str, Any]:
-    if store.definition(row)[0] in CALLS:
+    if store.definition(row)[0] in CALLS or store.halves[row * HALVES + FLAGS] & REPORTED:
         return {}
     args = store.args(row)
     others = _value(args.pop(OTHER_KEYWORDS, "{}"))

@@ -21,6 +21,7 @@ from .events import (
     FLAGS,
     HALVES,
     ID,
+    REPORTED,
     SCOPE_SHIFT,
     SELF_BYTES,
     SERIAL,
@@ -33,6 +34,7 @@ from .events import (
 from .tree_autograd import Autograd
 from .tree_fields import (
     Allocation,
+    Backend,
     Kineto,
     NNModuleInfo,
     Node,
@@ -115,6 +117,8 @@ class Tree:
         )
 
     def _fields(self, row: int, kind: int, name: str) -> tuple[Any, Any]:
+        if self._store.halves[row * HALVES + FLAGS] & REPORTED:
+            return TAGS.Backend, Backend.make(name=name, backend=self._store.args(row).get("Backend", ""))
         if kind in (OPERATOR, ANNOTATION):
             return TAGS.TorchOp, self._operator(row, kind, name)
         if kind == 0:

@@ -36,6 +36,7 @@ WORDS, HALVES = 10, 20
 START, END, ARGS_AT, SELF_BYTES, TOTAL_BYTES = 0, 1, 3, 4, 5
 ID, PARENT, THREAD, FLAGS, ARGS_LENGTH = 13, 14, 17, 18, 19
 ASYNC = 64
+BESIDE = ASYNC | 2048  # or told by a backend of torch
 BITS = {4: 1 << 24, ASYNC: 1 << 25, 1: 1 << 26, 2: 1 << 27}  # flags of spans, and of rectangles
 
 
@@ -142,7 +143,7 @@ class Rows:
         beside = []
         for span, (parent, thread, flags) in enumerate(zip(self.parents, self.threads, self.flags)):
             depth = depths[parent] + 1 if parent >= 0 and self.threads[parent] == thread else 0
-            if flags & ASYNC:
+            if flags & BESIDE:
                 beside.append(span)
                 depths.append(depth - 1)  # as if it were not there
             else:

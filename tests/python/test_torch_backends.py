@@ -1,0 +1,150 @@
+"""What backends of torch report of their own work (reportBackendEventToActiveKinetoProfiler), beside torch's profiler.
+
+The report goes into the profiler of the thread, which torch takes for one of its own type: ours must look like it. What
+reports runs in a process of its own, because a profiler that looks different is a crash.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed for this Python")
+
+SCRIPT = """
+import ctypes, json, os, tempfile, threading, time
+import vestige, torch
+
+class Text(ctypes.Structure):  # std::string
+    _fields_ = [("at", ctypes.c_char_p), ("length", ctypes.c_size_t), ("rest", ctypes.c_char * 16)]
+
+STRING = "RKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+NAME = "_ZN5torch8autograd8profiler40reportBackendEventToActiveKinetoProfilerElllN2at11RecordScopeE" + STRING + "SB_"
+report = getattr(ctypes.CDLL(os.path.join(torch.__path__[0], "lib", "libtorch_cpu.so")), NAME)
+report.restype = None
+
+def tell(start_us, end_us, name, backend=b"", scope=0):
+    texts = [ctypes.byref(Text(text, len(text), b"")) for text in (name, backend)]
+    report(*map(ctypes.c_int64, (start_us, end_us, -1)), ctypes.c_uint8(scope), *texts)
+
+def microseconds():
+    "A time that is later than all before and earlier than all after, by more than clocks differ."
+    start = time.time_ns() // 1000
+    while time.time_ns() // 1000 < start + 1000:
+        pass
+    return start + 500
+
+def backends(prof):
+    nodes = list(prof.profiler.kineto_results.experimental_event_tree())
+    for node in nodes:
+        nodes += node.children
+    return [node for node in nodes if node.tag == torch._C._profiler._EventType.Backend]
+
+one = torch.ones(3, 3)
+path = os.path.join(tempfile.mkdtemp(), "t.json")
+
+def beside_torch():
+    def shape(node):
+        return node.tag.name, node.name, [shape(child) for child in node.children]
+
+    def work():
+        with torch.profiler.profile() as prof:
+            with torch.profiler.record_function("around"):
+                start = microseconds()
+                one @ one
+                end = microseconds()
+                tell(start, end, b"delegate::op", b"accelerator")
+                microseconds()
+            tell(end + 1, end + 8, b"later", scope=7)
+        (found,) = [node for node in backends(prof) if node.name == "delegate::op"]
+        prof.export_chrome_trace(path)
+        written = [
+            (e["name"], e["cat"], e["dur"], e["args"].get("Backend"))
+            for e in json.load(open(path))["traceEvents"]
+            if e.get("name") in ("delegate::op", "later")
+        ]
+        exact = found.start_time_ns - start * 1000, found.end_time_ns - end * 1000
+        averages = {row.key: (row.count, row.cpu_time_total) for row in prof.key_averages()}
+        return (
+            [shape(node) for node in prof.profiler.kineto_results.experimental_event_tree()],
+            exact,
+            [isinstance(found.extra_fields, torch._C._profiler._ExtraFields_Backend), found.correlation_id],
+            found.parent.name,
+            sorted((name, cat, backend) for name, cat, _, backend in written),
+            averages["delegate::op"] == (1, end - start),
+            sorted((e.name, e.is_async, e.kwinputs) for e in prof.events() if e.name in ("delegate::op", "later")),
+        )
+
+    vestige.install()  # ours first: torch has not set up Kineto yet
+    ours = work()
+    vestige.uninstall()
+    return [ours, work()]
+
+def of_threads():
+    vestige.install()
+    with torch.profiler.profile(profile_memory=True) as prof:
+        tids = []
+        def run(name):
+            one + one
+            now = microseconds()
+            for _ in range(600):  # more than a block of the queue
+                tell(now, now + 1, name, b'a"b\\\\\\xff')
+            tids.append(threading.get_native_id())
+        threads = [threading.Thread(target=run, args=(name,)) for name in (b"first", b"second\\xff\\n")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    prof.export_chrome_trace(path)
+    events = [e for e in json.load(open(path))["traceEvents"] if e.get("name", "").startswith(("first", "second"))]
+    names = sorted({node.extra_fields.backend for node in backends(prof)})
+    return [len(backends(prof)), len(events), sorted({e["tid"] for e in events}) == sorted(tids), names]
+
+def after_the_stop():
+    vestige.install()
+    went_on, stopped = threading.Event(), threading.Event()
+    def run():  # keeps our profiler after the stop
+        one + one
+        went_on.set()
+        stopped.wait()
+        tell(microseconds(), microseconds(), b"late")
+    with torch.profiler.profile(profile_memory=True):
+        thread = threading.Thread(target=run)
+        thread.start()
+        went_on.wait()
+    stopped.set()
+    thread.join()
+    tell(microseconds(), microseconds(), b"too late")
+    with torch.profiler.profile(profile_memory=True) as prof:
+        tell(microseconds(), microseconds(), b"in time")
+    return [node.name for node in backends(prof)]
+
+print(json.dumps([beside_torch(), of_threads(), after_the_stop()]))
+"""
+
+
+@pytest.fixture(scope="module")
+def told():
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_what_a_backend_reports_is_a_node_as_torch_has_it(told):
+    ours, theirs = told[0]
+    assert ours == theirs
+    assert ours[1] == [0, 0]
+    assert ours[4] == [["delegate::op", "cpu_op", "accelerator"], ["later", "user_annotation", None]]
+    assert ours[5] is True
+
+
+def test_reports_of_any_thread_and_any_bytes_are_kept(told):
+    nodes, events, on_their_threads, names = told[1]
+    assert (nodes, events, on_their_threads) == (1200, 1200, True)
+    assert len(names) == 1
+    assert names[0].startswith('a"b\\')
+
+
+def test_a_report_after_the_stop_is_in_no_recording(told):
+    assert told[2] == ["in time"]
