@@ -34,12 +34,17 @@ REPR_MAX = 20  # children
 
 def torchs(cls: type[Any]) -> type[Any]:
     """The class of the same name that inherits from torch's, if torch is loaded."""
-    if "torch.autograd.profiler_util" not in sys.modules:
-        return cls
-    from . import inherited
+    found = _inherited.get(cls)
+    if found is None:
+        if "torch.autograd.profiler_util" not in sys.modules:
+            return cls
+        from . import inherited
 
-    found: type[Any] = getattr(inherited, cls.__name__)
+        found = _inherited[cls] = getattr(inherited, cls.__name__)
     return found
+
+
+_inherited: dict[type[Any], type[Any]] = {}  # torch stays loaded; an import costs more than a row of a table
 
 
 class Interval:
