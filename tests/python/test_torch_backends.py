@@ -65,7 +65,7 @@ def beside_torch():
             if e.get("name") in ("delegate::op", "later")
         ]
         exact = found.start_time_ns - start * 1000, found.end_time_ns - end * 1000
-        averages = {row.key: (row.count, row.cpu_time_total) for row in prof.key_averages()}
+        averages = {row.key: (row.count, round(row.cpu_time_total, 2)) for row in prof.key_averages()}
         return (
             [shape(node) for node in prof.profiler.kineto_results.experimental_event_tree()],
             exact,
