@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+_Thread_local bool vpy_thread_is_ours;
+
 static PyObject *search_path; /* list of bytes, each ending in "/" */
 static PyObject *own_folder;  /* bytes: where the vestige package lies */
 

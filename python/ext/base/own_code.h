@@ -21,6 +21,9 @@ int vpy_own_code_init(PyObject *module);
  * out of memory. */
 bool vpy_own_code_begin(void);
 
+/* Set in a thread of vestige's own, which is no part of the program. */
+extern _Thread_local bool vpy_thread_is_ours;
+
 bool vpy_code_is_own(PyObject *code);
 bool vpy_code_is_launcher(PyObject *code);
 bool vpy_code_is_runner(PyObject *code);

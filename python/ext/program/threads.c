@@ -130,7 +130,7 @@ void vpy_threads_announce(vpy_tracer *tracer)
     uint64_t handle;
 
     for (; tstate != NULL; tstate = PyThreadState_Next(tstate)) {
-        if (tstate != own && !vpy_thread_states_are_known())
+        if (tstate == own ? vpy_thread_is_ours : !vpy_thread_states_are_known())
             continue;
         collect_stack(tstate, &list);
         /* A thread that was made but did not start yet has no stack, and on
@@ -179,13 +179,30 @@ static void name_thread(vpy_tracer *tracer, uint64_t handle, PyObject *thread)
     Py_XDECREF(name);
 }
 
+/* 0: it is not known. */
+static uint64_t main_thread_handle(void)
+{
+    PyThreadState *tstate =
+        PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+
+    if (vpy_thread_id() == getpid())
+        return vst_thread_handle();
+    if (!vpy_thread_states_are_known())
+        return 0;
+    while (tstate != NULL &&
+           vpy_thread_system_tid(tstate) != (uint64_t)getpid())
+        tstate = PyThreadState_Next(tstate);
+    return tstate != NULL ? tstate->thread_id : 0;
+}
+
 /* The name that threading would give, if it were imported. */
 static void name_main_thread(vpy_tracer *tracer)
 {
-    if (vpy_thread_id() != getpid())
-        return;
-    vst_recording_name_thread(tracer->recording, vst_thread_handle(), 0,
-                              "MainThread", 10);
+    uint64_t handle = main_thread_handle();
+
+    if (handle)
+        vst_recording_name_thread(tracer->recording, handle, 0, "MainThread",
+                                  10);
 }
 
 void vpy_threads_name_all(vpy_tracer *tracer)

@@ -43,6 +43,7 @@ static PyObject *before_fork(PyObject *module, PyObject *unused)
         origin.time_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
     }
     vpy_flight_before_fork();
+    vpy_watch_before_fork();
     Py_RETURN_NONE;
 }
 
@@ -50,6 +51,7 @@ static PyObject *after_fork_in_parent(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     vpy_flight_after_fork_in_parent();
+    vpy_watch_after_fork_in_parent();
     Py_RETURN_NONE;
 }
 
@@ -82,6 +84,7 @@ static void let_go(void)
     vpy_recording_session = NULL;
     vpy_storage_guard_after_fork();
     vpy_flight_after_fork();
+    vpy_watch_after_fork();
     vpy_snapshots_after_fork();
     vpy_traceback_after_fork();
     vpy_memory_abandon();

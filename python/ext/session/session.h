@@ -51,6 +51,14 @@ int vpy_forks_init(PyObject *module);
  * the program. */
 void vpy_forks_notice(void);
 
+/* ---- descriptor_watch.c: who asks a running process to record ---------------
+ */
+
+int vpy_watch_init(PyObject *module);
+void vpy_watch_before_fork(void);
+void vpy_watch_after_fork_in_parent(void);
+void vpy_watch_after_fork(void);
+
 /* ---- storage_guard.c -------------------------------------------------------
  */
 

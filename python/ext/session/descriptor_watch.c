@@ -1,0 +1,249 @@
+/* A thread of ours that sleeps until a descriptor can be read, or until a
+ * deadline, and then calls a function of Python's. It serves those who ask a
+ * running process to record. While nobody asks it takes no lock, not even the
+ * GIL: it costs the program nothing.
+ *
+ * The function returns in how many seconds it wants to be called at the latest,
+ * a negative number for never, or None: then the watch is over.
+ *
+ * Everything below is guarded by the GIL, except what the thread reads while it
+ * sleeps: that does not change as long as the thread is there. */
+#include "base/own_code.h"
+#include "session/session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+static PyObject *function; /* NULL: nobody watches */
+static int descriptor;     /* what is watched; whoever watches closes it */
+static int bell = -1;      /* an eventfd that ends the thread's sleep */
+static double deadline_s;  /* of the monotonic clock; negative: none */
+static pthread_t thread;
+static long thread_id; /* the kernel's; of the thread, which sets it first */
+static bool is_there;  /* the thread runs, and nobody joins it yet */
+static bool paused;    /* for a fork */
+
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Of poll(): rounded up, so that the deadline has passed when it returns. */
+static int timeout_ms(void)
+{
+    const double longest_s = 3600;
+    double left_s = deadline_s - now_s();
+
+    if (deadline_s < 0)
+        return -1;
+    if (left_s <= 0)
+        return 0;
+    return (int)((left_s < longest_s ? left_s : longest_s) * 1000) + 1;
+}
+
+static void forget(void)
+{
+    Py_CLEAR(function);
+    if (bell >= 0)
+        close(bell);
+    bell = -1;
+    paused = false;
+}
+
+/* Calls the function, with the GIL held. False: the watch is over. */
+static bool call(void)
+{
+    PyObject *callable = Py_NewRef(function);
+    PyObject *result = PyObject_CallNoArgs(callable);
+    bool goes_on = result != NULL && result != Py_None;
+
+    Py_DECREF(callable);
+    if (goes_on) {
+        double seconds = PyFloat_AsDouble(result);
+        deadline_s = seconds < 0 ? -1 : now_s() + seconds;
+    }
+    Py_XDECREF(result);
+    PyErr_Clear();
+    return goes_on;
+}
+
+static void *watch(void *unused)
+{
+    bool goes_on = true;
+
+    (void)unused;
+    vpy_thread_is_ours = true;
+    thread_id = vpy_thread_id();
+    while (goes_on) {
+        struct pollfd both[] = {{.fd = descriptor, .events = POLLIN},
+                                {.fd = bell, .events = POLLIN}};
+        PyGILState_STATE state;
+        if (poll(both, 2, timeout_ms()) < 0 && errno != EINTR)
+            break;
+        if (both[1].revents)
+            break;
+        state = PyGILState_Ensure();
+        if (function != NULL)
+            goes_on = call();
+        if (!goes_on) {
+            if (is_there)
+                pthread_detach(pthread_self());
+            is_there = false;
+            forget();
+        }
+        PyGILState_Release(state);
+    }
+    return NULL;
+}
+
+/* Signals that the kernel sends to the thread that caused them stay as they
+ * are; no other handler of the program's runs in our thread. */
+static bool start(void)
+{
+    static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};
+    sigset_t most, before;
+
+    sigfillset(&most);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        sigdelset(&most, own[i]);
+    pthread_sigmask(SIG_SETMASK, &most, &before);
+    is_there = pthread_create(&thread, NULL, watch, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (is_there)
+        pthread_setname_np(thread, "vestige");
+    return is_there;
+}
+
+/* A thread that was joined may still be there for a moment as the kernel counts
+ * threads, and so does the interpreter. */
+static void wait_until_gone(void)
+{
+    const struct timespec moment = {0, 100000};
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/task/%ld", thread_id);
+    for (int i = 0; i < 1000 && access(path, F_OK) == 0; i++)
+        nanosleep(&moment, NULL);
+}
+
+/* Ends the thread and waits for its end; another thread calls this. */
+static void end_thread(void)
+{
+    const uint64_t one = 1;
+    pthread_t ending = thread;
+    ssize_t written;
+
+    is_there = false;
+    written = write(bell, &one, sizeof one);
+    (void)written;
+    Py_BEGIN_ALLOW_THREADS
+    pthread_join(ending, NULL);
+    wait_until_gone();
+    Py_END_ALLOW_THREADS
+}
+
+/* ---- around a fork ------------------------------------------------------- */
+
+/* From 3.12 on Python warns of a fork in a process with several threads. Ours
+ * must not cause that: it is stopped for the fork. */
+void vpy_watch_before_fork(void)
+{
+    if (!is_there || pthread_equal(thread, pthread_self()))
+        return;
+    paused = true;
+    end_thread();
+}
+
+static int resume(void *unused)
+{
+    uint64_t rung;
+    ssize_t got;
+
+    (void)unused;
+    if (paused && function != NULL) {
+        got = read(bell, &rung, sizeof rung);
+        (void)got;
+        start();
+    }
+    paused = false;
+    return 0;
+}
+
+/* As in flight.c: from 3.13 on Python counts threads after it has called this,
+ * so the thread comes back by a pending call in the main thread. */
+void vpy_watch_after_fork_in_parent(void)
+{
+    if (paused &&
+        (vpy_thread_id() != getpid() || Py_AddPendingCall(resume, NULL) < 0))
+        resume(NULL);
+}
+
+/* The child has no such thread, and does not answer for its parent. */
+void vpy_watch_after_fork(void)
+{
+    is_there = false;
+    forget();
+}
+
+/* ---- functions of the module --------------------------------------------- */
+
+static PyObject *watch_descriptor(PyObject *module, PyObject *args)
+{
+    PyObject *callable;
+    int watched;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "iO:watch_descriptor", &watched, &callable))
+        return NULL;
+    if (function != NULL)
+        Py_RETURN_FALSE;
+    bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (bell < 0)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    descriptor = watched;
+    deadline_s = -1;
+    function = Py_NewRef(callable);
+    if (!start()) {
+        forget();
+        PyErr_SetString(PyExc_RuntimeError, "no thread could be started");
+        return NULL;
+    }
+    Py_RETURN_TRUE;
+}
+
+static PyObject *unwatch_descriptor(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    if (function == NULL)
+        Py_RETURN_NONE;
+    if (is_there && !pthread_equal(thread, pthread_self()))
+        end_thread();
+    forget();
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"watch_descriptor", watch_descriptor, METH_VARARGS,
+     PyDoc_STR("watch_descriptor(fd, function, /)\n--\n\nHave a thread call "
+               "function() whenever fd can be read. That returns in how many "
+               "seconds to call it at the latest, negative: never, or None: "
+               "the watch is over. False: another watch is not over yet.")},
+    {"unwatch_descriptor", unwatch_descriptor, METH_NOARGS,
+     PyDoc_STR("unwatch_descriptor()\n--\n\nEnd the watch, if there is one. "
+               "Not from the function that it calls.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int vpy_watch_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}
