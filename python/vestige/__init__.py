@@ -15,6 +15,8 @@ and warns if one is imported already, as we are in a program that is recorded.
 There is no assert here.
 """
 
+from os import environ as _environ
+
 from ._core import Trace, TraceError, record_function
 from ._core import __version__ as __version__
 from .annotate import counter, instant
@@ -32,6 +34,7 @@ __all__ = [
     "install",
     "instant",
     "itt",
+    "listen",
     "memory",
     "profile",
     "record_function",
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from . import tables as tables
     from .notebook import load_ipython_extension as load_ipython_extension
     from .profiler import profile
+    from .recording.control import listen
     from .recording.flight import snapshot
     from .tables import open as open  # not in __all__: it would hide the builtin
     from .torch.activity import ProfilerActivity, supported_activities
@@ -66,6 +70,7 @@ else:
         "ProfilerActivity": "torch.activity",
         "_ExperimentalConfig": "torch.experimental",
         "install": "torch.dropin",
+        "listen": "recording.control",
         "open": "tables",
         "load_ipython_extension": "notebook",
         "profile": "profiler",
@@ -86,3 +91,10 @@ else:
 
     def __dir__():
         return sorted({*globals(), *__all__})
+
+
+if "VESTIGE_LISTEN" in _environ:
+    from .recording.control import listen_as_told
+
+    listen_as_told()
+    del listen_as_told

@@ -23,6 +23,8 @@ GROUPS = {
     "record": {
         "run": "run a script, module or code and record every call",
         "memory": "run a program and record every allocation",
+        "attach": "record a process that runs already, for a while",
+        "detach": "end such a recording",
     },
     "look": {
         "view": "look at traces of any size in the browser",
@@ -51,6 +53,8 @@ GROUPS = {
 SUMMARIES = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 COMMANDS = tuple(SUMMARIES)
 FOLDERS = {  # where a command is not a file of its name
+    "attach": "attach.command",
+    "detach": "attach.detach",
     "diff": "diff.command",
     "et": "et.command",
     "mcp": "mcp.command",

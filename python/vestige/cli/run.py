@@ -25,6 +25,7 @@ from vestige.recording.ranks import own_path
 from vestige.recording.standard_error import Draft, flush, is_there, put, say
 
 from .project import project_options
+from .what import add_recorded, check_quantities, recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,61 +144,23 @@ def _parser() -> Parser:
     parser.add_argument("--force", action="store_true", help="overwrite FILE")
     parser.add_argument("-q", "--quiet", action="store_true", help="no report at the end")
     parser.add_argument("--view", action="store_true", help="show the trace in the browser when the program has ended")
-    parser.add_argument("--no-c", action="store_true", help="leave out functions written in C")
-    parser.add_argument("--no-gc", action="store_true", help="leave out garbage collections")
-    parser.add_argument("--include", metavar="PAT", action="append", help="only functions of these files")
-    parser.add_argument("--exclude", metavar="PAT", action="append", help="no functions of these files")
-    parser.add_argument(
-        "--record-args",
-        metavar="PATTERN",
-        action="append",
-        help="record arguments and results of functions of this name ('load_*')",
-    )
-    add_bounds(parser)
-    parser.add_argument("--min-duration", metavar="TIME", help="leave out calls that took less than TIME (10us)")
-    parser.add_argument(
-        "--sched", action="store_true", help="record when each thread had a processor, and waits for the GIL"
-    )
-    parser.add_argument("--no-sched", dest="sched", action="store_false", help="do not (default)")
-    parser.add_argument("--no-children", action="store_true", help="leave out child processes")
-    parser.add_argument("--snapshot-signal", metavar="SIG", help="write a snapshot on this signal (USR2, …)")
-    parser.add_argument(
-        "--trigger",
-        metavar="SPEC",
-        action="append",
-        help="write a snapshot when NAME>TIME, rss>SIZE or raise:TYPE comes true (may be repeated)",
-    )
-    parser.add_argument("--max-snapshots", metavar="N", type=int, default=10, help="at most N (default: 10)")
-    parser.add_argument(
-        "--engine",
-        metavar="E",
-        default="auto",
-        help="how to hook in: turbo, safe (slower, by the interpreter's own hooks), or auto (default), which chooses",
-    )
-    parser.add_argument(
-        "--only", metavar="FUNC", action="append", help="record only functions of this name, and what they call"
-    )
-    parser.add_argument("--max-depth", metavar="N", type=int, help="leave out calls that are deeper than N")
-    parser.add_argument("--exceptions", action="store_true", help="record where exceptions are raised, and caught")
+    add_recorded(parser)
     parser.add_argument("--rank", metavar="N", type=int, help="rank of this process (default: RANK, if that is set)")
     parser.add_argument("--local-rank", metavar="N", type=int, help="its rank on this machine (default: LOCAL_RANK)")
     parser.add_argument("--world-size", metavar="N", type=int, help="how many ranks there are (default: WORLD_SIZE)")
     parser.add_argument(
         "--torch-profiler", action="store_true", help="record only where the program uses torch.profiler"
     )
+    parser.add_argument(
+        "--paused", action="store_true", help="record only while `vestige attach` asks for it, into FILE or its own"
+    )
     return parser
-
-
-def add_bounds(parser: Parser) -> None:
-    parser.add_argument("--max-size", metavar="SIZE", help="keep the newest records, in a file of at most SIZE (256M)")
-    parser.add_argument("--last", metavar="TIME", help="keep only what was recorded in the last TIME (30s, 5m)")
 
 
 class Recording:
     """The whole run as a trace file."""
 
     def __init__(self, options: Namespace, program: Program) -> None:
-        from vestige.base.quantities import parse_file_bound, parse_time
         from vestige.render import quote
 
         self._process = os.getpid()
@@ -205,6 +168,7 @@ class Recording:
         self._path = os.path.abspath(self._shown)
         self._quiet = options.quiet
         self._view = getattr(options, "view", False)
+        self._paused = getattr(options, "paused", False)
         self._max_snapshots = getattr(options, "max_snapshots", 0)
         self._snapshots: tuple[list[tuple[str, str, str | None]], int] = ([], 0)
         chosen = {
@@ -216,12 +180,7 @@ class Recording:
         self._over = False
         self._stale = options.force and options.no_children  # children of the recording that is overwritten
         try:
-            if options.max_size is not None:
-                parse_file_bound("--max-size", options.max_size)
-            if options.last is not None:
-                parse_time("--last", options.last)
-            if getattr(options, "min_duration", None) is not None:
-                parse_time("--min-duration", options.min_duration)
+            check_quantities(options)
             self._profile = self._make(options)
         except ValueError as error:
             raise Failure(str(error), code=2) from None
@@ -238,29 +197,11 @@ class Recording:
         recording_options.on_stderr = True
 
         return profile(
-            with_stack=True,
             output=self._path,
-            overwrite=options.force,
-            engine=options.engine,
-            c_functions=not options.no_c,
-            include=options.include,
-            exclude=options.exclude,
-            record_args=options.record_args,
-            only=options.only,
-            max_depth=options.max_depth,
-            exceptions=options.exceptions,
-            gc=not options.no_gc,
             rank=options.rank,
             local_rank=options.local_rank,
             world_size=options.world_size,
-            max_size=options.max_size,
-            keep_last=options.last,
-            min_duration=options.min_duration,
-            sched=options.sched,
-            children=not options.no_children,
-            triggers=options.trigger,
-            snapshot_signal=options.snapshot_signal,
-            max_snapshots=options.max_snapshots,
+            **recorded(options),
         )
 
     def start(self) -> None:
@@ -271,7 +212,10 @@ class Recording:
             if self._stale:
                 remove_children(self._path)
             announce(self._path, self._arguments)
-            self._profile.start()
+            if self._paused:
+                self._wait(overwrites=self._profile._overwrite)
+            else:
+                self._profile.start()
             return
         except FileExistsError:
             message = f"{self._shown}: already exists; --force overwrites it"
@@ -283,12 +227,24 @@ class Recording:
         say(message)
         raise SystemExit(2)
 
+    def _wait(self, *, overwrites: bool) -> None:
+        """Nothing is recorded until somebody attaches."""
+        from vestige.recording import control
+
+        if os.path.lexists(self._path) and not overwrites:
+            raise FileExistsError(self._path)
+        control.offer(self._profile)
+        control.listen(os.environ.get(control.LISTEN))
+        if not self._quiet:
+            say(f"paused: vestige attach {self._process} records it")
+
     def abandon(self) -> None:
         """There is no program: leave no trace of it."""
         self._over = True
         self._profile.finish()
         withdraw()
-        os.unlink(self._path)
+        if self._profile._started:
+            os.unlink(self._path)
 
     def _finish(self) -> None:
         if self._over or os.getpid() != self._process:
@@ -323,6 +279,10 @@ class Recording:
         try:
             self._profile.finish()
             withdraw()
+            if not self._profile._started:
+                if not self._quiet:
+                    say("nothing was recorded: nobody attached")
+                return False
             self._snapshots = self._profile._session.snapshots()
             return not self._profile._session.was_cut and (is_there() or self._view)
         except Exception as error:
@@ -361,15 +321,13 @@ class Recording:
         from shlex import quote
 
         from vestige._core import Trace
-        from vestige.reading.libraries import STDLIB
 
         from .report.end import show
 
         self._tell_snapshots(out)
         trace = Trace(self._path)
         if trace.info()["records"] <= RECORDS_TO_REPORT:
-            stdlib = os.path.dirname(getattr(os, "__file__", ""))
-            show(self._path, {STDLIB: stdlib, "vestige.command": self._command, **self._scope}, out)
+            show(self._path, self._metadata(trace), out)
             also = "--tree, --threads, --gc" + ", --exceptions" * self._exceptions
             print(f"vestige report {quote(self._shown)}   # every function; also {also}", file=out)
             print(f"vestige view {quote(self._shown)}   # the timeline, in the browser", file=out)
@@ -379,6 +337,13 @@ class Recording:
         stem = os.path.splitext(self._shown)[0]
         export = f"vestige export {quote(self._shown)} -o {quote(stem + '.json.gz')}"
         print(f"{export}   # open it at ui.perfetto.dev", file=out)
+
+    def _metadata(self, _: Trace) -> dict[str, Any]:
+        """What the report needs of it, without reading JSON in the program's process."""
+        from vestige.reading.libraries import STDLIB
+
+        stdlib = os.path.dirname(getattr(os, "__file__", ""))
+        return {STDLIB: stdlib, "vestige.command": self._command, **self._scope}
 
     def _tell_children(self, trace: Trace, out: TextIO) -> None:
         others = find_children(self._path, trace.info()["trace_id"])

@@ -56,7 +56,13 @@ def follow(prof: profile) -> None:
         prof._session.create()
         prof._family = (output, prof._session.trace().info()["trace_id"])
     root, trace = prof._family
-    options = {name: value for name, value in prof._options.items() if _is_plain(value)}
+    defaults = type(prof).__init__.__kwdefaults__ or {}
+    # Short, since glibc never frees the text of a variable that was set: a process may be attached to again and again.
+    options = {
+        name: value
+        for name, value in prof._options.items()
+        if _is_plain(value) and not (name in defaults and defaults[name] == value)
+    }
     folder = sys.path[0] if sys.path else ""
     text = encode({"abi": ABI, "root": root, "trace": trace, "folder": folder, "options": options})
     if len(text) > VARIABLE_MAX:

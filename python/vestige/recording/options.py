@@ -118,11 +118,15 @@ def check_engine(engine: object) -> str:
 
 
 on_stderr = False  # set by `vestige run`, because a program may turn warnings off or into errors
+notes: list[str] | None = None  # takes the lines instead, for those who attached: they are in another terminal
 
 
 def tell_engine(line: str | None) -> None:
     """Tells the user that the engine that was asked for cannot be used, if `line` says so."""
     if line is None:
+        return
+    if notes is not None:
+        notes.append(line)
         return
     if on_stderr:
         if sys.__stderr__ is not None:

@@ -5,7 +5,8 @@ It is `vestige run` with another recording and another report.
 
 from __future__ import annotations
 
-from vestige.cli.run import USAGE, Recording, add_bounds, parse, runner
+from vestige.cli.run import USAGE, Recording, parse, runner
+from vestige.cli.what import add_bounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

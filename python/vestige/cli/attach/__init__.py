@@ -1,0 +1,1 @@
+"""`vestige attach` and `vestige detach`: recording a process that runs already."""

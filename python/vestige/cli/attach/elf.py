@@ -1,0 +1,70 @@
+"""Addresses of functions in a library or program that another process has mapped: as much of ELF as that takes. gdb
+would find them too, but reads all symbols of all libraries first, while the process stands still.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+
+HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+SEGMENT = struct.Struct("<IIQQQQQQ")
+SECTION = struct.Struct("<IIQQQQIIQQ")
+SYMBOL = struct.Struct("<IBBHQQ")
+LOADED, SYMBOLS = 1, 11  # kinds of segments and sections
+
+
+class NotElf(Exception):
+    """The file is not what this module can read."""
+
+
+class Library:
+    """`start` is where the beginning of the file is mapped."""
+
+    def __init__(self, path: str, start: int) -> None:
+        self.path = path
+        with open(path, "rb") as file:
+            try:
+                self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                self._read_tables()
+            except (ValueError, struct.error, IndexError):
+                raise NotElf(path) from None
+        first = min((vaddr - offset for offset, vaddr, _ in self._segments), default=0)
+        self._bias = start - first
+
+    def _read_tables(self) -> None:
+        facts = HEADER.unpack_from(self._data, 0)
+        magic, segments_at, sections_at = facts[0], facts[5], facts[6]
+        if not magic.startswith(b"\x7fELF\x02\x01"):  # 64 bits, little-endian
+            raise ValueError(magic)
+        segment_count, section_count = facts[10], facts[12]
+        self._segments = []  # offset, address, size in the file
+        for index in range(segment_count):
+            kind, _, offset, vaddr, _, size, _, _ = SEGMENT.unpack_from(self._data, segments_at + index * SEGMENT.size)
+            if kind == LOADED:
+                self._segments.append((offset, vaddr, size))
+        sections = [SECTION.unpack_from(self._data, sections_at + i * SECTION.size) for i in range(section_count)]
+        self._symbols: dict[str, int] = {}
+        for section in sections:
+            if section[1] == SYMBOLS:
+                self._read_symbols(section[4], section[5], sections[section[6]][4])
+
+    def _read_symbols(self, at: int, size: int, names_at: int) -> None:
+        for name, _, _, section, value, _ in SYMBOL.iter_unpack(self._data[at : at + size]):
+            if section and value:
+                end = self._data.find(b"\0", names_at + name)
+                self._symbols.setdefault(self._data[names_at + name : end].decode("ascii", "replace"), value)
+
+    def address(self, name: str) -> int:
+        """Of a function or variable in the process; 0 if there is none of this name."""
+        value = self._symbols.get(name, 0)
+        return self._bias + value if value else 0
+
+    def read(self, name: str, size: int) -> bytes | None:
+        """What the file has as the value of a variable."""
+        value = self._symbols.get(name)
+        for offset, vaddr, length in self._segments if value is not None else ():
+            assert value is not None
+            if vaddr <= value and value + size <= vaddr + length:
+                return self._data[offset + value - vaddr : offset + value - vaddr + size]
+        return None

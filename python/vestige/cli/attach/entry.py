@@ -1,0 +1,139 @@
+"""Gets into a running process: has its Python run startup/attached.py, which connects to a socket of this command.
+
+What is left behind is removed: the script when it was run, or when the wait is over. A script that sys.remote_exec was
+told of must stay, or the interpreter would complain when it comes to it: it is emptied, and removed by a later command
+once the process has ended.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import shutil
+import sys
+import time
+
+from vestige import __version__
+from vestige.base.failure import Failure
+from vestige.recording.children import ABI, STARTUP
+from vestige.recording.sockets import adopt, peer
+
+from . import gdb, remote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .target import Target
+
+HAS_REMOTE = sys.version_info >= (3, 14)
+PACKAGES = os.path.dirname(os.path.dirname(STARTUP))
+OURS = re.compile(r"(?:attach-|page-|gdb-)?(\d+)(?:[-.]|$)")  # files that belong to a process
+LOOK_EVERY_S = 0.1
+
+
+def check_version(target: Target) -> None:
+    """This installation's package is loaded into the process, so it must fit."""
+    found = target.version()
+    if found is not None and found != sys.version_info[:2]:
+        there, here = (f"{major}.{minor}" for major, minor in (found, sys.version_info[:2]))
+        raise Failure(f"process {target.pid} is Python {there}, this vestige is for {here}: use the vestige of {there}")
+
+
+def enter(target: Target, door: Any, address: str, patience_s: float, limit_s: float | None) -> tuple[Any, float]:
+    """A connection to the process, and for how long it stood still. With a limit to that, gdb is the way in."""
+    folder = os.path.dirname(address)
+    sweep(folder)
+    end = "" if limit_s is None else f"-{os.getpid()}"
+    script = os.path.join(folder, f"attach-{target.pid}-{target.begun}{end}.py")
+    _write(script, _source(address))
+    still_s = 0.0
+    done = asked = False
+    try:
+        if limit_s is None:
+            remote.inject(target, script)
+        else:
+            still_s = gdb.inject(target, script, folder, limit_s)
+        asked = True
+        connection = _accept(target, door, patience_s, any_thread=limit_s is not None and target.takes_any_thread())
+        done = True
+        return connection, still_s
+    finally:
+        if limit_s is None and asked and not done and target.status():
+            _write(script, "")
+        else:
+            _remove(script)
+
+
+def _source(address: str) -> str:
+    path = os.path.join(STARTUP, "attached.py")
+    with open(path, encoding="utf-8") as file:
+        source = file.read()
+    source += f"\nbegin({address!r}, {PACKAGES!r}, {ABI!r}, {__version__!r})\n"
+    return f"exec(compile({source!r}, {path!r}, 'exec'), {{'__name__': 'vestige_attached'}})\n"
+
+
+def _accept(target: Target, door: Any, patience_s: float, *, any_thread: bool) -> Any:
+    """The process connects as soon as it has run the script."""
+    waits = select.poll()
+    waits.register(door.fileno(), select.POLLIN)
+    waits.register(target.handle, select.POLLIN)
+    until = time.monotonic() + patience_s
+    while True:
+        left_s = until - time.monotonic()
+        if left_s <= 0:
+            raise Failure(_silent(target, patience_s, any_thread=any_thread))
+        ready = [descriptor for descriptor, _ in waits.poll(min(left_s, LOOK_EVERY_S) * 1000)]
+        if door.fileno() in ready:
+            connection = adopt(door._accept()[0])
+            if peer(connection) == (target.pid, os.geteuid()):
+                return connection
+            connection.close()  # one who wants to detach: there is nothing to end yet
+        elif target.handle in ready:
+            raise Failure(f"process {target.pid} has ended")
+
+
+def _silent(target: Target, patience_s: float, *, any_thread: bool) -> str:
+    """Why the script was not run."""
+    if trouble := target.trouble(target.status()):
+        return trouble
+    whose = "" if any_thread else " in its main thread"
+    where = target.waits_in()
+    doing = f"it waits in the system ({where})" if where else "it runs code that is not Python's"
+    more = "" if any_thread or not target.takes_any_thread() else ", --gdb has any thread do it"
+    return (
+        f"process {target.pid} ran no Python code{whose} for {patience_s:g} s: {doing}; nothing was started there. "
+        f"--wait waits longer{more}, vestige.listen() needs no such moment"
+    )
+
+
+# ---- files ------------------------------------------------------------------------
+
+
+def _write(path: str, text: str) -> None:
+    """As a whole, for this user alone."""
+    temporary = f"{path}.{os.getpid()}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(temporary, path)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def sweep(folder: str) -> None:
+    """Removes what belonged to processes that have ended."""
+    for name in os.listdir(folder):
+        found = OURS.match(name)
+        if found and not os.path.exists(f"/proc/{found[1]}"):
+            path = os.path.join(folder, name)
+            if name.startswith("gdb-"):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                _remove(path)

@@ -1,0 +1,188 @@
+"""The process to attach to: what /proc says about it, and why it cannot be recorded. Nothing here touches it."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from vestige.base.failure import Failure
+
+from .elf import Library, NotElf
+
+STATES = {"T": "is stopped", "t": "is stopped by a debugger", "Z": "has ended", "X": "has ended"}
+MARK = "Py_AddPendingCall"  # a function that every Python has
+NEAR = "run vestige there"
+
+
+class Target:
+    """A Python process of this user, in the same namespaces, that can be asked to record."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        if pid == os.getpid():
+            raise Failure(f"{pid} is this vestige itself", code=2)
+        self._check_status()
+        try:
+            self.handle = os.pidfd_open(pid)  # readable once the process has ended
+        except OSError as error:
+            raise Failure(f"process {pid}: {error.strerror}") from None
+        self.begun = self._read_begun()
+        self._check_place()
+        self._maps = self._read_maps()
+        self.library = self._find_python()
+
+    # ---- what every way of attaching needs ----
+
+    def status(self) -> dict[str, str]:
+        """The lines of /proc/PID/status. Empty: there is no such process any more."""
+        try:
+            with open(f"/proc/{self.pid}/status", encoding="utf-8", errors="replace") as file:
+                return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+        except OSError:
+            return {}
+
+    def _check_status(self) -> None:
+        facts = self.status()
+        if not facts:
+            raise Failure(f"there is no process {self.pid}")
+        if facts.get("Tgid", "").strip() != str(self.pid):
+            raise Failure(f"{self.pid} is a thread of process {facts.get('Tgid', '').strip()}: give that")
+        if int(facts["Uid"].split()[1]) != os.geteuid():
+            raise Failure(f"process {self.pid} belongs to {_user(int(facts['Uid'].split()[1]))}: {_as_user(facts)}")
+        if trouble := self.trouble(facts):
+            raise Failure(trouble)
+
+    def trouble(self, facts: dict[str, str]) -> str:
+        """Why a process in this state does nothing that it is asked; "" if it does."""
+        tracer = facts.get("TracerPid", "0").strip()
+        state = STATES.get(facts.get("State", " ")[0], "")
+        if state == "has ended":
+            return f"process {self.pid} has ended"
+        if tracer != "0":
+            return f"process {self.pid} is traced by another program ({_command(tracer)}, process {tracer})"
+        return f"process {self.pid} {state}: let it go on first (kill -CONT {self.pid})" if state else ""
+
+    def _check_place(self) -> None:
+        """Its files must be ours: it is told paths, and writes the trace."""
+        for kind, name in (("pid", "processes"), ("mnt", "mounts")):
+            try:
+                same = os.readlink(f"/proc/{self.pid}/ns/{kind}") == os.readlink(f"/proc/self/ns/{kind}")
+            except PermissionError:
+                raise Failure(self.refused()) from None
+            except OSError:
+                raise Failure(f"process {self.pid} has ended") from None
+            if not same:
+                where = f"process {self.pid} is in another namespace of {name} (a container?)"
+                raise Failure(f"{where}: {NEAR}, or use vestige.listen() and --socket")
+        if not os.path.samefile(f"/proc/{self.pid}/root", "/"):
+            raise Failure(f"process {self.pid} has another root folder (a chroot?): {NEAR}")
+
+    def refused(self) -> str:
+        """What to do where the system does not let us look into the process."""
+        scope = ""
+        try:
+            with open("/proc/sys/kernel/yama/ptrace_scope") as file:
+                scope = file.read().strip()
+        except OSError:
+            pass
+        if scope not in ("", "0"):
+            hint = f"kernel.yama.ptrace_scope is {scope}; 0 allows it, and so does root"
+        else:
+            hint = "it takes the right to trace it (CAP_SYS_PTRACE in a container)"
+        refused = f"the system does not let vestige attach to process {self.pid}"
+        return f"{refused}: {hint}; vestige.listen() needs no such right"
+
+    def _read_begun(self) -> str:
+        """When it began: with its number, what tells it from an earlier process of that number."""
+        try:
+            with open(f"/proc/{self.pid}/stat", encoding="utf-8", errors="replace") as file:
+                return file.read().rpartition(")")[2].split()[19]
+        except (IndexError, OSError):
+            raise Failure(f"process {self.pid} has ended") from None
+
+    def waits_in(self) -> str:
+        """The function of the system that its main thread waits in; "" if it runs."""
+        try:
+            with open(f"/proc/{self.pid}/wchan", encoding="utf-8") as file:
+                return file.read().strip("0\n")
+        except OSError:
+            return ""
+
+    # ---- its Python ----
+
+    def _read_maps(self) -> dict[str, int]:
+        """Files that are mapped from their beginning, and where."""
+        found: dict[str, int] = {}
+        try:
+            with open(f"/proc/{self.pid}/maps", encoding="utf-8", errors="surrogateescape") as file:
+                for line in file:
+                    span, _, offset, _, _, *path = line.rstrip("\n").split(None, 5)
+                    if path and path[0].startswith("/") and int(offset, 16) == 0:
+                        found.setdefault(path[0], int(span.split("-")[0], 16))
+        except PermissionError:
+            raise Failure(self.refused()) from None
+        except OSError:
+            raise Failure(f"process {self.pid} has ended") from None
+        return found
+
+    def find_library(self, stem: str) -> Library | None:
+        """A mapped file whose name begins so: `libc.so`."""
+        for path, start in self._maps.items():
+            if os.path.basename(path).startswith(stem):
+                if path.endswith(" (deleted)"):
+                    raise Failure(f"process {self.pid}: {path.removesuffix(' (deleted)')} was replaced since it began")
+                try:
+                    return Library(path, start)
+                except (NotElf, OSError):
+                    continue
+        return None
+
+    def _find_python(self) -> Library:
+        library = self.find_library("libpython3")
+        if library is None:
+            try:
+                program = os.readlink(f"/proc/{self.pid}/exe")
+                library = Library(f"/proc/{self.pid}/exe", self._maps.get(program, 0))
+                library.path = program
+            except PermissionError:
+                raise Failure(self.refused()) from None
+            except (NotElf, OSError):
+                library = None
+        if library is None or not library.address(MARK):
+            raise Failure(f"process {self.pid} ({_command(str(self.pid))}) is not a Python that vestige knows")
+        return library
+
+    def version(self) -> tuple[int, int] | None:
+        """Of its Python; None if that cannot be told."""
+        number = self.library.read("Py_Version", 8)  # from 3.11 on
+        if number is not None:
+            whole = int.from_bytes(number, "little")
+            return whole >> 24 & 0xFF, whole >> 16 & 0xFF
+        found = re.search(r"python(\d)\.(\d+)", os.path.basename(self.library.path))
+        return (int(found[1]), int(found[2])) if found else None
+
+    def takes_any_thread(self) -> bool:
+        """Whether any thread may run what gdb asks for, not the main thread alone."""
+        return (self.version() or (0, 0)) >= (3, 12) and bool(self.library.address("_PyEval_AddPendingCall"))
+
+
+def _command(pid: str) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return "unknown"
+
+
+def _user(uid: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def _as_user(facts: dict[str, str]) -> str:
+    uid = int(facts["Uid"].split()[1])
+    return "attach as root" if uid == 0 else f"attach as that user (sudo -u '{_user(uid)}' vestige attach …)"

@@ -1,0 +1,12 @@
+"""The profile of a process that somebody attached to."""
+
+from __future__ import annotations
+
+from vestige.profiler import profile
+
+
+class AttachedProfile(profile):
+    """What was lost is told to those who attached, not in the program's own terminal."""
+
+    def _tell_loss(self) -> None:
+        pass
