@@ -153,7 +153,7 @@ test-c test-asan test-tsan: test-%: .venv/tools/.made FORCE
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" scripts/test_part.sh $*
 
 # What the sanitized tests try only some of, in full.
-check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-soak check-cpython check-packages \
+check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-soak check-attach check-cpython check-packages \
 		check-differential check-apps check-asan-extension check-debug check-builds check-commands check-aarch64 \
 		check-musl check-slow FORCE
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" VESTIGE_LONG=1 scripts/test_part.sh asan
@@ -204,6 +204,10 @@ check-debug check-builds: .venv/tools/.made FORCE
 # 100,000 starts and stops with each engine of each Python.
 check-soak: FORCE
 	@scripts/check_soak.sh
+
+# 2,000 times attached to a web server and left again, on each Python.
+check-attach: FORCE
+	@scripts/check_attach.sh
 
 # CPython's own tests, and those of packages, with and without us; ARGS='--python 3.12 --engine turbo' is shorter.
 check-cpython check-packages: check-%: .venv/$(PY)/.installed FORCE
