@@ -191,72 +191,6 @@ static vst_status start_reconcile(vst_matcher *matcher, const uint64_t *ids,
 
 /* ---- other escapes ------------------------------------------------------ */
 
-static vst_status lose(vst_matcher *matcher, vst_loss_kind kind,
-                       int64_t start_ns, uint64_t records, const vst_sink *sink)
-{
-    vst_loss loss = {
-        .kind = kind,
-        .thread = matcher->thread,
-        .start_ns = start_ns,
-        .end_ns = matcher->last_ns,
-        .records = records,
-    };
-
-    return sink->loss != NULL ? sink->loss(sink->ctx, &loss) : VST_OK;
-}
-
-static vst_status lost(vst_matcher *matcher, uint64_t records,
-                       int64_t previous_ns, const vst_sink *sink)
-{
-    return lose(matcher, VST_LOSS_RECORDS,
-                previous_ns == INT64_MIN ? matcher->last_ns : previous_ns,
-                records != 0 ? records : 1, sink);
-}
-
-static vst_status gap(vst_matcher *matcher, bool ends, const vst_sink *sink)
-{
-    if (ends == !matcher->in_gap)
-        return VST_OK; /* the other half was lost */
-    matcher->in_gap = !ends;
-    if (ends)
-        return lose(matcher, VST_LOSS_GAP, matcher->gap_ns, 0, sink);
-    matcher->gap_ns = matcher->last_ns;
-    matcher->after_gap = true;
-    return VST_OK;
-}
-
-/* What is open is known up to the event before; a checkpoint tells where the
- * thread goes on. */
-static vst_status dropped(vst_matcher *matcher,
-                          const vst_time_converter *converter,
-                          const vst_compressed_event *event,
-                          int64_t previous_ns, const vst_sink *sink)
-{
-    int64_t now_ns = matcher->last_ns, since_ns = now_ns;
-    vst_status status = VST_OK;
-
-    if (previous_ns != INT64_MIN)
-        status =
-            vst__matcher_close_all(matcher, previous_ns, VST_SPAN_CUT, sink);
-    vst__matcher_reset(matcher);
-    matcher->last_ns = now_ns;
-    if (sink->recursion)
-        vst__matcher_build_index(matcher);
-    if (event->payload_words > 1)
-        since_ns = converter->to_ns(converter->ctx, event->payload[1]);
-    if (since_ns < previous_ns)
-        since_ns = previous_ns;
-    if (since_ns > now_ns)
-        since_ns = now_ns;
-    if (status == VST_OK)
-        status =
-            lose(matcher, VST_LOSS_DROPPED, since_ns, event->payload[0], sink);
-    /* The calls open now may begin a little earlier, so that each has a start
-     * of its own. */
-    matcher->last_ns = since_ns;
-    return status;
-}
-
 /* A span that was open before, told by a checkpoint between the calls of a
  * STACK. */
 static vst_status begun_before(vst_matcher *matcher, const uint64_t *payload)
@@ -372,9 +306,10 @@ VST_NOINLINE static vst_status escape(vst_matcher *matcher,
         return vst__matcher_switch(matcher, payload[0], words > 1 && payload[1],
                                    previous_ns, sink);
     case VST_ESCAPE_GAP:
-        return gap(matcher, payload[0] != 0, sink);
+        return vst__matcher_gap(matcher, payload[0] != 0, sink);
     case VST_ESCAPE_DROPPED:
-        return dropped(matcher, converter, event, previous_ns, sink);
+        return vst__matcher_dropped(matcher, converter, event, previous_ns,
+                                    sink);
     case VST_ESCAPE_SETTLE:
         return vst__matcher_settle(matcher, words != 0, sink);
     case VST_ESCAPE_ARGS:
@@ -394,7 +329,7 @@ VST_NOINLINE static vst_status escape(vst_matcher *matcher,
     case VST_ESCAPE_COUNTER:
         return counter(matcher, event, sink);
     case VST_ESCAPE_LOST:
-        return lost(matcher, payload[0], previous_ns, sink);
+        return vst__matcher_lost(matcher, payload[0], previous_ns, sink);
     case VST_ESCAPE_WAIT:
         return vst__matcher_waited(matcher, converter, event, previous_ns,
                                    sink);
@@ -463,7 +398,7 @@ static vst_status finish(vst_matcher *matcher, int64_t end_ns,
     if (matcher->last_ns < end_ns)
         matcher->last_ns = end_ns;
     if (status == VST_OK && matcher->in_gap)
-        status = lose(matcher, VST_LOSS_GAP, matcher->gap_ns, 0, sink);
+        status = vst__matcher_gap(matcher, true, sink);
     if (status == VST_OK)
         status = vst__matcher_close_all(matcher, matcher->last_ns,
                                         VST_SPAN_OPEN_AT_END, sink);

@@ -207,6 +207,16 @@ vst_status vst__matcher_waited(vst_matcher *matcher,
                                const vst_compressed_event *event,
                                int64_t previous_ns, const vst_sink *sink);
 
+/* matcher_losses.c: what escapes LOST, GAP and DROPPED say. */
+vst_status vst__matcher_lost(vst_matcher *matcher, uint64_t records,
+                             int64_t previous_ns, const vst_sink *sink);
+vst_status vst__matcher_gap(vst_matcher *matcher, bool ends,
+                            const vst_sink *sink);
+vst_status vst__matcher_dropped(vst_matcher *matcher,
+                                const vst_time_converter *converter,
+                                const vst_compressed_event *event,
+                                int64_t previous_ns, const vst_sink *sink);
+
 /* matcher_reported.c: what an escape REPORTED says. */
 vst_status vst__matcher_reported(vst_matcher *matcher, const uint64_t *payload,
                                  uint32_t words, const vst_sink *sink);
