@@ -46,7 +46,7 @@ void vst__decoder_open(vst__decoder *decoder, vst_trace *trace,
     decoder->end = segments + count;
     decoder->words = 0;
     decoder->known = window->began;
-    decoder->records = decoder->hidden = 0;
+    decoder->records = decoder->hidden = decoder->before_shown = 0;
     decoder->folding = trace->clip > window->began;
     decoder->shown = trace->clip;
     decoder->pending_at = decoder->pending_count = 0;
@@ -172,6 +172,7 @@ static vst_status begin_showing(vst__decoder *decoder)
     size_t size = vst__fold_size(&decoder->fold);
 
     decoder->folding = false;
+    decoder->before_shown = vst__decoder_words(decoder);
     if (decoder->fold.unknown)
         return VST_E_NOMEM;
     if (decoder->hidden == 0)

@@ -33,8 +33,9 @@ typedef struct vst__decoder {
     /* Words before the clip are folded; then what the fold emits comes in. */
     bool folding;
     vst__fold fold;
-    uint64_t hidden; /* words that were folded, or dropped before */
-    vst_ticks shown; /* when what is shown begins */
+    uint64_t hidden;       /* words that were folded, or dropped before */
+    vst_ticks shown;       /* when what is shown begins */
+    uint64_t before_shown; /* words that were read by then */
     uint64_t *pending;
     size_t pending_at, pending_count;
 

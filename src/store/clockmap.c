@@ -107,11 +107,64 @@ static int64_t distance(const vst__clock_piece *piece, uint64_t ticks)
     return ns < (u128)MONOTONIC_LIMIT ? (int64_t)ns : MONOTONIC_LIMIT;
 }
 
+/* A thousand seconds' worth of ticks holds the rate to 13 digits. */
+static vst__clock_piece piece_outside(double ticks_per_second)
+{
+    vst__clock_piece piece = {.span = UINT64_MAX};
+
+    set_slope(&piece, (uint64_t)1000 * 1000000000,
+              (uint64_t)(ticks_per_second * 1000));
+    return piece;
+}
+
+static void drop_samples(vst__clockmap *map)
+{
+    free(map->samples);
+    map->samples = NULL;
+    map->sample_count = map->sample_capacity = 0;
+}
+
+/* The last piece ends at the sample, and another one begins there. */
+static void extend_to(vst__clockmap *map, const vst_clock_sample *sample,
+                      const vst__clock_piece *outside)
+{
+    vst__clock_piece *last = &map->pieces[map->count - 1];
+    int64_t ns = sample->monotonic_ns + map->wall_ns + map->offset_ns;
+
+    if (sample->ticks <= last->start || ns < last->base_ns + MIN_APART_NS)
+        return;
+    last->span = sample->ticks - last->start;
+    set_slope(last, (uint64_t)(ns - last->base_ns), last->span);
+    map->pieces[map->count] = *outside;
+    map->pieces[map->count].start = sample->ticks;
+    map->pieces[map->count++].base_ns = ns;
+}
+
+vst_status vst__clockmap_extend(vst__clockmap *map, double ticks_per_second)
+{
+    vst__clock_piece outside = piece_outside(ticks_per_second);
+    vst__clock_piece *pieces;
+
+    if (map->sample_count == 0)
+        return VST_OK;
+    pieces =
+        realloc(map->pieces, (map->count + map->sample_count) * sizeof *pieces);
+    if (pieces == NULL)
+        return VST_E_NOMEM;
+    map->pieces = pieces;
+    qsort(map->samples, map->sample_count, sizeof *map->samples, by_ticks);
+    for (size_t i = 0; i < map->sample_count; i++)
+        extend_to(map, &map->samples[i], &outside);
+    map->current = map->pieces[map->count - 1];
+    drop_samples(map);
+    return VST_OK;
+}
+
 vst_status vst__clockmap_build(vst__clockmap *map, double ticks_per_second,
                                const vst_clock_sample *start)
 {
     int64_t wall = 0;
-    vst__clock_piece outside = {0};
+    vst__clock_piece outside = piece_outside(ticks_per_second);
     vst_status status = VST_OK;
 
     if (is_sane(start->monotonic_ns, MONOTONIC_LIMIT) &&
@@ -130,9 +183,6 @@ vst_status vst__clockmap_build(vst__clockmap *map, double ticks_per_second,
     if (map->pieces == NULL)
         return VST_E_NOMEM;
     map->count = map->sample_count;
-    /* A thousand seconds' worth of ticks holds the rate to 13 digits. */
-    set_slope(&outside, (uint64_t)1000 * 1000000000,
-              (uint64_t)(ticks_per_second * 1000));
     for (size_t i = 0; i < map->count; i++) {
         vst__clock_piece *piece = &map->pieces[i];
         const vst_clock_sample *sample = &map->samples[i];
@@ -140,7 +190,6 @@ vst_status vst__clockmap_build(vst__clockmap *map, double ticks_per_second,
         *piece = outside;
         piece->start = sample->ticks;
         piece->base_ns = sample->monotonic_ns + wall;
-        piece->span = UINT64_MAX;
         if (i + 1 < map->count) {
             piece->span = sample[1].ticks - sample->ticks;
             set_slope(piece,
@@ -150,9 +199,7 @@ vst_status vst__clockmap_build(vst__clockmap *map, double ticks_per_second,
     }
     map->before = outside;
     map->current = map->pieces[0];
-    free(map->samples);
-    map->samples = NULL;
-    map->sample_count = map->sample_capacity = 0;
+    drop_samples(map);
     return VST_OK;
 }
 

@@ -38,6 +38,9 @@ vst_status vst__clockmap_add(vst__clockmap *map,
 /* start is the file's own sample; wall time is counted from it. */
 vst_status vst__clockmap_build(vst__clockmap *map, double ticks_per_second,
                                const vst_clock_sample *start);
+/* Continues a map by the samples that were added since it was built. Times
+ * before the last sample that it had stay what they are. */
+vst_status vst__clockmap_extend(vst__clockmap *map, double ticks_per_second);
 /* Shifts all times by offset_ns. VST_E_ARGUMENT for more than any honest clock
  * is wrong by. */
 vst_status vst__clockmap_set_offset(vst__clockmap *map, int64_t offset_ns);

@@ -244,8 +244,10 @@ vst_status vst__entry_read(vst_trace *trace, uint64_t offset, uint64_t room,
     return VST_OK;
 }
 
-vst_status vst__entries_add(vst_trace *trace, uint64_t offset, uint64_t room)
+vst_status vst__entries_add(vst_trace *trace, uint64_t offset, uint64_t room,
+                            uint64_t *read)
 {
+    uint64_t begin = offset;
     const char *strings = NULL;
     vst_file_entry entry;
 
@@ -258,6 +260,8 @@ vst_status vst__entries_add(vst_trace *trace, uint64_t offset, uint64_t room)
         vst_status status =
             vst__entry_read(trace, offset, room, &entry, &strings);
 
+        if (read != NULL)
+            *read = offset - begin;
         if (status != VST_OK || entry.size == 0)
             return status;
         status = add_entry(trace, &entry, strings, strings + entry.a_len);
@@ -461,7 +465,8 @@ static vst_status note_left_out(vst_trace *trace)
     const vst_file_header *header = &trace->header;
     vst_status status = VST_OK;
 
-    if (header->min_duration_ns == 0)
+    /* One that grows would keep the text of every number. */
+    if (header->min_duration_ns == 0 || trace->growing)
         return VST_OK;
     status = add_number(trace, "min_duration_ns", header->min_duration_ns);
     return status == VST_OK

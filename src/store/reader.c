@@ -27,7 +27,7 @@ static bool checksum_is(const void *bytes, size_t count, uint32_t checksum)
 
 /* The order of the checks is that of the format: a newer file may have put its
  * checksum elsewhere, so its version is looked at first. */
-static vst_status read_header(vst_trace *trace, vst_error *error)
+vst_status vst__trace_read_header(vst_trace *trace, vst_error *error)
 {
     vst_file_header *header = &trace->header;
     size_t got;
@@ -107,8 +107,8 @@ static vst_status look_at_header(vst_trace *trace, uint64_t offset,
 
 /* Reads again what was being changed while it was read: a header is written in
  * an instant. */
-static vst_status read_chunk_header(vst_trace *trace, uint64_t offset,
-                                    vst_chunk_header *chunk, bool *valid)
+vst_status vst__trace_read_chunk(vst_trace *trace, uint64_t offset,
+                                 vst_chunk_header *chunk, bool *valid)
 {
     int tries = vst__trace_is_live(trace) ? 3 : 1;
     vst_chunk_header later;
@@ -161,7 +161,7 @@ static bool is_being_changed(vst_trace *trace)
 
     return trace->slot_size != 0 && trace->header.state != VST_FILE_FINISHED &&
            trace->found_at != 0 &&
-           read_chunk_header(trace, trace->found_at, &before, &valid) ==
+           vst__trace_read_chunk(trace, trace->found_at, &before, &valid) ==
                VST_OK &&
            (!valid || before.sequence != trace->found_sequence);
 }
@@ -174,7 +174,7 @@ vst_status vst__trace_find_chunk(vst_trace *trace, uint64_t *offset,
 
     *found = false;
     while (*offset < trace->block.file_size) {
-        vst_status status = read_chunk_header(trace, *offset, chunk, found);
+        vst_status status = vst__trace_read_chunk(trace, *offset, chunk, found);
 
         if (status != VST_OK)
             return status;
@@ -208,7 +208,7 @@ static vst_status take_records(vst_trace *trace, const vst_chunk_header *chunk,
 
     if (status == VST_OK && before != trace->segment_count &&
         trace->segments[before].guarded) {
-        status = read_chunk_header(trace, offset, &now, &valid);
+        status = vst__trace_read_chunk(trace, offset, &now, &valid);
         if (status == VST_OK && (!valid || now.sequence != chunk->sequence))
             trace->segment_count = before;
     }
@@ -259,7 +259,7 @@ static vst_status take_definitions_in_time(vst_trace *trace)
         qsort(found, count, sizeof *found, in_time);
     for (size_t i = 0; status == VST_OK && i < count; i++)
         status = vst__entries_add(trace, found[i].offset + sizeof chunk,
-                                  found[i].room - sizeof chunk);
+                                  found[i].room - sizeof chunk, NULL);
     free(found);
     return status;
 }
@@ -278,7 +278,7 @@ static vst_status take_chunk(vst_trace *trace, const vst_chunk_header *chunk,
         if (trace->slot_size != 0)
             return VST_OK;
         return vst__entries_add(trace, offset + sizeof *chunk,
-                                room - sizeof *chunk);
+                                room - sizeof *chunk, NULL);
     default: /* of a newer writer */
         return VST_OK;
     }
@@ -360,12 +360,13 @@ void vst_trace_set_by_running(vst_trace *trace, bool by_running)
 }
 
 /* A file bounded in time may hold more than it was asked for. */
-static vst_status clip_as_asked(vst_trace *trace)
+vst_status vst__trace_show_all(vst_trace *trace)
 {
     uint64_t keep_ns = trace->header.keep_ns;
     vst_ticks last;
     vst_status status;
 
+    trace->until = UINT64_MAX;
     if (keep_ns == 0 || keep_ns > INT64_MAX / 2)
         return VST_OK;
     status = vst__segments_last(trace, &last);
@@ -385,7 +386,7 @@ static vst_status load(vst_trace *trace, int fd, vst_error *error)
     vst__block_init(&trace->block, &trace->source);
     vst__clockmap_init(&trace->clock);
     if (status == VST_OK)
-        status = read_header(trace, error);
+        status = vst__trace_read_header(trace, error);
     trace->slot_size = vst__sane_slot_size(trace->header.slot_size);
     if (status == VST_OK)
         status = walk_chunks(trace, error);
@@ -398,9 +399,8 @@ static vst_status load(vst_trace *trace, int fd, vst_error *error)
         status =
             vst__clockmap_build(&trace->clock, trace->header.ticks_per_second,
                                 &trace->header.start);
-    trace->until = UINT64_MAX;
     if (status == VST_OK)
-        status = clip_as_asked(trace);
+        status = vst__trace_show_all(trace);
     if (status != VST_OK)
         return vst_error_set(error, status, trace->block.sys_errno, 0);
     /* The trace is open, but its tail cannot be used: report where the tail
@@ -454,6 +454,7 @@ void vst_trace_close(vst_trace *trace)
         return;
     vst__entries_free(trace);
     free(trace->segments);
+    free(trace->known);
     vst__clockmap_free(&trace->clock);
     vst__block_free(&trace->block);
     vst__source_close(&trace->source);

@@ -62,6 +62,16 @@ typedef struct vst__stack_entry {
     vst_stack stack;
 } vst__stack_entry;
 
+/* A chunk of a trace that is read while it grows (grow.c). */
+typedef struct vst__known_chunk {
+    uint64_t offset;
+    uint32_t sequence;
+    uint16_t kind;
+    bool sealed;       /* all that it holds was read */
+    uint64_t entries;  /* of DEFINITIONS: bytes of them that were read */
+    vst__segment tail; /* of RECORDS: its last segment, as far as it goes */
+} vst__known_chunk;
+
 struct vst_trace {
     vst__source source;
     vst__block block; /* of the source */
@@ -101,6 +111,14 @@ struct vst_trace {
     void *progress_ctx;
     uint64_t unmatched_exits;
     bool by_running; /* see vst_trace_set_by_running */
+
+    /* While it grows (grow.c): chunks that may change, by their place. In a
+     * bounded file these are all that there are. */
+    bool growing;
+    uint64_t grow_at; /* the next chunk is expected here */
+    vst__known_chunk *known;
+    size_t known_count, known_capacity;
+    size_t sorted; /* so many segments are in reading order */
 };
 
 /* The chunk at *offset or, in a bounded file, the first one behind it; false
@@ -109,6 +127,13 @@ struct vst_trace {
 vst_status vst__trace_find_chunk(vst_trace *trace, uint64_t *offset,
                                  vst_chunk_header *chunk, uint64_t *room,
                                  bool *found);
+/* Reads a chunk's header twice where it may be changing. */
+vst_status vst__trace_read_chunk(vst_trace *trace, uint64_t offset,
+                                 vst_chunk_header *chunk, bool *valid);
+/* The file's header, checked. */
+vst_status vst__trace_read_header(vst_trace *trace, vst_error *error);
+/* Shows all of it but what is older than the file is asked to keep. */
+vst_status vst__trace_show_all(vst_trace *trace);
 /* Whether it has switches of threads. */
 bool vst__trace_has_switches(const vst_trace *trace);
 bool vst__trace_has_gil_waits(const vst_trace *trace);
@@ -131,11 +156,27 @@ bool vst__chunk_is_valid(const vst_chunk_header *chunk);
 /* How much of a chunk the file must hold for nothing to be missing. */
 uint64_t vst__chunk_extent(const vst_chunk_header *chunk);
 
+/* ---- grow.c ------------------------------------------------------------- */
+
+/* As vst_trace_open, for a trace that is then read while it grows. Words that
+ * may still change are not there yet. */
+vst_status vst__trace_open_growing(const char *path, vst_trace **trace,
+                                   vst_error *error);
+/* Adds what was recorded since. Segments, windows, threads, definitions and the
+ * pieces of the clock move; words that were there stay what and where they are,
+ * unless a bounded file gave them to other records. VST_E_DAMAGED: the file was
+ * cut, or is another one. */
+vst_status vst__trace_grow(vst_trace *trace, vst_error *error);
+
 /* ---- segments.c --------------------------------------------------------- */
 
 /* Adds what a RECORDS chunk at offset holds, given `room` bytes of it. */
 vst_status vst__segments_add(vst_trace *trace, const vst_chunk_header *chunk,
                              uint64_t offset, uint64_t room);
+/* The same in a trace that grows: adds what a chunk holds behind known->tail,
+ * of which all words are there to stay. */
+vst_status vst__segments_grow(vst_trace *trace, const vst_chunk_header *chunk,
+                              uint64_t room, vst__known_chunk *known);
 /* Sets `used` and `segments` of a RECORDS chunk that was never sealed. */
 vst_status vst__segments_measure(vst_trace *trace, vst_chunk_header *chunk,
                                  uint64_t offset, uint64_t room);
@@ -154,7 +195,9 @@ vst_status vst__segments_last(vst_trace *trace, vst_ticks *last);
  * read. Its size is 0 where there is none. */
 vst_status vst__entry_read(vst_trace *trace, uint64_t offset, uint64_t room,
                            vst_file_entry *entry, const char **strings);
-vst_status vst__entries_add(vst_trace *trace, uint64_t offset, uint64_t room);
+/* *read: so many bytes of them, if it is not NULL. */
+vst_status vst__entries_add(vst_trace *trace, uint64_t offset, uint64_t room,
+                            uint64_t *read);
 vst_status vst__entries_finish(vst_trace *trace);
 void vst__entries_free(vst_trace *trace);
 vst_status vst__entries_note_window(vst_trace *trace,

@@ -42,6 +42,37 @@ static vst_status add_segment(vst_trace *trace, const vst__segment *segment)
     return VST_OK;
 }
 
+static int in_reading_order(const void *a, const void *b)
+{
+    const vst__segment *x = a, *y = b;
+
+    if (x->window != y->window)
+        return x->window < y->window ? -1 : 1;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    if (x->sequence != y->sequence)
+        return x->sequence < y->sequence ? -1 : 1;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* In a trace that grows, the segment may be there already, and shorter. */
+static vst_status put_segment(vst_trace *trace, const vst__segment *segment)
+{
+    vst__segment *there = NULL;
+
+    if (trace->sorted != 0)
+        there = bsearch(segment, trace->segments, trace->sorted,
+                        sizeof *segment, in_reading_order);
+    if (there == NULL)
+        return add_segment(trace, segment);
+    *there = *segment;
+    if (there->checkpoint > there->words)
+        there->checkpoint = (uint32_t)there->words;
+    return VST_OK;
+}
+
 /* A segment's first words, if they are a checkpoint. Payloads of hostile files
  * may be anything. */
 static void note_checkpoint(vst__segment *segment, const uint64_t *word,
@@ -63,44 +94,68 @@ static bool is_handover(uint64_t word)
            vst_word_escape_words(word) >= 2;
 }
 
-/* Walks the words from `segment` on, at most `limit` of them, and adds each
- * segment that it finds. */
-static vst_status scan(vst_trace *trace, vst__segment segment, uint64_t limit)
+/* Where the words end that nobody takes back, of those that were walked. */
+typedef struct settled {
+    uint64_t words;
+    vst_ticks last;
+} settled;
+
+/* Walks the words behind those of `segment`, up to `end` in the file, and adds
+ * each segment that another one follows. The last one is left in `segment`, and
+ * how much of it stays in `stays`. */
+static vst_status scan(vst_trace *trace, vst__segment *segment, uint64_t end,
+                       bool unsettled, settled *stays)
 {
-    uint64_t end = segment.offset + limit * sizeof(uint64_t);
+    uint64_t from = segment->offset + segment->words * sizeof(uint64_t);
     vst__stream stream;
     const uint64_t *word;
 
-    vst__stream_open(&stream, &trace->block, segment.offset, limit,
-                     segment.start);
-    if (segment.unsettled)
+    if (segment->words == 0)
+        segment->last = segment->start;
+    *stays = (settled){segment->words, segment->last};
+    vst__stream_open(&stream, &trace->block, from,
+                     (end - from) / sizeof(uint64_t), segment->last);
+    if (unsettled)
         vst__stream_settle(&stream);
-    segment.last = segment.start;
+    if (trace->growing && segment->guarded)
+        vst__stream_guard(&stream, segment->header, segment->sequence);
     while (vst__stream_fill(&stream)) {
         while ((word = vst__stream_next(&stream)) != NULL) {
             uint64_t at = end - vst__stream_remaining(&stream) * sizeof *word;
 
             if (is_handover(*word)) {
-                vst_status status = add_segment(trace, &segment);
+                vst_status status = put_segment(trace, segment);
                 if (status != VST_OK)
                     return status;
-                segment.offset = at;
-                segment.words = 0;
-                segment.checkpoint = 0;
-                segment.records = 0;
-                segment.thread = (uint32_t)word[1];
-                segment.start = segment.last = stream.now = word[2];
-            } else {
-                if (segment.words == 0)
-                    note_checkpoint(&segment, word, UINT32_MAX);
-                segment.words = (at - segment.offset) / sizeof *word;
-                segment.last = stream.now;
+                segment->offset = at;
+                segment->words = 0;
+                segment->checkpoint = 0;
+                segment->records = 0;
+                segment->thread = (uint32_t)word[1];
+                segment->start = segment->last = stream.now = word[2];
+                *stays = (settled){0, segment->last};
+                continue;
             }
+            if (segment->words == 0)
+                note_checkpoint(segment, word, UINT32_MAX);
+            segment->words = (at - segment->offset) / sizeof *word;
+            segment->last = stream.now;
+            if (vst_word_kind(*word) != VST_ENTER)
+                *stays = (settled){segment->words, segment->last};
         }
     }
-    if (stream.status != VST_OK)
-        return stream.status;
-    return add_segment(trace, &segment);
+    return stream.status;
+}
+
+/* The same, and adds the last segment too. */
+static vst_status scan_all(vst_trace *trace, vst__segment *segment,
+                           uint64_t words)
+{
+    uint64_t end = segment->offset + words * sizeof(uint64_t);
+    settled stays;
+    vst_status status = scan(trace, segment, end, segment->unsettled, &stays);
+
+    return status == VST_OK ? add_segment(trace, segment) : status;
 }
 
 static uint64_t capacity_of(const vst_chunk_header *chunk, uint64_t room)
@@ -150,15 +205,13 @@ static vst_status add_sealed(vst_trace *trace, vst__segment *segment)
     return add_segment(trace, segment);
 }
 
-vst_status vst__segments_add(vst_trace *trace, const vst_chunk_header *chunk,
-                             uint64_t offset, uint64_t room)
+static vst__segment first_segment(const vst_trace *trace,
+                                  const vst_chunk_header *chunk,
+                                  uint64_t offset)
 {
-    uint64_t capacity = capacity_of(chunk, room);
-    vst__segment segment = {
+    return (vst__segment){
         .offset = offset + sizeof *chunk,
-        .words = 0,
         .start = chunk->sample.ticks,
-        .last = 0,
         .thread = chunk->thread,
         .window = chunk->window,
         .header = offset,
@@ -166,30 +219,64 @@ vst_status vst__segments_add(vst_trace *trace, const vst_chunk_header *chunk,
         .guarded =
             trace->slot_size != 0 && trace->header.state != VST_FILE_FINISHED,
     };
+}
+
+vst_status vst__segments_add(vst_trace *trace, const vst_chunk_header *chunk,
+                             uint64_t offset, uint64_t room)
+{
+    uint64_t capacity = capacity_of(chunk, room);
+    vst__segment segment = first_segment(trace, chunk, offset);
 
     if (!is_sealed(chunk, capacity)) {
         segment.unsettled = vst__trace_is_live(trace);
-        return scan(trace, segment, capacity);
+        return scan_all(trace, &segment, capacity);
     }
     if (chunk->segments != 1)
-        return scan(trace, segment, chunk->used);
+        return scan_all(trace, &segment, chunk->used);
     segment.words = chunk->used;
     return add_sealed(trace, &segment);
 }
 
-static int in_reading_order(const void *a, const void *b)
+/* Short calls are left out by taking their ENTERs back, and a checkpoint is
+ * read as a whole: what may still change waits for the next time. */
+static void leave_unsettled(const vst_trace *trace, vst__segment *segment,
+                            const settled *stays)
 {
-    const vst__segment *x = a, *y = b;
+    if (trace->header.min_duration_ns != 0) {
+        segment->words = stays->words;
+        segment->last = stays->last;
+    }
+    if (segment->words < segment->checkpoint)
+        segment->words = 0;
+}
 
-    if (x->window != y->window)
-        return x->window < y->window ? -1 : 1;
-    if (x->thread != y->thread)
-        return x->thread < y->thread ? -1 : 1;
-    if (x->start != y->start)
-        return x->start < y->start ? -1 : 1;
-    if (x->sequence != y->sequence)
-        return x->sequence < y->sequence ? -1 : 1;
-    return (x->offset > y->offset) - (x->offset < y->offset);
+vst_status vst__segments_grow(vst_trace *trace, const vst_chunk_header *chunk,
+                              uint64_t room, vst__known_chunk *known)
+{
+    uint64_t capacity = capacity_of(chunk, room);
+    bool sealed = is_sealed(chunk, capacity);
+    uint64_t words = sealed ? chunk->used : capacity;
+    vst__segment *tail = &known->tail;
+    settled stays;
+    vst_status status;
+
+    if (tail->offset == 0)
+        *tail = first_segment(trace, chunk, known->offset);
+    if (sealed && chunk->segments == 1) {
+        bool is_new = tail->words == 0;
+
+        known->sealed = true;
+        tail->words = words;
+        tail->last = 0;
+        return is_new ? add_sealed(trace, tail) : put_segment(trace, tail);
+    }
+    status = scan(trace, tail,
+                  known->offset + sizeof *chunk + words * sizeof(uint64_t),
+                  !sealed && vst__trace_is_live(trace), &stays);
+    if (!sealed)
+        leave_unsettled(trace, tail, &stays);
+    known->sealed = sealed;
+    return status == VST_OK ? put_segment(trace, tail) : status;
 }
 
 /* Opens a segment's stream to its end for the time of its last word. */
@@ -329,9 +416,11 @@ vst_status vst__segments_finish(vst_trace *trace)
     vst_status status;
     size_t next = 0;
 
-    if (trace->segment_count > 1)
+    if (trace->segment_count > 1 && trace->sorted != trace->segment_count)
         qsort(trace->segments, trace->segment_count, sizeof *trace->segments,
               in_reading_order);
+    if (trace->growing)
+        trace->sorted = trace->segment_count;
     status = make_arrays(trace);
     if (status == VST_OK)
         status = note_owners(trace);
