@@ -18,6 +18,15 @@ void vst__flame_free(vst__flame *tree)
     memset(tree, 0, sizeof *tree);
 }
 
+void vst__flame_reset(vst__flame *tree, int64_t from_ns, int64_t to_ns)
+{
+    tree->from_ns = from_ns;
+    tree->to_ns = to_ns;
+    tree->count = tree->frame_count = 0;
+    if (tree->children.count != 0) /* clearing takes time by its capacity */
+        vst__map64_clear(&tree->children);
+}
+
 static vst_status add_row(vst__flame *tree, uint32_t parent, vst_id id)
 {
     vst_view_flame_row *rows;

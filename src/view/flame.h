@@ -34,6 +34,8 @@ typedef struct vst__flame {
 enum { VST_FLAME_ROWS_MAX = 1 << 20 };
 
 void vst__flame_free(vst__flame *tree);
+/* Empties it for another range; its memory stays. */
+void vst__flame_reset(vst__flame *tree, int64_t from_ns, int64_t to_ns);
 vst_status vst__flame_push(vst__flame *tree, vst_id id, int64_t start_ns);
 /* The innermost ends. */
 void vst__flame_pop(vst__flame *tree, int64_t end_ns);

@@ -13,47 +13,6 @@ enum { WINDOW_WORDS_MAX = 500000, SPAN_WORDS_MAX = 8000000 };
 /* In the identity of an index: imports are folded in it. */
 #define FOLDED 0x80000000u
 
-/* ---- stretches
- * ---------------------------------------------------------------- */
-
-static vst_status find_stretches(vst_view *view)
-{
-    const vst_trace *trace = view->trace;
-    size_t capacity = 0, first, count;
-    vst_status status =
-        vst__trace_select_windows(trace, VST_WINDOW_ALL, &first, &count);
-
-    if (status != VST_OK)
-        return status;
-    for (size_t i = first; i < first + count; i++) {
-        const vst__window *window = &trace->windows[i];
-        size_t next = window->segments, left = window->segment_count;
-
-        if (vst__window_is_gone(trace, window))
-            left = 0;
-        while (left != 0) {
-            const vst__segment *segments = &trace->segments[next];
-            vst__stretch *stretches =
-                vst__grow(view->stretches, &capacity, view->stretch_count + 1,
-                          sizeof *stretches);
-            vst__stretch stretch = {.window = window, .segments = segments};
-
-            if (stretches == NULL)
-                return VST_E_NOMEM;
-            stretch.thread = segments->thread;
-            do
-                stretch.words += segments[stretch.segment_count++].words;
-            while (stretch.segment_count < left &&
-                   segments[stretch.segment_count].thread == stretch.thread);
-            view->stretches = stretches;
-            stretches[view->stretch_count++] = stretch;
-            next += stretch.segment_count;
-            left -= stretch.segment_count;
-        }
-    }
-    return VST_OK;
-}
-
 /* ---- ends on other threads
  * ------------------------------------------------------- */
 
@@ -278,7 +237,8 @@ static vst_status set_up(vst_view *view, const char *path,
     if (!choose_folding(view, options->fold_imports) ||
         (!options->no_file && !choose_path(view, path, options)))
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
-    status = find_stretches(view);
+    status = vst__stretches_find(view->trace, &view->stretches,
+                                 &view->stretch_count);
     if (status == VST_OK)
         status = make_far_ends(view);
     if (status == VST_OK)

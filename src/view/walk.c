@@ -103,45 +103,42 @@ static vst_status take_open(vst__walk *walk, const vst__place *place)
     return VST_OK;
 }
 
-static vst_status fill_tree(vst__walk *walk)
+vst_status vst__walk_fill_tree(vst__walk *walk)
 {
+    const vst_matcher *matcher = walk->plain ? NULL : walk->matcher;
+    size_t count = matcher != NULL ? matcher->count : walk->open_count;
+    vst__flame *tree = walk->tree;
     vst_status status = VST_OK;
 
-    if (walk->tree == NULL)
+    if (tree == NULL)
         return VST_OK;
-    walk->tree->frame_count = 0;
-    for (size_t i = 0; status == VST_OK && i < walk->open_count; i++)
-        status = vst__flame_push(walk->tree, walk->open[i].id,
-                                 walk->open[i].start_ns);
+    tree->frame_count = 0;
+    for (size_t i = 0; status == VST_OK && i < count; i++)
+        if (matcher == NULL) {
+            status =
+                vst__flame_push(tree, walk->open[i].id, walk->open[i].start_ns);
+        } else {
+            status = vst__flame_push(tree, matcher->frames[i].id,
+                                     matcher->frames[i].start_ns);
+            if (status == VST_OK)
+                tree->frames[i].serial = matcher->frames[i].serial;
+        }
     return status;
 }
 
-vst_status vst__walk_open(vst__walk *walk, const vst__stretch *stretch,
-                          const vst__place *place, size_t last)
+/* Has the decoder begin at a place, or at the head. */
+static vst_status open_decoder(vst__walk *walk, const vst__place *place,
+                               size_t last)
 {
     vst__decoder *decoder = walk->decoder;
-    vst_status status;
+    vst_status status = take_segments(walk, place, last);
 
-    walk->stretch = stretch;
-    walk->window = *stretch->window;
-    walk->plain = true;
-    walk->finished = false;
-    walk->delivered = place != NULL && place->delivered;
-    walk->last_ns = place != NULL ? place->last_ns : INT64_MIN;
-    walk->bytes = place != NULL ? place->bytes : 0;
-    walk->allocations = place != NULL ? place->allocations : 0;
-    walk->span_count = 0;
-    walk->event_count = walk->matched = 0;
-    status = take_segments(walk, place, last);
-    if (status == VST_OK)
-        status = take_open(walk, place);
-    if (status == VST_OK && walk->fold.imports != NULL)
-        status =
-            vst__import_fold_begin(&walk->fold, walk->open, walk->open_count);
-    if (status == VST_OK)
-        status = fill_tree(walk);
     if (status != VST_OK)
         return status;
+    walk->finished = false;
+    walk->span_count = 0;
+    walk->event_count = walk->matched = 0;
+    walk->window = *walk->stretch->window;
     if (place != NULL) /* the clip lies before it */
         walk->window.began = UINT64_MAX;
     decoder->block = &walk->block;
@@ -152,6 +149,30 @@ vst_status vst__walk_open(vst__walk *walk, const vst__stretch *stretch,
         decoder->known = place->ticks;
         decoder->at_head = place->word == 0;
     }
+    return VST_OK;
+}
+
+vst_status vst__walk_open(vst__walk *walk, const vst__stretch *stretch,
+                          const vst__place *place, size_t last)
+{
+    vst_status status;
+
+    walk->stretch = stretch;
+    walk->plain = true;
+    walk->delivered = place != NULL && place->delivered;
+    walk->last_ns = place != NULL ? place->last_ns : INT64_MIN;
+    walk->bytes = place != NULL ? place->bytes : 0;
+    walk->allocations = place != NULL ? place->allocations : 0;
+    status = take_open(walk, place);
+    if (status == VST_OK && walk->fold.imports != NULL)
+        status =
+            vst__import_fold_begin(&walk->fold, walk->open, walk->open_count);
+    if (status == VST_OK)
+        status = vst__walk_fill_tree(walk);
+    if (status == VST_OK)
+        status = open_decoder(walk, place, last);
+    if (status != VST_OK)
+        return status;
     return walk->always_matcher ? vst__walk_to_matcher(walk) : VST_OK;
 }
 
@@ -223,11 +244,78 @@ vst_status vst__walk_next(vst__walk *walk, bool *ends)
                                  walk->event_count - walk->matched, &matched);
     walk->matched += matched;
     last = walk->last && walk->matched == walk->event_count;
-    if (status == VST_OK && last && reaches_end)
+    if (status == VST_OK && last && reaches_end && !walk->goes_on)
         status = vst__walk_finish(walk);
     walk->finished = last || status != VST_OK;
     *ends = walk->finished;
     if (status == VST_OK && walk->fold.imports != NULL)
         status = vst__import_fold_batch(walk);
     return status;
+}
+
+/* ---- going on ------------------------------------------------------------ */
+
+void vst__walk_stop(const vst__walk *walk, vst__stop *stop)
+{
+    const vst__decoder *decoder = walk->decoder;
+    const vst__segment *last =
+        walk->stretch->segments + walk->segment_first + walk->segment_count - 1;
+
+    *stop = (vst__stop){
+        .offset = last->offset,
+        .sequence = last->sequence,
+        .start = last->start,
+        .words = last->words - words_left(decoder),
+        .ticks = decoder->stream.now,
+        .records = decoder->records,
+    };
+}
+
+/* Where a stretch goes on behind a stop; false: it has nothing more. */
+static bool find_rest(const vst__stretch *stretch, const vst__stop *stop,
+                      vst__place *place)
+{
+    const vst__segment *segments = stretch->segments;
+    size_t i = stretch->segment_count;
+
+    *place = (vst__place){.ticks = stop->ticks, .records = stop->records};
+    /* Those that were read are older; most of the time there is one more. */
+    while (i != 0 && segments[i - 1].start > stop->start)
+        i--;
+    for (size_t at = i; at-- != 0 && segments[at].start == stop->start;)
+        if (segments[at].offset == stop->offset &&
+            segments[at].sequence == stop->sequence) {
+            bool grew = segments[at].words > stop->words;
+
+            place->word = grew ? stop->words : 0;
+            i = grew ? at : at + 1;
+            break;
+        }
+    place->segment = i;
+    return i < stretch->segment_count;
+}
+
+vst_status vst__walk_resume(vst__walk *walk, const vst__stretch *stretch,
+                            const vst__reading *reading, const vst__stop *stop,
+                            bool *more)
+{
+    vst__place place;
+
+    walk->stretch = stretch;
+    walk->source = reading->source;
+    walk->clock = reading->clock;
+    walk->block.file_size = reading->trace->block.file_size;
+    walk->block.count = 0; /* what it shows was read earlier */
+    *more = find_rest(stretch, stop, &place);
+    return *more ? open_decoder(walk, &place, SIZE_MAX) : VST_OK;
+}
+
+void vst__walk_rest(vst__walk *walk)
+{
+    vst__block_free(&walk->block);
+    free(walk->segments);
+    free(walk->spans);
+    walk->segments = NULL;
+    walk->spans = NULL;
+    walk->segment_capacity = walk->span_capacity = walk->span_count = 0;
 }

@@ -68,6 +68,17 @@ typedef struct vst__place {
     const vst__open *open;
 } vst__place;
 
+/* Where a walk through a stretch that grows has read all that there was: behind
+ * so many words of a segment. */
+typedef struct vst__stop {
+    uint64_t offset; /* of the segment, as sequence and start */
+    uint32_t sequence;
+    vst_ticks start;
+    uint64_t words;
+    vst_ticks ticks;
+    uint64_t records;
+} vst__stop;
+
 typedef struct vst__walk {
     vst_trace *trace;
     vst__source source;
@@ -94,6 +105,7 @@ typedef struct vst__walk {
     bool finished;
     bool always_matcher;    /* so that whole_sink gets every span */
     bool keep_args;         /* there, also without one */
+    bool goes_on;           /* what is open at the end stays open */
     bool has_tasks;         /* a step of a task was met */
     int64_t count_until_ns; /* what is allocated later is not counted */
     int64_t last_ns;
@@ -111,6 +123,11 @@ typedef struct vst__walk {
     const vst_sink *whole_sink;
 } vst__walk;
 
+/* stretches.c: all that are there to show, by window, then thread; to be freed,
+ * also where this fails. They point into the trace. */
+vst_status vst__stretches_find(const vst_trace *trace, vst__stretch **stretches,
+                               size_t *stretch_count);
+
 void vst__reading_init(vst__reading *reading, vst_trace *trace);
 vst_status vst__walk_init(vst__walk *walk, const vst__reading *reading);
 void vst__walk_free(vst__walk *walk);
@@ -120,6 +137,17 @@ vst_status vst__walk_open(vst__walk *walk, const vst__stretch *stretch,
 /* The next batch; *ends: none follows. If the segments are the stretch's last,
  * what is open then is closed. */
 vst_status vst__walk_next(vst__walk *walk, bool *ends);
+/* After the last batch of a walk that goes on: where that was. */
+void vst__walk_stop(const vst__walk *walk, vst__stop *stop);
+/* Goes on from there, where the stretch has more by now. The decoder may have
+ * been another walk's meanwhile. */
+vst_status vst__walk_resume(vst__walk *walk, const vst__stretch *stretch,
+                            const vst__reading *reading, const vst__stop *stop,
+                            bool *more);
+/* Frees what a walk needs only while it reads. */
+void vst__walk_rest(vst__walk *walk);
+/* Puts what is open on the walk's tree, if it has one. */
+vst_status vst__walk_fill_tree(vst__walk *walk);
 /* Tells where the walk is; false where that cannot be told. */
 bool vst__walk_place(const vst__walk *walk, vst__place *place);
 /* Words of the stretch before where the walk is. */

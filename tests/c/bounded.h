@@ -75,7 +75,7 @@ static inline void record_outer(vst_kind kind)
         vst_record(kind, outer);
 }
 
-static uint64_t file_size(void)
+static inline uint64_t file_size(void)
 {
     struct stat st;
 
