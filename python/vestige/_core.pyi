@@ -8,6 +8,7 @@ from typing_extensions import Self
 
 from ._core_views import Marks as Marks
 from ._core_views import States as States
+from ._core_views import Tally as Tally
 from ._core_views import TaskLanes as TaskLanes
 from ._core_views import View as View
 

@@ -67,6 +67,20 @@ class TaskLanes:
         more than most. And how many there are."""
 
 @final
+class Tally:
+    """A trace that is read while it is recorded, added up since the last look (<vestige/tally.h>). One thread at a time
+    may ask."""
+
+    def __init__(self, path: str | bytes, before_ns: int = 0) -> None: ...
+    def next(self, alive: bool, /) -> dict[str, Any]:
+        """from_ns, to_ns, records, lost, finished; functions [(id, calls, own_ns, total_ns, bytes)]; threads [{number,
+        tid, name, records, in_calls_ns, depth, id, since_ns}]; counters [(id, value)]."""
+    def function(self, number: int, /) -> tuple[int, str, str, str, int] | None:
+        """kind, name, file, what is shown of the file, line."""
+    def info(self) -> dict[str, Any]:
+        """pid, bytes, records, lost, dropped, clean, start_ns, end_ns, damaged_at."""
+
+@final
 class View:
     """Pictures of a trace, from an index that is built once and kept beside the file (<vestige/view.h>). Any thread may
     ask, several at once. Progress is called about every 50 ms; an exception from it ends the answer."""

@@ -16,6 +16,7 @@ int vpy_pack_init(PyObject *module);
 int vpy_states_init(PyObject *module);
 int vpy_task_lanes_init(PyObject *module);
 int vpy_tables_init(PyObject *module);
+int vpy_tally_init(PyObject *module);
 int vpy_view_init(PyObject *module);
 
 /* The Trace of a session that is still open. */

@@ -59,6 +59,8 @@ PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw);
 /* trace_report.c: methods. */
 PyObject *vpy_trace_report(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_functions(PyObject *object, PyObject *unused);
+/* Kind, name, file, what is shown of that, line. */
+PyObject *vpy_trace_function(const vst_definition *d);
 PyObject *vpy_trace_import_name(PyObject *object, PyObject *args);
 
 /* trace_gil.c: a method. [(thread, id, ns)]: of each thread that held the GIL

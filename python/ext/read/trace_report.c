@@ -441,7 +441,7 @@ PyObject *vpy_trace_report(PyObject *object, PyObject *args, PyObject *kw)
     return result;
 }
 
-static PyObject *whole_of(const vst_definition *d)
+PyObject *vpy_trace_function(const vst_definition *d)
 {
     return Py_BuildValue(
         "(iNNNi)", (int)d->kind, vpy_trace_text(d->name, d->name_len),
@@ -454,7 +454,7 @@ static PyObject *whole_of(const vst_definition *d)
 PyObject *vpy_trace_functions(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    return vpy_trace_by_id(object, whole_of);
+    return vpy_trace_by_id(object, vpy_trace_function);
 }
 
 /* Of the last item of a row of the tree, which is not 0. */
