@@ -28,6 +28,7 @@ GROUPS = {
     },
     "look": {
         "view": "look at traces of any size in the browser",
+        "top": "what a program that is being recorded does now",
         "report": "where a recorded program spent its time",
         "diff": "what got slower from one recording to the next",
         "memory-report": "what held memory, what was never freed",
@@ -61,6 +62,7 @@ FOLDERS = {  # where a command is not a file of its name
     "memory": "memory.command",
     "memory-report": "memory.report",
     "report": "report.command",
+    "top": "top.command",
 }
 PROGRAMS = ("run", "memory")  # commands that run a program; the words after its name are the program's
 
