@@ -309,6 +309,13 @@ VST_API void vst_recording_request_attention(vst_recording *recording);
 VST_API void vst_recording_set_attention(vst_recording *recording,
                                          void (*fn)(void *ctx), void *ctx);
 
+/* For a language whose threads run all at once: hold(true) is called, under no
+ * lock of vestige, before the chunks of threads that only hooks write are taken
+ * away, and hold(false) after that. Between the two, none of these threads is
+ * inside of a record. NULL: the tracer's stop() has seen to it alone. */
+VST_API void vst_recording_set_hold(vst_recording *recording,
+                                    void (*hold)(bool begins));
+
 #ifdef __cplusplus
 }
 #endif

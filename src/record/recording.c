@@ -156,20 +156,21 @@ vst_status vst__recording_start(vst_recording *recording)
     return status;
 }
 
-static bool has_helper(vst_recording *recording)
+/* Whether it has a helper thread, and what holds its threads, or NULL. */
+static bool look_before_stop(vst_recording *recording,
+                             void (**hold)(bool begins))
 {
-    bool has;
+    bool is_now;
 
     vst__recorder_take();
-    has = vst__recording_now == recording && recording->switches.wanted;
+    is_now = vst__recording_now == recording;
+    *hold = is_now ? recording->hold_threads : NULL;
     vst__recorder_give();
-    return has;
+    return is_now && recording->switches.wanted;
 }
 
-void vst__recording_stop(vst_recording *recording)
+static void stop(vst_recording *recording)
 {
-    if (has_helper(recording))
-        vst__switches_rest();
     vst__recorder_take();
     if (vst__recording_now == recording) {
         vst_ticks now = vst_clock_ticks();
@@ -204,6 +205,19 @@ void vst__recording_stop(vst_recording *recording)
     vst__recorder_give();
 }
 
+void vst__recording_stop(vst_recording *recording)
+{
+    void (*hold)(bool begins);
+
+    if (look_before_stop(recording, &hold))
+        vst__switches_rest();
+    if (hold != NULL)
+        hold(true);
+    stop(recording);
+    if (hold != NULL)
+        hold(false);
+}
+
 bool vst__recording_is_any(void)
 {
     return __atomic_load_n(&vst_recording_epoch, __ATOMIC_RELAXED) != 0;
@@ -229,6 +243,13 @@ void vst_recording_set_attention(vst_recording *recording,
     vst__recorder_take();
     recording->attention = fn;
     recording->attention_ctx = ctx;
+    vst__recorder_give();
+}
+
+void vst_recording_set_hold(vst_recording *recording, void (*hold)(bool begins))
+{
+    vst__recorder_take();
+    recording->hold_threads = hold;
     vst__recorder_give();
 }
 

@@ -132,6 +132,8 @@ struct vst_recording {
     vst_tracer_context tracer_context, memory_tracer_context;
     void (*attention)(void *ctx);
     void *attention_ctx;
+    /* See vst_recording_set_hold; NULL: none. */
+    void (*hold_threads)(bool begins);
 };
 
 extern pthread_mutex_t vst__recorder_lock;

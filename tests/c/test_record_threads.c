@@ -57,6 +57,67 @@ static void free_running_threads_survive_every_start_and_stop(void)
     provider_end();
 }
 
+/* A lock that threads hold while they record is the world that is stopped. */
+static pthread_mutex_t world = PTHREAD_MUTEX_INITIALIZER;
+static int holds;
+
+static void hold(bool begins)
+{
+    if (begins) {
+        pthread_mutex_lock(&world);
+        holds++;
+    } else {
+        pthread_mutex_unlock(&world);
+    }
+}
+
+static void *record_in_the_world(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&stopping)) {
+        pthread_mutex_lock(&world);
+        for (int i = 0; i < 50; i++) {
+            vst_record(VST_ENTER, 1);
+            vst_record(VST_EXIT, 1);
+        }
+        pthread_mutex_unlock(&world);
+        atomic_fetch_add(&recorded, 50);
+    }
+    return NULL;
+}
+
+static void threads_that_are_held_survive_every_start_and_stop(void)
+{
+    pthread_t threads[THREADS];
+    vst_recording *recording;
+
+    atomic_store(&stopping, 0);
+    holds = 0;
+    provider_begin();
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, record_in_the_world, NULL);
+    for (int i = 0; i < WINDOWS; i++) {
+        unsigned long long before;
+
+        CHECK_INT(vst__recording_create(&provider.table, &recording), VST_OK);
+        vst_recording_set_hold(recording, hold);
+        CHECK_INT(vst__recording_start(recording), VST_OK);
+        before = atomic_load(&recorded);
+        while (atomic_load(&recorded) == before)
+            ;
+        vst__recording_stop(recording);
+        CHECK_INT(holds, i + 1);
+        vst__recording_destroy(recording); /* which stops it, if it must */
+        CHECK_INT(holds, i + 1);
+    }
+    atomic_store(&stopping, 1);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < provider.chunk_count; i++)
+        CHECK(provider.chunks[i].released);
+    provider_end();
+}
+
 static vst_recording *shared;
 
 static void *come_and_go(void *argument)
@@ -165,6 +226,7 @@ static void a_thread_that_ends_between_windows_is_not_the_next_one(void)
 int main(void)
 {
     TEST(free_running_threads_survive_every_start_and_stop);
+    TEST(threads_that_are_held_survive_every_start_and_stop);
     TEST(short_threads_share_chunks_and_lose_nothing);
     TEST(a_thread_that_ends_between_windows_is_not_the_next_one);
     return checks_end();
