@@ -39,6 +39,8 @@
 #undef Py_BUILD_CORE
 #endif
 
+#include "compat_threads.h"
+
 #if PY_VERSION_HEX < 0x030C0000
 #if PY_VERSION_HEX >= 0x030B0000
 #define vpy_threads_made(interp) ((interp)->threads.next_unique_id)
@@ -112,12 +114,6 @@ static inline void vpy_hook_leave(PyThreadState *tstate)
 #endif
 }
 
-#ifdef Py_GIL_DISABLED
-#define VPY_FREE_THREADED 1
-#else
-#define VPY_FREE_THREADED 0
-#endif
-
 /* Whether "auto" means the turbo engine: on the versions where proofs/ found no
  * difference but those that it lists. */
 #define VPY_TURBO_IS_PROVEN (PY_MINOR_VERSION >= 10 && PY_MINOR_VERSION <= 15)
@@ -144,7 +140,10 @@ static inline void vpy_hook_leave(PyThreadState *tstate)
 #endif
 
 /* The layout behind co_extra, the same in all versions that we know; reading it
- * here saves a call for every event. */
+ * here saves a call for every event. Without the GIL another thread may put a
+ * larger one in its place: the interpreter frees the old one only after every
+ * thread has come to a place where it may be stopped. Acquire pairs with the
+ * release stores of PyUnstable_Code_SetExtra. */
 typedef struct vpy_code_extras {
     Py_ssize_t size;
     void *values[1];
@@ -153,11 +152,12 @@ typedef struct vpy_code_extras {
 static inline uintptr_t vpy_code_get_extra(PyObject *code, Py_ssize_t index)
 {
 #if VPY_KNOWS_INSIDE
-    vpy_code_extras *extras = ((PyCodeObject *)code)->co_extra;
+    vpy_code_extras *extras =
+        __atomic_load_n(&((PyCodeObject *)code)->co_extra, __ATOMIC_ACQUIRE);
 
     if (extras == NULL || extras->size <= index)
         return 0;
-    return (uintptr_t)extras->values[index];
+    return (uintptr_t)__atomic_load_n(&extras->values[index], __ATOMIC_ACQUIRE);
 #else
     void *value = NULL;
 
@@ -330,16 +330,7 @@ static inline bool vpy_holds_gil(void)
     return current != NULL && current == PyGILState_GetThisThreadState();
 }
 
-/* A type's dictionary: a new reference, or NULL. */
-static inline PyObject *vpy_type_dict(PyTypeObject *type)
-{
-#if PY_VERSION_HEX >= 0x030C0000
-    return PyType_GetDict(type);
-#else
-    Py_XINCREF(type->tp_dict);
-    return type->tp_dict;
-#endif
-}
+#include "compat_objects.h"
 
 /* What a staticmethod or classmethod wraps; borrowed, NULL if nothing. Their
  * layout begins like this in all versions. */
@@ -445,7 +436,7 @@ static inline Py_hash_t vpy_function_hash(const void *self,
 #define VPY_COMPARES_WITH_SLOTS (PY_VERSION_HEX >= 0x030E0000)
 
 /* Whether the JIT's machine code may hold the address of a C function. */
-#define VPY_COMPILES_CALLS (PY_VERSION_HEX >= 0x030F0000)
+#define VPY_COMPILES_CALLS (PY_VERSION_HEX >= 0x030F0000 && !VPY_FREE_THREADED)
 
 /* ---- monitoring -------------------------------------------------------- */
 

@@ -112,10 +112,14 @@ static inline PyCodeObject *vpy_iframe_code(const vpy_iframe *frame)
 #endif
 }
 
-/* The number of the instruction it is at; -1 before the first. */
+/* The number of the instruction it is at; -1 before the first. Without the GIL
+ * each thread has a copy of the instructions. */
 static inline int vpy_iframe_instruction(const vpy_iframe *frame)
 {
-#if PY_VERSION_HEX >= 0x030D0000
+#if VPY_KNOWS_WORLD
+    return (int)(frame->instr_ptr -
+                 _PyFrame_GetBytecode((vpy_iframe *)(uintptr_t)frame));
+#elif PY_VERSION_HEX >= 0x030D0000
     return (int)(frame->instr_ptr - _PyCode_CODE(vpy_iframe_code(frame)));
 #elif PY_VERSION_HEX >= 0x030B0000
     return (int)(frame->prev_instr - _PyCode_CODE(frame->f_code));

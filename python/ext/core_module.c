@@ -110,6 +110,26 @@ static PyObject *waits_for(PyObject *module, PyObject *name)
     return PyUnicode_FromString(vst_wait_reason_name(reason));
 }
 
+static PyObject *hooks_in_place(PyObject *module, PyObject *unused)
+{
+    PyObject *result;
+
+    vpy_control_take();
+    result = vpy_engine_hooks_in_place(module, unused);
+    vpy_control_give();
+    return result;
+}
+
+static PyObject *engine_choices(PyObject *module, PyObject *unused)
+{
+    PyObject *result;
+
+    vpy_control_take();
+    result = vpy_engine_choices(module, unused);
+    vpy_control_give();
+    return result;
+}
+
 static PyObject *gil_waits_trouble(PyObject *module, PyObject *unused)
 {
     const char *trouble;
@@ -140,10 +160,10 @@ static PyMethodDef functions[] = {
     {"set_torch_mode", set_torch_mode, METH_O,
      PyDoc_STR("set_torch_mode(on)\n--\n\nTake the monitoring tool id that "
                "torch.profiler takes.")},
-    {"hooks_in_place", vpy_engine_hooks_in_place, METH_NOARGS,
+    {"hooks_in_place", hooks_in_place, METH_NOARGS,
      PyDoc_STR("hooks_in_place()\n--\n\nHow many hooks of ours the "
                "interpreter has right now; 0 while nothing is recorded.")},
-    {"engine_choices", vpy_engine_choices, METH_NOARGS,
+    {"engine_choices", engine_choices, METH_NOARGS,
      PyDoc_STR("engine_choices()\n--\n\nThe engine that auto means, and of "
                "each engine why it cannot be used here, or None.")},
     {NULL, NULL, 0, NULL},
@@ -151,12 +171,12 @@ static PyMethodDef functions[] = {
 
 static int check_interpreter(void)
 {
-#if VPY_FREE_THREADED
-    PyErr_SetString(PyExc_ImportError,
-                    "vestige does not support free-threaded Python: use a "
-                    "build with the GIL");
-    return -1;
-#else
+    if (VPY_FREE_THREADED && !VPY_KNOWS_WORLD) {
+        PyErr_SetString(PyExc_ImportError,
+                        "vestige supports free-threaded Python from 3.14 on: "
+                        "use a build with the GIL");
+        return -1;
+    }
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
         PyErr_SetString(PyExc_ImportError,
                         "vestige works in the main interpreter only, not in "
@@ -164,7 +184,6 @@ static int check_interpreter(void)
         return -1;
     }
     return 0;
-#endif
 }
 
 static int add_constants(PyObject *module)
@@ -210,6 +229,9 @@ static int module_exec(PyObject *module)
 
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, module_exec},
+#if VPY_FREE_THREADED
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
     {0, NULL},
 };
 

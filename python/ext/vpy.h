@@ -4,7 +4,19 @@
  * include which.
  *
  * The extension runs with the GIL held unless a comment says otherwise. The GIL
- * guards every static variable of these files. */
+ * guards every static variable of these files. On builds without the GIL a
+ * thread that "holds the GIL" is one that Python knows and that is not waiting,
+ * and three guards take the GIL's place (compat_threads.h says what each does):
+ *
+ *  - the state lock, vpy_state_take(), for what hooks and calls of the program
+ *    change or look up: ids, tables, the recording that is under way;
+ *  - the control lock (session/session.h), for what only changes when a
+ *    recording starts, stops or is finished. It is taken before the state lock;
+ *  - the stopped world, for what every hook reads without a lock: it changes
+ *    only while the world is stopped or before the first hook is placed.
+ *
+ * A static variable without a comment is guarded by the state lock, or does not
+ * change after the module was loaded. */
 #ifndef VPY_VPY_H
 #define VPY_VPY_H
 
@@ -18,6 +30,22 @@
 /* Hidden in the declarations too: the compiler then reaches variables of other
  * files directly instead of through the table of dynamic symbols. */
 #pragma GCC visibility push(hidden)
+
+/* ---- base/state_lock.c --------------------------------------------------- */
+
+extern vpy_lock vpy_state_lock;
+
+/* Nothing of the program's may run while it is held, and nothing may wait for
+ * another thread: objects of the program are looked at, not called. */
+static inline void vpy_state_take(void)
+{
+    vpy_lock_take(&vpy_state_lock);
+}
+
+static inline void vpy_state_give(void)
+{
+    vpy_lock_give(&vpy_state_lock);
+}
 
 /* ---- base/text.c --------------------------------------------------------- */
 

@@ -14,12 +14,27 @@ struct vpy_json;
 /* ---- annotation.c ---------------------------------------------------------
  */
 
-/* Where annotations go; NULL: nothing is being recorded. */
-extern vst_recording *vpy_recording;
-
 int vpy_annotation_init(PyObject *module);
+
+/* ---- annotation_ids.c ------------------------------------------------------
+ */
+
+/* Where annotations go; NULL: nothing is being recorded. Changed under the
+ * state lock, which who uses it holds. */
+extern vst_recording *vpy_recording;
+void vpy_recording_set(vst_recording *recording);
+
+static inline bool vpy_is_recording(void)
+{
+    return __atomic_load_n(&vpy_recording, __ATOMIC_RELAXED) != NULL;
+}
+
 void vpy_annotation_forget(
     vst_recording *recording); /* it is about to be freed */
+/* The id of a span's name, 0 if it gets none, and the number of the recording
+ * that it is of; and whether that is still the one in progress. */
+vst_id vpy_annotation_id(PyObject *name, uint32_t *recording);
+bool vpy_annotation_is_of_now(uint32_t recording);
 /* The id of a name in the recording in progress, 0 if it gets none. */
 vst_id vpy_define_name(vst_definition_kind kind, PyObject *name);
 
@@ -29,7 +44,8 @@ vst_id vpy_define_name(vst_definition_kind kind, PyObject *name);
 /* Records the end of a span that the thread with this buffer began. */
 void vpy_far_end(const void *buffer, vst_id id, uint32_t instance,
                  uint32_t recording);
-extern unsigned vpy_far_ends_waiting; /* to be settled by who began them */
+extern unsigned vpy_far_ends_waiting; /* to be settled by who began them;
+                                       * atomic */
 void vpy_far_ends_settle(uint32_t recording);
 
 /* ---- points.c --------------------------------------------------------------

@@ -7,8 +7,6 @@
 
 #include <structmember.h>
 
-vst_recording *vpy_recording;
-
 /* Values of `bound`: as which method a span was looked up, see self_bound.c. */
 enum { BOUND_ENTER = 1, BOUND_EXIT = 2 };
 
@@ -29,68 +27,7 @@ typedef struct annotation {
     const void *buffer; /* of the thread that began it */
 } annotation;
 
-static uint32_t last_instance;
-
-/* Counts recordings, so that ids are not carried from one to the next. */
-static uint32_t recording_number;
-static vst_recording *numbered_recording;
-
-static uint32_t current_recording(void)
-{
-    if (numbered_recording != vpy_recording) {
-        numbered_recording = vpy_recording;
-        recording_number++;
-    }
-    return recording_number;
-}
-
-/* The next recording may lie at the same address. */
-void vpy_annotation_forget(vst_recording *recording)
-{
-    if (numbered_recording == recording)
-        numbered_recording = NULL;
-}
-
-/* The ids of names that were used last, found by the address of the str: most
- * names are constants of the program. A reference keeps each str alive, so that
- * no other gets its address. */
-enum { CACHE_SIZE = 64 };
-
-static struct {
-    PyObject *name;
-    vst_id id;
-    uint32_t recording;
-} cache[CACHE_SIZE];
-
-vst_id vpy_define_name(vst_definition_kind kind, PyObject *name)
-{
-    vst_definition definition = {.kind = kind};
-    vst_id id = 0;
-    PyObject *text = vpy_text(name, &definition.name, &definition.name_len);
-
-    if (text != NULL &&
-        vst_recording_define_id(vpy_recording, &definition, &id) != VST_OK)
-        id = 0;
-    Py_XDECREF(text);
-    return id;
-}
-
-static vst_id id_of(PyObject *name, uint32_t recording)
-{
-    size_t at = ((uintptr_t)name >> 4 ^ (uintptr_t)name >> 10) % CACHE_SIZE;
-    vst_id id;
-
-    if (VST_LIKELY(cache[at].name == name && cache[at].recording == recording))
-        return cache[at].id;
-    id = vpy_define_name(VST_DEF_ANNOTATION, name);
-    if (id) {
-        Py_INCREF(name);
-        cache[at].id = id;
-        cache[at].recording = recording;
-        Py_XSETREF(cache[at].name, name);
-    }
-    return id;
-}
+static uint32_t last_instance; /* atomic */
 
 /* ---- record_function --------------------------------------------------- */
 
@@ -251,12 +188,10 @@ static PyObject *annotation_enter(PyObject *object, PyObject *unused)
         Py_XSETREF(self->theirs, vpy_framework_enter(self->name, self->args));
         return self->theirs != NULL ? Py_NewRef(object) : NULL;
     }
-    if (vpy_recording != NULL && self->name != NULL) {
-        self->recording = current_recording();
-        if (vpy_far_ends_waiting)
-            vpy_far_ends_settle(self->recording);
-        self->id = id_of(self->name, self->recording);
-        self->instance = ++last_instance;
+    if (vpy_is_recording() && self->name != NULL) {
+        self->id = vpy_annotation_id(self->name, &self->recording);
+        self->instance =
+            __atomic_add_fetch(&last_instance, 1, __ATOMIC_RELAXED);
         if (self->id) {
             if (vpy_graph_observer)
                 begin_node(self);
@@ -292,8 +227,7 @@ static void end_specially(const annotation *self, PyObject *members,
 
 static void end_annotation(annotation *self, PyObject *members, bool inside)
 {
-    if (self->id && vpy_recording != NULL &&
-        self->recording == current_recording()) {
+    if (self->id && vpy_annotation_is_of_now(self->recording)) {
         if (VST_LIKELY(self->buffer == vst_thread_buffer && members == NULL &&
                        !inside))
             vst_record_end(self->id, self->instance);

@@ -69,22 +69,24 @@ static PyObject *make_text(const vst_traceback *traceback)
 static PyObject *find_text(vst_traceback *handle)
 {
     PyObject *traceback = vpy_traceback_object(handle);
-    PyObject *text = NULL;
+    PyObject *text = NULL, *texts;
 
+    vpy_state_take();
     if (kept == NULL)
         kept = PyDict_New();
-    if (traceback != NULL && kept != NULL)
-        text = PyDict_GetItemWithError(kept, traceback);
-    if (text != NULL) {
-        Py_INCREF(text);
-    } else if (traceback != NULL && kept != NULL) {
+    texts = Py_XNewRef(kept);
+    vpy_state_give();
+    if (traceback != NULL && texts != NULL)
+        text = vpy_dict_get(texts, traceback);
+    if (text == NULL && traceback != NULL && texts != NULL) {
         text = make_text(((vpy_traceback *)traceback)->handle);
-        if (PyDict_GET_SIZE(kept) >= KEPT_MAX)
-            PyDict_Clear(kept);
+        if (PyDict_Size(texts) >= KEPT_MAX)
+            PyDict_Clear(texts);
         if (text != NULL)
-            PyDict_SetItem(kept, traceback, text);
+            PyDict_SetItem(texts, traceback, text);
     }
     PyErr_Clear();
+    Py_XDECREF(texts);
     Py_XDECREF(traceback);
     return text;
 }
@@ -104,5 +106,11 @@ void vpy_call_stack_put(vpy_json *json)
 
 void vpy_call_stacks_forget(void)
 {
-    Py_CLEAR(kept);
+    PyObject *forgotten;
+
+    vpy_state_take();
+    forgotten = kept;
+    kept = NULL;
+    vpy_state_give();
+    Py_XDECREF(forgotten);
 }

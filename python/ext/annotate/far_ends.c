@@ -1,6 +1,6 @@
 /* Spans that ended on another thread. The thread that began one records its end
  * too, with its next span: otherwise a bounded recording would keep it open for
- * ever. Guarded by the GIL. */
+ * ever. With the GIL; the state lock guards the list. */
 #include "annotate/annotate.h"
 
 enum { FAR_MAX = 1024 };
@@ -13,15 +13,27 @@ static struct far_end {
 
 unsigned vpy_far_ends_waiting;
 
+static void set_waiting(unsigned count)
+{
+    __atomic_store_n(&vpy_far_ends_waiting, count, __ATOMIC_RELAXED);
+}
+
 void vpy_far_end(const void *buffer, vst_id id, uint32_t instance,
                  uint32_t recording)
 {
-    unsigned at = vpy_far_ends_waiting < FAR_MAX ? vpy_far_ends_waiting++ : 0;
+    unsigned count, at;
 
     vst_record_far_end(id, instance);
+    vpy_state_take();
+    count = vpy_far_ends_waiting;
+    at = count < FAR_MAX ? count : 0;
     far_ends[at] = (struct far_end){buffer, id, instance, recording};
+    if (count < FAR_MAX)
+        set_waiting(count + 1);
+    vpy_state_give();
 }
 
+/* With the state lock. */
 VST_COLD void vpy_far_ends_settle(uint32_t recording)
 {
     unsigned kept = 0;
@@ -34,5 +46,5 @@ VST_COLD void vpy_far_ends_settle(uint32_t recording)
         else
             far_ends[kept++] = far_ends[i];
     }
-    vpy_far_ends_waiting = kept;
+    set_waiting(kept);
 }

@@ -48,7 +48,7 @@ static PyObject *call(PyCFunction original, PyObject *self, PyObject *args)
     r.result = original(self, args);
     if (r.result == NULL)
         call_without(repeat, &r);
-    if (vpy_recording == NULL && !is_watched())
+    if (!vpy_is_recording() && !is_watched())
         vpy_fast_contexts_unwatch();
     return r.result;
 }

@@ -15,7 +15,7 @@ static bool (*has_modes)(bool skip_infrastructure);
 
 bool vpy_framework_listens(void)
 {
-    if (vpy_recording == NULL && (has_callbacks == NULL || has_callbacks()))
+    if (!vpy_is_recording() && (has_callbacks == NULL || has_callbacks()))
         return true;
     return has_modes != NULL && has_modes(false);
 }

@@ -20,12 +20,12 @@ enum {
 unsigned vpy_graph_observer;
 
 /* Far above the numbers of a framework, which counts from 1. */
-static uint64_t last_record = UINT64_C(1) << 40;
+static uint64_t last_record = UINT64_C(1) << 40; /* atomic */
 
 /* Returns the framework's number of the calling thread. NULL: there is no
  * framework, and threads are numbered here. */
 static uint64_t (*framework_thread)(void);
-static uint64_t last_thread;
+static uint64_t last_thread; /* atomic */
 static VST_THREAD_LOCAL uint64_t own_thread;
 
 static uint64_t thread_number(void)
@@ -33,7 +33,7 @@ static uint64_t thread_number(void)
     if (framework_thread != NULL)
         return framework_thread();
     if (!own_thread)
-        own_thread = ++last_thread;
+        own_thread = __atomic_add_fetch(&last_thread, 1, __ATOMIC_RELAXED);
     return own_thread;
 }
 
@@ -231,7 +231,7 @@ void vpy_node_prepare(vpy_node *node, PyObject *text, PyObject *values)
     Py_ssize_t count = values != NULL ? PyTuple_GET_SIZE(values) : 0;
 
     node->observer = vpy_graph_observer;
-    node->record = ++last_record;
+    node->record = __atomic_add_fetch(&last_record, 1, __ATOMIC_RELAXED);
     node->cut = false;
     node->bytes = node->own;
     node->count = 0;

@@ -9,7 +9,7 @@ static PyObject *instant(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "U|U:instant", &name, &members))
         return NULL;
-    if (vpy_recording != NULL) {
+    if (vpy_is_recording()) {
         const char *bytes = "";
         uint32_t length = 0;
         PyObject *text = vpy_text(members, &bytes, &length);
@@ -29,7 +29,7 @@ static PyObject *counter(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "Ud:counter", &name, &value))
         return NULL;
-    if (vpy_recording != NULL) {
+    if (vpy_is_recording()) {
         vst_id id = vpy_define_name(VST_DEF_COUNTER, name);
         if (id)
             vst_record_counter(id, value);
@@ -40,7 +40,7 @@ static PyObject *counter(PyObject *module, PyObject *args)
 static PyObject *recording(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    return PyBool_FromLong(vpy_recording != NULL);
+    return PyBool_FromLong(vpy_is_recording());
 }
 
 static PyObject *set_call_stacks(PyObject *module, PyObject *on)

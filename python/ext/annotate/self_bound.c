@@ -23,11 +23,14 @@ static PyTypeObject *self_bound_type;
 static PyObject *bind(PyObject *object, PyObject *to, PyObject *type)
 {
     self_bound *self = (self_bound *)object;
+    unsigned char *bits;
 
     if (to == NULL || !PyObject_TypeCheck(to, self->owner) ||
         Py_TYPE(to)->tp_call != self->owner->tp_call)
         return Py_TYPE(self->ordinary)->tp_descr_get(self->ordinary, to, type);
-    ((unsigned char *)to)[self->offset] |= self->bit;
+    bits = (unsigned char *)to + self->offset;
+    if (!(__atomic_load_n(bits, __ATOMIC_RELAXED) & self->bit))
+        __atomic_or_fetch(bits, self->bit, __ATOMIC_RELAXED);
     return Py_NewRef(to);
 }
 

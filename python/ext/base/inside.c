@@ -172,7 +172,8 @@ static bool extras_hold(void)
     PyCodeObject *shifted = VPY_SHIFTED(VPY_FACT_EXTRAS, code);
     void *mark = (void *)(uintptr_t)0x1234567890;
     bool hold =
-        code != NULL && shifted->co_extra == NULL &&
+        code != NULL && vpy_code_extras_are_shared() &&
+        shifted->co_extra == NULL &&
         vpy_code_set_extra((PyObject *)code, code_extra_index, mark) == 0 &&
         shifted->co_extra != NULL &&
         vpy_code_get_extra((PyObject *)shifted, code_extra_index) ==

@@ -8,12 +8,14 @@
 
 _Thread_local bool vpy_thread_is_ours;
 
-static PyObject *search_path; /* list of bytes, each ending in "/" */
-static PyObject *own_folder;  /* bytes: where the vestige package lies */
+/* A list of bytes, each ending in "/". Guarded by the state lock. */
+static PyObject *search_path;
+/* Bytes: where the vestige package lies. Set before the first hook. */
+static PyObject *own_folder;
 
 enum { RUNNERS_MAX = 4 };
 static PyObject *runners[RUNNERS_MAX]; /* code objects */
-static size_t runners_count;
+static size_t runners_count;           /* atomic: none is removed */
 
 /* ---- the search path, as it is when recording begins ------------------- */
 
@@ -58,16 +60,26 @@ static PyObject *find_own_folder(void)
 
 bool vpy_own_code_begin(void)
 {
-    PyObject *path = PySys_GetObject("path");
+    PyObject *path = PySys_GetObject("path"), *old;
+    PyObject *folders =
+        path != NULL && PyList_Check(path) ? PyList_AsTuple(path) : NULL;
+    PyObject *made = PyList_New(0);
 
-    Py_XSETREF(search_path, PyList_New(0));
-    if (search_path == NULL)
+    if (made == NULL) {
+        Py_XDECREF(folders);
         return false;
-    if (path != NULL && PyList_Check(path))
-        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(path); i++)
-            add_folder(search_path, PyList_GET_ITEM(path, i));
+    }
+    for (Py_ssize_t i = 0; folders != NULL && i < PyTuple_GET_SIZE(folders);
+         i++)
+        add_folder(made, PyTuple_GET_ITEM(folders, i));
+    Py_XDECREF(folders);
     if (own_folder == NULL)
         own_folder = find_own_folder();
+    vpy_state_take();
+    old = search_path;
+    search_path = made;
+    vpy_state_give();
+    Py_XDECREF(old);
     PyErr_Clear();
     return true;
 }
@@ -76,6 +88,7 @@ uint32_t vpy_search_path_prefix(const char *file, uint32_t length)
 {
     uint32_t best = 0;
 
+    vpy_state_take();
     for (Py_ssize_t i = 0;
          search_path != NULL && i < PyList_GET_SIZE(search_path); i++) {
         PyObject *folder = PyList_GET_ITEM(search_path, i);
@@ -84,6 +97,7 @@ uint32_t vpy_search_path_prefix(const char *file, uint32_t length)
             memcmp(file, PyBytes_AS_STRING(folder), size) == 0)
             best = size;
     }
+    vpy_state_give();
     return best;
 }
 
@@ -127,7 +141,9 @@ bool vpy_file_is_launcher(const char *file, uint32_t length)
 
 bool vpy_code_is_runner(PyObject *code)
 {
-    for (size_t i = 0; i < runners_count; i++)
+    size_t count = __atomic_load_n(&runners_count, __ATOMIC_ACQUIRE);
+
+    for (size_t i = 0; i < count; i++)
         if (runners[i] == code)
             return true;
     return false;
@@ -163,8 +179,8 @@ static PyObject *leave_out(PyObject *module, PyObject *code)
                                           "too many of them");
         return NULL;
     }
-    Py_INCREF(code);
-    runners[runners_count++] = code;
+    runners[runners_count] = Py_NewRef(code);
+    __atomic_store_n(&runners_count, runners_count + 1, __ATOMIC_RELEASE);
     Py_RETURN_NONE;
 }
 

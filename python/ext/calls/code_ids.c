@@ -22,6 +22,7 @@ uint32_t vpy_generation;
 PyObject *vpy_last_caller;
 
 static vpy_tracer *tracer; /* the one that gives ids, NULL: none */
+static uint32_t given_for; /* the generation that it gives them for */
 
 int vpy_code_ids_init(void)
 {
@@ -36,20 +37,35 @@ int vpy_code_ids_init(void)
     return 0;
 }
 
+static uint32_t after(uint32_t generation)
+{
+    return generation + 1 != 0 ? generation + 1 : 1;
+}
+
 bool vpy_code_ids_begin(vpy_tracer *for_tracer)
 {
+    vpy_state_take();
     tracer = for_tracer;
     vpy_last_caller = NULL;
-    vpy_generation++;
-    if (vpy_generation == 0)
-        vpy_generation = 1;
+    given_for = after(vpy_generation);
+    vpy_state_give();
     return vpy_own_code_begin();
 }
 
+void vpy_code_ids_go_live(void)
+{
+    __atomic_store_n(&vpy_generation, given_for, __ATOMIC_RELAXED);
+}
+
+/* The number is one that no code object has: a hook that is still running finds
+ * no value. */
 void vpy_code_ids_end(void)
 {
+    vpy_state_take();
     tracer = NULL;
     vpy_last_caller = NULL;
+    __atomic_store_n(&vpy_generation, after(given_for), __ATOMIC_RELAXED);
+    vpy_state_give();
 }
 
 /* ---- which functions are recorded -------------------------------------- */
@@ -131,10 +147,10 @@ bool vpy_code_wants_arguments(const PyCodeObject *code)
     PyObject *type, *value, *traceback;
     bool wants;
 
-    if (tracer == NULL || tracer->options.log_args == NULL)
-        return false;
     PyErr_Fetch(&type, &value, &traceback);
-    wants = wants_args(vpy_code_qualname(code));
+    vpy_state_take();
+    wants = tracer != NULL && wants_args(vpy_code_qualname(code));
+    vpy_state_give();
     PyErr_Restore(type, value, traceback);
     return wants;
 }
@@ -212,24 +228,56 @@ static uint32_t define(PyCodeObject *code)
     return value;
 }
 
-uint32_t vpy_code_define(PyObject *code)
+/* With the state lock, which keeps the tracer. Another thread may have been
+ * first. */
+static uint32_t give_value(PyObject *code)
 {
-    PyObject *type, *value, *traceback;
-    uint32_t result;
+    PyObject *type, *error, *traceback;
+    uint32_t value;
     uintptr_t extra;
 
-    vpy_last_caller = NULL;
-    if (tracer == NULL)
-        return 0;
-    PyErr_Fetch(&type, &value, &traceback);
-    result = define((PyCodeObject *)code);
-    extra = (uintptr_t)vpy_generation << 32 | result;
+    if (vpy_code_find_ahead(code, &value))
+        return value;
+    PyErr_Fetch(&type, &error, &traceback);
+    value = define((PyCodeObject *)code);
+    extra = (uintptr_t)given_for << 32 | value;
     if (vpy_code_set_extra(code, vpy_code_extra_index, (void *)extra) < 0)
         PyErr_Clear();
-    if (result)
+    if (value)
         vpy_monitoring_code_defined(code);
     vpy_greenlets_look();
     vpy_thunks_look();
-    PyErr_Restore(type, value, traceback);
-    return result;
+    PyErr_Restore(type, error, traceback);
+    return value;
+}
+
+/* From the end of this to the record that follows there is no place where the
+ * thread could be stopped, so the id still is one of the recording's. */
+uint32_t vpy_code_define(PyObject *code)
+{
+    uint32_t value = 0;
+
+    if (!VPY_FREE_THREADED)
+        vpy_last_caller = NULL;
+    vpy_state_take();
+    if (tracer != NULL && given_for == vpy_generation_now())
+        value = give_value(code);
+    vpy_state_give();
+    return value;
+}
+
+void vpy_code_define_ahead(PyObject *code)
+{
+    vpy_state_take();
+    if (tracer != NULL)
+        give_value(code);
+    vpy_state_give();
+}
+
+bool vpy_code_find_ahead(PyObject *code, uint32_t *value)
+{
+    uintptr_t extra = vpy_code_get_extra(code, vpy_code_extra_index);
+
+    *value = (uint32_t)extra;
+    return extra >> 32 == given_for;
 }

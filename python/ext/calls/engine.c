@@ -24,7 +24,8 @@ const vpy_engine *const vpy_engines[] = {
     NULL,
 };
 
-static const vpy_engine *running; /* NULL: none */
+/* These change when a recording starts, stops or is about to. */
+static const vpy_engine *running; /* NULL: none. Atomic: hooks read it */
 static bool told; /* the user knows that an engine is not usable */
 static char note[VPY_MESSAGE_MAX]; /* for the user, or "" */
 /* Why the engine that was meant does not record, or "". */
@@ -149,13 +150,19 @@ static void tell_fallbacks(vpy_tracer *tracer)
     vst_recording_set_metadata(tracer->recording, "vestige.fallbacks", text);
 }
 
+static void set_running(const vpy_engine *engine)
+{
+    __atomic_store_n(&running, engine, __ATOMIC_RELAXED);
+}
+
 static bool try_start(const vpy_engine *engine, vpy_tracer *tracer)
 {
-    tracer->engine = running =
-        engine; /* a fork may come before start returns */
+    tracer->engine = engine;
+    set_running(engine); /* a fork may come before start returns */
     if (engine->start(tracer))
         return true;
-    tracer->engine = running = NULL;
+    tracer->engine = NULL;
+    set_running(NULL);
     return false;
 }
 
@@ -184,24 +191,36 @@ bool vpy_engine_start(vpy_tracer *tracer)
     return true;
 }
 
+void vpy_engine_go_live(void)
+{
+#if VPY_HAS_MONITORING
+    vpy_monitoring_go_live();
+#endif
+}
+
 void vpy_engine_stop(vpy_tracer *tracer)
 {
     if (tracer->engine != NULL)
         tracer->engine->stop(tracer);
-    tracer->engine = running = NULL;
+    tracer->engine = NULL;
+    set_running(NULL);
     vpy_stacks_restore();
 }
 
 void vpy_engine_native_defined(PyTypeObject *owner)
 {
-    if (running != NULL && running->native_defined != NULL)
-        running->native_defined(owner);
+    const vpy_engine *engine = vpy_engine_running();
+
+    if (engine != NULL && engine->native_defined != NULL)
+        engine->native_defined(owner);
 }
 
 void vpy_engine_check_thread(void)
 {
-    if (running != NULL && running->check_thread != NULL)
-        running->check_thread();
+    const vpy_engine *engine = vpy_engine_running();
+
+    if (engine != NULL && engine->check_thread != NULL)
+        engine->check_thread();
 }
 
 /* Once: a later Python works, with a warning. */
@@ -220,7 +239,7 @@ int vpy_engine_warn_if_unproven(void)
 
 const vpy_engine *vpy_engine_running(void)
 {
-    return running;
+    return __atomic_load_n(&running, __ATOMIC_RELAXED);
 }
 
 PyObject *vpy_engine_hooks_in_place(PyObject *module, PyObject *unused)

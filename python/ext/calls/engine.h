@@ -49,6 +49,7 @@ void vpy_engine_prepare(const vpy_options *options);
 void vpy_engine_give_up(void);
 int vpy_engine_warn_if_unproven(void);
 bool vpy_engine_start(vpy_tracer *tracer);
+void vpy_engine_go_live(void); /* once functions get their ids */
 void vpy_engine_stop(vpy_tracer *tracer);
 const vpy_engine *vpy_engine_running(void); /* NULL: none */
 
@@ -70,6 +71,8 @@ extern bool vpy_torch_mode;
 /* The hooks of the monitoring engine, with those of C functions or without. */
 bool vpy_monitoring_start(vpy_tracer *tracer, bool native);
 void vpy_monitoring_stop(vpy_tracer *tracer);
+/* From now on functions have their ids: those that have none are left out. */
+void vpy_monitoring_go_live(void);
 /* Called when a function gets its id. */
 #if VPY_UNWINDS_LOCALLY
 void vpy_monitoring_code_defined(PyObject *code);

@@ -27,8 +27,13 @@
 
 /* What a hook returns at a place in code that is not recorded: None, or
  * sys.monitoring.DISABLE, so that the interpreter does not call it there again.
- * Borrowed. */
+ * Borrowed. Atomic: hooks read it. */
 static PyObject *at_unrecorded = Py_None;
+
+static PyObject *answer_unrecorded(void)
+{
+    return Py_NewRef(__atomic_load_n(&at_unrecorded, __ATOMIC_RELAXED));
+}
 
 static PyObject *on_enter(PyObject *self, PyObject *const *args, size_t nargsf,
                           PyObject *kwnames)
@@ -44,7 +49,7 @@ static PyObject *on_enter(PyObject *self, PyObject *const *args, size_t nargsf,
     else if (value)
         vpy_code_entered(value, args[0], NULL);
     else
-        return Py_NewRef(at_unrecorded);
+        return answer_unrecorded();
     Py_RETURN_NONE;
 }
 
@@ -78,14 +83,16 @@ static PyObject *on_return(PyObject *self, PyObject *const *args, size_t nargsf,
                            PyObject *kwnames)
 {
     (void)self, (void)nargsf, (void)kwnames;
-    return Py_NewRef(leave(args[0], args[2], false) ? Py_None : at_unrecorded);
+    return leave(args[0], args[2], false) ? Py_NewRef(Py_None)
+                                          : answer_unrecorded();
 }
 
 static PyObject *on_yield(PyObject *self, PyObject *const *args, size_t nargsf,
                           PyObject *kwnames)
 {
     (void)self, (void)nargsf, (void)kwnames;
-    return Py_NewRef(leave(args[0], args[2], true) ? Py_None : at_unrecorded);
+    return leave(args[0], args[2], true) ? Py_NewRef(Py_None)
+                                         : answer_unrecorded();
 }
 
 static PyObject *on_unwind(PyObject *self, PyObject *const *args, size_t nargsf,
@@ -144,7 +151,7 @@ static PyObject *on_call(PyObject *self, PyObject *const *args, size_t nargsf,
 
     (void)self, (void)nargsf, (void)kwnames;
     if (!vpy_caller_is_recorded(args[0]))
-        return Py_NewRef(at_unrecorded); /* disables the call's end, too */
+        return answer_unrecorded(); /* disables the call's end, too */
     if (id && (!PyMethod_Check(args[2]) || will_end(args)))
         vst_record(VST_ENTER, id);
     Py_RETURN_NONE;
@@ -305,7 +312,7 @@ static void explain(const char *what)
     snprintf(vpy_tracer_message, sizeof vpy_tracer_message, "%s", what);
 }
 
-static bool unwinds_locally; /* see "code that is left out" */
+static bool unwinds_locally; /* see "code that is left out"; atomic */
 
 static bool place(PyObject *const functions[HOOKS], bool native,
                   bool exceptions)
@@ -346,6 +353,8 @@ static bool place(PyObject *const functions[HOOKS], bool native,
  * for each function that is recorded instead of for all. The code of our own,
  * which is never recorded, runs too seldom for any of that. */
 
+static PyObject *live_answer = Py_None; /* once functions have their ids */
+
 static void choose_answer(const vpy_options *options)
 {
     bool leaves_out = options->include != NULL || options->exclude != NULL;
@@ -356,34 +365,42 @@ static void choose_answer(const vpy_options *options)
         disable = PyObject_GetAttrString(module, "DISABLE");
     if (disable == NULL)
         PyErr_Clear();
-    at_unrecorded = disable != NULL ? disable : Py_None;
-    unwinds_locally = VPY_UNWINDS_LOCALLY && disable != NULL;
+    live_answer = disable != NULL ? disable : Py_None;
+    __atomic_store_n(&unwinds_locally, VPY_UNWINDS_LOCALLY && disable != NULL,
+                     __ATOMIC_RELAXED);
     Py_XDECREF(disable); /* sys.monitoring keeps it */
+}
+
+void vpy_monitoring_go_live(void)
+{
+    __atomic_store_n(&at_unrecorded, live_answer, __ATOMIC_RELAXED);
 }
 
 /* Another tool that gets our id would miss the events that we disabled. */
 static void enable_again(void)
 {
-    if (at_unrecorded != Py_None)
+    if (live_answer != Py_None)
         Py_XDECREF(vpy_monitoring_ask("restart_events", "()"));
-    at_unrecorded = Py_None;
-    unwinds_locally = false;
+    live_answer = Py_None;
+    __atomic_store_n(&unwinds_locally, false, __ATOMIC_RELAXED);
 }
 
 #if VPY_UNWINDS_LOCALLY
 void vpy_monitoring_code_defined(PyObject *code)
 {
-    if (unwinds_locally && vpy_tool_is_taken())
+    if (__atomic_load_n(&unwinds_locally, __ATOMIC_RELAXED) &&
+        vpy_tool_is_taken())
         vpy_tool_set_local_events(code, (unsigned long)event_numbers[UNWIND]);
 }
 
-/* Functions that are open got their ids before the hooks were placed. */
+/* Functions that are open got their ids before the hooks were placed; without
+ * the GIL they get them after that. */
 static void watch_open_calls(void)
 {
     PyThreadState *tstate = PyInterpreterState_ThreadHead(
         PyThreadState_GetInterpreter(PyThreadState_Get()));
 
-    for (; unwinds_locally && tstate != NULL;
+    for (; !VPY_FREE_THREADED && unwinds_locally && tstate != NULL;
          tstate = PyThreadState_Next(tstate)) {
         PyFrameObject *frame = PyThreadState_GetFrame(tstate);
         while (frame != NULL) {
@@ -426,12 +443,13 @@ void vpy_monitoring_stop(vpy_tracer *tracer)
     (void)tracer;
     if (!vpy_tool_is_taken())
         return;
-    enable_again();
+    __atomic_store_n(&at_unrecorded, Py_None, __ATOMIC_RELAXED);
     ours = vpy_tool_hold();
     if (ours)
         vpy_tool_set_events(0);
     for (size_t i = 0; i < HOOKS; i++)
         drop_callback(i);
+    enable_again(); /* no hook can disable a place any more */
     vpy_tool_give_back(ours);
 }
 

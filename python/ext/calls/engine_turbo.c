@@ -33,8 +33,10 @@ static bool is_debug_build(void)
 
 static const char *trouble(const vpy_options *options)
 {
+    /* Thunks, and what they are put in front of, change while threads call
+     * them: two words that only the GIL keeps together (thunks/thunks.h). */
     if (VPY_FREE_THREADED)
-        return "this Python runs without the GIL";
+        return "this Python has no GIL, which it relies on";
     if (is_debug_build())
         return "this is a debug build of Python";
     if (!VPY_IS_PROVEN)

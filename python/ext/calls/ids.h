@@ -41,13 +41,27 @@ static inline bool vpy_is_plain_coroutine(uint32_t value)
 
 extern Py_ssize_t vpy_code_extra_index;
 /* Counts recordings. It stands in the upper half of a code object's extra slot,
- * and says for which recording the value was given. */
+ * and says for which recording the value was given. While nothing is recorded
+ * no code object has this number. Every hook reads it without a lock: it is
+ * atomic, and a recording's first value comes while the world is stopped. */
 extern uint32_t vpy_generation;
 
+static inline uint32_t vpy_generation_now(void)
+{
+    return __atomic_load_n(&vpy_generation, __ATOMIC_RELAXED);
+}
+
 int vpy_code_ids_init(void);
-bool vpy_code_ids_begin(vpy_tracer *tracer); /* false: out of memory */
+/* From begin on functions can get ids (vpy_code_define_ahead), and from go_live
+ * on hooks see them. False: out of memory. */
+bool vpy_code_ids_begin(vpy_tracer *tracer);
+void vpy_code_ids_go_live(void);
 void vpy_code_ids_end(void);
 VST_COLD uint32_t vpy_code_define(PyObject *code);
+/* Between begin and go_live: gives a function its value. find_ahead only looks
+ * whether it has one, which may be 0; it may be called in a stopped world. */
+void vpy_code_define_ahead(PyObject *code);
+bool vpy_code_find_ahead(PyObject *code, uint32_t *value);
 /* Whether the arguments of its calls are recorded. */
 bool vpy_code_wants_arguments(const PyCodeObject *code);
 
@@ -55,24 +69,26 @@ static inline uint32_t vpy_code_value(PyObject *code)
 {
     uintptr_t extra = vpy_code_get_extra(code, vpy_code_extra_index);
 
-    if (VST_LIKELY(extra >> 32 == vpy_generation))
+    if (VST_LIKELY(extra >> 32 == vpy_generation_now()))
         return (uint32_t)extra;
     return vpy_code_define(code);
 }
 
 /* The recorded function that last called something in C: often it calls again.
  * Defining a code object resets it, so that a new code object at the same
- * address is not mistaken for it. */
+ * address is not mistaken for it. Without the GIL there is none: threads would
+ * take it from each other, and a code object's own value is as near. */
 extern PyObject *vpy_last_caller;
 
 /* Calls in C are recorded only where the Python function that makes them is. */
 static inline bool vpy_caller_is_recorded(PyObject *code)
 {
-    if (VST_LIKELY(code == vpy_last_caller))
+    if (!VPY_FREE_THREADED && VST_LIKELY(code == vpy_last_caller))
         return true;
     if (vpy_code_value(code) == 0)
         return false;
-    vpy_last_caller = code;
+    if (!VPY_FREE_THREADED)
+        vpy_last_caller = code;
     return true;
 }
 
@@ -93,7 +109,9 @@ VST_COLD void vpy_code_returns(uint32_t value, vst_id entered, PyObject *code,
 /* ---- C functions: native_ids.c --------------------------------------------
  */
 
-/* A C function that has an id: a slot of the table in native_ids.c. */
+/* A C function that has an id: a slot of the table in native_ids.c. Hooks read
+ * it without a lock. method is stored last, and version last in a slot that is
+ * given to another function (release; vpy_native_find acquires both). */
 typedef struct vpy_native {
     PyMethodDef *method; /* NULL: the slot is empty */
     PyTypeObject *owner; /* type of what it is bound to, or NULL */
@@ -105,6 +123,8 @@ typedef struct vpy_native {
     bool in_image;    /* the definition lies in a library */
 } vpy_native;
 
+/* A table that grows is published before its mask, so who reads the mask first
+ * never looks behind the table's end. */
 extern vpy_native *vpy_natives; /* never NULL */
 extern size_t vpy_natives_mask;
 
@@ -130,15 +150,21 @@ vst_id vpy_native_define(const char *name, const char *where, bool on_type);
 static inline const vpy_native *vpy_native_find(PyMethodDef *method,
                                                 PyTypeObject *owner)
 {
-    const vpy_native *slot =
-        &vpy_natives[vpy_native_hash(method, owner) & vpy_natives_mask];
+    size_t mask = __atomic_load_n(&vpy_natives_mask, __ATOMIC_ACQUIRE);
+    const vpy_native *table = __atomic_load_n(&vpy_natives, __ATOMIC_ACQUIRE);
+    const vpy_native *slot = &table[vpy_native_hash(method, owner) & mask];
+    uint32_t version;
 
-    if (VST_LIKELY(slot->method == method && slot->owner == owner) &&
-        VST_LIKELY(
-            slot->names == 0 ||
-            (slot->version != 0 && slot->version == owner->tp_version_tag)))
+    if (!VST_LIKELY(__atomic_load_n(&slot->method, __ATOMIC_ACQUIRE) ==
+                        method &&
+                    __atomic_load_n(&slot->owner, __ATOMIC_RELAXED) == owner))
+        return NULL;
+    if (VST_LIKELY(__atomic_load_n(&slot->names, __ATOMIC_RELAXED) == 0))
         return slot;
-    return NULL;
+    version = __atomic_load_n(&slot->version, __ATOMIC_ACQUIRE);
+    return VST_LIKELY(version != 0 && version == vpy_type_version(owner))
+               ? slot
+               : NULL;
 }
 
 /* The id of a callable; 0 if it is no C function, or not recorded. */
@@ -162,7 +188,9 @@ static inline vst_id vpy_native_id(PyObject *callable)
         return vpy_native_id_slow(callable);
     }
     slot = vpy_native_find(method, owner);
-    return VST_LIKELY(slot != NULL) ? slot->id : vpy_native_id_slow(callable);
+    return VST_LIKELY(slot != NULL)
+               ? __atomic_load_n(&slot->id, __ATOMIC_RELAXED)
+               : vpy_native_id_slow(callable);
 }
 
 #pragma GCC visibility pop

@@ -7,8 +7,15 @@
 
 #include <stdarg.h>
 
-static long tool = -1;      /* our id while recording or testing */
+/* Our id while recording or testing. Atomic: it changes under the control lock,
+ * and functions that get their ids read it. */
+static long tool = -1;
 static PyObject *tool_name; /* that very object says that the id is ours */
+
+static long tool_now(void)
+{
+    return __atomic_load_n(&tool, __ATOMIC_RELAXED);
+}
 
 PyObject *vpy_monitoring_ask(const char *function, const char *format, ...)
 {
@@ -42,7 +49,7 @@ static bool take(long id, PyObject *name)
     Py_DECREF(result);
     Py_INCREF(name);
     Py_XSETREF(tool_name, name);
-    tool = id;
+    __atomic_store_n(&tool, id, __ATOMIC_RELAXED);
     return true;
 }
 
@@ -59,25 +66,26 @@ bool vpy_tool_take(void)
 
 bool vpy_tool_is_taken(void)
 {
-    return tool >= 0;
+    return tool_now() >= 0;
 }
 
 /* Up to 3.13 the events of an id that was freed go on, until a holder of the id
  * ends them. */
 bool vpy_tool_hold(void)
 {
-    PyObject *name = vpy_monitoring_ask("get_tool", "(l)", tool);
+    PyObject *name = vpy_monitoring_ask("get_tool", "(l)", tool_now());
     bool ours = name == tool_name;
 
     if (name == Py_None)
-        ours = take(tool, tool_name);
+        ours = take(tool_now(), tool_name);
     Py_XDECREF(name);
     return ours;
 }
 
 bool vpy_tool_set_events(unsigned long events)
 {
-    PyObject *result = vpy_monitoring_ask("set_events", "(lk)", tool, events);
+    PyObject *result =
+        vpy_monitoring_ask("set_events", "(lk)", tool_now(), events);
     bool set = result != NULL;
 
     Py_XDECREF(result);
@@ -86,19 +94,19 @@ bool vpy_tool_set_events(unsigned long events)
 
 void vpy_tool_set_local_events(PyObject *code, unsigned long events)
 {
-    Py_XDECREF(
-        vpy_monitoring_ask("set_local_events", "(lOk)", tool, code, events));
+    Py_XDECREF(vpy_monitoring_ask("set_local_events", "(lOk)", tool_now(), code,
+                                  events));
 }
 
 PyObject *vpy_tool_register(long event, PyObject *function)
 {
-    return vpy_monitoring_ask("register_callback", "(llO)", tool, event,
+    return vpy_monitoring_ask("register_callback", "(llO)", tool_now(), event,
                               function);
 }
 
 void vpy_tool_give_back(bool ours)
 {
     if (ours)
-        Py_XDECREF(vpy_monitoring_ask("free_tool_id", "(l)", tool));
-    tool = -1;
+        Py_XDECREF(vpy_monitoring_ask("free_tool_id", "(l)", tool_now()));
+    __atomic_store_n(&tool, -1, __ATOMIC_RELAXED);
 }

@@ -29,12 +29,29 @@ static vpy_native no_natives[1];
 vpy_native *vpy_natives = no_natives;
 size_t vpy_natives_mask;
 
+/* Smaller tables that were replaced: a hook may still look into one. */
+enum { RETIRED_MAX = 48 };
+static vpy_native *retired[RETIRED_MAX];
+static size_t retired_count;
+
 static size_t used;
 static names *kept; /* [1] and up: vpy_native.names is an index */
 static uint32_t kept_count, kept_capacity;
 static vpy_tracer *tracer;
 
-void vpy_native_ids_end(void)
+/* Sets the table and its mask, which hooks read in the other order. While it
+ * becomes smaller, no hook runs. */
+static void publish(vpy_native *table, size_t mask)
+{
+    if (mask < vpy_natives_mask)
+        __atomic_store_n(&vpy_natives_mask, mask, __ATOMIC_RELEASE);
+    __atomic_store_n(&vpy_natives, table, __ATOMIC_RELEASE);
+    __atomic_store_n(&vpy_natives_mask, mask, __ATOMIC_RELEASE);
+}
+
+/* Once the hooks are gone: one that still waits for the state lock finds no
+ * tracer. */
+static void empty(void)
 {
     for (uint32_t i = 1; i <= kept_count; i++) {
         free(kept[i].method);
@@ -43,26 +60,34 @@ void vpy_native_ids_end(void)
     free(kept);
     kept = NULL;
     kept_count = kept_capacity = 0;
+    while (retired_count > 0)
+        free(retired[--retired_count]);
     if (vpy_natives != no_natives)
         free(vpy_natives);
-    vpy_natives = no_natives;
-    vpy_natives_mask = 0;
+    publish(no_natives, 0);
     tracer = NULL;
+}
+
+void vpy_native_ids_end(void)
+{
+    vpy_state_take();
+    empty();
+    vpy_state_give();
 }
 
 bool vpy_native_ids_begin(vpy_tracer *for_tracer)
 {
-    vpy_native *table;
+    vpy_native *table = calloc(FIRST_SLOTS, sizeof *table);
 
-    vpy_native_ids_end();
-    table = calloc(FIRST_SLOTS, sizeof *table);
-    if (table == NULL)
-        return false;
-    vpy_natives = table;
-    vpy_natives_mask = FIRST_SLOTS - 1;
-    used = 0;
-    tracer = for_tracer;
-    return true;
+    vpy_state_take();
+    empty();
+    if (table != NULL) {
+        publish(table, FIRST_SLOTS - 1);
+        used = 0;
+        tracer = for_tracer;
+    }
+    vpy_state_give();
+    return table != NULL;
 }
 
 /* ---- the table --------------------------------------------------------- */
@@ -81,7 +106,8 @@ static vpy_native *find_slot(vpy_native *table, size_t mask,
 static void grow(void)
 {
     size_t mask = vpy_natives_mask * 2 + 1;
-    vpy_native *table = calloc(mask + 1, sizeof *table);
+    vpy_native *table =
+        retired_count < RETIRED_MAX ? calloc(mask + 1, sizeof *table) : NULL;
 
     if (table == NULL)
         return;
@@ -90,9 +116,8 @@ static void grow(void)
         if (old->method != NULL)
             *find_slot(table, mask, old->method, old->owner) = *old;
     }
-    free(vpy_natives);
-    vpy_natives = table;
-    vpy_natives_mask = mask;
+    retired[retired_count++] = vpy_natives;
+    publish(table, mask);
 }
 
 static const char *name_of_owner(PyTypeObject *owner)
@@ -112,8 +137,23 @@ static bool is_current(const vpy_native *slot)
 /* A class that changed, or a new one at its address, has another version. */
 static void note_version(vpy_native *slot)
 {
-    slot->version =
-        slot->in_image && slot->owner != NULL ? slot->owner->tp_version_tag : 0;
+    uint32_t version = slot->in_image && slot->owner != NULL
+                           ? vpy_type_version(slot->owner)
+                           : 0;
+
+    __atomic_store_n(&slot->version, version, __ATOMIC_RELEASE);
+}
+
+/* Hooks may be reading it: one that was given to another function before has
+ * that one's version, which no class has any more. */
+static void fill(vpy_native *slot, const vpy_native *content)
+{
+    __atomic_store_n(&slot->owner, content->owner, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->id, content->id, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->names, content->names, __ATOMIC_RELAXED);
+    slot->in_image = content->in_image;
+    note_version(slot);
+    __atomic_store_n(&slot->method, content->method, __ATOMIC_RELEASE);
 }
 
 /* Copies the names and returns their index. 0: out of memory, and then the slot
@@ -285,12 +325,11 @@ static vst_id define_slot(vpy_native *slot, const description *d)
                      : 0;
     if (!freeable || index) {
         used += slot->method == NULL;
-        *slot = (vpy_native){.method = d->method,
-                             .owner = d->owner,
-                             .id = id,
-                             .names = index,
-                             .in_image = in_image};
-        note_version(slot);
+        fill(slot, &(vpy_native){.method = d->method,
+                                 .owner = d->owner,
+                                 .id = id,
+                                 .names = index,
+                                 .in_image = in_image});
         if (used * 2 > vpy_natives_mask)
             grow();
     }
@@ -302,7 +341,8 @@ static vst_id define_slot(vpy_native *slot, const description *d)
 
 /* Two functions may want the same slot, and hooks look into no other: the one
  * that is called now gets it. The other one is still found, because no slot
- * between the two is empty. */
+ * between the two is empty. Without the GIL hooks may be looking into both:
+ * there each stays where it is, and the second one is found under the lock. */
 static const vpy_native *bring_forward(vpy_native *slot)
 {
     vpy_native *first =
@@ -310,12 +350,15 @@ static const vpy_native *bring_forward(vpy_native *slot)
                      vpy_natives_mask];
     vpy_native other = *first;
 
+    if (VPY_FREE_THREADED)
+        return slot;
     *first = *slot;
     *slot = other;
     return first;
 }
 
-static vst_id id_of(const description *d)
+/* With the state lock, which keeps the tracer. */
+static vst_id id_in_table(const description *d)
 {
     vpy_native *slot =
         find_slot(vpy_natives, vpy_natives_mask, d->method, d->owner);
@@ -327,11 +370,23 @@ static vst_id id_of(const description *d)
     return define_slot(slot, d);
 }
 
+/* As vpy_code_define, the id is one of the recording's until the next record.
+ */
+static vst_id id_of(const description *d)
+{
+    vst_id id;
+
+    vpy_state_take();
+    id = tracer != NULL ? id_in_table(d) : 0;
+    vpy_state_give();
+    return id;
+}
+
 vst_id vpy_native_id_slow(PyObject *callable)
 {
     description d;
 
-    return tracer != NULL && describe(callable, &d) ? id_of(&d) : 0;
+    return describe(callable, &d) ? id_of(&d) : 0;
 }
 
 vst_id vpy_native_id_of(PyMethodDef *method, PyObject *self, bool *by_class)
@@ -339,8 +394,6 @@ vst_id vpy_native_id_of(PyMethodDef *method, PyObject *self, bool *by_class)
     description d = {.method = method, .owner = Py_TYPE(self), .self = self};
     PyTypeObject *class = class_of(&d);
 
-    if (tracer == NULL)
-        return 0;
     *by_class = class != NULL && PyType_HasFeature(class, Py_TPFLAGS_HEAPTYPE);
     return id_of(&d);
 }

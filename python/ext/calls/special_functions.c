@@ -105,7 +105,7 @@ static VST_COLD void look_into(PyObject *code, const vpy_iframe *frame)
     if (frame == NULL)
         frame = vpy_iframe_running(PyThreadState_Get());
     if (frame != NULL && is_thread_start((PyCodeObject *)code)) {
-        vpy_threads_name_from_frame(vpy_active, frame);
+        vpy_threads_name_from_frame(frame);
     } else if (frame != NULL && !has_arguments(code)) {
         record_work((PyCodeObject *)code, frame);
     } else if (frame != NULL) {

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 vpy_tracer *vpy_active;
-char vpy_tracer_message[VPY_MESSAGE_MAX];
+char vpy_tracer_message[VPY_MESSAGE_MAX]; /* guarded by the control lock */
 
 void vpy_options_clear(vpy_options *options)
 {
@@ -29,19 +29,30 @@ void vpy_options_clear(vpy_options *options)
  * not hold the GIL: then there is nothing to do. */
 static void attend(void *ctx)
 {
-    vpy_tracer *tracer = ctx;
     PyObject *type, *value, *traceback;
+    PyThreadState *tstate;
 
-    if (!PyGILState_Check() || tracer != vpy_active)
+    if (!PyGILState_Check() || !vpy_is_active())
         return;
+    tstate = PyThreadState_Get();
     PyErr_Fetch(&type, &value, &traceback);
-    vpy_hook_enter(PyThreadState_Get());
-    vpy_threads_name_current(tracer);
-    vst_recording_key_thread(tracer->recording, vst_thread_handle(),
-                             (uintptr_t)PyThreadState_Get());
+    vpy_hook_enter(tstate);
+    vpy_threads_name_current();
+    vpy_state_take();
+    if (vpy_active != NULL && vpy_active == ctx)
+        vst_recording_key_thread(vpy_active->recording, vst_thread_handle(),
+                                 (uintptr_t)tstate);
+    vpy_state_give();
     vpy_greenlets_watch_thread();
-    vpy_hook_leave(PyThreadState_Get());
+    vpy_hook_leave(tstate);
     PyErr_Restore(type, value, traceback);
+}
+
+static void set_active(vpy_tracer *tracer)
+{
+    vpy_state_take();
+    __atomic_store_n(&vpy_active, tracer, __ATOMIC_RELAXED);
+    vpy_state_give();
 }
 
 static void end_parts(void)
@@ -53,10 +64,10 @@ static void end_parts(void)
     vpy_code_ids_end();
     vpy_native_ids_end();
     vpy_modules_end();
-    vpy_active = NULL;
+    set_active(NULL);
 }
 
-static int gc_was_enabled; /* while a start is under way */
+static int gc_was_enabled; /* while a start is under way; the control lock's */
 
 static void enable_gc(void)
 {
@@ -65,9 +76,46 @@ static void enable_gc(void)
     gc_was_enabled = 0;
 }
 
+static bool is_wanted(const vpy_tracer *tracer)
+{
+    return tracer->options.python || tracer->options.native;
+}
+
+#if VPY_KNOWS_WORLD
+static void hold_threads(bool begins)
+{
+    if (begins)
+        vpy_world_stop();
+    else
+        vpy_world_start();
+}
+
+/* Other threads run on. So the hooks are placed first, and see no ids until the
+ * open calls of all threads are noted at one moment. */
+static bool begin_calls(vpy_tracer *tracer)
+{
+    vst_recording_set_hold(tracer->recording, hold_threads);
+    if (tracer->options.gil)
+        vpy_gil_waits_begin(tracer); /* tells the trace that there is no GIL */
+    if (is_wanted(tracer) && !vpy_engine_start(tracer))
+        return false;
+    vpy_threads_announce_at_once(tracer);
+    return true;
+}
+#else
 /* No Python code may run between noting the open calls and placing the hooks.
  * So the garbage collector, whose finalizers are Python code, is off meanwhile.
  */
+static bool begin_calls(vpy_tracer *tracer)
+{
+    vpy_code_ids_go_live();
+    vpy_threads_announce(tracer);
+    if (tracer->options.gil)
+        vpy_gil_waits_begin(tracer);
+    return !is_wanted(tracer) || vpy_engine_start(tracer);
+}
+#endif
+
 static vst_status start(vpy_tracer *tracer)
 {
     vst_status status = VST_E_TRACER;
@@ -81,15 +129,12 @@ static vst_status start(vpy_tracer *tracer)
         PyErr_Clear();
         status = VST_E_NOMEM;
     } else {
-        vpy_active = tracer;
+        set_active(tracer);
         vst_recording_set_attention(tracer->recording, attend, tracer);
         vpy_exceptions_begin(tracer);
         vpy_greenlets_begin(tracer);
-        vpy_threads_announce(tracer);
-        if (tracer->options.gil)
-            vpy_gil_waits_begin(tracer);
-        if (!(tracer->options.python || tracer->options.native) ||
-            vpy_engine_start(tracer)) {
+        if (begin_calls(tracer)) {
+            vpy_engine_go_live();
             tracer->running = true;
             status = VST_OK;
             if (tracer->gc)
@@ -110,10 +155,10 @@ static void stop(vst_tracer *base)
     if (!tracer->running)
         return;
     PyErr_Fetch(&type, &value, &traceback);
-    if (tracer->options.python || tracer->options.native)
+    if (is_wanted(tracer))
         vpy_engine_stop(tracer);
     vpy_gc_stop();
-    vpy_threads_name_all(tracer);
+    vpy_threads_name_all();
     end_parts();
     tracer->running = false;
     PyErr_Restore(type, value, traceback);

@@ -44,8 +44,16 @@ typedef struct vpy_tracer {
     bool gc;
 } vpy_tracer;
 
-/* The tracer whose hooks are installed, NULL while none is. */
+/* The tracer whose hooks are installed, NULL while none is. Changed under the
+ * state lock, which who looks into it holds. */
 extern vpy_tracer *vpy_active;
+
+/* For who only records: a record of a recording that ends meanwhile is dropped.
+ */
+static inline bool vpy_is_active(void)
+{
+    return __atomic_load_n(&vpy_active, __ATOMIC_RELAXED) != NULL;
+}
 
 /* context->options are vpy_options. */
 vst_status vpy_tracer_make(vst_recording *recording,

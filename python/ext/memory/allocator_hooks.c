@@ -5,7 +5,9 @@
  * context of the allocator that it wraps. So it does no harm if a thread reads
  * one half of the interpreter's table before a change and the other after it.
  * If somebody wraps our hook, it stays when recording stops and only passes
- * calls on; it is found again when recording starts. */
+ * calls on; it is found again when recording starts. Where there is no GIL the
+ * world is stopped for each change of the table; threads that Python does not
+ * know allocate on, as they do without the GIL. */
 #include "memory/memory.h"
 
 enum { RAW, MEM, OBJ, DOMAINS };
@@ -140,12 +142,16 @@ static void *obj_realloc(void *ctx, void *old, size_t size)
                         VST_MEMORY_PY_OBJECT_REALLOC, ctx, old, size);
 }
 
-/* Every block that is freed is checked, also those smaller than an object. The
- * first 16 bytes of a block that is aligned as an object lie in one page, so
- * they can be read. */
-__attribute__((no_sanitize_address)) static bool looks_like_code(const void *p)
+/* Every block that is freed is checked, also those smaller than an object: what
+ * is read may lie behind one, but in the same page. */
+__attribute__((no_sanitize("address", "thread"))) static bool
+looks_like_code(const void *p)
 {
+    enum { PAGE = 4096 };
+
     return p != NULL && (uintptr_t)p % 16 == 0 &&
+           (sizeof(PyObject) <= 16 ||
+            (uintptr_t)p % PAGE <= PAGE - sizeof(PyObject)) &&
            ((const PyObject *)p)->ob_type == &PyCode_Type;
 }
 
@@ -192,9 +198,11 @@ void vpy_memory_hooks_install(void)
         PyMem_GetAllocator(domain_ids[domain], &current);
         if (reaches_ours(&current, domain))
             continue;
-        wrapped[domain] = current;
         ours.ctx = current.ctx;
+        vpy_world_stop();
+        wrapped[domain] = current;
         PyMem_SetAllocator(domain_ids[domain], &ours);
+        vpy_world_start();
         left_behind[domain] = true;
     }
 }
@@ -206,7 +214,9 @@ void vpy_memory_hooks_remove(void)
         PyMem_GetAllocator(domain_ids[domain], &current);
         if (!is_ours(&current, domain))
             continue;
+        vpy_world_stop();
         PyMem_SetAllocator(domain_ids[domain], &wrapped[domain]);
+        vpy_world_start();
         left_behind[domain] = false;
     }
 }

@@ -13,10 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* These change before hooks are placed and after they are gone. */
 bool vpy_exceptions_are_wanted;
 bool vpy_exceptions_are_known_late;
-
-static vpy_tracer *tracer;
 
 /* Addresses, which nobody looks into: the frame is that of a traceback as long
  * as the exception lives, and a new one is compared only with what came from
@@ -27,7 +26,6 @@ static _Thread_local vst_record_place left_at;
 
 void vpy_exceptions_begin(vpy_tracer *for_tracer)
 {
-    tracer = for_tracer;
     vpy_exceptions_are_wanted = for_tracer->options.exceptions;
     vpy_exceptions_are_known_late =
         VPY_HAS_FRAME_HOOK && vpy_exceptions_are_wanted &&
@@ -37,7 +35,6 @@ void vpy_exceptions_begin(vpy_tracer *for_tracer)
 void vpy_exceptions_end(void)
 {
     vpy_exceptions_are_wanted = vpy_exceptions_are_known_late = false;
-    tracer = NULL;
 }
 
 /* ---- whether it is new ----------------------------------------------------
@@ -112,14 +109,13 @@ static bool ends_iteration(const PyTypeObject *type)
 /* "ValueError", "json.decoder.JSONDecodeError"; runs no code of the program. */
 static void put_name(PyTypeObject *type, char *name, size_t size)
 {
-    PyObject *qualname, *module;
+    PyObject *qualname, *dict = NULL, *module = NULL;
     const char *own = type->tp_name, *where = NULL;
 
     if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
         qualname = ((PyHeapTypeObject *)type)->ht_qualname;
-        module = type->tp_dict != NULL
-                     ? PyDict_GetItemString(type->tp_dict, "__module__")
-                     : NULL;
+        dict = vpy_type_dict(type);
+        module = dict != NULL ? vpy_dict_get_named(dict, "__module__") : NULL;
         own = qualname != NULL ? PyUnicode_AsUTF8(qualname) : NULL;
         if (module != NULL && PyUnicode_Check(module))
             where = PyUnicode_AsUTF8(module);
@@ -130,6 +126,8 @@ static void put_name(PyTypeObject *type, char *name, size_t size)
         where = NULL;
     snprintf(name, size, "%s%s%s", where != NULL ? where : "",
              where != NULL ? "." : "", own != NULL ? own : "?");
+    Py_XDECREF(module);
+    Py_XDECREF(dict);
 }
 
 static void mark(PyTypeObject *type, const PyTracebackObject *traceback)
@@ -143,6 +141,7 @@ static void mark(PyTypeObject *type, const PyTracebackObject *traceback)
     };
     PyObject *file =
         vpy_text(code->co_filename, &definition.file, &definition.file_len);
+    bool is_defined;
     vst_id id;
 
     put_name(type, name, sizeof name);
@@ -150,8 +149,12 @@ static void mark(PyTypeObject *type, const PyTracebackObject *traceback)
     if (file != NULL) {
         definition.file_skip =
             vpy_search_path_prefix(definition.file, definition.file_len);
-        if (vst_recording_define_id(tracer->recording, &definition, &id) ==
-            VST_OK)
+        vpy_state_take();
+        is_defined = vpy_active != NULL &&
+                     vst_recording_define_id(vpy_active->recording, &definition,
+                                             &id) == VST_OK;
+        vpy_state_give();
+        if (is_defined)
             vst_record_exception(id);
     }
     Py_XDECREF(file);

@@ -3,8 +3,9 @@
  * and may name a command whose output goes to standard error, such as the
  * closing report. That command is a process of its own, because os._exit may be
  * called anywhere: in a signal handler, while another thread holds an import
- * lock, at the end of the stack. The GIL is held while the command runs, so
- * that other threads do not go on in a program that has ended.
+ * lock, at the end of the stack. The GIL is held while the command runs, or the
+ * world is stopped, so that other threads do not go on in a program that has
+ * ended.
  *
  * We replace the vectorcall of the function object, which os._exit, posix._exit
  * and all other names share. The object gets a definition without flags
@@ -28,9 +29,14 @@ enum { CHUNK = 512, PATIENCE_MS = 5000 };
 static PyCFunctionObject *exit_function; /* NULL: not found */
 static vectorcallfunc plain_exit;
 static PyMethodDef *plain_definition, own_definition;
-static PyObject *follower; /* the function of ours, or NULL */
+static PyObject *follower; /* the function of ours, or NULL; the state lock's */
 static long owner;         /* the process that follower is for */
-static long leaving;       /* the thread that is ending it; 0: none */
+static long leaving;       /* the thread that is ending it; 0: none. Atomic */
+
+static long leaving_now(void)
+{
+    return __atomic_load_n(&leaving, __ATOMIC_RELAXED);
+}
 
 /* ---- the command ------------------------------------------------------- */
 
@@ -136,25 +142,50 @@ static bool take_code(PyObject *const *args, size_t nargsf, PyObject *names,
     return !overflow && value >= INT_MIN && value <= INT_MAX;
 }
 
+/* The reference, which is the caller's then; NULL: there is none. */
+static PyObject *take_follower(void)
+{
+    PyObject *function;
+
+    vpy_state_take();
+    function = follower;
+    follower = NULL;
+    vpy_state_give();
+    return function;
+}
+
+static bool has_follower(void)
+{
+    bool has;
+
+    vpy_state_take();
+    has = follower != NULL;
+    vpy_state_give();
+    return has;
+}
+
 /* The program may have used up its recursion limit: our function gets a whole
  * one. */
 static void tell_follower(int code)
 {
     PyThreadState *tstate = PyThreadState_Get();
-    PyObject *function = follower, *words;
+    PyObject *function = take_follower(), *words;
     vpy_recursion used = {0, 0};
 
     if (vpy_part_works[VPY_PART_BOTTOM])
         used = vpy_recursion_put_aside(tstate);
-    follower = NULL; /* `function` has the reference now */
-    words = PyObject_CallFunction(function, "i", code);
+    words =
+        function != NULL ? PyObject_CallFunction(function, "i", code) : NULL;
     PyErr_Clear();
     if (vpy_part_works[VPY_PART_BOTTOM])
         vpy_recursion_take_back(tstate, used);
-    if (words != NULL && PyList_Check(words))
+    if (words != NULL && PyList_Check(words)) {
+        vpy_world_stop();
         run_command(words);
+        vpy_world_start();
+    }
     Py_XDECREF(words);
-    Py_DECREF(function);
+    Py_XDECREF(function);
 }
 
 /* For a thread that calls os._exit while another one is ending the process. */
@@ -185,44 +216,50 @@ static PyObject *leave(PyObject *callable, PyObject *const *args, size_t nargsf,
 {
     PyObject *result;
     sigset_t before;
+    long nobody = 0;
     int code;
 
     if (getpid() != owner || !take_code(args, nargsf, names, &code))
         return plain_exit(callable, args, nargsf, names);
-    if (leaving && leaving != vpy_thread_id())
+    if (leaving_now() && leaving_now() != vpy_thread_id())
         wait_for_the_end();
-    if (follower == NULL)
+    if (!has_follower())
         return plain_exit(callable, args, nargsf, names);
     block_signals(&before);
-    leaving = vpy_thread_id();
+    if (!__atomic_compare_exchange_n(&leaving, &nobody, vpy_thread_id(), false,
+                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED) &&
+        nobody != vpy_thread_id())
+        wait_for_the_end();
     tell_follower(code);
     result = plain_exit(callable, args, nargsf, names);
-    leaving = 0;
+    __atomic_store_n(&leaving, 0, __ATOMIC_RELAXED);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return result;
 }
 
 static void stand_in(bool wanted)
 {
-    if (exit_function == NULL || leaving)
+    if (exit_function == NULL || leaving_now())
         return;
+    vpy_world_stop();
     exit_function->vectorcall = wanted ? leave : plain_exit;
     exit_function->m_ml = wanted ? &own_definition : plain_definition;
+    vpy_world_start();
 }
 
 static PyObject *set_follower(PyObject *module, PyObject *function)
 {
     (void)module;
-    if (owner != getpid())
-        leaving = 0; /* that was in the parent of this process */
+    if (owner != getpid()) /* that was in the parent of this process */
+        __atomic_store_n(&leaving, 0, __ATOMIC_RELAXED);
     owner = getpid();
-    if (function == Py_None) {
-        Py_CLEAR(follower);
-    } else {
-        Py_INCREF(function);
-        Py_XSETREF(follower, function);
+    Py_XDECREF(take_follower());
+    if (function != Py_None) {
+        vpy_state_take();
+        follower = Py_NewRef(function);
+        vpy_state_give();
     }
-    stand_in(follower != NULL);
+    stand_in(function != Py_None);
     Py_RETURN_NONE;
 }
 

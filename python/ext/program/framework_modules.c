@@ -15,7 +15,10 @@
  * Also the end of the framework's import, for which await_framework() waits.
  *
  * A module is known by its address and a weak reference, which tells whether
- * another one lies there now. No module is kept alive. */
+ * another one lies there now. No module is kept alive.
+ *
+ * The GIL guards all of it. On builds without one nobody sets the framework's
+ * functions, so its modules are shown as the functions that they are. */
 #include "program/program.h"
 
 #include "base/inside.h"
@@ -138,10 +141,10 @@ static VST_COLD vst_id add(PyObject *self)
 
     PyErr_Fetch(&type, &error, &traceback);
     weakref = vpy_weakref_new(self);
-    before = vpy_generation;
+    before = vpy_generation_now();
     if (weakref != NULL)
         id = define(self); /* may run any code: __name__ of a class */
-    if (vpy_generation != before || vpy_active == NULL)
+    if (vpy_generation_now() != before || vpy_active == NULL)
         id = 0;
     if (id && make_room()) {
         module_entry *entry = slot_of(self);
@@ -162,8 +165,8 @@ static vst_id known_id(PyObject *self)
 {
     const module_entry *entry;
 
-    if (generation != vpy_generation) {
-        generation = vpy_generation;
+    if (generation != vpy_generation_now()) {
+        generation = vpy_generation_now();
         forget_all();
     }
     if (!capacity)
@@ -317,6 +320,8 @@ static PyObject *set_framework_code(PyObject *module, PyObject *args)
     PyObject *overload = Py_None, *packet = Py_None;
 
     (void)module;
+    if (VPY_FREE_THREADED)
+        Py_RETURN_NONE; /* see the top */
     if (!PyArg_ParseTuple(args, "OOO|OOO:set_framework_code", &call, &enter,
                           &leave, &step, &overload, &packet) ||
         !take_code(call, &module_code) || !take_code(enter, &enter_code) ||

@@ -7,17 +7,20 @@
 
 #include <stdio.h>
 
+/* These two change under the control lock, before the callback is in the list
+ * and after it has left it. */
 static vst_id gc_id;
 static PyObject *callback; /* while it is in the list */
-static uint32_t begun_in;  /* the generation of the span that is open */
+/* The generation of the span that is open. One thread collects at a time. */
+static uint32_t begun_in;
 
 static long long counted(PyObject *info, const char *key)
 {
-    PyObject *value =
-        PyDict_Check(info) ? PyDict_GetItemString(info, key) : NULL;
+    PyObject *value = PyDict_Check(info) ? vpy_dict_get_named(info, key) : NULL;
     long long number =
         value != NULL && PyLong_Check(value) ? PyLong_AsLongLong(value) : -1;
 
+    Py_XDECREF(value);
     PyErr_Clear();
     return number;
 }
@@ -28,18 +31,18 @@ static PyObject *on_gc(PyObject *self, PyObject *const *args, Py_ssize_t count)
     int length;
 
     (void)self;
-    if (count != 2 || vpy_active == NULL || !PyUnicode_Check(args[0]))
+    if (count != 2 || !vpy_is_active() || !PyUnicode_Check(args[0]))
         Py_RETURN_NONE;
     if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0) {
         /* Now and then the engine checks its hooks: this is a good moment. */
         vpy_engine_check_thread();
         vst_record(VST_ENTER, gc_id);
-        begun_in = vpy_generation;
+        begun_in = vpy_generation_now();
         length = snprintf(text, sizeof text, "\"generation\": %lld",
                           counted(args[1], "generation"));
         vst_record_args(text, (size_t)length);
-    } else if (begun_in ==
-               vpy_generation) { /* false after a fork inside the collection */
+    } else if (begun_in == vpy_generation_now()) {
+        /* False after a fork inside the collection. */
         length = snprintf(
             text, sizeof text, "\"collected\": %lld, \"uncollectable\": %lld",
             counted(args[1], "collected"), counted(args[1], "uncollectable"));
@@ -93,14 +96,23 @@ int vpy_gc_start(vpy_tracer *tracer)
     return callback != NULL ? 0 : -1;
 }
 
+/* By identity: comparing would run the program's __eq__. */
+static void remove_callback(PyObject *list)
+{
+    for (Py_ssize_t i = PyList_GET_SIZE(list); i-- > 0;)
+        if (PyList_GET_ITEM(list, i) == callback)
+            PyList_SetSlice(list, i, i + 1, NULL);
+}
+
 void vpy_gc_stop(void)
 {
     PyObject *list = callback != NULL ? callback_list() : NULL;
 
-    /* By identity: comparing would run the program's __eq__. */
-    for (Py_ssize_t i = list != NULL ? PyList_GET_SIZE(list) : 0; i-- > 0;)
-        if (PyList_GET_ITEM(list, i) == callback)
-            PyList_SetSlice(list, i, i + 1, NULL);
+    if (list != NULL) {
+        VPY_BEGIN_CRITICAL_SECTION(list);
+        remove_callback(list);
+        VPY_END_CRITICAL_SECTION();
+    }
     Py_XDECREF(list);
     Py_CLEAR(callback);
     PyErr_Clear();

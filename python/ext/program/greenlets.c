@@ -76,7 +76,7 @@ static PyObject *given_name(PyObject *object)
     names = place != NULL ? Py_NewRef(*place)
                           : PyObject_GenericGetDict(object, NULL);
     if (names != NULL && PyDict_Check(names))
-        name = Py_XNewRef(PyDict_GetItemWithError(names, name_name));
+        name = vpy_dict_get(names, name_name);
     PyErr_Clear();
     Py_XDECREF(names);
     if (name != NULL && !PyUnicode_Check(name))
@@ -111,19 +111,18 @@ static void record_stack(PyObject *object)
     /* An odd address: it is never a frame's. */
     const void *key = (const char *)object + 1;
     bool begins = vpy_iframe_running(PyThreadState_Get()) == NULL;
-    vpy_known *known;
+    vpy_known known;
 
-    if (!vpy_part_works[VPY_PART_TASKS])
+    if (!vpy_part_works[VPY_PART_TASKS] || !vpy_known_get(key, &known) ||
+        (!begins && !known.is_fresh &&
+         known.chunks == vst_thread_buffer->chunks))
         return;
-    known = vpy_known_put(key);
-    if (known == NULL || (!begins && !known->is_fresh &&
-                          known->chunks == vst_thread_buffer->chunks))
-        return;
-    if (begins || known->is_fresh)
-        known->task = vpy_task_new_number();
-    known->is_fresh = false;
-    known->chunks = vst_thread_buffer->chunks;
-    introduce(object, known->task, begins);
+    if (begins || known.is_fresh)
+        known.task = vpy_task_new_number();
+    known.is_fresh = false;
+    known.chunks = vst_thread_buffer->chunks;
+    vpy_known_set(&known);
+    introduce(object, known.task, begins);
 }
 
 /* ---- switches ------------------------------------------------------------ */
@@ -132,9 +131,7 @@ static void record_stack(PyObject *object)
  * ours. */
 static void restore_thread(void)
 {
-    PyObject *modules = PyImport_GetModuleDict();
-    PyObject *module =
-        modules != NULL ? PyDict_GetItemString(modules, "greenlet") : NULL;
+    PyObject *module = vpy_loaded_module("greenlet");
     PyObject *current =
         module != NULL ? PyObject_CallMethod(module, "gettrace", NULL) : NULL;
 
@@ -144,6 +141,7 @@ static void restore_thread(void)
         Py_XDECREF(result);
     }
     Py_XDECREF(current);
+    Py_XDECREF(module);
     PyErr_Clear();
 }
 
@@ -153,9 +151,9 @@ static PyObject *on_switch(PyObject *self, PyObject *const *args,
     PyObject *called, *result;
 
     (void)self;
-    if (vpy_active == NULL)
+    if (!vpy_is_active())
         restore_thread();
-    if (vpy_active != NULL && count == 2 && PyTuple_Check(args[1]) &&
+    if (vpy_is_active() && count == 2 && PyTuple_Check(args[1]) &&
         PyTuple_GET_SIZE(args[1]) == 2) {
         PyObject *origin = PyTuple_GET_ITEM(args[1], 0);
         PyObject *target = PyTuple_GET_ITEM(args[1], 1);
@@ -183,44 +181,52 @@ static PyMethodDef on_switch_method = {
 
 void vpy_greenlets_begin(vpy_tracer *for_tracer)
 {
+    vpy_state_take();
     tracer = for_tracer;
     vpy_greenlets_look();
+    vpy_state_give();
 }
 
+/* With the state lock. */
 void vpy_greenlets_look(void)
 {
-    PyObject *modules, *module;
+    PyObject *module;
 
     if (greenlet != NULL || tracer == NULL)
         return;
-    modules = PyImport_GetModuleDict();
-    module = modules != NULL ? PyDict_GetItemString(modules, "greenlet") : NULL;
+    module = vpy_loaded_module("greenlet");
     /* While it is being imported it has no settrace yet. */
-    if (module == NULL || !PyObject_HasAttrString(module, "settrace"))
-        return;
-    if (switch_callback == NULL)
-        switch_callback = PyCFunction_New(&on_switch_method, NULL);
-    if (parent_name == NULL)
-        parent_name = PyUnicode_InternFromString("parent");
-    if (name_name == NULL)
-        name_name = PyUnicode_InternFromString("name");
-    if (switch_callback == NULL || parent_name == NULL || name_name == NULL) {
-        PyErr_Clear();
-        return;
+    if (module != NULL && PyObject_HasAttrString(module, "settrace")) {
+        if (switch_callback == NULL)
+            switch_callback = PyCFunction_New(&on_switch_method, NULL);
+        if (parent_name == NULL)
+            parent_name = PyUnicode_InternFromString("parent");
+        if (name_name == NULL)
+            name_name = PyUnicode_InternFromString("name");
+        if (switch_callback != NULL && parent_name != NULL &&
+            name_name != NULL) {
+            greenlet = Py_NewRef(module);
+            vst_recording_request_attention(tracer->recording);
+        }
     }
-    Py_INCREF(module);
-    greenlet = module;
-    vst_recording_request_attention(tracer->recording);
+    PyErr_Clear();
+    Py_XDECREF(module);
 }
 
 void vpy_greenlets_watch_thread(void)
 {
-    PyObject *before;
+    PyObject *module, *before;
 
-    if (greenlet == NULL || watched_generation == vpy_generation)
+    vpy_state_take();
+    module = Py_XNewRef(greenlet);
+    vpy_state_give();
+    if (module == NULL || watched_generation == vpy_generation_now()) {
+        Py_XDECREF(module);
         return;
-    watched_generation = vpy_generation;
-    before = PyObject_CallMethod(greenlet, "settrace", "O", switch_callback);
+    }
+    watched_generation = vpy_generation_now();
+    before = PyObject_CallMethod(module, "settrace", "O", switch_callback);
+    Py_DECREF(module);
     if (before == NULL) {
         PyErr_Clear();
         return;
@@ -235,10 +241,12 @@ void vpy_greenlets_watch_thread(void)
  * theirs at their next switch. */
 void vpy_greenlets_end(void)
 {
-    if (greenlet != NULL && watched_generation == vpy_generation) {
+    if (greenlet != NULL && watched_generation == vpy_generation_now()) {
         restore_thread();
         Py_CLEAR(previous);
     }
+    vpy_state_take();
     Py_CLEAR(greenlet);
     tracer = NULL;
+    vpy_state_give();
 }

@@ -15,13 +15,21 @@
 
 /* When a recording starts: writes which calls each thread is in. */
 void vpy_threads_announce(vpy_tracer *tracer);
-void vpy_threads_name_all(vpy_tracer *tracer);
-void vpy_threads_name_current(vpy_tracer *tracer);
+/* These name threads in the recording that is under way, if there is one. */
+void vpy_threads_name_all(void);
+void vpy_threads_name_current(void);
 /* The same for a thread that starts, from the frame of threading that runs
  * first in it. */
-void vpy_threads_name_from_frame(vpy_tracer *tracer, const vpy_iframe *frame);
+void vpy_threads_name_from_frame(const vpy_iframe *frame);
 /* Writes the calls that the current thread is in as a STACK record. */
 void vpy_threads_record_stack(void);
+
+/* ---- open_threads.c --------------------------------------------------------
+ */
+
+/* Without the GIL, in place of vpy_threads_announce: the hooks are placed, and
+ * nothing is recorded before all threads were seen at one moment. */
+void vpy_threads_announce_at_once(vpy_tracer *tracer);
 
 /* ---- gc.c -----------------------------------------------------------------
  */

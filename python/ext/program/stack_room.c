@@ -16,7 +16,7 @@
  * taken up, so where those are limited, stacks stay as they are. Threads that
  * were there before, and those that others make, have what they have.
  *
- * With the GIL held. */
+ * With the GIL held, or the control lock. */
 #include "program/program.h"
 #include "thunks/watched_methods.h"
 
@@ -106,6 +106,14 @@ static size_t default_size(void)
     return size;
 }
 
+/* Other threads may be making one: the world is stopped for the change. */
+static void set_size(size_t size)
+{
+    vpy_world_stop();
+    PyThread_set_stacksize(size);
+    vpy_world_start();
+}
+
 static void put_ours(void)
 {
     size_t size;
@@ -113,12 +121,12 @@ static void put_ours(void)
     of_program = PyThread_get_stacksize();
     size = of_program ? of_program : default_size();
     if (size)
-        PyThread_set_stacksize(size + room_for(size));
+        set_size(size + room_for(size));
 }
 
 static void put_back(void)
 {
-    PyThread_set_stacksize(of_program);
+    set_size(of_program);
 }
 
 static PyObject *through_stack_size(PyObject *self, PyObject *args)
@@ -133,18 +141,20 @@ static PyObject *through_stack_size(PyObject *self, PyObject *args)
 
 static void enlarge_new_stacks(void)
 {
-    PyObject *modules = PyImport_GetModuleDict();
-    PyObject *module = PyDict_GetItemString(modules, "_thread");
+    PyObject *module = vpy_loaded_module("_thread");
     PyObject *function = NULL;
 
     if (module != NULL && PyModule_Check(module))
-        function = PyDict_GetItemString(PyModule_GetDict(module), "stack_size");
-    if (function == NULL || !PyCFunction_CheckExact(function) ||
-        is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA))
-        return;
-    vpy_watch(&stack_size, ((PyCFunctionObject *)function)->m_ml, METH_VARARGS);
-    if (stack_size.method != NULL)
-        put_ours();
+        function = vpy_dict_get_named(PyModule_GetDict(module), "stack_size");
+    if (function != NULL && PyCFunction_CheckExact(function) &&
+        !is_limited(RLIMIT_AS) && !is_limited(RLIMIT_DATA)) {
+        vpy_watch(&stack_size, ((PyCFunctionObject *)function)->m_ml,
+                  METH_VARARGS);
+        if (stack_size.method != NULL)
+            put_ours();
+    }
+    Py_XDECREF(function);
+    Py_XDECREF(module);
 }
 
 /* ---- both ---------------------------------------------------------------- */

@@ -11,7 +11,8 @@
 
 #include <string.h>
 
-/* asyncio's, while it is loaded and we record. */
+/* asyncio's, while it is loaded and we record. Guarded by the state lock; who
+ * uses one takes a reference there. */
 static struct {
     PyObject *running_loop, *current_task; /* functions; NULL: not found yet */
     PyTypeObject *task, *future;           /* in C, or NULL */
@@ -23,13 +24,6 @@ static PyObject *coro_name; /* "_coro", for good */
 static PyObject *plain_name;
 
 /* ---- asking asyncio ------------------------------------------------------ */
-
-static PyObject *loaded_module(const char *name)
-{
-    PyObject *modules = PyImport_GetModuleDict();
-
-    return modules != NULL ? PyDict_GetItemString(modules, name) : NULL;
-}
 
 /* A type of that name in a module, or NULL; borrowed from the module, which
  * keeps it. */
@@ -44,17 +38,8 @@ static PyTypeObject *find_type(PyObject *module, const char *name)
 
 static void watch_all(void);
 
-static bool find_asyncio(void)
+static bool take_functions(PyObject *events, PyObject *tasks, PyObject *futures)
 {
-    PyObject *events, *tasks, *futures;
-
-    if (asyncio.current_task != NULL)
-        return true;
-    events = loaded_module("asyncio.events");
-    tasks = loaded_module("asyncio.tasks");
-    futures = loaded_module("asyncio.futures");
-    if (events == NULL || tasks == NULL || futures == NULL)
-        return false;
     asyncio.running_loop = PyObject_GetAttrString(events, "_get_running_loop");
     asyncio.current_task = PyObject_GetAttrString(tasks, "current_task");
     asyncio.task = find_type(tasks, "_CTask");
@@ -79,22 +64,47 @@ static bool find_asyncio(void)
     return true;
 }
 
+/* With the state lock. */
+static bool find_asyncio(void)
+{
+    PyObject *events, *tasks, *futures;
+    bool is_found;
+
+    if (asyncio.current_task != NULL)
+        return true;
+    events = vpy_loaded_module("asyncio.events");
+    tasks = vpy_loaded_module("asyncio.tasks");
+    futures = vpy_loaded_module("asyncio.futures");
+    is_found = events != NULL && tasks != NULL && futures != NULL &&
+               take_functions(events, tasks, futures);
+    Py_XDECREF(events);
+    Py_XDECREF(tasks);
+    Py_XDECREF(futures);
+    return is_found;
+}
+
 /* The task that runs on this thread: a new reference, or NULL. */
 PyObject *vpy_task_running(void)
 {
-    PyObject *loop =
-        find_asyncio() ? PyObject_CallNoArgs(asyncio.running_loop) : NULL;
-    PyObject *task = NULL;
+    PyObject *running_loop = NULL, *current_task = NULL, *current_tasks = NULL;
+    PyObject *loop = NULL, *task = NULL;
 
-    if (loop != NULL && loop != Py_None) {
-        if (asyncio.current_tasks != NULL)
-            task = Py_XNewRef(
-                PyDict_GetItemWithError(asyncio.current_tasks, loop));
-        else
-            task = PyObject_CallOneArg(asyncio.current_task, loop);
+    vpy_state_take();
+    if (find_asyncio()) {
+        running_loop = Py_NewRef(asyncio.running_loop);
+        current_task = Py_NewRef(asyncio.current_task);
+        current_tasks = Py_XNewRef(asyncio.current_tasks);
     }
-
+    vpy_state_give();
+    if (running_loop != NULL)
+        loop = PyObject_CallNoArgs(running_loop);
+    if (loop != NULL && loop != Py_None)
+        task = current_tasks != NULL ? vpy_dict_get(current_tasks, loop)
+                                     : PyObject_CallOneArg(current_task, loop);
     PyErr_Clear();
+    Py_XDECREF(running_loop);
+    Py_XDECREF(current_task);
+    Py_XDECREF(current_tasks);
     Py_XDECREF(loop);
     if (task == Py_None)
         Py_CLEAR(task);
@@ -117,18 +127,40 @@ const void *vpy_task_frame(PyObject *task, bool *is_other)
     return frame;
 }
 
+/* The two types stay where they are as long as their module is loaded. */
+static void get_types(PyTypeObject **task, PyTypeObject **future)
+{
+    vpy_state_take();
+    *task = asyncio.task;
+    *future = asyncio.future;
+    vpy_state_give();
+}
+
+static bool is_of(PyObject *object, PyTypeObject *type)
+{
+    return type != NULL && PyObject_TypeCheck(object, type);
+}
+
 bool vpy_task_is_c(PyObject *task)
 {
-    return asyncio.task != NULL && PyObject_TypeCheck(task, asyncio.task);
+    PyTypeObject *in_c, *future;
+
+    get_types(&in_c, &future);
+    return is_of(task, in_c);
 }
 
 /* A new reference to a str, or NULL. No code of the program's runs. */
 static PyObject *name_of(PyObject *task)
 {
-    PyObject *name = vpy_task_is_c(task) && asyncio.get_name != NULL
-                         ? PyObject_CallOneArg(asyncio.get_name, task)
-                         : PyObject_GenericGetAttr(task, plain_name);
+    PyObject *get_name, *name;
 
+    vpy_state_take();
+    get_name = Py_XNewRef(asyncio.get_name);
+    vpy_state_give();
+    name = vpy_task_is_c(task) && get_name != NULL
+               ? PyObject_CallOneArg(get_name, task)
+               : PyObject_GenericGetAttr(task, plain_name);
+    Py_XDECREF(get_name);
     PyErr_Clear();
     if (name != NULL && !PyUnicode_Check(name))
         Py_CLEAR(name);
@@ -151,12 +183,13 @@ void vpy_task_record_name(vst_task_what what, uint32_t number, PyObject *task)
 
 vst_task_awaits vpy_task_awaits(PyObject *object)
 {
-    PyTypeObject *type = Py_TYPE(object);
+    PyTypeObject *type = Py_TYPE(object), *task_in_c, *future_in_c;
     const char *name;
 
-    if (type == asyncio.future)
+    get_types(&task_in_c, &future_in_c);
+    if (type == future_in_c)
         return VST_AWAITS_FUTURE;
-    if (type == asyncio.task)
+    if (type == task_in_c)
         return VST_AWAITS_TASK;
     if (object == Py_None)
         return VST_AWAITS_NOTHING;
@@ -164,10 +197,9 @@ vst_task_awaits vpy_task_awaits(PyObject *object)
     name = name != NULL ? name + 1 : type->tp_name;
     if (strcmp(name, "_GatheringFuture") == 0)
         return VST_AWAITS_GATHER;
-    if (vpy_task_is_c(object) || strcmp(name, "Task") == 0)
+    if (is_of(object, task_in_c) || strcmp(name, "Task") == 0)
         return VST_AWAITS_TASK;
-    if ((asyncio.future != NULL && PyType_IsSubtype(type, asyncio.future)) ||
-        strcmp(name, "Future") == 0)
+    if (is_of(object, future_in_c) || strcmp(name, "Future") == 0)
         return VST_AWAITS_FUTURE;
     return VST_AWAITS_OTHER;
 }
@@ -205,7 +237,7 @@ static PyObject *pass_on(const vpy_watched *w, PyObject *self, PyObject *b,
 /* Before the original function: it may run what waits at once. */
 static void record_waking(PyObject *future)
 {
-    if (vpy_active != NULL && PyThreadState_Get()->tracing == 0)
+    if (vpy_is_active() && PyThreadState_Get()->tracing == 0)
         vst_record_task_wakes((uint64_t)(uintptr_t)future);
 }
 
@@ -237,7 +269,7 @@ static PyObject *on_set_name(PyObject *self, PyObject *b, PyObject *c,
     bool is_other;
     uint32_t number;
 
-    if (result == NULL || vpy_active == NULL)
+    if (result == NULL || !vpy_is_active())
         return result;
     number = vpy_task_number(vpy_task_frame(self, &is_other));
     if (number != 0) {
@@ -287,9 +319,11 @@ void vpy_task_objects_end(void)
     vpy_unwatch(&set_result);
     vpy_unwatch(&set_exception);
     vpy_unwatch(&cancel);
+    vpy_state_take();
     Py_CLEAR(asyncio.running_loop);
     Py_CLEAR(asyncio.current_task);
     Py_CLEAR(asyncio.get_name);
     Py_CLEAR(asyncio.current_tasks);
     asyncio.task = asyncio.future = NULL;
+    vpy_state_give();
 }

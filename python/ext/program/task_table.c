@@ -1,7 +1,8 @@
 /* Which task an address stands for: that of the frame of a task's outermost
  * coroutine (tasks.c), or of a greenlet (greenlets.c). The table has no
  * references, and takes no notice when what is there ends: whoever sees another
- * one begin at the same place says so. With the GIL held. */
+ * one begin at the same place says so. With the GIL held; the state lock guards
+ * the table. */
 #include "program/tasks.h"
 
 #include <stdlib.h>
@@ -11,11 +12,12 @@ static struct {
     size_t count, capacity; /* a power of two */
 } table;
 
-static uint32_t last_task; /* never goes back: windows share one file */
+/* Never goes back: windows share one file. Atomic. */
+static uint32_t last_task;
 
 uint32_t vpy_task_new_number(void)
 {
-    return ++last_task;
+    return __atomic_add_fetch(&last_task, 1, __ATOMIC_RELAXED);
 }
 
 static size_t place_of(const void *address, size_t capacity)
@@ -75,9 +77,34 @@ vpy_known *vpy_known_find(const void *address)
     return found != NULL && found->address != NULL ? found : NULL;
 }
 
+bool vpy_known_get(const void *address, vpy_known *copy)
+{
+    const vpy_known *known;
+
+    vpy_state_take();
+    known = vpy_known_put(address);
+    if (known != NULL)
+        *copy = *known;
+    vpy_state_give();
+    return known != NULL;
+}
+
+void vpy_known_set(const vpy_known *copy)
+{
+    vpy_known *known;
+
+    vpy_state_take();
+    known = vpy_known_find(copy->address); /* none: the recording has ended */
+    if (known != NULL)
+        *known = *copy;
+    vpy_state_give();
+}
+
 void vpy_known_clear(void)
 {
+    vpy_state_take();
     free(table.places);
     table.places = NULL;
     table.count = table.capacity = 0;
+    vpy_state_give();
 }

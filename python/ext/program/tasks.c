@@ -47,17 +47,16 @@ static VST_COLD void introduce(vpy_known *coroutine, bool is_new)
 {
     PyThreadState *tstate = PyThreadState_Get();
     PyObject *type, *error, *traceback, *task;
-    const void *frame = coroutine->address;
     bool is_other = false;
 
     PyErr_Fetch(&type, &error, &traceback);
     vpy_hook_enter(tstate);
     task = vpy_task_running();
-    coroutine = vpy_known_find(frame); /* the table may have grown */
     if (is_new && !(coroutine->is_fresh && coroutine->task != 0))
         coroutine->task = 0;
     coroutine->is_fresh = false;
-    if (task != NULL && vpy_task_frame(task, &is_other) != frame && !is_other) {
+    if (task != NULL && vpy_task_frame(task, &is_other) != coroutine->address &&
+        !is_other) {
         Py_CLEAR(task); /* somebody resumes a coroutine by hand */
         coroutine->task = 0;
     }
@@ -65,9 +64,11 @@ static VST_COLD void introduce(vpy_known *coroutine, bool is_new)
         if (coroutine->task == 0)
             coroutine->task = vpy_task_new_number();
         coroutine->is_python = !vpy_task_is_c(task);
+        vpy_known_set(coroutine);
         vpy_task_record_name(VST_TASK_STEP, coroutine->task, task);
     }
     coroutine->chunks = vst_thread_buffer->chunks;
+    vpy_known_set(coroutine);
     Py_XDECREF(task);
     vpy_hook_leave(tstate);
     PyErr_Restore(type, error, traceback);
@@ -147,34 +148,27 @@ static void begin_step(const vpy_known *coroutine, const void *frame)
     now.marked = frame;
 }
 
-/* The coroutine, whose place in the table may be another one then. */
-static const vpy_known *record_step(vpy_known *coroutine, bool is_new)
+static void record_step(vpy_known *coroutine, bool is_new)
 {
-    const void *frame = coroutine->address;
-
     if (is_new || coroutine->is_fresh ||
         (coroutine->task != 0 &&
-         coroutine->chunks != vst_thread_buffer->chunks)) {
+         coroutine->chunks != vst_thread_buffer->chunks))
         introduce(coroutine, is_new);
-        return vpy_known_find(frame);
-    }
-    if (coroutine->task != 0)
+    else if (coroutine->task != 0)
         vst_record_task(
             &(uint64_t){vst_task_word(VST_TASK_STEP, coroutine->task)}, 1);
-    return coroutine;
 }
 
 void vpy_coroutine_begins(const vpy_iframe *frame)
 {
     const vpy_iframe *outermost;
-    const vpy_known *begun;
-    vpy_known *coroutine;
+    vpy_known coroutine;
     bool is_new;
 
-    if (now.generation != vpy_generation) {
+    if (now.generation != vpy_generation_now()) {
         keep_steps(0);
         now.entered = NULL;
-        now.generation = vpy_generation;
+        now.generation = vpy_generation_now();
     }
     now.waits = 0;
     now.entered = frame;
@@ -184,12 +178,10 @@ void vpy_coroutine_begins(const vpy_iframe *frame)
     is_new = is_new && outermost == frame;
     if (!is_new && is_in_step(outermost, frame))
         return;
-    coroutine = vpy_known_put(outermost);
-    if (coroutine == NULL)
+    if (!vpy_known_get(outermost, &coroutine))
         return;
-    begun = record_step(coroutine, is_new);
-    if (begun != NULL)
-        begin_step(begun, frame);
+    record_step(&coroutine, is_new);
+    begin_step(&coroutine, frame);
 }
 
 void vpy_coroutine_entered(const vpy_iframe *frame)
@@ -208,13 +200,18 @@ static uint32_t number_of_awaited(PyObject *task)
 {
     bool is_other;
     const void *frame = vpy_task_frame(task, &is_other);
-    vpy_known *coroutine = frame != NULL ? vpy_known_put(frame) : NULL;
+    vpy_known *coroutine;
+    uint32_t number = 0;
 
-    if (coroutine == NULL)
-        return 0;
-    if (coroutine->task == 0 && coroutine->is_fresh)
-        coroutine->task = vpy_task_new_number();
-    return coroutine->task;
+    vpy_state_take();
+    coroutine = frame != NULL ? vpy_known_put(frame) : NULL;
+    if (coroutine != NULL) {
+        if (coroutine->task == 0 && coroutine->is_fresh)
+            coroutine->task = vpy_task_new_number();
+        number = coroutine->task;
+    }
+    vpy_state_give();
+    return number;
 }
 
 static void record_await(uint32_t task, PyObject *awaited)
@@ -251,7 +248,7 @@ static VST_COLD void tell_name_again(uint32_t number)
 /* The coroutine has ended: another one may get its frame. */
 static void end_task(const vpy_step *s, bool raised)
 {
-    vpy_known *coroutine = vpy_known_find(s->outermost);
+    const vpy_known gone = {.address = s->outermost, .is_fresh = true};
 
     if (s->task != 0) {
         if (s->is_python)
@@ -259,14 +256,13 @@ static void end_task(const vpy_step *s, bool raised)
         vst_record_task(
             (uint64_t[]){vst_task_word(VST_TASK_ENDS, s->task), raised}, 2);
     }
-    if (coroutine != NULL)
-        *coroutine = (vpy_known){.address = s->outermost, .is_fresh = true};
+    vpy_known_set(&gone);
 }
 
 /* The step that this call is marked for, and which is not any more. */
 static bool take_step(const void *frame, vpy_step *taken)
 {
-    uint32_t at = now.generation == vpy_generation ? now.count : 0;
+    uint32_t at = now.generation == vpy_generation_now() ? now.count : 0;
 
     while (at != 0 && now.steps[at - 1].marked != frame)
         at--;
@@ -297,9 +293,14 @@ void vpy_coroutine_left(vst_id id, const vpy_iframe *frame, PyObject *result,
 
 uint32_t vpy_task_number(const void *frame)
 {
-    const vpy_known *coroutine = vpy_known_find(frame);
+    const vpy_known *coroutine;
+    uint32_t number;
 
-    return coroutine != NULL ? coroutine->task : 0;
+    vpy_state_take();
+    coroutine = vpy_known_find(frame);
+    number = coroutine != NULL ? coroutine->task : 0;
+    vpy_state_give();
+    return number;
 }
 
 void vpy_tasks_end(void)

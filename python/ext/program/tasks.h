@@ -62,7 +62,7 @@ static inline bool vpy_coroutine_goes_on(const vpy_iframe *frame,
 
     if (marked == NULL || frame == marked ||
         (caller != now->entered && caller != now->around && caller != marked) ||
-        now->generation != vpy_generation || caller == NULL)
+        now->generation != vpy_generation_now() || caller == NULL)
         return false;
     now->around = caller;
     now->waits = 0;
@@ -114,6 +114,11 @@ typedef struct vpy_known {
 vpy_known *vpy_known_put(const void *address);
 /* NULL: there is none. */
 vpy_known *vpy_known_find(const void *address);
+/* A copy of what is known, which is put into the table if it must be; false:
+ * out of memory. Only the thread that runs what is there changes it, with a
+ * copy. The two functions above are for who holds the state lock. */
+bool vpy_known_get(const void *address, vpy_known *copy);
+void vpy_known_set(const vpy_known *copy);
 void vpy_known_clear(void);
 uint32_t vpy_task_new_number(void);
 

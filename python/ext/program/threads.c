@@ -68,17 +68,18 @@ static PyObject *plain_attribute(PyObject *object, const char *name)
     return value;
 }
 
-/* threading._active: ident -> Thread. Borrowed, NULL if nobody imported it. */
+/* threading._active: ident -> Thread. A new reference, NULL if nobody imported
+ * it. */
 static PyObject *active_threads(void)
 {
-    PyObject *modules = PyImport_GetModuleDict();
-    PyObject *threading =
-        modules != NULL ? PyDict_GetItemString(modules, "threading") : NULL;
+    PyObject *threading = vpy_loaded_module("threading");
     PyObject *active =
         threading != NULL ? plain_attribute(threading, "_active") : NULL;
 
-    Py_XDECREF(active);
-    return active != NULL && PyDict_Check(active) ? active : NULL;
+    Py_XDECREF(threading);
+    if (active != NULL && !PyDict_Check(active))
+        Py_CLEAR(active);
+    return active;
 }
 
 /* What threading says is the thread's number in the system; 0: it does not. */
@@ -98,16 +99,17 @@ static uint64_t native_id_of(PyObject *thread)
     return system_tid;
 }
 
-/* The Thread with this handle. Borrowed, NULL if threading knows none. */
+/* The Thread with this handle. A new reference, NULL if threading knows none.
+ */
 static PyObject *thread_with(uint64_t handle)
 {
     PyObject *active = active_threads();
     PyObject *ident = PyLong_FromUnsignedLongLong(handle);
-    PyObject *thread = active != NULL && ident != NULL
-                           ? PyDict_GetItemWithError(active, ident)
-                           : NULL;
+    PyObject *thread =
+        active != NULL && ident != NULL ? vpy_dict_get(active, ident) : NULL;
 
     Py_XDECREF(ident);
+    Py_XDECREF(active);
     PyErr_Clear();
     return thread;
 }
@@ -118,7 +120,10 @@ static uint64_t system_tid_of(PyThreadState *tstate)
     uint64_t system_tid = vpy_thread_system_tid(tstate);
     PyObject *thread = system_tid == 0 ? thread_with(tstate->thread_id) : NULL;
 
-    return thread != NULL ? native_id_of(thread) : system_tid;
+    if (thread != NULL)
+        system_tid = native_id_of(thread);
+    Py_XDECREF(thread);
+    return system_tid;
 }
 
 void vpy_threads_announce(vpy_tracer *tracer)
@@ -146,7 +151,7 @@ void vpy_threads_announce(vpy_tracer *tracer)
         vst_recording_key_thread(tracer->recording, handle, (uintptr_t)tstate);
     }
     free(list.ids);
-    vpy_threads_name_all(tracer);
+    vpy_threads_name_all();
     PyErr_Clear();
 }
 
@@ -161,7 +166,17 @@ void vpy_threads_record_stack(void)
 
 /* ---- names ------------------------------------------------------------- */
 
-static void name_thread(vpy_tracer *tracer, uint64_t handle, PyObject *thread)
+static void tell_name(uint64_t handle, uint64_t system_tid, const char *bytes,
+                      uint32_t length)
+{
+    vpy_state_take();
+    if (vpy_active != NULL)
+        vst_recording_name_thread(vpy_active->recording, handle, system_tid,
+                                  bytes, length);
+    vpy_state_give();
+}
+
+static void name_thread(uint64_t handle, PyObject *thread)
 {
     PyObject *name = plain_attribute(thread, "_name");
     /* Of ours, what threading knows is the old one after a fork. */
@@ -173,8 +188,7 @@ static void name_thread(vpy_tracer *tracer, uint64_t handle, PyObject *thread)
     PyObject *text = vpy_text(name, &bytes, &length);
 
     if (text != NULL)
-        vst_recording_name_thread(tracer->recording, handle, system_tid, bytes,
-                                  length);
+        tell_name(handle, system_tid, bytes, length);
     Py_XDECREF(text);
     Py_XDECREF(name);
 }
@@ -196,52 +210,56 @@ static uint64_t main_thread_handle(void)
 }
 
 /* The name that threading would give, if it were imported. */
-static void name_main_thread(vpy_tracer *tracer)
+static void name_main_thread(void)
 {
     uint64_t handle = main_thread_handle();
 
     if (handle)
-        vst_recording_name_thread(tracer->recording, handle, 0, "MainThread",
-                                  10);
+        tell_name(handle, 0, "MainThread", 10);
 }
 
-void vpy_threads_name_all(vpy_tracer *tracer)
+void vpy_threads_name_all(void)
 {
     PyObject *active = active_threads();
+    PyObject *copy = active != NULL ? PyDict_Copy(active) : NULL;
     PyObject *ident, *thread;
     Py_ssize_t position = 0;
 
-    if (active == NULL) {
-        name_main_thread(tracer);
+    Py_XDECREF(active);
+    if (copy == NULL) {
+        PyErr_Clear();
+        name_main_thread();
         return;
     }
-    while (PyDict_Next(active, &position, &ident, &thread)) {
+    while (PyDict_Next(copy, &position, &ident, &thread)) {
         unsigned long long handle =
             PyLong_Check(ident) ? PyLong_AsUnsignedLongLong(ident) : 0;
         if (PyErr_Occurred() != NULL)
             PyErr_Clear();
         else
-            name_thread(tracer, handle, thread);
+            name_thread(handle, thread);
     }
+    Py_DECREF(copy);
 }
 
-void vpy_threads_name_current(vpy_tracer *tracer)
+void vpy_threads_name_current(void)
 {
     PyObject *thread = thread_with(vst_thread_handle());
 
     if (thread != NULL)
-        name_thread(tracer, vst_thread_handle(), thread);
+        name_thread(vst_thread_handle(), thread);
+    Py_XDECREF(thread);
 }
 
 /* In threading.Thread._bootstrap_inner: `self` is the thread, which is not yet
  * among the active ones. */
-void vpy_threads_name_from_frame(vpy_tracer *tracer, const vpy_iframe *frame)
+void vpy_threads_name_from_frame(const vpy_iframe *frame)
 {
     PyObject *self = vpy_iframe_argument(frame, 0);
 
     Py_XINCREF(self);
     if (self != NULL)
-        name_thread(tracer, vst_thread_handle(), self);
+        name_thread(vst_thread_handle(), self);
     Py_XDECREF(self);
     PyErr_Clear();
 }

@@ -5,12 +5,14 @@
 #include "program/triggers.h"
 
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { OPEN_MAX = 16 }; /* watched functions that are open in one thread */
 
 vpy_triggers *vpy_triggers_active;
+vpy_triggers_wish vpy_triggers_wanted;
 
 /* Which trigger watches which function. */
 typedef struct watched {
@@ -20,8 +22,8 @@ typedef struct watched {
 
 static watched *watches;
 static size_t watch_count, watch_capacity;
-static uint32_t
-    recording; /* its number: threads forget the calls of another one */
+/* Its number: threads forget the calls of another one. Atomic. */
+static uint32_t recording;
 
 /* The outermost calls of watched functions that a thread is in. */
 static _Thread_local struct {
@@ -37,19 +39,40 @@ static _Thread_local struct {
 /* The exception that this thread reported last; only compared. */
 static _Thread_local PyObject *last_raised;
 
+static void set_active(vpy_triggers *triggers)
+{
+    vpy_triggers_wish wanted = VPY_WANTS_NOTHING;
+
+    if (triggers != NULL && triggers->raise_count)
+        wanted |= VPY_WANTS_EXCEPTIONS;
+    if (triggers != NULL && triggers->slow_count)
+        wanted |= VPY_WANTS_TIMES;
+    vpy_triggers_active = triggers;
+    __atomic_store_n(&vpy_triggers_wanted, wanted, __ATOMIC_RELAXED);
+}
+
+static uint32_t recording_now(void)
+{
+    return __atomic_load_n(&recording, __ATOMIC_RELAXED);
+}
+
 void vpy_triggers_begin(vpy_triggers *triggers)
 {
-    vpy_triggers_active = triggers;
+    vpy_state_take();
+    set_active(triggers);
     watch_count = 0;
-    recording++;
+    __atomic_add_fetch(&recording, 1, __ATOMIC_RELAXED);
+    vpy_state_give();
 }
 
 void vpy_triggers_end(void)
 {
-    vpy_triggers_active = NULL;
+    vpy_state_take();
+    set_active(NULL);
     free(watches);
     watches = NULL;
     watch_count = watch_capacity = 0;
+    vpy_state_give();
 }
 
 /* ---- names --------------------------------------------------------------- */
@@ -115,6 +138,7 @@ static bool watch(vst_id id, size_t slow)
     return true;
 }
 
+/* With the state lock. */
 bool vpy_triggers_watch(PyObject *qualname, const char *file,
                         uint32_t file_length, vst_id id)
 {
@@ -145,8 +169,8 @@ void vpy_triggers_forget_thread(void)
 
 void vpy_triggers_entered(vst_id id)
 {
-    if (open_calls.recording != recording) {
-        open_calls.recording = recording;
+    if (open_calls.recording != recording_now()) {
+        open_calls.recording = recording_now();
         open_calls.count = 0;
     }
     for (uint32_t i = 0; i < open_calls.count; i++)
@@ -162,14 +186,27 @@ void vpy_triggers_entered(vst_id id)
     open_calls.count++;
 }
 
+static void ask_for_snapshots(vst_id id, vst_ticks took)
+{
+    const vpy_triggers *triggers;
+
+    vpy_state_take();
+    triggers = vpy_triggers_active;
+    for (size_t j = 0; triggers != NULL && j < watch_count; j++) {
+        const vpy_slow *slow = &triggers->slow[watches[j].slow];
+        if (watches[j].id == id && took > slow->limit)
+            vst_flight_request(triggers->flight, slow->reason);
+    }
+    vpy_state_give();
+}
+
 /* A call that was open when recording began is not among open_calls. */
 void vpy_triggers_left(vst_id id)
 {
-    const vpy_triggers *triggers = vpy_triggers_active;
     uint32_t i = open_calls.count;
     vst_ticks took;
 
-    if (triggers == NULL || open_calls.recording != recording)
+    if (open_calls.recording != recording_now())
         return;
     while (i > 0 && open_calls.calls[i - 1].id != id)
         i--;
@@ -177,11 +214,7 @@ void vpy_triggers_left(vst_id id)
         return;
     took = vst_clock_ticks() - open_calls.calls[i - 1].since;
     open_calls.calls[i - 1] = open_calls.calls[--open_calls.count];
-    for (size_t j = 0; j < watch_count; j++) {
-        const vpy_slow *slow = &triggers->slow[watches[j].slow];
-        if (watches[j].id == id && took > slow->limit)
-            vst_flight_request(triggers->flight, slow->reason);
-    }
+    ask_for_snapshots(id, took);
 }
 
 /* ---- annotations --------------------------------------------------------- */
@@ -195,9 +228,11 @@ static bool means(const char *name, const char *text)
 
 void vpy_triggers_annotation_ends(PyObject *name, vst_ticks since)
 {
-    const vpy_triggers *triggers = vpy_triggers_active;
+    const vpy_triggers *triggers;
     vst_ticks took = vst_clock_ticks() - since;
 
+    vpy_state_take();
+    triggers = vpy_triggers_active;
     for (size_t i = 0; triggers != NULL && i < triggers->slow_count; i++) {
         const vpy_slow *slow = &triggers->slow[i];
         const char *text = took > slow->limit ? PyUnicode_AsUTF8(name) : NULL;
@@ -206,23 +241,30 @@ void vpy_triggers_annotation_ends(PyObject *name, vst_ticks since)
         else if (took > slow->limit)
             PyErr_Clear();
     }
+    vpy_state_give();
 }
 
 /* ---- exceptions ---------------------------------------------------------- */
 
-/* A text from a class's own dict, or NULL. Runs no code of the program's. */
-static const char *own_text(PyTypeObject *type, const char *attribute)
+enum { CLASS_NAME_MAX = 512 };
+
+/* A copy of a text from a class's own dict, or NULL. Runs no code of the
+ * program's. */
+static const char *own_text(PyTypeObject *type, const char *attribute,
+                            char *copy, size_t size)
 {
-    PyObject *value = type->tp_dict != NULL
-                          ? PyDict_GetItemString(type->tp_dict, attribute)
-                          : NULL;
+    PyObject *dict = vpy_type_dict(type);
+    PyObject *value = dict != NULL ? vpy_dict_get_named(dict, attribute) : NULL;
     const char *text = value != NULL && PyUnicode_Check(value)
                            ? PyUnicode_AsUTF8(value)
                            : NULL;
 
     if (text == NULL)
         PyErr_Clear();
-    return text;
+    snprintf(copy, size, "%s", text != NULL ? text : "");
+    Py_XDECREF(value);
+    Py_XDECREF(dict);
+    return text != NULL ? copy : NULL;
 }
 
 /* "Error" and "module.Error" name a class by the end of its full name. */
@@ -232,11 +274,12 @@ static bool is_class_named(PyTypeObject *type, const char *name)
     const char *module = NULL;
     size_t length = strlen(name);
     size_t qualname_length;
+    char own[CLASS_NAME_MAX];
 
     if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
         PyObject *text = ((PyHeapTypeObject *)type)->ht_qualname;
         qualname = text != NULL ? PyUnicode_AsUTF8(text) : NULL;
-        module = own_text(type, "__module__");
+        module = own_text(type, "__module__", own, sizeof own);
     } else if (strchr(qualname, '.') == NULL) {
         module = "builtins";
     }
@@ -293,15 +336,12 @@ static bool is_on_its_way(PyObject *error, PyObject *traceback)
     return same;
 }
 
-void vpy_triggers_raised(PyObject *error, PyObject *traceback)
+static void look_at(const vpy_triggers *triggers, PyObject *error,
+                    PyObject *traceback)
 {
-    const vpy_triggers *triggers = vpy_triggers_active;
-    bool told;
+    bool told = false;
 
-    if (triggers == NULL || !PyExceptionInstance_Check(error))
-        return;
-    told = false;
-    for (size_t i = 0; i < triggers->raise_count; i++) {
+    for (size_t i = 0; triggers != NULL && i < triggers->raise_count; i++) {
         const vpy_raise_trigger *raise = &triggers->raises[i];
         if (!is_meant(Py_TYPE(error), raise->name))
             continue;
@@ -310,4 +350,13 @@ void vpy_triggers_raised(PyObject *error, PyObject *traceback)
         told = true;
         vst_flight_request(triggers->flight, raise->reason);
     }
+}
+
+void vpy_triggers_raised(PyObject *error, PyObject *traceback)
+{
+    if (!vpy_triggers_want_exceptions() || !PyExceptionInstance_Check(error))
+        return;
+    vpy_state_take();
+    look_at(vpy_triggers_active, error, traceback);
+    vpy_state_give();
 }

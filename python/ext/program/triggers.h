@@ -29,6 +29,14 @@ typedef struct vpy_triggers {
 
 extern vpy_triggers *vpy_triggers_active; /* NULL: none */
 
+/* What hooks ask before they take a lock. Atomic. */
+typedef enum vpy_triggers_wish {
+    VPY_WANTS_NOTHING = 0,
+    VPY_WANTS_EXCEPTIONS = 1,
+    VPY_WANTS_TIMES = 2
+} vpy_triggers_wish;
+extern vpy_triggers_wish vpy_triggers_wanted;
+
 void vpy_triggers_begin(vpy_triggers *triggers);
 void vpy_triggers_end(void);
 /* Called when a Python function gets its id: whether a trigger names it, and
@@ -45,12 +53,14 @@ void vpy_triggers_raised(PyObject *error, PyObject *traceback);
 
 static inline bool vpy_triggers_want_exceptions(void)
 {
-    return vpy_triggers_active != NULL && vpy_triggers_active->raise_count;
+    return __atomic_load_n(&vpy_triggers_wanted, __ATOMIC_RELAXED) &
+           VPY_WANTS_EXCEPTIONS;
 }
 
 static inline bool vpy_triggers_want_times(void)
 {
-    return vpy_triggers_active != NULL && vpy_triggers_active->slow_count;
+    return __atomic_load_n(&vpy_triggers_wanted, __ATOMIC_RELAXED) &
+           VPY_WANTS_TIMES;
 }
 
 #pragma GCC visibility pop

@@ -73,12 +73,14 @@ static void trace_dealloc(PyObject *object)
 
 bool vpy_trace_is_usable(vpy_trace *self)
 {
+    bool is_busy = __atomic_load_n(&self->busy, __ATOMIC_ACQUIRE);
+
     if (self->handle == NULL)
         PyErr_SetString(PyExc_RuntimeError, "the trace is not open");
-    else if (self->busy)
+    else if (is_busy)
         PyErr_SetString(PyExc_RuntimeError,
                         "another thread is reading this trace");
-    return self->handle != NULL && !self->busy;
+    return self->handle != NULL && !is_busy;
 }
 
 /* ---- facts ------------------------------------------------------------- */
@@ -245,6 +247,18 @@ PyObject *vpy_traces_to_export(PyObject *list)
     return traces;
 }
 
+bool vpy_trace_borrow(vpy_trace *self, PyObject *progress)
+{
+    bool is_usable;
+
+    VPY_BEGIN_CRITICAL_SECTION(self);
+    is_usable = vpy_trace_is_usable(self);
+    if (is_usable)
+        vpy_trace_begin(self, progress);
+    VPY_END_CRITICAL_SECTION();
+    return is_usable;
+}
+
 /* A trace that is in the tuple twice is refused: it is busy the second time. */
 vst_trace **vpy_traces_borrow(PyObject *traces, PyObject *progress)
 {
@@ -262,9 +276,8 @@ vst_trace **vpy_traces_borrow(PyObject *traces, PyObject *progress)
                          Py_TYPE(one)->tp_name);
             break;
         }
-        if (!vpy_trace_is_usable(one))
+        if (!vpy_trace_borrow(one, taken == 0 ? progress : NULL))
             break;
-        vpy_trace_begin(one, taken == 0 ? progress : NULL);
         handles[taken] = one->handle;
     }
     if (taken == count)
@@ -282,40 +295,67 @@ void vpy_traces_give_back(PyObject *traces, vst_trace **handles)
     free(handles);
 }
 
+/* Without the GIL: one thread at a time looks whether another one reads. */
+VPY_DEFINE_LOCKED(trace_info)
+VPY_DEFINE_LOCKED(trace_threads)
+VPY_DEFINE_LOCKED(trace_metadata)
+VPY_DEFINE_LOCKED(trace_set_offset)
+VPY_DEFINE_LOCKED(vpy_trace_names)
+VPY_DEFINE_LOCKED(vpy_trace_has_memory)
+VPY_DEFINE_LOCKED(vpy_trace_definitions)
+VPY_DEFINE_LOCKED(vpy_trace_functions)
+VPY_DEFINE_LOCKED(vpy_trace_exceptions)
+VPY_DEFINE_LOCKED(vpy_trace_gil_holders)
+VPY_DEFINE_LOCKED(trace_set_by_running)
+VPY_DEFINE_LOCKED(vpy_trace_import_name)
+VPY_DEFINE_LOCKED_KEYWORDS(trace_set_range)
+VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_export)
+VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_totals)
+VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_spans)
+VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_memory)
+VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_events)
+VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_averages)
+VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_contexts)
+VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_report)
+VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_tasks)
+VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_count_nodes)
+
 static PyMethodDef trace_methods[] = {
-    {"info", trace_info, METH_NOARGS, NULL},
-    {"threads", trace_threads, METH_NOARGS, NULL},
-    {"metadata", trace_metadata, METH_NOARGS, NULL},
-    {"set_offset", trace_set_offset, METH_O, set_offset_doc},
-    {"set_range", (PyCFunction)(void (*)(void))trace_set_range,
+    {"info", VPY_LOCKED(trace_info), METH_NOARGS, NULL},
+    {"threads", VPY_LOCKED(trace_threads), METH_NOARGS, NULL},
+    {"metadata", VPY_LOCKED(trace_metadata), METH_NOARGS, NULL},
+    {"set_offset", VPY_LOCKED(trace_set_offset), METH_O, set_offset_doc},
+    {"set_range", (PyCFunction)(void (*)(void))VPY_LOCKED(trace_set_range),
      METH_VARARGS | METH_KEYWORDS, set_range_doc},
-    {"export", (PyCFunction)(void (*)(void))vpy_trace_export,
+    {"export", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_export),
      METH_VARARGS | METH_KEYWORDS, NULL},
-    {"totals", (PyCFunction)(void (*)(void))vpy_trace_totals,
+    {"totals", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_totals),
      METH_VARARGS | METH_KEYWORDS, NULL},
-    {"spans", (PyCFunction)(void (*)(void))vpy_trace_spans,
+    {"spans", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_spans),
      METH_VARARGS | METH_KEYWORDS, NULL},
-    {"names", vpy_trace_names, METH_NOARGS, NULL},
-    {"has_memory", vpy_trace_has_memory, METH_NOARGS, NULL},
-    {"memory", (PyCFunction)(void (*)(void))vpy_trace_memory,
+    {"names", VPY_LOCKED(vpy_trace_names), METH_NOARGS, NULL},
+    {"has_memory", VPY_LOCKED(vpy_trace_has_memory), METH_NOARGS, NULL},
+    {"memory", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_memory),
      METH_VARARGS | METH_KEYWORDS, NULL},
-    {"events", (PyCFunction)(void (*)(void))vpy_trace_events,
+    {"events", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_events),
      METH_VARARGS | METH_KEYWORDS, NULL},
-    {"averages", (PyCFunction)(void (*)(void))vpy_trace_averages,
+    {"averages", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_averages),
      METH_VARARGS | METH_KEYWORDS, NULL},
-    {"contexts", (PyCFunction)(void (*)(void))vpy_trace_contexts,
+    {"contexts", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_contexts),
      METH_VARARGS | METH_KEYWORDS, NULL},
-    {"definitions", vpy_trace_definitions, METH_NOARGS, NULL},
-    {"report", (PyCFunction)(void (*)(void))vpy_trace_report,
+    {"definitions", VPY_LOCKED(vpy_trace_definitions), METH_NOARGS, NULL},
+    {"report", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_report),
      METH_VARARGS | METH_KEYWORDS, NULL},
-    {"tasks", (PyCFunction)(void (*)(void))vpy_trace_tasks,
+    {"tasks", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_tasks),
      METH_VARARGS | METH_KEYWORDS, NULL},
-    {"functions", vpy_trace_functions, METH_NOARGS, NULL},
-    {"exceptions", vpy_trace_exceptions, METH_NOARGS, NULL},
-    {"gil_holders", vpy_trace_gil_holders, METH_NOARGS, NULL},
-    {"set_by_running", trace_set_by_running, METH_O, set_by_running_doc},
-    {"import_name", vpy_trace_import_name, METH_VARARGS, NULL},
-    {"count_nodes", (PyCFunction)(void (*)(void))vpy_trace_count_nodes,
+    {"functions", VPY_LOCKED(vpy_trace_functions), METH_NOARGS, NULL},
+    {"exceptions", VPY_LOCKED(vpy_trace_exceptions), METH_NOARGS, NULL},
+    {"gil_holders", VPY_LOCKED(vpy_trace_gil_holders), METH_NOARGS, NULL},
+    {"set_by_running", VPY_LOCKED(trace_set_by_running), METH_O,
+     set_by_running_doc},
+    {"import_name", VPY_LOCKED(vpy_trace_import_name), METH_VARARGS, NULL},
+    {"count_nodes",
+     (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_count_nodes),
      METH_VARARGS | METH_KEYWORDS, NULL},
     {NULL, NULL, 0, NULL},
 };

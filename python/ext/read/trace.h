@@ -13,7 +13,10 @@ typedef struct vpy_trace {
     vst_tracer *tracer; /* the session's; NULL for a file */
     PyObject *session;  /* keeps the tracer alive */
     PyObject *path;     /* bytes, NULL for a session's */
-    bool busy;          /* a replay is running, without the GIL */
+    /* A replay is running, without the GIL. Where there is none, it becomes
+     * true in the object's critical section; release when it ends pairs with
+     * the acquire in vpy_trace_is_usable. */
+    bool busy;
 } vpy_trace;
 
 extern PyTypeObject *vpy_trace_type;
@@ -24,6 +27,9 @@ PyObject *vpy_trace_text(const char *bytes, size_t length);
 
 /* To be called before and after each replay, which runs without the GIL. */
 void vpy_trace_begin(vpy_trace *self, PyObject *progress);
+/* Begins if it is usable, else false with an exception set: for what is no
+ * method, and so not in the critical section of the trace. */
+bool vpy_trace_borrow(vpy_trace *self, PyObject *progress);
 void vpy_trace_end(vpy_trace *self);
 /* The windows to replay: from a number on, all, or the last. */
 int vpy_trace_window(int all, int since);

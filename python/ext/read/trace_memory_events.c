@@ -40,14 +40,16 @@ static PyObject *memory_events(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!|K:memory_events", vpy_trace_type, &trace,
                           &min_size))
         return NULL;
-    if (!vpy_trace_is_usable(trace) || (list = PyList_New(0)) == NULL)
+    list = PyList_New(0);
+    if (list == NULL || !vpy_trace_borrow(trace, NULL)) {
+        Py_XDECREF(list);
         return NULL;
+    }
     w = (wanted){list, min_size};
     sink = (vst_memory_sink){.ctx = &w, .event = append_event};
-    trace->busy = true;
     status =
         vst_trace_replay_memory(trace->handle, VST_WINDOW_ALL, &sink, &error);
-    trace->busy = false;
+    vpy_trace_end(trace);
     if (status == VST_OK)
         return list;
     Py_DECREF(list);
@@ -85,15 +87,16 @@ static PyObject *memory_stacks(PyObject *module, PyObject *object)
         PyErr_SetString(PyExc_TypeError, "not a Trace");
         return NULL;
     }
-    if (!vpy_trace_is_usable(trace) || (list = PyList_New(0)) == NULL)
+    list = PyList_New(0);
+    if (list == NULL || !vpy_trace_borrow(trace, NULL)) {
+        Py_XDECREF(list);
         return NULL;
-    for (vst_stack_id id = 0; id <= vst_trace_stack_max(trace->handle); id++) {
-        PyObject *item = describe_stack(trace->handle, id);
-        if (!vpy_append(list, item)) {
-            Py_DECREF(list);
-            return NULL;
-        }
     }
+    for (vst_stack_id id = 0;
+         list != NULL && id <= vst_trace_stack_max(trace->handle); id++)
+        if (!vpy_append(list, describe_stack(trace->handle, id)))
+            Py_CLEAR(list);
+    vpy_trace_end(trace);
     return list;
 }
 

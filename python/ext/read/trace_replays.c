@@ -9,7 +9,7 @@
 
 void vpy_trace_begin(vpy_trace *self, PyObject *progress)
 {
-    self->busy = true;
+    __atomic_store_n(&self->busy, true, __ATOMIC_RELAXED);
     if (progress != NULL && progress != Py_None)
         vst_trace_set_progress(self->handle, vpy_report_progress, progress);
 }
@@ -17,7 +17,7 @@ void vpy_trace_begin(vpy_trace *self, PyObject *progress)
 void vpy_trace_end(vpy_trace *self)
 {
     vst_trace_set_progress(self->handle, NULL, NULL);
-    self->busy = false;
+    __atomic_store_n(&self->busy, false, __ATOMIC_RELEASE);
 }
 
 int vpy_trace_window(int all, int since)

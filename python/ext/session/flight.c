@@ -143,6 +143,7 @@ vpy_flight *vpy_flight_create(PyObject *args, PyObject *kw)
 
 /* ---- around a fork ------------------------------------------------------- */
 
+/* Guarded by the control lock. */
 static vpy_flight *armed_flight; /* NULL: none */
 static bool paused;
 
@@ -150,16 +151,20 @@ static bool paused;
  * must not cause that: it is stopped for the fork. */
 void vpy_flight_before_fork(void)
 {
+    vpy_control_take();
     if (armed_flight != NULL && vst_flight_pause(armed_flight->core))
         paused = true; /* or still, from an earlier fork */
+    vpy_control_give();
 }
 
 static int resume(void *unused)
 {
     (void)unused;
+    vpy_control_take();
     if (paused && armed_flight != NULL)
         vst_flight_resume(armed_flight->core);
     paused = false;
+    vpy_control_give();
     return 0;
 }
 
@@ -168,7 +173,12 @@ static int resume(void *unused)
  * another thread forked, the program has several threads anyway. */
 void vpy_flight_after_fork_in_parent(void)
 {
-    if (paused &&
+    bool is_paused;
+
+    vpy_control_take();
+    is_paused = paused;
+    vpy_control_give();
+    if (is_paused &&
         (vpy_thread_id() != getpid() || Py_AddPendingCall(resume, NULL) < 0))
         resume(NULL);
 }

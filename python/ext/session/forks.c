@@ -80,8 +80,10 @@ static void let_go(void)
 {
     process = getpid();
     noticed = forks;
-    vpy_recording = NULL;
-    vpy_recording_session = NULL;
+    vpy_lock_after_fork(&vpy_control_lock);
+    vpy_lock_after_fork(&vpy_state_lock);
+    vpy_recording_set(NULL);
+    vpy_recording_session_set(NULL);
     vpy_storage_guard_after_fork();
     vpy_flight_after_fork();
     vpy_watch_after_fork();
@@ -111,7 +113,7 @@ static void count_fork(void)
 
 static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
 {
-    bool was_recording = vpy_recording != NULL;
+    bool was_recording = vpy_is_recording();
 
     (void)module, (void)unused;
     let_go();

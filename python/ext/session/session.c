@@ -1,4 +1,5 @@
-/* vestige._core.Session: a vst_session as a Python object. */
+/* vestige._core.Session: a vst_session as a Python object. The control lock
+ * guards what a session and this file have. */
 #include "session/session.h"
 
 #include "annotate/annotate.h"
@@ -15,7 +16,15 @@ typedef struct session {
     const vpy_engine *engine; /* that recorded last, NULL: none did */
 } session;
 
+vpy_lock vpy_control_lock;
 PyObject *vpy_recording_session;
+
+void vpy_recording_session_set(PyObject *object)
+{
+    vpy_state_take();
+    vpy_recording_session = object;
+    vpy_state_give();
+}
 
 vst_session *vpy_session_handle(PyObject *object)
 {
@@ -32,27 +41,31 @@ static int session_init(PyObject *object, PyObject *args, PyObject *kw)
         PyErr_SetString(PyExc_RuntimeError, "the session was started already");
         return -1;
     }
+    vpy_may_be_tried(object); /* by snapshot.c */
     return vpy_session_options_parse(args, kw, &self->wishes);
 }
 
 static void is_no_longer_recording(session *self)
 {
     if (vpy_recording == vst_session_recording(self->handle))
-        vpy_recording = NULL;
+        vpy_recording_set(NULL);
     if (vpy_recording_session == (PyObject *)self)
-        vpy_recording_session = NULL;
+        vpy_recording_session_set(NULL);
     vpy_call_stacks_forget();
 }
 
 void vpy_session_end_if_cut(void)
 {
-    session *self = (session *)vpy_recording_session;
+    session *self;
 
-    if (self == NULL || !vst_session_was_cut(self->handle))
-        return;
-    vst_session_stop(self->handle);
-    is_no_longer_recording(self);
-    vpy_flight_end(self->flight);
+    vpy_control_take();
+    self = (session *)vpy_recording_session;
+    if (self != NULL && vst_session_was_cut(self->handle)) {
+        vst_session_stop(self->handle);
+        is_no_longer_recording(self);
+        vpy_flight_end(self->flight);
+    }
+    vpy_control_give();
 }
 
 static void session_dealloc(PyObject *object)
@@ -60,6 +73,7 @@ static void session_dealloc(PyObject *object)
     session *self = (session *)object;
     PyTypeObject *type = Py_TYPE(object);
 
+    vpy_control_take();
     if (self->handle != NULL) {
         vpy_annotation_forget(vst_session_recording(self->handle));
         if (object == vpy_recording_session) /* it was not stopped */
@@ -70,6 +84,7 @@ static void session_dealloc(PyObject *object)
         vst_session_destroy(self->handle);
     }
     vpy_flight_destroy(self->flight);
+    vpy_control_give();
     vpy_session_wishes_clear(&self->wishes);
     type->tp_free(object);
     Py_DECREF(type);
@@ -100,7 +115,7 @@ static const vpy_engine *choose_engine(session *self)
 
 /* Python asks for it before recording, because showing a warning runs code of
  * the program's. */
-static PyObject *session_engine_note(PyObject *object, PyObject *unused)
+static PyObject *take_engine_note(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
 
@@ -111,7 +126,7 @@ static PyObject *session_engine_note(PyObject *object, PyObject *unused)
 }
 
 /* Makes the file, if there is none yet. */
-static PyObject *session_create(PyObject *object, PyObject *unused)
+static PyObject *create(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
     vst_error error = {VST_OK, 0, 0};
@@ -133,7 +148,7 @@ static PyObject *session_create(PyObject *object, PyObject *unused)
     return fail(self, status, &error);
 }
 
-static PyObject *session_start(PyObject *object, PyObject *unused)
+static PyObject *start(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
     vst_error error = {VST_OK, 0, 0};
@@ -148,7 +163,7 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
     }
     if (vpy_engine_warn_if_unproven() < 0)
         return NULL;
-    created = session_create(object, unused);
+    created = create(object, unused);
     if (created == NULL)
         return NULL;
     Py_DECREF(created);
@@ -173,12 +188,12 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
     }
     if (vpy_engine_running() != NULL)
         self->engine = vpy_engine_running();
-    vpy_recording = vst_session_recording(self->handle);
-    vpy_recording_session = object;
+    vpy_recording_set(vst_session_recording(self->handle));
+    vpy_recording_session_set(object);
     Py_RETURN_NONE;
 }
 
-static PyObject *session_stop(PyObject *object, PyObject *unused)
+static PyObject *stop(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
 
@@ -194,7 +209,7 @@ static PyObject *session_stop(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static PyObject *session_finish(PyObject *object, PyObject *unused)
+static PyObject *finish(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
     vst_error error = {VST_OK, 0, 0};
@@ -281,7 +296,7 @@ static PyObject *session_export_memory(PyObject *object, PyObject *path)
     Py_RETURN_NONE;
 }
 
-static PyObject *session_arm(PyObject *object, PyObject *args, PyObject *kw)
+static PyObject *arm(PyObject *object, PyObject *args, PyObject *kw)
 {
     session *self = (session *)object;
 
@@ -332,12 +347,65 @@ static PyObject *session_was_cut(PyObject *object, void *unused)
 static PyObject *session_engine(PyObject *object, void *unused)
 {
     session *self = (session *)object;
-    const vpy_engine *engine = self->engine;
+    const vpy_engine *engine;
 
     (void)unused;
-    if (engine == NULL)
-        engine = choose_engine(self);
+    vpy_control_take();
+    engine = self->engine != NULL ? self->engine : choose_engine(self);
+    vpy_control_give();
     return PyUnicode_FromString(engine->name);
+}
+
+/* ---- one thread at a time ---------------------------------------------- */
+
+static PyObject *controlled(PyCFunction function, PyObject *object)
+{
+    PyObject *result;
+
+    vpy_control_take();
+    result = function(object, NULL);
+    vpy_control_give();
+    return result;
+}
+
+static PyObject *session_create(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    return controlled(create, object);
+}
+
+static PyObject *session_start(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    return controlled(start, object);
+}
+
+static PyObject *session_stop(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    return controlled(stop, object);
+}
+
+static PyObject *session_finish(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    return controlled(finish, object);
+}
+
+static PyObject *session_engine_note(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    return controlled(take_engine_note, object);
+}
+
+static PyObject *session_arm(PyObject *object, PyObject *args, PyObject *kw)
+{
+    PyObject *result;
+
+    vpy_control_take();
+    result = arm(object, args, kw);
+    vpy_control_give();
+    return result;
 }
 
 static PyMethodDef session_methods[] = {

@@ -13,7 +13,24 @@
 /* ---- session.c -------------------------------------------------------------
  */
 
-extern PyObject *vpy_recording_session; /* borrowed; NULL: none */
+/* Where there is no GIL: one thread at a time starts, stops or finishes a
+ * recording, forks included. It is taken before the state lock. Audit hooks of
+ * the program may run meanwhile, on the thread that has it. */
+extern vpy_lock vpy_control_lock;
+
+static inline void vpy_control_take(void)
+{
+    vpy_lock_take(&vpy_control_lock);
+}
+
+static inline void vpy_control_give(void)
+{
+    vpy_lock_give(&vpy_control_lock);
+}
+
+/* Borrowed; NULL: none. It changes under both locks. */
+extern PyObject *vpy_recording_session;
+void vpy_recording_session_set(PyObject *session);
 
 int vpy_session_type_init(PyObject *module);
 vst_session *vpy_session_handle(PyObject *session);

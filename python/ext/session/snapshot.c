@@ -1,7 +1,7 @@
 /* vestige.snapshot(): a copy of the recording in progress. The thread that asks
  * for it writes it, without the GIL, or starts a thread of ours that does,
- * which never enters Python. The GIL guards the list of those; a session waits
- * for its own before its file is finished. */
+ * which never enters Python. The GIL, or the state lock, guards the list of
+ * those; a session waits for its own before its file is finished. */
 #include "session/session.h"
 
 #include <pthread.h>
@@ -34,7 +34,7 @@ static void *write_copy(void *argument)
 
 static copy *new_copy(PyObject *session, PyObject *path)
 {
-    static unsigned number;
+    static unsigned number; /* atomic */
     copy *self = calloc(1, sizeof *self + (size_t)PyBytes_GET_SIZE(path) + 1);
 
     if (self == NULL)
@@ -43,7 +43,8 @@ static copy *new_copy(PyObject *session, PyObject *path)
     self->handle = vpy_session_handle(session);
     strcpy(self->path, PyBytes_AS_STRING(path));
     snprintf(self->note, sizeof self->note,
-             "{\"reason\": \"snapshot()\", \"number\": %u}", ++number);
+             "{\"reason\": \"snapshot()\", \"number\": %u}",
+             __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED));
     return self;
 }
 
@@ -59,15 +60,31 @@ static int leave_to_thread(copy *self)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed)
         return failed;
+    vpy_state_take();
     self->next = copies;
     copies = self;
+    vpy_state_give();
     return 0;
+}
+
+/* A new reference to the session that records; NULL: none does, or it is being
+ * freed. */
+static PyObject *take_session(void)
+{
+    PyObject *session;
+
+    vpy_state_take();
+    session = vpy_recording_session;
+    if (session != NULL && !vpy_try_incref(session))
+        session = NULL;
+    vpy_state_give();
+    return session;
 }
 
 static PyObject *snapshot(PyObject *module, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"path", "overwrite", "window_ns", "wait", NULL};
-    PyObject *path = NULL, *session = vpy_recording_session;
+    PyObject *path = NULL, *session;
     unsigned long long window_ns = 0;
     int overwrite = 0, wait = 1, failed;
     copy *self;
@@ -77,6 +94,7 @@ static PyObject *snapshot(PyObject *module, PyObject *args, PyObject *kw)
                                      PyUnicode_FSConverter, &path, &overwrite,
                                      &window_ns, &wait))
         return NULL;
+    session = take_session();
     if (session == NULL) {
         Py_DECREF(path);
         PyErr_SetString(PyExc_RuntimeError,
@@ -86,6 +104,7 @@ static PyObject *snapshot(PyObject *module, PyObject *args, PyObject *kw)
     }
     self = new_copy(session, path);
     if (self == NULL) {
+        Py_DECREF(session);
         Py_DECREF(path);
         return PyErr_NoMemory();
     }
@@ -93,16 +112,15 @@ static PyObject *snapshot(PyObject *module, PyObject *args, PyObject *kw)
     self->window_ns = window_ns;
     failed = wait ? 0 : leave_to_thread(self);
     if (wait || failed) { /* no thread could be started: this one writes */
-        Py_INCREF(session);
         Py_BEGIN_ALLOW_THREADS
         write_copy(self);
         Py_END_ALLOW_THREADS
-        Py_DECREF(session);
         if (self->error.status != VST_OK)
             vpy_raise(self->error.status, &self->error, path);
         free(self);
     }
     Py_DECREF(path);
+    Py_DECREF(session);
     if (PyErr_Occurred() != NULL)
         return NULL;
     Py_RETURN_NONE;
@@ -119,24 +137,31 @@ static void tell(const copy *self)
                                            : vst_status_string(error->status));
 }
 
+/* Takes a copy of a session out of the list; NULL: there is none left. */
+static copy *take_copy(const PyObject *session)
+{
+    copy **link = &copies, *one;
+
+    vpy_state_take();
+    while (*link != NULL && (*link)->session != session)
+        link = &(*link)->next;
+    one = *link;
+    if (one != NULL)
+        *link = one->next;
+    vpy_state_give();
+    return one;
+}
+
 void vpy_snapshots_wait(const PyObject *session)
 {
-    copy **link = &copies;
+    copy *one;
 
-    while (*link != NULL) {
-        copy *one = *link;
-
-        if (one->session != session) {
-            link = &one->next;
-            continue;
-        }
-        *link = one->next;
+    while ((one = take_copy(session)) != NULL) {
         Py_BEGIN_ALLOW_THREADS
         pthread_join(one->thread, NULL);
         Py_END_ALLOW_THREADS
         tell(one);
         free(one);
-        link = &copies; /* the list may have changed meanwhile */
     }
 }
 

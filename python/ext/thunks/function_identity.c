@@ -2,7 +2,9 @@
  * from ml_meth, and dictionaries of the program's may have stored the hash.
  * While thunks or watched methods are in place, we compute them in the same way
  * from the functions behind. Any thread enters, with the GIL of any
- * interpreter: static types are shared. */
+ * interpreter: static types are shared. A thread that still calls the old
+ * functions gets the same answers: ours are there before the first function is
+ * replaced, and until the last one is put back. */
 #include "thunks/thunks.h"
 
 #include "thunks/watched_methods.h"
@@ -41,12 +43,13 @@ static PyObject *compare(PyObject *self, PyObject *other, int op)
 static void replace_in_wrapper(const char *name, void *from, void *to)
 {
     PyObject *dict = vpy_type_dict(&PyCFunction_Type);
-    PyObject *found = dict != NULL ? PyDict_GetItemString(dict, name) : NULL;
+    PyObject *found = dict != NULL ? vpy_dict_get_named(dict, name) : NULL;
     PyWrapperDescrObject *wrapper = (PyWrapperDescrObject *)found;
 
     if (found != NULL && Py_IS_TYPE(found, &PyWrapperDescr_Type) &&
         wrapper->d_wrapped == from)
         wrapper->d_wrapped = to;
+    Py_XDECREF(found);
     Py_XDECREF(dict);
 }
 
@@ -57,9 +60,10 @@ static void replace(hashfunc from_hash, hashfunc to_hash,
 
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         if (types[i]->tp_hash == from_hash)
-            types[i]->tp_hash = to_hash;
+            __atomic_store_n(&types[i]->tp_hash, to_hash, __ATOMIC_RELAXED);
         if (types[i]->tp_richcompare == from_compare)
-            types[i]->tp_richcompare = to_compare;
+            __atomic_store_n(&types[i]->tp_richcompare, to_compare,
+                             __ATOMIC_RELAXED);
     }
     replace_in_wrapper("__hash__", (void *)(uintptr_t)from_hash,
                        (void *)(uintptr_t)to_hash);

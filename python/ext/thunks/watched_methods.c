@@ -1,8 +1,9 @@
 /* See watched_methods.h: a definition's function is replaced by one of ours,
  * which calls the original. With the turbo engine a definition may have a thunk
  * too (thunks.h): then ours stands between the thunk and the original,
- * whichever of the two came first. With the GIL held.
- */
+ * whichever of the two came first. With the GIL held. Where there is none, the
+ * world is stopped for each change: any thread may be calling the function, and
+ * looks into the list without a lock to compare functions. */
 #include "thunks/watched_methods.h"
 
 #include "thunks/thunks.h"
@@ -11,17 +12,20 @@ static vpy_watched *all; /* those that are watched */
 
 void vpy_watch(vpy_watched *w, PyMethodDef *method, int flags)
 {
-    if (w->method != NULL || (method->ml_flags & ~METH_STATIC) != flags)
-        return;
+    vpy_state_take();
     vpy_table_memory_forget();
-    if (!vpy_table_memory_of(method).writable)
-        return;
-    w->method = method;
-    w->original = vpy_thunk_original(method->ml_meth);
-    w->next = all;
-    all = w;
-    vpy_function_identity_keep(VPY_FOR_WATCHED);
-    vpy_thunks_replace(method, w->original, w->through_us);
+    if (w->method == NULL && (method->ml_flags & ~METH_STATIC) == flags &&
+        vpy_table_memory_of(method).writable) {
+        vpy_function_identity_keep(VPY_FOR_WATCHED);
+        vpy_world_stop();
+        w->method = method;
+        w->original = vpy_thunk_original(method->ml_meth);
+        w->next = all;
+        all = w;
+        vpy_thunks_replace(method, w->original, w->through_us);
+        vpy_world_start();
+    }
+    vpy_state_give();
 }
 
 /* w->original stays: a call may be under way. */
@@ -29,15 +33,19 @@ void vpy_unwatch(vpy_watched *w)
 {
     vpy_watched **link = &all;
 
-    if (w->method == NULL)
-        return;
-    while (*link != w)
-        link = &(*link)->next;
-    *link = w->next;
-    vpy_thunks_replace(w->method, w->through_us, w->original);
-    w->method = NULL;
-    if (all == NULL)
-        vpy_function_identity_release(VPY_FOR_WATCHED);
+    vpy_state_take();
+    if (w->method != NULL) {
+        vpy_world_stop();
+        while (*link != w)
+            link = &(*link)->next;
+        *link = w->next;
+        vpy_thunks_replace(w->method, w->through_us, w->original);
+        w->method = NULL;
+        vpy_world_start();
+        if (all == NULL)
+            vpy_function_identity_release(VPY_FOR_WATCHED);
+    }
+    vpy_state_give();
 }
 
 PyCFunction vpy_watched_original(PyCFunction function)

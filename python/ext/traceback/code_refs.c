@@ -3,7 +3,10 @@
  * a cycle through the constants of one. Therefore all tracebacks share one
  * object for each code object. It holds their only reference, and the collector
  * tracks it: when nobody else refers to the code object, it shows the collector
- * what the code object refers to. */
+ * what the code object refers to.
+ *
+ * On builds without the GIL the collector tracks code objects. There each
+ * traceback has references to them, and nothing is shared. */
 #include "traceback/traceback.h"
 
 typedef struct code_ref {
@@ -18,6 +21,8 @@ static bool keep_all;
 
 PyObject *vpy_code_ref(PyObject *code)
 {
+    if (VPY_FREE_THREADED)
+        return code;
     return (PyObject *)vpy_code_get_extra(code, extra_index);
 }
 
@@ -25,7 +30,7 @@ static int code_ref_traverse(PyObject *object, visitproc visit, void *arg)
 {
     code_ref *self = (code_ref *)object;
 
-    Py_VISIT(self->code); /* free-threaded Pythons know them */
+    Py_VISIT(self->code);
     if (Py_REFCNT(self->code) == 1)
         Py_VISIT(self->code->co_consts);
     return 0;

@@ -41,6 +41,25 @@ static int traceback_traverse(PyObject *object, visitproc visit, void *arg)
     return vst_traceback_traverse(self->handle, visit_code, &to);
 }
 
+/* The state lock keeps an object from being freed while another thread looks
+ * whether it can have it. If it could not, it may have made another one. */
+static void leave_handle(vst_traceback *handle, const PyObject *object)
+{
+    vpy_state_take();
+    if (vst_traceback_get_user(handle) == object)
+        vst_traceback_set_user(handle, NULL);
+    vpy_state_give();
+}
+
+/* The object of a traceback, a new reference, or NULL: there is none. With the
+ * state lock. */
+static PyObject *find_object(vst_traceback *handle)
+{
+    PyObject *object = vst_traceback_get_user(handle);
+
+    return object != NULL && vpy_try_incref(object) ? object : NULL;
+}
+
 static int traceback_clear(PyObject *object)
 {
     vpy_traceback *self = (vpy_traceback *)object;
@@ -48,7 +67,7 @@ static int traceback_clear(PyObject *object)
 
     self->handle = NULL;
     if (handle != NULL) {
-        vst_traceback_set_user(handle, NULL);
+        leave_handle(handle, object);
         if (vst_traceback_is_sole(handle))
             vst_traceback_clear(handle);
         vst_traceback_release(handle);
@@ -64,7 +83,7 @@ static void traceback_dealloc(PyObject *object)
 
     PyObject_GC_UnTrack(object);
     if (self->handle != NULL) {
-        vst_traceback_set_user(self->handle, NULL);
+        leave_handle(self->handle, object);
         vst_traceback_release(self->handle);
     }
     PyObject_GC_Del(object);
@@ -123,26 +142,30 @@ static VST_COLD PyObject *make_object(vst_traceback *handle)
         vst_traceback_release(handle);
         return NULL;
     }
-    other = vst_traceback_get_user(handle);
+    vpy_may_be_tried((PyObject *)self);
+    vpy_state_take();
+    other = find_object(handle);
     self->handle = other != NULL ? NULL : handle;
-    if (other != NULL) {
-        Py_INCREF(other);
-        Py_DECREF(self);
-        vst_traceback_release(handle);
-        return other;
-    }
-    vst_traceback_set_user(handle, self);
+    if (other == NULL)
+        vst_traceback_set_user(handle, self);
+    vpy_state_give();
     PyObject_GC_Track((PyObject *)self);
-    return (PyObject *)self;
+    if (other == NULL)
+        return (PyObject *)self;
+    Py_DECREF(self);
+    vst_traceback_release(handle);
+    return other;
 }
 
 PyObject *vpy_traceback_object(vst_traceback *handle)
 {
-    PyObject *object = vst_traceback_get_user(handle);
+    PyObject *object;
 
+    vpy_state_take();
+    object = find_object(handle);
+    vpy_state_give();
     if (object == NULL)
         return make_object(handle);
-    Py_INCREF(object);
     vst_traceback_release(handle); /* the object has one */
     return object;
 }
