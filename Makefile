@@ -17,7 +17,7 @@ help:
 	@echo 'make demo    [PY=3.12]  trace a small program and show its report'
 	@echo 'make lint               format, likely mistakes, types, spelling, lengths, unused code; CHECKS=ruff runs one'
 	@echo 'make quick   [PY=3.12]  the tests in C and the quick ones in Python: two minutes'
-	@echo 'make test               everything, on every Python from 3.10 to 3.15'
+	@echo 'make test               everything, on every Python from 3.10 to 3.15, and on 3.14t if it is built'
 	@echo 'make test-c             one part: lint layers c asan tsan install counts clients docs torch python-3.12 ...'
 	@echo 'make docs               the documentation as a site, in build/docs/html'
 	@echo 'make check-long         proofs that take longer: every fault, every flipped bit, Spark, transformers'
@@ -122,6 +122,15 @@ build/c/.core: $(SOURCES) | .venv/tools/.made
 	@.venv/$*/bin/python -m pip install -qq --disable-pip-version-check --no-compile -r tests/requirements.txt
 	@touch $@
 
+# Without the GIL: gevent has no wheel for it, and torch's tests are those of builds with the GIL.
+.venv/%t/.test-basics: .venv/%t/.tools tests/requirements.txt
+	@grep -v '^gevent' tests/requirements.txt | .venv/$*t/bin/python -m pip install -qq --disable-pip-version-check \
+		--no-compile --only-binary :all: -r /dev/stdin
+	@touch $@
+
+.venv/%t/.test-tools: .venv/%t/.test-basics | .venv/%t/.installed
+	@touch $@
+
 .venv/%/.test-tools: .venv/%/.test-basics tests/requirements-torch.txt | .venv/%/.installed
 	@.venv/$*/bin/python -m pip install -qq --disable-pip-version-check --no-compile -r tests/requirements-torch.txt 2>/dev/null || \
 		echo 'no torch for Python $*: its tests are skipped'
@@ -155,7 +164,7 @@ test-c test-asan test-tsan: test-%: .venv/tools/.made FORCE
 # What the sanitized tests try only some of, in full.
 check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-soak check-attach check-cpython check-packages \
 		check-differential check-apps check-asan-extension check-debug check-builds check-commands check-aarch64 \
-		check-musl check-slow FORCE
+		check-musl check-slow check-tsan FORCE
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" VESTIGE_LONG=1 scripts/test_part.sh asan
 	@.venv/$(PY)/bin/python -m pip --python .venv/clients/bin/python install -qq --disable-pip-version-check \
 		--no-deps --no-compile -r tests/clients/requirements-long.txt
@@ -169,6 +178,10 @@ check-slow: FORCE
 # 1,000 damaged inputs for every command; COUNT=100 is shorter.
 check-commands: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
 	@scripts/check_commands.sh
+
+# Eight threads of a Python without the GIL under the thread sanitizer; SECONDS=60 is shorter. It builds that Python.
+check-tsan: .venv/tools/.made FORCE
+	@scripts/check_tsan.sh $(or $(SECONDS),600)
 
 # What needs Java and half a gigabyte.
 check-spark: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE

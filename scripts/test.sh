@@ -21,8 +21,11 @@ if [ -z "$parts" ]; then
     # themselves, after that.
     parts="lint torch clients docs"
     bring_missing
-    for version in $(scripts/find_python.sh --all | sort -rV); do
+    for version in $(scripts/find_python.sh --all | sort -rV) $(scripts/find_python.sh --free-threaded); do
         parts="$parts python-$version"
+    done
+    for version in $(scripts/find_python.sh --no-free-threaded); do # to build one takes minutes
+        absent="${absent}not run: all tests on Python $version because: it is not here, scripts/pythons.sh $version builds it"$'\n'
     done
     parts="$parts asan c tsan install elsewhere counts layers"
 fi
@@ -33,7 +36,7 @@ fi
 all=$(scripts/find_python.sh --all)
 case $parts in
 *quick*) quick=$default ;;
-*) quick=$(echo "$all" | grep -vxF "$default" | tr '\n' ' ' || true) ;;
+*) quick=$({ echo "$all" && scripts/find_python.sh --free-threaded; } | grep -vxF "$default" | tr '\n' ' ' || true) ;;
 esac
 TURNS=$(echo "$all" | tail -n 2 | tr '\n' ' ')
 export TURNS

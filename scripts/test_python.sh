@@ -11,6 +11,7 @@ export OMP_NUM_THREADS=1 # other parts run meanwhile: torch's threads would spin
 VESTIGE_TURNS=${TURNS-$(scripts/find_python.sh --all | tail -n 2 | tr '\n' ' ')}
 export VESTIGE_TURNS
 minor=${1#3.}
+minor=${minor%t}
 if [ $((minor % 2)) = 0 ] && scripts/find_python.sh "3.$((minor + 1))" >/dev/null 2>&1; then
     export VESTIGE_SLOW="${VESTIGE_SLOW:-newer}"
 fi

@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(config, items):
     turns = os.environ.get("VESTIGE_TURNS", "").split()
     if not turns:
         return
-    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    here = f"{sys.version_info[0]}.{sys.version_info[1]}{'t' * HERE['nogil']}"
     others = [
         item
         for item in items

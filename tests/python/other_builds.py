@@ -2,6 +2,7 @@
 
 import os
 import sys
+import sysconfig
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,10 +15,16 @@ HERE = {
     "debug": hasattr(sys, "gettotalrefcount"),  # a debug build
     "dev": sys.flags.dev_mode,  # -X dev
     "malloc": os.environ.get("PYTHONMALLOC") == "debug",
+    "nogil": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),  # a build without the GIL
     "engine": "VESTIGE_ENGINE" in os.environ,
     "emulated": IS_EMULATED,  # another processor, emulated by qemu
 }
 
+TURBO_REFUSES = {
+    (True, False): "turbo refuses debug builds",
+    (False, True): "turbo refuses builds without the GIL",
+    (True, True): "turbo refuses debug builds, and builds without the GIL",
+}
 NO_PARAMETERS = SimpleNamespace(params={})
 
 
@@ -39,7 +46,7 @@ def skip_what_cannot_run_here(items):
         file = item.path.name
         names = f"{file}::{item.name}", f"{file}::{getattr(item, 'originalname', item.name)}", file
         reason = next((reasons[name] for name in names if name in reasons), None)
-        if HERE["debug"] and "turbo" in getattr(item, "callspec", NO_PARAMETERS).params.values():
-            reason = "turbo refuses debug builds"
+        if "turbo" in getattr(item, "callspec", NO_PARAMETERS).params.values():
+            reason = TURBO_REFUSES.get((HERE["debug"], HERE["nogil"]), reason)
         if reason:
             item.add_marker(pytest.mark.skip(reason=reason))

@@ -1,6 +1,7 @@
 """The Python stacks of allocations, against what the interpreter says of the same moment."""
 
 import ctypes
+import gc
 import random
 import signal
 import sys
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import compiled
 from histories import BEYOND, IS_CUT, IS_ENTRY, UNLOCKED, is_ours, record
+from other_builds import HERE
 
 SIZE = 100_000  # and more: of blocks that are told apart by it
 
@@ -282,6 +284,8 @@ def test_code_at_the_address_of_code_that_ended_has_its_own_name():
             types.FunctionType(fresh, globals())(size)
             if size != 10:
                 expected[size] = changes["co_name"]
+            if HERE["nogil"] and number % 5000 == 0:
+                gc.collect()  # which frees code there
 
     history = record(run, native_allocators=False, min_size=SIZE)
     assert len(places) < 50_000  # addresses were used again

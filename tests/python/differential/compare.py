@@ -9,6 +9,7 @@ import contextlib
 import gc
 import io
 import sys
+import threading
 import warnings
 
 import vestige
@@ -197,6 +198,42 @@ def check(source, engines=None, warm=0):
         compare(source, engine, warm, expected, recorded_of(trace, engine))
         calls[engine] = sum(text.count("\n") + 1 for text in expected.values())
     return calls
+
+
+COPIES = 8
+
+
+def check_at_once(source):
+    """The same with copies of the program, each on a thread of its own, all at once: for Pythons without the GIL. Threads
+    that a program starts are not compared, since those of all copies have the same names."""
+    (engine,) = usable_engines()
+    twin_result, trees = run_twin(source)
+    barrier, results = threading.Barrier(COPIES), {}
+
+    def run(main):
+        barrier.wait(60)
+        results[threading.current_thread().name] = main()
+
+    def copy(number):
+        namespace = {"__name__": "program"}
+        exec(compile(source, FILE, "exec"), namespace)
+        return threading.Thread(target=run, args=(namespace["main"],), name=f"copy {number}")
+
+    threads_at_once = [copy(number) for number in range(COPIES)]
+    with quietly():
+        prof = vestige.profile(engine=engine)
+        with prof:
+            for thread in threads_at_once:
+                thread.start()
+            for thread in threads_at_once:
+                thread.join()
+    if any(results.get(thread.name) != twin_result for thread in threads_at_once):
+        raise Different(f"{source}\n\nA copy of the program computes {results!r}, its twin {twin_result!r}.")
+    tree = expected_of(trees, engine).get("MainThread", "")
+    found = recorded_of(load(prof), engine)
+    found = {thread.name: found.get(thread.name, "") for thread in threads_at_once}
+    compare(source, engine, 0, dict.fromkeys(found, tree), found)
+    return COPIES * (tree.count("\n") + 1)
 
 
 def compare(source, engine, warm, expected, found):
