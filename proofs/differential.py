@@ -24,8 +24,10 @@ from typing import Any
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 RESULTS = HERE / "results" / "differential.md"
-LAST = ROOT / "build" / f"differential-{sys.version_info[0]}.{sys.version_info[1]}.py"  # shown if it crashes us
+ABI = "t" * ("t" in sys.abiflags)  # without the GIL
+LAST = ROOT / "build" / f"differential-{sys.version_info[0]}.{sys.version_info[1]}{ABI}.py"  # shown if it crashes us
 BATCH = 250  # hypothesis looks for new programs better in pieces
+AT_ONCE = "monitoring, 8 copies at once"  # each on a thread of its own, where there is no GIL
 JIT = {  # 3.15 can be told to compile a loop after a few rounds; 3.14 needs programs that ran some hundred times before
     "PYTHON_JIT": "1",
     "PYTHON_JIT_JUMP_BACKWARD_INITIAL_VALUE": "7",
@@ -58,15 +60,17 @@ def work(programs: int, seed_of_all: int) -> None:
     from hypothesis import HealthCheck, Phase, given, seed, settings
     from hypothesis import strategies as st
 
-    import vestige
     from differential import compare, generate
+    from usable import usable_engines
 
     LAST.parent.mkdir(exist_ok=True)
     compiles = hasattr(sys, "_jit") and sys._jit.is_enabled()
-    found = {
-        "version": platform.python_version() + (", JIT" if compiles else ""),
+    has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
+    ways = usable_engines() if has_gil else [*usable_engines(), AT_ONCE]
+    found: dict[str, Any] = {
+        "version": platform.python_version() + ABI + (", JIT" if compiles else ""),
         "programs": 0,
-        "calls": dict.fromkeys(vestige._core.engines, 0),
+        "calls": dict.fromkeys(ways, 0),
         "wrong": [],
     }
 
@@ -84,6 +88,8 @@ def work(programs: int, seed_of_all: int) -> None:
             LAST.write_text(program)
             for engine, calls in compare.check(program, warm=warm).items():
                 found["calls"][engine] += calls
+            if not has_gil:
+                found["calls"][AT_ONCE] += compare.check_at_once(program)
             found["programs"] += 1
 
         try:
@@ -97,8 +103,11 @@ def work(programs: int, seed_of_all: int) -> None:
 
 
 def pythons() -> list[str]:
-    command = [ROOT / "scripts" / "find_python.sh", "--all"]
-    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()
+    found = []
+    for which in ("--all", "--free-threaded"):
+        command = [ROOT / "scripts" / "find_python.sh", which]
+        found += subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()
+    return found
 
 
 def has_jit(python: str) -> bool:
