@@ -116,7 +116,7 @@ static inline PyCodeObject *vpy_iframe_code(const vpy_iframe *frame)
  * each thread has a copy of the instructions. */
 static inline int vpy_iframe_instruction(const vpy_iframe *frame)
 {
-#if VPY_KNOWS_WORLD
+#if VPY_FREE_THREADED
     return (int)(frame->instr_ptr -
                  _PyFrame_GetBytecode((vpy_iframe *)(uintptr_t)frame));
 #elif PY_VERSION_HEX >= 0x030D0000

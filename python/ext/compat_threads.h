@@ -23,10 +23,10 @@
 #define VPY_FREE_THREADED 0
 #endif
 
-#if VPY_FREE_THREADED && VPY_KNOWS_INSIDE && PY_VERSION_HEX >= 0x030E0000
-#define VPY_KNOWS_WORLD 1
-#else
-#define VPY_KNOWS_WORLD 0
+/* Where we could not be loaded, we are not installed: pytest loads our plugin
+ * in every run. */
+#if VPY_FREE_THREADED && (PY_VERSION_HEX < 0x030E0000 || !VPY_KNOWS_INSIDE)
+#error "without the GIL, vestige needs a Python from 3.14 on that it knows"
 #endif
 
 /* Whether extra values of code objects are read and written by several threads
@@ -40,7 +40,7 @@ static inline bool vpy_code_extras_are_shared(void)
 #endif
 }
 
-#if VPY_KNOWS_WORLD
+#if VPY_FREE_THREADED
 
 #define Py_BUILD_CORE 1
 #include <internal/pycore_pystate.h>

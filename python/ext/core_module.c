@@ -171,12 +171,6 @@ static PyMethodDef functions[] = {
 
 static int check_interpreter(void)
 {
-    if (VPY_FREE_THREADED && !VPY_KNOWS_WORLD) {
-        PyErr_SetString(PyExc_ImportError,
-                        "vestige supports free-threaded Python from 3.14 on: "
-                        "use a build with the GIL");
-        return -1;
-    }
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
         PyErr_SetString(PyExc_ImportError,
                         "vestige works in the main interpreter only, not in "

@@ -36,7 +36,8 @@
 extern vpy_lock vpy_state_lock;
 
 /* Nothing of the program's may run while it is held, and nothing may wait for
- * another thread: objects of the program are looked at, not called. */
+ * another thread: objects of the program are looked at, not called. Not from
+ * the hooks of allocators, which stop() waits for. */
 static inline void vpy_state_take(void)
 {
     vpy_lock_take(&vpy_state_lock);

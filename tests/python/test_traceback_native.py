@@ -12,6 +12,7 @@ import traceback
 import pytest
 
 import compiled
+import other_builds
 from vestige.traceback import CapturedTraceback, free_dead_captured_tracebacks, gather_traceback, symbolize_tracebacks
 
 SOURCE = (compiled.HERE / "traceback_helper.c").read_text()
@@ -318,6 +319,7 @@ def test_a_traceback_released_by_a_c_thread_is_freed_later(helper):
 
 def test_gil_then_device_lock_and_device_lock_then_release_do_not_deadlock(helper):
     assert helper.deadlock(30_000) > 0
+    assert other_builds.HERE["nogil"] is not getattr(sys, "_is_gil_enabled", lambda: True)()
     free_dead_captured_tracebacks()
 
 

@@ -223,8 +223,15 @@ static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "traceback_helper",
 
 PyMODINIT_FUNC PyInit_traceback_helper(void)
 {
+    PyObject *module;
+
     api = PyCapsule_Import(VST_API_CAPSULE, 0);
     if (!api || api->size < sizeof *api)
         return NULL;
-    return PyModule_Create(&definition);
+    module = PyModule_Create(&definition);
+#ifdef Py_GIL_DISABLED
+    if (module != NULL)
+        PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
+    return module;
 }

@@ -8,7 +8,13 @@
 
 _Thread_local bool vpy_thread_is_ours;
 
-/* A list of bytes, each ending in "/". Guarded by the state lock. */
+/* A list of bytes, each ending in "/", which nobody changes. Hooks read it,
+ * those of allocators among them, which may take no lock. Another one takes its
+ * place when a recording starts, before memory is traced: release pairs with
+ * the acquire in vpy_search_path_prefix. */
+static PyObject *search_path;
+/* Bytes: where the vestige package lies. Set before the first hook. */
+static PyObject *own_folder;
 static PyObject *search_path;
 /* Bytes: where the vestige package lies. Set before the first hook. */
 static PyObject *own_folder;
@@ -75,10 +81,10 @@ bool vpy_own_code_begin(void)
     Py_XDECREF(folders);
     if (own_folder == NULL)
         own_folder = find_own_folder();
-    vpy_state_take();
     old = search_path;
-    search_path = made;
-    vpy_state_give();
+    __atomic_store_n(&search_path, made, __ATOMIC_RELEASE);
+    vpy_world_stop(); /* nobody looks into the old one then */
+    vpy_world_start();
     Py_XDECREF(old);
     PyErr_Clear();
     return true;
@@ -86,18 +92,17 @@ bool vpy_own_code_begin(void)
 
 uint32_t vpy_search_path_prefix(const char *file, uint32_t length)
 {
+    PyObject *folders = __atomic_load_n(&search_path, __ATOMIC_ACQUIRE);
     uint32_t best = 0;
 
-    vpy_state_take();
-    for (Py_ssize_t i = 0;
-         search_path != NULL && i < PyList_GET_SIZE(search_path); i++) {
-        PyObject *folder = PyList_GET_ITEM(search_path, i);
+    for (Py_ssize_t i = 0; folders != NULL && i < PyList_GET_SIZE(folders);
+         i++) {
+        PyObject *folder = PyList_GET_ITEM(folders, i);
         uint32_t size = (uint32_t)PyBytes_GET_SIZE(folder);
         if (size > best && size < length &&
             memcmp(file, PyBytes_AS_STRING(folder), size) == 0)
             best = size;
     }
-    vpy_state_give();
     return best;
 }
 

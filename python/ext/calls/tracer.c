@@ -81,7 +81,7 @@ static bool is_wanted(const vpy_tracer *tracer)
     return tracer->options.python || tracer->options.native;
 }
 
-#if VPY_KNOWS_WORLD
+#if VPY_FREE_THREADED
 static void hold_threads(bool begins)
 {
     if (begins)

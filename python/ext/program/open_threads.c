@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-#if VPY_KNOWS_WORLD
+#if VPY_FREE_THREADED
 
 /* Each look finds what was called since the one before. */
 enum { LOOKS_MAX = 100 };
