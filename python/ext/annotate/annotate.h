@@ -64,7 +64,13 @@ int vpy_self_bound(PyTypeObject *owner, const char *name, size_t offset,
 /* ---- call_stack.c ----------------------------------------------------------
  */
 
-extern bool vpy_call_stacks; /* every annotation gets its call stack */
+extern bool vpy_call_stacks; /* every annotation gets its call stack; atomic */
+
+static inline bool vpy_wants_call_stacks(void)
+{
+    return __atomic_load_n(&vpy_call_stacks, __ATOMIC_RELAXED);
+}
+
 void vpy_call_stack_put(struct vpy_json *json);
 void vpy_call_stacks_forget(void);
 
@@ -78,7 +84,13 @@ size_t vpy_shapes_put(PyObject *values, char *text, size_t size);
 /* ---- graph_nodes.c ---------------------------------------------------------
  */
 
-extern unsigned vpy_graph_observer; /* 0: no execution trace is recorded */
+/* 0: no execution trace is recorded. Atomic. */
+extern unsigned vpy_graph_observer;
+
+static inline unsigned vpy_graph_observer_now(void)
+{
+    return __atomic_load_n(&vpy_graph_observer, __ATOMIC_RELAXED);
+}
 
 /* An annotation as a node of the execution trace. It is prepared before the
  * annotation is entered, because that may run code of the program's. */

@@ -159,7 +159,7 @@ static void record_arguments(const annotation *self)
         vpy_json_string(&json, bytes, length, 1000);
         Py_DECREF(text);
     }
-    if (self->stack || vpy_call_stacks)
+    if (self->stack || vpy_wants_call_stacks())
         vpy_call_stack_put(&json);
     if (json.length)
         vst_record_args(json.bytes, json.length);
@@ -193,14 +193,14 @@ static PyObject *annotation_enter(PyObject *object, PyObject *unused)
         self->instance =
             __atomic_add_fetch(&last_instance, 1, __ATOMIC_RELAXED);
         if (self->id) {
-            if (vpy_graph_observer)
+            if (vpy_graph_observer_now())
                 begin_node(self);
             else
                 vst_record_begin(self->id, self->instance);
             self->buffer = vst_thread_buffer;
             self->since = vpy_triggers_want_times() ? vst_clock_ticks() : 0;
             if (self->args != Py_None || self->values != NULL || self->stack ||
-                vpy_call_stacks)
+                vpy_wants_call_stacks())
                 record_arguments(self);
         }
     }

@@ -230,7 +230,7 @@ void vpy_node_prepare(vpy_node *node, PyObject *text, PyObject *values)
 {
     Py_ssize_t count = values != NULL ? PyTuple_GET_SIZE(values) : 0;
 
-    node->observer = vpy_graph_observer;
+    node->observer = vpy_graph_observer_now();
     node->record = __atomic_add_fetch(&last_record, 1, __ATOMIC_RELAXED);
     node->cut = false;
     node->bytes = node->own;
@@ -276,7 +276,7 @@ static PyObject *set_graph(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "I|K:set_graph", &observer, &address))
         return NULL;
-    vpy_graph_observer = observer;
+    __atomic_store_n(&vpy_graph_observer, observer, __ATOMIC_RELAXED);
     if (address)
         framework_thread = (uint64_t (*)(void))(uintptr_t)address;
     Py_RETURN_NONE;
