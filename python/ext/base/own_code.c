@@ -15,9 +15,6 @@ _Thread_local bool vpy_thread_is_ours;
 static PyObject *search_path;
 /* Bytes: where the vestige package lies. Set before the first hook. */
 static PyObject *own_folder;
-static PyObject *search_path;
-/* Bytes: where the vestige package lies. Set before the first hook. */
-static PyObject *own_folder;
 
 enum { RUNNERS_MAX = 4 };
 static PyObject *runners[RUNNERS_MAX]; /* code objects */

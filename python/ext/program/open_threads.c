@@ -128,7 +128,7 @@ static void announce(looker *self, PyThreadState *tstate)
     uint64_t handle;
 
     read_stack(self, tstate);
-    if (!is_own && self->ids_count == 0)
+    if (is_own ? vpy_thread_is_ours : self->ids_count == 0)
         return;
     handle = is_own ? vst_thread_handle() : tstate->thread_id;
     turn_round(self->ids, self->ids_count);
