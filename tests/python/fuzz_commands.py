@@ -173,6 +173,21 @@ def completion(rng, folder):
     return ["completion", *rng.sample(ODD_WORDS, 2)]
 
 
+def top(rng, folder):
+    more = options(rng, ["--last", "--every", "--sort", "--filter"], 2)
+    return ["top", folder.trace(rng), "--every", "100ms", *more]
+
+
+def attach(rng, folder):
+    """Wrong words; no process has such a number, and none listens."""
+    whom = rng.choice([[rng.choice(ODD_WORDS)], ["--socket", folder.trace(rng)], ["--socket", rng.choice(ODD_WORDS)]])
+    return ["attach", *whom, *options(rng, ["--for", "--wait", "--standstill", "--max-size", "--engine", "-o"], 3)]
+
+
+def detach(rng, folder):
+    return ["detach", *rng.choice([[], [rng.choice(ODD_WORDS)], ["--socket", folder.trace(rng)]])]
+
+
 def mcp(rng, folder):
     """Wrong words; the answers themselves are tried in test_mcp_answers.py."""
     return ["mcp", *rng.choice([[], [folder.trace(rng)], ["/no/such/folder"], ["--allow"], [".", "x"]])]
@@ -192,7 +207,8 @@ def options(rng, names, most=1):
 COMMANDS = {
     "info": info, "report": report, "diff": diff, "memory-report": memory_report, "export": export, "merge": merge,
     "recover": recover, "pack": pack, "view": view, "et check": et_check, "et show": et_show, "query": query, "run": run,
-    "memory": memory, "completion": completion, "mcp": mcp,
+    "memory": memory, "completion": completion, "mcp": mcp, "top": top,
+    "attach": attach, "detach": detach,
 }  # fmt: skip
 assert set(cli.COMMANDS) == {name.partition(" ")[0] for name in COMMANDS}, "a command is not tried"
 
