@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .target import Target
 
 EXAMPLES = """\
-  vestige top 1234             the process 1234, which `vestige run` or a profile records
+  vestige top 1234             a process that is being recorded
   vestige top t.vst            the process that writes t.vst
   vestige top t.vst | head     one table, and the end
 """
