@@ -35,7 +35,7 @@ what it must be. Growth is counted from the end of the first tenth to the end. `
 Latencies and standstills are of a machine that had eight times as much work as processors; here gdb was allowed 20
 seconds, where `vestige attach` allows one. The process grows most at first, and later by some 300 bytes each time: the
 text of environment variables for child processes, which glibc does not free. (A 3.13 that listens, recorded 1,000 times
-without children, grew by 24 KiB.) With the JIT on it grew by more.
+without children, grew by 24 KiB in the last 750.) With the JIT on it grew by more.
 
 | Python | way in | JIT | attached | RSS growth, KiB | answers (wrong) | median and 99th percentile of an answer, ms | longest standstill, s | seconds | result |
 |---|---|---|---|---|---|---|---|---|---|
