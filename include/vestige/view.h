@@ -29,6 +29,9 @@ typedef struct vst_view_options {
      * and the id of the module's code, or by what is known of it, a vst_import.
      */
     bool fold_imports;
+    /* The trace is being recorded: the index is kept in memory, and extended by
+     * vst_view_refresh. Imports are not folded. */
+    bool follow;
     unsigned workers; /* threads that build it; 0: as many as processors */
     vst_progress_fn progress;
     void *progress_ctx;
@@ -67,6 +70,14 @@ VST_API void vst_view_get_thread(const vst_view *view, size_t index,
                                  vst_view_thread *thread);
 /* As vst_trace_set_offset does. Not while others use the view. */
 VST_API vst_status vst_view_set_offset(vst_view *view, int64_t offset_ns);
+
+/* Takes in what was recorded since; only of a view that follows, else
+ * VST_E_STATE. Not while others use the view. Spans of threads that end spans
+ * of other threads (VST_ESCAPE_FAR_END) last to the end of the trace, and there
+ * are no curves of memory. */
+VST_API vst_status vst_view_refresh(vst_view *view, vst_error *error);
+/* The definitions of the trace, see vst_trace_definition: good until then. */
+VST_API const vst_trace *vst_view_trace(const vst_view *view);
 
 /* What a question is about. A window may reach beyond the trace. */
 typedef struct vst_view_range {

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/grow.h"
 #include "os/os.h"
 
 enum { WORKERS_MAX = 64, PROGRESS_NS = 50000000 };
@@ -31,143 +30,9 @@ typedef struct build {
 /* ---- one thread ------------------------------------------------------------
  */
 
-static vst_status take_loss(void *ctx, const vst_loss *loss)
-{
-    vst__thread_part *part = ctx;
-    vst__index_loss *losses = vst__grow(part->losses, &part->loss_capacity,
-                                        part->loss_count + 1, sizeof *losses);
-
-    if (losses == NULL)
-        return VST_E_NOMEM;
-    part->losses = losses;
-    losses[part->loss_count++] =
-        (vst__index_loss){(uint32_t)loss->kind, loss->thread, loss->start_ns,
-                          loss->end_ns, loss->records};
-    return VST_OK;
-}
-
-static vst_status take_counter(void *ctx, const vst_counter *counter)
-{
-    vst__thread_part *part = ctx;
-
-    return vst__tracks_add(&part->tracks, VST_VIEW_COUNTER, counter->id,
-                           counter->thread, counter->time_ns, counter->value);
-}
-
-static bool is_same(const vst__open *a, const vst__open *b)
-{
-    return a->start_ns == b->start_ns && a->id == b->id && a->pair == b->pair &&
-           a->flags == b->flags;
-}
-
-/* How many frames two checkpoints share. A frame that is open in both has the
- * same frames below it. */
-static size_t find_kept(const vst__open *before, size_t before_count,
-                        const vst__open *now, size_t count)
-{
-    size_t low = 0, high = before_count < count ? before_count : count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (is_same(&before[middle], &now[middle]))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-typedef struct last_open {
-    vst__open *frames;
-    size_t count, capacity;
-} last_open;
-
-/* No more frames than there are words are kept: a call is fresh once, but that
- * stacks which take turns are fresh each time. Then a walk begins further
- * back. */
-static bool is_worth_it(const vst__stretch_part *part, size_t fresh,
-                        uint64_t words)
-{
-    return part->frame_count + fresh <= words;
-}
-
-static vst_status add_checkpoint(vst__stretch_part *part, last_open *last,
-                                 const vst__place *place, uint64_t words)
-{
-    size_t kept =
-        find_kept(last->frames, last->count, place->open, place->open_count);
-    size_t fresh = place->open_count - kept;
-    vst__checkpoint *checkpoints;
-    vst__open *frames, *open;
-
-    if (!is_worth_it(part, fresh, words))
-        return VST_OK;
-    checkpoints = vst__grow(part->checkpoints, &part->capacity, part->count + 1,
-                            sizeof *checkpoints);
-    frames = vst__grow(part->frames, &part->frame_capacity,
-                       part->frame_count + fresh + 1, sizeof *frames);
-    open = vst__grow(last->frames, &last->capacity, place->open_count + 1u,
-                     sizeof *open);
-
-    if (checkpoints != NULL)
-        part->checkpoints = checkpoints;
-    if (frames != NULL)
-        part->frames = frames;
-    if (open != NULL)
-        last->frames = open;
-    if (checkpoints == NULL || frames == NULL || open == NULL)
-        return VST_E_NOMEM;
-    checkpoints[part->count++] = (vst__checkpoint){
-        .segment = place->segment,
-        .word = place->word,
-        .ticks = place->ticks,
-        .records = place->records,
-        .last_ns = place->last_ns,
-        .bytes = place->bytes,
-        .allocations = place->allocations,
-        .words = words,
-        .first_frame = part->frame_count,
-        .kept = (uint32_t)kept,
-        .open_count = place->open_count,
-        .delivered = place->delivered,
-    };
-    if (fresh != 0) {
-        memcpy(frames + part->frame_count, place->open + kept,
-               fresh * sizeof *frames);
-        memcpy(open + kept, place->open + kept, fresh * sizeof *open);
-    }
-    part->frame_count += fresh;
-    last->count = place->open_count;
-    return VST_OK;
-}
-
-static vst_status add_spans(vst__thread_part *part, vst__pyramid *pyramid,
-                            const vst__walk *walk)
-{
-    vst__index_thread *thread = &part->thread;
-    vst_status status = VST_OK;
-
-    for (size_t i = 0; i < walk->span_count; i++) {
-        const vst__walk_span *span = &walk->spans[i];
-
-        if (span->start_ns < thread->start_ns || thread->spans == 0)
-            thread->start_ns = span->start_ns;
-        if (span->end_ns > thread->end_ns || thread->spans == 0)
-            thread->end_ns = span->end_ns;
-        thread->spans++;
-        if (span->depth >= thread->levels && !(span->flags & VST_SPAN_ASYNC))
-            thread->levels = span->depth + 1;
-        status = vst__pyramid_add(pyramid, span);
-        if (status != VST_OK)
-            break;
-    }
-    return status;
-}
-
 static vst_status index_stretch(build *self, vst__walk *walk, size_t number,
                                 vst__thread_part *part, vst__pyramid *pyramid,
-                                last_open *last)
+                                vst__last_open *last)
 {
     const vst__stretch *stretch = &self->job->stretches[number];
     uint64_t before = 0, next = VST_CHECKPOINT_RECORDS;
@@ -181,7 +46,7 @@ static vst_status index_stretch(build *self, vst__walk *walk, size_t number,
 
         status = vst__walk_next(walk, &ends);
         if (status == VST_OK)
-            status = add_spans(part, pyramid, walk);
+            status = vst__index_add_spans(part, pyramid, walk);
         words = vst__walk_words(walk);
         __atomic_add_fetch(&self->words, words - before, __ATOMIC_RELAXED);
         before = words;
@@ -189,8 +54,8 @@ static vst_status index_stretch(build *self, vst__walk *walk, size_t number,
             return VST_E_CANCELLED;
         if (status == VST_OK && words >= next && !ends &&
             walk->last_ns != INT64_MIN && vst__walk_place(walk, &place)) {
-            status = add_checkpoint(&self->parts.stretches[number], last,
-                                    &place, words);
+            status = vst__index_add_checkpoint(&self->parts.stretches[number],
+                                               last, &place, words);
             next = words + VST_CHECKPOINT_RECORDS;
         }
     }
@@ -200,9 +65,9 @@ static vst_status index_stretch(build *self, vst__walk *walk, size_t number,
 static vst_status index_thread(build *self, vst__walk *walk, size_t index)
 {
     vst__thread_part *part = &self->parts.threads[index];
-    vst_sink also = {.ctx = part, .loss = take_loss, .counter = take_counter};
+    vst_sink also = vst__index_sink(part);
     vst__pyramid pyramid;
-    last_open last = {NULL, 0, 0};
+    vst__last_open last = {NULL, 0, 0};
     vst_status status = VST_OK;
 
     vst__index_choose_levels(self->job, walk, &part->thread);
@@ -371,16 +236,11 @@ static void free_all(build *self)
 {
     vst__index_parts *parts = &self->parts;
 
-    for (size_t i = 0; i < parts->thread_count; i++) {
-        free(parts->threads[i].blocks);
-        free(parts->threads[i].losses);
-        vst__tracks_free(&parts->threads[i].tracks);
-    }
+    for (size_t i = 0; i < parts->thread_count; i++)
+        vst__thread_part_free(&parts->threads[i]);
     for (size_t i = 0; parts->stretches != NULL && i < self->job->stretch_count;
-         i++) {
-        free(parts->stretches[i].checkpoints);
-        free(parts->stretches[i].frames);
-    }
+         i++)
+        vst__stretch_part_free(&parts->stretches[i]);
     free(parts->threads);
     free(parts->stretches);
     free(self->order);

@@ -44,6 +44,24 @@ typedef struct vst__thread_part {
     size_t loss_count, loss_capacity;
 } vst__thread_part;
 
+/* What was open at the last checkpoint of a stretch. */
+typedef struct vst__last_open {
+    vst__open *frames;
+    size_t count, capacity;
+} vst__last_open;
+
+/* index_part.c */
+vst_status vst__index_add_checkpoint(vst__stretch_part *part,
+                                     vst__last_open *last,
+                                     const vst__place *place, uint64_t words);
+/* The spans of a walk's last batch. */
+vst_status vst__index_add_spans(vst__thread_part *part, vst__pyramid *pyramid,
+                                const vst__walk *walk);
+/* Takes losses and counters. */
+vst_sink vst__index_sink(vst__thread_part *part);
+void vst__thread_part_free(vst__thread_part *part);
+void vst__stretch_part_free(vst__stretch_part *part);
+
 typedef struct vst__index_parts {
     const vst__index_job *job;
     vst__thread_part *threads;
@@ -54,6 +72,8 @@ typedef struct vst__index_parts {
 /* index_levels.c: the thread's threshold, and how many levels it has. */
 void vst__index_choose_levels(const vst__index_job *job, vst__walk *walk,
                               vst__index_thread *thread);
+/* The first threshold for the records of a stretch; 0: without memory. */
+int64_t vst__index_find_threshold(vst__walk *walk, const vst__stretch *stretch);
 /* Writes the tables, and the header at last. */
 vst_status vst__index_write(vst__index_writer *writer,
                             const vst__index_parts *parts);

@@ -45,7 +45,7 @@ static size_t sample_segment(vst__walk *walk, const vst__segment *segment,
     return count;
 }
 
-static int64_t find_threshold(vst__walk *walk, const vst__stretch *stretch)
+int64_t vst__index_find_threshold(vst__walk *walk, const vst__stretch *stretch)
 {
     uint32_t *samples = malloc(SAMPLES_MAX * sizeof *samples);
     size_t step = stretch->segment_count / (SAMPLES_MAX / SAMPLE_WORDS) + 1;
@@ -94,7 +94,7 @@ void vst__index_choose_levels(const vst__index_job *job, vst__walk *walk,
     }
     if (thread->records <= VST_PYRAMID_RECORDS || last_ns <= first_ns)
         return;
-    threshold_ns = find_threshold(walk, most);
+    threshold_ns = vst__index_find_threshold(walk, most);
     if (threshold_ns == 0)
         return;
     thread->threshold_ns = threshold_ns;

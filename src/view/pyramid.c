@@ -47,6 +47,51 @@ void vst__pyramid_free(vst__pyramid *pyramid)
     memset(pyramid, 0, sizeof *pyramid);
 }
 
+static bool copy_level(vst__level *copy, const vst__level *level)
+{
+    copy->threshold_ns = level->threshold_ns;
+    if (level->count == 0)
+        return true;
+    copy->rows = malloc(level->count * sizeof *copy->rows);
+    if (copy->rows == NULL)
+        return false;
+    copy->capacity = level->count;
+    for (; copy->count < level->count; copy->count++) {
+        vst__level_row *row = &copy->rows[copy->count];
+
+        *row = level->rows[copy->count];
+        if (row->bytes == NULL)
+            continue;
+        row->bytes = malloc(row->capacity);
+        if (row->bytes == NULL)
+            return false;
+        memcpy(row->bytes, level->rows[copy->count].bytes, row->count);
+    }
+    return true;
+}
+
+bool vst__pyramid_copy(vst__pyramid *copy, const vst__pyramid *pyramid,
+                       vst__append_fn append, void *ctx)
+{
+    *copy = *pyramid;
+    copy->append = append;
+    copy->append_ctx = ctx;
+    copy->block_capacity = pyramid->block_count + 1;
+    copy->blocks = malloc(copy->block_capacity * sizeof *copy->blocks);
+    memset(copy->stack, 0, sizeof copy->stack);
+    memset(copy->lanes, 0, sizeof copy->lanes);
+    if (copy->blocks == NULL)
+        return false;
+    if (pyramid->block_count != 0)
+        memcpy(copy->blocks, pyramid->blocks,
+               pyramid->block_count * sizeof *copy->blocks);
+    for (size_t i = 0; i < VST_LEVELS_MAX; i++)
+        if (!copy_level(&copy->stack[i], &pyramid->stack[i]) ||
+            !copy_level(&copy->lanes[i], &pyramid->lanes[i]))
+            return false;
+    return true;
+}
+
 /* ---- blocks -------------------------------------------------------------- */
 
 static unsigned char *put(unsigned char *at, uint64_t value)

@@ -47,6 +47,10 @@ typedef struct vst__pyramid {
 void vst__pyramid_init(vst__pyramid *pyramid, int64_t threshold_ns,
                        uint32_t level_count, vst__append_fn append, void *ctx);
 void vst__pyramid_free(vst__pyramid *pyramid);
+/* A copy to be finished, while the original goes on. False without memory; to
+ * be freed all the same. Its blocks go to another place. */
+bool vst__pyramid_copy(vst__pyramid *copy, const vst__pyramid *pyramid,
+                       vst__append_fn append, void *ctx);
 vst_status vst__pyramid_add(vst__pyramid *pyramid, const vst__walk_span *span);
 /* Writes what is left; then the blocks are sorted. */
 vst_status vst__pyramid_finish(vst__pyramid *pyramid);

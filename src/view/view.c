@@ -7,6 +7,7 @@
 #include "base/grow.h"
 #include "os/os.h"
 #include "store/whole.h"
+#include "view/live.h"
 #include "view/view_inside.h"
 
 enum { WINDOW_WORDS_MAX = 500000, SPAN_WORDS_MAX = 8000000 };
@@ -254,6 +255,52 @@ static vst_status set_up(vst_view *view, const char *path,
     return status;
 }
 
+/* ---- a trace that grows ---------------------------------------------------
+ */
+
+/* Everything that a growing trace moves. */
+static void take_live(vst_view *view)
+{
+    view->trace = vst__live_trace(view->live);
+    view->reading = *vst__live_reading(view->live);
+    view->stretches = vst__live_stretches(view->live, &view->stretch_count);
+    view->index = *vst__live_index(view->live);
+    vst_trace_get_info(view->trace, &view->info);
+}
+
+static vst_status open_live(vst_view *view, const char *path, vst_error *error)
+{
+    vst_status status = vst__live_open(&view->live, path, error);
+
+    if (status == VST_OK)
+        take_live(view);
+    view->built = true;
+    return status;
+}
+
+vst_status vst_view_refresh(vst_view *view, vst_error *error)
+{
+    vst_status status;
+
+    if (view->live == NULL)
+        return vst_error_set(error, VST_E_STATE, 0, 0);
+    status = vst__live_grow(view->live, error);
+    take_live(view); /* also after trouble: what was there has moved */
+    return status;
+}
+
+const vst_trace *vst_view_trace(const vst_view *view)
+{
+    return view->trace;
+}
+
+static void close_live(vst_view *view)
+{
+    vst__live_close(view->live);
+    pthread_mutex_destroy(&view->lock);
+    free(view);
+}
+
 vst_status vst_view_open(const char *path, const vst_view_options *options,
                          vst_view **out, vst_error *error)
 {
@@ -267,7 +314,9 @@ vst_status vst_view_open(const char *path, const vst_view_options *options,
     pthread_mutex_init(&view->lock, NULL);
     view->window_words_max = WINDOW_WORDS_MAX;
     view->span_words_max = SPAN_WORDS_MAX;
-    status = set_up(view, path, options != NULL ? options : &usual, error);
+    options = options != NULL ? options : &usual;
+    status = options->follow ? open_live(view, path, error)
+                             : set_up(view, path, options, error);
     if (status != VST_OK) {
         vst_view_close(view);
         return status;
@@ -281,6 +330,10 @@ void vst_view_close(vst_view *view)
 {
     if (view == NULL)
         return;
+    if (view->live != NULL) {
+        close_live(view);
+        return;
+    }
     vst__index_unload(&view->index);
     if (view->far_ends != NULL)
         for (size_t i = 0; i < view->trace->window_count; i++)

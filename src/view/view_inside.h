@@ -12,6 +12,7 @@
 #include "view/walk.h"
 
 struct vst_view {
+    struct vst__live *live; /* NULL: the trace does not grow */
     vst_trace *trace;
     vst__reading reading;
     vst_imports imports; /* class_of NULL: none, or not folded */

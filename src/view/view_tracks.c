@@ -9,7 +9,7 @@ static vst_status read_memory(vst_view *view, const vst_view_range *range,
 {
     vst_status status = VST_OK;
 
-    if (!vst_trace_has_memory(view->trace))
+    if (!vst_trace_has_memory(view->trace) || view->live != NULL)
         return VST_OK;
     pthread_mutex_lock(&view->lock);
     if (!view->has_memory_tracks) {
