@@ -94,7 +94,12 @@ class View:
         progress: Progress | None = None,
         workers: int = 0,
         fold_imports: bool = False,
+        follow: bool = False,
     ) -> None: ...
+    def refresh(self) -> None:
+        """Takes in what was recorded since, if it follows. Waits for those who ask, and they for it."""
+    def functions(self, first: int, /) -> list[tuple[int, str, str, str, int] | None]:
+        """By id, from one on: kind, name, file, what is shown of the file, line."""
     def info(self) -> dict[str, Any]:
         """start_ns, end_ns, records, spans, has_tasks, index_bytes, index_path (None: in memory), built (now; else it
         was found), clean, damaged_at, lost, dropped, pid."""

@@ -316,7 +316,9 @@ def test_help_shows_what_there_is():
 
 def test_imports_are_folded_unless_all_frames_are_asked_for(path, monkeypatch):
     shown = []
-    monkeypatch.setattr("vestige.cli.view.serve", lambda traces, port, browser: shown.append(traces.fold_imports))
+    monkeypatch.setattr(
+        "vestige.cli.view.serve", lambda traces, port, browser, follower: shown.append(traces.fold_imports)
+    )
     for words in ([], ["--all"], ["--fold-imports"]):
         assert view.main([str(path), "--no-index", *words]) == 0
     assert shown == [True, False, True]

@@ -83,14 +83,14 @@ def read_window(data):
 
 
 @contextlib.contextmanager
-def serving(*paths, build=True, keep=False, folder=None, pages=None):
+def serving(*paths, build=True, keep=False, folder=None, pages=None, follower=None):
     """A server for traces, without `build` before there is an index; also for Traces that are made already."""
     traces = paths[0]
     if not isinstance(traces, Traces):
         traces = Traces(find_traces([str(path) for path in paths]).sources, keep=keep, folder=folder)
     if build and not traces.finished:
         traces.build()
-    api = Api(traces)
+    api = Api(traces, follower)
     server = transport.Server(api, pages if pages is not None else read_pages())
     api.base = server.base
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))

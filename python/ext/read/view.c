@@ -3,6 +3,7 @@
 #include "read/view.h"
 
 #include "read/read.h"
+#include "read/trace.h"
 
 bool vpy_view_is_usable(const vpy_view *self)
 {
@@ -15,11 +16,11 @@ bool vpy_view_is_usable(const vpy_view *self)
 
 static int view_init(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"path",    "index",        "keep", "progress",
-                            "workers", "fold_imports", NULL};
+    static char *names[] = {"path",    "index",        "keep",   "progress",
+                            "workers", "fold_imports", "follow", NULL};
     vpy_view *self = (vpy_view *)object;
     PyObject *index = NULL, *index_bytes = NULL, *progress = NULL;
-    int keep = 1, fold = 0;
+    int keep = 1, fold = 0, follow = 0;
     unsigned workers = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
@@ -29,9 +30,9 @@ static int view_init(PyObject *object, PyObject *args, PyObject *kw)
         PyErr_SetString(PyExc_RuntimeError, "the view is open already");
         return -1;
     }
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|$OpOIp:View", names,
-                                     PyUnicode_FSConverter, &self->path, &index,
-                                     &keep, &progress, &workers, &fold))
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kw, "O&|$OpOIpp:View", names, PyUnicode_FSConverter,
+            &self->path, &index, &keep, &progress, &workers, &fold, &follow))
         return -1;
     if (index != NULL && index != Py_None &&
         !PyUnicode_FSConverter(index, &index_bytes))
@@ -41,11 +42,13 @@ static int view_init(PyObject *object, PyObject *args, PyObject *kw)
         .no_file = !keep,
         .workers = workers,
         .fold_imports = fold,
+        .follow = follow,
     };
     if (progress != NULL && progress != Py_None) {
         options.progress = vpy_report_progress;
         options.progress_ctx = progress;
     }
+    pthread_rwlock_init(&self->growth, NULL);
     Py_BEGIN_ALLOW_THREADS
     status = vst_view_open(PyBytes_AS_STRING(self->path), &options,
                            &self->handle, &error);
@@ -65,9 +68,56 @@ static void view_dealloc(PyObject *object)
 
     if (self->handle != NULL)
         vst_view_close(self->handle);
+    if (self->path != NULL)
+        pthread_rwlock_destroy(&self->growth);
     Py_CLEAR(self->path);
     type->tp_free(object);
     Py_DECREF(type);
+}
+
+/* ---- a trace that grows -------------------------------------------------- */
+
+static PyObject *view_refresh(PyObject *object, PyObject *unused)
+{
+    vpy_view *self = (vpy_view *)object;
+    vst_error error = {VST_OK, 0, 0};
+    vst_status status;
+
+    (void)unused;
+    if (!vpy_view_is_usable(self))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    pthread_rwlock_wrlock(&self->growth);
+    status = vst_view_refresh(self->handle, &error);
+    pthread_rwlock_unlock(&self->growth);
+    Py_END_ALLOW_THREADS
+    if (status != VST_OK)
+        return vpy_raise(status, &error, self->path);
+    Py_RETURN_NONE;
+}
+
+/* By id: kind, name, file, what is shown of that, line; None: not defined. */
+static PyObject *view_functions(PyObject *object, PyObject *first)
+{
+    vpy_view *self = (vpy_view *)object;
+    unsigned long id = PyLong_AsUnsignedLong(first);
+    PyObject *list;
+
+    if ((id == (unsigned long)-1 && PyErr_Occurred() != NULL) ||
+        !vpy_view_is_usable(self) || (list = PyList_New(0)) == NULL)
+        return NULL;
+    pthread_rwlock_rdlock(&self->growth);
+    for (; list != NULL &&
+           id <= vst_trace_definition_max(vst_view_trace(self->handle));
+         id++) {
+        const vst_definition *d =
+            vst_trace_definition(vst_view_trace(self->handle), (vst_id)id);
+        if (!vpy_append(list,
+                        d != NULL ? vpy_trace_function(d) : Py_NewRef(Py_None)))
+            Py_CLEAR(list);
+    }
+    pthread_rwlock_unlock(&self->growth);
+    return list;
 }
 
 static PyObject *view_info(PyObject *object, PyObject *unused)
@@ -78,7 +128,9 @@ static PyObject *view_info(PyObject *object, PyObject *unused)
     (void)unused;
     if (!vpy_view_is_usable(self))
         return NULL;
+    pthread_rwlock_rdlock(&self->growth);
     vst_view_get_info(self->handle, &info);
+    pthread_rwlock_unlock(&self->growth);
     return Py_BuildValue(
         "{s:L,s:L,s:K,s:K,s:O,s:K,s:N,s:O,s:O,s:K,s:K,s:K,s:I}", "start_ns",
         (long long)info.start_ns, "end_ns", (long long)info.end_ns, "records",
@@ -103,7 +155,9 @@ static PyObject *view_threads(PyObject *object, PyObject *unused)
     (void)unused;
     if (!vpy_view_is_usable(self) || (list = PyList_New(0)) == NULL)
         return NULL;
-    for (size_t i = 0; i < vst_view_thread_count(self->handle); i++) {
+    pthread_rwlock_rdlock(&self->growth);
+    for (size_t i = 0; list != NULL && i < vst_view_thread_count(self->handle);
+         i++) {
         vst_view_thread t;
         vst_view_get_thread(self->handle, i, &t);
         if (!vpy_append(
@@ -116,11 +170,10 @@ static PyObject *view_threads(PyObject *object, PyObject *unused)
                     "depth", t.levels + t.beside, "levels", t.levels,
                     "start_ns", (long long)t.start_ns, "end_ns",
                     (long long)t.end_ns, "spans", (unsigned long long)t.spans,
-                    "records", (unsigned long long)t.records))) {
-            Py_DECREF(list);
-            return NULL;
-        }
+                    "records", (unsigned long long)t.records)))
+            Py_CLEAR(list);
     }
+    pthread_rwlock_unlock(&self->growth);
     return list;
 }
 
@@ -172,10 +225,19 @@ PyDoc_STRVAR(counters_doc,
 PyDoc_STRVAR(losses_doc, "losses(from_ns, to_ns)\n--\n\n"
                          "Stretches about which the trace knows nothing.");
 
+PyDoc_STRVAR(refresh_doc, "refresh()\n--\n\n"
+                          "Takes in what was recorded since; of a view that "
+                          "follows.");
+
+PyDoc_STRVAR(functions_doc,
+             "functions(first)\n--\n\nThe definitions from an id on.");
+
 #define KEYWORDS(function)                                                     \
     (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 
 static PyMethodDef methods[] = {
+    {"refresh", view_refresh, METH_NOARGS, refresh_doc},
+    {"functions", view_functions, METH_O, functions_doc},
     {"info", view_info, METH_NOARGS, NULL},
     {"threads", view_threads, METH_NOARGS, NULL},
     {"set_offset", view_set_offset, METH_O, NULL},

@@ -5,6 +5,8 @@
 
 #include "vpy.h"
 
+#include <pthread.h>
+
 #include <vestige/view.h>
 
 #pragma GCC visibility push(hidden)
@@ -14,6 +16,9 @@ typedef struct vpy_view {
     vst_view *handle;
     PyObject *path;   /* bytes */
     Py_ssize_t users; /* questions being answered */
+    /* Held to read by those that ask, to write by refresh(). Nobody waits for
+     * the GIL while they hold it. */
+    pthread_rwlock_t growth;
 } vpy_view;
 
 /* False with an exception set. */

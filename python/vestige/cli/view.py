@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from vestige.reading.inputs import Inputs
+    from vestige.viewer.follow import Follower
     from vestige.viewer.server import Server
     from vestige.viewer.traces import Traces
 
@@ -30,6 +31,7 @@ EXAMPLES = """\
   vestige view t.vst                  opens the browser; Ctrl-C ends it
   vestige view rank0.vst rank1.vst    side by side, on one timeline
   vestige view traces/ --no-browser   only prints the address
+  vestige view t.vst --follow         goes on reading while t.vst is recorded
   vestige view t.vst --html t.html    one page to keep or send, without a server
 """
 
@@ -48,6 +50,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
     parser.add_argument("--all", action="store_true", help="with the frames of the import system")
     parser.add_argument("--fold-imports", action="store_true", help=SUPPRESS)  # which is the default now
+    parser.add_argument("--follow", action="store_true", help="go on reading traces that are still being recorded")
     parser.add_argument("--port", metavar="N", type=int, default=0, help="default: one that is free")
     parser.add_argument("--no-browser", action="store_true", help="print the address, and let the user open it")
     parser.add_argument("--html", metavar="OUT", help="write one page that needs no server; for smaller traces")
@@ -71,27 +74,49 @@ def main(argv: list[str]) -> int:
         raise Failure("--fold-imports is for the viewer; the page that --html writes has every frame", code=2)
     if options.fold_imports and options.all:
         raise Failure("--fold-imports and --all contradict each other", code=2)
+    if options.follow and (options.html is not None or options.align is not None):
+        other = "--html" if options.html is not None else "--align"
+        raise Failure(f"--follow and {other} contradict each other", code=2)
     if options.source and options.html is None:
         raise Failure("--source is about the page that --html writes; the viewer shows source anyway", code=2)
     inputs = find_traces(options.files, children=not options.no_children)
     keep = not options.no_index and options.html is None
     fold = options.html is None and not options.all
-    traces = open_traces(inputs, keep=keep, folder=options.index, align=options.align, fold_imports=fold)
+    traces = open_traces(
+        inputs, keep=keep, folder=options.index, align=options.align, fold_imports=fold, follow=options.follow
+    )
     if options.html is not None:
         write_page(inputs, traces, options.html, every_source=options.source)
         return int(inputs.failed)
-    serve(traces, options.port, browser=not options.no_browser)
+    follower = follow(traces, options.files, children=not options.no_children) if options.follow else None
+    serve(traces, options.port, browser=not options.no_browser, follower=follower)
     return int(inputs.failed)
 
 
 def open_traces(
-    inputs: Inputs, *, keep: bool, folder: str | None, align: str | None, fold_imports: bool = False
+    inputs: Inputs,
+    *,
+    keep: bool,
+    folder: str | None,
+    align: str | None,
+    fold_imports: bool = False,
+    follow: bool = False,
 ) -> Traces:
     from vestige.viewer.traces import Traces
 
     _allow_files(3 * len(inputs.sources) + 128)
     offsets = None if align is None else find_offsets(inputs, align)
-    return Traces(inputs.sources, keep=keep, folder=folder, offsets_ns=offsets, fold_imports=fold_imports)
+    return Traces(
+        inputs.sources, keep=keep, folder=folder, offsets_ns=offsets, fold_imports=fold_imports, follow=follow
+    )
+
+
+def follow(traces: Traces, paths: list[str], *, children: bool) -> Follower:
+    from vestige.viewer.follow import Follower
+
+    if not any(shown.source.ended == "recording" for shown in traces):
+        print("vestige: nothing is being recorded into these traces any more", file=sys.stderr)
+    return Follower(traces, paths, children=children)
 
 
 def find_offsets(inputs: Inputs, name: str) -> list[int]:
@@ -107,13 +132,13 @@ def find_offsets(inputs: Inputs, name: str) -> list[int]:
 # ---- the server
 
 
-def serve(traces: Traces, port: int, *, browser: bool) -> None:
+def serve(traces: Traces, port: int, *, browser: bool, follower: Follower | None = None) -> None:
     """Until Ctrl-C."""
     from vestige.viewer.api import Api
     from vestige.viewer.pages import read_pages
     from vestige.viewer.server import Server
 
-    api = Api(traces)
+    api = Api(traces, follower)
     try:
         server = Server(api, read_pages(), port)
     except OSError as error:
@@ -134,6 +159,8 @@ def serve(traces: Traces, port: int, *, browser: bool) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is ending
         server.end()
         traces.stop()
+        for line in follower.troubles if follower is not None else ():
+            print(f"vestige: {line}", file=sys.stderr)
 
 
 def _announce(traces: Traces, server: Server) -> None:

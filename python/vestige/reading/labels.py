@@ -8,9 +8,15 @@ from .kinds import NATIVE, PYTHON
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vestige._core import Trace
+    from typing import Protocol
 
     from .libraries import Function
+
+    class Imports(Protocol):
+        """A trace, as far as it knows what modules were imported."""
+
+        def import_name(self, number: int) -> str: ...
+
 
 MODULE_CODE = "<module>"
 SHARED = ("<lambda>", "<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")  # by as many as there are lines
@@ -24,7 +30,7 @@ def plain_name(name: str) -> str:
     return words[2].rstrip(">") if name.startswith("<built-in ") and len(words) > 2 else name
 
 
-def telling_name(trace: Trace, number: int, function: Function) -> str:
+def telling_name(trace: Imports, number: int, function: Function) -> str:
     """`<module> pandas.core.frame`, `<lambda> app.py:12`, `forward net.py:7`; else the function's name."""
     kind, name, _, file, line = function
     if kind != PYTHON:
@@ -37,6 +43,6 @@ def telling_name(trace: Trace, number: int, function: Function) -> str:
     return name
 
 
-def short_name(trace: Trace, number: int, function: Function) -> str:
+def short_name(trace: Imports, number: int, function: Function) -> str:
     """The same, and only `acquire` of functions in C."""
     return plain_name(function[1]) if function[0] == NATIVE else telling_name(trace, number, function)

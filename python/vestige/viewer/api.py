@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from .follow import Follower
     from .server import Request
     from .traces import Shown, Traces
 
@@ -46,14 +47,16 @@ TRACKS = {"memory": "memory", "framework": "memory of the framework"}
 class Api:
     """Answers for a set of traces."""
 
-    def __init__(self, traces: Traces) -> None:
+    def __init__(self, traces: Traces, follower: Follower | None = None) -> None:
         self.traces = traces
+        self._follower = follower
         self.base = ""  # our own address, without the token
         self._sources = Sources()
         self._tickets = Tickets()
         self._marks = MarkAnswers(traces)
         self._calls: dict[tuple[str, str], Callable[[Request, Fields], Answer]] = {
             ("GET", "info"): self._info,
+            ("GET", "follow"): self._follow,
             ("GET", "progress"): self._progress,
             ("GET", "names"): self._names,
             ("GET", "window"): self._window,
@@ -88,6 +91,13 @@ class Api:
     # ---- about the traces
 
     def _info(self, request: Request, fields: Fields) -> Answer:
+        return as_json(describe(self.traces))
+
+    def _follow(self, request: Request, fields: Fields) -> Answer:
+        """The same, after what was recorded meanwhile was read."""
+        if self._follower is None:
+            raise Problem(404, "nothing is followed here: vestige view --follow does that")
+        self._follower.refresh()
         return as_json(describe(self.traces))
 
     def _progress(self, request: Request, fields: Fields) -> Answer:
@@ -282,6 +292,8 @@ def describe(traces: Traces) -> dict[str, Any]:
         "duration_ns": traces.end_ns - traces.start_ns,
         "ready": traces.finished,
         "imports_folded": traces.fold_imports,
+        "follows": any(shown.follows for shown in traces),
+        "live": traces.follow,
         "traces": [_describe_trace(shown, traces.start_ns) for shown in traces],
     }
 
@@ -309,9 +321,11 @@ def _describe_trace(shown: Shown, base: int) -> dict[str, Any]:
         "dropped": facts["dropped"],
         "damaged_at": facts["damaged_at"],
         "windows": facts["windows"],
-        "states": shown.has_states,
-        "tasks": bool(shown.facts.get("has_tasks")),
-        "marks": shown.has_marks,
+        # What reads all records once would be old at once.
+        "states": shown.has_states and not shown.live,
+        "tasks": bool(shown.facts.get("has_tasks")) and not shown.live,
+        "marks": shown.has_marks and not shown.live,
+        "functions": len(shown.places),
         "bytes": facts["bytes"],
         "index": index,
         "threads": [_describe_thread(thread, shown, base) for thread in shown.threads or source.threads],

@@ -32,7 +32,17 @@ UNNAMED_IMPORTS = range(2, 7)
 IMPORT_SYSTEM = "<frozen importlib."
 
 
-def to_place(trace: Trace, number: int, function: tuple[int, str, str, str, int]) -> Place:
+class _NoImports:
+    """In the place of a trace: nothing is known of what was imported."""
+
+    def import_name(self, number: int) -> str:
+        return ""
+
+
+_NO_IMPORTS = _NoImports()
+
+
+def to_place(trace: Trace | _NoImports, number: int, function: tuple[int, str, str, str, int]) -> Place:
     kind, _, file, _, line = function
     return kind, telling_name(trace, number, function), file or None if kind in (PYTHON, INSTANT) else None, line
 
@@ -73,6 +83,8 @@ class Shown:
         self.error: str | None = None
         self.facts: dict[str, Any] = {}
         self.threads: list[dict[str, Any]] = []
+        self.live = False  # it was being recorded when it was opened
+        self.follows = False  # and still is
         self._view: View | None = None
         self._states: States | None = None
         self._task_lanes: TaskLanes | None = None
@@ -151,6 +163,25 @@ class Shown:
         self._view = view
         self.share = 1.0
 
+    def take_live(self, view: View) -> None:
+        """The same, of a trace that is still recorded. Its imports are not folded: no ids stand for them."""
+        self.live = self.follows = True
+        del self.places[len(self.functions) :]
+        self.take(view)
+
+    def refresh(self) -> None:
+        """Reads what was recorded since. The last time is after the process has ended its recording."""
+        assert self._view is not None
+        ended = self.source.ended != "recording"
+        self._view.refresh()
+        for number, entry in enumerate(self._view.functions(len(self.functions)), len(self.functions)):
+            self.functions.append(entry)
+            self.places.append(entry and to_place(_NO_IMPORTS, number, entry))
+        self.facts, self.threads = self._view.info(), self._view.threads()
+        for key in ("clean", "damaged_at", "lost", "dropped", "records"):
+            self.source.facts[key] = self.facts[key]
+        self.follows = not ended and self.source.ended == "recording"
+
     def forget(self) -> None:
         """The view is to be made anew."""
         self._view, self.error, self.share = None, None, 0.0
@@ -176,13 +207,15 @@ class Traces:
         folder: str | None = None,
         offsets_ns: Sequence[int] | None = None,
         fold_imports: bool = False,
+        follow: bool = False,
     ) -> None:
         offsets_ns = offsets_ns or [0] * len(sources)
         self.all = [Shown(number, source, offset) for number, (source, offset) in enumerate(zip(sources, offsets_ns))]
         self.start_ns: int = min(shown.start_ns for shown in self.all)
         self._keep = keep
         self._folder = folder
-        self.fold_imports = fold_imports
+        self.follow = follow
+        self.fold_imports = fold_imports and not follow
         self._changed = Condition()
         self._switching = Lock()
         self.stopping = False
@@ -234,7 +267,7 @@ class Traces:
             if self.stopping:
                 return
             try:
-                shown.take(self._open(shown))
+                self._take(shown)
             except Stopped:
                 return
             except Exception as error:  # or those who wait for this thread would wait for ever
@@ -243,6 +276,18 @@ class Traces:
                 shown.error = explain(shown.source.path, error)
             self._tell()
 
+    def _take(self, shown: Shown) -> None:
+        if self.follow and shown.source.ended == "recording":
+            shown.take_live(View(shown.source.path, follow=True))
+        else:
+            shown.take(self._open(shown))
+
+    def add(self, source: Source) -> None:
+        """The trace of a process that began meanwhile."""
+        shown = Shown(len(self.all), source)
+        self._take(shown)
+        self.all.append(shown)
+
     def build_in_background(self) -> None:
         self._thread = Thread(target=self.build, name="vestige-index", daemon=True)
         self._thread.start()
@@ -250,7 +295,7 @@ class Traces:
     def show_imports(self, *, folded: bool) -> None:
         """Builds the indexes anew if imports are to be shown otherwise."""
         with self._switching:
-            if folded == self.fold_imports or self.stopping:
+            if folded == self.fold_imports or self.stopping or self.follow:
                 return
             self.stop()
             self.stopping = False

@@ -6,6 +6,7 @@ import { Counters } from "./counters.js";
 import { Details } from "./details.js";
 import { element } from "./elements.js";
 import { Flame } from "./flame.js";
+import { Follow } from "./follow.js";
 import { Help } from "./help.js";
 import { Input } from "./input.js";
 import { LaneDetails } from "./lane_details.js";
@@ -44,6 +45,7 @@ class App {
   /** @type {Help} */ help;
   /** @type {OpenIn} */ openIn;
   /** @type {Input} */ input;
+  /** @type {Follow} */ follow;
 
   constructor(source) {
     this.source = source;
@@ -76,6 +78,7 @@ class App {
     this.make(info);
     element("loading").hidden = true;
     await this.loadRest();
+    this.follow.start();
   }
 
   showLegend(traces) {
@@ -103,6 +106,7 @@ class App {
     this.help = new Help(this);
     this.openIn = new OpenIn(this);
     this.input = new Input(this);
+    this.follow = new Follow(this);
     this.listen();
     this.stage.start();
   }
@@ -120,7 +124,7 @@ class App {
     element("reset", HTMLButtonElement).addEventListener("click", () => view.reset());
     element("theme", HTMLButtonElement).addEventListener("click", () => this.theme.toggle());
     const imports = element("imports", HTMLButtonElement);
-    imports.hidden = !this.source.showImports;
+    imports.hidden = !this.source.showImports || Boolean(this.info.live);
     imports.setAttribute("aria-pressed", String(Boolean(this.info.imports_folded)));
     imports.addEventListener("click", () => this.switchImports());
   }

@@ -29,17 +29,18 @@ export class Overview {
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
   }
 
-  /** Fetches once; the strip never needs more. */
+  /** Fetches once; the strip never needs more, unless the trace grows. */
   async load(source, traces, duration) {
+    const bands = [];
     const chosen = traces.flatMap((trace) => trace.threads.map((thread) => ({ trace: trace.trace, thread })))
       .sort((a, b) => b.thread.spans - a.thread.spans).slice(0, BANDS);
     const pixels = 512, to = Math.max(1, Math.ceil(duration));
     for (const trace of new Set(chosen.map((one) => one.trace))) {
       const threads = chosen.filter((one) => one.trace === trace).map((one) => one.thread.number);
       const data = new WindowData(await source.window({ trace, from: 0, to, pixels, threads, depth: 32 }));
-      for (const thread of threads) this.bands.push({ curve: depthCurve(data, thread, pixels), trace });
+      for (const thread of threads) bands.push({ curve: depthCurve(data, thread, pixels), trace });
     }
-    this.bands.sort((a, b) => a.trace - b.trace);
+    this.bands = bands.sort((a, b) => a.trace - b.trace);
   }
 
   draw(css) {

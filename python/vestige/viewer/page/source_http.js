@@ -28,6 +28,11 @@ export class HttpSource {
     return this.json("/api/info", {}, signal);
   }
 
+  /** What info() says, after what was recorded meanwhile was read. */
+  follow() {
+    return this.json("/api/follow");
+  }
+
   progress() {
     return this.json("/api/progress", { wait: 1 });
   }
@@ -138,7 +143,7 @@ export class HttpSource {
     return query.length ? `${path}?${new URLSearchParams(query.map(([key, value]) => [key, String(value)]))}` : path;
   }
 
-  async json(path, asked, signal) {
+  async json(path, asked = {}, signal = undefined) {
     return (await this.get(path, asked, signal)).json();
   }
 

@@ -8,15 +8,22 @@ export class View extends EventTarget {
   constructor(duration) {
     super();
     this.duration = Math.max(duration, 1);
-    const air = this.duration * 0.01;
-    this.least = -air;
-    this.most = this.duration + air;
+    this.least = this.most = 0;
+    this.extend(this.duration);
     this.from = this.least;
     this.to = this.most;
     this.range = null; // {from, to}: selected by shift-drag
     this.span = null; // the selected one: {trace, thread, depth, start, end, id}
     this.past = [];
     this.moved = -Infinity;
+  }
+
+  /** The trace is longer now. */
+  extend(duration) {
+    const air = duration * 0.01;
+    this.duration = duration;
+    this.least = -air;
+    this.most = duration + air;
   }
 
   get width() {

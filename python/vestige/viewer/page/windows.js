@@ -94,6 +94,15 @@ export class Windows {
     if (held.wideBusy === abort) held.wideBusy = null;
   }
 
+  /** The trace is longer now: answers that reached its end before are not whole any more. */
+  extend(duration, before) {
+    this.duration = Math.ceil(duration);
+    for (const held of this.held.values()) {
+      if (held.exact && held.exact.to >= before) held.exact.key = "";
+      if (held.wide && held.wide.to >= before) held.wide = null;
+    }
+  }
+
   /** Whether nothing is under way or waiting. */
   get settled() {
     for (const held of this.held.values()) if (held.busy || held.wish) return false;
