@@ -139,16 +139,15 @@ static void note_segments(vst__live_stretch *stretch, const vst__stretch *now)
 
 static vst_status note_place(vst__live_stretch *stretch, const vst__walk *walk)
 {
-    uint64_t words = vst__walk_words(walk);
     vst__place place;
 
-    if (words < stretch->next || walk->last_ns == INT64_MIN ||
+    if (stretch->read < stretch->next || walk->last_ns == INT64_MIN ||
         !vst__walk_place(walk, &place))
         return VST_OK;
-    stretch->next = words + VST_CHECKPOINT_RECORDS;
+    stretch->next = stretch->read + VST_CHECKPOINT_RECORDS;
     place.segment += stretch->dropped;
     return vst__index_add_checkpoint(&stretch->part, &stretch->last, &place,
-                                     words);
+                                     stretch->read);
 }
 
 static vst_status read_stretch(vst__live *live, vst__live_thread *thread,
@@ -169,12 +168,16 @@ static vst_status read_stretch(vst__live *live, vst__live_thread *thread,
     follower->walk.also = &also;
     status = vst__follower_begin(&live->following, follower, &more);
     while (status == VST_OK && more) {
-        status = vst__follower_next(follower, &more);
+        uint64_t before = vst__walk_words(&follower->walk);
+
+        /* Before each batch: where the trace ends no walk may begin. */
+        status = note_place(stretch, &follower->walk);
+        if (status == VST_OK)
+            status = vst__follower_next(follower, &more);
+        stretch->read += vst__walk_words(&follower->walk) - before;
         if (status == VST_OK)
             status = vst__index_add_spans(&thread->part, &thread->pyramid,
                                           &follower->walk);
-        if (status == VST_OK && more)
-            status = note_place(stretch, &follower->walk);
     }
     follower->walk.also = NULL;
     thread->part.thread.has_tasks |= follower->walk.has_tasks;

@@ -34,7 +34,8 @@ typedef struct vst__live_thread {
 typedef struct vst__live_stretch {
     vst__stretch_part part;
     vst__last_open last;
-    uint64_t next;    /* words after which there is another checkpoint */
+    uint64_t read;    /* words, also of segments that are gone by now */
+    uint64_t next;    /* so many, and there is another checkpoint */
     size_t segments;  /* that the stretch had */
     size_t dropped;   /* that it has no longer: places count them, too */
     vst_ticks newest; /* when the last one begins */

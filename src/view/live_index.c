@@ -200,12 +200,15 @@ static vst_status add_whole(tables *to, const vst__stretch_part *part,
 }
 
 /* Places in segments that a bounded file dropped are none any more; the first
- * one that is left has all of its frames. */
-static vst_status add_checkpoints(tables *to, const vst__live_stretch *stretch,
+ * one that is left has all of its frames. Words are counted anew, from where
+ * the stretch begins now. */
+static vst_status add_checkpoints(tables *to, const vst__follower *follower,
                                   vst__index_stretch *of)
 {
+    const vst__live_stretch *stretch = follower->of;
     const vst__stretch_part *part = &stretch->part;
-    size_t first = 0, frames = to->frames.count;
+    size_t first = 0, frames = to->frames.count, segment = 0;
+    uint64_t words = 0; /* before that segment */
     vst_status status = ADD(to->frames, part->frames, part->frame_count);
 
     while (first < part->count &&
@@ -216,6 +219,9 @@ static vst_status add_checkpoints(tables *to, const vst__live_stretch *stretch,
 
         checkpoint.segment -= stretch->dropped;
         checkpoint.first_frame += frames;
+        while (segment < checkpoint.segment)
+            words += follower->stretch->segments[segment++].words;
+        checkpoint.words = words + checkpoint.word;
         if (i == first && first != 0)
             status = add_whole(to, part, &checkpoint, i);
         if (status == VST_OK)
@@ -237,7 +243,7 @@ static vst_status add_stretches(const vst__live *live, tables *to)
         if (follower->stretch == NULL)
             continue;
         of.words = follower->stretch->words;
-        status = add_checkpoints(to, follower->of, &of);
+        status = add_checkpoints(to, follower, &of);
         if (status == VST_OK)
             status = ADD(to->stretches, &of, 1);
     }

@@ -110,10 +110,12 @@ vst_status vst__pass_open(vst__pass *pass, size_t stretch, int64_t from_ns,
     vst__place place;
     vst_status status;
 
-    /* Some more, for callers that go on until something ends. */
-    if (behind < of->checkpoints)
-        last =
-            (size_t)index->checkpoints[of->first_checkpoint + behind].segment;
+    /* Some more, for callers that go on until something ends. And a segment
+     * more: a batch that goes past to_ns may be the last one of its segment,
+     * but is the walk's last one only where the stretch ends. */
+    behind += of->first_checkpoint;
+    if (behind < of->first_checkpoint + of->checkpoints)
+        last = (size_t)index->checkpoints[behind].segment + 1;
     if (number < 0)
         return vst__walk_open(&pass->walk, &pass->view->stretches[stretch],
                               NULL, last);
