@@ -56,12 +56,18 @@ static vst_status tell(const vst_sink *sink, const vst_task_event *event)
     return sink->task != NULL ? sink->task(sink->ctx, event) : VST_OK;
 }
 
-static bool is_python(vst_id id, const vst_sink *sink)
+static bool is_of_kind(vst_id id, vst_definition_kind kind,
+                       const vst_sink *sink)
 {
     const vst_definition *definition =
         sink->trace != NULL ? vst_trace_definition(sink->trace, id) : NULL;
 
-    return definition != NULL && definition->kind == VST_DEF_PYTHON;
+    return definition != NULL && definition->kind == kind;
+}
+
+static bool is_python(vst_id id, const vst_sink *sink)
+{
+    return is_of_kind(id, VST_DEF_PYTHON, sink);
 }
 
 /* The innermost call that is no function in C, since what switches is one. */
@@ -106,9 +112,11 @@ vst_status vst__matcher_enter_on_stack(vst_matcher *matcher,
     vst__frame *top = &matcher->frames[matcher->count - 1];
 
     /* A function in C says nothing of a greenlet that began before the
-     * recording: which calls are around it is not known. */
-    if (top->task != 0 || (!(matcher->stack_flags & VST_STACK_BEGINS) &&
-                           !is_python(top->id, sink)))
+     * recording: which calls are around it is not known. A collection begins
+     * wherever the interpreter is, also before a greenlet's first call. */
+    if (top->task != 0 || is_of_kind(top->id, VST_DEF_GC, sink) ||
+        (!(matcher->stack_flags & VST_STACK_BEGINS) &&
+         !is_python(top->id, sink)))
         return VST_OK;
     top->task = matcher->stack_task;
     top->flags |= VST_SPAN_STEP;

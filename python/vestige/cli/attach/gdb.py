@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import time
 
@@ -133,7 +134,7 @@ def _run(target: Target, words: list[str], attempt: str, limit_s: float) -> tupl
             still_s = _watch(target, gdb, attempt, limit_s)
         except BaseException:
             if _take(attempt):
-                gdb.kill()
+                _kill(target, gdb)
             raise
         output.seek(0)
         return output.read(), still_s
@@ -149,7 +150,7 @@ def _watch(target: Target, gdb: subprocess.Popen[bytes], attempt: str, limit_s: 
         too_long = now - held_since > limit_s if held_since is not None else now - begun > START_S
         if too_long and not late and _take(attempt):
             late = True
-            gdb.kill()
+            _kill(target, gdb)
         if now - begun > START_S + limit_s + END_S:  # inside a call: only a person can decide what to do
             raise Failure(f"gdb (process {gdb.pid}) does not end and holds process {target.pid}")
         time.sleep(LOOK_EVERY_S)
@@ -159,6 +160,18 @@ def _watch(target: Target, gdb: subprocess.Popen[bytes], attempt: str, limit_s: 
             "try again, or allow more by --standstill"
         )
     return time.monotonic() - held_since if held_since is not None else 0.0
+
+
+def _kill(target: Target, gdb: subprocess.Popen[bytes]) -> None:
+    """Ends gdb, which lets the process go. The signal by which gdb stops a process may still be under way then, and
+    would stop it for good: SIGCONT takes that back.
+    """
+    gdb.kill()
+    gdb.wait()
+    try:
+        signal.pidfd_send_signal(target.handle, signal.SIGCONT)
+    except OSError:  # it has ended
+        pass
 
 
 def _take(attempt: str) -> bool:
