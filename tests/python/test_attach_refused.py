@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 
@@ -131,9 +132,15 @@ def test_gdb_that_takes_too_long_is_ended_before_it_calls_anything(tmp_path, mon
     program.chmod(0o700)
     (tmp_path / "permit").touch()
     monkeypatch.setattr(gdb, "START_S", 0.2)
+    target = Other()
+    target.handle = os.pidfd_open(os.getpid())
+    continued = []
+    monkeypatch.setattr(gdb.signal, "pidfd_send_signal", lambda *words: continued.append(words))
     with pytest.raises(Failure, match="it was let go as it was"):
-        gdb._run(Other(), [str(program)], str(tmp_path), 0.2)
+        gdb._run(target, [str(program)], str(tmp_path), 0.2)
+    os.close(target.handle)
     assert (tmp_path / "withdrawn").exists()
+    assert continued == [(target.handle, signal.SIGCONT)]
 
 
 def test_files_that_are_no_libraries_are_no_libraries(tmp_path):

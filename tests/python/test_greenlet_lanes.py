@@ -1,5 +1,6 @@
 """Greenlets as tasks: whose step each stretch of a thread is, beside schedules that the programs note themselves."""
 
+import gc
 import json
 import random
 import threading
@@ -163,6 +164,21 @@ def test_many_one_after_the_other_at_one_address_are_many(tmp_path, engine):
     found = Read(record(tmp_path / "t.vst", work))
     assert [task[3] for task in found.read["tasks"]] == [f"odd {number}" * (number % 2) for number in range(50)]
     assert {(task[6], task[11]) for task in found.read["tasks"]} == {(1, "returned")}
+
+
+def test_a_collection_before_its_first_call_is_not_its_function(tmp_path):
+    def work():
+        kept = []
+        gc.set_threshold(1)
+        for number in range(300):
+            one = greenlet.greenlet(leaf)
+            kept.append([number])
+            one.switch()
+        gc.set_threshold(*before)
+
+    before = gc.get_threshold()
+    found = Read(record(tmp_path / "t.vst", work))
+    assert {function(found, task[2]) for task in found.read["tasks"]} == {"leaf"}
 
 
 # ---- gevent ----------------------------------------------------------------------
