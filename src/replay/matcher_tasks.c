@@ -106,15 +106,24 @@ static vst_status step_on_stack(vst_matcher *matcher, const vst__frame *frame,
     return tell(sink, &event);
 }
 
+/* A collection begins wherever the interpreter is, also before a greenlet's
+ * first call, and it calls the program's callbacks. */
+static bool is_collecting(const vst_matcher *matcher, const vst_sink *sink)
+{
+    for (size_t i = matcher->count; i-- != 0;)
+        if (is_of_kind(matcher->frames[i].id, VST_DEF_GC, sink))
+            return true;
+    return false;
+}
+
 vst_status vst__matcher_enter_on_stack(vst_matcher *matcher,
                                        const vst_sink *sink)
 {
     vst__frame *top = &matcher->frames[matcher->count - 1];
 
     /* A function in C says nothing of a greenlet that began before the
-     * recording: which calls are around it is not known. A collection begins
-     * wherever the interpreter is, also before a greenlet's first call. */
-    if (top->task != 0 || is_of_kind(top->id, VST_DEF_GC, sink) ||
+     * recording: which calls are around it is not known. */
+    if (top->task != 0 || is_collecting(matcher, sink) ||
         (!(matcher->stack_flags & VST_STACK_BEGINS) &&
          !is_python(top->id, sink)))
         return VST_OK;

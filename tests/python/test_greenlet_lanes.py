@@ -167,6 +167,11 @@ def test_many_one_after_the_other_at_one_address_are_many(tmp_path, engine):
 
 
 def test_a_collection_before_its_first_call_is_not_its_function(tmp_path):
+    """Nor is what a callback of the program calls in it."""
+
+    def collecting(phase, info):
+        leaf()
+
     def work():
         kept = []
         gc.set_threshold(1)
@@ -177,7 +182,11 @@ def test_a_collection_before_its_first_call_is_not_its_function(tmp_path):
         gc.set_threshold(*before)
 
     before = gc.get_threshold()
-    found = Read(record(tmp_path / "t.vst", work))
+    gc.callbacks.append(collecting)
+    try:
+        found = Read(record(tmp_path / "t.vst", work))
+    finally:
+        gc.callbacks.remove(collecting)
     assert {function(found, task[2]) for task in found.read["tasks"]} == {"leaf"}
 
 
