@@ -107,7 +107,7 @@ static vst_status step_on_stack(vst_matcher *matcher, const vst__frame *frame,
 }
 
 /* A collection begins wherever the interpreter is, also before a greenlet's
- * first call, and it calls the program's callbacks. */
+ * first call, and what it calls is not the greenlet's. */
 static bool is_collecting(const vst_matcher *matcher, const vst_sink *sink)
 {
     for (size_t i = matcher->count; i-- != 0;)

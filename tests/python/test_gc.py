@@ -87,10 +87,10 @@ def test_collections_can_be_left_out():
     assert collections(record(gc.collect, gc=False)) == []
 
 
-def test_the_callbacks_are_there_only_while_recording():
+def test_the_callback_is_there_only_while_recording():
     before = list(gc.callbacks)
     with profile():
-        assert gc.callbacks[1:-1] == before
+        assert len(gc.callbacks) == len(before) + 1
     assert gc.callbacks == before
 
 
@@ -109,20 +109,6 @@ def test_callbacks_of_the_program_stay_where_they_are():
         gc.callbacks.remove(mine)
     assert seen == ["start", "stop"]
     assert len(collections(load(prof))) >= 1
-
-
-def test_what_a_callback_of_the_program_calls_lies_inside():
-    def mine(phase, info):
-        pass
-
-    gc.callbacks.append(mine)
-    try:
-        trace = record(gc.collect)
-    finally:
-        gc.callbacks.remove(mine)
-    (span,) = collections(trace)
-    parents = [call["args"]["Python parent id"] for call in calls(trace) if call["name"].endswith("mine")]
-    assert parents == [span["args"]["Python id"]] * 2
 
 
 def test_a_callback_list_that_the_program_empties_hurts_nobody():

@@ -1,6 +1,5 @@
-/* Garbage collections as spans: two callbacks in gc.callbacks, called in the
- * thread that collects. The first of the list begins the span and the last ends
- * it, so that what the program's own callbacks call lies inside. */
+/* Garbage collections as spans: a callback in gc.callbacks, called in the
+ * thread that collects, before and after. */
 #include "program/program.h"
 
 #include "calls/engine.h"
@@ -8,10 +7,10 @@
 
 #include <stdio.h>
 
-/* These change under the control lock, before the callbacks are in the list and
- * after they have left it. */
+/* These two change under the control lock, before the callback is in the list
+ * and after it has left it. */
 static vst_id gc_id;
-static PyObject *first, *last; /* while they are in the list */
+static PyObject *callback; /* while it is in the list */
 /* The generation of the span that is open. One thread collects at a time. */
 static uint32_t begun_in;
 
@@ -26,55 +25,36 @@ static long long counted(PyObject *info, const char *key)
     return number;
 }
 
-static bool is_phase(PyObject *const *args, Py_ssize_t count, const char *name)
-{
-    return count == 2 && vpy_is_active() && PyUnicode_Check(args[0]) &&
-           PyUnicode_CompareWithASCIIString(args[0], name) == 0;
-}
-
-static PyObject *begin_span(PyObject *self, PyObject *const *args,
-                            Py_ssize_t count)
+static PyObject *on_gc(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     char text[128];
     int length;
 
     (void)self;
-    if (!is_phase(args, count, "start"))
+    if (count != 2 || !vpy_is_active() || !PyUnicode_Check(args[0]))
         Py_RETURN_NONE;
-    /* Now and then the engine checks its hooks: this is a good moment. */
-    vpy_engine_check_thread();
-    vst_record(VST_ENTER, gc_id);
-    begun_in = vpy_generation_now();
-    length = snprintf(text, sizeof text, "\"generation\": %lld",
-                      counted(args[1], "generation"));
-    vst_record_args(text, (size_t)length);
+    if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0) {
+        /* Now and then the engine checks its hooks: this is a good moment. */
+        vpy_engine_check_thread();
+        vst_record(VST_ENTER, gc_id);
+        begun_in = vpy_generation_now();
+        length = snprintf(text, sizeof text, "\"generation\": %lld",
+                          counted(args[1], "generation"));
+        vst_record_args(text, (size_t)length);
+    } else if (begun_in == vpy_generation_now()) {
+        /* False after a fork inside the collection. */
+        length = snprintf(
+            text, sizeof text, "\"collected\": %lld, \"uncollectable\": %lld",
+            counted(args[1], "collected"), counted(args[1], "uncollectable"));
+        vst_record_args(text, (size_t)length);
+        vst_record(VST_EXIT, gc_id);
+    }
     Py_RETURN_NONE;
 }
 
-static PyObject *end_span(PyObject *self, PyObject *const *args,
-                          Py_ssize_t count)
-{
-    char text[128];
-    int length;
-
-    (void)self;
-    /* Another generation: the program forked inside the collection. */
-    if (!is_phase(args, count, "stop") || begun_in != vpy_generation_now())
-        Py_RETURN_NONE;
-    length = snprintf(
-        text, sizeof text, "\"collected\": %lld, \"uncollectable\": %lld",
-        counted(args[1], "collected"), counted(args[1], "uncollectable"));
-    vst_record_args(text, (size_t)length);
-    vst_record(VST_EXIT, gc_id);
-    Py_RETURN_NONE;
-}
-
-static PyMethodDef begin_span_method = {
-    "vestige_gc_callback", (PyCFunction)(void (*)(void))begin_span,
-    METH_FASTCALL, "Records that a garbage collection begins."};
-static PyMethodDef end_span_method = {
-    "vestige_gc_callback", (PyCFunction)(void (*)(void))end_span, METH_FASTCALL,
-    "Records that a garbage collection ends."};
+static PyMethodDef on_gc_method = {
+    "vestige_gc_callback", (PyCFunction)(void (*)(void))on_gc, METH_FASTCALL,
+    "Records garbage collections while vestige is recording."};
 
 static PyObject *gc_module; /* imported once, not inside a recording */
 
@@ -95,55 +75,45 @@ static PyObject *callback_list(void)
     return list;
 }
 
-/* By identity: comparing would run the program's __eq__. */
-static void remove_callbacks(PyObject *list)
-{
-    for (Py_ssize_t i = PyList_GET_SIZE(list); i-- > 0;)
-        if (PyList_GET_ITEM(list, i) == first ||
-            PyList_GET_ITEM(list, i) == last)
-            PyList_SetSlice(list, i, i + 1, NULL);
-}
-
-void vpy_gc_stop(void)
-{
-    PyObject *list = first != NULL ? callback_list() : NULL;
-
-    if (list != NULL) {
-        VPY_BEGIN_CRITICAL_SECTION(list);
-        remove_callbacks(list);
-        VPY_END_CRITICAL_SECTION();
-    }
-    Py_XDECREF(list);
-    Py_CLEAR(first);
-    Py_CLEAR(last);
-    PyErr_Clear();
-}
-
-/* Where one of them does not get in, neither stays. */
-static void add_callbacks(void)
-{
-    PyObject *list = callback_list();
-
-    first = PyCFunction_New(&begin_span_method, NULL);
-    last = PyCFunction_New(&end_span_method, NULL);
-    if (list == NULL || first == NULL || last == NULL ||
-        PyList_Insert(list, 0, first) < 0 || PyList_Append(list, last) < 0)
-        vpy_gc_stop();
-    Py_XDECREF(list);
-    PyErr_Clear();
-}
-
 int vpy_gc_start(vpy_tracer *tracer)
 {
     static const char name[] = "Python GC";
     vst_definition definition = {
         .kind = VST_DEF_GC, .name = name, .name_len = sizeof name - 1};
+    PyObject *list;
 
-    if (first != NULL)
+    if (callback != NULL)
         return 0;
     if (vst_recording_define_id(tracer->recording, &definition, &gc_id) !=
         VST_OK)
         return -1;
-    add_callbacks();
-    return first != NULL ? 0 : -1;
+    list = callback_list();
+    callback = list != NULL ? PyCFunction_New(&on_gc_method, NULL) : NULL;
+    if (callback != NULL && PyList_Append(list, callback) < 0)
+        Py_CLEAR(callback);
+    Py_XDECREF(list);
+    PyErr_Clear();
+    return callback != NULL ? 0 : -1;
+}
+
+/* By identity: comparing would run the program's __eq__. */
+static void remove_callback(PyObject *list)
+{
+    for (Py_ssize_t i = PyList_GET_SIZE(list); i-- > 0;)
+        if (PyList_GET_ITEM(list, i) == callback)
+            PyList_SetSlice(list, i, i + 1, NULL);
+}
+
+void vpy_gc_stop(void)
+{
+    PyObject *list = callback != NULL ? callback_list() : NULL;
+
+    if (list != NULL) {
+        VPY_BEGIN_CRITICAL_SECTION(list);
+        remove_callback(list);
+        VPY_END_CRITICAL_SECTION();
+    }
+    Py_XDECREF(list);
+    Py_CLEAR(callback);
+    PyErr_Clear();
 }
