@@ -115,7 +115,7 @@ static void a_file_of_a_size_is_shown_as_a_new_view_shows_it(void)
 static void so_is_one_that_keeps_the_last_moments(void)
 {
     follow(0, LEAF_NS * 50000, 20000);
-    follow(0, LEAF_NS * 50000, 1500);
+    follow(0, LEAF_NS * 50000, 4000);
 }
 
 int main(void)

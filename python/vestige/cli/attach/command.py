@@ -111,11 +111,12 @@ def _attach_by_socket(options: Namespace, request: dict[str, Any], interrupts: I
         connection = connect(options.socket)
     except OSError as error:
         raise Failure(f"{options.socket}: {error.strerror}") from None
-    pid, uid = peer(connection)
-    if uid not in (0, os.geteuid()):
-        raise Failure(f"{options.socket}: a process of another user listens there")
-    held = Held(Talk(connection), None, f"process {pid}" if pid else options.socket, interrupts)
-    return _record(options, request, held)
+    with connection:
+        pid, uid = peer(connection)
+        if uid not in (0, os.geteuid()):
+            raise Failure(f"{options.socket}: a process of another user listens there")
+        held = Held(Talk(connection), None, f"process {pid}" if pid else options.socket, interrupts)
+        return _record(options, request, held)
 
 
 def _attach(options: Namespace, request: dict[str, Any], interrupts: Interrupts) -> int:
@@ -142,7 +143,8 @@ def _attach(options: Namespace, request: dict[str, Any], interrupts: Interrupts)
             connection, still_s = enter(target, door, address, options.wait_s, limit_s)
         if still_s:
             _say(f"it stood still for {still_s:.2f} s")
-        return _record(options, request, Held(Talk(connection), door, who, interrupts, target.handle))
+        with connection:
+            return _record(options, request, Held(Talk(connection), door, who, interrupts, target.handle))
     finally:
         os.close(target.handle)
         os.unlink(address)

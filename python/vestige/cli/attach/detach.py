@@ -30,7 +30,8 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     if (options.pid is None) == (options.socket is None):
         raise Failure("give the PID of a process, or --socket PATH", code=2)
-    facts = _ask(Talk(_reach(options.pid, options.socket)))
+    with _reach(options.pid, options.socket) as connection:
+        facts = _ask(Talk(connection))
     if "error" in facts:
         raise Failure(str(facts["error"]))
     print(f"the recording has ended: {facts.get('stopped')}")
